@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this process may use: facts that are true inside containers, not only on the host.
+ */
+#ifndef LEAT_MACHINE_H
+#define LEAT_MACHINE_H
+
+#include <stdint.h>
+
+#include <leat/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LEAT_MACHINE_GPUS_MAX 32
+#define LEAT_UNLIMITED UINT64_MAX
+
+typedef struct leat_gpu {
+    char name[96];
+    char uuid[64];
+    uint64_t memory_bytes, memory_used_bytes;
+    uint32_t utilization_percent, memory_utilization_percent;
+    uint32_t compute_major, compute_minor; /* 0 when unknown */
+    uint32_t pcie_generation, pcie_width;
+} leat_gpu;
+
+/* Sizes in bytes; LEAT_UNLIMITED where there is no limit; -1 or 0 as said where unknown. */
+typedef struct leat_machine {
+    uint32_t struct_size;
+    uint32_t cpus_host;      /* online on the host */
+    uint32_t cpus_affinity;  /* in this process's mask */
+    double cpu_quota;        /* smallest cgroup quota over all ancestors, in CPUs; 0 = none */
+    uint32_t cpus_usable;    /* min(affinity, quota rounded up), at least 1 */
+    uint32_t cgroup_version; /* 0 none, 1, 2; 3 = both (hybrid) */
+    uint64_t memory_host_bytes;
+    uint64_t memory_cgroup_bytes; /* smallest limit over all ancestors */
+    uint64_t memory_rlimit_bytes; /* RLIMIT_AS */
+    uint64_t memory_limit_bytes;  /* the smallest of the three */
+    uint64_t memory_used_bytes;   /* by the group that sets the limit, file cache not counted */
+    uint64_t memory_available_bytes; /* what can still be taken */
+    uint64_t swap_free_bytes;
+    uint64_t shm_total_bytes, shm_free_bytes; /* /dev/shm, 0 when absent */
+    uint64_t throttled_periods, periods; /* cpu.stat; periods 0 = no quota */
+    uint64_t throttled_us;
+    double pressure_cpu, pressure_memory, pressure_io; /* PSI some avg10, -1 = not there */
+    uint32_t numa_nodes;
+    uint32_t cache_l1d_bytes, cache_l2_bytes, cache_l3_bytes, cache_line_bytes;
+    uint32_t page_bytes;
+    char cpu_model[96];
+    char isa[32];      /* level kernels may use: "avx512icl", "avx512", "avx2", "scalar" */
+    char isa_host[32]; /* level the CPU has */
+    char kernel[64];
+    uint32_t io_uring; /* 1 when a ring can be made */
+    uint32_t gpu_count;
+    char nvml_status[96]; /* "ok" or why no GPU was asked */
+    leat_gpu gpus[LEAT_MACHINE_GPUS_MAX];
+} leat_machine;
+
+/* Reads the facts now. Parts that are absent (no cgroup, no NVML) are no error. */
+LEAT_API int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err)
+    LEAT_MUST_CHECK;
+
+/* Storage behind a path (an existing file or folder). */
+typedef struct leat_disk {
+    char device[64];     /* "nvme0n1", "" when not a block device */
+    char filesystem[32]; /* "ext4", "nfs", "tmpfs" … */
+    int32_t rotational;  /* 1 spinning, 0 not, -1 unknown */
+    int32_t network;     /* 1 = on the network */
+    uint64_t total_bytes, free_bytes;
+    uint32_t block_bytes; /* alignment for direct reads */
+    uint32_t read_ahead_bytes;
+} leat_disk;
+LEAT_API int leat_disk_read(leat_disk *disk, const char *path, leat_error *err) LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Clocks in nanoseconds.
+ */
+#ifndef LEAT_BASE_CLOCK_H
+#define LEAT_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEAT_NS_PER_S UINT64_C(1000000000)
+#define LEAT_NS_PER_MS UINT64_C(1000000)
+
+uint64_t leat__clock_ns(void);         /* monotonic */
+uint64_t leat__clock_thread_ns(void);  /* CPU time of the calling thread */
+uint64_t leat__clock_process_ns(void); /* CPU time of the process */
+uint64_t leat__clock_wall_ns(void);    /* since 1970, UTC */
+void leat__sleep_ns(uint64_t ns);      /* whole time, also across signals */
+
+/* "2026-11-15T04:57:23Z" into out (at least 24 bytes); returns out. */
+char *leat__clock_iso8601(uint64_t wall_ns, char *out, size_t size);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How code inside leat fails: see include/leat/error.h for what the caller sees.
+ *
+ *   - A function that owns nothing:        LEAT_TRY(leat__thing_do(…, err));
+ *   - A function that owns something starts its locals NULL/zero, keeps `int rc`, uses
+ *     LEAT_GO(rc, out, expr) and has one label `out:` that releases what is still owned;
+ *     it hands over by setting the local to NULL before `out:`.
+ */
+#ifndef LEAT_BASE_ERROR_H
+#define LEAT_BASE_ERROR_H
+
+#include <leat/error.h>
+
+/* Returns the code of `expr` from the current function unless it is 0. */
+#define LEAT_TRY(expr)                                                                     \
+    do {                                                                                   \
+        int leat_try_rc_ = (expr);                                                         \
+        if (leat_try_rc_ != 0) return leat_try_rc_;                                        \
+    } while (0)
+
+/* Stores the code of `expr` in `rc` and jumps to `label` unless it is 0. */
+#define LEAT_GO(rc, label, expr)                                                           \
+    do {                                                                                   \
+        (rc) = (expr);                                                                     \
+        if ((rc) != 0) goto label;                                                         \
+    } while (0)
+
+/* Fills *err (may be NULL) with a formatted one-line message and returns `code`. Control
+ * characters in the message are replaced, so that hostile names cannot forge output. */
+int leat__fail(leat_error *err, int code, const char *fmt, ...) LEAT_PRINTF(3, 4);
+
+/* The same for a failed system call: picks the code from `sys_errno` (ENOSPC, ENOENT …, else
+ * EIO) and appends its text. */
+int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...) LEAT_PRINTF(3, 4);
+
+/* Out of memory, always the same words: "out of memory: cannot allocate N bytes for WHAT". */
+int leat__fail_nomem(leat_error *err, uint64_t bytes, const char *what);
+
+/* Puts "context: " in front of the message of an error on its way up; returns err->code. */
+int leat__error_context(leat_error *err, const char *fmt, ...) LEAT_PRINTF(2, 3);
+
+/* Says which sample and where in it; key may be NULL, sample and offset -1 when unknown. */
+void leat__error_at(leat_error *err, const char *key, int64_t sample, int64_t offset);
+
+/* Code for an errno value. */
+int leat__code_of_errno(int sys_errno);
+
+void leat__error_reset(leat_error *err);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Injected failures, for tests. Every place that can fail for a reason outside leat asks
+ * LEAT_FAULT(kind) first. In builds without -Dfault=true the question costs nothing.
+ *
+ * A test arms one kind: the n-th question (from 1) fails, once or from then on for ever. A
+ * plan with n = 0 only counts, so a test first counts and then fails each call in turn.
+ */
+#ifndef LEAT_BASE_FAULT_H
+#define LEAT_BASE_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum leat__fault_kind {
+    LEAT__FAULT_ALLOC,
+    LEAT__FAULT_READ,
+    LEAT__FAULT_WRITE,
+    LEAT__FAULT_THREAD,
+    LEAT__FAULT_MAP,
+    LEAT__FAULT_SYNC, /* fsync, rename and the like */
+    LEAT__FAULT_KINDS
+} leat__fault_kind;
+
+#ifdef LEAT_FAULT_INJECTION
+bool leat__fault_hit(leat__fault_kind kind);
+#define LEAT_FAULT(kind) leat__fault_hit(kind)
+#else
+#define LEAT_FAULT(kind) false
+#endif
+
+/* Arms `kind` (n = 0: count only), disarms all, tells how often `kind` was asked since. */
+void leat__fault_arm(leat__fault_kind kind, uint64_t nth, bool for_ever);
+void leat__fault_disarm(void);
+uint64_t leat__fault_count(leat__fault_kind kind);
+
+/* True in builds that can inject. */
+bool leat__fault_available(void);
+
+#endif

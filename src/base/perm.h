@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keyed bijections on [0, n), n up to 2^48: a shuffle that needs no array. Position ->
+ * element and back in O(1), a pure function of (key, n). Built as a Feistel network over the
+ * next even number of bits, walked until the value falls below n (docs/internals/random.md).
+ */
+#ifndef LEAT_BASE_PERM_H
+#define LEAT_BASE_PERM_H
+
+#include <stdint.h>
+
+#define LEAT__PERM_MAX (UINT64_C(1) << 48)
+
+typedef struct leat__perm {
+    uint64_t n;
+    uint64_t round_key[8];
+    uint32_t half_bits;
+    uint32_t half_mask;
+} leat__perm;
+
+/* n in [1, LEAT__PERM_MAX]. Every bit of `key` and `tweak` matters. */
+void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak);
+uint64_t leat__perm_at(const leat__perm *p, uint64_t position);   /* position < n */
+uint64_t leat__perm_find(const leat__perm *p, uint64_t element); /* the inverse */
+
+#endif

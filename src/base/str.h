@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strings, numbers in strings, and paths. Nothing here touches the file system.
+ */
+#ifndef LEAT_BASE_STR_H
+#define LEAT_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+bool leat__str_eq(const char *a, const char *b); /* NULLs are equal to each other only */
+bool leat__str_starts(const char *s, const char *prefix);
+bool leat__str_ends(const char *s, const char *suffix);
+bool leat__str_ends_nocase(const char *s, const char *suffix);
+
+/* Order in which people read names: runs of digits compare as numbers ("a2" < "a10"). Total:
+ * 0 only for equal strings. */
+int leat__str_natural_cmp(const char *a, const char *b);
+
+/* Whole string or nothing: no blanks, no trailing characters; false when malformed or out of
+ * range. Bytes: 512, 4K, 1.5G, 2TiB, 10MB (K = Ki = 1024, KB = 1000 …). Seconds: 250ms, 3s,
+ * 2m, 1h, or a plain number of seconds. */
+bool leat__str_to_i64(const char *s, int64_t *value);
+bool leat__str_to_u64(const char *s, uint64_t *value);
+bool leat__str_to_double(const char *s, double *value);
+bool leat__str_to_bytes(const char *s, uint64_t *value);
+bool leat__str_to_seconds(const char *s, double *value);
+bool leat__str_to_bool(const char *s, bool *value);
+
+/* "1.50 GiB" into `out` (at least 16 bytes); "12.3k" for plain counts. Return out. */
+char *leat__format_bytes(uint64_t bytes, char *out, size_t size);
+char *leat__format_count(double count, char *out, size_t size);
+char *leat__format_seconds(double seconds, char *out, size_t size);
+
+/* Edit distance with transpositions; the nearest of `words` (n of them), NULL when none is
+ * near enough to be worth a hint. */
+size_t leat__str_distance(const char *a, const char *b);
+const char *leat__str_nearest(const char *word, const char *const *words, size_t n);
+
+/* Valid UTF-8 (no overlong forms, no surrogates); length of the valid part in *good. */
+bool leat__utf8_valid(const char *s, size_t len, size_t *good);
+
+/* Paths. join inserts one '/'; base and ext are views into `path` ("" when there is none; ext
+ * has no dot). relative_safe is true for a non-empty relative path without "..", empty or "."
+ * parts, NUL or backslash: what may be created below a folder of ours. */
+int leat__path_join(leat__buf *out, const char *dir, const char *name);
+const char *leat__path_base(const char *path);
+const char *leat__path_ext(const char *path);
+bool leat__path_relative_safe(const char *path, size_t len);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads, locks and conditions: a thin shim over pthreads that names threads, uses the
+ * monotonic clock for waits, and lets tests fail a thread start. Lock and condition calls
+ * cannot fail at run time: misuse aborts in debug builds.
+ */
+#ifndef LEAT_BASE_THREAD_H
+#define LEAT_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct leat__thread {
+    pthread_t handle;
+    bool running;
+} leat__thread;
+
+typedef void (*leat__thread_main)(void *arg);
+
+/* Starts a thread named `name` (cut to 15 bytes) that blocks all signals but faults, so that
+ * the host's signal handlers run on the host's threads. */
+int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main, void *arg,
+                       leat_error *err) LEAT_MUST_CHECK;
+void leat__thread_join(leat__thread *t); /* nothing when it was never started */
+uint32_t leat__thread_id(void);          /* kernel id of the caller */
+void leat__thread_yield(void);
+
+typedef struct leat__mutex {
+    pthread_mutex_t m;
+} leat__mutex;
+
+typedef struct leat__cond {
+    pthread_cond_t c;
+} leat__cond;
+
+void leat__mutex_init(leat__mutex *m);
+void leat__mutex_destroy(leat__mutex *m);
+void leat__mutex_lock(leat__mutex *m);
+bool leat__mutex_trylock(leat__mutex *m);
+void leat__mutex_unlock(leat__mutex *m);
+
+void leat__cond_init(leat__cond *c);
+void leat__cond_destroy(leat__cond *c);
+void leat__cond_signal(leat__cond *c);
+void leat__cond_broadcast(leat__cond *c);
+void leat__cond_wait(leat__cond *c, leat__mutex *m);
+/* False when `deadline_ns` (of leat__clock_ns) passed. Wake-ups may be spurious. */
+bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns);
+
+typedef pthread_once_t leat__once;
+#define LEAT__ONCE_INIT PTHREAD_ONCE_INIT
+void leat__once_run(leat__once *once, void (*fn)(void));
+
+/* A number that changes when the process forks: an object remembers it at birth and compares
+ * on use, to refuse work in a forked child. Costs one load. */
+uint32_t leat__fork_generation(void);
+
+#endif

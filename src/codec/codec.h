@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Image codecs behind one table. A codec looks at encoded bytes, says what is in them, and
+ * decodes a rectangle as *planar rows* into a sink: what is not needed is not decoded, and
+ * nothing larger than a band of rows is ever held for codecs that can stream.
+ *
+ *   probe  -> width, height, channels, orientation: cheap, reads headers only
+ *   decode -> calls the sink with bands of rows, top to bottom
+ *
+ * Bytes come from outside: every codec checks every length before use, obeys the limits, and
+ * answers damage with LEAT_EDATA and the byte offset. Encoded input must be followed by
+ * LEAT__CODEC_PADDING readable bytes (their values do not matter). One decoder per thread.
+ * Third-party headers and setjmp stay inside this room.
+ */
+#ifndef LEAT_CODEC_CODEC_H
+#define LEAT_CODEC_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define LEAT__CODEC_PADDING 64
+
+/* How an image is stored in a sample. Values are in the pack format: append only. */
+typedef enum leat__codec_id {
+    LEAT__CODEC_NONE = 0,
+    LEAT__CODEC_JPEG = 1,
+    LEAT__CODEC_PNG = 2,
+    LEAT__CODEC_WEBP = 3,
+    LEAT__CODEC_RAW = 4,  /* leat's own header + interleaved 8-bit pixels */
+    LEAT__CODEC_TILE = 5, /* leat's tiles: docs/tile-format.md */
+    LEAT__CODEC_COUNT
+} leat__codec_id;
+
+typedef struct leat__image_info {
+    leat__codec_id codec;
+    uint32_t width, height;  /* as stored, before orientation */
+    uint32_t channels;       /* planes that decode delivers: 1 grey, 3 RGB, 4 RGBA */
+    uint32_t orientation;    /* EXIF 1..8, 1 when there is none */
+    uint32_t bits;           /* per sample in the file: 8 (others are refused by decode) */
+    bool progressive, cmyk;  /* JPEG; CMYK and YCCK are delivered as RGB, as Pillow converts */
+    char format[24];         /* "jpeg 4:2:0", "png rgba" … for people */
+} leat__image_info;
+
+/* Zero means the default given. */
+typedef struct leat__decode_limits {
+    uint64_t max_pixels;    /* 178,956,970 (Pillow's bomb limit) */
+    uint64_t max_out_bytes; /* 1 GiB */
+    uint32_t max_scans;     /* JPEG: 500 */
+    double max_seconds;     /* 30 */
+} leat__decode_limits;
+
+/* Receives bands of planar rows: rows y .. y+count-1 of the region, top to bottom, each row
+ * once. plane[c] points at row y of channel c, rows `stride` bytes apart, `width` of the
+ * region pixels each, readable (not meaningful) up to 64 bytes past the end and 64 before the
+ * start of each row. The pixels are valid during the call only. Returns 0 to go on. */
+typedef struct leat__row_sink {
+    int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                size_t stride);
+    void *ctx;
+} leat__row_sink;
+
+typedef struct leat__decode_request {
+    uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
+    uint32_t scale_denom; /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
+    const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
+    leat__decode_limits limits;
+} leat__decode_request;
+
+/* One per thread: owns the scratch of all codecs, grows to what the images need. */
+typedef struct leat__decoder leat__decoder;
+int leat__decoder_open(leat__decoder **d, leat_error *err) LEAT_MUST_CHECK;
+void leat__decoder_close(leat__decoder **d);
+
+/* By magic bytes; LEAT__CODEC_NONE when unknown. */
+leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len);
+const char *leat__codec_name(leat__codec_id id);
+bool leat__codec_built(leat__codec_id id); /* part of this build */
+
+int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
+                      leat__image_info *info, leat_error *err) LEAT_MUST_CHECK;
+
+/* Decodes the region. `info` is what probe said. LEAT_EDATA damaged (err->offset where),
+ * LEAT_ELIMIT over a limit, LEAT_ENOTSUP not in this build, or what the sink returned. */
+int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
+                       size_t len, const leat__decode_request *request,
+                       const leat__row_sink *sink, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
