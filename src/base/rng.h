@@ -20,7 +20,7 @@ typedef struct leat__rng {
 } leat__rng;
 
 /* The stream for one use: `seed` is the key; epoch, sample and op select the stream. epoch
- * and op use their low 24 and 16 bits, sample its low 48; streams differ if any of them do. */
+ * uses its low 32 bits, op its low 16, sample its low 48; streams differ if any of them do. */
 void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op);
 
 uint32_t leat__rng_u32(leat__rng *r);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Filling leat_error. No state: any thread may call with its own error.
+ */
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *leat_code_name(int code)
+{
+    switch (code) {
+    case LEAT_OK: return "LEAT_OK";
+#define CASE(name, value, text)                                                            \
+    case LEAT_##name: return "LEAT_" #name;
+        LEAT_ERROR_MAP(CASE)
+#undef CASE
+    default: return "LEAT_EUNKNOWN";
+    }
+}
+
+const char *leat_code_text(int code)
+{
+    switch (code) {
+    case LEAT_OK: return "no error";
+#define CASE(name, value, text)                                                            \
+    case LEAT_##name: return text;
+        LEAT_ERROR_MAP(CASE)
+#undef CASE
+    default: return "unknown error";
+    }
+}
+
+/* Names in messages come from outside: a newline or an escape sequence in a file name must
+ * not start a second line or move the cursor. */
+static void make_printable(char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c < 0x20 || c == 0x7f) *s = '?';
+    }
+}
+
+void leat__error_reset(leat_error *err)
+{
+    if (err == NULL) return;
+    err->code = 0;
+    err->sys_errno = 0;
+    err->sample = -1;
+    err->offset = -1;
+    err->key[0] = '\0';
+    err->message[0] = '\0';
+}
+
+int leat__fail(leat_error *err, int code, const char *fmt, ...)
+{
+    if (err != NULL) {
+        va_list ap;
+        leat__error_reset(err);
+        err->code = code;
+        va_start(ap, fmt);
+        vsnprintf(err->message, sizeof err->message, fmt, ap);
+        va_end(ap);
+        make_printable(err->message);
+    }
+    return code;
+}
+
+int leat__code_of_errno(int sys_errno)
+{
+    switch (sys_errno) {
+    case ENOMEM: return LEAT_ENOMEM;
+    case EINVAL: return LEAT_EINVAL;
+    case ENOENT:
+    case ENOTDIR: return LEAT_ENOENT;
+    case EEXIST: return LEAT_EEXIST;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return LEAT_ENOSPC;
+    case EACCES:
+    case EPERM:
+    case EROFS: return LEAT_EPERM;
+    case ETIMEDOUT: return LEAT_ETIMEDOUT;
+    case EAGAIN: return LEAT_EAGAIN;
+    case ECANCELED: return LEAT_ECANCELED;
+    case EOVERFLOW: return LEAT_EOVERFLOW;
+    case ENOSYS:
+    case EOPNOTSUPP: return LEAT_ENOTSUP;
+    default: return LEAT_EIO;
+    }
+}
+
+int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...)
+{
+    int code = leat__code_of_errno(sys_errno);
+    if (err != NULL) {
+        va_list ap;
+        char text[128];
+        leat__error_reset(err);
+        err->code = code;
+        err->sys_errno = sys_errno;
+        va_start(ap, fmt);
+        int n = vsnprintf(err->message, sizeof err->message, fmt, ap);
+        va_end(ap);
+        if (n >= 0 && (size_t)n < sizeof err->message) {
+            /* GNU strerror_r: thread-safe and may return a static string */
+            const char *why = strerror_r(sys_errno, text, sizeof text);
+            snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s", why);
+        }
+        make_printable(err->message);
+    }
+    return code;
+}
+
+int leat__fail_nomem(leat_error *err, uint64_t bytes, const char *what)
+{
+    return leat__fail(err, LEAT_ENOMEM, "out of memory: cannot allocate %llu bytes for %s",
+                      (unsigned long long)bytes, what);
+}
+
+int leat__error_context(leat_error *err, const char *fmt, ...)
+{
+    char text[sizeof err->message];
+    va_list ap;
+
+    if (err == NULL) return LEAT_EINTERNAL;
+    va_start(ap, fmt);
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (n < 0) return err->code;
+    size_t used = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+    snprintf(text + used, sizeof text - used, ": %s", err->message);
+    memcpy(err->message, text, sizeof text);
+    make_printable(err->message);
+    return err->code;
+}
+
+void leat__error_at(leat_error *err, const char *key, int64_t sample, int64_t offset)
+{
+    if (err == NULL) return;
+    if (key != NULL) {
+        snprintf(err->key, sizeof err->key, "%s", key);
+        make_printable(err->key);
+    }
+    err->sample = sample;
+    err->offset = offset;
+}

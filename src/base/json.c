@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing JSON. A writer belongs to one thread; failures are the buffer's status.
+ */
+#include "base/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+void leat__json_init(leat__json *j, leat__buf *out, int indent)
+{
+    *j = (leat__json){.out = out, .indent = indent};
+    j->first[0] = true;
+}
+
+static void new_line(leat__json *j)
+{
+    if (j->indent == 0) return;
+    leat__buf_putc(j->out, '\n');
+    for (unsigned i = 0; i < j->depth * (unsigned)j->indent; i++) leat__buf_putc(j->out, ' ');
+}
+
+/* Whatever comes before a value: nothing after a key, else comma and line break. */
+static void before_value(leat__json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (!j->first[j->depth]) leat__buf_putc(j->out, ',');
+    if (j->depth > 0) new_line(j);
+    j->first[j->depth] = false;
+}
+
+static void open_level(leat__json *j, char open, char close)
+{
+    before_value(j);
+    assert(j->depth + 1 < LEAT__JSON_DEPTH);
+    leat__buf_putc(j->out, open);
+    j->depth++;
+    j->first[j->depth] = true;
+    j->close[j->depth] = close;
+}
+
+void leat__json_object(leat__json *j)
+{
+    open_level(j, '{', '}');
+}
+
+void leat__json_array(leat__json *j)
+{
+    open_level(j, '[', ']');
+}
+
+void leat__json_end(leat__json *j)
+{
+    assert(j->depth > 0 && !j->after_key);
+    bool empty = j->first[j->depth];
+    char close = j->close[j->depth];
+    j->depth--;
+    if (!empty) new_line(j);
+    leat__buf_putc(j->out, close);
+}
+
+static void put_escaped(leat__buf *out, const char *s, size_t len)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t i = 0;
+
+    leat__buf_putc(out, '"');
+    while (i < len) {
+        unsigned char c = (unsigned char)s[i];
+        if (c == '"' || c == '\\') {
+            leat__buf_putc(out, '\\');
+            leat__buf_putc(out, (char)c);
+            i++;
+        } else if (c < 0x20 || c == 0x7f) {
+            char text[7] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], 0};
+            leat__buf_puts(out, c == '\n' ? "\\n" : c == '\t' ? "\\t" : text);
+            i++;
+        } else {
+            /* a run of plain characters, cut at the first bad byte */
+            size_t end = i, good;
+            while (end < len && (unsigned char)s[end] >= 0x20 && s[end] != '"' &&
+                   s[end] != '\\' && s[end] != 0x7f)
+                end++;
+            bool valid = leat__utf8_valid(s + i, end - i, &good);
+            leat__buf_append(out, s + i, good);
+            i += good;
+            if (!valid) {
+                leat__buf_puts(out, "\\ufffd");
+                i++;
+            }
+        }
+    }
+    leat__buf_putc(out, '"');
+}
+
+void leat__json_key(leat__json *j, const char *key)
+{
+    assert(j->depth > 0 && j->close[j->depth] == '}' && !j->after_key);
+    before_value(j);
+    put_escaped(j->out, key, strlen(key));
+    leat__buf_puts(j->out, j->indent ? ": " : ":");
+    j->after_key = true;
+}
+
+void leat__json_strn(leat__json *j, const char *s, size_t len)
+{
+    before_value(j);
+    put_escaped(j->out, s, len);
+}
+
+void leat__json_str(leat__json *j, const char *s)
+{
+    if (s == NULL)
+        leat__json_null(j);
+    else
+        leat__json_strn(j, s, strlen(s));
+}
+
+void leat__json_raw(leat__json *j, const char *json)
+{
+    before_value(j);
+    leat__buf_puts(j->out, json);
+}
+
+void leat__json_u64(leat__json *j, uint64_t v)
+{
+    before_value(j);
+    leat__buf_printf(j->out, "%llu", (unsigned long long)v);
+}
+
+void leat__json_i64(leat__json *j, int64_t v)
+{
+    before_value(j);
+    leat__buf_printf(j->out, "%lld", (long long)v);
+}
+
+void leat__json_double(leat__json *j, double v)
+{
+    char text[40];
+
+    if (!isfinite(v)) {
+        leat__json_null(j);
+        return;
+    }
+    /* the shortest of these that reads back equal; printf's decimal point is the locale's */
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    for (char *p = text; *p; p++) {
+        if (*p == ',') *p = '.';
+    }
+    leat__json_raw(j, text);
+}
+
+void leat__json_bool(leat__json *j, bool v)
+{
+    leat__json_raw(j, v ? "true" : "false");
+}
+
+void leat__json_null(leat__json *j)
+{
+    leat__json_raw(j, "null");
+}
+
+void leat__json_kstr(leat__json *j, const char *key, const char *s)
+{
+    leat__json_key(j, key);
+    leat__json_str(j, s);
+}
+
+void leat__json_ku64(leat__json *j, const char *key, uint64_t v)
+{
+    leat__json_key(j, key);
+    leat__json_u64(j, v);
+}
+
+void leat__json_ki64(leat__json *j, const char *key, int64_t v)
+{
+    leat__json_key(j, key);
+    leat__json_i64(j, v);
+}
+
+void leat__json_kdouble(leat__json *j, const char *key, double v)
+{
+    leat__json_key(j, key);
+    leat__json_double(j, v);
+}
+
+void leat__json_kbool(leat__json *j, const char *key, bool v)
+{
+    leat__json_key(j, key);
+    leat__json_bool(j, v);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Allocation with a category. Each block has a small header in front of it:
+ *
+ *      start of malloc'ed block        ptr handed out (aligned)
+ *      |                               |
+ *      [ … padding …      ][ header    ][ size bytes … ]
+ *
+ * The header remembers where the malloc'ed block starts, how many bytes were asked for and
+ * the category, so free() can give them back to the right total. Totals are relaxed atomics:
+ * exact sums, no order between categories.
+ */
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/num.h"
+
+#define DEFAULT_ALIGN 16
+#define MAX_ALIGN ((size_t)2 << 20)
+#define LIVE_MARK 0x6c656174u /* "leat": catches frees of foreign or freed blocks in debug */
+
+typedef struct header {
+    void *start;
+    uint64_t size;
+    uint32_t cat;
+    uint32_t mark;
+    uint64_t unused; /* keeps the header a multiple of 16 */
+} header;
+
+_Static_assert(sizeof(header) % DEFAULT_ALIGN == 0, "the default alignment must survive");
+
+static _Atomic uint64_t used[LEAT__MEM_CATS + 1];
+static _Atomic uint64_t peak[LEAT__MEM_CATS + 1];
+static _Atomic uint64_t blocks;
+static _Atomic uint64_t limit;
+
+static const char *const names[LEAT__MEM_CATS] = {
+#define NAME(name, text) text,
+    LEAT_MEM_MAP(NAME)
+#undef NAME
+};
+
+static header *header_of(void *ptr)
+{
+    return (header *)ptr - 1;
+}
+
+static void raise_peak(int slot, uint64_t now)
+{
+    uint64_t old = atomic_load_explicit(&peak[slot], memory_order_relaxed);
+    while (now > old && !atomic_compare_exchange_weak_explicit(
+                            &peak[slot], &old, now, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+/* Reserves `size` in the totals; false when that would pass the limit. */
+static bool charge(leat__mem_cat cat, uint64_t size)
+{
+    uint64_t max = atomic_load_explicit(&limit, memory_order_relaxed);
+    uint64_t all =
+        atomic_fetch_add_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed) + size;
+    if (max != 0 && all > max) {
+        atomic_fetch_sub_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed);
+        return false;
+    }
+    uint64_t one = atomic_fetch_add_explicit(&used[cat], size, memory_order_relaxed) + size;
+    raise_peak((int)cat, one);
+    raise_peak(LEAT__MEM_CATS, all);
+    atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
+    return true;
+}
+
+static void discharge(leat__mem_cat cat, uint64_t size)
+{
+    atomic_fetch_sub_explicit(&used[cat], size, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
+}
+
+static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
+{
+    size_t total;
+
+    assert((unsigned)cat < LEAT__MEM_CATS);
+    assert(leat__is_pow2(align) && align <= MAX_ALIGN);
+    if (align < DEFAULT_ALIGN) align = DEFAULT_ALIGN;
+    size_t extra = sizeof(header) + (align > DEFAULT_ALIGN ? align : 0);
+    if (!leat__add_size(size, extra, &total)) return NULL;
+    if (LEAT_FAULT(LEAT__FAULT_ALLOC)) return NULL;
+    if (!charge(cat, size)) return NULL;
+    char *start = zero ? calloc(1, total) : malloc(total);
+    if (start == NULL) {
+        discharge(cat, size);
+        return NULL;
+    }
+    uintptr_t at = (uintptr_t)start + sizeof(header);
+    at = (at + align - 1) & ~(uintptr_t)(align - 1);
+    void *ptr = (void *)at;
+    *header_of(ptr) =
+        (header){.start = start, .size = size, .cat = (uint32_t)cat, .mark = LIVE_MARK};
+    return ptr;
+}
+
+void *leat__alloc(leat__mem_cat cat, size_t size)
+{
+    return allocate(cat, size, DEFAULT_ALIGN, false);
+}
+
+void *leat__zalloc(leat__mem_cat cat, size_t size)
+{
+    return allocate(cat, size, DEFAULT_ALIGN, true);
+}
+
+void *leat__alloc_array(leat__mem_cat cat, size_t count, size_t size)
+{
+    size_t total;
+    return leat__mul_size(count, size, &total) ? leat__alloc(cat, total) : NULL;
+}
+
+void *leat__zalloc_array(leat__mem_cat cat, size_t count, size_t size)
+{
+    size_t total;
+    return leat__mul_size(count, size, &total) ? leat__zalloc(cat, total) : NULL;
+}
+
+void *leat__alloc_aligned(leat__mem_cat cat, size_t size, size_t align)
+{
+    return allocate(cat, size, align, false);
+}
+
+void leat__free(void *ptr)
+{
+    if (ptr == NULL) return;
+    header *h = header_of(ptr);
+    assert(h->mark == LIVE_MARK);
+    discharge((leat__mem_cat)h->cat, h->size);
+    h->mark = 0;
+    free(h->start);
+}
+
+void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size)
+{
+    if (ptr == NULL) return leat__alloc(cat, size);
+
+    header *h = header_of(ptr);
+    assert(h->mark == LIVE_MARK);
+    assert((char *)h == (char *)h->start); /* default alignment only */
+    uint64_t old_size = h->size;
+    leat__mem_cat old_cat = (leat__mem_cat)h->cat;
+    size_t total;
+    if (!leat__add_size(size, sizeof(header), &total)) return NULL;
+    if (LEAT_FAULT(LEAT__FAULT_ALLOC)) return NULL;
+    if (!charge(cat, size)) return NULL;
+    char *start = realloc(h->start, total);
+    if (start == NULL) {
+        discharge(cat, size);
+        return NULL;
+    }
+    discharge(old_cat, old_size);
+    h = (header *)start;
+    h->start = start;
+    h->size = size;
+    h->cat = (uint32_t)cat;
+    return h + 1;
+}
+
+char *leat__strndup(leat__mem_cat cat, const char *s, size_t n)
+{
+    size_t total;
+    if (!leat__add_size(n, 1, &total)) return NULL;
+    char *copy = leat__alloc(cat, total);
+    if (copy == NULL) return NULL;
+    memcpy(copy, s, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+char *leat__strdup(leat__mem_cat cat, const char *s)
+{
+    return leat__strndup(cat, s, strlen(s));
+}
+
+uint64_t leat__mem_used(leat__mem_cat cat)
+{
+    return atomic_load_explicit(&used[cat], memory_order_relaxed);
+}
+
+uint64_t leat__mem_peak(leat__mem_cat cat)
+{
+    return atomic_load_explicit(&peak[cat], memory_order_relaxed);
+}
+
+uint64_t leat__mem_blocks(void)
+{
+    return atomic_load_explicit(&blocks, memory_order_relaxed);
+}
+
+void leat__mem_peak_reset(void)
+{
+    for (int slot = 0; slot <= LEAT__MEM_CATS; slot++) {
+        atomic_store_explicit(&peak[slot],
+                              atomic_load_explicit(&used[slot], memory_order_relaxed),
+                              memory_order_relaxed);
+    }
+}
+
+const char *leat__mem_name(leat__mem_cat cat)
+{
+    return (unsigned)cat < LEAT__MEM_CATS ? names[cat] : "all";
+}
+
+void leat__mem_limit_set(uint64_t bytes)
+{
+    atomic_store_explicit(&limit, bytes, memory_order_relaxed);
+}
+
+uint64_t leat__mem_limit(void)
+{
+    return atomic_load_explicit(&limit, memory_order_relaxed);
+}

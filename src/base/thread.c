@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shim over pthreads. Errors of lock calls mean a bug in leat: they assert.
+ */
+#include "base/thread.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/mem.h"
+
+#define NAME_BYTES 16 /* the kernel's limit, NUL included */
+
+typedef struct start {
+    leat__thread_main main;
+    void *arg;
+    char name[NAME_BYTES];
+} start;
+
+static void *run(void *arg)
+{
+    start s = *(start *)arg;
+    leat__free(arg);
+    pthread_setname_np(pthread_self(), s.name);
+    s.main(s.arg);
+    return NULL;
+}
+
+/* Faults stay deliverable: they belong to the thread that caused them. */
+static void block_signals(sigset_t *old)
+{
+    sigset_t mask;
+    sigfillset(&mask);
+    sigdelset(&mask, SIGSEGV);
+    sigdelset(&mask, SIGBUS);
+    sigdelset(&mask, SIGFPE);
+    sigdelset(&mask, SIGILL);
+    sigdelset(&mask, SIGABRT);
+    sigdelset(&mask, SIGTRAP);
+    sigdelset(&mask, SIGPROF);
+    pthread_sigmask(SIG_SETMASK, &mask, old);
+}
+
+int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main, void *arg,
+                       leat_error *err)
+{
+    sigset_t old;
+    int rc;
+
+    t->running = false;
+    start *s = leat__alloc(LEAT__MEM_MISC, sizeof *s);
+    if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a thread start");
+    s->main = main;
+    s->arg = arg;
+    snprintf(s->name, sizeof s->name, "%s", name);
+    if (LEAT_FAULT(LEAT__FAULT_THREAD)) {
+        rc = EAGAIN;
+    } else {
+        block_signals(&old); /* the new thread inherits the mask */
+        rc = pthread_create(&t->handle, NULL, run, s);
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+    if (rc != 0) {
+        leat__free(s);
+        leat__fail_errno(err, rc, "cannot start thread %s", name);
+        if (err != NULL) err->code = LEAT_ETHREAD;
+        return LEAT_ETHREAD;
+    }
+    t->running = true;
+    return 0;
+}
+
+void leat__thread_join(leat__thread *t)
+{
+    if (!t->running) return;
+    pthread_join(t->handle, NULL);
+    t->running = false;
+}
+
+uint32_t leat__thread_id(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+void leat__thread_yield(void)
+{
+    sched_yield();
+}
+
+/* assert() vanishes in release builds; the call must not. */
+#define MUST(call)                                                                         \
+    do {                                                                                   \
+        int must_rc_ = (call);                                                             \
+        assert(must_rc_ == 0);                                                             \
+        (void)must_rc_;                                                                    \
+    } while (0)
+
+void leat__mutex_init(leat__mutex *m)
+{
+    MUST(pthread_mutex_init(&m->m, NULL));
+}
+
+void leat__mutex_destroy(leat__mutex *m)
+{
+    MUST(pthread_mutex_destroy(&m->m));
+}
+
+void leat__mutex_lock(leat__mutex *m)
+{
+    MUST(pthread_mutex_lock(&m->m));
+}
+
+bool leat__mutex_trylock(leat__mutex *m)
+{
+    return pthread_mutex_trylock(&m->m) == 0;
+}
+
+void leat__mutex_unlock(leat__mutex *m)
+{
+    MUST(pthread_mutex_unlock(&m->m));
+}
+
+void leat__cond_init(leat__cond *c)
+{
+    pthread_condattr_t attr;
+    MUST(pthread_condattr_init(&attr));
+    MUST(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC));
+    MUST(pthread_cond_init(&c->c, &attr));
+    pthread_condattr_destroy(&attr);
+}
+
+void leat__cond_destroy(leat__cond *c)
+{
+    MUST(pthread_cond_destroy(&c->c));
+}
+
+void leat__cond_signal(leat__cond *c)
+{
+    MUST(pthread_cond_signal(&c->c));
+}
+
+void leat__cond_broadcast(leat__cond *c)
+{
+    MUST(pthread_cond_broadcast(&c->c));
+}
+
+void leat__cond_wait(leat__cond *c, leat__mutex *m)
+{
+    MUST(pthread_cond_wait(&c->c, &m->m));
+}
+
+bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns)
+{
+    if (deadline_ns == UINT64_MAX) {
+        leat__cond_wait(c, m);
+        return true;
+    }
+    struct timespec t = {.tv_sec = (time_t)(deadline_ns / LEAT_NS_PER_S),
+                         .tv_nsec = (long)(deadline_ns % LEAT_NS_PER_S)};
+    int rc = pthread_cond_timedwait(&c->c, &m->m, &t);
+    assert(rc == 0 || rc == ETIMEDOUT);
+    return rc == 0;
+}
+
+void leat__once_run(leat__once *once, void (*fn)(void))
+{
+    MUST(pthread_once(once, fn));
+}
+
+static _Atomic uint32_t generation = 1;
+static leat__once fork_once = LEAT__ONCE_INIT;
+
+static void after_fork_in_child(void)
+{
+    atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+uint32_t leat__fork_generation(void)
+{
+    leat__once_run(&fork_once, watch_forks);
+    return atomic_load_explicit(&generation, memory_order_relaxed);
+}
