@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The frame of the command `leat`: what a subcommand declares, and what it gets to work with.
+ *
+ * A subcommand is one file, tools/NAME.c, with one table, `cli_cmd_NAME`, and one word in the
+ * list of tools/meson.build. Parsing, range checks, `leat NAME --help`, the man page, the
+ * completions of bash, zsh and fish and the hints after a typing error all come from the table.
+ *
+ *     #include "cli.h"
+ *
+ *     static const leat__param options[] = {
+ *         CLI_PATH("output", 'o', NULL, "FILE", "write the pack here"),
+ *         CLI_CHOICE("images", 0, "tiled", "keep|tiled|raw|mix", "how images are stored"),
+ *         CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+ *         CLI_FLAG("resume", 0, "continue a partial pack"),
+ *         CLI_END,
+ *     };
+ *
+ *     static int run(cli *c)
+ *     {
+ *         leat_error err = {0};
+ *         cli_progress bar;
+ *         cli_progress_begin(&bar, c, "packing", "images", total);
+ *         // in the library's callback, from any thread, as often as it likes:
+ *         //     cli_progress_at(&bar, done, bytes, skipped);
+ *         //     return cli_interrupted(c) ? LEAT_ECANCELED : 0;
+ *         int rc = leat_pack(cli_arg(c, 0), cli_str(c, "output"), …, &err);
+ *         cli_progress_end(&bar);
+ *         if (rc != 0) return cli_fail(c, &err);
+ *         if (c->json) return cli_json(c, &buf);           // one JSON value, one line, stdout
+ *         cli_out(c, "%llu samples\n", …);                 // data: stdout
+ *         cli_say(c, "wrote %s", cli_str(c, "output"));    // message: stderr, not with --quiet
+ *         return CLI_OK;
+ *     }
+ *
+ *     const cli_command cli_cmd_pack = {
+ *         .name = "pack",
+ *         .summary = "turn images into one fast, checksummed file",
+ *         .examples = (const cli_example[]){{"leat pack photos -o photos.leat", "a folder per class"},
+ *                                           {NULL, NULL}},
+ *         .description = "One paragraph.\n\nAnother one.",
+ *         .args = (const cli_arg_spec[]){{.name = "SRC", .path = true, .help = "folder, tar or manifest"},
+ *                                        {.name = NULL}},
+ *         .options = {{"Packing", options}},
+ *         .required = "output",
+ *         .json = (const cli_key[]){{"samples", "samples written"}, {NULL, NULL}},
+ *         .run = run,
+ *     };
+ *
+ * The frame adds --help, --json (when `json` says what its keys mean), --quiet, --verbose and
+ * --color to every subcommand. `run` is called on the main thread with a valid command line
+ * and returns an exit code; it never calls exit, printf or perror.
+ */
+#ifndef LEAT_TOOLS_CLI_H
+#define LEAT_TOOLS_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat/error.h>
+#include <leat/log.h>
+
+#include "base/buf.h"
+#include "base/param.h"
+#include "base/thread.h"
+
+/* Exit codes, the same for every subcommand. */
+enum {
+    CLI_OK = 0,
+    CLI_FINDING = 1,       /* it worked, and what was looked for was found (doctor) */
+    CLI_USAGE = 2,         /* wrong usage: nothing was done */
+    CLI_FIT = 3,           /* does not fit: memory budget, limit, machine */
+    CLI_DATA = 4,          /* bad data, or it could not be read or written */
+    CLI_INTERRUPTED = 130, /* stopped by SIGINT (143: SIGTERM, 141: nobody reads stdout) */
+};
+
+/* ---- What a subcommand declares ---- */
+
+#define CLI_OPTIONS_MAX 64 /* of one subcommand, the common ones included */
+#define CLI_GROUPS_MAX 4
+
+/* One option. `lo_` > `hi_` means any number; a default of NULL means none. A flag `x` also
+ * answers to --no-x. Help is one sentence, lower case, without a full stop. */
+#define CLI_PARAM(name_, kind_, short_, def_, lo_, hi_, choices_, arity_, meta_, help_)    \
+    {.name = (name_), .kind = (kind_), .def = (def_), .min = (lo_), .max = (hi_),          \
+     .choices = (choices_), .arity = (arity_), .metavar = (meta_), .help = (help_),        \
+     .shortcut = (short_)}
+#define CLI_FLAG(name, letter, help)                                                       \
+    CLI_PARAM(name, LEAT__PARAM_FLAG, letter, "", 1, 0, NULL, 0, NULL, help)
+#define CLI_INT(name, letter, def, lo, hi, meta, help)                                     \
+    CLI_PARAM(name, LEAT__PARAM_INT, letter, def, lo, hi, NULL, 0, meta, help)
+#define CLI_FLOAT(name, letter, def, lo, hi, meta, help)                                   \
+    CLI_PARAM(name, LEAT__PARAM_FLOAT, letter, def, lo, hi, NULL, 0, meta, help)
+#define CLI_BYTES(name, letter, def, lo, hi, help)                                         \
+    CLI_PARAM(name, LEAT__PARAM_BYTES, letter, def, lo, hi, NULL, 0, "BYTES", help)
+#define CLI_SECONDS(name, letter, def, lo, hi, help)                                       \
+    CLI_PARAM(name, LEAT__PARAM_SECONDS, letter, def, lo, hi, NULL, 0, "TIME", help)
+#define CLI_CHOICE(name, letter, def, choices, help)                                       \
+    CLI_PARAM(name, LEAT__PARAM_CHOICE, letter, def, 1, 0, choices, 0, NULL, help)
+#define CLI_STRING(name, letter, def, meta, help)                                          \
+    CLI_PARAM(name, LEAT__PARAM_STRING, letter, def, 1, 0, NULL, 0, meta, help)
+#define CLI_PATH(name, letter, def, meta, help)                                            \
+    CLI_PARAM(name, LEAT__PARAM_PATH, letter, def, 1, 0, NULL, 0, meta, help)
+#define CLI_FLOATS(name, letter, def, lo, hi, arity, meta, help)                           \
+    CLI_PARAM(name, LEAT__PARAM_FLOATS, letter, def, lo, hi, NULL, arity, meta, help)
+#define CLI_END {.name = NULL}
+
+/* A titled table of options. A table may be used by several commands: doctor takes load's. */
+typedef struct cli_group {
+    const char *title;         /* heading in the help: "Packing" */
+    const leat__param *params; /* ends with CLI_END */
+} cli_group;
+
+/* A positional argument. */
+typedef struct cli_arg_spec {
+    const char *name;    /* as in the synopsis: "SRC"; NULL ends the table */
+    const char *help;
+    const char *choices; /* "exact|fuzzy": anything else is wrong usage */
+    bool path;           /* completes as a file name */
+    bool optional;
+    bool many;           /* the last one only: one or more (with `optional`: any number) */
+} cli_arg_spec;
+
+typedef struct cli_example {
+    const char *command; /* NULL ends the table */
+    const char *text;    /* what it does, lower case, no full stop; may be NULL */
+} cli_example;
+
+/* A key of the command's --json output. */
+typedef struct cli_key {
+    const char *name; /* "gpus[].name"; NULL ends the table */
+    const char *help;
+} cli_key;
+
+typedef struct cli cli;
+
+typedef struct cli_command {
+    const char *name;
+    const char *summary;          /* one line, lower case, no full stop */
+    const cli_example *examples;  /* shown first in the help: at least one */
+    const char *description;      /* paragraphs with an empty line between */
+    const cli_arg_spec *args;     /* NULL = none */
+    cli_group options[CLI_GROUPS_MAX];
+    const char *required;         /* options that must be given: "output|profile", or NULL */
+    const cli_key *json;          /* NULL = there is no --json */
+    bool hidden;                  /* works, but is not listed or completed (tests) */
+    int (*run)(cli *c);
+} cli_command;
+
+/* ---- What a subcommand gets ---- */
+
+typedef enum cli_style {
+    CLI_PLAIN, /* back to normal */
+    CLI_BOLD,
+    CLI_DIM,
+    CLI_RED,
+    CLI_GREEN,
+    CLI_YELLOW,
+    CLI_CYAN,
+} cli_style;
+
+typedef struct cli_progress cli_progress;
+typedef struct cli_line cli_line; /* a parsed command line: cli_parse.h */
+
+struct cli {
+    const cli_command *command; /* NULL in `leat --version` and the like */
+    const cli_line *line;
+    bool json;
+    bool quiet;
+    bool verbose;
+    bool color_out, color_err; /* may stdout, stderr carry colour */
+    bool tty_err;              /* stderr is a terminal that can redraw a line */
+    bool utf8;                 /* the locale can show more than ASCII */
+    leat_log log;              /* for option structs of the library; writes to stderr */
+    /* The frame's own from here on. */
+    leat__mutex lock;     /* guards stderr and `bar` */
+    cli_progress *bar;    /* the bar on the screen, NULL when none */
+    int out_errno;        /* first failure to write stdout */
+    void *watch;          /* of cli_on_interrupt */
+};
+
+/* Values by option name; the default when the user did not give one. A name that the table
+ * does not have, or a wrong kind, is a bug of the subcommand and aborts with its name. */
+const leat__value *cli_value(const cli *c, const char *name);
+bool cli_given(const cli *c, const char *name); /* by the user */
+bool cli_flag(const cli *c, const char *name);
+int64_t cli_int(const cli *c, const char *name);
+double cli_float(const cli *c, const char *name);     /* also of seconds */
+uint64_t cli_bytes(const cli *c, const char *name);
+int cli_choice(const cli *c, const char *name);       /* index into the choices */
+const char *cli_str(const cli *c, const char *name);  /* text, path or choice as written; NULL = not given */
+
+size_t cli_arg_count(const cli *c);
+const char *cli_arg(const cli *c, size_t i); /* NULL past the last */
+
+/* ---- Output. Only the main thread writes stdout; stderr is for any thread. ---- */
+
+void cli_out(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
+void cli_out_buf(cli *c, const leat__buf *buf);
+
+/* A finished JSON value, then a newline and a flush. Returns CLI_OK, or fails when the buffer
+ * ran out of memory. */
+int cli_json(cli *c, const leat__buf *json);
+
+/* Lines of a readable page: a bold heading; a dim name, then the value. */
+void cli_heading(cli *c, const char *title);
+void cli_row(cli *c, const char *name, const char *fmt, ...) LEAT_PRINTF(3, 4);
+
+/* "" when stdout has no colour. */
+const char *cli_styled(const cli *c, cli_style style);
+
+/* One line on stderr, without prefix and not with --quiet; and "leat CMD: warning: …", always.
+ * Neither needs a newline, both keep clear of a progress bar. */
+void cli_say(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
+void cli_warn(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
+
+/* ---- Failing: the one way. Each prints "leat CMD: message" and returns the exit code, so
+ * that `return cli_fail(c, &err);` ends a command. ---- */
+
+/* LEAT_ECANCELED after a signal prints nothing: the user knows. */
+int cli_fail(cli *c, const leat_error *err);
+int cli_failf(cli *c, int exit_code, const char *fmt, ...) LEAT_PRINTF(3, 4);
+
+/* Wrong usage that the table cannot see: "--rank must be below --world". */
+int cli_usage(cli *c, const char *fmt, ...) LEAT_PRINTF(2, 3);
+
+int cli_exit_of(int code); /* exit code of a leat_code */
+
+/* ---- Stopping ---- */
+
+/* True after the first SIGINT or SIGTERM, or when nobody reads stdout any more: finish the
+ * current piece, tidy up, return. The frame then exits with 130, 143 or 141 whatever `run`
+ * returned. A second signal ends the process at once. Any thread may ask. */
+bool cli_interrupted(const cli *c);
+
+/* Calls `stop` once, on a thread of its own (so it may lock), when the first signal comes: for
+ * commands that sleep inside the library. NULL ends it; after that call `stop` neither runs
+ * nor will. */
+int cli_on_interrupt(cli *c, void (*stop)(void *cookie), void *cookie, leat_error *err);
+
+/* ---- Progress: drawn on stderr when that is a terminal, without --quiet and --json, at most
+ * ten times a second; otherwise every call is nearly free. Any thread may report. ---- */
+
+struct cli_progress {
+    cli *c;
+    const char *label;
+    const char *unit;
+    bool shown;
+    uint64_t total;
+    uint64_t begin_ns, drawn_ns;
+    uint64_t done, bytes, skipped;
+};
+
+/* `total` in units, 0 when unknown. Strings must outlive the bar. One bar at a time. */
+void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *unit,
+                        uint64_t total);
+void cli_progress_total(cli_progress *p, uint64_t total);
+void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t skipped);
+void cli_progress_end(cli_progress *p); /* takes the line off the screen */
+
+#endif
