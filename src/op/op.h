@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops declared once. An op has a name, parameters, and a `draw`: given the size of the image
+ * before it and a random stream, it appends *steps* (src/op/step.h) with all numbers settled.
+ * Randomness lives in draws, pixels in steps: so the same draw serves an image, its masks and
+ * its boxes, and leading crops are known before a single pixel is decoded.
+ *
+ * Tables are constant; any thread may read them.
+ */
+#ifndef LEAT_OP_OP_H
+#define LEAT_OP_OP_H
+
+#include <leat/op.h>
+
+#include "base/param.h"
+#include "base/rng.h"
+#include "op/step.h"
+
+#define LEAT__OP_PARAMS_MAX 10
+
+/* One op of a pipeline with its parameters parsed and checked. */
+typedef struct leat__op_spec {
+    const struct leat__op_def *def;
+    leat__value value[LEAT__OP_PARAMS_MAX];
+} leat__op_spec;
+
+/* Size of an image in flight; 0 = not known before the image is. */
+typedef struct leat__op_size {
+    uint32_t width, height;
+} leat__op_size;
+
+typedef struct leat__op_def {
+    const char *name;
+    const char *help;
+    leat_op_kind kind;
+    const leat__param *params;
+    uint32_t param_count;
+    /* Rules between parameters; NULL = none. */
+    int (*check)(const leat__op_spec *op, leat_error *err);
+    /* Size after the op when it is known beforehand; NULL = unchanged. */
+    leat__op_size (*size)(const leat__op_spec *op, leat__op_size in);
+    /* Appends steps; NULL for output and batch ops. LEAT_EINVAL when the image cannot be
+     * handled (a crop larger than the image without padding). */
+    int (*draw)(const leat__op_spec *op, leat__rng *rng, leat__recipe *recipe,
+                leat_error *err);
+} leat__op_def;
+
+/* The families; op.c joins them. Each array ends with a NULL name. */
+extern const leat__op_def leat__ops_geometry[];
+extern const leat__op_def leat__ops_warp[];
+extern const leat__op_def leat__ops_color[];
+extern const leat__op_def leat__ops_policy[];
+extern const leat__op_def leat__ops_output[];
+extern const leat__op_def leat__ops_batch[];
+
+uint32_t leat__op_count(void);
+const leat__op_def *leat__op_at(uint32_t index); /* NULL past the end */
+const leat__op_def *leat__op_find(const char *name);
+const char *leat__op_nearest(const char *name); /* for a hint; NULL when none is near */
+
+/* Position of a parameter; the caller names one that exists. */
+uint32_t leat__op_param_index(const leat__op_def *def, const char *name);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From encoded bytes to a finished sample in the batch. A pipeline is compiled once from its
+ * ops and is then constant: any number of threads share it. A worker owns the scratch of one
+ * thread (decoder, resize tables, images) and serves any pipeline.
+ *
+ * run() draws the recipe from (seed, epoch, sample, op) first. Leading crops, resizes and
+ * flips become one request: the codec decodes only that region, rows stream through the
+ * resize, and when nothing else is asked, straight into the batch, normalised, cast and laid
+ * out. Other steps run on a small planar image in the worker's cache in between.
+ */
+#ifndef LEAT_OP_PIPELINE_H
+#define LEAT_OP_PIPELINE_H
+
+#include "base/error.h"
+#include "codec/codec.h"
+#include "op/image.h"
+#include "op/step.h"
+
+typedef enum leat__dtype {
+    LEAT__DTYPE_U8,
+    LEAT__DTYPE_F16,
+    LEAT__DTYPE_BF16,
+    LEAT__DTYPE_F32
+} leat__dtype;
+#define LEAT__DTYPE_CHOICES "u8|f16|bf16|f32"
+
+typedef enum leat__layout {
+    LEAT__LAYOUT_NCHW,
+    LEAT__LAYOUT_NHWC
+} leat__layout;
+#define LEAT__LAYOUT_CHOICES "nchw|nhwc"
+
+uint32_t leat__dtype_bytes(leat__dtype dtype);
+const char *leat__dtype_name(leat__dtype dtype);
+const char *leat__layout_name(leat__layout layout);
+
+/* What one sample looks like in the batch. */
+typedef struct leat__output_spec {
+    uint32_t width, height, channels;
+    leat__dtype dtype;
+    leat__layout layout;
+    size_t bytes;
+} leat__output_spec;
+
+typedef struct leat__pipeline leat__pipeline;
+typedef struct leat__pipeline_worker leat__pipeline_worker;
+
+/* `ops` is the text form (include/leat/op.h). The defaults hold where the text says nothing.
+ * The output size must follow from the ops alone (a Resize to one number does not give it).
+ * LEAT_EINVAL names the op and parameter that is wrong. */
+typedef struct leat__pipeline_opts {
+    const char *ops;
+    leat__dtype default_dtype;   /* u8 */
+    leat__layout default_layout; /* nchw */
+    uint32_t view;               /* number of the view: views of one sample draw differently */
+} leat__pipeline_opts;
+
+int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, leat_error *err)
+    LEAT_MUST_CHECK;
+void leat__pipeline_close(leat__pipeline **p);
+const leat__output_spec *leat__pipeline_output(const leat__pipeline *p); /* view */
+
+/* Batch ops of the text (Mixup, CutMix), in order; see src/op/mix.h. */
+struct leat__op_spec;
+uint32_t leat__pipeline_batch_ops(const leat__pipeline *p);
+const struct leat__op_spec *leat__pipeline_batch_op(const leat__pipeline *p, uint32_t i);
+
+int leat__pipeline_worker_open(leat__pipeline_worker **w, leat_error *err) LEAT_MUST_CHECK;
+void leat__pipeline_worker_close(leat__pipeline_worker **w);
+
+/* One encoded image, followed by LEAT__CODEC_PADDING readable bytes. */
+typedef struct leat__encoded {
+    const leat__image_info *info;
+    const uint8_t *data;
+    size_t len;
+    const void *tables;          /* tile codec: tables of the pack, else NULL */
+    uint32_t orientation;        /* EXIF 1..8; 0 or 1 = as stored */
+    leat__decode_limits limits;
+} leat__encoded;
+
+typedef struct leat__draw_key {
+    uint64_t seed, epoch, sample;
+} leat__draw_key;
+
+/* Decodes and writes one sample: exactly output->bytes at `out`, any alignment. On failure
+ * the bytes at `out` are undefined. */
+int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
+                       const leat__encoded *image, const leat__draw_key *key, void *out,
+                       leat_error *err) LEAT_MUST_CHECK;
+
+/* The same for several views of one image (pipelines opened with view 0, 1, …). The image is
+ * decoded once for the union of what the views need when that is less work, else per view;
+ * the pixels are the same either way. */
+int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
+                             leat__pipeline_worker *w, const leat__encoded *image,
+                             const leat__draw_key *key, void *const *out, leat_error *err)
+    LEAT_MUST_CHECK;
+
+/* Image with what belongs to it: masks of the same size as the image go through the same
+ * geometry with nearest sampling (u8, one channel, height x width of the output), boxes
+ * (x0, y0, x1, y1, pixels of the input image) are moved in place; keep[i] says whether
+ * something of box i is left. */
+typedef struct leat__targets {
+    uint32_t masks;
+    const leat__encoded *mask; /* `masks` of them */
+    uint8_t *const *mask_out;
+    float *boxes; /* 4 per box */
+    bool *keep;
+    uint32_t box_count;
+} leat__targets;
+
+int leat__pipeline_run_joint(const leat__pipeline *p, leat__pipeline_worker *w,
+                             const leat__encoded *image, const leat__targets *targets,
+                             const leat__draw_key *key, void *out, leat_error *err)
+    LEAT_MUST_CHECK;
+
+/* What would be drawn for an image of this (oriented) size: for tests, tools and masks. */
+int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,
+                        uint32_t height, leat__recipe *recipe, leat_error *err)
+    LEAT_MUST_CHECK;
+
+/* Runs the pipeline on pixels already decoded (three planes): tools and tests. */
+int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
+                              const leat__image *pixels, const leat__draw_key *key, void *out,
+                              leat_error *err) LEAT_MUST_CHECK;
+
+#endif
