@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packs: many samples in one checksummed, seekable file, or in a set of such files (shards)
+ * that reads as one. docs/format.md is the contract of the bytes.
+ *
+ * Reading: a leat_pack is opened once and used by any number of threads at the same time.
+ * Opening costs the same for a thousand and for a hundred million samples; nothing is kept
+ * per sample. Everything that is handed out was checked against its checksum first.
+ *
+ * Writing: a leat_packer takes samples in order, one thread at a time. The same samples and
+ * options give the same bytes. The pack appears under its name only when it is whole; until
+ * then "NAME.partial" and "NAME.journal" hold what is safe, and `resume` goes on from there.
+ */
+#ifndef LEAT_PACK_H
+#define LEAT_PACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Readable bytes behind every payload in a buffer filled by this interface (zeros). */
+#define LEAT_PACK_PADDING 64
+
+/* ---- fields ---------------------------------------------------------------------------- */
+
+/* Values are in the format: append only. */
+typedef enum leat_field_type {
+    LEAT_FIELD_IMAGE = 1,  /* encoded image: payload + size, codec, cost in the index */
+    LEAT_FIELD_BYTES = 2,  /* any bytes */
+    LEAT_FIELD_TEXT = 3,   /* UTF-8 */
+    LEAT_FIELD_INT = 4,    /* int64, kept in the index */
+    LEAT_FIELD_FLOAT = 5,  /* double, kept in the index */
+    LEAT_FIELD_ARRAY = 6,  /* elements of `dtype`, the same `shape` in every sample */
+    LEAT_FIELD_RAGGED = 7, /* elements of `dtype`, `ndim` dimensions, shape per sample */
+    LEAT_FIELD_JSON = 8    /* one JSON value as UTF-8 text */
+} leat_field_type;
+
+typedef enum leat_dtype {
+    LEAT_DTYPE_NONE = 0,
+    LEAT_DTYPE_BOOL = 1,
+    LEAT_DTYPE_U8 = 2,
+    LEAT_DTYPE_I8 = 3,
+    LEAT_DTYPE_U16 = 4,
+    LEAT_DTYPE_I16 = 5,
+    LEAT_DTYPE_U32 = 6,
+    LEAT_DTYPE_I32 = 7,
+    LEAT_DTYPE_U64 = 8,
+    LEAT_DTYPE_I64 = 9,
+    LEAT_DTYPE_F16 = 10,
+    LEAT_DTYPE_BF16 = 11,
+    LEAT_DTYPE_F32 = 12,
+    LEAT_DTYPE_F64 = 13
+} leat_dtype;
+
+#define LEAT_NDIM_MAX 8
+
+typedef struct leat_field {
+    const char *name;              /* UTF-8, unique, 1 to 4096 bytes */
+    uint32_t type;                 /* leat_field_type */
+    uint32_t dtype;                /* leat_dtype; ARRAY and RAGGED */
+    uint32_t ndim;                 /* ARRAY and RAGGED, 0 to LEAT_NDIM_MAX */
+    uint32_t reserved;             /* 0 */
+    uint64_t shape[LEAT_NDIM_MAX]; /* ARRAY */
+} leat_field;
+
+LEAT_API uint32_t leat_dtype_size(uint32_t dtype);       /* bytes; 0 when unknown */
+LEAT_API const char *leat_dtype_name(uint32_t dtype);    /* "f32"; NULL when unknown */
+LEAT_API const char *leat_field_type_name(uint32_t type); /* "image"; NULL when unknown */
+
+/* What the index says about one image. */
+typedef struct leat_pack_image {
+    uint32_t width, height; /* as stored, before orientation */
+    uint8_t codec;          /* 0 absent, 1 JPEG, 2 PNG, 3 WebP, 4 raw, 5 tiles */
+    uint8_t channels;       /* that decode delivers: 1, 3, 4 */
+    uint8_t orientation;    /* EXIF 1..8 */
+    uint8_t flags;          /* LEAT_PACK_IMAGE_… */
+    uint32_t cost;          /* decode cost in units of 1 µs of the reference machine, a pure
+                               function of the content; 0 = unknown */
+} leat_pack_image;
+
+enum {
+    LEAT_PACK_IMAGE_RESIZED = 1,   /* not the source's pixels: resized or encoded again */
+    LEAT_PACK_IMAGE_UNCHECKED = 2, /* never decoded at pack time */
+    LEAT_PACK_IMAGE_RECODED = 4    /* lossless re-coding: the source file can be restored */
+};
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+typedef struct leat_pack leat_pack;
+
+typedef struct leat_pack_opts {
+    uint32_t struct_size;
+    uint32_t no_verify; /* 1 = skip checksums of samples and pages (never of the index) */
+    uint32_t direct;    /* 1 = read pages past the page cache where possible */
+    uint32_t reserved;  /* 0 */
+} leat_pack_opts;
+#define LEAT_PACK_OPTS_INIT {sizeof(leat_pack_opts), 0, 0, 0}
+
+/* Opens a pack or a set by its name. opts may be NULL. LEAT_EFORMAT: not a pack, unfinished,
+ * or of a newer major version; LEAT_EDATA: damaged; LEAT_ENOENT … from the system. */
+LEAT_API int leat_pack_open(leat_pack **pack, const char *path, const leat_pack_opts *opts,
+                            leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_pack_close(leat_pack **pack); /* all readers must have left */
+
+typedef struct leat_pack_info {
+    uint32_t struct_size;
+    uint32_t shards;     /* files with samples: 1 for a single pack */
+    uint64_t samples;
+    uint64_t pages;
+    uint64_t bytes;      /* of all files */
+    uint64_t page_bytes; /* target size of a page */
+    uint64_t max_page_bytes;   /* largest page: what a page buffer must hold */
+    uint64_t max_sample_bytes; /* largest sample */
+    uint64_t fingerprint; /* of the whole content: equal for equal packs */
+    uint32_t version_major, version_minor;
+} leat_pack_info;
+LEAT_API int leat_pack_info_read(const leat_pack *pack, leat_pack_info *info,
+                                 uint32_t struct_size);
+LEAT_API uint64_t leat_pack_count(const leat_pack *pack); /* samples */
+LEAT_API const char *leat_pack_path(const leat_pack *pack);
+
+/* Views that live as long as the pack. */
+LEAT_API uint32_t leat_pack_field_count(const leat_pack *pack);
+LEAT_API const leat_field *leat_pack_field(const leat_pack *pack, uint32_t field);
+LEAT_API int leat_pack_field_find(const leat_pack *pack, const char *name); /* or LEAT_ENOENT */
+LEAT_API const char *leat_pack_schema(const leat_pack *pack);     /* JSON */
+LEAT_API const char *leat_pack_provenance(const leat_pack *pack); /* JSON */
+
+/* Class names of an INT field, value -> name. *names points at *count strings that live as
+ * long as the pack; count 0 when the field has none. */
+LEAT_API int leat_pack_classes(leat_pack *pack, uint32_t field, const char *const **names,
+                               uint64_t *count, leat_error *err) LEAT_MUST_CHECK;
+
+/* Named blobs ("tile-tables"). *data is a view that lives as long as the pack, followed by
+ * LEAT_PACK_PADDING zeros and aligned to 64 bytes. LEAT_ENOENT when there is none. */
+LEAT_API int leat_pack_blob(leat_pack *pack, const char *name, const void **data,
+                            size_t *size, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API uint32_t leat_pack_blob_count(const leat_pack *pack);
+LEAT_API const char *leat_pack_blob_name(const leat_pack *pack, uint32_t blob);
+
+/* Where a sample lies. */
+typedef struct leat_pack_row {
+    uint64_t page;     /* of the whole pack */
+    uint64_t offset;   /* of the sample in its page, a multiple of 16 */
+    uint64_t size;     /* bytes of the sample */
+    uint64_t check;    /* XXH3-64 of those bytes */
+    uint64_t key_size; /* bytes of its key */
+} leat_pack_row;
+
+/* What the index says about one field of one sample. */
+typedef struct leat_pack_cell {
+    uint64_t start;  /* of the payload in the sample, a multiple of 16 */
+    uint64_t length; /* bytes of the payload */
+    uint32_t absent; /* 1 = the sample has no value here */
+    uint32_t reserved;
+    leat_pack_image image; /* IMAGE */
+    int64_t i;             /* INT */
+    double f;              /* FLOAT */
+} leat_pack_cell;
+
+/* Rows or cells first … first+count-1. Labels and sizes of a whole pack come from here
+ * without touching a page. LEAT_EINVAL out of range; LEAT_EDATA damaged index. */
+LEAT_API int leat_pack_rows(leat_pack *pack, uint64_t first, size_t count,
+                            leat_pack_row *rows, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_cells(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
+                             leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
+/* An INT or FLOAT column as plain numbers. */
+LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
+                            int64_t *values, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
+                              double *values, leat_error *err) LEAT_MUST_CHECK;
+
+/* Key of a sample into `key` with a NUL behind it; *size gets its length also when it did not
+ * fit (LEAT_ELIMIT). Keys are bytes, as a rule a relative path in UTF-8. */
+LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t capacity,
+                           size_t *size, leat_error *err) LEAT_MUST_CHECK;
+/* The sample with this key, the first one where several have it. LEAT_ENOENT when none. */
+LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint64_t *sample,
+                            leat_error *err) LEAT_MUST_CHECK;
+
+/* The bytes of one sample into `buf`, which must hold row.size + LEAT_PACK_PADDING bytes
+ * (LEAT_ELIMIT when it does not). A field's payload is at buf + cell.start. */
+LEAT_API int leat_pack_read(leat_pack *pack, uint64_t sample, void *buf, size_t capacity,
+                            leat_error *err) LEAT_MUST_CHECK;
+
+/* The easy way: a sample with its own growing buffer, one per thread. */
+typedef struct leat_sample leat_sample;
+LEAT_API int leat_sample_open(leat_sample **s, leat_pack *pack, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_sample_close(leat_sample **s);
+LEAT_API int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API const char *leat_sample_key(const leat_sample *s, size_t *size);
+
+/* One field of the sample last read: a view until the next read. For RAGGED `data` points at
+ * the elements, behind the shape. */
+typedef struct leat_view {
+    const void *data; /* NULL when absent; INT and FLOAT: at the number */
+    size_t size;
+    uint32_t ndim;
+    uint32_t reserved;
+    uint64_t shape[LEAT_NDIM_MAX]; /* ARRAY, RAGGED */
+    leat_pack_image image;         /* IMAGE */
+} leat_view;
+LEAT_API int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *view,
+                               leat_error *err) LEAT_MUST_CHECK;
+
+/* Pages: whole samples that lie, and are best read, together. */
+typedef struct leat_pack_page {
+    uint64_t bytes;   /* a multiple of 4096 */
+    uint64_t first;   /* sample */
+    uint64_t samples; /* how many */
+    uint64_t offset;  /* in its file */
+    uint64_t check;   /* XXH3-64 of its bytes */
+    uint32_t shard;   /* which file */
+    uint32_t reserved;
+} leat_pack_page;
+LEAT_API int leat_pack_page_info(leat_pack *pack, uint64_t page, leat_pack_page *info,
+                                 leat_error *err) LEAT_MUST_CHECK;
+/* The page into `buf`, which must hold info.bytes + LEAT_PACK_PADDING; checked. */
+LEAT_API int leat_pack_page_read(leat_pack *pack, uint64_t page, void *buf, size_t capacity,
+                                 leat_error *err) LEAT_MUST_CHECK;
+
+/* One finding of verify. */
+typedef struct leat_pack_damage {
+    const char *path;   /* file */
+    const char *key;    /* of the sample, "" when not about one sample */
+    uint64_t key_size;
+    int64_t sample;     /* -1 when not about one sample */
+    int64_t page;       /* -1 when not in a page */
+    int64_t offset;     /* in the file */
+    const char *reason; /* one line */
+} leat_pack_damage;
+
+typedef struct leat_pack_verify_opts {
+    uint32_t struct_size;
+    uint32_t threads; /* 0 = 1 */
+    /* Called for each finding, by one thread at a time; return non-zero to stop. */
+    int (*damage)(void *cookie, const leat_pack_damage *damage);
+    /* Called now and then; return non-zero to stop. May be NULL. */
+    int (*progress)(void *cookie, uint64_t done_bytes, uint64_t total_bytes);
+    void *cookie;
+} leat_pack_verify_opts;
+
+typedef struct leat_pack_verify_stats {
+    uint64_t samples, pages, bytes;    /* looked at */
+    uint64_t damaged_samples, damaged; /* findings about samples; all findings */
+} leat_pack_verify_stats;
+
+/* Reads every byte of the pack or set and checks it. 0: whole; LEAT_EDATA: damage was found
+ * (and reported); LEAT_ECANCELED: a callback stopped it; others as open. */
+LEAT_API int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts,
+                              leat_pack_verify_stats *stats, leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- writing --------------------------------------------------------------------------- */
+
+typedef struct leat_packer leat_packer;
+
+#define LEAT_PACKER_MARKS 4
+
+typedef struct leat_packer_opts {
+    uint32_t struct_size;
+    uint32_t field_count;
+    const leat_field *fields;
+    uint64_t page_bytes;    /* target, 64 KiB to 256 MiB, multiple of 4096; 0 = 2 MiB */
+    uint64_t shard_bytes;   /* highest size of a file; 0 = one file. At least 1 MiB. A page
+                               with one large sample may pass it. */
+    const char *provenance; /* JSON object: source, settings. No times, hosts, threads */
+    uint64_t identity;      /* hash of source and settings: resume refuses another one */
+    uint32_t resume;        /* 1 = go on with a partial pack if there is one */
+    uint32_t replace;       /* 1 = a pack of that name may be there and is replaced at the end */
+    uint32_t no_sync;       /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
+    uint32_t reserved;
+} leat_packer_opts;
+#define LEAT_PACKER_OPTS_INIT {.struct_size = sizeof(leat_packer_opts)}
+
+/* One value. Payload fields: data and size (NULL data with absent = 1: no value). */
+typedef struct leat_pack_value {
+    const void *data;
+    size_t size;
+    int64_t i;                     /* INT */
+    double f;                      /* FLOAT */
+    uint32_t absent;               /* payload fields only */
+    uint32_t reserved;
+    uint64_t shape[LEAT_NDIM_MAX]; /* RAGGED */
+    leat_pack_image image;         /* IMAGE */
+} leat_pack_value;
+
+typedef struct leat_pack_sample {
+    const void *key;
+    size_t key_size;               /* up to 1 MiB */
+    const leat_pack_value *values; /* one per field, in the order of the schema */
+    /* Numbers of the caller that come back from resume with the last sample that is safe:
+     * how many inputs were consumed, skipped … Not in the pack. */
+    uint64_t marks[LEAT_PACKER_MARKS];
+} leat_pack_sample;
+
+/* Starts (or resumes) NAME. LEAT_EEXIST: NAME is there and replace is 0, or a partial is
+ * there and resume is 0; LEAT_ESTATE: another process writes it, or resume with another
+ * identity or schema. */
+LEAT_API int leat_packer_open(leat_packer **p, const char *path, const leat_packer_opts *opts,
+                              leat_error *err) LEAT_MUST_CHECK;
+/* What resume found: samples already safe and the marks of the last of them (zeros when 0). */
+LEAT_API uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MARKS]);
+
+LEAT_API int leat_packer_append(leat_packer *p, const leat_pack_sample *sample,
+                                leat_error *err) LEAT_MUST_CHECK;
+/* Named blob, at any time before finish; setting a name again replaces it. With shards: set
+ * before the first sample it is in every file, later only in the set and in later shards. */
+LEAT_API int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
+                              leat_error *err) LEAT_MUST_CHECK;
+/* A blob set so far, also by the run that is resumed: a view until it is set again or the
+ * packer is closed. LEAT_ENOENT when there is none. */
+LEAT_API int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
+                                   size_t *size);
+/* Class names of an INT field, at any time before finish. */
+LEAT_API int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names,
+                                 uint64_t count, leat_error *err) LEAT_MUST_CHECK;
+
+typedef struct leat_packer_stats {
+    uint64_t samples, pages, shards;
+    uint64_t payload_bytes;  /* of all samples */
+    uint64_t file_bytes;     /* of all files */
+    uint64_t duplicate_keys; /* samples whose key an earlier sample of their file has */
+} leat_packer_stats;
+
+/* Writes the index, syncs, renames: the pack is there, whole, or (on failure) what was
+ * appended is still resumable. Afterwards only close is left. */
+LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats,
+                                leat_error *err) LEAT_MUST_CHECK;
+/* Without finish the partial pack stays for resume. */
+LEAT_API void leat_packer_close(leat_packer **p);
+/* Removes what an unfinished run left beside NAME. */
+LEAT_API int leat_packer_discard(const char *path, leat_error *err) LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

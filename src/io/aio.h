@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asynchronous whole reads: io_uring where the kernel allows it, else a few threads. The
+ * choice is made at open (option, then the environment LEAT_IO=uring|threads, then what
+ * works) and changes speed only.
+ *
+ * A request belongs to the caller and must stay in place from submit until it is done. It is
+ * done exactly once: its `done` is called on a lane's thread, or, when `done` is NULL, it is
+ * handed out by leat__aio_wait(). Any thread may submit and wait; submit never blocks on I/O:
+ * what does not fit the depth is queued.
+ */
+#ifndef LEAT_IO_AIO_H
+#define LEAT_IO_AIO_H
+
+#include "io/file.h"
+
+typedef enum leat__aio_kind {
+    LEAT__AIO_AUTO = 0,
+    LEAT__AIO_URING,
+    LEAT__AIO_THREADS
+} leat__aio_kind;
+
+typedef struct leat__aio_opts {
+    leat__aio_kind kind; /* LEAT__AIO_AUTO; a forced kind that cannot work is LEAT_ENOTSUP */
+    uint32_t depth;      /* reads in flight at once, 1..1024; 0 = 16 */
+    uint32_t max_depth;  /* highest depth that depth_set may ask for; 0 = max(depth, 64) */
+} leat__aio_opts;
+
+typedef struct leat__aio_req leat__aio_req;
+struct leat__aio_req {
+    /* set by the caller */
+    const leat__file *file; /* direct files: offset, len and buf aligned to LEAT__IO_ALIGN */
+    uint64_t offset;
+    void *buf;
+    size_t len;
+    void (*done)(leat__aio_req *req); /* must not block; may submit; may free the request */
+    void *cookie;                     /* the caller's */
+    /* set when done */
+    int rc; /* 0: all `len` bytes are there; LEAT_EDATA file ended; LEAT_EIO; LEAT_ECANCELED */
+    int sys_errno;
+    uint64_t submit_ns, done_ns; /* of leat__clock_ns */
+    /* private */
+    leat__aio_req *next;
+    size_t got;
+    uint64_t hold_ns;
+};
+
+typedef struct leat__aio leat__aio;
+
+int leat__aio_open(leat__aio **a, const leat__aio_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+/* Queued requests are canceled, those in flight are waited for; all become done. */
+void leat__aio_close(leat__aio **a);
+leat__aio_kind leat__aio_backend(const leat__aio *a);
+
+void leat__aio_submit(leat__aio *a, leat__aio_req *req);
+/* The next finished request without `done`; LEAT_ETIMEDOUT after deadline_ns (0 = do not
+ * wait, UINT64_MAX = for ever); LEAT_ENOENT when nothing is queued or in flight. */
+int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns) LEAT_MUST_CHECK;
+
+void leat__aio_depth_set(leat__aio *a, uint32_t depth); /* cut to 1..max_depth */
+uint32_t leat__aio_depth(const leat__aio *a);
+uint32_t leat__aio_in_flight(const leat__aio *a);
+
+/* Puts the failure of a done request into words. */
+int leat__aio_error(const leat__aio_req *req, leat_error *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files. Reads and writes are whole or an error: EINTR and short transfers are handled here,
+ * a file that ends early is LEAT_EDATA with the offset where it ended. Every message names
+ * the file. A leat__file may be read at positions by many threads at once; everything else
+ * is for one thread at a time.
+ */
+#ifndef LEAT_IO_FILE_H
+#define LEAT_IO_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Alignment of offset, length and memory that direct reads need on every file system. */
+#define LEAT__IO_ALIGN 4096u
+
+typedef struct leat__file leat__file;
+
+enum {
+    LEAT__FILE_READ = 0,
+    LEAT__FILE_WRITE = 1 << 0,     /* read and write; must exist unless CREATE */
+    LEAT__FILE_CREATE = 1 << 1,    /* make it when it is not there (with WRITE) */
+    LEAT__FILE_EXCLUSIVE = 1 << 2, /* with CREATE: LEAT_EEXIST when it is there */
+    LEAT__FILE_TRUNCATE = 1 << 3,  /* with WRITE: empty it */
+    LEAT__FILE_DIRECT = 1 << 4,    /* reads bypass the page cache where the file system can */
+    LEAT__FILE_LOCK = 1 << 5       /* with WRITE: LEAT_ESTATE when another process holds it */
+};
+
+int leat__file_open(leat__file **f, const char *path, unsigned flags,
+                    leat_error *err) LEAT_MUST_CHECK;
+/* Closes the descriptor; buffered data of the kernel is not waited for (see sync). */
+void leat__file_close(leat__file **f);
+
+const char *leat__file_path(const leat__file *f);
+int leat__file_fd(const leat__file *f);
+bool leat__file_direct(const leat__file *f); /* direct reads really on */
+int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
+
+/* Reads exactly `len` bytes at `offset`. Any alignment, also on a direct file: unaligned
+ * edges then go through a bounce buffer; aligned calls go straight to `buf`. */
+int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset,
+                     leat_error *err) LEAT_MUST_CHECK;
+/* Reads up to `len` bytes at `offset`, fewer only at the end of the file. */
+int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset,
+                          size_t *got, leat_error *err) LEAT_MUST_CHECK;
+int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offset,
+                      leat_error *err) LEAT_MUST_CHECK;
+int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
+/* Data (and size) on stable storage when it returns 0. */
+int leat__file_sync(leat__file *f, leat_error *err) LEAT_MUST_CHECK;
+/* Starts write-back of a range without waiting, so that sync later has little left to do. */
+void leat__file_flush_hint(leat__file *f, uint64_t offset, uint64_t len);
+
+/* Hints; never fail. len 0 = to the end. */
+typedef enum leat__advice {
+    LEAT__ADVICE_NORMAL,
+    LEAT__ADVICE_SEQUENTIAL,
+    LEAT__ADVICE_RANDOM,
+    LEAT__ADVICE_WILLNEED, /* start reading into the page cache */
+    LEAT__ADVICE_DONTNEED  /* drop clean pages from the page cache */
+} leat__advice;
+void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
+                       leat__advice advice);
+
+/* By name. rename replaces `to` atomically and makes the change durable (the folder is
+ * synced). unlink of a missing file is no error. */
+int leat__path_rename(const char *from, const char *to, leat_error *err) LEAT_MUST_CHECK;
+int leat__path_unlink(const char *path, leat_error *err) LEAT_MUST_CHECK;
+int leat__path_exists(const char *path, bool *exists, leat_error *err) LEAT_MUST_CHECK;
+int leat__path_mkdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* with parents */
+
+/* The whole file into a new block (free with leat__free), followed by `padding` zero bytes;
+ * LEAT_ELIMIT when it has more than `max` bytes. */
+int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
+                    leat_error *err) LEAT_MUST_CHECK;
+/* The whole file at once: written beside its name, synced, renamed. */
+int leat__file_store(const char *path, const void *data, size_t len,
+                     leat_error *err) LEAT_MUST_CHECK;
+
+#endif

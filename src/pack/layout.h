@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fixed blocks of a pack file, as docs/format.md lays them down: header, footer,
+ * directory. Encoding and checked decoding only; no I/O. Numbers decoded here are known to
+ * be consistent with each other and with the size of the file.
+ */
+#ifndef LEAT_PACK_LAYOUT_H
+#define LEAT_PACK_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define LEAT__PACK_BLOCK 4096u
+#define LEAT__PACK_CHUNK 65536u    /* of the index, under one checksum */
+#define LEAT__PACK_ALIGN 16u       /* of samples in a page and payloads in a sample */
+#define LEAT__PACK_SECTION_ALIGN 64u
+#define LEAT__PACK_ENTRY 64u       /* bytes of a directory entry */
+#define LEAT__PACK_MAJOR 1u
+#define LEAT__PACK_MINOR 0u
+#define LEAT__PACK_NO_FIELD UINT32_MAX
+#define LEAT__PACK_ABSENT UINT64_MAX /* length of a payload that is not there */
+
+/* Widths of the elements of the fixed columns. */
+#define LEAT__PACK_PAGE_WIDTH 32u
+#define LEAT__PACK_SAMPLE_WIDTH 32u
+#define LEAT__PACK_IMAGE_WIDTH 32u
+#define LEAT__PACK_PAYLOAD_WIDTH 16u
+#define LEAT__PACK_NUMBER_WIDTH 8u
+
+/* Limits of the format. */
+#define LEAT__PACK_SAMPLES_MAX UINT32_MAX /* per file */
+#define LEAT__PACK_FIELDS_MAX 4096u
+#define LEAT__PACK_NAME_MAX 4096u
+#define LEAT__PACK_KEY_MAX (1u << 20)
+#define LEAT__PACK_JSON_MAX (64u << 20)
+#define LEAT__PACK_BLOB_MAX (1u << 30)
+#define LEAT__PACK_BLOBS_MAX 65536u
+#define LEAT__PACK_SHARDS_MAX 65536u
+#define LEAT__PACK_SAMPLE_MAX (UINT64_C(1) << 40)
+#define LEAT__PACK_PAGE_MIN 65536u
+#define LEAT__PACK_PAGE_MAX (256u << 20)
+
+typedef enum leat__pack_kind { LEAT__PACK_FILE = 1, LEAT__PACK_SET = 2 } leat__pack_kind;
+
+typedef enum leat__section_kind {
+    LEAT__SECTION_SCHEMA = 1,
+    LEAT__SECTION_PROVENANCE = 2,
+    LEAT__SECTION_PAGES = 3,
+    LEAT__SECTION_SAMPLES = 4,
+    LEAT__SECTION_COLUMN = 5,
+    LEAT__SECTION_KEYS = 6,
+    LEAT__SECTION_KEY_HASHES = 7,
+    LEAT__SECTION_KEY_ROWS = 8,
+    LEAT__SECTION_BLOB_NAMES = 9,
+    LEAT__SECTION_BLOB = 10,
+    LEAT__SECTION_SHARDS = 11
+} leat__section_kind;
+
+typedef struct leat__section {
+    uint32_t kind;
+    uint32_t field;       /* LEAT__SECTION_COLUMN, else LEAT__PACK_NO_FIELD */
+    uint64_t offset;      /* in the file */
+    uint64_t length;      /* bytes, without padding */
+    uint32_t width;       /* bytes per element */
+    uint32_t name_length; /* LEAT__SECTION_BLOB: its name inside the names section */
+    uint64_t name_offset;
+} leat__section;
+
+typedef struct leat__footer {
+    uint16_t major, minor;
+    uint32_t kind; /* leat__pack_kind */
+    uint64_t file_bytes, samples, pages, page_bytes;
+    uint64_t max_page_bytes, max_sample_bytes;
+    uint64_t index_offset, index_bytes; /* sections, whole blocks */
+    uint64_t checks_bytes;              /* one u64 per chunk of the index, whole blocks */
+    uint64_t roots_bytes;               /* one u64 per chunk of the checks, whole blocks */
+    uint64_t directory_bytes, sections;
+    uint64_t roots_check, directory_check;
+    uint64_t check; /* of the footer itself: the fingerprint of the file */
+} leat__footer;
+
+/* Where the parts behind the index start; all follow each other. */
+static inline uint64_t leat__footer_checks_at(const leat__footer *f)
+{
+    return f->index_offset + f->index_bytes;
+}
+static inline uint64_t leat__footer_roots_at(const leat__footer *f)
+{
+    return leat__footer_checks_at(f) + f->checks_bytes;
+}
+static inline uint64_t leat__footer_directory_at(const leat__footer *f)
+{
+    return leat__footer_roots_at(f) + f->roots_bytes;
+}
+
+/* Block-sized buffers. encode_footer sets f->check. */
+void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK]);
+void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK]);
+/* What stands in the header's place until the file is whole: readers refuse it. */
+void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK]);
+
+/* Header: LEAT_EFORMAT not a pack, unfinished or newer; LEAT_EDATA damaged. On success the
+ * size the file must have and the check its footer must have. */
+int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
+                        uint64_t *file_bytes, uint64_t *footer_check, uint32_t *kind,
+                        leat_error *err) LEAT_MUST_CHECK;
+int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
+                        uint64_t file_bytes, leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
+
+int leat__section_append(leat__buf *out, const leat__section *s) LEAT_MUST_CHECK;
+/* Decodes `f->sections` entries and checks order, bounds, widths and counts. `out` has room
+ * for all of them. */
+int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,
+                           leat__section *out, leat_error *err) LEAT_MUST_CHECK;
+
+/* Elements of the index. */
+typedef struct leat__page_entry {
+    uint64_t offset, bytes, check, first;
+} leat__page_entry;
+typedef struct leat__sample_entry {
+    uint32_t page, offset;
+    uint64_t size, check, key_end;
+} leat__sample_entry;
+
+void leat__page_entry_store(uint8_t *p, const leat__page_entry *e);
+void leat__page_entry_load(const uint8_t *p, leat__page_entry *e);
+void leat__sample_entry_store(uint8_t *p, const leat__sample_entry *e);
+void leat__sample_entry_load(const uint8_t *p, leat__sample_entry *e);
+
+/* 64-bit hash under which a key stands in the index. */
+uint64_t leat__key_hash(const void *key, size_t size);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the rooms above need beyond include/leat/pack.h: where a page lies on disk, so that a
+ * loader can read it through its own asynchronous lane, and the check to apply afterwards.
+ */
+#ifndef LEAT_PACK_READER_H
+#define LEAT_PACK_READER_H
+
+#include <leat/pack.h>
+
+#include "io/file.h"
+
+/* The file of a shard: a view that lives as long as the pack. Opened with direct I/O when
+ * the pack was (then reads need LEAT__IO_ALIGN; pages are aligned in offset and length). */
+const leat__file *leat__pack_file(const leat_pack *pack, uint32_t shard);
+
+/* Checks bytes read by someone else against the page's checksum (unless no_verify).
+ * LEAT_EDATA names file, page and offset. */
+int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info,
+                          const void *bytes, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
