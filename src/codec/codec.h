@@ -79,13 +79,55 @@ leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len);
 const char *leat__codec_name(leat__codec_id id);
 bool leat__codec_built(leat__codec_id id); /* part of this build */
 
+/* LEAT_EDATA damaged, LEAT_EFORMAT not what this codec reads, LEAT_ENOTSUP not in this build. */
 int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
                       leat__image_info *info, leat_error *err) LEAT_MUST_CHECK;
 
 /* Decodes the region. `info` is what probe said. LEAT_EDATA damaged (err->offset where),
- * LEAT_ELIMIT over a limit, LEAT_ENOTSUP not in this build, or what the sink returned. */
+ * LEAT_EFORMAT a kind that is not read (16-bit PNG …), LEAT_ELIMIT over a limit,
+ * LEAT_ENOTSUP not in this build, or what the sink returned. A decode of the whole image
+ * (not of a region) also proves that the file is whole up to its end marker. */
 int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
                        size_t len, const leat__decode_request *request,
                        const leat__row_sink *sink, leat_error *err) LEAT_MUST_CHECK;
+
+/* A whole image in memory, planar. Rows are `stride` apart, with the same 64 readable bytes
+ * around them as in a sink. Zeroed is empty. */
+typedef struct leat__planes {
+    uint8_t *plane[4];
+    size_t stride;
+    uint32_t width, height, channels;
+    uint8_t *block; /* owned; grows, never shrinks */
+    size_t capacity;
+} leat__planes;
+int leat__planes_resize(leat__planes *p, uint32_t width, uint32_t height, uint32_t channels,
+                        leat_error *err) LEAT_MUST_CHECK;
+void leat__planes_reset(leat__planes *p);
+
+/* The same decode into `out`, which is made to fit. */
+int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info,
+                              const uint8_t *data, size_t len,
+                              const leat__decode_request *request, leat__planes *out,
+                              leat_error *err) LEAT_MUST_CHECK;
+
+/* Width or height of a decode at 1/denom: libjpeg's rule, rounded up. */
+static inline uint32_t leat__scaled_side(uint32_t side, uint32_t denom)
+{
+    return denom <= 1 ? side : (side + denom - 1) / denom;
+}
+
+/* Zero means the default given. */
+typedef struct leat__encode_opts {
+    uint32_t quality;     /* JPEG 1..100: 90 */
+    uint32_t subsampling; /* JPEG: 420, 422 or 444: 420 */
+    uint32_t orientation; /* raw: kept in the header; JPEG: an EXIF segment when not 1 */
+} leat__encode_opts;
+
+/* Encodes pixels, appending to `out`. JPEG (1 or 3 channels; of 4 the alpha is left out) and
+ * raw. The tile codec re-codes JPEG coefficients and has its own call in codec/tile/. */
+struct leat__buf;
+int leat__codec_encode(leat__codec_id id, const leat__planes *image,
+                       const leat__encode_opts *opts, struct leat__buf *out,
+                       leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a codec is to codec.c: one table of functions per format. codec.c checks the request,
+ * fills in the defaults and picks the table; a codec never sees an unchecked region. Only
+ * files of this room (and codec/tile) include this.
+ */
+#ifndef LEAT_CODEC_CODEC_OPS_H
+#define LEAT_CODEC_CODEC_OPS_H
+
+#include "codec/codec.h"
+
+/* A checked request: the region lies inside the (scaled) image and is not empty, the limits
+ * on pixels and on the region's bytes hold, all limits are set. */
+typedef struct leat__decode_job {
+    const leat__image_info *info;
+    const uint8_t *data;
+    size_t len;
+    uint32_t x, y, width, height;
+    uint32_t scale_denom; /* 1, 2, 4, 8; above 1 only where ops->scales */
+    bool whole;           /* the region is the whole image: prove the file whole, too */
+    const void *tables;
+    leat__decode_limits limits;
+    uint64_t deadline_ns; /* of leat__clock_ns */
+    const leat__row_sink *sink;
+} leat__decode_job;
+
+typedef struct leat__codec_ops {
+    const char *name;
+    bool scales;
+    bool (*sniff)(const uint8_t *data, size_t len);
+    /* `info` is zeroed but for codec, orientation 1 and bits 8. */
+    int (*probe)(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err);
+    /* Scratch of one decoder, made on first use; NULL when the codec needs none. */
+    int (*open)(void **state, leat_error *err);
+    void (*close)(void **state);
+    int (*decode)(void *state, const leat__decode_job *job, leat_error *err);
+} leat__codec_ops;
+
+extern const leat__codec_ops leat__codec_ops_jpeg, leat__codec_ops_png, leat__codec_ops_webp,
+    leat__codec_ops_raw;
+/* Defined in codec/tile; codec.c lists it. */
+extern const leat__codec_ops leat__codec_ops_tile;
+
+/* LEAT_ELIMIT once the deadline of the job has passed: for use once per band. */
+int leat__decode_in_time(const leat__decode_job *job, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

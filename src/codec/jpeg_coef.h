@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The quantised coefficients of a JPEG, and the bytes around them: what the tile codec
+ * re-codes. No third-party type shows. One reader per thread; it owns the memory of the
+ * result and reuses it.
+ */
+#ifndef LEAT_CODEC_JPEG_COEF_H
+#define LEAT_CODEC_JPEG_COEF_H
+
+#include "codec/codec.h"
+
+typedef enum leat__jpeg_colour {
+    LEAT__JPEG_GREY = 1,
+    LEAT__JPEG_YCC = 2,
+    LEAT__JPEG_RGB = 3,
+    LEAT__JPEG_CMYK = 4,
+    LEAT__JPEG_YCCK = 5
+} leat__jpeg_colour;
+
+typedef struct leat__jpeg_component {
+    uint32_t id;   /* as in the frame header */
+    uint32_t h, v; /* sampling factors, 1..4 */
+    uint32_t width, height; /* in samples: ceil(image * h / max_h) */
+    /* Blocks that carry pixels, and the grid as stored: rounded up to whole MCUs. The blocks
+     * beyond the first are padding of interleaved scans (zero where the file has none). */
+    uint32_t blocks_x, blocks_y;
+    uint32_t grid_x, grid_y;
+    uint32_t quant_index;  /* table number in the file */
+    uint16_t quant[64];    /* natural (row by row) order */
+    const int16_t *coefs;  /* grid_y * grid_x blocks of 64 in natural order; 64-byte aligned */
+} leat__jpeg_component;
+
+typedef struct leat__jpeg_coefs {
+    uint32_t width, height;
+    uint32_t components;       /* 1, 3 or 4 */
+    uint32_t max_h, max_v;
+    uint32_t mcus_x, mcus_y;   /* of an interleaved scan */
+    leat__jpeg_colour colour;
+    bool progressive, arithmetic;
+    uint32_t scans;            /* scans in the file */
+    uint32_t restart_interval; /* in MCUs, 0 = none; as it stood at the last scan */
+    leat__jpeg_component component[4];
+    /* The file in three parts. header: up to the first entropy-coded byte (SOI … first SOS
+     * segment). tail: from the EOI marker on (EOI and anything after it). With one scan, the
+     * entropy-coded bytes are what lies between. Views into the caller's data. */
+    const uint8_t *header, *scan, *tail;
+    size_t header_len, scan_len, tail_len;
+} leat__jpeg_coefs;
+
+typedef struct leat__jpeg_coef_reader leat__jpeg_coef_reader;
+int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **r, leat_error *err) LEAT_MUST_CHECK;
+void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **r);
+
+/* Reads all coefficients. `coefs` is a view: valid until the next read or close, and while
+ * `data` lives. LEAT_EDATA damaged or truncated, LEAT_EFORMAT not a JPEG this library reads,
+ * LEAT_ELIMIT over a limit (zeroed limits = the defaults). */
+int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
+                         const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
+                         leat_error *err) LEAT_MUST_CHECK;
+
+#endif
