@@ -41,6 +41,12 @@ extern const leat__codec_ops leat__codec_ops_jpeg, leat__codec_ops_png, leat__co
 /* Defined in codec/tile; codec.c lists it. */
 extern const leat__codec_ops leat__codec_ops_tile;
 
+/* Zeroed limits get their defaults; the check is of the image's pixels. */
+void leat__decode_limits_fill(leat__decode_limits *limits);
+int leat__decode_limits_check(const leat__decode_limits *limits, const leat__image_info *info,
+                              leat_error *err) LEAT_MUST_CHECK;
+uint64_t leat__decode_deadline(const leat__decode_limits *limits);
+
 /* LEAT_ELIMIT once the deadline of the job has passed: for use once per band. */
 int leat__decode_in_time(const leat__decode_job *job, leat_error *err) LEAT_MUST_CHECK;
 

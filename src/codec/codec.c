@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of codecs, and everything about a request that does not depend on the format:
+ * the region is checked, limits get their defaults, the deadline is set. A decoder keeps the
+ * scratch of each codec it has met. One decoder per thread; the table is constant.
+ */
+#include "codec/codec.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/codec_ops.h"
+#include "codec/jpeg_encode.h"
+#include "codec/raw.h"
+
+#define MAX_PIXELS UINT64_C(178956970)
+#define MAX_OUT_BYTES (UINT64_C(1) << 30)
+#define MAX_SCANS 500
+#define MAX_SECONDS 30.0
+
+struct leat__decoder {
+    void *state[LEAT__CODEC_COUNT];
+    bool opened[LEAT__CODEC_COUNT];
+};
+
+static const char *const names[LEAT__CODEC_COUNT] = {
+    [LEAT__CODEC_NONE] = "unknown", [LEAT__CODEC_JPEG] = "jpeg", [LEAT__CODEC_PNG] = "png",
+    [LEAT__CODEC_WEBP] = "webp",    [LEAT__CODEC_RAW] = "raw",   [LEAT__CODEC_TILE] = "tiled",
+};
+
+static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
+    [LEAT__CODEC_JPEG] = &leat__codec_ops_jpeg,
+#ifdef LEAT_HAVE_PNG
+    [LEAT__CODEC_PNG] = &leat__codec_ops_png,
+#endif
+#ifdef LEAT_HAVE_WEBP
+    [LEAT__CODEC_WEBP] = &leat__codec_ops_webp,
+#endif
+    [LEAT__CODEC_RAW] = &leat__codec_ops_raw,
+};
+
+static const leat__codec_ops *ops_of(leat__codec_id id)
+{
+    return (unsigned)id < LEAT__CODEC_COUNT ? table[id] : NULL;
+}
+
+const char *leat__codec_name(leat__codec_id id)
+{
+    return (unsigned)id < LEAT__CODEC_COUNT ? names[id] : names[LEAT__CODEC_NONE];
+}
+
+bool leat__codec_built(leat__codec_id id)
+{
+    return ops_of(id) != NULL;
+}
+
+/* Formats of builds that cannot read them are known all the same, so that the error says
+ * "png: not in this build" and not "unknown". */
+leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len)
+{
+    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+    for (int id = 1; id < LEAT__CODEC_COUNT; id++)
+        if (table[id] && table[id]->sniff && table[id]->sniff(data, len))
+            return (leat__codec_id)id;
+    if (len >= sizeof png && memcmp(data, png, sizeof png) == 0) return LEAT__CODEC_PNG;
+    if (len >= 12 && memcmp(data, "RIFF", 4) == 0 && memcmp(data + 8, "WEBP", 4) == 0)
+        return LEAT__CODEC_WEBP;
+    return LEAT__CODEC_NONE;
+}
+
+static int not_built(leat__codec_id id, leat_error *err)
+{
+    if (id > LEAT__CODEC_NONE && id < LEAT__CODEC_COUNT)
+        return leat__fail(err, LEAT_ENOTSUP, "%s images are not part of this build",
+                          leat__codec_name(id));
+    return leat__fail(err, LEAT_EFORMAT, "not an image format that leat reads");
+}
+
+int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
+                      leat__image_info *info, leat_error *err)
+{
+    const leat__codec_ops *ops = ops_of(id);
+    if (!ops) return not_built(id, err);
+    memset(info, 0, sizeof *info);
+    info->codec = id;
+    info->orientation = 1;
+    info->bits = 8;
+    LEAT_TRY(ops->probe(data, len, info, err));
+    if (info->width == 0 || info->height == 0)
+        return leat__fail(err, LEAT_EDATA, "%s image of zero size (%u x %u)", ops->name,
+                          info->width, info->height);
+    return 0;
+}
+
+int leat__decoder_open(leat__decoder **d, leat_error *err)
+{
+    *d = LEAT_NEW(CODEC, leat__decoder);
+    return *d ? 0 : leat__fail_nomem(err, sizeof **d, "a decoder");
+}
+
+void leat__decoder_close(leat__decoder **d)
+{
+    if (!*d) return;
+    for (int id = 0; id < LEAT__CODEC_COUNT; id++)
+        if ((*d)->opened[id]) table[id]->close(&(*d)->state[id]);
+    leat__free(*d);
+    *d = NULL;
+}
+
+void leat__decode_limits_fill(leat__decode_limits *limits)
+{
+    if (limits->max_pixels == 0) limits->max_pixels = MAX_PIXELS;
+    if (limits->max_out_bytes == 0) limits->max_out_bytes = MAX_OUT_BYTES;
+    if (limits->max_scans == 0) limits->max_scans = MAX_SCANS;
+    if (!(limits->max_seconds > 0)) limits->max_seconds = MAX_SECONDS;
+}
+
+int leat__decode_limits_check(const leat__decode_limits *limits, const leat__image_info *info,
+                              leat_error *err)
+{
+    uint64_t pixels = (uint64_t)info->width * info->height;
+    if (pixels > limits->max_pixels)
+        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu",
+                          info->width, info->height,
+                          (unsigned long long)limits->max_pixels);
+    return 0;
+}
+
+uint64_t leat__decode_deadline(const leat__decode_limits *limits)
+{
+    double ns = limits->max_seconds * (double)LEAT_NS_PER_S;
+    if (ns >= 9.0e18) return UINT64_MAX;
+    return leat__clock_ns() + (uint64_t)ns;
+}
+
+int leat__decode_in_time(const leat__decode_job *job, leat_error *err)
+{
+    if (leat__clock_ns() <= job->deadline_ns) return 0;
+    return leat__fail(err, LEAT_ELIMIT, "decoding took longer than the limit of %g s",
+                      job->limits.max_seconds);
+}
+
+/* Fills *job from the request, or says what is wrong with it. */
+static int check_request(const leat__codec_ops *ops, const leat__image_info *info,
+                         const leat__decode_request *request, leat__decode_job *job,
+                         leat_error *err)
+{
+    job->scale_denom = request->scale_denom ? request->scale_denom : 1;
+    bool known = job->scale_denom == 1 || job->scale_denom == 2 || job->scale_denom == 4 ||
+                 job->scale_denom == 8;
+    if (!known || (job->scale_denom > 1 && !ops->scales))
+        return leat__fail(err, LEAT_EINVAL, "%s images cannot be decoded at 1/%u", ops->name,
+                          job->scale_denom);
+    uint32_t full_w = leat__scaled_side(info->width, job->scale_denom);
+    uint32_t full_h = leat__scaled_side(info->height, job->scale_denom);
+    job->x = request->x;
+    job->y = request->y;
+    job->width = request->width;
+    job->height = request->height;
+    if (request->width == 0) {
+        job->x = job->y = 0;
+        job->width = full_w;
+        job->height = full_h;
+    }
+    if (job->height == 0 || !leat__range_inside(job->x, job->width, full_w) ||
+        !leat__range_inside(job->y, job->height, full_h))
+        return leat__fail(err, LEAT_EINVAL,
+                          "region %u x %u at (%u, %u) is not inside the %u x %u image",
+                          job->width, job->height, job->x, job->y, full_w, full_h);
+    job->whole = job->width == full_w && job->height == full_h;
+    job->limits = request->limits;
+    leat__decode_limits_fill(&job->limits);
+    LEAT_TRY(leat__decode_limits_check(&job->limits, info, err));
+    uint64_t out = (uint64_t)job->width * job->height; /* fits: both are 32 bits */
+    if (info->channels < 1 || info->channels > 4 || !leat__mul_u64(out, info->channels, &out) ||
+        out > job->limits.max_out_bytes)
+        return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %llu",
+                          job->width, job->height, info->channels,
+                          (unsigned long long)job->limits.max_out_bytes);
+    return 0;
+}
+
+int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
+                       size_t len, const leat__decode_request *request,
+                       const leat__row_sink *sink, leat_error *err)
+{
+    static const leat__decode_request whole;
+    if (!request) request = &whole;
+    const leat__codec_ops *ops = ops_of(info->codec);
+    if (!ops) return not_built(info->codec, err);
+    leat__decode_job job = {
+        .info = info, .data = data, .len = len, .tables = request->tables, .sink = sink};
+    LEAT_TRY(check_request(ops, info, request, &job, err));
+    job.deadline_ns = leat__decode_deadline(&job.limits);
+    if (!d->opened[info->codec] && ops->open) {
+        LEAT_TRY(ops->open(&d->state[info->codec], err));
+        d->opened[info->codec] = true;
+    }
+    return ops->decode(d->state[info->codec], &job, err);
+}
+
+static int collect(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                   size_t stride)
+{
+    leat__planes *out = ctx;
+    for (uint32_t c = 0; c < out->channels; c++)
+        for (uint32_t i = 0; i < count; i++)
+            memcpy(out->plane[c] + (y + i) * out->stride, plane[c] + i * stride, out->width);
+    return 0;
+}
+
+int leat__codec_decode_planes(leat__decoder *d, const leat__image_info *info,
+                              const uint8_t *data, size_t len,
+                              const leat__decode_request *request, leat__planes *out,
+                              leat_error *err)
+{
+    static const leat__decode_request whole;
+    if (!request) request = &whole;
+    const leat__codec_ops *ops = ops_of(info->codec);
+    if (!ops) return not_built(info->codec, err);
+    leat__decode_job job = {.info = info};
+    LEAT_TRY(check_request(ops, info, request, &job, err));
+    LEAT_TRY(leat__planes_resize(out, job.width, job.height, info->channels, err));
+    leat__row_sink sink = {collect, out};
+    return leat__codec_decode(d, info, data, len, request, &sink, err);
+}
+
+int leat__codec_encode(leat__codec_id id, const leat__planes *image,
+                       const leat__encode_opts *opts, struct leat__buf *out, leat_error *err)
+{
+    static const leat__encode_opts defaults;
+    if (!opts) opts = &defaults;
+    if (image->width == 0 || image->height == 0)
+        return leat__fail(err, LEAT_EINVAL, "an empty image cannot be encoded");
+    if (id == LEAT__CODEC_JPEG) return leat__jpeg_encode(image, opts, out, err);
+    if (id == LEAT__CODEC_RAW) return leat__raw_encode(image, opts, out, err);
+    return leat__fail(err, LEAT_ENOTSUP, "%s images cannot be written from pixels",
+                      leat__codec_name(id));
+}

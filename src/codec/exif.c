@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A reader of TIFF directories that knows a single tag. Every offset is checked against the
+ * block before it is followed, and only the first directory is read, so no input can make it
+ * loop. No state, any thread.
+ */
+#include "codec/exif.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/num.h"
+
+#define TAG_ORIENTATION 0x0112
+#define TYPE_BYTE 1
+#define TYPE_SHORT 3
+#define TYPE_LONG 4
+#define ENTRY_BYTES 12
+
+static uint32_t get16(const uint8_t *p, bool big)
+{
+    return big ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
+}
+
+static uint32_t get32(const uint8_t *p, bool big)
+{
+    return big ? get16(p, true) << 16 | get16(p + 2, true)
+               : get16(p + 2, false) << 16 | get16(p, false);
+}
+
+static uint32_t entry_value(const uint8_t *entry, bool big)
+{
+    uint32_t type = get16(entry + 2, big), count = get32(entry + 4, big), value = 0;
+    if (count < 1) return 1;
+    if (type == TYPE_SHORT) value = get16(entry + 8, big);
+    if (type == TYPE_LONG) value = get32(entry + 8, big);
+    if (type == TYPE_BYTE) value = entry[8];
+    return value >= 1 && value <= 8 ? value : 1;
+}
+
+uint32_t leat__exif_orientation(const uint8_t *data, size_t len)
+{
+    if (len >= 6 && memcmp(data, "Exif\0\0", 6) == 0) {
+        data += 6;
+        len -= 6;
+    }
+    if (len < 8) return 1;
+    bool big = memcmp(data, "MM\0*", 4) == 0;
+    if (!big && memcmp(data, "II*\0", 4) != 0) return 1;
+    uint32_t at = get32(data + 4, big);
+    if (!leat__range_inside(at, 2, len)) return 1;
+    uint32_t entries = get16(data + at, big);
+    size_t pos = (size_t)at + 2;
+    for (uint32_t i = 0; i < entries; i++, pos += ENTRY_BYTES) {
+        if (!leat__range_inside(pos, ENTRY_BYTES, len)) return 1;
+        if (get16(data + pos, big) == TAG_ORIENTATION) return entry_value(data + pos, big);
+    }
+    return 1;
+}
+
+size_t leat__exif_minimal(uint32_t orientation, uint8_t out[LEAT__EXIF_MINIMAL])
+{
+    static const uint8_t block[LEAT__EXIF_MINIMAL] = {
+        'E', 'x', 'i', 'f', 0, 0, 'I', 'I', '*', 0, 8, 0, 0, 0, /* directory at 8 */
+        1, 0,                                                   /* one entry */
+        0x12, 0x01, TYPE_SHORT, 0, 1, 0, 0, 0, 1, 0, 0, 0,      /* orientation: the 1 */
+        0, 0, 0, 0};                                            /* no next directory */
+    memcpy(out, block, sizeof block);
+    out[24] = (uint8_t)orientation;
+    return sizeof block;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The policy on what libjpeg calls warnings. libjpeg goes on after damage, with grey or
+ * garbled pixels; leat does not:
+ *   - the data ends before the image does, a scan ends early, a code is no Huffman code, a
+ *     restart marker is missing or there are bytes before one: LEAT_EDATA;
+ *   - stray bytes before another marker (padding of some cameras), an unknown JFIF version,
+ *     unusual scan parameters or Adobe flags: accepted, no pixel depends on them.
+ * Bytes after the end-of-image marker are accepted and ignored.
+ */
+#include "codec/jpeg_glue.h"
+
+#include <string.h>
+
+#include <jerror.h>
+
+#include "base/clock.h"
+
+#define RST0 0xd0
+#define RST7 0xd7
+
+_Noreturn void leat__jpeg_glue_fail(leat__jpeg_glue *g, int code, const char *text)
+{
+    size_t offset = leat__jpeg_glue_offset(g);
+    leat__fail(g->err, code, "JPEG: %s at byte %zu", text, offset);
+    leat__error_at(g->err, NULL, -1, (int64_t)offset);
+    g->code = code;
+    longjmp(g->jump, 1);
+}
+
+static int code_of(int msg)
+{
+    switch (msg) {
+    case JERR_OUT_OF_MEMORY:
+        return LEAT_ENOMEM;
+    case JERR_NO_BACKING_STORE: /* more memory than max_memory_to_use */
+    case JERR_IMAGE_TOO_BIG:
+        return LEAT_ELIMIT;
+    case JERR_ARITH_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_BAD_PRECISION:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+        return LEAT_EFORMAT;
+    default:
+        return LEAT_EDATA;
+    }
+}
+
+_Noreturn static void fail_with_message(j_common_ptr cinfo, int code)
+{
+    char text[JMSG_LENGTH_MAX];
+    cinfo->err->format_message(cinfo, text);
+    leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, code, text);
+}
+
+static void on_error(j_common_ptr cinfo)
+{
+    fail_with_message(cinfo, code_of(cinfo->err->msg_code));
+}
+
+static bool harmless(const struct jpeg_error_mgr *mgr)
+{
+    switch (mgr->msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+        return mgr->msg_parm.i[1] < RST0 || mgr->msg_parm.i[1] > RST7;
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_NOT_SEQUENTIAL:
+    case JWRN_TOO_MUCH_DATA:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_message(j_common_ptr cinfo, int level)
+{
+    if (level >= 0) return; /* trace */
+    cinfo->err->num_warnings++;
+    if (!harmless(cinfo->err)) fail_with_message(cinfo, LEAT_EDATA);
+}
+
+static void on_output(j_common_ptr cinfo)
+{
+}
+
+static void on_progress(j_common_ptr cinfo)
+{
+    leat__jpeg_glue *g = (leat__jpeg_glue *)cinfo->err;
+    if (cinfo->is_decompressor &&
+        ((j_decompress_ptr)cinfo)->input_scan_number > (int)g->limits.max_scans)
+        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans than the limit allows");
+    if (leat__clock_ns() > g->deadline_ns)
+        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "decoding took longer than the limit allows");
+}
+
+static void source_nothing(j_decompress_ptr cinfo)
+{
+}
+
+/* All data was given at the start: being asked for more means that the file is cut short. */
+static boolean source_empty(j_decompress_ptr cinfo)
+{
+    leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, LEAT_EDATA,
+                         "premature end of file (truncated)");
+}
+
+static void source_skip(j_decompress_ptr cinfo, long count)
+{
+    leat__jpeg_glue *g = (leat__jpeg_glue *)cinfo->err;
+    if (count <= 0) return;
+    if ((unsigned long)count > g->src.bytes_in_buffer) {
+        g->src.bytes_in_buffer = 0;
+        source_empty(cinfo);
+    }
+    g->src.next_input_byte += count;
+    g->src.bytes_in_buffer -= (size_t)count;
+}
+
+void leat__jpeg_glue_init(leat__jpeg_glue *g, struct jpeg_common_struct *cinfo)
+{
+    memset(g, 0, sizeof *g);
+    cinfo->err = jpeg_std_error(&g->mgr);
+    g->mgr.error_exit = on_error;
+    g->mgr.emit_message = on_message;
+    g->mgr.output_message = on_output;
+    g->progress.progress_monitor = on_progress;
+    g->src.init_source = source_nothing;
+    g->src.fill_input_buffer = source_empty;
+    g->src.skip_input_data = source_skip;
+    g->src.resync_to_restart = jpeg_resync_to_restart;
+    g->src.term_source = source_nothing;
+    g->deadline_ns = UINT64_MAX;
+}
+
+void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo,
+                            const uint8_t *data, size_t len, const leat__decode_limits *limits,
+                            uint64_t deadline_ns, leat_error *err)
+{
+    g->src.next_input_byte = data;
+    g->src.bytes_in_buffer = len;
+    g->len = len;
+    g->limits = *limits;
+    g->deadline_ns = deadline_ns;
+    g->err = err;
+    g->code = 0;
+    g->mgr.num_warnings = 0;
+    cinfo->src = &g->src;
+    cinfo->progress = &g->progress;
+    /* Whole-image buffers (progressive files) hold 2 bytes per coefficient. */
+    uint64_t memory = limits->max_out_bytes * 2 + (1u << 20);
+    cinfo->mem->max_memory_to_use = memory > INT64_MAX ? INT64_MAX : (long)memory;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libjpeg's way of failing turned into leat's: an error manager that jumps, a memory source
+ * that knows its offset and never invents an end, a monitor that enforces limits. Private to
+ * the JPEG files of this room, the only ones that see jpeglib.h and setjmp.
+ *
+ *   if (setjmp(glue->jump)) return leat__jpeg_glue_failed(glue, …);
+ *   … calls of libjpeg …
+ *
+ * A function that calls setjmp changes no local variable afterwards: it calls another one
+ * that does the work.
+ */
+#ifndef LEAT_CODEC_JPEG_GLUE_H
+#define LEAT_CODEC_JPEG_GLUE_H
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdio.h> /* jpeglib.h wants it */
+
+#include <jpeglib.h>
+
+#include "base/error.h"
+#include "codec/codec.h"
+
+typedef struct leat__jpeg_glue {
+    struct jpeg_error_mgr mgr; /* first: libjpeg hands back a pointer to it */
+    struct jpeg_source_mgr src;
+    struct jpeg_progress_mgr progress;
+    jmp_buf jump;
+    size_t len; /* of the source */
+    uint64_t deadline_ns;
+    leat__decode_limits limits;
+    leat_error *err;
+    int code;
+} leat__jpeg_glue;
+
+/* Sets up cinfo->err; call before jpeg_create_…. */
+void leat__jpeg_glue_init(leat__jpeg_glue *g, struct jpeg_common_struct *cinfo);
+
+/* Points a decompressor at the data, under these limits. `err` receives what fails next. */
+void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo,
+                            const uint8_t *data, size_t len, const leat__decode_limits *limits,
+                            uint64_t deadline_ns, leat_error *err);
+
+/* Bytes the decompressor has taken from the source. */
+static inline size_t leat__jpeg_glue_offset(const leat__jpeg_glue *g)
+{
+    return g->len - g->src.bytes_in_buffer;
+}
+
+/* Fails from inside libjpeg calls or between them: jumps. */
+_Noreturn void leat__jpeg_glue_fail(leat__jpeg_glue *g, int code, const char *text);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A band of planar rows on its way to a sink, and the change between interleaved and planar.
+ * leat__planes itself is declared in codec.h.
+ */
+#ifndef LEAT_CODEC_PLANES_H
+#define LEAT_CODEC_PLANES_H
+
+#include "codec/codec.h"
+
+/* Enough to make the sink's call cheap, few enough to stay in the second cache level. */
+#define LEAT__BAND_ROWS 16
+
+typedef struct leat__band {
+    leat__planes rows;
+    uint32_t count; /* rows filled */
+} leat__band;
+
+int leat__band_fit(leat__band *band, uint32_t width, uint32_t channels, leat_error *err)
+    LEAT_MUST_CHECK;
+void leat__band_reset(leat__band *band);
+
+/* Where the next row goes; count it by band->count++. */
+void leat__band_next(const leat__band *band, uint8_t *row[4]);
+static inline bool leat__band_full(const leat__band *band)
+{
+    return band->count == LEAT__BAND_ROWS;
+}
+
+/* Hands the rows over as rows y .. of the region; what the sink returned. */
+int leat__band_flush(leat__band *band, const leat__row_sink *sink, uint32_t y);
+
+void leat__planar_split(const uint8_t *src, size_t width, uint32_t channels,
+                        uint8_t *const plane[4]);
+void leat__planar_join(const uint8_t *const plane[4], size_t width, uint32_t channels,
+                       uint8_t *dst);
+
+#endif

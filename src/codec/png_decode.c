@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * PNG through libspng: 8 bits per sample or fewer; grey, RGB, RGBA, grey + alpha (as RGBA)
+ * and palettes (as RGB, or RGBA when entries are transparent). 16 bits are refused by name:
+ * cutting them to 8 would be a silent loss. A colour key on grey or RGB images is ignored, as
+ * Pillow's convert("RGB") does. Checksums are checked. Rows stream; only interlaced files are
+ * held whole. A PNG cannot be entered in the middle: a region costs all the rows above it.
+ *
+ * One state per decoder, used by one thread at a time.
+ */
+#include <string.h>
+
+#include <spng.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/codec_ops.h"
+#include "codec/exif.h"
+#include "codec/planes.h"
+
+#define CHUNK_MAX (64u << 20) /* of one ancillary chunk, and of all of them together */
+
+typedef struct png_state {
+    leat__band band;
+    uint8_t *pixels; /* one row, or the whole image when interlaced */
+    size_t capacity;
+} png_state;
+
+typedef struct png_source {
+    const uint8_t *data;
+    size_t len, at;
+} png_source;
+
+typedef struct png_header {
+    uint32_t width, height;
+    uint8_t bits, colour, interlace;
+    bool transparent;
+    uint32_t orientation;
+} png_header;
+
+enum { GREY = 0, RGB = 2, PALETTE = 3, GREY_ALPHA = 4, RGBA = 6 };
+
+static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+static bool png_sniff(const uint8_t *data, size_t len)
+{
+    return len >= sizeof signature && memcmp(data, signature, sizeof signature) == 0;
+}
+
+static int bad(leat_error *err, int code, size_t offset, const char *what)
+{
+    leat__fail(err, code, "PNG: %s at byte %zu", what, offset);
+    leat__error_at(err, NULL, -1, (int64_t)offset);
+    return code;
+}
+
+static uint32_t be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Walks the chunks for what matters before decoding. EXIF may stand behind the pixels, so the
+ * walk goes on to the end; it touches 8 bytes per chunk. Where the file is cut, it stops: the
+ * decode will say so. */
+static int read_header(const uint8_t *data, size_t len, png_header *h, leat_error *err)
+{
+    *h = (png_header){.orientation = 1};
+    if (!png_sniff(data, len)) return bad(err, LEAT_EDATA, 0, "no signature");
+    if (len < 33 || be32(data + 8) != 13 || memcmp(data + 12, "IHDR", 4) != 0)
+        return bad(err, LEAT_EDATA, 8, "no header chunk");
+    h->width = be32(data + 16);
+    h->height = be32(data + 20);
+    h->bits = data[24];
+    h->colour = data[25];
+    h->interlace = data[28];
+    if (h->width == 0 || h->height == 0 || h->width > INT32_MAX || h->height > INT32_MAX)
+        return bad(err, LEAT_EDATA, 16, "image of zero or impossible size");
+    for (size_t at = 33; leat__range_inside(at, 12, len);) {
+        size_t n = be32(data + at);
+        const uint8_t *type = data + at + 4;
+        if (!leat__range_inside(at + 12, n, len)) break;
+        if (memcmp(type, "tRNS", 4) == 0) h->transparent = true;
+        if (memcmp(type, "eXIf", 4) == 0)
+            h->orientation = leat__exif_orientation(data + at + 8, n);
+        if (memcmp(type, "IEND", 4) == 0) break;
+        at += 12 + n;
+    }
+    return 0;
+}
+
+static uint32_t channels_of(const png_header *h)
+{
+    if (h->colour == GREY) return 1;
+    if (h->colour == GREY_ALPHA || h->colour == RGBA) return 4;
+    return h->colour == PALETTE && h->transparent ? 4 : 3;
+}
+
+static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
+{
+    static const char *const kind[] = {"grey", "?", "rgb", "palette", "grey alpha", "?", "rgba"};
+    png_header h;
+    LEAT_TRY(read_header(data, len, &h, err));
+    if (h.colour > RGBA || kind[h.colour][0] == '?')
+        return bad(err, LEAT_EDATA, 25, "unknown colour type");
+    info->width = h.width;
+    info->height = h.height;
+    info->bits = h.bits;
+    info->channels = channels_of(&h);
+    info->orientation = h.orientation;
+    strcpy(info->format, "png ");
+    strcat(info->format, kind[h.colour]);
+    if (h.bits == 16) strcat(info->format, " 16-bit");
+    return 0;
+}
+
+static int png_open(void **state, leat_error *err)
+{
+    *state = LEAT_NEW(CODEC, png_state);
+    return *state ? 0 : leat__fail_nomem(err, sizeof(png_state), "a PNG decoder");
+}
+
+static void png_close(void **state)
+{
+    png_state *s = *state;
+    leat__band_reset(&s->band);
+    leat__free(s->pixels);
+    leat__free(s);
+    *state = NULL;
+}
+
+static void *spng_malloc_cb(size_t size)
+{
+    return leat__alloc(LEAT__MEM_CODEC, size);
+}
+
+static void *spng_realloc_cb(void *ptr, size_t size)
+{
+    return leat__realloc(LEAT__MEM_CODEC, ptr, size);
+}
+
+static void *spng_calloc_cb(size_t count, size_t size)
+{
+    return leat__zalloc_array(LEAT__MEM_CODEC, count, size);
+}
+
+static int source_read(spng_ctx *ctx, void *user, void *dest, size_t length)
+{
+    png_source *src = user;
+    if (!leat__range_inside(src->at, length, src->len)) {
+        src->at = src->len;
+        return SPNG_IO_EOF;
+    }
+    memcpy(dest, src->data + src->at, length);
+    src->at += length;
+    return 0;
+}
+
+static int spng_failed(const png_source *src, int code, leat_error *err)
+{
+    int ours = LEAT_EDATA;
+    if (code == SPNG_EMEM) ours = LEAT_ENOMEM;
+    if (code == SPNG_ECHUNK_LIMITS || code == SPNG_EUSER_WIDTH || code == SPNG_EUSER_HEIGHT)
+        ours = LEAT_ELIMIT;
+    bool cut = code == SPNG_IO_EOF;
+    return bad(err, ours, src->at, cut ? "premature end of file (truncated)" : spng_strerror(code));
+}
+
+static int make_room(png_state *s, size_t bytes, leat_error *err)
+{
+    if (bytes <= s->capacity) return 0;
+    uint8_t *grown = leat__alloc(LEAT__MEM_CODEC, bytes);
+    if (!grown) return leat__fail_nomem(err, bytes, "PNG pixels");
+    leat__free(s->pixels);
+    s->pixels = grown;
+    s->capacity = bytes;
+    return 0;
+}
+
+/* Row y of the image, interleaved: to the band when it lies in the region. */
+static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, const uint8_t *src,
+                    leat_error *err)
+{
+    if (y < job->y || y - job->y >= job->height) return 0;
+    uint8_t *row[4];
+    uint32_t channels = job->info->channels;
+    leat__band_next(&s->band, row);
+    leat__planar_split(src + (size_t)job->x * channels, job->width, channels, row);
+    s->band.count++;
+    uint32_t done = y - job->y + 1;
+    if (!leat__band_full(&s->band) && done < job->height) return 0;
+    LEAT_TRY(leat__decode_in_time(job, err));
+    return leat__band_flush(&s->band, job->sink, done - s->band.count);
+}
+
+static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx,
+                       const png_source *src, bool interlaced, leat_error *err)
+{
+    size_t stride = (size_t)job->info->width * job->info->channels;
+    uint32_t last = job->whole || interlaced ? UINT32_MAX : job->y + job->height;
+    for (;;) {
+        struct spng_row_info info;
+        int code = spng_get_row_info(ctx, &info);
+        if (code == SPNG_EOI) break;
+        if (code) return spng_failed(src, code, err);
+        if (info.row_num >= job->info->height)
+            return bad(err, LEAT_EDATA, src->at, "row outside the image");
+        uint8_t *row = s->pixels + (interlaced ? info.row_num * stride : 0);
+        code = spng_decode_row(ctx, row, stride);
+        if (code && code != SPNG_EOI) return spng_failed(src, code, err);
+        if (!interlaced)
+            LEAT_TRY(take_row(s, job, info.row_num, row, err));
+        else if (info.row_num % 64 == 0)
+            LEAT_TRY(leat__decode_in_time(job, err));
+        if (code == SPNG_EOI || info.row_num + 1 >= last) break;
+    }
+    for (uint32_t y = 0; interlaced && y < job->info->height; y++)
+        LEAT_TRY(take_row(s, job, y, s->pixels + y * stride, err));
+    if (!job->whole) return 0;
+    int code = spng_decode_chunks(ctx); /* to the end chunk */
+    return code ? spng_failed(src, code, err) : 0;
+}
+
+static int set_up(spng_ctx *ctx, png_source *src, const leat__decode_job *job, leat_error *err)
+{
+    int code = spng_set_png_stream(ctx, source_read, src);
+    if (!code) code = spng_set_image_limits(ctx, job->info->width, job->info->height);
+    if (!code) code = spng_set_chunk_limits(ctx, CHUNK_MAX, CHUNK_MAX);
+    if (!code) code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
+    static const int format[5] = {0, SPNG_FMT_G8, 0, SPNG_FMT_RGB8, SPNG_FMT_RGBA8};
+    uint32_t channels = job->info->channels;
+    int flags = SPNG_DECODE_PROGRESSIVE;
+    if (channels == 4) flags |= SPNG_DECODE_TRNS;
+    if (!code) code = spng_decode_image(ctx, NULL, 0, format[channels], flags);
+    return code ? spng_failed(src, code, err) : 0;
+}
+
+static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
+{
+    png_state *s = state;
+    png_header h;
+    LEAT_TRY(read_header(job->data, job->len, &h, err));
+    if (h.width != job->info->width || h.height != job->info->height ||
+        channels_of(&h) != job->info->channels)
+        return bad(err, LEAT_EDATA, 16, "header does not match what was probed");
+    if (h.bits == 16)
+        return bad(err, LEAT_EFORMAT, 24, "16 bits per sample are not supported");
+    size_t bytes, rows = h.interlace ? h.height : 1;
+    if (!leat__mul_size((size_t)h.width * job->info->channels, rows, &bytes) ||
+        bytes > job->limits.max_out_bytes)
+        return bad(err, LEAT_ELIMIT, 16, "more pixels than the limit allows");
+    LEAT_TRY(make_room(s, bytes, err));
+    LEAT_TRY(leat__band_fit(&s->band, job->width, job->info->channels, err));
+    if (h.interlace) memset(s->pixels, 0, bytes);
+
+    struct spng_alloc alloc = {spng_malloc_cb, spng_realloc_cb, spng_calloc_cb, leat__free};
+    png_source src = {job->data, job->len, 0};
+    spng_ctx *ctx = spng_ctx_new2(&alloc, 0);
+    if (!ctx) return leat__fail_nomem(err, 0, "a PNG decoder");
+    int rc = set_up(ctx, &src, job, err);
+    if (rc == 0) rc = decode_rows(s, job, ctx, &src, h.interlace, err);
+    spng_ctx_free(ctx);
+    return rc;
+}
+
+const leat__codec_ops leat__codec_ops_png = {
+    .name = "png",
+    .sniff = png_sniff,
+    .probe = png_probe,
+    .open = png_open,
+    .close = png_close,
+    .decode = png_decode,
+};

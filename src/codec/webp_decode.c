@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * WebP through libwebp: lossy and lossless stills, with or without alpha. Animations are
+ * refused by name. libwebp decodes a crop into a buffer of its size; the crop's edges are
+ * treated as the image's by its upsampler, so MARGIN pixels more are decoded around the region
+ * and thrown away, which makes a region bit-identical to the same part of a full decode.
+ *
+ * One state per decoder, used by one thread at a time.
+ */
+#include <string.h>
+
+#include <webp/decode.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/codec_ops.h"
+#include "codec/exif.h"
+#include "codec/planes.h"
+
+#define MARGIN 4 /* even: libwebp moves crops to even positions */
+#define EXIF_FLAG 0x08
+
+typedef struct webp_state {
+    leat__band band;
+    uint8_t *pixels;
+    size_t capacity;
+} webp_state;
+
+typedef struct rect {
+    uint32_t x, y, width, height;
+} rect;
+
+static bool webp_sniff(const uint8_t *data, size_t len)
+{
+    return len >= 16 && memcmp(data, "RIFF", 4) == 0 && memcmp(data + 8, "WEBP", 4) == 0;
+}
+
+static int bad(leat_error *err, int code, size_t offset, const char *what)
+{
+    leat__fail(err, code, "WebP: %s at byte %zu", what, offset);
+    leat__error_at(err, NULL, -1, (int64_t)offset);
+    return code;
+}
+
+/* EXIF is a chunk of the extended format and usually the last one. */
+static uint32_t find_orientation(const uint8_t *data, size_t len)
+{
+    if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & EXIF_FLAG)) return 1;
+    for (size_t at = 12; leat__range_inside(at, 8, len);) {
+        size_t n = leat__load_u32(data + at + 4);
+        if (!leat__range_inside(at + 8, n, len)) break;
+        if (memcmp(data + at, "EXIF", 4) == 0)
+            return leat__exif_orientation(data + at + 8, n);
+        at += 8 + n + (n & 1);
+    }
+    return 1;
+}
+
+static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
+{
+    WebPBitstreamFeatures f;
+    if (!webp_sniff(data, len)) return bad(err, LEAT_EDATA, 0, "no signature");
+    VP8StatusCode status = WebPGetFeatures(data, len, &f);
+    if (status == VP8_STATUS_NOT_ENOUGH_DATA)
+        return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
+    if (status != VP8_STATUS_OK) return bad(err, LEAT_EDATA, 12, "damaged header");
+    if (f.has_animation) return bad(err, LEAT_EFORMAT, 20, "animations are not supported");
+    info->width = (uint32_t)f.width;
+    info->height = (uint32_t)f.height;
+    info->channels = f.has_alpha ? 4 : 3;
+    info->orientation = find_orientation(data, len);
+    strcpy(info->format, f.format == 2 ? "webp lossless" : "webp lossy");
+    if (f.has_alpha) strcat(info->format, " alpha");
+    return 0;
+}
+
+static int webp_open(void **state, leat_error *err)
+{
+    *state = LEAT_NEW(CODEC, webp_state);
+    return *state ? 0 : leat__fail_nomem(err, sizeof(webp_state), "a WebP decoder");
+}
+
+static void webp_close(void **state)
+{
+    webp_state *s = *state;
+    leat__band_reset(&s->band);
+    leat__free(s->pixels);
+    leat__free(s);
+    *state = NULL;
+}
+
+static rect with_margin(const leat__decode_job *job)
+{
+    uint32_t x = job->x > MARGIN ? (job->x - MARGIN) & ~1u : 0;
+    uint32_t y = job->y > MARGIN ? (job->y - MARGIN) & ~1u : 0;
+    uint64_t right = (uint64_t)job->x + job->width + MARGIN;
+    uint64_t bottom = (uint64_t)job->y + job->height + MARGIN;
+    if (right > job->info->width) right = job->info->width;
+    if (bottom > job->info->height) bottom = job->info->height;
+    return (rect){x, y, (uint32_t)right - x, (uint32_t)bottom - y};
+}
+
+static int run(webp_state *s, const leat__decode_job *job, rect r, leat_error *err)
+{
+    WebPDecoderConfig config;
+    if (!WebPInitDecoderConfig(&config))
+        return leat__fail(err, LEAT_ENOTSUP, "libwebp is of another version");
+    uint32_t channels = job->info->channels;
+    config.options.use_cropping = 1;
+    config.options.crop_left = (int)r.x;
+    config.options.crop_top = (int)r.y;
+    config.options.crop_width = (int)r.width;
+    config.options.crop_height = (int)r.height;
+    config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
+    config.output.is_external_memory = 1;
+    config.output.u.RGBA.rgba = s->pixels;
+    config.output.u.RGBA.stride = (int)(r.width * channels);
+    config.output.u.RGBA.size = (size_t)r.width * channels * r.height;
+    VP8StatusCode status = WebPDecode(job->data, job->len, &config);
+    WebPFreeDecBuffer(&config.output);
+    switch (status) {
+    case VP8_STATUS_OK:
+        return 0;
+    case VP8_STATUS_OUT_OF_MEMORY:
+        return leat__fail_nomem(err, 0, "a WebP image");
+    case VP8_STATUS_NOT_ENOUGH_DATA:
+    case VP8_STATUS_SUSPENDED:
+        return bad(err, LEAT_EDATA, job->len, "premature end of file (truncated)");
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        return bad(err, LEAT_EFORMAT, 12, "unsupported feature");
+    default:
+        /* libwebp does not say where */
+        return leat__fail(err, LEAT_EDATA, "WebP: damaged data (status %d)", (int)status);
+    }
+}
+
+static int webp_decode(void *state, const leat__decode_job *job, leat_error *err)
+{
+    webp_state *s = state;
+    leat__image_info now = {.orientation = 1};
+    LEAT_TRY(webp_probe(job->data, job->len, &now, err));
+    if (now.width != job->info->width || now.height != job->info->height ||
+        now.channels != job->info->channels)
+        return bad(err, LEAT_EDATA, 12, "header does not match what was probed");
+    size_t size = leat__load_u32(job->data + 4);
+    if (job->whole && size > job->len - 8)
+        return bad(err, LEAT_EDATA, job->len, "premature end of file (truncated)");
+    rect r = with_margin(job);
+    uint32_t channels = now.channels;
+    size_t stride = (size_t)r.width * channels, bytes;
+    if (!leat__mul_size(stride, r.height, &bytes))
+        return bad(err, LEAT_ELIMIT, 12, "more pixels than the limit allows");
+    if (bytes > s->capacity) {
+        uint8_t *grown = leat__alloc(LEAT__MEM_CODEC, bytes);
+        if (!grown) return leat__fail_nomem(err, bytes, "WebP pixels");
+        leat__free(s->pixels);
+        s->pixels = grown;
+        s->capacity = bytes;
+    }
+    LEAT_TRY(leat__band_fit(&s->band, job->width, channels, err));
+    LEAT_TRY(run(s, job, r, err));
+    LEAT_TRY(leat__decode_in_time(job, err));
+    const uint8_t *src = s->pixels + (job->y - r.y) * stride + (job->x - r.x) * channels;
+    for (uint32_t y = 0; y < job->height; y++, src += stride) {
+        uint8_t *row[4];
+        leat__band_next(&s->band, row);
+        leat__planar_split(src, job->width, channels, row);
+        s->band.count++;
+        if (leat__band_full(&s->band) || y + 1 == job->height)
+            LEAT_TRY(leat__band_flush(&s->band, job->sink, y + 1 - s->band.count));
+    }
+    return 0;
+}
+
+const leat__codec_ops leat__codec_ops_webp = {
+    .name = "webp",
+    .sniff = webp_sniff,
+    .probe = webp_probe,
+    .open = webp_open,
+    .close = webp_close,
+    .decode = webp_decode,
+};
