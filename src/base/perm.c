@@ -1,78 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keyed bijections: a balanced Feistel network of 8 rounds over 2h bits, where 2h is the
- * smallest even number with 2^2h >= n, followed by cycle walking: values outside [0, n) are
- * fed back until they fall inside. Since the network permutes [0, 2^2h), the walk ends and
- * the result permutes [0, n). At most 4 steps on average (2^2h < 4n).
+ * Keyed bijections. Pure functions; docs/internals/random.md has the measurements.
  *
- * n < 4 would leave halves of one bit, too few for the rounds to mix: such n use the network
- * of 4 bits (and walk a little longer).
+ * Above 64 elements: a Feistel network over the bits of n - 1, split into a left and a right
+ * part that differ by one bit at most. Rounds take turns: one part is XORed with a keyed
+ * function of the other. Values that come out >= n are fed back until they fall below n
+ * (cycle walking); as the network permutes [0, 2^bits), the walk ends and the result permutes
+ * [0, n). 2^bits < 2n, so fewer than two steps are taken on average.
+ *
+ * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at n = 2
+ * by almost 1 %), so the shuffle is drawn once, by Fisher and Yates, into the table.
  */
 #include "base/perm.h"
 
 #include <assert.h>
 
 #include "base/hash.h"
+#include "base/rng.h"
 
 #define ROUNDS 8
-#define MIN_HALF_BITS 2
 
-static uint32_t round_value(const leat__perm *p, int round, uint32_t half)
+static void fill_table(leat__perm *p, uint64_t key)
 {
-    /* One multiply-xorshift: 64-bit mixing of a word of at most 24 bits, taken from the top
-     * where every input bit has arrived. */
-    uint64_t x = (half ^ p->round_key[round]) * 0x9e3779b97f4a7c15u;
-    x ^= x >> 29;
-    x *= 0xbf58476d1ce4e5b9u;
-    return (uint32_t)(x >> 40) & p->half_mask;
+    leat__rng r;
+
+    leat__rng_init(&r, key, 0, p->n, 0x7065);
+    for (uint64_t i = 0; i < p->n; i++) p->table[i] = (uint8_t)i;
+    for (uint64_t i = p->n; i > 1; i--) {
+        uint64_t k = leat__rng_below(&r, i);
+        uint8_t swap = p->table[i - 1];
+        p->table[i - 1] = p->table[k];
+        p->table[k] = swap;
+    }
 }
 
 void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
 {
     assert(n >= 1 && n <= LEAT__PERM_MAX);
-    unsigned bits = n > 1 ? 64 - (unsigned)__builtin_clzll(n - 1) : 0;
-    unsigned half = (bits + 1) / 2;
-    if (half < MIN_HALF_BITS) half = MIN_HALF_BITS;
-    p->n = n;
-    p->half_bits = half;
-    p->half_mask = (uint32_t)((UINT64_C(1) << half) - 1);
-    uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) + leat__mix64(tweak + n);
+    uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) ^ leat__mix64(tweak + 0x9e3779b97f4a7c15u) * 3;
+    *p = (leat__perm){.n = n};
+    if (n <= LEAT__PERM_TABLE) {
+        fill_table(p, state);
+        return;
+    }
+    uint32_t bits = 64 - (uint32_t)__builtin_clzll(n - 1);
+    p->left_bits = bits / 2;
+    p->right_bits = bits - p->left_bits;
     for (int round = 0; round < ROUNDS; round++) {
         state += 0x9e3779b97f4a7c15u;
-        p->round_key[round] = leat__mix64(state ^ (key << 1 | key >> 63));
+        p->round_key[round] = leat__mix64(state);
     }
+}
+
+/* A keyed word for a half of at most 24 bits, read from the top, where all bits have arrived. */
+static inline uint64_t round_value(uint64_t key, uint64_t half)
+{
+    uint64_t x = (half ^ key) * 0x9e3779b97f4a7c15u;
+    x ^= x >> 29;
+    x *= 0xbf58476d1ce4e5b9u;
+    return x >> 40;
 }
 
 uint64_t leat__perm_at(const leat__perm *p, uint64_t position)
 {
-    uint64_t x = position;
-
     assert(position < p->n);
+    if (p->right_bits == 0) return p->table[position];
+
+    uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1;
+    uint64_t right_mask = (UINT64_C(1) << p->right_bits) - 1;
+    uint64_t x = position;
     do {
-        uint32_t left = (uint32_t)(x >> p->half_bits), right = (uint32_t)x & p->half_mask;
-        for (int round = 0; round < ROUNDS; round++) {
-            uint32_t next = left ^ round_value(p, round, right);
-            left = right;
-            right = next;
+        uint64_t left = x >> p->right_bits, right = x & right_mask;
+        for (int round = 0; round < ROUNDS; round += 2) {
+            left ^= round_value(p->round_key[round], right) & left_mask;
+            right ^= round_value(p->round_key[round + 1], left) & right_mask;
         }
-        x = (uint64_t)left << p->half_bits | right;
+        x = left << p->right_bits | right;
     } while (x >= p->n);
     return x;
 }
 
 uint64_t leat__perm_find(const leat__perm *p, uint64_t element)
 {
-    uint64_t x = element;
-
     assert(element < p->n);
+    if (p->right_bits == 0) {
+        uint64_t position = 0;
+        while (p->table[position] != element) position++;
+        return position;
+    }
+
+    uint64_t left_mask = (UINT64_C(1) << p->left_bits) - 1;
+    uint64_t right_mask = (UINT64_C(1) << p->right_bits) - 1;
+    uint64_t x = element;
     do {
-        uint32_t left = (uint32_t)(x >> p->half_bits), right = (uint32_t)x & p->half_mask;
-        for (int round = ROUNDS - 1; round >= 0; round--) {
-            uint32_t previous = right ^ round_value(p, round, left);
-            right = left;
-            left = previous;
+        uint64_t left = x >> p->right_bits, right = x & right_mask;
+        for (int round = ROUNDS - 2; round >= 0; round -= 2) {
+            right ^= round_value(p->round_key[round + 1], left) & right_mask;
+            left ^= round_value(p->round_key[round], right) & left_mask;
         }
-        x = (uint64_t)left << p->half_bits | right;
+        x = left << p->right_bits | right;
     } while (x >= p->n);
     return x;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keyed bijections on [0, n), n up to 2^48: a shuffle that needs no array. Position ->
- * element and back in O(1), a pure function of (key, n). Built as a Feistel network over the
- * next even number of bits, walked until the value falls below n (docs/internals/random.md).
+ * element and back in O(1), a pure function of (key, tweak, n). How and why it is uniform
+ * enough: docs/internals/random.md.
  */
 #ifndef LEAT_BASE_PERM_H
 #define LEAT_BASE_PERM_H
@@ -10,12 +10,15 @@
 #include <stdint.h>
 
 #define LEAT__PERM_MAX (UINT64_C(1) << 48)
+#define LEAT__PERM_TABLE 64 /* up to this n the shuffle is written out */
 
 typedef struct leat__perm {
     uint64_t n;
-    uint64_t round_key[8];
-    uint32_t half_bits;
-    uint32_t half_mask;
+    uint32_t left_bits, right_bits; /* 0: `table` holds the shuffle itself */
+    union {
+        uint64_t round_key[8];
+        uint8_t table[LEAT__PERM_TABLE];
+    };
 } leat__perm;
 
 /* n in [1, LEAT__PERM_MAX]. Every bit of `key` and `tweak` matters. */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "base/json.h"
+
+static void nesting_commas_and_escapes(void **state)
+{
+    leat__buf b;
+    leat__json j;
+    (void)state;
+    leat__buf_init(&b, LEAT__MEM_MISC, 4096);
+    leat__json_init(&j, &b, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "a\"b", "tab\there\nquote\" back\\ \x01 \x7f");
+    leat__json_key(&j, "list");
+    leat__json_array(&j);
+    leat__json_u64(&j, UINT64_MAX);
+    leat__json_i64(&j, INT64_MIN);
+    leat__json_null(&j);
+    leat__json_bool(&j, true);
+    leat__json_object(&j);
+    leat__json_end(&j);
+    leat__json_array(&j);
+    leat__json_end(&j);
+    leat__json_end(&j);
+    leat__json_ku64(&j, "u", 3);
+    leat__json_ki64(&j, "i", -3);
+    leat__json_kdouble(&j, "d", 0.1);
+    leat__json_kbool(&j, "f", false);
+    leat__json_kstr(&j, "n", NULL);
+    leat__json_end(&j);
+    assert_string_equal(b.data,
+                        "{\"a\\\"b\":\"tab\\there\\nquote\\\" back\\\\ \\u0001 \\u007f\","
+                        "\"list\":[18446744073709551615,-9223372036854775808,null,true,{},[]],"
+                        "\"u\":3,\"i\":-3,\"d\":0.1,\"f\":false,\"n\":null}");
+    leat__buf_reset(&b);
+    assert_no_leaks();
+}
+
+static void bad_bytes_become_replacement_characters(void **state)
+{
+    leat__buf b;
+    leat__json j;
+    json_error_t err;
+    (void)state;
+    leat__buf_init(&b, LEAT__MEM_MISC, 4096);
+    leat__json_init(&j, &b, 0);
+    leat__json_str(&j, "ok \xc3\xa9 bad \xff\xfe cut \xe2\x82");
+    json_t *read = json_loads(b.data, JSON_DECODE_ANY, &err);
+    assert_non_null(read);
+    assert_string_equal(json_string_value(read),
+                        "ok \xc3\xa9 bad \xef\xbf\xbd\xef\xbf\xbd cut \xef\xbf\xbd\xef\xbf\xbd");
+    json_decref(read);
+    leat__buf_reset(&b);
+}
+
+static void numbers_read_back_equal(void **state)
+{
+    static const double values[] = {0, -0.0, 1.0 / 3, 1e-300, 123456789.123456789, 1e22, 5e-324,
+                                    1.7976931348623157e308};
+    leat__buf b;
+    (void)state;
+    leat__buf_init(&b, LEAT__MEM_MISC, 4096);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        leat__json j;
+        leat__buf_clear(&b);
+        leat__json_init(&j, &b, 0);
+        leat__json_double(&j, values[i]);
+        assert_true(strtod(b.data, NULL) == values[i]);
+    }
+    leat__json j;
+    leat__buf_clear(&b);
+    leat__json_init(&j, &b, 0);
+    leat__json_array(&j);
+    leat__json_double(&j, NAN);
+    leat__json_double(&j, INFINITY);
+    leat__json_end(&j);
+    assert_string_equal(b.data, "[null,null]");
+    leat__buf_reset(&b);
+}
+
+static void indented_output_parses(void **state)
+{
+    leat__buf b;
+    leat__json j;
+    (void)state;
+    leat__buf_init(&b, LEAT__MEM_MISC, 4096);
+    leat__json_init(&j, &b, 2);
+    leat__json_object(&j);
+    leat__json_key(&j, "a");
+    leat__json_array(&j);
+    leat__json_u64(&j, 1);
+    leat__json_u64(&j, 2);
+    leat__json_end(&j);
+    leat__json_end(&j);
+    assert_string_equal(b.data, "{\n  \"a\": [\n    1,\n    2\n  ]\n}");
+    leat__buf_reset(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nesting_commas_and_escapes),
+        cmocka_unit_test(bad_bytes_become_replacement_characters),
+        cmocka_unit_test(numbers_read_back_equal),
+        cmocka_unit_test(indented_output_parses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

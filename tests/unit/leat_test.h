@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every unit test includes: cmocka with the headers it asks for, and a few checks.
+ */
+#ifndef LEAT_TEST_H
+#define LEAT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fault.h"
+#include "base/mem.h"
+
+/* A call that must succeed; prints its error when it does not. */
+#define assert_ok(expr)                                                                    \
+    do {                                                                                   \
+        int ok_rc_ = (expr);                                                               \
+        if (ok_rc_ != 0)                                                                   \
+            fail_msg("%s: %s (%s)", #expr, leat_code_name(ok_rc_), leat_code_text(ok_rc_)); \
+    } while (0)
+
+/* A call that must fail with this code. */
+#define assert_code(code, expr)                                                            \
+    do {                                                                                   \
+        int code_rc_ = (expr);                                                             \
+        if (code_rc_ != (code))                                                            \
+            fail_msg("%s: got %s, wanted %s", #expr, leat_code_name(code_rc_),             \
+                     leat_code_name(code));                                                \
+    } while (0)
+
+#define assert_contains(haystack, needle)                                                  \
+    do {                                                                                   \
+        if (strstr((haystack), (needle)) == NULL)                                          \
+            fail_msg("'%s' does not contain '%s'", (haystack), (needle));                  \
+    } while (0)
+
+/* Nothing of leat's may be left on the heap. */
+#define assert_no_leaks() assert_int_equal(leat__mem_blocks(), 0)
+
+/* A number from the environment, for runs longer than the default. */
+static inline uint64_t test_count(const char *variable, uint64_t standard)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? strtoull(text, NULL, 10) : standard;
+}
+
+#endif
