@@ -118,6 +118,7 @@ typedef struct cli_arg_spec {
     const char *help;
     const char *choices; /* "exact|fuzzy": anything else is wrong usage */
     bool path;           /* completes as a file name */
+    bool command;        /* completes as a subcommand of leat */
     bool optional;
     bool many;           /* the last one only: one or more (with `optional`: any number) */
 } cli_arg_spec;
@@ -174,6 +175,7 @@ struct cli {
     bool utf8;                 /* the locale can show more than ASCII */
     leat_log log;              /* for option structs of the library; writes to stderr */
     /* The frame's own from here on. */
+    const cli_command *const *commands; /* all of them, ends with NULL */
     leat__mutex lock;     /* guards stderr and `bar` */
     cli_progress *bar;    /* the bar on the screen, NULL when none */
     int out_errno;        /* first failure to write stdout */
@@ -248,8 +250,10 @@ struct cli_progress {
     const char *unit;
     bool shown;
     uint64_t total;
-    uint64_t begin_ns, drawn_ns;
-    uint64_t done, bytes, skipped;
+    _Atomic uint64_t next_ns;           /* when it may be drawn again */
+    uint64_t done, bytes, skipped;      /* under the lock of `c`, as all below */
+    uint64_t rate_ns, rate_done, rate_bytes; /* where the rates were taken last */
+    double per_s, bytes_per_s;          /* moving averages */
 };
 
 /* `total` in units, 0 when unknown. Strings must outlive the bar. One bar at a time. */

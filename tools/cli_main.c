@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From argv to a running subcommand and back to an exit code; and the values that the
+ * subcommand asks for by name.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli_frame.h"
+#include "cli_page.h"
+#include "cli_parse.h"
+
+/* ---- Values ---- */
+
+static const leat__value *value_of(const cli *c, const char *name, unsigned kinds)
+{
+    const int index = cli_line_find(c->line, name);
+    if (index < 0 || !(kinds >> c->line->params[index]->kind & 1)) {
+        fprintf(stderr, "leat: bug: the table of '%s' has no such option: --%s\n",
+                c->line->command->name, name);
+        abort();
+    }
+    return &c->line->values[index];
+}
+
+#define KIND(name) (1u << LEAT__PARAM_##name)
+
+const leat__value *cli_value(const cli *c, const char *name)
+{
+    return value_of(c, name, ~0u);
+}
+
+bool cli_given(const cli *c, const char *name)
+{
+    return cli_value(c, name)->set;
+}
+
+bool cli_flag(const cli *c, const char *name)
+{
+    return value_of(c, name, KIND(FLAG))->i != 0;
+}
+
+int64_t cli_int(const cli *c, const char *name)
+{
+    return value_of(c, name, KIND(INT))->i;
+}
+
+double cli_float(const cli *c, const char *name)
+{
+    return value_of(c, name, KIND(FLOAT) | KIND(SECONDS))->f;
+}
+
+uint64_t cli_bytes(const cli *c, const char *name)
+{
+    return value_of(c, name, KIND(BYTES))->u;
+}
+
+int cli_choice(const cli *c, const char *name)
+{
+    return (int)value_of(c, name, KIND(CHOICE))->i;
+}
+
+const char *cli_str(const cli *c, const char *name)
+{
+    return value_of(c, name, KIND(STRING) | KIND(PATH) | KIND(CHOICE))->s;
+}
+
+size_t cli_arg_count(const cli *c)
+{
+    return c->line->arg_count;
+}
+
+const char *cli_arg(const cli *c, size_t i)
+{
+    return i < c->line->arg_count ? c->line->args[i] : NULL;
+}
+
+/* ---- Pages ---- */
+
+int cli_show_help(cli *c, const cli_command *command)
+{
+    leat__buf page;
+    leat__buf_init(&page, LEAT__MEM_MISC, CLI_PAGE_MAX);
+    cli_writer w = cli_writer_text(&page, cli_columns(STDOUT_FILENO), c->color_out);
+    if (command)
+        cli_page_command(&w, command);
+    else
+        cli_page_overview(&w, c->commands);
+    const int exit_code = cli_show(c, &page);
+    leat__buf_reset(&page);
+    return exit_code;
+}
+
+int cli_show(cli *c, const leat__buf *page)
+{
+    if (leat__buf_status(page) != 0) return cli_failf(c, CLI_FIT, "out of memory");
+    cli_out_buf(c, page);
+    return CLI_OK;
+}
+
+/* ---- Dispatch ---- */
+
+/* `leat` without a subcommand has a small table of its own. */
+static const leat__param top_options[] = {
+    CLI_FLAG("version", 'V', "show version, optional parts, instruction set and compiler"),
+    CLI_END,
+};
+static const cli_command top = {
+    .name = "leat",
+    .options = {{NULL, top_options}},
+    .args = (const cli_arg_spec[]){{.name = "COMMAND", .optional = true, .many = true},
+                                   {.name = NULL}},
+    .json = (const cli_key[]){{"version", "of leat"}, {NULL, NULL}},
+};
+
+static int run_top(cli *c, int argc, char **argv)
+{
+    cli_line line;
+    leat_error err = {0};
+    if (cli_parse(&line, &top, argc, argv, &err) != 0) return cli_usage(c, "%s", err.message);
+    cli_adapt(c, &line);
+    c->command = NULL;
+    if (line.help) return cli_show_help(c, NULL);
+    if (line.arg_count > 0)
+        return cli_usage(c, "options come after the command: leat %s [OPTIONS]", line.args[0]);
+    if (cli_flag(c, "version")) return cli_version(c);
+    return cli_show_help(c, NULL);
+}
+
+int cli_unknown_command(cli *c, const char *name, const char *nearest)
+{
+    if (nearest)
+        return cli_usage(c, "unknown command '%s'; did you mean '%s'?", name, nearest);
+    return cli_usage(c, "unknown command '%s'", name);
+}
+
+static int run_command(cli *c, const cli_command *command, int argc, char **argv)
+{
+    cli_line line;
+    leat_error err = {0};
+    c->command = command;
+    if (cli_parse(&line, command, argc, argv, &err) != 0)
+        return cli_usage(c, "%s", err.message);
+    cli_adapt(c, &line);
+    if (line.help) return cli_show_help(c, command);
+    const int exit_code = command->run(c);
+    cli_watch_end(c);
+    c->line = NULL;
+    return exit_code;
+}
+
+int cli_main(const cli_command *const *commands, int argc, char **argv)
+{
+    cli c;
+    const char *nearest = NULL;
+    int exit_code;
+    cli_begin(&c, commands);
+    cli_signals_begin(c.tty_err);
+    if (argc < 2 || argv[1][0] == '-') {
+        exit_code = run_top(&c, argc > 1 ? argc - 1 : 0, argv + (argc > 1));
+    } else {
+        const cli_command *command = cli_find(commands, argv[1], &nearest);
+        exit_code = command ? run_command(&c, command, argc - 2, argv + 2)
+                            : cli_unknown_command(&c, argv[1], nearest);
+    }
+    return cli_end(&c, exit_code);
+}

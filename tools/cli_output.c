@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a command says and how it fails. Data goes to stdout through stdio, by the main thread
+ * only; messages go to stderr as whole lines, from any thread, under the lock of the context,
+ * which also keeps them clear of the progress bar.
+ */
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli_frame.h"
+#include "cli_parse.h"
+
+#define LINE_MAX_ 2048
+#define ROW_COLUMN 22
+
+static bool env_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0];
+}
+
+static void log_line(void *cookie, leat_log_level level, const char *line)
+{
+    cli *c = cookie;
+    if (level <= LEAT_LOG_WARN)
+        cli_warn(c, "%s", line);
+    else
+        cli_say(c, "%s", line);
+}
+
+void cli_begin(cli *c, const cli_command *const *commands)
+{
+    memset(c, 0, sizeof *c);
+    c->commands = commands;
+    leat__mutex_init(&c->lock);
+    setlocale(LC_CTYPE, ""); /* numbers stay as in C: only what can be shown is asked */
+    c->utf8 = leat__str_eq(nl_langinfo(CODESET), "UTF-8");
+    c->log = (leat_log){.write = log_line, .cookie = c, .level = LEAT_LOG_WARN};
+    cli_adapt(c, NULL);
+}
+
+void cli_adapt(cli *c, const cli_line *line)
+{
+    const bool dumb = leat__str_eq(getenv("TERM"), "dumb");
+    int color = 0; /* auto, always, never */
+    if (line) {
+        c->line = line;
+        c->command = line->command;
+        c->json = line->command->json && cli_flag(c, "json");
+        c->quiet = cli_flag(c, "quiet");
+        c->verbose = cli_flag(c, "verbose") && !c->quiet;
+        color = cli_choice(c, "color");
+    }
+    c->tty_err = isatty(STDERR_FILENO) && !dumb;
+    const bool allowed = color == 1 || (color == 0 && !env_set("NO_COLOR") && !dumb);
+    c->color_out = allowed && (color == 1 || isatty(STDOUT_FILENO));
+    c->color_err = allowed && (color == 1 || isatty(STDERR_FILENO));
+    c->log.level = c->quiet ? LEAT_LOG_ERROR : c->verbose ? LEAT_LOG_DEBUG : LEAT_LOG_WARN;
+}
+
+int cli_columns(int fd)
+{
+    struct winsize size;
+    int64_t columns = 0;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    const char *text = getenv("COLUMNS");
+    if (text && leat__str_to_i64(text, &columns) && columns > 0 && columns < 10000)
+        return (int)columns;
+    return 80;
+}
+
+/* ---- stdout ---- */
+
+static void out_failed(cli *c)
+{
+    if (c->out_errno) return;
+    c->out_errno = errno ? errno : EIO;
+    /* Nobody reads any more: end as after a signal, without a word. */
+    if (c->out_errno == EPIPE) cli_stop(SIGPIPE);
+}
+
+void cli_out(cli *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    errno = 0;
+    if (!c->out_errno && vfprintf(stdout, fmt, ap) < 0) out_failed(c);
+    va_end(ap);
+}
+
+void cli_out_buf(cli *c, const leat__buf *buf)
+{
+    errno = 0;
+    if (c->out_errno || buf->len == 0) return;
+    if (fwrite(buf->data, 1, buf->len, stdout) != buf->len) out_failed(c);
+}
+
+int cli_json(cli *c, const leat__buf *json)
+{
+    if (leat__buf_status(json) != 0)
+        return cli_failf(c, CLI_FIT, "out of memory while writing JSON");
+    cli_out_buf(c, json);
+    cli_out(c, "\n");
+    errno = 0;
+    if (!c->out_errno && fflush(stdout) != 0) out_failed(c);
+    return CLI_OK;
+}
+
+int cli_end(cli *c, int exit_code)
+{
+    errno = 0;
+    if (!c->out_errno && (fflush(stdout) != 0 || ferror(stdout))) out_failed(c);
+    const int stopped = cli_stopped();
+    if (stopped) exit_code = 128 + stopped;
+    if (c->out_errno && c->out_errno != EPIPE)
+        exit_code = cli_failf(c, CLI_DATA, "cannot write the output: %s",
+                              strerror(c->out_errno));
+    leat__mutex_destroy(&c->lock);
+    return exit_code;
+}
+
+const char *cli_styled(const cli *c, cli_style style)
+{
+    static const char *const codes[] = {
+        [CLI_PLAIN] = "\033[0m",   [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
+        [CLI_RED] = "\033[31m",    [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
+        [CLI_CYAN] = "\033[36m",
+    };
+    return c->color_out ? codes[style] : "";
+}
+
+void cli_heading(cli *c, const char *title)
+{
+    cli_out(c, "%s%s%s\n", cli_styled(c, CLI_BOLD), title, cli_styled(c, CLI_PLAIN));
+}
+
+void cli_row(cli *c, const char *name, const char *fmt, ...)
+{
+    char value[LINE_MAX_];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    cli_out(c, "  %s%-*s%s %s\n", cli_styled(c, CLI_CYAN), ROW_COLUMN, name,
+            cli_styled(c, CLI_PLAIN), value);
+}
+
+/* ---- stderr ---- */
+
+/* One line, put together first so that it reaches the terminal in one piece. What comes from
+ * file names and samples may hold anything: control characters are shown as '?'. */
+static void err_line(cli *c, const char *style, const char *tag, const char *message)
+{
+    char line[LINE_MAX_];
+    const char *name = c->command ? c->command->name : NULL;
+    size_t from = 0;
+    line[0] = '\0';
+    if (tag) {
+        snprintf(line, sizeof line, "%sleat%s%s:%s %s", c->color_err ? style : "",
+                 name ? " " : "", name ? name : "", c->color_err ? "\033[0m" : "", tag);
+        from = strlen(line);
+    }
+    snprintf(line + from, sizeof line - from - 1, "%s", message);
+    for (char *s = line + from; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
+    strcat(line, "\n");
+    leat__mutex_lock(&c->lock);
+    cli_progress_hide_locked(c);
+    fputs(line, stderr);
+    cli_progress_show_locked(c);
+    leat__mutex_unlock(&c->lock);
+}
+
+#define FORMAT(buffer, fmt)                                                                \
+    do {                                                                                   \
+        va_list ap_;                                                                       \
+        va_start(ap_, fmt);                                                                \
+        vsnprintf(buffer, sizeof buffer, fmt, ap_);                                        \
+        va_end(ap_);                                                                       \
+    } while (0)
+
+void cli_say(cli *c, const char *fmt, ...)
+{
+    char message[LINE_MAX_];
+    if (c->quiet) return;
+    FORMAT(message, fmt);
+    err_line(c, "", NULL, message);
+}
+
+void cli_warn(cli *c, const char *fmt, ...)
+{
+    char message[LINE_MAX_];
+    FORMAT(message, fmt);
+    err_line(c, "\033[33m", "warning: ", message);
+}
+
+int cli_failf(cli *c, int exit_code, const char *fmt, ...)
+{
+    char message[LINE_MAX_];
+    FORMAT(message, fmt);
+    err_line(c, "\033[31m", "", message);
+    return exit_code;
+}
+
+int cli_usage(cli *c, const char *fmt, ...)
+{
+    char message[LINE_MAX_];
+    FORMAT(message, fmt);
+    return cli_failf(c, CLI_USAGE, "%s (see leat %s%s--help)", message,
+                     c->command ? c->command->name : "", c->command ? " " : "");
+}
+
+int cli_exit_of(int code)
+{
+    switch (code) {
+    case LEAT_OK: return CLI_OK;
+    case LEAT_EINVAL:
+    case LEAT_EEXIST:
+    case LEAT_ENOTSUP: return CLI_USAGE;
+    case LEAT_ENOMEM:
+    case LEAT_ELIMIT:
+    case LEAT_EBUDGET:
+    case LEAT_ETHREAD: return CLI_FIT;
+    case LEAT_ECANCELED: return CLI_INTERRUPTED;
+    default: return CLI_DATA;
+    }
+}
+
+int cli_fail(cli *c, const leat_error *err)
+{
+    if (err->code == LEAT_ECANCELED && cli_interrupted(c)) return CLI_INTERRUPTED;
+    return cli_failf(c, cli_exit_of(err->code), "%s",
+                     err->message[0] ? err->message : leat_code_text(err->code));
+}

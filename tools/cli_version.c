@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat --version`: what was built, with what, and what of it this CPU uses.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "cli_frame.h"
+
+#if defined(LEAT_HAVE_URING)
+#define HAS_URING true
+#else
+#define HAS_URING false
+#endif
+#if defined(LEAT_HAVE_PNG)
+#define HAS_PNG true
+#else
+#define HAS_PNG false
+#endif
+#if defined(LEAT_HAVE_WEBP)
+#define HAS_WEBP true
+#else
+#define HAS_WEBP false
+#endif
+#if defined(LEAT_HAVE_HTTP)
+#define HAS_HTTP true
+#else
+#define HAS_HTTP false
+#endif
+#if defined(LEAT_HAVE_FAULT)
+#define HAS_FAULT true
+#else
+#define HAS_FAULT false
+#endif
+
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+#ifdef NDEBUG
+#define BUILD "release"
+#else
+#define BUILD "debug"
+#endif
+
+static const struct {
+    const char *name;
+    bool there;
+} features[] = {
+    {"uring", HAS_URING}, {"png", HAS_PNG},     {"webp", HAS_WEBP},
+    {"http", HAS_HTTP},   {"fault", HAS_FAULT},
+};
+
+static int version_json(cli *c)
+{
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_MISC, CLI_PAGE_MAX);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "version", LEAT_VERSION);
+    leat__json_key(&j, "features");
+    leat__json_object(&j);
+    for (size_t i = 0; i < LEAT_COUNT(features); i++)
+        leat__json_kbool(&j, features[i].name, features[i].there);
+    leat__json_end(&j);
+    leat__json_kstr(&j, "compiler", COMPILER);
+    leat__json_kstr(&j, "build", BUILD);
+    leat__json_end(&j);
+    const int exit_code = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return exit_code;
+}
+
+int cli_version(cli *c)
+{
+    if (c->json) return version_json(c);
+    cli_out(c, "leat %s\n", LEAT_VERSION);
+    cli_out(c, "features:");
+    for (size_t i = 0; i < LEAT_COUNT(features); i++)
+        cli_out(c, " %c%s", features[i].there ? '+' : '-', features[i].name);
+    cli_out(c, "\ncompiler: %s, %s build\n", COMPILER, BUILD);
+    return CLI_OK;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat help`: pages for people, for man(1) and, as JSON, for programs.
+ */
+#include "cli_frame.h"
+#include "cli_page.h"
+#include "cli_parse.h"
+
+static const leat__param options[] = {
+    CLI_FLAG("man", 0, "write the page as roff, as man(1) reads it"),
+    CLI_END,
+};
+
+static int show_json(cli *c)
+{
+    leat__buf buf;
+    leat__buf_init(&buf, LEAT__MEM_MISC, CLI_PAGE_MAX);
+    cli_tables_json(c->commands, &buf);
+    const int exit_code = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return exit_code;
+}
+
+static int show_man(cli *c, const cli_command *command)
+{
+    leat__buf page;
+    leat__buf_init(&page, LEAT__MEM_MISC, CLI_PAGE_MAX);
+    cli_writer w = cli_writer_roff(&page);
+    if (command)
+        cli_page_command(&w, command);
+    else
+        cli_page_overview(&w, c->commands);
+    const int exit_code = cli_show(c, &page);
+    leat__buf_reset(&page);
+    return exit_code;
+}
+
+static int run(cli *c)
+{
+    const char *name = cli_arg(c, 0), *nearest = NULL;
+    const cli_command *command = name ? cli_find(c->commands, name, &nearest) : NULL;
+    if (name && !command) return cli_unknown_command(c, name, nearest);
+    if (c->json) return show_json(c);
+    return cli_flag(c, "man") ? show_man(c, command) : cli_show_help(c, command);
+}
+
+const cli_command cli_cmd_help = {
+    .name = "help",
+    .summary = "show the page of a command",
+    .examples = (const cli_example[]){{"leat help machine", "the page of one command"},
+                                      {"leat help --man machine | man -l -",
+                                       "the same in the reader of manual pages"},
+                                      {"leat help --json", "all tables, for programs"},
+                                      {NULL, NULL}},
+    .description = "Without COMMAND the page of leat itself: what there is, and where to look "
+                   "further.",
+    .args = (const cli_arg_spec[]){{.name = "COMMAND",
+                                    .help = "the command to explain",
+                                    .command = true,
+                                    .optional = true},
+                                   {.name = NULL}},
+    .options = {{"Options", options}},
+    .json = (const cli_key[]){{"commands[].name", "name of the command"},
+                              {"commands[].summary", "what it does, one line"},
+                              {"commands[].arguments[]", "name, required, many, help"},
+                              {"commands[].options[]", "name, letter, kind, default, min, max, "
+                                                       "choices, required, help"},
+                              {"commands[].json_keys[]", "keys of its own --json output"},
+                              {NULL, NULL}},
+    .run = run,
+};
