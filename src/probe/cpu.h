@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What instructions this CPU has, and which of them kernels may use. Detection runs once,
- * outside the files compiled for newer ISAs. Tests, the environment (LEAT_CPU_MASK=scalar|
- * avx2|avx512, or a hexadecimal mask of bits to keep) and the API can mask bits away.
+ * outside the files compiled for newer ISAs. Two masks can take levels away: the environment
+ * (LEAT_CPU_MASK=scalar|avx2|avx512|avx512icl, or a hexadecimal mask of bits to keep), for the
+ * whole life of the process, and the API, for tests. Levels build on each other: whoever masks
+ * AVX2 away masks AVX-512 away too. Any thread may call.
  */
 #ifndef LEAT_PROBE_CPU_H
 #define LEAT_PROBE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -21,11 +24,25 @@ uint32_t leat__cpu_detected(void); /* what the machine has */
 uint32_t leat__cpu_flags(void);    /* detected and not masked: what kernels look at */
 
 /* Keeps only these bits from now on ("present but slow" bits cannot be masked away); ~0
- * restores. Function tables filled earlier are not changed: see each kernel family. */
+ * gives back all that the environment allows. Function tables filled earlier are not
+ * changed: see each kernel family. */
 void leat__cpu_mask(uint32_t keep);
 
 /* "avx512icl", "avx512", "avx2" or "scalar": highest level of these flags. */
 const char *leat__cpu_level(uint32_t flags);
 const char *leat__cpu_model(void); /* brand string, "" when unknown */
+
+/* The parts that tests drive with invented machines. A word or number of LEAT_CPU_MASK into
+ * bits to keep, false when it is neither; and CPUID's answers into flags. */
+bool leat__cpu_mask_parse(const char *text, uint32_t *keep);
+
+typedef struct leat__cpuid {
+    char vendor[13];
+    uint32_t leaf1_eax, leaf1_ecx;
+    uint32_t leaf7_ebx, leaf7_ecx; /* sub-leaf 0; 0 when there is no leaf 7 */
+    uint32_t ext1_ecx;             /* leaf 0x80000001 */
+    uint64_t xcr0;                 /* register sets the kernel saves; 0 without OSXSAVE */
+} leat__cpuid;
+uint32_t leat__cpu_decode(const leat__cpuid *id);
 
 #endif
