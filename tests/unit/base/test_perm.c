@@ -21,7 +21,8 @@ static void every_small_n_is_a_permutation(void **state)
         memset(seen, 0, n);
         for (uint64_t i = 0; i < n; i++) {
             uint64_t x = leat__perm_at(&p, i);
-            if (x >= n || seen[x]) fail_msg("n %llu: position %llu", (unsigned long long)n, (unsigned long long)i);
+            if (x >= n || seen[x])
+                fail_msg("n %llu: position %llu", (unsigned long long)n, (unsigned long long)i);
             seen[x] = 1;
             if (n < 300 || i % 61 == 0) assert_true(leat__perm_find(&p, x) == i);
         }
@@ -51,7 +52,8 @@ static void no_collision_at_any_size(void **state)
             assert_true(x < n);
             uint64_t at = (x * 0x9e3779b97f4a7c15u) & (slots - 1);
             while (set[at] != UINT64_MAX) {
-                if (set[at] == x) fail_msg("n %llu: %llu twice", (unsigned long long)n, (unsigned long long)x);
+                if (set[at] == x)
+                    fail_msg("n %llu: %llu twice", (unsigned long long)n, (unsigned long long)x);
                 at = (at + 1) & (slots - 1);
             }
             set[at] = x;

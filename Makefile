@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A thin front for Meson. `make demo` and `make test` do all set-up themselves: they say what
+# they install, install it once (Debian packages, a local .venv), and are fast afterwards.
+#
+#   make demo     the main job on data it makes itself
+#   make test     all tests: C, command line, fuzz corpora, faults, Python
+#   make lint     style, room order, warnings as errors with two compilers
+#   make bench    benchmarks against other systems where they install
+#   make fuzz     libFuzzer over every parser of outside bytes (FUZZ_SECONDS each)
+#   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make tsan     the tests under ThreadSanitizer
+#   make coverage line coverage of src/
+#
+#   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench fuzz asan tsan coverage setup setup-python clean
+TORCH ?= 1
+JAX ?= 0
+FUZZ_SECONDS ?= 30
+export TORCH JAX FUZZ_SECONDS
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+setup:
+	@scripts/setup.sh system
+
+setup-python: setup
+	@scripts/setup.sh python
+
+demo: setup
+	@scripts/build.sh build-release --buildtype=release -Dtests=false
+	@scripts/demo.sh build-release
+
+test: setup-python
+	@scripts/build.sh build -Dfault=true --buildtype=debugoptimized
+	@scripts/test.sh build
+
+asan: setup
+	@CC=clang scripts/build.sh build-asan -Dfault=true --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
+	@scripts/sanitize.sh build-asan
+
+tsan: setup
+	@CC=clang scripts/build.sh build-tsan -Dfault=true --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false
+	@scripts/sanitize.sh build-tsan
+
+lint: setup
+	@scripts/lint.sh
+
+bench: setup-python
+	@scripts/build.sh build-release --buildtype=release
+	@scripts/bench.sh build-release
+
+fuzz: setup
+	@CC=clang scripts/build.sh build-fuzz -Dfuzz=true --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
+	@scripts/fuzz.sh build-fuzz
+
+coverage: setup
+	@scripts/build.sh build-coverage -Dfault=true --buildtype=debug -Db_coverage=true
+	@scripts/coverage.sh build-coverage
+
+clean:
+	rm -rf build build-* demo-out
