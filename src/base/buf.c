@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Growing buffers. Capacity doubles, never past the maximum; one byte is always kept for the
- * closing NUL.
+ * Growing buffers. Capacity doubles, never past the maximum; one byte is always kept for
+ * the closing NUL.
  */
 #include "base/buf.h"
 
@@ -42,7 +42,8 @@ int leat__buf_reserve(leat__buf *b, size_t extra)
     }
     if (need < b->cap) return 0; /* cap counts the byte of the NUL */
     size_t cap = b->cap ? b->cap : FIRST_CAPACITY;
-    while (cap <= need) cap = cap > SIZE_MAX / 2 ? SIZE_MAX : cap * 2;
+    while (cap <= need)
+        cap = cap > SIZE_MAX / 2 ? SIZE_MAX : cap * 2;
     if (cap > b->max) cap = b->max < SIZE_MAX ? b->max + 1 : b->max;
     char *data = leat__realloc(b->cat, b->data, cap);
     if (data == NULL) return b->status = LEAT_ENOMEM;

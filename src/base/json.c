@@ -22,7 +22,8 @@ static void new_line(leat__json *j)
 {
     if (j->indent == 0) return;
     leat__buf_putc(j->out, '\n');
-    for (unsigned i = 0; i < j->depth * (unsigned)j->indent; i++) leat__buf_putc(j->out, ' ');
+    for (unsigned i = 0; i < j->depth * (unsigned)j->indent; i++)
+        leat__buf_putc(j->out, ' ');
 }
 
 /* Whatever comes before a value: nothing after a key, else comma and line break. */
@@ -118,10 +119,8 @@ void leat__json_strn(leat__json *j, const char *s, size_t len)
 
 void leat__json_str(leat__json *j, const char *s)
 {
-    if (s == NULL)
-        leat__json_null(j);
-    else
-        leat__json_strn(j, s, strlen(s));
+    if (s == NULL) leat__json_null(j);
+    else leat__json_strn(j, s, strlen(s));
 }
 
 void leat__json_raw(leat__json *j, const char *json)
@@ -150,7 +149,8 @@ void leat__json_double(leat__json *j, double v)
         leat__json_null(j);
         return;
     }
-    /* the shortest of these that reads back equal; printf's decimal point is the locale's */
+    /* the shortest of these that reads back equal; printf's decimal point is the locale's
+     */
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;

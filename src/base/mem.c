@@ -6,9 +6,9 @@
  *      |                               |
  *      [ … padding …      ][ header    ][ size bytes … ]
  *
- * The header remembers where the malloc'ed block starts, how many bytes were asked for and
- * the category, so free() can give them back to the right total. Totals are relaxed atomics:
- * exact sums, no order between categories.
+ * The header remembers where the malloc'ed block starts, how many bytes were asked for
+ * and the category, so free() can give them back to the right total. Totals are relaxed
+ * atomics: exact sums, no order between categories.
  */
 #include "base/mem.h"
 
@@ -23,7 +23,8 @@
 
 #define DEFAULT_ALIGN 16
 #define MAX_ALIGN ((size_t)2 << 20)
-#define LIVE_MARK 0x6c656174u /* "leat": catches frees of foreign or freed blocks in debug */
+#define LIVE_MARK                                                                        \
+    0x6c656174u /* "leat": catches frees of foreign or freed blocks in debug */
 
 typedef struct header {
     void *start;
@@ -54,8 +55,9 @@ static header *header_of(void *ptr)
 static void raise_peak(int slot, uint64_t now)
 {
     uint64_t old = atomic_load_explicit(&peak[slot], memory_order_relaxed);
-    while (now > old && !atomic_compare_exchange_weak_explicit(
-                            &peak[slot], &old, now, memory_order_relaxed, memory_order_relaxed)) {
+    while (now > old && !atomic_compare_exchange_weak_explicit(&peak[slot], &old, now,
+                                                               memory_order_relaxed,
+                                                               memory_order_relaxed)) {
     }
 }
 
@@ -64,12 +66,14 @@ static bool charge(leat__mem_cat cat, uint64_t size)
 {
     uint64_t max = atomic_load_explicit(&limit, memory_order_relaxed);
     uint64_t all =
-        atomic_fetch_add_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed) + size;
+        atomic_fetch_add_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed) +
+        size;
     if (max != 0 && all > max) {
         atomic_fetch_sub_explicit(&used[LEAT__MEM_CATS], size, memory_order_relaxed);
         return false;
     }
-    uint64_t one = atomic_fetch_add_explicit(&used[cat], size, memory_order_relaxed) + size;
+    uint64_t one =
+        atomic_fetch_add_explicit(&used[cat], size, memory_order_relaxed) + size;
     raise_peak((int)cat, one);
     raise_peak(LEAT__MEM_CATS, all);
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);

@@ -45,20 +45,23 @@ static int parse_choice(const leat__param *p, const char *shown, const char *tex
     }
     const char *near = leat__str_nearest(text, list, (size_t)n);
     if (near != NULL)
-        return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not one of %s; did you mean '%s'?", shown,
-                          text, p->choices, near);
-    return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not one of %s", shown, text, p->choices);
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: '%s' is not one of %s; did you mean '%s'?", shown, text,
+                          p->choices, near);
+    return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not one of %s", shown, text,
+                      p->choices);
 }
 
-static int check_range(const leat__param *p, const char *shown, const char *text, double number,
-                       leat_error *err)
+static int check_range(const leat__param *p, const char *shown, const char *text,
+                       double number, leat_error *err)
 {
     if (p->min > p->max || (number >= p->min && number <= p->max)) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s: %s is out of range (%.15g to %.15g)", shown, text, p->min,
-                      p->max);
+    return leat__fail(err, LEAT_EINVAL, "%s: %s is out of range (%.15g to %.15g)", shown,
+                      text, p->min, p->max);
 }
 
-static int malformed(const char *shown, const char *text, const char *wanted, leat_error *err)
+static int malformed(const char *shown, const char *text, const char *wanted,
+                     leat_error *err)
 {
     return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not %s", shown, text, wanted);
 }
@@ -76,16 +79,19 @@ static int parse_list(const leat__param *p, const char *shown, const char *text,
         if (len >= sizeof part) return malformed(shown, text, "a list of numbers", err);
         memcpy(part, s, len);
         part[len] = '\0';
-        if (!leat__str_to_double(part, &number)) return malformed(shown, text, "a list of numbers", err);
+        if (!leat__str_to_double(part, &number))
+            return malformed(shown, text, "a list of numbers", err);
         if (value->count == LEAT__PARAM_ARITY_MAX)
-            return leat__fail(err, LEAT_EINVAL, "%s: more than %d numbers", shown, LEAT__PARAM_ARITY_MAX);
+            return leat__fail(err, LEAT_EINVAL, "%s: more than %d numbers", shown,
+                              LEAT__PARAM_ARITY_MAX);
         LEAT_TRY(check_range(p, shown, part, number, err));
         value->list[value->count++] = number;
         if (s[len] == '\0') break;
         s += len + 1;
     }
     if (p->arity != 0 && value->count != p->arity)
-        return leat__fail(err, LEAT_EINVAL, "%s: '%s' has %d numbers, %d are needed", shown, text, value->count, p->arity);
+        return leat__fail(err, LEAT_EINVAL, "%s: '%s' has %d numbers, %d are needed",
+                          shown, text, value->count, p->arity);
     return 0;
 }
 
@@ -97,22 +103,27 @@ int leat__param_parse(const leat__param *p, const char *shown, const char *text,
     *value = (leat__value){.set = true, .s = text};
     switch (p->kind) {
     case LEAT__PARAM_FLAG:
-        if (!leat__str_to_bool(text, &flag)) return malformed(shown, text, "yes or no", err);
+        if (!leat__str_to_bool(text, &flag))
+            return malformed(shown, text, "yes or no", err);
         value->i = flag;
         return 0;
     case LEAT__PARAM_INT:
-        if (!leat__str_to_i64(text, &value->i)) return malformed(shown, text, "a whole number", err);
+        if (!leat__str_to_i64(text, &value->i))
+            return malformed(shown, text, "a whole number", err);
         value->f = (double)value->i;
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_FLOAT:
-        if (!leat__str_to_double(text, &value->f)) return malformed(shown, text, "a number", err);
+        if (!leat__str_to_double(text, &value->f))
+            return malformed(shown, text, "a number", err);
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_BYTES:
-        if (!leat__str_to_bytes(text, &value->u)) return malformed(shown, text, "a size such as 512M or 4G", err);
+        if (!leat__str_to_bytes(text, &value->u))
+            return malformed(shown, text, "a size such as 512M or 4G", err);
         value->f = (double)value->u;
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_SECONDS:
-        if (!leat__str_to_seconds(text, &value->f)) return malformed(shown, text, "a time such as 250ms or 3s", err);
+        if (!leat__str_to_seconds(text, &value->f))
+            return malformed(shown, text, "a time such as 250ms or 3s", err);
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_CHOICE: return parse_choice(p, shown, text, value, err);
     case LEAT__PARAM_FLOATS: return parse_list(p, shown, text, value, err);
@@ -128,6 +139,7 @@ void leat__param_default(const leat__param *p, leat__value *value)
 {
     *value = (leat__value){0};
     if (p->def == NULL || *p->def == '\0') return;
-    if (leat__param_parse(p, p->name, p->def, value, NULL) != 0) *value = (leat__value){0};
+    if (leat__param_parse(p, p->name, p->def, value, NULL) != 0)
+        *value = (leat__value){0};
     value->set = false;
 }

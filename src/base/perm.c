@@ -2,14 +2,15 @@
  *
  * Keyed bijections. Pure functions; docs/internals/random.md has the measurements.
  *
- * Above 64 elements: a Feistel network over the bits of n - 1, split into a left and a right
- * part that differ by one bit at most. Rounds take turns: one part is XORed with a keyed
- * function of the other. Values that come out >= n are fed back until they fall below n
- * (cycle walking); as the network permutes [0, 2^bits), the walk ends and the result permutes
- * [0, n). 2^bits < 2n, so fewer than two steps are taken on average.
+ * Above 64 elements: a Feistel network over the bits of n - 1, split into a left and a
+ * right part that differ by one bit at most. Rounds take turns: one part is XORed with a
+ * keyed function of the other. Values that come out >= n are fed back until they fall
+ * below n (cycle walking); as the network permutes [0, 2^bits), the walk ends and the
+ * result permutes [0, n). 2^bits < 2n, so fewer than two steps are taken on average.
  *
- * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at n = 2
- * by almost 1 %), so the shuffle is drawn once, by Fisher and Yates, into the table.
+ * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at
+ * n = 2 by almost 1 %), so the shuffle is drawn once, by Fisher and Yates, into the
+ * table.
  */
 #include "base/perm.h"
 
@@ -25,7 +26,8 @@ static void fill_table(leat__perm *p, uint64_t key)
     leat__rng r;
 
     leat__rng_init(&r, key, 0, p->n, 0x7065);
-    for (uint64_t i = 0; i < p->n; i++) p->table[i] = (uint8_t)i;
+    for (uint64_t i = 0; i < p->n; i++)
+        p->table[i] = (uint8_t)i;
     for (uint64_t i = p->n; i > 1; i--) {
         uint64_t k = leat__rng_below(&r, i);
         uint8_t swap = p->table[i - 1];
@@ -37,7 +39,8 @@ static void fill_table(leat__perm *p, uint64_t key)
 void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
 {
     assert(n >= 1 && n <= LEAT__PERM_MAX);
-    uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) ^ leat__mix64(tweak + 0x9e3779b97f4a7c15u) * 3;
+    uint64_t state = leat__mix64(key ^ 0x6c6561742d706572u) ^
+                     leat__mix64(tweak + 0x9e3779b97f4a7c15u) * 3;
     *p = (leat__perm){.n = n};
     if (n <= LEAT__PERM_TABLE) {
         fill_table(p, state);
@@ -52,7 +55,8 @@ void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
     }
 }
 
-/* A keyed word for a half of at most 24 bits, read from the top, where all bits have arrived. */
+/* A keyed word for a half of at most 24 bits, read from the top, where all bits have
+ * arrived. */
 static inline uint64_t round_value(uint64_t key, uint64_t half)
 {
     uint64_t x = (half ^ key) * 0x9e3779b97f4a7c15u;
@@ -85,7 +89,8 @@ uint64_t leat__perm_find(const leat__perm *p, uint64_t element)
     assert(element < p->n);
     if (p->right_bits == 0) {
         uint64_t position = 0;
-        while (p->table[position] != element) position++;
+        while (p->table[position] != element)
+            position++;
         return position;
     }
 

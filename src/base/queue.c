@@ -23,7 +23,8 @@ int leat__queue_open(leat__queue **out, size_t capacity, leat_error *err)
 {
     *out = NULL;
     if (capacity == 0 || capacity > (SIZE_MAX - sizeof(leat__queue)) / sizeof(void *))
-        return leat__fail(err, LEAT_EINVAL, "queue: capacity %zu is out of range", capacity);
+        return leat__fail(err, LEAT_EINVAL, "queue: capacity %zu is out of range",
+                          capacity);
     size_t bytes = sizeof(leat__queue) + capacity * sizeof(void *);
     leat__queue *q = leat__zalloc(LEAT__MEM_MISC, bytes);
     if (q == NULL) return leat__fail_nomem(err, bytes, "a queue");
@@ -60,7 +61,8 @@ void leat__queue_destroy(leat__queue **out)
 static bool wait_locked(leat__queue *q, leat__cond *c, uint64_t deadline_ns)
 {
     if (deadline_ns == 0) return false;
-    return leat__cond_wait_until(c, &q->lock, deadline_ns) || leat__clock_ns() < deadline_ns;
+    return leat__cond_wait_until(c, &q->lock, deadline_ns) ||
+           leat__clock_ns() < deadline_ns;
 }
 
 int leat__queue_push(leat__queue *q, void *item, uint64_t deadline_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
- * 2011) and the distributions drawn from it. Pure: no state outside the generator.
+ * Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
+ * 3", 2011) and the distributions drawn from it. Pure: no state outside the generator.
  *
  * The 128-bit counter of a stream is laid out as
  *      word 0  block number      word 1  sample, low 32 bits
@@ -40,7 +40,8 @@ void leat__philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t
     out[3] = c3;
 }
 
-void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op)
+void leat__rng_init(leat__rng *r, uint64_t seed, uint64_t epoch, uint64_t sample,
+                    uint32_t op)
 {
     *r = (leat__rng){
         .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
@@ -83,20 +84,23 @@ double leat__rng_range(leat__rng *r, double lo, double hi)
     return v < hi ? v : lo; /* rounding may reach hi */
 }
 
-/* Lemire's multiply-shift with rejection: unbiased, one multiplication in the usual case. */
+/* Lemire's multiply-shift with rejection: unbiased, one multiplication in the usual case.
+ */
 uint64_t leat__rng_below(leat__rng *r, uint64_t n)
 {
     unsigned __int128 m = (unsigned __int128)leat__rng_u64(r) * n;
     if ((uint64_t)m < n) {
         uint64_t threshold = (0 - n) % n;
-        while ((uint64_t)m < threshold) m = (unsigned __int128)leat__rng_u64(r) * n;
+        while ((uint64_t)m < threshold)
+            m = (unsigned __int128)leat__rng_u64(r) * n;
     }
     return (uint64_t)(m >> 64);
 }
 
 double leat__rng_normal(leat__rng *r)
 {
-    /* Box-Muller; the second value is dropped so that draws never depend on their history */
+    /* Box-Muller; the second value is dropped so that draws never depend on their history
+     */
     double u = 1.0 - leat__rng_double(r); /* (0, 1] */
     double v = leat__rng_double(r);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);

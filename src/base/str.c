@@ -45,11 +45,15 @@ static bool is_digit(char c)
 /* Compares two runs of digits as numbers of any length; moves both past their runs. */
 static int compare_runs(const char **a, const char **b)
 {
-    while (**a == '0') (*a)++;
-    while (**b == '0') (*b)++;
+    while (**a == '0')
+        (*a)++;
+    while (**b == '0')
+        (*b)++;
     const char *x = *a, *y = *b;
-    while (is_digit(**a)) (*a)++;
-    while (is_digit(**b)) (*b)++;
+    while (is_digit(**a))
+        (*a)++;
+    while (is_digit(**b))
+        (*b)++;
     size_t n = (size_t)(*a - x), m = (size_t)(*b - y);
     if (n != m) return n < m ? -1 : 1;
     return memcmp(x, y, n);
@@ -112,7 +116,8 @@ static bool read_decimal(const char *s, double *value, const char **rest)
     if (!starts_number(s)) return false;
     while (s[n] && n + 1 < sizeof digits &&
            (is_digit(s[n]) || s[n] == '.' || s[n] == '-' || s[n] == '+' ||
-            ((s[n] == 'e' || s[n] == 'E') && (is_digit(s[n + 1]) || s[n + 1] == '-' || s[n + 1] == '+')))) {
+            ((s[n] == 'e' || s[n] == 'E') &&
+             (is_digit(s[n + 1]) || s[n + 1] == '-' || s[n + 1] == '+')))) {
         digits[n] = s[n];
         n++;
     }
@@ -172,7 +177,8 @@ bool leat__str_to_seconds(const char *s, double *value)
     static const struct {
         const char *unit;
         double scale;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    } units[] = {{"", 1},   {"s", 1},    {"ms", 1e-3}, {"us", 1e-6},
+                 {"m", 60}, {"min", 60}, {"h", 3600}};
     const char *rest;
     double v;
 
@@ -208,10 +214,8 @@ char *leat__format_bytes(uint64_t bytes, char *out, size_t size)
         v /= 1024.0;
         unit++;
     }
-    if (unit == 0)
-        snprintf(out, size, "%llu B", (unsigned long long)bytes);
-    else
-        snprintf(out, size, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[unit]);
+    if (unit == 0) snprintf(out, size, "%llu B", (unsigned long long)bytes);
+    else snprintf(out, size, "%.*f %s", v < 10 ? 2 : v < 100 ? 1 : 0, v, units[unit]);
     return out;
 }
 
@@ -225,11 +229,12 @@ char *leat__format_count(double count, char *out, size_t size)
         count /= 1000.0;
         unit++;
     }
-    int decimals = unit == 0 && count == floor(count) ? 0 : fabs(count) < 10 ? 2 : fabs(count) < 100 ? 1 : 0;
-    if (unit == 0)
-        snprintf(out, size, "%.*f", decimals, count);
-    else
-        snprintf(out, size, "%.*f%c", decimals, count, units[unit]);
+    int decimals = unit == 0 && count == floor(count) ? 0
+                   : fabs(count) < 10                 ? 2
+                   : fabs(count) < 100                ? 1
+                                                      : 0;
+    if (unit == 0) snprintf(out, size, "%.*f", decimals, count);
+    else snprintf(out, size, "%.*f%c", decimals, count, units[unit]);
     return out;
 }
 
@@ -261,7 +266,8 @@ size_t leat__str_distance(const char *a, const char *b)
     size_t n = strlen(a), m = strlen(b);
 
     if (n > WORD_MAX || m > WORD_MAX) return n > m ? n : m;
-    for (size_t j = 0; j <= m; j++) row[1][j] = j;
+    for (size_t j = 0; j <= m; j++)
+        row[1][j] = j;
     for (size_t i = 1; i <= n; i++) {
         /* row[0] two above, row[1] one above, row[2] this one */
         row[2][0] = i;
@@ -288,7 +294,8 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
     for (size_t i = 0; i < n; i++) {
         size_t distance = leat__str_distance(word, words[i]);
         /* a prefix someone has begun to type is as good as one slip */
-        if (len >= 2 && leat__str_starts(words[i], word)) distance = LEAT_MIN(distance, 1);
+        if (len >= 2 && leat__str_starts(words[i], word))
+            distance = LEAT_MIN(distance, 1);
         if (distance < best_distance) {
             best_distance = distance;
             best = words[i];
@@ -302,7 +309,11 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 static size_t utf8_one(const unsigned char *s, size_t len)
 {
     unsigned char c = s[0];
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c <= 0xdf ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+    size_t n = c < 0x80                 ? 1
+               : c >= 0xc2 && c <= 0xdf ? 2
+               : (c & 0xf0) == 0xe0     ? 3
+               : c >= 0xf0 && c <= 0xf4 ? 4
+                                        : 0;
 
     if (n == 0 || n > len) return 0;
     for (size_t i = 1; i < n; i++) {
@@ -331,7 +342,8 @@ bool leat__utf8_valid(const char *s, size_t len, size_t *good)
 int leat__path_join(leat__buf *out, const char *dir, const char *name)
 {
     leat__buf_puts(out, dir);
-    if (out->status == 0 && out->len > 0 && out->data[out->len - 1] != '/') leat__buf_putc(out, '/');
+    if (out->status == 0 && out->len > 0 && out->data[out->len - 1] != '/')
+        leat__buf_putc(out, '/');
     return leat__buf_puts(out, name);
 }
 

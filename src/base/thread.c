@@ -50,8 +50,8 @@ static void block_signals(sigset_t *old)
     pthread_sigmask(SIG_SETMASK, &mask, old);
 }
 
-int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main, void *arg,
-                       leat_error *err)
+int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main,
+                       void *arg, leat_error *err)
 {
     sigset_t old;
     int rc;
@@ -97,11 +97,11 @@ void leat__thread_yield(void)
 }
 
 /* assert() vanishes in release builds; the call must not. */
-#define MUST(call)                                                                         \
-    do {                                                                                   \
-        int must_rc_ = (call);                                                             \
-        assert(must_rc_ == 0);                                                             \
-        (void)must_rc_;                                                                    \
+#define MUST(call)                                                                       \
+    do {                                                                                 \
+        int must_rc_ = (call);                                                           \
+        assert(must_rc_ == 0);                                                           \
+        (void)must_rc_;                                                                  \
     } while (0)
 
 void leat__mutex_init(leat__mutex *m)

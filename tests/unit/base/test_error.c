@@ -24,7 +24,8 @@ static void codes_are_distinct_and_negative(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_true(all[i] < 0);
-        for (size_t j = 0; j < i; j++) assert_int_not_equal(all[i], all[j]);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(all[i], all[j]);
     }
 }
 
@@ -32,7 +33,8 @@ static void fail_fills_and_returns_the_code(void **state)
 {
     leat_error err;
     (void)state;
-    assert_int_equal(leat__fail(&err, LEAT_EDATA, "a.leat: page %d is damaged", 7), LEAT_EDATA);
+    assert_int_equal(leat__fail(&err, LEAT_EDATA, "a.leat: page %d is damaged", 7),
+                     LEAT_EDATA);
     assert_int_equal(err.code, LEAT_EDATA);
     assert_string_equal(err.message, "a.leat: page 7 is damaged");
     assert_int_equal(err.sample, -1);
@@ -57,11 +59,12 @@ static void errno_gives_code_and_text(void **state)
 {
     static const struct {
         int sys, code;
-    } map[] = {{ENOSPC, LEAT_ENOSPC}, {EDQUOT, LEAT_ENOSPC}, {ENOENT, LEAT_ENOENT},
-               {EACCES, LEAT_EPERM},  {EIO, LEAT_EIO},       {ENOMEM, LEAT_ENOMEM},
-               {EEXIST, LEAT_EEXIST}, {EINVAL, LEAT_EINVAL}, {ENOSYS, LEAT_ENOTSUP},
-               {ETIMEDOUT, LEAT_ETIMEDOUT}, {EAGAIN, LEAT_EAGAIN}, {ECANCELED, LEAT_ECANCELED},
-               {EOVERFLOW, LEAT_EOVERFLOW}, {EPIPE, LEAT_EIO}};
+    } map[] = {
+        {ENOSPC, LEAT_ENOSPC},       {EDQUOT, LEAT_ENOSPC}, {ENOENT, LEAT_ENOENT},
+        {EACCES, LEAT_EPERM},        {EIO, LEAT_EIO},       {ENOMEM, LEAT_ENOMEM},
+        {EEXIST, LEAT_EEXIST},       {EINVAL, LEAT_EINVAL}, {ENOSYS, LEAT_ENOTSUP},
+        {ETIMEDOUT, LEAT_ETIMEDOUT}, {EAGAIN, LEAT_EAGAIN}, {ECANCELED, LEAT_ECANCELED},
+        {EOVERFLOW, LEAT_EOVERFLOW}, {EPIPE, LEAT_EIO}};
     leat_error err;
     (void)state;
     for (size_t i = 0; i < sizeof map / sizeof map[0]; i++) {
@@ -94,7 +97,8 @@ static void nomem_says_how_much_for_what(void **state)
     leat_error err;
     (void)state;
     assert_code(LEAT_ENOMEM, leat__fail_nomem(&err, 4096, "a page"));
-    assert_string_equal(err.message, "out of memory: cannot allocate 4096 bytes for a page");
+    assert_string_equal(err.message,
+                        "out of memory: cannot allocate 4096 bytes for a page");
 }
 
 static int two(leat_error *err)

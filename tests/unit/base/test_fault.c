@@ -8,10 +8,8 @@ static void nth_call_fails_once(void **state)
     leat__fault_arm(LEAT__FAULT_ALLOC, 3, false);
     for (int call = 1; call <= 6; call++) {
         void *p = leat__alloc(LEAT__MEM_MISC, 8);
-        if (call == 3)
-            assert_null(p);
-        else
-            assert_non_null(p);
+        if (call == 3) assert_null(p);
+        else assert_non_null(p);
         leat__free(p);
     }
     assert_int_equal(leat__fault_count(LEAT__FAULT_ALLOC), 6);
@@ -26,7 +24,8 @@ static void for_ever_means_every_later_call(void **state)
     leat__fault_arm(LEAT__FAULT_ALLOC, 2, true);
     void *p = leat__alloc(LEAT__MEM_MISC, 8);
     assert_non_null(p);
-    for (int i = 0; i < 5; i++) assert_null(leat__alloc(LEAT__MEM_MISC, 8));
+    for (int i = 0; i < 5; i++)
+        assert_null(leat__alloc(LEAT__MEM_MISC, 8));
     leat__fault_disarm();
     leat__free(p);
 }

@@ -27,7 +27,8 @@ static void zeroed_means_zeroed(void **state)
     (void)state;
     for (int i = 0; i < 50; i++) {
         unsigned char *p = leat__zalloc_array(LEAT__MEM_MISC, 33, 7);
-        for (int k = 0; k < 231; k++) assert_int_equal(p[k], 0);
+        for (int k = 0; k < 231; k++)
+            assert_int_equal(p[k], 0);
         memset(p, 0xff, 231);
         leat__free(p);
     }
@@ -98,7 +99,8 @@ static void names_and_strings(void **state)
     (void)state;
     assert_string_equal(leat__mem_name(LEAT__MEM_PAGE), "page");
     assert_string_equal(leat__mem_name(LEAT__MEM_CATS), "all");
-    char *s = leat__strdup(LEAT__MEM_MISC, "mill"), *t = leat__strndup(LEAT__MEM_MISC, "wheel", 2);
+    char *s = leat__strdup(LEAT__MEM_MISC, "mill"),
+         *t = leat__strndup(LEAT__MEM_MISC, "wheel", 2);
     assert_string_equal(s, "mill");
     assert_string_equal(t, "wh");
     leat__free(s);
@@ -109,8 +111,10 @@ static void names_and_strings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(totals_follow_every_block), cmocka_unit_test(zeroed_means_zeroed),
-        cmocka_unit_test(alignment_is_kept),         cmocka_unit_test(impossible_sizes_fail),
+        cmocka_unit_test(totals_follow_every_block),
+        cmocka_unit_test(zeroed_means_zeroed),
+        cmocka_unit_test(alignment_is_kept),
+        cmocka_unit_test(impossible_sizes_fail),
         cmocka_unit_test(the_limit_is_hard),
         cmocka_unit_test(realloc_keeps_content_and_moves_the_charge),
         cmocka_unit_test(names_and_strings),

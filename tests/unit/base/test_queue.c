@@ -17,7 +17,8 @@ static void first_in_first_out_and_bounded(void **state)
     assert_ok(leat__queue_push(q, &a, 0));
     assert_ok(leat__queue_push(q, &b, 0));
     assert_code(LEAT_ETIMEDOUT, leat__queue_push(q, &c, 0));
-    assert_code(LEAT_ETIMEDOUT, leat__queue_push(q, &c, leat__clock_ns() + 2 * LEAT_NS_PER_MS));
+    assert_code(LEAT_ETIMEDOUT,
+                leat__queue_push(q, &c, leat__clock_ns() + 2 * LEAT_NS_PER_MS));
     assert_int_equal(leat__queue_len(q), 2);
     assert_ok(leat__queue_pop(q, &item, 0));
     assert_ptr_equal(item, &a);
@@ -62,7 +63,8 @@ typedef struct shared {
 static void produce(void *arg)
 {
     shared *s = arg;
-    for (uintptr_t i = 1; i <= EACH; i++) assert_ok(leat__queue_push(s->q, (void *)i, UINT64_MAX));
+    for (uintptr_t i = 1; i <= EACH; i++)
+        assert_ok(leat__queue_push(s->q, (void *)i, UINT64_MAX));
     if (atomic_fetch_sub(&s->producers, 1) == 1) leat__queue_close(s->q);
 }
 
@@ -83,8 +85,10 @@ static void nothing_is_lost_between_threads(void **state)
     (void)state;
     assert_ok(leat__queue_open(&s.q, 16, NULL));
     for (int i = 0; i < 2 * THREADS; i++)
-        assert_ok(leat__thread_start(&threads[i], "queue", i % 2 ? produce : consume, &s, NULL));
-    for (int i = 0; i < 2 * THREADS; i++) leat__thread_join(&threads[i]);
+        assert_ok(leat__thread_start(&threads[i], "queue", i % 2 ? produce : consume, &s,
+                                     NULL));
+    for (int i = 0; i < 2 * THREADS; i++)
+        leat__thread_join(&threads[i]);
     assert_int_equal(s.popped, THREADS * EACH);
     assert_true(s.sum == (uint64_t)THREADS * EACH * (EACH + 1) / 2);
     leat__queue_destroy(&s.q);

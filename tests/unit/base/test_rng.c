@@ -12,9 +12,11 @@ static void known_answers(void **state)
         uint32_t counter[4], key[2], out[4];
     } kat[] = {
         {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
          {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     uint32_t out[4];
@@ -27,8 +29,12 @@ static void known_answers(void **state)
 
 static void a_stream_is_a_function_of_its_names(void **state)
 {
-    static const uint64_t names[][4] = {{1, 0, 5, 0}, {2, 0, 5, 0}, {1, 1, 5, 0}, {1, 0, 6, 0},
-                                        {1, 0, 5, 1}, {1, 0, 5 + (UINT64_C(1) << 40), 0},
+    static const uint64_t names[][4] = {{1, 0, 5, 0},
+                                        {2, 0, 5, 0},
+                                        {1, 1, 5, 0},
+                                        {1, 0, 6, 0},
+                                        {1, 0, 5, 1},
+                                        {1, 0, 5 + (UINT64_C(1) << 40), 0},
                                         {1 + (UINT64_C(1) << 40), 0, 5, 0}};
     uint64_t first[7];
     (void)state;
@@ -36,10 +42,12 @@ static void a_stream_is_a_function_of_its_names(void **state)
         leat__rng a, b;
         leat__rng_init(&a, names[i][0], names[i][1], names[i][2], (uint32_t)names[i][3]);
         leat__rng_init(&b, names[i][0], names[i][1], names[i][2], (uint32_t)names[i][3]);
-        for (int k = 0; k < 20; k++) assert_true(leat__rng_u64(&a) == leat__rng_u64(&b));
+        for (int k = 0; k < 20; k++)
+            assert_true(leat__rng_u64(&a) == leat__rng_u64(&b));
         leat__rng_init(&a, names[i][0], names[i][1], names[i][2], (uint32_t)names[i][3]);
         first[i] = leat__rng_u64(&a);
-        for (size_t j = 0; j < i; j++) assert_true(first[i] != first[j]);
+        for (size_t j = 0; j < i; j++)
+            assert_true(first[i] != first[j]);
     }
 }
 
@@ -50,11 +58,14 @@ static void below_is_uniform(void **state)
     leat__rng r;
     (void)state;
     leat__rng_init(&r, 42, 0, 0, 0);
-    for (int i = 0; i < DRAWS; i++) seen[leat__rng_below(&r, N)]++;
+    for (int i = 0; i < DRAWS; i++)
+        seen[leat__rng_below(&r, N)]++;
     double chi = 0;
-    for (int i = 0; i < N; i++) chi += pow(seen[i] - DRAWS / (double)N, 2) / (DRAWS / (double)N);
+    for (int i = 0; i < N; i++)
+        chi += pow(seen[i] - DRAWS / (double)N, 2) / (DRAWS / (double)N);
     assert_true(chi < 22.5); /* 6 degrees of freedom, p = 0.001 */
-    for (int i = 0; i < 100; i++) assert_int_equal(leat__rng_below(&r, 1), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(leat__rng_below(&r, 1), 0);
     /* a range that rejects often: more than half of 2^64 */
     for (int i = 0; i < 1000; i++)
         assert_true(leat__rng_below(&r, (UINT64_C(1) << 63) + 1) <= UINT64_C(1) << 63);

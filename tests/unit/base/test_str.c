@@ -21,8 +21,17 @@ static void comparisons(void **state)
 
 static void natural_order(void **state)
 {
-    static const char *const sorted[] = {"", "A", "a", "a01", "a1", "a2", "a10", "a10b",
-                                         "a100000000000000000000", "a100000000000000000001", "b"};
+    static const char *const sorted[] = {"",
+                                         "A",
+                                         "a",
+                                         "a01",
+                                         "a1",
+                                         "a2",
+                                         "a10",
+                                         "a10b",
+                                         "a100000000000000000000",
+                                         "a100000000000000000001",
+                                         "b"};
     (void)state;
     for (size_t i = 0; i < sizeof sorted / sizeof sorted[0]; i++) {
         for (size_t j = 0; j < sizeof sorted / sizeof sorted[0]; j++) {
@@ -72,7 +81,8 @@ static void sizes_and_times(void **state)
     assert_true(leat__str_to_bytes("2TiB", &u) && u == UINT64_C(2) << 40);
     assert_true(leat__str_to_bytes("10MB", &u) && u == 10000000);
     assert_true(leat__str_to_bytes("7B", &u) && u == 7);
-    assert_true(leat__str_to_bytes("9007199254740993", &u) && u == UINT64_C(9007199254740993));
+    assert_true(leat__str_to_bytes("9007199254740993", &u) &&
+                u == UINT64_C(9007199254740993));
     assert_false(leat__str_to_bytes("-1G", &u));
     assert_false(leat__str_to_bytes("1X", &u));
     assert_false(leat__str_to_bytes("1GG", &u));
@@ -173,10 +183,14 @@ static void paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comparisons),    cmocka_unit_test(natural_order),
-        cmocka_unit_test(whole_numbers),  cmocka_unit_test(sizes_and_times),
-        cmocka_unit_test(formats_for_people), cmocka_unit_test(hints),
-        cmocka_unit_test(utf8),           cmocka_unit_test(paths),
+        cmocka_unit_test(comparisons),
+        cmocka_unit_test(natural_order),
+        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(sizes_and_times),
+        cmocka_unit_test(formats_for_people),
+        cmocka_unit_test(hints),
+        cmocka_unit_test(utf8),
+        cmocka_unit_test(paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
