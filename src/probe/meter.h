@@ -3,12 +3,13 @@
  * Meters: numbers that any thread writes without a lock and anyone may read at any time.
  *
  * A meter set is a named group (a flow, a loader). Meters are made at set-up, never in the
- * hot path, and live as long as their set. Each thread writes its own cache line (a slot
- * picked by thread), readers add the slots up: a write costs a few nanoseconds however many
- * threads write (bench/kernel_meter).
+ * hot path, and live as long as their set. Each thread writes its own cache lines (see
+ * slot.h), readers add them up: a write costs a nanosecond or two however many threads write
+ * (bench/kernel_meter; docs/internals/meters.md).
  *
  *   counter  - grows: items, bytes, nanoseconds busy
- *   gauge    - goes up and down, last value wins: queue length, bytes charged
+ *   gauge    - goes up and down, last value wins: queue length, bytes charged. One cell for
+ *              all threads: write it when a state changes, not per pixel
  *   timer    - count, sum, min, max and a histogram of durations (powers of two, 4 steps each)
  */
 #ifndef LEAT_PROBE_METER_H
@@ -25,12 +26,17 @@ typedef struct leat__counter leat__counter;
 typedef struct leat__gauge leat__gauge;
 typedef struct leat__timer leat__timer;
 
+/* A second open set of the same name is called "name-2", and so on: names tell sets apart in
+ * what is exported. Writers must have stopped before close. */
 int leat__meters_open(leat__meters **set, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__meters_close(leat__meters **set);
+const char *leat__meters_name(const leat__meters *set);
 
 /* `name` in snake_case with its unit at the end ("read_bytes", "decode_ns"), `label` tells
- * stages apart ("stage=decode" or NULL). Asking again for the same name and label gives the
- * same meter. NULL when out of memory. */
+ * stages apart ("stage=decode", "stage=decode,op=crop" or NULL). Asking again for the same
+ * name and label gives the same meter. NULL when out of memory, when the name or label is
+ * malformed or reserved (leat__meter_name_ok), or when an open set uses the name for another
+ * kind of meter; writing to NULL does nothing. */
 leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label,
                                   const char *help);
 leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label,
@@ -38,7 +44,11 @@ leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *l
 leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label,
                               const char *help);
 
-void leat__counter_add(leat__counter *c, uint64_t n); /* NULL is fine and does nothing */
+/* Letters, digits and '_', no digit first, at most 80, and no ending that OpenMetrics adds
+ * itself (_total, _count, _sum, _bucket, _created, _info). */
+bool leat__meter_name_ok(const char *name);
+
+void leat__counter_add(leat__counter *c, uint64_t n);
 uint64_t leat__counter_value(const leat__counter *c);
 void leat__gauge_set(leat__gauge *g, int64_t v);
 void leat__gauge_add(leat__gauge *g, int64_t delta);
@@ -46,13 +56,14 @@ int64_t leat__gauge_value(const leat__gauge *g);
 void leat__timer_record(leat__timer *t, uint64_t ns);
 
 typedef struct leat__timer_stats {
-    uint64_t count, sum_ns, min_ns, max_ns;
-    double p50_ns, p95_ns, p99_ns; /* from the histogram: within 19 % */
+    uint64_t count, sum_ns, min_ns, max_ns; /* all 0 when nothing was recorded */
+    double p50_ns, p95_ns, p99_ns;          /* from the histogram: within 12.5 % */
 } leat__timer_stats;
 void leat__timer_read(const leat__timer *t, leat__timer_stats *stats);
 
-/* Everything in the set, or with set NULL in every open set of the process. */
+/* Everything in the set, or with set NULL in every open set of the process. OpenMetrics text
+ * has durations in seconds ("decode_ns" is leat_decode_seconds) and ends with "# EOF". */
 int leat__meters_json(leat__meters *set, leat__buf *out);
-int leat__meters_openmetrics(leat__meters *set, leat__buf *out); /* ends with "# EOF" */
+int leat__meters_openmetrics(leat__meters *set, leat__buf *out);
 
 #endif

@@ -1,29 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Trace rings: spans and instants with a time stamp, one ring per thread, newest kept. Off by
- * default: a span then costs one load and one branch. Written without locks; exported as
- * Chrome trace JSON (chrome://tracing, Perfetto), one track per thread.
+ * default: an event then costs one load and one branch. Written without locks; exported as
+ * Chrome trace JSON (chrome://tracing, Perfetto), one track per thread, at any moment.
  *
  * `name` must be a string that lives as long as the process (a literal or an interned name).
+ *
+ *   uint64_t begin = leat__trace_begin();
+ *   …
+ *   leat__trace_end("decode", begin, sample);
  */
 #ifndef LEAT_PROBE_TRACE_H
 #define LEAT_PROBE_TRACE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 
+/* 0 events = 16384; at most 2^22; rounded up to a power of two. LEAT_ESTATE when on already.
+ * Rings are made by each thread's first event; what an earlier recording left is kept. */
 int leat__trace_start(uint32_t events_per_thread, leat_error *err) LEAT_MUST_CHECK;
 void leat__trace_stop(void);  /* keeps what was recorded */
-void leat__trace_reset(void); /* drops it; only while stopped */
-bool leat__trace_on(void);
+void leat__trace_reset(void); /* drops it and frees the rings; stops first if it must */
+
+extern _Atomic bool leat__trace_is_on;
+static inline bool leat__trace_on(void)
+{
+    return atomic_load_explicit(&leat__trace_is_on, memory_order_relaxed);
+}
 
 void leat__trace_span(const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg);
 void leat__trace_instant(const char *name, int64_t arg);
 void leat__trace_counter(const char *name, int64_t value);
 uint64_t leat__trace_dropped(void); /* events overwritten or lost so far */
+
+/* A span that reads the clock only while tracing is on. */
+static inline uint64_t leat__trace_begin(void)
+{
+    return leat__trace_on() ? leat__clock_ns() : 0;
+}
+
+static inline void leat__trace_end(const char *name, uint64_t begin_ns, int64_t arg)
+{
+    if (begin_ns != 0 && leat__trace_on()) {
+        leat__trace_span(name, begin_ns, leat__clock_ns(), arg);
+    }
+}
 
 int leat__trace_json(leat__buf *out); /* while recording or stopped */
 

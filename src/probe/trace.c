@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trace rings. Each thread writes its own ring; the exporter reads all rings while they are
+ * written. Every event carries a sequence number, odd while it is being written, so a reader
+ * knows an event that changed under its eyes and leaves it out:
+ *
+ *   writer:  seq = 2p+1   fields (release)   seq = 2p+2 (release)   head = p+1
+ *   reader:  seq = 2p+2?  fields (acquire)   seq still 2p+2?        keep
+ *
+ * A field that was read too new carries, by its release, the odd number before it: the second
+ * look then differs. No fences, which thread checkers do not model.
+ *
+ * Rings outlive their threads, to be exported later; reset frees them all. It first waits
+ * until no writer is inside: writers raise a count for their slot and then look whether
+ * tracing is on, reset switches off and then looks at the counts (all sequentially
+ * consistent, so one of the two sees the other).
+ *
+ * Owns the rings. Any thread enters; the lock is for starting, resetting and exporting, never
+ * for recording.
+ */
+#include "probe/trace.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "probe/slot.h"
+
+#define EVENTS_DEFAULT 16384u
+#define EVENTS_MAX (UINT32_C(1) << 22)
+#define RINGS_MAX 1024u /* bounds the memory of a program that starts threads for ever */
+
+enum kind { KIND_SPAN, KIND_INSTANT, KIND_COUNTER };
+
+typedef struct event {
+    _Atomic uint64_t seq;
+    _Atomic(const char *) name;
+    _Atomic uint64_t begin_ns;
+    _Atomic uint64_t length; /* of a span in ns << 2 | kind */
+    _Atomic int64_t arg;
+} event;
+
+typedef struct ring {
+    struct ring *next;
+    uint32_t tid, mask;
+    char thread[32];
+    _Alignas(64) _Atomic uint64_t head; /* events ever written */
+    event events[];
+} ring;
+
+_Atomic bool leat__trace_is_on;
+
+static leat__mutex control = {.m = PTHREAD_MUTEX_INITIALIZER};
+static _Atomic(ring *) rings; /* newest first; writers push, reset empties */
+static _Atomic uint32_t ring_count, ring_events;
+static _Atomic uint32_t generation = 1; /* changed by reset: rings of before are gone */
+static _Atomic uint64_t lost;           /* events for which there was no ring */
+
+/* Writers inside, by slot; a line each. The last entry is of threads without a slot. */
+static struct {
+    _Alignas(64) _Atomic uint32_t count;
+} writing[LEAT__SLOTS + 1];
+
+static _Thread_local struct {
+    ring *ring;
+    uint32_t generation;
+} mine __attribute__((tls_model("initial-exec")));
+
+/* ---- recording ------------------------------------------------------------------------- */
+
+int leat__trace_start(uint32_t events_per_thread, leat_error *err)
+{
+    if (events_per_thread == 0) events_per_thread = EVENTS_DEFAULT;
+    if (events_per_thread > EVENTS_MAX) {
+        return leat__fail(err, LEAT_EINVAL, "a trace ring has at most %u events, not %u",
+                          EVENTS_MAX, events_per_thread);
+    }
+    uint32_t events = 1;
+    while (events < events_per_thread) events *= 2;
+
+    int rc = 0;
+    leat__mutex_lock(&control);
+    if (leat__trace_on()) {
+        rc = leat__fail(err, LEAT_ESTATE, "tracing is on already");
+    } else {
+        atomic_store(&ring_events, events);
+        atomic_store(&leat__trace_is_on, true);
+    }
+    leat__mutex_unlock(&control);
+    return rc;
+}
+
+void leat__trace_stop(void)
+{
+    atomic_store(&leat__trace_is_on, false);
+}
+
+void leat__trace_reset(void)
+{
+    leat__mutex_lock(&control);
+    leat__trace_stop();
+    for (uint32_t i = 0; i <= LEAT__SLOTS; i++) {
+        while (atomic_load(&writing[i].count) != 0) leat__thread_yield();
+    }
+    for (ring *r = atomic_exchange(&rings, NULL), *next; r; r = next) {
+        next = r->next;
+        leat__free(r);
+    }
+    atomic_store(&ring_count, 0);
+    atomic_fetch_add(&generation, 1);
+    atomic_store(&lost, 0);
+    leat__mutex_unlock(&control);
+}
+
+static ring *make_ring(void)
+{
+    if (atomic_fetch_add(&ring_count, 1) >= RINGS_MAX) {
+        atomic_fetch_sub(&ring_count, 1);
+        return NULL;
+    }
+    uint32_t events = atomic_load(&ring_events);
+    size_t size = sizeof(ring) + events * sizeof(event);
+    ring *r = leat__alloc_aligned(LEAT__MEM_PROBE, size, 64);
+    if (!r) {
+        atomic_fetch_sub(&ring_count, 1);
+        return NULL;
+    }
+    memset(r, 0, size);
+    r->mask = events - 1;
+    r->tid = leat__thread_id();
+    if (pthread_getname_np(pthread_self(), r->thread, sizeof r->thread) != 0) {
+        r->thread[0] = '\0';
+    }
+    r->next = atomic_load(&rings);
+    while (!atomic_compare_exchange_weak(&rings, &r->next, r)) {
+    }
+    return r;
+}
+
+static void write_event(ring *r, const char *name, uint64_t begin_ns, uint64_t length,
+                        int64_t arg)
+{
+    uint64_t p = atomic_load_explicit(&r->head, memory_order_relaxed);
+    event *e = &r->events[p & r->mask];
+    atomic_store_explicit(&e->seq, 2 * p + 1, memory_order_relaxed);
+    atomic_store_explicit(&e->name, name, memory_order_release);
+    atomic_store_explicit(&e->begin_ns, begin_ns, memory_order_release);
+    atomic_store_explicit(&e->length, length, memory_order_release);
+    atomic_store_explicit(&e->arg, arg, memory_order_release);
+    atomic_store_explicit(&e->seq, 2 * p + 2, memory_order_release);
+    atomic_store_explicit(&r->head, p + 1, memory_order_release);
+}
+
+static void record(enum kind kind, const char *name, uint64_t begin_ns, uint64_t ns,
+                   int64_t arg)
+{
+    _Atomic uint32_t *inside = &writing[leat__slot()].count;
+    atomic_fetch_add(inside, 1);
+    if (atomic_load(&leat__trace_is_on)) {
+        uint32_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+        if (!mine.ring || mine.generation != now) {
+            mine.ring = make_ring();
+            mine.generation = now;
+        }
+        if (mine.ring) {
+            write_event(mine.ring, name, begin_ns, ns << 2 | kind, arg);
+        } else {
+            atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
+        }
+    }
+    atomic_fetch_sub(inside, 1);
+}
+
+void leat__trace_span(const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg)
+{
+    if (!leat__trace_on()) return;
+    record(KIND_SPAN, name, begin_ns, end_ns > begin_ns ? end_ns - begin_ns : 0, arg);
+}
+
+void leat__trace_instant(const char *name, int64_t arg)
+{
+    if (leat__trace_on()) record(KIND_INSTANT, name, leat__clock_ns(), 0, arg);
+}
+
+void leat__trace_counter(const char *name, int64_t value)
+{
+    if (leat__trace_on()) record(KIND_COUNTER, name, leat__clock_ns(), 0, value);
+}
+
+uint64_t leat__trace_dropped(void)
+{
+    uint64_t dropped = atomic_load_explicit(&lost, memory_order_relaxed);
+    leat__mutex_lock(&control);
+    for (const ring *r = atomic_load(&rings); r; r = r->next) {
+        uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+        uint64_t size = (uint64_t)r->mask + 1;
+        if (head > size) dropped += head - size;
+    }
+    leat__mutex_unlock(&control);
+    return dropped;
+}
+
+/* ---- Chrome trace JSON ----------------------------------------------------------------- */
+
+typedef struct copy {
+    const char *name;
+    uint64_t begin_ns, length;
+    int64_t arg;
+} copy;
+
+/* False when the event at position p is not, or no longer, whole. */
+static bool read_event(const ring *r, uint64_t p, copy *c)
+{
+    const event *e = &r->events[p & r->mask];
+    if (atomic_load_explicit(&e->seq, memory_order_acquire) != 2 * p + 2) return false;
+    c->name = atomic_load_explicit(&e->name, memory_order_acquire);
+    c->begin_ns = atomic_load_explicit(&e->begin_ns, memory_order_acquire);
+    c->length = atomic_load_explicit(&e->length, memory_order_acquire);
+    c->arg = atomic_load_explicit(&e->arg, memory_order_acquire);
+    return atomic_load_explicit(&e->seq, memory_order_relaxed) == 2 * p + 2;
+}
+
+/* The format counts in microseconds; nanoseconds stay as exact decimals. */
+static void put_us(leat__json *j, const char *key, uint64_t ns)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+    leat__json_key(j, key);
+    leat__json_raw(j, text);
+}
+
+static void put_meta(leat__json *j, const char *what, uint64_t pid, uint64_t tid,
+                     const char *name)
+{
+    leat__json_object(j);
+    leat__json_kstr(j, "ph", "M");
+    leat__json_kstr(j, "name", what);
+    leat__json_ku64(j, "pid", pid);
+    leat__json_ku64(j, "tid", tid);
+    leat__json_key(j, "args");
+    leat__json_object(j);
+    leat__json_kstr(j, "name", name);
+    leat__json_end(j);
+    leat__json_end(j);
+}
+
+static void put_event(leat__json *j, const copy *c, uint64_t pid, uint64_t tid)
+{
+    static const char *const phases[] = {"X", "i", "C"};
+    enum kind kind = (enum kind)(c->length & 3);
+    leat__json_object(j);
+    leat__json_kstr(j, "ph", phases[kind]);
+    leat__json_kstr(j, "name", c->name);
+    leat__json_kstr(j, "cat", "leat");
+    put_us(j, "ts", c->begin_ns);
+    if (kind == KIND_SPAN) put_us(j, "dur", c->length >> 2);
+    if (kind == KIND_INSTANT) leat__json_kstr(j, "s", "t");
+    leat__json_ku64(j, "pid", pid);
+    leat__json_ku64(j, "tid", tid);
+    leat__json_key(j, "args");
+    leat__json_object(j);
+    leat__json_ki64(j, kind == KIND_COUNTER ? "value" : "arg", c->arg);
+    leat__json_end(j);
+    leat__json_end(j);
+}
+
+static void put_ring(leat__json *j, const ring *r, uint64_t pid)
+{
+    put_meta(j, "thread_name", pid, r->tid, r->thread);
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+    uint64_t size = (uint64_t)r->mask + 1;
+    for (uint64_t p = head > size ? head - size : 0; p < head; p++) {
+        copy c;
+        if (read_event(r, p, &c)) put_event(j, &c, pid, r->tid);
+    }
+}
+
+int leat__trace_json(leat__buf *out)
+{
+    uint64_t dropped = leat__trace_dropped();
+    uint64_t pid = (uint64_t)getpid();
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "displayTimeUnit", "ms");
+    leat__json_key(&j, "otherData");
+    leat__json_object(&j);
+    leat__json_ku64(&j, "dropped_events", dropped);
+    leat__json_end(&j);
+    leat__json_key(&j, "traceEvents");
+    leat__json_array(&j);
+    put_meta(&j, "process_name", pid, 0, "leat");
+    leat__mutex_lock(&control);
+    for (const ring *r = atomic_load(&rings); r; r = r->next) put_ring(&j, r, pid);
+    leat__mutex_unlock(&control);
+    leat__json_end(&j);
+    leat__json_end(&j);
+    return leat__buf_status(out);
+}
