@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is common to all codecs, and every failed allocation on the way through a decode.
+ */
+#include "codec/make_image.h"
+
+#include "base/fault.h"
+#include "base/mem.h"
+#include "codec/codec_ops.h"
+
+static void sniff_knows_the_formats(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        leat__codec_id id;
+    } cases[] = {
+        {"\xff\xd8\xff\xe0", 4, LEAT__CODEC_JPEG},
+        {"\x89PNG\r\n\x1a\n....", 12, LEAT__CODEC_PNG},
+        {"RIFF....WEBPVP8 ", 16, LEAT__CODEC_WEBP},
+        {"LRAW\1\3\1\0\0\0\0\0\0\0\0\0", 16, LEAT__CODEC_RAW},
+        {"GIF89a..........", 16, LEAT__CODEC_NONE},
+        {"\xff\xd8", 2, LEAT__CODEC_NONE},
+        {"", 0, LEAT__CODEC_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(leat__codec_sniff((const uint8_t *)cases[i].bytes, cases[i].len),
+                         cases[i].id);
+    assert_string_equal(leat__codec_name(LEAT__CODEC_TILE), "tiled");
+    assert_string_equal(leat__codec_name((leat__codec_id)99), "unknown");
+    assert_true(leat__codec_built(LEAT__CODEC_JPEG));
+    assert_false(leat__codec_built(LEAT__CODEC_NONE));
+}
+
+static void unknown_is_said_so(void **state)
+{
+    leat__image_info info = {0};
+    leat_error err = {0};
+    leat__decoder *d = NULL;
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_NONE, (const uint8_t *)"x", 1, &info, &err),
+                     LEAT_EFORMAT);
+    assert_int_equal(leat__codec_decode(d, &info, NULL, 0, NULL, NULL, &err), LEAT_EFORMAT);
+    leat__decoder_close(&d);
+    leat__decoder_close(&d); /* twice is fine */
+}
+
+static void limits_get_defaults(void **state)
+{
+    leat__decode_limits l = {.max_scans = 7};
+    leat__decode_limits_fill(&l);
+    assert_int_equal(l.max_pixels, 178956970);
+    assert_int_equal(l.max_out_bytes, 1 << 30);
+    assert_int_equal(l.max_scans, 7);
+    assert_true(l.max_seconds == 30);
+    l.max_seconds = 1e300;
+    assert_true(leat__decode_deadline(&l) == UINT64_MAX);
+}
+
+/* Each allocation fails in turn: always LEAT_ENOMEM, nothing leaks, the next try works. */
+static void every_allocation_may_fail(void **state)
+{
+    if (!leat__fault_available()) skip();
+    bytes b = make_jpeg(&jpeg_kinds[2], 90, 60, 85, 1);
+    leat__image_info info;
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, b.data, b.len, &info, NULL), 0);
+    int rc = LEAT_ENOMEM;
+    for (uint64_t n = 1; rc != 0; n++) {
+        leat__decoder *d = NULL;
+        leat__planes out = {0};
+        leat__fault_arm(LEAT__FAULT_ALLOC, n, false);
+        rc = leat__decoder_open(&d, NULL);
+        if (rc == 0) rc = leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, NULL);
+        leat__fault_disarm();
+        assert_true(rc == 0 || rc == LEAT_ENOMEM);
+        if (d) {
+            assert_int_equal(
+                leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, NULL), 0);
+        }
+        leat__decoder_close(&d);
+        leat__planes_reset(&out);
+        assert_int_equal(leat__mem_blocks(), 0);
+        assert_true(n < 100);
+    }
+    free(b.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sniff_knows_the_formats),
+        cmocka_unit_test(unknown_is_said_so),
+        cmocka_unit_test(limits_get_defaults),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/make_image.h"
+
+#include "codec/exif.h"
+
+/* A TIFF with two entries: something else, then the orientation. */
+static size_t make_tiff(uint8_t *out, int big, uint16_t type, uint32_t value)
+{
+    uint8_t *p = out;
+#define PUT16(v) (big ? (*p++ = (uint8_t)((v) >> 8), *p++ = (uint8_t)(v))                  \
+                      : (*p++ = (uint8_t)(v), *p++ = (uint8_t)((v) >> 8)))
+    *p++ = big ? 'M' : 'I';
+    *p++ = big ? 'M' : 'I';
+    PUT16(42);
+    if (big) { PUT16(0); PUT16(8); } else { PUT16(8); PUT16(0); }
+    PUT16(2);
+    PUT16(0x010f); PUT16(2);
+    if (big) { PUT16(0); PUT16(4); } else { PUT16(4); PUT16(0); }
+    PUT16(0x4142); PUT16(0x4344);
+    PUT16(0x0112); PUT16(type);
+    if (big) { PUT16(0); PUT16(1); } else { PUT16(1); PUT16(0); }
+    if (type == 4 && big) { PUT16(0); PUT16(value); } else { PUT16(value); PUT16(0); }
+    PUT16(0); PUT16(0);
+#undef PUT16
+    return (size_t)(p - out);
+}
+
+static void reads_both_orders_and_types(void **state)
+{
+    uint8_t tiff[64], with_prefix[70];
+    for (int big = 0; big < 2; big++)
+        for (uint32_t o = 1; o <= 8; o++)
+            for (uint16_t type = 3; type <= 4; type++) {
+                size_t n = make_tiff(tiff, big, type, o);
+                assert_int_equal(leat__exif_orientation(tiff, n), o);
+                memcpy(with_prefix, "Exif\0\0", 6);
+                memcpy(with_prefix + 6, tiff, n);
+                assert_int_equal(leat__exif_orientation(with_prefix, n + 6), o);
+            }
+}
+
+static void nonsense_is_upright(void **state)
+{
+    uint8_t tiff[64];
+    size_t n = make_tiff(tiff, 0, 3, 9);
+    assert_int_equal(leat__exif_orientation(tiff, n), 1);
+    n = make_tiff(tiff, 0, 3, 0);
+    assert_int_equal(leat__exif_orientation(tiff, n), 1);
+    n = make_tiff(tiff, 0, 7, 6);
+    assert_int_equal(leat__exif_orientation(tiff, n), 1);
+    assert_int_equal(leat__exif_orientation(NULL, 0), 1);
+    assert_int_equal(leat__exif_orientation((const uint8_t *)"GIF89a__", 8), 1);
+}
+
+/* Every cut and every changed byte, in blocks of exactly that size so that a sanitizer sees
+ * any step outside. */
+static void every_cut_and_byte_is_safe(void **state)
+{
+    uint8_t tiff[64];
+    size_t n = make_tiff(tiff, 1, 3, 6);
+    for (size_t cut = 0; cut <= n; cut++) {
+        uint8_t *copy = malloc(cut ? cut : 1);
+        memcpy(copy, tiff, cut);
+        uint32_t o = leat__exif_orientation(copy, cut);
+        assert_true(o == 1 || o == 6);
+        assert_true(cut < n - 6 ? o == 1 : 1);
+        for (size_t i = 0; i < cut; i++)
+            for (int bit = 0; bit < 8; bit++) {
+                copy[i] ^= (uint8_t)(1 << bit);
+                o = leat__exif_orientation(copy, cut);
+                assert_true(o >= 1 && o <= 8);
+                copy[i] ^= (uint8_t)(1 << bit);
+            }
+        free(copy);
+    }
+}
+
+static void minimal_reads_back(void **state)
+{
+    for (uint32_t o = 1; o <= 8; o++) {
+        uint8_t block[LEAT__EXIF_MINIMAL];
+        assert_int_equal(leat__exif_minimal(o, block), LEAT__EXIF_MINIMAL);
+        assert_int_equal(leat__exif_orientation(block, sizeof block), o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_both_orders_and_types),
+        cmocka_unit_test(nonsense_is_upright),
+        cmocka_unit_test(every_cut_and_byte_is_safe),
+        cmocka_unit_test(minimal_reads_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
