@@ -187,9 +187,10 @@ static int parse_long(cli_line *line, const char *word, words *w, leat_error *er
     int index = cli_line_find(line, name);
     if (index < 0 && leat__str_starts(name, "no-")) {
         index = cli_line_find(line, name + 3);
-        if (index >= 0 && line->params[index]->kind == LEAT__PARAM_FLAG && !equals)
-            return set_value(line, index, shown, "no", err);
-        index = -1;
+        if (index < 0 || line->params[index]->kind != LEAT__PARAM_FLAG)
+            return unknown_option(line, name, err);
+        if (equals) return leat__fail(err, LEAT_EINVAL, "%s takes no value", shown);
+        return set_value(line, index, shown, "no", err);
     }
     if (index < 0) return unknown_option(line, name, err);
 

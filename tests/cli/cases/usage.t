@@ -1,0 +1,50 @@
+# Wrong usage: exit 2, one line, and a hint of the nearest valid word.
+
+$ leat hlep
+! leat: unknown command 'hlep'; did you mean 'help'? (see leat --help)
+= 2
+
+$ leat xyzzy
+! leat: unknown command 'xyzzy' (see leat --help)
+= 2
+
+# a unique beginning is a hint, not an abbreviation
+$ leat compl
+! leat: unknown command 'compl'; did you mean 'completions'? (see leat --help)
+= 2
+
+$ leat --vresion
+! leat: unknown option --vresion; did you mean --version? (see leat --help)
+= 2
+
+$ leat --json help
+! leat: options come after the command: leat help [OPTIONS] (see leat --help)
+= 2
+
+$ leat completions
+! leat completions: SHELL is missing: the shell to write for (see leat completions --help)
+= 2
+
+$ leat completions fisch
+! leat completions: SHELL: 'fisch' is not one of bash|zsh|fish; did you mean 'fish'? (see leat completions --help)
+= 2
+
+$ leat completions bash zsh
+! leat completions: unexpected argument 'zsh' (see leat completions --help)
+= 2
+
+$ leat help hepl
+! leat help: unknown command 'hepl'; did you mean 'help'? (see leat help --help)
+= 2
+
+$ leat help -json
+! leat help: unknown option -json; did you mean --json? (see leat help --help)
+= 2
+
+# names from outside cannot move the cursor or forge lines
+$ leat $'a\nb\033[31m' 2>&1 | tr -d '?' | cat -v
+leat: unknown command 'ab[31m' (see leat --help)
+
+# help wins over what is missing
+$ leat completions --help | head -1
+leat completions - write the completion script of a shell
