@@ -48,13 +48,14 @@ typedef struct leat__axis {
     uint32_t lo, hi;
     uint32_t count;     /* outputs */
     uint32_t taps;      /* most taps of any output */
-    uint32_t stride;    /* outputs per tap in `weight`, a multiple of 64 */
+    uint32_t stride;    /* outputs per tap in `weight`, a multiple of 16 */
     bool copy;          /* every output is one input with weight 1, in order: a plain copy */
     uint32_t *first;    /* per output */
     uint32_t *taps_of;  /* per output */
     int32_t *weight;    /* weight[tap * stride + output], zero beyond taps_of; taps rounded
                            up to 4 are there */
-    double *work;       /* scratch of the build */
+    double *center, *sum; /* per output, and */
+    double *work;         /* per weight: scratch of the build */
     void *packed;       /* what the chosen kernels made of the weights */
     size_t weight_cap, output_cap, packed_cap, work_cap;
 } leat__axis;

@@ -4,7 +4,12 @@
  * output rows leave as soon as their last input row has come. Between the two passes lies a
  * ring of horizontally resized rows that fits a cache, so no image is ever held whole.
  *
- *   rows -> [horizontal] -> ring -> [vertical] -> emit(row)
+ *   rows -> [horizontal] -> ring -> [vertical] -> row out
+ *   rows -> ring -> [vertical] -> [horizontal] -> row out      (vertical first)
+ *
+ * Each pass rounds to 8 bits, so their order shows in the last bit. Pillow before 13 always
+ * began horizontally; since 13 it begins vertically when the height shrinks by more than
+ * twice as many pixels as the width.
  *
  * One resizer per thread; it keeps the coefficient tables of the last few sizes.
  */
@@ -31,12 +36,18 @@ void leat__resizer_close(leat__resizer **r);
 
 /* Plans an image: builds or finds both axes. Afterwards *need says which part of the input
  * (x, y, width, height, unmirrored) must be delivered. */
+typedef enum leat__pass_order {
+    LEAT__PASS_PILLOW13, /* by that rule */
+    LEAT__PASS_PILLOW12  /* horizontal first */
+} leat__pass_order;
+#define LEAT__PASS_CHOICES "pillow13|pillow12"
+
 typedef struct leat__resize_need {
     uint32_t x, y, width, height;
 } leat__resize_need;
 int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x,
-                       const leat__axis_request *y, leat__resize_need *need, leat_error *err)
-    LEAT_MUST_CHECK;
+                       const leat__axis_request *y, leat__pass_order order,
+                       leat__resize_need *need, leat_error *err) LEAT_MUST_CHECK;
 
 /* Starts the planned image with this many planes; then rows 0 .. need.height-1 once each, in
  * order. Each plane row is readable LEAT__RESIZE_SLACK bytes beyond both ends. Returns what

@@ -83,7 +83,8 @@ typedef struct leat__draw_key {
     uint64_t seed, epoch, sample;
 } leat__draw_key;
 
-/* Decodes and writes one sample: exactly output->bytes at `out`, any alignment. On failure
+/* Decodes and writes one sample: exactly output->bytes at `out`, which is aligned to its
+ * element type. On failure
  * the bytes at `out` are undefined. */
 int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
                        const leat__encoded *image, const leat__draw_key *key, void *out,
@@ -122,7 +123,7 @@ int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint
 
 /* Runs the pipeline on pixels already decoded (three planes): tools and tests. */
 int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
-                              const leat__image *pixels, const leat__draw_key *key, void *out,
+                              const leat__planes *pixels, const leat__draw_key *key, void *out,
                               leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "dsp/resize.h"
+#include "dsp/resizer.h"
 
 typedef enum leat__step_kind {
     /* geometry: also applied to masks (nearest) and boxes */
@@ -53,6 +53,7 @@ typedef struct leat__step {
     int32_t x, y;
     uint32_t width, height; /* see the kind; of the image after the step where it has one */
     leat__filter filter;
+    leat__pass_order order; /* RESIZE */
     leat__edge edge;
     bool noise;         /* ERASE: per-pixel random values, from noise_seed */
     uint64_t noise_seed;

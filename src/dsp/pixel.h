@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last walk over the pixels: 8-bit planar rows to the element type and layout of a batch.
+ *
+ * Normalisation is exact: (v / 255 - mean) / std, each operation rounded to float as PyTorch
+ * rounds it. The portable kernels look the 256 results up; the SIMD ones compute them with
+ * corrected reciprocals, which leat__norm_init has checked to give the same 256 results.
+ */
+#ifndef LEAT_DSP_PIXEL_H
+#define LEAT_DSP_PIXEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How the values of one channel become floats. */
+typedef struct leat__norm {
+    float div, rdiv; /* 255 or 1, and 1 / div */
+    float mean;
+    float std, rstd;
+    bool computable;     /* the formula with reciprocals gives the table, bit for bit */
+    float f32[256];
+    uint16_t f16[256], bf16[256];
+} leat__norm;
+
+/* scale: divide by 255 first. mean 0 and std 1 leave the value as it is. */
+void leat__norm_init(leat__norm *n, bool scale, float mean, float std);
+
+typedef struct leat__pixel_dsp {
+    const char *isa;
+    /* One row of one channel; writes exactly `count` elements. */
+    void (*to_f32)(const leat__norm *n, const uint8_t *src, float *dst, size_t count);
+    void (*to_f16)(const leat__norm *n, const uint8_t *src, uint16_t *dst, size_t count);
+    void (*to_bf16)(const leat__norm *n, const uint8_t *src, uint16_t *dst, size_t count);
+    /* Three rows to one interleaved row of 1-, 2- or 4-byte elements; 3 * count written. */
+    void (*interleave8)(const uint8_t *const src[3], uint8_t *dst, size_t count);
+    void (*interleave16)(const uint16_t *const src[3], uint16_t *dst, size_t count);
+    void (*interleave32)(const uint32_t *const src[3], uint32_t *dst, size_t count);
+    void (*reverse)(const uint8_t *src, uint8_t *dst, size_t count); /* not in place */
+} leat__pixel_dsp;
+
+const leat__pixel_dsp *leat__pixel_dsp_for(uint32_t cpu_flags);
+
+/* Round to nearest even. */
+uint16_t leat__f16_of(float v);
+uint16_t leat__bf16_of(float v);
+float leat__f32_of_f16(uint16_t v);
+float leat__f32_of_bf16(uint16_t v);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The streaming resize: see resizer.h. Owns the ring between the passes and a small cache of
+ * axes, used by one thread.
+ *
+ * Vertical mirroring: rows always come from the top, so the vertical axis is built in the
+ * order in which its outputs become ready (mirrored taps get mirrored outputs too) and a
+ * finished row k leaves as row k or height-1-k.
+ */
+#include "dsp/resizer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "probe/cpu.h"
+
+/* Fixed-size chains hit these; random crops rarely do, and then few entries stay warm. */
+enum { CACHED = 4, X = 0, Y = 1 };
+/* Scratch rows behind the ring: between the passes, and the second pass's own. */
+enum { LINES = 2 };
+
+typedef struct cached_axis {
+    leat__axis axis;
+    uint64_t used; /* 0 = holds nothing valid */
+} cached_axis;
+
+struct leat__resizer {
+    const leat__resize_dsp *dsp;
+    cached_axis cache[2][CACHED];
+    uint64_t clock;
+    const leat__axis *axis[2];
+    bool reverse_rows;
+    bool vertical_first;
+
+    uint8_t *ring; /* (slots * planes + LINES) * pitch bytes */
+    size_t ring_cap, pitch;
+    uint32_t slots; /* power of two */
+
+    uint32_t planes;
+    uint32_t next_in, next_out;
+    leat__resize_out out;
+    const uint8_t **taps; /* row pointers of one vertical call */
+    uint32_t taps_cap;
+};
+
+int leat__resizer_open(leat__resizer **r, leat_error *err)
+{
+    *r = LEAT_NEW(SCRATCH, leat__resizer);
+    if (!*r) return leat__fail_nomem(err, sizeof(leat__resizer), "a resizer");
+    (*r)->dsp = leat__resize_dsp_for(leat__cpu_flags());
+    return 0;
+}
+
+void leat__resizer_close(leat__resizer **pr)
+{
+    leat__resizer *r = *pr;
+    if (!r) return;
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < CACHED; i++) leat__axis_reset(&r->cache[d][i].axis);
+    leat__free(r->ring);
+    leat__free(r->taps);
+    leat__free(r);
+    *pr = NULL;
+}
+
+static bool same_request(const leat__axis_request *a, const leat__axis_request *b)
+{
+    return a->in == b->in && a->out == b->out && a->box_lo == b->box_lo &&
+           a->box_hi == b->box_hi && a->from == b->from && a->count == b->count &&
+           a->filter == b->filter && a->mirror_in == b->mirror_in &&
+           a->mirror_out == b->mirror_out;
+}
+
+static int find_axis(leat__resizer *r, int dim, const leat__axis_request *q, leat_error *err)
+{
+    cached_axis *oldest = &r->cache[dim][0];
+    for (int i = 0; i < CACHED; i++) {
+        cached_axis *c = &r->cache[dim][i];
+        if (c->used && same_request(&c->axis.request, q)) {
+            c->used = ++r->clock;
+            r->axis[dim] = &c->axis;
+            return 0;
+        }
+        if (c->used < oldest->used) oldest = c;
+    }
+    oldest->used = 0;
+    LEAT_TRY(leat__axis_build(&oldest->axis, q, r->dsp, dim == Y, err));
+    oldest->used = ++r->clock;
+    r->axis[dim] = &oldest->axis;
+    return 0;
+}
+
+static bool starts_vertical(const leat__axis_request *x, const leat__axis_request *y)
+{
+    const int64_t lost_x = (int64_t)x->in - x->out, lost_y = (int64_t)y->in - y->out;
+    return lost_y > 0 && lost_y > 2 * lost_x;
+}
+
+int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x,
+                       const leat__axis_request *y, leat__pass_order order,
+                       leat__resize_need *need, leat_error *err)
+{
+    leat__axis_request ordered = *y;
+    ordered.mirror_out = y->mirror_in;
+    r->reverse_rows = y->mirror_in != y->mirror_out;
+    r->vertical_first = order == LEAT__PASS_PILLOW13 && starts_vertical(x, y);
+    LEAT_TRY(find_axis(r, X, x, err));
+    LEAT_TRY(find_axis(r, Y, &ordered, err));
+    need->x = r->axis[X]->lo;
+    need->width = r->axis[X]->hi - r->axis[X]->lo;
+    need->y = r->axis[Y]->lo;
+    need->height = r->axis[Y]->hi - r->axis[Y]->lo;
+    return 0;
+}
+
+/* The ring holds the taps of one output; row pointers are padded to the kernels' group. */
+static int size_ring(leat__resizer *r, uint32_t planes, leat_error *err)
+{
+    const uint32_t taps = r->axis[Y]->taps;
+    uint32_t slots = 1;
+    while (slots < taps) slots *= 2;
+    const leat__axis *const x = r->axis[X];
+    const size_t longest = LEAT_MAX((size_t)x->stride, (size_t)(x->hi - x->lo));
+    const size_t pitch = ((longest + 63) & ~(size_t)63) + 2 * LEAT__RESIZE_SLACK;
+    uint64_t bytes;
+    if (!leat__mul_u64((uint64_t)slots * planes + LINES, pitch, &bytes) || bytes > PTRDIFF_MAX)
+        return leat__fail(err, LEAT_EOVERFLOW, "resize ring of %u rows is too large", slots);
+    if (bytes > r->ring_cap) {
+        leat__free(r->ring);
+        r->ring_cap = 0;
+        r->ring = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
+        if (!r->ring) return leat__fail_nomem(err, bytes, "a resize ring");
+        memset(r->ring, 0, bytes); /* row padding is read, never used: keep it defined */
+        r->ring_cap = bytes;
+    }
+    if (taps + 4 > r->taps_cap) {
+        leat__free(r->taps);
+        r->taps_cap = 0;
+        r->taps = leat__alloc_array(LEAT__MEM_SCRATCH, taps + 4, sizeof *r->taps);
+        if (!r->taps) return leat__fail_nomem(err, (taps + 4) * sizeof *r->taps, "tap rows");
+        r->taps_cap = taps + 4;
+    }
+    r->slots = slots;
+    r->pitch = pitch;
+    return 0;
+}
+
+int leat__resizer_begin(leat__resizer *r, uint32_t planes, const leat__resize_out *out,
+                        leat_error *err)
+{
+    assert(planes >= 1 && planes <= LEAT__RESIZER_PLANES);
+    LEAT_TRY(size_ring(r, planes, err));
+    r->planes = planes;
+    r->out = *out;
+    r->next_in = r->next_out = 0;
+    return 0;
+}
+
+static uint8_t *slot(const leat__resizer *r, uint32_t row, uint32_t plane)
+{
+    return r->ring + ((size_t)(row & (r->slots - 1)) * r->planes + plane) * r->pitch +
+           LEAT__RESIZE_SLACK;
+}
+
+static uint8_t *line(const leat__resizer *r, uint32_t i)
+{
+    return r->ring + ((size_t)r->slots * r->planes + i) * r->pitch + LEAT__RESIZE_SLACK;
+}
+
+static uint32_t place_of(const leat__resizer *r, uint32_t k)
+{
+    return r->reverse_rows ? r->axis[Y]->count - 1 - k : k;
+}
+
+/* Vertical pass for output k of one plane: `n` bytes at dst. */
+static void run_vertical(leat__resizer *r, uint32_t k, uint32_t plane, uint8_t *dst, size_t n)
+{
+    const leat__axis *const a = r->axis[Y];
+    const uint32_t group = r->dsp->tap_group;
+    if (a->taps == 1) {
+        memcpy(dst, slot(r, a->first[k], plane), n);
+        return;
+    }
+    for (uint32_t t = 0; t < (a->taps + group - 1) / group * group; t++)
+        r->taps[t] = slot(r, a->first[k] + LEAT_MIN(t, a->taps_of[k] - 1), plane);
+    r->dsp->vertical(a, k, r->taps, dst, n);
+}
+
+/* Output k, whose last tap has just come. */
+static int emit(leat__resizer *r, uint32_t k)
+{
+    const leat__axis *const x = r->axis[X];
+    const uint32_t y = place_of(r, k);
+    for (uint32_t c = 0; c < r->planes; c++) {
+        uint8_t *const dst = r->out.target(r->out.ctx, y, c);
+        if (!r->vertical_first || x->copy) {
+            run_vertical(r, k, c, dst, x->count);
+            continue;
+        }
+        /* kernels write whole vectors: not where the neighbour's pixels may be */
+        run_vertical(r, k, c, line(r, 0), x->hi - x->lo);
+        r->dsp->horizontal(x, line(r, 0), line(r, 1));
+        memcpy(dst, line(r, 1), x->count);
+    }
+    return r->out.done(r->out.ctx, y);
+}
+
+/* Nothing is resized and rows keep their order: from the codec's row to its place. */
+static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset)
+{
+    const uint32_t y = place_of(r, r->next_out++);
+    for (uint32_t c = 0; c < r->planes; c++)
+        memcpy(r->out.target(r->out.ctx, y, c), plane[c] + offset, r->axis[X]->count);
+    return r->out.done(r->out.ctx, y);
+}
+
+int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
+                       const uint8_t *const *plane, size_t stride)
+{
+    const leat__axis *const ax = r->axis[X], *const ay = r->axis[Y];
+    if (y != r->next_in) return LEAT_EINTERNAL;
+    for (uint32_t i = 0; i < count; i++, r->next_in++) {
+        if (ax->copy && ay->copy) {
+            LEAT_TRY(copy_row(r, plane, i * stride));
+            continue;
+        }
+        /* outputs are in order of their first row: nothing ahead looks at this one */
+        if (r->next_out == ay->count || r->next_in < ay->first[r->next_out]) continue;
+        for (uint32_t c = 0; c < r->planes; c++) {
+            uint8_t *const dst = slot(r, r->next_in, c);
+            if (r->vertical_first || ax->copy)
+                memcpy(dst, plane[c] + i * stride, ax->hi - ax->lo);
+            else
+                r->dsp->horizontal(ax, plane[c] + i * stride, dst);
+        }
+        while (r->next_out < ay->count &&
+               ay->first[r->next_out] + ay->taps_of[r->next_out] <= r->next_in + 1)
+            LEAT_TRY(emit(r, r->next_out++));
+    }
+    return 0;
+}
+
+bool leat__resizer_finished(const leat__resizer *r)
+{
+    return r->next_out == r->axis[Y]->count;
+}

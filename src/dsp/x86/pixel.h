@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The row writers of x86, for the ladder in pixel.c.
+ */
+#ifndef LEAT_DSP_X86_PIXEL_H
+#define LEAT_DSP_X86_PIXEL_H
+
+#include "dsp/pixel.h"
+#include "probe/cpu.h"
+
+extern const leat__pixel_dsp leat__pixel_avx2;
+extern const leat__pixel_dsp leat__pixel_avx512;
+
+#endif

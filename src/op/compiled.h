@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an open pipeline holds; for pipeline.c, which makes it, and run.c, which runs it.
+ */
+#ifndef LEAT_OP_COMPILED_H
+#define LEAT_OP_COMPILED_H
+
+#include "dsp/pixel.h"
+#include "op/op.h"
+#include "op/pipeline.h"
+#include "op/spec.h"
+
+struct leat__pipeline {
+    leat__op_spec ops[LEAT__SPEC_OPS_MAX];
+    uint32_t count, batch_ops, view;
+    leat__output_spec output;
+    leat__norm norm[3];
+};
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Crops, resizes, padding and flips, with torchvision's rounding and distributions. Draws
+ * only: the pixels are moved by the head (src/op/head.c) or the steps. Pure functions.
+ */
+#include <math.h>
+
+#include "base/num.h"
+#include "dsp/resize.h"
+#include "op/op.h"
+
+#define SIZE_PARAM(text)                                                                   \
+    {.name = "size", .kind = LEAT__PARAM_FLOATS, .min = 1, .max = 65535, .help = text}
+#define FILTER_PARAM(default_)                                                             \
+    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
+     .choices = LEAT__FILTER_CHOICES, .min = 1, .help = "resize filter, antialiased as in Pillow"}
+#define LIKE_PARAM                                                                         \
+    {.name = "like", .kind = LEAT__PARAM_CHOICE, .def = "pillow13",                        \
+     .choices = LEAT__PASS_CHOICES, .min = 1,                                              \
+     .help = "whose order of passes: Pillow 13's, or that of Pillow up to 12"}
+#define P_PARAM(default_)                                                                  \
+    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1,          \
+     .help = "probability"}
+#define FILL_PARAM                                                                         \
+    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,         \
+     .help = "value of new pixels: one number or one per channel"}
+#define EDGE_PARAM                                                                         \
+    {.name = "padding_mode", .kind = LEAT__PARAM_CHOICE, .def = "constant",                \
+     .choices = LEAT__EDGE_CHOICES, .min = 1, .help = "what the new border shows"}
+
+/* (h, w) as torchvision orders them; one number is a square. */
+static leat__op_size size_of(const leat__value *v)
+{
+    return (leat__op_size){.height = (uint32_t)v->list[0],
+                           .width = (uint32_t)v->list[v->count == 2 ? 1 : 0]};
+}
+
+static int check_size(const leat__op_spec *op, leat_error *err)
+{
+    const leat__value *v = &op->value[0];
+    if (v->count > 2)
+        return leat__fail(err, LEAT_EINVAL, "%s.size: one number or (height, width)",
+                          op->def->name);
+    return 0;
+}
+
+static int check_fill(const leat__op_spec *op, const leat__value *v, leat_error *err)
+{
+    if (v->count == 1 || v->count == 3) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s.fill: one number or three", op->def->name);
+}
+
+static void set_fill(leat__step *s, const leat__value *v)
+{
+    for (int c = 0; c < 3; c++) s->fill[c] = (float)v->list[v->count == 3 ? c : 0];
+}
+
+static leat__op_size fixed_size(const leat__op_spec *op, leat__op_size in)
+{
+    return size_of(&op->value[0]);
+}
+
+static int add_crop(leat__recipe *r, uint32_t x, uint32_t y, leat__op_size size,
+                    leat_error *err)
+{
+    if (x == 0 && y == 0 && size.width == r->width && size.height == r->height) return 0;
+    const leat__step s = {.kind = LEAT__STEP_CROP, .x = (int32_t)x, .y = (int32_t)y,
+                          .width = size.width, .height = size.height};
+    return leat__recipe_add(r, &s, err);
+}
+
+static int add_resize(leat__recipe *r, leat__op_size size, const leat__value *filter,
+                      const leat__value *like, leat_error *err)
+{
+    if (size.width == r->width && size.height == r->height) return 0;
+    const leat__step s = {.kind = LEAT__STEP_RESIZE, .width = size.width,
+                          .height = size.height, .filter = (leat__filter)filter->i,
+                          .order = (leat__pass_order)like->i};
+    return leat__recipe_add(r, &s, err);
+}
+
+/* ---- RandomResizedCrop ---- */
+
+enum { RRC_SIZE, RRC_SCALE, RRC_RATIO, RRC_FILTER, RRC_LIKE };
+static const leat__param rrc_params[] = {
+    SIZE_PARAM("size after the crop: one number or (height, width)"),
+    {.name = "scale", .kind = LEAT__PARAM_FLOATS, .def = "0.08,1", .min = 0, .max = 1,
+     .arity = 2, .help = "share of the area that is cropped, lowest and highest"},
+    {.name = "ratio", .kind = LEAT__PARAM_FLOATS, .def = "0.75,1.3333333333333333",
+     .min = 0.001, .max = 1000, .arity = 2, .help = "aspect ratio of the crop"},
+    FILTER_PARAM("bilinear"),
+    LIKE_PARAM,
+};
+
+static int rrc_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_size(op, err));
+    for (int i = RRC_SCALE; i <= RRC_RATIO; i++)
+        if (op->value[i].list[0] > op->value[i].list[1])
+            return leat__fail(err, LEAT_EINVAL, "%s.%s: the first number is the larger one",
+                              op->def->name, op->def->params[i].name);
+    return 0;
+}
+
+/* Ten tries, then the largest central crop whose ratio is allowed. */
+static int rrc_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const double *const scale = op->value[RRC_SCALE].list, *ratio = op->value[RRC_RATIO].list;
+    const double width = r->width, height = r->height, area = width * height;
+    const double log_lo = log(ratio[0]), log_hi = log(ratio[1]);
+    leat__op_size crop = {0};
+    uint32_t x = 0, y = 0;
+    bool found = false;
+    for (int i = 0; i < 10 && !found; i++) {
+        const double target = area * leat__rng_range(rng, scale[0], scale[1]);
+        const double aspect = exp(leat__rng_range(rng, log_lo, log_hi));
+        const double w = rint(sqrt(target * aspect)), h = rint(sqrt(target / aspect));
+        if (!(w > 0 && w <= width && h > 0 && h <= height)) continue;
+        crop = (leat__op_size){.width = (uint32_t)w, .height = (uint32_t)h};
+        y = (uint32_t)leat__rng_below(rng, r->height - crop.height + 1);
+        x = (uint32_t)leat__rng_below(rng, r->width - crop.width + 1);
+        found = true;
+    }
+    if (!found) {
+        crop = (leat__op_size){.width = r->width, .height = r->height};
+        if (width / height < ratio[0])
+            crop.height = (uint32_t)LEAT_MAX(1, rint(width / ratio[0]));
+        else if (width / height > ratio[1])
+            crop.width = (uint32_t)LEAT_MAX(1, rint(height * ratio[1]));
+        x = (r->width - crop.width) / 2;
+        y = (r->height - crop.height) / 2;
+    }
+    LEAT_TRY(add_crop(r, x, y, crop, err));
+    return add_resize(r, size_of(&op->value[RRC_SIZE]), &op->value[RRC_FILTER],
+                      &op->value[RRC_LIKE], err);
+}
+
+/* ---- Resize ---- */
+
+enum { RESIZE_SIZE, RESIZE_FILTER, RESIZE_MAX_SIZE, RESIZE_LIKE };
+static const leat__param resize_params[] = {
+    SIZE_PARAM("one number: length of the shorter side; or (height, width)"),
+    FILTER_PARAM("bilinear"),
+    {.name = "max_size", .kind = LEAT__PARAM_INT, .def = "0", .min = 0, .max = 65535,
+     .help = "highest length of the longer side, 0 = none; only with one number"},
+    LIKE_PARAM,
+};
+
+static int resize_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_size(op, err));
+    const leat__value *size = &op->value[RESIZE_SIZE];
+    const int64_t most = op->value[RESIZE_MAX_SIZE].i;
+    if (most != 0 && (size->count != 1 || most <= size->list[0]))
+        return leat__fail(err, LEAT_EINVAL,
+                          "Resize.max_size: must exceed a size given as one number");
+    return 0;
+}
+
+static leat__op_size resized(const leat__op_spec *op, uint32_t width, uint32_t height)
+{
+    const leat__value *v = &op->value[RESIZE_SIZE];
+    if (v->count == 2) return size_of(v);
+    const uint64_t size = (uint64_t)v->list[0], most = (uint64_t)op->value[RESIZE_MAX_SIZE].i;
+    const bool upright = width <= height;
+    const uint64_t s = upright ? width : height, l = upright ? height : width;
+    /* as int(size * long / short) in Python: a double quotient, cut */
+    uint64_t new_short = size, new_long = (uint64_t)((double)(size * l) / (double)s);
+    if (most != 0 && new_long > most) {
+        new_short = (uint64_t)((double)(most * new_short) / (double)new_long);
+        new_long = most;
+    }
+    new_short = LEAT_MAX(new_short, 1);
+    new_long = LEAT_MIN(new_long, LEAT__RESIZE_MAX + 1u); /* refused by the step */
+    return (leat__op_size){.width = (uint32_t)(upright ? new_short : new_long),
+                           .height = (uint32_t)(upright ? new_long : new_short)};
+}
+
+static leat__op_size resize_size(const leat__op_spec *op, leat__op_size in)
+{
+    if (op->value[RESIZE_SIZE].count == 2 || (in.width && in.height))
+        return resized(op, in.width, in.height);
+    return (leat__op_size){0, 0};
+}
+
+static int resize_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
+                       leat_error *err)
+{
+    return add_resize(r, resized(op, r->width, r->height), &op->value[RESIZE_FILTER],
+                      &op->value[RESIZE_LIKE], err);
+}
+
+/* ---- padding ---- */
+
+typedef struct border {
+    uint32_t left, top, right, bottom;
+} border;
+
+static border border_of(const leat__value *v)
+{
+    const uint32_t a = (uint32_t)v->list[0];
+    if (v->count == 1) return (border){a, a, a, a};
+    const uint32_t b = (uint32_t)v->list[1];
+    if (v->count == 2) return (border){a, b, a, b};
+    return (border){a, b, (uint32_t)v->list[2], (uint32_t)v->list[3]};
+}
+
+static int add_pad(leat__recipe *r, border b, const leat__value *fill, leat__edge edge,
+                   leat_error *err)
+{
+    if ((b.left | b.top | b.right | b.bottom) == 0) return 0;
+    leat__step s = {.kind = LEAT__STEP_PAD, .x = (int32_t)b.left, .y = (int32_t)b.top,
+                    .width = r->width + b.left + b.right,
+                    .height = r->height + b.top + b.bottom, .edge = edge};
+    if (fill) set_fill(&s, fill);
+    return leat__recipe_add(r, &s, err);
+}
+
+enum { PAD_PADDING, PAD_FILL, PAD_EDGE };
+static const leat__param pad_params[] = {
+    {.name = "padding", .kind = LEAT__PARAM_FLOATS, .min = 0, .max = 16384,
+     .help = "one number, (left and right, top and bottom) or (left, top, right, bottom)"},
+    FILL_PARAM,
+    EDGE_PARAM,
+};
+
+static int check_padding(const leat__op_spec *op, const leat__value *v, leat_error *err)
+{
+    if (v->count == 1 || v->count == 2 || v->count == 4) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s.padding: 1, 2 or 4 numbers", op->def->name);
+}
+
+static int pad_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_padding(op, &op->value[PAD_PADDING], err));
+    return check_fill(op, &op->value[PAD_FILL], err);
+}
+
+static leat__op_size pad_size(const leat__op_spec *op, leat__op_size in)
+{
+    const border b = border_of(&op->value[PAD_PADDING]);
+    if (in.width) in.width += b.left + b.right;
+    if (in.height) in.height += b.top + b.bottom;
+    return in;
+}
+
+static int pad_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    return add_pad(r, border_of(&op->value[PAD_PADDING]), &op->value[PAD_FILL],
+                   (leat__edge)op->value[PAD_EDGE].i, err);
+}
+
+/* ---- CenterCrop ---- */
+
+static const leat__param center_params[] = {
+    SIZE_PARAM("size of the crop; smaller images are padded with 0"),
+};
+
+static int center_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
+                       leat_error *err)
+{
+    const leat__op_size size = size_of(&op->value[0]);
+    const uint32_t dx = size.width > r->width ? size.width - r->width : 0;
+    const uint32_t dy = size.height > r->height ? size.height - r->height : 0;
+    const border b = {dx / 2, dy / 2, (dx + 1) / 2, (dy + 1) / 2};
+    LEAT_TRY(add_pad(r, b, NULL, LEAT__EDGE_CONSTANT, err));
+    return add_crop(r, (uint32_t)rint((r->width - size.width) / 2.0),
+                    (uint32_t)rint((r->height - size.height) / 2.0), size, err);
+}
+
+/* ---- RandomCrop ---- */
+
+enum { CROP_SIZE, CROP_PADDING, CROP_IF_NEEDED, CROP_FILL, CROP_EDGE };
+static const leat__param crop_params[] = {
+    SIZE_PARAM("size of the crop: one number or (height, width)"),
+    {.name = "padding", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 16384,
+     .help = "border added first: 1, 2 or 4 numbers as in Pad"},
+    {.name = "pad_if_needed", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
+     .help = "pad images that are smaller than the crop"},
+    FILL_PARAM,
+    EDGE_PARAM,
+};
+
+static int crop_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_size(op, err));
+    LEAT_TRY(check_padding(op, &op->value[CROP_PADDING], err));
+    return check_fill(op, &op->value[CROP_FILL], err);
+}
+
+static int crop_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__op_size size = size_of(&op->value[CROP_SIZE]);
+    const leat__value *const fill = &op->value[CROP_FILL];
+    const leat__edge edge = (leat__edge)op->value[CROP_EDGE].i;
+    LEAT_TRY(add_pad(r, border_of(&op->value[CROP_PADDING]), fill, edge, err));
+    if (op->value[CROP_IF_NEEDED].i) {
+        const uint32_t dx = size.width > r->width ? size.width - r->width : 0;
+        LEAT_TRY(add_pad(r, (border){dx, 0, dx, 0}, fill, edge, err));
+        const uint32_t dy = size.height > r->height ? size.height - r->height : 0;
+        LEAT_TRY(add_pad(r, (border){0, dy, 0, dy}, fill, edge, err));
+    }
+    if (size.width > r->width || size.height > r->height)
+        return leat__fail(err, LEAT_EINVAL,
+                          "RandomCrop: a crop of %ux%u is larger than the image of %ux%u",
+                          size.width, size.height, r->width, r->height);
+    const uint32_t y = (uint32_t)leat__rng_below(rng, r->height - size.height + 1);
+    const uint32_t x = (uint32_t)leat__rng_below(rng, r->width - size.width + 1);
+    return add_crop(r, x, y, size, err);
+}
+
+/* ---- flips ---- */
+
+static const leat__param flip_params[] = {P_PARAM("0.5")};
+
+static int flip_draw(leat__step_kind kind, const leat__op_spec *op, leat__rng *rng,
+                     leat__recipe *r, leat_error *err)
+{
+    if (leat__rng_double(rng) >= op->value[0].f) return 0;
+    const leat__step s = {.kind = kind};
+    return leat__recipe_add(r, &s, err);
+}
+
+static int hflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
+                      leat_error *err)
+{
+    return flip_draw(LEAT__STEP_FLIP_H, op, rng, r, err);
+}
+
+static int vflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
+                      leat_error *err)
+{
+    return flip_draw(LEAT__STEP_FLIP_V, op, rng, r, err);
+}
+
+const leat__op_def leat__ops_geometry[] = {
+    {"RandomResizedCrop", "crops a random part of random size and shape and resizes it",
+     LEAT_OP_GEOMETRY, rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
+    {"Resize", "resizes, by the shorter side or to a given size", LEAT_OP_GEOMETRY,
+     resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw},
+    {"CenterCrop", "crops the middle", LEAT_OP_GEOMETRY, center_params,
+     LEAT_COUNT(center_params), check_size, fixed_size, center_draw},
+    {"RandomCrop", "crops a random part of a given size, after padding if asked",
+     LEAT_OP_GEOMETRY, crop_params, LEAT_COUNT(crop_params), crop_check, fixed_size,
+     crop_draw},
+    {"Pad", "adds a border", LEAT_OP_GEOMETRY, pad_params, LEAT_COUNT(pad_params), pad_check,
+     pad_size, pad_draw},
+    {"RandomHorizontalFlip", "mirrors left and right with probability p", LEAT_OP_GEOMETRY,
+     flip_params, LEAT_COUNT(flip_params), NULL, NULL, hflip_draw},
+    {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY,
+     flip_params, LEAT_COUNT(flip_params), NULL, NULL, vflip_draw},
+    {0},
+};

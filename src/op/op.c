@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of ops: joins the families and shows them to the outside. Constant data.
+ */
+#include "op/op.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+static const leat__op_def *const families[] = {
+    leat__ops_geometry,
+    leat__ops_output,
+};
+
+enum { OPS_MAX = 96 };
+
+const leat__op_def *leat__op_at(uint32_t index)
+{
+    for (size_t f = 0; f < LEAT_COUNT(families); f++)
+        for (const leat__op_def *d = families[f]; d->name; d++)
+            if (index-- == 0) return d;
+    return NULL;
+}
+
+uint32_t leat__op_count(void)
+{
+    uint32_t n = 0;
+    while (leat__op_at(n)) n++;
+    return n;
+}
+
+const leat__op_def *leat__op_find(const char *name)
+{
+    const leat__op_def *d;
+    for (uint32_t i = 0; (d = leat__op_at(i)); i++)
+        if (strcmp(d->name, name) == 0) return d;
+    return NULL;
+}
+
+const char *leat__op_nearest(const char *name)
+{
+    const char *names[OPS_MAX];
+    uint32_t n = 0;
+    const leat__op_def *d;
+    while (n < OPS_MAX && (d = leat__op_at(n))) names[n++] = d->name;
+    return leat__str_nearest(name, names, n);
+}
+
+uint32_t leat__op_param_index(const leat__op_def *def, const char *name)
+{
+    uint32_t i = 0;
+    while (i < def->param_count && strcmp(def->params[i].name, name) != 0) i++;
+    assert(i < def->param_count);
+    return i;
+}
+
+/* ---- public ---- */
+
+uint32_t leat_op_count(void)
+{
+    return leat__op_count();
+}
+
+int leat_op_info_at(uint32_t index, leat_op_info *info)
+{
+    const leat__op_def *d = leat__op_at(index);
+    if (!d) return LEAT_ENOENT;
+    *info = (leat_op_info){
+        .name = d->name, .help = d->help, .kind = d->kind, .params = d->param_count};
+    return 0;
+}
+
+static const char *kind_name(leat__param_kind kind)
+{
+    switch (kind) {
+    case LEAT__PARAM_FLAG: return "flag";
+    case LEAT__PARAM_INT: return "int";
+    case LEAT__PARAM_FLOAT: return "float";
+    case LEAT__PARAM_FLOATS: return "floats";
+    case LEAT__PARAM_CHOICE: return "choice";
+    default: return "string";
+    }
+}
+
+int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param)
+{
+    const leat__op_def *d = leat__op_at(op);
+    if (!d || index >= d->param_count) return LEAT_ENOENT;
+    const leat__param *p = &d->params[index];
+    *param = (leat_op_param){.name = p->name,
+                             .kind = kind_name(p->kind),
+                             .def = p->def,
+                             .choices = p->choices,
+                             .min = p->min,
+                             .max = p->max,
+                             .arity = p->arity,
+                             .help = p->help};
+    return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiling a pipeline: see pipeline.h. An open pipeline is constant and shared by threads;
+ * running it is in run.c.
+ */
+#include "op/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "op/compiled.h"
+#include "op/output.h"
+#include "op/spec.h"
+
+uint32_t leat__dtype_bytes(leat__dtype dtype)
+{
+    static const uint8_t bytes[] = {1, 2, 2, 4};
+    return bytes[dtype];
+}
+
+const char *leat__dtype_name(leat__dtype dtype)
+{
+    static const char *const names[] = {"u8", "f16", "bf16", "f32"};
+    return names[dtype];
+}
+
+const char *leat__layout_name(leat__layout layout)
+{
+    return layout == LEAT__LAYOUT_NCHW ? "nchw" : "nhwc";
+}
+
+/* Ops in an order that makes sense: pixels before numbers, numbers before batches. */
+static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err)
+{
+    const leat__op_def *last = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const leat__op_def *const d = ops[i].def;
+        const bool pixels = d->kind == LEAT_OP_GEOMETRY || d->kind == LEAT_OP_COLOR ||
+                            d->kind == LEAT_OP_POLICY;
+        if (pixels && last)
+            return leat__fail(err, LEAT_EINVAL, "%s works on 8-bit pixels: put it before %s",
+                              d->name, last->name);
+        if (last && last->kind == LEAT_OP_BATCH && d->kind != LEAT_OP_BATCH)
+            return leat__fail(err, LEAT_EINVAL, "%s works on single samples: put it before %s",
+                              d->name, last->name);
+        if (d->kind == LEAT_OP_OUTPUT || d->kind == LEAT_OP_BATCH) last = d;
+    }
+    return 0;
+}
+
+/* Settles the element type and makes the conversion tables. */
+static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_error *err)
+{
+    leat__output_spec *const o = &p->output;
+    if (draft->normalized && !draft->dtype_given && draft->dtype == LEAT__DTYPE_U8)
+        draft->dtype = LEAT__DTYPE_F32;
+    if (draft->normalized && draft->dtype == LEAT__DTYPE_U8)
+        return leat__fail(err, LEAT_EINVAL,
+                          "Normalize needs a float type: ToDtype(f32), f16 or bf16");
+    o->dtype = draft->dtype;
+    o->layout = draft->layout;
+    for (int c = 0; c < 3; c++)
+        leat__norm_init(&p->norm[c], draft->scale, draft->mean[c], draft->std[c]);
+    return 0;
+}
+
+static int settle_size(leat__pipeline *p, leat_error *err)
+{
+    leat__op_size size = {0};
+    p->output.channels = 3;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat__op_def *const d = p->ops[i].def;
+        if (d->size) size = d->size(&p->ops[i], size);
+        if (strcmp(d->name, "Grayscale") == 0)
+            p->output.channels =
+                (uint32_t)p->ops[i].value[leat__op_param_index(d, "num_output_channels")].i;
+    }
+    if (!size.width || !size.height)
+        return leat__fail(err, LEAT_EINVAL,
+                          "the pipeline does not give all images one size: add "
+                          "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))");
+    uint64_t bytes;
+    if (!leat__mul_u64((uint64_t)size.width * size.height,
+                       p->output.channels * leat__dtype_bytes(p->output.dtype), &bytes) ||
+        bytes > PTRDIFF_MAX)
+        return leat__fail(err, LEAT_EOVERFLOW, "an output of %ux%u is too large", size.width,
+                          size.height);
+    p->output.width = size.width;
+    p->output.height = size.height;
+    p->output.bytes = bytes;
+    return 0;
+}
+
+static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_error *err)
+{
+    leat__output_draft draft = {.dtype = opts->default_dtype, .layout = opts->default_layout,
+                                .scale = true, .std = {1, 1, 1}};
+    LEAT_TRY(leat__spec_parse(opts->ops ? opts->ops : "", p->ops, &p->count, err));
+    LEAT_TRY(check_order(p->ops, p->count, err));
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat_op_kind kind = p->ops[i].def->kind;
+        if (kind == LEAT_OP_OUTPUT) leat__output_apply(&draft, &p->ops[i]);
+        if (kind == LEAT_OP_BATCH) p->batch_ops++;
+    }
+    p->view = opts->view;
+    LEAT_TRY(settle_output(p, &draft, err));
+    return settle_size(p, err);
+}
+
+int leat__pipeline_open(leat__pipeline **out, const leat__pipeline_opts *opts, leat_error *err)
+{
+    leat__pipeline *p = LEAT_NEW(OP, leat__pipeline);
+    *out = NULL;
+    if (!p) return leat__fail_nomem(err, sizeof *p, "a pipeline");
+    const int rc = compile(p, opts, err);
+    if (rc != 0) {
+        leat__pipeline_close(&p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void leat__pipeline_close(leat__pipeline **p)
+{
+    leat__free(*p);
+    *p = NULL;
+}
+
+const leat__output_spec *leat__pipeline_output(const leat__pipeline *p)
+{
+    return &p->output;
+}
+
+uint32_t leat__pipeline_batch_ops(const leat__pipeline *p)
+{
+    return p->batch_ops;
+}
+
+const leat__op_spec *leat__pipeline_batch_op(const leat__pipeline *p, uint32_t i)
+{
+    /* batch ops are the last of the list: check_order saw to it */
+    return i < p->batch_ops ? &p->ops[p->count - p->batch_ops + i] : NULL;
+}
+
+int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,
+                        uint32_t height, leat__recipe *recipe, leat_error *err)
+{
+    leat__recipe_start(recipe, width, height);
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat__op_spec *const op = &p->ops[i];
+        if (op->def->kind == LEAT_OP_OUTPUT) recipe->normalized = true;
+        if (!op->def->draw) continue;
+        /* 64 ops at most, so views never share a stream */
+        leat__rng rng;
+        leat__rng_init(&rng, key->seed, key->epoch, key->sample,
+                       p->view * LEAT__SPEC_OPS_MAX + i);
+        LEAT_TRY(op->def->draw(op, &rng, recipe, err));
+    }
+    if (recipe->width != p->output.width || recipe->height != p->output.height)
+        return leat__fail(err, LEAT_EINTERNAL, "the recipe gives %ux%u, not %ux%u",
+                          recipe->width, recipe->height, p->output.width, p->output.height);
+    return 0;
+}
+
+int leat_pipeline_check(const char *ops, leat_pipeline_output *output, leat_error *err)
+{
+    const leat__pipeline_opts opts = {.ops = ops};
+    leat__pipeline *p;
+    LEAT_TRY(leat__pipeline_open(&p, &opts, err));
+    const leat__output_spec *const o = &p->output;
+    if (output) {
+        *output = (leat_pipeline_output){.width = o->width, .height = o->height,
+                                         .channels = o->channels, .bytes = o->bytes};
+        snprintf(output->dtype, sizeof output->dtype, "%s", leat__dtype_name(o->dtype));
+        snprintf(output->layout, sizeof output->layout, "%s", leat__layout_name(o->layout));
+    }
+    leat__pipeline_close(&p);
+    return 0;
+}

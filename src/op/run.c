@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running a recipe on an image: decode the region the head needs, stream it through the
+ * resize, run the other steps, write the sample. Owns the worker; one thread each.
+ *
+ *   source (codec or pixels) -> head -> [image -> steps -> head …] -> writer -> batch
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "dsp/resizer.h"
+#include "op/apply.h"
+#include "op/compiled.h"
+#include "op/head.h"
+#include "op/transpose.h"
+#include "op/writer.h"
+
+struct leat__pipeline_worker {
+    leat__decoder *decoder;
+    leat__resizer *resizer;
+    leat__bench bench;
+    leat__planes decoded; /* a region held whole: turned images, several views */
+    leat__planes turned;
+    leat__writer writer;
+    leat__recipe recipe;
+};
+
+int leat__pipeline_worker_open(leat__pipeline_worker **out, leat_error *err)
+{
+    leat__pipeline_worker *w = LEAT_NEW(OP, leat__pipeline_worker);
+    int rc = 0;
+    *out = NULL;
+    if (!w) return leat__fail_nomem(err, sizeof *w, "a pipeline worker");
+    LEAT_GO(rc, out, leat__decoder_open(&w->decoder, err));
+    LEAT_GO(rc, out, leat__resizer_open(&w->resizer, err));
+    *out = w;
+    w = NULL;
+out:
+    leat__pipeline_worker_close(&w);
+    return rc;
+}
+
+void leat__pipeline_worker_close(leat__pipeline_worker **pw)
+{
+    leat__pipeline_worker *w = *pw;
+    if (!w) return;
+    leat__decoder_close(&w->decoder);
+    leat__resizer_close(&w->resizer);
+    leat__bench_reset(&w->bench);
+    leat__planes_reset(&w->decoded);
+    leat__planes_reset(&w->turned);
+    leat__writer_reset(&w->writer);
+    leat__free(w);
+    *pw = NULL;
+}
+
+/* ---- where pixels come from ---- */
+
+typedef struct region {
+    uint32_t x, y, width, height;
+} region;
+
+/* Encoded, or pixels whose first is (x, y) of the image. Width and height are those of the
+ * whole image with rows and columns in display order, mirroring not yet applied. */
+typedef struct source {
+    const leat__encoded *encoded;
+    const leat__planes *pixels;
+    uint32_t x, y;
+    uint32_t width, height;
+    uint32_t orientation; /* what is left of it: mirroring goes into the axes */
+    uint32_t planes;      /* 1 or 3 */
+} source;
+
+static bool is_turned(uint32_t orientation)
+{
+    return orientation >= 5 && orientation <= 8;
+}
+
+static source source_of(const leat__encoded *e)
+{
+    const uint32_t o = e->orientation >= 1 && e->orientation <= 8 ? e->orientation : 1;
+    const leat__image_info *const i = e->info;
+    return (source){.encoded = e,
+                    .width = is_turned(o) ? i->height : i->width,
+                    .height = is_turned(o) ? i->width : i->height,
+                    .orientation = o,
+                    .planes = i->channels >= 3 ? 3 : 1};
+}
+
+static source source_of_pixels(const leat__planes *im)
+{
+    return (source){.pixels = im, .width = im->width, .height = im->height, .orientation = 1,
+                    .planes = im->channels >= 3 ? 3 : 1};
+}
+
+static leat__decode_request request_for(const leat__encoded *e, region r)
+{
+    return (leat__decode_request){.x = r.x, .y = r.y, .width = r.width, .height = r.height,
+                                  .tables = e->tables, .limits = e->limits};
+}
+
+static int rows_to_resizer(void *ctx, uint32_t y, uint32_t count,
+                           const uint8_t *const plane[4], size_t stride)
+{
+    return leat__resizer_rows(ctx, y, count, plane, stride);
+}
+
+/* Decodes a region (in display order) into w->decoded, which then stands for the source. */
+static int hold(leat__pipeline_worker *w, source *s, region r, leat_error *err)
+{
+    const bool turned = is_turned(s->orientation);
+    leat__planes *const im = turned ? &w->turned : &w->decoded;
+    const region stored = turned ? (region){r.y, r.x, r.height, r.width} : r;
+    const leat__encoded *const e = s->encoded;
+    const leat__decode_request request = request_for(e, stored);
+    LEAT_TRY(leat__codec_decode_planes(w->decoder, e->info, e->data, e->len, &request, im, err));
+    if (turned) LEAT_TRY(leat__planes_transpose(&w->turned, &w->decoded, err));
+    s->encoded = NULL;
+    s->pixels = &w->decoded;
+    s->x = r.x;
+    s->y = r.y;
+    return 0;
+}
+
+/* The region goes through the resizer, which has been planned and begun. */
+static int feed(leat__pipeline_worker *w, source *s, region r, leat_error *err)
+{
+    if (s->encoded && is_turned(s->orientation)) LEAT_TRY(hold(w, s, r, err));
+    if (s->encoded) {
+        const leat__encoded *const e = s->encoded;
+        const leat__row_sink sink = {rows_to_resizer, w->resizer};
+        const leat__decode_request request = request_for(e, r);
+        LEAT_TRY(leat__codec_decode(w->decoder, e->info, e->data, e->len, &request, &sink, err));
+    } else {
+        const uint8_t *plane[4] = {0};
+        for (uint32_t c = 0; c < s->planes; c++)
+            plane[c] = leat__planes_row(s->pixels, c, r.y - s->y) + (r.x - s->x);
+        LEAT_TRY(leat__resizer_rows(w->resizer, 0, r.height, plane, s->pixels->stride));
+    }
+    if (!leat__resizer_finished(w->resizer))
+        return leat__fail(err, LEAT_EINTERNAL, "the decoder delivered too few rows");
+    return 0;
+}
+
+/* ---- where rows go ---- */
+
+static uint8_t *image_target(void *ctx, uint32_t y, uint32_t plane)
+{
+    return leat__planes_row(ctx, plane, y);
+}
+
+/* Steps work on three planes: grey sources fill all of them. */
+static int image_done(void *ctx, uint32_t y)
+{
+    return 0;
+}
+
+static int grey_done(void *ctx, uint32_t y)
+{
+    leat__planes *const im = ctx;
+    for (uint32_t c = 1; c < im->channels; c++)
+        memcpy(leat__planes_row(im, c, y), leat__planes_row(im, 0, y), im->width);
+    return 0;
+}
+
+static int plan_head(leat__pipeline_worker *w, const source *s, leat__head *h, region *r,
+                     leat_error *err)
+{
+    leat__resize_need need;
+    leat__head_orient(h, s->width, s->height, s->orientation);
+    LEAT_TRY(leat__resizer_plan(w->resizer, &h->ax, &h->ay, h->order, &need, err));
+    *r = (region){h->x + need.x, h->y + need.y, need.width, need.height};
+    return 0;
+}
+
+/* The head's result into the spare image, which becomes the one in flight. */
+static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t channels,
+                         leat_error *err)
+{
+    leat__planes *const im = &w->bench.spare;
+    const uint32_t planes = LEAT_MIN(s->planes, channels);
+    const leat__resize_out out = {image_target, planes < channels ? grey_done : image_done, im};
+    region r;
+    LEAT_TRY(plan_head(w, s, h, &r, err));
+    LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, channels, err));
+    LEAT_TRY(leat__resizer_begin(w->resizer, planes, &out, err));
+    LEAT_TRY(feed(w, s, r, err));
+    leat__planes_swap(&w->bench.image, &w->bench.spare);
+    return 0;
+}
+
+static int head_to_batch(leat__pipeline_worker *w, source *s, leat__head *h, leat_error *err)
+{
+    const leat__resize_out out = leat__writer_rows(&w->writer);
+    region r;
+    w->writer.planes = s->planes;
+    LEAT_TRY(plan_head(w, s, h, &r, err));
+    LEAT_TRY(leat__resizer_begin(w->resizer, s->planes, &out, err));
+    return feed(w, s, r, err);
+}
+
+/* Steps that make pixels: erasing the output comes after them. */
+static uint32_t pixel_steps(const leat__recipe *r)
+{
+    uint32_t n = 0;
+    while (n < r->count && r->step[n].kind != LEAT__STEP_ERASE_OUT) n++;
+    return n;
+}
+
+/* Runs steps until all are done: true in *in_batch when the last head wrote the batch, else
+ * the result is the image in flight. mask: nearest, one channel, never into the batch. */
+static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_batch,
+                     leat_error *err)
+{
+    const leat__recipe *const r = &w->recipe;
+    const uint32_t count = pixel_steps(r);
+    uint32_t i = 0;
+    *in_batch = false;
+    for (;;) {
+        leat__head h;
+        leat__head_fuse(&h, r, i, s.width, s.height);
+        if (mask) leat__head_nearest(&h);
+        i += h.steps;
+        if (i == count && !mask) {
+            *in_batch = true;
+            return head_to_batch(w, &s, &h, err);
+        }
+        LEAT_TRY(head_to_image(w, &s, &h, mask ? 1 : 3, err));
+        while (i < count && !leat__head_takes(r->step[i].kind))
+            LEAT_TRY(leat__step_apply(&w->bench, &r->step[i++], mask, err));
+        if (i == count) return 0;
+        s = source_of_pixels(&w->bench.image);
+    }
+}
+
+static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s, void *out,
+                     leat_error *err)
+{
+    bool in_batch;
+    LEAT_TRY(leat__writer_begin(&w->writer, &p->output, p->norm, out, err));
+    LEAT_TRY(run_steps(w, s, false, &in_batch, err));
+    if (!in_batch) leat__writer_image(&w->writer, &w->bench.image);
+    for (uint32_t i = pixel_steps(&w->recipe); i < w->recipe.count; i++)
+        leat__writer_erase(&w->writer, &w->recipe.step[i]);
+    return 0;
+}
+
+int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
+                       const leat__encoded *image, const leat__draw_key *key, void *out,
+                       leat_error *err)
+{
+    const source s = source_of(image);
+    LEAT_TRY(leat__pipeline_draw(p, key, s.width, s.height, &w->recipe, err));
+    return run_drawn(p, w, s, out, err);
+}
+
+int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
+                              const leat__planes *pixels, const leat__draw_key *key, void *out,
+                              leat_error *err)
+{
+    const source s = source_of_pixels(pixels);
+    LEAT_TRY(leat__pipeline_draw(p, key, s.width, s.height, &w->recipe, err));
+    return run_drawn(p, w, s, out, err);
+}
+
+/* ---- several views ---- */
+
+static region unite(region a, region b)
+{
+    if (a.width == 0) return b;
+    const uint32_t x1 = LEAT_MAX(a.x + a.width, b.x + b.width);
+    const uint32_t y1 = LEAT_MAX(a.y + a.height, b.y + b.height);
+    const uint32_t x = LEAT_MIN(a.x, b.x), y = LEAT_MIN(a.y, b.y);
+    return (region){x, y, x1 - x, y1 - y};
+}
+
+int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
+                             leat__pipeline_worker *w, const leat__encoded *image,
+                             const leat__draw_key *key, void *const *out, leat_error *err)
+{
+    source s = source_of(image);
+    region all = {0};
+    uint64_t apart = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        leat__head h;
+        region r;
+        LEAT_TRY(leat__pipeline_draw(p[i], key, s.width, s.height, &w->recipe, err));
+        leat__head_fuse(&h, &w->recipe, 0, s.width, s.height);
+        LEAT_TRY(plan_head(w, &s, &h, &r, err));
+        all = unite(all, r);
+        apart += (uint64_t)r.width * r.height;
+    }
+    if (count > 1 && (uint64_t)all.width * all.height < apart)
+        LEAT_TRY(hold(w, &s, all, err));
+    for (uint32_t i = 0; i < count; i++) {
+        LEAT_TRY(leat__pipeline_draw(p[i], key, s.width, s.height, &w->recipe, err));
+        LEAT_TRY(run_drawn(p[i], w, s, out[i], err));
+    }
+    return 0;
+}
+
+/* ---- masks and boxes ---- */
+
+static int run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
+                    const leat__encoded *mask, uint8_t *out, leat_error *err)
+{
+    const source s = source_of(mask);
+    bool in_batch;
+    if (s.width != w->recipe.in_width || s.height != w->recipe.in_height)
+        return leat__fail(err, LEAT_EDATA, "a mask of %ux%u belongs to an image of %ux%u",
+                          s.width, s.height, w->recipe.in_width, w->recipe.in_height);
+    LEAT_TRY(run_steps(w, s, true, &in_batch, err));
+    for (uint32_t y = 0; y < p->output.height; y++)
+        memcpy(out + (size_t)y * p->output.width, leat__planes_row(&w->bench.image, 0, y),
+               p->output.width);
+    return 0;
+}
+
+int leat__pipeline_run_joint(const leat__pipeline *p, leat__pipeline_worker *w,
+                             const leat__encoded *image, const leat__targets *targets,
+                             const leat__draw_key *key, void *out, leat_error *err)
+{
+    LEAT_TRY(leat__pipeline_run(p, w, image, key, out, err));
+    for (uint32_t i = 0; i < targets->masks; i++)
+        LEAT_TRY(run_mask(p, w, &targets->mask[i], targets->mask_out[i], err));
+    leat__recipe_boxes(&w->recipe, targets->boxes, targets->keep, targets->box_count);
+    return 0;
+}

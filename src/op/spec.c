@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parsing pipelines: see spec.h for the grammar. Text comes from users and files: lengths are
+ * bounded, nothing is executed, every failure says where.
+ */
+#include "op/spec.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX_BYTES = 48, VALUE_MAX_BYTES = 256 };
+
+typedef struct cursor {
+    const char *text, *at;
+    leat_error *err;
+} cursor;
+
+static int complain(const cursor *c, const char *what)
+{
+    const int rc = leat__fail(c->err, LEAT_EINVAL, "pipeline: %s at character %ld: '%.24s'",
+                              what, (long)(c->at - c->text) + 1, c->at);
+    leat__error_at(c->err, NULL, -1, c->at - c->text);
+    return rc;
+}
+
+static void skip_blanks(cursor *c, bool lines)
+{
+    for (;; c->at++) {
+        if (*c->at == '#') c->at += strcspn(c->at, "\n");
+        if (*c->at == '\0' || !isspace((unsigned char)*c->at)) return;
+        if (*c->at == '\n' && !lines) return;
+    }
+}
+
+static bool name_char(char ch)
+{
+    return isalnum((unsigned char)ch) || ch == '_';
+}
+
+static int read_name(cursor *c, char out[NAME_MAX_BYTES])
+{
+    size_t n = 0;
+    while (name_char(c->at[n])) n++;
+    if (n == 0 || isdigit((unsigned char)c->at[0])) return complain(c, "a name is expected");
+    if (n >= NAME_MAX_BYTES) return complain(c, "a name is too long");
+    memcpy(out, c->at, n);
+    out[n] = '\0';
+    c->at += n;
+    return 0;
+}
+
+/* (1, 2) becomes "1,2". */
+static int read_list(cursor *c, char out[VALUE_MAX_BYTES])
+{
+    const char close = *c->at == '(' ? ')' : ']';
+    size_t n = 0;
+    for (c->at++;; c->at++) {
+        skip_blanks(c, true);
+        if (*c->at == close) break;
+        if (*c->at == '\0' || strchr("([)];=", *c->at)) return complain(c, "a list is not closed");
+        if (n + 1 >= VALUE_MAX_BYTES) return complain(c, "a list is too long");
+        out[n++] = *c->at;
+    }
+    c->at++;
+    if (n > 0 && out[n - 1] == ',') n--; /* as Python writes a list of one */
+    out[n] = '\0';
+    return 0;
+}
+
+static int read_value(cursor *c, char out[VALUE_MAX_BYTES])
+{
+    skip_blanks(c, true);
+    if (*c->at == '(' || *c->at == '[') return read_list(c, out);
+    size_t n;
+    const bool quoted = *c->at == '\'' || *c->at == '"';
+    if (quoted) {
+        const char quote[2] = {*c->at, '\0'};
+        c->at++;
+        n = strcspn(c->at, quote);
+        if (c->at[n] == '\0') return complain(c, "a quoted value is not closed");
+    } else {
+        n = strcspn(c->at, ",;()[]=# \t\r\n");
+        if (n == 0) return complain(c, "a value is expected");
+    }
+    if (n >= VALUE_MAX_BYTES) return complain(c, "a value is too long");
+    memcpy(out, c->at, n);
+    out[n] = '\0';
+    c->at += n + quoted;
+    return 0;
+}
+
+/* A name followed by '=' is a parameter's; the cursor stays put when there is none. */
+static bool named_argument(cursor *c, char name[NAME_MAX_BYTES])
+{
+    cursor ahead = *c;
+    ahead.err = NULL;
+    if (read_name(&ahead, name) != 0) return false;
+    skip_blanks(&ahead, true);
+    if (*ahead.at != '=') return false;
+    c->at = ahead.at + 1;
+    return true;
+}
+
+static int find_param(const cursor *c, const leat__op_def *def, const char *name, uint32_t *i)
+{
+    for (*i = 0; *i < def->param_count; ++*i)
+        if (strcmp(def->params[*i].name, name) == 0) return 0;
+    return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s'", def->name, name);
+}
+
+static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
+{
+    const leat__op_def *const def = op->def;
+    char name[NAME_MAX_BYTES], text[VALUE_MAX_BYTES], shown[2 * NAME_MAX_BYTES];
+    uint32_t i;
+    if (named_argument(c, name)) {
+        *position = UINT32_MAX; /* as in Python: no positional ones after it */
+        LEAT_TRY(find_param(c, def, name, &i));
+    } else {
+        if (*position == UINT32_MAX)
+            return complain(c, "an argument without a name follows one with a name");
+        i = (*position)++;
+        if (i >= def->param_count) return complain(c, "too many arguments");
+    }
+    snprintf(shown, sizeof shown, "%s.%s", def->name, def->params[i].name);
+    if (op->value[i].set)
+        return leat__fail(c->err, LEAT_EINVAL, "%s is given twice", shown);
+    LEAT_TRY(read_value(c, text));
+    LEAT_TRY(leat__param_parse(&def->params[i], shown, text, &op->value[i], c->err));
+    op->value[i].s = NULL; /* the text does not live on; no op has a text parameter */
+    return 0;
+}
+
+static int read_arguments(cursor *c, leat__op_spec *op)
+{
+    uint32_t position = 0;
+    for (c->at++;;) {
+        skip_blanks(c, true);
+        if (*c->at == ')') break;
+        LEAT_TRY(read_argument(c, op, &position));
+        skip_blanks(c, true);
+        if (*c->at == ',')
+            c->at++;
+        else if (*c->at != ')')
+            return complain(c, "',' or ')' is expected");
+    }
+    c->at++;
+    return 0;
+}
+
+static int read_op(cursor *c, leat__op_spec *op)
+{
+    char name[NAME_MAX_BYTES];
+    LEAT_TRY(read_name(c, name));
+    *op = (leat__op_spec){.def = leat__op_find(name)};
+    if (!op->def) {
+        const char *near = leat__op_nearest(name);
+        return leat__fail(c->err, LEAT_EINVAL, "there is no op '%s'%s%s%s", name,
+                          near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    skip_blanks(c, false);
+    if (*c->at == '(') LEAT_TRY(read_arguments(c, op));
+    for (uint32_t i = 0; i < op->def->param_count; i++) {
+        const leat__param *p = &op->def->params[i];
+        if (op->value[i].set) continue;
+        if (!p->def)
+            return leat__fail(c->err, LEAT_EINVAL, "%s needs its parameter '%s'",
+                              op->def->name, p->name);
+        leat__param_default(p, &op->value[i]);
+        op->value[i].s = NULL;
+    }
+    return op->def->check ? op->def->check(op, c->err) : 0;
+}
+
+int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
+{
+    cursor c = {.text = text, .at = text, .err = err};
+    *count = 0;
+    for (;;) {
+        skip_blanks(&c, true);
+        if (*c.at == ';') {
+            c.at++;
+            continue;
+        }
+        if (*c.at == '\0') return 0;
+        if (*count == LEAT__SPEC_OPS_MAX) return complain(&c, "too many ops");
+        LEAT_TRY(read_op(&c, &ops[*count]));
+        ++*count;
+        skip_blanks(&c, false);
+        if (*c.at != '\0' && *c.at != ';' && *c.at != '\n')
+            return complain(&c, "';' or a new line is expected");
+    }
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The text form of a pipeline to checked op specs. Grammar:
+ *
+ *   pipeline = op { (";" | newline) op }
+ *   op       = Name [ "(" [ arg { "," arg } ] ")" ]
+ *   arg      = [ name "=" ] value
+ *   value    = number | word | 'text' | "text" | ("(" | "[") number { "," number } (")" | "]")
+ *
+ * "#" starts a comment up to the end of the line. Pure functions.
+ */
+#ifndef LEAT_OP_SPEC_H
+#define LEAT_OP_SPEC_H
+
+#include "op/op.h"
+
+#define LEAT__SPEC_OPS_MAX 64
+
+/* Fills at most LEAT__SPEC_OPS_MAX specs. LEAT_EINVAL names op, parameter and what is wrong;
+ * err->offset is the place in the text. */
+int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
+    LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last stage: finished 8-bit rows into the batch, normalised, cast and laid out. Rows may
+ * come in any order. One per worker; begin() for each sample.
+ */
+#ifndef LEAT_OP_WRITER_H
+#define LEAT_OP_WRITER_H
+
+#include "dsp/pixel.h"
+#include "dsp/resizer.h"
+#include "op/image.h"
+#include "op/pipeline.h"
+
+typedef struct leat__writer {
+    const leat__pixel_dsp *dsp;
+    const leat__output_spec *spec;
+    const leat__norm *norm; /* three of them; unused for u8 */
+    uint8_t *out;
+    uint32_t planes; /* of the rows that come: 1 (grey, repeated) or 3; set by the caller */
+    bool direct;     /* 8-bit planes: rows are made where they stay */
+    uint8_t *line;   /* scratch: three 8-bit rows, then three of the output type */
+    size_t pitch, cap;
+} leat__writer;
+
+/* Zeroed struct = empty. */
+int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const leat__norm *norm,
+                       void *out, leat_error *err) LEAT_MUST_CHECK;
+void leat__writer_reset(leat__writer *w);
+
+/* As a target of the streaming resize. */
+leat__resize_out leat__writer_rows(leat__writer *w);
+
+/* A whole image of the output's size. */
+void leat__writer_image(leat__writer *w, const leat__planes *im);
+
+/* Blanks a rectangle of the finished output: value per channel, or normal noise. */
+void leat__writer_erase(leat__writer *w, const leat__step *s);
+
+#endif

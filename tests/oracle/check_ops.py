@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares leat's ops with Pillow, step by step, on random images and parameters.
+
+op_oracle draws a recipe and runs it; this replays the same steps with Pillow (and with
+torchvision's arithmetic where that is not Pillow's) and compares the pixels.
+
+    python tests/oracle/check_ops.py build/tests/oracle/op_oracle [--count N] [--only TEXT]
+"""
+import argparse
+import json
+import random
+import subprocess
+import sys
+
+import numpy as np
+from PIL import Image
+
+from replay import replay
+
+MASKS = {"scalar": 0x1, "avx2": 0x3, "avx512": 0xFFFF}
+
+
+class Oracle:
+    def __init__(self, path):
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, pixels, text, seed=1, epoch=0, sample=0, orientation=1, isa="avx512"):
+        """Output bytes and the recipe, or raises ValueError with leat's message."""
+        h, w = pixels.shape[:2]
+        channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+        pipe = self.process
+        head = f"{w} {h} {channels} {seed} {epoch} {sample} {orientation} {MASKS[isa]:x} {len(text)}\n"
+        pipe.stdin.write(head.encode() + text.encode() + np.ascontiguousarray(pixels).tobytes())
+        pipe.stdin.flush()
+        rc, size, extra = map(int, pipe.stdout.readline().split())
+        out = pipe.stdout.read(size)
+        info = pipe.stdout.read(extra).decode()
+        if rc:
+            raise ValueError(f"{rc}: {info}")
+        return out, json.loads(info)
+
+
+def picture(rng, w, h, channels=3):
+    """Smooth shapes and noise: both flat areas and hard edges."""
+    y, x = np.mgrid[0:h, 0:w]
+    planes = []
+    for _ in range(channels):
+        a, b, c = rng.uniform(0.01, 0.3, 3)
+        wave = 127 + 127 * np.sin(a * x + b * y + 9 * c) * np.cos(c * x - a * y)
+        noise = rng.integers(-40, 40, (h, w))
+        planes.append(np.clip(wave + noise * (rng.random() < 0.7), 0, 255))
+    im = np.stack(planes, -1).astype(np.uint8)
+    return im[..., 0] if channels == 1 else im
+
+
+def check_orientation(pixels, orientation):
+    im = Image.fromarray(pixels)
+    turn = {2: Image.FLIP_LEFT_RIGHT, 3: Image.ROTATE_180, 4: Image.FLIP_TOP_BOTTOM,
+            5: Image.TRANSPOSE, 6: Image.ROTATE_270, 7: Image.TRANSVERSE, 8: Image.ROTATE_90}
+    return im.transpose(turn[orientation]) if orientation in turn else im
+
+
+FILTERS = ["box", "bilinear", "hamming", "bicubic", "lanczos", "nearest"]
+
+
+def geometry_cases(rnd):
+    f = rnd.choice(FILTERS)
+    s = rnd.choice([1, 7, 32, 64, 97, 224])
+    t = rnd.choice([1, 5, 48, 130, 224])
+    return rnd.choice([
+        f"Resize(({s}, {t}), interpolation={f})",
+        f"RandomResizedCrop({s}, interpolation={f}); RandomHorizontalFlip(); RandomVerticalFlip()",
+        f"RandomHorizontalFlip(); RandomVerticalFlip(); RandomResizedCrop(({s},{t}), interpolation={f})",
+        f"Resize({s}, interpolation={f}); CenterCrop({t})",
+        f"RandomHorizontalFlip(); Resize({s}, {f}); RandomHorizontalFlip(); RandomCrop({t}, pad_if_needed=true)",
+        f"CenterCrop({t})",
+        f"Resize({s}, {f}, max_size={s + 40}); CenterCrop(({s},{t})); RandomHorizontalFlip()",
+        f"RandomCrop(({s},{t}), padding=(3, 9), pad_if_needed=true, fill=(1,2,3))",
+        f"Pad((1,2,3,4), padding_mode={rnd.choice(['constant','edge','reflect','symmetric'])}, fill=7); CenterCrop({t})",
+        f"Resize(({s}, {t}), {f}); RandomHorizontalFlip(); Resize(({t}, {s}), {rnd.choice(FILTERS)})",
+    ])
+
+
+CASES = {"geometry": geometry_cases}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("oracle")
+    parser.add_argument("--count", type=int, default=400)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--isa", default="scalar,avx2,avx512")
+    args = parser.parse_args()
+    oracle = Oracle(args.oracle)
+    bad = 0
+    for family, make in CASES.items():
+        if args.only and args.only not in family:
+            continue
+        worst, exact, total = 0, 0, 0
+        for i in range(args.count):
+            rnd, rng = random.Random(i), np.random.default_rng(i)
+            w, h = rnd.choice([rnd.randint(1, 40), rnd.randint(40, 600)]), rnd.randint(1, 500)
+            channels = rnd.choice([3, 3, 3, 1, 4])
+            orientation = rnd.choice([1, 1, 1, rnd.randint(1, 8)])
+            pixels = picture(rng, w, h, channels)
+            text = make(rnd)
+            isa = rnd.choice(args.isa.split(","))
+            try:
+                out, recipe = oracle.run(pixels, text, seed=i, sample=i * 7, orientation=orientation, isa=isa)
+            except ValueError as e:
+                print(f"{family} {i}: {text}: {e}")
+                bad += 1
+                continue
+            im = check_orientation(pixels, orientation).convert("RGB")
+            want, tolerance = replay(im, recipe)
+            got = np.frombuffer(out, np.uint8).reshape(3, want.height, want.width).transpose(1, 2, 0)
+            diff = int(np.abs(got.astype(int) - np.asarray(want).astype(int)).max())
+            worst, exact, total = max(worst, diff), exact + (diff == 0), total + 1
+            if diff > tolerance:
+                bad += 1
+                print(f"{family} {i}: {w}x{h}x{channels} o{orientation} {isa} {text}: differs by {diff}")
+        print(f"{family}: {exact} of {total} exact, largest difference {worst}")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
