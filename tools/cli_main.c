@@ -3,6 +3,8 @@
  * From argv to a running subcommand and back to an exit code; and the values that the
  * subcommand asks for by name.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,11 +154,23 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
     return exit_code;
 }
 
+/* A process may be started without stdin, stdout or stderr. The next file that is opened would
+ * get the free number, and messages would be written into it: fill the gaps, with the wrong
+ * direction so that using them still fails. */
+static void fill_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+        if (open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) _exit(CLI_DATA);
+    }
+}
+
 int cli_main(const cli_command *const *commands, int argc, char **argv)
 {
     cli c;
     const char *nearest = NULL;
     int exit_code;
+    fill_standard_files();
     cli_begin(&c, commands);
     cli_signals_begin(c.tty_err);
     if (argc < 2 || argv[1][0] == '-') {

@@ -169,13 +169,12 @@ static void err_line(cli *c, const char *style, const char *tag, const char *mes
                  name ? " " : "", name ? name : "", c->color_err ? "\033[0m" : "", tag);
         from = strlen(line);
     }
-    snprintf(line + from, sizeof line - from - 1, "%s", message);
+    snprintf(line + from, sizeof line - from, "%s", message);
     for (char *s = line + from; *s; s++)
         if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
-    strcat(line, "\n");
     leat__mutex_lock(&c->lock);
     cli_progress_hide_locked(c);
-    fputs(line, stderr);
+    fprintf(stderr, "%s\n", line);
     cli_progress_show_locked(c);
     leat__mutex_unlock(&c->lock);
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "cli_frame.h"
+#include "probe/cpu.h"
 
 #if defined(LEAT_HAVE_URING)
 #define HAS_URING true
@@ -69,6 +70,8 @@ static int version_json(cli *c)
     for (size_t i = 0; i < LEAT_COUNT(features); i++)
         leat__json_kbool(&j, features[i].name, features[i].there);
     leat__json_end(&j);
+    leat__json_kstr(&j, "isa", leat__cpu_level(leat__cpu_flags()));
+    leat__json_kstr(&j, "isa_host", leat__cpu_level(leat__cpu_detected()));
     leat__json_kstr(&j, "compiler", COMPILER);
     leat__json_kstr(&j, "build", BUILD);
     leat__json_end(&j);
@@ -84,6 +87,8 @@ int cli_version(cli *c)
     cli_out(c, "features:");
     for (size_t i = 0; i < LEAT_COUNT(features); i++)
         cli_out(c, " %c%s", features[i].there ? '+' : '-', features[i].name);
-    cli_out(c, "\ncompiler: %s, %s build\n", COMPILER, BUILD);
+    cli_out(c, "\nisa: %s (this CPU has %s)\n", leat__cpu_level(leat__cpu_flags()),
+            leat__cpu_level(leat__cpu_detected()));
+    cli_out(c, "compiler: %s, %s build\n", COMPILER, BUILD);
     return CLI_OK;
 }

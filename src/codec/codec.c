@@ -40,6 +40,7 @@ static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
     [LEAT__CODEC_WEBP] = &leat__codec_ops_webp,
 #endif
     [LEAT__CODEC_RAW] = &leat__codec_ops_raw,
+    [LEAT__CODEC_TILE] = &leat__codec_ops_tile,
 };
 
 static const leat__codec_ops *ops_of(leat__codec_id id)

@@ -25,6 +25,13 @@ $ $LEAT_FIXTURE echo > /dev/full
 ! leat echo: cannot write the output: No space left on device
 = 4
 
+$ $LEAT_FIXTURE echo >&-
+! leat echo: cannot write the output: Bad file descriptor
+= 4
+
+$ $LEAT_FIXTURE fail EDATA 2>&-
+= 4
+
 $ $LEAT_FIXTURE lines | head -1; echo ${PIPESTATUS[0]}
 line 0
 141

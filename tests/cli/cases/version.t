@@ -2,14 +2,15 @@
 
 $ leat --version
 leat [0-9]*.[0-9]*.[0-9]* (glob)
-...
-compiler: * (glob)
+features: [+-]uring [+-]png [+-]webp [+-]http [+-]fault (glob)
+isa: * (this CPU has *) (glob)
+compiler: * build (glob)
 
 $ leat -V | head -1
 leat [0-9]* (glob)
 
 $ leat --version --json | jget '?' features.?
-build compiler features version
+build compiler features isa isa_host version
 fault http png uring webp
 
 # no command is no error: it is a question
@@ -18,3 +19,6 @@ leat - keep accelerators fed
 
 $ leat --help | head -1
 leat - keep accelerators fed
+
+$ LEAT_CPU_MASK=scalar leat --version --json | jget isa
+scalar

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/num.h"
 #include "cli_frame.h"
 
@@ -81,6 +82,56 @@ static void more_than_announced_is_no_crash(void **state)
     assert_null(strstr(line, "ETA"));
 }
 
+/* Several threads report and talk at once: for the thread sanitizer, and the last drawing is
+ * the furthest. */
+static void report_and_talk(void *arg)
+{
+    cli_progress *bar = arg;
+    for (uint64_t i = 0; i < 400; i++) {
+        cli_progress_at(bar, i, i * 1000, i / 2);
+        if (i % 100 == 0) cli_say(bar->c, "at %d", (int)i);
+        leat__sleep_ns(LEAT_NS_PER_MS);
+    }
+}
+
+static void any_thread_may_report(void **state)
+{
+    cli c;
+    cli_progress bar;
+    leat__thread threads[4] = {0};
+    char text[65536];
+    FILE *kept = stderr, *file = tmpfile();
+    assert_non_null(file);
+    cli_begin(&c, (const cli_command *const[]){NULL});
+    c.tty_err = true;
+    stderr = file;
+    cli_progress_begin(&bar, &c, "racing", "steps", 400);
+    for (size_t i = 0; i < LEAT_COUNT(threads); i++)
+        assert_ok(leat__thread_start(&threads[i], "report", report_and_talk, &bar, NULL));
+    for (size_t i = 0; i < LEAT_COUNT(threads); i++) leat__thread_join(&threads[i]);
+    cli_progress_end(&bar);
+    stderr = kept;
+    assert_int_equal(cli_end(&c, 0), 0);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+
+    int said = 0, last = -1;
+    for (const char *s = strtok(text, "\r\n"); s; s = strtok(NULL, "\r\n")) {
+        if (strncmp(s, "\033[K", 3) == 0) s += 3;
+        said += strncmp(s, "at ", 3) == 0;
+        int done = 0;
+        const char *of = strstr(s, "/400 steps");
+        if (!of) continue;
+        while (of > s && of[-1] != ' ') of--;
+        assert_int_equal(sscanf(of, "%d/400", &done), 1);
+        assert_true(done >= last);
+        last = done;
+    }
+    assert_int_equal(said, 16);
+    assert_true(last > 300);
+}
+
 static void codes_map_to_exits(void **state)
 {
     assert_int_equal(cli_exit_of(LEAT_OK), CLI_OK);
@@ -104,6 +155,7 @@ int main(void)
         cmocka_unit_test(small_buffers_are_respected),
         cmocka_unit_test(unknown_total_has_no_share),
         cmocka_unit_test(more_than_announced_is_no_crash),
+        cmocka_unit_test(any_thread_may_report),
         cmocka_unit_test(codes_map_to_exits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

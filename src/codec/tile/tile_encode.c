@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Coefficients -> a tiled sample, and the proof that it is right: the tiles decode to the
+ * pixels of libjpeg-turbo, and the file comes back. One encoder per thread; it keeps its
+ * scratch between images.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/bytes.h"
+#include "base/num.h"
+#include "codec/tile/tile_format.h"
+
+enum {
+    TILE_ROOM = 64 * 1024, /* worst tile: 12,288 values of 30 bits, and their bitmaps */
+    STREAMS = 4,
+    PLAIN_LEVEL = 12 /* zstd without a dictionary */
+};
+
+struct leat__tile_encoder {
+    const leat__tile_tables *tables;
+    leat__decoder *decoder;
+    ZSTD_CCtx *zstd;
+    leat__tile_parts parts;
+    uint8_t tile[TILE_ROOM];
+    uint8_t size[LEAT__TILE_VALUES_MAX];
+    leat__buf tiles, lengths, skeleton, packed, file;
+    leat__planes pixels; /* libjpeg-turbo's */
+};
+
+int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *tables,
+                            leat_error *err)
+{
+    leat__tile_encoder *e = LEAT_NEW(CODEC, leat__tile_encoder);
+    int rc = 0;
+    *out = NULL;
+    if (e == NULL) return leat__fail_nomem(err, sizeof *e, "tile encoder");
+    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file};
+    for (size_t i = 0; i < LEAT_COUNT(bufs); i++)
+        leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
+    e->tables = tables;
+    e->zstd = ZSTD_createCCtx();
+    if (e->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
+    LEAT_GO(rc, out, leat__decoder_open(&e->decoder, err));
+    *out = e;
+    e = NULL;
+out:
+    leat__tile_encoder_close(&e);
+    return rc;
+}
+
+void leat__tile_encoder_close(leat__tile_encoder **pe)
+{
+    leat__tile_encoder *e = *pe;
+    if (e == NULL) return;
+    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file};
+    for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_reset(bufs[i]);
+    leat__planes_reset(&e->pixels);
+    leat__decoder_close(&e->decoder);
+    ZSTD_freeCCtx(e->zstd);
+    leat__free(e);
+    *pe = NULL;
+}
+
+/* ---- bits, low first ---- */
+
+typedef struct bits {
+    uint8_t *at;
+    uint64_t acc;
+    uint32_t n;
+} bits;
+
+static inline void put(bits *b, uint32_t value, uint32_t n)
+{
+    b->acc |= (uint64_t)value << b->n;
+    b->n += n;
+    for (; b->n >= 8; b->n -= 8, b->acc >>= 8) *b->at++ = (uint8_t)b->acc;
+}
+
+static inline void flush(bits *b)
+{
+    if (b->n > 0) *b->at++ = (uint8_t)b->acc;
+    b->acc = b->n = 0;
+}
+
+/* ---- one tile ---- */
+
+static uint8_t *put_fast(uint8_t *at, const leat__tile_parts *p, uint32_t blocks)
+{
+    bits b = {.at = at};
+    uint32_t nibbles[LEAT__TILE_BLOCKS_MAX];
+    for (uint32_t i = 0; i < blocks; i++) {
+        uint64_t mask = p->mask[i];
+        nibbles[i] = mask == 0 ? 1 : (uint32_t)(67 - __builtin_clzll(mask)) / 4;
+        put(&b, nibbles[i] - 1, 4);
+    }
+    flush(&b);
+    for (uint32_t i = 0; i < blocks; i++)
+        for (uint32_t k = 0; k < nibbles[i]; k++)
+            put(&b, (uint32_t)(p->mask[i] >> 4 * k & 15), 4);
+    flush(&b);
+    return b.at;
+}
+
+/* Symbols of a tile in coding order, with their tables: pairs of counts, then bitmap bytes. */
+typedef struct symbols {
+    uint32_t pairs, n;
+    uint8_t table[LEAT__TILE_BLOCKS_MAX * 9], symbol[LEAT__TILE_BLOCKS_MAX * 9];
+} symbols;
+
+static void collect_symbols(symbols *s, const leat__tile_parts *p,
+                            const leat__tile_shape *shape, const leat__tile_codes *codes)
+{
+    s->n = 0;
+    for (uint32_t c = 0, b = 0; c < shape->components; b += shape->count[c], c++)
+        for (uint32_t i = 0; i < (shape->count[c] + 1) / 2; i++) {
+            s->table[s->n] = (uint8_t)(LEAT__TILE_CONTEXTS + (c > 0));
+            s->symbol[s->n++] =
+                (uint8_t)leat__tile_pair_symbol(p->groups + b, shape->count[c], i);
+        }
+    s->pairs = s->n;
+    for (uint32_t c = 0, b = 0; c < shape->components; c++)
+        for (uint32_t i = 0; i < shape->count[c]; i++, b++)
+            for (uint32_t g = 0; g < p->groups[b]; g++) {
+                s->table[s->n] = codes->context[c > 0][p->groups[b]][g];
+                s->symbol[s->n++] = (uint8_t)(p->mask[b] >> 8 * g);
+            }
+}
+
+/* Both lists are dealt to the streams from stream 0 on. */
+static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
+                          const leat__tile_shape *shape, const leat__tile_tables *t)
+{
+    symbols s;
+    collect_symbols(&s, p, shape, &t->codes);
+    uint8_t *header = at;
+    bits b = {.at = at + 2 * (STREAMS - 1)};
+    for (uint32_t k = 0; k < STREAMS; k++) {
+        const uint8_t *start = b.at;
+        for (uint32_t i = k; i < s.pairs; i += STREAMS)
+            put(&b, t->code[s.table[i]][s.symbol[i]],
+                t->lengths.length[s.table[i]][s.symbol[i]]);
+        for (uint32_t i = s.pairs + k; i < s.n; i += STREAMS)
+            put(&b, t->code[s.table[i]][s.symbol[i]],
+                t->lengths.length[s.table[i]][s.symbol[i]]);
+        flush(&b);
+        if (k < STREAMS - 1) leat__store_u16(header + 2 * k, (uint16_t)(b.at - start));
+    }
+    return b.at;
+}
+
+/* Planes of sizes, then the extra bits. */
+static uint8_t *put_values(leat__tile_encoder *e, uint8_t *at)
+{
+    const leat__tile_parts *p = &e->parts;
+    bits b = {.at = at};
+    for (uint32_t i = 0; i < p->values; i++)
+        e->size[i] = (uint8_t)(32 - __builtin_clz((uint32_t)abs(p->value[i])));
+    uint32_t left = p->values;
+    for (uint32_t l = 1; left > 0; l++) {
+        left = 0;
+        for (uint32_t i = 0; i < p->values; i++) {
+            if (e->size[i] < l) continue;
+            put(&b, e->size[i] > l, 1);
+            left += e->size[i] > l;
+        }
+        flush(&b);
+    }
+    for (uint32_t i = 0; i < p->values; i++) {
+        int32_t v = p->value[i], ones = (1 << e->size[i]) - 1;
+        put(&b, (uint32_t)(v < 0 ? v + ones : v), e->size[i]);
+    }
+    flush(&b);
+    return b.at;
+}
+
+static int encode_tiles(leat__tile_encoder *e, const leat__tile_header *h,
+                        const leat__jpeg_coefs *coefs, leat__tile_kept *kept)
+{
+    leat__buf_clear(&e->tiles);
+    leat__buf_clear(&e->lengths);
+    for (uint32_t ty = 0; ty < h->tiles_y; ty++)
+        for (uint32_t tx = 0; tx < h->tiles_x; tx++) {
+            leat__tile_shape shape;
+            *kept = leat__tile_take_apart(&e->parts, h, coefs, tx, ty);
+            if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+            leat__tile_shape_at(h, tx, ty, &shape);
+            uint8_t *at = (h->flags & LEAT__TILE_FLAG_SMALL)
+                              ? put_small(e->tile, &e->parts, &shape, e->tables)
+                              : put_fast(e->tile, &e->parts, shape.blocks);
+            at = put_values(e, at);
+            uint16_t len = (uint16_t)(at - e->tile);
+            leat__buf_append(&e->tiles, e->tile, len);
+            leat__buf_append(&e->lengths, &len, sizeof len);
+        }
+    int rc = leat__buf_status(&e->tiles);
+    return rc != 0 ? rc : leat__buf_status(&e->lengths);
+}
+
+/* ---- the rest of the sample ---- */
+
+static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h,
+                         const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len)
+{
+    leat__buf_clear(&e->skeleton);
+    leat__buf_clear(&e->packed);
+    LEAT_TRY(coefs->progressive ? leat__tile_skeleton_baseline(coefs, &e->skeleton)
+                                : leat__tile_skeleton_of(jpeg, len, &e->skeleton));
+    size_t room = ZSTD_compressBound(e->skeleton.len);
+    LEAT_TRY(leat__buf_reserve(&e->packed, room));
+    size_t n;
+    if (e->tables != NULL && e->tables->cdict != NULL) {
+        h->flags |= LEAT__TILE_FLAG_DICTIONARY;
+        n = ZSTD_compress_usingCDict(e->zstd, e->packed.data, room, e->skeleton.data,
+                                     e->skeleton.len, e->tables->cdict);
+    } else {
+        n = ZSTD_compressCCtx(e->zstd, e->packed.data, room, e->skeleton.data,
+                              e->skeleton.len, PLAIN_LEVEL);
+    }
+    if (ZSTD_isError(n)) return LEAT_ENOMEM;
+    e->packed.len = n;
+    h->skeleton_bytes = (uint32_t)e->skeleton.len;
+    h->restore_bytes = (uint32_t)n;
+    return 0;
+}
+
+static int assemble(leat__tile_encoder *e, leat__tile_header *h, leat__buf *out)
+{
+    leat__buf_clear(out);
+    LEAT_TRY(leat__tile_header_write(h, (const uint16_t *)(const void *)e->lengths.data, out));
+    leat__buf_append(out, e->tiles.data, e->tiles.len);
+    leat__buf_zeros(out, LEAT__TILE_GUARD);
+    leat__buf_append(out, e->packed.data, e->packed.len);
+    LEAT_TRY(leat__buf_status(out));
+    /* Readable behind the end: what decoders ask of every input. */
+    return leat__buf_reserve(out, LEAT__CODEC_PADDING);
+}
+
+/* ---- proofs ---- */
+
+/* Sets `exact` or another way to pad when that is what the file needs. Rewrites the header
+ * fields in place: nothing else depends on them. */
+static int prove_file(leat__tile_encoder *e, const uint8_t *jpeg, size_t len, leat__buf *out,
+                      leat__tile_kept *kept, leat_error *err)
+{
+    uint8_t *sample = (uint8_t *)out->data;
+    leat__tile_header h;
+    LEAT_TRY(leat__tile_header_parse(&h, sample, out->len, err));
+    for (int pass = 0; pass < 2; pass++) {
+        leat__buf_clear(&e->file);
+        int rc = leat__tile_rebuild(&h, sample, e->tables, &e->file, err);
+        if (rc != 0 && rc != LEAT_EDATA) return rc;
+        bool same = rc == 0 && e->file.len == len && memcmp(e->file.data, jpeg, len) == 0;
+        bool progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0;
+        if (rc == 0 && (same || progressive)) {
+            if (same) h.flags |= LEAT__TILE_FLAG_EXACT;
+            sample[5] = (uint8_t)h.flags;
+            leat__store_u32(sample + 32, (uint32_t)e->file.len);
+            return 0;
+        }
+        if (rc != 0) break;
+        h.flags |= LEAT__TILE_FLAG_PAD_ZERO;
+    }
+    *kept = LEAT__TILE_KEPT_RESTORE;
+    return 0;
+}
+
+typedef struct comparison {
+    const leat__planes *want;
+    bool differ;
+} comparison;
+
+static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                        size_t stride)
+{
+    comparison *cmp = ctx;
+    const leat__planes *want = cmp->want;
+    for (uint32_t c = 0; c < want->channels; c++)
+        for (uint32_t i = 0; i < count; i++)
+            if (memcmp(plane[c] + i * stride, want->plane[c] + (y + i) * want->stride,
+                       want->width) != 0)
+                cmp->differ = true;
+    return cmp->differ ? LEAT_ECANCELED : 0;
+}
+
+static int prove_pixels(leat__tile_encoder *e, const leat__image_info *jpeg_info,
+                        const uint8_t *jpeg, size_t len, const leat__buf *out,
+                        leat__tile_kept *kept, leat_error *err)
+{
+    const uint8_t *sample = (const uint8_t *)out->data;
+    leat__image_info info;
+    leat__decode_request request = {.tables = e->tables};
+    comparison cmp = {.want = &e->pixels};
+    leat__row_sink sink = {compare_rows, &cmp};
+
+    LEAT_TRY(leat__codec_decode_planes(e->decoder, jpeg_info, jpeg, len, NULL, &e->pixels, err));
+    LEAT_TRY(leat__codec_probe(LEAT__CODEC_TILE, sample, out->len, &info, err));
+    int rc = 0;
+    if (info.channels != jpeg_info->channels || info.width != jpeg_info->width
+        || info.height != jpeg_info->height)
+        cmp.differ = true;
+    else
+        rc = leat__codec_decode(e->decoder, &info, sample, out->len, &request, &sink, err);
+    if (!cmp.differ) return rc;
+    *kept = LEAT__TILE_KEPT_PIXELS;
+    return 0;
+}
+
+static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
+                            const uint8_t *jpeg, size_t len,
+                            const leat__tile_encode_opts *opts, leat__buf *out,
+                            leat__tile_kept *kept, leat_error *err)
+{
+    leat__tile_header h;
+    leat__image_info info;
+    *kept = leat__tile_header_from(&h, coefs);
+    if (*kept == LEAT__TILE_KEPT_NONE && opts->exact && coefs->progressive)
+        *kept = LEAT__TILE_KEPT_PROGRESSIVE;
+    if (*kept == LEAT__TILE_KEPT_NONE && len > UINT32_MAX / 2) *kept = LEAT__TILE_KEPT_SIZE;
+    if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+    LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, jpeg, len, &info, err));
+    h.orientation = info.orientation;
+    if (opts->density == LEAT__TILE_SMALL) h.flags |= LEAT__TILE_FLAG_SMALL;
+    int rc = encode_tiles(e, &h, coefs, kept);
+    if (rc == 0 && *kept != LEAT__TILE_KEPT_NONE) return 0;
+    h.tile_bytes = (uint32_t)e->tiles.len;
+    if (rc == 0) rc = pack_skeleton(e, &h, coefs, jpeg, len);
+    if ((h.flags & (LEAT__TILE_FLAG_SMALL | LEAT__TILE_FLAG_DICTIONARY)) != 0)
+        h.tables_id = e->tables->id;
+    if (rc == 0) rc = assemble(e, &h, out);
+    if (rc != 0) return leat__fail(err, rc, "tiling an image of %zu bytes", len);
+    LEAT_TRY(prove_file(e, jpeg, len, out, kept, err));
+    if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+    return prove_pixels(e, &info, jpeg, len, out, kept, err);
+}
+
+int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
+                      const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,
+                      leat__buf *out, leat__tile_kept *kept, leat_error *err)
+{
+    *kept = LEAT__TILE_KEPT_NONE;
+    leat__buf_clear(out);
+    if (opts->density == LEAT__TILE_SMALL && e->tables == NULL)
+        return leat__fail(err, LEAT_EINVAL, "small tiles need tables");
+    int rc = encode_and_prove(e, coefs, jpeg, len, opts, out, kept, err);
+    if (rc != 0 || *kept != LEAT__TILE_KEPT_NONE) leat__buf_clear(out);
+    return rc;
+}

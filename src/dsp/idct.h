@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dequantise and inverse DCT, sparse blocks -> 8-bit samples. Equal in every bit to
+ * libjpeg-turbo's ISLOW for coefficients that a JPEG encoder can produce. For all others the
+ * result is still defined, and the same in every variant:
+ *
+ *   - coefficient x quantiser, and the two sums of odd coefficients (1 + 5, 3 + 7), modulo
+ *     2^16, signed;
+ *   - products and sums inside a pass modulo 2^32, signed;
+ *   - after pass 1 (columns) shifted right by 11 with rounding, clamped to 16 bits;
+ *   - after pass 2 (rows) shifted right by 18 with rounding, clamped to 8 bits, plus 128.
+ */
+#ifndef LEAT_DSP_IDCT_H
+#define LEAT_DSP_IDCT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dsp/tile_entropy.h"
+
+/* Blocks first .. first+count-1 of `coefs`, side by side: 8 rows of 8 * count samples at dst.
+ * Kernels work on up to four blocks at a time: each row is written up to the next multiple of
+ * 32 samples. quant: row by row, 64-byte aligned. */
+typedef void (*leat__idct_row_fn)(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                                  uint32_t first, uint32_t count, const uint16_t quant[64]);
+
+#define LEAT__IDCT_ROUND 32 /* samples: what count * 8 is rounded up to */
+
+typedef struct leat__idct_dsp {
+    leat__idct_row_fn row;
+    const char *isa;
+} leat__idct_dsp;
+
+void leat__idct_init(leat__idct_dsp *dsp, uint32_t cpu_flags);
+
+/* Block b of `coefs` as 64 quantised coefficients, row by row. */
+void leat__tile_block_expand(int16_t out[64], const leat__tile_coefs *coefs, uint32_t b);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From planes of a JPEG to RGB rows: "fancy" (triangle) upsampling of chroma and YCbCr ->
+ * RGB, equal in every bit to libjpeg-turbo's defaults. Rows only; the caller picks them.
+ *
+ * Kernels may write each output row up to the next multiple of LEAT__YCC_ROUND bytes, and
+ * read as far past the end of each input; inputs of the h2 kernels are also read one sample
+ * before their start. At the edges of the image the caller has repeated the edge sample.
+ */
+#ifndef LEAT_DSP_YCC_H
+#define LEAT_DSP_YCC_H
+
+#include <stdint.h>
+
+#define LEAT__YCC_ROUND 64
+
+/* n input samples -> 2n output samples, from in[-1] .. in[n]. */
+typedef void (*leat__up_h2v1_fn)(uint8_t *out, const uint8_t *in, uint32_t n);
+/* The same between two rows: `near` has weight 3, `far` 1. */
+typedef void (*leat__up_h2v2_fn)(uint8_t *out, const uint8_t *near, const uint8_t *far,
+                                 uint32_t n);
+/* Vertical only; n samples. bias: 1 when `far` is the row above, 2 when it is below. */
+typedef void (*leat__up_h1v2_fn)(uint8_t *out, const uint8_t *near, const uint8_t *far,
+                                 uint32_t n, uint32_t bias);
+/* Repeats each of n samples twice, four times. */
+typedef void (*leat__up_repeat_fn)(uint8_t *out, const uint8_t *in, uint32_t n);
+typedef void (*leat__ycc_rgb_fn)(uint8_t *r, uint8_t *g, uint8_t *b, const uint8_t *y,
+                                 const uint8_t *cb, const uint8_t *cr, uint32_t n);
+
+typedef struct leat__ycc_dsp {
+    leat__up_h2v1_fn h2v1;
+    leat__up_h2v2_fn h2v2;
+    leat__up_h1v2_fn h1v2;
+    leat__up_repeat_fn repeat2, repeat4;
+    leat__ycc_rgb_fn rgb;
+    const char *isa;
+} leat__ycc_dsp;
+
+void leat__ycc_init(leat__ycc_dsp *dsp, uint32_t cpu_flags);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NVML by dlopen: the few calls we need are declared here, so that leat builds without any
+ * NVIDIA header and starts without any NVIDIA library. A call the driver lacks or refuses
+ * (old drivers, partitioned GPUs) leaves its field 0. NVML itself is safe to call from any
+ * thread; no state of ours.
+ */
+#include "probe/nvml.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+
+typedef void *device;
+typedef struct memory_info {
+    unsigned long long total, free, used;
+} memory_info;
+typedef struct utilization {
+    unsigned gpu, memory; /* percent of the last sample period */
+} utilization;
+
+typedef struct nvml {
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*error_string)(int rc);
+    int (*count)(unsigned *count);
+    int (*by_index)(unsigned index, device *dev);
+    /* from here on each may be missing */
+    int (*name)(device dev, char *name, unsigned size);
+    int (*uuid)(device dev, char *uuid, unsigned size);
+    int (*memory)(device dev, memory_info *info);
+    int (*rates)(device dev, utilization *rates);
+    int (*capability)(device dev, int *major, int *minor);
+    int (*pcie_generation)(device dev, unsigned *generation);
+    int (*pcie_width)(device dev, unsigned *width);
+} nvml;
+
+static bool load(nvml *n, void *lib)
+{
+    /* POSIX: what dlsym returns may be copied into a function pointer. */
+    const struct {
+        const char *name;
+        void *slot;
+        bool needed;
+    } symbols[] = {
+        {"nvmlInit_v2", &n->init, true},
+        {"nvmlShutdown", &n->shutdown, true},
+        {"nvmlErrorString", &n->error_string, true},
+        {"nvmlDeviceGetCount_v2", &n->count, true},
+        {"nvmlDeviceGetHandleByIndex_v2", &n->by_index, true},
+        {"nvmlDeviceGetName", &n->name, false},
+        {"nvmlDeviceGetUUID", &n->uuid, false},
+        {"nvmlDeviceGetMemoryInfo", &n->memory, false},
+        {"nvmlDeviceGetUtilizationRates", &n->rates, false},
+        {"nvmlDeviceGetCudaComputeCapability", &n->capability, false},
+        /* the most that card and slot can do; the current link sleeps when idle */
+        {"nvmlDeviceGetMaxPcieLinkGeneration", &n->pcie_generation, false},
+        {"nvmlDeviceGetMaxPcieLinkWidth", &n->pcie_width, false},
+    };
+    for (size_t i = 0; i < LEAT_COUNT(symbols); i++) {
+        void *address = dlsym(lib, symbols[i].name);
+        if (!address && symbols[i].needed) return false;
+        memcpy(symbols[i].slot, &address, sizeof address);
+    }
+    return true;
+}
+
+static void read_gpu(const nvml *n, device dev, leat_gpu *gpu)
+{
+    memory_info memory;
+    utilization rates;
+    int major, minor;
+    unsigned value;
+    memset(gpu, 0, sizeof *gpu);
+    if (!n->name || n->name(dev, gpu->name, sizeof gpu->name) != 0) gpu->name[0] = '\0';
+    if (!n->uuid || n->uuid(dev, gpu->uuid, sizeof gpu->uuid) != 0) gpu->uuid[0] = '\0';
+    if (n->memory && n->memory(dev, &memory) == 0) {
+        gpu->memory_bytes = memory.total;
+        gpu->memory_used_bytes = memory.used;
+    }
+    if (n->rates && n->rates(dev, &rates) == 0) {
+        gpu->utilization_percent = rates.gpu;
+        gpu->memory_utilization_percent = rates.memory;
+    }
+    if (n->capability && n->capability(dev, &major, &minor) == 0) {
+        gpu->compute_major = (uint32_t)major;
+        gpu->compute_minor = (uint32_t)minor;
+    }
+    if (n->pcie_generation && n->pcie_generation(dev, &value) == 0) {
+        gpu->pcie_generation = value;
+    }
+    if (n->pcie_width && n->pcie_width(dev, &value) == 0) gpu->pcie_width = value;
+}
+
+static uint32_t read_all(const nvml *n, leat_gpu *gpus, uint32_t max, char *status,
+                         size_t status_size)
+{
+    unsigned count = 0;
+    uint32_t filled = 0;
+    int rc = n->count(&count);
+    if (rc != 0) {
+        snprintf(status, status_size, "NVML: %s", n->error_string(rc));
+        return 0;
+    }
+    snprintf(status, status_size, "ok");
+    for (unsigned i = 0; i < count && filled < max; i++) {
+        device dev;
+        rc = n->by_index(i, &dev);
+        if (rc == 0) {
+            read_gpu(n, dev, &gpus[filled++]);
+        } else {
+            snprintf(status, status_size, "NVML: GPU %u: %s", i, n->error_string(rc));
+        }
+    }
+    if (count > max) snprintf(status, status_size, "only %u of %u GPUs shown", max, count);
+    return filled;
+}
+
+uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
+                         const char *library)
+{
+    const char *file = library ? library : "libnvidia-ml.so.1";
+    /* Never closed: the driver's libraries do not expect to be unloaded. */
+    void *lib = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
+    nvml n;
+    if (!lib) {
+        snprintf(status, status_size, "no NVIDIA driver library (libnvidia-ml.so.1)");
+        return 0;
+    }
+    if (!load(&n, lib)) {
+        snprintf(status, status_size, "NVML is too old or not NVML");
+        return 0;
+    }
+    int rc = n.init();
+    if (rc != 0) {
+        snprintf(status, status_size, "NVML: %s", n.error_string(rc));
+        return 0;
+    }
+    uint32_t filled = read_all(&n, gpus, max, status, status_size);
+    n.shutdown();
+    return filled;
+}
