@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list of kernel families. A new family adds a function and a line. It asks the family's
+ * own choice instead of repeating it, so the report cannot differ from what runs.
+ */
+#include "dsp/kernel.h"
+
+#include "base/num.h"
+#include "base/str.h"
+#include "dsp/idct.h"
+#include "dsp/pixel.h"
+#include "dsp/resize.h"
+#include "dsp/tile_entropy.h"
+#include "dsp/ycc.h"
+
+static const char *idct_isa(uint32_t cpu_flags)
+{
+    leat__idct_dsp dsp;
+    leat__idct_init(&dsp, cpu_flags);
+    return dsp.isa;
+}
+
+static const char *pixel_isa(uint32_t cpu_flags)
+{
+    return leat__pixel_dsp_for(cpu_flags)->isa;
+}
+
+static const char *resize_isa(uint32_t cpu_flags)
+{
+    return leat__resize_dsp_for(cpu_flags)->isa;
+}
+
+static const char *tile_entropy_isa(uint32_t cpu_flags)
+{
+    leat__tile_entropy_dsp dsp;
+    leat__tile_entropy_init(&dsp, cpu_flags);
+    return dsp.isa;
+}
+
+static const char *ycc_isa(uint32_t cpu_flags)
+{
+    leat__ycc_dsp dsp;
+    leat__ycc_init(&dsp, cpu_flags);
+    return dsp.isa;
+}
+
+static const struct {
+    const char *name;
+    const char *(*isa)(uint32_t cpu_flags);
+} families[] = {
+    {"tile_entropy", tile_entropy_isa},
+    {"idct", idct_isa},
+    {"ycc", ycc_isa},
+    {"resize", resize_isa},
+    {"pixel", pixel_isa},
+};
+
+bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa)
+{
+    if (i >= LEAT_COUNT(families)) return false;
+    *family = families[i].name;
+    *isa = families[i].isa(cpu_flags);
+    if (leat__str_eq(*isa, "c")) *isa = "scalar"; /* one name, that of leat__cpu_level() */
+    return true;
+}
