@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a training run will take, before it runs: memory of host and accelerator, the rate and
+ * what limits it, hours, a configuration, machines, and the memory of curation.
+ *
+ * Pure functions from facts to a plan: nothing here opens a file or asks the machine. Facts
+ * come from leat_machine_read, from a pack's index, from a short measurement, or from flags;
+ * 0 means "not known", and every figure that rests on a default says so. Any thread may call;
+ * nothing is shared between calls.
+ */
+#ifndef LEAT_PLAN_H
+#define LEAT_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum leat_plan_precision {
+    LEAT_PLAN_PRECISION_AUTO = 0, /* the best mixed precision of the GPU */
+    LEAT_PLAN_FP32 = 1,
+    LEAT_PLAN_FP16_MIXED = 2, /* fp32 weights, fp16 compute: "16-mixed" */
+    LEAT_PLAN_BF16_MIXED = 3,
+    LEAT_PLAN_BF16_TRUE = 4 /* everything in bf16 */
+} leat_plan_precision;
+
+typedef enum leat_plan_optimizer {
+    LEAT_PLAN_OPTIMIZER_AUTO = 0, /* what the model's paper used */
+    LEAT_PLAN_SGD = 1,            /* no state */
+    LEAT_PLAN_MOMENTUM = 2,       /* one value per parameter */
+    LEAT_PLAN_ADAMW = 3           /* two */
+} leat_plan_optimizer;
+
+typedef enum leat_plan_loader {
+    LEAT_PLAN_LEAT = 0,   /* threads, one budget */
+    LEAT_PLAN_PROCESS = 1 /* worker processes with a queue of batches each: PyTorch */
+} leat_plan_loader;
+
+typedef enum leat_plan_images {
+    LEAT_PLAN_TILED = 0,
+    LEAT_PLAN_KEEP = 1,
+    LEAT_PLAN_RAW = 2,
+    LEAT_PLAN_MIX = 3
+} leat_plan_images;
+
+typedef enum leat_plan_preset {
+    LEAT_PLAN_PRESET_NONE = 0, /* (cores − devices) / devices workers */
+    LEAT_PLAN_CONSERVATIVE = 1,
+    LEAT_PLAN_BALANCED = 2,
+    LEAT_PLAN_AGGRESSIVE = 3
+} leat_plan_preset;
+
+typedef enum leat_plan_verdict {
+    LEAT_PLAN_UNKNOWN = 0, /* a limit was not given: never "fine" */
+    LEAT_PLAN_SAFE = 1,
+    LEAT_PLAN_RISKY = 2,
+    LEAT_PLAN_OUT_OF_MEMORY = 3
+} leat_plan_verdict;
+
+/* A measured or modelled value with its interval; mid 0 = not known. */
+typedef struct leat_plan_range {
+    double low, mid, high;
+} leat_plan_range;
+
+/* What a short measurement on the real data says. A calibration fills it; flags can too.
+ * Every range may be left zero. */
+typedef struct leat_plan_calibration {
+    leat_plan_range io_bytes_per_s;   /* cold reads of the dataset */
+    leat_plan_range cpu_us;           /* decode + augment of one sample on one core */
+    leat_plan_range step_ms;          /* one training step of `step_batch` samples, one GPU */
+    leat_plan_range h2d_bytes_per_s;  /* host to device, pinned */
+    uint64_t step_batch;              /* 0 = the plan's batch */
+    uint64_t sample_bytes;            /* mean bytes read per sample */
+    uint64_t scratch_bytes;           /* largest scratch of one worker */
+} leat_plan_calibration;
+
+/* Everything known. Set struct_size (leat_plan_facts_init does) and fill what you know. */
+typedef struct leat_plan_facts {
+    uint32_t struct_size;
+    /* Machine, per node. */
+    uint32_t nodes;           /* default 1 */
+    uint32_t cpus;            /* usable by this job */
+    uint32_t gpus;            /* 0 = none: data loading only */
+    uint32_t whole_machine;   /* 1 = the OS lives inside ram_bytes too */
+    uint64_t ram_bytes;       /* the limit that kills: cgroup, rlimit or host */
+    uint64_t ram_used_bytes;  /* taken by others inside that limit */
+    uint64_t shm_bytes;       /* /dev/shm; 0 = not known */
+    uint64_t vram_bytes;      /* per GPU; 0 = from the table */
+    char gpu[96];             /* "A10G", "NVIDIA H200"; "" = not known */
+    char isa[32];             /* as leat_machine.isa; "" = avx2 */
+    char storage[32];         /* "hdd", "ssd", "nvme", "network", "memory"; "" = not known */
+    /* Dataset. */
+    uint64_t samples;
+    uint64_t sample_bytes;    /* mean, as stored; default 110,000 */
+    uint32_t width, height;   /* mean, as stored; default 500 × 375 */
+    uint64_t page_bytes;      /* of the pack; default 1 MiB */
+    uint32_t images;          /* leat_plan_images */
+    double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX */
+    /* Model and training. */
+    char model[48];           /* "" = resnet50 when there is a GPU */
+    uint64_t params;          /* of model "generic" */
+    uint64_t activation_bytes; /* per sample, of model "generic" */
+    double macs;              /* multiply-adds per sample, of model "generic" */
+    uint32_t precision;       /* leat_plan_precision */
+    uint32_t optimizer;       /* leat_plan_optimizer */
+    uint32_t image;           /* pixels a side; default 224 */
+    uint32_t classes;         /* default 1000 */
+    uint64_t batch;           /* per GPU; default from the preset */
+    uint32_t epochs;          /* default 1 */
+    uint32_t compile;         /* 1 = torch.compile */
+    uint32_t unfused_attention; /* 1 = scores are stored */
+    double lr;                /* learning rate at lr_batch; default 0.5 */
+    uint64_t lr_batch;        /* default 256 */
+    /* Loading. */
+    uint32_t loader;          /* leat_plan_loader */
+    uint32_t preset;          /* leat_plan_preset */
+    int32_t workers;          /* per GPU; 0 = from the preset, −1 = all usable */
+    uint32_t prefetch;        /* batches ahead (per worker for processes); 0 = preset */
+    uint32_t element_bytes;   /* of a delivered pixel: 4 = f32, 2 = f16, 1 = u8; default 4 */
+    double crop_area;         /* mean share of the image a crop covers; default 0.42 */
+    uint32_t no_validation;   /* 1 = no second loader is ever alive beside the first */
+    uint64_t memory_bytes;    /* leat's budget; 0 = planned */
+    leat_plan_calibration measured;
+} leat_plan_facts;
+
+#define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
+LEAT_API void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size);
+
+/* Host memory of one node, in bytes. The parts add up to `total`. */
+typedef struct leat_plan_ram {
+    uint64_t batch;      /* one batch as delivered */
+    uint64_t queue;      /* batches waiting */
+    uint64_t assembling; /* batches being made */
+    uint64_t pinned;     /* copies on their way to the device */
+    uint64_t workers;    /* private memory of worker processes; scratch of leat's threads */
+    uint64_t pages;      /* leat: pages of the pack in flight and in the window */
+    uint64_t os, framework, used;
+    uint64_t total;
+    uint64_t budget;     /* leat: what --memory should say; process loader: 0 */
+    uint64_t with_validation; /* with a second loader alive, as persistent workers keep it */
+    uint64_t shm;        /* of `total`, what lies in /dev/shm */
+    uint64_t limit;
+    /* The single-GPU guide's own arithmetic, for comparison (process loaders). */
+    uint64_t guide_batch, guide_buffer, guide_total;
+    uint32_t verdict;    /* leat_plan_verdict */
+    uint32_t shm_short;  /* 1 = /dev/shm is too small for the queue */
+} leat_plan_ram;
+
+/* Memory of one GPU at the highest moment of a step; the parts add up to `total`. */
+typedef struct leat_plan_vram {
+    uint64_t weights, gradients, optimizer, activations, batch, workspace, context;
+    uint64_t total;
+    uint64_t limit;
+    uint64_t params;
+    uint64_t largest_batch; /* that fits; 0 when none does or the limit is not known */
+    double macs;            /* multiply-adds of one forward pass of one sample */
+    double traffic_bytes;   /* device memory traffic of one step of one sample */
+    uint32_t verdict;
+    uint32_t reserved;
+} leat_plan_vram;
+
+typedef enum leat_plan_resource {
+    LEAT_PLAN_NOTHING = 0,
+    LEAT_PLAN_IO = 1,
+    LEAT_PLAN_CPU = 2,
+    LEAT_PLAN_H2D = 3,
+    LEAT_PLAN_GPU = 4
+} leat_plan_resource;
+
+/* Samples per second of one node, and what follows. */
+typedef struct leat_plan_speed {
+    leat_plan_range io, io_cached, cpu, h2d, gpu; /* mid 0 = not known */
+    leat_plan_range rate;       /* the smallest of those known, cache warm as far as it goes */
+    leat_plan_range first_epoch; /* nothing cached yet */
+    uint32_t limit, next;       /* leat_plan_resource */
+    uint32_t incomplete;        /* 1 = a rate that could limit is not known */
+    uint32_t gpu_measured;      /* 1 = the GPU's rate is a measurement, not the model */
+    double cached_share;        /* of the dataset, after the first epoch */
+    double cpu_us;              /* per sample and core */
+    leat_plan_range epoch_s, total_s;
+    uint64_t iterations;        /* per epoch, full batches */
+    double needed;              /* samples/s that keep the node's GPUs busy */
+    double cores_needed;        /* and the cores that takes */
+} leat_plan_speed;
+
+typedef struct leat_plan_config {
+    uint32_t workers;        /* per GPU (processes) or threads per process (leat) */
+    uint32_t prefetch;
+    uint64_t batch, total_batch;
+    uint32_t precision;
+    uint32_t cache_process;  /* 0 = "os", 1 = "process" */
+    uint32_t quasi_random;   /* 0 = "random" */
+    uint32_t page_window;    /* pages that are shuffled together */
+    uint32_t compile;
+    uint32_t reserved;
+    uint64_t memory_bytes;   /* leat's budget per process */
+    double lr;
+} leat_plan_config;
+
+/* One row of the multi-GPU table, for `gpus` in all. */
+typedef struct leat_plan_scale {
+    uint32_t gpus, nodes;
+    uint32_t workers;
+    uint32_t fits;             /* by our figure, on a node of facts.ram_bytes */
+    uint64_t total_batch;
+    uint64_t guide_buffer;     /* 8 GB × GPUs, as the guide rounds it */
+    uint64_t guide_ram;        /* 8 GB × GPUs + 5 GB */
+    uint64_t ram;              /* ours, per node */
+    double lr;
+    double rate;               /* samples/s, GPUs fed; 0 = not known */
+} leat_plan_scale;
+
+typedef struct leat_plan_what_if {
+    char change[64];
+    double rate, gain;         /* samples/s, and as a factor of the plan's */
+    uint32_t limit;
+    uint32_t reserved;
+    uint64_t dataset_bytes;    /* the dataset would take, 0 = unchanged */
+} leat_plan_what_if;
+
+#define LEAT_PLAN_SCALES 8
+#define LEAT_PLAN_WHAT_IFS 12
+#define LEAT_PLAN_NOTES 12
+
+typedef struct leat_plan {
+    uint32_t struct_size;
+    uint32_t fits;              /* 0 = no, 1 = yes, 2 = a limit is not known */
+    leat_plan_facts facts;      /* with every default filled in */
+    leat_plan_config config;
+    leat_plan_ram ram;          /* of the loader asked for */
+    leat_plan_ram ram_process;  /* the same workers, prefetch and batch as processes */
+    leat_plan_vram vram;
+    leat_plan_speed speed;
+    uint32_t scale_count, what_if_count, note_count;
+    uint32_t reserved;
+    leat_plan_scale scales[LEAT_PLAN_SCALES];
+    leat_plan_what_if what_ifs[LEAT_PLAN_WHAT_IFS];
+    char notes[LEAT_PLAN_NOTES][160]; /* defaults that were taken, rules that were broken */
+    char fix[256];              /* the smallest change that fits; "" when it fits */
+} leat_plan;
+
+/* Makes the plan. LEAT_EINVAL names the fact that is impossible or unknown. A plan that does
+ * not fit is no error: see `fits` and `fix`. */
+LEAT_API int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size,
+                            leat_error *err) LEAT_MUST_CHECK;
+
+typedef enum leat_plan_field {
+    LEAT_PLAN_SOLVE_BATCH = 0, /* largest per GPU that fits RAM and VRAM */
+    LEAT_PLAN_SOLVE_RAM = 1,   /* least bytes per node that is safe */
+    LEAT_PLAN_SOLVE_GPUS = 2,  /* most per node that its RAM holds and its CPUs feed */
+    LEAT_PLAN_SOLVE_CPUS = 3   /* least that feed the GPUs */
+} leat_plan_field;
+
+/* 0 in *value: nothing fits. LEAT_EINVAL when the facts it needs are not there. */
+LEAT_API int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field,
+                             uint64_t *value, leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- Machines by dataset ---- */
+
+typedef enum leat_plan_kind {
+    LEAT_PLAN_KIND_IMAGES = 0, /* amount: images or video frames */
+    LEAT_PLAN_KIND_TEXT = 1,   /* amount: bytes */
+    LEAT_PLAN_KIND_VIDEO = 2   /* amount: videos */
+} leat_plan_kind;
+
+typedef struct leat_plan_machine {
+    char name[48];       /* "g4dn.xlarge"; "" when the guide names none */
+    char gpu[32];
+    char note[96];
+    char source[160];
+    uint32_t row;        /* of the guide's table, from 0 */
+    uint32_t raised;     /* rows skipped because the memory model says they would fail */
+    uint32_t fits;       /* 0 = not even the largest row fits: `note` says what would */
+    uint32_t open_ended; /* 1 = the guide says "or more" */
+    uint32_t nodes_low, nodes_high, gpus_low, gpus_high;
+    uint32_t cpus;
+    uint32_t reserved;
+    uint64_t ram_bytes, ram_needed_bytes, vram_bytes, vram_needed_bytes;
+    uint64_t rule_ram_bytes, rule_vram_bytes; /* 4 GB and 2 GB per vCPU */
+} leat_plan_machine;
+
+/* The guide's machine for `amount`, raised until the memory model agrees. For images `facts`
+ * gives model, batch and loader; for text its samples are documents (0 = from the bytes).
+ * For other kinds it may be NULL. */
+LEAT_API int leat_plan_recommend(leat_plan_kind kind, uint64_t amount,
+                                 const leat_plan_facts *facts, leat_plan_machine *machine,
+                                 leat_error *err) LEAT_MUST_CHECK;
+
+/* Frames of videos: hours × 3600 × fps. */
+LEAT_API uint64_t leat_plan_frames(double hours, double fps);
+
+/* ---- Curation ---- */
+
+typedef struct leat_plan_minhash_facts {
+    uint64_t documents;
+    uint64_t dataset_bytes;     /* 0 = not known: the guide's band table is not asked */
+    uint64_t memory_bytes;      /* limit */
+    uint32_t hashes;            /* default 260 */
+    uint32_t bands;             /* default 20 */
+    uint32_t bands_per_iteration; /* 0 = as many as fit */
+    uint32_t overhead_bytes;    /* per document besides the hashes; default 16 */
+} leat_plan_minhash_facts;
+
+typedef struct leat_plan_minhash {
+    uint64_t guide_bytes;       /* documents × (8 × hashes + overhead) × bpi / bands */
+    uint64_t guide_all_bytes;   /* the same with every band at once */
+    uint32_t bands_per_iteration, passes;
+    uint32_t guide_bands_low, guide_bands_high; /* by dataset size, 0 = not asked */
+    uint64_t digest_bytes;      /* leat: 8-byte band digest + 5-byte id, bpi bands at once */
+    uint64_t union_bytes;       /* leat: union-find, 4 bytes (8 past 2^32) a document */
+    uint64_t spill_bytes;       /* leat: written once and read once */
+    uint64_t partitions;        /* of the spill, so that each sorts inside the limit */
+    uint32_t fits;              /* leat's way fits the limit */
+    uint32_t guide_fits;        /* even one band at a time fits by the guide's formula */
+} leat_plan_minhash;
+
+LEAT_API int leat_plan_minhash_make(const leat_plan_minhash_facts *facts,
+                                    leat_plan_minhash *plan, leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- After a run ---- */
+
+/* Sums over the epochs of one run, from `leat load --json`. */
+typedef struct leat_plan_run {
+    uint64_t epochs, samples;
+    double seconds, samples_per_s, cpu_seconds;
+    uint64_t peak_rss_bytes, budget_peak_bytes;
+} leat_plan_run;
+
+typedef struct leat_plan_error_row {
+    char what[32];
+    double predicted, measured;
+    double error;   /* (predicted − measured) / measured */
+    uint32_t bytes; /* 1 = both are bytes */
+    uint32_t inside; /* 1 = the measurement lies in the predicted interval (rates) */
+} leat_plan_error_row;
+
+#define LEAT_PLAN_ERROR_ROWS 6
+/* Rows for what both sides know; returns their number. */
+LEAT_API uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
+                                    leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS]);
+
+/* ---- Words ---- */
+
+LEAT_API const char *leat_plan_verdict_name(uint32_t verdict);   /* "safe", "risky" … */
+LEAT_API const char *leat_plan_resource_name(uint32_t resource); /* "io", "cpu" … */
+LEAT_API const char *leat_plan_precision_name(uint32_t precision); /* "bf16-mixed" … */
+
+/* ---- Output ---- */
+
+typedef enum leat_plan_format {
+    LEAT_PLAN_PAGE = 0, /* for people, with bars */
+    LEAT_PLAN_PAGE_ASCII = 1,
+    LEAT_PLAN_JSON = 2, /* one line */
+    LEAT_PLAN_YAML = 3  /* keys of `leat load`, readable by `leat load --config` */
+} leat_plan_format;
+
+/* Hands the text to `write` in one or more pieces; a non-zero return stops and is returned. */
+LEAT_API int leat_plan_write(const leat_plan *plan, leat_plan_format format,
+                             int (*write)(void *cookie, const char *text, size_t len),
+                             void *cookie, leat_error *err) LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

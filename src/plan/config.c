@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From what was given to what will be used: defaults, presets, workers, learning rate. The
+ * presets and the workers' default are the guides'; each default taken leaves a note when a
+ * figure rests on it.
+ */
+#include "plan/parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "base/str.h"
+
+/* "Conservative / Balanced / Aggressive" of the single-GPU guide on its 16 cores: batch 192,
+ * 256, 320; workers 8, 12, 16 = a share of the cores; prefetch 2, 3, 4. */
+static const struct preset {
+    uint64_t batch;
+    double workers_share;
+    uint32_t prefetch;
+    uint32_t compile;
+} presets[] = {
+    [LEAT_PLAN_PRESET_NONE] = {256, 0.0, 3, 0},
+    [LEAT_PLAN_CONSERVATIVE] = {192, 0.5, 2, 0},
+    [LEAT_PLAN_BALANCED] = {256, 0.75, 3, 1},
+    [LEAT_PLAN_AGGRESSIVE] = {320, 1.0, 4, 1},
+};
+
+void leat__plan_note(leat_plan *plan, const char *fmt, ...)
+{
+    char text[sizeof plan->notes[0]];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (uint32_t i = 0; i < plan->note_count; i++)
+        if (strcmp(plan->notes[i], text) == 0) return;
+    if (plan->note_count == LEAT_PLAN_NOTES) return;
+    memcpy(plan->notes[plan->note_count++], text, sizeof text);
+}
+
+uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices)
+{
+    if (devices == 0) return LEAT_MAX(cpus, 1u);
+    return cpus > devices ? LEAT_MAX((cpus - devices) / devices, 1u) : 1u;
+}
+
+double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch)
+{
+    return f->lr * (double)total_batch / (double)f->lr_batch;
+}
+
+static void default_u32(uint32_t *field, uint32_t value)
+{
+    if (*field == 0) *field = value;
+}
+
+static void default_u64(uint64_t *field, uint64_t value)
+{
+    if (*field == 0) *field = value;
+}
+
+static int check(const leat_plan_facts *f, leat_error *err)
+{
+    const struct {
+        const char *name;
+        uint64_t value, max;
+    } limits[] = {
+        {"cpus", f->cpus, 1 << 20},       {"gpus", f->gpus, 1 << 16},
+        {"nodes", f->nodes, 1 << 20},     {"batch", f->batch, 1 << 24},
+        {"image", f->image, 65536},       {"classes", f->classes, 1 << 28},
+        {"prefetch", f->prefetch, 65536}, {"width", f->width, 1 << 20},
+        {"height", f->height, 1 << 20},   {"samples", f->samples, UINT64_C(1) << 48},
+        {"epochs", f->epochs, 1 << 24},   {"sample_bytes", f->sample_bytes, UINT64_C(1) << 40},
+        {"params", f->params, UINT64_C(1) << 48},
+        {"activation_bytes", f->activation_bytes, UINT64_C(1) << 44},
+        {"ram_bytes", f->ram_bytes, UINT64_C(1) << 56},
+        {"vram_bytes", f->vram_bytes, UINT64_C(1) << 56},
+        {"page_bytes", f->page_bytes, UINT64_C(1) << 40},
+        {"memory_bytes", f->memory_bytes, UINT64_C(1) << 56},
+        {"preset", f->preset, LEAT_PLAN_AGGRESSIVE},
+        {"precision", f->precision, LEAT_PLAN_BF16_TRUE},
+        {"optimizer", f->optimizer, LEAT_PLAN_ADAMW},
+        {"loader", f->loader, LEAT_PLAN_PROCESS},
+        {"images", f->images, LEAT_PLAN_MIX},
+    };
+    for (size_t i = 0; i < LEAT_COUNT(limits); i++)
+        if (limits[i].value > limits[i].max)
+            return leat__fail(err, LEAT_EINVAL, "plan: %s of %llu is out of range (up to %llu)",
+                              limits[i].name, (unsigned long long)limits[i].value,
+                              (unsigned long long)limits[i].max);
+    if (f->workers < -1 || f->workers > 65536)
+        return leat__fail(err, LEAT_EINVAL, "plan: workers of %d is out of range (-1 to 65536)",
+                          (int)f->workers);
+    if (f->element_bytes != 1 && f->element_bytes != 2 && f->element_bytes != 4)
+        return leat__fail(err, LEAT_EINVAL, "plan: elements of %u bytes (1, 2 or 4)",
+                          f->element_bytes);
+    if (!(f->mix_raw >= 0 && f->mix_raw <= 1) || !(f->crop_area > 0 && f->crop_area <= 1))
+        return leat__fail(err, LEAT_EINVAL, "plan: a share must lie between 0 and 1");
+    return 0;
+}
+
+static int complete_model(leat_plan *plan, leat_error *err)
+{
+    leat_plan_facts *f = &plan->facts;
+    if (f->model[0] == '\0') {
+        snprintf(f->model, sizeof f->model, "resnet50");
+        leat__plan_note(plan, "no model given: figures are for ResNet-50");
+    }
+    const leat__arch *arch = leat__arch_find(f->model);
+    if (arch == NULL) {
+        const char *near = leat__arch_nearest(f->model);
+        return leat__fail(err, LEAT_EINVAL, "plan: unknown model '%s'%s%s%s; any model can be given "
+                          "as 'generic' with its parameters and activation bytes per sample",
+                          f->model, near != NULL ? " (did you mean '" : "",
+                          near != NULL ? near : "", near != NULL ? "'?)" : "");
+    }
+    if (arch->kind == LEAT__ARCH_GENERIC && (f->params == 0 || f->activation_bytes == 0))
+        return leat__fail(err, LEAT_EINVAL, "plan: model 'generic' needs its parameters and its "
+                          "activation bytes per sample");
+    snprintf(f->model, sizeof f->model, "%s", arch->name);
+    if (f->optimizer == LEAT_PLAN_OPTIMIZER_AUTO)
+        f->optimizer = arch->adamw ? LEAT_PLAN_ADAMW : LEAT_PLAN_MOMENTUM;
+    const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
+    if (f->gpu[0] != '\0' && gpu == NULL && f->vram_bytes == 0)
+        return leat__fail(err, LEAT_EINVAL, "plan: unknown GPU '%s': give its memory too", f->gpu);
+    if (gpu != NULL && f->vram_bytes == 0) f->vram_bytes = gpu->vram_mib << 20;
+    if (f->precision == LEAT_PLAN_PRECISION_AUTO)
+        f->precision = gpu != NULL && !gpu->bf16 ? LEAT_PLAN_FP16_MIXED : LEAT_PLAN_BF16_MIXED;
+    if (f->vram_bytes == 0) leat__plan_note(plan, "GPU not known: VRAM has no limit to check");
+    return 0;
+}
+
+int leat__plan_complete(leat_plan *plan, leat_error *err)
+{
+    leat_plan_facts *f = &plan->facts;
+    default_u32(&f->nodes, 1);
+    default_u32(&f->image, 224);
+    default_u32(&f->classes, 1000);
+    default_u32(&f->epochs, 1);
+    default_u32(&f->element_bytes, 4);
+    default_u64(&f->lr_batch, 256);
+    default_u64(&f->page_bytes, UINT64_C(1) << 20);
+    if (f->lr <= 0) f->lr = 0.5;
+    if (f->crop_area == 0) f->crop_area = 0.42;
+    if (f->images == LEAT_PLAN_MIX && f->mix_raw == 0) f->mix_raw = 0.5;
+    if (f->isa[0] == '\0') snprintf(f->isa, sizeof f->isa, "avx2");
+    if (f->width == 0 || f->height == 0) {
+        f->width = 500;
+        f->height = 375;
+        if (f->samples > 0) leat__plan_note(plan, "size of the images not known: 500 x 375 taken");
+    }
+    LEAT_TRY(check(f, err));
+    if (f->sample_bytes == 0) {
+        f->sample_bytes = f->measured.sample_bytes;
+        if (f->sample_bytes == 0 && f->images == LEAT_PLAN_RAW)
+            f->sample_bytes = (uint64_t)f->width * f->height * 3;
+        if (f->sample_bytes == 0) {
+            f->sample_bytes = 110000;
+            if (f->samples > 0)
+                leat__plan_note(plan, "bytes per sample not known: 110 KB taken (ImageNet's mean)");
+        }
+    }
+    if (f->gpus > 0) LEAT_TRY(complete_model(plan, err));
+    leat__plan_configure(plan);
+    return 0;
+}
+
+/* Workers, prefetch and batch: what was given, else the preset's. */
+void leat__plan_configure(leat_plan *plan)
+{
+    leat_plan_facts *f = &plan->facts;
+    const struct preset *p = &presets[f->preset];
+    uint32_t devices = f->gpus;
+    default_u64(&f->batch, p->batch);
+    default_u32(&f->prefetch, p->prefetch);
+    if (p->compile) f->compile = 1;
+    if (f->cpus == 0) leat__plan_note(plan, "number of CPUs not known: give --cpus");
+    if (f->workers == -1) {
+        f->workers = (int32_t)LEAT_MAX(f->cpus / LEAT_MAX(devices, 1u), 1u);
+    } else if (f->workers == 0 && p->workers_share > 0) {
+        double share = p->workers_share * f->cpus / LEAT_MAX(devices, 1u);
+        f->workers = (int32_t)LEAT_MAX(share, 1.0);
+    } else if (f->workers == 0) {
+        f->workers = (int32_t)leat__plan_default_workers(f->cpus, devices);
+    }
+    uint64_t total_workers = (uint64_t)f->workers * LEAT_MAX(devices, 1u);
+    if (f->cpus > 0 && total_workers > f->cpus)
+        leat__plan_note(plan, "%llu workers on %u usable CPUs: they will wait for each other",
+                        (unsigned long long)total_workers, f->cpus);
+    leat_plan_config *c = &plan->config;
+    c->workers = (uint32_t)f->workers;
+    c->prefetch = f->prefetch;
+    c->batch = f->batch;
+    c->total_batch = f->batch * LEAT_MAX(f->gpus, 1u) * f->nodes;
+    c->precision = f->precision;
+    c->compile = f->compile;
+    c->lr = leat__plan_lr(f, c->total_batch);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layers architectures are made of, each written onto a tape with what PyTorch keeps for
+ * its backward. Under autocast (tape.mixed) convolutions, linear layers and attention compute
+ * in 16 bits and cast what is wider; normalisation over features and the loss compute in fp32.
+ */
+#ifndef LEAT_PLAN_LAYERS_H
+#define LEAT_PLAN_LAYERS_H
+
+#include "plan/tape.h"
+
+/* A feature map of one sample, or, with height = tokens and width = 1, a row of tokens. */
+typedef struct leat__map {
+    uint32_t storage;
+    uint32_t size; /* bytes per element */
+    uint64_t channels, height, width;
+} leat__map;
+
+typedef struct leat__conv {
+    uint64_t channels; /* out */
+    uint32_t kernel, stride, pad;
+    uint64_t groups;   /* 0 = 1 */
+    bool bias;
+    bool first;        /* reads the batch: its input needs no gradient */
+} leat__conv;
+
+leat__map leat__layer_input(leat__tape *t, uint64_t channels, uint64_t height, uint64_t width);
+leat__map leat__layer_conv(leat__tape *t, leat__map in, leat__conv conv);
+leat__map leat__layer_linear(leat__tape *t, leat__map in, uint64_t out);
+leat__map leat__layer_batch_norm(leat__tape *t, leat__map in);
+leat__map leat__layer_layer_norm(leat__tape *t, leat__map in);
+leat__map leat__layer_relu(leat__tape *t, leat__map in);              /* in place */
+leat__map leat__layer_gelu(leat__tape *t, leat__map in);
+leat__map leat__layer_add_into(leat__tape *t, leat__map a, leat__map b); /* a += b */
+leat__map leat__layer_add(leat__tape *t, leat__map a, leat__map b);   /* the wider type */
+leat__map leat__layer_scale(leat__tape *t, leat__map in);             /* × a vector of fp32 */
+leat__map leat__layer_max_pool(leat__tape *t, leat__map in, uint32_t kernel, uint32_t stride,
+                               uint32_t pad);
+leat__map leat__layer_mean(leat__tape *t, leat__map in);              /* over height, width */
+leat__map leat__layer_tokens(leat__tape *t, leat__map in);            /* + class token, + position */
+leat__map leat__layer_first_token(leat__tape *t, leat__map in);
+
+/* q, k, v in one storage of 3 × dim. `fused`: scores are never stored. */
+leat__map leat__layer_attention(leat__tape *t, leat__map qkv, uint64_t heads, bool fused);
+void leat__layer_cross_entropy(leat__tape *t, leat__map logits);
+
+#endif

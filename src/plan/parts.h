@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of a plan, each a pure function of completed facts (every default filled in).
+ */
+#ifndef LEAT_PLAN_PARTS_H
+#define LEAT_PLAN_PARTS_H
+
+#include <stdbool.h>
+
+#include <leat/plan.h>
+
+#include "base/buf.h"
+#include "plan/arch.h"
+#include "plan/plan_tables.h"
+
+/* Shares of a limit. A process-based loader's peak moves with luck, so it is safe up to half
+ * of it (tf.data's rule for buffers); leat's budget is hard, so up to four fifths (where Dask
+ * pauses its readers). Past 0.95 (where Dask kills) it will not live. */
+#define PLAN_SAFE_PROCESS 0.50
+#define PLAN_SAFE_LEAT 0.80
+#define PLAN_ALIVE 0.95
+
+#define PLAN_GB UINT64_C(1000000000)
+
+/* Notes are kept once, in order; those past the last place are dropped. */
+void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
+
+/* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
+int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
+void leat__plan_configure(leat_plan *plan);
+double leat__plan_lr(const leat_plan_facts *f, uint64_t total_batch);
+uint32_t leat__plan_default_workers(uint32_t cpus, uint32_t devices);
+
+/* ram.c */
+uint64_t leat__plan_batch_bytes(const leat_plan_facts *f);
+void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram);
+void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram);
+uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f);
+
+/* vram.c */
+int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err)
+    LEAT_MUST_CHECK;
+int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_error *err)
+    LEAT_MUST_CHECK;
+const plan_gpu *leat__plan_gpu_find(const char *name); /* NULL when unknown */
+
+/* rate.c */
+void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
+                      const leat_plan_vram *vram, leat_plan_speed *speed);
+double leat__plan_quality_share(uint32_t quality); /* of the original's bytes */
+void leat__plan_what_ifs(leat_plan *plan);
+
+/* solve.c */
+void leat__plan_scales(leat_plan *plan);
+int leat__plan_fix(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;
+
+/* plan_page.c, plan_json.c */
+void leat__plan_page(const leat_plan *plan, leat__buf *out, bool ascii);
+void leat__plan_json(const leat_plan *plan, leat__buf *out);
+void leat__plan_yaml(const leat_plan *plan, leat__buf *out);
+
+#endif

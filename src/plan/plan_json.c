@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan for programs: JSON (one line, every figure) and YAML (the flags of `leat load`, what
+ * belongs to the trainer as comments, so that `leat load --config` reads the file unchanged).
+ */
+#include "plan/parts.h"
+
+#include "base/json.h"
+#include "base/num.h"
+
+static void range(leat__json *j, const char *key, leat_plan_range r)
+{
+    leat__json_key(j, key);
+    if (r.mid <= 0) {
+        leat__json_null(j);
+        return;
+    }
+    leat__json_object(j);
+    leat__json_kdouble(j, "low", r.low);
+    leat__json_kdouble(j, "mid", r.mid);
+    leat__json_kdouble(j, "high", r.high);
+    leat__json_end(j);
+}
+
+static void open_object(leat__json *j, const char *key)
+{
+    leat__json_key(j, key);
+    leat__json_object(j);
+}
+
+static const char *loader_name(uint32_t loader)
+{
+    return loader == LEAT_PLAN_PROCESS ? "process" : "leat";
+}
+
+static void facts_json(leat__json *j, const leat_plan_facts *f)
+{
+    static const char *const images[] = {"tiled", "keep", "raw", "mix"};
+    static const char *const optimizers[] = {"auto", "sgd", "momentum", "adamw"};
+    open_object(j, "facts");
+    leat__json_ku64(j, "nodes", f->nodes);
+    leat__json_ku64(j, "cpus", f->cpus);
+    leat__json_ku64(j, "gpus", f->gpus);
+    leat__json_kstr(j, "gpu", f->gpu);
+    leat__json_ku64(j, "ram_bytes", f->ram_bytes);
+    leat__json_ku64(j, "ram_used_bytes", f->ram_used_bytes);
+    leat__json_ku64(j, "vram_bytes", f->vram_bytes);
+    leat__json_kstr(j, "isa", f->isa);
+    leat__json_kstr(j, "storage", f->storage);
+    leat__json_ku64(j, "samples", f->samples);
+    leat__json_ku64(j, "sample_bytes", f->sample_bytes);
+    leat__json_ku64(j, "width", f->width);
+    leat__json_ku64(j, "height", f->height);
+    leat__json_kstr(j, "images", images[f->images]);
+    leat__json_kstr(j, "model", f->gpus > 0 ? f->model : NULL);
+    leat__json_kstr(j, "optimizer", f->gpus > 0 ? optimizers[f->optimizer] : NULL);
+    leat__json_ku64(j, "image", f->image);
+    leat__json_ku64(j, "epochs", f->epochs);
+    leat__json_kstr(j, "loader", loader_name(f->loader));
+    leat__json_end(j);
+}
+
+static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r)
+{
+    open_object(j, key);
+    leat__json_ku64(j, "batch_bytes", r->batch);
+    leat__json_ku64(j, "queue_bytes", r->queue);
+    leat__json_ku64(j, "assembling_bytes", r->assembling);
+    leat__json_ku64(j, "pinned_bytes", r->pinned);
+    leat__json_ku64(j, "workers_bytes", r->workers);
+    leat__json_ku64(j, "pages_bytes", r->pages);
+    leat__json_ku64(j, "os_bytes", r->os);
+    leat__json_ku64(j, "framework_bytes", r->framework);
+    leat__json_ku64(j, "used_bytes", r->used);
+    leat__json_ku64(j, "total_bytes", r->total);
+    leat__json_ku64(j, "with_validation_bytes", r->with_validation);
+    leat__json_ku64(j, "budget_bytes", r->budget);
+    leat__json_ku64(j, "shm_bytes", r->shm);
+    leat__json_ku64(j, "limit_bytes", r->limit);
+    if (r->guide_buffer > 0) {
+        leat__json_ku64(j, "guide_batch_bytes", r->guide_batch);
+        leat__json_ku64(j, "guide_buffer_bytes", r->guide_buffer);
+        leat__json_ku64(j, "guide_total_bytes", r->guide_total);
+    }
+    leat__json_kstr(j, "verdict", leat_plan_verdict_name(r->verdict));
+    leat__json_end(j);
+}
+
+static void vram_json(leat__json *j, const leat_plan_vram *v)
+{
+    open_object(j, "vram");
+    leat__json_ku64(j, "weights_bytes", v->weights);
+    leat__json_ku64(j, "gradients_bytes", v->gradients);
+    leat__json_ku64(j, "optimizer_bytes", v->optimizer);
+    leat__json_ku64(j, "activations_bytes", v->activations);
+    leat__json_ku64(j, "batch_bytes", v->batch);
+    leat__json_ku64(j, "workspace_bytes", v->workspace);
+    leat__json_ku64(j, "context_bytes", v->context);
+    leat__json_ku64(j, "total_bytes", v->total);
+    leat__json_ku64(j, "limit_bytes", v->limit);
+    leat__json_ku64(j, "params", v->params);
+    leat__json_kdouble(j, "macs_per_sample", v->macs);
+    leat__json_ku64(j, "largest_batch", v->largest_batch);
+    leat__json_kstr(j, "verdict", leat_plan_verdict_name(v->verdict));
+    leat__json_end(j);
+}
+
+static void speed_json(leat__json *j, const leat_plan_speed *s)
+{
+    open_object(j, "speed");
+    open_object(j, "rates");
+    range(j, "io", s->io);
+    range(j, "io_cached", s->io_cached);
+    range(j, "cpu", s->cpu);
+    range(j, "h2d", s->h2d);
+    range(j, "gpu", s->gpu);
+    leat__json_end(j);
+    range(j, "samples_per_s", s->rate);
+    range(j, "first_epoch_samples_per_s", s->first_epoch);
+    leat__json_kstr(j, "limit", leat_plan_resource_name(s->limit));
+    leat__json_kstr(j, "next_limit", leat_plan_resource_name(s->next));
+    leat__json_kbool(j, "incomplete", s->incomplete != 0);
+    leat__json_kbool(j, "gpu_measured", s->gpu_measured != 0);
+    leat__json_kdouble(j, "cached_share", s->cached_share);
+    leat__json_kdouble(j, "cpu_us_per_sample", s->cpu_us);
+    leat__json_ku64(j, "iterations_per_epoch", s->iterations);
+    range(j, "epoch_seconds", s->epoch_s);
+    range(j, "total_seconds", s->total_s);
+    leat__json_kdouble(j, "needed_samples_per_s", s->needed);
+    leat__json_kdouble(j, "cores_needed", s->cores_needed);
+    leat__json_end(j);
+}
+
+static void config_json(leat__json *j, const leat_plan *p)
+{
+    const leat_plan_config *c = &p->config;
+    open_object(j, "config");
+    leat__json_ku64(j, "batch", c->batch);
+    leat__json_ku64(j, "total_batch", c->total_batch);
+    leat__json_ku64(j, "workers", c->workers);
+    leat__json_ku64(j, "prefetch", c->prefetch);
+    leat__json_kstr(j, "order", c->quasi_random ? "quasi_random" : "random");
+    leat__json_kstr(j, "cache", c->cache_process ? "process" : "os");
+    leat__json_ku64(j, "page_window", c->page_window);
+    leat__json_ku64(j, "memory", c->memory_bytes);
+    leat__json_kstr(j, "precision", leat_plan_precision_name(c->precision));
+    leat__json_kbool(j, "compile", c->compile != 0);
+    leat__json_kdouble(j, "lr", c->lr);
+    leat__json_end(j);
+}
+
+static void tables_json(leat__json *j, const leat_plan *p)
+{
+    leat__json_key(j, "scale");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < p->scale_count; i++) {
+        const leat_plan_scale *s = &p->scales[i];
+        leat__json_object(j);
+        leat__json_ku64(j, "gpus", s->gpus);
+        leat__json_ku64(j, "nodes", s->nodes);
+        leat__json_ku64(j, "total_batch", s->total_batch);
+        leat__json_ku64(j, "workers", s->workers);
+        leat__json_kdouble(j, "lr", s->lr);
+        leat__json_ku64(j, "ram_bytes", s->ram);
+        leat__json_ku64(j, "guide_buffer_bytes", s->guide_buffer);
+        leat__json_ku64(j, "guide_ram_bytes", s->guide_ram);
+        leat__json_kdouble(j, "samples_per_s", s->rate);
+        leat__json_key(j, "fits");
+        if (s->fits == 2)
+            leat__json_null(j);
+        else
+            leat__json_bool(j, s->fits == 1);
+        leat__json_end(j);
+    }
+    leat__json_end(j);
+    leat__json_key(j, "what_if");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < p->what_if_count; i++) {
+        const leat_plan_what_if *w = &p->what_ifs[i];
+        leat__json_object(j);
+        leat__json_kstr(j, "change", w->change);
+        leat__json_kdouble(j, "samples_per_s", w->rate);
+        leat__json_kdouble(j, "gain", w->gain);
+        leat__json_kstr(j, "limit", leat_plan_resource_name(w->limit));
+        if (w->dataset_bytes > 0) leat__json_ku64(j, "dataset_bytes", w->dataset_bytes);
+        leat__json_end(j);
+    }
+    leat__json_end(j);
+    leat__json_key(j, "notes");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < p->note_count; i++) leat__json_str(j, p->notes[i]);
+    leat__json_end(j);
+}
+
+void leat__plan_json(const leat_plan *p, leat__buf *out)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "version", 1);
+    leat__json_key(&j, "fits");
+    if (p->fits == 2)
+        leat__json_null(&j);
+    else
+        leat__json_bool(&j, p->fits == 1);
+    if (p->fits == 0) leat__json_kstr(&j, "fix", p->fix);
+    facts_json(&j, &p->facts);
+    config_json(&j, p);
+    ram_json(&j, "ram", &p->ram);
+    ram_json(&j, "ram_process", &p->ram_process);
+    if (p->facts.gpus > 0) vram_json(&j, &p->vram);
+    speed_json(&j, &p->speed);
+    tables_json(&j, p);
+    leat__json_end(&j);
+}
+
+void leat__plan_yaml(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_facts *f = &p->facts;
+    const leat_plan_config *c = &p->config;
+    leat__buf_puts(out, "# Written by `leat plan`; read by `leat load --config` and by the loader.\n");
+    if (p->fits == 0) leat__buf_printf(out, "# DOES NOT FIT. Smallest change: %s\n", p->fix);
+    leat__buf_printf(out, "batch: %llu\n", (unsigned long long)c->batch);
+    leat__buf_printf(out, "size: %u\n", f->image);
+    leat__buf_printf(out, "dtype: %s\n",
+                     f->element_bytes == 1 ? "u8" : f->element_bytes == 2 ? "f16" : "f32");
+    leat__buf_printf(out, "order: %s\n", c->quasi_random ? "quasi_random" : "random");
+    leat__buf_printf(out, "cache: %s\n", c->cache_process ? "process" : "os");
+    leat__buf_printf(out, "threads: %u\n", c->workers);
+    leat__buf_printf(out, "epochs: %u\n", f->epochs);
+    if (c->memory_bytes > 0)
+        leat__buf_printf(out, "memory: %llu\n", (unsigned long long)c->memory_bytes);
+    leat__buf_printf(out, "# prefetch: %u batches", c->prefetch);
+    if (c->page_window > 0) leat__buf_printf(out, "; shuffle window: %u pages", c->page_window);
+    leat__buf_putc(out, '\n');
+    if (f->gpus == 0) return;
+    leat__buf_printf(out, "# trainer: precision %s, compile %s, lr %.6g for a total batch of "
+                          "%llu on %u x %u GPUs\n",
+                     leat_plan_precision_name(c->precision), c->compile ? "true" : "false", c->lr,
+                     (unsigned long long)c->total_batch, f->nodes, f->gpus);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The whole plan: completes the facts, asks each part, chooses cache and order, and names the
+ * smallest change when it does not fit. Also the words of the plan and the comparison with a
+ * run that was measured.
+ */
+#include "plan/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+
+void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
+{
+    memset(facts, 0, size);
+    facts->struct_size = (uint32_t)size;
+}
+
+/* Small dataset: the page cache holds it and any order is cheap. Large: an own cache and an
+ * order that reads each page once (the scenarios of the FFCV guide). */
+static void choose_order(leat_plan *plan)
+{
+    const leat_plan_facts *f = &plan->facts;
+    leat_plan_config *c = &plan->config;
+    leat_plan_ram ram;
+    leat__plan_ram_leat(f, 0, &ram);
+    uint64_t dataset = leat__plan_dataset_bytes(f);
+    bool in_memory = strcmp(f->storage, "memory") == 0;
+    bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
+    c->page_window = 0;
+    if (dataset == 0 || in_memory || cached) return;
+    c->quasi_random = 1;
+    c->cache_process = ram.limit > 0;
+    /* Eight batches to shuffle among, between 16 and 1024 pages. */
+    uint64_t pages = leat__ceil_div(8 * f->batch * f->sample_bytes, f->page_bytes);
+    c->page_window = (uint32_t)LEAT_MIN(LEAT_MAX(pages, UINT64_C(16)), UINT64_C(1024));
+}
+
+static void note_rules(leat_plan *plan)
+{
+    const leat_plan_facts *f = &plan->facts;
+    if (f->gpus > 0 && f->ram_bytes > 0 && f->ram_bytes <= (8 * f->gpus + 5) * PLAN_GB)
+        leat__plan_note(plan, "the guide's check fails: RAM > 8 GB x %u GPUs + 5 GB", f->gpus);
+    if (f->cpus > 0 && f->ram_bytes > 0 && f->ram_bytes < 4 * PLAN_GB * f->cpus)
+        leat__plan_note(plan, "below the rule of thumb of 4 GB of RAM per vCPU (%u GB for %u)",
+                        4 * f->cpus, f->cpus);
+    if (plan->ram_process.shm_short)
+        leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
+    if (plan->speed.incomplete) {
+        const leat_plan_speed *s = &plan->speed;
+        leat__plan_note(plan, "incomplete: the rate of %s%s%s is not known",
+                        s->io.mid <= 0 ? "storage" : "", s->io.mid <= 0 && s->gpu.mid <= 0 &&
+                        f->gpus > 0 ? " and " : "",
+                        s->cpu.mid <= 0 ? "the CPUs" : f->gpus > 0 && s->gpu.mid <= 0
+                        ? "the GPU" : "");
+    }
+}
+
+static uint32_t fits_of(const leat_plan *plan)
+{
+    bool gpu = plan->facts.gpus > 0;
+    if (plan->ram.verdict == LEAT_PLAN_OUT_OF_MEMORY ||
+        (gpu && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY))
+        return 0;
+    if (plan->ram.verdict == LEAT_PLAN_UNKNOWN ||
+        (gpu && plan->vram.verdict == LEAT_PLAN_UNKNOWN))
+        return 2;
+    return 1;
+}
+
+static int make(leat_plan *plan, leat_error *err)
+{
+    const leat_plan_facts *f = &plan->facts;
+    LEAT_TRY(leat__plan_complete(plan, err));
+    choose_order(plan);
+    leat__plan_ram_process(f, &plan->ram_process);
+    if (f->loader == LEAT_PLAN_PROCESS)
+        plan->ram = plan->ram_process;
+    else
+        leat__plan_ram_leat(f, plan->config.page_window, &plan->ram);
+    plan->config.memory_bytes = plan->ram.budget;
+    if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
+    leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
+    leat__plan_what_ifs(plan);
+    if (f->gpus > 0) leat__plan_scales(plan);
+    note_rules(plan);
+    plan->fits = fits_of(plan);
+    return plan->fits == 0 ? leat__plan_fix(plan, err) : 0;
+}
+
+int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size,
+                   leat_error *err)
+{
+    if (facts->struct_size == 0 || plan_size == 0)
+        return leat__fail(err, LEAT_EINVAL, "plan: facts were not initialised");
+    leat_plan full = {.struct_size = (uint32_t)plan_size};
+    memcpy(&full.facts, facts, LEAT_MIN((size_t)facts->struct_size, sizeof full.facts));
+    full.facts.struct_size = sizeof full.facts;
+    int rc = make(&full, err);
+    memcpy(plan, &full, LEAT_MIN(plan_size, sizeof full));
+    return rc;
+}
+
+/* ---- Words ---- */
+
+const char *leat_plan_verdict_name(uint32_t verdict)
+{
+    static const char *const names[] = {"unknown", "safe", "risky", "out of memory"};
+    return verdict < LEAT_COUNT(names) ? names[verdict] : "unknown";
+}
+
+const char *leat_plan_resource_name(uint32_t resource)
+{
+    static const char *const names[] = {"nothing", "io", "cpu", "h2d", "gpu"};
+    return resource < LEAT_COUNT(names) ? names[resource] : "nothing";
+}
+
+const char *leat_plan_precision_name(uint32_t precision)
+{
+    static const char *const names[] = {"auto", "fp32", "16-mixed", "bf16-mixed", "bf16-true"};
+    return precision < LEAT_COUNT(names) ? names[precision] : "auto";
+}
+
+/* ---- After a run ---- */
+
+static leat_plan_error_row *add_row(leat_plan_error_row *rows, uint32_t *n, const char *what,
+                                    double predicted, double measured)
+{
+    if (predicted <= 0 || measured <= 0 || *n == LEAT_PLAN_ERROR_ROWS) return NULL;
+    leat_plan_error_row *row = &rows[(*n)++];
+    *row = (leat_plan_error_row){.predicted = predicted, .measured = measured,
+                                 .error = (predicted - measured) / measured};
+    snprintf(row->what, sizeof row->what, "%s", what);
+    return row;
+}
+
+uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
+                           leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS])
+{
+    const leat_plan_speed *s = &plan->speed;
+    const leat_plan_ram *r = &plan->ram;
+    uint32_t n = 0;
+    leat_plan_error_row *row = add_row(rows, &n, "samples/s", s->rate.mid, run->samples_per_s);
+    if (row != NULL)
+        row->inside = run->samples_per_s >= s->rate.low && run->samples_per_s <= s->rate.high;
+    if (run->epochs > 0)
+        add_row(rows, &n, "seconds per epoch", s->epoch_s.mid,
+                run->seconds / (double)run->epochs);
+    if (run->samples > 0)
+        add_row(rows, &n, "CPU microseconds per sample", s->cpu_us,
+                run->cpu_seconds * 1e6 / (double)run->samples);
+    double loader = (double)(r->total - r->os - r->framework - r->used);
+    row = add_row(rows, &n, "peak memory", loader, (double)run->peak_rss_bytes);
+    if (row != NULL) row->bytes = 1;
+    row = add_row(rows, &n, "budget peak", (double)r->budget, (double)run->budget_peak_bytes);
+    if (row != NULL) row->bytes = 1;
+    return n;
+}
+
+/* ---- Output ---- */
+
+int leat_plan_write(const leat_plan *plan, leat_plan_format format,
+                    int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                    leat_error *err)
+{
+    leat__buf out;
+    leat__buf_init(&out, LEAT__MEM_PLAN, (size_t)1 << 24);
+    if (format == LEAT_PLAN_JSON)
+        leat__plan_json(plan, &out);
+    else if (format == LEAT_PLAN_YAML)
+        leat__plan_yaml(plan, &out);
+    else
+        leat__plan_page(plan, &out, format == LEAT_PLAN_PAGE_ASCII);
+    int rc = leat__buf_status(&out);
+    if (rc != 0)
+        leat__fail_nomem(err, out.len, "the plan's text");
+    else
+        rc = write(cookie, leat__buf_str(&out), out.len);
+    leat__buf_reset(&out);
+    return rc;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan as a page for people: bars for memory, rates with their intervals, tables. Plain
+ * text; every line starts at the left margin or two blanks in.
+ */
+#include "plan/parts.h"
+
+#include <math.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+#define BAR 40
+
+static const char *bytes(uint64_t value, char out[24])
+{
+    return leat__format_bytes(value, out, 24);
+}
+
+static const char *count(double value, char out[24])
+{
+    return leat__format_count(value, out, 24);
+}
+
+static void bar(leat__buf *out, uint64_t solid, uint64_t light, uint64_t limit, bool ascii)
+{
+    static const char *const marks[2][3] = {{"\xe2\x96\x88", "\xe2\x96\x92", "\xc2\xb7"},
+                                            {"#", "+", "."}};
+    uint64_t whole = LEAT_MAX(limit, LEAT_MAX(solid, light));
+    if (whole == 0) return;
+    int full = (int)((double)solid / (double)whole * BAR + 0.5);
+    int part = (int)((double)LEAT_MAX(solid, light) / (double)whole * BAR + 0.5);
+    leat__buf_puts(out, "  ");
+    for (int i = 0; i < BAR; i++)
+        leat__buf_puts(out, marks[ascii][i < full ? 0 : i < part ? 1 : 2]);
+    if (limit == 0)
+        leat__buf_puts(out, "  limit not known\n");
+    else
+        leat__buf_printf(out, "  %.0f %% of the limit\n",
+                         100.0 * (double)LEAT_MAX(solid, light) / (double)limit);
+}
+
+static void part(leat__buf *out, const char *name, uint64_t value, const char *why)
+{
+    char text[24];
+    if (value == 0) return;
+    leat__buf_printf(out, "  %-14s %12s  %s\n", name, bytes(value, text), why);
+}
+
+static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
+{
+    part(out, "os", r->os, "operating system and base services");
+    part(out, "used", r->used, "taken by others inside the limit");
+    part(out, "framework", r->framework, "the trainer itself");
+    part(out, "queue", r->queue, process ? "workers x prefetch x batch" : "batches ahead");
+    part(out, "assembling", r->assembling,
+         process ? "samples of the batch each worker collates" : "the batch being filled");
+    part(out, "pinned", r->pinned, process ? "pin thread, in copy, in use" : "lent to the trainer");
+    part(out, "workers", r->workers,
+         process ? "private memory of the worker processes" : "scratch of the threads");
+    part(out, "pages", r->pages, "of the pack, in flight and in the shuffle window");
+}
+
+static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
+{
+    const leat_plan_ram *r = &p->ram;
+    char a[24], b[24];
+    bool process = p->facts.loader == LEAT_PLAN_PROCESS;
+    leat__buf_printf(out, "\nHost memory, per node: %s", bytes(r->total, a));
+    if (r->with_validation > r->total)
+        leat__buf_printf(out, ", %s while a validation loader is alive",
+                         bytes(r->with_validation, b));
+    leat__buf_printf(out, ": %s\n", leat_plan_verdict_name(r->verdict));
+    bar(out, r->total, r->with_validation, r->limit, ascii);
+    ram_parts(out, r, process);
+    if (process) {
+        leat__buf_printf(out, "  The guide's arithmetic: buffer %.1f GB, total %.1f GB.\n",
+                         (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
+    } else if (p->facts.gpus > 0) {
+        const leat_plan_ram *q = &p->ram_process;
+        leat__buf_printf(out, "  Worker processes with %u x %u batches instead: %s (%s): %s.\n",
+                         p->config.workers, p->config.prefetch, bytes(q->total, a),
+                         bytes(q->with_validation, b), leat_plan_verdict_name(q->verdict));
+    }
+}
+
+static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
+{
+    const leat_plan_vram *v = &p->vram;
+    char a[24];
+    if (p->facts.gpus == 0) return;
+    leat__buf_printf(out, "\nGPU memory: %s: %s\n", bytes(v->total, a),
+                     leat_plan_verdict_name(v->verdict));
+    bar(out, v->total, v->total, v->limit, ascii);
+    part(out, "weights", v->weights, "");
+    part(out, "gradients", v->gradients, "of weights, at the highest moment");
+    part(out, "optimizer", v->optimizer, "");
+    part(out, "activations", v->activations, "kept for backward, and its own at the peak");
+    part(out, "batch", v->batch, "");
+    part(out, "workspace", v->workspace, "of the kernel libraries");
+    part(out, "context", v->context, "of the driver, outside the framework's count");
+    if (v->largest_batch > 0)
+        leat__buf_printf(out, "  Largest batch that fits: %llu\n",
+                         (unsigned long long)v->largest_batch);
+}
+
+static void rate_line(leat__buf *out, const char *name, leat_plan_range r, const char *mark)
+{
+    char a[24], b[24], c[24];
+    if (r.mid <= 0)
+        leat__buf_printf(out, "  %-10s %10s\n", name, "not known");
+    else
+        leat__buf_printf(out, "  %-10s %10s  (%s to %s)%s\n", name, count(r.mid, a),
+                         count(r.low, b), count(r.high, c), mark);
+}
+
+static const char *mark_of(const leat_plan_speed *s, uint32_t resource)
+{
+    if (s->limit == resource) return "  <- the limit";
+    return s->next == resource ? "  <- the next one" : "";
+}
+
+static void speed_section(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_speed *s = &p->speed;
+    char a[24], b[24], c[24];
+    leat__buf_puts(out, "\nSamples per second, per node\n");
+    rate_line(out, "storage", s->io, mark_of(s, s->cached_share > 0 ? 99 : LEAT_PLAN_IO));
+    if (s->cached_share > 0)
+        rate_line(out, "cached", s->io_cached, mark_of(s, LEAT_PLAN_IO));
+    rate_line(out, "cpu", s->cpu, mark_of(s, LEAT_PLAN_CPU));
+    if (p->facts.gpus > 0) {
+        rate_line(out, "copy", s->h2d, mark_of(s, LEAT_PLAN_H2D));
+        rate_line(out, "gpu", s->gpu, mark_of(s, LEAT_PLAN_GPU));
+    }
+    rate_line(out, "together", s->rate, s->incomplete ? "  incomplete" : "");
+    if (s->cached_share > 0)
+        leat__buf_printf(out, "  After the first epoch %.0f %% of the dataset is in memory.\n",
+                         100 * s->cached_share);
+    if (s->needed > 0)
+        leat__buf_printf(out, "  Keeping the GPU busy takes %s samples/s: %.1f cores.\n",
+                         count(s->needed, a), s->cores_needed);
+    if (p->facts.samples == 0 || s->epoch_s.mid <= 0) return;
+    leat__buf_printf(out, "  %llu iterations, %s per epoch (%s to %s)",
+                     (unsigned long long)s->iterations,
+                     leat__format_seconds(s->epoch_s.mid, a, sizeof a),
+                     leat__format_seconds(s->epoch_s.low, b, sizeof b),
+                     leat__format_seconds(s->epoch_s.high, c, sizeof c));
+    if (p->facts.epochs > 1)
+        leat__buf_printf(out, "; %u epochs: %s", p->facts.epochs,
+                         leat__format_seconds(s->total_s.mid, a, sizeof a));
+    leat__buf_putc(out, '\n');
+}
+
+static void what_if_section(const leat_plan *p, leat__buf *out)
+{
+    char a[24], b[24];
+    if (p->what_if_count == 0) return;
+    leat__buf_puts(out, "\nWhat if                             samples/s   gain  then limited by\n");
+    for (uint32_t i = 0; i < p->what_if_count; i++) {
+        const leat_plan_what_if *w = &p->what_ifs[i];
+        leat__buf_printf(out, "  %-34s %9s  %4.2fx  %s", w->change, count(w->rate, a), w->gain,
+                         leat_plan_resource_name(w->limit));
+        if (w->dataset_bytes > 0)
+            leat__buf_printf(out, ", dataset %s", bytes(w->dataset_bytes, b));
+        leat__buf_putc(out, '\n');
+    }
+}
+
+static void scale_section(const leat_plan *p, leat__buf *out)
+{
+    char a[24], b[24];
+    if (p->scale_count == 0) return;
+    leat__buf_puts(out, "\nGPUs  nodes  total batch  workers      lr  RAM per node  "
+                        "guide: 8 GB x GPUs + 5 GB\n");
+    for (uint32_t i = 0; i < p->scale_count; i++) {
+        const leat_plan_scale *s = &p->scales[i];
+        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %6.4g  %12s  > %s%s\n", s->gpus, s->nodes,
+                         (unsigned long long)s->total_batch, s->workers, s->lr,
+                         bytes(s->ram, a), bytes(s->guide_ram, b),
+                         s->fits == 0 ? "  does not fit this node" : "");
+    }
+}
+
+static void config_section(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_config *c = &p->config;
+    char a[24];
+    leat__buf_puts(out, "\nConfiguration\n");
+    leat__buf_printf(out, "  batch %llu%s, %s %u, prefetch %u, order %s, cache %s",
+                     (unsigned long long)c->batch, p->facts.gpus > 1 ? " per GPU" : "",
+                     p->facts.loader == LEAT_PLAN_PROCESS ? "workers" : "threads", c->workers,
+                     c->prefetch, c->quasi_random ? "quasi_random" : "random",
+                     c->cache_process ? "process" : "os");
+    if (c->page_window > 0) leat__buf_printf(out, ", window %u pages", c->page_window);
+    if (c->memory_bytes > 0)
+        leat__buf_printf(out, ", memory %s", bytes(c->memory_bytes, a));
+    leat__buf_putc(out, '\n');
+    if (p->facts.gpus > 0)
+        leat__buf_printf(out, "  precision %s, %s, lr %.4g for a total batch of %llu\n",
+                         leat_plan_precision_name(c->precision),
+                         c->compile ? "compiled" : "not compiled", c->lr,
+                         (unsigned long long)c->total_batch);
+}
+
+void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
+{
+    const leat_plan_facts *f = &p->facts;
+    char a[24];
+    leat__buf_printf(out, "Plan: batch %llu of %u x %u", (unsigned long long)f->batch, f->image,
+                     f->image);
+    if (f->gpus > 0) {
+        const leat__arch *arch = leat__arch_find(f->model);
+        leat__buf_printf(out, ", %s on %u x %s", arch != NULL ? arch->title : f->model, f->gpus,
+                         f->gpu[0] != '\0' ? f->gpu : "GPU");
+        if (f->nodes > 1) leat__buf_printf(out, " x %u nodes", f->nodes);
+    }
+    leat__buf_printf(out, ", %u CPUs", f->cpus);
+    if (f->samples > 0) leat__buf_printf(out, ", %s samples", count((double)f->samples, a));
+    leat__buf_putc(out, '\n');
+    ram_section(p, out, ascii);
+    vram_section(p, out, ascii);
+    speed_section(p, out);
+    what_if_section(p, out);
+    config_section(p, out);
+    scale_section(p, out);
+    if (p->note_count > 0) leat__buf_puts(out, "\nNotes\n");
+    for (uint32_t i = 0; i < p->note_count; i++) leat__buf_printf(out, "  %s\n", p->notes[i]);
+    if (p->fits == 0) leat__buf_printf(out, "\nDoes not fit. Smallest change: %s\n", p->fix);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Samples per second: each resource's own rate, the smallest of them, the next one behind it,
+ * and what would change if the dataset or the machine did. A measured fact always wins over a
+ * table; a table over nothing; and nothing is said to be fine that is not known.
+ */
+#include "plan/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+/* What sample_cost's rows were measured on. */
+#define REF_PIXELS (500.0 * 375.0 * 0.42)
+
+/* Spread of the GPU model where no measurement of this very case exists: same family and
+ * precision, or anything else. */
+#define SPREAD_EXACT 0.08
+#define SPREAD_FAMILY 0.25
+#define SPREAD_OTHER 0.40
+
+static leat_plan_range scaled(leat_plan_range r, double factor)
+{
+    return (leat_plan_range){r.low * factor, r.mid * factor, r.high * factor};
+}
+
+static leat_plan_range spread(double mid, double share)
+{
+    return (leat_plan_range){mid / (1 + share), mid, mid * (1 + share)};
+}
+
+/* ---- CPU ---- */
+
+static const char *isa_class(const char *isa)
+{
+    if (leat__str_starts(isa, "avx512")) return "avx512";
+    if (leat__str_starts(isa, "avx2")) return "avx2";
+    return "scalar";
+}
+
+/* Microseconds on one core; low is the fast end. */
+static leat_plan_range cost_of(const char *method, const char *isa)
+{
+    for (size_t i = 0; i < LEAT_COUNT(plan_sample_cost_rows); i++) {
+        const plan_sample_cost *row = &plan_sample_cost_rows[i];
+        if (strcmp(row->method, method) != 0) continue;
+        if (strcmp(row->isa, "any") != 0 && strcmp(row->isa, isa_class(isa)) != 0) continue;
+        return (leat_plan_range){1e6 / row->high, 2e6 / (row->high + row->low), 1e6 / row->low};
+    }
+    return (leat_plan_range){0};
+}
+
+static leat_plan_range cpu_us(const leat_plan_facts *f)
+{
+    if (f->measured.cpu_us.mid > 0) return f->measured.cpu_us;
+    double pixels = (double)f->width * f->height * f->crop_area / REF_PIXELS;
+    if (f->loader == LEAT_PLAN_PROCESS) return scaled(cost_of("process", f->isa), pixels);
+    leat_plan_range coded = cost_of(f->images == LEAT_PLAN_KEEP ? "keep" : "tiled", f->isa);
+    leat_plan_range raw = cost_of("raw", f->isa);
+    double share = f->images == LEAT_PLAN_RAW ? 1 : f->images == LEAT_PLAN_MIX ? f->mix_raw : 0;
+    leat_plan_range us = {coded.low * (1 - share) + raw.low * share,
+                          coded.mid * (1 - share) + raw.mid * share,
+                          coded.high * (1 - share) + raw.high * share};
+    return scaled(us, pixels);
+}
+
+static leat_plan_range cpu_rate(const leat_plan_facts *f, double *us_out)
+{
+    leat_plan_range us = cpu_us(f);
+    uint64_t busy = (uint64_t)f->workers * LEAT_MAX(f->gpus, 1u);
+    double cores = (double)LEAT_MIN(busy, (uint64_t)f->cpus);
+    *us_out = us.mid;
+    if (us.mid <= 0 || cores <= 0) return (leat_plan_range){0};
+    return (leat_plan_range){cores * 1e6 / us.high, cores * 1e6 / us.mid, cores * 1e6 / us.low};
+}
+
+/* ---- I/O ---- */
+
+static leat_plan_range storage_rate(const char *name)
+{
+    for (size_t i = 0; i < LEAT_COUNT(plan_storage_rows); i++) {
+        const plan_storage *row = &plan_storage_rows[i];
+        if (strcmp(row->name, name) == 0)
+            return (leat_plan_range){row->low_mbs * 1e6, row->mid_mbs * 1e6, row->high_mbs * 1e6};
+    }
+    return (leat_plan_range){0};
+}
+
+static leat_plan_range io_rate(const leat_plan_facts *f)
+{
+    leat_plan_range bytes = f->measured.io_bytes_per_s;
+    if (bytes.mid <= 0) bytes = storage_rate(f->storage);
+    return scaled(bytes, 1.0 / (double)f->sample_bytes);
+}
+
+/* Bytes that fit nowhere else stay cached: t = c / memory + (1 − c) / storage. */
+static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
+{
+    double dataset = (double)leat__plan_dataset_bytes(f);
+    if (dataset <= 0 || ram->limit == 0 || ram->with_validation >= ram->limit) return 0;
+    return LEAT_MIN(1.0, (double)(ram->limit - ram->with_validation) / dataset);
+}
+
+static double blend(double cold, double warm, double share)
+{
+    return cold > 0 && warm > 0 ? 1.0 / (share / warm + (1 - share) / cold) : cold;
+}
+
+static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold, double share)
+{
+    leat_plan_range warm = scaled(storage_rate("memory"), 1.0 / (double)f->sample_bytes);
+    if (cold.mid <= 0) return share >= 1 ? warm : cold;
+    leat_plan_range r = {blend(cold.low, LEAT_MAX(warm.low, cold.low), share),
+                         blend(cold.mid, LEAT_MAX(warm.mid, cold.mid), share),
+                         blend(cold.high, LEAT_MAX(warm.high, cold.high), share)};
+    return r;
+}
+
+/* ---- GPU ---- */
+
+/* Seconds a sample would take at the card's peaks: arithmetic (forward once, backward twice,
+ * two operations per multiply-add) and memory traffic one after the other. */
+static double ideal_s(const plan_gpu *gpu, const leat_plan_facts *f, const leat_plan_vram *v)
+{
+    const leat__arch *arch = leat__arch_find(f->model);
+    double tflops = gpu->half_tflops;
+    if (f->precision == LEAT_PLAN_FP32) /* convolutions use TF32 by default, matrices do not */
+        tflops = arch != NULL && arch->kind == LEAT__ARCH_RESNET && gpu->tf32_tflops > 0
+                     ? gpu->tf32_tflops : gpu->fp32_tflops;
+    return v->macs * 6 / (tflops * 1e12) + v->traffic_bytes / (gpu->memory_gbs * 1e9);
+}
+
+/* How near to those peaks a measured step comes. The best row wins: the same model, then the
+ * same family, then the same precision; compiled steps only speak for compiled ones. */
+static double efficiency(const leat_plan_facts *f, double *uncertainty, double *exact_rate)
+{
+    const leat__arch *arch = leat__arch_find(f->model);
+    const plan_gpu *here = leat__plan_gpu_find(f->gpu);
+    int best = -1;
+    double value = 0;
+    *exact_rate = 0;
+    for (size_t i = 0; i < LEAT_COUNT(plan_measured_step_rows); i++) {
+        const plan_measured_step *row = &plan_measured_step_rows[i];
+        const plan_gpu *gpu = leat__plan_gpu_find(row->gpu);
+        const leat__arch *other = leat__arch_find(row->model);
+        if (gpu == NULL || other == NULL) continue;
+        bool same_precision = strcmp(row->precision, leat_plan_precision_name(f->precision)) == 0;
+        bool family = arch != NULL && other->kind == arch->kind;
+        bool same = family && other == arch;
+        bool compiled = row->compiled == f->compile;
+        int score = 8 * compiled + 4 * family + 2 * same_precision + same;
+        if (score <= best) continue;
+        leat_plan_facts g = *f;
+        leat_plan_vram v;
+        snprintf(g.model, sizeof g.model, "%s", row->model);
+        g.precision = strcmp(row->precision, "fp32") == 0 ? LEAT_PLAN_FP32
+                      : strcmp(row->precision, "16-mixed") == 0 ? LEAT_PLAN_FP16_MIXED
+                                                                : LEAT_PLAN_BF16_MIXED;
+        g.batch = 256;
+        g.image = 224;
+        g.vram_bytes = 0;
+        if (leat__plan_vram(&g, &v, NULL) != 0) continue;
+        best = score;
+        value = ideal_s(gpu, &g, &v) * row->samples_per_s;
+        *uncertainty = compiled && family && same_precision ? SPREAD_FAMILY : SPREAD_OTHER;
+        if (score == 15 && gpu == here && f->image == 224) {
+            *exact_rate = row->samples_per_s;
+            *uncertainty = SPREAD_EXACT;
+        }
+    }
+    return value;
+}
+
+static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *v,
+                                uint32_t *measured)
+{
+    double gpus = f->gpus;
+    if (f->gpus == 0) return (leat_plan_range){0};
+    leat_plan_range ms = f->measured.step_ms;
+    if (ms.mid > 0) {
+        double batch = (double)(f->measured.step_batch > 0 ? f->measured.step_batch : f->batch);
+        *measured = 1;
+        return (leat_plan_range){gpus * batch * 1e3 / ms.high, gpus * batch * 1e3 / ms.mid,
+                                 gpus * batch * 1e3 / ms.low};
+    }
+    const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
+    if (gpu == NULL || v->macs <= 0) return (leat_plan_range){0};
+    double uncertainty = SPREAD_OTHER, exact;
+    double share = efficiency(f, &uncertainty, &exact);
+    if (share <= 0) return (leat_plan_range){0};
+    return spread(gpus * (exact > 0 ? exact : share / ideal_s(gpu, f, v)), uncertainty);
+}
+
+static leat_plan_range h2d_rate(const leat_plan_facts *f)
+{
+    double sample = 3.0 * f->image * f->image * f->element_bytes;
+    leat_plan_range bytes = f->measured.h2d_bytes_per_s;
+    if (f->gpus == 0) return (leat_plan_range){0};
+    if (bytes.mid <= 0) {
+        const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
+        if (gpu == NULL) return (leat_plan_range){0};
+        bytes = spread(gpu->h2d_gbs * 1e9, SPREAD_FAMILY);
+    }
+    return scaled(bytes, f->gpus / sample);
+}
+
+/* ---- Together ---- */
+
+/* The smallest known rate and the next; each end of the interval on its own. */
+static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit, uint32_t *next)
+{
+    leat_plan_range out = {INFINITY, INFINITY, INFINITY};
+    double second = INFINITY;
+    *limit = *next = LEAT_PLAN_NOTHING;
+    for (uint32_t r = LEAT_PLAN_IO; r <= LEAT_PLAN_GPU; r++) {
+        if (rates[r].mid <= 0) continue;
+        if (rates[r].mid < out.mid) {
+            *next = *limit;
+            second = out.mid;
+            *limit = r;
+        } else if (rates[r].mid < second) {
+            *next = r;
+            second = rates[r].mid;
+        }
+        out.low = LEAT_MIN(out.low, rates[r].low);
+        out.mid = LEAT_MIN(out.mid, rates[r].mid);
+        out.high = LEAT_MIN(out.high, rates[r].high);
+    }
+    return *limit == LEAT_PLAN_NOTHING ? (leat_plan_range){0} : out;
+}
+
+static leat_plan_range seconds_for(double samples, leat_plan_range rate)
+{
+    if (rate.mid <= 0) return (leat_plan_range){0};
+    return (leat_plan_range){samples / rate.high, samples / rate.mid, samples / rate.low};
+}
+
+void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
+                      const leat_plan_vram *vram, leat_plan_speed *s)
+{
+    uint32_t ignored;
+    *s = (leat_plan_speed){0};
+    s->cached_share = cached_share(f, ram);
+    s->io = io_rate(f);
+    s->io_cached = io_cached(f, s->io, s->cached_share);
+    s->cpu = cpu_rate(f, &s->cpu_us);
+    s->h2d = h2d_rate(f);
+    s->gpu = gpu_rate(f, vram, &s->gpu_measured);
+    leat_plan_range warm[5] = {{0}, s->io_cached, s->cpu, s->h2d, s->gpu};
+    leat_plan_range cold[5] = {{0}, s->io, s->cpu, s->h2d, s->gpu};
+    s->first_epoch = smallest(cold, &ignored, &ignored);
+    s->rate = smallest(warm, &s->limit, &s->next);
+    s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0);
+    s->iterations = f->samples / f->nodes / (f->batch * LEAT_MAX(f->gpus, 1u));
+    double share = (double)f->samples / f->nodes; /* of the dataset, per node */
+    leat_plan_range first = seconds_for(share, s->first_epoch);
+    s->epoch_s = seconds_for(share, s->rate);
+    double rest = f->epochs - 1.0;
+    s->total_s = (leat_plan_range){first.low + rest * s->epoch_s.low,
+                                   first.mid + rest * s->epoch_s.mid,
+                                   first.high + rest * s->epoch_s.high};
+    s->needed = s->gpu.mid;
+    s->cores_needed = s->needed * s->cpu_us / 1e6;
+}
+
+double leat__plan_quality_share(uint32_t quality)
+{
+    const size_t n = LEAT_COUNT(plan_quality_rows); /* from high quality to low */
+    if (quality >= plan_quality_rows[0].quality) return plan_quality_rows[0].bytes_share;
+    for (size_t i = 1; i < n; i++) {
+        const plan_quality *a = &plan_quality_rows[i - 1], *b = &plan_quality_rows[i];
+        if (quality < b->quality) continue;
+        double t = (double)(quality - b->quality) / (double)(a->quality - b->quality);
+        return b->bytes_share + t * (a->bytes_share - b->bytes_share);
+    }
+    return plan_quality_rows[n - 1].bytes_share;
+}
+
+/* One row: the plan's speed with changed facts. */
+static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *f)
+{
+    if (plan->what_if_count == LEAT_PLAN_WHAT_IFS) return;
+    leat_plan_what_if *row = &plan->what_ifs[plan->what_if_count];
+    leat_plan_speed s;
+    leat__plan_speed(f, &plan->ram, &plan->vram, &s);
+    if (s.rate.mid <= 0 || plan->speed.rate.mid <= 0) return;
+    *row = (leat_plan_what_if){.rate = s.rate.mid, .gain = s.rate.mid / plan->speed.rate.mid,
+                               .limit = s.limit};
+    uint64_t bytes = leat__plan_dataset_bytes(f);
+    if (bytes != leat__plan_dataset_bytes(&plan->facts)) row->dataset_bytes = bytes;
+    snprintf(row->change, sizeof row->change, "%s", change);
+    plan->what_if_count++;
+}
+
+static void scale_calibration(leat_plan_facts *f, double factor)
+{
+    f->measured.cpu_us = scaled(f->measured.cpu_us, factor);
+}
+
+/* A measured cost holds for the way images are stored now; another way is priced by the
+ * ratio of the table's costs. */
+static void store_as(leat_plan_facts *f, uint32_t images, double mix)
+{
+    leat_plan_facts plain = *f;
+    plain.measured.cpu_us = (leat_plan_range){0};
+    double before = cpu_us(&plain).mid;
+    uint64_t raw_bytes = (uint64_t)f->width * f->height * 3;
+    double share = images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
+    f->sample_bytes = (uint64_t)(share * (double)raw_bytes +
+                                 (1 - share) * (double)f->sample_bytes);
+    f->images = plain.images = images;
+    f->mix_raw = plain.mix_raw = mix;
+    if (before > 0) scale_calibration(f, cpu_us(&plain).mid / before);
+}
+
+void leat__plan_what_ifs(leat_plan *plan)
+{
+    const leat_plan_facts *base = &plan->facts;
+    leat_plan_facts f;
+    plan->what_if_count = 0;
+    if (base->loader == LEAT_PLAN_PROCESS) {
+        f = *base;
+        f.loader = LEAT_PLAN_LEAT;
+        f.images = LEAT_PLAN_TILED;
+        f.measured.cpu_us = (leat_plan_range){0};
+        what_if(plan, "leat's loader, images tiled", &f);
+    } else {
+        if (base->images == LEAT_PLAN_KEEP) {
+            f = *base;
+            store_as(&f, LEAT_PLAN_TILED, 0);
+            what_if(plan, "--images tiled", &f);
+        }
+        if (base->images != LEAT_PLAN_RAW && base->images != LEAT_PLAN_MIX) {
+            f = *base;
+            store_as(&f, LEAT_PLAN_MIX, 0.5);
+            what_if(plan, "--images mix --mix-raw 0.5", &f);
+            f = *base;
+            store_as(&f, LEAT_PLAN_RAW, 0);
+            what_if(plan, "--images raw", &f);
+        }
+        uint32_t side = LEAT_MAX(base->width, base->height);
+        if (side > 400) {
+            f = *base;
+            double shrink = 400.0 / side;
+            f.width = (uint32_t)(f.width * shrink + 0.5);
+            f.height = (uint32_t)(f.height * shrink + 0.5);
+            f.sample_bytes = (uint64_t)((double)f.sample_bytes * shrink * shrink);
+            scale_calibration(&f, shrink * shrink);
+            what_if(plan, "--max-side 400", &f);
+        }
+        if (base->images != LEAT_PLAN_RAW) {
+            f = *base;
+            f.sample_bytes = (uint64_t)((double)f.sample_bytes * leat__plan_quality_share(90));
+            what_if(plan, "--quality 90", &f);
+        }
+    }
+    f = *base;
+    snprintf(f.storage, sizeof f.storage, "memory");
+    f.measured.io_bytes_per_s = (leat_plan_range){0};
+    what_if(plan, "whole dataset cached in memory", &f);
+    f = *base;
+    f.cpus *= 2;
+    f.workers *= 2;
+    what_if(plan, "twice the cores", &f);
+    if (base->gpus > 0 && base->element_bytes > 1) {
+        f = *base;
+        f.element_bytes = 1;
+        what_if(plan, "--dtype u8, normalise on the GPU", &f);
+    }
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan backwards: the largest or smallest value of one fact that fits, the smallest
+ * change that makes a plan fit, and the table over numbers of GPUs.
+ */
+#include "plan/parts.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "base/str.h"
+
+static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
+{
+    if (f->loader == LEAT_PLAN_PROCESS)
+        leat__plan_ram_process(f, ram);
+    else
+        leat__plan_ram_leat(f, window, ram);
+}
+
+static bool ram_fits(const leat_plan_facts *f, uint32_t window)
+{
+    leat_plan_ram ram;
+    ram_of(f, window, &ram);
+    return ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+}
+
+/* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does.
+ * Memory grows with each of these fields, so halving finds it. */
+static uint64_t largest(leat_plan_facts *f, uint32_t window, uint64_t top,
+                        void (*set)(leat_plan_facts *f, uint64_t value))
+{
+    uint64_t low = 0, high = top + 1;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        set(f, middle);
+        if (ram_fits(f, window))
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void set_prefetch(leat_plan_facts *f, uint64_t v)
+{
+    f->prefetch = (uint32_t)v;
+}
+
+static void set_workers(leat_plan_facts *f, uint64_t v)
+{
+    f->workers = (int32_t)v;
+}
+
+static void set_batch(leat_plan_facts *f, uint64_t v)
+{
+    f->batch = v;
+}
+
+static void set_gpus(leat_plan_facts *f, uint64_t v)
+{
+    f->gpus = (uint32_t)v;
+}
+
+/* ---- The smallest change ---- */
+
+/* Of the values that would do, the one that keeps the largest share of what was asked for. */
+static void fix_ram(leat_plan *plan)
+{
+    static const struct {
+        const char *name;
+        void (*set)(leat_plan_facts *, uint64_t);
+    } fields[] = {{"--prefetch", set_prefetch}, {"--workers", set_workers}, {"--batch", set_batch}};
+    const uint64_t asked[] = {plan->facts.prefetch, (uint64_t)plan->facts.workers,
+                              plan->facts.batch};
+    double best_share = 0;
+    uint32_t window = plan->config.page_window;
+    if (plan->facts.memory_bytes > 0 && plan->facts.loader == LEAT_PLAN_LEAT) {
+        leat_plan_facts f = plan->facts;
+        leat_plan_ram ram;
+        f.memory_bytes = 0;
+        leat__plan_ram_leat(&f, window, &ram);
+        if (ram.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
+            snprintf(plan->fix, sizeof plan->fix, "--memory %llu",
+                     (unsigned long long)ram.budget);
+            return;
+        }
+    }
+    for (size_t i = 0; i < LEAT_COUNT(fields); i++) {
+        leat_plan_facts f = plan->facts;
+        uint64_t value = largest(&f, window, asked[i], fields[i].set);
+        double share = (double)value / (double)asked[i];
+        if (value == 0 || share <= best_share) continue;
+        best_share = share;
+        snprintf(plan->fix, sizeof plan->fix, "%s %llu (instead of %llu)", fields[i].name,
+                 (unsigned long long)value, (unsigned long long)asked[i]);
+    }
+    if (plan->facts.loader == LEAT_PLAN_PROCESS) {
+        leat_plan_ram leat;
+        leat__plan_ram_leat(&plan->facts, window, &leat);
+        if (leat.verdict == LEAT_PLAN_OUT_OF_MEMORY) return;
+        char text[24];
+        size_t used = 0;
+        while (plan->fix[used] != '\0') used++;
+        snprintf(plan->fix + used, sizeof plan->fix - used, "%sleat's loader with a budget of %s",
+                 used > 0 ? "; or " : "", leat__format_bytes(leat.budget, text, sizeof text));
+    }
+    if (plan->fix[0] == '\0') {
+        char text[24];
+        uint64_t need = (uint64_t)((double)plan->ram.with_validation / PLAN_ALIVE);
+        snprintf(plan->fix, sizeof plan->fix, "a machine with at least %s of memory",
+                 leat__format_bytes(need, text, sizeof text));
+    }
+}
+
+static int fix_vram(leat_plan *plan, leat_error *err)
+{
+    leat_plan_facts f = plan->facts;
+    leat_plan_vram v;
+    if (f.precision == LEAT_PLAN_FP32) {
+        const plan_gpu *gpu = leat__plan_gpu_find(f.gpu);
+        f.precision = gpu != NULL && !gpu->bf16 ? LEAT_PLAN_FP16_MIXED : LEAT_PLAN_BF16_MIXED;
+        LEAT_TRY(leat__plan_vram(&f, &v, err));
+        if (v.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
+            snprintf(plan->fix, sizeof plan->fix, "--precision %s (instead of fp32)",
+                     leat_plan_precision_name(f.precision));
+            return 0;
+        }
+    }
+    uint64_t batch = plan->vram.largest_batch;
+    if (batch > 0) {
+        snprintf(plan->fix, sizeof plan->fix, "--batch %llu (instead of %llu) and lr %.4g",
+                 (unsigned long long)batch, (unsigned long long)plan->facts.batch,
+                 leat__plan_lr(&plan->facts, batch * plan->facts.gpus * plan->facts.nodes));
+    } else {
+        char text[24];
+        snprintf(plan->fix, sizeof plan->fix, "a GPU with more than %s of memory",
+                 leat__format_bytes(plan->vram.limit, text, sizeof text));
+    }
+    return 0;
+}
+
+int leat__plan_fix(leat_plan *plan, leat_error *err)
+{
+    plan->fix[0] = '\0';
+    if (plan->facts.gpus > 0 && plan->vram.verdict == LEAT_PLAN_OUT_OF_MEMORY)
+        return fix_vram(plan, err);
+    if (plan->ram.verdict == LEAT_PLAN_OUT_OF_MEMORY) fix_ram(plan);
+    return 0;
+}
+
+/* ---- The table over GPUs ---- */
+
+static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
+{
+    if (plan->scale_count == LEAT_PLAN_SCALES) return;
+    for (uint32_t i = 0; i < plan->scale_count; i++)
+        if (plan->scales[i].gpus == gpus && plan->scales[i].nodes == nodes) return;
+    leat_plan_facts f = plan->facts;
+    leat_plan_ram ram;
+    f.gpus = (uint32_t)leat__ceil_div(gpus, nodes);
+    f.nodes = nodes;
+    ram_of(&f, plan->config.page_window, &ram);
+    leat_plan_scale *row = &plan->scales[plan->scale_count++];
+    *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
+    row->workers = gpus * (uint32_t)f.workers;
+    row->total_batch = gpus * f.batch;
+    row->guide_buffer = gpus * 8 * PLAN_GB;
+    row->guide_ram = f.gpus * 8 * PLAN_GB + 5 * PLAN_GB;
+    row->ram = ram.total;
+    row->fits = ram.limit == 0 ? 2 : ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
+    row->lr = leat__plan_lr(&f, row->total_batch);
+    row->rate = plan->facts.gpus > 0 ? plan->speed.gpu.mid / plan->facts.gpus * gpus : 0;
+}
+
+void leat__plan_scales(leat_plan *plan)
+{
+    plan->scale_count = 0;
+    for (uint32_t gpus = 1; gpus <= 8; gpus *= 2) add_scale(plan, gpus, 1);
+    uint32_t nodes = plan->facts.nodes, per_node = plan->facts.gpus;
+    add_scale(plan, per_node, 1);
+    if (nodes > 1) add_scale(plan, per_node * nodes, nodes);
+}
+
+/* ---- Solving for one fact ---- */
+
+static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
+{
+    uint64_t top = UINT64_C(1) << 22;
+    if (plan->facts.gpus > 0) {
+        if (plan->vram.limit == 0)
+            return leat__fail(err, LEAT_EINVAL, "plan: the largest batch needs the GPU's memory");
+        top = plan->vram.largest_batch;
+    } else if (plan->ram.limit == 0) {
+        return leat__fail(err, LEAT_EINVAL, "plan: the largest batch needs a memory limit");
+    }
+    leat_plan_facts f = plan->facts;
+    f.memory_bytes = 0;
+    *value = top == 0 || plan->ram.limit == 0
+                 ? top : largest(&f, plan->config.page_window, top, set_batch);
+    return 0;
+}
+
+static void solve_ram(const leat_plan *plan, uint64_t *value)
+{
+    double safe = plan->facts.loader == LEAT_PLAN_PROCESS ? PLAN_SAFE_PROCESS : PLAN_SAFE_LEAT;
+    *value = (uint64_t)((double)plan->ram.with_validation / safe) + 1;
+}
+
+static int solve_gpus(const leat_plan *plan, uint64_t *value, leat_error *err)
+{
+    if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "plan: the most GPUs need a GPU, a memory limit and a number of CPUs");
+    leat_plan_facts f = plan->facts;
+    uint64_t held = largest(&f, plan->config.page_window, 4096, set_gpus);
+    double per_gpu = plan->speed.cores_needed / plan->facts.gpus;
+    double fed = per_gpu > 0 ? plan->facts.cpus / per_gpu : (double)held;
+    *value = (double)held < fed ? held : (uint64_t)fed;
+    return 0;
+}
+
+static int solve_cpus(const leat_plan *plan, uint64_t *value, leat_error *err)
+{
+    if (plan->speed.cores_needed <= 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "plan: the least CPUs need the GPU's rate: give a known GPU and model, "
+                          "or a measured step time");
+    /* and one for each trainer, as the guide leaves it */
+    *value = (uint64_t)plan->speed.cores_needed + 1 + plan->facts.gpus;
+    return 0;
+}
+
+int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_t *value,
+                    leat_error *err)
+{
+    leat_plan plan;
+    *value = 0;
+    LEAT_TRY(leat_plan_make(facts, &plan, sizeof plan, err));
+    switch (field) {
+    case LEAT_PLAN_SOLVE_BATCH:
+        return solve_batch(&plan, value, err);
+    case LEAT_PLAN_SOLVE_RAM:
+        solve_ram(&plan, value);
+        return 0;
+    case LEAT_PLAN_SOLVE_GPUS:
+        return solve_gpus(&plan, value, err);
+    case LEAT_PLAN_SOLVE_CPUS:
+        return solve_cpus(&plan, value, err);
+    }
+    return leat__fail(err, LEAT_EINVAL, "plan: no such field to solve for");
+}

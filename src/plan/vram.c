@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of one GPU at the highest moment of a training step: weights and optimizer state
+ * that are always there, the batch, and the tape's peak (arch.h, tape.h).
+ */
+#include "plan/parts.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+
+/* Outside the framework's allocator: the CUDA context and the kernels it loads. */
+#define CONTEXT_BYTES (UINT64_C(550) << 20)
+/* Inside it: cuBLAS keeps a workspace per handle (32 MiB on Hopper), cuDNN a small one. */
+#define WORKSPACE_BYTES (UINT64_C(32) << 20)
+/* What the allocator's rounding and fragments cost at the edge: no plan uses the last 5 %. */
+#define USABLE_SHARE 0.95
+
+static void letters(const char *name, char *out, size_t size)
+{
+    size_t n = 0;
+    for (; *name != '\0' && n + 1 < size; name++)
+        if (isalnum((unsigned char)*name)) out[n++] = (char)tolower((unsigned char)*name);
+    out[n] = '\0';
+}
+
+/* True when every word of `match` occurs in `name`; *weight gets the letters matched. */
+static bool matches(const char *match, const char *name, size_t *weight)
+{
+    char word[32];
+    *weight = 0;
+    while (*match != '\0') {
+        size_t n = strcspn(match, " ");
+        if (n >= sizeof word) return false;
+        memcpy(word, match, n);
+        word[n] = '\0';
+        if (strstr(name, word) == NULL) return false;
+        *weight += n;
+        match += n + (match[n] == ' ');
+    }
+    return true;
+}
+
+const plan_gpu *leat__plan_gpu_find(const char *name)
+{
+    char wanted[96];
+    letters(name, wanted, sizeof wanted);
+    const plan_gpu *best = NULL;
+    size_t best_weight = 0, weight;
+    for (size_t i = 0; i < LEAT_COUNT(plan_gpu_rows); i++) {
+        if (!matches(plan_gpu_rows[i].match, wanted, &weight) || weight <= best_weight) continue;
+        best = &plan_gpu_rows[i];
+        best_weight = weight;
+    }
+    return best;
+}
+
+static leat__arch_shape shape_of(const leat_plan_facts *f)
+{
+    bool mixed = f->precision == LEAT_PLAN_FP16_MIXED || f->precision == LEAT_PLAN_BF16_MIXED;
+    return (leat__arch_shape){
+        .batch = f->batch,
+        .image = f->image,
+        .classes = f->classes,
+        .size = f->precision == LEAT_PLAN_FP32 ? 4 : 2,
+        .mixed = mixed,
+        .fused_attention = !f->unfused_attention,
+        /* data-parallel training keeps its gradient buckets between steps */
+        .keep_grads = f->gpus * f->nodes > 1,
+        .params = f->params,
+        .activation_bytes = f->activation_bytes,
+        .macs = f->macs,
+    };
+}
+
+static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
+{
+    const leat__arch *arch = leat__arch_find(f->model);
+    if (arch == NULL) return leat__fail(err, LEAT_EINVAL, "plan: unknown model '%s'", f->model);
+    leat__arch_shape shape = shape_of(f);
+    leat__tape_sum sum;
+    LEAT_TRY(leat__arch_measure(arch, &shape, &sum, err));
+
+    uint64_t stored = f->precision == LEAT_PLAN_BF16_TRUE ? 2 : 4;
+    uint64_t states = f->optimizer == LEAT_PLAN_ADAMW ? 2 : f->optimizer == LEAT_PLAN_MOMENTUM;
+    *v = (leat_plan_vram){.params = sum.params, .limit = f->vram_bytes};
+    v->weights = sum.params * stored;
+    v->optimizer = sum.params * stored * states;
+    v->gradients = sum.peak_grads_bytes;
+    v->activations = sum.peak_bytes - sum.peak_grads_bytes;
+    v->batch = leat__plan_batch_bytes(f);
+    v->workspace = WORKSPACE_BYTES;
+    v->context = CONTEXT_BYTES;
+    /* The other high moment: the optimizer's step, when every gradient is there and fused
+     * AdamW holds one more value per parameter. Highest only for tiny batches. */
+    uint64_t step = sum.params * stored * (states == 2 ? 2 : 1);
+    if (step > v->activations + v->gradients) {
+        v->gradients = sum.params * stored;
+        v->activations = step - v->gradients;
+    }
+    v->total = v->weights + v->optimizer + v->gradients + v->activations + v->batch +
+               v->workspace + v->context;
+    v->macs = sum.macs / (double)f->batch;
+    v->traffic_bytes = sum.traffic_bytes / (double)f->batch;
+    return 0;
+}
+
+static uint32_t verdict_of(const leat_plan_vram *v)
+{
+    if (v->limit == 0) return LEAT_PLAN_UNKNOWN;
+    if (v->total > v->limit) return LEAT_PLAN_OUT_OF_MEMORY;
+    return (double)v->total > USABLE_SHARE * (double)v->limit ? LEAT_PLAN_RISKY : LEAT_PLAN_SAFE;
+}
+
+int leat__plan_largest_batch(const leat_plan_facts *facts, uint64_t *batch, leat_error *err)
+{
+    leat_plan_facts f = *facts;
+    leat_plan_vram v;
+    uint64_t low = 0, high = 1; /* low fits, high is not known to */
+    *batch = 0;
+    if (f.vram_bytes == 0) return 0;
+    while (high <= (1 << 22)) {
+        f.batch = high;
+        LEAT_TRY(measure(&f, &v, err));
+        if (verdict_of(&v) != LEAT_PLAN_SAFE) break;
+        low = high;
+        high *= 2;
+    }
+    while (high - low > 1) {
+        f.batch = low + (high - low) / 2;
+        LEAT_TRY(measure(&f, &v, err));
+        if (verdict_of(&v) == LEAT_PLAN_SAFE)
+            low = f.batch;
+        else
+            high = f.batch;
+    }
+    *batch = low;
+    return 0;
+}
+
+int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *err)
+{
+    LEAT_TRY(measure(f, vram, err));
+    vram->verdict = verdict_of(vram);
+    return leat__plan_largest_batch(f, &vram->largest_batch, err);
+}
