@@ -20,7 +20,7 @@ void leat__arch_convnext(leat__tape *t, const leat__arch *arch, const leat__arch
 {
     leat__map x = leat__layer_input(t, 3, shape->image, shape->image);
     x = leat__layer_conv(t, x, (leat__conv){.channels = arch->dims[0], .kernel = 4, .stride = 4,
-                                            .bias = true, .first = true});
+                                            .bias = true});
     x = leat__layer_layer_norm(t, x);
     for (uint32_t stage = 0; stage < 4; stage++) {
         if (stage > 0) {

@@ -29,8 +29,7 @@ static leat__map block(leat__tape *t, leat__map x, uint64_t width, uint32_t stri
 void leat__arch_resnet(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape)
 {
     leat__map x = leat__layer_input(t, 3, shape->image, shape->image);
-    x = leat__layer_conv(t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3,
-                                            .first = true});
+    x = leat__layer_conv(t, x, (leat__conv){.channels = 64, .kernel = 7, .stride = 2, .pad = 3});
     x = leat__layer_relu(t, leat__layer_batch_norm(t, x));
     x = leat__layer_max_pool(t, x, 3, 2, 1);
     for (uint32_t stage = 0; stage < 4; stage++)

@@ -22,7 +22,7 @@ void leat__arch_vit(leat__tape *t, const leat__arch *arch, const leat__arch_shap
     uint32_t dim = arch->dims[0], heads = arch->dims[1], patch = arch->dims[2];
     leat__map x = leat__layer_input(t, 3, shape->image, shape->image);
     x = leat__layer_conv(t, x, (leat__conv){.channels = dim, .kernel = patch, .stride = patch,
-                                            .bias = true, .first = true});
+                                            .bias = true});
     x = leat__layer_tokens(t, x);
     for (uint32_t i = 0; i < arch->depths[0]; i++)
         x = block(t, x, heads, shape->fused_attention);

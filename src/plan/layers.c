@@ -61,7 +61,6 @@ leat__map leat__layer_conv(leat__tape *t, leat__map in, leat__conv c)
     leat__tape_op op = op_new(in, out);
     op_save(&op, in);
     op_weights(t, &op, c.channels * taps + (c.bias ? c.channels : 0));
-    op.no_grad_in = c.first;
     op.macs = (double)t->batch * (double)elements(out) * (double)taps;
     leat__tape_add(t, &op);
     return out;

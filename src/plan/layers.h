@@ -21,7 +21,6 @@ typedef struct leat__conv {
     uint32_t kernel, stride, pad;
     uint64_t groups;   /* 0 = 1 */
     bool bias;
-    bool first;        /* reads the batch: its input needs no gradient */
 } leat__conv;
 
 leat__map leat__layer_input(leat__tape *t, uint64_t channels, uint64_t height, uint64_t width);

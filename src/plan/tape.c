@@ -16,6 +16,7 @@ typedef struct cell {
     uint64_t refs;      /* saved by this many operations that have not run backward */
     uint32_t last_use;  /* index of the last op that touches it in forward */
     bool alive;
+    bool needs_grad;    /* parameters come before it */
     uint32_t grad;      /* which gradient block it has, LEAT__TAPE_NONE = none yet */
     uint64_t grad_bytes; /* of the block with this index */
     uint32_t grad_refs;
@@ -98,6 +99,10 @@ static void forward_one(walk *w, uint32_t i)
         out->alive = true;
         w->live += leat__tape_bytes(w->t, op->out);
     }
+    if (op->weights > 0) out->needs_grad = true;
+    for (int k = 0; k < 2; k++)
+        if (op->in[k] != LEAT__TAPE_NONE && w->cells[op->in[k]].needs_grad)
+            out->needs_grad = true;
     w->live += op->kept_bytes;
     w->saved += op->kept_bytes;
     for (uint32_t k = 0; k < op->saves_count; k++) {
@@ -159,8 +164,8 @@ static void backward_one(walk *w, uint32_t i)
     uint32_t made[2] = {LEAT__TAPE_NONE, LEAT__TAPE_NONE};
 
     if (!w->t->keep_grads) w->weight_grads += op->weights * w->t->param_bytes;
-    for (int k = 0; k < 2 && !op->no_grad_in; k++) {
-        if (op->in[k] == LEAT__TAPE_NONE) continue;
+    for (int k = 0; k < 2; k++) {
+        if (op->in[k] == LEAT__TAPE_NONE || !w->cells[op->in[k]].needs_grad) continue;
         if (op->grad_alias) {
             made[k] = incoming;
             w->cells[incoming].grad_refs++;

@@ -29,7 +29,6 @@ typedef struct leat__tape_op {
     uint32_t saves[LEAT__TAPE_SAVES]; /* storages kept until this op's backward */
     uint32_t saves_count;
     bool grad_alias;      /* backward hands its gradient on (add, view) instead of making one */
-    bool no_grad_in;      /* the first layer: no gradient for its input */
     bool grad_temp;       /* parameter gradients come in the compute type and are widened */
     uint64_t kept_bytes;  /* saved besides storages: statistics, indices, cast weights */
     uint64_t weights;     /* parameters, in elements */
@@ -62,7 +61,9 @@ typedef struct leat__tape_sum {
 void leat__tape_init(leat__tape *t, uint64_t batch, uint32_t size, bool mixed);
 void leat__tape_reset(leat__tape *t);
 
-/* A storage of batch × elements × element_bytes; an op, copied. Failures are remembered and
+/* A storage of batch × elements × element_bytes; an op, copied. A storage that no op writes is
+ * the batch: counted elsewhere, and without a gradient, like all that has no parameters
+ * before it. Failures are remembered and
  * told by leat__tape_run: LEAT_ENOMEM, or LEAT_EOVERFLOW for sizes past 2^63. */
 uint32_t leat__tape_storage(leat__tape *t, uint64_t elements, uint32_t element_bytes);
 void leat__tape_add(leat__tape *t, const leat__tape_op *op);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+#include <jansson.h>
+
+static json_t *parsed(leat_plan_facts f)
+{
+    leat_plan p = plan_of(f);
+    leat__buf out;
+    json_error_t why;
+    leat__buf_init(&out, LEAT__MEM_PLAN, 1 << 20);
+    leat__plan_json(&p, &out);
+    assert_null(strchr(leat__buf_str(&out), '\n'));
+    json_t *j = json_loads(leat__buf_str(&out), 0, &why);
+    if (j == NULL) fail_msg("%s at %d", why.text, why.position);
+    leat__buf_reset(&out);
+    return j;
+}
+
+static void json_has_the_figures(void **state)
+{
+    json_t *j = parsed(guide_facts());
+    (void)state;
+    assert_true(json_is_true(json_object_get(j, "fits")));
+    assert_null(json_object_get(j, "fix"));
+    json_t *ram = json_object_get(j, "ram");
+    assert_int_equal(json_integer_value(json_object_get(ram, "batch_bytes")), 154140672);
+    assert_string_equal(json_string_value(json_object_get(ram, "verdict")), "safe");
+    json_t *speed = json_object_get(j, "speed");
+    assert_int_equal(json_integer_value(json_object_get(speed, "iterations_per_epoch")), 5004);
+    assert_true(json_is_null(json_object_get(json_object_get(speed, "rates"), "io")));
+    assert_int_equal(json_array_size(json_object_get(j, "scale")), 4);
+    json_t *vram = json_object_get(j, "vram");
+    assert_int_equal(json_integer_value(json_object_get(vram, "params")), 25557032);
+    json_decref(j);
+}
+
+static void json_says_unknown_and_unfit(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.ram_bytes = 0;
+    json_t *j = parsed(f);
+    assert_true(json_is_null(json_object_get(j, "fits")));
+    json_decref(j);
+    f = guide_facts();
+    f.batch = 5000;
+    j = parsed(f);
+    assert_true(json_is_false(json_object_get(j, "fits")));
+    assert_contains(json_string_value(json_object_get(j, "fix")), "--batch");
+    json_decref(j);
+    f = guide_facts();
+    f.gpus = 0;
+    j = parsed(f);
+    assert_null(json_object_get(j, "vram"));
+    json_decref(j);
+}
+
+/* Only flags of `leat load` may stand outside comments. */
+static void yaml_has_load_flags_only(void **state)
+{
+    static const char *const flags[] = {"batch", "size", "dtype", "order", "cache", "threads",
+                                        "epochs", "memory"};
+    leat_plan p = plan_of(guide_facts());
+    leat__buf out;
+    size_t seen = 0;
+    (void)state;
+    leat__buf_init(&out, LEAT__MEM_PLAN, 1 << 20);
+    leat__plan_yaml(&p, &out);
+    char *text = leat__strdup(LEAT__MEM_PLAN, leat__buf_str(&out));
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        if (line[0] == '#') continue;
+        char *colon = strstr(line, ": ");
+        assert_non_null(colon);
+        *colon = '\0';
+        assert_string_equal(line, flags[seen]);
+        seen++;
+    }
+    assert_int_equal(seen, LEAT_COUNT(flags));
+    assert_contains(leat__buf_str(&out), "batch: 256\n");
+    assert_contains(leat__buf_str(&out), "order: quasi_random\n");
+    assert_contains(leat__buf_str(&out), "# trainer: precision bf16-mixed");
+    leat__free(text);
+    leat__buf_reset(&out);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_has_the_figures),
+        cmocka_unit_test(json_says_unknown_and_unfit),
+        cmocka_unit_test(yaml_has_load_flags_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

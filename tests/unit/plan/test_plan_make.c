@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+/* Small: the page cache and any order. Large: an own cache, pages read once. */
+static void order_and_cache_follow_the_size(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.samples = 50000;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.config.cache_process, 0);
+    assert_int_equal(p.config.quasi_random, 0);
+    f.samples = 1281167; /* 141 GB on 62 GiB */
+    p = plan_of(f);
+    assert_int_equal(p.config.cache_process, 1);
+    assert_int_equal(p.config.quasi_random, 1);
+    assert_int_equal(p.config.page_window, 215); /* eight batches of 110 KB in MiB pages */
+    snprintf(f.storage, sizeof f.storage, "memory");
+    assert_int_equal(plan_of(f).config.quasi_random, 0);
+}
+
+static void rules_of_thumb_leave_notes(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    char all[LEAT_PLAN_NOTES * 160] = "";
+    (void)state;
+    f.gpus = 8;
+    leat_plan p = plan_of(f);
+    for (uint32_t i = 0; i < p.note_count; i++) strcat(all, p.notes[i]);
+    assert_contains(all, "RAM > 8 GB x 8 GPUs + 5 GB");
+    assert_contains(all, "rate of storage is not known");
+    f.ram_bytes = 30 * GIB;
+    p = plan_of(f);
+    all[0] = '\0';
+    for (uint32_t i = 0; i < p.note_count; i++) strcat(all, p.notes[i]);
+    assert_contains(all, "4 GB of RAM per vCPU (64 GB for 16)");
+}
+
+/* A caller built against a shorter struct gets the part it knows. */
+static void older_callers_are_served(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    leat_plan p, head;
+    leat_error err = {0};
+    (void)state;
+    memset(&head, 0x55, sizeof head);
+    f.struct_size = offsetof(leat_plan_facts, measured);
+    assert_ok(leat_plan_make(&f, &p, sizeof p, &err));
+    assert_ok(leat_plan_make(&f, &head, offsetof(leat_plan, scales), &err));
+    assert_int_equal(head.config.batch, p.config.batch);
+    assert_int_equal(((unsigned char *)&head)[offsetof(leat_plan, scales)], 0x55);
+}
+
+static void comparison_gives_relative_errors(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS];
+    (void)state;
+    f.gpus = 0;
+    f.ram_bytes = 0;
+    f.whole_machine = 0;
+    f.workers = 2;
+    f.samples = 10000;
+    f.measured.cpu_us = (leat_plan_range){950, 1000, 1050};
+    f.measured.io_bytes_per_s = (leat_plan_range){1e10, 1e10, 1e10};
+    leat_plan p = plan_of(f);
+    leat_plan_run run = {.epochs = 2, .samples = 20000, .seconds = 10, .samples_per_s = 1950,
+                         .cpu_seconds = 25, .peak_rss_bytes = p.ram.total * 2,
+                         .budget_peak_bytes = p.ram.budget};
+    assert_int_equal(leat_plan_compare(&p, &run, rows), 5);
+    assert_string_equal(rows[0].what, "samples/s");
+    assert_near(rows[0].predicted, 2000, 1e-6);
+    assert_near(rows[0].error, 50.0 / 1950, 1e-9);
+    assert_int_equal(rows[0].inside, 1);
+    assert_near(rows[1].error, 0, 1e-9);
+    assert_near(rows[2].error, -0.2, 1e-9);
+    assert_near(rows[3].error, -0.5, 1e-6);
+    assert_int_equal(rows[3].bytes, 1);
+    assert_near(rows[4].error, 0, 1e-9);
+    run = (leat_plan_run){.samples_per_s = 2200}; /* what is not known makes no row */
+    assert_int_equal(leat_plan_compare(&p, &run, rows), 1);
+    assert_int_equal(rows[0].inside, 0);
+}
+
+static void words(void **state)
+{
+    (void)state;
+    assert_string_equal(leat_plan_verdict_name(LEAT_PLAN_OUT_OF_MEMORY), "out of memory");
+    assert_string_equal(leat_plan_verdict_name(77), "unknown");
+    assert_string_equal(leat_plan_resource_name(LEAT_PLAN_H2D), "h2d");
+    assert_string_equal(leat_plan_precision_name(LEAT_PLAN_FP16_MIXED), "16-mixed");
+}
+
+static int refuse(void *cookie, const char *text, size_t len)
+{
+    (void)text;
+    *(size_t *)cookie = len;
+    return LEAT_ECLOSED;
+}
+
+static void writing_reports_what_the_sink_says(void **state)
+{
+    leat_plan p = plan_of(guide_facts());
+    size_t len = 0;
+    (void)state;
+    assert_code(LEAT_ECLOSED, leat_plan_write(&p, LEAT_PLAN_PAGE, refuse, &len, NULL));
+    assert_true(len > 500);
+    if (leat__fault_available()) {
+        leat__fault_arm(LEAT__FAULT_ALLOC, 1, true);
+        assert_code(LEAT_ENOMEM, leat_plan_write(&p, LEAT_PLAN_JSON, refuse, &len, NULL));
+        leat_error err = {0};
+        leat_plan_facts f = guide_facts();
+        assert_code(LEAT_ENOMEM, leat_plan_make(&f, &p, sizeof p, &err));
+        leat__fault_disarm();
+    }
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_and_cache_follow_the_size),
+        cmocka_unit_test(rules_of_thumb_leave_notes),
+        cmocka_unit_test(older_callers_are_served),
+        cmocka_unit_test(comparison_gives_relative_errors),
+        cmocka_unit_test(words),
+        cmocka_unit_test(writing_reports_what_the_sink_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+static char *page(leat_plan_facts f, bool ascii)
+{
+    leat_plan p = plan_of(f);
+    leat__buf out;
+    leat__buf_init(&out, LEAT__MEM_PLAN, 1 << 20);
+    leat__plan_page(&p, &out, ascii);
+    return leat__buf_take(&out, NULL);
+}
+
+static void the_page_names_what_matters(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.storage, sizeof f.storage, "nvme");
+    char *text = page(f, false);
+    assert_contains(text, "ResNet-50 on 1 x A10G");
+    assert_contains(text, "Host memory, per node:");
+    assert_contains(text, "GPU memory:");
+    assert_contains(text, "<- the limit");
+    assert_contains(text, "<- the next one");
+    assert_contains(text, "5004 iterations");
+    assert_contains(text, "Largest batch that fits:");
+    assert_contains(text, "guide: 8 GB x GPUs + 5 GB");
+    assert_null(strstr(text, "Does not fit"));
+    leat__free(text);
+}
+
+static void an_unfit_plan_ends_with_its_fix(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 32;
+    f.prefetch = 8;
+    char *text = page(f, true);
+    assert_contains(text, "out of memory");
+    assert_contains(text, "buffer 58.9 GB");
+    assert_contains(text, "Does not fit. Smallest change: --workers");
+    for (const char *c = text; *c != '\0'; c++) assert_true((unsigned char)*c < 128);
+    leat__free(text);
+}
+
+/* A bar is forty marks wide and as full as the memory. */
+static void bars_have_their_length(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    leat_plan p = plan_of(f);
+    (void)state;
+    char *text = page(f, true);
+    char *at = strchr(strstr(text, "Host memory"), '\n') + 3;
+    size_t solid = strspn(at, "#"), light = strspn(at + solid, "+"),
+           empty = strspn(at + solid + light, ".");
+    assert_int_equal(solid + light + empty, 40);
+    assert_int_equal(solid, (int)(40.0 * (double)p.ram.total / (double)p.ram.limit + 0.5));
+    leat__free(text);
+    f.gpus = 0;
+    f.ram_bytes = 0;
+    text = page(f, true);
+    assert_contains(text, "limit not known");
+    assert_null(strstr(text, "GPU memory"));
+    leat__free(text);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_names_what_matters),
+        cmocka_unit_test(an_unfit_plan_ends_with_its_fix),
+        cmocka_unit_test(bars_have_their_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+static leat_plan process_plan(int32_t workers, uint32_t prefetch, uint64_t batch)
+{
+    leat_plan_facts f = guide_facts();
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = workers;
+    f.prefetch = prefetch;
+    f.batch = batch;
+    return plan_of(f);
+}
+
+/* 256 × 3 × 224 × 224 × 4 = 154,140,672 bytes ≈ 147 MB; 230 MB with overhead. */
+static void a_batch_has_the_guides_bytes(void **state)
+{
+    leat_plan p = process_plan(12, 3, 256);
+    (void)state;
+    assert_int_equal(p.ram.batch, 154140672);
+    assert_near((double)p.ram.batch / (1 << 20), 147, 0.5);
+    assert_int_equal(p.ram.guide_batch, 230000000);
+}
+
+/* The guide's four rows, its three tuning options and its three presets: buffer in GB as it
+ * rounds them, and its verdicts. */
+static void every_ram_row_of_the_guide_comes_out(void **state)
+{
+    static const struct {
+        int32_t workers;
+        uint32_t prefetch;
+        uint64_t batch;
+        double buffer_gb, rounding;
+        uint32_t verdict;
+    } rows[] = {
+        {32, 8, 256, 59, 0.5, LEAT_PLAN_OUT_OF_MEMORY},
+        {16, 4, 256, 15, 0.5, LEAT_PLAN_RISKY},
+        {12, 3, 256, 8, 0.5, LEAT_PLAN_SAFE},
+        {8, 4, 256, 7, 0.5, LEAT_PLAN_SAFE},
+        {12, 4, 256, 11, 0.5, LEAT_PLAN_SAFE},
+        {8, 2, 256, 3.7, 0.05, LEAT_PLAN_SAFE},
+        {8, 2, 192, 2.8, 0.05, LEAT_PLAN_SAFE},
+        {16, 4, 320, 18.4, 0.05, LEAT_PLAN_RISKY}, /* "Aggressive (may OOM)" */
+    };
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat_plan p = process_plan(rows[i].workers, rows[i].prefetch, rows[i].batch);
+        assert_near((double)p.ram.guide_buffer / 1e9, rows[i].buffer_gb, rows[i].rounding);
+        assert_int_equal(p.ram.verdict, rows[i].verdict);
+        assert_int_equal(p.ram.queue, (uint64_t)rows[i].workers * rows[i].prefetch * p.ram.batch);
+    }
+    /* 16 × 3: the guide's buffer too, but 51 % of the machine with a validation loader */
+    leat_plan p = process_plan(16, 3, 256);
+    assert_near((double)p.ram.guide_buffer / 1e9, 11, 0.5);
+    assert_int_equal(p.ram.verdict, LEAT_PLAN_RISKY);
+}
+
+/* OS 3 GB + buffer 8 GB + PyTorch 2 GB ≈ 13 GB. Ours counts the workers too: 15.9 GB. */
+static void the_budget_of_13_gb_comes_out(void **state)
+{
+    leat_plan p = process_plan(12, 3, 256);
+    (void)state;
+    assert_near((double)p.ram.guide_total / 1e9, 13, 0.5);
+    assert_int_equal(p.ram.os, 3000000000);
+    assert_int_equal(p.ram.framework, 2000000000);
+    assert_near((double)p.ram.total / 1e9, 15.86, 0.01);
+    assert_int_equal(p.ram.total, p.ram.os + p.ram.framework + p.ram.used + p.ram.queue +
+                                      p.ram.assembling + p.ram.pinned + p.ram.workers + p.ram.pages);
+}
+
+static void shared_memory_can_be_the_limit(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 4;
+    f.prefetch = 2;
+    f.shm_bytes = 64 << 20; /* what containers get by default */
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.ram.shm_short, 1);
+    assert_int_equal(p.ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+    f.loader = LEAT_PLAN_LEAT; /* threads need none */
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_SAFE);
+}
+
+static void leat_needs_prefetch_batches_not_workers_times(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.workers = 32;
+    f.prefetch = 8;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.ram.queue, 8 * p.ram.batch);
+    assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);
+    assert_int_equal(p.ram_process.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+    assert_int_equal(p.config.memory_bytes, p.ram.budget);
+    f.memory_bytes = p.ram.budget / 2; /* a tight budget holds by waiting less far ahead */
+    leat_plan tight = plan_of(f);
+    assert_int_equal(tight.ram.budget, f.memory_bytes);
+    assert_true(tight.ram.queue < p.ram.queue);
+    assert_true(tight.ram.total - tight.ram.os - tight.ram.framework <= f.memory_bytes + 1);
+    f.memory_bytes = p.ram.batch; /* not even two batches */
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+}
+
+static void no_limit_means_unknown_never_fine(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.ram_bytes = 0;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.ram.verdict, LEAT_PLAN_UNKNOWN);
+    assert_int_equal(p.fits, 2);
+}
+
+static void what_others_use_counts(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    uint64_t before = plan_of(f).ram.total;
+    f.ram_used_bytes = 5 * GIB;
+    assert_int_equal(plan_of(f).ram.total, before + 5 * GIB);
+    f.whole_machine = 0; /* a cgroup: the OS lives outside */
+    assert_int_equal(plan_of(f).ram.total, before + 5 * GIB - 3000000000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_has_the_guides_bytes),
+        cmocka_unit_test(every_ram_row_of_the_guide_comes_out),
+        cmocka_unit_test(the_budget_of_13_gb_comes_out),
+        cmocka_unit_test(shared_memory_can_be_the_limit),
+        cmocka_unit_test(leat_needs_prefetch_batches_not_workers_times),
+        cmocka_unit_test(no_limit_means_unknown_never_fine),
+        cmocka_unit_test(what_others_use_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

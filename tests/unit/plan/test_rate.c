@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+/* Every rate measured: the arithmetic is plain. */
+static leat_plan_facts measured_facts(void)
+{
+    leat_plan_facts f = guide_facts();
+    f.sample_bytes = 100000;
+    f.workers = 10;
+    f.no_validation = 1;
+    f.ram_bytes = 0; /* nothing cached */
+    f.measured.io_bytes_per_s = (leat_plan_range){400e6, 500e6, 600e6};
+    f.measured.cpu_us = (leat_plan_range){900, 1000, 1250};
+    f.measured.step_ms = (leat_plan_range){200, 256, 320};
+    f.measured.h2d_bytes_per_s = (leat_plan_range){10e9, 12e9, 13e9};
+    return f;
+}
+
+static void the_smallest_rate_limits_and_the_next_is_named(void **state)
+{
+    leat_plan_speed s = plan_of(measured_facts()).speed;
+    (void)state;
+    assert_near(s.io.mid, 5000, 1e-6);
+    assert_near(s.cpu.mid, 10000, 1e-6);
+    assert_near(s.cpu.low, 8000, 1e-6);
+    assert_near(s.gpu.mid, 1000, 1e-6);
+    assert_near(s.rate.mid, 1000, 1e-6);
+    assert_near(s.rate.low, 800, 1e-6);
+    assert_near(s.rate.high, 1280, 1e-6);
+    assert_int_equal(s.limit, LEAT_PLAN_GPU);
+    assert_int_equal(s.next, LEAT_PLAN_IO);
+    assert_int_equal(s.incomplete, 0);
+    assert_int_equal(s.gpu_measured, 1);
+    assert_near(s.cores_needed, 1.0, 1e-9);
+    assert_near(s.epoch_s.mid, 1281.167, 1e-6);
+}
+
+static void cores_past_the_machine_do_not_help(void **state)
+{
+    leat_plan_facts f = measured_facts();
+    (void)state;
+    f.workers = 100;
+    assert_near(plan_of(f).speed.cpu.mid, 16000, 1e-6);
+}
+
+/* 1,281,167 images in full batches of 256. */
+static void an_epoch_has_5004_iterations(void **state)
+{
+    (void)state;
+    assert_int_equal(plan_of(guide_facts()).speed.iterations, 5004);
+    leat_plan_facts f = guide_facts();
+    f.gpus = 4;
+    assert_int_equal(plan_of(f).speed.iterations, 1251);
+}
+
+/* t = c / memory + (1 − c) / storage, and the first epoch reads everything. */
+static void what_fits_in_memory_is_read_once(void **state)
+{
+    leat_plan_facts f = measured_facts();
+    (void)state;
+    f.gpus = 0;
+    f.epochs = 3;
+    f.ram_bytes = 200 * GIB;
+    leat_plan_speed s = plan_of(f).speed;
+    assert_near(s.cached_share, 1.0, 0);
+    assert_near(s.first_epoch.mid, 5000, 1e-6);
+    assert_near(s.rate.mid, 10000, 1e-6); /* now the CPUs */
+    assert_int_equal(s.limit, LEAT_PLAN_CPU);
+    assert_near(s.total_s.mid, 1281167 / 5000.0 + 2 * 1281167 / 10000.0, 1e-6);
+    f.ram_bytes = 70 * GIB; /* about half */
+    s = plan_of(f).speed;
+    assert_true(s.cached_share > 0.4 && s.cached_share < 0.6);
+    double memory = 8e9 / 100000;
+    assert_near(s.io_cached.mid, 1 / (s.cached_share / memory + (1 - s.cached_share) / 5000), 1e-6);
+}
+
+static void a_missing_rate_is_incomplete(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.ram_bytes = 0;
+    leat_plan_speed s = plan_of(f).speed; /* storage not known */
+    assert_int_equal(s.incomplete, 1);
+    assert_true(s.rate.mid > 0);
+    snprintf(f.storage, sizeof f.storage, "nvme");
+    assert_int_equal(plan_of(f).speed.incomplete, 0);
+    f.gpu[0] = '\0';
+    f.vram_bytes = 24 * GIB;
+    assert_int_equal(plan_of(f).speed.incomplete, 1);
+}
+
+/* Measured on an H200: 4,704 samples/s eager, 6,700 compiled. */
+static void a_measured_step_is_given_back(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    snprintf(f.gpu, sizeof f.gpu, "NVIDIA H200");
+    leat_plan_speed s = plan_of(f).speed;
+    assert_near(s.gpu.mid, 4704, 150);
+    f.compile = 1;
+    assert_near(plan_of(f).speed.gpu.mid, 6700, 200);
+    /* a card with an eighth of the bandwidth and a fourteenth of the arithmetic */
+    snprintf(f.gpu, sizeof f.gpu, "A10G");
+    leat_plan_range slow = plan_of(f).speed.gpu;
+    assert_true(slow.mid > 6700 / 15.0 && slow.mid < 6700 / 7.0);
+    assert_true(slow.low < slow.mid && slow.mid < slow.high);
+}
+
+/* Design, section 11: per core and image, and with the pixels of the crop. */
+static void costs_come_from_the_table_and_scale_with_pixels(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.cpus = 2;
+    f.loader = LEAT_PLAN_PROCESS;
+    leat_plan_speed s = plan_of(f).speed;
+    assert_true(s.cpu.low >= 203 && s.cpu.high <= 229); /* DataLoader and Pillow: 204–228 */
+    f.loader = LEAT_PLAN_LEAT;
+    snprintf(f.isa, sizeof f.isa, "avx512icl");
+    assert_near(plan_of(f).speed.cpu.mid, 2 * 4650, 20);
+    f.width = 1000;
+    f.height = 750;
+    assert_near(plan_of(f).speed.cpu.mid, 2 * 4650 / 4.0, 5);
+    f.images = LEAT_PLAN_MIX;
+    f.mix_raw = 0.5;
+    assert_true(plan_of(f).speed.cpu.mid > 2 * 4650 / 4.0 * 1.5);
+}
+
+static void quality_shares_are_interpolated(void **state)
+{
+    (void)state;
+    assert_near(leat__plan_quality_share(90), 0.68, 1e-12);
+    assert_near(leat__plan_quality_share(100), 0.95, 1e-12);
+    assert_true(leat__plan_quality_share(87) > 0.55 && leat__plan_quality_share(87) < 0.68);
+    assert_near(leat__plan_quality_share(10), 0.26, 1e-12);
+}
+
+static const leat_plan_what_if *row_of(const leat_plan *p, const char *change)
+{
+    for (uint32_t i = 0; i < p->what_if_count; i++)
+        if (strcmp(p->what_ifs[i].change, change) == 0) return &p->what_ifs[i];
+    fail_msg("no row '%s'", change);
+    return NULL;
+}
+
+static void what_if_moves_the_limit(void **state)
+{
+    leat_plan_facts f = measured_facts();
+    (void)state;
+    f.gpus = 0;
+    f.images = LEAT_PLAN_KEEP;
+    f.measured.cpu_us = (leat_plan_range){1900, 2000, 2100}; /* 5,000/s on 10 cores */
+    f.measured.io_bytes_per_s = (leat_plan_range){580e6, 600e6, 620e6};
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.speed.limit, LEAT_PLAN_CPU);
+    const leat_plan_what_if *w = row_of(&p, "--images tiled");
+    assert_int_equal(w->limit, LEAT_PLAN_IO);
+    assert_near(w->gain, 1.2, 1e-6);
+    w = row_of(&p, "--images raw"); /* 562,500 bytes a sample at 600 MB/s */
+    assert_int_equal(w->limit, LEAT_PLAN_IO);
+    assert_near(w->rate, 600e6 / 562500, 1e-6);
+    assert_int_equal(w->dataset_bytes, UINT64_C(1281167) * 562500);
+    assert_near(row_of(&p, "twice the cores")->gain, 1.2, 1e-6);
+    assert_near(row_of(&p, "whole dataset cached in memory")->gain, 1.0, 1e-6);
+    assert_true(row_of(&p, "--max-side 400")->gain > 1.5);
+    assert_near(row_of(&p, "--quality 90")->gain, 1.0, 1e-6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_smallest_rate_limits_and_the_next_is_named),
+        cmocka_unit_test(cores_past_the_machine_do_not_help),
+        cmocka_unit_test(an_epoch_has_5004_iterations),
+        cmocka_unit_test(what_fits_in_memory_is_read_once),
+        cmocka_unit_test(a_missing_rate_is_incomplete),
+        cmocka_unit_test(a_measured_step_is_given_back),
+        cmocka_unit_test(costs_come_from_the_table_and_scale_with_pixels),
+        cmocka_unit_test(quality_shares_are_interpolated),
+        cmocka_unit_test(what_if_moves_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_test.h"
+
+static uint64_t solved(leat_plan_facts f, leat_plan_field field)
+{
+    uint64_t value;
+    leat_error err = {0};
+    int rc = leat_plan_solve(&f, field, &value, &err);
+    if (rc != 0) fail_msg("%s", err.message);
+    return value;
+}
+
+/* The guide's multi-GPU table: total batch, workers, learning rate; RAM buffer as it rounds
+ * it (8 GB each) and "RAM > 8 GB × GPUs + 5 GB". Ours beside it. */
+static void the_multi_gpu_table_comes_out(void **state)
+{
+    static const struct {
+        uint32_t gpus, workers;
+        uint64_t total_batch, buffer_gb, check_gb;
+        double lr;
+    } rows[] = {{1, 12, 256, 8, 13, 0.5}, {2, 24, 512, 16, 21, 1.0},
+                {4, 48, 1024, 32, 37, 2.0}, {8, 96, 2048, 64, 69, 4.0}};
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.preset = LEAT_PLAN_BALANCED;
+    f.loader = LEAT_PLAN_PROCESS;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.scale_count, 4);
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        const leat_plan_scale *s = &p.scales[i];
+        assert_int_equal(s->gpus, rows[i].gpus);
+        assert_int_equal(s->workers, rows[i].workers);
+        assert_int_equal(s->total_batch, rows[i].total_batch);
+        assert_int_equal(s->guide_buffer, rows[i].buffer_gb * 1000000000);
+        assert_int_equal(s->guide_ram, rows[i].check_gb * 1000000000);
+        assert_near(s->lr, rows[i].lr, 1e-12);
+        assert_near((double)s->ram / 1e9, 3 + rows[i].gpus * 12.861, 0.01);
+    }
+    assert_int_equal(p.scales[1].fits, 1);
+    assert_int_equal(p.scales[3].fits, 0); /* 106 GB do not fit 62 GiB */
+}
+
+/* "4 GPUs on 4 instances": per instance as one GPU, lr 2.0. */
+static void nodes_share_the_gpus(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.preset = LEAT_PLAN_BALANCED;
+    f.loader = LEAT_PLAN_PROCESS;
+    f.nodes = 4;
+    leat_plan p = plan_of(f);
+    const leat_plan_scale *s = &p.scales[p.scale_count - 1];
+    assert_int_equal(s->nodes, 4);
+    assert_int_equal(s->gpus, 4);
+    assert_int_equal(s->total_batch, 1024);
+    assert_int_equal(s->workers, 48);
+    assert_near(s->lr, 2.0, 1e-12);
+    assert_int_equal(s->ram, p.scales[0].ram);
+    assert_int_equal(p.config.total_batch, 1024);
+}
+
+static void the_fix_fits_and_one_more_does_not(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    unsigned long long value;
+    (void)state;
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 32;
+    f.prefetch = 8;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(sscanf(p.fix, "--workers %llu (instead of 32)", &value), 1);
+    assert_contains(p.fix, "leat's loader");
+    f.workers = (int32_t)value;
+    assert_int_equal(plan_of(f).fits, 1);
+    f.workers++;
+    assert_int_equal(plan_of(f).fits, 0);
+}
+
+static void a_gpu_that_is_too_small_gets_a_batch_or_a_precision(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    unsigned long long value;
+    (void)state;
+    f.batch = 1000;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(sscanf(p.fix, "--batch %llu (instead of 1000)", &value), 1);
+    f.batch = value;
+    assert_int_equal(plan_of(f).fits, 1);
+    f.batch = 320;
+    f.precision = LEAT_PLAN_FP32;
+    p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_string_equal(p.fix, "--precision bf16-mixed (instead of fp32)");
+    f.vram_bytes = GIB;
+    snprintf(f.model, sizeof f.model, "vit_l");
+    p = plan_of(f);
+    assert_contains(p.fix, "a GPU with more than 1.00 GiB");
+}
+
+static void a_budget_too_small_is_raised(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    unsigned long long value;
+    (void)state;
+    f.memory_bytes = 1 << 20;
+    leat_plan p = plan_of(f);
+    assert_int_equal(p.fits, 0);
+    assert_int_equal(sscanf(p.fix, "--memory %llu", &value), 1);
+    f.memory_bytes = value;
+    assert_int_equal(plan_of(f).fits, 1);
+}
+
+static void solving_finds_the_edge(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    uint64_t batch = solved(f, LEAT_PLAN_SOLVE_BATCH);
+    assert_int_equal(batch, plan_of(f).vram.largest_batch);
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 16;
+    f.prefetch = 4;
+    uint64_t ram = solved(f, LEAT_PLAN_SOLVE_RAM);
+    f.ram_bytes = ram;
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_SAFE);
+    f.ram_bytes = ram - (64 << 20);
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_RISKY);
+    f.ram_bytes = 24 * GIB; /* RAM is the tighter one now */
+    batch = solved(f, LEAT_PLAN_SOLVE_BATCH);
+    assert_true(batch > 0 && batch < plan_of(f).vram.largest_batch);
+    f.batch = batch;
+    assert_int_not_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+    f.batch = batch + 1;
+    assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
+}
+
+static void cpus_and_gpus_follow_the_rates(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.measured.step_ms = (leat_plan_range){250, 256, 260}; /* 1,000/s */
+    f.measured.cpu_us = (leat_plan_range){1900, 2000, 2100};
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_CPUS), 2 + 1 + 1); /* two busy, one spare, the trainer */
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 8); /* 16 cores, 2 each */
+    f.loader = LEAT_PLAN_PROCESS;
+    f.workers = 12;
+    f.prefetch = 3;
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 2); /* the RAM holds no third */
+    uint64_t value;
+    leat_error err = {0};
+    f.ram_bytes = 0;
+    assert_code(LEAT_EINVAL, leat_plan_solve(&f, LEAT_PLAN_SOLVE_GPUS, &value, &err));
+    f.gpus = 0;
+    assert_code(LEAT_EINVAL, leat_plan_solve(&f, LEAT_PLAN_SOLVE_CPUS, &value, &err));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_multi_gpu_table_comes_out),
+        cmocka_unit_test(nodes_share_the_gpus),
+        cmocka_unit_test(the_fix_fits_and_one_more_does_not),
+        cmocka_unit_test(a_gpu_that_is_too_small_gets_a_batch_or_a_precision),
+        cmocka_unit_test(a_budget_too_small_is_raised),
+        cmocka_unit_test(solving_finds_the_edge),
+        cmocka_unit_test(cpus_and_gpus_follow_the_rates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
