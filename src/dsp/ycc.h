@@ -3,9 +3,9 @@
  * From planes of a JPEG to RGB rows: "fancy" (triangle) upsampling of chroma and YCbCr ->
  * RGB, equal in every bit to libjpeg-turbo's defaults. Rows only; the caller picks them.
  *
- * Kernels may write each output row up to the next multiple of LEAT__YCC_ROUND bytes, and
- * read as far past the end of each input; inputs of the h2 kernels are also read one sample
- * before their start. At the edges of the image the caller has repeated the edge sample.
+ * Kernels may write an output row, and read an input row, up to the next multiple of
+ * LEAT__YCC_ROUND bytes; the h2 kernels also read one sample before the start and one past
+ * that. At the edges of the image the caller has repeated the edge sample.
  */
 #ifndef LEAT_DSP_YCC_H
 #define LEAT_DSP_YCC_H
