@@ -4,7 +4,7 @@
  *
  * A meter set is a named group (a flow, a loader). Meters are made at set-up, never in the
  * hot path, and live as long as their set. Each thread writes its own cache lines (see
- * slot.h), readers add them up: a write costs a nanosecond or two however many threads write
+ * slot.h), readers add them up: a write costs 2 to 4 ns however many threads write
  * (bench/kernel_meter; docs/internals/meters.md).
  *
  *   counter  - grows: items, bytes, nanoseconds busy
