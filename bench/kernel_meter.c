@@ -71,7 +71,7 @@ static const struct bench {
     uint64_t n; /* per thread and round */
 } benches[] = {
     {"counter_add", add_counter, 4000000},
-    {"shared_atomic_add", add_naive, 1000000},
+    {"shared_atomic_add", add_naive, 4000000},
     {"timer_record", record, 2000000},
     {"timer_pair", timer_pair, 400000},
     {"clock_pair", clock_pair, 400000},
