@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures what a training step really takes on the GPU: the reference for `leat plan`'s
-VRAM model (src/plan/arch*.c) and for its GPU rates (data/plan/measured.yaml).
+VRAM model (src/plan/arch*.c) and for its GPU rates (data/plan/costs.txt).
 
 PyTorch only; the models are written out here with torch.nn so that nothing but the
 architecture decides the figures. One JSON line per run:
@@ -181,7 +181,7 @@ class Saved:
         s = t.untyped_storage()
         if s.data_ptr() not in self.skip:
             self.seen[s.data_ptr()] = s.nbytes()
-        return t
+        return t.detach()  # the tensor itself would tie graph and hook into a leaked cycle
 
     def bytes(self):
         return sum(self.seen.values())

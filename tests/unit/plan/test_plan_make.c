@@ -14,7 +14,7 @@ static void order_and_cache_follow_the_size(void **state)
     p = plan_of(f);
     assert_int_equal(p.config.cache_process, 1);
     assert_int_equal(p.config.quasi_random, 1);
-    assert_int_equal(p.config.page_window, 215); /* eight batches of 110 KB in MiB pages */
+    assert_int_equal(p.config.page_window, 108); /* eight batches of 110 KB in 2 MiB pages */
     snprintf(f.storage, sizeof f.storage, "memory");
     assert_int_equal(plan_of(f).config.quasi_random, 0);
 }
