@@ -39,8 +39,8 @@ int leat__file_fd(const leat__file *f);
 bool leat__file_direct(const leat__file *f); /* direct reads really on */
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
 
-/* Reads exactly `len` bytes at `offset`. Any alignment, also on a direct file: unaligned
- * edges then go through a bounce buffer; aligned calls go straight to `buf`. */
+/* Reads exactly `len` bytes at `offset`. Any alignment, also on a direct file: only calls
+ * aligned in offset, length and memory bypass the page cache. */
 int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset,
                      leat_error *err) LEAT_MUST_CHECK;
 /* Reads up to `len` bytes at `offset`, fewer only at the end of the file. */

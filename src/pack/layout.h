@@ -110,7 +110,7 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
 int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
                         uint64_t file_bytes, leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 
-int leat__section_append(leat__buf *out, const leat__section *s) LEAT_MUST_CHECK;
+int leat__section_append(leat__buf *out, const leat__section *s); /* as buf appends */
 /* Decodes `f->sections` entries and checks order, bounds, widths and counts. `out` has room
  * for all of them. */
 int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,

@@ -6,7 +6,8 @@
  * one packer are filled in order by one thread at a time, so bytes never depend on how many
  * threads seal.
  *
- *   if (!leat__page_fits(page, &sample)) { hand `page` to seal + put; page = a fresh one; }
+ *   leat__sample_measure(schema, &sample, &size, err);
+ *   if (!leat__page_fits(page, &sample, size)) { hand `page` to seal + put; take a fresh one; }
  *   leat__page_add(page, &sample, err);
  */
 #ifndef LEAT_PACK_PAGE_H
@@ -14,6 +15,9 @@
 
 #include "pack/layout.h"
 #include "pack/schema.h"
+
+/* Samples without payload (labels only) must close pages too. */
+#define LEAT__PAGE_SAMPLES_MAX 65536u
 
 typedef struct leat__page {
     const leat__schema *schema;
@@ -25,7 +29,7 @@ typedef struct leat__page {
     uint32_t samples;
     uint64_t max_sample; /* bytes of the largest */
     uint64_t payload;    /* sum of the sizes of its samples */
-    leat__buf rows;      /* per sample: entry, then the cells of all fields */
+    leat__buf rows;      /* per sample: entry (page 0, key end in `keys`), cells of all fields */
     leat__buf keys;
     uint64_t marks[LEAT_PACKER_MARKS]; /* of the last sample */
     bool sealed;
@@ -40,8 +44,9 @@ void leat__page_clear(leat__page *p); /* empty again; keeps its memory unless ov
 /* Size the sample will have; checks the values against the schema. */
 int leat__sample_measure(const leat__schema *schema, const leat_pack_sample *sample,
                          uint64_t *size, leat_error *err) LEAT_MUST_CHECK;
-/* True when the page is empty or the sample still fits the target. */
-bool leat__page_fits(const leat__page *p, uint64_t sample_size);
+/* True when the page is empty or the sample still fits: payloads and keys of a page stay
+ * within the target each, and samples within LEAT__PAGE_SAMPLES_MAX. */
+bool leat__page_fits(const leat__page *p, const leat_pack_sample *sample, uint64_t size);
 /* Copies the sample in. The page must fit it and not be sealed. */
 int leat__page_add(leat__page *p, const leat_pack_sample *sample,
                    leat_error *err) LEAT_MUST_CHECK;

@@ -27,7 +27,7 @@ int leat__schema_parse(leat__schema **s, const char *json, size_t len,
 void leat__schema_close(leat__schema **s);
 
 /* Canonical: the same fields always give the same text. */
-int leat__schema_json(const leat__schema *s, leat__buf *out) LEAT_MUST_CHECK;
+int leat__schema_json(const leat__schema *s, leat__buf *out); /* as buf appends */
 
 bool leat__field_is_payload(const leat_field *f);    /* has bytes in the page */
 uint32_t leat__field_width(const leat_field *f);     /* bytes of a cell in the index */

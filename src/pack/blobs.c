@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A small sorted array of named blobs: see blobs.h.
+ */
+#include "pack/blobs.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "pack/layout.h"
+
+void leat__blobs_reset(leat__blobs *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        leat__free(b->items[i].name);
+        leat__free(b->items[i].data);
+    }
+    leat__free(b->items);
+    memset(b, 0, sizeof *b);
+}
+
+/* Where `name` is or would stand. */
+static size_t position(const leat__blobs *b, const char *name, bool *found)
+{
+    size_t lo = 0, hi = b->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int order = strcmp(b->items[mid].name, name);
+        if (order == 0) {
+            *found = true;
+            return mid;
+        }
+        if (order < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    *found = false;
+    return lo;
+}
+
+const leat__blob *leat__blobs_find(const leat__blobs *b, const char *name)
+{
+    bool found;
+    size_t at = position(b, name, &found);
+    return found ? &b->items[at] : NULL;
+}
+
+static int grow(leat__blobs *b, leat_error *err)
+{
+    if (b->count < b->capacity) return 0;
+    size_t want = b->capacity == 0 ? 8 : b->capacity * 2;
+    leat__blob *items = leat__realloc(LEAT__MEM_PACK, b->items, want * sizeof *items);
+    if (items == NULL) return leat__fail_nomem(err, want * sizeof *items, "blobs");
+    b->items = items;
+    b->capacity = want;
+    return 0;
+}
+
+int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t size,
+                    leat_error *err)
+{
+    size_t len = strlen(name);
+    if (len == 0 || len > LEAT__PACK_NAME_MAX)
+        return leat__fail(err, LEAT_EINVAL, "blob: name must have 1 to %u bytes",
+                          LEAT__PACK_NAME_MAX);
+    if (size > LEAT__PACK_BLOB_MAX || b->count >= LEAT__PACK_BLOBS_MAX)
+        return leat__fail(err, LEAT_ELIMIT, "blob \"%s\": too large or one too many", name);
+    bool found;
+    size_t at = position(b, name, &found);
+    LEAT_TRY(grow(b, err));
+    char *own_name = found ? NULL : leat__strdup(LEAT__MEM_PACK, name);
+    void *own_data = leat__alloc(LEAT__MEM_PACK, size);
+    if ((own_name == NULL && !found) || own_data == NULL) {
+        leat__free(own_name);
+        leat__free(own_data);
+        return leat__fail_nomem(err, len + size, "a blob");
+    }
+    if (size > 0) memcpy(own_data, data, size);
+    leat__blob *item = &b->items[at];
+    if (found) {
+        leat__free(item->data);
+    } else {
+        memmove(item + 1, item, (b->count - at) * sizeof *item);
+        b->count++;
+        item->name = own_name;
+    }
+    item->data = own_data;
+    item->size = size;
+    return 0;
+}
+
+char *leat__blob_classes_name(const char *field)
+{
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_PACK, 2 * LEAT__PACK_NAME_MAX);
+    (void)leat__buf_printf(&b, "classes/%s", field);
+    char *name = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    return name;
+}

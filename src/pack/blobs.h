@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The named blobs of a pack being written, kept sorted by name so that the order in which
+ * they were set leaves no trace in the file. One thread at a time.
+ */
+#ifndef LEAT_PACK_BLOBS_H
+#define LEAT_PACK_BLOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct leat__blob {
+    char *name;
+    void *data;
+    size_t size;
+} leat__blob;
+
+typedef struct leat__blobs {
+    leat__blob *items;
+    size_t count, capacity;
+} leat__blobs;
+
+void leat__blobs_reset(leat__blobs *b); /* zeroed is empty */
+/* Copies name and data; replaces a blob of that name. */
+int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t size,
+                    leat_error *err) LEAT_MUST_CHECK;
+const leat__blob *leat__blobs_find(const leat__blobs *b, const char *name);
+
+/* Name of the blob that holds the classes of a field, new (leat__free); NULL: no memory. */
+char *leat__blob_classes_name(const char *field);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checked reads of the index: see index.h. Trust is handed down: footer -> roots -> a chunk
+ * of checks (read once, kept) -> a chunk of the index (read once, one bit remembers that it
+ * was whole). Two threads may verify the same chunk at once; both come to the same answer.
+ */
+#include "pack/index.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+#define CHECKS_PER_CHUNK (LEAT__PACK_CHUNK / 8)
+
+static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const char *what)
+{
+    leat__fail(err, LEAT_EDATA, "%s: %s (byte %llu)", leat__file_path(x->file), what,
+               (unsigned long long)offset);
+    leat__error_at(err, NULL, -1, (int64_t)offset);
+    return LEAT_EDATA;
+}
+
+/* ---- opening ---------------------------------------------------------------------------- */
+
+static int open_blocks(leat__index *x, leat_error *err)
+{
+    const char *path = leat__file_path(x->file);
+    uint8_t block[LEAT__PACK_BLOCK];
+    uint64_t size, file_bytes, footer_check;
+    uint32_t kind;
+    size_t got;
+    LEAT_TRY(leat__file_size(x->file, &size, err));
+    LEAT_TRY(leat__file_pread_some(x->file, block, sizeof block, 0, &got, err));
+    memset(block + got, 0, sizeof block - got);
+    LEAT_TRY(leat__header_decode(block, path, &file_bytes, &footer_check, &kind, err));
+    if (size != file_bytes)
+        return leat__fail(err, LEAT_EDATA, "%s: has %llu bytes, %llu were written", path,
+                          (unsigned long long)size, (unsigned long long)file_bytes);
+    LEAT_TRY(leat__file_pread(x->file, block, sizeof block, size - sizeof block, err));
+    LEAT_TRY(leat__footer_decode(block, path, size, &x->footer, err));
+    if (x->footer.check != footer_check || x->footer.kind != kind)
+        return damaged(err, x, 24, "header and footer belong to different files");
+    return 0;
+}
+
+static int open_roots(leat__index *x, leat_error *err)
+{
+    const leat__footer *f = &x->footer;
+    size_t bytes;
+    if (!leat__u64_to_size(f->roots_bytes, &bytes)) return leat__fail_nomem(err, f->roots_bytes, "roots");
+    x->chunk_count = leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK);
+    x->root_count = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK);
+    x->roots = leat__alloc(LEAT__MEM_PACK, bytes);
+    x->checks = leat__zalloc_array(LEAT__MEM_PACK, (size_t)x->root_count, sizeof *x->checks);
+    x->verified = leat__zalloc_array(LEAT__MEM_PACK, (size_t)(x->chunk_count / 64 + 1),
+                                     sizeof *x->verified);
+    if (x->roots == NULL || x->checks == NULL || x->verified == NULL)
+        return leat__fail_nomem(err, bytes, "the index");
+    LEAT_TRY(leat__file_pread(x->file, x->roots, bytes, leat__footer_roots_at(f), err));
+    if (leat__hash64(x->roots, bytes, 0) != f->roots_check)
+        return damaged(err, x, leat__footer_roots_at(f), "checksum of the roots does not match");
+    return 0;
+}
+
+static int open_directory(leat__index *x, leat_error *err)
+{
+    const leat__footer *f = &x->footer;
+    uint64_t at = leat__footer_directory_at(f);
+    size_t bytes = (size_t)f->directory_bytes;
+    uint8_t *data = leat__alloc(LEAT__MEM_PACK, bytes);
+    x->sections = LEAT_NEW_ARRAY(PACK, leat__section, (size_t)f->sections);
+    int rc = 0;
+    if (data == NULL || x->sections == NULL) {
+        rc = leat__fail_nomem(err, bytes, "the directory");
+        goto out;
+    }
+    LEAT_GO(rc, out, leat__file_pread(x->file, data, bytes, at, err));
+    if (leat__hash64(data, bytes, 0) != f->directory_check) {
+        rc = damaged(err, x, at, "checksum of the directory does not match");
+        goto out;
+    }
+    LEAT_GO(rc, out, leat__directory_decode(data, f, leat__file_path(x->file), x->sections, err));
+    for (uint64_t i = f->sections; i-- > 0;)
+        if (x->sections[i].kind < LEAT_COUNT(x->first))
+            x->first[x->sections[i].kind] = &x->sections[i];
+out:
+    leat__free(data);
+    return rc;
+}
+
+/* The sections every reader relies on are there and as long as the counts say. */
+static int check_sections(leat__index *x, leat_error *err)
+{
+    const leat__footer *f = &x->footer;
+    const struct {
+        uint32_t kind, width;
+        uint64_t count;
+    } want[] = {
+        {LEAT__SECTION_PAGES, LEAT__PACK_PAGE_WIDTH, f->pages},
+        {LEAT__SECTION_SAMPLES, LEAT__PACK_SAMPLE_WIDTH, f->samples},
+        {LEAT__SECTION_KEY_HASHES, 8, f->samples},
+        {LEAT__SECTION_KEY_ROWS, 4, f->samples},
+    };
+    uint64_t at = leat__footer_directory_at(f);
+    const uint32_t always[] = {LEAT__SECTION_SCHEMA, LEAT__SECTION_PROVENANCE,
+                               LEAT__SECTION_BLOB_NAMES,
+                               f->kind == LEAT__PACK_SET ? LEAT__SECTION_SHARDS
+                                                         : LEAT__SECTION_KEYS};
+    for (size_t i = 0; i < LEAT_COUNT(always); i++)
+        if (leat__index_section(x, always[i]) == NULL)
+            return damaged(err, x, at, "a section is missing");
+    if (f->kind == LEAT__PACK_SET) return 0;
+    for (size_t i = 0; i < LEAT_COUNT(want); i++) {
+        const leat__section *s = leat__index_section(x, want[i].kind);
+        if (s == NULL || s->width != want[i].width || s->length != want[i].count * s->width)
+            return damaged(err, x, at, "a section is missing or has the wrong size");
+    }
+    return 0;
+}
+
+int leat__index_open(leat__index **out, const char *path, bool direct, leat_error *err)
+{
+    *out = NULL;
+    leat__index *x = LEAT_NEW(PACK, leat__index);
+    if (x == NULL) return leat__fail_nomem(err, sizeof *x, "a pack");
+    int rc;
+    LEAT_GO(rc, out, leat__file_open(&x->file, path, direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ,
+                                     err));
+    LEAT_GO(rc, out, open_blocks(x, err));
+    LEAT_GO(rc, out, open_roots(x, err));
+    LEAT_GO(rc, out, open_directory(x, err));
+    LEAT_GO(rc, out, check_sections(x, err));
+    *out = x;
+    x = NULL;
+out:
+    leat__index_close(&x);
+    return rc;
+}
+
+void leat__index_close(leat__index **index)
+{
+    leat__index *x = *index;
+    if (x == NULL) return;
+    for (uint64_t i = 0; x->checks != NULL && i < x->root_count; i++)
+        leat__free(atomic_load(&x->checks[i]));
+    leat__free(x->checks);
+    leat__free(x->verified);
+    leat__free(x->roots);
+    leat__free(x->sections);
+    leat__file_close(&x->file);
+    leat__free(x);
+    *index = NULL;
+}
+
+/* ---- checked reads ---------------------------------------------------------------------- */
+
+/* The chunk of checks number `i`, verified against its root; kept once it was. */
+static int checks_chunk(leat__index *x, uint64_t i, const uint64_t **checks, leat_error *err)
+{
+    uint64_t *have = atomic_load_explicit(&x->checks[i], memory_order_acquire);
+    if (have == NULL) {
+        uint64_t at = i * LEAT__PACK_CHUNK;
+        size_t bytes = (size_t)LEAT_MIN(x->footer.checks_bytes - at, LEAT__PACK_CHUNK);
+        uint64_t *fresh = leat__alloc(LEAT__MEM_PACK, bytes);
+        if (fresh == NULL) return leat__fail_nomem(err, bytes, "the index");
+        at += leat__footer_checks_at(&x->footer);
+        int rc = leat__file_pread(x->file, fresh, bytes, at, err);
+        if (rc == 0 && leat__hash64(fresh, bytes, 0) != x->roots[i])
+            rc = damaged(err, x, at, "checksums of the index are damaged");
+        if (rc != 0) {
+            leat__free(fresh);
+            return rc;
+        }
+        if (atomic_compare_exchange_strong(&x->checks[i], &have, fresh)) have = fresh;
+        else leat__free(fresh); /* another thread was first */
+    }
+    *checks = have;
+    return 0;
+}
+
+static bool is_verified(const leat__index *x, uint64_t chunk)
+{
+    return atomic_load_explicit(&x->verified[chunk / 64], memory_order_acquire) >>
+               (chunk % 64) & 1;
+}
+
+int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat_error *err)
+{
+    const uint64_t *checks = NULL;
+    uint64_t at = chunk * LEAT__PACK_CHUNK;
+    size_t bytes = (size_t)LEAT_MIN(x->footer.index_bytes - at, LEAT__PACK_CHUNK);
+    at += x->footer.index_offset;
+    LEAT_TRY(checks_chunk(x, chunk / CHECKS_PER_CHUNK, &checks, err));
+    LEAT_TRY(leat__file_pread(x->file, data, bytes, at, err));
+    if (leat__hash64(data, bytes, 0) != checks[chunk % CHECKS_PER_CHUNK])
+        return damaged(err, x, at, "the index is damaged in the 64 KiB from here");
+    atomic_fetch_or_explicit(&x->verified[chunk / 64], UINT64_C(1) << (chunk % 64),
+                             memory_order_release);
+    return 0;
+}
+
+/* Part of one chunk at `offset` in the index. */
+static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
+                         uint8_t **scratch, leat_error *err)
+{
+    uint64_t chunk = offset / LEAT__PACK_CHUNK;
+    if (is_verified(x, chunk))
+        return leat__file_pread(x->file, buf, len, x->footer.index_offset + offset, err);
+    if (*scratch == NULL) *scratch = leat__alloc(LEAT__MEM_PACK, LEAT__PACK_CHUNK);
+    if (*scratch == NULL) return leat__fail_nomem(err, LEAT__PACK_CHUNK, "the index");
+    LEAT_TRY(leat__index_verify_chunk(x, chunk, *scratch, err));
+    memcpy(buf, *scratch + offset % LEAT__PACK_CHUNK, len);
+    return 0;
+}
+
+int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf,
+                     size_t len, leat_error *err)
+{
+    if (!leat__range_inside(offset, len, s->length))
+        return leat__fail(err, LEAT_EINVAL, "%s: read past the end of a section",
+                          leat__file_path(x->file));
+    uint8_t *scratch = NULL;
+    uint64_t at = s->offset - x->footer.index_offset + offset;
+    int rc = 0;
+    for (size_t done = 0; done < len && rc == 0;) {
+        size_t n = (size_t)LEAT_MIN(len - done, LEAT__PACK_CHUNK - (at + done) % LEAT__PACK_CHUNK);
+        rc = read_in_chunk(x, at + done, (char *)buf + done, n, &scratch, err);
+        done += n;
+    }
+    leat__free(scratch);
+    return rc;
+}
+
+int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding,
+                     void **data, size_t *len, leat_error *err)
+{
+    *data = NULL;
+    *len = 0;
+    if (s->length > max)
+        return leat__fail(err, LEAT_ELIMIT, "%s: a section has %llu bytes, at most %llu may be",
+                          leat__file_path(x->file), (unsigned long long)s->length,
+                          (unsigned long long)max);
+    size_t bytes = (size_t)s->length;
+    uint8_t *block = leat__alloc_aligned(LEAT__MEM_PACK, bytes + padding, 64);
+    if (block == NULL) return leat__fail_nomem(err, bytes + padding, "a section");
+    int rc = leat__index_read(x, s, 0, block, bytes, err);
+    if (rc != 0) {
+        leat__free(block);
+        return rc;
+    }
+    memset(block + bytes, 0, padding);
+    *data = block;
+    *len = bytes;
+    return 0;
+}
+
+/* ---- entries ---------------------------------------------------------------------------- */
+
+int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_t *samples,
+                     leat_error *err)
+{
+    const leat__footer *f = &x->footer;
+    const leat__section *s = leat__index_section(x, LEAT__SECTION_PAGES);
+    uint8_t bytes[2 * LEAT__PACK_PAGE_WIDTH];
+    bool last = page + 1 == f->pages;
+    if (page >= f->pages)
+        return leat__fail(err, LEAT_EINVAL, "%s: page %llu of %llu", leat__file_path(x->file),
+                          (unsigned long long)page, (unsigned long long)f->pages);
+    LEAT_TRY(leat__index_read(x, s, page * LEAT__PACK_PAGE_WIDTH, bytes,
+                              (last ? 1 : 2) * LEAT__PACK_PAGE_WIDTH, err));
+    leat__page_entry_load(bytes, e);
+    uint64_t end = f->samples;
+    if (!last) {
+        leat__page_entry next;
+        leat__page_entry_load(bytes + LEAT__PACK_PAGE_WIDTH, &next);
+        end = next.first;
+    }
+    if (e->offset < LEAT__PACK_BLOCK || e->bytes == 0 || e->bytes > f->max_page_bytes ||
+        (e->offset | e->bytes) % LEAT__PACK_BLOCK != 0 ||
+        !leat__range_inside(e->offset, e->bytes, f->index_offset) || e->first >= end ||
+        end > f->samples)
+        return damaged(err, x, s->offset + page * LEAT__PACK_PAGE_WIDTH,
+                       "impossible entry in the table of pages");
+    *samples = end - e->first;
+    return 0;
+}
+
+int leat__index_samples(leat__index *x, uint64_t first, size_t count,
+                        leat__sample_entry *entries, uint64_t *key_start, leat_error *err)
+{
+    const leat__section *s = leat__index_section(x, LEAT__SECTION_SAMPLES);
+    const leat__section *keys = leat__index_section(x, LEAT__SECTION_KEYS);
+    uint8_t bytes[128 * LEAT__PACK_SAMPLE_WIDTH];
+    leat__page_entry page = {0};
+    uint64_t page_samples = 0, number = UINT64_MAX, key_end = 0;
+    if (!leat__range_inside(first, count, x->footer.samples))
+        return leat__fail(err, LEAT_EINVAL, "%s: samples %llu+%llu of %llu",
+                          leat__file_path(x->file), (unsigned long long)first,
+                          (unsigned long long)count, (unsigned long long)x->footer.samples);
+    if (first > 0) {
+        leat__sample_entry before;
+        LEAT_TRY(leat__index_read(x, s, (first - 1) * LEAT__PACK_SAMPLE_WIDTH, bytes,
+                                  LEAT__PACK_SAMPLE_WIDTH, err));
+        leat__sample_entry_load(bytes, &before);
+        key_end = before.key_end;
+    }
+    *key_start = key_end;
+    for (size_t i = 0; i < count; i++) {
+        if (i % 128 == 0)
+            LEAT_TRY(leat__index_read(x, s, (first + i) * LEAT__PACK_SAMPLE_WIDTH, bytes,
+                                      LEAT_MIN(count - i, (size_t)128) * LEAT__PACK_SAMPLE_WIDTH,
+                                      err));
+        leat__sample_entry *e = &entries[i];
+        leat__sample_entry_load(bytes + i % 128 * LEAT__PACK_SAMPLE_WIDTH, e);
+        uint64_t at = s->offset + (first + i) * LEAT__PACK_SAMPLE_WIDTH;
+        if (e->page >= x->footer.pages) return damaged(err, x, at, "sample in no page");
+        if (e->page != number) {
+            LEAT_TRY(leat__index_page(x, e->page, &page, &page_samples, err));
+            number = e->page;
+        }
+        if (first + i < page.first || first + i - page.first >= page_samples ||
+            e->offset % LEAT__PACK_ALIGN != 0 ||
+            !leat__range_inside(e->offset, e->size, page.bytes) ||
+            e->size > x->footer.max_sample_bytes || e->key_end < key_end ||
+            e->key_end > keys->length || e->key_end - key_end > LEAT__PACK_KEY_MAX)
+            return damaged(err, x, at, "impossible entry in the table of samples");
+        key_end = e->key_end;
+    }
+    return 0;
+}
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+#define WINDOW 256u /* hashes looked through at once */
+
+static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t *hash,
+                   leat_error *err)
+{
+    uint8_t bytes[8];
+    LEAT_TRY(leat__index_read(x, s, i * 8, bytes, sizeof bytes, err));
+    *hash = leat__load_u64(bytes);
+    return 0;
+}
+
+/* Where `hash` would stand between two bounds, were the hashes evenly spread. */
+static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
+{
+    if (high <= low) return n / 2;
+    double share = (double)(hash - low) / (double)(high - low);
+    uint64_t at = (uint64_t)(share * (double)n);
+    return LEAT_MIN(at, n - 1);
+}
+
+/* First entry that is not below `hash`: interpolation, with a halving after each step so that
+ * no content makes it slower than bisection. */
+static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, uint64_t *pos,
+                       leat_error *err)
+{
+    uint64_t lo = 0, hi = s->length / 8, low = 0, high = UINT64_MAX, seen;
+    bool halve = false;
+    while (hi - lo > WINDOW) {
+        uint64_t mid = lo + (halve || hash < low ? (hi - lo) / 2 : guess(hash, low, high, hi - lo));
+        LEAT_TRY(hash_at(x, s, mid, &seen, err));
+        if (seen < hash) {
+            lo = mid + 1;
+            low = seen;
+        } else {
+            hi = mid;
+            high = seen;
+        }
+        halve = !halve;
+    }
+    uint8_t window[WINDOW * 8];
+    LEAT_TRY(leat__index_read(x, s, lo * 8, window, (size_t)(hi - lo) * 8, err));
+    uint64_t i = 0;
+    while (i < hi - lo && leat__load_u64(window + i * 8) < hash) i++;
+    *pos = lo + i;
+    return 0;
+}
+
+static int key_equals(leat__index *x, uint64_t sample, const void *key, size_t size,
+                      bool *equal, leat_error *err)
+{
+    leat__sample_entry e;
+    uint64_t start;
+    uint8_t part[1024];
+    *equal = false;
+    LEAT_TRY(leat__index_samples(x, sample, 1, &e, &start, err));
+    if (e.key_end - start != size) return 0;
+    const leat__section *keys = leat__index_section(x, LEAT__SECTION_KEYS);
+    for (size_t at = 0; at < size;) {
+        size_t n = LEAT_MIN(size - at, sizeof part);
+        LEAT_TRY(leat__index_read(x, keys, start + at, part, n, err));
+        if (memcmp(part, (const char *)key + at, n) != 0) return 0;
+        at += n;
+    }
+    *equal = true;
+    return 0;
+}
+
+int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t *sample,
+                     leat_error *err)
+{
+    const leat__section *hashes = leat__index_section(x, LEAT__SECTION_KEY_HASHES);
+    const leat__section *rows = leat__index_section(x, LEAT__SECTION_KEY_ROWS);
+    uint64_t hash = leat__key_hash(key, size), pos, seen;
+    LEAT_TRY(lower_bound(x, hashes, hash, &pos, err));
+    /* Keys that share a hash by chance are a handful at the very most. */
+    for (uint64_t tries = 0; pos < hashes->length / 8 && tries < 4096; pos++, tries++) {
+        uint8_t bytes[4];
+        bool equal;
+        LEAT_TRY(hash_at(x, hashes, pos, &seen, err));
+        if (seen != hash) break;
+        LEAT_TRY(leat__index_read(x, rows, pos * 4, bytes, sizeof bytes, err));
+        uint64_t row = leat__load_u32(bytes);
+        if (row >= x->footer.samples)
+            return damaged(err, x, rows->offset + pos * 4, "key of a sample that is not there");
+        LEAT_TRY(key_equals(x, row, key, size, &equal, err));
+        if (equal) {
+            *sample = row;
+            return 0;
+        }
+    }
+    return LEAT_ENOENT; /* the caller puts it into words */
+}

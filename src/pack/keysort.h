@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sorting key hashes in bounded memory: the unsorted hashes lie in a file in the order of
+ * their samples; each pass picks one range of hash values that fits in memory, sorts it, and
+ * writes it behind the ranges before. One thread.
+ */
+#ifndef LEAT_PACK_KEYSORT_H
+#define LEAT_PACK_KEYSORT_H
+
+#include "io/file.h"
+
+typedef struct leat__keysort {
+    leat__file *file;
+    uint64_t count;
+    uint64_t from;      /* unsorted: u64 hash per sample */
+    uint64_t hashes_to; /* sorted: u64 hash */
+    uint64_t rows_to;   /* u32 sample, at the same place */
+    size_t memory;      /* bytes to use; 0 = 96 MiB */
+} leat__keysort;
+
+/* *duplicates: entries that have the hash of the entry before them. */
+int leat__keysort_run(const leat__keysort *k, uint64_t *duplicates,
+                      leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Header, footer, directory and the elements of the index, byte by byte: see layout.h and
+ * docs/format.md, whose tables the offsets below repeat.
+ */
+#include "pack/layout.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/num.h"
+
+static const uint8_t magic[8] = {0x89, 'L', 'E', 'A', 'T', 0x0d, 0x0a, 0x1a};
+static const uint8_t end_magic[8] = {0x1a, 0x0a, 0x0d, 'T', 'A', 'E', 'L', 0x89};
+static const uint8_t partial_magic[8] = {'L', 'E', 'A', 'T', 'P', 'A', 'R', 'T'};
+
+enum { HEADER_CHECK_AT = 4088, FOOTER_MAGIC_AT = 4088 };
+
+static int damaged(leat_error *err, const char *path, int64_t offset, const char *what)
+{
+    leat__fail(err, LEAT_EDATA, "%s: %s (byte %lld)", path, what, (long long)offset);
+    leat__error_at(err, NULL, -1, offset);
+    return LEAT_EDATA;
+}
+
+void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
+{
+    memset(block, 0, LEAT__PACK_BLOCK);
+    memcpy(block, magic, sizeof magic);
+    leat__store_u16(block + 8, f->major);
+    leat__store_u16(block + 10, f->minor);
+    leat__store_u32(block + 12, f->kind);
+    leat__store_u64(block + 16, f->file_bytes);
+    leat__store_u64(block + 24, f->check);
+    leat__store_u64(block + HEADER_CHECK_AT, leat__hash64(block, HEADER_CHECK_AT, 0));
+}
+
+void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK])
+{
+    memset(block, 0, LEAT__PACK_BLOCK);
+    memcpy(block, partial_magic, sizeof partial_magic);
+}
+
+int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
+                        uint64_t *file_bytes, uint64_t *footer_check, uint32_t *kind,
+                        leat_error *err)
+{
+    if (memcmp(block, partial_magic, sizeof partial_magic) == 0)
+        return leat__fail(err, LEAT_EFORMAT,
+                          "%s: an unfinished pack; continue it with --resume", path);
+    if (memcmp(block, magic, sizeof magic) != 0)
+        return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack", path);
+    if (leat__load_u64(block + HEADER_CHECK_AT) != leat__hash64(block, HEADER_CHECK_AT, 0))
+        return damaged(err, path, 0, "header checksum does not match");
+    uint16_t major = leat__load_u16(block + 8);
+    if (major != LEAT__PACK_MAJOR)
+        return leat__fail(err, LEAT_EFORMAT, "%s: format %u.%u is newer than this leat's %u.%u",
+                          path, major, leat__load_u16(block + 10), LEAT__PACK_MAJOR,
+                          LEAT__PACK_MINOR);
+    *kind = leat__load_u32(block + 12);
+    *file_bytes = leat__load_u64(block + 16);
+    *footer_check = leat__load_u64(block + 24);
+    if (*kind != LEAT__PACK_FILE && *kind != LEAT__PACK_SET)
+        return leat__fail(err, LEAT_EFORMAT, "%s: unknown kind of file %u", path, *kind);
+    if (*file_bytes < 2 * LEAT__PACK_BLOCK || *file_bytes % LEAT__PACK_BLOCK != 0 ||
+        *file_bytes > INT64_MAX)
+        return damaged(err, path, 16, "impossible file size in the header");
+    return 0;
+}
+
+/* The footer's u64 fields after `kind`, in file order. */
+#define FOOTER_WORDS(X)                                                                    \
+    X(16, file_bytes)                                                                      \
+    X(24, samples)                                                                         \
+    X(32, pages)                                                                           \
+    X(40, page_bytes)                                                                      \
+    X(48, max_page_bytes)                                                                  \
+    X(56, max_sample_bytes)                                                                \
+    X(64, index_offset)                                                                    \
+    X(72, index_bytes)                                                                     \
+    X(80, checks_bytes)                                                                    \
+    X(88, roots_bytes)                                                                     \
+    X(96, directory_bytes)                                                                 \
+    X(104, sections)                                                                       \
+    X(112, roots_check)                                                                    \
+    X(120, directory_check)
+
+void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
+{
+    memset(block, 0, LEAT__PACK_BLOCK);
+    leat__store_u16(block + 8, f->major);
+    leat__store_u16(block + 10, f->minor);
+    leat__store_u32(block + 12, f->kind);
+#define STORE(at, name) leat__store_u64(block + (at), f->name);
+    FOOTER_WORDS(STORE)
+#undef STORE
+    leat__store_u32(block + 128, LEAT__PACK_CHUNK);
+    memcpy(block + FOOTER_MAGIC_AT, end_magic, sizeof end_magic);
+    f->check = leat__hash64(block + 8, LEAT__PACK_BLOCK - 8, 0);
+    leat__store_u64(block, f->check);
+}
+
+static bool whole_blocks(uint64_t v)
+{
+    return v % LEAT__PACK_BLOCK == 0;
+}
+
+/* Parts in order, no gaps, each as large as what it must hold. */
+static bool footer_consistent(const leat__footer *f)
+{
+    if (!whole_blocks(f->index_offset) || !whole_blocks(f->index_bytes) ||
+        !whole_blocks(f->checks_bytes) || !whole_blocks(f->roots_bytes) ||
+        !whole_blocks(f->directory_bytes) || f->index_offset < LEAT__PACK_BLOCK)
+        return false;
+    uint64_t end = f->index_offset;
+    if (!leat__add_u64(end, f->index_bytes, &end) || !leat__add_u64(end, f->checks_bytes, &end) ||
+        !leat__add_u64(end, f->roots_bytes, &end) ||
+        !leat__add_u64(end, f->directory_bytes, &end) ||
+        !leat__add_u64(end, LEAT__PACK_BLOCK, &end) || end != f->file_bytes)
+        return false;
+    /* Every part lies inside the file now, so products below cannot overflow. */
+    uint64_t checks = leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8;
+    uint64_t roots = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8;
+    uint64_t entries = f->sections <= UINT32_MAX ? f->sections * LEAT__PACK_ENTRY : UINT64_MAX;
+    return f->checks_bytes >= checks && f->checks_bytes - checks < LEAT__PACK_BLOCK &&
+           f->roots_bytes >= roots && f->roots_bytes - roots < LEAT__PACK_BLOCK &&
+           f->directory_bytes >= entries && f->directory_bytes - entries < LEAT__PACK_BLOCK;
+}
+
+static bool footer_in_limits(const leat__footer *f)
+{
+    uint64_t room = f->index_offset - LEAT__PACK_BLOCK; /* of all pages */
+    if (f->samples > LEAT__PACK_SAMPLES_MAX || f->pages > f->samples) return false;
+    if (f->kind == LEAT__PACK_SET) return f->samples == 0 && room == 0;
+    if ((f->samples == 0) != (f->pages == 0)) return false;
+    return f->max_page_bytes <= room && f->max_sample_bytes <= f->max_page_bytes &&
+           f->pages <= room / LEAT__PACK_BLOCK && whole_blocks(f->max_page_bytes) &&
+           (f->pages == 0) == (f->max_page_bytes == 0) && (f->pages == 0) == (room == 0);
+}
+
+int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
+                        uint64_t file_bytes, leat__footer *f, leat_error *err)
+{
+    int64_t at = (int64_t)(file_bytes - LEAT__PACK_BLOCK);
+    memset(f, 0, sizeof *f);
+    if (memcmp(block + FOOTER_MAGIC_AT, end_magic, sizeof end_magic) != 0)
+        return damaged(err, path, at + FOOTER_MAGIC_AT, "no end mark: cut short or damaged");
+    f->check = leat__load_u64(block);
+    if (f->check != leat__hash64(block + 8, LEAT__PACK_BLOCK - 8, 0))
+        return damaged(err, path, at, "footer checksum does not match");
+    f->major = leat__load_u16(block + 8);
+    f->minor = leat__load_u16(block + 10);
+    f->kind = leat__load_u32(block + 12);
+#define LOAD(offset, name) f->name = leat__load_u64(block + (offset));
+    FOOTER_WORDS(LOAD)
+#undef LOAD
+    if (f->file_bytes != file_bytes)
+        return damaged(err, path, at + 16, "footer and header disagree about the size");
+    if (leat__load_u32(block + 128) != LEAT__PACK_CHUNK)
+        return damaged(err, path, at + 128, "unknown chunk size");
+    if (!footer_consistent(f) || !footer_in_limits(f))
+        return damaged(err, path, at + 16, "footer describes an impossible file");
+    return 0;
+}
+
+int leat__section_append(leat__buf *out, const leat__section *s)
+{
+    uint8_t e[LEAT__PACK_ENTRY] = {0};
+    leat__store_u32(e, s->kind);
+    leat__store_u32(e + 4, s->field);
+    leat__store_u64(e + 8, s->offset);
+    leat__store_u64(e + 16, s->length);
+    leat__store_u32(e + 24, s->width);
+    leat__store_u32(e + 28, s->name_length);
+    leat__store_u64(e + 32, s->name_offset);
+    return leat__buf_append(out, e, sizeof e);
+}
+
+int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,
+                           leat__section *out, leat_error *err)
+{
+    uint64_t at = leat__footer_directory_at(f);
+    uint64_t next = f->index_offset, index_end = f->index_offset + f->index_bytes;
+    for (uint64_t i = 0; i < f->sections; i++) {
+        const uint8_t *e = bytes + i * LEAT__PACK_ENTRY;
+        leat__section *s = &out[i];
+        s->kind = leat__load_u32(e);
+        s->field = leat__load_u32(e + 4);
+        s->offset = leat__load_u64(e + 8);
+        s->length = leat__load_u64(e + 16);
+        s->width = leat__load_u32(e + 24);
+        s->name_length = leat__load_u32(e + 28);
+        s->name_offset = leat__load_u64(e + 32);
+        int64_t here = (int64_t)(at + i * LEAT__PACK_ENTRY);
+        if (s->offset != next || s->width == 0 || s->length % s->width != 0 ||
+            !leat__range_inside(s->offset, s->length, index_end))
+            return damaged(err, path, here, "directory entry out of place");
+        /* index_end is whole blocks, so rounding up to 64 stays inside. */
+        next = (s->offset + s->length + LEAT__PACK_SECTION_ALIGN - 1) &
+               ~(uint64_t)(LEAT__PACK_SECTION_ALIGN - 1);
+    }
+    if (index_end - next >= LEAT__PACK_BLOCK)
+        return damaged(err, path, (int64_t)at, "directory does not cover the index");
+    return 0;
+}
+
+void leat__page_entry_store(uint8_t *p, const leat__page_entry *e)
+{
+    leat__store_u64(p, e->offset);
+    leat__store_u64(p + 8, e->bytes);
+    leat__store_u64(p + 16, e->check);
+    leat__store_u64(p + 24, e->first);
+}
+
+void leat__page_entry_load(const uint8_t *p, leat__page_entry *e)
+{
+    e->offset = leat__load_u64(p);
+    e->bytes = leat__load_u64(p + 8);
+    e->check = leat__load_u64(p + 16);
+    e->first = leat__load_u64(p + 24);
+}
+
+void leat__sample_entry_store(uint8_t *p, const leat__sample_entry *e)
+{
+    leat__store_u32(p, e->page);
+    leat__store_u32(p + 4, e->offset);
+    leat__store_u64(p + 8, e->size);
+    leat__store_u64(p + 16, e->check);
+    leat__store_u64(p + 24, e->key_end);
+}
+
+void leat__sample_entry_load(const uint8_t *p, leat__sample_entry *e)
+{
+    e->page = leat__load_u32(p);
+    e->offset = leat__load_u32(p + 4);
+    e->size = leat__load_u64(p + 8);
+    e->check = leat__load_u64(p + 16);
+    e->key_end = leat__load_u64(p + 24);
+}
+
+uint64_t leat__key_hash(const void *key, size_t size)
+{
+    return leat__hash64(key, size, 0);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing packs: the public calls of the packer and the files it fills. See packer.h for how
+ * the pieces fit and docs/format.md section 7 for what is on disk at each moment.
+ */
+#include "pack/packer.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+
+#define PAGE_BYTES_DEFAULT (2u << 20)
+#define SHARD_BYTES_MIN (1u << 20)
+#define SYNC_EVERY (UINT64_C(512) << 20) /* what a power cut can cost at most */
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+char *leat__path_with(const char *path, const char *suffix)
+{
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_PACK, 1u << 20);
+    (void)leat__buf_printf(&b, "%s%s", path, suffix);
+    char *s = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    return s;
+}
+
+char *leat__packer_shard_path(const leat_packer *p, uint32_t shard, const char *suffix)
+{
+    if (p->shard_bytes == 0) return leat__path_with(p->path, suffix);
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_PACK, 1u << 20);
+    size_t stem = strlen(p->path);
+    const char *ext = "";
+    if (leat__str_ends(p->path, ".leat")) {
+        stem -= strlen(".leat");
+        ext = ".leat";
+    }
+    (void)leat__buf_append(&b, p->path, stem);
+    (void)leat__buf_printf(&b, "-%05u%s%s", shard, ext, suffix);
+    char *s = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    return s;
+}
+
+/* ---- files ------------------------------------------------------------------------------ */
+
+void leat__packer_forget_shard(leat_packer *p)
+{
+    p->samples = p->pages = p->keys_bytes = p->max_page = p->max_sample = p->unsynced = 0;
+    p->data_end = LEAT__PACK_BLOCK;
+    p->journal_from = p->journal.end;
+    p->at_start = p->totals;
+}
+
+static int refuse_existing(const leat_packer *p, const char *path, leat_error *err)
+{
+    bool exists;
+    LEAT_TRY(leat__path_exists(path, &exists, err));
+    if (!exists || p->replace) return 0;
+    return leat__fail(err, LEAT_EEXIST, "%s: already there", path);
+}
+
+int leat__packer_start_shard(leat_packer *p, leat_error *err)
+{
+    uint8_t block[LEAT__PACK_BLOCK];
+    char *final = leat__packer_shard_path(p, p->shard, "");
+    char *partial = leat__packer_shard_path(p, p->shard, ".partial");
+    int rc;
+    if (final == NULL || partial == NULL) {
+        rc = leat__fail_nomem(err, strlen(p->path), "a path");
+        goto out;
+    }
+    LEAT_GO(rc, out, refuse_existing(p, final, err));
+    leat__packer_forget_shard(p);
+    LEAT_GO(rc, out, leat__file_open(&p->file, partial,
+                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK,
+                                     err));
+    LEAT_GO(rc, out, leat__file_truncate(p->file, 0, err));
+    leat__header_encode_partial(block);
+    LEAT_GO(rc, out, leat__file_pwrite(p->file, block, sizeof block, 0, err));
+out:
+    if (rc != 0) leat__file_close(&p->file);
+    leat__free(final);
+    leat__free(partial);
+    return rc;
+}
+
+void leat__packer_indexer(const leat_packer *p, leat__indexer *x)
+{
+    *x = (leat__indexer){
+        .kind = LEAT__PACK_FILE,
+        .schema = p->schema,
+        .provenance = p->provenance,
+        .blobs = &p->blobs,
+        .journal = (leat__journal *)&p->journal,
+        .journal_from = p->journal_from,
+        .shard = p->shard,
+        .samples = p->samples,
+        .pages = p->pages,
+        .keys_bytes = p->keys_bytes,
+        .data_end = p->data_end,
+        .page_bytes = p->page_bytes,
+        .max_page_bytes = p->max_page,
+        .max_sample_bytes = p->max_sample,
+    };
+}
+
+int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s, leat_error *err)
+{
+    if (p->done_count >= LEAT__PACK_SHARDS_MAX)
+        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u shards", p->path,
+                          LEAT__PACK_SHARDS_MAX);
+    if (p->done_count == p->done_capacity) {
+        size_t want = p->done_capacity == 0 ? 16 : p->done_capacity * 2;
+        void *grown = leat__realloc(LEAT__MEM_PACK, p->done, want * sizeof *p->done);
+        if (grown == NULL) return leat__fail_nomem(err, want * sizeof *p->done, "shards");
+        p->done = grown;
+        p->done_capacity = want;
+    }
+    p->done[p->done_count++] = *s;
+    return 0;
+}
+
+int leat__packer_close_shard(leat_packer *p, leat_error *err)
+{
+    leat__indexer x;
+    leat__footer footer;
+    uint64_t duplicates;
+    leat__packer_indexer(p, &x);
+    LEAT_TRY(leat__indexer_write(&x, p->file, &footer, &duplicates, err));
+    if (p->sync) LEAT_TRY(leat__file_sync(p->file, err));
+    leat__journal_shard s = {p->shard, footer.file_bytes, p->samples, p->pages, footer.check,
+                             p->max_page, p->max_sample, duplicates};
+    LEAT_TRY(leat__journal_put_shard(&p->journal, &s, err));
+    if (p->sync) LEAT_TRY(leat__journal_sync(&p->journal, err));
+    LEAT_TRY(leat__packer_add_done(p, &s, err));
+    leat__file_close(&p->file);
+    p->shard++;
+    leat__packer_forget_shard(p);
+    return 0;
+}
+
+/* ---- pages ------------------------------------------------------------------------------ */
+
+/* Does the page still fit the current file? Always, when it is the file's first. */
+static int page_fits_file(const leat_packer *p, const leat__page *page, bool *fits,
+                          leat_error *err)
+{
+    uint64_t samples = p->samples + page->samples, bytes = 0;
+    *fits = true;
+    if (p->pages == 0) return 0;
+    if (samples > LEAT__PACK_SAMPLES_MAX) {
+        *fits = false;
+        if (p->shard_bytes != 0) return 0;
+        return leat__fail(err, LEAT_ELIMIT, "%s: more than %u samples need shards", p->path,
+                          LEAT__PACK_SAMPLES_MAX);
+    }
+    if (p->shard_bytes == 0) return 0;
+    leat__indexer x;
+    leat__packer_indexer(p, &x);
+    x.samples = samples;
+    x.pages++;
+    x.keys_bytes += page->keys.len;
+    x.data_end += page->bytes;
+    LEAT_TRY(leat__indexer_size(&x, &bytes, err));
+    *fits = bytes <= p->shard_bytes;
+    return 0;
+}
+
+static int sync_now_and_then(leat_packer *p, uint64_t bytes, leat_error *err)
+{
+    p->unsynced += bytes;
+    if (!p->sync || p->unsynced < SYNC_EVERY) return 0;
+    LEAT_TRY(leat__file_sync(p->file, err));
+    LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_SYNC, err));
+    LEAT_TRY(leat__journal_sync(&p->journal, err));
+    p->unsynced = 0;
+    return 0;
+}
+
+int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
+{
+    if (p->finishing)
+        return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (page->samples == 0) return 0;
+    leat__page_seal(page);
+    bool fits;
+    LEAT_TRY(page_fits_file(p, page, &fits, err));
+    if (!fits) LEAT_TRY(leat__packer_close_shard(p, err));
+    if (p->file == NULL) LEAT_TRY(leat__packer_start_shard(p, err));
+
+    LEAT_TRY(leat__file_pwrite(p->file, page->data, page->bytes, p->data_end, err));
+    leat__journal_page record = {
+        .shard = p->shard,
+        .samples = page->samples,
+        .offset = p->data_end,
+        .bytes = page->bytes,
+        .check = page->check,
+        .max_sample = page->max_sample,
+        .payload = page->payload,
+        .rows_bytes = page->rows.len,
+        .keys_bytes = page->keys.len,
+        .rows = (const uint8_t *)page->rows.data,
+        .keys = (const uint8_t *)page->keys.data,
+    };
+    memcpy(record.marks, page->marks, sizeof record.marks);
+    LEAT_TRY(leat__journal_put_page(&p->journal, &record, err));
+
+    p->data_end += page->bytes;
+    p->pages++;
+    p->samples += page->samples;
+    p->keys_bytes += page->keys.len;
+    p->max_page = LEAT_MAX(p->max_page, page->bytes);
+    p->max_sample = LEAT_MAX(p->max_sample, page->max_sample);
+    p->totals.samples += page->samples;
+    p->totals.pages++;
+    p->totals.payload += page->payload;
+    memcpy(p->totals.marks, page->marks, sizeof p->totals.marks);
+    leat__page_clear(page); /* it is in: a failing sync below must not add it twice */
+    return sync_now_and_then(p, record.bytes, err);
+}
+
+const leat__schema *leat__packer_schema(const leat_packer *p)
+{
+    return p->schema;
+}
+
+uint64_t leat__packer_page_bytes(const leat_packer *p)
+{
+    return p->page_bytes;
+}
+
+int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_error *err)
+{
+    uint64_t size;
+    if (p->finishing)
+        return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
+    if (p->page == NULL)
+        LEAT_TRY(leat__page_open(&p->page, p->schema, p->page_bytes, err));
+    if (p->page->sealed || !leat__page_fits(p->page, sample, size))
+        LEAT_TRY(leat__packer_put(p, p->page, err));
+    return leat__page_add(p->page, sample, err);
+}
+
+/* ---- blobs ------------------------------------------------------------------------------ */
+
+int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
+                     leat_error *err)
+{
+    const leat__blob *old = leat__blobs_find(&p->blobs, name);
+    if (old != NULL && old->size == size && (size == 0 || memcmp(old->data, data, size) == 0))
+        return 0;
+    if (p->finishing)
+        return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    LEAT_TRY(leat__blobs_set(&p->blobs, name, data, size, err));
+    return leat__journal_put_blob(&p->journal, name, data, size, err);
+}
+
+int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
+                          size_t *size)
+{
+    const leat__blob *b = leat__blobs_find(&p->blobs, name);
+    *data = b != NULL ? b->data : NULL;
+    *size = b != NULL ? b->size : 0;
+    return b != NULL ? 0 : LEAT_ENOENT;
+}
+
+int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names,
+                        uint64_t count, leat_error *err)
+{
+    if (field >= p->schema->count || p->schema->fields[field].type != LEAT_FIELD_INT)
+        return leat__fail(err, LEAT_EINVAL, "class names belong to an int field");
+    leat__buf text;
+    leat__json j;
+    leat__buf_init(&text, LEAT__MEM_PACK, LEAT__PACK_BLOB_MAX);
+    leat__json_init(&j, &text, 0);
+    leat__json_array(&j);
+    for (uint64_t i = 0; i < count; i++) leat__json_str(&j, names[i]);
+    leat__json_end(&j);
+    char *name = leat__blob_classes_name(p->schema->fields[field].name);
+    int rc = leat__buf_status(&text);
+    if (name == NULL || rc != 0) rc = leat__fail_nomem(err, text.len, "class names");
+    else rc = leat_packer_blob(p, name, text.data, text.len, err);
+    leat__free(name);
+    leat__buf_reset(&text);
+    return rc;
+}
+
+/* ---- open and close --------------------------------------------------------------------- */
+
+static int make_provenance(leat_packer *p, const char *source, leat_error *err)
+{
+    if (source == NULL) source = "{}";
+    json_error_t jerr;
+    json_t *root = json_loads(source, JSON_REJECT_DUPLICATES, &jerr);
+    bool object = json_is_object(root);
+    json_decref(root);
+    if (!object) return leat__fail(err, LEAT_EINVAL, "provenance: not a JSON object");
+    leat__buf b;
+    leat__json j;
+    leat__buf_init(&b, LEAT__MEM_PACK, LEAT__PACK_JSON_MAX);
+    leat__json_init(&j, &b, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "created_with", "leat " LEAT_VERSION);
+    leat__json_kstr(&j, "format", "1.0");
+    leat__json_key(&j, "source");
+    leat__json_raw(&j, source);
+    leat__json_end(&j);
+    int rc = leat__buf_status(&b);
+    p->provenance = rc == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    if (p->provenance == NULL) return leat__fail(err, rc ? rc : LEAT_ENOMEM, "provenance: too long");
+    return 0;
+}
+
+/* Everything that shapes the bytes: resume must not mix two of them. */
+static int identity(const leat_packer *p, uint64_t callers, uint64_t *id, leat_error *err)
+{
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_PACK, 2 * (size_t)LEAT__PACK_JSON_MAX);
+    uint8_t words[24];
+    leat__store_u64(words, callers);
+    leat__store_u64(words + 8, p->page_bytes);
+    leat__store_u64(words + 16, p->shard_bytes);
+    (void)leat__buf_append(&b, words, sizeof words);
+    (void)leat__schema_json(p->schema, &b);
+    (void)leat__buf_puts(&b, p->provenance);
+    int rc = leat__buf_status(&b);
+    if (rc == 0) *id = leat__hash64(b.data, b.len, 0);
+    leat__buf_reset(&b);
+    return rc == 0 ? 0 : leat__fail_nomem(err, b.len, "the schema");
+}
+
+static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *err)
+{
+    p->page_bytes = o->page_bytes ? o->page_bytes : PAGE_BYTES_DEFAULT;
+    p->shard_bytes = o->shard_bytes;
+    p->replace = o->replace != 0;
+    p->sync = o->no_sync == 0;
+    if (p->page_bytes < LEAT__PACK_PAGE_MIN || p->page_bytes > LEAT__PACK_PAGE_MAX ||
+        p->page_bytes % LEAT__PACK_BLOCK != 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "page size must be a multiple of 4096 from 64 KiB to 256 MiB");
+    if (p->shard_bytes != 0 && p->shard_bytes < SHARD_BYTES_MIN)
+        return leat__fail(err, LEAT_EINVAL, "shard size must be 1 MiB at least");
+    LEAT_TRY(leat__schema_make(&p->schema, o->fields, o->field_count, err));
+    return make_provenance(p, o->provenance, err);
+}
+
+static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
+{
+    uint64_t id = 0;
+    bool unfinished;
+    LEAT_TRY(identity(p, o->identity, &id, err));
+    char *journal = leat__path_with(p->path, ".journal");
+    if (journal == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    int rc;
+    LEAT_GO(rc, out, leat__path_exists(journal, &unfinished, err));
+    if (unfinished && !o->resume) {
+        rc = leat__fail(err, LEAT_EEXIST,
+                        "%s: an unfinished pack is there: resume it or remove %s", p->path,
+                        journal);
+        goto out;
+    }
+    if (unfinished) {
+        LEAT_GO(rc, out, leat__journal_resume(&p->journal, journal, id, err));
+        LEAT_GO(rc, out, leat__packer_replay(p, err));
+        p->resumed = p->totals;
+        if (!p->finishing) LEAT_GO(rc, out, refuse_existing(p, p->path, err));
+    } else {
+        LEAT_GO(rc, out, refuse_existing(p, p->path, err));
+        LEAT_GO(rc, out, leat__journal_create(&p->journal, journal, id, err));
+    }
+    if (p->file == NULL && p->done_count == 0) rc = leat__packer_start_shard(p, err);
+out:
+    leat__free(journal);
+    return rc;
+}
+
+int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts,
+                     leat_error *err)
+{
+    leat_packer_opts o = {0};
+    *out = NULL;
+    if (path == NULL || *path == '\0' || opts == NULL || opts->struct_size < 8)
+        return leat__fail(err, LEAT_EINVAL, "packer: no path or no options");
+    memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
+    leat_packer *p = LEAT_NEW(PACK, leat_packer);
+    if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
+    int rc = 0;
+    p->path = leat__strdup(LEAT__MEM_PACK, path);
+    if (p->path == NULL) rc = leat__fail_nomem(err, strlen(path) + 1, "a path");
+    if (rc == 0) rc = take_options(p, &o, err);
+    if (rc == 0) rc = start(p, &o, err);
+    if (rc == 0) *out = p;
+    else leat_packer_close(&p);
+    return rc;
+}
+
+uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MARKS])
+{
+    if (marks != NULL) memcpy(marks, p->resumed.marks, sizeof p->resumed.marks);
+    return p->resumed.samples;
+}
+
+/* The last file; it may be closed already (an earlier finish failed just after that), or be
+ * a next one that was begun and never got a page. */
+static int close_last(leat_packer *p, leat_error *err)
+{
+    if (p->file == NULL) return 0;
+    if (p->pages > 0 || p->done_count == 0) return leat__packer_close_shard(p, err);
+    leat__file_close(&p->file);
+    char *partial = leat__packer_shard_path(p, p->shard, ".partial");
+    if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    int rc = leat__path_unlink(partial, err);
+    leat__free(partial);
+    return rc;
+}
+
+int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err)
+{
+    if (p->finished) return leat__fail(err, LEAT_ESTATE, "%s: already finished", p->path);
+    if (!p->finishing) {
+        if (p->page != NULL) LEAT_TRY(leat__packer_put(p, p->page, err));
+        LEAT_TRY(close_last(p, err));
+        LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_FINISH, err));
+        if (p->sync) LEAT_TRY(leat__journal_sync(&p->journal, err));
+        p->finishing = true;
+    }
+    uint64_t file_bytes;
+    LEAT_TRY(leat__packer_publish(p, &file_bytes, err));
+    p->finished = true;
+    if (stats == NULL) return 0;
+    *stats = (leat_packer_stats){.samples = p->totals.samples,
+                                 .pages = p->totals.pages,
+                                 .shards = p->done_count,
+                                 .payload_bytes = p->totals.payload,
+                                 .file_bytes = file_bytes};
+    for (size_t i = 0; i < p->done_count; i++) stats->duplicate_keys += p->done[i].duplicate_keys;
+    return 0;
+}
+
+void leat_packer_close(leat_packer **packer)
+{
+    leat_packer *p = *packer;
+    if (p == NULL) return;
+    leat__file_close(&p->file);
+    leat__journal_reset(&p->journal);
+    leat__blobs_reset(&p->blobs);
+    leat__page_close(&p->page);
+    leat__schema_close(&p->schema);
+    leat__free(p->provenance);
+    leat__free(p->done);
+    leat__free(p->path);
+    leat__free(p);
+    *packer = NULL;
+}

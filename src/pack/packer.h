@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The packer's state, shared by its three files: packer.c (open, append, put), resume.c
+ * (replaying the journal) and publish.c (finish). One thread at a time.
+ *
+ *   pages --put--> NAME.partial + NAME.journal --close_shard--> index and footer
+ *         --publish--> header, rename; sets: the set file last
+ */
+#ifndef LEAT_PACK_PACKER_H
+#define LEAT_PACK_PACKER_H
+
+#include <leat/pack.h>
+
+#include "pack/blobs.h"
+#include "pack/indexer.h"
+#include "pack/journal.h"
+#include "pack/page.h"
+#include "pack/schema.h"
+
+/* What has been put so far; a copy is kept from the start of each file. */
+typedef struct leat__packer_totals {
+    uint64_t samples, pages, payload;
+    uint64_t marks[LEAT_PACKER_MARKS];
+} leat__packer_totals;
+
+struct leat_packer {
+    char *path;
+    leat__schema *schema;
+    char *provenance; /* whole JSON text */
+    uint64_t page_bytes, shard_bytes;
+    bool replace, sync;
+    leat__journal journal;
+    leat__blobs blobs;
+    leat__page *page; /* being filled by append */
+
+    /* the file being written */
+    leat__file *file;
+    uint32_t shard;
+    uint64_t samples, pages, keys_bytes, data_end, max_page, max_sample;
+    uint64_t journal_from;  /* its first record */
+    uint64_t unsynced;      /* bytes of pages since the last SYNC record */
+    leat__packer_totals at_start;
+
+    leat__packer_totals totals, resumed;
+    leat__journal_shard *done; /* files that have their footer */
+    size_t done_count, done_capacity;
+    bool finishing; /* FINISH is in the journal: only publishing is left */
+    bool finished;
+};
+
+/* New strings (leat__free); NULL: out of memory. */
+char *leat__packer_shard_path(const leat_packer *p, uint32_t shard, const char *suffix);
+char *leat__path_with(const char *path, const char *suffix);
+
+/* Opens the next file, empty, under its partial name. */
+int leat__packer_start_shard(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
+/* Index, footer, sync, SHARD record; the file is closed. */
+int leat__packer_close_shard(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
+void leat__packer_forget_shard(leat_packer *p); /* counters of the current file to zero */
+int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s,
+                          leat_error *err) LEAT_MUST_CHECK;
+void leat__packer_indexer(const leat_packer *p, leat__indexer *x);
+
+/* resume.c: brings an opened packer to the state of its journal. */
+int leat__packer_replay(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
+/* publish.c: headers and names, in an order that a crash cannot spoil. */
+int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finishing: each complete file gets its header and its name, the set file comes last, then
+ * the journal goes. Every step may be repeated: a file that has its name already is known by
+ * its fingerprint, so a finish that was killed anywhere can be finished again.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "pack/packer.h"
+
+static int write_header_and_sync(leat__file *file, const leat__footer *f, bool sync,
+                                 leat_error *err)
+{
+    uint8_t block[LEAT__PACK_BLOCK];
+    leat__header_encode(f, block);
+    LEAT_TRY(leat__file_pwrite(file, block, sizeof block, 0, err));
+    return sync ? leat__file_sync(file, err) : 0;
+}
+
+/* The footer of a complete file, which must be the one the journal knows. */
+static int read_footer(const leat__file *file, const leat__journal_shard *s, leat__footer *f,
+                       leat_error *err)
+{
+    uint8_t block[LEAT__PACK_BLOCK];
+    uint64_t size;
+    LEAT_TRY(leat__file_size(file, &size, err));
+    if (size == s->file_bytes) {
+        LEAT_TRY(leat__file_pread(file, block, sizeof block, size - sizeof block, err));
+        LEAT_TRY(leat__footer_decode(block, leat__file_path(file), size, f, err));
+        if (f->check == s->fingerprint) return 0;
+    }
+    return leat__fail(err, LEAT_EDATA, "%s: changed since it was written; start again",
+                      leat__file_path(file));
+}
+
+static int publish_shard(leat_packer *p, const leat__journal_shard *s, leat_error *err)
+{
+    char *final = leat__packer_shard_path(p, s->shard, "");
+    char *partial = leat__packer_shard_path(p, s->shard, ".partial");
+    leat__file *file = NULL;
+    leat__footer footer;
+    bool waiting;
+    int rc = 0;
+    if (final == NULL || partial == NULL) {
+        rc = leat__fail_nomem(err, strlen(p->path), "a path");
+        goto out;
+    }
+    LEAT_GO(rc, out, leat__path_exists(partial, &waiting, err));
+    if (!waiting) { /* an earlier finish got this far */
+        LEAT_GO(rc, out, leat__file_open(&file, final, LEAT__FILE_READ, err));
+        LEAT_GO(rc, out, read_footer(file, s, &footer, err));
+        goto out;
+    }
+    LEAT_GO(rc, out, leat__file_open(&file, partial, LEAT__FILE_WRITE, err));
+    LEAT_GO(rc, out, read_footer(file, s, &footer, err));
+    LEAT_GO(rc, out, write_header_and_sync(file, &footer, p->sync, err));
+    leat__file_close(&file);
+    LEAT_GO(rc, out, leat__path_rename(partial, final, err));
+out:
+    leat__file_close(&file);
+    leat__free(final);
+    leat__free(partial);
+    return rc;
+}
+
+static int shards_json(const leat_packer *p, leat__buf *out, leat_error *err)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "version", 1);
+    leat__json_key(&j, "shards");
+    leat__json_array(&j);
+    for (size_t i = 0; i < p->done_count; i++) {
+        const leat__journal_shard *s = &p->done[i];
+        char *path = leat__packer_shard_path(p, s->shard, "");
+        char fingerprint[17];
+        if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+        snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)s->fingerprint);
+        leat__json_object(&j);
+        leat__json_kstr(&j, "file", leat__path_base(path));
+        leat__json_ku64(&j, "bytes", s->file_bytes);
+        leat__json_ku64(&j, "samples", s->samples);
+        leat__json_ku64(&j, "pages", s->pages);
+        leat__json_kstr(&j, "fingerprint", fingerprint);
+        leat__json_end(&j);
+        leat__free(path);
+    }
+    leat__json_end(&j);
+    leat__json_end(&j);
+    int rc = leat__buf_status(out);
+    return rc == 0 ? 0 : leat__fail(err, rc, "%s: cannot list the shards", p->path);
+}
+
+static int write_set(leat_packer *p, const char *partial, const char *shards,
+                     uint64_t *file_bytes, leat_error *err)
+{
+    leat__file *file = NULL;
+    leat__footer footer;
+    uint8_t block[LEAT__PACK_BLOCK];
+    uint64_t none;
+    leat__indexer x = {.kind = LEAT__PACK_SET, .schema = p->schema, .provenance = p->provenance,
+                       .shards = shards, .blobs = &p->blobs, .data_end = LEAT__PACK_BLOCK,
+                       .page_bytes = p->page_bytes};
+    for (size_t i = 0; i < p->done_count; i++) {
+        const leat__journal_shard *s = &p->done[i];
+        if (s->max_page_bytes > x.max_page_bytes) x.max_page_bytes = s->max_page_bytes;
+        if (s->max_sample_bytes > x.max_sample_bytes) x.max_sample_bytes = s->max_sample_bytes;
+    }
+    int rc;
+    LEAT_GO(rc, out, leat__file_open(&file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE |
+                                                         LEAT__FILE_TRUNCATE, err));
+    leat__header_encode_partial(block);
+    LEAT_GO(rc, out, leat__file_pwrite(file, block, sizeof block, 0, err));
+    LEAT_GO(rc, out, leat__indexer_write(&x, file, &footer, &none, err));
+    if (p->sync) LEAT_GO(rc, out, leat__file_sync(file, err));
+    LEAT_GO(rc, out, write_header_and_sync(file, &footer, p->sync, err));
+    *file_bytes = footer.file_bytes;
+out:
+    leat__file_close(&file);
+    return rc;
+}
+
+static int publish_set(leat_packer *p, uint64_t *file_bytes, leat_error *err)
+{
+    leat__buf shards;
+    leat__buf_init(&shards, LEAT__MEM_PACK, LEAT__PACK_JSON_MAX);
+    char *partial = leat__path_with(p->path, ".partial");
+    int rc = partial == NULL ? leat__fail_nomem(err, strlen(p->path), "a path") : 0;
+    if (rc == 0) rc = shards_json(p, &shards, err);
+    if (rc == 0) rc = write_set(p, partial, leat__buf_str(&shards), file_bytes, err);
+    if (rc == 0) rc = leat__path_rename(partial, p->path, err);
+    leat__free(partial);
+    leat__buf_reset(&shards);
+    return rc;
+}
+
+static int unlink_with(const char *path, const char *suffix, leat_error *err)
+{
+    char *name = leat__path_with(path, suffix);
+    if (name == NULL) return leat__fail_nomem(err, strlen(path), "a path");
+    int rc = leat__path_unlink(name, err);
+    leat__free(name);
+    return rc;
+}
+
+int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err)
+{
+    *file_bytes = 0;
+    for (size_t i = 0; i < p->done_count; i++)
+        LEAT_TRY(publish_shard(p, &p->done[i], err));
+    if (p->shard_bytes != 0) LEAT_TRY(publish_set(p, file_bytes, err));
+    for (size_t i = 0; i < p->done_count; i++) *file_bytes += p->done[i].file_bytes;
+    return unlink_with(p->path, ".journal", err);
+}
+
+int leat_packer_discard(const char *path, leat_error *err)
+{
+    /* Holding the journal's lock proves that no packer is at work. */
+    leat_packer p = {.path = (char *)path};
+    leat__file *journal = NULL;
+    char *name = leat__path_with(path, ".journal");
+    if (name == NULL) return leat__fail_nomem(err, strlen(path), "a path");
+    int rc = leat__file_open(&journal, name, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err);
+    leat__free(name);
+    if (rc == LEAT_ENOENT) rc = 0;
+    if (rc == 0) rc = unlink_with(path, ".partial", err);
+    p.shard_bytes = 1; /* names of shards from here on */
+    for (bool more = true; rc == 0 && more; p.shard++) {
+        char *partial = leat__packer_shard_path(&p, p.shard, ".partial");
+        if (partial == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
+        else rc = leat__path_exists(partial, &more, err);
+        if (rc == 0 && more) rc = leat__path_unlink(partial, err);
+        leat__free(partial);
+    }
+    if (rc == 0) rc = unlink_with(path, ".journal", err);
+    leat__file_close(&journal);
+    return rc;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading packs: the public calls. A sample of the whole is a sample of one shard; each call
+ * splits its range at shard borders and asks the shard's index, which checks what it reads.
+ * Nothing here is cached per sample and nothing needs a lock.
+ */
+#include "pack/reader.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "pack/reader_impl.h"
+
+#define BATCH 128u /* rows read at once */
+
+/* ---- open ------------------------------------------------------------------------------- */
+
+static int find_columns(const leat_pack *p, leat__shard *s, leat_error *err)
+{
+    const leat__index *x = s->index;
+    for (uint64_t i = 0; i < x->footer.sections; i++) {
+        const leat__section *c = &x->sections[i];
+        if (c->kind == LEAT__SECTION_COLUMN && c->field < p->schema->count)
+            s->columns[c->field] = c;
+    }
+    for (uint32_t i = 0; i < p->schema->count; i++) {
+        const leat__section *c = s->columns[i];
+        if (c == NULL || c->width != leat__field_width(&p->schema->fields[i]) ||
+            c->length != x->footer.samples * c->width)
+            return leat__fail(err, LEAT_EDATA, "%s: the column of field \"%s\" is missing or"
+                              " has the wrong size", leat__file_path(x->file),
+                              p->schema->fields[i].name);
+    }
+    return 0;
+}
+
+/* A section of text, NUL behind it. */
+static int load_text(leat__index *x, uint32_t kind, char **text, size_t *len, leat_error *err)
+{
+    void *data;
+    LEAT_TRY(leat__index_load(x, leat__index_section(x, kind), LEAT__PACK_JSON_MAX, 1, &data,
+                              len, err));
+    *text = data;
+    return 0;
+}
+
+static int take_schema(leat_pack *p, leat__index *x, leat_error *err)
+{
+    size_t len;
+    LEAT_TRY(load_text(x, LEAT__SECTION_SCHEMA, &p->schema_text, &len, err));
+    int rc = leat__schema_parse(&p->schema, p->schema_text, len, err);
+    if (rc != 0) leat__error_context(err, "%s", leat__file_path(x->file));
+    return rc;
+}
+
+static int same_schema(leat_pack *p, leat__index *x, leat_error *err)
+{
+    char *text = NULL;
+    size_t len;
+    LEAT_TRY(load_text(x, LEAT__SECTION_SCHEMA, &text, &len, err));
+    bool same = len == strlen(p->schema_text) && memcmp(text, p->schema_text, len) == 0;
+    leat__free(text);
+    if (same) return 0;
+    return leat__fail(err, LEAT_EDATA, "%s: another schema than %s", leat__file_path(x->file),
+                      p->path);
+}
+
+int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
+{
+    leat__shard *s = &p->shards[p->shard_count++];
+    s->index = index; /* ours from here on, closed by close */
+    s->first_sample = p->samples;
+    s->first_page = p->pages;
+    if (p->set != NULL) LEAT_TRY(same_schema(p, index, err));
+    s->columns = LEAT_NEW_ARRAY(PACK, const leat__section *, p->schema->count);
+    if (s->columns == NULL) return leat__fail_nomem(err, p->schema->count * 8u, "columns");
+    LEAT_TRY(find_columns(p, s, err));
+    if (!leat__add_u64(p->samples, index->footer.samples, &p->samples) ||
+        !leat__add_u64(p->pages, index->footer.pages, &p->pages))
+        return leat__fail(err, LEAT_EOVERFLOW, "%s: too many samples", p->path);
+    return 0;
+}
+
+static int open_files(leat_pack *p, leat_error *err)
+{
+    leat__index *x = NULL;
+    LEAT_TRY(leat__index_open(&x, p->path, p->direct, err));
+    if (x->footer.kind == LEAT__PACK_SET) {
+        p->set = x;
+        LEAT_TRY(take_schema(p, x, err));
+        return leat__pack_open_shards(p, err);
+    }
+    p->shards = LEAT_NEW(PACK, leat__shard);
+    int rc = p->shards == NULL ? leat__fail_nomem(err, sizeof *p->shards, "a pack") : 0;
+    if (rc == 0) rc = take_schema(p, x, err);
+    if (rc != 0) {
+        leat__index_close(&x);
+        return rc;
+    }
+    return leat__pack_add_shard(p, x, err);
+}
+
+int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts,
+                   leat_error *err)
+{
+    *out = NULL;
+    leat_pack_opts o = {0};
+    if (opts != NULL) memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
+    if (path == NULL) return leat__fail(err, LEAT_EINVAL, "pack: no path");
+    leat_pack *p = LEAT_NEW(PACK, leat_pack);
+    if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a pack");
+    size_t len;
+    int rc = 0;
+    p->verify = o.no_verify == 0;
+    p->direct = o.direct != 0;
+    p->path = leat__strdup(LEAT__MEM_PACK, path);
+    if (p->path == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
+    if (rc == 0) rc = open_files(p, err);
+    if (rc == 0)
+        rc = load_text(leat__pack_meta(p), LEAT__SECTION_PROVENANCE, &p->provenance, &len, err);
+    if (rc == 0) rc = leat__pack_open_blobs(p, err);
+    if (rc == 0) *out = p;
+    else leat_pack_close(&p);
+    return rc;
+}
+
+void leat_pack_close(leat_pack **pack)
+{
+    leat_pack *p = *pack;
+    if (p == NULL) return;
+    leat__pack_close_blobs(p);
+    for (uint32_t i = 0; i < p->shard_count; i++) {
+        leat__index_close(&p->shards[i].index);
+        leat__free(p->shards[i].columns);
+    }
+    leat__index_close(&p->set);
+    leat__free(p->shards);
+    leat__schema_close(&p->schema);
+    leat__free(p->schema_text);
+    leat__free(p->provenance);
+    leat__free(p->path);
+    leat__free(p);
+    *pack = NULL;
+}
+
+/* ---- facts ------------------------------------------------------------------------------ */
+
+int leat_pack_info_read(const leat_pack *p, leat_pack_info *info, uint32_t struct_size)
+{
+    const leat__footer *meta = &leat__pack_meta(p)->footer;
+    leat_pack_info full = {.struct_size = struct_size,
+                           .shards = p->shard_count,
+                           .samples = p->samples,
+                           .pages = p->pages,
+                           .bytes = p->set != NULL ? meta->file_bytes : 0,
+                           .page_bytes = meta->page_bytes,
+                           .fingerprint = meta->check,
+                           .version_major = meta->major,
+                           .version_minor = meta->minor};
+    for (uint32_t i = 0; i < p->shard_count; i++) {
+        const leat__footer *f = &p->shards[i].index->footer;
+        full.bytes += f->file_bytes;
+        full.max_page_bytes = LEAT_MAX(full.max_page_bytes, f->max_page_bytes);
+        full.max_sample_bytes = LEAT_MAX(full.max_sample_bytes, f->max_sample_bytes);
+    }
+    if (struct_size < sizeof info->struct_size) return LEAT_EINVAL;
+    memcpy(info, &full, LEAT_MIN((size_t)struct_size, sizeof full));
+    return 0;
+}
+
+uint64_t leat_pack_count(const leat_pack *p)
+{
+    return p->samples;
+}
+
+const char *leat_pack_path(const leat_pack *p)
+{
+    return p->path;
+}
+
+uint32_t leat_pack_field_count(const leat_pack *p)
+{
+    return p->schema->count;
+}
+
+const leat_field *leat_pack_field(const leat_pack *p, uint32_t field)
+{
+    return field < p->schema->count ? &p->schema->fields[field] : NULL;
+}
+
+int leat_pack_field_find(const leat_pack *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->schema->count; i++)
+        if (strcmp(p->schema->fields[i].name, name) == 0) return (int)i;
+    return LEAT_ENOENT;
+}
+
+const char *leat_pack_schema(const leat_pack *p)
+{
+    return p->schema_text;
+}
+
+const char *leat_pack_provenance(const leat_pack *p)
+{
+    return p->provenance;
+}
+
+const leat__file *leat__pack_file(const leat_pack *p, uint32_t shard)
+{
+    return shard < p->shard_count ? p->shards[shard].index->file : NULL;
+}
+
+/* ---- rows and cells --------------------------------------------------------------------- */
+
+const leat__shard *leat__pack_shard_of_sample(const leat_pack *p, uint64_t sample)
+{
+    uint32_t lo = 0, hi = p->shard_count;
+    while (hi - lo > 1) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (p->shards[mid].first_sample <= sample) lo = mid;
+        else hi = mid;
+    }
+    return &p->shards[lo];
+}
+
+const leat__shard *leat__pack_shard_of_page(const leat_pack *p, uint64_t page)
+{
+    uint32_t lo = 0, hi = p->shard_count;
+    while (hi - lo > 1) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (p->shards[mid].first_page <= page) lo = mid;
+        else hi = mid;
+    }
+    return &p->shards[lo];
+}
+
+static int check_range(const leat_pack *p, uint64_t first, size_t count, leat_error *err)
+{
+    if (leat__range_inside(first, count, p->samples)) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: samples %llu+%llu are out of range (%llu)", p->path,
+                      (unsigned long long)first, (unsigned long long)count,
+                      (unsigned long long)p->samples);
+}
+
+/* How many of `count` samples from `first` on lie in that sample's shard; BATCH at most. */
+static size_t run_length(const leat__shard *s, uint64_t first, size_t count)
+{
+    uint64_t left = s->first_sample + s->index->footer.samples - first;
+    return (size_t)LEAT_MIN(LEAT_MIN(left, (uint64_t)count), BATCH);
+}
+
+int leat_pack_rows(leat_pack *p, uint64_t first, size_t count, leat_pack_row *rows,
+                   leat_error *err)
+{
+    leat__sample_entry entries[BATCH];
+    LEAT_TRY(check_range(p, first, count, err));
+    while (count > 0) {
+        const leat__shard *s = leat__pack_shard_of_sample(p, first);
+        size_t n = run_length(s, first, count);
+        uint64_t key_start;
+        LEAT_TRY(leat__index_samples(s->index, first - s->first_sample, n, entries, &key_start,
+                                     err));
+        for (size_t i = 0; i < n; i++) {
+            const leat__sample_entry *e = &entries[i];
+            *rows++ = (leat_pack_row){s->first_page + e->page, e->offset, e->size, e->check,
+                                      e->key_end - key_start};
+            key_start = e->key_end;
+        }
+        first += n;
+        count -= n;
+    }
+    return 0;
+}
+
+static int bad_cell(const leat_pack *p, const leat__shard *s, uint32_t field, uint64_t sample,
+                    leat_error *err)
+{
+    const leat__section *c = s->columns[field];
+    uint64_t at = c->offset + (sample - s->first_sample) * c->width;
+    leat__fail(err, LEAT_EDATA, "%s: sample %llu, field \"%s\": impossible entry in the index"
+               " (byte %llu)", leat__file_path(s->index->file), (unsigned long long)sample,
+               p->schema->fields[field].name, (unsigned long long)at);
+    leat__error_at(err, NULL, (int64_t)sample, (int64_t)at);
+    return LEAT_EDATA;
+}
+
+int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
+                    leat_pack_cell *cells, leat_error *err)
+{
+    uint8_t bytes[BATCH * LEAT__PACK_IMAGE_WIDTH];
+    leat__sample_entry entries[BATCH];
+    LEAT_TRY(check_range(p, first, count, err));
+    if (field >= p->schema->count)
+        return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
+    const leat_field *f = &p->schema->fields[field];
+    uint32_t width = leat__field_width(f);
+    while (count > 0) {
+        const leat__shard *s = leat__pack_shard_of_sample(p, first);
+        size_t n = run_length(s, first, count);
+        uint64_t local = first - s->first_sample, key_start;
+        if (leat__field_is_payload(f)) /* sizes, against which the cells are checked */
+            LEAT_TRY(leat__index_samples(s->index, local, n, entries, &key_start, err));
+        LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width,
+                                  err));
+        for (size_t i = 0; i < n; i++) {
+            uint64_t size = leat__field_is_payload(f) ? entries[i].size : 0;
+            if (!leat__cell_load(f, bytes + i * width, size, cells++))
+                return bad_cell(p, s, field, first + i, err);
+        }
+        first += n;
+        count -= n;
+    }
+    return 0;
+}
+
+/* A column of 8-byte numbers straight into the caller's array. */
+static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, size_t count,
+                   void *out, leat_error *err)
+{
+    LEAT_TRY(check_range(p, first, count, err));
+    if (field >= p->schema->count || p->schema->fields[field].type != type)
+        return leat__fail(err, LEAT_EINVAL, "%s: field %u is not of type %s", p->path, field,
+                          leat_field_type_name(type));
+    char *to = out;
+    while (count > 0) {
+        const leat__shard *s = leat__pack_shard_of_sample(p, first);
+        uint64_t left = s->first_sample + s->index->footer.samples - first;
+        size_t n = (size_t)LEAT_MIN(left, (uint64_t)count);
+        LEAT_TRY(leat__index_read(s->index, s->columns[field], (first - s->first_sample) * 8, to,
+                                  n * 8, err));
+        to += n * 8;
+        first += n;
+        count -= n;
+    }
+    return 0;
+}
+
+int leat_pack_ints(leat_pack *p, uint32_t field, uint64_t first, size_t count,
+                   int64_t *values, leat_error *err)
+{
+    return numbers(p, field, LEAT_FIELD_INT, first, count, values, err);
+}
+
+int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count,
+                     double *values, leat_error *err)
+{
+    return numbers(p, field, LEAT_FIELD_FLOAT, first, count, values, err);
+}
+
+/* ---- keys ------------------------------------------------------------------------------- */
+
+int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, size_t *size,
+                  leat_error *err)
+{
+    leat__sample_entry e;
+    uint64_t start;
+    *size = 0;
+    LEAT_TRY(check_range(p, sample, 1, err));
+    const leat__shard *s = leat__pack_shard_of_sample(p, sample);
+    LEAT_TRY(leat__index_samples(s->index, sample - s->first_sample, 1, &e, &start, err));
+    *size = (size_t)(e.key_end - start);
+    if (capacity <= *size)
+        return leat__fail(err, LEAT_ELIMIT, "%s: the key of sample %llu has %zu bytes", p->path,
+                          (unsigned long long)sample, *size);
+    LEAT_TRY(leat__index_read(s->index, leat__index_section(s->index, LEAT__SECTION_KEYS), start,
+                              key, *size, err));
+    key[*size] = '\0';
+    return 0;
+}
+
+int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample,
+                   leat_error *err)
+{
+    for (uint32_t i = 0; i < p->shard_count; i++) {
+        const leat__shard *s = &p->shards[i];
+        int rc = leat__index_find(s->index, key, size, sample, err);
+        if (rc == 0) *sample += s->first_sample;
+        if (rc != LEAT_ENOENT) return rc;
+    }
+    return leat__fail(err, LEAT_ENOENT, "%s: no sample has the key \"%.*s\"", p->path,
+                      (int)LEAT_MIN(size, 200u), (const char *)key);
+}
+
+/* ---- samples and pages ------------------------------------------------------------------ */
+
+/* Names the sample in an error about its bytes. The key is worth one more read. */
+static int sample_damaged(leat_pack *p, const leat__shard *s, uint64_t sample, uint64_t page,
+                          uint64_t offset, leat_error *err)
+{
+    char key[256] = "";
+    size_t size;
+    int rc = leat_pack_key(p, sample, key, sizeof key, &size, NULL);
+    if (rc != 0) key[0] = '\0';
+    leat__fail(err, LEAT_EDATA, "%s: sample %llu \"%s\" (page %llu, byte %llu): checksum does"
+               " not match", leat__file_path(s->index->file), (unsigned long long)sample, key,
+               (unsigned long long)page, (unsigned long long)offset);
+    leat__error_at(err, key, (int64_t)sample, (int64_t)offset);
+    return LEAT_EDATA;
+}
+
+int leat_pack_read(leat_pack *p, uint64_t sample, void *buf, size_t capacity, leat_error *err)
+{
+    leat__sample_entry e;
+    leat__page_entry page;
+    uint64_t key_start, page_samples, want;
+    LEAT_TRY(check_range(p, sample, 1, err));
+    const leat__shard *s = leat__pack_shard_of_sample(p, sample);
+    LEAT_TRY(leat__index_samples(s->index, sample - s->first_sample, 1, &e, &key_start, err));
+    if (!leat__add_u64(e.size, LEAT_PACK_PADDING, &want) || capacity < want)
+        return leat__fail(err, LEAT_ELIMIT, "%s: sample %llu needs %llu bytes of buffer",
+                          p->path, (unsigned long long)sample, (unsigned long long)want);
+    LEAT_TRY(leat__index_page(s->index, e.page, &page, &page_samples, err));
+    uint64_t at = page.offset + e.offset;
+    LEAT_TRY(leat__file_pread(s->index->file, buf, (size_t)e.size, at, err));
+    memset((char *)buf + e.size, 0, LEAT_PACK_PADDING);
+    if (p->verify && leat__hash64(buf, (size_t)e.size, 0) != e.check)
+        return sample_damaged(p, s, sample, s->first_page + e.page, at, err);
+    return 0;
+}
+
+int leat_pack_page_info(leat_pack *p, uint64_t page, leat_pack_page *info, leat_error *err)
+{
+    leat__page_entry e;
+    uint64_t samples;
+    if (page >= p->pages)
+        return leat__fail(err, LEAT_EINVAL, "%s: page %llu is out of range (%llu)", p->path,
+                          (unsigned long long)page, (unsigned long long)p->pages);
+    const leat__shard *s = leat__pack_shard_of_page(p, page);
+    LEAT_TRY(leat__index_page(s->index, page - s->first_page, &e, &samples, err));
+    *info = (leat_pack_page){.bytes = e.bytes,
+                             .first = s->first_sample + e.first,
+                             .samples = samples,
+                             .offset = e.offset,
+                             .check = e.check,
+                             .shard = (uint32_t)(s - p->shards)};
+    return 0;
+}
+
+int leat__pack_page_check(leat_pack *p, uint64_t page, const leat_pack_page *info,
+                          const void *bytes, leat_error *err)
+{
+    if (!p->verify || leat__hash64(bytes, (size_t)info->bytes, 0) == info->check) return 0;
+    leat__fail(err, LEAT_EDATA, "%s: page %llu (byte %llu): checksum does not match",
+               leat__file_path(leat__pack_file(p, info->shard)), (unsigned long long)page,
+               (unsigned long long)info->offset);
+    leat__error_at(err, NULL, -1, (int64_t)info->offset);
+    return LEAT_EDATA;
+}
+
+int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
+                        leat_error *err)
+{
+    leat_pack_page info;
+    LEAT_TRY(leat_pack_page_info(p, page, &info, err));
+    if (capacity < LEAT_PACK_PADDING || capacity - LEAT_PACK_PADDING < info.bytes)
+        return leat__fail(err, LEAT_ELIMIT, "%s: page %llu needs %llu bytes of buffer", p->path,
+                          (unsigned long long)page,
+                          (unsigned long long)info.bytes + LEAT_PACK_PADDING);
+    LEAT_TRY(leat__file_pread(leat__pack_file(p, info.shard), buf, (size_t)info.bytes,
+                              info.offset, err));
+    memset((char *)buf + info.bytes, 0, LEAT_PACK_PADDING);
+    return leat__pack_page_check(p, page, &info, buf, err);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of an open pack, shared by reader.c (open, index calls, reads), names.c (blobs
+ * and classes) and verify.c. Immutable after open but for the cached blobs, which their lock
+ * guards.
+ */
+#ifndef LEAT_PACK_READER_IMPL_H
+#define LEAT_PACK_READER_IMPL_H
+
+#include "base/thread.h"
+#include "pack/index.h"
+#include "pack/reader.h"
+#include "pack/schema.h"
+
+typedef struct leat__shard {
+    leat__index *index;
+    const leat__section **columns; /* one per field */
+    uint64_t first_sample, first_page;
+} leat__shard;
+
+typedef struct leat__loaded_blob {
+    char *name;
+    const leat__section *section;
+    void *data; /* NULL until asked for */
+    size_t size;
+    const char **classes; /* NULL until asked for: one block with the strings behind */
+    uint64_t class_count;
+} leat__loaded_blob;
+
+struct leat_pack {
+    char *path;
+    bool verify, direct;
+    leat__index *set; /* NULL for a single pack */
+    leat__shard *shards;
+    uint32_t shard_count;
+    uint64_t samples, pages;
+    leat__schema *schema;
+    char *schema_text, *provenance;
+    leat__mutex lock; /* of the blobs' contents */
+    bool lock_ready;
+    leat__loaded_blob *blobs; /* sorted by name, as in the file */
+    uint32_t blob_count;
+};
+
+/* The file that speaks for the whole: the set, or the only shard. */
+static inline leat__index *leat__pack_meta(const leat_pack *p)
+{
+    return p->set != NULL ? p->set : p->shards[0].index;
+}
+
+/* Shard and number inside it. The caller has checked the range. */
+const leat__shard *leat__pack_shard_of_sample(const leat_pack *p, uint64_t sample);
+const leat__shard *leat__pack_shard_of_page(const leat_pack *p, uint64_t page);
+
+/* names.c */
+int leat__pack_open_blobs(leat_pack *p, leat_error *err) LEAT_MUST_CHECK;
+void leat__pack_close_blobs(leat_pack *p);
+
+/* set.c: opens the shards that the set lists. */
+int leat__pack_open_shards(leat_pack *p, leat_error *err) LEAT_MUST_CHECK;
+/* Adds one opened file as the next shard; takes it over also on failure. */
+int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Going on after a crash. The journal is replayed from its start; pages that were written
+ * after the last SYNC record are read back and compared with their checks, because a power
+ * cut may have kept the record and lost the page. At the first thing that does not hold the
+ * journal is cut: what is before it is as if it had just been written.
+ */
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "pack/packer.h"
+
+/* First pass: where the whole records end, up to where pages are known to be safe, and
+ * whether only publishing is left. */
+static int survey(leat_packer *p, uint64_t *end, uint64_t *synced, leat_error *err)
+{
+    leat__record r;
+    uint64_t at = leat__journal_first();
+    *synced = at;
+    for (;;) {
+        int rc = leat__journal_read(&p->journal, at, &r, err);
+        if (rc == LEAT_ENOENT) break;
+        LEAT_TRY(rc);
+        at = r.next;
+        if (r.kind == LEAT__RECORD_SYNC || r.kind == LEAT__RECORD_SHARD) *synced = at;
+        if (r.kind == LEAT__RECORD_FINISH) p->finishing = true;
+    }
+    *end = at;
+    return 0;
+}
+
+/* Opens the file being written unless it is open; a missing one is no error, only absent. */
+static int open_partial(leat_packer *p, leat_error *err)
+{
+    if (p->file != NULL) return 0;
+    char *path = leat__packer_shard_path(p, p->shard, ".partial");
+    if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    int rc = leat__file_open(&p->file, path, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err);
+    leat__free(path);
+    return rc == LEAT_ENOENT ? 0 : rc;
+}
+
+static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *there,
+                         leat_error *err)
+{
+    *there = false;
+    LEAT_TRY(open_partial(p, err));
+    uint64_t size = 0;
+    if (p->file != NULL) LEAT_TRY(leat__file_size(p->file, &size, err));
+    if (!leat__range_inside(g->offset, g->bytes, size)) return 0;
+    uint8_t *data = leat__alloc(LEAT__MEM_PACK, (size_t)g->bytes);
+    if (data == NULL) return leat__fail_nomem(err, g->bytes, "a page");
+    int rc = leat__file_pread(p->file, data, (size_t)g->bytes, g->offset, err);
+    if (rc == 0) *there = leat__hash64(data, (size_t)g->bytes, 0) == g->check;
+    leat__free(data);
+    return rc;
+}
+
+static int apply_page(leat_packer *p, const leat__record *r, uint64_t synced, bool *keep,
+                      leat_error *err)
+{
+    const leat__journal_page *g = &r->page;
+    *keep = g->shard == p->shard && g->offset == p->data_end;
+    if (*keep && r->at >= synced) LEAT_TRY(page_is_there(p, g, keep, err));
+    if (!*keep) return 0;
+    p->data_end += g->bytes;
+    p->pages++;
+    p->samples += g->samples;
+    p->keys_bytes += g->keys_bytes;
+    p->max_page = LEAT_MAX(p->max_page, g->bytes);
+    p->max_sample = LEAT_MAX(p->max_sample, g->max_sample);
+    p->totals.samples += g->samples;
+    p->totals.pages++;
+    p->totals.payload += g->payload;
+    memcpy(p->totals.marks, g->marks, sizeof p->totals.marks);
+    return 0;
+}
+
+static int apply(leat_packer *p, const leat__record *r, uint64_t synced, bool *keep,
+                 leat_error *err)
+{
+    *keep = true;
+    switch (r->kind) {
+    case LEAT__RECORD_PAGE: return apply_page(p, r, synced, keep, err);
+    case LEAT__RECORD_BLOB:
+        return leat__blobs_set(&p->blobs, r->blob_name, r->blob, (size_t)r->blob_bytes, err);
+    case LEAT__RECORD_SHARD:
+        /* A single file that is complete but not to be published yet is still the file being
+         * written: its index is made again when finish is called again. */
+        *keep = p->shard_bytes != 0 || p->finishing;
+        if (!*keep) return 0;
+        LEAT_TRY(leat__packer_add_done(p, &r->shard, err));
+        leat__file_close(&p->file);
+        p->shard++;
+        p->journal.end = r->next;
+        leat__packer_forget_shard(p);
+        return 0;
+    case LEAT__RECORD_FINISH:
+    case LEAT__RECORD_SYNC: return 0;
+    }
+    return 0;
+}
+
+/* The file being written must hold all its pages; when someone took it away, its part of the
+ * journal goes too. */
+static int settle(leat_packer *p, leat_error *err)
+{
+    uint64_t size = 0;
+    if (p->finishing) return 0;
+    LEAT_TRY(open_partial(p, err));
+    if (p->file != NULL) LEAT_TRY(leat__file_size(p->file, &size, err));
+    if (p->file != NULL && size >= p->data_end)
+        return leat__file_truncate(p->file, p->data_end, err);
+    leat__file_close(&p->file);
+    LEAT_TRY(leat__journal_cut(&p->journal, p->journal_from, err));
+    for (size_t i = 0; i < p->blobs.count; i++) {
+        const leat__blob *b = &p->blobs.items[i]; /* may have been in what was cut */
+        LEAT_TRY(leat__journal_put_blob(&p->journal, b->name, b->data, b->size, err));
+    }
+    p->totals = p->at_start;
+    leat__packer_forget_shard(p);
+    return 0;
+}
+
+int leat__packer_replay(leat_packer *p, leat_error *err)
+{
+    uint64_t end, synced, at = leat__journal_first();
+    leat__record r;
+    p->journal.end = at;
+    leat__packer_forget_shard(p);
+    LEAT_TRY(survey(p, &end, &synced, err));
+    while (at < end) {
+        bool keep;
+        LEAT_TRY(leat__journal_read(&p->journal, at, &r, err));
+        LEAT_TRY(apply(p, &r, synced, &keep, err));
+        if (!keep) break;
+        at = r.next;
+    }
+    LEAT_TRY(leat__journal_cut(&p->journal, at, err));
+    return settle(p, err);
+}
