@@ -36,11 +36,11 @@
  *     const cli_command cli_cmd_pack = {
  *         .name = "pack",
  *         .summary = "turn images into one fast, checksummed file",
- *         .examples = (const cli_example[]){{"leat pack photos -o photos.leat", "a folder per class"},
- *                                           {NULL, NULL}},
+ *         .examples = (const cli_example[]){
+ *             {"leat pack photos -o photos.leat", "a folder per class"}, {NULL, NULL}},
  *         .description = "One paragraph.\n\nAnother one.",
- *         .args = (const cli_arg_spec[]){{.name = "SRC", .path = true, .help = "folder, tar or manifest"},
- *                                        {.name = NULL}},
+ *         .args = (const cli_arg_spec[]){
+ *             {.name = "SRC", .path = true, .help = "folder, tar or manifest"}, {.name = NULL}},
  *         .options = {{"Packing", options}},
  *         .required = "output",
  *         .json = (const cli_key[]){{"samples", "samples written"}, {NULL, NULL}},
@@ -191,7 +191,8 @@ int64_t cli_int(const cli *c, const char *name);
 double cli_float(const cli *c, const char *name);     /* also of seconds */
 uint64_t cli_bytes(const cli *c, const char *name);
 int cli_choice(const cli *c, const char *name);       /* index into the choices */
-const char *cli_str(const cli *c, const char *name);  /* text, path or choice as written; NULL = not given */
+/* Text, path or choice as written; NULL when there is none. */
+const char *cli_str(const cli *c, const char *name);
 
 size_t cli_arg_count(const cli *c);
 const char *cli_arg(const cli *c, size_t i); /* NULL past the last */
@@ -250,10 +251,10 @@ struct cli_progress {
     const char *unit;
     bool shown;
     uint64_t total;
-    _Atomic uint64_t next_ns;           /* when it may be drawn again */
-    uint64_t done, bytes, skipped;      /* under the lock of `c`, as all below */
+    _Atomic uint64_t next_ns;      /* when it may be drawn again */
+    uint64_t done, bytes, skipped; /* under the lock of `c`, as all below */
     uint64_t rate_ns, rate_done, rate_bytes; /* where the rates were taken last */
-    double per_s, bytes_per_s;          /* moving averages */
+    double per_s, bytes_per_s;               /* moving averages */
 };
 
 /* `total` in units, 0 when unknown. Strings must outlive the bar. One bar at a time. */
@@ -261,6 +262,7 @@ void cli_progress_begin(cli_progress *p, cli *c, const char *label, const char *
                         uint64_t total);
 void cli_progress_total(cli_progress *p, uint64_t total);
 void cli_progress_at(cli_progress *p, uint64_t done, uint64_t bytes, uint64_t skipped);
-void cli_progress_end(cli_progress *p); /* takes the line off the screen */
+/* Takes the line off the screen; after the last report of any thread. */
+void cli_progress_end(cli_progress *p);
 
 #endif

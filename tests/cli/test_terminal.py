@@ -138,10 +138,12 @@ def drawings(shown):
 
 class Progress(unittest.TestCase):
     def test_drawn_on_a_terminal(self):
+        begin = time.monotonic()
         shown, code = on_terminal(["wait", "--time", "1.5s"], columns=100)
+        seconds = time.monotonic() - begin  # 1.5 or, on a busy machine, more
         self.assertEqual(code, 0)
         frames = drawings(shown)
-        self.assertTrue(3 <= len(frames) <= 25, f"{len(frames)} drawings in 1.5 s")
+        self.assertTrue(3 <= len(frames) <= 10 * seconds + 1, f"{len(frames)} in {seconds} s")
         self.assertTrue(shown.endswith("\r\x1b[K"), "the line must leave the screen")
         last = frames[-1]
         self.assertRegex(last, r"^waiting  █+.* +\d+%  \d+/150 steps  [\d.]+/s  ETA ")
