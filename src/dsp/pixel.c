@@ -135,7 +135,7 @@ static const leat__pixel_dsp pixel_c = {
 const leat__pixel_dsp *leat__pixel_dsp_for(uint32_t cpu_flags)
 {
     const leat__pixel_dsp *best = &pixel_c;
-#ifdef LEAT_X86_NOTYET
+#ifdef LEAT_X86
     if (cpu_flags & LEAT__CPU_AVX2) best = &leat__pixel_avx2;
     if (cpu_flags & LEAT__CPU_AVX512ICL) best = &leat__pixel_avx512;
 #endif

@@ -326,33 +326,57 @@ static void pack_c(const leat__axis *a, bool vertical, void *packed)
         for (uint32_t t = 0; t < a->taps; t++) *k++ = a->weight[(size_t)t * a->stride + j];
 }
 
-static void horizontal_c(const leat__axis *a, const uint8_t *src, uint8_t *dst)
+/* `taps` is a constant for the common counts, so that the inner loop is unrolled; weights
+ * beyond an output's own taps are 0, and the pixels there readable. */
+static inline __attribute__((always_inline)) void row_c(const leat__axis *a, const uint8_t *src,
+                                                        uint8_t *dst, const uint32_t taps)
 {
     const int32_t *k = a->packed;
-    for (uint32_t j = 0; j < a->count; j++, k += a->taps) {
+    for (uint32_t j = 0; j < a->count; j++, k += taps) {
         const uint8_t *const s = src + a->first[j];
-        const uint32_t n = a->taps_of[j];
         int32_t sum = HALF;
-        for (uint32_t t = 0; t < n; t++) sum += s[t] * k[t];
+        for (uint32_t t = 0; t < taps; t++) sum += s[t] * k[t];
         dst[j] = clip(sum);
+    }
+}
+
+static void horizontal_c(const leat__axis *a, const uint8_t *src, uint8_t *dst)
+{
+    switch (a->taps) {
+    case 1: row_c(a, src, dst, 1); break;
+    case 2: row_c(a, src, dst, 2); break;
+    case 3: row_c(a, src, dst, 3); break;
+    case 4: row_c(a, src, dst, 4); break;
+    case 5: row_c(a, src, dst, 5); break;
+    case 6: row_c(a, src, dst, 6); break;
+    default:
+        for (uint32_t j = 0; j < a->count; j++) {
+            const int32_t *const k = (const int32_t *)a->packed + (size_t)j * a->taps;
+            const uint8_t *const s = src + a->first[j];
+            int32_t sum = HALF;
+            for (uint32_t t = 0; t < a->taps_of[j]; t++) sum += s[t] * k[t];
+            dst[j] = clip(sum);
+        }
     }
 }
 
 static void vertical_c(const leat__axis *a, uint32_t index, const uint8_t *const *rows,
                        uint8_t *dst, size_t n)
 {
-    enum { STRIP = 64 };
+    enum { STRIP = 16 }; /* sums that stay in registers */
     const int32_t *const k = (const int32_t *)a->packed + (size_t)index * a->taps;
     const uint32_t taps = a->taps_of[index];
     for (size_t x = 0; x < n; x += STRIP) {
-        const size_t left = n - x < STRIP ? n - x : STRIP;
         int32_t sum[STRIP];
+        uint8_t out[STRIP];
         for (int i = 0; i < STRIP; i++) sum[i] = HALF;
         for (uint32_t t = 0; t < taps; t++) {
             const uint8_t *const s = rows[t] + x;
-            for (int i = 0; i < STRIP; i++) sum[i] += s[i] * k[t];
+            const int32_t w = k[t];
+            for (int i = 0; i < STRIP; i++) sum[i] += s[i] * w;
         }
-        for (size_t i = 0; i < left; i++) dst[x + i] = clip(sum[i]);
+        for (int i = 0; i < STRIP; i++) out[i] = clip(sum[i]);
+        memcpy(dst + x, out, n - x < STRIP ? n - x : STRIP);
     }
 }
 
@@ -368,7 +392,7 @@ static const leat__resize_dsp resize_c = {
 const leat__resize_dsp *leat__resize_dsp_for(uint32_t cpu_flags)
 {
     const leat__resize_dsp *best = &resize_c;
-#ifdef LEAT_X86_NOTYET
+#ifdef LEAT_X86
     if (cpu_flags & LEAT__CPU_AVX2) best = &leat__resize_avx2;
     if (cpu_flags & LEAT__CPU_AVX512ICL) best = &leat__resize_avx512;
 #endif
