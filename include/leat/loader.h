@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loader: batches of a pack, decoded and augmented, in a known order, inside a byte budget.
+ *
+ *     leat_loader *loader = NULL;
+ *     leat_batch *batch = NULL;
+ *     leat_error err;
+ *     leat_loader_opts opts;
+ *     leat_loader_opts_init(&opts);
+ *     opts.batch_size = 256;
+ *     opts.ops = "RandomResizedCrop(224); RandomHorizontalFlip()";
+ *     if (leat_loader_open(&loader, "train.leat", &opts, &err) != 0) die(err.message);
+ *     for (uint64_t epoch = 0; epoch < 90; epoch++) {
+ *         if (leat_loader_begin(loader, epoch, &err) != 0) die(err.message);
+ *         while ((rc = leat_loader_next(loader, &batch, -1, &err)) == 0 && batch != NULL) {
+ *             train(batch->fields[0].data, batch->fields[1].data, batch->samples);
+ *             leat_batch_release(&batch);
+ *         }
+ *         if (rc != 0) die(err.message);
+ *     }
+ *     leat_loader_close(&loader);
+ *
+ * What comes out is a pure function of the pack, the options, the seed and the epoch: never of
+ * threads, memory, cache or timing. A batch is a loan: it stays as it is until it is released,
+ * from any thread, also after the loader was closed; its bytes stay charged to the budget.
+ */
+#ifndef LEAT_LOADER_H
+#define LEAT_LOADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat/error.h>
+#include <leat/flow.h>
+#include <leat/log.h>
+#include <leat/pack.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum leat_order {
+    LEAT_ORDER_SEQUENTIAL, /* as packed */
+    LEAT_ORDER_RANDOM,     /* a keyed shuffle of everything */
+    LEAT_ORDER_QUASI       /* pages shuffled, samples shuffled inside windows of pages */
+} leat_order;
+
+typedef enum leat_cache {
+    LEAT_CACHE_OS,     /* the page cache of the system, told what comes next */
+    LEAT_CACHE_PROCESS /* direct reads and pages kept inside the budget, shared by all loaders of
+                          this process that read the same pack */
+} leat_cache;
+
+typedef enum leat_on_error {
+    LEAT_ON_ERROR_FAIL,   /* next() answers the error where the sample would have come */
+    LEAT_ON_ERROR_SKIP,   /* the sample is left out of its batch and counted */
+    LEAT_ON_ERROR_REPLACE /* another sample stands in, the same one on every run */
+} leat_on_error;
+
+/* One image to make of a sample. Several entries with the same field are several views. */
+typedef struct leat_loader_image {
+    const char *name;  /* of the batch's field; NULL = the pack field's name */
+    const char *field; /* image field of the pack; NULL = the first one */
+    const char *ops;   /* pipeline text (include/leat/op.h) */
+} leat_loader_image;
+
+typedef struct leat_loader_opts {
+    uint32_t struct_size;
+    uint32_t batch_size; /* samples per batch of this rank; 0 = 256 */
+    const char *ops;     /* pipeline of the first image field; NULL = "RandomResizedCrop(224)" */
+    const leat_loader_image *images; /* instead of `ops`: any number of images and views */
+    uint32_t image_count;
+    leat_order order;
+    uint64_t seed;
+    uint32_t drop_last; /* 1 = leave out the last, smaller global batch */
+    uint32_t threads;   /* CPU workers; 0 = usable CPUs */
+    uint64_t memory;    /* budget in bytes; 0 = half of what the process may still take */
+    leat_budget *budget; /* instead of `memory`: one budget for several loaders; kept alive */
+    leat_cache cache;
+    leat_on_error on_error;
+    uint64_t max_bad;        /* more bad samples than this per epoch fail it; 0 = no limit */
+    const char *quarantine;  /* bad samples are appended to this file as JSON lines; or NULL */
+    uint32_t rank, world;    /* this rank's share; world 0 = 1 */
+    uint32_t window_pages;   /* quasi: pages open at once over all streams; 0 = 4096 */
+    uint32_t streams;        /* quasi: canonical streams; 0 = 64. Both are part of the order */
+    uint32_t prefetch;       /* batches made ahead; 0 = decided while running */
+    uint32_t io_depth;       /* reads in flight; 0 = decided while running */
+    const uint64_t *indices; /* only these samples, in this order of positions; copied */
+    uint64_t index_count;
+    const double *weights;   /* one per sample (of the subset): draw with replacement; copied */
+    const char *balance;     /* INT field: every value equally often, with replacement */
+    uint64_t draws;          /* with weights or balance: samples per epoch; 0 = as many as there are */
+    const char *const *fields; /* which fields of the pack to deliver; NULL = all */
+    uint32_t field_count;
+    uint32_t digest;         /* 1 = every sample is hashed: leat_batch.digest */
+    leat_log log;
+} leat_loader_opts;
+
+LEAT_API void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size);
+#define leat_loader_opts_init(o) leat_loader_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_loader leat_loader;
+
+/* Opens a pack for loading. LEAT_EINVAL names the option that is wrong; LEAT_EBUDGET says how
+ * much more memory one batch needs; LEAT_EFORMAT, LEAT_EDATA, LEAT_EIO from the pack. */
+LEAT_API int leat_loader_open(leat_loader **loader, const char *path,
+                              const leat_loader_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+/* From any state; batches on loan stay valid. Not while another thread is in next(). */
+LEAT_API void leat_loader_close(leat_loader **loader);
+
+/* ---- one epoch -------------------------------------------------------------------------- */
+
+/* One array of a batch: row-major, first dimension the samples, data aligned to 256 bytes. */
+typedef struct leat_tensor {
+    const char *name;
+    void *data;
+    uint32_t dtype; /* leat_dtype */
+    uint32_t ndim;
+    int64_t shape[LEAT_NDIM_MAX];
+    int64_t strides[LEAT_NDIM_MAX]; /* in elements */
+    /* BYTES, TEXT, JSON and RAGGED: `data` is u8 (RAGGED: dtype) elements of all samples behind
+     * each other, offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. */
+    const int64_t *offsets;
+    const int64_t *ragged_shapes; /* RAGGED: samples x ragged_ndim; else NULL */
+    uint32_t ragged_ndim;
+    uint32_t type; /* leat_field_type it came from */
+} leat_tensor;
+
+typedef struct leat_batch {
+    uint64_t epoch;
+    uint64_t index;    /* of the batch in the epoch */
+    uint64_t position; /* samples of this rank delivered before it in the epoch */
+    uint32_t samples;  /* rows in it: fewer in the last batch, or when bad ones were skipped */
+    uint32_t field_count;
+    const leat_tensor *fields;   /* images first, in the order of the options */
+    const uint64_t *sample_ids;  /* which sample of the pack each row is */
+    const uint64_t *sample_hash; /* with opts.digest: XXH3 of each row's values; else NULL */
+    uint32_t bad;                /* samples of it that were skipped or replaced */
+    uint32_t reserved;
+    void *cookie; /* the caller's */
+} leat_batch;
+
+/* Starts (or restarts) an epoch at its first batch, stopping one that is under way. */
+LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err)
+    LEAT_MUST_CHECK;
+
+/* The next batch, NULL after the last one of the epoch. Waits up to timeout_ms (-1 = for ever):
+ * LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET (not final) when the
+ * batches on loan hold all memory, or the error that ends the epoch. One thread at a time. */
+LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
+                              leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */
+LEAT_API void leat_loader_interrupt(leat_loader *loader); /* any thread; signal-safe enough */
+
+/* ---- facts ------------------------------------------------------------------------------ */
+
+LEAT_API uint64_t leat_loader_samples(const leat_loader *loader); /* of this rank per epoch */
+LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, all ranks alike */
+LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);        /* view */
+LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
+
+/* The i-th sample of this rank in an epoch: the order as a pure function. */
+LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position,
+                                   uint64_t *sample, leat_error *err) LEAT_MUST_CHECK;
+
+/* What the next begin() would fill: shapes with the batch size in front, data NULL. */
+LEAT_API uint32_t leat_loader_field_count(const leat_loader *loader);
+LEAT_API const leat_tensor *leat_loader_field(const leat_loader *loader, uint32_t field);
+
+typedef struct leat_loader_stats {
+    uint32_t struct_size;
+    uint32_t threads, io_depth, prefetch; /* now */
+    uint64_t epoch, batches, samples; /* delivered in this epoch */
+    uint64_t bad_samples;             /* of this epoch, among what was delivered */
+    uint64_t read_bytes, reads;       /* from the file, this epoch */
+    uint64_t cache_hits, cache_misses, cache_bytes;
+    uint64_t read_ns, decode_ns;      /* all workers together */
+    uint64_t wait_ns;                 /* the caller waited in next() */
+    uint64_t elapsed_ns;
+    uint64_t budget_limit, budget_used, budget_peak;
+} leat_loader_stats;
+LEAT_API int leat_loader_read(leat_loader *loader, leat_loader_stats *stats,
+                              uint32_t struct_size) LEAT_MUST_CHECK;
+
+/* ---- state ------------------------------------------------------------------------------ */
+
+/* Where this loader stands, as one line of JSON of a few hundred bytes: after the batches that
+ * next() has handed out. Into `text` with a NUL; *size gets the length without it, also when
+ * it did not fit (LEAT_ELIMIT). `delivered` batches may be given as fewer samples than were
+ * handed out: samples of this rank that count as done; UINT64_MAX = all. */
+LEAT_API int leat_loader_state(leat_loader *loader, uint64_t delivered, char *text,
+                               size_t capacity, size_t *size, leat_error *err) LEAT_MUST_CHECK;
+
+/* Goes on from a state: the next next() gives what would have come. The state's pack, order,
+ * seed, subset and global batch must be the loader's; rank and world may differ.
+ * LEAT_EINVAL says what differs; LEAT_EDATA malformed. */
+LEAT_API int leat_loader_restore(leat_loader *loader, const char *state, leat_error *err)
+    LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

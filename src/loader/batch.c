@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Frames. A block is laid out as: for each column its rows (ragged ones: offsets, shapes, then
+ * elements), then sample ids, then hashes; every part starts on 256 bytes.
+ *
+ * Kept blocks: when a batch is released its bytes leave the budget; the block is kept for the
+ * next batch only if the budget lets the frames charge it again themselves. So memory that
+ * nobody uses never stands in the way of memory that somebody needs.
+ */
+#include "loader/batch.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+
+#define ALIGN 256u
+#define KEPT_MAX 8
+
+typedef struct block {
+    uint8_t *data;
+    uint64_t bytes;
+} block;
+
+struct leat__frames {
+    leat_budget *budget;
+    leat__shape shape;
+    _Atomic uint32_t refs;
+    leat__mutex lock; /* guards the rest */
+    block kept[KEPT_MAX];
+    uint32_t count;
+    bool closed;
+};
+
+void leat__shape_reset(leat__shape *shape)
+{
+    for (uint32_t c = 0; c < shape->count; c++) leat__free((void *)shape->columns[c].tensor.name);
+    leat__free(shape->columns);
+    *shape = (leat__shape){0};
+}
+
+int leat__frames_open(leat__frames **out, leat_budget *budget, leat__shape *shape, leat_error *err)
+{
+    leat__frames *f = LEAT_NEW(LOADER, leat__frames);
+    *out = f;
+    if (f == NULL) {
+        leat__shape_reset(shape);
+        return leat__fail_nomem(err, sizeof *f, "batches");
+    }
+    f->budget = budget;
+    f->shape = *shape;
+    *shape = (leat__shape){0};
+    f->refs = 1;
+    leat__mutex_init(&f->lock);
+    return 0;
+}
+
+static void unref(leat__frames *f)
+{
+    if (atomic_fetch_sub(&f->refs, 1) != 1) return;
+    leat__mutex_destroy(&f->lock);
+    leat__shape_reset(&f->shape);
+    leat__free(f);
+}
+
+const leat__shape *leat__frames_shape(const leat__frames *f)
+{
+    return &f->shape;
+}
+
+void leat__frames_trim(leat__frames *f)
+{
+    leat__mutex_lock(&f->lock);
+    while (f->count > 0) {
+        block b = f->kept[--f->count];
+        leat_budget_release(f->budget, LEAT_BUDGET_BATCH, b.bytes);
+        leat__free(b.data);
+    }
+    leat__mutex_unlock(&f->lock);
+}
+
+void leat__frames_close(leat__frames **out)
+{
+    leat__frames *f = *out;
+    if (f == NULL) return;
+    leat__mutex_lock(&f->lock);
+    f->closed = true;
+    leat__mutex_unlock(&f->lock);
+    leat__frames_trim(f);
+    unref(f);
+    *out = NULL;
+}
+
+/* A kept block of at least this size that is not wastefully larger, else a new one. */
+static block take_block(leat__frames *f, uint64_t bytes)
+{
+    block found = {0};
+
+    leat__mutex_lock(&f->lock);
+    for (uint32_t i = 0; i < f->count && found.data == NULL; i++) {
+        if (f->kept[i].bytes >= bytes && f->kept[i].bytes / 2 <= bytes) {
+            found = f->kept[i];
+            f->kept[i] = f->kept[--f->count];
+        }
+    }
+    leat__mutex_unlock(&f->lock);
+    if (found.data != NULL) {
+        leat_budget_release(f->budget, LEAT_BUDGET_BATCH, found.bytes);
+        return found;
+    }
+    return (block){leat__alloc_aligned(LEAT__MEM_BATCH, bytes, 4096), bytes};
+}
+
+static void keep_block(leat__frames *f, block b)
+{
+    bool kept = false;
+
+    leat__mutex_lock(&f->lock);
+    if (!f->closed && f->count < KEPT_MAX &&
+        leat_budget_try(f->budget, LEAT_BUDGET_BATCH, b.bytes) == 0) {
+        f->kept[f->count++] = b;
+        kept = true;
+    }
+    leat__mutex_unlock(&f->lock);
+    if (!kept) leat__free(b.data);
+}
+
+/* Adds an aligned part of count * size bytes to *at; *start gets where it begins. */
+static bool add_part(uint64_t *at, uint64_t count, uint64_t size, uint64_t *start)
+{
+    uint64_t bytes;
+    if (!leat__align_up_u64(*at, ALIGN, start)) return false;
+    return leat__mul_u64(count, size, &bytes) && leat__add_u64(*start, bytes, at);
+}
+
+/* Walks the layout; with `f` also fills in where everything is. */
+static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *ragged, bool hashes,
+                    leat__frame *f, uint64_t *bytes)
+{
+    uint64_t at = 0, start;
+
+    for (uint32_t c = 0; c < shape->count; c++) {
+        const leat__column *column = &shape->columns[c];
+        leat_tensor *t = f != NULL ? &f->tensors[c] : NULL;
+        if (column->kind != LEAT__COLUMN_RAGGED) {
+            if (!add_part(&at, rows, column->row_bytes, &start)) return false;
+            if (t != NULL) t->data = f->block + start;
+            continue;
+        }
+        if (!add_part(&at, (uint64_t)rows + 1, sizeof(int64_t), &start)) return false;
+        if (t != NULL) t->offsets = (int64_t *)(f->block + start);
+        if (column->ragged_ndim > 0) {
+            if (!add_part(&at, (uint64_t)rows * column->ragged_ndim, sizeof(int64_t), &start)) return false;
+            if (t != NULL) t->ragged_shapes = (int64_t *)(f->block + start);
+        }
+        if (!add_part(&at, ragged[c], 1, &start)) return false;
+        if (t != NULL) t->data = f->block + start;
+    }
+    if (!add_part(&at, rows, sizeof(uint64_t), &start)) return false;
+    if (f != NULL) f->ids = (uint64_t *)(f->block + start);
+    if (hashes) {
+        if (!add_part(&at, rows, sizeof(uint64_t), &start)) return false;
+        if (f != NULL) f->hashes = (uint64_t *)(f->block + start);
+    }
+    return leat__align_up_u64(at, ALIGN, bytes);
+}
+
+bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged, bool hashes,
+                      uint64_t *bytes)
+{
+    size_t size;
+    return lay_out(shape, rows, ragged, hashes, NULL, bytes) && leat__u64_to_size(*bytes, &size);
+}
+
+int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
+                     const uint64_t *ragged, bool hashes, leat_error *err)
+{
+    const leat__shape *shape = &frames->shape;
+    uint64_t bytes;
+    size_t extra = shape->count * (sizeof(leat_tensor) + sizeof(int64_t)) + rows * sizeof(bool);
+
+    *out = NULL;
+    if (!leat__frame_size(shape, rows, ragged, hashes, &bytes))
+        return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", rows);
+    leat__frame *f = leat__zalloc(LEAT__MEM_LOADER, sizeof *f + extra);
+    if (f == NULL) return leat__fail_nomem(err, sizeof *f + extra, "a batch");
+    block b = take_block(frames, bytes > 0 ? bytes : ALIGN);
+    if (b.data == NULL) {
+        leat__free(f);
+        return leat__fail_nomem(err, bytes, "a batch");
+    }
+    atomic_fetch_add(&frames->refs, 1);
+    f->refs = 1;
+    f->frames = frames;
+    f->shape = shape;
+    f->block = b.data;
+    f->block_bytes = b.bytes;
+    f->bytes = bytes;
+    f->rows = rows;
+    f->tensors = (leat_tensor *)(f + 1);
+    f->ragged_end = (int64_t *)(f->tensors + shape->count);
+    f->dropped = (bool *)(f->ragged_end + shape->count);
+    for (uint32_t c = 0; c < shape->count; c++) {
+        f->tensors[c] = shape->columns[c].tensor;
+        f->tensors[c].shape[0] = rows;
+    }
+    bool fits = lay_out(shape, rows, ragged, hashes, f, &bytes);
+    assert(fits);
+    (void)fits;
+    f->batch.samples = rows;
+    f->batch.field_count = shape->count;
+    f->batch.fields = f->tensors;
+    f->batch.sample_ids = f->ids;
+    f->batch.sample_hash = f->hashes;
+    *out = f;
+    return 0;
+}
+
+static void free_bad(leat__frame *f)
+{
+    leat__bad *next = f->bad;
+    while (next != NULL) {
+        leat__bad *b = next;
+        next = b->next;
+        leat__free(b);
+    }
+}
+
+void leat__frame_ref(leat__frame *f)
+{
+    atomic_fetch_add(&f->refs, 1);
+}
+
+void leat__frame_unref(leat__frame *f)
+{
+    if (f == NULL || atomic_fetch_sub(&f->refs, 1) != 1) return;
+    leat__frames *frames = f->frames;
+    free_bad(f);
+    keep_block(frames, (block){f->block, f->block_bytes});
+    leat__free(f);
+    unref(frames);
+}
+
+void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row)
+{
+    const leat_tensor *t = &f->tensors[c];
+    if (t->offsets == NULL) return (uint8_t *)t->data + row * f->shape->columns[c].row_bytes;
+    return (uint8_t *)t->data + (uint64_t)t->offsets[row] * leat_dtype_size(t->dtype);
+}
+
+void leat__frame_note(leat__frame *f, leat__bad *bad)
+{
+    leat__bad *head = atomic_load(&f->bad);
+    do {
+        bad->next = head;
+    } while (!atomic_compare_exchange_weak(&f->bad, &head, bad));
+}
+
+/* Insertion sort by row: bad samples are few. */
+static leat__bad *sorted(leat__bad *list)
+{
+    leat__bad *head = NULL;
+    while (list != NULL) {
+        leat__bad *b = list, **at = &head;
+        list = list->next;
+        while (*at != NULL && (*at)->row < b->row) at = &(*at)->next;
+        b->next = *at;
+        *at = b;
+    }
+    return head;
+}
+
+/* Moves row `from` of every array to row `to` (to <= from); ragged ends are kept in offsets. */
+static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged_end)
+{
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        leat_tensor *t = &f->tensors[c];
+        const leat__column *column = &f->shape->columns[c];
+        if (column->kind != LEAT__COLUMN_RAGGED) {
+            if (to != from)
+                memmove((uint8_t *)t->data + to * column->row_bytes,
+                        (uint8_t *)t->data + from * column->row_bytes, column->row_bytes);
+            continue;
+        }
+        int64_t *offsets = (int64_t *)t->offsets, size = leat_dtype_size(t->dtype);
+        int64_t start = offsets[from], length = offsets[from + 1] - start;
+        memmove((uint8_t *)t->data + ragged_end[c] * size, (uint8_t *)t->data + start * size,
+                (size_t)(length * size));
+        offsets[to] = ragged_end[c];
+        ragged_end[c] += length;
+        if (column->ragged_ndim > 0)
+            memmove((int64_t *)t->ragged_shapes + (uint64_t)to * column->ragged_ndim,
+                    t->ragged_shapes + (uint64_t)from * column->ragged_ndim,
+                    column->ragged_ndim * sizeof(int64_t));
+    }
+    f->ids[to] = f->ids[from];
+    if (f->hashes != NULL) f->hashes[to] = f->hashes[from];
+}
+
+void leat__frame_finish(leat__frame *f)
+{
+    uint32_t kept = 0, bad = 0;
+
+    f->bad = sorted(f->bad);
+    for (leat__bad *b = f->bad; b != NULL; b = b->next) bad++;
+    f->batch.bad = bad;
+    bool any = false;
+    for (uint32_t row = 0; row < f->rows; row++) any |= f->dropped[row];
+    if (any) {
+        int64_t *end = f->ragged_end;
+        memset(end, 0, f->shape->count * sizeof *end);
+        for (uint32_t row = 0; row < f->rows; row++) {
+            if (!f->dropped[row]) move_row(f, kept++, row, end);
+        }
+        for (uint32_t c = 0; c < f->shape->count; c++) {
+            leat_tensor *t = &f->tensors[c];
+            if (t->offsets != NULL) ((int64_t *)t->offsets)[kept] = end[c];
+            t->shape[0] = kept;
+        }
+        f->batch.samples = kept;
+    }
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        leat_tensor *t = &f->tensors[c];
+        if (t->offsets != NULL) t->shape[0] = t->offsets[f->batch.samples];
+    }
+}

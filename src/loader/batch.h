@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layout of a batch, its memory, and its loan to the caller.
+ *
+ * A shape says which arrays a batch of this loader has; a frame is one batch being filled or on
+ * loan: one block of memory that all arrays lie in, each on 256 bytes. Runs of different workers
+ * write different rows of a frame at the same time. Blocks are kept for reuse as far as the
+ * budget allows.
+ */
+#ifndef LEAT_LOADER_BATCH_H
+#define LEAT_LOADER_BATCH_H
+
+#include <stdbool.h>
+
+#include <leat/loader.h>
+
+#include "base/error.h"
+
+/* Where the rows of one array come from. */
+typedef enum leat__column_kind {
+    LEAT__COLUMN_IMAGE, /* made by a pipeline */
+    LEAT__COLUMN_FIXED, /* INT, FLOAT, ARRAY: the same bytes in every sample */
+    LEAT__COLUMN_RAGGED /* BYTES, TEXT, JSON, RAGGED: offsets and bytes */
+} leat__column_kind;
+
+typedef struct leat__column {
+    leat__column_kind kind;
+    uint32_t field;     /* of the pack */
+    uint64_t row_bytes; /* IMAGE and FIXED */
+    uint32_t ragged_ndim;
+    leat_tensor tensor; /* as in a full batch, data NULL; its name is owned */
+} leat__column;
+
+typedef struct leat__shape {
+    uint32_t count;
+    leat__column *columns;
+    uint64_t fixed_row_bytes; /* of all columns and the sample id: one row's share */
+} leat__shape;
+
+/* A sample that could not be delivered. */
+typedef struct leat__bad {
+    struct leat__bad *next;
+    uint32_t row;
+    uint64_t sample;
+    leat_error error;
+} leat__bad;
+
+/* What all batches of a loader share: their shape and blocks for reuse. Lives until the loader
+ * closed it and the last batch was released. */
+typedef struct leat__frames leat__frames;
+
+typedef struct leat__frame {
+    leat_batch batch; /* first: what the caller sees */
+    const leat__shape *shape;
+    leat__frames *frames;
+    _Atomic uint32_t refs; /* runs that write it, then the batch's holder */
+    leat_task *task; /* while on loan */
+    uint8_t *block;
+    uint64_t block_bytes;
+    uint64_t bytes; /* charged for it */
+    uint32_t rows;  /* capacity */
+    leat_tensor *tensors;
+    uint64_t *ids, *hashes;
+    bool *dropped;       /* rows to leave out */
+    int64_t *ragged_end; /* per column, while rows are left out */
+    leat__bad *_Atomic bad;
+} leat__frame;
+
+/* Frees the columns and their names. */
+void leat__shape_reset(leat__shape *shape);
+
+/* Moves the shape in (also on failure). The budget must outlive close. */
+int leat__frames_open(leat__frames **f, leat_budget *budget, leat__shape *shape,
+                      leat_error *err) LEAT_MUST_CHECK;
+void leat__frames_close(leat__frames **f);
+const leat__shape *leat__frames_shape(const leat__frames *f); /* view */
+void leat__frames_trim(leat__frames *f); /* gives kept blocks back to the budget */
+
+/* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per column (0 for
+ * the others). False when it does not fit a size. */
+bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged,
+                      bool hashes, uint64_t *bytes);
+
+/* A frame for `rows` rows, its offsets not yet filled in. */
+int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
+                     const uint64_t *ragged, bool hashes, leat_error *err) LEAT_MUST_CHECK;
+void leat__frame_ref(leat__frame *f);
+void leat__frame_unref(leat__frame *f); /* with the last one the block goes back to the frames */
+
+/* Row `row` of column `c`. */
+void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row);
+
+/* Any thread: notes a bad sample; takes the memory of `bad`. */
+void leat__frame_note(leat__frame *f, leat__bad *bad);
+
+/* After all runs wrote: leaves dropped rows out, sorts the bad ones by row, sets the counts. */
+void leat__frame_finish(leat__frame *f);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The page cache. One lock per cache; page data is read and used without it. Caches of the
+ * process are found in a list by the fingerprint of their pack.
+ */
+#include "loader/cache.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "io/file.h"
+
+typedef struct entry {
+    leat__cached page; /* first: what users see */
+    leat__cache_user *user; /* whose budget it is charged to; NULL = its loader left */
+    uint32_t pins;
+    uint64_t wanted; /* announced uses still to come */
+    bool ready;
+    leat__cache_waiter *waiters;
+    /* idle list, oldest first: ready, not pinned, not wanted */
+    struct entry *older, *newer;
+    bool idle;
+} entry;
+
+struct leat__cache {
+    leat__cache *next; /* of the process */
+    uint64_t fingerprint, pages;
+    uint32_t users;
+    leat__mutex lock; /* guards all below and all entries */
+    uint64_t bytes;
+    entry *oldest, *newest;
+    entry **entries; /* by page */
+};
+
+static leat__mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
+static leat__cache *list; /* guarded by list_lock */
+
+int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
+{
+    leat_pack_info info;
+    int rc = 0;
+
+    LEAT_TRY(leat_pack_info_read(pack, &info, sizeof info));
+    leat__mutex_lock(&list_lock);
+    leat__cache *c = list;
+    while (c != NULL && (c->fingerprint != info.fingerprint || c->pages != info.pages)) c = c->next;
+    if (c == NULL) {
+        c = LEAT_NEW(LOADER, leat__cache);
+        entry **entries = LEAT_NEW_ARRAY(LOADER, entry *, info.pages + 1);
+        if (c == NULL || entries == NULL) {
+            rc = leat__fail_nomem(err, sizeof *c + info.pages * sizeof *entries, "the page cache");
+            leat__free(c);
+            leat__free(entries);
+            c = NULL;
+        } else {
+            c->entries = entries;
+            c->fingerprint = info.fingerprint;
+            c->pages = info.pages;
+            leat__mutex_init(&c->lock);
+            c->next = list;
+            list = c;
+        }
+    }
+    if (c != NULL) c->users++;
+    leat__mutex_unlock(&list_lock);
+    *out = c;
+    return rc;
+}
+
+static void list_remove_locked(leat__cache *c, entry *e)
+{
+    if (!e->idle) return;
+    *(e->older != NULL ? &e->older->newer : &c->oldest) = e->newer;
+    *(e->newer != NULL ? &e->newer->older : &c->newest) = e->older;
+    e->older = e->newer = NULL;
+    e->idle = false;
+}
+
+static void list_append_locked(leat__cache *c, entry *e)
+{
+    e->older = c->newest;
+    e->newer = NULL;
+    *(c->newest != NULL ? &c->newest->newer : &c->oldest) = e;
+    c->newest = e;
+    e->idle = true;
+}
+
+static void discharge_locked(entry *e)
+{
+    if (e->user == NULL) return;
+    atomic_fetch_sub(&e->user->bytes, e->page.bytes);
+    leat_budget_release(e->user->budget, LEAT_BUDGET_PAGE, e->page.bytes);
+    e->user = NULL;
+}
+
+static void drop_locked(leat__cache *c, entry *e)
+{
+    assert(e->pins == 0);
+    list_remove_locked(c, e);
+    c->entries[e->page.page] = NULL;
+    c->bytes -= e->page.bytes;
+    discharge_locked(e);
+    leat__free(e->page.data);
+    leat__free(e);
+}
+
+void leat__cache_leave(leat__cache **out, leat__cache_user *user)
+{
+    leat__cache *c = *out;
+    bool last;
+
+    if (c == NULL) return;
+    leat__mutex_lock(&list_lock);
+    leat__mutex_lock(&c->lock);
+    for (uint64_t i = 0; i < c->pages; i++) {
+        entry *e = c->entries[i];
+        if (e == NULL || e->user != user) continue;
+        if (e->pins == 0)
+            drop_locked(c, e);
+        else
+            discharge_locked(e); /* another loader holds it: it goes with the last pin */
+    }
+    last = --c->users == 0;
+    leat__mutex_unlock(&c->lock);
+    if (last) {
+        leat__cache **at = &list;
+        while (*at != c) at = &(*at)->next;
+        *at = c->next;
+    }
+    leat__mutex_unlock(&list_lock);
+    if (last) {
+        leat__mutex_destroy(&c->lock);
+        leat__free(c->entries);
+        leat__free(c);
+    }
+    *out = NULL;
+}
+
+/* Drops the oldest idle page of this user; false when it has none. */
+static bool drop_idle_locked(leat__cache *c, const leat__cache_user *user)
+{
+    for (entry *e = c->oldest; e != NULL; e = e->newer) {
+        if (e->user == user) return drop_locked(c, e), true;
+    }
+    return false;
+}
+
+/* Room for `bytes` within the cap and the budget, at the cost of idle pages only. */
+static bool make_room_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
+{
+    for (;;) {
+        uint64_t sum;
+        if (!leat__add_u64(atomic_load(&user->bytes), bytes, &sum) || bytes > user->cap) return false;
+        if (sum <= user->cap && leat_budget_try(user->budget, LEAT_BUDGET_PAGE, bytes) == 0) return true;
+        if (!drop_idle_locked(c, user)) return false;
+    }
+}
+
+static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
+{
+    uint64_t padded;
+    if (!leat__add_u64(bytes, LEAT_PACK_PADDING, &padded) || !make_room_locked(c, user, bytes)) return NULL;
+    entry *e = LEAT_NEW(LOADER, entry);
+    uint8_t *data = leat__alloc_aligned(LEAT__MEM_PAGE, padded, LEAT__IO_ALIGN);
+    if (e == NULL || data == NULL) {
+        leat__free(e);
+        leat__free(data);
+        leat_budget_release(user->budget, LEAT_BUDGET_PAGE, bytes);
+        return NULL;
+    }
+    memset(data + bytes, 0, LEAT_PACK_PADDING);
+    e->page = (leat__cached){.data = data, .page = page, .bytes = bytes};
+    e->user = user;
+    c->entries[page] = e;
+    c->bytes += bytes;
+    atomic_fetch_add(&user->bytes, bytes);
+    return e;
+}
+
+leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page,
+                                   uint64_t bytes, uint32_t uses, leat__cache_waiter *waiter,
+                                   leat__cached **out)
+{
+    leat__cache_answer answer;
+
+    assert(page < c->pages);
+    *out = NULL;
+    leat__mutex_lock(&c->lock);
+    entry *e = c->entries[page];
+    if (e == NULL) {
+        e = make_entry_locked(c, user, page, bytes);
+        answer = e != NULL ? LEAT__CACHE_FILL : LEAT__CACHE_BYPASS;
+    } else {
+        answer = e->ready ? LEAT__CACHE_HIT : LEAT__CACHE_WAIT;
+    }
+    if (e != NULL) {
+        list_remove_locked(c, e);
+        e->pins++;
+        e->wanted = user->keep ? UINT64_MAX : e->wanted == UINT64_MAX ? UINT64_MAX : e->wanted + uses;
+        if (answer == LEAT__CACHE_WAIT) {
+            waiter->next = e->waiters;
+            e->waiters = waiter;
+        } else {
+            *out = &e->page;
+        }
+    }
+    leat__mutex_unlock(&c->lock);
+    return answer;
+}
+
+void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
+{
+    entry *e = (entry *)page;
+
+    leat__mutex_lock(&c->lock);
+    leat__cache_waiter *w = e->waiters;
+    e->waiters = NULL;
+    if (rc == 0) {
+        e->ready = true;
+    } else {
+        e->pins = 0; /* the filler's and the waiters': none of them gets it */
+        drop_locked(c, e);
+        page = NULL;
+    }
+    leat__mutex_unlock(&c->lock);
+    while (w != NULL) {
+        leat__cache_waiter *next = w->next; /* ready() may free the waiter */
+        w->ready(w, page);
+        w = next;
+    }
+}
+
+void leat__cache_unpin(leat__cache *c, leat__cached *page)
+{
+    entry *e = (entry *)page;
+
+    leat__mutex_lock(&c->lock);
+    assert(e->pins > 0);
+    e->pins--;
+    if (e->wanted != UINT64_MAX && e->wanted > 0) e->wanted--;
+    if (e->pins == 0 && e->user == NULL)
+        drop_locked(c, e);
+    else if (e->pins == 0 && e->wanted == 0)
+        list_append_locked(c, e);
+    leat__mutex_unlock(&c->lock);
+}
+
+void leat__cache_forget(leat__cache *c)
+{
+    leat__mutex_lock(&c->lock);
+    for (uint64_t i = 0; i < c->pages; i++) {
+        entry *e = c->entries[i];
+        if (e == NULL || e->wanted == UINT64_MAX) continue;
+        e->wanted = 0;
+        if (e->pins == 0 && e->ready && !e->idle) list_append_locked(c, e);
+    }
+    leat__mutex_unlock(&c->lock);
+}
+
+void leat__cache_trim(leat__cache *c, leat__cache_user *user)
+{
+    if (atomic_load(&user->bytes) <= user->cap) return;
+    leat__mutex_lock(&c->lock);
+    while (atomic_load(&user->bytes) > user->cap && drop_idle_locked(c, user)) {
+    }
+    for (uint64_t i = 0; i < c->pages && atomic_load(&user->bytes) > user->cap; i++) {
+        entry *e = c->entries[i];
+        if (e != NULL && e->user == user && e->pins == 0 && e->ready) drop_locked(c, e);
+    }
+    leat__mutex_unlock(&c->lock);
+}
+
+uint64_t leat__cache_bytes(leat__cache *c)
+{
+    leat__mutex_lock(&c->lock);
+    uint64_t bytes = c->bytes;
+    leat__mutex_unlock(&c->lock);
+    return bytes;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Orders. See order.h for the drawing.
+ *
+ * Memory: sequential and random hold nothing; quasi holds one prefix sum per page of the pack
+ * (8 bytes); weighted drawing holds an alias table (12 bytes per sample).
+ */
+#include "loader/order.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+
+/* Each use of the seed gets its own tweak, so that no two permutations are the same. */
+enum { TWEAK_SAMPLES = 1, TWEAK_PAGES = 2, TWEAK_WINDOW = 3, OP_WEIGHTED = 0x7764 };
+
+struct leat__order {
+    leat__order_opts opts;
+    uint64_t epoch;
+    leat__perm shuffle; /* random: of positions; quasi: of pages */
+    /* quasi */
+    uint64_t *page_first;  /* pages + 1: first sample of each page in the pack */
+    uint64_t *laid_before; /* pages + 1: samples laid before the i-th page of this epoch */
+    uint64_t window;       /* samples of a window */
+    /* weighted: Vose's alias method */
+    double *keep;
+    uint32_t *other;
+};
+
+static uint64_t tweak_of(uint64_t epoch, uint64_t use, uint64_t stream, uint64_t window)
+{
+    return leat__mix64(epoch ^ use << 56) ^ leat__mix64(stream << 40 ^ window ^ 0x71);
+}
+
+static int open_quasi(leat__order *o, leat_error *err)
+{
+    uint64_t n = o->opts.pages;
+
+    o->page_first = LEAT_NEW_ARRAY(LOADER, uint64_t, n + 1);
+    o->laid_before = LEAT_NEW_ARRAY(LOADER, uint64_t, n + 1);
+    if (o->page_first == NULL || o->laid_before == NULL)
+        return leat__fail_nomem(err, (n + 1) * 16, "the order of pages");
+    for (uint64_t page = 0; page < n; page++)
+        o->page_first[page + 1] = o->page_first[page] + o->opts.page_samples[page];
+    assert(o->page_first[n] == o->opts.count);
+    /* A window holds its share of the open pages, in samples of a mean page. */
+    double pages = (double)o->opts.window_pages / o->opts.streams;
+    double samples = ceil(pages * (double)o->opts.count / (double)n);
+    o->window = samples < 1 ? 1 : (uint64_t)samples;
+    return 0;
+}
+
+/* Vose: every cell keeps its own element with probability keep[i], else stands for other[i]. */
+static int open_weighted(leat__order *o, leat_error *err)
+{
+    uint64_t n = o->opts.weight_count, small = 0, large = 0;
+    double sum = 0;
+    uint32_t *stack;
+
+    if (n > UINT32_MAX)
+        return leat__fail(err, LEAT_EINVAL, "weights: more than %u samples", UINT32_MAX);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!(o->opts.weights[i] >= 0) || !isfinite(o->opts.weights[i]))
+            return leat__fail(err, LEAT_EINVAL, "weights: number %llu is %g: it must be 0 or more",
+                              (unsigned long long)i, o->opts.weights[i]);
+        sum += o->opts.weights[i];
+    }
+    if (!(sum > 0) || !isfinite(sum))
+        return leat__fail(err, LEAT_EINVAL, "weights: their sum is %g", sum);
+    o->keep = LEAT_NEW_ARRAY(LOADER, double, n);
+    o->other = LEAT_NEW_ARRAY(LOADER, uint32_t, n);
+    stack = LEAT_NEW_ARRAY(LOADER, uint32_t, n);
+    if (o->keep == NULL || o->other == NULL || stack == NULL) {
+        leat__free(stack);
+        return leat__fail_nomem(err, n * 16, "the weights");
+    }
+    /* one array, two stacks: small ones grow from the left, large ones from the right */
+    for (uint64_t i = 0; i < n; i++) {
+        o->keep[i] = o->opts.weights[i] / sum * (double)n;
+        o->other[i] = (uint32_t)i;
+        stack[o->keep[i] < 1 ? small++ : n - ++large] = (uint32_t)i;
+    }
+    while (small > 0 && large > 0) {
+        uint32_t s = stack[--small], l = stack[n - large];
+        o->other[s] = l;
+        o->keep[l] -= 1 - o->keep[s];
+        if (o->keep[l] < 1) {
+            large--;
+            stack[small++] = l;
+        }
+    }
+    while (small > 0) o->keep[stack[--small]] = 1;
+    while (large > 0) o->keep[stack[n - large--]] = 1;
+    leat__free(stack);
+    o->opts.weights = NULL; /* the table stands for them */
+    return 0;
+}
+
+int leat__order_open(leat__order **out, const leat__order_opts *opts, leat_error *err)
+{
+    int rc = 0;
+
+    assert(opts->count > 0);
+    leat__order *o = LEAT_NEW(LOADER, leat__order);
+    *out = NULL;
+    if (o == NULL) return leat__fail_nomem(err, sizeof *o, "an order");
+    o->opts = *opts;
+    if (opts->weights != NULL)
+        LEAT_GO(rc, out, open_weighted(o, err));
+    else if (opts->kind == LEAT_ORDER_QUASI)
+        LEAT_GO(rc, out, open_quasi(o, err));
+    leat__order_epoch(o, 0);
+    *out = o;
+    o = NULL;
+out:
+    leat__order_close(&o);
+    return rc;
+}
+
+void leat__order_close(leat__order **out)
+{
+    leat__order *o = *out;
+    if (o == NULL) return;
+    leat__free(o->page_first);
+    leat__free(o->laid_before);
+    leat__free(o->keep);
+    leat__free(o->other);
+    leat__free(o);
+    *out = NULL;
+}
+
+void leat__order_epoch(leat__order *o, uint64_t epoch)
+{
+    o->epoch = epoch;
+    if (o->keep != NULL || o->opts.kind == LEAT_ORDER_SEQUENTIAL) return;
+    if (o->opts.kind == LEAT_ORDER_RANDOM) {
+        leat__perm_init(&o->shuffle, o->opts.count, o->opts.seed,
+                        tweak_of(epoch, TWEAK_SAMPLES, 0, 0));
+        return;
+    }
+    leat__perm_init(&o->shuffle, o->opts.pages, o->opts.seed, tweak_of(epoch, TWEAK_PAGES, 0, 0));
+    for (uint64_t i = 0; i < o->opts.pages; i++) {
+        uint64_t page = leat__perm_at(&o->shuffle, i);
+        o->laid_before[i + 1] = o->laid_before[i] + o->opts.page_samples[page];
+    }
+}
+
+/* The sample that lies at place `at` when pages are laid end to end in this epoch's order. */
+static uint64_t laid_at(const leat__order *o, uint64_t at)
+{
+    uint64_t low = 0, high = o->opts.pages; /* laid_before[low] <= at < laid_before[high] */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (o->laid_before[middle] <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    uint64_t page = leat__perm_at(&o->shuffle, low);
+    return o->page_first[page] + (at - o->laid_before[low]);
+}
+
+static uint64_t quasi_at(const leat__order *o, uint64_t position)
+{
+    uint64_t streams = o->opts.streams, count = o->opts.count;
+    uint64_t stream = position % streams, i = position / streams;
+    uint64_t base = count / streams, extra = count % streams;
+    uint64_t start = stream * base + LEAT_MIN(stream, extra);
+    uint64_t length = base + (stream < extra);
+
+    /* Windows of `window` samples after a first one of a stream's own length. */
+    uint64_t first = o->window * (stream + 1) / streams;
+    if (first == 0) first = 1;
+    uint64_t number, from, to;
+    if (i < first) {
+        number = 0;
+        from = 0;
+        to = first;
+    } else {
+        number = 1 + (i - first) / o->window;
+        from = first + (number - 1) * o->window;
+        to = from + o->window;
+    }
+    if (to > length) to = length;
+    leat__perm inside;
+    leat__perm_init(&inside, to - from, o->opts.seed,
+                    tweak_of(o->epoch, TWEAK_WINDOW, stream, number));
+    return laid_at(o, start + from + leat__perm_at(&inside, i - from));
+}
+
+uint64_t leat__order_at(const leat__order *o, uint64_t position)
+{
+    uint64_t at = position;
+
+    assert(position < o->opts.count);
+    if (o->keep != NULL) {
+        leat__rng r;
+        leat__rng_init(&r, o->opts.seed, o->epoch, position, OP_WEIGHTED);
+        uint64_t cell = leat__rng_below(&r, o->opts.weight_count);
+        at = leat__rng_double(&r) < o->keep[cell] ? cell : o->other[cell];
+    } else if (o->opts.kind == LEAT_ORDER_RANDOM) {
+        at = leat__perm_at(&o->shuffle, position);
+    } else if (o->opts.kind == LEAT_ORDER_QUASI) {
+        at = quasi_at(o, position);
+    }
+    return o->opts.indices != NULL ? o->opts.indices[at] : at;
+}
+
+uint64_t leat__order_window_samples(const leat__order *o)
+{
+    return o->window;
+}
+
+uint64_t leat__order_memory(const leat__order *o)
+{
+    uint64_t bytes = sizeof *o;
+    if (o->page_first != NULL) bytes += (o->opts.pages + 1) * 16;
+    if (o->keep != NULL) bytes += o->opts.weight_count * 12;
+    return bytes;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading and decoding runs. Completions of reads run on the lane of io/aio.h and never wait;
+ * the last one of a run tells the engine.
+ */
+#include "loader/run.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "pack/reader.h"
+
+#define REPLACE_TRIES 16
+#define SPARE_MAX ((size_t)1 << 40)
+
+int leat__run_worker_open(leat__run_worker **out, leat_error *err)
+{
+    int rc;
+    leat__run_worker *w = LEAT_NEW(LOADER, leat__run_worker);
+
+    *out = NULL;
+    if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a worker");
+    leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
+    LEAT_GO(rc, out, leat__pipeline_worker_open(&w->pipeline, err));
+    *out = w;
+    w = NULL;
+out:
+    leat__run_worker_close(&w);
+    return rc;
+}
+
+void leat__run_worker_close(leat__run_worker **out)
+{
+    leat__run_worker *w = *out;
+    if (w == NULL) return;
+    leat__pipeline_worker_close(&w->pipeline);
+    leat__buf_reset(&w->spare);
+    leat__free(w);
+    *out = NULL;
+}
+
+/* ---- plan -------------------------------------------------------------------------------- */
+
+/* Remembers why a sample cannot be had. Without memory for the words, the code is kept. */
+static void set_error(leat__run_sample *s, int rc, const leat_error *why)
+{
+    s->rc = rc;
+    if (why == NULL || s->error != NULL) return;
+    s->error = leat__alloc(LEAT__MEM_LOADER, sizeof *s->error);
+    if (s->error != NULL) *s->error = *why;
+}
+
+/* Bytes that reading the sample past the cache takes in memory. */
+static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
+{
+    if (env->cache != NULL) return size + 2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING;
+    return (size + LEAT_PACK_PADDING + 63) & ~UINT64_C(63);
+}
+
+int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uint32_t count,
+                   leat_error *err)
+{
+    size_t bytes = sizeof(leat__run) + count * sizeof(leat__run_sample);
+    leat__run *r = leat__zalloc(LEAT__MEM_LOADER, bytes);
+
+    *out = r;
+    if (r == NULL) return leat__fail_nomem(err, bytes, "a run");
+    r->env = env;
+    r->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        leat__run_sample *s = &r->sample[i];
+        leat_error why;
+        s->run = r;
+        s->id = ids[i];
+        int rc = leat_pack_rows(env->pack, s->id, 1, &s->row, &why);
+        if (rc == 0) rc = leat_pack_page_info(env->pack, s->row.page, &s->page, &why);
+        if (rc != 0) {
+            set_error(s, rc, &why);
+            continue;
+        }
+        r->encoded_bytes += slot_bytes(env, s->row.size);
+    }
+    return 0;
+}
+
+static void drop_encoded(leat__run *r)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        leat__run_sample *s = &r->sample[i];
+        if (s->cached != NULL) leat__cache_unpin(r->env->cache, s->cached);
+        s->cached = NULL;
+        leat__free(s->direct);
+        s->direct = NULL;
+        s->data = NULL;
+    }
+    leat__free(r->buf);
+    r->buf = NULL;
+}
+
+void leat__run_close(leat__run *r)
+{
+    if (r == NULL) return;
+    drop_encoded(r);
+    for (uint32_t i = 0; i < r->count; i++) leat__free(r->sample[i].error);
+    leat__frame_unref(r->frame);
+    leat__free(r);
+}
+
+/* ---- read -------------------------------------------------------------------------------- */
+
+static void one_done(leat__run *r)
+{
+    if (atomic_fetch_sub(&r->pending, 1) == 1) leat_task_done(r->task, 0, NULL);
+}
+
+static void count_read(leat__run_env *env, const leat__aio_req *req)
+{
+    atomic_fetch_add_explicit(&env->reads, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&env->read_bytes, req->len, memory_order_relaxed);
+    atomic_fetch_add_explicit(&env->read_ns, req->done_ns - req->submit_ns, memory_order_relaxed);
+}
+
+static void sample_read(leat__aio_req *req)
+{
+    leat__run_sample *s = req->cookie;
+    count_read(s->run->env, req);
+    if (req->rc != 0) {
+        leat_error why;
+        set_error(s, leat__aio_error(req, &why), &why);
+    }
+    one_done(s->run);
+}
+
+/* Reads just this sample: into the run's buffer, or into a block of its own where reads are
+ * direct and have to be aligned. */
+static void read_sample(leat__run_sample *s, uint8_t *slot)
+{
+    leat__run_env *env = s->run->env;
+    uint64_t offset = s->page.offset + s->row.offset, lead = 0, len = s->row.size;
+
+    if (slot == NULL) {
+        lead = offset % LEAT__IO_ALIGN;
+        offset -= lead;
+        len = (lead + len + LEAT__IO_ALIGN - 1) / LEAT__IO_ALIGN * LEAT__IO_ALIGN;
+        s->direct = leat__alloc_aligned(LEAT__MEM_PAGE, len + LEAT_PACK_PADDING, LEAT__IO_ALIGN);
+        if (s->direct == NULL) {
+            leat_error why;
+            set_error(s, leat__fail_nomem(&why, len, "a sample"), &why);
+            one_done(s->run);
+            return;
+        }
+        slot = s->direct;
+    }
+    memset(slot + len, 0, LEAT_PACK_PADDING);
+    s->data = slot + lead;
+    s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->page.shard),
+                             .offset = offset,
+                             .buf = slot,
+                             .len = len,
+                             .done = sample_read,
+                             .cookie = s};
+    leat__aio_submit(env->aio, &s->req);
+}
+
+static void use_page(leat__run_sample *s, leat__cached *page)
+{
+    s->cached = page;
+    s->data = page->data + s->row.offset;
+    s->checked = true;
+}
+
+static void page_read(leat__aio_req *req)
+{
+    leat__run_sample *s = req->cookie;
+    leat__run_env *env = s->run->env;
+    leat__cached *page = s->cached;
+    leat_error why;
+
+    count_read(env, req);
+    int rc = req->rc != 0 ? leat__aio_error(req, &why)
+                          : leat__pack_page_check(env->pack, s->row.page, &s->page, page->data, &why);
+    s->cached = NULL;
+    leat__cache_filled(env->cache, page, rc);
+    if (rc == 0) {
+        use_page(s, page);
+        one_done(s->run);
+    } else {
+        read_sample(s, NULL); /* the page is damaged: this sample may still be whole */
+    }
+}
+
+static void page_ready(leat__cache_waiter *w, leat__cached *page)
+{
+    leat__run_sample *s = (leat__run_sample *)((char *)w - offsetof(leat__run_sample, waiter));
+    if (page != NULL) {
+        use_page(s, page);
+        one_done(s->run);
+    } else {
+        read_sample(s, NULL);
+    }
+}
+
+static void read_through_cache(leat__run_sample *s)
+{
+    leat__run_env *env = s->run->env;
+    leat__cached *page;
+
+    s->waiter.ready = page_ready;
+    leat__cache_answer answer = leat__cache_get(env->cache, env->cache_user, s->row.page,
+                                                s->page.bytes, s->uses, &s->waiter, &page);
+    bool hit = answer == LEAT__CACHE_HIT || answer == LEAT__CACHE_WAIT;
+    atomic_fetch_add_explicit(hit ? &env->cache_hits : &env->cache_misses, 1, memory_order_relaxed);
+    switch (answer) {
+    case LEAT__CACHE_HIT:
+        use_page(s, page);
+        one_done(s->run);
+        return;
+    case LEAT__CACHE_FILL:
+        s->cached = page;
+        s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->page.shard),
+                                 .offset = s->page.offset,
+                                 .buf = page->data,
+                                 .len = s->page.bytes,
+                                 .done = page_read,
+                                 .cookie = s};
+        leat__aio_submit(env->aio, &s->req);
+        return;
+    case LEAT__CACHE_WAIT: return;
+    case LEAT__CACHE_BYPASS: read_sample(s, NULL); return;
+    }
+}
+
+int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
+{
+    leat__run_env *env = r->env;
+    uint64_t at = 0;
+
+    r->task = task;
+    r->pending = r->count + 1; /* one for this function, so that done comes after it */
+    if (env->cache == NULL && r->encoded_bytes > 0) {
+        r->buf = leat__alloc_aligned(LEAT__MEM_PAGE, r->encoded_bytes, 64);
+        if (r->buf == NULL) return leat__fail_nomem(err, r->encoded_bytes, "encoded samples");
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        leat__run_sample *s = &r->sample[i];
+        if (s->rc != 0 || s->row.size == 0) {
+            s->data = (const uint8_t *)"";
+            atomic_fetch_sub(&r->pending, 1);
+        } else if (env->cache != NULL) {
+            read_through_cache(s);
+        } else {
+            read_sample(s, r->buf + at);
+            at += slot_bytes(env, s->row.size);
+        }
+    }
+    return atomic_fetch_sub(&r->pending, 1) == 1 ? 0 : LEAT_FLOW_PENDING;
+}
+
+/* ---- decode ------------------------------------------------------------------------------ */
+
+static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
+                       uint64_t id, const uint8_t *bytes, uint32_t row, leat_error *err)
+{
+    const leat__run_env *env = r->env;
+    leat_pack_cell cell;
+    leat__image_info info;
+    void *out[LEAT__RUN_MAX];
+
+    LEAT_TRY(leat_pack_cells(env->pack, g->field, id, 1, &cell, err));
+    if (cell.absent || cell.length == 0)
+        return leat__fail(err, LEAT_EDATA, "field '%s' is absent",
+                          leat_pack_field(env->pack, g->field)->name);
+    const uint8_t *data = bytes + cell.start;
+    LEAT_TRY(leat__codec_probe((leat__codec_id)cell.image.codec, data, cell.length, &info, err));
+    leat__encoded image = {.info = &info,
+                           .data = data,
+                           .len = cell.length,
+                           .tables = env->tables,
+                           .orientation = cell.image.orientation};
+    leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = id};
+    if (g->count == 1)
+        return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, &key,
+                                  leat__frame_row(r->frame, g->columns[0], row), err);
+    assert(g->count <= LEAT__RUN_MAX);
+    for (uint32_t v = 0; v < g->count; v++) out[v] = leat__frame_row(r->frame, g->columns[v], row);
+    return leat__pipeline_run_views(g->pipelines, g->count, w->pipeline, &image, &key, out, err);
+}
+
+/* Copies a plain field into its row. */
+static int copy_field(const leat__run *r, uint32_t c, uint64_t id, const uint8_t *bytes, uint32_t row,
+                      leat_error *err)
+{
+    const leat__column *column = &r->frame->shape->columns[c];
+    const leat_field *field = leat_pack_field(r->env->pack, column->field);
+    void *out = leat__frame_row(r->frame, c, row);
+    leat_pack_cell cell;
+
+    LEAT_TRY(leat_pack_cells(r->env->pack, column->field, id, 1, &cell, err));
+    if (field->type == LEAT_FIELD_INT) {
+        memcpy(out, &cell.i, sizeof cell.i);
+    } else if (field->type == LEAT_FIELD_FLOAT) {
+        memcpy(out, &cell.f, sizeof cell.f);
+    } else if (column->kind == LEAT__COLUMN_FIXED) {
+        if (cell.absent || cell.length != column->row_bytes)
+            return leat__fail(err, LEAT_EDATA, "field '%s' is absent", field->name);
+        memcpy(out, bytes + cell.start, cell.length);
+    } else if (!cell.absent) {
+        /* a ragged array has its shape, one u64 per dimension, in front of its elements */
+        uint64_t lead = (uint64_t)column->ragged_ndim * sizeof(uint64_t);
+        const leat_tensor *t = &r->frame->tensors[c];
+        uint64_t room = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
+        if (cell.length < lead || cell.length - lead != room)
+            return leat__fail(err, LEAT_EDATA, "field '%s' has %llu bytes, not %llu", field->name,
+                              (unsigned long long)cell.length, (unsigned long long)(room + lead));
+        if (lead > 0)
+            memcpy((int64_t *)t->ragged_shapes + (uint64_t)row * column->ragged_ndim,
+                   bytes + cell.start, lead);
+        memcpy(out, bytes + cell.start + lead, room);
+    }
+    return 0;
+}
+
+static uint64_t hash_row(const leat__frame *f, uint32_t row)
+{
+    uint64_t h = leat__hash64(&f->ids[row], sizeof f->ids[row], 0);
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        const leat_tensor *t = &f->tensors[c];
+        uint64_t bytes = f->shape->columns[c].row_bytes;
+        if (t->offsets != NULL)
+            bytes = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
+        h = leat__hash64(leat__frame_row(f, c, row), bytes, h);
+    }
+    return h;
+}
+
+/* One sample, whose bytes are at `bytes`, into its row. */
+static int fill_row(const leat__run *r, leat__run_worker *w, uint64_t id, const uint8_t *bytes,
+                    uint32_t row, leat_error *err)
+{
+    const leat__frame *f = r->frame;
+
+    for (uint32_t g = 0; g < r->env->group_count; g++)
+        LEAT_TRY(make_images(r, &r->env->groups[g], w, id, bytes, row, err));
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        if (f->shape->columns[c].kind != LEAT__COLUMN_IMAGE)
+            LEAT_TRY(copy_field(r, c, id, bytes, row, err));
+    }
+    f->ids[row] = id;
+    if (f->hashes != NULL) f->hashes[row] = hash_row(f, row);
+    return 0;
+}
+
+static int check_sample(const leat__run_sample *s, const leat_pack *pack, leat_error *err)
+{
+    if (s->checked || leat__hash64(s->data, s->row.size, 0) == s->row.check) return 0;
+    return leat__fail(err, LEAT_EDATA, "%s: sample %llu: checksum differs: page %llu, offset %llu",
+                      leat_pack_path(pack), (unsigned long long)s->id,
+                      (unsigned long long)s->row.page,
+                      (unsigned long long)(s->page.offset + s->row.offset));
+}
+
+static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
+{
+    leat__run_sample *s = &r->sample[i];
+
+    if (s->rc != 0) {
+        if (s->error != NULL) *err = *s->error;
+        else leat__fail(err, s->rc, "sample %llu: %s", (unsigned long long)s->id, leat_code_text(s->rc));
+        return s->rc;
+    }
+    LEAT_TRY(check_sample(s, r->env->pack, err));
+    return fill_row(r, w, s->id, s->data, r->first + i, err);
+}
+
+/* The same sample stands in on every run: candidates follow from (seed, epoch, sample). */
+static int replace_sample(leat__run *r, leat__run_worker *w, uint64_t id, uint32_t row, leat_error *err)
+{
+    leat__run_env *env = r->env;
+    int rc = LEAT_EDATA;
+
+    for (uint64_t attempt = 0; attempt < REPLACE_TRIES && rc != 0; attempt++) {
+        uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ id) + attempt * 0x9e3779b97f4a7c15u;
+        uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
+        uint64_t other = env->indices != NULL ? env->indices[at] : at;
+        leat_pack_row place;
+        if ((rc = leat_pack_rows(env->pack, other, 1, &place, err)) != 0) continue;
+        leat__buf_clear(&w->spare);
+        LEAT_TRY(leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING));
+        rc = leat_pack_read(env->pack, other, w->spare.data, w->spare.len, err);
+        if (rc == 0) rc = fill_row(r, w, other, (const uint8_t *)w->spare.data, row, err);
+    }
+    return rc;
+}
+
+/* The error with everything a person needs to find the sample. */
+static void describe(leat__run *r, uint64_t id, leat_error *err)
+{
+    char key[sizeof err->key];
+    int64_t offset = err->offset;
+    size_t size;
+
+    if (leat_pack_key(r->env->pack, id, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
+    if (key[0] != '\0') leat__error_context(err, "sample %llu (%s)", (unsigned long long)id, key);
+    leat__error_at(err, key, (int64_t)id, offset);
+}
+
+static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why, leat_error *err)
+{
+    uint32_t row = r->first + i;
+    leat__bad *bad = leat__alloc(LEAT__MEM_LOADER, sizeof *bad);
+
+    if (bad == NULL) return leat__fail_nomem(err, sizeof *bad, "a bad sample's note");
+    describe(r, r->sample[i].id, why);
+    *bad = (leat__bad){.row = row, .sample = r->sample[i].id, .error = *why};
+    leat__frame_note(r->frame, bad);
+    if (r->env->on_error == LEAT_ON_ERROR_REPLACE) {
+        leat_error last;
+        if (replace_sample(r, w, r->sample[i].id, row, &last) == 0) return 0;
+    }
+    r->frame->ids[row] = r->sample[i].id;
+    r->frame->dropped[row] = true;
+    return 0;
+}
+
+int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
+{
+    uint64_t begin = leat__clock_ns();
+    int rc = 0;
+
+    for (uint32_t i = 0; i < r->count && rc == 0; i++) {
+        leat_error why;
+        leat__error_reset(&why);
+        int one = try_sample(r, w, i, &why);
+        if (one == LEAT_ENOMEM) {
+            if (err != NULL) *err = why;
+            rc = one;
+        } else if (one != 0) {
+            rc = judge(r, w, i, &why, err);
+        }
+        leat__run_sample *s = &r->sample[i];
+        if (s->cached != NULL) {
+            leat__cache_unpin(r->env->cache, s->cached);
+            s->cached = NULL;
+        }
+    }
+    drop_encoded(r);
+    atomic_fetch_add_explicit(&r->env->decode_ns, leat__clock_ns() - begin, memory_order_relaxed);
+    return rc;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run: a few neighbouring samples of one batch on their way through the flow. It is planned
+ * where the order is known (one thread at a time), read on the I/O lane without waiting, and
+ * decoded on a CPU worker straight into its rows of the batch.
+ *
+ *   plan:    positions -> samples, where their bytes lie, how many bytes that takes
+ *   read:    from the page cache of the process, or from the file, asynchronously
+ *   decode:  check, pipelines, plain fields; bad samples go to the policy
+ */
+#ifndef LEAT_LOADER_RUN_H
+#define LEAT_LOADER_RUN_H
+
+#include <stdatomic.h>
+
+#include <leat/loader.h>
+
+#include "codec/codec.h"
+#include "io/aio.h"
+#include "io/readahead.h"
+#include "loader/batch.h"
+#include "loader/cache.h"
+#include "op/pipeline.h"
+
+#define LEAT__RUN_MAX 16
+
+/* Images made from one field: one pipeline, or several views of the same pixels. */
+typedef struct leat__image_group {
+    uint32_t field;
+    uint32_t count;
+    uint32_t *columns;               /* of the shape */
+    const leat__pipeline **pipelines;
+} leat__image_group;
+
+/* What runs need to know; constant during an epoch. */
+typedef struct leat__run_env {
+    leat_pack *pack;
+    const leat__shape *shape;
+    leat__image_group *groups;
+    uint32_t group_count;
+    const void *tables; /* tile codec, or NULL */
+    leat__aio *aio;
+    leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
+    leat__cache *cache;      /* cache=process, or NULL */
+    leat__cache_user *cache_user;
+    leat_on_error on_error;
+    uint64_t seed, epoch;
+    bool hashes;
+    /* replacement: the universe to draw from */
+    uint64_t universe;
+    const uint64_t *indices; /* NULL = all samples */
+    _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
+} leat__run_env;
+
+typedef struct leat__run leat__run;
+
+typedef struct leat__run_sample {
+    leat__run *run;
+    uint64_t id;
+    leat_pack_row row;
+    leat_pack_page page;
+    uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
+    const uint8_t *data; /* where the sample's bytes are, once read */
+    bool checked;        /* by its page */
+    int rc;              /* why it could not be read */
+    leat__cached *cached;
+    uint8_t *direct;     /* own block for a direct read past the cache */
+    leat__aio_req req;
+    leat__cache_waiter waiter;
+    leat_error *error;   /* of rc, when there is one */
+} leat__run_sample;
+
+struct leat__run {
+    leat__run_env *env;
+    leat__frame *frame; /* a reference */
+    uint32_t first, count; /* rows of the frame */
+    bool last;             /* of its batch */
+    uint64_t encoded_bytes, share_bytes; /* charged while reading; kept with the batch */
+    uint8_t *buf;          /* cache=os: all samples of the run */
+    leat_task *task;
+    _Atomic uint32_t pending;
+    leat__run_sample sample[];
+};
+
+/* Scratch of one worker. */
+typedef struct leat__run_worker {
+    struct leat__run_worker *next;
+    leat__pipeline_worker *pipeline;
+    leat__buf spare; /* bytes of replacements */
+} leat__run_worker;
+
+int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;
+void leat__run_worker_close(leat__run_worker **w);
+
+/* Looks up where `ids` lie. Damage in the index is the sample's, not the run's. */
+int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, uint32_t count,
+                   leat_error *err) LEAT_MUST_CHECK;
+void leat__run_close(leat__run *r);
+
+/* Starts all reads. 0: all bytes are there; LEAT_FLOW_PENDING: leat_task_done(task) follows. */
+int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
+
+/* Fills the rows. Fails only for reasons that are not a sample's (no memory). */
+int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State as JSON, one line. 64-bit hashes are hexadecimal strings: other readers of JSON cut
+ * numbers to 53 bits.
+ */
+#include "loader/state.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/str.h"
+
+static const char *const order_names[] = {"sequential", "random", "quasi_random"};
+
+const char *leat__order_name(leat_order order)
+{
+    return (unsigned)order < 3 ? order_names[order] : "?";
+}
+
+static void put_hex(leat__json *j, const char *key, uint64_t value)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016" PRIx64, value);
+    leat__json_kstr(j, key, text);
+}
+
+int leat__state_write(const leat__state *s, leat__buf *out)
+{
+    leat__json j;
+
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "leat_state", LEAT__STATE_VERSION);
+    put_hex(&j, "pack", s->fingerprint);
+    put_hex(&j, "subset", s->subset);
+    leat__json_kstr(&j, "order", leat__order_name(s->order));
+    put_hex(&j, "seed", s->seed);
+    leat__json_ku64(&j, "epoch", s->epoch);
+    leat__json_ku64(&j, "count", s->count);
+    leat__json_ku64(&j, "global_batch", s->global_batch);
+    leat__json_ku64(&j, "position", s->position);
+    if (s->order == LEAT_ORDER_QUASI) {
+        leat__json_ku64(&j, "streams", s->streams);
+        leat__json_ku64(&j, "window_pages", s->window_pages);
+    }
+    leat__json_kbool(&j, "drop_last", s->drop_last != 0);
+    leat__json_end(&j);
+    return leat__buf_status(out);
+}
+
+static int bad_state(const char *key, leat_error *err)
+{
+    return leat__fail(err, LEAT_EDATA, "loader state: '%s' is missing or wrong", key);
+}
+
+static int get_u64(const json_t *root, const char *key, uint64_t max, uint64_t *out, leat_error *err)
+{
+    const json_t *v = json_object_get(root, key);
+    if (!json_is_integer(v) || json_integer_value(v) < 0) return bad_state(key, err);
+    *out = (uint64_t)json_integer_value(v);
+    return *out <= max ? 0 : bad_state(key, err);
+}
+
+static int get_u32(const json_t *root, const char *key, uint32_t *out, leat_error *err)
+{
+    uint64_t v;
+    LEAT_TRY(get_u64(root, key, UINT32_MAX, &v, err));
+    *out = (uint32_t)v;
+    return 0;
+}
+
+static int get_hex(const json_t *root, const char *key, uint64_t *out, leat_error *err)
+{
+    const char *text = json_string_value(json_object_get(root, key));
+    if (text == NULL || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return bad_state(key, err);
+    *out = strtoull(text, NULL, 16);
+    return 0;
+}
+
+static int read_root(const json_t *root, leat__state *s, leat_error *err)
+{
+    uint64_t version;
+
+    LEAT_TRY(get_u64(root, "leat_state", UINT64_MAX, &version, err));
+    if (version != LEAT__STATE_VERSION)
+        return leat__fail(err, LEAT_EFORMAT, "loader state: version %" PRIu64 " is not %d", version,
+                          LEAT__STATE_VERSION);
+    LEAT_TRY(get_hex(root, "pack", &s->fingerprint, err));
+    LEAT_TRY(get_hex(root, "subset", &s->subset, err));
+    LEAT_TRY(get_hex(root, "seed", &s->seed, err));
+    const char *order = json_string_value(json_object_get(root, "order"));
+    s->order = (leat_order)3;
+    for (int i = 0; i < 3; i++) {
+        if (leat__str_eq(order, order_names[i])) s->order = (leat_order)i;
+    }
+    if ((int)s->order == 3) return bad_state("order", err);
+    LEAT_TRY(get_u64(root, "epoch", UINT64_MAX, &s->epoch, err));
+    LEAT_TRY(get_u64(root, "count", UINT64_MAX, &s->count, err));
+    LEAT_TRY(get_u64(root, "global_batch", UINT64_MAX, &s->global_batch, err));
+    LEAT_TRY(get_u64(root, "position", s->count, &s->position, err));
+    if (s->order == LEAT_ORDER_QUASI) {
+        LEAT_TRY(get_u32(root, "streams", &s->streams, err));
+        LEAT_TRY(get_u32(root, "window_pages", &s->window_pages, err));
+    }
+    const json_t *drop = json_object_get(root, "drop_last");
+    if (!json_is_boolean(drop)) return bad_state("drop_last", err);
+    s->drop_last = json_is_true(drop);
+    return 0;
+}
+
+int leat__state_parse(leat__state *s, const char *text, leat_error *err)
+{
+    json_error_t where;
+    *s = (leat__state){0};
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    if (root == NULL)
+        return leat__fail(err, LEAT_EDATA, "loader state: not JSON: %s (column %d)", where.text,
+                          where.column);
+    int rc = read_root(root, s, err);
+    json_decref(root);
+    return rc;
+}
+
+static int differs(const char *what, uint64_t other, uint64_t mine, leat_error *err)
+{
+    return leat__fail(err, LEAT_EINVAL,
+                      "loader state: its %s is %" PRIu64 ", this loader's is %" PRIu64, what, other,
+                      mine);
+}
+
+int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err)
+{
+    if (mine->fingerprint != other->fingerprint)
+        return leat__fail(err, LEAT_EINVAL,
+                          "loader state: it was taken on another pack (%016" PRIx64
+                          ", this one is %016" PRIx64 ")",
+                          other->fingerprint, mine->fingerprint);
+    if (mine->order != other->order)
+        return leat__fail(err, LEAT_EINVAL, "loader state: its order is %s, this loader's is %s",
+                          leat__order_name(other->order), leat__order_name(mine->order));
+    if (mine->subset != other->subset)
+        return leat__fail(err, LEAT_EINVAL, "loader state: it was taken on another subset or weights");
+    if (mine->seed != other->seed) return differs("seed", other->seed, mine->seed, err);
+    if (mine->count != other->count) return differs("count", other->count, mine->count, err);
+    if (mine->global_batch != other->global_batch)
+        return differs("global batch", other->global_batch, mine->global_batch, err);
+    if (mine->streams != other->streams) return differs("streams", other->streams, mine->streams, err);
+    if (mine->window_pages != other->window_pages)
+        return differs("window_pages", other->window_pages, mine->window_pages, err);
+    if (mine->drop_last != other->drop_last)
+        return differs("drop_last", other->drop_last, mine->drop_last, err);
+    return 0;
+}
