@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loader: one flow of the engine per epoch,
+ *
+ *     feed (source) -> read (I/O lane) -> decode (CPU) -> collate (gather) -> the caller
+ *
+ * The feed plans the next run ahead of being asked, so that its size is known when the engine
+ * decides whether it fits the budget. Batches leave in order; what the policy for bad samples
+ * says is applied to them there, on the caller's thread.
+ */
+#include <leat/loader.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "io/file.h"
+#include "loader/setup.h"
+#include "pack/reader.h"
+
+#define QUARANTINE_LINE_MAX 8192
+#define WORKER_RAM (UINT64_C(2) << 20) /* decoder and resize scratch of one worker, usually */
+
+int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
+                     leat_error *err)
+{
+    leat_loader_opts full;
+    int rc;
+
+    *out = NULL;
+    leat_loader_opts_init(&full);
+    if (opts != NULL) {
+        if (opts->struct_size == 0)
+            return leat__fail(err, LEAT_EINVAL, "loader options were not initialised");
+        memcpy(&full, opts, LEAT_MIN(opts->struct_size, sizeof full));
+        full.struct_size = sizeof full;
+    }
+    leat_loader *l = LEAT_NEW(LOADER, leat_loader);
+    if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a loader");
+    LEAT_GO(rc, out, leat__loader_setup(l, path, &full, err));
+    *out = l;
+    l = NULL;
+out:
+    leat_loader_close(&l);
+    return rc;
+}
+
+/* ---- feed: planning runs ------------------------------------------------------------------ */
+
+/* Rows of this rank that the batch of row `at` still has. */
+static uint32_t rows_to_batch_end(const leat_loader *l, uint64_t at)
+{
+    uint64_t left = l->opts.batch_size - at % l->opts.batch_size;
+    return (uint32_t)LEAT_MIN(left, l->feed.end - at);
+}
+
+/* Payload bytes of the ragged columns, and where each row's begin. */
+static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error *err)
+{
+    const leat__shape *shape = l->env.shape;
+
+    for (uint32_t c = 0; c < shape->count; c++) {
+        const leat__column *column = &shape->columns[c];
+        if (column->kind != LEAT__COLUMN_RAGGED) continue;
+        uint32_t size = leat_dtype_size(column->tensor.dtype);
+        uint64_t lead = (uint64_t)column->ragged_ndim * sizeof(uint64_t), sum = 0;
+        for (uint32_t row = 0; row < rows; row++) {
+            leat_pack_cell cell;
+            int64_t *offsets = f != NULL ? (int64_t *)f->tensors[c].offsets : NULL;
+            if (offsets != NULL) offsets[row] = (int64_t)(sum / size);
+            /* a damaged index entry is found again, and judged, when the row is decoded */
+            if (leat_pack_cells(l->pack, column->field, l->feed.ids[row], 1, &cell, NULL) != 0 ||
+                cell.absent || cell.length < lead)
+                continue;
+            if (!leat__add_u64(sum, (cell.length - lead) / size * size, &sum))
+                return leat__fail(err, LEAT_EOVERFLOW, "a batch is too large");
+        }
+        if (f != NULL) ((int64_t *)f->tensors[c].offsets)[rows] = (int64_t)(sum / size);
+        l->feed.ragged[c] = sum;
+    }
+    return 0;
+}
+
+static int start_batch(leat_loader *l, leat_error *err)
+{
+    leat__feed *feed = &l->feed;
+    uint32_t rows = rows_to_batch_end(l, feed->at);
+
+    for (uint32_t i = 0; i < rows; i++)
+        feed->ids[i] = leat__order_at(l->order, (feed->at + i) * l->opts.world + l->opts.rank);
+    LEAT_TRY(measure_ragged(l, rows, NULL, err));
+    LEAT_TRY(leat__frame_open(&feed->frame, l->frames, rows, feed->ragged, l->env.hashes, err));
+    LEAT_TRY(measure_ragged(l, rows, feed->frame, err));
+    feed->frame->batch.epoch = l->epoch;
+    feed->frame->batch.index = feed->at / l->opts.batch_size;
+    feed->frame->batch.position = feed->at;
+    feed->filled = 0;
+    return 0;
+}
+
+/* First sight of a page this epoch: says how often it will be asked for, or starts reading it
+ * into the page cache of the system. */
+static void announce_pages(leat_loader *l, leat__run *r)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        leat__run_sample *s = &r->sample[i];
+        if (s->rc != 0) continue;
+        uint8_t *seen = &l->page_seen[s->row.page / 8], bit = (uint8_t)(1u << s->row.page % 8);
+        if (*seen & bit) {
+            s->uses = 0;
+            continue;
+        }
+        *seen |= bit;
+        s->uses = (uint32_t)LEAT_MIN(s->page.samples, UINT32_MAX);
+        if (l->env.ahead != NULL &&
+            leat__readahead_push(l->env.ahead, leat__pack_file(l->pack, s->page.shard), s->page.offset,
+                                 s->page.bytes) == LEAT_EAGAIN)
+            leat__readahead_consume(l->env.ahead, 1024);
+    }
+}
+
+/* Samples for one run: up to run_samples, cut short when they are large. */
+static int plan_run(leat_loader *l, leat_error *err)
+{
+    leat__feed *feed = &l->feed;
+    leat__run *r;
+
+    if (feed->frame == NULL) LEAT_TRY(start_batch(l, err));
+    uint32_t left = feed->frame->rows - feed->filled, count = LEAT_MIN(l->run_samples, left);
+    LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += r->sample[i].row.size;
+        if (bytes > l->run_target && i + 1 < count) {
+            leat__run_close(r);
+            count = i + 1;
+            LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
+            break;
+        }
+    }
+    announce_pages(l, r);
+    r->first = feed->filled;
+    r->last = count == left;
+    r->frame = feed->frame;
+    uint64_t whole = feed->frame->bytes, rows = feed->frame->rows;
+    r->share_bytes = whole * (r->first + count) / rows - whole * r->first / rows;
+    feed->filled += count;
+    feed->at += count;
+    if (r->last)
+        feed->frame = NULL; /* the run has the feed's reference */
+    else
+        leat__frame_ref(feed->frame);
+    feed->next = r;
+    feed->next_bytes = r->encoded_bytes + r->share_bytes;
+    return 0;
+}
+
+static void plan_ahead(leat_loader *l)
+{
+    leat__feed *feed = &l->feed;
+    feed->next_bytes = 0;
+    if (feed->rc == 0 && feed->at < feed->end) feed->rc = plan_run(l, &feed->error);
+}
+
+static void release_run(void *cookie, void *data)
+{
+    (void)cookie;
+    leat__run_close(data);
+}
+
+static int feed_process(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    leat_loader *l = cookie;
+    leat__feed *feed = &l->feed;
+
+    (void)ctx;
+    if (feed->next == NULL) {
+        if (feed->rc == 0) return LEAT_FLOW_END;
+        if (err != NULL) *err = feed->error;
+        return feed->rc;
+    }
+    task->data = feed->next;
+    task->bytes = feed->next_bytes;
+    task->release = release_run;
+    feed->next = NULL;
+    plan_ahead(l);
+    return 0;
+}
+
+static uint64_t feed_need(void *cookie, const leat_task *task)
+{
+    (void)task;
+    return ((leat_loader *)cookie)->feed.next_bytes;
+}
+
+/* ---- read, decode, collate ---------------------------------------------------------------- */
+
+static int read_process(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    (void)cookie;
+    (void)ctx;
+    return leat__run_read(task->data, task, err);
+}
+
+/* Workers' scratch outlives the epoch: the next one takes it from the shelf. */
+static int decode_setup(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
+{
+    leat_loader *l = cookie;
+    leat__run_worker *w;
+
+    (void)worker;
+    leat__mutex_lock(&l->lock);
+    w = l->idle;
+    if (w != NULL) l->idle = w->next;
+    leat__mutex_unlock(&l->lock);
+    if (w == NULL) LEAT_TRY(leat__run_worker_open(&w, err));
+    *ctx = w;
+    return 0;
+}
+
+static void decode_teardown(void *cookie, void *ctx)
+{
+    leat_loader *l = cookie;
+    leat__run_worker *w = ctx;
+
+    if (w == NULL) return;
+    leat__mutex_lock(&l->lock);
+    w->next = l->idle;
+    l->idle = w;
+    leat__mutex_unlock(&l->lock);
+}
+
+static int decode_process(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    leat__run *r = task->data;
+
+    (void)cookie;
+    LEAT_TRY(leat__run_decode(r, ctx, err));
+    task->bytes = r->share_bytes;
+    return 0;
+}
+
+static void release_frame(void *cookie, void *data)
+{
+    (void)cookie;
+    leat__frame_unref(data);
+}
+
+static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    leat__run *last = task->members[task->member_count - 1]->data;
+    leat__frame *f = last->frame;
+
+    (void)cookie;
+    (void)ctx;
+    (void)err;
+    leat__frame_finish(f);
+    leat__frame_ref(f);
+    task->data = f;
+    task->bytes = f->bytes;
+    task->release = release_frame;
+    return 0;
+}
+
+static int run_closes_batch(void *cookie, const leat_task *task)
+{
+    (void)cookie;
+    return ((const leat__run *)task->data)->last;
+}
+
+static int add_stages(leat_loader *l, leat_error *err)
+{
+    leat_stage s;
+
+    leat_stage_init(&s);
+    s.kind = LEAT_STAGE_SOURCE;
+    s.name = "order";
+    s.cookie = l;
+    s.bytes_out = l->max_run_bytes;
+    s.process = feed_process;
+    s.need = feed_need;
+    LEAT_TRY(leat_flow_add(l->flow, &s, err));
+
+    leat_stage_init(&s);
+    s.kind = LEAT_STAGE_MAP;
+    s.name = "read";
+    s.lane = LEAT_LANE_IO;
+    s.cookie = l;
+    s.process = read_process;
+    LEAT_TRY(leat_flow_add(l->flow, &s, err));
+
+    leat_stage_init(&s);
+    s.kind = LEAT_STAGE_MAP;
+    s.name = "decode";
+    s.cookie = l;
+    s.ram = WORKER_RAM;
+    s.setup = decode_setup;
+    s.teardown = decode_teardown;
+    s.process = decode_process;
+    LEAT_TRY(leat_flow_add(l->flow, &s, err));
+
+    leat_stage_init(&s);
+    s.kind = LEAT_STAGE_GATHER;
+    s.name = "collate";
+    s.cookie = l;
+    s.count = l->opts.batch_size; /* at most: one run per sample */
+    s.closes = run_closes_batch;
+    s.bytes_in = l->max_frame_bytes;
+    s.category = LEAT_BUDGET_BATCH;
+    s.process = collate_process;
+    return leat_flow_add(l->flow, &s, err);
+}
+
+/* ---- epochs ------------------------------------------------------------------------------- */
+
+static void stop_epoch(leat_loader *l)
+{
+    leat_flow_close(&l->flow);
+    leat__run_close(l->feed.next);
+    leat__frame_unref(l->feed.frame);
+    l->feed.next = NULL;
+    l->feed.frame = NULL;
+    if (l->env.cache != NULL) leat__cache_forget(l->env.cache);
+    l->begun = false;
+}
+
+void leat_loader_close(leat_loader **out)
+{
+    leat_loader *l = *out;
+    if (l == NULL) return;
+    stop_epoch(l);
+    leat__loader_teardown(l);
+    leat__free(l);
+    *out = NULL;
+}
+
+static void reset_counters(leat_loader *l)
+{
+    leat__run_env *e = &l->env;
+    e->read_bytes = e->reads = e->cache_hits = e->cache_misses = e->read_ns = e->decode_ns = 0;
+    l->delivered_rows = l->delivered_batches = l->bad = l->wait_ns = 0;
+    l->begin_ns = leat__clock_ns();
+    l->ended = false;
+    l->failed = 0;
+    memset(l->page_seen, 0, l->info.pages / 8 + 1);
+}
+
+/* Begins `epoch` at row `row` of this rank. */
+static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *err)
+{
+    leat_flow_opts o;
+
+    stop_epoch(l);
+    l->epoch = l->env.epoch = epoch;
+    l->started_at = row;
+    leat__order_epoch(l->order, epoch);
+    reset_counters(l);
+    l->feed.at = row;
+    l->feed.end = l->rows;
+    l->feed.rc = 0;
+    l->begun = true;
+    l->ended = row >= l->rows;
+    if (l->ended) return 0;
+
+    plan_ahead(l);
+    leat_flow_opts_init(&o);
+    o.name = "loader";
+    o.pool = l->pool;
+    o.budget = l->budget;
+    o.threads = l->opts.threads;
+    o.io_depth = l->opts.io_depth;
+    o.prefetch = l->opts.prefetch;
+    o.log = l->opts.log;
+    LEAT_TRY(leat_flow_open(&l->flow, &o, err));
+    LEAT_TRY(add_stages(l, err));
+    return leat_flow_start(l->flow, err);
+}
+
+int leat_loader_begin(leat_loader *l, uint64_t epoch, leat_error *err)
+{
+    int rc = begin_at(l, epoch, 0, err);
+    if (rc != 0) stop_epoch(l);
+    return rc;
+}
+
+/* Bad samples of a batch to the quarantine file, one JSON line each. */
+static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
+{
+    leat__buf text;
+    int rc = 0;
+
+    if (l->quarantine == NULL || f->bad == NULL) return 0;
+    leat__buf_init(&text, LEAT__MEM_LOADER, (size_t)QUARANTINE_LINE_MAX * (f->rows + 1));
+    for (const leat__bad *b = f->bad; b != NULL; b = b->next) {
+        leat__json j;
+        leat__json_init(&j, &text, 0);
+        leat__json_object(&j);
+        leat__json_kstr(&j, "pack", leat_pack_path(l->pack));
+        leat__json_ku64(&j, "sample", b->sample);
+        leat__json_kstr(&j, "key", b->error.key);
+        leat__json_kstr(&j, "code", leat_code_name(b->error.code));
+        leat__json_ki64(&j, "offset", b->error.offset);
+        leat__json_kstr(&j, "reason", b->error.message);
+        leat__json_ku64(&j, "epoch", l->epoch);
+        leat__json_end(&j);
+        leat__buf_putc(&text, '\n');
+    }
+    if (leat__buf_status(&text) != 0)
+        rc = leat__fail_nomem(err, text.len, "the quarantine list");
+    else
+        rc = leat__file_append(l->quarantine, text.data, text.len, err);
+    leat__buf_reset(&text);
+    return rc;
+}
+
+/* The policy, in the order of batches: fail, or count against the limit. */
+static int judge_batch(leat_loader *l, const leat__frame *f, leat_error *err)
+{
+    if (f->bad == NULL) return 0;
+    if (l->opts.on_error == LEAT_ON_ERROR_FAIL) {
+        if (err != NULL) *err = f->bad->error;
+        return f->bad->error.code;
+    }
+    l->bad += f->batch.bad;
+    LEAT_TRY(quarantine(l, f, err));
+    if (l->opts.max_bad > 0 && l->bad > l->opts.max_bad)
+        return leat__fail(err, LEAT_EDATA, "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
+                          (unsigned long long)l->bad, (unsigned long long)l->epoch,
+                          (unsigned long long)l->opts.max_bad, f->bad->error.message);
+    return 0;
+}
+
+static int fail_epoch(leat_loader *l, int rc, const leat_error *err)
+{
+    l->failed = rc;
+    if (err != NULL) l->failure = *err;
+    return rc;
+}
+
+/* After the budget was lowered, pages and blocks that are only kept have to go. */
+static void obey_budget(leat_loader *l)
+{
+    leat_budget_stats b;
+    leat_budget_read(l->budget, &b);
+    if (b.used > b.limit) leat__frames_trim(l->frames);
+    if (l->env.cache != NULL) {
+        leat__loader_cap_cache(l);
+        leat__cache_trim(l->env.cache, &l->cache_user);
+    }
+}
+
+int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_error *err)
+{
+    leat_error local;
+    leat_task *task = NULL;
+
+    *out = NULL;
+    if (err == NULL) err = &local;
+    if (!l->begun) LEAT_TRY(leat_loader_begin(l, 0, err));
+    if (l->failed != 0) {
+        *err = l->failure;
+        return l->failed;
+    }
+    if (l->ended) return 0;
+    obey_budget(l);
+    uint64_t begin = leat__clock_ns();
+    int rc = leat_flow_next(l->flow, &task, timeout_ms, err);
+    l->wait_ns += leat__clock_ns() - begin;
+    if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN || rc == LEAT_EBUDGET) return rc;
+    if (rc != 0) return fail_epoch(l, rc, err);
+    if (task == NULL) {
+        l->ended = true;
+        return 0;
+    }
+    leat__frame *f = task->data;
+    f->task = task;
+    rc = judge_batch(l, f, err);
+    if (rc != 0) {
+        leat_task_release(task);
+        return fail_epoch(l, rc, err);
+    }
+    l->delivered_rows += f->rows;
+    l->delivered_batches++;
+    if (l->env.ahead != NULL) leat__readahead_consume(l->env.ahead, 1);
+    *out = &f->batch;
+    return 0;
+}
+
+void leat_batch_release(leat_batch **batch)
+{
+    if (*batch == NULL) return;
+    leat_task_release(((leat__frame *)*batch)->task);
+    *batch = NULL;
+}
+
+void leat_loader_interrupt(leat_loader *l)
+{
+    if (l->flow != NULL) leat_flow_interrupt(l->flow);
+}
+
+/* ---- facts -------------------------------------------------------------------------------- */
+
+uint64_t leat_loader_samples(const leat_loader *l)
+{
+    return l->rows;
+}
+
+uint64_t leat_loader_batches(const leat_loader *l)
+{
+    return l->batches;
+}
+
+leat_pack *leat_loader_pack(leat_loader *l)
+{
+    return l->pack;
+}
+
+leat_budget *leat_loader_budget(leat_loader *l)
+{
+    return l->budget;
+}
+
+uint32_t leat_loader_field_count(const leat_loader *l)
+{
+    return l->env.shape->count;
+}
+
+const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
+{
+    return field < l->env.shape->count ? &l->env.shape->columns[field].tensor : NULL;
+}
+
+int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t *sample,
+                          leat_error *err)
+{
+    if (position >= l->rows)
+        return leat__fail(err, LEAT_EINVAL, "position %llu: this rank has %llu samples per epoch",
+                          (unsigned long long)position, (unsigned long long)l->rows);
+    if (epoch != l->epoch || !l->begun) {
+        if (l->flow != NULL)
+            return leat__fail(err, LEAT_ESTATE, "epoch %llu is running: only its own order can be asked for",
+                              (unsigned long long)l->epoch);
+        l->epoch = epoch;
+        leat__order_epoch(l->order, epoch);
+    }
+    *sample = leat__order_at(l->order, position * l->opts.world + l->opts.rank);
+    return 0;
+}
+
+int leat_loader_read(leat_loader *l, leat_loader_stats *out, uint32_t struct_size)
+{
+    leat_loader_stats s = {.struct_size = struct_size};
+    leat_flow_stats flow = {0};
+    leat_budget_stats b;
+
+    if (l->flow != NULL) LEAT_TRY(leat_flow_read(l->flow, &flow, sizeof flow));
+    leat_budget_read(l->budget, &b);
+    s.threads = flow.threads;
+    s.io_depth = flow.io_depth;
+    s.prefetch = flow.prefetch;
+    s.epoch = l->epoch;
+    s.batches = l->delivered_batches;
+    s.samples = l->delivered_rows;
+    s.bad_samples = l->bad;
+    s.read_bytes = l->env.read_bytes;
+    s.reads = l->env.reads;
+    s.cache_hits = l->env.cache_hits;
+    s.cache_misses = l->env.cache_misses;
+    s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
+    s.read_ns = l->env.read_ns;
+    s.decode_ns = l->env.decode_ns;
+    s.wait_ns = l->wait_ns;
+    s.elapsed_ns = leat__clock_ns() - l->begin_ns;
+    s.budget_limit = b.limit;
+    s.budget_used = b.used;
+    s.budget_peak = b.peak;
+    memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
+    return 0;
+}
+
+/* ---- state -------------------------------------------------------------------------------- */
+
+static leat__state state_of(const leat_loader *l)
+{
+    return (leat__state){
+        .fingerprint = l->info.fingerprint,
+        .subset = l->subset,
+        .order = l->opts.order,
+        .seed = l->opts.seed,
+        .epoch = l->epoch,
+        .count = l->count,
+        .global_batch = (uint64_t)l->opts.batch_size * l->opts.world,
+        .streams = l->opts.order == LEAT_ORDER_QUASI ? l->opts.streams : 0,
+        .window_pages = l->opts.order == LEAT_ORDER_QUASI ? l->opts.window_pages : 0,
+        .drop_last = l->opts.drop_last != 0,
+    };
+}
+
+int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t capacity, size_t *size,
+                      leat_error *err)
+{
+    leat__state s = state_of(l);
+    leat__buf out;
+
+    if (delivered > l->delivered_rows) delivered = l->delivered_rows;
+    uint64_t rows = l->started_at + delivered;
+    /* all ranks stand at the same batch; in a last, smaller one the shares differ */
+    s.position = LEAT_MIN(rows * l->opts.world, s.count);
+    if (rows >= l->rows && delivered == l->delivered_rows && l->delivered_batches > 0) s.position = s.count;
+    leat__buf_init(&out, LEAT__MEM_LOADER, 4096);
+    int rc = leat__state_write(&s, &out);
+    if (rc == 0) {
+        *size = out.len;
+        if (out.len + 1 > capacity)
+            rc = leat__fail(err, LEAT_ELIMIT, "loader state: %zu bytes are needed", out.len + 1);
+        else
+            memcpy(text, leat__buf_str(&out), out.len + 1);
+    } else {
+        leat__fail_nomem(err, 4096, "the state");
+    }
+    leat__buf_reset(&out);
+    return rc;
+}
+
+int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
+{
+    leat__state mine = state_of(l), s;
+
+    LEAT_TRY(leat__state_parse(&s, text, err));
+    LEAT_TRY(leat__state_check(&mine, &s, err));
+    /* rows p = j * world + rank below the position are done */
+    uint64_t rows = leat__share_count(s.position, l->opts.rank, l->opts.world);
+    if (rows > l->rows) rows = l->rows;
+    int rc = begin_at(l, s.epoch, rows, err);
+    if (rc != 0) stop_epoch(l);
+    return rc;
+}

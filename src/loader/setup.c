@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From options to the parts of a loader: checks, subset, order, shape of the batches, budget.
+ * Runs once, on the thread that opens.
+ */
+#include "loader/setup.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "pack/schema.h"
+
+#define DEFAULT_OPS "RandomResizedCrop(224)"
+#define RAGGED_USUAL 16384 /* bytes of a ragged value that batches are planned with */
+
+void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, struct_size);
+    opts->struct_size = struct_size;
+}
+
+static int check_opts(leat_loader *l, leat_error *err)
+{
+    leat_loader_opts *o = &l->opts;
+
+    if (o->batch_size == 0) o->batch_size = 256;
+    if (o->world == 0) o->world = 1;
+    if (o->streams == 0) o->streams = LEAT__ORDER_STREAMS;
+    if (o->window_pages == 0) o->window_pages = LEAT__ORDER_WINDOW_PAGES;
+    if (o->batch_size > 1u << 20)
+        return leat__fail(err, LEAT_EINVAL, "batch size %u: at most %u", o->batch_size, 1u << 20);
+    if (o->rank >= o->world)
+        return leat__fail(err, LEAT_EINVAL, "rank %u is not below the world size %u", o->rank, o->world);
+    if ((unsigned)o->order > LEAT_ORDER_QUASI || (unsigned)o->cache > LEAT_CACHE_PROCESS ||
+        (unsigned)o->on_error > LEAT_ON_ERROR_REPLACE)
+        return leat__fail(err, LEAT_EINVAL, "order, cache or on_error has a value that does not exist");
+    if (o->ops != NULL && o->image_count > 0)
+        return leat__fail(err, LEAT_EINVAL, "give either ops or images, not both");
+    if (o->weights != NULL && o->balance != NULL)
+        return leat__fail(err, LEAT_EINVAL, "give either weights or balance, not both");
+    if ((o->weights != NULL || o->balance != NULL) && o->order != LEAT_ORDER_RANDOM)
+        return leat__fail(err, LEAT_EINVAL, "weights and balance draw at random: the order must be random");
+    if (o->draws > 0 && o->weights == NULL && o->balance == NULL)
+        return leat__fail(err, LEAT_EINVAL, "draws needs weights or balance");
+    return 0;
+}
+
+/* ---- subset, weights, order --------------------------------------------------------------- */
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int copy_indices(leat_loader *l, const uint64_t *indices, uint64_t n, leat_error *err)
+{
+    uint64_t samples = l->info.samples;
+
+    if (n == 0) return leat__fail(err, LEAT_EINVAL, "indices: the subset is empty");
+    l->indices = LEAT_NEW_ARRAY(LOADER, uint64_t, n);
+    if (l->indices == NULL) return leat__fail_nomem(err, n * 8, "the subset");
+    for (uint64_t i = 0; i < n; i++) {
+        if (indices[i] >= samples)
+            return leat__fail(err, LEAT_EINVAL, "indices: %" PRIu64 " is not below %" PRIu64 " samples",
+                              indices[i], samples);
+        l->indices[i] = indices[i];
+    }
+    /* pages come in the order of the pack, so the subset of a quasi-random order does too */
+    if (l->opts.order == LEAT_ORDER_QUASI) qsort(l->indices, n, sizeof *l->indices, compare_u64);
+    l->subset = leat__hash64(l->indices, n * sizeof *l->indices, 1);
+    l->universe = n;
+    return 0;
+}
+
+/* Weights that make every value of an INT field equally likely. */
+static int balance_weights(leat_loader *l, double **out, leat_error *err)
+{
+    int field = leat_pack_field_find(l->pack, l->opts.balance);
+    uint64_t n = l->universe;
+    int rc = 0;
+
+    if (field < 0 || leat_pack_field(l->pack, (uint32_t)field)->type != LEAT_FIELD_INT)
+        return leat__fail(err, LEAT_EINVAL, "balance: '%s' is not an int field of %s", l->opts.balance,
+                          leat_pack_path(l->pack));
+    int64_t *value = LEAT_NEW_ARRAY(LOADER, int64_t, n), *sort = LEAT_NEW_ARRAY(LOADER, int64_t, n);
+    double *weights = LEAT_NEW_ARRAY(LOADER, double, n);
+    if (value == NULL || sort == NULL || weights == NULL) {
+        rc = leat__fail_nomem(err, n * 24, "balanced sampling");
+        goto out;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        LEAT_GO(rc, out, leat_pack_ints(l->pack, (uint32_t)field, l->indices != NULL ? l->indices[i] : i,
+                                        1, &value[i], err));
+    memcpy(sort, value, n * sizeof *sort);
+    qsort(sort, n, sizeof *sort, compare_u64); /* groups equal values; their order is no matter */
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t low = 0, high = n;
+        while (low < high) { /* first of its kind */
+            uint64_t middle = low + (high - low) / 2;
+            if ((uint64_t)sort[middle] < (uint64_t)value[i]) low = middle + 1;
+            else high = middle;
+        }
+        uint64_t first = low;
+        high = n;
+        while (low < high) { /* past the last */
+            uint64_t middle = low + (high - low) / 2;
+            if ((uint64_t)sort[middle] <= (uint64_t)value[i]) low = middle + 1;
+            else high = middle;
+        }
+        weights[i] = 1.0 / (double)(low - first);
+    }
+    *out = weights;
+    weights = NULL;
+out:
+    leat__free(value);
+    leat__free(sort);
+    leat__free(weights);
+    return rc;
+}
+
+/* Samples of the subset in each page that has any; pages without any are left out. */
+static int count_pages(leat_loader *l, uint64_t *pages, leat_error *err)
+{
+    uint64_t kept = 0, at = 0;
+
+    l->page_samples = LEAT_NEW_ARRAY(LOADER, uint32_t, l->info.pages);
+    if (l->page_samples == NULL) return leat__fail_nomem(err, l->info.pages * 4, "the pages");
+    for (uint64_t page = 0; page < l->info.pages; page++) {
+        leat_pack_page info;
+        LEAT_TRY(leat_pack_page_info(l->pack, page, &info, err));
+        uint64_t samples = info.samples;
+        if (l->indices != NULL) {
+            samples = 0;
+            while (at < l->universe && l->indices[at] < info.first + info.samples) {
+                samples++;
+                at++;
+            }
+        }
+        if (samples > 0) l->page_samples[kept++] = (uint32_t)samples;
+    }
+    *pages = kept;
+    return 0;
+}
+
+static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_error *err)
+{
+    int rc = 0;
+    double *weights = NULL;
+    leat__order_opts o = {.kind = l->opts.order,
+                          .seed = l->opts.seed,
+                          .streams = l->opts.streams,
+                          .window_pages = l->opts.window_pages};
+
+    l->universe = l->info.samples;
+    if (given->indices != NULL) LEAT_TRY(copy_indices(l, given->indices, given->index_count, err));
+    if (l->universe == 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", leat_pack_path(l->pack));
+    l->count = l->opts.draws > 0 ? l->opts.draws : l->universe;
+    if (l->count > LEAT__PERM_MAX) return leat__fail(err, LEAT_EINVAL, "more than 2^48 samples per epoch");
+    if (given->balance != NULL) LEAT_TRY(balance_weights(l, &weights, err));
+    o.weights = weights != NULL ? weights : given->weights;
+    if (o.weights != NULL) {
+        o.weight_count = l->universe;
+        l->subset = leat__hash64(o.weights, l->universe * sizeof(double), l->subset + 2);
+    }
+    o.count = l->count;
+    o.indices = l->indices;
+    if (l->opts.order == LEAT_ORDER_QUASI) {
+        LEAT_GO(rc, out, count_pages(l, &o.pages, err));
+        o.page_samples = l->page_samples;
+    }
+    LEAT_GO(rc, out, leat__order_open(&l->order, &o, err));
+    uint64_t step = (uint64_t)l->opts.batch_size * l->opts.world;
+    l->batches = l->opts.drop_last ? l->count / step : leat__ceil_div(l->count, step);
+    uint64_t used = l->opts.drop_last ? l->batches * step : l->count;
+    l->rows = leat__share_count(used, l->opts.rank, l->opts.world);
+out:
+    leat__free(weights);
+    return rc;
+}
+
+/* ---- shape ------------------------------------------------------------------------------- */
+
+static uint32_t dtype_of(leat__dtype dtype)
+{
+    static const uint32_t map[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32};
+    return map[dtype];
+}
+
+static int name_column(leat__column *c, const char *name, leat_error *err)
+{
+    c->tensor.name = leat__strdup(LEAT__MEM_LOADER, name);
+    return c->tensor.name != NULL ? 0 : leat__fail_nomem(err, strlen(name), "a name");
+}
+
+static void row_major(leat_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t d = t->ndim; d-- > 0;) {
+        t->strides[d] = stride;
+        stride *= t->shape[d];
+    }
+}
+
+static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
+                        const leat__output_spec *out, const char *name, leat_error *err)
+{
+    leat_tensor *t = &c->tensor;
+
+    LEAT_TRY(name_column(c, name, err));
+    c->kind = LEAT__COLUMN_IMAGE;
+    c->field = field;
+    c->row_bytes = out->bytes;
+    t->type = LEAT_FIELD_IMAGE;
+    t->dtype = dtype_of(out->dtype);
+    t->ndim = 4;
+    t->shape[0] = l->opts.batch_size;
+    t->shape[1] = out->layout == LEAT__LAYOUT_NCHW ? out->channels : out->height;
+    t->shape[2] = out->layout == LEAT__LAYOUT_NCHW ? out->height : out->width;
+    t->shape[3] = out->layout == LEAT__LAYOUT_NCHW ? out->width : out->channels;
+    row_major(t);
+    return 0;
+}
+
+static int plain_column(leat__column *c, const leat_loader *l, uint32_t field, leat_error *err)
+{
+    const leat_field *f = leat_pack_field(l->pack, field);
+    leat_tensor *t = &c->tensor;
+
+    LEAT_TRY(name_column(c, f->name, err));
+    c->kind = LEAT__COLUMN_FIXED;
+    c->field = field;
+    t->type = f->type;
+    t->ndim = 1;
+    t->shape[0] = l->opts.batch_size;
+    switch (f->type) {
+    case LEAT_FIELD_INT:
+        t->dtype = LEAT_DTYPE_I64;
+        c->row_bytes = 8;
+        break;
+    case LEAT_FIELD_FLOAT:
+        t->dtype = LEAT_DTYPE_F64;
+        c->row_bytes = 8;
+        break;
+    case LEAT_FIELD_ARRAY:
+        if (f->ndim + 1 > LEAT_NDIM_MAX)
+            return leat__fail(err, LEAT_ENOTSUP, "field '%s' has too many dimensions to batch", f->name);
+        t->dtype = f->dtype;
+        t->ndim = f->ndim + 1;
+        for (uint32_t d = 0; d < f->ndim; d++) t->shape[d + 1] = (int64_t)f->shape[d];
+        c->row_bytes = leat__field_array_bytes(f);
+        break;
+    default:
+        c->kind = LEAT__COLUMN_RAGGED;
+        t->dtype = f->type == LEAT_FIELD_RAGGED ? f->dtype : LEAT_DTYPE_U8;
+        c->ragged_ndim = f->type == LEAT_FIELD_RAGGED ? f->ndim : 0;
+        t->ragged_ndim = c->ragged_ndim;
+        if (l->opts.on_error == LEAT_ON_ERROR_REPLACE)
+            return leat__fail(err, LEAT_EINVAL,
+                              "on_error replace needs fields of fixed size: leave out '%s' or use skip",
+                              f->name);
+    }
+    row_major(t);
+    return 0;
+}
+
+static bool wanted(const leat_loader_opts *given, const char *name)
+{
+    if (given->fields == NULL) return true;
+    for (uint32_t i = 0; i < given->field_count; i++) {
+        if (strcmp(given->fields[i], name) == 0) return true;
+    }
+    return false;
+}
+
+static int find_image_field(const leat_loader *l, const char *name, uint32_t *field, leat_error *err)
+{
+    for (uint32_t f = 0; f < leat_pack_field_count(l->pack); f++) {
+        const leat_field *info = leat_pack_field(l->pack, f);
+        if (info->type == LEAT_FIELD_IMAGE && (name == NULL || strcmp(info->name, name) == 0)) {
+            *field = f;
+            return 0;
+        }
+    }
+    return leat__fail(err, LEAT_EINVAL, "%s: there is no image field%s%s%s", leat_pack_path(l->pack),
+                      name != NULL ? " '" : "", name != NULL ? name : "", name != NULL ? "'" : "");
+}
+
+/* Puts the pipeline into the group of its field, making the group when it is the first. */
+static int join_group(leat_loader *l, uint32_t field, uint32_t column, const leat__pipeline *p,
+                      leat_error *err)
+{
+    leat__run_env *env = &l->env;
+    leat__image_group *g = NULL;
+
+    for (uint32_t i = 0; i < env->group_count; i++) {
+        if (env->groups[i].field == field) g = &env->groups[i];
+    }
+    if (g == NULL) {
+        g = &env->groups[env->group_count++];
+        g->field = field;
+        g->columns = LEAT_NEW_ARRAY(LOADER, uint32_t, LEAT__RUN_MAX);
+        g->pipelines = LEAT_NEW_ARRAY(LOADER, const leat__pipeline *, LEAT__RUN_MAX);
+        if (g->columns == NULL || g->pipelines == NULL) return leat__fail_nomem(err, 256, "views");
+    }
+    if (g->count == LEAT__RUN_MAX)
+        return leat__fail(err, LEAT_EINVAL, "more than %d views of one image field", LEAT__RUN_MAX);
+    g->columns[g->count] = column;
+    g->pipelines[g->count++] = p;
+    return 0;
+}
+
+static uint32_t views_of(const leat_loader *l, uint32_t field)
+{
+    for (uint32_t i = 0; i < l->env.group_count; i++) {
+        if (l->env.groups[i].field == field) return l->env.groups[i].count;
+    }
+    return 0;
+}
+
+static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
+                         leat_error *err)
+{
+    leat_loader_image single = {.ops = given->ops != NULL ? given->ops : DEFAULT_OPS};
+    const leat_loader_image *images = given->image_count > 0 ? given->images : &single;
+    uint32_t n = given->image_count > 0 ? given->image_count : 1, field;
+
+    if (given->image_count == 0 && given->ops == NULL && find_image_field(l, NULL, &field, NULL) != 0)
+        return 0; /* a pack without images is fine when nobody asked for one */
+    l->pipelines = LEAT_NEW_ARRAY(LOADER, leat__pipeline *, n);
+    l->env.groups = LEAT_NEW_ARRAY(LOADER, leat__image_group, n);
+    if (l->pipelines == NULL || l->env.groups == NULL) return leat__fail_nomem(err, n * 64, "images");
+    for (uint32_t i = 0; i < n; i++) {
+        LEAT_TRY(find_image_field(l, images[i].field, &field, err));
+        const char *name = leat_pack_field(l->pack, field)->name;
+        if (images[i].name == NULL && !wanted(given, name)) continue;
+        leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : DEFAULT_OPS,
+                                 .view = views_of(l, field)};
+        LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
+        leat__pipeline *p = l->pipelines[l->pipeline_count++];
+        LEAT_TRY(join_group(l, field, shape->count, p, err));
+        shape->count++; /* counted first: reset frees what is there */
+        LEAT_TRY(image_column(&shape->columns[shape->count - 1], l, field, leat__pipeline_output(p),
+                              images[i].name != NULL ? images[i].name : name, err));
+    }
+    return 0;
+}
+
+static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
+                        leat_error *err)
+{
+    uint32_t fields = leat_pack_field_count(l->pack);
+
+    shape->columns = LEAT_NEW_ARRAY(LOADER, leat__column, (uint64_t)fields + given->image_count + 1);
+    if (shape->columns == NULL) return leat__fail_nomem(err, fields * sizeof(leat__column), "fields");
+    for (uint32_t i = 0; i < given->field_count && given->fields != NULL; i++) {
+        if (leat_pack_field_find(l->pack, given->fields[i]) < 0)
+            return leat__fail(err, LEAT_EINVAL, "%s: there is no field '%s'", leat_pack_path(l->pack),
+                              given->fields[i]);
+    }
+    LEAT_TRY(set_up_images(l, given, shape, err));
+    for (uint32_t f = 0; f < fields; f++) {
+        const leat_field *info = leat_pack_field(l->pack, f);
+        if (info->type == LEAT_FIELD_IMAGE || !wanted(given, info->name)) continue;
+        shape->count++;
+        LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
+    }
+    return 0;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* Bytes of a full batch. Ragged columns are not bounded by the index: a usual size stands in, and
+ * the engine corrects itself by what it meets. */
+static int bound_frame(leat_loader *l, leat_error *err)
+{
+    const leat__shape *shape = leat__frames_shape(l->frames);
+    uint64_t *ragged = l->feed.ragged, usual = LEAT_MIN(l->info.max_sample_bytes, RAGGED_USUAL);
+
+    for (uint32_t c = 0; c < shape->count; c++) {
+        ragged[c] = 0;
+        if (shape->columns[c].kind == LEAT__COLUMN_RAGGED &&
+            !leat__mul_u64(usual, l->opts.batch_size, &ragged[c]))
+            return leat__fail(err, LEAT_EOVERFLOW, "a batch is too large");
+    }
+    if (!leat__frame_size(shape, l->opts.batch_size, ragged, l->opts.digest != 0, &l->max_frame_bytes))
+        return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
+    return 0;
+}
+
+static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
+                         leat_error *err)
+{
+    uint32_t threads = l->opts.threads;
+
+    if (given->budget != NULL)
+        l->budget = given->budget;
+    else
+        LEAT_TRY(leat_budget_open(&l->budget, l->opts.memory, err));
+    uint32_t columns = shape->count;
+    LEAT_TRY(leat__frames_open(&l->frames, l->budget, shape, err));
+    l->feed.ragged = LEAT_NEW_ARRAY(LOADER, uint64_t, columns + 1);
+    l->feed.ids = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
+    if (l->feed.ragged == NULL || l->feed.ids == NULL) return leat__fail_nomem(err, columns * 8, "a feed");
+    LEAT_TRY(bound_frame(l, err));
+
+    leat_pool_opts pool;
+    leat_pool_opts_init(&pool);
+    pool.threads = threads;
+    if (threads > 0)
+        LEAT_TRY(leat_pool_open(&l->pool, &pool, err));
+    else
+        LEAT_TRY(leat_pool_shared(&l->pool, err));
+    threads = leat_pool_threads(l->pool);
+
+    /* Runs small enough that every worker gets several per batch. */
+    uint32_t samples = l->opts.batch_size / (threads * 4);
+    l->run_samples = samples < 1 ? 1 : samples > LEAT__RUN_MAX ? LEAT__RUN_MAX : samples;
+    l->run_target = UINT64_C(2) << 20;
+    uint64_t share = l->max_frame_bytes / l->opts.batch_size * l->run_samples + 4096;
+    l->max_run_bytes = l->run_target + l->info.max_sample_bytes + 3 * LEAT__IO_ALIGN + share;
+    return 0;
+}
+
+
+void leat__loader_cap_cache(leat_loader *l)
+{
+    leat_budget_stats b;
+    leat_budget_read(l->budget, &b);
+    uint64_t runs = (uint64_t)leat_pool_threads(l->pool) * 4 * l->max_run_bytes;
+    uint64_t flow = 6 * l->max_frame_bytes + runs + (UINT64_C(8) << 20);
+    if (flow > b.limit / 2) flow = b.limit / 2;
+    l->cache_user.cap = b.limit - flow;
+}
+
+static int set_up_reading(leat_loader *l, leat_error *err)
+{
+    leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? l->opts.io_depth : 32, .max_depth = 256};
+
+    LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
+    l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
+    if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
+    if (l->opts.cache == LEAT_CACHE_PROCESS) {
+        LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
+        l->cache_user.budget = l->budget;
+        l->cache_user.keep = l->opts.order == LEAT_ORDER_RANDOM;
+        leat__loader_cap_cache(l);
+        l->env.cache_user = &l->cache_user;
+    } else if (l->opts.order != LEAT_ORDER_RANDOM) {
+        LEAT_TRY(leat__readahead_open(&l->env.ahead, 0, 0, err));
+    }
+    return 0;
+}
+
+static int set_up_tables(leat_loader *l, leat_error *err)
+{
+    const void *blob;
+    size_t size;
+
+    int rc = leat_pack_blob(l->pack, "tile-tables", &blob, &size, err);
+    if (rc == LEAT_ENOENT) return 0;
+    if (rc != 0) return rc;
+    LEAT_TRY(leat__tile_tables_open(&l->tables, blob, size, err));
+    l->env.tables = l->tables;
+    return 0;
+}
+
+int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *given, leat_error *err)
+{
+    leat_pack_opts pack_opts = LEAT_PACK_OPTS_INIT;
+    leat__shape shape = {0};
+    int rc;
+
+    leat__mutex_init(&l->lock);
+    l->opts = *given;
+    LEAT_TRY(check_opts(l, err));
+    pack_opts.direct = l->opts.cache == LEAT_CACHE_PROCESS;
+    LEAT_TRY(leat_pack_open(&l->pack, path, &pack_opts, err));
+    LEAT_TRY(leat_pack_info_read(l->pack, &l->info, sizeof l->info));
+    LEAT_TRY(set_up_order(l, given, err));
+    LEAT_TRY(set_up_tables(l, err));
+    LEAT_GO(rc, out, set_up_shape(l, given, &shape, err));
+    LEAT_GO(rc, out, set_up_memory(l, given, &shape, err));
+    LEAT_GO(rc, out, set_up_reading(l, err));
+    if (given->quarantine != NULL) {
+        l->quarantine = leat__strdup(LEAT__MEM_LOADER, given->quarantine);
+        if (l->quarantine == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 256, "a path"));
+    }
+    l->env.pack = l->pack;
+    l->env.shape = leat__frames_shape(l->frames);
+    l->env.on_error = l->opts.on_error;
+    l->env.seed = l->opts.seed;
+    l->env.hashes = l->opts.digest != 0;
+    l->env.universe = l->universe;
+    l->env.indices = l->indices;
+    l->opts.ops = l->opts.balance = l->opts.quarantine = NULL; /* the caller's memory */
+    l->opts.images = NULL;
+    l->opts.indices = NULL;
+    l->opts.weights = NULL;
+    l->opts.fields = NULL;
+out:
+    leat__shape_reset(&shape);
+    return rc;
+}
+
+void leat__loader_teardown(leat_loader *l)
+{
+    leat__run_close(l->feed.next);
+    leat__frame_unref(l->feed.frame);
+    leat__free(l->feed.ids);
+    leat__free(l->feed.ragged);
+    leat__readahead_close(&l->env.ahead);
+    leat__aio_close(&l->env.aio);
+    leat__cache_leave(&l->env.cache, &l->cache_user);
+    while (l->idle != NULL) {
+        leat__run_worker *w = l->idle;
+        l->idle = w->next;
+        leat__run_worker_close(&w);
+    }
+    leat__frames_close(&l->frames);
+    for (uint32_t i = 0; i < l->pipeline_count; i++) leat__pipeline_close(&l->pipelines[i]);
+    leat__free(l->pipelines);
+    for (uint32_t i = 0; i < l->env.group_count; i++) {
+        leat__free(l->env.groups[i].columns);
+        leat__free(l->env.groups[i].pipelines);
+    }
+    leat__free(l->env.groups);
+    leat__tile_tables_close(&l->tables);
+    leat_pool_close(&l->pool);
+    if (l->opts.budget == NULL) leat_budget_close(&l->budget);
+    leat__order_close(&l->order);
+    leat__free(l->page_samples);
+    leat__free(l->page_seen);
+    leat__free(l->indices);
+    leat__free(l->quarantine);
+    leat_pack_close(&l->pack);
+    leat__mutex_destroy(&l->lock);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of a loader, and how options become them. Private to the room.
+ */
+#ifndef LEAT_LOADER_SETUP_H
+#define LEAT_LOADER_SETUP_H
+
+#include "base/thread.h"
+#include "codec/tile/tile.h"
+#include "loader/batch.h"
+#include "loader/cache.h"
+#include "loader/order.h"
+#include "loader/run.h"
+#include "loader/state.h"
+
+/* Where the source of the flow stands: one thread at a time, carried by the engine. */
+typedef struct leat__feed {
+    uint64_t at, end;   /* rows of this rank in the epoch: next one to plan, past the last */
+    leat__frame *frame; /* of the batch being planned; a reference */
+    uint32_t filled;    /* rows of it that are planned */
+    uint64_t *ids;      /* samples of the batch being planned */
+    uint64_t *ragged;   /* per column: payload bytes of that batch */
+    leat__run *next;    /* planned, not yet handed out */
+    uint64_t next_bytes;
+    leat_error error;   /* why there is no next run */
+    int rc;
+} leat__feed;
+
+struct leat_loader {
+    leat_loader_opts opts; /* with defaults filled in; pointers are not kept */
+    leat_pack *pack;
+    leat_pack_info info;
+    char *quarantine;
+    /* the order */
+    leat__order *order;
+    uint32_t *page_samples;
+    uint64_t *indices;
+    uint64_t universe; /* samples that can come */
+    uint64_t subset;   /* hash, 0 = all */
+    uint64_t count;    /* positions per epoch, all ranks */
+    uint64_t rows;     /* of this rank per epoch */
+    uint64_t batches;
+    /* the images */
+    leat__pipeline **pipelines;
+    uint32_t pipeline_count;
+    leat__tile_tables *tables;
+    /* memory and threads */
+    leat_budget *budget;
+    leat_pool *pool;
+    leat__frames *frames;
+    leat__cache_user cache_user;
+    leat__run_env env;
+    uint8_t *page_seen; /* bit per page: announced this epoch */
+    uint32_t run_samples;
+    uint64_t run_target; /* encoded bytes after which a run is full */
+    uint64_t max_frame_bytes, max_run_bytes;
+    leat__mutex lock; /* guards idle */
+    leat__run_worker *idle;
+    /* the epoch */
+    leat_flow *flow;
+    leat__feed feed;
+    uint64_t epoch, started_at; /* started_at: row the epoch was begun at */
+    uint64_t delivered_rows, delivered_batches, bad, wait_ns, begin_ns;
+    bool begun, ended;
+    int failed;
+    leat_error failure;
+};
+
+/* Fills everything but the epoch. The loader is closed by leat_loader_close, half-built too. */
+int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
+                       leat_error *err) LEAT_MUST_CHECK;
+void leat__loader_teardown(leat_loader *l);
+
+/* Sets what the page cache may take: the budget less what the flow needs to run well. */
+void leat__loader_cap_cache(leat_loader *l);
+
+#endif
