@@ -376,3 +376,17 @@ out:
     leat__buf_reset(&tmp);
     return rc;
 }
+
+int leat__file_append(const char *path, const void *data, size_t len, leat_error *err)
+{
+    leat__file *f = NULL;
+    uint64_t end;
+    int rc;
+
+    LEAT_GO(rc, out, leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err));
+    LEAT_GO(rc, out, leat__file_size(f, &end, err));
+    LEAT_GO(rc, out, leat__file_pwrite(f, data, len, end, err));
+out:
+    leat__file_close(&f);
+    return rc;
+}

@@ -79,5 +79,8 @@ int leat__file_load(const char *path, size_t max, size_t padding, char **data, s
 /* The whole file at once: written beside its name, synced, renamed. */
 int leat__file_store(const char *path, const void *data, size_t len,
                      leat_error *err) LEAT_MUST_CHECK;
+/* Adds to the end of the file, making it when it is not there. One writer at a time. */
+int leat__file_append(const char *path, const void *data, size_t len,
+                      leat_error *err) LEAT_MUST_CHECK;
 
 #endif

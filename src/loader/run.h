@@ -15,6 +15,7 @@
 
 #include <leat/loader.h>
 
+#include "base/buf.h"
 #include "codec/codec.h"
 #include "io/aio.h"
 #include "io/readahead.h"

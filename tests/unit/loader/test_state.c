@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include "loader/state.h"
+
+static const leat__state sample = {.fingerprint = UINT64_C(0xfedcba9876543210), .subset = 5,
+                                   .order = LEAT_ORDER_QUASI, .seed = UINT64_MAX, .epoch = 3,
+                                   .count = 1281167, .global_batch = 1024, .position = 4096,
+                                   .streams = 64, .window_pages = 4096, .drop_last = 1};
+
+static void a_state_reads_back(void **state)
+{
+    leat__state back;
+    leat__buf b;
+    (void)state;
+    leat__buf_init(&b, LEAT__MEM_MISC, 4096);
+    assert_ok(leat__state_write(&sample, &b));
+    assert_true(b.len < 512);
+    assert_null(strchr(b.data, '\n'));
+    assert_ok(leat__state_parse(&back, b.data, NULL));
+    assert_memory_equal(&back, &sample, sizeof back);
+    assert_ok(leat__state_check(&sample, &back, NULL));
+    leat__buf_reset(&b);
+    assert_no_leaks();
+}
+
+static void what_differs_is_named(void **state)
+{
+    leat__state s;
+    leat_error err;
+    (void)state;
+#define DIFFERS(field, value, words)                                                       \
+    s = sample;                                                                            \
+    s.field = value;                                                                       \
+    assert_code(LEAT_EINVAL, leat__state_check(&sample, &s, &err));                        \
+    assert_contains(err.message, words)
+    DIFFERS(fingerprint, 1, "another pack");
+    DIFFERS(order, LEAT_ORDER_RANDOM, "its order is random, this loader's is quasi_random");
+    DIFFERS(subset, 6, "subset");
+    DIFFERS(seed, 6, "seed");
+    DIFFERS(count, 6, "count");
+    DIFFERS(global_batch, 512, "its global batch is 512, this loader's is 1024");
+    DIFFERS(streams, 8, "streams");
+    DIFFERS(window_pages, 8, "window_pages");
+    DIFFERS(drop_last, 0, "drop_last");
+    s = sample;
+    s.epoch = 9;
+    s.position = 7;
+    assert_ok(leat__state_check(&sample, &s, NULL));
+}
+
+static void malformed_states_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "", "{", "[]", "{}", "null", "{\"leat_state\":1}", "{\"leat_state\":-1}",
+        "{\"leat_state\":1,\"pack\":\"00\"}",
+        "{\"leat_state\":1,\"pack\":\"000000000000000g\",\"subset\":\"0000000000000000\"}",
+        "{\"leat_state\":1,\"pack\":\"0000000000000000\",\"subset\":\"0000000000000000\","
+        "\"seed\":\"0000000000000000\",\"order\":\"zigzag\"}",
+        "{\"leat_state\":1,\"pack\":\"0000000000000000\",\"subset\":\"0000000000000000\","
+        "\"seed\":\"0000000000000000\",\"order\":\"random\",\"epoch\":0,\"count\":10,"
+        "\"global_batch\":2,\"position\":11,\"drop_last\":false}",
+        "{\"leat_state\":1,\"pack\":\"0000000000000000\",\"subset\":\"0000000000000000\","
+        "\"seed\":\"0000000000000000\",\"order\":\"random\",\"epoch\":0,\"count\":10,"
+        "\"global_batch\":2,\"position\":1,\"drop_last\":1}"};
+    leat__state s;
+    leat_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_code(LEAT_EDATA, leat__state_parse(&s, bad[i], &err));
+        assert_contains(err.message, "loader state");
+    }
+    assert_code(LEAT_EFORMAT, leat__state_parse(&s, "{\"leat_state\":2}", &err));
+    assert_string_equal(leat__order_name((leat_order)9), "?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_state_reads_back),
+        cmocka_unit_test(what_differs_is_named),
+        cmocka_unit_test(malformed_states_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
