@@ -82,7 +82,7 @@ static int measure_generic(const leat__arch_shape *shape, leat__tape_sum *sum, l
     uint64_t bytes, grads;
     if (!leat__mul_u64(shape->batch, shape->activation_bytes, &bytes) ||
         !leat__mul_u64(shape->params, 4, &grads) || bytes > UINT64_MAX / 4)
-        return leat__fail(err, LEAT_EOVERFLOW, "plan: model of %llu parameters is out of range",
+        return leat__fail(err, LEAT_EOVERFLOW, "model of %llu parameters is out of range",
                           (unsigned long long)shape->params);
     *sum = (leat__tape_sum){.params = shape->params, .saved_bytes = bytes,
                             .peak_bytes = bytes + grads, .peak_grads_bytes = grads,
@@ -99,7 +99,7 @@ int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape,
     if (arch->kind == LEAT__ARCH_GENERIC) return measure_generic(shape, sum, err);
     uint32_t least = arch->kind == LEAT__ARCH_VIT ? arch->dims[2] : 32;
     if (shape->image < least || shape->image > 65536)
-        return leat__fail(err, LEAT_EINVAL, "plan: %s needs images of %u to 65536 pixels a side, "
+        return leat__fail(err, LEAT_EINVAL, "%s needs images of %u to 65536 pixels a side, "
                           "not %llu", arch->title, least, (unsigned long long)shape->image);
     leat__tape t;
     leat__tape_init(&t, shape->batch, shape->size, shape->mixed);
@@ -111,7 +111,7 @@ int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape,
     int rc = leat__tape_run(&t, sum);
     leat__tape_reset(&t);
     if (rc != 0)
-        return leat__fail(err, rc, "plan: %s at batch %llu and %llu pixels: %s", arch->title,
+        return leat__fail(err, rc, "%s at batch %llu and %llu pixels: %s", arch->title,
                           (unsigned long long)shape->batch, (unsigned long long)shape->image,
                           leat_code_text(rc));
     return 0;

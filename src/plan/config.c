@@ -88,17 +88,17 @@ static int check(const leat_plan_facts *f, leat_error *err)
     };
     for (size_t i = 0; i < LEAT_COUNT(limits); i++)
         if (limits[i].value > limits[i].max)
-            return leat__fail(err, LEAT_EINVAL, "plan: %s of %llu is out of range (up to %llu)",
+            return leat__fail(err, LEAT_EINVAL, "%s of %llu is out of range (up to %llu)",
                               limits[i].name, (unsigned long long)limits[i].value,
                               (unsigned long long)limits[i].max);
     if (f->workers < -1 || f->workers > 65536)
-        return leat__fail(err, LEAT_EINVAL, "plan: workers of %d is out of range (-1 to 65536)",
+        return leat__fail(err, LEAT_EINVAL, "workers of %d is out of range (-1 to 65536)",
                           (int)f->workers);
     if (f->element_bytes != 1 && f->element_bytes != 2 && f->element_bytes != 4)
-        return leat__fail(err, LEAT_EINVAL, "plan: elements of %u bytes (1, 2 or 4)",
+        return leat__fail(err, LEAT_EINVAL, "elements of %u bytes (1, 2 or 4)",
                           f->element_bytes);
     if (!(f->mix_raw >= 0 && f->mix_raw <= 1) || !(f->crop_area > 0 && f->crop_area <= 1))
-        return leat__fail(err, LEAT_EINVAL, "plan: a share must lie between 0 and 1");
+        return leat__fail(err, LEAT_EINVAL, "a share must lie between 0 and 1");
     return 0;
 }
 
@@ -112,20 +112,20 @@ static int complete_model(leat_plan *plan, leat_error *err)
     const leat__arch *arch = leat__arch_find(f->model);
     if (arch == NULL) {
         const char *near = leat__arch_nearest(f->model);
-        return leat__fail(err, LEAT_EINVAL, "plan: unknown model '%s'%s%s%s; any model can be given "
+        return leat__fail(err, LEAT_EINVAL, "unknown model '%s'%s%s%s; any model can be given "
                           "as 'generic' with its parameters and activation bytes per sample",
                           f->model, near != NULL ? " (did you mean '" : "",
                           near != NULL ? near : "", near != NULL ? "'?)" : "");
     }
     if (arch->kind == LEAT__ARCH_GENERIC && (f->params == 0 || f->activation_bytes == 0))
-        return leat__fail(err, LEAT_EINVAL, "plan: model 'generic' needs its parameters and its "
+        return leat__fail(err, LEAT_EINVAL, "model 'generic' needs its parameters and its "
                           "activation bytes per sample");
     snprintf(f->model, sizeof f->model, "%s", arch->name);
     if (f->optimizer == LEAT_PLAN_OPTIMIZER_AUTO)
         f->optimizer = arch->adamw ? LEAT_PLAN_ADAMW : LEAT_PLAN_MOMENTUM;
     const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
     if (f->gpu[0] != '\0' && gpu == NULL && f->vram_bytes == 0)
-        return leat__fail(err, LEAT_EINVAL, "plan: unknown GPU '%s': give its memory too", f->gpu);
+        return leat__fail(err, LEAT_EINVAL, "unknown GPU '%s': give its memory too", f->gpu);
     if (gpu != NULL && f->vram_bytes == 0) f->vram_bytes = gpu->vram_mib << 20;
     if (f->precision == LEAT_PLAN_PRECISION_AUTO)
         f->precision = gpu != NULL && !gpu->bf16 ? LEAT_PLAN_FP16_MIXED : LEAT_PLAN_BF16_MIXED;

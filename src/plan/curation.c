@@ -41,12 +41,12 @@ int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minha
     if (f.bands == 0) f.bands = 20;
     if (f.overhead_bytes == 0) f.overhead_bytes = 16;
     if (f.documents > UINT64_C(1) << 40)
-        return leat__fail(err, LEAT_EINVAL, "plan: %llu documents do not fit 40-bit ids",
+        return leat__fail(err, LEAT_EINVAL, "%llu documents do not fit 40-bit ids",
                           (unsigned long long)f.documents);
     if (f.bands > f.hashes || f.hashes > 65536)
-        return leat__fail(err, LEAT_EINVAL, "plan: %u bands of %u hashes", f.bands, f.hashes);
+        return leat__fail(err, LEAT_EINVAL, "%u bands of %u hashes", f.bands, f.hashes);
     if (f.bands_per_iteration > f.bands)
-        return leat__fail(err, LEAT_EINVAL, "plan: %u of %u bands per iteration",
+        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration",
                           f.bands_per_iteration, f.bands);
 
     guide_bands(&f, plan);

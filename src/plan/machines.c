@@ -91,9 +91,10 @@ static int recommend_images(uint64_t amount, const leat_plan_facts *facts,
         m->raised = (uint32_t)(row - first);
         if (m->fits) break;
     }
-    if (!m->fits)
+    if (!m->fits) { /* never the name of a machine that would fail */
         name_larger_gpu(m);
-    else if (m->raised > 0)
+        m->name[0] = '\0';
+    } else if (m->raised > 0)
         snprintf(m->note, sizeof m->note, "raised: the guide's row would run out of memory");
     else if (f.epochs > 1)
         snprintf(m->note, sizeof m->note, "for many epochs a V100 or A10 or better is worth it");
@@ -176,5 +177,5 @@ int leat_plan_recommend(leat_plan_kind kind, uint64_t amount, const leat_plan_fa
         recommend_video(amount, machine);
         return 0;
     }
-    return leat__fail(err, LEAT_EINVAL, "plan: no such kind of dataset");
+    return leat__fail(err, LEAT_EINVAL, "no such kind of dataset");
 }

@@ -94,7 +94,7 @@ int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_si
                    leat_error *err)
 {
     if (facts->struct_size == 0 || plan_size == 0)
-        return leat__fail(err, LEAT_EINVAL, "plan: facts were not initialised");
+        return leat__fail(err, LEAT_EINVAL, "facts were not initialised");
     leat_plan full = {.struct_size = (uint32_t)plan_size};
     memcpy(&full.facts, facts, LEAT_MIN((size_t)facts->struct_size, sizeof full.facts));
     full.facts.struct_size = sizeof full.facts;

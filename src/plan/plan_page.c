@@ -44,7 +44,7 @@ static void part(leat__buf *out, const char *name, uint64_t value, const char *w
 {
     char text[24];
     if (value == 0) return;
-    leat__buf_printf(out, "  %-14s %12s  %s\n", name, bytes(value, text), why);
+    leat__buf_printf(out, "  %-14s %12s%s%s\n", name, bytes(value, text), why[0] ? "  " : "", why);
 }
 
 static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
@@ -169,15 +169,15 @@ static void what_if_section(const leat_plan *p, leat__buf *out)
 
 static void scale_section(const leat_plan *p, leat__buf *out)
 {
-    char a[24], b[24];
+    char a[24];
     if (p->scale_count == 0) return;
     leat__buf_puts(out, "\nGPUs  nodes  total batch  workers      lr  RAM per node  "
                         "guide: 8 GB x GPUs + 5 GB\n");
     for (uint32_t i = 0; i < p->scale_count; i++) {
         const leat_plan_scale *s = &p->scales[i];
-        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %6.4g  %12s  > %s%s\n", s->gpus, s->nodes,
-                         (unsigned long long)s->total_batch, s->workers, s->lr,
-                         bytes(s->ram, a), bytes(s->guide_ram, b),
+        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %6.4g  %12s  > %.0f GB%s\n", s->gpus,
+                         s->nodes, (unsigned long long)s->total_batch, s->workers, s->lr,
+                         bytes(s->ram, a), (double)s->guide_ram / 1e9,
                          s->fits == 0 ? "  does not fit this node" : "");
     }
 }
@@ -187,12 +187,14 @@ static void config_section(const leat_plan *p, leat__buf *out)
     const leat_plan_config *c = &p->config;
     char a[24];
     leat__buf_puts(out, "\nConfiguration\n");
-    leat__buf_printf(out, "  batch %llu%s, %s %u, prefetch %u, order %s, cache %s",
-                     (unsigned long long)c->batch, p->facts.gpus > 1 ? " per GPU" : "",
-                     p->facts.loader == LEAT_PLAN_PROCESS ? "workers" : "threads", c->workers,
-                     c->prefetch, c->quasi_random ? "quasi_random" : "random",
-                     c->cache_process ? "process" : "os");
-    if (c->page_window > 0) leat__buf_printf(out, ", window %u pages", c->page_window);
+    bool process = p->facts.loader == LEAT_PLAN_PROCESS;
+    leat__buf_printf(out, "  batch %llu%s, %s %u, prefetch %u", (unsigned long long)c->batch,
+                     p->facts.gpus > 1 ? " per GPU" : "", process ? "workers" : "threads",
+                     c->workers, c->prefetch);
+    if (!process)
+        leat__buf_printf(out, ", order %s, cache %s", c->quasi_random ? "quasi_random" : "random",
+                         c->cache_process ? "process" : "os");
+    if (!process && c->page_window > 0) leat__buf_printf(out, ", window %u pages", c->page_window);
     if (c->memory_bytes > 0)
         leat__buf_printf(out, ", memory %s", bytes(c->memory_bytes, a));
     leat__buf_putc(out, '\n');

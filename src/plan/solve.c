@@ -68,15 +68,18 @@ static void set_gpus(leat_plan_facts *f, uint64_t v)
 /* Of the values that would do, the one that keeps the largest share of what was asked for. */
 static void fix_ram(leat_plan *plan)
 {
-    static const struct {
+    bool process = plan->facts.loader == LEAT_PLAN_PROCESS;
+    const struct {
         const char *name;
         void (*set)(leat_plan_facts *, uint64_t);
-    } fields[] = {{"--prefetch", set_prefetch}, {"--workers", set_workers}, {"--batch", set_batch}};
+    } fields[] = {{"--prefetch", set_prefetch},
+                  {process ? "--workers" : "--threads", set_workers},
+                  {"--batch", set_batch}};
     const uint64_t asked[] = {plan->facts.prefetch, (uint64_t)plan->facts.workers,
                               plan->facts.batch};
     double best_share = 0;
     uint32_t window = plan->config.page_window;
-    if (plan->facts.memory_bytes > 0 && plan->facts.loader == LEAT_PLAN_LEAT) {
+    if (plan->facts.memory_bytes > 0 && !process) {
         leat_plan_facts f = plan->facts;
         leat_plan_ram ram;
         f.memory_bytes = 0;
@@ -96,7 +99,7 @@ static void fix_ram(leat_plan *plan)
         snprintf(plan->fix, sizeof plan->fix, "%s %llu (instead of %llu)", fields[i].name,
                  (unsigned long long)value, (unsigned long long)asked[i]);
     }
-    if (plan->facts.loader == LEAT_PLAN_PROCESS) {
+    if (process) {
         leat_plan_ram leat;
         leat__plan_ram_leat(&plan->facts, window, &leat);
         if (leat.verdict == LEAT_PLAN_OUT_OF_MEMORY) return;
@@ -190,10 +193,10 @@ static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
     uint64_t top = UINT64_C(1) << 22;
     if (plan->facts.gpus > 0) {
         if (plan->vram.limit == 0)
-            return leat__fail(err, LEAT_EINVAL, "plan: the largest batch needs the GPU's memory");
+            return leat__fail(err, LEAT_EINVAL, "the largest batch needs the GPU's memory");
         top = plan->vram.largest_batch;
     } else if (plan->ram.limit == 0) {
-        return leat__fail(err, LEAT_EINVAL, "plan: the largest batch needs a memory limit");
+        return leat__fail(err, LEAT_EINVAL, "the largest batch needs a memory limit");
     }
     leat_plan_facts f = plan->facts;
     f.memory_bytes = 0;
@@ -212,7 +215,7 @@ static int solve_gpus(const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->facts.gpus == 0 || plan->ram.limit == 0 || plan->facts.cpus == 0)
         return leat__fail(err, LEAT_EINVAL,
-                          "plan: the most GPUs need a GPU, a memory limit and a number of CPUs");
+                          "the most GPUs need a GPU, a memory limit and a number of CPUs");
     leat_plan_facts f = plan->facts;
     uint64_t held = largest(&f, plan->config.page_window, 4096, set_gpus);
     double per_gpu = plan->speed.cores_needed / plan->facts.gpus;
@@ -225,7 +228,7 @@ static int solve_cpus(const leat_plan *plan, uint64_t *value, leat_error *err)
 {
     if (plan->speed.cores_needed <= 0)
         return leat__fail(err, LEAT_EINVAL,
-                          "plan: the least CPUs need the GPU's rate: give a known GPU and model, "
+                          "the least CPUs need the GPU's rate: give a known GPU and model, "
                           "or a measured step time");
     /* and one for each trainer, as the guide leaves it */
     *value = (uint64_t)plan->speed.cores_needed + 1 + plan->facts.gpus;
@@ -249,5 +252,5 @@ int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_
     case LEAT_PLAN_SOLVE_CPUS:
         return solve_cpus(&plan, value, err);
     }
-    return leat__fail(err, LEAT_EINVAL, "plan: no such field to solve for");
+    return leat__fail(err, LEAT_EINVAL, "no such field to solve for");
 }

@@ -79,7 +79,7 @@ static leat__arch_shape shape_of(const leat_plan_facts *f)
 static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
 {
     const leat__arch *arch = leat__arch_find(f->model);
-    if (arch == NULL) return leat__fail(err, LEAT_EINVAL, "plan: unknown model '%s'", f->model);
+    if (arch == NULL) return leat__fail(err, LEAT_EINVAL, "unknown model '%s'", f->model);
     leat__arch_shape shape = shape_of(f);
     leat__tape_sum sum;
     LEAT_TRY(leat__arch_measure(arch, &shape, &sum, err));

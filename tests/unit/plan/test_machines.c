@@ -64,6 +64,7 @@ static void the_memory_model_has_the_last_word(void **state)
     m = machine(LEAT_PLAN_KIND_IMAGES, 5000, &f);
     assert_int_equal(m.fits, 0);
     assert_contains(m.note, "GPU with more memory");
+    assert_string_equal(m.name, "");
     f.batch = 8;
     assert_int_equal(machine(LEAT_PLAN_KIND_IMAGES, 5000, &f).fits, 1);
 }

@@ -1,0 +1,222 @@
+# What a run will take, on the machine of the single-GPU guide and on others.
+
+# its four rows: buffer as the guide counts it, and the verdict
+$ guide="--samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16"
+> for row in "32 8" "16 4" "12 3" "8 4"; do
+>   set -- $row
+>   leat plan $guide --workers $1 --prefetch $2 --json 2>/dev/null | jget ram.guide_buffer_bytes ram.verdict | paste -s
+> done
+58880000000	out of memory
+14720000000	risky
+8280000000	safe
+7360000000	safe
+
+# the batch, the iterations, the learning rate
+$ leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --preset balanced --json > plan.json
+> jget ram.batch_bytes speed.iterations_per_epoch config.lr config.workers config.prefetch vram.verdict fits < plan.json
+154140672
+5004
+0.5
+12
+3
+safe
+true
+
+# a plan that fits ends with 0, one that does not with 3 and the smallest change
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 --json | jget fits fix
+false
+--workers 17 (instead of 32); or leat's loader with a budget of 1.62 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.62 GiB
+
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 > page
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.62 GiB
+= 3
+
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 17 --prefetch 8 --json | jget fits ram.verdict
+true
+risky
+
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 2000 --json | jget fix
+--batch 492 (instead of 2000) and lr 0.9609
+! leat plan: does not fit; --batch 492 (instead of 2000) and lr 0.9609
+
+# the page
+$ leat plan --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
+Plan: batch 256 of 224 x 224, ViT-B/16 on 2 x H200, 32 CPUs, 1.28M samples
+(empty)
+Host memory, per node: 8.15 GiB, 9.78 GiB while a validation loader is alive: safe
+  █▒······································  4 % of the limit
+  os                 2.79 GiB  operating system and base services
+  framework          3.73 GiB  the trainer itself
+  queue               882 MiB  batches ahead
+  assembling          294 MiB  the batch being filled
+  pinned              294 MiB  lent to the trainer
+  workers            78.8 MiB  scratch of the threads
+  pages               120 MiB  of the pack, in flight and in the shuffle window
+  Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
+(empty)
+GPU memory: 18.4 GiB: safe
+  █████···································  13 % of the limit
+  weights             330 MiB
+  gradients           330 MiB  of weights, at the highest moment
+  optimizer           660 MiB
+  activations        16.4 GiB  kept for backward, and its own at the peak
+  batch               147 MiB
+  workspace          64.0 MiB  of the kernel libraries
+  context             550 MiB  of the driver, outside the framework's count
+  Largest batch that fits: 2057
+(empty)
+Samples per second, per node
+  storage         18.2k  (16.5k to 20.0k)
+  cached          72.7k  (36.4k to 145k)  <- the next one
+  cpu              120k  (114k to 126k)
+  copy             183k  (146k to 228k)
+  gpu             5.54k  (5.38k to 5.71k)  <- the limit
+  together        5.54k  (5.38k to 5.71k)
+  After the first epoch 100 % of the dataset is in memory.
+  Keeping the GPU busy takes 5.54k samples/s: 1.4 cores.
+  2502 iterations, 3m51s per epoch (3m44s to 3m58s); 90 epochs: 5h47m
+(empty)
+What if                             samples/s   gain  then limited by
+  --images mix --mix-raw 0.5             5.54k  1.00x  gpu, dataset 401 GiB
+  --images raw                           4.91k  0.89x  io, dataset 671 GiB
+  --max-side 400                         5.54k  1.00x  gpu, dataset 84.0 GiB
+  --quality 90                           5.54k  1.00x  gpu, dataset 89.2 GiB
+  whole dataset cached in memory         5.54k  1.00x  gpu
+  twice the cores                        5.54k  1.00x  gpu
+  --dtype u8, normalise on the GPU       5.54k  1.00x  gpu
+(empty)
+Configuration
+  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 834 MiB
+  precision bf16-mixed, not compiled, lr 1 for a total batch of 512
+(empty)
+GPUs  nodes  total batch  workers      lr  RAM per node  guide: 8 GB x GPUs + 5 GB
+   1      1          256       15     0.5      5.47 GiB  > 13 GB
+   2      1          512       30       1      8.15 GiB  > 21 GB
+   4      1         1024       60       2      13.5 GiB  > 37 GB
+   8      1         2048      120       4      24.2 GiB  > 69 GB
+(empty)
+Notes
+  size of the images not known: 500 x 375 taken
+  bytes per sample not known: 110 KB taken (ImageNet's mean)
+
+# settings that leat load reads
+$ leat plan --samples 50000 --model resnet18 --gpu T4 --ram 16G --cpus 4 --yaml
+# Written by `leat plan`; read by `leat load --config` and by the loader.
+batch: 256
+size: 224
+dtype: f32
+order: random
+cache: os
+threads: 3
+epochs: 1
+memory: 811682028
+# prefetch: 3 batches
+# trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
+
+# one value
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve cpus
+> leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve gpus
+> leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4 --solve ram --json
+> test $(leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
+4
+8
+{"field":"ram","value":77174703105}
+
+$ leat plan --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
+! leat plan: no value of batch fits
+= 3
+
+# machines on each side of an edge
+$ for n in 100000 100001 1000000 1000001; do leat plan --recommend images --samples $n --json | jget machine; done
+> for b in 9GB 10GB 100GB 101GB 1000GB 1001GB; do leat plan --recommend text --dataset-bytes $b --samples 1000 --json | jget row; done | paste -s
+> for v in 999 1000 10000 10001 100001; do leat plan --recommend video --videos $v --json | jget gpus_high; done | paste -s
+> leat plan --recommend images --video-hours 16.6667 --fps 30 --json | jget machine
+g4dn.xlarge
+g4dn.2xlarge
+g4dn.2xlarge
+g4dn.4xlarge
+0	1	1	2	3	4
+2	8	8	32	32
+g4dn.4xlarge
+
+$ leat plan --recommend images --samples 5000 --model vit_l
+Nothing in the guide fits
+  largest tried          row 3 of its table
+  nodes                  1
+  GPUs                   1
+  GPU                    T4
+  vCPUs                  16
+  memory per node        59.6 GiB
+  memory needed          6.29 GiB
+  GPU memory needed      47.1 GiB of 15.0 GiB
+  rule of thumb          59.6 GiB of memory and 29.8 GiB of GPU memory for 16 vCPUs
+  raised                 2 rows
+  note                   needs a GPU with more memory: H100 is the least that fits
+  source                 Lightly Worker, "Hardware recommendations": up to 100,000 / up to 1 million / more images or video frames
+! leat plan: needs a GPU with more memory: H100 is the least that fits
+= 3
+
+# fuzzy deduplication
+$ leat plan --documents 1000000000 --memory 24GB
+Signatures in memory (the guide's formula)
+  all bands              1.91 TiB
+  bands at once          1: 97.6 GiB, 20 passes; not even one band fits the limit
+Band digests on disk (leat)
+  memory                 3.73 GiB for joining the clusters, the rest for sorting
+  spill                  242 GiB written and read once, in 26 partitions
+
+$ leat plan --documents 1000000 --bands-per-iteration 5 --json | jget guide_bytes passes
+524000000
+4
+
+# predicted against measured
+$ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":900000000,"budget_peak_bytes":800000000}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":910000000,"budget_peak_bytes":800000000}' > run.json
+> leat plan --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json
+                                predicted     measured     error
+samples/s                           2.00k        1.90k    +5.0 %  inside the interval
+seconds per epoch                       5         5.25    -4.8 %
+CPU microseconds per sample         1.00k        1.00k    +0.0 %
+peak memory                       769 MiB      868 MiB   -11.4 %
+budget peak                       769 MiB      763 MiB    +0.8 %
+
+$ leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
+! leat plan: nowhere.json: No such file or directory
+= 4
+
+$ echo '{"verdict":"fine"}' > other.json; leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare other.json
+! leat plan: other.json: line 1 has no samples or seconds: is it from leat load --json?
+= 4
+
+# wrong usage that the table cannot see
+$ leat plan --model resnet51 --gpu A10G
+! leat plan: unknown model 'resnet51' (did you mean 'resnet50'?); any model can be given as 'generic' with its parameters and activation bytes per sample (see leat plan --help)
+= 2
+
+$ leat plan --model resnet50 --gpu Abacus
+! leat plan: unknown GPU 'Abacus': give its memory too (see leat plan --help)
+= 2
+
+$ leat plan --model generic --gpu A10G
+! leat plan: model 'generic' needs its parameters and its activation bytes per sample (see leat plan --help)
+= 2
+
+$ leat plan --threads 4 --workers 4
+! leat plan: --threads is leat's, --workers a process-based loader's: give one (see leat plan --help)
+= 2
+
+$ leat plan --recommend text
+! leat plan: --recommend text needs --dataset-bytes (see leat plan --help)
+= 2
+
+$ leat plan --solve cpus --gpus 0
+! leat plan: the least CPUs need the GPU's rate: give a known GPU and model, or a measured step time (see leat plan --help)
+= 2
+
+# every documented key is there, and no other
+$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 5000 --json 2>/dev/null | jget '?' | tr ' ' '\n' > there
+> leat help --json | python3 -c '
+> import json, sys
+> table = next(c for c in json.load(sys.stdin)["commands"] if c["name"] == "plan")
+> print(*sorted(key.removesuffix("[]") for key in table["json_keys"]), sep="\n")' > documented
+> diff documented there

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat plan`: memory, workers, machines and hours before anything runs. Gathers facts (flags
+ * first, then this machine), asks the library, prints.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <leat/machine.h>
+#include <leat/plan.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "plan_modes.h"
+
+/* ---- Options ---- */
+
+static const leat__param dataset_options[] = {
+    CLI_INT("samples", 0, NULL, 1, 1e14, "N", "samples in the dataset"),
+    CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
+    CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
+    CLI_INT("height", 0, NULL, 1, 1e6, "PIXELS", "mean height of the stored images"),
+    CLI_CHOICE("images", 0, "tiled", "tiled|keep|raw|mix", "how the images are stored"),
+    CLI_FLOAT("mix-raw", 0, "0.5", 0, 1, "P", "share stored raw, for --images mix"),
+    CLI_FLOAT("video-hours", 0, NULL, 0, 1e9, "H", "count frames of this many hours as samples"),
+    CLI_FLOAT("fps", 0, "30", 0.001, 1e6, "F", "frames per second of those videos"),
+    CLI_CHOICE("storage", 0, NULL, "hdd|ssd|nvme|network|memory", "what the dataset lies on"),
+    CLI_BYTES("dataset-bytes", 0, NULL, 1, 1e18, "bytes of text, for --recommend and --documents"),
+    CLI_END,
+};
+
+static const leat__param model_options[] = {
+    CLI_STRING("model", 0, NULL, "NAME",
+               "resnet18 to 152, vit_s|b|l, convnext_t|s|b, or generic"),
+    CLI_INT("params", 0, NULL, 1, 2e14, "N", "parameters of a generic model"),
+    CLI_BYTES("activation-bytes", 0, NULL, 1, 1e13, "kept per sample by a generic model"),
+    CLI_FLOAT("gmacs", 0, NULL, 0, 1e9, "G", "multiply-adds per sample of a generic model, 1e9"),
+    CLI_INT("batch", 'b', NULL, 1, 1 << 24, "N", "samples per step and GPU"),
+    CLI_INT("image", 0, "224", 1, 65536, "PIXELS", "side of the training images"),
+    CLI_CHOICE("precision", 0, "auto", "auto|fp32|16-mixed|bf16-mixed|bf16-true",
+               "of the training step"),
+    CLI_CHOICE("optimizer", 0, "auto", "auto|sgd|momentum|adamw", "whose state is counted"),
+    CLI_INT("epochs", 0, "1", 1, 1 << 24, "N", "passes over the dataset"),
+    CLI_FLAG("compile", 0, "the model is compiled"),
+    CLI_FLAG("unfused-attention", 0, "attention stores its scores"),
+    CLI_FLOAT("lr", 0, "0.5", 1e-12, 1e6, "LR", "learning rate at a total batch of 256"),
+    CLI_END,
+};
+
+static const leat__param machine_options[] = {
+    CLI_INT("cpus", 0, NULL, 1, 1 << 20, "N", "usable CPUs per node; default: this machine's"),
+    CLI_BYTES("ram", 0, NULL, 1, 1e16, "memory per node; default: this machine's limit"),
+    CLI_INT("gpus", 0, NULL, 0, 65536, "N", "GPUs per node; default: this machine's"),
+    CLI_STRING("gpu", 0, NULL, "NAME", "kind of GPU: T4, A10G, A100, H100, H200 and others"),
+    CLI_BYTES("vram", 0, NULL, 1, 1e16, "memory of a GPU that is not known by name"),
+    CLI_INT("nodes", 0, "1", 1, 1 << 20, "N", "machines that train together"),
+    CLI_FLOAT("io-mbs", 0, NULL, 0.001, 1e9, "MB/S", "measured read rate of the storage"),
+    CLI_FLOAT("cpu-us", 0, NULL, 0.001, 1e9, "US", "measured CPU time per sample, one core"),
+    CLI_FLOAT("step-ms", 0, NULL, 0.001, 1e9, "MS", "measured time of a training step of --batch"),
+    CLI_FLOAT("h2d-gbs", 0, NULL, 0.001, 1e6, "GB/S", "measured copy rate to the GPU"),
+    CLI_END,
+};
+
+static const leat__param answer_options[] = {
+    CLI_INT("threads", 't', NULL, 1, 65536, "N", "leat's threads per GPU"),
+    CLI_INT("workers", 'w', NULL, -1, 65536, "N",
+            "worker processes per GPU: plans a process-based loader; -1 = all usable"),
+    CLI_INT("prefetch", 0, NULL, 1, 65536, "N", "batches ahead, per worker for processes"),
+    CLI_CHOICE("loader", 0, NULL, "leat|process", "default: process when --workers is given"),
+    CLI_CHOICE("preset", 0, NULL, "conservative|balanced|aggressive",
+               "batch, workers, prefetch and compilation of the guide"),
+    CLI_CHOICE("dtype", 0, "f32", "u8|f16|f32", "of the delivered pixels"),
+    CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents the limit"),
+    CLI_FLAG("single-loader", 0, "no validation loader is ever alive beside this one"),
+    CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus", "print the value that fits"),
+    CLI_CHOICE("recommend", 0, NULL, "images|text|video", "name a machine for the dataset"),
+    CLI_INT("videos", 0, NULL, 1, 1e14, "N", "videos, for --recommend video"),
+    CLI_INT("documents", 0, NULL, 1, 1e12, "N", "plan fuzzy deduplication of this many texts"),
+    CLI_INT("hashes", 0, "260", 1, 65536, "N", "values per MinHash signature"),
+    CLI_INT("bands", 0, "20", 1, 65536, "N", "bands they are split into"),
+    CLI_INT("bands-per-iteration", 0, NULL, 1, 65536, "N", "bands held at once"),
+    CLI_PATH("compare", 0, NULL, "RUN.json", "predicted against what leat load --json measured"),
+    CLI_FLAG("yaml", 0, "print a file for leat load --config"),
+    CLI_END,
+};
+
+/* ---- Facts ---- */
+
+static int64_t given_int(const cli *c, const char *name)
+{
+    return cli_given(c, name) ? cli_int(c, name) : 0;
+}
+
+static uint64_t given_bytes(const cli *c, const char *name)
+{
+    return cli_given(c, name) ? cli_bytes(c, name) : 0;
+}
+
+/* A number given by hand, with the spread that measuring it twice usually shows. */
+static leat_plan_range given_range(const cli *c, const char *name, double unit, double spread)
+{
+    if (!cli_given(c, name)) return (leat_plan_range){0};
+    double mid = cli_float(c, name) * unit;
+    return (leat_plan_range){mid / (1 + spread), mid, mid * (1 + spread)};
+}
+
+static void dataset_facts(cli *c, leat_plan_facts *f)
+{
+    f->samples = (uint64_t)given_int(c, "samples");
+    if (cli_given(c, "video-hours"))
+        f->samples += leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
+    f->sample_bytes = given_bytes(c, "sample-bytes");
+    f->width = (uint32_t)given_int(c, "width");
+    f->height = (uint32_t)given_int(c, "height");
+    f->images = (uint32_t)cli_choice(c, "images");
+    f->mix_raw = cli_float(c, "mix-raw");
+    if (cli_given(c, "storage"))
+        snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
+}
+
+static int model_facts(cli *c, leat_plan_facts *f)
+{
+    const char *model = cli_str(c, "model");
+    if (model != NULL) {
+        if (strlen(model) >= sizeof f->model) return cli_usage(c, "--model: name too long");
+        snprintf(f->model, sizeof f->model, "%s", model);
+    }
+    f->params = (uint64_t)given_int(c, "params");
+    f->activation_bytes = given_bytes(c, "activation-bytes");
+    f->macs = cli_given(c, "gmacs") ? cli_float(c, "gmacs") * 1e9 : 0;
+    f->batch = (uint64_t)given_int(c, "batch");
+    f->image = (uint32_t)cli_int(c, "image");
+    f->precision = (uint32_t)cli_choice(c, "precision");
+    f->optimizer = (uint32_t)cli_choice(c, "optimizer");
+    f->epochs = (uint32_t)cli_int(c, "epochs");
+    f->compile = cli_flag(c, "compile");
+    f->unfused_attention = cli_flag(c, "unfused-attention");
+    f->lr = cli_float(c, "lr");
+    return CLI_OK;
+}
+
+/* Flags describe another machine; what they leave out is this one's. */
+static int machine_facts(cli *c, leat_plan_facts *f)
+{
+    leat_machine m;
+    leat_error err = {0};
+    if (leat_machine_read(&m, sizeof m, &err) != 0) return cli_fail(c, &err);
+    f->nodes = (uint32_t)cli_int(c, "nodes");
+    f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
+    snprintf(f->isa, sizeof f->isa, "%s", m.isa);
+    if (cli_given(c, "ram")) {
+        f->ram_bytes = cli_bytes(c, "ram");
+        f->whole_machine = 1;
+    } else if (m.memory_limit_bytes != LEAT_UNLIMITED) {
+        f->ram_bytes = m.memory_limit_bytes;
+        f->shm_bytes = m.shm_total_bytes;
+        if (m.memory_available_bytes < f->ram_bytes)
+            f->ram_used_bytes = f->ram_bytes - m.memory_available_bytes;
+    }
+    const char *gpu = cli_str(c, "gpu");
+    if (gpu != NULL && strlen(gpu) >= sizeof f->gpu) return cli_usage(c, "--gpu: name too long");
+    bool asked = gpu != NULL || cli_given(c, "vram") || cli_given(c, "model");
+    if (cli_given(c, "gpus"))
+        f->gpus = (uint32_t)cli_int(c, "gpus");
+    else
+        f->gpus = m.gpu_count > 0 && gpu == NULL ? m.gpu_count : asked;
+    if (gpu != NULL) {
+        snprintf(f->gpu, sizeof f->gpu, "%s", gpu);
+    } else if (m.gpu_count > 0) {
+        snprintf(f->gpu, sizeof f->gpu, "%s", m.gpus[0].name);
+        f->vram_bytes = m.gpus[0].memory_bytes;
+    }
+    if (cli_given(c, "vram")) f->vram_bytes = cli_bytes(c, "vram");
+    return CLI_OK;
+}
+
+static void measured_facts(cli *c, leat_plan_facts *f)
+{
+    leat_plan_calibration *k = &f->measured;
+    k->io_bytes_per_s = given_range(c, "io-mbs", 1e6, 0.10);
+    k->cpu_us = given_range(c, "cpu-us", 1, 0.05);
+    k->step_ms = given_range(c, "step-ms", 1, 0.03);
+    k->h2d_bytes_per_s = given_range(c, "h2d-gbs", 1e9, 0.05);
+}
+
+static int loading_facts(cli *c, leat_plan_facts *f)
+{
+    static const uint32_t element[] = {1, 2, 4};
+    bool process = cli_given(c, "loader") ? cli_choice(c, "loader") == 1 : cli_given(c, "workers");
+    if (cli_given(c, "threads") && cli_given(c, "workers"))
+        return cli_usage(c, "--threads is leat's, --workers a process-based loader's: give one");
+    f->loader = process ? LEAT_PLAN_PROCESS : LEAT_PLAN_LEAT;
+    f->workers = (int32_t)given_int(c, cli_given(c, "threads") ? "threads" : "workers");
+    f->prefetch = (uint32_t)given_int(c, "prefetch");
+    f->preset = cli_given(c, "preset") ? (uint32_t)cli_choice(c, "preset") + 1 : 0;
+    f->element_bytes = element[cli_choice(c, "dtype")];
+    f->memory_bytes = given_bytes(c, "memory");
+    f->no_validation = cli_flag(c, "single-loader");
+    return CLI_OK;
+}
+
+/* ---- Answers ---- */
+
+static int write_out(void *cookie, const char *text, size_t len)
+{
+    cli_out((cli *)cookie, "%.*s", (int)len, text);
+    return 0;
+}
+
+static int documents(cli *c, const leat_plan_facts *f)
+{
+    leat_plan_minhash_facts m = {
+        .documents = (uint64_t)cli_int(c, "documents"),
+        .dataset_bytes = given_bytes(c, "dataset-bytes"),
+        .memory_bytes = cli_given(c, "memory") ? cli_bytes(c, "memory") : f->ram_bytes,
+        .hashes = (uint32_t)cli_int(c, "hashes"),
+        .bands = (uint32_t)cli_int(c, "bands"),
+        .bands_per_iteration = (uint32_t)given_int(c, "bands-per-iteration"),
+    };
+    return plan_minhash(c, &m);
+}
+
+static int recommend(cli *c, const leat_plan_facts *f)
+{
+    int kind = cli_choice(c, "recommend");
+    uint64_t amount = f->samples;
+    if (kind == LEAT_PLAN_KIND_TEXT) amount = given_bytes(c, "dataset-bytes");
+    if (kind == LEAT_PLAN_KIND_VIDEO) amount = (uint64_t)given_int(c, "videos");
+    if (amount == 0)
+        return cli_usage(c, "--recommend %s needs --%s", cli_str(c, "recommend"),
+                         kind == LEAT_PLAN_KIND_TEXT    ? "dataset-bytes"
+                         : kind == LEAT_PLAN_KIND_VIDEO ? "videos"
+                                                        : "samples or --video-hours");
+    return plan_recommend(c, f, kind, amount);
+}
+
+static int show(cli *c, const leat_plan *plan)
+{
+    leat_error err = {0};
+    leat_plan_format format = c->json                ? LEAT_PLAN_JSON
+                              : cli_flag(c, "yaml") ? LEAT_PLAN_YAML
+                              : c->utf8             ? LEAT_PLAN_PAGE
+                                                    : LEAT_PLAN_PAGE_ASCII;
+    if (leat_plan_write(plan, format, write_out, c, &err) != 0) return cli_fail(c, &err);
+    if (c->json) cli_out(c, "\n");
+    if (plan->fits == 0) return cli_failf(c, CLI_FIT, "does not fit; %s", plan->fix);
+    return CLI_OK;
+}
+
+static int run(cli *c)
+{
+    leat_plan_facts f;
+    leat_plan plan;
+    leat_error err = {0};
+    int rc;
+    leat_plan_facts_init(&f);
+    dataset_facts(c, &f);
+    if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
+    measured_facts(c, &f);
+    if (cli_given(c, "documents")) return documents(c, &f);
+    if (cli_given(c, "recommend")) return recommend(c, &f);
+    if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
+    if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0)
+        return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
+    if (cli_given(c, "compare")) return plan_compare(c, &plan, cli_str(c, "compare"));
+    return show(c, &plan);
+}
+
+const cli_command cli_cmd_plan = {
+    .name = "plan",
+    .summary = "say what a run will take: memory, rate, hours, configuration, machine",
+    .examples = (const cli_example[]){
+        {"leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16",
+         "a plan for another machine"},
+        {"leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4",
+         "check a PyTorch loader's settings"},
+        {"leat plan --model vit_b --gpu A100 --solve batch", "the largest batch that fits"},
+        {"leat plan --samples 50000 --model resnet18 --yaml > load.yaml",
+         "settings for leat load --config"},
+        {"leat plan --recommend images --video-hours 16.7 --fps 30", "a machine for a dataset"},
+        {"leat plan --documents 1000000000 --memory 64G", "memory and passes of deduplication"},
+        {NULL, NULL}},
+    .description =
+        "Predicts host memory, GPU memory, the rate and what limits it, the time of an epoch, and "
+        "a configuration, from facts alone: nothing is read or trained. Facts that are not given "
+        "are this machine's (its cgroup's limits, its GPUs) or defaults, which are noted.\n\n"
+        "GPU memory is computed from the architecture, operation by operation. Rates come from "
+        "measured facts (--io-mbs, --cpu-us, --step-ms) where given, and from tables with wide "
+        "intervals otherwise; a rate that is not known makes the plan incomplete.\n\n"
+        "Exits with 3 when the plan does not fit, and names the smallest change that would.",
+    .options = {{"Dataset", dataset_options},
+                {"Model and training", model_options},
+                {"Machine", machine_options},
+                {"Loading and answers", answer_options}},
+    .json = (const cli_key[]){
+        {"version", "of this format: 1"},
+        {"fits", "true, false, or null when a limit is not known"},
+        {"fix", "the smallest change that fits, when it does not"},
+        {"facts", "everything the plan rests on, defaults filled in"},
+        {"config", "batch, workers, prefetch, order, cache, memory, precision, lr"},
+        {"ram", "host memory by part, verdict, and the guide's arithmetic"},
+        {"ram_process", "the same for a process-based loader"},
+        {"vram", "GPU memory by part, verdict, largest_batch"},
+        {"speed", "rates, samples_per_s, limit, next_limit, epoch_seconds, cores_needed"},
+        {"scale[]", "the table over numbers of GPUs"},
+        {"what_if[]", "change, samples_per_s, gain, limit"},
+        {"notes[]", "defaults taken and rules broken"},
+        {NULL, NULL}},
+    .run = run,
+};

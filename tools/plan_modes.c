@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat plan --solve`, `--recommend`, `--documents` and `--compare`: see plan_modes.h.
+ */
+#include "plan_modes.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+
+#define OUTPUT_MAX ((size_t)1 << 20)
+#define LINE_MAX_BYTES (1 << 20)
+#define TEXT 24
+
+static const char *bytes(uint64_t value, char out[TEXT])
+{
+    return leat__format_bytes(value, out, TEXT);
+}
+
+/* Prints a finished JSON object and gives back `code`, or what went wrong with it. */
+static int finish_json(cli *c, leat__json *j, int code)
+{
+    leat__json_end(j);
+    int rc = cli_json(c, j->out);
+    leat__buf_reset(j->out);
+    return rc == CLI_OK ? code : rc;
+}
+
+static void begin_json(leat__json *j, leat__buf *out)
+{
+    leat__buf_init(out, LEAT__MEM_MISC, OUTPUT_MAX);
+    leat__json_init(j, out, 0);
+    leat__json_object(j);
+}
+
+/* ---- --solve ---- */
+
+int plan_solve(cli *c, const leat_plan_facts *facts, int field)
+{
+    static const char *const names[] = {"batch", "ram", "gpus", "cpus"};
+    leat_error err = {0};
+    uint64_t value;
+    char text[TEXT];
+    if (leat_plan_solve(facts, (leat_plan_field)field, &value, &err) != 0)
+        return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
+    int code = value > 0 ? CLI_OK : CLI_FIT;
+    if (c->json) {
+        leat__buf out;
+        leat__json j;
+        begin_json(&j, &out);
+        leat__json_kstr(&j, "field", names[field]);
+        leat__json_ku64(&j, "value", value);
+        return finish_json(c, &j, code);
+    }
+    if (value == 0) return cli_failf(c, CLI_FIT, "no value of %s fits", names[field]);
+    if (field == LEAT_PLAN_SOLVE_RAM)
+        cli_out(c, "%llu (%s)\n", (unsigned long long)value, bytes(value, text));
+    else
+        cli_out(c, "%llu\n", (unsigned long long)value);
+    return CLI_OK;
+}
+
+/* ---- --recommend ---- */
+
+static void span(cli *c, const char *name, uint32_t low, uint32_t high, uint32_t open_ended)
+{
+    if (low == high)
+        cli_row(c, name, "%u%s", low, open_ended ? " or more" : "");
+    else
+        cli_row(c, name, "%u to %u", low, high);
+}
+
+static void machine_page(cli *c, const leat_plan_machine *m)
+{
+    char a[TEXT], b[TEXT];
+    cli_heading(c, m->name[0] != '\0' ? m->name : m->fits ? "Cluster" : "Nothing in the guide fits");
+    if (!m->fits) cli_row(c, "largest tried", "row %u of its table", m->row + 1);
+    span(c, "nodes", m->nodes_low, m->nodes_high, m->open_ended);
+    span(c, "GPUs", m->gpus_low, m->gpus_high, m->open_ended);
+    if (m->gpu[0] != '\0') cli_row(c, "GPU", "%s", m->gpu);
+    if (m->cpus > 0) cli_row(c, "vCPUs", "%u", m->cpus);
+    if (m->ram_bytes > 0) cli_row(c, "memory per node", "%s", bytes(m->ram_bytes, a));
+    if (m->ram_needed_bytes > 0)
+        cli_row(c, "memory needed", "%s", bytes(m->ram_needed_bytes, a));
+    if (m->vram_needed_bytes > 0)
+        cli_row(c, "GPU memory needed", "%s of %s", bytes(m->vram_needed_bytes, a),
+                bytes(m->vram_bytes, b));
+    if (m->rule_ram_bytes > 0)
+        cli_row(c, "rule of thumb", "%s of memory and %s of GPU memory for %u vCPUs",
+                bytes(m->rule_ram_bytes, a), bytes(m->rule_vram_bytes, b), m->cpus);
+    if (m->raised > 0) cli_row(c, "raised", "%u row%s", m->raised, m->raised > 1 ? "s" : "");
+    if (m->note[0] != '\0') cli_row(c, "note", "%s", m->note);
+    cli_row(c, "source", "%s", m->source);
+}
+
+int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amount)
+{
+    leat_plan_machine m;
+    leat_error err = {0};
+    if (leat_plan_recommend((leat_plan_kind)kind, amount, facts, &m, &err) != 0)
+        return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);
+    int code = m.fits ? CLI_OK : CLI_FIT;
+    if (c->json) {
+        leat__buf out;
+        leat__json j;
+        begin_json(&j, &out);
+        leat__json_kstr(&j, "machine", m.name[0] != '\0' ? m.name : NULL);
+        leat__json_kbool(&j, "fits", m.fits != 0);
+        leat__json_ku64(&j, "row", m.row);
+        leat__json_ku64(&j, "raised", m.raised);
+        leat__json_ku64(&j, "nodes_low", m.nodes_low);
+        leat__json_ku64(&j, "nodes_high", m.nodes_high);
+        leat__json_ku64(&j, "gpus_low", m.gpus_low);
+        leat__json_ku64(&j, "gpus_high", m.gpus_high);
+        leat__json_kbool(&j, "open_ended", m.open_ended != 0);
+        leat__json_kstr(&j, "gpu", m.gpu[0] != '\0' ? m.gpu : NULL);
+        leat__json_ku64(&j, "cpus", m.cpus);
+        leat__json_ku64(&j, "ram_bytes", m.ram_bytes);
+        leat__json_ku64(&j, "ram_needed_bytes", m.ram_needed_bytes);
+        leat__json_ku64(&j, "vram_bytes", m.vram_bytes);
+        leat__json_ku64(&j, "vram_needed_bytes", m.vram_needed_bytes);
+        leat__json_ku64(&j, "rule_ram_bytes", m.rule_ram_bytes);
+        leat__json_ku64(&j, "rule_vram_bytes", m.rule_vram_bytes);
+        leat__json_kstr(&j, "note", m.note);
+        leat__json_kstr(&j, "source", m.source);
+        return finish_json(c, &j, code);
+    }
+    machine_page(c, &m);
+    return m.fits ? CLI_OK : cli_failf(c, CLI_FIT, "%s", m.note);
+}
+
+/* ---- --documents ---- */
+
+int plan_minhash(cli *c, const leat_plan_minhash_facts *facts)
+{
+    leat_plan_minhash p;
+    leat_error err = {0};
+    char a[TEXT], b[TEXT];
+    if (leat_plan_minhash_make(facts, &p, &err) != 0) return cli_usage(c, "%s", err.message);
+    int code = p.fits ? CLI_OK : CLI_FIT;
+    if (c->json) {
+        leat__buf out;
+        leat__json j;
+        begin_json(&j, &out);
+        leat__json_kbool(&j, "fits", p.fits != 0);
+        leat__json_ku64(&j, "guide_bytes", p.guide_bytes);
+        leat__json_ku64(&j, "guide_all_bytes", p.guide_all_bytes);
+        leat__json_kbool(&j, "guide_fits", p.guide_fits != 0);
+        leat__json_ku64(&j, "bands_per_iteration", p.bands_per_iteration);
+        leat__json_ku64(&j, "passes", p.passes);
+        leat__json_ku64(&j, "guide_bands_low", p.guide_bands_low);
+        leat__json_ku64(&j, "guide_bands_high", p.guide_bands_high);
+        leat__json_ku64(&j, "union_bytes", p.union_bytes);
+        leat__json_ku64(&j, "spill_bytes", p.spill_bytes);
+        leat__json_ku64(&j, "partitions", p.partitions);
+        return finish_json(c, &j, code);
+    }
+    cli_heading(c, "Signatures in memory (the guide's formula)");
+    cli_row(c, "all bands", "%s", bytes(p.guide_all_bytes, a));
+    cli_row(c, "bands at once", "%u: %s, %u pass%s%s", p.bands_per_iteration,
+            bytes(p.guide_bytes, a), p.passes, p.passes > 1 ? "es" : "",
+            p.guide_fits ? "" : "; not even one band fits the limit");
+    if (p.guide_bands_high > 0)
+        cli_row(c, "by dataset size", "%u to %u bands at once", p.guide_bands_low,
+                p.guide_bands_high);
+    cli_heading(c, "Band digests on disk (leat)");
+    cli_row(c, "memory", "%s for joining the clusters, the rest for sorting",
+            bytes(p.union_bytes, a));
+    cli_row(c, "spill", "%s written and read once, in %llu partition%s",
+            bytes(p.spill_bytes, b), (unsigned long long)p.partitions,
+            p.partitions > 1 ? "s" : "");
+    if (!p.fits)
+        return cli_failf(c, CLI_FIT, "joining the clusters needs more than %s",
+                         bytes(p.union_bytes, a));
+    return CLI_OK;
+}
+
+/* ---- --compare ---- */
+
+/* One line of `leat load --json`, added to the sum. */
+static int add_epoch(const char *path, int number, const char *text, leat_plan_run *run,
+                     leat_error *err)
+{
+    json_error_t why;
+    json_t *j = json_loads(text, 0, &why);
+    if (j == NULL || !json_is_object(j)) {
+        json_decref(j);
+        return leat__fail(err, LEAT_EDATA, "%s: line %d is no JSON object: %s", path, number,
+                          j == NULL ? why.text : "another value");
+    }
+    json_int_t samples = json_integer_value(json_object_get(j, "samples"));
+    double seconds = json_number_value(json_object_get(j, "seconds"));
+    json_int_t rss = json_integer_value(json_object_get(j, "peak_rss_bytes"));
+    json_int_t budget = json_integer_value(json_object_get(j, "budget_peak_bytes"));
+    run->cpu_seconds += json_number_value(json_object_get(j, "cpu_seconds"));
+    json_decref(j);
+    if (samples <= 0 || !(seconds > 0) || rss < 0 || budget < 0)
+        return leat__fail(err, LEAT_EDATA, "%s: line %d has no samples or seconds: is it from "
+                          "leat load --json?", path, number);
+    run->epochs++;
+    run->samples += (uint64_t)samples;
+    run->seconds += seconds;
+    if ((uint64_t)rss > run->peak_rss_bytes) run->peak_rss_bytes = (uint64_t)rss;
+    if ((uint64_t)budget > run->budget_peak_bytes) run->budget_peak_bytes = (uint64_t)budget;
+    return 0;
+}
+
+static int read_run(const char *path, leat_plan_run *run, leat_error *err)
+{
+    FILE *file = fopen(path, "r");
+    int rc = 0, number = 0;
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t len;
+    *run = (leat_plan_run){0};
+    if (file == NULL) return leat__fail_errno(err, errno, "%s", path);
+    while (rc == 0 && (len = getline(&line, &size, file)) >= 0) {
+        number++;
+        if (len > LINE_MAX_BYTES)
+            rc = leat__fail(err, LEAT_ELIMIT, "%s: line %d is too long", path, number);
+        else if (line[0] != '\n')
+            rc = add_epoch(path, number, line, run, err);
+    }
+    if (rc == 0 && ferror(file)) rc = leat__fail_errno(err, errno, "%s", path);
+    if (rc == 0 && run->epochs == 0)
+        rc = leat__fail(err, LEAT_EDATA, "%s: no epoch in it", path);
+    if (run->seconds > 0) run->samples_per_s = (double)run->samples / run->seconds;
+    free(line);
+    fclose(file);
+    return rc;
+}
+
+static void compare_row(cli *c, const leat_plan_error_row *r)
+{
+    char a[TEXT], b[TEXT];
+    if (r->bytes) {
+        bytes((uint64_t)r->predicted, a);
+        bytes((uint64_t)r->measured, b);
+    } else {
+        leat__format_count(r->predicted, a, TEXT);
+        leat__format_count(r->measured, b, TEXT);
+    }
+    cli_out(c, "%-28s %12s %12s %+7.1f %%%s\n", r->what, a, b, 100 * r->error,
+            r->inside ? "  inside the interval" : "");
+}
+
+int plan_compare(cli *c, const leat_plan *plan, const char *path)
+{
+    leat_plan_run run;
+    leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS];
+    leat_error err = {0};
+    if (read_run(path, &run, &err) != 0) return cli_fail(c, &err);
+    uint32_t n = leat_plan_compare(plan, &run, rows);
+    if (c->json) {
+        leat__buf out;
+        leat__json j;
+        begin_json(&j, &out);
+        leat__json_key(&j, "compare");
+        leat__json_array(&j);
+        for (uint32_t i = 0; i < n; i++) {
+            leat__json_object(&j);
+            leat__json_kstr(&j, "what", rows[i].what);
+            leat__json_kdouble(&j, "predicted", rows[i].predicted);
+            leat__json_kdouble(&j, "measured", rows[i].measured);
+            leat__json_kdouble(&j, "error", rows[i].error);
+            leat__json_end(&j);
+        }
+        leat__json_end(&j);
+        return finish_json(c, &j, CLI_OK);
+    }
+    cli_out(c, "%-28s %12s %12s %9s\n", "", "predicted", "measured", "error");
+    for (uint32_t i = 0; i < n; i++) compare_row(c, &rows[i]);
+    return CLI_OK;
+}
