@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asynchronous reads by threads that block in pread: works everywhere. Threads are started
+ * when there is work for one more of them and never exceed the depth; a start that fails
+ * only leaves the lane with fewer.
+ */
+#include "base/mem.h"
+#include "base/num.h"
+#include "io/aio_impl.h"
+
+#define THREADS_MAX 64u
+
+struct leat__aio_threads {
+    leat__thread threads[THREADS_MAX];
+    uint32_t started, idle;
+};
+
+static void serve(leat__aio_req *r, int *rc, int *sys_errno)
+{
+    leat_error err;
+    size_t got;
+    *rc = leat__file_pread_some(r->file, r->buf, r->len, r->offset, &got, &err);
+    *sys_errno = *rc != 0 ? err.sys_errno : 0;
+    r->got = got;
+    if (*rc == 0 && got < r->len) *rc = LEAT_EDATA;
+}
+
+static void worker(void *arg)
+{
+    leat__aio *a = arg;
+    leat__mutex_lock(&a->lock);
+    while (!a->closing) {
+        leat__aio_req *r = leat__aio_take_locked(a);
+        if (r == NULL) {
+            a->threads->idle++;
+            leat__cond_wait(&a->work, &a->lock);
+            a->threads->idle--;
+            continue;
+        }
+        leat__mutex_unlock(&a->lock);
+        int rc, sys_errno;
+        serve(r, &rc, &sys_errno);
+        leat__aio_complete(a, r, rc, sys_errno);
+        leat__mutex_lock(&a->lock);
+    }
+    leat__mutex_unlock(&a->lock);
+}
+
+static int start_one(leat__aio *a, leat_error *err)
+{
+    leat__aio_threads *t = a->threads;
+    LEAT_TRY(leat__thread_start(&t->threads[t->started], "leat-io", worker, a, err));
+    t->started++;
+    return 0;
+}
+
+int leat__aio_threads_open(leat__aio *a, leat_error *err)
+{
+    a->max_depth = LEAT_MIN(a->max_depth, THREADS_MAX);
+    a->depth = LEAT_MIN(a->depth, a->max_depth);
+    a->threads = LEAT_NEW(IO, leat__aio_threads);
+    if (a->threads == NULL) return leat__fail_nomem(err, sizeof *a->threads, "a read lane");
+    return start_one(a, err); /* one must work */
+}
+
+void leat__aio_threads_kick_locked(leat__aio *a)
+{
+    leat__aio_threads *t = a->threads;
+    if (t->idle == 0 && t->started < a->depth) (void)start_one(a, NULL);
+    leat__cond_signal(&a->work);
+}
+
+void leat__aio_threads_close(leat__aio *a)
+{
+    if (a->threads == NULL) return;
+    leat__mutex_lock(&a->lock);
+    leat__cond_broadcast(&a->work);
+    leat__mutex_unlock(&a->lock);
+    for (uint32_t i = 0; i < a->threads->started; i++) leat__thread_join(&a->threads->threads[i]);
+    leat__free(a->threads);
+    a->threads = NULL;
+}

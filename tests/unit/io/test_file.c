@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files: whole reads and writes, ends of files, direct reads of any alignment, names.
+ */
+#include "iotest.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static void test_read(void **state)
+{
+    char *dir = it_dir();
+    leat__file *f;
+    leat_error err;
+    uint8_t buf[5000];
+    uint64_t size;
+    size_t got;
+    it_make(it_path(dir, "a"), 10000);
+    assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_READ, &err), 0);
+    assert_int_equal(leat__file_size(f, &size, &err), 0);
+    assert_int_equal(size, 10000);
+    assert_int_equal(leat__file_pread(f, buf, 5000, 3, &err), 0);
+    it_check(buf, 5000, 3);
+    assert_int_equal(leat__file_pread(f, buf, 5000, 5001, &err), LEAT_EDATA);
+    assert_int_equal(err.offset, 10000);
+    assert_non_null(strstr(err.message, "10000"));
+    assert_int_equal(leat__file_pread_some(f, buf, 5000, 9000, &got, &err), 0);
+    assert_int_equal(got, 1000);
+    it_check(buf, got, 9000);
+    assert_int_equal(leat__file_pread_some(f, buf, 1, 20000, &got, &err), 0);
+    assert_int_equal(got, 0);
+    assert_int_equal(leat__file_pread(f, buf, 1, UINT64_MAX - 1, &err), LEAT_EOVERFLOW);
+    leat__file_close(&f);
+    leat__file_close(&f); /* again is fine */
+    it_rmdir(dir);
+}
+
+static void test_direct(void **state)
+{
+    char *dir = it_dir();
+    leat__file *f;
+    leat_error err;
+    size_t size = 100000;
+    it_make(it_path(dir, "a"), size);
+    uint8_t *buf = leat__alloc_aligned(LEAT__MEM_IO, 131072, LEAT__IO_ALIGN);
+    assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_DIRECT, &err), 0);
+    /* aligned, unaligned, and the ragged end: the same bytes */
+    assert_int_equal(leat__file_pread(f, buf, 65536, 4096, &err), 0);
+    it_check(buf, 65536, 4096);
+    assert_int_equal(leat__file_pread(f, buf + 1, 7777, 123, &err), 0);
+    it_check(buf + 1, 7777, 123);
+    size_t got;
+    assert_int_equal(leat__file_pread_some(f, buf, 65536, 65536, &got, &err), 0);
+    assert_int_equal(got, size - 65536);
+    it_check(buf, got, 65536);
+    leat__file_close(&f);
+    leat__free(buf);
+    it_rmdir(dir);
+}
+
+static void test_write_and_names(void **state)
+{
+    char *dir = it_dir();
+    leat__file *f, *g;
+    leat_error err;
+    char *data;
+    size_t len;
+    bool exists;
+    const unsigned make = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
+    assert_int_equal(leat__path_mkdir(it_path(dir, "x/y/z"), &err), 0);
+    assert_int_equal(leat__path_mkdir(it_path(dir, "x/y/z"), &err), 0);
+    char *a = it_path(dir, "x/y/z/a"), *b = it_path(dir, "x/y/b");
+    assert_int_equal(leat__file_open(&f, a, make | LEAT__FILE_LOCK, &err), 0);
+    assert_int_equal(leat__file_open(&g, a, make | LEAT__FILE_EXCLUSIVE, &err), LEAT_EEXIST);
+    assert_int_equal(leat__file_open(&g, a, make | LEAT__FILE_LOCK, &err), LEAT_ESTATE);
+    assert_int_equal(leat__file_pwrite(f, "hello world", 11, 5, &err), 0);
+    assert_int_equal(leat__file_truncate(f, 10, &err), 0);
+    leat__file_flush_hint(f, 0, 10);
+    assert_int_equal(leat__file_sync(f, &err), 0);
+    leat__file_advise(f, 0, 0, LEAT__ADVICE_DONTNEED);
+    leat__file_close(&f);
+    assert_int_equal(leat__path_rename(a, b, &err), 0);
+    assert_int_equal(leat__path_exists(a, &exists, &err), 0);
+    assert_false(exists);
+    assert_int_equal(leat__file_load(b, 100, 3, &data, &len, &err), 0);
+    assert_int_equal(len, 10);
+    assert_memory_equal(data, "\0\0\0\0\0hello\0\0\0", 13);
+    leat__free(data);
+    assert_int_equal(leat__file_load(b, 9, 0, &data, &len, &err), LEAT_ELIMIT);
+    assert_int_equal(leat__path_unlink(b, &err), 0);
+    assert_int_equal(leat__path_unlink(b, &err), 0);
+    assert_int_equal(leat__file_open(&f, b, LEAT__FILE_READ, &err), LEAT_ENOENT);
+    assert_non_null(strstr(err.message, b));
+    assert_int_equal(leat__file_store(b, "abc", 3, &err), 0);
+    assert_int_equal(leat__file_store(b, "defg", 4, &err), 0);
+    assert_int_equal(leat__file_load(b, 100, 0, &data, &len, &err), 0);
+    assert_int_equal(len, 4);
+    assert_memory_equal(data, "defg", 4);
+    leat__free(data);
+    it_rmdir(dir);
+}
+
+static void test_only_regular_files(void **state)
+{
+    char *dir = it_dir();
+    leat__file *f;
+    leat_error err;
+    char *fifo = it_path(dir, "fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(leat__file_open(&f, dir, LEAT__FILE_READ, &err), LEAT_EINVAL);
+    assert_int_equal(leat__file_open(&f, fifo, LEAT__FILE_READ, &err), LEAT_EINVAL);
+    it_rmdir(dir);
+}
+
+static void test_faults(void **state)
+{
+    if (!leat__fault_available()) skip();
+    char *dir = it_dir();
+    leat__file *f;
+    leat_error err;
+    uint8_t b[8];
+    it_make(it_path(dir, "a"), 100);
+    assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_WRITE, &err), 0);
+    leat__fault_arm(LEAT__FAULT_READ, 1, true);
+    assert_int_equal(leat__file_pread(f, b, 8, 0, &err), LEAT_EIO);
+    leat__fault_arm(LEAT__FAULT_WRITE, 1, true);
+    assert_int_equal(leat__file_pwrite(f, b, 8, 0, &err), LEAT_ENOSPC);
+    leat__fault_arm(LEAT__FAULT_SYNC, 1, true);
+    assert_int_equal(leat__file_sync(f, &err), LEAT_EIO);
+    leat__fault_disarm();
+    assert_int_equal(leat__file_pread(f, b, 8, 0, &err), 0);
+    leat__file_close(&f);
+    it_rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),         cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
+        cmocka_unit_test(test_faults),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed != 0 || leat__mem_blocks() != 0;
+}
