@@ -18,6 +18,7 @@
 /* ---- Options ---- */
 
 static const leat__param dataset_options[] = {
+    CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
     CLI_INT("samples", 0, NULL, 1, 1e14, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
@@ -106,18 +107,23 @@ static leat_plan_range given_range(const cli *c, const char *name, double unit, 
     return (leat_plan_range){mid / (1 + spread), mid, mid * (1 + spread)};
 }
 
-static void dataset_facts(cli *c, leat_plan_facts *f)
+/* The pack first; what flags say wins over it. */
+static int dataset_facts(cli *c, leat_plan_facts *f)
 {
-    f->samples = (uint64_t)given_int(c, "samples");
+    leat_error err = {0};
+    bool pack = cli_given(c, "dataset");
+    if (pack && plan_dataset(cli_str(c, "dataset"), f, &err) != 0) return cli_fail(c, &err);
+    if (cli_given(c, "samples")) f->samples = (uint64_t)cli_int(c, "samples");
     if (cli_given(c, "video-hours"))
-        f->samples += leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
-    f->sample_bytes = given_bytes(c, "sample-bytes");
-    f->width = (uint32_t)given_int(c, "width");
-    f->height = (uint32_t)given_int(c, "height");
-    f->images = (uint32_t)cli_choice(c, "images");
-    f->mix_raw = cli_float(c, "mix-raw");
+        f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
+    if (cli_given(c, "sample-bytes")) f->sample_bytes = cli_bytes(c, "sample-bytes");
+    if (cli_given(c, "width")) f->width = (uint32_t)cli_int(c, "width");
+    if (cli_given(c, "height")) f->height = (uint32_t)cli_int(c, "height");
+    if (!pack || cli_given(c, "images")) f->images = (uint32_t)cli_choice(c, "images");
+    if (!pack || cli_given(c, "mix-raw")) f->mix_raw = cli_float(c, "mix-raw");
     if (cli_given(c, "storage"))
         snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
+    return CLI_OK;
 }
 
 static int model_facts(cli *c, leat_plan_facts *f)
@@ -256,7 +262,7 @@ static int run(cli *c)
     leat_error err = {0};
     int rc;
     leat_plan_facts_init(&f);
-    dataset_facts(c, &f);
+    if ((rc = dataset_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
@@ -274,6 +280,7 @@ const cli_command cli_cmd_plan = {
     .name = "plan",
     .summary = "say what a run will take: memory, rate, hours, configuration, machine",
     .examples = (const cli_example[]){
+        {"leat plan --dataset train.leat --model resnet50", "a pack on this machine"},
         {"leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16",
          "a plan for another machine"},
         {"leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4",
@@ -286,7 +293,7 @@ const cli_command cli_cmd_plan = {
         {NULL, NULL}},
     .description =
         "Predicts host memory, GPU memory, the rate and what limits it, the time of an epoch, and "
-        "a configuration, from facts alone: nothing is read or trained. Facts that are not given "
+        "a configuration, from facts alone: nothing is decoded or trained. Facts that are not given "
         "are this machine's (its cgroup's limits, its GPUs) or defaults, which are noted.\n\n"
         "GPU memory is computed from the architecture, operation by operation. Rates come from "
         "measured facts (--io-mbs, --cpu-us, --step-ms) where given, and from tables with wide "

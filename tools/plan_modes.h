@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The other questions `leat plan` answers: one fact solved for, machines by dataset, the memory
- * of fuzzy deduplication, and a plan against a run that was measured.
+ * Parts of `leat plan`: facts from a pack, and its other answers: one fact solved for, machines
+ * by dataset, the memory of fuzzy deduplication, a plan against a run that was measured.
  */
 #ifndef LEAT_TOOLS_PLAN_MODES_H
 #define LEAT_TOOLS_PLAN_MODES_H
@@ -9,6 +9,10 @@
 #include <leat/plan.h>
 
 #include "cli.h"
+
+/* Facts of a pack: samples, bytes, pages, how its images are stored and their mean size, and
+ * what it lies on. LEAT_E… as opening a pack gives. */
+int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT_MUST_CHECK;
 
 /* Each prints its answer and returns the exit code. */
 int plan_solve(cli *c, const leat_plan_facts *facts, int field);

@@ -18,6 +18,10 @@ void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
     facts->struct_size = (uint32_t)size;
 }
 
+/* The loader's own defaults: canonical streams, and pages open at once over all of them. */
+#define STREAMS UINT64_C(64)
+#define WINDOW_PAGES UINT64_C(4096)
+
 /* Small dataset: the page cache holds it and any order is cheap. Large: an own cache and an
  * order that reads each page once (the scenarios of the FFCV guide). */
 static void choose_order(leat_plan *plan)
@@ -33,9 +37,12 @@ static void choose_order(leat_plan *plan)
     if (dataset == 0 || in_memory || cached) return;
     c->quasi_random = 1;
     c->cache_process = ram.limit > 0;
-    /* Eight batches to shuffle among, between 16 and 1024 pages. */
-    uint64_t pages = leat__ceil_div(8 * f->batch * f->sample_bytes, f->page_bytes);
-    c->page_window = (uint32_t)LEAT_MIN(LEAT_MAX(pages, UINT64_C(16)), UINT64_C(1024));
+    if (!c->cache_process) return;
+    /* Pages open at once: a quarter of what is left, in whole rounds of the streams. */
+    uint64_t left = f->memory_bytes > 0 ? f->memory_bytes
+                    : ram.limit > ram.with_validation ? ram.limit - ram.with_validation : 0;
+    uint64_t pages = left / 4 / LEAT_MAX(f->gpus, 1u) / f->page_bytes / STREAMS * STREAMS;
+    c->page_window = (uint32_t)LEAT_MIN(LEAT_MAX(pages, STREAMS), WINDOW_PAGES);
 }
 
 static void note_rules(leat_plan *plan)

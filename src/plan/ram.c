@@ -21,8 +21,11 @@
 #define WORKER_BYTES (PLAN_GB / 4)
 /* Batches in a process-based trainer besides the queue: pin thread, in copy, in use. */
 #define PINNED_BATCHES 3
-/* leat: read-ahead per thread, and what a process has before it loads anything. */
-#define PAGES_PER_THREAD 2
+/* leat: a worker's scratch where none was measured; runs of samples being read and decoded
+ * (two per thread, 16 samples each); what a process has before it loads anything. */
+#define SCRATCH_BYTES (UINT64_C(2) << 20)
+#define RUNS_PER_THREAD 2
+#define RUN_SAMPLES 16
 #define LEAT_BASE_BYTES (UINT64_C(24) << 20)
 
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
@@ -79,13 +82,13 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     uint64_t threads = (uint64_t)f->workers;
     uint64_t scratch = f->measured.scratch_bytes;
     if (scratch == 0) { /* the decoded image, and rows between the two passes of the resize */
-        scratch = (uint64_t)f->width * f->height * 3 + (uint64_t)f->height * f->image * 3 +
-                  (UINT64_C(1) << 18);
+        scratch = (uint64_t)f->width * f->height * 3 + (uint64_t)f->height * f->image * 3;
+        scratch = LEAT_MAX(scratch, SCRATCH_BYTES);
     }
     *ram = (leat_plan_ram){.batch = leat__plan_batch_bytes(f)};
-    uint64_t pages = LEAT_MAX((uint64_t)window, PAGES_PER_THREAD * threads);
+    uint64_t reading = threads * RUNS_PER_THREAD * RUN_SAMPLES * f->sample_bytes;
     uint64_t per_trainer[] = {f->prefetch * ram->batch, ram->batch, ram->batch,
-                              threads * scratch, pages * f->page_bytes};
+                              threads * scratch, reading + window * f->page_bytes};
     uint64_t want = LEAT_BASE_BYTES;
     for (size_t i = 0; i < LEAT_COUNT(per_trainer); i++) want += per_trainer[i];
     ram->budget = f->memory_bytes > 0 ? f->memory_bytes : want;
@@ -94,11 +97,11 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->pinned = trainers * per_trainer[2];
     ram->workers = trainers * (per_trainer[3] + LEAT_BASE_BYTES);
     ram->pages = trainers * per_trainer[4];
-    if (ram->budget < want) { /* tight: fewer batches wait, then fewer pages */
+    if (ram->budget < want) { /* tight: fewer pages are kept, then fewer batches wait */
         uint64_t over = trainers * (want - ram->budget);
-        uint64_t cut = LEAT_MIN(over, ram->queue);
-        ram->queue -= cut;
-        ram->pages -= LEAT_MIN(over - cut, ram->pages);
+        uint64_t cut = LEAT_MIN(over, ram->pages);
+        ram->pages -= cut;
+        ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);

@@ -19,23 +19,24 @@ static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram
         leat__plan_ram_leat(f, window, ram);
 }
 
-static bool ram_fits(const leat_plan_facts *f, uint32_t window)
+/* Without leat's window of pages: it gives way before anything else does. */
+static bool ram_fits(const leat_plan_facts *f)
 {
     leat_plan_ram ram;
-    ram_of(f, window, &ram);
+    ram_of(f, 0, &ram);
     return ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
 }
 
 /* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does.
  * Memory grows with each of these fields, so halving finds it. */
-static uint64_t largest(leat_plan_facts *f, uint32_t window, uint64_t top,
+static uint64_t largest(leat_plan_facts *f, uint64_t top,
                         void (*set)(leat_plan_facts *f, uint64_t value))
 {
     uint64_t low = 0, high = top + 1;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
         set(f, middle);
-        if (ram_fits(f, window))
+        if (ram_fits(f))
             low = middle;
         else
             high = middle;
@@ -78,12 +79,11 @@ static void fix_ram(leat_plan *plan)
     const uint64_t asked[] = {plan->facts.prefetch, (uint64_t)plan->facts.workers,
                               plan->facts.batch};
     double best_share = 0;
-    uint32_t window = plan->config.page_window;
     if (plan->facts.memory_bytes > 0 && !process) {
         leat_plan_facts f = plan->facts;
         leat_plan_ram ram;
         f.memory_bytes = 0;
-        leat__plan_ram_leat(&f, window, &ram);
+        leat__plan_ram_leat(&f, 0, &ram);
         if (ram.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
             snprintf(plan->fix, sizeof plan->fix, "--memory %llu",
                      (unsigned long long)ram.budget);
@@ -92,7 +92,7 @@ static void fix_ram(leat_plan *plan)
     }
     for (size_t i = 0; i < LEAT_COUNT(fields); i++) {
         leat_plan_facts f = plan->facts;
-        uint64_t value = largest(&f, window, asked[i], fields[i].set);
+        uint64_t value = largest(&f, asked[i], fields[i].set);
         double share = (double)value / (double)asked[i];
         if (value == 0 || share <= best_share) continue;
         best_share = share;
@@ -101,7 +101,7 @@ static void fix_ram(leat_plan *plan)
     }
     if (process) {
         leat_plan_ram leat;
-        leat__plan_ram_leat(&plan->facts, window, &leat);
+        leat__plan_ram_leat(&plan->facts, 0, &leat);
         if (leat.verdict == LEAT_PLAN_OUT_OF_MEMORY) return;
         char text[24];
         size_t used = 0;
@@ -164,7 +164,8 @@ static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
     leat_plan_ram ram;
     f.gpus = (uint32_t)leat__ceil_div(gpus, nodes);
     f.nodes = nodes;
-    ram_of(&f, plan->config.page_window, &ram);
+    uint64_t window = (uint64_t)plan->config.page_window * plan->facts.gpus / f.gpus;
+    ram_of(&f, (uint32_t)window, &ram); /* pages of the node shared by its trainers */
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
     row->workers = gpus * (uint32_t)f.workers;
@@ -201,7 +202,7 @@ static int solve_batch(const leat_plan *plan, uint64_t *value, leat_error *err)
     leat_plan_facts f = plan->facts;
     f.memory_bytes = 0;
     *value = top == 0 || plan->ram.limit == 0
-                 ? top : largest(&f, plan->config.page_window, top, set_batch);
+                 ? top : largest(&f, top, set_batch);
     return 0;
 }
 
@@ -217,7 +218,7 @@ static int solve_gpus(const leat_plan *plan, uint64_t *value, leat_error *err)
         return leat__fail(err, LEAT_EINVAL,
                           "the most GPUs need a GPU, a memory limit and a number of CPUs");
     leat_plan_facts f = plan->facts;
-    uint64_t held = largest(&f, plan->config.page_window, 4096, set_gpus);
+    uint64_t held = largest(&f, 4096, set_gpus);
     double per_gpu = plan->speed.cores_needed / plan->facts.gpus;
     double fed = per_gpu > 0 ? plan->facts.cpus / per_gpu : (double)held;
     *value = (double)held < fed ? held : (uint64_t)fed;

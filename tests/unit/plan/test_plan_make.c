@@ -14,7 +14,12 @@ static void order_and_cache_follow_the_size(void **state)
     p = plan_of(f);
     assert_int_equal(p.config.cache_process, 1);
     assert_int_equal(p.config.quasi_random, 1);
-    assert_int_equal(p.config.page_window, 108); /* eight batches of 110 KB in 2 MiB pages */
+    assert_int_equal(p.config.page_window, 4096); /* 8 GiB of the 56 left */
+    f.ram_bytes = 16 * GIB;
+    p = plan_of(f);
+    assert_true(p.config.page_window < 2048 && p.config.page_window % 64 == 0);
+    assert_true(p.ram.pages < 4 * GIB);
+    f.ram_bytes = 62 * GIB;
     snprintf(f.storage, sizeof f.storage, "memory");
     assert_int_equal(plan_of(f).config.quasi_random, 0);
 }

@@ -88,6 +88,7 @@ static void leat_needs_prefetch_batches_not_workers_times(void **state)
     (void)state;
     f.workers = 32;
     f.prefetch = 8;
+    f.samples = 50000; /* all of it cached: no window of pages */
     leat_plan p = plan_of(f);
     assert_int_equal(p.ram.queue, 8 * p.ram.batch);
     assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);

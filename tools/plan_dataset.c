@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facts for `leat plan` out of a pack's index: no page of it is read.
+ */
+#include <stdio.h>
+
+#include <leat/machine.h>
+#include <leat/pack.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "plan_modes.h"
+
+/* Cells looked at, evenly spaced: means of a large pack are known well before all are. */
+#define CELLS 4096
+
+enum { CODEC_RAW = 4, CODEC_TILES = 5 };
+
+static int first_image_field(const leat_pack *pack)
+{
+    for (uint32_t i = 0; i < leat_pack_field_count(pack); i++)
+        if (leat_pack_field(pack, i)->type == LEAT_FIELD_IMAGE) return (int)i;
+    return -1;
+}
+
+static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, leat_error *err)
+{
+    int field = first_image_field(pack);
+    uint64_t seen = 0, width = 0, height = 0, raw = 0, tiles = 0;
+    if (field < 0) return 0;
+    uint64_t step = LEAT_MAX(samples / CELLS, UINT64_C(1));
+    for (uint64_t i = 0; i < samples; i += step) {
+        leat_pack_cell cell;
+        int rc = leat_pack_cells(pack, (uint32_t)field, i, 1, &cell, err);
+        if (rc != 0) return rc;
+        if (cell.absent) continue;
+        seen++;
+        width += cell.image.width;
+        height += cell.image.height;
+        raw += cell.image.codec == CODEC_RAW;
+        tiles += cell.image.codec == CODEC_TILES;
+    }
+    if (seen == 0) return 0;
+    f->width = (uint32_t)(width / seen);
+    f->height = (uint32_t)(height / seen);
+    f->mix_raw = (double)raw / (double)seen;
+    f->images = raw == seen ? LEAT_PLAN_RAW
+                : raw > 0   ? LEAT_PLAN_MIX
+                : 2 * tiles >= seen ? LEAT_PLAN_TILED
+                                    : LEAT_PLAN_KEEP;
+    return 0;
+}
+
+/* What the file lies on, where the system says it plainly; "" otherwise. */
+static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
+{
+    leat_disk disk;
+    int rc = leat_disk_read(&disk, path, err);
+    if (rc != 0) return rc;
+    const char *kind = "";
+    if (leat__str_eq(disk.filesystem, "tmpfs"))
+        kind = "memory";
+    else if (disk.network == 1)
+        kind = "network";
+    else if (disk.rotational == 1)
+        kind = "hdd";
+    else if (leat__str_starts(disk.device, "nvme"))
+        kind = "nvme";
+    else if (disk.rotational == 0)
+        kind = "ssd";
+    snprintf(f->storage, sizeof f->storage, "%s", kind);
+    return 0;
+}
+
+int plan_dataset(const char *path, leat_plan_facts *f, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info;
+    int rc = leat_pack_open(&pack, path, NULL, err);
+    if (rc == 0) rc = leat_pack_info_read(pack, &info, sizeof info);
+    if (rc == 0) {
+        f->samples = info.samples;
+        f->sample_bytes = info.samples > 0 ? info.bytes / info.samples : 0;
+        f->page_bytes = info.page_bytes;
+        rc = image_facts(pack, info.samples, f, err);
+    }
+    leat_pack_close(&pack);
+    return rc == 0 ? storage_facts(path, f, err) : rc;
+}
