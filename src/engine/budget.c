@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The byte budget: one hard number, what is charged to it by category, who waits for it.
+ *
+ * Owns no memory but its own: it counts. Any thread enters; `lock` guards the numbers and is
+ * the innermost lock of the engine, `listening` guards the list of those to tell and is taken
+ * before a pool's lock.
+ */
+#include "engine/budget.h"
+
+#include <leat/machine.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+
+struct leat_budget {
+    leat__mutex lock;
+    leat__cond freed; /* for leat_budget_charge */
+    uint32_t refs;
+    uint32_t waiters;
+    uint64_t limit;
+    uint64_t ceiling; /* limit, or the earlier one while a lowered limit drains */
+    uint64_t used, peak, floors, refused;
+    uint64_t kept; /* the part of `used` that no flow holds */
+    uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
+    bool starved; /* a flow was refused since the last notification */
+    leat__mutex listening;
+    leat__budget_listener *listeners;
+};
+
+static uint64_t default_limit(void)
+{
+    leat_machine machine;
+    if (leat_machine_read(&machine, sizeof machine, NULL) != 0) return UINT64_C(1) << 30;
+    return machine.memory_available_bytes / 2;
+}
+
+int leat_budget_open(leat_budget **budget, uint64_t limit, leat_error *err)
+{
+    *budget = NULL;
+    leat_budget *b = LEAT_NEW(ENGINE, leat_budget);
+    if (!b) return leat__fail_nomem(err, sizeof *b, "a budget");
+    leat__mutex_init(&b->lock);
+    leat__mutex_init(&b->listening);
+    leat__cond_init(&b->freed);
+    b->refs = 1;
+    b->limit = b->ceiling = limit ? limit : default_limit();
+    *budget = b;
+    return 0;
+}
+
+void leat__budget_ref(leat_budget *b)
+{
+    leat__mutex_lock(&b->lock);
+    b->refs++;
+    leat__mutex_unlock(&b->lock);
+}
+
+void leat_budget_close(leat_budget **budget)
+{
+    leat_budget *b = *budget;
+    *budget = NULL;
+    if (!b) return;
+    leat__mutex_lock(&b->lock);
+    bool last = --b->refs == 0;
+    leat__mutex_unlock(&b->lock);
+    if (!last) return;
+    leat__cond_destroy(&b->freed);
+    leat__mutex_destroy(&b->listening);
+    leat__mutex_destroy(&b->lock);
+    leat__free(b);
+}
+
+static uint64_t below_floors_locked(const leat_budget *b)
+{
+    return b->limit > b->floors ? b->limit - b->floors : 0;
+}
+
+/* A lowered limit is in force again once what it lets in ordinarily covers all that is held:
+ * from there on the floors are free for those who cannot go on without them. */
+static void settle_ceiling_locked(leat_budget *b)
+{
+    if (b->ceiling != b->limit && b->used <= below_floors_locked(b)) b->ceiling = b->limit;
+}
+
+static void add_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    b->used += bytes;
+    b->cat_used[cat] += bytes;
+    b->peak = LEAT_MAX(b->peak, b->used);
+    b->cat_peak[cat] = LEAT_MAX(b->cat_peak[cat], b->cat_used[cat]);
+}
+
+bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior)
+{
+    leat__mutex_lock(&b->lock);
+    uint64_t room = senior ? b->ceiling : below_floors_locked(b);
+    bool fits = b->used <= room && bytes <= room - b->used;
+    if (fits) {
+        add_locked(b, cat, bytes);
+    } else {
+        b->refused++;
+        b->starved = true;
+    }
+    leat__mutex_unlock(&b->lock);
+    return fits;
+}
+
+bool leat__budget_apply(leat_budget *b, const int64_t delta[LEAT_BUDGET_CATS])
+{
+    int64_t sum = 0;
+    leat__mutex_lock(&b->lock);
+    for (int c = 0; c < LEAT_BUDGET_CATS; c++) {
+        b->cat_used[c] += (uint64_t)delta[c];
+        b->cat_peak[c] = LEAT_MAX(b->cat_peak[c], b->cat_used[c]);
+        sum += delta[c];
+    }
+    b->used += (uint64_t)sum;
+    b->peak = LEAT_MAX(b->peak, b->used);
+    settle_ceiling_locked(b);
+    bool tell = sum < 0 && b->starved;
+    if (tell) b->starved = false;
+    if (sum < 0 && b->waiters) leat__cond_broadcast(&b->freed);
+    leat__mutex_unlock(&b->lock);
+    return tell;
+}
+
+void leat__budget_notify(leat_budget *b)
+{
+    leat__mutex_lock(&b->listening);
+    for (leat__budget_listener *l = b->listeners; l; l = l->next) l->freed(l->arg);
+    leat__mutex_unlock(&b->listening);
+}
+
+void leat__budget_listen(leat_budget *b, leat__budget_listener *l)
+{
+    leat__mutex_lock(&b->listening);
+    l->next = b->listeners;
+    b->listeners = l;
+    leat__mutex_unlock(&b->listening);
+}
+
+void leat__budget_unlisten(leat_budget *b, leat__budget_listener *l)
+{
+    leat__mutex_lock(&b->listening);
+    for (leat__budget_listener **at = &b->listeners; *at; at = &(*at)->next) {
+        if (*at != l) continue;
+        *at = l->next;
+        break;
+    }
+    leat__mutex_unlock(&b->listening);
+}
+
+int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
+                       leat_error *err)
+{
+    int rc = 0;
+    leat__mutex_lock(&b->lock);
+    uint64_t others = b->floors - old_floor, taken, total;
+    if (!leat__add_u64(others, b->kept, &taken) || !leat__add_u64(taken, new_floor, &total))
+        total = UINT64_MAX;
+    if (new_floor > old_floor && total > b->limit)
+        rc = leat__fail(err, LEAT_EBUDGET,
+                        "%s needs at least %llu bytes, %llu more than the budget of %llu has "
+                        "left (%llu for other flows, %llu kept outside flows)",
+                        who, (unsigned long long)new_floor,
+                        (unsigned long long)(total - b->limit), (unsigned long long)b->limit,
+                        (unsigned long long)others, (unsigned long long)b->kept);
+    else
+        b->floors = others + new_floor;
+    settle_ceiling_locked(b);
+    leat__mutex_unlock(&b->lock);
+    return rc;
+}
+
+int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
+{
+    int rc = 0;
+    leat__mutex_lock(&b->lock);
+    if (limit == 0) {
+        rc = leat__fail(err, LEAT_EINVAL, "a budget of 0 bytes");
+    } else if (limit < b->floors) {
+        rc = leat__fail(err, LEAT_EBUDGET,
+                        "the running flows need at least %llu bytes, %llu more than %llu",
+                        (unsigned long long)b->floors, (unsigned long long)(b->floors - limit),
+                        (unsigned long long)limit);
+    } else {
+        b->limit = limit;
+        b->ceiling = LEAT_MAX(b->ceiling, limit);
+        settle_ceiling_locked(b);
+        leat__cond_broadcast(&b->freed);
+    }
+    leat__mutex_unlock(&b->lock);
+    if (rc == 0) leat__budget_notify(b);
+    return rc;
+}
+
+static int try_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    uint64_t room = below_floors_locked(b);
+    if (bytes > room) return LEAT_EBUDGET;
+    if (b->used > room || bytes > room - b->used) {
+        b->refused++;
+        return LEAT_EAGAIN;
+    }
+    add_locked(b, cat, bytes);
+    b->kept += bytes;
+    return 0;
+}
+
+int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    if ((unsigned)cat >= LEAT_BUDGET_CATS) return LEAT_EINVAL;
+    leat__mutex_lock(&b->lock);
+    int rc = try_locked(b, cat, bytes);
+    leat__mutex_unlock(&b->lock);
+    return rc;
+}
+
+int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int64_t timeout_ms,
+                       leat_error *err)
+{
+    if ((unsigned)cat >= LEAT_BUDGET_CATS)
+        return leat__fail(err, LEAT_EINVAL, "no budget category %d", (int)cat);
+    uint64_t until = timeout_ms < 0 ? UINT64_MAX
+                                    : leat__clock_ns() + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
+    leat__mutex_lock(&b->lock);
+    int rc = try_locked(b, cat, bytes);
+    while (rc == LEAT_EAGAIN) {
+        b->waiters++;
+        bool in_time = true;
+        if (until == UINT64_MAX)
+            leat__cond_wait(&b->freed, &b->lock);
+        else
+            in_time = leat__cond_wait_until(&b->freed, &b->lock, until);
+        b->waiters--;
+        rc = try_locked(b, cat, bytes);
+        if (rc == LEAT_EAGAIN && !in_time) {
+            rc = leat__fail(err, LEAT_ETIMEDOUT, "waited %lld ms for %llu bytes of the budget",
+                            (long long)timeout_ms, (unsigned long long)bytes);
+            break;
+        }
+    }
+    if (rc == LEAT_EBUDGET)
+        leat__fail(err, rc, "%llu bytes are %llu more than the budget of %llu can ever give",
+                   (unsigned long long)bytes,
+                   (unsigned long long)(bytes - below_floors_locked(b)),
+                   (unsigned long long)b->limit);
+    leat__mutex_unlock(&b->lock);
+    return rc;
+}
+
+void leat_budget_release(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    leat__mutex_lock(&b->lock);
+    b->kept -= LEAT_MIN(bytes, b->kept);
+    leat__mutex_unlock(&b->lock);
+    int64_t delta[LEAT_BUDGET_CATS] = {0};
+    delta[cat] = -(int64_t)bytes;
+    if (leat__budget_apply(b, delta)) leat__budget_notify(b);
+}
+
+uint64_t leat__budget_limit(leat_budget *b)
+{
+    leat__mutex_lock(&b->lock);
+    uint64_t limit = b->limit;
+    leat__mutex_unlock(&b->lock);
+    return limit;
+}
+
+void leat_budget_read(const leat_budget *budget, leat_budget_stats *stats)
+{
+    leat_budget *b = (leat_budget *)budget; /* the lock changes, the numbers do not */
+    leat__mutex_lock(&b->lock);
+    *stats = (leat_budget_stats){.limit = b->limit,
+                                 .used = b->used,
+                                 .peak = b->peak,
+                                 .floors = b->floors,
+                                 .refused = b->refused};
+    for (int c = 0; c < LEAT_BUDGET_CATS; c++) {
+        stats->cat_used[c] = b->cat_used[c];
+        stats->cat_peak[c] = b->cat_peak[c];
+    }
+    leat__mutex_unlock(&b->lock);
+}

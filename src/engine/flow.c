@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The public calls of a flow: building, starting, pulling, cancelling, closing, reading.
+ * Owns the flow; everything that happens while it runs is the scheduler's.
+ *
+ * Any thread enters, except that open, add, start and close are the owner's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/controller.h"
+#include "engine/replay.h"
+#include "engine/sched.h"
+
+/* How long a consumer that holds all the memory itself is left waiting before it is told. */
+static const uint64_t loan_patience_ns = 10 * LEAT_NS_PER_S;
+
+void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, struct_size);
+    opts->struct_size = struct_size;
+}
+
+void leat_stage_init_sized(leat_stage *stage, uint32_t struct_size)
+{
+    memset(stage, 0, struct_size);
+    stage->struct_size = struct_size;
+}
+
+/* ---- Building ------------------------------------------------------------------------------ */
+
+int leat_flow_open(leat_flow **flow, const leat_flow_opts *opts, leat_error *err)
+{
+    int rc = 0;
+    *flow = NULL;
+    leat_flow *f = LEAT_NEW(ENGINE, leat_flow);
+    if (!f) return leat__fail_nomem(err, sizeof *f, "a flow");
+    leat_flow_opts_init(&f->opts);
+    if (opts) memcpy(&f->opts, opts, LEAT_MIN(opts->struct_size, sizeof f->opts));
+    leat__mutex_init(&f->lending);
+    leat__cond_init(&f->changed);
+    atomic_init(&f->refs, 1);
+    f->fork_generation = leat__fork_generation();
+    snprintf(f->name, sizeof f->name, "%s", f->opts.name ? f->opts.name : "flow");
+    f->opts.name = f->name;
+    if (f->opts.loans == 0) f->opts.loans = 2;
+    f->stages = LEAT_NEW_ARRAY(ENGINE, leat__stage, LEAT__STAGES_MAX);
+    if (!f->stages) {
+        rc = leat__fail_nomem(err, LEAT__STAGES_MAX * sizeof *f->stages, "a flow's stages");
+        goto out;
+    }
+    if (f->opts.budget) {
+        f->budget = f->opts.budget;
+        leat__budget_ref(f->budget);
+    } else {
+        LEAT_GO(rc, out, leat_budget_open(&f->budget, 0, err));
+    }
+    if (f->opts.pool) {
+        f->pool = f->opts.pool;
+        leat__pool_ref(f->pool);
+    } else {
+        LEAT_GO(rc, out, leat_pool_shared(&f->pool, err));
+    }
+    if (f->opts.contain_crashes) LEAT_GO(rc, out, leat__contain_install(err));
+    *flow = f;
+    f = NULL;
+out:
+    leat_flow_close(&f);
+    return rc;
+}
+
+static int check_stage(const leat_flow *f, const leat_stage *s, leat_error *err)
+{
+    const char *name = s->name ? s->name : "?";
+    uint32_t n = f->stage_count;
+    const char *wrong = NULL;
+    if (f->state != LEAT__FLOW_OPEN)
+        return leat__fail(err, LEAT_ESTATE, "%s: stage %s: the flow has started", f->name, name);
+    if (n == LEAT__STAGES_MAX)
+        return leat__fail(err, LEAT_ELIMIT, "%s: more than %d stages", f->name, LEAT__STAGES_MAX);
+    if (!s->name || !s->name[0])
+        wrong = "has no name";
+    else if (!s->process)
+        wrong = "has no process()";
+    else if (s->kind < LEAT_STAGE_SOURCE || s->kind > LEAT_STAGE_SINK)
+        wrong = "is of no known kind";
+    else if ((n == 0) != (s->kind == LEAT_STAGE_SOURCE))
+        wrong = n == 0 ? "is first and must be a source" : "is a source but not first";
+    else if (n > 0 && f->stages[n - 1].decl.kind == LEAT_STAGE_SINK)
+        wrong = "comes after a sink";
+    else if (s->gpus > 0 && s->gpu_memory > 0)
+        wrong = "asks for both gpus and gpu_memory: whole (or part of) devices, or bytes of a "
+                "shared one, not both";
+    else if (s->cpus < 0 || s->gpus < 0 || s->cpus > 1e6 || s->gpus > 1)
+        wrong = "asks for a number of CPUs or GPUs out of range (gpus: up to 1 per worker)";
+    else if (s->kind == LEAT_STAGE_GATHER && s->count == 0)
+        wrong = "gathers groups of 0";
+    else if ((s->kind == LEAT_STAGE_GATHER || s->kind == LEAT_STAGE_EXPAND) &&
+             s->count > (1u << 20))
+        wrong = "has a count above 1048576";
+    else if ((unsigned)s->lane >= LEAT_LANES || (unsigned)s->category >= LEAT_BUDGET_CATS)
+        wrong = "names no known lane or category";
+    if (wrong) return leat__fail(err, LEAT_EINVAL, "%s: stage %s %s", f->name, name, wrong);
+    return 0;
+}
+
+int leat_flow_add(leat_flow *f, const leat_stage *stage, leat_error *err)
+{
+    leat_stage decl;
+    leat_stage_init(&decl);
+    memcpy(&decl, stage, LEAT_MIN(stage->struct_size, sizeof decl));
+    LEAT_TRY(check_stage(f, &decl, err));
+    leat__stage *s = &f->stages[f->stage_count];
+    snprintf(s->name, sizeof s->name, "%s", decl.name);
+    decl.name = s->name;
+    if (decl.kind == LEAT_STAGE_SOURCE) decl.flags &= ~(uint32_t)LEAT_STAGE_ORDERED;
+    if (decl.kind == LEAT_STAGE_EXPAND && decl.count == 0) decl.count = 1;
+    s->decl = decl;
+    s->scratch = decl.scratch;
+    s->out = decl.bytes_out;
+    double cpus = decl.cpus > 0 ? decl.cpus : decl.lane == LEAT_LANE_CPU ? 1 : 0;
+    s->cpu_milli = (uint32_t)(cpus * 1000 + 0.5);
+    uint32_t workers = f->pool->lanes[decl.lane].max;
+    s->ctx = LEAT_NEW_ARRAY(ENGINE, leat__ctx, workers);
+    if (!s->ctx) return leat__fail_nomem(err, workers * sizeof *s->ctx, "a stage's workers");
+    for (uint32_t i = 0; i < workers; i++) s->ctx[i].gpu = -1;
+    f->stage_count++;
+    return 0;
+}
+
+/* ---- Starting ------------------------------------------------------------------------------- */
+
+static int check_gpus(const leat_flow *f, leat_error *err)
+{
+    for (uint32_t i = 0; i < f->stage_count; i++) {
+        const leat_stage *d = &f->stages[i].decl;
+        if (d->gpus > 0 && f->pool->gpus == 0)
+            return leat__fail(err, LEAT_EINVAL, "%s: stage %s needs %g GPUs, the pool has none",
+                              f->name, d->name, d->gpus);
+        if (d->gpu_memory > 0 && (f->pool->gpus == 0 || d->gpu_memory > f->pool->gpu_memory))
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s: stage %s needs %llu bytes on a GPU, the pool offers %llu",
+                              f->name, d->name, (unsigned long long)d->gpu_memory,
+                              (unsigned long long)(f->pool->gpus ? f->pool->gpu_memory : 0));
+    }
+    return 0;
+}
+
+static bool uses_lane(const leat_flow *f, leat_lane lane)
+{
+    for (uint32_t i = 0; i < f->stage_count; i++)
+        if (f->stages[i].decl.lane == lane) return true;
+    return false;
+}
+
+static void first_knobs(leat_flow *f)
+{
+    leat__knob *knobs = f->knobs;
+    const leat_flow_opts *o = &f->opts;
+    uint32_t cpus = f->pool->lanes[LEAT_LANE_CPU].max, io = f->pool->lanes[LEAT_LANE_IO].max;
+    knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus,
+                                            o->threads > 0};
+    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){LEAT_MIN(o->io_depth ? o->io_depth : 4, io),
+                                             o->io_depth > 0};
+    knobs[LEAT_KNOB_PREFETCH] = (leat__knob){o->prefetch, o->prefetch > 0};
+}
+
+static uint32_t parallel_of(const leat_flow *f)
+{
+    uint32_t most = 0;
+    for (int i = 0; i < LEAT_LANES; i++)
+        if (uses_lane(f, (leat_lane)i)) most += f->pool->lanes[i].max;
+    return most;
+}
+
+int leat_flow_start(leat_flow *f, leat_error *err)
+{
+    if (f->state != LEAT__FLOW_OPEN)
+        return leat__fail(err, LEAT_ESTATE, "%s: started already", f->name);
+    if (f->stage_count == 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: a flow needs at least a source", f->name);
+    LEAT_TRY(check_gpus(f, err));
+    first_knobs(f);
+    if (!f->segments) LEAT_TRY(leat__segments_build(f, parallel_of(f), err));
+    if (f->knobs[LEAT_KNOB_PREFETCH].value == 0)
+        f->knobs[LEAT_KNOB_PREFETCH].value =
+            f->segment_count == 1 ? f->segments[0].window : 4;
+    leat__knobs_apply(f);
+    leat__sched_bounds(f);
+    uint64_t floor = leat__sched_floor(f);
+    LEAT_TRY(leat__budget_floor(f->budget, f->floor, floor, f->name, err));
+    f->floor = floor;
+    if (!f->listener.freed) {
+        f->listener = (leat__budget_listener){.freed = leat__pool_freed, .arg = f->pool};
+        leat__budget_listen(f->budget, &f->listener);
+    }
+    return leat__pool_attach(f->pool, f, err);
+}
+
+/* ---- Pulling --------------------------------------------------------------------------------- */
+
+static int check_fork(const leat_flow *f, leat_error *err)
+{
+    if (f->fork_generation == leat__fork_generation()) return 0;
+    return leat__fail(err, LEAT_EFORK,
+                      "%s: opened before the process forked; open it again in the child", f->name);
+}
+
+/* Nothing runs, something waits for bytes, and the consumer has them. */
+static bool starved_by_loans(const leat_flow *f)
+{
+    if (f->loans == 0 || f->running > 0) return false;
+    for (uint32_t i = 0; i < f->stage_count; i++)
+        if (f->stages[i].starved) return true;
+    return false;
+}
+
+static int fail_for_loans(const leat_flow *f, leat_error *err)
+{
+    return leat__fail(err, LEAT_EBUDGET,
+                      "%s: nothing can be made: %llu results on loan hold %llu of the budget's "
+                      "%llu bytes; release some",
+                      f->name, (unsigned long long)f->loans, (unsigned long long)f->loan_bytes,
+                      (unsigned long long)leat__budget_limit(f->budget));
+}
+
+static leat__node *lend_locked(leat_flow *f)
+{
+    leat__node *n = leat__list_pop(&f->out);
+    if (!n) return NULL;
+    leat__segment_leave(f, n);
+    n->state = LEAT__NODE_LOAN;
+    f->loans++;
+    f->loan_bytes += n->held;
+    f->results++;
+    atomic_fetch_add(&f->refs, 1);
+    return n;
+}
+
+/* Where waiting ends for now: 0 = go on, else the answer. */
+static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
+{
+    *over = true;
+    if (f->interrupted) {
+        f->interrupted = false;
+        return leat__fail(err, LEAT_EAGAIN, "%s: interrupted", f->name);
+    }
+    switch (f->state) {
+    case LEAT__FLOW_OPEN: return leat__fail(err, LEAT_ESTATE, "%s: not started", f->name);
+    case LEAT__FLOW_CANCELED: return leat__fail(err, LEAT_ECANCELED, "%s: canceled", f->name);
+    case LEAT__FLOW_FAILED:
+        if (f->out.count > 0) break;
+        if (err) *err = f->error;
+        return f->error.code;
+    case LEAT__FLOW_ENDED: return 0;
+    case LEAT__FLOW_RUNNING: break;
+    }
+    *over = false;
+    return 0;
+}
+
+/* Waits for a change until `until`; 0, or why there is nothing to wait for. */
+static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error *err)
+{
+    leat_pool *p = f->pool;
+    if (p->replay) {
+        leat__pool_unlock(p);
+        bool moved = leat__replay_step(p);
+        leat__pool_lock(p);
+        if (moved) return 0;
+        if (starved_by_loans(f)) return fail_for_loans(f, err);
+        return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can move", f->name);
+    }
+    uint64_t look = LEAT_MIN(until, begin + loan_patience_ns);
+    if (look < leat__clock_ns()) look = until;
+    if (f->waiters++ == 0) f->wait_since_ns = begin;
+    bool in_time = true;
+    if (look == UINT64_MAX)
+        leat__cond_wait(&f->changed, &p->lock);
+    else
+        in_time = leat__cond_wait_until(&f->changed, &p->lock, look);
+    f->waiters--;
+    if (in_time) return 0;
+    if (starved_by_loans(f)) return fail_for_loans(f, err);
+    if (look < until) return 0;
+    return LEAT_ETIMEDOUT;
+}
+
+static uint64_t deadline(uint64_t begin, int64_t timeout_ms)
+{
+    return timeout_ms < 0 ? UINT64_MAX : begin + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
+}
+
+int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_error *err)
+{
+    *task = NULL;
+    LEAT_TRY(check_fork(f, err));
+    leat_pool *p = f->pool;
+    uint64_t begin = leat__pool_now(p), until = deadline(begin, timeout_ms);
+    leat__pool_lock(p);
+    int rc = 0;
+    for (bool over = false;;) {
+        rc = verdict_locked(f, &over, err);
+        leat__node *n = over ? NULL : lend_locked(f);
+        if (n) {
+            *task = &n->pub;
+            leat__flow_advance(f, leat__pool_now(p));
+            p->epoch++; /* an empty hand-over lets the senior use the floor */
+        }
+        if (over || n) break;
+        rc = await_locked(f, begin, until, err);
+        if (rc == 0) continue;
+        /* A result may have come in the very moment in which time ran out. */
+        if (rc == LEAT_ETIMEDOUT && (f->out.count > 0 || f->state != LEAT__FLOW_RUNNING)) continue;
+        if (rc == LEAT_ETIMEDOUT)
+            leat__fail(err, rc, "%s: no result within %lld ms", f->name, (long long)timeout_ms);
+        break;
+    }
+    f->consumer_wait_ns += leat__pool_now(p) - begin;
+    leat__pool_unlock(p);
+    return rc;
+}
+
+int leat_flow_wait(leat_flow *f, int64_t timeout_ms, leat_error *err)
+{
+    LEAT_TRY(check_fork(f, err));
+    if (f->stage_count == 0 || f->stages[f->stage_count - 1].decl.kind != LEAT_STAGE_SINK)
+        return leat__fail(err, LEAT_ESTATE, "%s: has no sink: pull with leat_flow_next", f->name);
+    leat_pool *p = f->pool;
+    uint64_t begin = leat__pool_now(p), until = deadline(begin, timeout_ms);
+    leat__pool_lock(p);
+    int rc = 0;
+    for (bool over = false;;) {
+        rc = verdict_locked(f, &over, err);
+        if (over) break;
+        rc = await_locked(f, begin, until, err);
+        if (rc == 0 || (rc == LEAT_ETIMEDOUT && f->state != LEAT__FLOW_RUNNING)) continue;
+        if (rc == LEAT_ETIMEDOUT)
+            leat__fail(err, rc, "%s: not done within %lld ms", f->name, (long long)timeout_ms);
+        break;
+    }
+    leat__pool_unlock(p);
+    return rc;
+}
+
+void leat_flow_interrupt(leat_flow *f)
+{
+    leat__pool_lock(f->pool);
+    f->interrupted = true;
+    leat__cond_broadcast(&f->changed);
+    leat__pool_unlock(f->pool);
+}
+
+static void cancel_locked(leat_flow *f)
+{
+    atomic_store(&f->stop, true);
+    if (f->state == LEAT__FLOW_RUNNING) f->state = LEAT__FLOW_CANCELED;
+    leat__cond_broadcast(&f->changed);
+}
+
+void leat_flow_cancel(leat_flow *f)
+{
+    leat__pool_lock(f->pool);
+    cancel_locked(f);
+    leat__pool_unlock(f->pool);
+}
+
+void leat_flow_kick(leat_flow *f)
+{
+    leat__pool_lock(f->pool);
+    f->source_later_ns = 0;
+    leat__pool_unlock(f->pool);
+}
+
+/* ---- Closing --------------------------------------------------------------------------------- */
+
+static void await_quiet_locked(leat_flow *f)
+{
+    while (f->running > 0 || f->reaping > 0) {
+        if (f->pool->replay) {
+            leat__pool_unlock(f->pool);
+            leat__replay_step(f->pool);
+            leat__pool_lock(f->pool);
+            continue;
+        }
+        f->waiters++;
+        leat__cond_wait(&f->changed, &f->pool->lock);
+        f->waiters--;
+    }
+}
+
+static void tear_down(leat_flow *f)
+{
+    for (uint32_t i = 0; i < f->stage_count; i++) {
+        leat__stage *s = &f->stages[i];
+        for (uint32_t w = 0; w < f->pool->lanes[s->decl.lane].max; w++) {
+            leat__ctx *ctx = &s->ctx[w];
+            if (ctx->state == LEAT__CTX_READY && s->decl.teardown)
+                s->decl.teardown(s->decl.cookie, ctx->ptr);
+            leat__pool_lock(f->pool);
+            leat__sched_ctx_drop(f, s, ctx);
+            leat__pool_unlock(f->pool);
+        }
+        leat__free(s->ctx);
+    }
+}
+
+void leat_flow_close(leat_flow **flow)
+{
+    leat_flow *f = *flow;
+    *flow = NULL;
+    if (!f) return;
+    /* In a forked child the threads that hold its tasks do not exist: leave it be. */
+    if (f->fork_generation != leat__fork_generation()) return;
+    leat_pool *p = f->pool;
+    if (p) {
+        leat__pool_lock(p);
+        cancel_locked(f);
+        await_quiet_locked(f);
+        if (f->segments) leat__segments_drain(f);
+        leat__pool_unlock(p);
+        leat__pool_lock(p);
+        await_quiet_locked(f);
+        leat__pool_unlock(p);
+        tear_down(f);
+        leat__mutex_lock(&f->lending);
+        leat__pool_lock(p);
+        leat__pool_detach(p, f);
+        f->attached = false;
+        leat__pool_unlock(p);
+        leat__mutex_unlock(&f->lending);
+    }
+    if (f->listener.freed) leat__budget_unlisten(f->budget, &f->listener);
+    if (f->floor > 0) {
+        int rc = leat__budget_floor(f->budget, f->floor, 0, f->name, NULL);
+        (void)rc; /* lowering a floor cannot fail */
+        leat__budget_notify(f->budget);
+    }
+    leat__segments_free(f);
+    leat__free(f->stages);
+    f->stages = NULL;
+    f->stage_count = 0;
+    if (p) leat_pool_close(&p);
+    leat__flow_unref(f);
+}
+
+/* ---- Knobs and numbers ------------------------------------------------------------------------ */
+
+int leat_flow_pin(leat_flow *f, leat_flow_knob knob, uint32_t value, leat_error *err)
+{
+    if ((unsigned)knob > LEAT_KNOB_PREFETCH)
+        return leat__fail(err, LEAT_EINVAL, "%s: no such knob", f->name);
+    if (f->state == LEAT__FLOW_OPEN)
+        return leat__fail(err, LEAT_ESTATE, "%s: not started: use the options", f->name);
+    leat__pool_lock(f->pool);
+    f->knobs[knob].pinned = value > 0;
+    if (value > 0) f->knobs[knob].value = value;
+    leat__knobs_apply(f);
+    leat__flow_advance(f, leat__pool_now(f->pool));
+    f->pool->epoch++;
+    leat__pool_unlock(f->pool);
+    return 0;
+}
+
+int leat_flow_read(leat_flow *f, leat_flow_stats *stats, uint32_t struct_size)
+{
+    leat_flow_stats all = {.struct_size = sizeof all};
+    leat__pool_lock(f->pool);
+    uint64_t now = leat__pool_now(f->pool);
+    all.stages = f->stage_count;
+    all.results = f->results;
+    all.failed = f->failed;
+    all.dropped = f->dropped;
+    all.overruns = f->overruns;
+    if (f->started_ns) all.elapsed_ns = (f->ended_ns ? f->ended_ns : now) - f->started_ns;
+    all.consumer_wait_ns = f->consumer_wait_ns;
+    all.blocked_ns = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
+    all.loans = f->loans;
+    all.loan_bytes = f->loan_bytes;
+    all.floor_bytes = f->floor;
+    all.threads = f->knobs[LEAT_KNOB_THREADS].value;
+    all.io_depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;
+    all.prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
+    all.decisions = f->decisions;
+    leat__pool_unlock(f->pool);
+    memcpy(stats, &all, LEAT_MIN(struct_size, sizeof all));
+    return 0;
+}
+
+int leat_flow_read_stage(leat_flow *f, uint32_t index, leat_stage_stats *stats)
+{
+    if (index >= f->stage_count) return LEAT_EINVAL;
+    leat__pool_lock(f->pool);
+    const leat__stage *s = &f->stages[index];
+    uint64_t now = f->ended_ns ? f->ended_ns : leat__pool_now(f->pool);
+    uint64_t elapsed = f->started_ns ? now - f->started_ns : 0;
+    uint64_t ready = s->ready_ns + (s->ready.count && now > s->ready_since_ns
+                                        ? now - s->ready_since_ns : 0);
+    *stats = (leat_stage_stats){.lane = s->decl.lane,
+                                .items = s->items,
+                                .failed = s->failed,
+                                .dropped = s->dropped,
+                                .bytes = s->bytes,
+                                .bytes_max = s->bytes_max,
+                                .busy_ns = s->busy_ns,
+                                .wait_ns = s->wait_ns,
+                                .readiness = elapsed ? (double)ready / (double)elapsed : 0,
+                                .running = s->running,
+                                .ready = s->ready.count,
+                                .limit = s->limit == UINT32_MAX ? 0 : s->limit};
+    memcpy(stats->name, s->name, sizeof stats->name);
+    leat__pool_unlock(f->pool);
+    return 0;
+}

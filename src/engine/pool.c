@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pool: the lock around the scheduler, the lanes, and the one pool that the flows of a
+ * process share. The only place that unlocks, because unlocking means: wake whom there is
+ * work for, tell other pools of bytes that came free, and free what died meanwhile.
+ *
+ * Lock order: the shared pool's, a budget's listeners, a flow's lending, a pool's, a budget's.
+ */
+#include <leat/machine.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/controller.h"
+#include "engine/replay.h"
+#include "engine/sched.h"
+
+static struct {
+    leat__once once;
+    leat__mutex lock;
+    leat_pool *pool;
+} shared = {.once = LEAT__ONCE_INIT};
+
+static void shared_init(void)
+{
+    leat__mutex_init(&shared.lock);
+}
+
+void leat_pool_opts_init_sized(leat_pool_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, struct_size);
+    opts->struct_size = struct_size;
+}
+
+uint64_t leat__pool_now(leat_pool *p)
+{
+    return p->replay ? leat__replay_now(p->replay) : leat__clock_ns();
+}
+
+void leat__pool_lock(leat_pool *p)
+{
+    leat__mutex_lock(&p->lock);
+}
+
+static void wake_locked(leat_pool *p)
+{
+    for (int i = 0; i < LEAT_LANES; i++) {
+        leat__lane *l = &p->lanes[i];
+        if (l->idle <= l->waking) continue;
+        /* One is enough: when it takes something it comes through here itself. */
+        if (!leat__sched_has_work(p, (leat_lane)i, leat__pool_now(p))) continue;
+        l->waking = l->scarce ? l->idle : l->waking + 1;
+        if (l->scarce)
+            leat__cond_broadcast(&l->wake);
+        else
+            leat__cond_signal(&l->wake);
+    }
+}
+
+/* Budgets on which other pools may wait for what this one gave back; each with a reference. */
+static uint32_t take_news_locked(leat_pool *p, leat_budget **news, uint32_t max)
+{
+    uint32_t count = 0;
+    for (leat_flow *f = p->flows; f && count < max; f = f->next) {
+        if (!f->tell_others) continue;
+        f->tell_others = false;
+        leat__budget_ref(f->budget);
+        news[count++] = f->budget;
+    }
+    return count;
+}
+
+void leat__pool_note(leat_flow *f, leat_log_level level, const char *fmt, ...)
+{
+    leat_pool *p = f->pool;
+    if (!f->opts.log.write || p->note_count == LEAT_COUNT(p->notes)) return;
+    struct leat__note *note = &p->notes[p->note_count++];
+    note->flow = f;
+    note->level = level;
+    f->reaping++; /* the flow stays until the line is written */
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(note->text, sizeof note->text, fmt, args);
+    va_end(args);
+}
+
+static void write_notes(leat_pool *p, uint32_t count)
+{
+    struct leat__note notes[LEAT_COUNT(p->notes)];
+    memcpy(notes, p->notes, sizeof notes);
+    p->note_count = 0;
+    leat__mutex_unlock(&p->lock);
+    for (uint32_t i = 0; i < count; i++)
+        leat__log(&notes[i].flow->opts.log, notes[i].level, "%s", notes[i].text);
+    leat__mutex_lock(&p->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        leat_flow *f = notes[i].flow;
+        if (--f->reaping == 0 && f->waiters) leat__cond_broadcast(&f->changed);
+    }
+}
+
+void leat__pool_unlock(leat_pool *p)
+{
+    for (;;) {
+        if (p->note_count > 0) write_notes(p, p->note_count);
+        wake_locked(p);
+        leat__list dead = p->dead;
+        p->dead = (leat__list){0};
+        leat_budget *news[8];
+        uint32_t count = take_news_locked(p, news, LEAT_COUNT(news));
+        leat__mutex_unlock(&p->lock);
+        for (uint32_t i = 0; i < count; i++) {
+            leat__budget_notify(news[i]);
+            leat_budget_close(&news[i]);
+        }
+        if (!dead.head) return;
+        leat__nodes_release(&dead);
+        leat__mutex_lock(&p->lock);
+        leat__nodes_recycle(p, &dead);
+    }
+}
+
+void leat__pool_freed(void *pool)
+{
+    leat_pool *p = pool;
+    leat__mutex_lock(&p->lock);
+    p->epoch++;
+    wake_locked(p);
+    leat__mutex_unlock(&p->lock);
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------ */
+
+static uint32_t usable_cpus(void)
+{
+    leat_machine machine;
+    if (leat_machine_read(&machine, sizeof machine, NULL) != 0) return 1;
+    return machine.cpus_usable;
+}
+
+static uint32_t lane_size(const leat_pool_opts *o, leat_lane lane)
+{
+    uint32_t size = 1;
+    switch (lane) {
+    case LEAT_LANE_CPU: size = o->threads ? o->threads : usable_cpus(); break;
+    case LEAT_LANE_IO: size = o->io_threads ? o->io_threads : 32; break;
+    case LEAT_LANE_GPU: size = o->gpu_threads ? o->gpu_threads : LEAT_MAX(1, 2 * o->gpus); break;
+    case LEAT_LANE_PYTHON: size = o->python_threads ? o->python_threads : 1; break;
+    case LEAT_LANES: break;
+    }
+    return LEAT_MIN(size, (uint32_t)LEAT__LANE_MAX);
+}
+
+static void destroy(leat_pool *p)
+{
+    leat__mutex_lock(&p->lock);
+    p->stopping = true;
+    for (int i = 0; i < LEAT_LANES; i++)
+        if (p->lanes[i].workers) {
+            leat__cond_broadcast(&p->lanes[i].wake);
+            leat__cond_broadcast(&p->lanes[i].parked);
+        }
+    leat__cond_broadcast(&p->controller_wake);
+    leat__mutex_unlock(&p->lock);
+    leat__thread_join(&p->controller);
+    for (int i = 0; i < LEAT_LANES; i++) leat__lane_join(&p->lanes[i]);
+    for (int i = 0; i < LEAT_LANES; i++) leat__lane_close(&p->lanes[i]);
+    leat__replay_free(&p->replay);
+    leat__cond_destroy(&p->controller_wake);
+    leat__mutex_destroy(&p->lock);
+    leat__free(p);
+}
+
+int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, leat_error *err)
+{
+    leat_pool_opts o;
+    leat_pool_opts_init(&o);
+    if (opts) memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    *pool = NULL;
+    if (o.gpus > LEAT__GPUS_MAX)
+        return leat__fail(err, LEAT_EINVAL, "%u GPUs are more than %d", o.gpus, LEAT__GPUS_MAX);
+    leat_pool *p = LEAT_NEW(ENGINE, leat_pool);
+    if (!p) return leat__fail_nomem(err, sizeof *p, "a pool");
+    leat__mutex_init(&p->lock);
+    leat__cond_init(&p->controller_wake);
+    p->refs = 1;
+    p->fork_generation = leat__fork_generation();
+    p->gpus = o.gpus;
+    p->gpu_memory = o.gpu_memory;
+    for (uint32_t g = 0; g < o.gpus; g++) {
+        p->gpu_milli_free[g] = 1000;
+        p->gpu_memory_free[g] = o.gpu_memory;
+    }
+    int rc = 0;
+    for (int i = 0; i < LEAT_LANES; i++)
+        LEAT_GO(rc, out, leat__lane_open(&p->lanes[i], p, (leat_lane)i,
+                                         lane_size(&o, (leat_lane)i), err));
+    p->active = p->lanes[LEAT_LANE_CPU].max;
+    if (threads) LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
+    *pool = p;
+    p = NULL;
+out:
+    if (p) destroy(p);
+    return rc;
+}
+
+int leat_pool_open(leat_pool **pool, const leat_pool_opts *opts, leat_error *err)
+{
+    return leat__pool_make(pool, opts, true, err);
+}
+
+int leat_pool_shared(leat_pool **pool, leat_error *err)
+{
+    leat__once_run(&shared.once, shared_init);
+    leat__mutex_lock(&shared.lock);
+    int rc = 0;
+    /* After a fork the parent's threads are not here: the child starts afresh. */
+    bool stale = shared.pool && shared.pool->fork_generation != leat__fork_generation();
+    if (!shared.pool || stale) {
+        leat_pool *fresh = NULL;
+        rc = leat__pool_make(&fresh, NULL, true, err);
+        if (rc == 0) {
+            fresh->shared = true;
+            shared.pool = fresh;
+        }
+    } else {
+        shared.pool->refs++;
+    }
+    *pool = rc == 0 ? shared.pool : NULL;
+    leat__mutex_unlock(&shared.lock);
+    return rc;
+}
+
+void leat__pool_ref(leat_pool *p)
+{
+    leat__once_run(&shared.once, shared_init);
+    leat__mutex_lock(&shared.lock);
+    p->refs++;
+    leat__mutex_unlock(&shared.lock);
+}
+
+void leat_pool_close(leat_pool **pool)
+{
+    leat_pool *p = *pool;
+    *pool = NULL;
+    if (!p || p->fork_generation != leat__fork_generation()) return;
+    leat__once_run(&shared.once, shared_init);
+    leat__mutex_lock(&shared.lock);
+    bool last = --p->refs == 0;
+    if (last && p == shared.pool) shared.pool = NULL;
+    leat__mutex_unlock(&shared.lock);
+    if (last) destroy(p);
+}
+
+uint32_t leat_pool_threads(const leat_pool *pool)
+{
+    return pool->lanes[LEAT_LANE_CPU].max;
+}
+
+int leat_pool_set_active(leat_pool *p, uint32_t threads, leat_error *err)
+{
+    if (threads == 0 || threads > p->lanes[LEAT_LANE_CPU].max)
+        return leat__fail(err, LEAT_EINVAL, "%u active threads: the pool has %u", threads,
+                          p->lanes[LEAT_LANE_CPU].max);
+    leat__pool_lock(p);
+    p->active = threads;
+    leat__cond_broadcast(&p->lanes[LEAT_LANE_CPU].wake);
+    leat__cond_broadcast(&p->lanes[LEAT_LANE_CPU].parked);
+    leat__pool_unlock(p);
+    return 0;
+}
+
+/* ---- Flows ---------------------------------------------------------------------------------- */
+
+/* Threads the flow's lanes need; those of the I/O lane follow its depth. */
+static int start_lanes_locked(leat_pool *p, const leat_flow *f, leat_error *err)
+{
+    if (p->replay) return 0;
+    for (uint32_t i = 0; i < f->stage_count; i++) {
+        const leat__stage *s = &f->stages[i];
+        leat__lane *l = &p->lanes[s->decl.lane];
+        uint32_t want = s->decl.lane == LEAT_LANE_IO ? s->limit : l->max;
+        LEAT_TRY(leat__lane_start(l, want, err));
+        if (s->decl.ram > 0 || s->decl.gpus > 0 || s->decl.gpu_memory > 0) l->scarce = true;
+    }
+    return 0;
+}
+
+int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
+{
+    leat__pool_lock(p);
+    int rc = start_lanes_locked(p, f, err);
+    if (rc == 0 && !f->opts.fixed) rc = leat__controller_start(p, err);
+    if (rc == 0) {
+        f->next = p->flows;
+        p->flows = f;
+        f->attached = true;
+        f->vtime = p->vclock;
+        f->state = LEAT__FLOW_RUNNING;
+        f->started_ns = leat__pool_now(p);
+        f->sight.at_ns = f->started_ns;
+    }
+    leat__pool_unlock(p);
+    return rc;
+}
+
+void leat__pool_detach(leat_pool *p, leat_flow *f)
+{
+    for (leat_flow **at = &p->flows; *at; at = &(*at)->next) {
+        if (*at != f) continue;
+        *at = f->next;
+        return;
+    }
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scheduler's state and its transitions. A state machine: every function below is called
+ * with the pool's lock held (or by the one thread of deterministic mode), is told the time,
+ * starts nothing and waits for nothing. Threads (pool.c) and the replay (replay.c) drive the
+ * very same functions.
+ *
+ *   stages   source  map  map | gather  map | …      a gather begins a segment, an expand ends
+ *   segments [0              ] [1          ]          one: inside a segment one task stays one
+ *                                                     task, so its number stays dense
+ *
+ * A segment keeps its tasks in a ring by number. Tasks that failed or were dropped stay in
+ * their slot as tombstones until their turn has come, which is why order, groups and errors
+ * come out the same whatever the schedule was.
+ */
+#ifndef LEAT_ENGINE_SCHED_H
+#define LEAT_ENGINE_SCHED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/rng.h"
+#include "base/thread.h"
+#include "engine/budget.h"
+
+enum {
+    LEAT__STAGES_MAX = 30,   /* so that a flow's segments fit the bits of `dirty` */
+    LEAT__TAKE_MAX = 32,     /* tasks one worker takes per lock hold */
+    LEAT__LANE_MAX = 256,    /* threads of one lane */
+    LEAT__GPUS_MAX = 32,
+    LEAT__KIDS_AHEAD = 64,   /* children a parent that is not first may make ahead */
+    LEAT__SPARE_MAX = 4096,  /* nodes a flow keeps to use again */
+    LEAT__LATER_MS = 10
+};
+
+typedef enum leat__node_state {
+    LEAT__NODE_READY,   /* waits to be run at `stage` */
+    LEAT__NODE_RUNNING, /* a worker has it, or leat_task_done will be called */
+    LEAT__NODE_ARRIVED, /* at the end of its segment */
+    LEAT__NODE_OUT,     /* waits for the consumer */
+    LEAT__NODE_LOAN     /* the consumer has it */
+} leat__node_state;
+
+typedef struct leat__node leat__node;
+
+typedef struct leat__list {
+    leat__node *head, *tail;
+    uint32_t count;
+} leat__list;
+
+struct leat__node {
+    leat_task pub; /* first: a leat_task * is a leat__node * */
+    leat_flow *flow;
+    leat__node *next, *prev; /* in one list at a time */
+    uint64_t held;                  /* bytes charged between stages */
+    uint64_t grant;                 /* bytes charged on top while it runs */
+    uint64_t since_ns;              /* ready or started since */
+    leat_error *why;                /* owned; pub.error shows it */
+    leat__node **members;           /* owned; pub.members shows it */
+    leat__list kids;                /* expand: made, not yet numbered */
+    leat__list fresh;               /* of the process() call that runs now: its worker's own */
+    uint64_t fresh_bytes;
+    int32_t rc;              /* of the call that just ended */
+    uint16_t stage, segment;
+    uint8_t state;
+    uint8_t cat;             /* what `held` is charged to */
+    bool dropped;
+    bool async;              /* process() answered LEAT_FLOW_PENDING */
+    bool pending;            /* and its worker has let go of it */
+    bool early;              /* leat_task_done came before process() returned */
+};
+
+typedef enum leat__ctx_state {
+    LEAT__CTX_NONE,
+    LEAT__CTX_GRANTED, /* resources are taken, setup() has not run */
+    LEAT__CTX_READY
+} leat__ctx_state;
+
+typedef struct leat__ctx {
+    void *ptr;
+    uint8_t state;
+    int16_t gpu;
+} leat__ctx;
+
+typedef struct leat__stage {
+    leat_stage decl; /* decl.name points to `name` */
+    char name[32];
+    uint32_t segment;
+    uint32_t limit;  /* tasks at once; UINT32_MAX = none */
+    uint32_t cpu_milli;
+    uint64_t in_bound;               /* what a task may bring here */
+    uint64_t scratch, out;           /* declared, or measured when that was more */
+    leat__list ready;                /* not used by ordered stages and the source */
+    uint64_t turn;                   /* ordered: the number that may run next */
+    uint32_t running; /* tasks */
+    uint32_t workers, pending; /* what `limit` counts: workers in it, tasks left pending */
+    bool answers_later;
+    bool starved;                    /* its next task was refused bytes … */
+    uint64_t starved_epoch;          /* … when the pool's epoch was this */
+    leat__ctx *ctx;                  /* one per worker of the lane */
+    uint32_t ctx_count;              /* contexts with resources granted */
+    double cost_ns;                  /* moving mean of one process() call */
+    /* what it did */
+    uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
+    uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
+} leat__stage;
+
+typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
+
+typedef struct leat__segment {
+    uint32_t first, last; /* stages [first, last) */
+    leat__end end;
+    leat__node **ring;
+    uint64_t mask;
+    uint64_t base;   /* lowest number whose slot may be taken */
+    uint64_t low;    /* lowest number that has not passed the end in order */
+    uint64_t next;   /* number of the next to enter */
+    uint32_t inside; /* entered, not yet retired */
+    uint32_t window; /* most of them */
+    bool closed;     /* nothing will enter any more */
+    leat__node **group; /* before a gather: members so far */
+    uint32_t group_count;
+    bool group_full;
+} leat__segment;
+
+typedef enum leat__flow_state {
+    LEAT__FLOW_OPEN,
+    LEAT__FLOW_RUNNING,
+    LEAT__FLOW_ENDED,
+    LEAT__FLOW_FAILED,
+    LEAT__FLOW_CANCELED
+} leat__flow_state;
+
+typedef struct leat__knob {
+    uint32_t value;
+    bool pinned;
+} leat__knob;
+
+/* What the controller saw last time, to look at differences. */
+typedef struct leat__sight {
+    uint64_t at_ns, results, consumer_wait_ns, blocked_ns;
+    uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
+    int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
+    uint32_t tried_from, tried_stage;
+    double tried_rate;   /* items/s of that stage before the change */
+    uint32_t judging;    /* looks since the change */
+    uint32_t hold[3];    /* per knob: looks until it may be tried again */
+    uint32_t futile[3];  /* per knob: changes in a row that brought nothing */
+    uint32_t calm;       /* looks in a row in which the consumer did not wait */
+} leat__sight;
+
+struct leat_flow {
+    leat_flow *next; /* in the pool */
+    leat_pool *pool;
+    leat_budget *budget;
+    leat__budget_listener listener;
+    char name[32];
+    leat_flow_opts opts;
+    uint32_t fork_generation;
+    leat__stage *stages;
+    uint32_t stage_count;
+    leat__segment *segments;
+    uint32_t segment_count;
+    uint64_t dirty; /* segments to look at, one bit each */
+
+    leat__flow_state state;
+    atomic_bool stop; /* no process() begins any more */
+    leat_error error; /* of a failed flow */
+    uint32_t running; /* tasks in the hands of workers or pending */
+    uint32_t reaping; /* nodes on their way to be freed */
+    uint32_t busy[LEAT_LANES];
+    bool source_ended;
+    uint64_t source_later_ns; /* not before */
+    uint64_t floor;
+    uint64_t out_bound; /* most that one result holds */
+    atomic_uint_fast64_t charged;
+    uint64_t scan; /* the pool's, when it was last looked at */
+    double vtime; /* ns of work it got: the flow with the least goes first */
+    leat__knob knobs[3];
+    leat__list out;
+    leat__list spare; /* nodes to use again */
+    leat__cond changed; /* for the consumer */
+    uint32_t waiters;
+    uint64_t wait_since_ns; /* of the first of them */
+    bool interrupted;
+    bool tell_others; /* bytes came free that another pool may be waiting for */
+
+    /* Loans outlive the flow: `refs` counts the handle and the loans, `lending` guards
+     * `attached` (and the loans once detached) and is taken before the pool's lock. */
+    leat__mutex lending;
+    bool attached;
+    atomic_uint refs;
+    uint32_t loans;
+    uint64_t loan_bytes;
+
+    uint64_t started_ns, ended_ns;
+    uint64_t results, failed, dropped, overruns, consumer_wait_ns, decisions;
+    uint64_t blocked_since_ns, blocked_ns;
+    leat__sight sight;
+    struct leat__flow_meters *meters;
+};
+
+/* One thread of a lane, or a virtual one. */
+typedef struct leat__worker {
+    leat_pool *pool;
+    leat_lane lane;
+    uint32_t index;
+    leat__thread thread;
+    leat_flow *flow; /* of the tasks it has */
+    leat__stage *stage;
+    leat__node *tasks[LEAT__TAKE_MAX];
+    uint32_t count;
+    double charged_vtime;
+    uint64_t started_ns, ended_ns;
+    int setup_rc;
+    leat_error setup_error;
+} leat__worker;
+
+typedef struct leat__lane {
+    leat__worker *workers;
+    uint32_t max;     /* threads it may have */
+    uint32_t started; /* threads it has */
+    uint32_t idle, waking;
+    leat__cond wake;
+    leat__cond parked; /* CPU workers beyond the active ones: they must not eat wake-ups */
+    bool scarce;       /* a stage's worker needs bytes or a GPU: not any thread will do */
+} leat__lane;
+
+struct leat_pool {
+    leat__mutex lock;
+    uint32_t refs; /* guarded by the shared pool's own lock when shared */
+    bool shared, stopping;
+    uint32_t fork_generation;
+    leat__lane lanes[LEAT_LANES];
+    uint32_t active; /* CPU workers that may be busy */
+    uint32_t cpu_milli_used;
+    uint32_t gpus;
+    uint32_t gpu_milli_free[LEAT__GPUS_MAX];
+    uint64_t gpu_memory, gpu_memory_free[LEAT__GPUS_MAX];
+    leat_flow *flows;
+    uint64_t scan;
+    double vclock; /* vtime of whom was served last */
+    bool stirred;   /* a fruitless look changed something: others should look again */
+    uint64_t epoch; /* changes whenever a refused request may be worth asking again */
+    leat__list dead; /* to be freed by whoever unlocks */
+    struct leat__note { /* lines for the flows' logs, written by whoever unlocks */
+        leat_flow *flow;
+        leat_log_level level;
+        char text[224];
+    } notes[4];
+    uint32_t note_count;
+    leat__thread controller;
+    leat__cond controller_wake;
+    struct leat__replay *replay; /* deterministic mode, NULL with threads */
+};
+
+/* sched.c */
+uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now);
+void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t now);
+void leat__sched_settle_pending(leat__node *n, uint64_t now);
+bool leat__sched_has_work(leat_pool *p, leat_lane lane, uint64_t now);
+uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane); /* UINT64_MAX = none */
+void leat__sched_run(leat__worker *w); /* the only one called WITHOUT the lock */
+uint64_t leat__sched_floor(const leat_flow *f);
+void leat__sched_bounds(leat_flow *f);
+void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx);
+
+/* segment.c */
+int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err) LEAT_MUST_CHECK;
+void leat__segments_window(leat_flow *f);
+bool leat__segment_room(const leat__segment *seg);
+void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t now);
+void leat__segment_leave(leat_flow *f, leat__node *n); /* after the exit: slot free */
+void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now);
+void leat__flow_advance(leat_flow *f, uint64_t now);
+void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message);
+leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq);
+void leat__segments_drain(leat_flow *f); /* buries every node that is left */
+void leat__segments_free(leat_flow *f);
+
+/* task.c */
+leat__node *leat__node_new(leat_flow *f);
+void leat__node_bury(leat_flow *f, leat__node *n); /* to the pool's dead */
+void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err);
+void leat__node_spare(leat_flow *f, leat__node *n);
+void leat__nodes_free(leat_flow *f); /* the spare ones */
+void leat__flow_unref(leat_flow *f);
+/* What `dead` holds: release() and the bytes, without the lock; the nodes, with it. */
+void leat__nodes_release(leat__list *dead);
+void leat__nodes_recycle(leat_pool *p, leat__list *dead);
+/* After process(), without the lock: a task that holds more than granted gets it, or fails. */
+void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err);
+
+void leat__list_push(leat__list *l, leat__node *n);
+leat__node *leat__list_pop(leat__list *l);
+void leat__list_remove(leat__list *l, leat__node *n);
+
+/* pool.c */
+void leat__pool_lock(leat_pool *p);
+/* Wakes whom there is work for, unlocks, frees the dead. */
+void leat__pool_unlock(leat_pool *p);
+uint64_t leat__pool_now(leat_pool *p);
+/* A line for the flow's log: users' code, so never called under the lock. Locked. */
+void leat__pool_note(leat_flow *f, leat_log_level level, const char *fmt, ...)
+    LEAT_PRINTF(3, 4);
+void leat__pool_freed(void *pool); /* a budget's listener */
+int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err) LEAT_MUST_CHECK;
+void leat__pool_detach(leat_pool *p, leat_flow *f);
+void leat__pool_ref(leat_pool *p);
+
+/* lane.c */
+int leat__lane_open(leat__lane *l, leat_pool *p, leat_lane kind, uint32_t max, leat_error *err)
+    LEAT_MUST_CHECK;
+int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err) LEAT_MUST_CHECK;
+void leat__lane_join(leat__lane *l);  /* all lanes, before any is closed: threads look at all */
+void leat__lane_close(leat__lane *l);
+const char *leat__lane_name(leat_lane lane);
+
+/* contain.c: process() with faults caught; 0 or what it answered, or LEAT_EINTERNAL with the
+ * signal in err and *crashed set. */
+int leat__contain_install(leat_error *err) LEAT_MUST_CHECK;
+int leat__contain_call(const leat__stage *s, void *ctx, leat_task *task, bool *crashed,
+                       leat_error *err);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Order. A segment is a part of the flow in which one task stays one task; it numbers what
+ * enters, keeps it in a ring by number, and lets it pass its end in order: to the consumer,
+ * into a group, or (children) into the next segment.
+ *
+ * Part of the scheduler: called with the pool's lock held. Changes only mark segments dirty;
+ * leat__flow_advance works them off, so that a slot freed downstream can let several things
+ * move upstream without recursion.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/sched.h"
+
+leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq)
+{
+    return seq >= seg->base && seq < seg->next ? seg->ring[seq & seg->mask] : NULL;
+}
+
+bool leat__segment_room(const leat__segment *seg)
+{
+    return seg->inside < seg->window && seg->next - seg->base <= seg->mask;
+}
+
+static void mark(leat_flow *f, uint32_t index)
+{
+    f->dirty |= UINT64_C(1) << index;
+}
+
+static uint32_t index_of(const leat_flow *f, const leat__segment *seg)
+{
+    return (uint32_t)(seg - f->segments);
+}
+
+static bool failed(const leat__node *n)
+{
+    return n->pub.status != 0;
+}
+
+/* Leaves without a trace when its turn comes. */
+static bool vanishes(const leat_flow *f, const leat__node *n)
+{
+    return n->dropped || (failed(n) && f->opts.on_error == LEAT_FLOW_SKIP);
+}
+
+static bool fails_flow(const leat_flow *f, const leat__node *n)
+{
+    return failed(n) && f->opts.on_error == LEAT_FLOW_FAIL;
+}
+
+void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message)
+{
+    if (f->state != LEAT__FLOW_RUNNING) return;
+    f->state = LEAT__FLOW_FAILED;
+    atomic_store(&f->stop, true);
+    if (n && n->why)
+        f->error = *n->why;
+    else
+        leat__fail(&f->error, code, "%s: %s", f->name, message ? message : leat_code_text(code));
+    if (f->waiters) leat__cond_broadcast(&f->changed);
+}
+
+static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
+{
+    seg->ring[n->pub.seq & seg->mask] = NULL;
+    seg->inside--;
+    while (seg->base < seg->next && !seg->ring[seg->base & seg->mask]) seg->base++;
+    uint32_t index = index_of(f, seg);
+    mark(f, index);
+    if (index > 0) mark(f, index - 1); /* it may have been waiting for room */
+}
+
+void leat__segment_leave(leat_flow *f, leat__node *n)
+{
+    retire(f, &f->segments[f->segment_count - 1], n);
+}
+
+static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
+{
+    n->state = LEAT__NODE_ARRIVED;
+    mark(f, index_of(f, seg));
+    bool now = seg->end == LEAT__END_SINK || (seg->end == LEAT__END_EXIT && f->opts.unordered);
+    if (!now) return;
+    if (fails_flow(f, n)) {
+        if (seg->end == LEAT__END_EXIT) leat__flow_fail(f, n, n->pub.status, NULL);
+        return; /* a sink's failure waits for those before it */
+    }
+    if (seg->end == LEAT__END_EXIT && !vanishes(f, n)) {
+        n->state = LEAT__NODE_OUT;
+        leat__list_push(&f->out, n);
+        return;
+    }
+    if (seg->end == LEAT__END_SINK && !vanishes(f, n)) f->results++;
+    retire(f, seg, n);
+    leat__node_bury(f, n);
+}
+
+/* Puts n before `stage`; tombstones go straight to the end of the segment. */
+void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now)
+{
+    leat__segment *seg = &f->segments[n->segment];
+    if (n->dropped || failed(n)) {
+        bool last_wants_it = seg->end == LEAT__END_SINK && !n->dropped &&
+                             f->opts.on_error == LEAT_FLOW_GIVE_BACK && stage < seg->last;
+        stage = last_wants_it ? seg->last - 1 : seg->last;
+    }
+    n->stage = (uint16_t)stage;
+    if (stage >= seg->last) {
+        arrive(f, seg, n);
+        return;
+    }
+    leat__stage *s = &f->stages[stage];
+    n->state = LEAT__NODE_READY;
+    n->since_ns = now;
+    mark(f, index_of(f, seg)); /* an ordered stage may be waiting for exactly this one */
+    if (s->decl.flags & LEAT_STAGE_ORDERED) return;
+    if (s->ready.count == 0) s->ready_since_ns = now;
+    leat__list_push(&s->ready, n);
+}
+
+void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t now)
+{
+    leat__segment *seg = &f->segments[index];
+    n->pub.seq = seg->next++;
+    seg->ring[n->pub.seq & seg->mask] = n;
+    seg->inside++;
+    n->next = n->prev = NULL;
+    n->segment = (uint16_t)index;
+    leat__node_forward(f, n, index == 0 ? 1 : seg->first, now); /* the source has run */
+}
+
+/* An ordered stage goes on past the numbers that will not run there. */
+static void advance_turns(leat_flow *f, leat__segment *seg)
+{
+    for (uint32_t i = seg->first; i < seg->last; i++) {
+        leat__stage *s = &f->stages[i];
+        if (!(s->decl.flags & LEAT_STAGE_ORDERED)) continue;
+        while (s->turn < seg->next) {
+            const leat__node *n = leat__segment_at(seg, s->turn);
+            /* Nothing after a failure that ends the flow may have an effect here. */
+            if (n && (n->stage <= i || fails_flow(f, n))) break;
+            s->turn++;
+        }
+    }
+}
+
+/* The group before a gather becomes one task of the next segment. */
+static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
+{
+    uint32_t index = index_of(f, seg);
+    if (seg->group_count > 0) {
+        if (!leat__segment_room(&f->segments[index + 1])) return false;
+        leat__node *g = leat__node_new(f);
+        leat__node **members = leat__alloc_array(LEAT__MEM_ENGINE, seg->group_count,
+                                                 sizeof *members);
+        if (!g || !members) {
+            leat__free(members);
+            if (g) leat__node_spare(f, g);
+            leat__flow_fail(f, NULL, LEAT_ENOMEM, "out of memory for a group of tasks");
+            return false;
+        }
+        for (uint32_t i = 0; i < seg->group_count; i++) {
+            members[i] = seg->group[i];
+            retire(f, seg, members[i]);
+        }
+        g->members = members;
+        g->pub.members = (leat_task *const *)(void *)members;
+        g->pub.member_count = seg->group_count;
+        leat__node *last = members[seg->group_count - 1];
+        if (fails_flow(f, last)) { /* the flow fails where this group would have come out */
+            g->pub.status = last->pub.status;
+            g->pub.error = g->why = last->why;
+            last->pub.error = last->why = NULL;
+        }
+        leat__segment_enter(f, index + 1, g, now);
+    }
+    seg->group_count = 0;
+    seg->group_full = false;
+    return true;
+}
+
+static bool pass_gather(leat_flow *f, leat__segment *seg, leat__node *n)
+{
+    const leat__stage *gather = &f->stages[seg->last];
+    bool closes = fails_flow(f, n) || (gather->decl.closes &&
+                                       gather->decl.closes(gather->decl.cookie, &n->pub));
+    if (vanishes(f, n)) {
+        retire(f, seg, n);
+        leat__node_bury(f, n);
+    } else {
+        seg->group[seg->group_count++] = n;
+    }
+    seg->group_full = closes || seg->group_count == gather->decl.count;
+    return true;
+}
+
+/* The first parent's children get their numbers; true when the parent itself is through. */
+static bool pass_expand(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
+{
+    uint32_t after = index_of(f, seg) + 1;
+    while (n->kids.head && leat__segment_room(&f->segments[after]))
+        leat__segment_enter(f, after, leat__list_pop(&n->kids), now);
+    if (n->kids.head || n->state != LEAT__NODE_ARRIVED) return false;
+    if (failed(n) && !vanishes(f, n)) { /* goes on in the place of the next child */
+        if (!leat__segment_room(&f->segments[after])) return false;
+        retire(f, seg, n);
+        leat__segment_enter(f, after, n, now);
+        return true;
+    }
+    retire(f, seg, n);
+    leat__node_bury(f, n);
+    return true;
+}
+
+static bool pass(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
+{
+    if (seg->end == LEAT__END_EXPAND) return pass_expand(f, seg, n, now);
+    if (n->state == LEAT__NODE_OUT) return true; /* unordered: it went ahead */
+    if (n->state != LEAT__NODE_ARRIVED) return false;
+    if (seg->end == LEAT__END_GATHER) return pass_gather(f, seg, n);
+    if (fails_flow(f, n)) {
+        leat__flow_fail(f, n, n->pub.status, NULL);
+        return false;
+    }
+    if (vanishes(f, n)) {
+        retire(f, seg, n);
+        leat__node_bury(f, n);
+    } else {
+        n->state = LEAT__NODE_OUT;
+        leat__list_push(&f->out, n);
+    }
+    return true;
+}
+
+static void advance(leat_flow *f, uint32_t index, uint64_t now)
+{
+    leat__segment *seg = &f->segments[index];
+    advance_turns(f, seg);
+    while (f->state == LEAT__FLOW_RUNNING) {
+        if (seg->group_full && !form_group(f, seg, now)) return;
+        seg->low = LEAT_MAX(seg->low, seg->base);
+        if (seg->low == seg->next) break;
+        leat__node *n = leat__segment_at(seg, seg->low);
+        if (n && !pass(f, seg, n, now)) return;
+        seg->low++;
+    }
+    if (f->state != LEAT__FLOW_RUNNING || !seg->closed || seg->low != seg->next) return;
+    if (seg->group_count > 0 && !form_group(f, seg, now)) return;
+    if (seg->inside > 0) return;
+    if (index + 1 < f->segment_count) {
+        f->segments[index + 1].closed = true;
+        mark(f, index + 1);
+    } else {
+        f->state = LEAT__FLOW_ENDED;
+        f->ended_ns = now;
+        if (f->waiters) leat__cond_broadcast(&f->changed);
+    }
+}
+
+void leat__flow_advance(leat_flow *f, uint64_t now)
+{
+    uint32_t out = f->out.count;
+    while (f->dirty) {
+        uint32_t index = 63 - (uint32_t)__builtin_clzll(f->dirty); /* downstream first */
+        f->dirty &= ~(UINT64_C(1) << index);
+        advance(f, index, now);
+    }
+    if (f->out.count > out && f->waiters) leat__cond_broadcast(&f->changed);
+}
+
+/* ---- Building -------------------------------------------------------------------------- */
+
+static void split(leat_flow *f)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->stage_count; i++) {
+        leat__stage *s = &f->stages[i];
+        bool begins = i == 0 || s->decl.kind == LEAT_STAGE_GATHER;
+        if (begins && i > 0) {
+            f->segments[count - 1].last = i;
+            f->segments[count - 1].end = LEAT__END_GATHER;
+        }
+        if (begins) f->segments[count++].first = i;
+        s->segment = count - 1;
+        f->segments[count - 1].last = i + 1;
+        if (s->decl.kind == LEAT_STAGE_EXPAND) {
+            f->segments[count - 1].end = LEAT__END_EXPAND;
+            f->segments[count].first = f->segments[count].last = i + 1;
+            count++;
+        } else {
+            f->segments[count - 1].end =
+                s->decl.kind == LEAT_STAGE_SINK ? LEAT__END_SINK : LEAT__END_EXIT;
+        }
+    }
+    f->segment_count = count;
+}
+
+/* How many tasks a segment may hold: the last one what the consumer lets be made ahead, the
+ * others enough to keep every thread busy and, before a gather, to fill groups. */
+static uint32_t window_of(const leat_flow *f, uint32_t index, uint32_t parallel)
+{
+    const leat__segment *seg = &f->segments[index];
+    uint64_t window = 2 * (uint64_t)parallel + 2;
+    if (f->opts.mode == LEAT_FLOW_BATCH) window = LEAT_MAX(window, 1u << 16);
+    if (seg->end == LEAT__END_GATHER) {
+        uint64_t count = f->stages[seg->last].decl.count;
+        window = LEAT_MAX(2 * count, window + count);
+    }
+    if (seg->end == LEAT__END_SINK) window = LEAT_MAX(window, 64);
+    return (uint32_t)LEAT_MIN(window, UINT64_C(1) << 30);
+}
+
+int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
+{
+    f->segments = LEAT_NEW_ARRAY(ENGINE, leat__segment, 2 * f->stage_count + 1);
+    if (!f->segments) return leat__fail_nomem(err, f->stage_count, "the parts of a flow");
+    split(f);
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        leat__segment *seg = &f->segments[i];
+        seg->window = window_of(f, i, parallel);
+        uint64_t cap = 64;
+        /* Twice the window: unordered results may run ahead of a slow one. The exit also
+         * leaves room for a larger prefetch. */
+        uint64_t want = seg->end == LEAT__END_EXIT ? LEAT_MAX(4 * (uint64_t)seg->window, 1024)
+                                                   : 2 * (uint64_t)seg->window;
+        while (cap < want) cap *= 2;
+        seg->mask = cap - 1;
+        seg->ring = LEAT_NEW_ARRAY(ENGINE, leat__node *, cap);
+        if (!seg->ring) return leat__fail_nomem(err, cap * 8, "the order of a flow");
+        if (seg->end != LEAT__END_GATHER) continue;
+        seg->group = LEAT_NEW_ARRAY(ENGINE, leat__node *, f->stages[seg->last].decl.count);
+        if (!seg->group) return leat__fail_nomem(err, 8, "a group of tasks");
+    }
+    return 0;
+}
+
+void leat__segments_window(leat_flow *f)
+{
+    leat__segment *last = &f->segments[f->segment_count - 1];
+    if (last->end != LEAT__END_EXIT) return;
+    uint64_t prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
+    last->window = (uint32_t)LEAT_MIN(prefetch, last->mask + 1);
+    mark(f, f->segment_count - 1);
+    if (f->segment_count > 1) mark(f, f->segment_count - 2);
+}
+
+void leat__segments_drain(leat_flow *f)
+{
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        leat__segment *seg = &f->segments[i];
+        for (uint64_t seq = seg->base; seg->ring && seq < seg->next; seq++) {
+            leat__node *n = seg->ring[seq & seg->mask];
+            if (!n) continue;
+            if (n->state == LEAT__NODE_READY &&
+                !(f->stages[n->stage].decl.flags & LEAT_STAGE_ORDERED) &&
+                (n->prev || n->next || f->stages[n->stage].ready.head == n))
+                leat__list_remove(&f->stages[n->stage].ready, n);
+            if (n->state == LEAT__NODE_OUT) leat__list_remove(&f->out, n);
+            seg->ring[seq & seg->mask] = NULL;
+            leat__node_bury(f, n);
+        }
+        seg->base = seg->low = seg->next;
+        seg->inside = seg->group_count = 0;
+    }
+    f->dirty = 0;
+}
+
+void leat__segments_free(leat_flow *f)
+{
+    for (uint32_t i = 0; i < f->segment_count; i++) {
+        leat__free(f->segments[i].ring);
+        leat__free(f->segments[i].group);
+    }
+    leat__free(f->segments);
+    f->segments = NULL;
+    f->segment_count = 0;
+}
