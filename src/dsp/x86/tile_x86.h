@@ -1,29 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The x86 variants of the tile decoder's kernels and who gets them: ladders that return early,
- * weakest first. Included only by the portable files of each family.
+ * Who gets which x86 variant of the tile decoder's kernels: ladders that return early, weakest
+ * first. Included only by the portable file of each family. AVX-512 here means with VBMI and
+ * VBMI2: without them there is no vpexpandb, and the AVX2 kernels are the faster ones.
  */
 #ifndef LEAT_DSP_X86_TILE_X86_H
 #define LEAT_DSP_X86_TILE_X86_H
 
-#include "dsp/idct.h"
-#include "dsp/tile_entropy.h"
-#include "dsp/ycc.h"
+#include "dsp/x86/tile_variants.h"
 #include "probe/cpu.h"
 
 static inline void leat__tile_entropy_init_x86(leat__tile_entropy_dsp *dsp, uint32_t flags)
 {
     if (!(flags & LEAT__CPU_AVX2)) return;
+    bool slow_pdep = (flags & LEAT__CPU_SLOW_PDEP) != 0;
+    dsp->decode = slow_pdep ? leat__tile_decode_avx2_shuffle : leat__tile_decode_avx2;
+    dsp->isa = slow_pdep ? "avx2 without pdep" : "avx2";
+
+    if (!(flags & LEAT__CPU_AVX512ICL)) return;
+    dsp->decode = leat__tile_decode_avx512;
+    dsp->isa = "avx512";
 }
 
 static inline void leat__idct_init_x86(leat__idct_dsp *dsp, uint32_t flags)
 {
     if (!(flags & LEAT__CPU_AVX2)) return;
+    dsp->row = leat__idct_row_avx2;
+    dsp->isa = "avx2";
+
+    if (!(flags & LEAT__CPU_AVX512ICL)) return;
+    dsp->row = leat__idct_row_avx512;
+    dsp->isa = "avx512";
 }
 
+/* Repeating samples is for the rare 4:1:1 and for images of a few columns: portable. */
 static inline void leat__ycc_init_x86(leat__ycc_dsp *dsp, uint32_t flags)
 {
     if (!(flags & LEAT__CPU_AVX2)) return;
+    dsp->h2v1 = leat__up_h2v1_avx2;
+    dsp->h2v2 = leat__up_h2v2_avx2;
+    dsp->h1v2 = leat__up_h1v2_avx2;
+    dsp->rgb = leat__ycc_rgb_avx2;
+    dsp->isa = "avx2";
+
+    if (!(flags & LEAT__CPU_AVX512ICL)) return;
+    dsp->h2v1 = leat__up_h2v1_avx512;
+    dsp->h2v2 = leat__up_h2v2_avx512;
+    dsp->h1v2 = leat__up_h1v2_avx512;
+    dsp->rgb = leat__ycc_rgb_avx512;
+    dsp->isa = "avx512";
 }
 
 #endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inverse DCT for AVX-512 (VBMI2): four blocks at a time, one per lane; vpexpandw takes the
+ * coefficients out of the sparse form, half a block at once.
+ */
+#include <immintrin.h>
+#include <string.h>
+
+#include "dsp/idct.h"
+#include "dsp/idct_constants.h"
+#include "dsp/x86/tile_variants.h"
+
+#define V __m512i
+#define V_SET32(x) _mm512_set1_epi32(x)
+#define V_LANES(x) _mm512_broadcast_i32x4(x)
+#define V_MADD _mm512_madd_epi16
+#define V_ADD8 _mm512_add_epi8
+#define V_ADD16 _mm512_add_epi16
+#define V_ADD32 _mm512_add_epi32
+#define V_SUB32 _mm512_sub_epi32
+#define V_SRA32 _mm512_srai_epi32
+#define V_PACK32 _mm512_packs_epi32
+#define V_PACK16 _mm512_packs_epi16
+#define V_LO16 _mm512_unpacklo_epi16
+#define V_HI16 _mm512_unpackhi_epi16
+#define V_LO32 _mm512_unpacklo_epi32
+#define V_HI32 _mm512_unpackhi_epi32
+#define V_LO64 _mm512_unpacklo_epi64
+#define V_HI64 _mm512_unpackhi_epi64
+#define V_SHUFFLE8 _mm512_shuffle_epi8
+#include "dsp/x86/idct_tmpl.h"
+
+/* Groups 0 to 3 of block b, the mean put in. */
+IDCT_INLINE V low_half(const leat__tile_coefs *c, uint32_t b)
+{
+    V v = _mm512_maskz_expand_epi16((__mmask32)c->mask[b],
+                                    _mm512_loadu_si512(c->value + c->first[b]));
+    return _mm512_mask_set1_epi16(v, 1, c->dc[b]);
+}
+
+IDCT_INLINE V high_half(const leat__tile_coefs *c, uint32_t b)
+{
+    uint32_t before = (uint32_t)_mm_popcnt_u32((uint32_t)c->mask[b]);
+    return _mm512_maskz_expand_epi16((__mmask32)(c->mask[b] >> 32),
+                                     _mm512_loadu_si512(c->value + c->first[b] + before));
+}
+
+/* x[block] with groups in lanes -> g[group] with blocks in lanes. */
+IDCT_INLINE void lanes_4x4(const V x[4], V g[4])
+{
+    V a = _mm512_shuffle_i32x4(x[0], x[1], 0x44), b = _mm512_shuffle_i32x4(x[2], x[3], 0x44);
+    V c = _mm512_shuffle_i32x4(x[0], x[1], 0xee), d = _mm512_shuffle_i32x4(x[2], x[3], 0xee);
+    g[0] = _mm512_shuffle_i32x4(a, b, 0x88);
+    g[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
+    g[2] = _mm512_shuffle_i32x4(c, d, 0x88);
+    g[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
+}
+
+IDCT_INLINE void corner_four(const V g[8], const V q[8], V r[8])
+{
+    r[0] = _mm512_mullo_epi16(g[0], q[0]);
+    r[1] = _mm512_mullo_epi16(_mm512_bsrli_epi128(g[0], 8), q[1]);
+    r[2] = _mm512_mullo_epi16(g[1], q[2]);
+    r[3] = _mm512_mullo_epi16(_mm512_bsrli_epi128(g[1], 8), q[3]);
+    idct_corner(r);
+}
+
+IDCT_INLINE void full_four(const V g[8], const V q[8], V r[8])
+{
+    idct_rows_of_groups(g, r);
+    for (int i = 0; i < 8; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
+    idct_pass(r, IDCT_SHIFT1);
+    idct_transpose(r);
+    idct_pass(r, IDCT_SHIFT2);
+}
+
+IDCT_INLINE void store_four(uint8_t *dst, size_t stride, const V r[8])
+{
+    const V rows_apart = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    V bytes[4];
+    idct_bytes(r, bytes);
+    for (size_t i = 0; i < 4; i++) {
+        V rows = _mm512_permutexvar_epi64(rows_apart, bytes[i]);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + 2 * i * stride),
+                            _mm512_castsi512_si256(rows));
+        _mm256_storeu_si256((__m256i *)(void *)(dst + (2 * i + 1) * stride),
+                            _mm512_extracti64x4_epi64(rows, 1));
+    }
+}
+
+static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
+{
+    uint64_t v[4];
+    for (int i = 0; i < 4; i++)
+        v[i] = idct_flat((int16_t)(dc[i] * quant)) * UINT64_C(0x0101010101010101);
+    for (size_t y = 0; y < 8; y++) memcpy(dst + y * stride, v, sizeof v);
+}
+
+IDCT_VARIANT(leat__idct_row_avx512)
+{
+    V q[8], r[8], g[8], x[4];
+    for (int i = 0; i < 8; i++)
+        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    for (uint32_t b = first; b < first + count; b += 4, dst += 32) {
+        const uint64_t *m = coefs->mask + b;
+        uint64_t any = m[0] | m[1] | m[2] | m[3];
+        if (any <= 1) {
+            flat_four(dst, stride, coefs->dc + b, quant[0]);
+            continue;
+        }
+        for (uint32_t i = 0; i < 4; i++) x[i] = low_half(coefs, b + i);
+        lanes_4x4(x, g);
+        if ((any & ~LEAT__TILE_CORNER) == 0) {
+            corner_four(g, q, r);
+        } else {
+            for (uint32_t i = 0; i < 4; i++) x[i] = high_half(coefs, b + i);
+            lanes_4x4(x, g + 4);
+            full_four(g, q, r);
+        }
+        store_four(dst, stride, r);
+    }
+}

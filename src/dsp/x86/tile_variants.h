@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Declarations of the x86 variants of the tile decoder's kernels.
+ */
+#ifndef LEAT_DSP_X86_TILE_VARIANTS_H
+#define LEAT_DSP_X86_TILE_VARIANTS_H
+
+#include <stdbool.h>
+
+#include "dsp/idct.h"
+#include "dsp/tile_entropy.h"
+#include "dsp/ycc.h"
+
+#define TILE_ENTROPY_VARIANT(name)                                                         \
+    leat__tile_damage name(leat__tile_coefs *coefs, const uint8_t *in, size_t len,         \
+                           const leat__tile_shape *shape, const leat__tile_codes *codes)
+TILE_ENTROPY_VARIANT(leat__tile_decode_avx2);         /* with pdep */
+TILE_ENTROPY_VARIANT(leat__tile_decode_avx2_shuffle); /* without */
+TILE_ENTROPY_VARIANT(leat__tile_decode_avx512);
+
+#define IDCT_VARIANT(name)                                                                 \
+    void name(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,  \
+              uint32_t count, const uint16_t quant[64])
+IDCT_VARIANT(leat__idct_row_avx2);
+IDCT_VARIANT(leat__idct_row_avx512);
+
+#define H2V1_VARIANT(name) void name(uint8_t *out, const uint8_t *in, uint32_t n)
+#define H2V2_VARIANT(name)                                                                 \
+    void name(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n)
+#define H1V2_VARIANT(name)                                                                 \
+    void name(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n,           \
+              uint32_t bias)
+#define RGB_VARIANT(name)                                                                  \
+    void name(uint8_t *r, uint8_t *g, uint8_t *b, const uint8_t *y, const uint8_t *cb,     \
+              const uint8_t *cr, uint32_t n)
+H2V1_VARIANT(leat__up_h2v1_avx2);
+H2V2_VARIANT(leat__up_h2v2_avx2);
+H1V2_VARIANT(leat__up_h1v2_avx2);
+RGB_VARIANT(leat__ycc_rgb_avx2);
+H2V1_VARIANT(leat__up_h2v1_avx512);
+H2V2_VARIANT(leat__up_h2v2_avx512);
+H1V2_VARIANT(leat__up_h1v2_avx512);
+RGB_VARIANT(leat__ycc_rgb_avx512);
+
+#endif
