@@ -25,36 +25,41 @@ static inline uint8_t clamp_sample(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* One 8-point transform; in[i] is 16 bits wide. Sums are taken modulo 2^32: unsigned. */
-static inline __attribute__((always_inline)) void transform(const int32_t in[8],
-                                                            int32_t out[8], int shift)
+/* One pass: the 8-point transform down each column, 16 bits wide. Sums
+ * are taken modulo 2^32: unsigned. No branches and no dependence between columns, so that
+ * compilers make vectors of it. */
+static inline __attribute__((always_inline)) void pass(int32_t out[8][8],
+                                                       const int16_t in[8][8], int shift)
 {
     const uint32_t round = 1u << (shift - 1);
-    uint32_t x[8];
-    for (int i = 0; i < 8; i++) x[i] = (uint32_t)in[i];
-    uint32_t even2 = x[2] * IDCT_0_541 + x[6] * (uint32_t)(IDCT_0_541 - IDCT_1_847);
-    uint32_t even3 = x[2] * (IDCT_0_541 + IDCT_0_765) + x[6] * IDCT_0_541;
-    uint32_t even0 = (x[0] + x[4]) * IDCT_ONE + round;
-    uint32_t even1 = (x[0] - x[4]) * IDCT_ONE + round;
-    uint32_t a0 = even0 + even3, a3 = even0 - even3;
-    uint32_t a1 = even1 + even2, a2 = even1 - even2;
+    for (int x = 0; x < 8; x++) {
+        uint32_t x0 = (uint32_t)in[0][x], x1 = (uint32_t)in[1][x], x2 = (uint32_t)in[2][x];
+        uint32_t x3 = (uint32_t)in[3][x], x4 = (uint32_t)in[4][x], x5 = (uint32_t)in[5][x];
+        uint32_t x6 = (uint32_t)in[6][x], x7 = (uint32_t)in[7][x];
+        uint32_t even2 = x2 * IDCT_0_541 + x6 * (uint32_t)(IDCT_0_541 - IDCT_1_847);
+        uint32_t even3 = x2 * (IDCT_0_541 + IDCT_0_765) + x6 * IDCT_0_541;
+        uint32_t even0 = (x0 + x4) * IDCT_ONE + round;
+        uint32_t even1 = (x0 - x4) * IDCT_ONE + round;
+        uint32_t a0 = even0 + even3, a3 = even0 - even3;
+        uint32_t a1 = even1 + even2, a2 = even1 - even2;
 
-    uint32_t z3 = (uint32_t)(int16_t)(x[7] + x[3]), z4 = (uint32_t)(int16_t)(x[5] + x[1]);
-    uint32_t y3 = z3 * (uint32_t)(IDCT_1_175 - IDCT_1_961) + z4 * IDCT_1_175;
-    uint32_t y4 = z3 * IDCT_1_175 + z4 * (IDCT_1_175 - IDCT_0_390);
-    uint32_t b0 = x[7] * (uint32_t)(IDCT_0_298 - IDCT_0_899) - x[1] * IDCT_0_899 + y3;
-    uint32_t b3 = x[1] * (IDCT_1_501 - IDCT_0_899) - x[7] * IDCT_0_899 + y4;
-    uint32_t b1 = x[5] * (uint32_t)(IDCT_2_053 - IDCT_2_562) - x[3] * IDCT_2_562 + y4;
-    uint32_t b2 = x[3] * (IDCT_3_072 - IDCT_2_562) - x[5] * IDCT_2_562 + y3;
+        uint32_t z3 = (uint32_t)(int16_t)(x7 + x3), z4 = (uint32_t)(int16_t)(x5 + x1);
+        uint32_t y3 = z3 * (uint32_t)(IDCT_1_175 - IDCT_1_961) + z4 * IDCT_1_175;
+        uint32_t y4 = z3 * IDCT_1_175 + z4 * (IDCT_1_175 - IDCT_0_390);
+        uint32_t b0 = x7 * (uint32_t)(IDCT_0_298 - IDCT_0_899) - x1 * IDCT_0_899 + y3;
+        uint32_t b3 = x1 * (IDCT_1_501 - IDCT_0_899) - x7 * IDCT_0_899 + y4;
+        uint32_t b1 = x5 * (uint32_t)(IDCT_2_053 - IDCT_2_562) - x3 * IDCT_2_562 + y4;
+        uint32_t b2 = x3 * (IDCT_3_072 - IDCT_2_562) - x5 * IDCT_2_562 + y3;
 
-    out[0] = (int32_t)(a0 + b3) >> shift;
-    out[7] = (int32_t)(a0 - b3) >> shift;
-    out[1] = (int32_t)(a1 + b2) >> shift;
-    out[6] = (int32_t)(a1 - b2) >> shift;
-    out[2] = (int32_t)(a2 + b1) >> shift;
-    out[5] = (int32_t)(a2 - b1) >> shift;
-    out[3] = (int32_t)(a3 + b0) >> shift;
-    out[4] = (int32_t)(a3 - b0) >> shift;
+        out[0][x] = (int32_t)(a0 + b3) >> shift;
+        out[7][x] = (int32_t)(a0 - b3) >> shift;
+        out[1][x] = (int32_t)(a1 + b2) >> shift;
+        out[6][x] = (int32_t)(a1 - b2) >> shift;
+        out[2][x] = (int32_t)(a2 + b1) >> shift;
+        out[5][x] = (int32_t)(a2 - b1) >> shift;
+        out[3][x] = (int32_t)(a3 + b0) >> shift;
+        out[4][x] = (int32_t)(a3 - b0) >> shift;
+    }
 }
 
 void leat__tile_block_expand(int16_t out[64], const leat__tile_coefs *coefs, uint32_t b)
@@ -75,29 +80,20 @@ static void block_flat(uint8_t *dst, size_t stride, int16_t dc)
 }
 
 static void block_full(uint8_t *dst, size_t stride, const int16_t in[64],
-                       const uint16_t quant[64], int columns)
+                       const uint16_t quant[64])
 {
+    int16_t block[8][8], turned[8][8];
     int32_t work[8][8];
-    for (int x = 0; x < columns; x++) {
-        int32_t column[8], out[8];
-        int32_t ac = 0;
-        for (int y = 0; y < 8; y++) {
-            column[y] = (int16_t)(in[8 * y + x] * quant[8 * y + x]);
-            ac |= y > 0 ? column[y] : 0;
-        }
-        if (ac == 0) {
-            for (int y = 0; y < 8; y++) work[y][x] = clamp16(column[0] * 4);
-            continue;
-        }
-        transform(column, out, IDCT_SHIFT1);
-        for (int y = 0; y < 8; y++) work[y][x] = clamp16(out[y]);
-    }
-    for (int y = 0; y < 8; y++) {
-        int32_t out[8];
-        for (int x = columns; x < 8; x++) work[y][x] = 0;
-        transform(work[y], out, IDCT_SHIFT2);
-        for (int x = 0; x < 8; x++) dst[(size_t)y * stride + (size_t)x] = clamp_sample(out[x]);
-    }
+    for (int k = 0; k < 64; k++) block[k / 8][k % 8] = (int16_t)(in[k] * quant[k]);
+    pass(work, (const int16_t(*)[8])block, IDCT_SHIFT1);
+    for (int y = 0; y < 8; y++)
+        for (int x = 0; x < 8; x++) turned[x][y] = clamp16(work[y][x]);
+    pass(work, (const int16_t(*)[8])turned, IDCT_SHIFT2);
+    uint8_t sample[8][8];
+    for (int x = 0; x < 8; x++)
+        for (int y = 0; y < 8; y++) sample[x][y] = clamp_sample(work[x][y]);
+    for (int y = 0; y < 8; y++)
+        for (int x = 0; x < 8; x++) dst[(size_t)y * stride + (size_t)x] = sample[x][y];
 }
 
 static void row_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
@@ -110,7 +106,7 @@ static void row_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, ui
         }
         int16_t block[64];
         leat__tile_block_expand(block, coefs, b);
-        block_full(dst, stride, block, quant, (coefs->mask[b] & ~LEAT__TILE_CORNER) ? 8 : 4);
+        block_full(dst, stride, block, quant);
     }
 }
 

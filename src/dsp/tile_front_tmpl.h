@@ -261,12 +261,14 @@ TILE_INLINE void tile_finish(leat__tile_coefs *c, const leat__tile_shape *shape)
     }
 }
 
-/* JPEG's amplitude code: the low half of the n-bit numbers are negative. */
+/* JPEG's amplitude code: of the numbers of n bits those without the top bit are negative.
+ * Written without a condition: compilers make a branch of one, and half are taken. */
 TILE_INLINE int16_t tile_amplitude(uint64_t bits, uint32_t size)
 {
-    int32_t ones = (1 << size) - 1;
-    int32_t v = (int32_t)bits & ones;
-    return (int16_t)(v - (v <= ones >> 1 ? ones : 0));
+    uint32_t ones = (1u << size) - 1;
+    uint32_t v = (uint32_t)bits & ones;
+    uint32_t negative = (v << 1 >> size) - 1; /* all ones or zero */
+    return (int16_t)(v - (ones & negative));
 }
 
 #endif
