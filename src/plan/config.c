@@ -78,7 +78,7 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"activation_bytes", f->activation_bytes, UINT64_C(1) << 44},
         {"ram_bytes", f->ram_bytes, UINT64_C(1) << 56},
         {"vram_bytes", f->vram_bytes, UINT64_C(1) << 56},
-        {"page_bytes", f->page_bytes, UINT64_C(1) << 40},
+        {"page_bytes", f->page_bytes, UINT64_C(1) << 32},
         {"memory_bytes", f->memory_bytes, UINT64_C(1) << 56},
         {"preset", f->preset, LEAT_PLAN_AGGRESSIVE},
         {"precision", f->precision, LEAT_PLAN_BF16_TRUE},
@@ -97,9 +97,33 @@ static int check(const leat_plan_facts *f, leat_error *err)
     if (f->element_bytes != 1 && f->element_bytes != 2 && f->element_bytes != 4)
         return leat__fail(err, LEAT_EINVAL, "elements of %u bytes (1, 2 or 4)",
                           f->element_bytes);
+    const leat_plan_calibration *m = &f->measured;
+    const leat_plan_range ranges[] = {m->io_bytes_per_s, m->cpu_us, m->step_ms,
+                                      m->h2d_bytes_per_s};
+    for (size_t i = 0; i < LEAT_COUNT(ranges); i++) {
+        leat_plan_range r = ranges[i];
+        bool known = r.low > 1e-6 && r.low <= r.mid && r.mid <= r.high && r.high < 1e15;
+        if (!known && r.mid != 0)
+            return leat__fail(err, LEAT_EINVAL, "a measured range must be low <= mid <= high");
+    }
+    if (!(f->lr > 0 && f->lr < 1e9) || !(f->macs >= 0 && f->macs < 1e18))
+        return leat__fail(err, LEAT_EINVAL, "learning rate or multiply-adds out of range");
     if (!(f->mix_raw >= 0 && f->mix_raw <= 1) || !(f->crop_area > 0 && f->crop_area <= 1))
         return leat__fail(err, LEAT_EINVAL, "a share must lie between 0 and 1");
     return 0;
+}
+
+/* Each fact may be large, not all of them together: what follows multiplies them. */
+static int check_products(const leat_plan_facts *f, leat_error *err)
+{
+    double workers = (double)f->workers * LEAT_MAX(f->gpus, 1u) * f->nodes;
+    double batch = (double)f->batch * 3 * f->image * f->image * f->element_bytes;
+    double raw = (double)f->width * f->height * 3;
+    double largest = workers * (f->prefetch + 4.0) * batch;
+    largest = LEAT_MAX(largest, workers * (raw + 32.0 * (double)f->sample_bytes));
+    largest = LEAT_MAX(largest, (double)f->samples * LEAT_MAX(raw, (double)f->sample_bytes));
+    if (largest < 0x1p58) return 0;
+    return leat__fail(err, LEAT_EOVERFLOW, "facts out of range: they give more than 2^58 bytes");
 }
 
 static int complete_model(leat_plan *plan, leat_error *err)
@@ -165,7 +189,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     }
     if (f->gpus > 0) LEAT_TRY(complete_model(plan, err));
     leat__plan_configure(plan);
-    return 0;
+    return check_products(f, err);
 }
 
 /* Workers, prefetch and batch: what was given, else the preset's. */

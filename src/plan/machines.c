@@ -168,6 +168,9 @@ int leat_plan_recommend(leat_plan_kind kind, uint64_t amount, const leat_plan_fa
                         leat_plan_machine *machine, leat_error *err)
 {
     *machine = (leat_plan_machine){0};
+    if (amount > UINT64_C(1) << 58)
+        return leat__fail(err, LEAT_EINVAL, "a dataset of %llu is out of range",
+                          (unsigned long long)amount);
     switch (kind) {
     case LEAT_PLAN_KIND_IMAGES:
         return recommend_images(amount, facts, machine, err);

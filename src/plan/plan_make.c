@@ -38,11 +38,13 @@ static void choose_order(leat_plan *plan)
     c->quasi_random = 1;
     c->cache_process = ram.limit > 0;
     if (!c->cache_process) return;
-    /* Pages open at once: a quarter of what is left, in whole rounds of the streams. */
-    uint64_t left = f->memory_bytes > 0 ? f->memory_bytes
-                    : ram.limit > ram.with_validation ? ram.limit - ram.with_validation : 0;
-    uint64_t pages = left / 4 / LEAT_MAX(f->gpus, 1u) / f->page_bytes / STREAMS * STREAMS;
-    c->page_window = (uint32_t)LEAT_MIN(LEAT_MAX(pages, STREAMS), WINDOW_PAGES);
+    /* Pages open at once: a quarter of what is safe to take, in whole rounds of the streams; 0
+     * leaves it to the loader, which reads pages again rather than grow. */
+    double safe = PLAN_SAFE_LEAT * (double)ram.limit - (double)ram.with_validation;
+    double left = f->memory_bytes > 0 ? LEAT_MIN((double)f->memory_bytes, safe) : safe;
+    if (left <= 0) return;
+    uint64_t pages = (uint64_t)(left / 4 / LEAT_MAX(f->gpus, 1u)) / f->page_bytes;
+    c->page_window = (uint32_t)LEAT_MIN(pages / STREAMS * STREAMS, WINDOW_PAGES);
 }
 
 static void note_rules(leat_plan *plan)

@@ -6,6 +6,7 @@
 #include "plan/parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/num.h"
@@ -99,18 +100,15 @@ static void fix_ram(leat_plan *plan)
         snprintf(plan->fix, sizeof plan->fix, "%s %llu (instead of %llu)", fields[i].name,
                  (unsigned long long)value, (unsigned long long)asked[i]);
     }
-    if (process) {
-        leat_plan_ram leat;
-        leat__plan_ram_leat(&plan->facts, 0, &leat);
-        if (leat.verdict == LEAT_PLAN_OUT_OF_MEMORY) return;
-        char text[24];
-        size_t used = 0;
-        while (plan->fix[used] != '\0') used++;
+    char text[24];
+    leat_plan_ram leat;
+    leat__plan_ram_leat(&plan->facts, 0, &leat);
+    if (process && leat.verdict != LEAT_PLAN_OUT_OF_MEMORY) {
+        size_t used = strlen(plan->fix);
         snprintf(plan->fix + used, sizeof plan->fix - used, "%sleat's loader with a budget of %s",
                  used > 0 ? "; or " : "", leat__format_bytes(leat.budget, text, sizeof text));
     }
     if (plan->fix[0] == '\0') {
-        char text[24];
         uint64_t need = (uint64_t)((double)plan->ram.with_validation / PLAN_ALIVE);
         snprintf(plan->fix, sizeof plan->fix, "a machine with at least %s of memory",
                  leat__format_bytes(need, text, sizeof text));

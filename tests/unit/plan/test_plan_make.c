@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_test.h"
 
+#include "base/rng.h"
+
 /* Small: the page cache and any order. Large: an own cache, pages read once. */
 static void order_and_cache_follow_the_size(void **state)
 {
@@ -87,6 +89,76 @@ static void comparison_gives_relative_errors(void **state)
     assert_int_equal(rows[0].inside, 0);
 }
 
+/* Random facts, sensible and absurd: a plan or an error, parts that add up, and an answer that
+ * does not get worse with more memory. */
+static void any_facts_give_a_sound_plan(void **state)
+{
+    static const char *const gpus[] = {"", "T4", "A10G", "H200", "Abacus"};
+    static const uint64_t scales[] = {2, 100, 5000, UINT64_C(1) << 20, UINT64_C(1) << 62};
+    uint64_t made = 0, runs = test_count("LEAT_TEST_PLANS", 3000);
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 8, 0, 0, 0);
+    /* mostly small, now and then absurd */
+#define PICK                                                                               \
+    leat__rng_below(&r, scales[leat__rng_below(&r, leat__rng_below(&r, 40) != 0 ? 3 : 5)])
+    for (uint64_t i = 0; i < runs; i++) {
+        leat_plan_facts f;
+        leat_plan p;
+        leat_error err = {0};
+        leat_plan_facts_init(&f);
+        f.nodes = (uint32_t)leat__rng_below(&r, 4);
+        f.cpus = (uint32_t)PICK;
+        f.gpus = (uint32_t)leat__rng_below(&r, 10);
+        f.ram_bytes = PICK * 1000000;
+        f.ram_used_bytes = f.ram_bytes / (1 + leat__rng_below(&r, 20));
+        f.vram_bytes = PICK * 1000;
+        f.whole_machine = leat__rng_below(&r, 2) != 0;
+        f.samples = PICK;
+        f.sample_bytes = PICK;
+        f.width = (uint32_t)PICK;
+        f.height = (uint32_t)PICK;
+        f.images = (uint32_t)leat__rng_below(&r, 4);
+        f.batch = leat__rng_below(&r, 3) != 0 ? leat__rng_below(&r, 600) : PICK;
+        f.image = leat__rng_below(&r, 3) != 0 ? 224 : (uint32_t)PICK;
+        f.precision = (uint32_t)leat__rng_below(&r, 5);
+        f.optimizer = (uint32_t)leat__rng_below(&r, 4);
+        f.loader = (uint32_t)leat__rng_below(&r, 2);
+        f.preset = (uint32_t)leat__rng_below(&r, 4);
+        f.workers = (int32_t)PICK - 1;
+        f.prefetch = (uint32_t)PICK;
+        f.memory_bytes = leat__rng_below(&r, 2) != 0 ? PICK * 1000 : 0;
+        f.measured.cpu_us.mid = f.measured.cpu_us.low = f.measured.cpu_us.high = (double)PICK;
+        snprintf(f.gpu, sizeof f.gpu, "%s", gpus[leat__rng_below(&r, LEAT_COUNT(gpus))]);
+        snprintf(f.model, sizeof f.model, "%s",
+                 leat__arch_at((uint32_t)leat__rng_below(&r, 14))->name);
+        int rc = leat_plan_make(&f, &p, sizeof p, &err);
+        if (rc != 0) {
+            assert_true(rc == LEAT_EINVAL || rc == LEAT_EOVERFLOW);
+            assert_true(err.message[0] != '\0');
+            continue;
+        }
+        made++;
+        const leat_plan_ram *m = &p.ram;
+        assert_int_equal(m->total, m->os + m->framework + m->used + m->queue + m->assembling +
+                                       m->pinned + m->workers + m->pages);
+        assert_true(m->with_validation >= m->total);
+        assert_true(p.speed.rate.low <= p.speed.rate.mid && p.speed.rate.mid <= p.speed.rate.high);
+        assert_true(p.fits != 0 || p.fix[0] != '\0');
+        assert_true(p.note_count <= LEAT_PLAN_NOTES);
+        if (p.vram.verdict == LEAT_PLAN_SAFE) assert_true(p.vram.largest_batch >= p.facts.batch);
+        if (m->limit > 0 && m->limit < UINT64_C(1) << 54) {
+            leat_plan more;
+            f.ram_bytes *= 2;
+            assert_ok(leat_plan_make(&f, &more, sizeof more, &err));
+            assert_true(more.ram.verdict <= m->verdict);
+        }
+    }
+#undef PICK
+    assert_true(made > runs / 20);
+    assert_no_leaks();
+}
+
 static void words(void **state)
 {
     (void)state;
@@ -128,6 +200,7 @@ int main(void)
         cmocka_unit_test(rules_of_thumb_leave_notes),
         cmocka_unit_test(older_callers_are_served),
         cmocka_unit_test(comparison_gives_relative_errors),
+        cmocka_unit_test(any_facts_give_a_sound_plan),
         cmocka_unit_test(words),
         cmocka_unit_test(writing_reports_what_the_sink_says),
     };
