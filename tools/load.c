@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat load: runs a loader and says how fast it was, and what came out (--digest). The digest
+ * folds a hash of every row in order, so it depends neither on the size of batches nor on where
+ * a run was stopped and resumed.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "io/file.h"
+#include "load_flags.h"
+
+#define STATE_MAX ((size_t)1 << 20)
+#define LOADER_STATE_BYTES 1024
+
+static const leat__param options[] = {
+    CLI_INT("stop-after", 0, "0", 0, 9007199254740992.0, "N", "stop after N samples of this rank"),
+    CLI_PATH("state", 0, NULL, "FILE", "write where the run stands at its end to this file"),
+    CLI_PATH("resume", 0, NULL, "FILE", "go on from a file written by --state"),
+    CLI_FLAG("digest", 0, "hash everything delivered, in order"),
+    CLI_END,
+};
+
+typedef struct job {
+    cli *c;
+    load_flags flags;
+    leat_loader *loader;
+    uint64_t stop_after, total; /* samples delivered over all epochs */
+    double step_s;
+    bool digest_on;
+    uint64_t digest;
+    cli_progress bar;
+    /* the epoch */
+    uint64_t epoch, samples, rows, bytes;
+    uint64_t begin_ns, cpu_begin_ns, first_ns;
+} job;
+
+static uint64_t peak_rss(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)u.ru_maxrss * 1024;
+}
+
+/* ---- --state and --resume ----------------------------------------------------------------- */
+
+static int write_state(job *j, const char *path, leat_error *err)
+{
+    char text[LOADER_STATE_BYTES], hex[20];
+    size_t size;
+    leat__buf out;
+    leat__json w;
+    int rc;
+
+    leat__buf_init(&out, LEAT__MEM_MISC, STATE_MAX);
+    LEAT_GO(rc, out, leat_loader_state(j->loader, j->rows, text, sizeof text, &size, err));
+    leat__json_init(&w, &out, 0);
+    leat__json_object(&w);
+    leat__json_key(&w, "loader");
+    leat__json_raw(&w, text);
+    leat__json_ku64(&w, "samples", j->samples);
+    if (j->digest_on) {
+        snprintf(hex, sizeof hex, "%016" PRIx64, j->digest);
+        leat__json_kstr(&w, "digest", hex);
+    }
+    leat__json_end(&w);
+    leat__buf_putc(&out, '\n');
+    rc = leat__buf_status(&out) != 0 ? leat__fail_nomem(err, out.len, "the state")
+                                     : leat__file_store(path, out.data, out.len, err);
+out:
+    leat__buf_reset(&out);
+    return rc;
+}
+
+static int resume(job *j, const char *path, leat_error *err)
+{
+    char *text = NULL, *inner = NULL;
+    json_t *root = NULL;
+    json_error_t why;
+    size_t len;
+    int rc;
+
+    LEAT_GO(rc, out, leat__file_load(path, STATE_MAX, 1, &text, &len, err));
+    root = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+    if (root == NULL)
+        LEAT_GO(rc, out, leat__fail(err, LEAT_EDATA, "%s: not a state: %s", path, why.text));
+    const json_t *state = json_object_get(root, "loader");
+    const char *digest = json_string_value(json_object_get(root, "digest"));
+    if (digest != NULL) j->digest = strtoull(digest, NULL, 16);
+    j->samples = (uint64_t)json_integer_value(json_object_get(root, "samples"));
+    j->epoch = (uint64_t)json_integer_value(json_object_get(state != NULL ? state : root, "epoch"));
+    inner = json_dumps(state != NULL ? state : root, JSON_COMPACT);
+    if (inner == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, len, "the state"));
+    rc = leat_loader_restore(j->loader, inner, err);
+    if (rc != 0) leat__error_context(err, "%s", path);
+out:
+    json_decref(root);
+    free(inner);
+    leat__free(text);
+    return rc;
+}
+
+/* ---- one epoch ---------------------------------------------------------------------------- */
+
+static void fold_digest(job *j, const leat_batch *b, uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        uint64_t pair[2] = {j->digest, b->sample_hash[i]};
+        j->digest = leat__hash64(pair, sizeof pair, 0);
+    }
+}
+
+static void print_epoch(job *j)
+{
+    leat_loader_stats s;
+    double seconds = (double)(leat__clock_ns() - j->begin_ns) / 1e9;
+    double cpu = (double)(leat__clock_process_ns() - j->cpu_begin_ns) / 1e9;
+    double rate = seconds > 0 ? (double)j->rows / seconds : 0;
+
+    if (leat_loader_read(j->loader, &s, sizeof s) != 0) return;
+    if (j->c->json) {
+        char hex[20];
+        leat__buf out;
+        leat__json w;
+        leat__buf_init(&out, LEAT__MEM_MISC, 65536);
+        leat__json_init(&w, &out, 0);
+        leat__json_object(&w);
+        leat__json_ku64(&w, "epoch", j->epoch);
+        leat__json_ku64(&w, "samples", j->samples);
+        leat__json_ku64(&w, "bad_samples", s.bad_samples);
+        leat__json_kdouble(&w, "seconds", seconds);
+        leat__json_kdouble(&w, "samples_per_s", rate);
+        leat__json_kdouble(&w, "cpu_seconds", cpu);
+        leat__json_ku64(&w, "peak_rss_bytes", peak_rss());
+        leat__json_ku64(&w, "budget_peak_bytes", s.budget_peak);
+        leat__json_ku64(&w, "budget_limit_bytes", s.budget_limit);
+        leat__json_kdouble(&w, "first_batch_s", (double)(j->first_ns - j->begin_ns) / 1e9);
+        leat__json_kdouble(&w, "wait_seconds", (double)s.wait_ns / 1e9);
+        leat__json_ku64(&w, "batches", s.batches);
+        leat__json_ku64(&w, "read_bytes", s.read_bytes);
+        leat__json_ku64(&w, "cache_hits", s.cache_hits);
+        leat__json_ku64(&w, "cache_misses", s.cache_misses);
+        leat__json_kdouble(&w, "read_seconds", (double)s.read_ns / 1e9);
+        leat__json_kdouble(&w, "decode_seconds", (double)s.decode_ns / 1e9);
+        leat__json_ku64(&w, "threads", s.threads);
+        leat__json_ku64(&w, "io_depth", s.io_depth);
+        leat__json_ku64(&w, "prefetch", s.prefetch);
+        snprintf(hex, sizeof hex, "%016" PRIx64, j->digest);
+        leat__json_kstr(&w, "digest", j->digest_on ? hex : NULL);
+        leat__json_end(&w);
+        cli_json(j->c, &out);
+        leat__buf_reset(&out);
+        return;
+    }
+    char count[16], per_s[16], time[16], rss[24], used[24], limit[24];
+    cli_out(j->c, "epoch %" PRIu64 ": %s samples in %s, %s samples/s, cpu %.2f s, peak RSS %s, budget %s of %s",
+            j->epoch, leat__format_count((double)j->samples, count, sizeof count),
+            leat__format_seconds(seconds, time, sizeof time), leat__format_count(rate, per_s, sizeof per_s),
+            cpu, leat__format_bytes(peak_rss(), rss, sizeof rss),
+            leat__format_bytes(s.budget_peak, used, sizeof used),
+            leat__format_bytes(s.budget_limit, limit, sizeof limit));
+    if (s.bad_samples > 0) cli_out(j->c, ", %" PRIu64 " bad samples", s.bad_samples);
+    if (j->digest_on) cli_out(j->c, ", digest %016" PRIx64, j->digest);
+    cli_out(j->c, "\n");
+}
+
+/* Delivers batches until the epoch, the sample limit or the user ends it. */
+static int run_epoch(job *j, bool *stopped, leat_error *err)
+{
+    leat_batch *b = NULL;
+    int rc;
+
+    while ((rc = leat_loader_next(j->loader, &b, 200, err)) == 0 || rc == LEAT_ETIMEDOUT ||
+           rc == LEAT_EAGAIN) {
+        if (cli_interrupted(j->c)) {
+            leat_batch_release(&b);
+            *stopped = true;
+            return LEAT_ECANCELED;
+        }
+        if (rc != 0) continue;
+        if (b == NULL) return 0;
+        if (j->first_ns == 0) j->first_ns = leat__clock_ns();
+        uint32_t take = b->samples;
+        if (j->stop_after > 0 && take > j->stop_after - j->total) take = (uint32_t)(j->stop_after - j->total);
+        if (j->digest_on) fold_digest(j, b, take);
+        for (uint32_t f = 0; f < b->field_count; f++)
+            j->bytes += (uint64_t)b->fields[f].shape[0] * (uint64_t)b->fields[f].strides[0] *
+                        leat_dtype_size(b->fields[f].dtype);
+        j->samples += take;
+        j->rows += take == b->samples ? take + b->bad : take;
+        j->total += take;
+        if (j->step_s > 0) leat__sleep_ns((uint64_t)(j->step_s * 1e9));
+        leat_batch_release(&b);
+        cli_progress_at(&j->bar, j->samples, j->bytes, 0);
+        if (j->stop_after > 0 && j->total >= j->stop_after) {
+            *stopped = true;
+            return 0;
+        }
+    }
+    return rc;
+}
+
+static int run_job(job *j, leat_error *err)
+{
+    const char *from = cli_str(j->c, "resume"), *to = cli_str(j->c, "state");
+    bool stopped = false;
+    int rc = 0;
+
+    for (uint64_t e = 0; e < j->flags.epochs && !stopped && rc == 0; e++) {
+        j->begin_ns = leat__clock_ns();
+        j->cpu_begin_ns = leat__clock_process_ns();
+        j->first_ns = j->rows = j->bytes = 0;
+        if (e == 0 && from != NULL) {
+            LEAT_TRY(resume(j, from, err));
+        } else {
+            j->epoch = e == 0 ? 0 : j->epoch + 1;
+            j->samples = j->digest = 0;
+            LEAT_TRY(leat_loader_begin(j->loader, j->epoch, err));
+        }
+        cli_progress_begin(&j->bar, j->c, "loading", "samples", leat_loader_samples(j->loader));
+        rc = run_epoch(j, &stopped, err);
+        cli_progress_end(&j->bar);
+        if (j->first_ns == 0) j->first_ns = leat__clock_ns();
+        if (rc == 0 || rc == LEAT_ECANCELED) print_epoch(j);
+    }
+    if (to != NULL && (rc == 0 || rc == LEAT_ECANCELED)) LEAT_TRY(write_state(j, to, err));
+    return rc;
+}
+
+static int run(cli *c)
+{
+    job j = {.c = c, .digest_on = cli_flag(c, "digest"), .stop_after = (uint64_t)cli_int(c, "stop-after")};
+    leat_error err = {0};
+    const char *pack = cli_arg(c, 0);
+    int rc = load_flags_read(&j.flags, c, pack, &err);
+
+    if (rc == 0) {
+        j.step_s = j.flags.step_s;
+        j.flags.opts.digest = j.digest_on;
+        rc = leat_loader_open(&j.loader, pack, &j.flags.opts, &err);
+    }
+    if (rc == 0) rc = run_job(&j, &err);
+    leat_loader_close(&j.loader);
+    load_flags_reset(&j.flags);
+    return rc != 0 ? cli_fail(c, &err) : CLI_OK;
+}
+
+const cli_command cli_cmd_load = {
+    .name = "load",
+    .summary = "run a loader over a pack and measure it",
+    .examples =
+        (const cli_example[]){
+            {"leat load train.leat", "random resized crops of 224, all cores, one epoch"},
+            {"leat load train.leat --crop center --order sequential --digest", "an evaluation pass"},
+            {"leat load train.leat --order quasi_random --cache process --memory 4G",
+             "a pack larger than memory"},
+            {"leat load train.leat --stop-after 5000 --state s.json; leat load train.leat --resume s.json",
+             "stop in the middle and go on"},
+            {"leat load train.leat --rank 1 --world 4 --batch 64", "the second of four ranks"},
+            {NULL, NULL}},
+    .description =
+        "Opens the pack, decodes and augments every sample as a training loop would get it, and "
+        "prints one line per epoch. What is delivered depends on the pack, the seed and the epoch "
+        "only: never on threads, memory, cache or timing.\n\n"
+        "--digest hashes every row delivered (pixels, labels, sample ids) and folds the hashes in "
+        "order: equal digests mean equal training input, whatever the batch size; a resumed run "
+        "ends with the digest of the uninterrupted one.",
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set of shards"},
+                                   {.name = NULL}},
+    .options = {{"What is delivered", cli_load_options},
+                {"How", cli_load_machine},
+                {"This run", options}},
+    .json =
+        (const cli_key[]){
+            {"epoch", "number of the epoch; one line of JSON per epoch"},
+            {"samples", "samples delivered in the epoch, those before a resume included"},
+            {"bad_samples", "samples skipped or replaced"},
+            {"seconds", "wall time of the epoch"},
+            {"samples_per_s", "samples of this run per second"},
+            {"cpu_seconds", "CPU time of the process in the epoch"},
+            {"peak_rss_bytes", "highest resident memory of the process so far"},
+            {"budget_peak_bytes", "highest charge to the byte budget so far"},
+            {"budget_limit_bytes", "the byte budget"},
+            {"first_batch_s", "time until the first batch"},
+            {"wait_seconds", "time spent waiting for batches"},
+            {"batches", "batches delivered"},
+            {"read_bytes", "bytes read from the file"},
+            {"cache_hits", "samples found in the page cache of the process"},
+            {"cache_misses", "samples that were not"},
+            {"read_seconds", "time of all reads together"},
+            {"decode_seconds", "time of all workers in decoding and augmenting"},
+            {"threads", "CPU workers at the end"},
+            {"io_depth", "reads in flight at the end"},
+            {"prefetch", "batches made ahead at the end"},
+            {"digest", "hash of everything delivered in the epoch, or null"},
+            {NULL, NULL}},
+    .run = run,
+};

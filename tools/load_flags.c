@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From flags and --config to the options of a loader.
+ */
+#include "load_flags.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "io/file.h"
+
+#define CONFIG_MAX ((size_t)1 << 20)
+#define KEYS_MAX ((size_t)1 << 32)
+
+const leat__param cli_load_options[] = {
+    CLI_INT("batch", 'b', "256", 1, 1048576, "N", "samples per batch of this rank"),
+    CLI_INT("size", 's', "224", 1, 16384, "N", "side of the square image delivered"),
+    CLI_CHOICE("crop", 0, "rrc", "rrc|center|none",
+               "random resized crop, resize and centre crop, or resize only"),
+    CLI_FLOAT("flip", 0, "0.5", 0, 1, "P", "mirror with this probability (with --crop rrc)"),
+    CLI_CHOICE("dtype", 0, "u8", "u8|f16|bf16|f32", "element type of the images"),
+    CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
+    CLI_STRING("ops", 0, NULL, "TEXT", "the whole pipeline as text, instead of the five above"),
+    CLI_CHOICE("order", 0, "random", "sequential|random|quasi_random", "order of the samples"),
+    CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
+    CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "how many epochs"),
+    CLI_FLAG("drop-last", 0, "leave out the last, smaller batch"),
+    CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
+    CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),
+    CLI_INT("window-pages", 0, "4096", 1, 1000000000, "N", "quasi_random: pages open at once"),
+    CLI_INT("streams", 0, "64", 1, 65536, "N", "quasi_random: canonical streams"),
+    CLI_CHOICE("on-error", 0, "fail", "fail|skip|replace", "what to do with a bad sample"),
+    CLI_INT("max-bad", 0, "0", 0, 9007199254740992.0, "N",
+            "more bad samples than this per epoch fail it, 0 = no limit"),
+    CLI_PATH("quarantine", 0, NULL, "FILE", "append bad samples to this file as JSON lines"),
+    CLI_END,
+};
+
+const leat__param cli_load_machine[] = {
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 'm', "0", 0, 1e18, "byte budget, 0 = half of what is left"),
+    CLI_CHOICE("cache", 0, "os", "os|process", "who keeps pages: the system or the loader"),
+    CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
+    CLI_INT("io-depth", 0, "0", 0, 1024, "N", "reads in flight, 0 = decided while running"),
+    CLI_INT("rank", 0, "0", 0, 1000000, "R", "which share of the data"),
+    CLI_INT("world", 0, "1", 1, 1000000, "W", "how many shares"),
+    CLI_FLOAT("step-ms", 0, "0", 0, 3600000, "MS", "pretend to train this long on every batch"),
+    CLI_PATH("config", 'c', NULL, "FILE", "read flags from this YAML file; given flags win"),
+    CLI_END,
+};
+
+/* ---- --config ----------------------------------------------------------------------------- */
+
+static bool same_flag(const char *key, const char *name)
+{
+    for (; *key && *name; key++, name++) {
+        char k = *key == '_' ? '-' : *key;
+        if (k != *name) return false;
+    }
+    return *key == *name;
+}
+
+static bool known_flag(const char *key)
+{
+    for (const leat__param *p = cli_load_options; p->name != NULL; p++)
+        if (same_flag(key, p->name)) return true;
+    for (const leat__param *p = cli_load_machine; p->name != NULL; p++)
+        if (same_flag(key, p->name)) return true;
+    return false;
+}
+
+/* The file is one mapping of scalars. Finds `name` (NULL: only checks) and copies its text. */
+static int search_config(const char *path, const char *text, size_t len, const char *name, leat__buf *out,
+                         bool *found, leat_error *err)
+{
+    yaml_parser_t parser;
+    yaml_document_t doc;
+    int rc = 0;
+
+    if (!yaml_parser_initialize(&parser)) return leat__fail_nomem(err, sizeof parser, "a YAML parser");
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+    if (!yaml_parser_load(&parser, &doc)) {
+        rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: %s", path, parser.problem_mark.line + 1,
+                        parser.problem != NULL ? parser.problem : "not YAML");
+        yaml_parser_delete(&parser);
+        return rc;
+    }
+    yaml_node_t *root = yaml_document_get_root_node(&doc);
+    if (root != NULL && root->type != YAML_MAPPING_NODE)
+        rc = leat__fail(err, LEAT_EINVAL, "%s: must be a list of 'flag: value' lines", path);
+    for (yaml_node_pair_t *p = root != NULL && rc == 0 ? root->data.mapping.pairs.start : NULL;
+         p != NULL && p < root->data.mapping.pairs.top && rc == 0; p++) {
+        const yaml_node_t *k = yaml_document_get_node(&doc, p->key);
+        const yaml_node_t *v = yaml_document_get_node(&doc, p->value);
+        if (k->type != YAML_SCALAR_NODE || v->type != YAML_SCALAR_NODE) {
+            rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: must be 'flag: value'", path, k->start_mark.line + 1);
+        } else if (!known_flag((const char *)k->data.scalar.value)) {
+            rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown flag '%s'", path, k->start_mark.line + 1,
+                            (const char *)k->data.scalar.value);
+        } else if (same_flag((const char *)k->data.scalar.value, name)) {
+            rc = leat__buf_append(out, v->data.scalar.value, v->data.scalar.length);
+            *found = true;
+        }
+    }
+    yaml_document_delete(&doc);
+    yaml_parser_delete(&parser);
+    return rc;
+}
+
+static const leat__param *param_of(const char *name)
+{
+    for (const leat__param *p = cli_load_options; p->name != NULL; p++)
+        if (strcmp(p->name, name) == 0) return p;
+    for (const leat__param *p = cli_load_machine; p->name != NULL; p++)
+        if (strcmp(p->name, name) == 0) return p;
+    return NULL;
+}
+
+int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *err)
+{
+    const char *path = cli_str(c, "config");
+    char *text = NULL;
+    leat__buf found_text;
+    bool found = false;
+    size_t len;
+    int rc = 0;
+
+    *value = *cli_value(c, name);
+    if (path == NULL || cli_given(c, name)) return 0;
+    leat__buf_init(&found_text, LEAT__MEM_MISC, CONFIG_MAX);
+    LEAT_GO(rc, out, leat__file_load(path, CONFIG_MAX, 1, &text, &len, err));
+    LEAT_GO(rc, out, search_config(path, text, len, name, &found_text, &found, err));
+    if (found) {
+        char shown[256];
+        /* the text must outlive the value: kept by the parsed line's lifetime, the process */
+        const char *kept = leat__buf_take(&found_text, NULL);
+        if (kept == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, len, "a flag"));
+        snprintf(shown, sizeof shown, "%s: %s", path, name);
+        rc = leat__param_parse(param_of(name), shown, kept, value, err);
+        if (param_of(name)->kind != LEAT__PARAM_STRING && param_of(name)->kind != LEAT__PARAM_PATH)
+            leat__free((void *)kept);
+    }
+out:
+    leat__buf_reset(&found_text);
+    leat__free(text);
+    return rc;
+}
+
+/* ---- to options --------------------------------------------------------------------------- */
+
+typedef struct reader {
+    cli *c;
+    leat_error *err;
+    int rc;
+} reader;
+
+static leat__value get(reader *r, const char *name)
+{
+    leat__value v = {0};
+    if (r->rc == 0) r->rc = load_flag_value(r->c, name, &v, r->err);
+    return v;
+}
+
+static int make_ops(load_flags *f, reader *r)
+{
+    static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
+    leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
+    leat__value flip = get(r, "flip"), dtype = get(r, "dtype"), layout = get(r, "layout");
+    int side = (int)size.i;
+
+    if (r->rc != 0) return r->rc;
+    if (ops.s != NULL) return leat__buf_puts(&f->ops, ops.s);
+    switch (crop.i) {
+    case 0:
+        leat__buf_printf(&f->ops, "RandomResizedCrop(%d)", side);
+        if (flip.f > 0) leat__buf_printf(&f->ops, "; RandomHorizontalFlip(%.17g)", flip.f);
+        break;
+    case 1: /* the usual evaluation: 256 for 224, and in proportion */
+        leat__buf_printf(&f->ops, "Resize(%d); CenterCrop(%d)", (side * 256 + 112) / 224, side);
+        break;
+    default: leat__buf_printf(&f->ops, "Resize((%d, %d))", side, side);
+    }
+    leat__buf_printf(&f->ops, "; ToDtype(%s); ToLayout(%s)", dtypes[dtype.i], layout.i ? "nhwc" : "nchw");
+    return leat__buf_status(&f->ops);
+}
+
+/* One key per line; an empty last line is fine. */
+static int read_keys(load_flags *f, const char *pack_path, const char *path, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    char *text = NULL;
+    size_t len;
+    uint64_t n = 0, lines = 1;
+    int rc;
+
+    LEAT_GO(rc, out, leat__file_load(path, KEYS_MAX, 1, &text, &len, err));
+    LEAT_GO(rc, out, leat_pack_open(&pack, pack_path, NULL, err));
+    for (size_t i = 0; i < len; i++) lines += text[i] == '\n';
+    f->indices = LEAT_NEW_ARRAY(MISC, uint64_t, lines);
+    if (f->indices == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, lines * 8, "the keys"));
+    for (char *line = text, *end; line < text + len; line = end + 1) {
+        end = memchr(line, '\n', (size_t)(text + len - line));
+        if (end == NULL) end = text + len;
+        if (end == line) continue;
+        rc = leat_pack_find(pack, line, (size_t)(end - line), &f->indices[n], err);
+        if (rc != 0) {
+            if (rc == LEAT_ENOENT)
+                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path, (int)(end - line), line,
+                                pack_path);
+            goto out;
+        }
+        n++;
+    }
+    f->opts.indices = f->indices;
+    f->opts.index_count = n;
+out:
+    leat_pack_close(&pack);
+    leat__free(text);
+    return rc;
+}
+
+int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
+{
+    reader r = {c, err, 0};
+    leat_loader_opts *o = &f->opts;
+
+    memset(f, 0, sizeof *f);
+    leat_loader_opts_init(o);
+    leat__buf_init(&f->ops, LEAT__MEM_MISC, 65536);
+    LEAT_TRY(make_ops(f, &r));
+    o->ops = leat__buf_str(&f->ops);
+    o->batch_size = (uint32_t)get(&r, "batch").i;
+    o->order = (leat_order)get(&r, "order").i;
+    o->seed = (uint64_t)get(&r, "seed").i;
+    o->drop_last = get(&r, "drop-last").i != 0;
+    o->threads = (uint32_t)get(&r, "threads").i;
+    o->memory = get(&r, "memory").u;
+    o->cache = (leat_cache)get(&r, "cache").i;
+    o->on_error = (leat_on_error)get(&r, "on-error").i;
+    o->max_bad = (uint64_t)get(&r, "max-bad").i;
+    o->quarantine = get(&r, "quarantine").s;
+    o->balance = get(&r, "balance").s;
+    o->window_pages = (uint32_t)get(&r, "window-pages").i;
+    o->streams = (uint32_t)get(&r, "streams").i;
+    o->prefetch = (uint32_t)get(&r, "prefetch").i;
+    o->io_depth = (uint32_t)get(&r, "io-depth").i;
+    o->rank = (uint32_t)get(&r, "rank").i;
+    o->world = (uint32_t)get(&r, "world").i;
+    o->log = c->log;
+    f->epochs = (uint64_t)get(&r, "epochs").i;
+    f->step_s = get(&r, "step-ms").f / 1e3;
+    leat__value keys = get(&r, "keys");
+    LEAT_TRY(r.rc);
+    if (o->rank >= o->world)
+        return leat__fail(err, LEAT_EINVAL, "--rank %u must be below --world %u", o->rank, o->world);
+    return keys.s != NULL ? read_keys(f, pack, keys.s, err) : 0;
+}
+
+void load_flags_reset(load_flags *f)
+{
+    leat__buf_reset(&f->ops);
+    leat__free(f->indices);
+    f->indices = NULL;
+}

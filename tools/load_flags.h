@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The flags that say how a pack is loaded: one table for `leat load`, `leat doctor` and whoever
+ * else runs a loader. A YAML file given with --config sets the same names; the command line wins.
+ */
+#ifndef LEAT_TOOLS_LOAD_FLAGS_H
+#define LEAT_TOOLS_LOAD_FLAGS_H
+
+#include <leat/loader.h>
+
+#include "cli.h"
+
+extern const leat__param cli_load_options[]; /* what is delivered: batch, crop, order, … */
+extern const leat__param cli_load_machine[]; /* how: threads, memory, cache, rank, … */
+
+/* Loader options read from the command line and --config. The text and lists it points at live
+ * in it. */
+typedef struct load_flags {
+    leat_loader_opts opts;
+    leat__buf ops;        /* pipeline text */
+    uint64_t *indices;    /* of --keys */
+    uint64_t epochs;
+    double step_s;        /* simulated step of a trainer */
+} load_flags;
+
+/* LEAT_EINVAL says which flag is wrong. `pack` is needed for --keys only. */
+int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err);
+void load_flags_reset(load_flags *f);
+
+/* Value of a flag after --config was read: for what is not part of load_flags. */
+int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *err);
+
+#endif
