@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "loader/cache.h"
+
+enum { PAGE = 65536, SAMPLES = 200 };
+
+static char path[64];
+static leat_pack *pack;
+
+/* A pack of many small pages. */
+static int make_pack(void **state)
+{
+    static const leat_field field = {.name = "data", .type = LEAT_FIELD_BYTES};
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_packer *p;
+    leat_packer_stats stats;
+    static unsigned char bytes[20000];
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/leat-cache-%d.leat", (int)getpid());
+    opts.fields = &field;
+    opts.field_count = 1;
+    opts.page_bytes = PAGE;
+    opts.no_sync = 1;
+    opts.replace = 1;
+    assert_ok(leat_packer_open(&p, path, &opts, NULL));
+    for (int i = 0; i < SAMPLES; i++) {
+        char key[16];
+        leat_pack_value v = {.data = bytes, .size = sizeof bytes};
+        leat_pack_sample s = {.key = key, .values = &v};
+        s.key_size = (size_t)snprintf(key, sizeof key, "%d", i);
+        memset(bytes, i, sizeof bytes);
+        assert_ok(leat_packer_append(p, &s, NULL));
+    }
+    assert_ok(leat_packer_finish(p, &stats, NULL));
+    leat_packer_close(&p);
+    assert_ok(leat_pack_open(&pack, path, NULL, NULL));
+    return 0;
+}
+
+static int drop_pack(void **state)
+{
+    (void)state;
+    leat_pack_close(&pack);
+    unlink(path);
+    return 0;
+}
+
+static leat__cache_user user_of(leat_budget *b, uint64_t cap, bool keep)
+{
+    return (leat__cache_user){.budget = b, .cap = cap, .keep = keep};
+}
+
+/* Asks and, when told to, fills. */
+static leat__cache_answer ask(leat__cache *c, leat__cache_user *u, uint64_t page, uint32_t uses,
+                              leat__cached **got)
+{
+    leat_pack_page info;
+    assert_ok(leat_pack_page_info(pack, page, &info, NULL));
+    leat__cache_answer a = leat__cache_get(c, u, page, info.bytes, uses, NULL, got);
+    if (a == LEAT__CACHE_FILL) {
+        assert_ok(leat_pack_page_read(pack, page, (*got)->data, info.bytes + LEAT_PACK_PADDING, NULL));
+        leat__cache_filled(c, *got, 0);
+    }
+    return a;
+}
+
+static void pages_are_kept_and_shared(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c, *d;
+    leat__cached *a, *b;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user one = user_of(budget, 32 << 20, true), two = user_of(budget, 32 << 20, true);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    assert_ok(leat__cache_open(&d, pack, NULL));
+    assert_ptr_equal(c, d); /* same content, same cache */
+    assert_int_equal(ask(c, &one, 3, 1, &a), LEAT__CACHE_FILL);
+    assert_int_equal(ask(d, &two, 3, 1, &b), LEAT__CACHE_HIT);
+    assert_ptr_equal(a, b);
+    leat_budget_stats s;
+    leat_budget_read(budget, &s);
+    assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], a->bytes);
+    assert_int_equal(leat__cache_bytes(c), a->bytes);
+    /* its reader leaves while the other holds it: valid until the pin ends, then gone */
+    leat__cache_unpin(c, a);
+    leat__cache_leave(&c, &one);
+    assert_int_equal(b->data[b->bytes], 0);
+    leat_budget_read(budget, &s);
+    assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], 0);
+    leat__cache_unpin(d, b);
+    assert_int_equal(leat__cache_bytes(d), 0);
+    leat__cache_leave(&d, &two);
+    leat_budget_close(&budget);
+}
+
+static void never_evicts_what_is_wanted(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *page;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, 5 * PAGE, true);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    for (uint64_t i = 0; i < 20; i++) {
+        leat__cache_answer a = ask(c, &u, i, 1, &page);
+        if (i < 5) assert_int_equal(a, LEAT__CACHE_FILL);
+        else assert_int_equal(a, LEAT__CACHE_BYPASS);
+        if (page != NULL) leat__cache_unpin(c, page);
+    }
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_int_equal(ask(c, &u, i, 1, &page), LEAT__CACHE_HIT);
+        leat__cache_unpin(c, page);
+    }
+    u.cap = 2 * PAGE; /* the budget was lowered: even wanted pages go */
+    leat__cache_trim(c, &u);
+    assert_true(leat__cache_bytes(c) <= 2 * PAGE);
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+}
+
+static void pages_used_up_make_room(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *page;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, 3 * PAGE, false);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    for (uint64_t i = 0; i < 20; i++) {
+        assert_int_equal(ask(c, &u, i, 2, &page), LEAT__CACHE_FILL);
+        leat__cache_unpin(c, page);
+        assert_int_equal(ask(c, &u, i, 0, &page), LEAT__CACHE_HIT);
+        leat__cache_unpin(c, page); /* second use: idle from here */
+    }
+    assert_int_equal(ask(c, &u, 19, 1, &page), LEAT__CACHE_HIT); /* idle pages still serve */
+    leat__cache_unpin(c, page);
+    /* an epoch left in the middle: its announced uses are forgotten */
+    for (uint64_t i = 0; i < 3; i++) {
+        ask(c, &u, i, 9, &page);
+        if (page != NULL) leat__cache_unpin(c, page);
+    }
+    assert_int_equal(ask(c, &u, 10, 1, &page), LEAT__CACHE_BYPASS);
+    leat__cache_forget(c);
+    assert_int_equal(ask(c, &u, 10, 1, &page), LEAT__CACHE_FILL);
+    leat__cache_unpin(c, page);
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+}
+
+typedef struct waiting {
+    leat__cache_waiter w;
+    leat__cached *got;
+    int calls;
+} waiting;
+
+static void told(leat__cache_waiter *w, leat__cached *page)
+{
+    waiting *x = (waiting *)w;
+    x->got = page;
+    x->calls++;
+}
+
+static void waiters_are_told(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *page, *none;
+    leat_pack_page info;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, 8 * PAGE, true);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    assert_ok(leat_pack_page_info(pack, 7, &info, NULL));
+    for (int fail = 0; fail < 2; fail++) {
+        waiting a = {.w = {.ready = told}}, b = {.w = {.ready = told}};
+        assert_int_equal(leat__cache_get(c, &u, 7, info.bytes, 1, NULL, &page), LEAT__CACHE_FILL);
+        assert_int_equal(leat__cache_get(c, &u, 7, info.bytes, 1, &a.w, &none), LEAT__CACHE_WAIT);
+        assert_int_equal(leat__cache_get(c, &u, 7, info.bytes, 1, &b.w, &none), LEAT__CACHE_WAIT);
+        assert_null(none);
+        leat__cache_filled(c, page, fail == 0 ? LEAT_EIO : 0);
+        assert_int_equal(a.calls + b.calls, 2);
+        assert_ptr_equal(a.got, fail == 0 ? NULL : page);
+        if (fail == 1) {
+            for (int i = 0; i < 3; i++) leat__cache_unpin(c, page);
+        } else {
+            assert_int_equal(leat__cache_bytes(c), 0);
+        }
+    }
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_are_kept_and_shared),
+        cmocka_unit_test(never_evicts_what_is_wanted),
+        cmocka_unit_test(pages_used_up_make_room),
+        cmocka_unit_test(waiters_are_told),
+    };
+    return cmocka_run_group_tests(tests, make_pack, drop_pack);
+}
