@@ -265,7 +265,7 @@ typedef struct leat_packer_opts {
     uint32_t struct_size;
     uint32_t field_count;
     const leat_field *fields;
-    uint64_t page_bytes;    /* target, 64 KiB to 256 MiB, multiple of 4096; 0 = 2 MiB */
+    uint64_t page_bytes;    /* target, 64 KiB to 256 MiB, multiple of 4096; 0 = 512 KiB */
     uint64_t shard_bytes;   /* highest size of a file; 0 = one file. At least 1 MiB. A page
                                with one large sample may pass it. */
     const char *provenance; /* JSON object: source, settings. No times, hosts, threads */

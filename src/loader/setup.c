@@ -329,7 +329,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
 {
     leat_loader_image single = {.ops = given->ops != NULL ? given->ops : DEFAULT_OPS};
     const leat_loader_image *images = given->image_count > 0 ? given->images : &single;
-    uint32_t n = given->image_count > 0 ? given->image_count : 1, field;
+    uint32_t n = given->image_count > 0 ? given->image_count : 1, field = 0;
 
     if (given->image_count == 0 && given->ops == NULL && find_image_field(l, NULL, &field, NULL) != 0)
         return 0; /* a pack without images is fine when nobody asked for one */

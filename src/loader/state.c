@@ -84,7 +84,7 @@ static int get_hex(const json_t *root, const char *key, uint64_t *out, leat_erro
 
 static int read_root(const json_t *root, leat__state *s, leat_error *err)
 {
-    uint64_t version;
+    uint64_t version = 0;
 
     LEAT_TRY(get_u64(root, "leat_state", UINT64_MAX, &version, err));
     if (version != LEAT__STATE_VERSION)

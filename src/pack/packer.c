@@ -15,7 +15,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-#define PAGE_BYTES_DEFAULT (2u << 20)
+#define PAGE_BYTES_DEFAULT (512u << 10)
 #define SHARD_BYTES_MIN (1u << 20)
 #define SYNC_EVERY (UINT64_C(512) << 20) /* what a power cut can cost at most */
 
