@@ -261,8 +261,8 @@ const cli_command cli_cmd_load = {
             {"leat load train.leat --crop center --order sequential --digest", "an evaluation pass"},
             {"leat load train.leat --order quasi_random --cache process --memory 4G",
              "a pack larger than memory"},
-            {"leat load train.leat --stop-after 5000 --state s.json; leat load train.leat --resume s.json",
-             "stop in the middle and go on"},
+            {"leat load train.leat --stop-after 5000 --state s.json", "stop in the middle"},
+            {"leat load train.leat --resume s.json", "and go on from there"},
             {"leat load train.leat --rank 1 --world 4 --batch 64", "the second of four ranks"},
             {NULL, NULL}},
     .description =
