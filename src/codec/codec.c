@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "codec/codec_ops.h"
 #include "codec/jpeg_encode.h"
+#include "codec/png_encode.h"
 #include "codec/raw.h"
 
 #define MAX_PIXELS UINT64_C(178956970)
@@ -238,6 +239,9 @@ int leat__codec_encode(leat__codec_id id, const leat__planes *image,
         return leat__fail(err, LEAT_EINVAL, "an empty image cannot be encoded");
     if (id == LEAT__CODEC_JPEG) return leat__jpeg_encode(image, opts, out, err);
     if (id == LEAT__CODEC_RAW) return leat__raw_encode(image, opts, out, err);
+#ifdef LEAT_HAVE_PNG
+    if (id == LEAT__CODEC_PNG) return leat__png_encode(image, opts, out, err);
+#endif
     return leat__fail(err, LEAT_ENOTSUP, "%s images cannot be written from pixels",
                       leat__codec_name(id));
 }

@@ -120,11 +120,11 @@ static inline uint32_t leat__scaled_side(uint32_t side, uint32_t denom)
 typedef struct leat__encode_opts {
     uint32_t quality;     /* JPEG 1..100: 90 */
     uint32_t subsampling; /* JPEG: 420, 422 or 444: 420 */
-    uint32_t orientation; /* raw: kept in the header; JPEG: an EXIF segment when not 1 */
+    uint32_t orientation; /* raw: kept in the header; else an EXIF segment when not 1 */
 } leat__encode_opts;
 
-/* Encodes pixels, appending to `out`. JPEG (1 or 3 channels; of 4 the alpha is left out) and
- * raw. The tile codec re-codes JPEG coefficients and has its own call in codec/tile/. */
+/* Encodes pixels, appending to `out`. JPEG (1 or 3 channels; of 4 the alpha is left out),
+ * PNG where it is built, and raw. The tile codec re-codes JPEG coefficients and has its own call in codec/tile/. */
 struct leat__buf;
 int leat__codec_encode(leat__codec_id id, const leat__planes *image,
                        const leat__encode_opts *opts, struct leat__buf *out,

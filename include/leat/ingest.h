@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing: folders of images, tar shards, manifests and packs into one pack; and back.
+ *
+ *     leat_ingest_opts opts;
+ *     leat_ingest_opts_init(&opts);
+ *     const char *src[] = {"photos"};
+ *     opts.sources = src;
+ *     opts.source_count = 1;
+ *     opts.output = "photos.leat";
+ *     rc = leat_ingest(&opts, &stats, &err);
+ *
+ * The same sources and settings give the same bytes on any number of threads, and after any
+ * interruption followed by `resume`.
+ */
+#ifndef LEAT_INGEST_H
+#define LEAT_INGEST_H
+
+#include <stdint.h>
+
+#include <leat/error.h>
+#include <leat/log.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How images are stored. */
+typedef enum leat_image_mode {
+    LEAT_IMAGES_AUTO = 0,  /* the best this build has */
+    LEAT_IMAGES_KEEP = 1,  /* the source's bytes, untouched */
+    LEAT_IMAGES_TILED = 2, /* JPEGs re-coded without loss for fast decoding, others kept */
+    LEAT_IMAGES_RAW = 3,   /* pixels */
+    LEAT_IMAGES_MIX = 4    /* a share of `mix_raw` as pixels, chosen by key, the rest kept */
+} leat_image_mode;
+
+/* 0 means the default given. */
+typedef struct leat_ingest_opts {
+    uint32_t struct_size;
+    uint32_t source_count;
+    const char *const *sources; /* one folder or manifest, or several tar shards or packs */
+    const char *output;
+    uint32_t images;     /* leat_image_mode */
+    uint32_t max_side;   /* larger images are made smaller, antialiased; 0 = never */
+    uint32_t quality;    /* 1..100: encode every image as JPEG of this quality; 0 = only
+                            those that must be (90) */
+    uint32_t threads;    /* 0 = usable CPUs */
+    double mix_raw;      /* 0..1: 0.5 */
+    uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
+    uint64_t memory;     /* budget for what is in flight: 128 MiB */
+    uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */
+    uint32_t trust;      /* 1 = images are not decoded to see whether they are whole */
+    uint32_t resume, replace; /* as in leat_packer_opts */
+    uint32_t shuffle;    /* 1 = order drawn from shuffle_seed; not for tar shards */
+    uint32_t no_sync;    /* as in leat_packer_opts */
+    uint64_t shuffle_seed;
+    const char *keys;    /* file with one key per line: only these, in this order; packs only */
+    const char *report;  /* file for what was left out, one JSON object per line; NULL = none */
+    /* Limits of one image and of one sample. */
+    uint64_t max_pixels;    /* 178,956,970 */
+    uint64_t max_out_bytes; /* 1 GiB */
+    uint32_t max_scans;     /* 500 */
+    uint32_t reserved;
+    double max_seconds;     /* 30 */
+    uint64_t max_sample_bytes; /* 1 GiB */
+    /* Called by one thread, a few times a second or more; return non-zero to stop (the
+     * answer is then LEAT_ECANCELED and what is written can be resumed). total 0 = unknown. */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                    uint64_t skipped);
+    void *cookie;
+    leat_log log;
+} leat_ingest_opts;
+
+LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
+#define leat_ingest_opts_init(o) leat_ingest_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_ingest_stats {
+    uint32_t struct_size;
+    uint32_t fields;
+    uint64_t samples;   /* in the pack */
+    uint64_t skipped;   /* left out */
+    uint64_t bytes_in;  /* read from the sources, for the samples in the pack */
+    uint64_t bytes_out; /* of all files */
+    uint64_t pages, shards;
+    uint64_t resumed;   /* samples that an earlier run had already written */
+    uint64_t duplicate_keys;
+    uint64_t images[8]; /* by codec, see leat_pack_image.codec; of this run */
+    uint64_t budget_peak_bytes;
+    double seconds;
+    char source_kind[16];
+} leat_ingest_stats;
+
+/* Packs. stats may be NULL, and is filled as far as it came also on failure. LEAT_EDATA: a
+ * sample is damaged (err names its key and the offset). The pack appears only when whole. */
+LEAT_API int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats,
+                         leat_error *err) LEAT_MUST_CHECK;
+
+typedef struct leat_export_opts {
+    uint32_t struct_size;
+    uint32_t replace;    /* 1 = files that are there are overwritten */
+    const char *pack;
+    const char *folder;  /* made when it is not there */
+    const char *keys;    /* file with one key per line: only these; NULL = all */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                    uint64_t skipped);
+    void *cookie;
+} leat_export_opts;
+
+typedef struct leat_export_stats {
+    uint64_t samples, files, bytes;
+    uint64_t changed; /* images whose source file cannot be given back: pixels were re-encoded */
+} leat_export_stats;
+
+LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size);
+#define leat_export_opts_init(o) leat_export_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+/* Writes the files of a pack below `folder`, under their keys. A key that would leave the
+ * folder is LEAT_EPERM before anything of that sample is written. */
+LEAT_API int leat_export(const leat_export_opts *opts, leat_export_stats *stats,
+                         leat_error *err) LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pack back into files. The main image of a sample goes to the path that is its key:
+ * byte for byte the source's file when the pack kept or tiled it, else the nearest thing (a
+ * PNG of raw pixels, the re-encoded JPEG), which is counted as changed. Samples that came
+ * from tar shards get their other members back beside it.
+ *
+ * A key is data from outside: one that is absolute, has "..", or would otherwise leave the
+ * folder is refused before anything of its sample is written. One thread.
+ */
+#include <leat/ingest.h>
+#include <leat/pack.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "codec/codec.h"
+#include "codec/tile/tile.h"
+#include "ingest/csv.h"
+#include "ingest/image_encode.h"
+#include "io/file.h"
+
+#define BYTES_MAX (UINT64_C(1) << 36)
+
+typedef struct exporter {
+    const leat_export_opts *opts;
+    leat_export_stats *stats;
+    leat_pack *pack;
+    leat_sample *sample;
+    leat__tile_tables *tables;
+    leat__decoder *decoder;
+    leat__planes planes;
+    leat__buf path, folder, bytes;
+    int image_field;
+    bool members; /* the pack came from tar shards */
+} exporter;
+
+void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
+    opts->struct_size = struct_size;
+}
+
+/* opts->folder / name; `name` has been found safe. Makes the folders on the way. */
+static int write_file(exporter *x, const char *name, const void *data, size_t len,
+                      leat_error *err)
+{
+    leat__buf_clear(&x->path);
+    leat__buf_clear(&x->folder);
+    int rc = leat__path_join(&x->path, x->opts->folder, name);
+    const char *path = leat__buf_str(&x->path);
+    const char *base = leat__path_base(path);
+    if (rc == 0) rc = leat__buf_append(&x->folder, path, (size_t)(base - path));
+    if (rc != 0) return leat__fail(err, rc, "no memory for a path");
+    LEAT_TRY(leat__path_mkdir(leat__buf_str(&x->folder), err));
+    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
+    flags |= x->opts->replace ? LEAT__FILE_TRUNCATE : LEAT__FILE_EXCLUSIVE;
+    leat__file *file = NULL;
+    LEAT_TRY(leat__file_open(&file, path, flags, err));
+    rc = leat__file_pwrite(file, data, len, 0, err);
+    leat__file_close(&file);
+    if (rc != 0) return rc;
+    x->stats->files++;
+    x->stats->bytes += len;
+    return 0;
+}
+
+static int write_named(exporter *x, const char *key, size_t stem, const char *ext,
+                       const void *data, size_t len, leat_error *err)
+{
+    leat__buf name;
+    leat__buf_init(&name, LEAT__MEM_INGEST, 2u << 20);
+    leat__buf_append(&name, key, stem);
+    leat__buf_putc(&name, '.');
+    leat__buf_puts(&name, ext);
+    int rc = leat__buf_status(&name);
+    if (rc != 0)
+        rc = leat__fail(err, rc, "no memory for a name");
+    else if (!leat__path_relative_safe(name.data, name.len))
+        rc = leat__fail(err, LEAT_EPERM, "\"%s\" is not a path inside the folder",
+                        leat__buf_str(&name));
+    else
+        rc = write_file(x, name.data, data, len, err);
+    leat__buf_reset(&name);
+    return rc;
+}
+
+static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_error *err)
+{
+    leat__image_info info;
+    LEAT_TRY(leat__codec_probe(LEAT__CODEC_RAW, v->data, v->size, &info, err));
+    LEAT_TRY(leat__codec_decode_planes(x->decoder, &info, v->data, v->size, NULL, &x->planes,
+                                       err));
+    leat__encode_opts opts = {.orientation = info.orientation};
+    leat__buf_clear(&x->bytes);
+    LEAT_TRY(leat__codec_encode(LEAT__CODEC_PNG, &x->planes, &opts, &x->bytes, err));
+    x->stats->changed++;
+    if (leat__str_ends_nocase(key, ".png"))
+        return write_file(x, key, x->bytes.data, x->bytes.len, err);
+    return write_named(x, key, strlen(key), "png", x->bytes.data, x->bytes.len, err);
+}
+
+static int write_tiled(exporter *x, const char *key, const leat_view *v, leat_error *err)
+{
+    leat__tile_facts facts;
+    LEAT_TRY(leat__tile_describe(v->data, v->size, &facts, err));
+    leat__buf_clear(&x->bytes);
+    LEAT_TRY(leat__tile_restore(v->data, v->size, x->tables, &x->bytes, err));
+    if (!facts.exact || (v->image.flags & LEAT_PACK_IMAGE_RESIZED)) x->stats->changed++;
+    return write_file(x, key, x->bytes.data, x->bytes.len, err);
+}
+
+static int write_image(exporter *x, const char *key, const leat_view *v, leat_error *err)
+{
+    if (v->image.codec == LEAT__CODEC_TILE) return write_tiled(x, key, v, err);
+    if (v->image.codec == LEAT__CODEC_RAW) return write_pixels(x, key, v, err);
+    bool again = v->image.flags & LEAT_PACK_IMAGE_RESIZED;
+    if (again) x->stats->changed++;
+    bool jpeg_name = leat__str_ends_nocase(key, ".jpg") || leat__str_ends_nocase(key, ".jpeg");
+    if (again && !jpeg_name)
+        return write_named(x, key, strlen(key), "jpg", v->data, v->size, err);
+    return write_file(x, key, v->data, v->size, err);
+}
+
+static size_t stem_of(const char *key)
+{
+    const char *base = leat__path_base(key), *dot = strchr(base, '.');
+    return dot ? (size_t)(dot - key) : strlen(key);
+}
+
+/* The other members of a sample of a tar shard. */
+static int write_members(exporter *x, const char *key, leat_error *err)
+{
+    for (uint32_t f = 0; f < leat_pack_field_count(x->pack); f++) {
+        const leat_field *field = leat_pack_field(x->pack, f);
+        leat_view v;
+        char number[32];
+        if ((int)f == x->image_field) continue;
+        LEAT_TRY(leat_sample_field(x->sample, f, &v, err));
+        if (!v.data) continue;
+        const char *ext = field->name;
+        if (field->type == LEAT_FIELD_INT) {
+            int64_t i;
+            memcpy(&i, v.data, sizeof i);
+            snprintf(number, sizeof number, "%lld", (long long)i);
+            v.data = number;
+            v.size = strlen(number);
+            if (strcmp(ext, "label") == 0) ext = "cls";
+        } else if (field->type == LEAT_FIELD_IMAGE) {
+            if (v.image.codec == LEAT__CODEC_TILE) {
+                leat__buf_clear(&x->bytes);
+                LEAT_TRY(leat__tile_restore(v.data, v.size, x->tables, &x->bytes, err));
+                v.data = x->bytes.data;
+                v.size = x->bytes.len;
+            }
+        }
+        LEAT_TRY(write_named(x, key, stem_of(key), ext, v.data, v.size, err));
+    }
+    return 0;
+}
+
+static int export_sample(exporter *x, uint64_t sample, leat_error *err)
+{
+    size_t len;
+    leat_view v = {0};
+    LEAT_TRY(leat_sample_read(x->sample, sample, err));
+    const char *key = leat_sample_key(x->sample, &len);
+    if (!leat__path_relative_safe(key, len)) {
+        leat__fail(err, LEAT_EPERM, "the key \"%s\" is not a path inside the folder", key);
+        leat__error_at(err, key, (int64_t)sample, -1);
+        return LEAT_EPERM;
+    }
+    if (x->image_field >= 0)
+        LEAT_TRY(leat_sample_field(x->sample, (uint32_t)x->image_field, &v, err));
+    if (v.data) LEAT_TRY(write_image(x, key, &v, err));
+    if (x->members) LEAT_TRY(write_members(x, key, err));
+    x->stats->samples++;
+    return 0;
+}
+
+static int tell(const exporter *x, uint64_t total, leat_error *err)
+{
+    const leat_export_opts *o = x->opts;
+    if (!o->progress || o->progress(o->cookie, x->stats->samples, total, x->stats->bytes, 0) == 0)
+        return 0;
+    return leat__fail(err, LEAT_ECANCELED, "export was stopped");
+}
+
+static int export_all(exporter *x, leat_error *err)
+{
+    uint64_t total = leat_pack_count(x->pack);
+    for (uint64_t i = 0; i < total; i++) {
+        LEAT_TRY(export_sample(x, i, err));
+        LEAT_TRY(tell(x, total, err));
+    }
+    return 0;
+}
+
+static int export_lines(exporter *x, leat__csv *lines, leat_error *err)
+{
+    for (;;) {
+        bool end;
+        uint64_t sample;
+        LEAT_TRY(leat__csv_next_line(lines, &end, err));
+        if (end) return 0;
+        LEAT_TRY(leat_pack_find(x->pack, lines->row.data, lines->row.len, &sample, err));
+        LEAT_TRY(export_sample(x, sample, err));
+        LEAT_TRY(tell(x, 0, err));
+    }
+}
+
+static int export_keys(exporter *x, leat_error *err)
+{
+    leat__stream *stream = NULL;
+    leat__csv lines;
+    LEAT_TRY(leat__stream_open(&stream, x->opts->keys, err));
+    int rc = leat__csv_init(&lines, stream, 0, err);
+    if (rc == 0) {
+        rc = export_lines(x, &lines, err);
+        leat__csv_reset(&lines);
+    }
+    leat__stream_close(&stream);
+    return rc;
+}
+
+static bool came_from_tar(const leat_pack *pack)
+{
+    json_t *root = json_loads(leat_pack_provenance(pack), 0, NULL);
+    const char *kind =
+        json_string_value(json_object_get(json_object_get(root, "source"), "kind"));
+    bool tar = kind && strcmp(kind, "tar") == 0;
+    json_decref(root);
+    return tar;
+}
+
+static int set_up(exporter *x, leat_error *err)
+{
+    const void *blob;
+    size_t len;
+    LEAT_TRY(leat_pack_open(&x->pack, x->opts->pack, NULL, err));
+    LEAT_TRY(leat_sample_open(&x->sample, x->pack, err));
+    LEAT_TRY(leat__decoder_open(&x->decoder, err));
+    x->image_field = -1;
+    for (uint32_t f = 0; f < leat_pack_field_count(x->pack) && x->image_field < 0; f++)
+        if (leat_pack_field(x->pack, f)->type == LEAT_FIELD_IMAGE) x->image_field = (int)f;
+    x->members = came_from_tar(x->pack);
+    int rc = leat_pack_blob(x->pack, LEAT__TILE_TABLES_BLOB, &blob, &len, err);
+    if (rc == 0) rc = leat__tile_tables_open(&x->tables, blob, len, err);
+    if (rc != 0 && rc != LEAT_ENOENT) return rc;
+    return leat__path_mkdir(x->opts->folder, err);
+}
+
+int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)
+{
+    leat_export_opts o = {0};
+    leat_export_stats own = {0};
+    if (!opts || opts->struct_size < sizeof o.struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    if (!o.pack || !o.folder || !o.folder[0])
+        return leat__fail(err, LEAT_EINVAL, "export needs a pack and a folder");
+    exporter x = {.opts = &o, .stats = &own};
+    leat__buf_init(&x.path, LEAT__MEM_INGEST, 2u << 20);
+    leat__buf_init(&x.folder, LEAT__MEM_INGEST, 2u << 20);
+    leat__buf_init(&x.bytes, LEAT__MEM_INGEST, BYTES_MAX);
+    int rc = set_up(&x, err);
+    if (rc == 0) rc = o.keys ? export_keys(&x, err) : export_all(&x, err);
+    leat_sample_close(&x.sample);
+    leat_pack_close(&x.pack);
+    leat__tile_tables_close(&x.tables);
+    leat__decoder_close(&x.decoder);
+    leat__planes_reset(&x.planes);
+    leat__buf_reset(&x.path);
+    leat__buf_reset(&x.folder);
+    leat__buf_reset(&x.bytes);
+    if (stats) *stats = own;
+    return rc;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Images on their way into a pack. See image_encode.h. Everything here depends on the image, its
+ * key and the plan, never on the thread or the order, so packs are equal byte for byte.
+ */
+#include "ingest/image_encode.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/jpeg_coef.h"
+#include "dsp/resizer.h"
+#include "ingest/image_cost.h"
+
+#define MIX_SEED UINT64_C(0x6d69782d726177) /* "mix-raw": part of the settings' meaning */
+#define DEFAULT_QUALITY 90
+#define BYTES_MAX (UINT64_C(1) << 36)
+
+struct leat__encoder {
+    const leat__encode_plan *plan;
+    leat__decoder *decoder;
+    leat__jpeg_coef_reader *coefs;
+    leat__tile_encoder *tiles;
+    leat__resizer *resizer;
+    leat__planes planes;
+    leat__buf work, jpeg; /* the encoded image; a restored or newly made JPEG */
+};
+
+int leat__encoder_open(leat__encoder **out, const leat__encode_plan *plan, leat_error *err)
+{
+    int rc;
+    leat__encoder *e = LEAT_NEW(INGEST, leat__encoder);
+    if (!e) return leat__fail_nomem(err, sizeof *e, "an encoder");
+    e->plan = plan;
+    leat__buf_init(&e->work, LEAT__MEM_INGEST, BYTES_MAX);
+    leat__buf_init(&e->jpeg, LEAT__MEM_INGEST, BYTES_MAX);
+    LEAT_GO(rc, out, leat__decoder_open(&e->decoder, err));
+    if (plan->images == LEAT_IMAGES_TILED) {
+        LEAT_GO(rc, out, leat__jpeg_coef_reader_open(&e->coefs, err));
+        LEAT_GO(rc, out, leat__tile_encoder_open(&e->tiles, plan->tables, err));
+    }
+    if (plan->max_side > 0) LEAT_GO(rc, out, leat__resizer_open(&e->resizer, err));
+    *out = e;
+    e = NULL;
+out:
+    leat__encoder_close(&e);
+    return rc;
+}
+
+void leat__encoder_close(leat__encoder **encoder)
+{
+    leat__encoder *e = *encoder;
+    if (!e) return;
+    leat__decoder_close(&e->decoder);
+    leat__jpeg_coef_reader_close(&e->coefs);
+    leat__tile_encoder_close(&e->tiles);
+    leat__resizer_close(&e->resizer);
+    leat__planes_reset(&e->planes);
+    leat__buf_reset(&e->work);
+    leat__buf_reset(&e->jpeg);
+    leat__free(e);
+    *encoder = NULL;
+}
+
+void leat__encode_size(uint32_t max_side, uint32_t *width, uint32_t *height)
+{
+    uint32_t longer = LEAT_MAX(*width, *height);
+    if (max_side == 0 || longer <= max_side) return;
+    uint64_t w = ((uint64_t)*width * max_side * 2 + longer) / (2 * (uint64_t)longer);
+    uint64_t h = ((uint64_t)*height * max_side * 2 + longer) / (2 * (uint64_t)longer);
+    *width = (uint32_t)LEAT_MAX(w, 1);
+    *height = (uint32_t)LEAT_MAX(h, 1);
+}
+
+bool leat__encode_is_raw(const leat__encode_plan *plan, const char *key, size_t len)
+{
+    if (plan->images == LEAT_IMAGES_RAW) return true;
+    if (plan->images != LEAT_IMAGES_MIX) return false;
+    double draw = (double)(leat__hash64(key, len, MIX_SEED) >> 11) * 0x1.0p-53;
+    return draw < plan->mix_raw;
+}
+
+static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                       size_t stride)
+{
+    return 0;
+}
+
+static int check_whole(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
+                       size_t len, const leat__tile_tables *tables, leat_error *err)
+{
+    leat__row_sink sink = {ignore_rows, NULL};
+    leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
+    return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
+}
+
+/* ---- smaller ---- */
+
+static uint8_t *resize_target(void *ctx, uint32_t y, uint32_t plane)
+{
+    leat__planes *p = ctx;
+    return p->plane[plane] + y * p->stride;
+}
+
+static int resize_done(void *ctx, uint32_t y)
+{
+    return 0;
+}
+
+static int resize_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                       size_t stride)
+{
+    return leat__resizer_rows(ctx, y, count, plane, stride);
+}
+
+/* Bicubic with antialiasing: Pillow's arithmetic, as everywhere in leat. */
+static int decode_smaller(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
+                          size_t len, const leat__tile_tables *tables, leat_error *err)
+{
+    uint32_t w = info->width, h = info->height;
+    leat__encode_size(e->plan->max_side, &w, &h);
+    LEAT_TRY(leat__planes_resize(&e->planes, w, h, info->channels, err));
+    leat__axis_request x = {.in = info->width, .out = w, .filter = LEAT__FILTER_BICUBIC};
+    leat__axis_request y = {.in = info->height, .out = h, .filter = LEAT__FILTER_BICUBIC};
+    leat__resize_need need;
+    leat__resize_out to = {resize_target, resize_done, &e->planes};
+    LEAT_TRY(leat__resizer_plan(e->resizer, &x, &y, LEAT__PASS_PILLOW13, &need, err));
+    LEAT_TRY(leat__resizer_begin(e->resizer, info->channels, &to, err));
+    leat__row_sink sink = {resize_rows, e->resizer};
+    leat__decode_request request = {.x = need.x, .y = need.y, .width = need.width,
+                                    .height = need.height, .limits = e->plan->limits,
+                                    .tables = tables};
+    return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
+}
+
+static int decode_pixels(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
+                         size_t len, const leat__tile_tables *tables, bool smaller,
+                         leat_error *err)
+{
+    if (smaller) return decode_smaller(e, info, data, len, tables, err);
+    leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
+    return leat__codec_decode_planes(e->decoder, info, data, len, &request, &e->planes, err);
+}
+
+/* ---- results ---- */
+
+static void describe(leat__item *item, const leat__image_info *info, size_t len, uint8_t flags)
+{
+    item->image = (leat_pack_image){
+        .width = info->width,
+        .height = info->height,
+        .codec = (uint8_t)info->codec,
+        .channels = (uint8_t)info->channels,
+        .orientation = (uint8_t)info->orientation,
+        .flags = flags,
+        .cost = leat__image_cost(info, len),
+    };
+}
+
+/* Moves an encoded image into the run's output. */
+static int put(leat__run *run, leat__item *item, const leat__buf *from, leat_error *err)
+{
+    size_t at = run->out.len;
+    if (leat__buf_append(&run->out, from->data, from->len) != 0)
+        return leat__fail_nomem(err, from->len, "an encoded image");
+    item->coded = true;
+    item->at = at;
+    item->size = from->len;
+    return 0;
+}
+
+static int store(leat__encoder *e, leat__run *run, leat__item *item, leat__codec_id codec,
+                 const leat__buf *bytes, uint8_t flags, leat_error *err)
+{
+    leat__image_info info;
+    LEAT_TRY(leat__codec_probe(codec, (const uint8_t *)bytes->data, bytes->len, &info, err));
+    LEAT_TRY(put(run, item, bytes, err));
+    describe(item, &info, bytes->len, flags);
+    return 0;
+}
+
+/* Tiles the JPEG in `data`. *done is false when it is better kept as it is. */
+static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_t *data,
+                size_t len, uint8_t flags, bool *done, leat_error *err)
+{
+    leat__jpeg_coefs coefs;
+    leat__tile_kept kept;
+    leat__tile_encode_opts opts = {.density = LEAT__TILE_SMALL};
+    *done = false;
+    LEAT_TRY(leat__jpeg_coef_read(e->coefs, data, len, &e->plan->limits, &coefs, err));
+    leat__buf_clear(&e->work);
+    LEAT_TRY(leat__tile_encode(e->tiles, &coefs, data, len, &opts, &e->work, &kept, err));
+    if (kept != LEAT__TILE_KEPT_NONE) return 0;
+    leat__tile_facts facts;
+    LEAT_TRY(leat__tile_describe((const uint8_t *)e->work.data, e->work.len, &facts, err));
+    if (facts.exact) flags |= LEAT_PACK_IMAGE_RECODED;
+    *done = true;
+    return store(e, run, item, LEAT__CODEC_TILE, &e->work, flags, err);
+}
+
+/* A JPEG just made by the encoder, to the pack: as it is, or tiled. */
+static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_error *err)
+{
+    bool tiled = false;
+    if (e->plan->images == LEAT_IMAGES_TILED) {
+        size_t len = e->jpeg.len; /* decoders may read a little past the end */
+        if (leat__buf_zeros(&e->jpeg, LEAT__CODEC_PADDING) != 0)
+            return leat__fail_nomem(err, LEAT__CODEC_PADDING, "an encoded image");
+        e->jpeg.len = len;
+        LEAT_TRY(tile(e, run, item, (const uint8_t *)e->jpeg.data, len,
+                      LEAT_PACK_IMAGE_RESIZED, &tiled, err));
+    }
+    if (tiled) {
+        /* "the source can be restored" is not true of an image encoded again */
+        item->image.flags &= (uint8_t)~LEAT_PACK_IMAGE_RECODED;
+        return 0;
+    }
+    return store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, LEAT_PACK_IMAGE_RESIZED, err);
+}
+
+static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
+                        const leat__image_info *info, const uint8_t *data, size_t len,
+                        const leat__tile_tables *from, bool raw, bool smaller, leat_error *err)
+{
+    LEAT_TRY(decode_pixels(e, info, data, len, from, smaller, err));
+    leat__encode_opts opts = {.orientation = info->orientation,
+                              .quality = e->plan->quality ? e->plan->quality : DEFAULT_QUALITY};
+    if (raw) {
+        leat__buf_clear(&e->work);
+        LEAT_TRY(leat__codec_encode(LEAT__CODEC_RAW, &e->planes, &opts, &e->work, err));
+        uint8_t flags = smaller ? LEAT_PACK_IMAGE_RESIZED : 0;
+        return store(e, run, item, LEAT__CODEC_RAW, &e->work, flags, err);
+    }
+    leat__buf_clear(&e->jpeg);
+    LEAT_TRY(leat__codec_encode(LEAT__CODEC_JPEG, &e->planes, &opts, &e->jpeg, err));
+    return store_jpeg(e, run, item, err);
+}
+
+/* An image that is tiled already and shall be kept, but whose tables stay behind: back to
+ * JPEG, then on as any other. */
+static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data,
+                   size_t *len, leat_error *err)
+{
+    leat__buf_clear(&e->jpeg);
+    LEAT_TRY(leat__tile_restore(*data, *len, from, &e->jpeg, err));
+    *len = e->jpeg.len;
+    if (leat__buf_zeros(&e->jpeg, LEAT__CODEC_PADDING) != 0)
+        return leat__fail_nomem(err, LEAT__CODEC_PADDING, "a restored image");
+    e->jpeg.len = *len;
+    *data = (const uint8_t *)e->jpeg.data;
+    return 0;
+}
+
+/* The image at `data` as it is: checked, then tiled or kept. `restored`: it lies in e->jpeg. */
+static int keep(leat__encoder *e, leat__run *run, leat__item *item, leat__image_info *info,
+                const uint8_t *data, size_t len, bool restored, uint8_t flags, leat_error *err)
+{
+    bool tiled = false;
+    if (e->plan->images == LEAT_IMAGES_TILED && info->codec == LEAT__CODEC_JPEG &&
+        info->bits == 8)
+        LEAT_TRY(tile(e, run, item, data, len, flags, &tiled, err));
+    if (tiled) return 0;
+    if (e->plan->trust)
+        flags |= LEAT_PACK_IMAGE_UNCHECKED;
+    else
+        LEAT_TRY(check_whole(e, info, data, len, NULL, err));
+    if (restored) return store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, flags, err);
+    describe(item, info, len, flags);
+    return 0;
+}
+
+int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
+                        leat__item *item, const leat__tile_tables *from, leat_error *err)
+{
+    const leat__encode_plan *plan = e->plan;
+    const uint8_t *data = leat__run_data(run, item);
+    size_t len = item->size;
+    uint8_t flags = item->image.flags & (LEAT_PACK_IMAGE_RESIZED); /* history stays */
+    leat__image_info info;
+    if (len == 0) return leat__fail(err, LEAT_EDATA, "an empty file");
+    leat__codec_id codec = leat__codec_sniff(data, len);
+    LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
+    uint32_t w = info.width, h = info.height;
+    leat__encode_size(plan->max_side, &w, &h);
+    bool smaller = w != info.width || h != info.height;
+    bool raw = leat__encode_is_raw(plan, leat__run_str(run, r->key), r->key_size);
+    bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
+    if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
+    if (codec != LEAT__CODEC_TILE)
+        return keep(e, run, item, &info, data, len, false, flags, err);
+    LEAT_TRY(restore(e, from, &data, &len, err));
+    LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, data, len, &info, err));
+    return keep(e, run, item, &info, data, len, true, flags, err);
+}
+
+uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len)
+{
+    leat__image_info info;
+    leat__codec_id codec = leat__codec_sniff(data, len);
+    if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return 0;
+    uint64_t pixels = (uint64_t)info.width * info.height;
+    leat__decode_limits limits = plan->limits;
+    if (limits.max_pixels && pixels > limits.max_pixels) return 0; /* will be refused */
+    uint64_t need = (uint64_t)info.width * 256; /* bands of rows */
+    bool tiling = plan->images == LEAT_IMAGES_TILED && codec == LEAT__CODEC_JPEG;
+    if (tiling) need += pixels * 18 + len; /* coefficients twice, pixels twice, the result */
+    else if (info.progressive) need += pixels * 6;
+    uint32_t w = info.width, h = info.height;
+    leat__encode_size(plan->max_side, &w, &h);
+    bool pixels_out = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX ||
+                      plan->quality > 0 || w != info.width || h != info.height;
+    if (pixels_out) need += (uint64_t)w * h * info.channels * 3;
+    return need;
+}

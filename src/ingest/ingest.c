@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing as a flow of the engine:
+ *
+ *   list (I/O, one at a time) -> read (I/O) -> encode (CPU) -> the caller's thread: place, write
+ *
+ * A task is a run of records (record.h). Runs leave the flow in the order they entered it, and
+ * every record is a pure function of its source, so the pack is the same for any number of
+ * threads. With each sample the packer remembers how many records were consumed up to it; a
+ * resumed run passes over as many, and compares a hash of their keys, so that a source that
+ * changed in between is noticed.
+ */
+#include <leat/flow.h>
+#include <leat/ingest.h>
+#include <leat/pack.h>
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "ingest/image_encode.h"
+#include "ingest/left_out.h"
+#include "ingest/source.h"
+#include "ingest/tile_training.h"
+
+#define DEFAULT_MEMORY (UINT64_C(128) << 20)
+#define SHELF 64
+
+/* What a sample's marks mean. */
+enum { MARK_CONSUMED, MARK_SKIPPED, MARK_CHAIN, MARK_BYTES };
+
+typedef struct ingest {
+    const leat_ingest_opts *opts;
+    leat_ingest_stats *stats;
+    leat__source *source;
+    leat__encode_plan plan;
+    leat__tile_tables *tables;      /* of the pack that is written */
+    leat__tile_tables **from;       /* of the packs that are read, by origin */
+    uint32_t from_count;
+    leat__shelf shelf;
+    bool shelf_ready;
+    leat_budget *budget;
+    leat_pool *pool;
+    leat_flow *flow;
+    leat_packer *packer;
+    leat__report report;
+    leat_pack_value *values;
+    uint64_t consumed, chain;
+    bool stop;                      /* the source has ended */
+} ingest;
+
+void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
+    opts->struct_size = struct_size;
+}
+
+/* ---- stages ---- */
+
+static void release_run(void *cookie, void *data)
+{
+    leat__shelf_give(cookie, data);
+}
+
+static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    ingest *in = cookie;
+    if (in->stop) return LEAT_FLOW_END;
+    leat__run *run = leat__shelf_take(&in->shelf);
+    if (!run) return leat__fail_nomem(err, sizeof *run, "a run of samples");
+    task->data = run;
+    task->release = release_run;
+    task->release_cookie = &in->shelf;
+    while (!leat__run_full(run)) {
+        leat__record *r = leat__run_add(run);
+        bool end = false;
+        LEAT_TRY(in->source->ops->next(in->source, run, r, &end, err));
+        if (end) {
+            leat__run_drop_last(run);
+            in->stop = true;
+            break;
+        }
+        if (!r->failed) run->pending += r->size_hint;
+    }
+    if (run->count == 0) {
+        task->data = NULL;
+        task->release = NULL;
+        leat__shelf_give(&in->shelf, run);
+        return LEAT_FLOW_END;
+    }
+    task->bytes = leat__run_held(run);
+    return 0;
+}
+
+/* What failed is the record's affair unless it is memory. */
+static int settle(leat__run *run, leat__record *r, int rc, leat_error *why, leat_error *err)
+{
+    if (rc == 0) return 0;
+    if (rc == LEAT_ENOMEM) {
+        if (err) *err = *why;
+        return rc;
+    }
+    leat__run_fail(r, why);
+    return 0;
+}
+
+static uint64_t need_read(void *cookie, const leat_task *task)
+{
+    const leat__run *run = task->data;
+    return run->pending + (64u << 10);
+}
+
+static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    ingest *in = cookie;
+    leat__run *run = task->data;
+    for (uint32_t i = 0; i < run->count; i++) {
+        leat__record *r = &run->record[i];
+        leat_error why = {0};
+        if (r->failed) continue;
+        if (in->source->ops->load)
+            LEAT_TRY(settle(run, r, in->source->ops->load(in->source, run, r, &why), &why, err));
+        for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
+            const leat__item *item = &r->items[f];
+            if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
+            uint64_t need =
+                leat__encode_need(&in->plan, leat__run_data(run, item), item->size);
+            run->decode = LEAT_MAX(run->decode, need);
+        }
+    }
+    run->pending = 0;
+    task->bytes = leat__run_held(run);
+    return 0;
+}
+
+static uint64_t need_encode(void *cookie, const leat_task *task)
+{
+    const leat__run *run = task->data;
+    return run->decode + run->in.len;
+}
+
+static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
+{
+    ingest *in = cookie;
+    leat__encoder *e = NULL;
+    LEAT_TRY(leat__encoder_open(&e, &in->plan, err));
+    *ctx = e;
+    return 0;
+}
+
+static void teardown_encode(void *cookie, void *ctx)
+{
+    leat__encoder *e = ctx;
+    leat__encoder_close(&e);
+}
+
+static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    ingest *in = cookie;
+    leat__run *run = task->data;
+    for (uint32_t i = 0; i < run->count; i++) {
+        leat__record *r = &run->record[i];
+        const leat__tile_tables *from = r->origin < in->from_count ? in->from[r->origin] : NULL;
+        for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
+            leat_error why = {0};
+            if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
+            int rc = leat__encoder_image(ctx, run, r, &r->items[f], from, &why);
+            LEAT_TRY(settle(run, r, rc, &why, err));
+        }
+    }
+    task->bytes = leat__run_held(run);
+    return 0;
+}
+
+/* ---- settings ---- */
+
+static void describe_settings(const ingest *in, leat__json *j)
+{
+    const leat_ingest_opts *o = in->opts;
+    static const char *const modes[] = {"auto", "keep", "tiled", "raw", "mix"};
+    leat__json_kstr(j, "images", modes[in->plan.images]);
+    if (in->plan.images == LEAT_IMAGES_MIX) leat__json_kdouble(j, "mix_raw", in->plan.mix_raw);
+    if (o->max_side) leat__json_ku64(j, "max_side", o->max_side);
+    if (o->quality) leat__json_ku64(j, "quality", o->quality);
+    leat__json_kbool(j, "checked", !o->trust);
+    leat__json_kstr(j, "on_error", o->skip_errors ? "skip" : "fail");
+    if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
+}
+
+/* {"kind":…,"names":[…],"settings":{…}}: names without their folders, so that a copy of the
+ * same data elsewhere gives the same pack. */
+static int make_provenance(const ingest *in, leat__buf *out, leat_error *err)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "kind", in->source->ops->kind);
+    leat__json_key(&j, "names");
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < in->opts->source_count; i++) {
+        const char *path = in->opts->sources[i];
+        size_t len = strlen(path);
+        while (len > 1 && path[len - 1] == '/') len--;
+        size_t at = len;
+        while (at > 0 && path[at - 1] != '/') at--;
+        leat__json_strn(&j, path + at, len - at);
+    }
+    leat__json_end(&j);
+    leat__json_key(&j, "settings");
+    leat__json_object(&j);
+    describe_settings(in, &j);
+    leat__json_end(&j);
+    leat__json_end(&j);
+    return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
+}
+
+/* Resume goes on only with the same sources and settings. */
+static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
+{
+    const leat_ingest_opts *o = in->opts;
+    uint64_t h = leat__hash64(provenance->data, provenance->len, 0);
+    for (uint32_t i = 0; i < o->source_count; i++)
+        h = leat__hash64(o->sources[i], strlen(o->sources[i]), h);
+    if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
+    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_sample_bytes};
+    return leat__hash64(numbers, sizeof numbers, h);
+}
+
+static int make_plan(ingest *in, leat_error *err)
+{
+    const leat_ingest_opts *o = in->opts;
+    leat__encode_plan *p = &in->plan;
+    if (o->images > LEAT_IMAGES_MIX)
+        return leat__fail(err, LEAT_EINVAL, "%u is not a way to store images", o->images);
+    p->images = o->images ? (leat_image_mode)o->images : LEAT_IMAGES_TILED;
+    p->mix_raw = o->mix_raw > 0 ? o->mix_raw : 0.5;
+    p->max_side = o->max_side;
+    p->quality = o->quality;
+    p->trust = o->trust;
+    p->limits = (leat__decode_limits){.max_pixels = o->max_pixels,
+                                      .max_out_bytes = o->max_out_bytes,
+                                      .max_scans = o->max_scans,
+                                      .max_seconds = o->max_seconds};
+    if (o->quality > 100 || !(o->mix_raw >= 0 && o->mix_raw <= 1))
+        return leat__fail(err, LEAT_EINVAL, "quality or share of raw images out of range");
+    if (in->source->image_field < 0) p->images = LEAT_IMAGES_KEEP;
+    return 0;
+}
+
+/* ---- packer ---- */
+
+static int open_packer(ingest *in, leat_error *err)
+{
+    const leat_ingest_opts *o = in->opts;
+    leat__buf provenance;
+    int rc;
+    leat__buf_init(&provenance, LEAT__MEM_INGEST, 1u << 20);
+    LEAT_GO(rc, out, make_provenance(in, &provenance, err));
+    leat_packer_opts p = LEAT_PACKER_OPTS_INIT;
+    p.fields = in->source->fields;
+    p.field_count = in->source->field_count;
+    p.page_bytes = o->page_bytes;
+    p.shard_bytes = o->shard_bytes;
+    p.provenance = leat__buf_str(&provenance);
+    p.identity = identity_of(in, &provenance);
+    p.resume = o->resume;
+    p.replace = o->replace;
+    p.no_sync = o->no_sync;
+    LEAT_GO(rc, out, leat_packer_open(&in->packer, o->output, &p, err));
+    if (in->source->label_field >= 0 && in->source->class_count > 0)
+        LEAT_GO(rc, out,
+                leat_packer_classes(in->packer, (uint32_t)in->source->label_field,
+                                    (const char *const *)in->source->classes,
+                                    in->source->class_count, err));
+out:
+    leat__buf_reset(&provenance);
+    return rc;
+}
+
+static uint64_t chain_key(uint64_t chain, const char *key, size_t len)
+{
+    return leat__hash64(key, len, chain);
+}
+
+/* Passes over the records that are already in the pack. */
+static int pass_over(ingest *in, uint64_t records, leat_error *err)
+{
+    in->source->skim = true;
+    leat__run *run = NULL;
+    int rc = 0;
+    for (uint64_t i = 0; i < records; i++) {
+        bool end = false;
+        if (!run || leat__run_full(run)) {
+            leat__shelf_give(&in->shelf, run);
+            run = leat__shelf_take(&in->shelf);
+            if (!run) LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *run, "a run of samples"));
+        }
+        leat__record *r = leat__run_add(run);
+        LEAT_GO(rc, out, in->source->ops->next(in->source, run, r, &end, err));
+        if (end) break;
+        in->chain = chain_key(in->chain, leat__run_str(run, r->key), r->key_size);
+        in->consumed++;
+    }
+out:
+    leat__shelf_give(&in->shelf, run);
+    in->source->skim = false;
+    return rc;
+}
+
+static int go_on(ingest *in, leat_error *err)
+{
+    uint64_t marks[LEAT_PACKER_MARKS] = {0};
+    leat_ingest_stats *st = in->stats;
+    st->resumed = leat_packer_resumed(in->packer, marks);
+    st->samples = st->resumed;
+    st->skipped = marks[MARK_SKIPPED];
+    st->bytes_in = marks[MARK_BYTES];
+    LEAT_TRY(leat__report_open(&in->report, in->opts->report, st->skipped, err));
+    LEAT_TRY(pass_over(in, marks[MARK_CONSUMED], err));
+    if (in->consumed != marks[MARK_CONSUMED] || in->chain != marks[MARK_CHAIN])
+        return leat__fail(err, LEAT_ESTATE,
+                          "%s: the source has changed since the run that is resumed; remove "
+                          "the partial pack and start again",
+                          in->opts->output);
+    return 0;
+}
+
+/* Tables for tiles: those of the run that is resumed, or trained on a part of the source. */
+static int prepare_tables(ingest *in, leat_error *err)
+{
+    const void *blob = NULL;
+    size_t len = 0;
+    if (in->plan.images != LEAT_IMAGES_TILED) return 0;
+    if (leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
+        leat__buf trained;
+        leat__buf_init(&trained, LEAT__MEM_INGEST, 16u << 20);
+        int rc = leat__train_tables(in->opts, &in->plan, &trained, err);
+        if (rc == 0)
+            rc = leat_packer_blob(in->packer, LEAT__TILE_TABLES_BLOB, trained.data, trained.len,
+                                  err);
+        leat__buf_reset(&trained);
+        if (rc != 0) return rc;
+        LEAT_TRY(leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len));
+    }
+    LEAT_TRY(leat__tile_tables_open(&in->tables, blob, len, err));
+    in->plan.tables = in->tables;
+    return 0;
+}
+
+/* The tables of packs that are read and hold tiles. */
+static int open_source_tables(ingest *in, leat_error *err)
+{
+    uint32_t n = 0;
+    while (leat__source_pack_of(in->source, n)) n++;
+    if (n == 0) return 0;
+    in->from = LEAT_NEW_ARRAY(INGEST, leat__tile_tables *, n);
+    if (!in->from) return leat__fail_nomem(err, n * sizeof *in->from, "tables");
+    in->from_count = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const void *blob;
+        size_t len;
+        int rc = leat_pack_blob(leat__source_pack_of(in->source, i), LEAT__TILE_TABLES_BLOB,
+                                &blob, &len, err);
+        if (rc == LEAT_ENOENT) continue;
+        if (rc != 0) return rc;
+        LEAT_TRY(leat__tile_tables_open(&in->from[i], blob, len, err));
+    }
+    return 0;
+}
+
+/* ---- flow ---- */
+
+static int start_flow(ingest *in, leat_error *err)
+{
+    const leat_ingest_opts *o = in->opts;
+    leat_pool_opts pool;
+    leat_pool_opts_init(&pool);
+    pool.threads = o->threads;
+    pool.io_threads = 4;
+    LEAT_TRY(leat_pool_open(&in->pool, &pool, err));
+    LEAT_TRY(leat_budget_open(&in->budget, o->memory ? o->memory : DEFAULT_MEMORY, err));
+    leat_flow_opts f;
+    leat_flow_opts_init(&f);
+    f.name = "pack";
+    f.pool = in->pool;
+    f.budget = in->budget;
+    f.threads = o->threads;
+    f.log = o->log;
+    LEAT_TRY(leat_flow_open(&in->flow, &f, err));
+
+    leat_stage list, read, encode;
+    leat_stage_init(&list);
+    list.kind = LEAT_STAGE_SOURCE;
+    list.name = "list";
+    list.lane = LEAT_LANE_IO;
+    list.bytes_out = 1u << 20;
+    list.cookie = in;
+    list.process = stage_list;
+    leat_stage_init(&read);
+    read.kind = LEAT_STAGE_MAP;
+    read.name = "read";
+    read.lane = LEAT_LANE_IO;
+    read.bytes_out = 2u << 20;
+    read.cookie = in;
+    read.process = stage_read;
+    read.need = need_read;
+    leat_stage_init(&encode);
+    encode.kind = LEAT_STAGE_MAP;
+    encode.name = "encode";
+    encode.scratch = 8u << 20;
+    encode.bytes_out = 4u << 20;
+    encode.cookie = in;
+    encode.setup = setup_encode;
+    encode.teardown = teardown_encode;
+    encode.process = stage_encode;
+    encode.need = need_encode;
+    LEAT_TRY(leat_flow_add(in->flow, &list, err));
+    LEAT_TRY(leat_flow_add(in->flow, &read, err));
+    LEAT_TRY(leat_flow_add(in->flow, &encode, err));
+    return leat_flow_start(in->flow, err);
+}
+
+/* ---- placing, on the caller's thread ---- */
+
+static int leave_out(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
+{
+    const char *key = leat__run_str(run, r->key);
+    LEAT_TRY(leat__report_add(&in->report, key, r->key_size, r->error, err));
+    if (in->opts->skip_errors) {
+        in->stats->skipped++;
+        return 0;
+    }
+    if (!r->error) return leat__fail_nomem(err, 0, "a sample");
+    if (err) *err = *r->error;
+    int rc = r->error->code;
+    if (!strstr(r->error->message, key)) leat__error_context(err, "%s", key);
+    leat__error_at(err, key, (int64_t)(in->consumed - 1), r->error->offset);
+    return rc;
+}
+
+static int place(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
+{
+    in->consumed++;
+    in->chain = chain_key(in->chain, leat__run_str(run, r->key), r->key_size);
+    if (r->failed) return leave_out(in, run, r, err);
+    for (uint32_t f = 0; f < run->fields; f++) {
+        const leat__item *item = &r->items[f];
+        leat_pack_value *v = &in->values[f];
+        memset(v, 0, sizeof *v);
+        v->absent = item->absent;
+        v->i = item->i;
+        v->f = item->f;
+        if (item->absent) continue;
+        v->data = leat__run_data(run, item);
+        v->size = item->size;
+        v->image = item->image;
+        memcpy(v->shape, item->shape, sizeof v->shape);
+        if (in->source->fields[f].type == LEAT_FIELD_IMAGE && item->image.codec < 8)
+            in->stats->images[item->image.codec]++;
+    }
+    in->stats->bytes_in += r->bytes_in;
+    leat_pack_sample sample = {.key = leat__run_str(run, r->key),
+                               .key_size = r->key_size,
+                               .values = in->values,
+                               .marks = {[MARK_CONSUMED] = in->consumed,
+                                         [MARK_SKIPPED] = in->stats->skipped,
+                                         [MARK_CHAIN] = in->chain,
+                                         [MARK_BYTES] = in->stats->bytes_in}};
+    LEAT_TRY(leat_packer_append(in->packer, &sample, err));
+    in->stats->samples++;
+    return 0;
+}
+
+static int tell(const ingest *in, leat_error *err)
+{
+    const leat_ingest_opts *o = in->opts;
+    if (!o->progress) return 0;
+    uint64_t total = LEAT_MAX(in->source->total, in->source->total ? in->consumed : 0);
+    if (o->progress(o->cookie, in->consumed, total, in->stats->bytes_in, in->stats->skipped) ==
+        0)
+        return 0;
+    return leat__fail(err, LEAT_ECANCELED, "packing was stopped; --resume goes on with it");
+}
+
+static int place_all(ingest *in, leat_error *err)
+{
+    for (;;) {
+        leat_task *task = NULL;
+        LEAT_TRY(leat_flow_next(in->flow, &task, -1, err));
+        if (!task) return 0;
+        const leat__run *run = task->data;
+        int rc = 0;
+        for (uint32_t i = 0; i < run->count && rc == 0; i++)
+            rc = place(in, run, &run->record[i], err);
+        leat_task_release(task);
+        if (rc == 0) rc = tell(in, err);
+        if (rc != 0) return rc;
+    }
+}
+
+static int finish(ingest *in, leat_error *err)
+{
+    leat_packer_stats ps = {0};
+    LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
+    in->stats->bytes_out = ps.file_bytes;
+    in->stats->pages = ps.pages;
+    in->stats->shards = ps.shards;
+    in->stats->duplicate_keys = ps.duplicate_keys;
+    return 0;
+}
+
+static void tear_down(ingest *in)
+{
+    leat_flow_close(&in->flow);
+    if (in->budget) {
+        leat_budget_stats bs;
+        leat_budget_read(in->budget, &bs);
+        in->stats->budget_peak_bytes = bs.peak;
+    }
+    leat_budget_close(&in->budget);
+    leat_pool_close(&in->pool);
+    leat_packer_close(&in->packer);
+    leat__report_close(&in->report);
+    if (in->shelf_ready) leat__shelf_reset(&in->shelf);
+    leat__tile_tables_close(&in->tables);
+    for (uint32_t i = 0; i < in->from_count; i++) leat__tile_tables_close(&in->from[i]);
+    leat__free(in->from);
+    leat__free(in->values);
+    leat__source_close(&in->source);
+}
+
+static int run(ingest *in, leat_error *err)
+{
+    LEAT_TRY(leat__source_open(&in->source, in->opts, err));
+    strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
+    in->stats->fields = in->source->field_count;
+    leat__shelf_init(&in->shelf, in->source->field_count, SHELF);
+    in->shelf_ready = true;
+    in->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, in->source->field_count);
+    if (!in->values) return leat__fail_nomem(err, 0, "values");
+    LEAT_TRY(make_plan(in, err));
+    LEAT_TRY(open_source_tables(in, err));
+    LEAT_TRY(open_packer(in, err));
+    LEAT_TRY(prepare_tables(in, err));
+    LEAT_TRY(go_on(in, err));
+    LEAT_TRY(start_flow(in, err));
+    LEAT_TRY(place_all(in, err));
+    return finish(in, err);
+}
+
+int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_error *err)
+{
+    leat_ingest_opts o;
+    leat_ingest_stats own = {0};
+    if (!opts || opts->struct_size < sizeof o.struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memset(&o, 0, sizeof o);
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    if (!o.output || !o.output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
+    own.struct_size = sizeof own;
+    uint64_t begin = leat__clock_ns();
+    ingest in = {.opts = &o, .stats = &own};
+    int rc = run(&in, err);
+    tear_down(&in);
+    own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
+    if (stats) *stats = own;
+    return rc;
+}

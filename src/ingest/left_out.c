@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See left_out.h. Lines: {"key":…,"code":"LEAT_EDATA","offset":…,"reason":…}.
+ */
+#include "ingest/left_out.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+
+#define LINE_MAX_BYTES (4u << 20)
+
+/* Where the first `keep` lines end. */
+static int find_end(leat__report *r, uint64_t keep, leat_error *err)
+{
+    char chunk[4096];
+    uint64_t at = 0;
+    size_t got = 1;
+    r->end = 0;
+    while (keep > 0 && got > 0) {
+        LEAT_TRY(leat__file_pread_some(r->file, chunk, sizeof chunk, at, &got, err));
+        for (size_t i = 0; i < got && keep > 0; i++) {
+            if (chunk[i] != '\n') continue;
+            r->end = at + i + 1;
+            keep--;
+        }
+        at += got;
+    }
+    return 0;
+}
+
+int leat__report_open(leat__report *r, const char *path, uint64_t keep, leat_error *err)
+{
+    memset(r, 0, sizeof *r);
+    leat__buf_init(&r->line, LEAT__MEM_INGEST, LINE_MAX_BYTES);
+    if (!path) return 0;
+    int rc = leat__file_open(&r->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err);
+    if (rc == 0) rc = find_end(r, keep, err);
+    if (rc == 0) rc = leat__file_truncate(r->file, r->end, err);
+    if (rc != 0) leat__report_close(r);
+    return rc;
+}
+
+int leat__report_add(leat__report *r, const char *key, size_t key_size, const leat_error *why,
+                     leat_error *err)
+{
+    if (!r->file) return 0;
+    leat__json j;
+    leat__buf_clear(&r->line);
+    leat__json_init(&j, &r->line, 0);
+    leat__json_object(&j);
+    leat__json_key(&j, "key");
+    leat__json_strn(&j, key, key_size);
+    leat__json_kstr(&j, "code", leat_code_name(why ? why->code : LEAT_ENOMEM));
+    leat__json_key(&j, "offset");
+    if (why && why->offset >= 0)
+        leat__json_i64(&j, why->offset);
+    else
+        leat__json_null(&j);
+    leat__json_kstr(&j, "reason", why ? why->message : "out of memory");
+    leat__json_end(&j);
+    leat__buf_putc(&r->line, '\n');
+    if (leat__buf_status(&r->line) != 0)
+        return leat__fail(err, leat__buf_status(&r->line), "no memory for a line of the report");
+    LEAT_TRY(leat__file_pwrite(r->file, r->line.data, r->line.len, r->end, err));
+    r->end += r->line.len;
+    return 0;
+}
+
+void leat__report_close(leat__report *r)
+{
+    leat__file_close(&r->file);
+    leat__buf_reset(&r->line);
+}

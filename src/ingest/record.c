@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs and the shelf on which unused ones wait. The lock guards the shelf's list.
+ */
+#include "ingest/record.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#define ALIGN 16u
+#define PADDING LEAT_PACK_PADDING
+#define TEXT_MAX (64u << 20)
+#define BYTES_MAX (UINT64_C(1) << 36)
+#define KEEP_BYTES (4u << 20) /* a buffer larger than this is not worth keeping */
+
+static void release_errors(leat__run *run)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        leat__free(run->record[i].error);
+        run->record[i].error = NULL;
+    }
+}
+
+static void run_close(leat__run *run)
+{
+    release_errors(run);
+    leat__buf_reset(&run->text);
+    leat__buf_reset(&run->in);
+    leat__buf_reset(&run->out);
+    leat__free(run->items);
+    leat__free(run);
+}
+
+static leat__run *run_open(uint32_t fields)
+{
+    leat__run *run = LEAT_NEW(INGEST, leat__run);
+    if (!run) return NULL;
+    leat__buf_init(&run->text, LEAT__MEM_INGEST, TEXT_MAX);
+    leat__buf_init(&run->in, LEAT__MEM_INGEST, BYTES_MAX);
+    leat__buf_init(&run->out, LEAT__MEM_INGEST, BYTES_MAX);
+    run->fields = fields;
+    run->items = LEAT_NEW_ARRAY(INGEST, leat__item, (size_t)fields * LEAT__RUN_RECORDS);
+    if (!run->items) {
+        run_close(run);
+        return NULL;
+    }
+    return run;
+}
+
+static void forget(leat__buf *b)
+{
+    if (b->cap > KEEP_BYTES)
+        leat__buf_reset(b);
+    else
+        leat__buf_clear(b);
+}
+
+static void run_clear(leat__run *run)
+{
+    release_errors(run);
+    run->count = 0;
+    run->pending = run->decode = 0;
+    forget(&run->text);
+    forget(&run->in);
+    forget(&run->out);
+}
+
+void leat__shelf_init(leat__shelf *shelf, uint32_t fields, uint32_t keep)
+{
+    memset(shelf, 0, sizeof *shelf);
+    leat__mutex_init(&shelf->lock);
+    shelf->fields = fields;
+    shelf->keep = keep;
+}
+
+void leat__shelf_reset(leat__shelf *shelf)
+{
+    while (shelf->first) {
+        leat__run *run = shelf->first;
+        shelf->first = run->next;
+        run_close(run);
+    }
+    leat__mutex_destroy(&shelf->lock);
+}
+
+leat__run *leat__shelf_take(leat__shelf *shelf)
+{
+    leat__mutex_lock(&shelf->lock);
+    leat__run *run = shelf->first;
+    if (run) {
+        shelf->first = run->next;
+        shelf->kept--;
+    }
+    leat__mutex_unlock(&shelf->lock);
+    return run ? run : run_open(shelf->fields);
+}
+
+void leat__shelf_give(leat__shelf *shelf, leat__run *run)
+{
+    if (!run) return;
+    run_clear(run);
+    leat__mutex_lock(&shelf->lock);
+    bool keep = shelf->kept < shelf->keep;
+    if (keep) {
+        run->next = shelf->first;
+        shelf->first = run;
+        shelf->kept++;
+    }
+    leat__mutex_unlock(&shelf->lock);
+    if (!keep) run_close(run);
+}
+
+bool leat__run_full(const leat__run *run)
+{
+    return run->count == LEAT__RUN_RECORDS || run->in.len + run->pending >= LEAT__RUN_BYTES;
+}
+
+leat__record *leat__run_add(leat__run *run)
+{
+    if (run->count == LEAT__RUN_RECORDS) return NULL;
+    leat__record *r = &run->record[run->count];
+    memset(r, 0, sizeof *r);
+    r->path = LEAT__RUN_NOWHERE;
+    r->items = run->items + (size_t)run->count * run->fields;
+    memset(r->items, 0, run->fields * sizeof *r->items);
+    for (uint32_t f = 0; f < run->fields; f++) r->items[f].absent = true;
+    run->count++;
+    return r;
+}
+
+void leat__run_drop_last(leat__run *run)
+{
+    run->count--;
+    leat__free(run->record[run->count].error);
+    run->record[run->count].error = NULL;
+}
+
+size_t leat__run_text(leat__run *run, const char *text, size_t len)
+{
+    size_t at = run->text.len;
+    leat__buf_append(&run->text, text, len);
+    leat__buf_putc(&run->text, 0);
+    return leat__buf_status(&run->text) == 0 ? at : LEAT__RUN_NOWHERE;
+}
+
+int leat__run_key(leat__run *run, leat__record *r, const char *key, size_t len, leat_error *err)
+{
+    r->key = leat__run_text(run, key, len);
+    r->key_size = len;
+    return r->key == LEAT__RUN_NOWHERE ? leat__fail_nomem(err, len, "a key") : 0;
+}
+
+uint8_t *leat__run_bytes(leat__run *run, leat__item *item, const void *data, size_t len)
+{
+    size_t pad = (ALIGN - run->in.len % ALIGN) % ALIGN, total;
+    if (!leat__add_size(len, pad + PADDING, &total)) return NULL;
+    if (leat__buf_reserve(&run->in, total) != 0) return NULL;
+    uint8_t *base = (uint8_t *)run->in.data + run->in.len + pad;
+    memset(base - pad, 0, pad);
+    if (data) memcpy(base, data, len);
+    memset(base + len, 0, PADDING);
+    item->at = run->in.len + pad;
+    item->size = len;
+    item->absent = false;
+    item->coded = false;
+    run->in.len += pad + len; /* the padding may be overwritten by what comes next */
+    return base;
+}
+
+void leat__run_fail(leat__record *r, const leat_error *err)
+{
+    if (r->failed) return;
+    r->failed = true;
+    r->error = leat__alloc(LEAT__MEM_INGEST, sizeof *r->error);
+    if (r->error) *r->error = *err;
+}
+
+uint64_t leat__run_held(const leat__run *run)
+{
+    return sizeof *run + run->text.cap + run->in.cap + run->out.cap +
+           (uint64_t)run->fields * LEAT__RUN_RECORDS * sizeof(leat__item);
+}

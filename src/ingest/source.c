@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all sources share: their fields, their classes, reading a file, and telling from the
+ * paths which kind of source they are.
+ */
+#include "ingest/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "io/dir.h"
+#include "io/file.h"
+
+#define MAX_SAMPLE (UINT64_C(1) << 30)
+
+void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts)
+{
+    leat__source *s = leat__zalloc(LEAT__MEM_INGEST, size);
+    if (!s) return NULL;
+    s->ops = ops;
+    s->image_field = s->label_field = -1;
+    s->max_sample = opts->max_sample_bytes ? opts->max_sample_bytes : MAX_SAMPLE;
+    return s;
+}
+
+void leat__source_close(leat__source **source)
+{
+    leat__source *s = *source;
+    if (!s) return;
+    s->ops->close(s);
+    for (uint32_t i = 0; i < s->field_count; i++) leat__free((char *)s->fields[i].name);
+    for (uint64_t i = 0; i < s->class_count; i++) leat__free(s->classes[i]);
+    leat__free(s->fields);
+    leat__free(s->classes);
+    leat__free(s);
+    *source = NULL;
+}
+
+int leat__source_field_find(const leat__source *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->field_count; i++)
+        if (strcmp(s->fields[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+int leat__source_field(leat__source *s, const char *name, leat_field_type type, leat_error *err)
+{
+    if (leat__source_field_find(s, name) >= 0)
+        return leat__fail(err, LEAT_EDATA, "two fields have the name \"%s\"", name);
+    if (s->field_count == s->field_capacity) {
+        uint32_t capacity = s->field_capacity ? s->field_capacity * 2 : 8;
+        leat_field *grown = leat__realloc(LEAT__MEM_INGEST, s->fields, capacity * sizeof *grown);
+        if (!grown) return leat__fail_nomem(err, capacity * sizeof *grown, "fields");
+        s->fields = grown;
+        s->field_capacity = capacity;
+    }
+    char *copy = leat__strdup(LEAT__MEM_INGEST, name);
+    if (!copy) return leat__fail_nomem(err, strlen(name), "a field name");
+    s->fields[s->field_count] = (leat_field){.name = copy, .type = type};
+    return (int)s->field_count++;
+}
+
+int64_t leat__source_class(leat__source *s, const char *name, leat_error *err)
+{
+    if (s->class_count == s->class_capacity) {
+        uint64_t capacity = s->class_capacity ? s->class_capacity * 2 : 64;
+        char **grown = leat__realloc(LEAT__MEM_INGEST, s->classes, capacity * sizeof *grown);
+        if (!grown) return leat__fail_nomem(err, capacity * sizeof *grown, "class names");
+        s->classes = grown;
+        s->class_capacity = capacity;
+    }
+    char *copy = leat__strdup(LEAT__MEM_INGEST, name);
+    if (!copy) return leat__fail_nomem(err, strlen(name), "a class name");
+    s->classes[s->class_count] = copy;
+    return (int64_t)s->class_count++;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void leat__source_classes_sort(leat__source *s)
+{
+    if (s->class_count < 2) return;
+    qsort(s->classes, s->class_count, sizeof *s->classes, compare_names);
+    uint64_t kept = 1;
+    for (uint64_t i = 1; i < s->class_count; i++) {
+        if (strcmp(s->classes[i], s->classes[kept - 1]) == 0)
+            leat__free(s->classes[i]);
+        else
+            s->classes[kept++] = s->classes[i];
+    }
+    s->class_count = kept;
+}
+
+int64_t leat__source_class_find(const leat__source *s, const char *name)
+{
+    if (s->class_count == 0) return -1;
+    char *const *found =
+        bsearch(&name, s->classes, s->class_count, sizeof *s->classes, compare_names);
+    return found ? found - s->classes : -1;
+}
+
+int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r, leat_error *err)
+{
+    const char *path = leat__run_str(run, r->path);
+    leat__item *item = &r->items[r->path_field];
+    leat__file *file = NULL;
+    uint64_t size;
+    int rc;
+    LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
+    LEAT_GO(rc, out, leat__file_size(file, &size, err));
+    if (size > s->max_sample)
+        LEAT_GO(rc, out,
+                leat__fail(err, LEAT_ELIMIT, "%s: %llu bytes are over the limit of %llu", path,
+                           (unsigned long long)size, (unsigned long long)s->max_sample));
+    uint8_t *to = leat__run_bytes(run, item, NULL, (size_t)size);
+    if (!to) LEAT_GO(rc, out, leat__fail_nomem(err, size, "a file"));
+    LEAT_GO(rc, out, leat__file_pread(file, to, (size_t)size, 0, err));
+    r->bytes_in += size;
+out:
+    leat__file_close(&file);
+    return rc;
+}
+
+typedef enum source_kind { FOLDER, TAR, MANIFEST, PACK, UNKNOWN } source_kind;
+
+static bool is_tar_name(const char *path)
+{
+    static const char *const ends[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd"};
+    for (size_t i = 0; i < LEAT_COUNT(ends); i++)
+        if (leat__str_ends_nocase(path, ends[i])) return true;
+    return false;
+}
+
+static int kind_of(const char *path, source_kind *kind, leat_error *err)
+{
+    leat__entry_kind entry;
+    LEAT_TRY(leat__path_kind(path, &entry, err));
+    *kind = UNKNOWN;
+    if (entry == LEAT__ENTRY_FOLDER)
+        *kind = FOLDER;
+    else if (is_tar_name(path))
+        *kind = TAR;
+    else if (leat__str_ends_nocase(path, ".csv") || leat__str_ends_nocase(path, ".tsv") ||
+             leat__str_ends_nocase(path, ".jsonl") || leat__str_ends_nocase(path, ".ndjson"))
+        *kind = MANIFEST;
+    else if (leat__str_ends_nocase(path, ".leat"))
+        *kind = PACK;
+    if (*kind == UNKNOWN)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: not a folder, tar shard (.tar, .tar.gz, .tar.zst), manifest "
+                          "(.csv, .tsv, .jsonl) or pack (.leat)",
+                          path);
+    return 0;
+}
+
+int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error *err)
+{
+    source_kind kind = UNKNOWN;
+    if (opts->source_count == 0) return leat__fail(err, LEAT_EINVAL, "no source was given");
+    for (uint32_t i = 0; i < opts->source_count; i++) {
+        source_kind one;
+        LEAT_TRY(kind_of(opts->sources[i], &one, err));
+        if (i > 0 && one != kind)
+            return leat__fail(err, LEAT_EINVAL, "%s and %s are of different kinds",
+                              opts->sources[0], opts->sources[i]);
+        kind = one;
+    }
+    if (opts->source_count > 1 && kind != TAR && kind != PACK)
+        return leat__fail(err, LEAT_EINVAL,
+                          "give one %s at a time (several tar shards or packs are fine)",
+                          kind == FOLDER ? "folder" : "manifest");
+    if (opts->keys && kind != PACK)
+        return leat__fail(err, LEAT_EINVAL, "a list of keys selects samples of packs only");
+    if (opts->shuffle && kind == TAR)
+        return leat__fail(err, LEAT_EINVAL,
+                          "tar shards can only be read in order: pack them first, then "
+                          "shuffle the pack");
+    switch (kind) {
+    case FOLDER:
+        return leat__source_folder(s, opts, err);
+    case TAR:
+        return leat__source_tar(s, opts, err);
+    case MANIFEST:
+        return leat__source_manifest(s, opts, err);
+    default:
+        return leat__source_pack(s, opts, err);
+    }
+}

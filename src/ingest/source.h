@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where records come from. A source knows its fields before the first record, gives records
+ * one after the other in an order that depends on its content alone, and reads their bytes
+ * later, in parallel. `next` is called by one thread at a time, `load` by any number.
+ */
+#ifndef LEAT_INGEST_SOURCE_H
+#define LEAT_INGEST_SOURCE_H
+
+#include <leat/ingest.h>
+#include <leat/pack.h>
+
+#include "ingest/record.h"
+
+typedef struct leat__source leat__source;
+
+typedef struct leat__source_ops {
+    const char *kind; /* "folder", "tar", "manifest", "pack" */
+    /* Fills a fresh record: key, small values, where its bytes are. *end: there was none. A
+     * record that cannot be packed is failed (leat__run_fail), so that it is counted; an
+     * error ends the whole run. With source->skim, bytes need not be read. */
+    int (*next)(leat__source *s, leat__run *run, leat__record *r, bool *end, leat_error *err);
+    /* Reads what is still missing; NULL when `next` has read everything. */
+    int (*load)(leat__source *s, leat__run *run, leat__record *r, leat_error *err);
+    void (*close)(leat__source *s);
+} leat__source_ops;
+
+struct leat__source {
+    const leat__source_ops *ops;
+    leat_field *fields; /* names are owned */
+    uint32_t field_count, field_capacity;
+    int image_field, label_field; /* -1 when there is none */
+    char **classes;
+    uint64_t class_count, class_capacity;
+    uint64_t total;      /* records, 0 when unknown */
+    uint64_t max_sample; /* bytes of one sample, from the options */
+    bool skim;           /* passing over records that a resumed pack already has */
+};
+
+/* Opens what the paths are: one folder or manifest, or any number of tar shards or packs. */
+int leat__source_open(leat__source **s, const leat_ingest_opts *opts,
+                      leat_error *err) LEAT_MUST_CHECK;
+void leat__source_close(leat__source **s);
+
+/* The kinds. */
+int leat__source_folder(leat__source **s, const leat_ingest_opts *opts,
+                        leat_error *err) LEAT_MUST_CHECK;
+int leat__source_tar(leat__source **s, const leat_ingest_opts *opts,
+                     leat_error *err) LEAT_MUST_CHECK;
+int leat__source_manifest(leat__source **s, const leat_ingest_opts *opts,
+                          leat_error *err) LEAT_MUST_CHECK;
+int leat__source_pack(leat__source **s, const leat_ingest_opts *opts,
+                      leat_error *err) LEAT_MUST_CHECK;
+
+/* The packs behind a source of packs; NULL past the last, or for another kind. */
+leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);
+
+/* For the kinds. The base of a source; `size` is that of the struct it is the first member of. */
+void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts);
+/* Adds a field and returns its number, or a negative error. */
+int leat__source_field(leat__source *s, const char *name, leat_field_type type,
+                       leat_error *err) LEAT_MUST_CHECK;
+int leat__source_field_find(const leat__source *s, const char *name); /* -1 when none */
+/* Adds a class name unless it is there; its number, or a negative error. */
+int64_t leat__source_class(leat__source *s, const char *name, leat_error *err) LEAT_MUST_CHECK;
+/* Sorts by bytes, as torchvision's ImageFolder does: labels mean the same in both. */
+void leat__source_classes_sort(leat__source *s);
+int64_t leat__source_class_find(const leat__source *s, const char *name); /* sorted; -1 */
+/* Reads the file at r->path into field r->path_field. */
+int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r,
+                           leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A folder of images. The folders directly below the root are classes, numbered in the order
+ * of their bytes (so a label means the same as in torchvision's ImageFolder); a folder
+ * without sub-folders has no labels. Inside, names are taken in natural order, folders
+ * wherever they stand. Keys are paths below the root.
+ *
+ * Names that start with a dot are ignored. Links are followed; a link that leads back into
+ * one of the folders above it is an error, a link to nothing is a sample that cannot be read.
+ * One folder at a time is held in memory, so the size of the whole does not matter; only a
+ * shuffle must know all names.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/perm.h"
+#include "base/str.h"
+#include "ingest/source.h"
+#include "io/dir.h"
+
+#define DEPTH_MAX 64
+#define LIST_MAX (UINT64_C(1) << 36)
+
+typedef struct frame {
+    leat__dir dir;
+    size_t at;       /* next entry */
+    size_t path_len; /* of this folder, with its slash, in s->path */
+} frame;
+
+typedef struct folder_source {
+    leat__source base;
+    leat__buf path;   /* of the entry at hand; starts with the root and a slash */
+    size_t root_len;
+    frame stack[DEPTH_MAX];
+    int depth;        /* frames in use */
+    int64_t label;    /* of the class at hand, -1 at the root */
+    /* With shuffle: keys, each with a NUL, and where they start; labels follow from keys. */
+    leat__buf names;
+    leat__buf starts; /* uint64 each */
+    uint64_t listed, given;
+    leat__perm perm;
+    bool shuffled;
+} folder_source;
+
+static int no_memory(leat_error *err)
+{
+    return leat__fail_nomem(err, 0, "a list of files");
+}
+
+static int set_path(folder_source *s, size_t len, const char *name, bool folder, leat_error *err)
+{
+    s->path.len = len;
+    leat__buf_puts(&s->path, name);
+    if (folder) leat__buf_putc(&s->path, '/');
+    return leat__buf_status(&s->path) == 0 ? 0 : no_memory(err);
+}
+
+static int enter(folder_source *s, leat_error *err)
+{
+    if (s->depth == DEPTH_MAX)
+        return leat__fail(err, LEAT_ELIMIT, "%s: folders are nested deeper than %d",
+                          leat__buf_str(&s->path), DEPTH_MAX);
+    frame *f = &s->stack[s->depth];
+    LEAT_TRY(leat__dir_read(&f->dir, leat__buf_str(&s->path), false, err));
+    for (int i = 0; i < s->depth; i++)
+        if (s->stack[i].dir.device == f->dir.device && s->stack[i].dir.inode == f->dir.inode)
+            return leat__fail(err, LEAT_EDATA, "%s: a link leads back to a folder above it",
+                              leat__buf_str(&s->path));
+    /* At the root the order of samples is the order of classes. */
+    leat__dir_sort(&f->dir, s->depth == 0 ? strcmp : leat__str_natural_cmp);
+    f->at = 0;
+    f->path_len = s->path.len;
+    s->depth++;
+    return 0;
+}
+
+/* The next file of the walk: its path is in s->path. */
+static int walk(folder_source *s, const leat__entry **found, leat_error *err)
+{
+    *found = NULL;
+    while (s->depth > 0) {
+        frame *f = &s->stack[s->depth - 1];
+        if (f->at == f->dir.count) {
+            s->depth--;
+            continue;
+        }
+        const leat__entry *e = &f->dir.entries[f->at];
+        const char *name = leat__dir_name(&f->dir, f->at++);
+        if (name[0] == '.') continue;
+        LEAT_TRY(set_path(s, f->path_len, name, e->kind == LEAT__ENTRY_FOLDER, err));
+        if (s->depth == 1)
+            s->label = e->kind == LEAT__ENTRY_FOLDER
+                           ? leat__source_class_find(&s->base, name)
+                           : -1;
+        if (e->kind == LEAT__ENTRY_FOLDER) {
+            LEAT_TRY(enter(s, err));
+            continue;
+        }
+        *found = e;
+        return 0;
+    }
+    return 0;
+}
+
+static int fill(folder_source *s, leat__run *run, leat__record *r, const char *key, size_t len,
+                int64_t label, leat_error *err)
+{
+    LEAT_TRY(leat__run_key(run, r, key, len, err));
+    r->path = leat__run_text(run, s->path.data, s->path.len);
+    if (r->path == LEAT__RUN_NOWHERE) return no_memory(err);
+    r->path_field = (uint32_t)s->base.image_field;
+    if (s->base.label_field >= 0) {
+        r->items[s->base.label_field].absent = false;
+        r->items[s->base.label_field].i = label;
+    }
+    return 0;
+}
+
+static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool *end,
+                         leat_error *err)
+{
+    if (s->given == s->listed) {
+        *end = true;
+        return 0;
+    }
+    uint64_t i = leat__perm_at(&s->perm, s->given++), start;
+    memcpy(&start, s->starts.data + i * sizeof start, sizeof start);
+    const char *key = s->names.data + start, *slash = strchr(key, '/');
+    int64_t label = -1;
+    LEAT_TRY(set_path(s, s->root_len, key, false, err));
+    if (slash && s->base.label_field >= 0) {
+        char *class = leat__strndup(LEAT__MEM_INGEST, key, (size_t)(slash - key));
+        if (!class) return no_memory(err);
+        label = leat__source_class_find(&s->base, class);
+        leat__free(class);
+    }
+    return fill(s, run, r, key, strlen(key), label, err);
+}
+
+static int folder_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+                       leat_error *err)
+{
+    folder_source *s = (folder_source *)base;
+    if (s->shuffled) return next_shuffled(s, run, r, end, err);
+    const leat__entry *e;
+    LEAT_TRY(walk(s, &e, err));
+    if (!e) {
+        *end = true;
+        return 0;
+    }
+    LEAT_TRY(fill(s, run, r, s->path.data + s->root_len, s->path.len - s->root_len, s->label,
+                  err));
+    if (e->kind == LEAT__ENTRY_FILE) {
+        r->size_hint = e->size;
+    } else {
+        leat_error why = {0};
+        leat__fail(&why, e->kind == LEAT__ENTRY_BROKEN ? LEAT_ENOENT : LEAT_EFORMAT,
+                   e->kind == LEAT__ENTRY_BROKEN ? "%s: a link to nothing, or not readable"
+                                                 : "%s: not a regular file",
+                   leat__buf_str(&s->path));
+        leat__run_fail(r, &why);
+    }
+    return 0;
+}
+
+static void folder_close(leat__source *base)
+{
+    folder_source *s = (folder_source *)base;
+    for (int i = 0; i < DEPTH_MAX; i++) leat__dir_reset(&s->stack[i].dir);
+    leat__buf_reset(&s->path);
+    leat__buf_reset(&s->names);
+    leat__buf_reset(&s->starts);
+}
+
+/* Classes, and how many files there are (links to folders counted as one: it is for the
+ * progress bar). */
+static int count_below(leat__buf *path, int depth, uint64_t *files, leat_error *err)
+{
+    if (depth >= DEPTH_MAX) return 0; /* the walk will complain */
+    leat__dir dir = {0};
+    size_t len = path->len;
+    int rc;
+    LEAT_GO(rc, out, leat__dir_read(&dir, leat__buf_str(path), true, err));
+    for (size_t i = 0; i < dir.count; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        if (name[0] == '.') continue;
+        if (dir.entries[i].kind != LEAT__ENTRY_FOLDER) {
+            ++*files;
+            continue;
+        }
+        path->len = len;
+        leat__buf_puts(path, name);
+        leat__buf_putc(path, '/');
+        if (leat__buf_status(path) != 0) LEAT_GO(rc, out, no_memory(err));
+        LEAT_GO(rc, out, count_below(path, depth + 1, files, err));
+    }
+out:
+    path->len = len;
+    if (path->data) path->data[len] = 0;
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+static int find_classes(folder_source *s, leat_error *err)
+{
+    leat__dir dir = {0};
+    int rc;
+    LEAT_GO(rc, out, leat__dir_read(&dir, leat__buf_str(&s->path), false, err));
+    for (size_t i = 0; i < dir.count; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        if (dir.entries[i].kind != LEAT__ENTRY_FOLDER || name[0] == '.') continue;
+        int64_t number = leat__source_class(&s->base, name, err);
+        if (number < 0) LEAT_GO(rc, out, (int)number);
+    }
+    leat__source_classes_sort(&s->base);
+out:
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+static int list_all(folder_source *s, uint64_t seed, leat_error *err)
+{
+    const leat__entry *e;
+    for (;;) {
+        LEAT_TRY(walk(s, &e, err));
+        if (!e) break;
+        uint64_t start = s->names.len;
+        leat__buf_append(&s->names, s->path.data + s->root_len, s->path.len - s->root_len);
+        leat__buf_putc(&s->names, 0);
+        leat__buf_append(&s->starts, &start, sizeof start);
+        if (leat__buf_status(&s->names) != 0 || leat__buf_status(&s->starts) != 0)
+            return no_memory(err);
+        s->listed++;
+    }
+    s->shuffled = true;
+    if (s->listed > 0) leat__perm_init(&s->perm, s->listed, seed, 0);
+    return 0;
+}
+
+static const leat__source_ops ops = {
+    .kind = "folder",
+    .next = folder_next,
+    .load = leat__source_load_file,
+    .close = folder_close,
+};
+
+int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_error *err)
+{
+    folder_source *s = leat__source_new(&ops, sizeof *s, opts);
+    if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
+    leat__source *base = &s->base;
+    int rc = 0, n;
+    leat__buf_init(&s->path, LEAT__MEM_INGEST, 1u << 20);
+    leat__buf_init(&s->names, LEAT__MEM_INGEST, LIST_MAX);
+    leat__buf_init(&s->starts, LEAT__MEM_INGEST, LIST_MAX);
+    leat__buf_puts(&s->path, opts->sources[0]);
+    if (s->path.len == 0 || s->path.data[s->path.len - 1] != '/') leat__buf_putc(&s->path, '/');
+    if (leat__buf_status(&s->path) != 0) LEAT_GO(rc, out, no_memory(err));
+    s->root_len = s->path.len;
+    s->label = -1;
+    LEAT_GO(rc, out, find_classes(s, err));
+    n = leat__source_field(base, "image", LEAT_FIELD_IMAGE, err);
+    if (n < 0) LEAT_GO(rc, out, n);
+    base->image_field = n;
+    if (base->class_count > 0) {
+        n = leat__source_field(base, "label", LEAT_FIELD_INT, err);
+        if (n < 0) LEAT_GO(rc, out, n);
+        base->label_field = n;
+    }
+    LEAT_GO(rc, out, count_below(&s->path, 0, &base->total, err));
+    LEAT_GO(rc, out, enter(s, err));
+    if (opts->shuffle) LEAT_GO(rc, out, list_all(s, opts->shuffle_seed, err));
+    *out = base;
+    base = NULL;
+out:
+    leat__source_close(&base);
+    return rc;
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column
+ * names the image file, relative to the manifest; one may be the label, a whole number or a
+ * class name; all others become fields. The file is read twice: first to learn what the
+ * columns hold, then row by row.
+ *
+ *   path    path, image, image_path, file, file_name, filename
+ *   label   label, class, class_name, target, category
+ *   extra   int when every cell is a whole number, float when every cell is a number or empty
+ *           (empty is NaN), else text; in JSON lines also json, for lists, objects and mixes
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/perm.h"
+#include "base/str.h"
+#include "ingest/csv.h"
+#include "ingest/source.h"
+
+#define ROWS_MAX (UINT64_C(1) << 36)
+
+enum { SAW_INT = 1, SAW_NUMBER = 2, SAW_TEXT = 4, SAW_OTHER = 8, SAW_NOTHING = 16 };
+
+typedef struct column {
+    char *name;
+    unsigned saw;
+    uint64_t rows; /* that have it */
+    int field;     /* -1: the path */
+} column;
+
+typedef struct manifest_source {
+    leat__source base;
+    const char *path; /* the caller's */
+    leat__buf folder; /* of the manifest, with a slash, or empty */
+    bool json;
+    char delimiter;
+    leat__stream *stream;
+    leat__csv csv;
+    bool reading;
+    column *columns;
+    uint32_t column_count, column_capacity;
+    int path_column, label_column;
+    /* With shuffle: all rows (as in csv.row) and where they start, with their lines. */
+    leat__buf rows, starts;
+    uint64_t listed, given;
+    leat__perm perm;
+    bool shuffled;
+} manifest_source;
+
+static const char *const path_names[] = {"path", "image", "image_path", "file", "file_name",
+                                         "filename"};
+static const char *const label_names[] = {"label", "class", "class_name", "target", "category"};
+
+static int no_memory(leat_error *err)
+{
+    return leat__fail_nomem(err, 0, "a manifest");
+}
+
+static int add_column(manifest_source *s, const char *name, leat_error *err)
+{
+    if (s->column_count == s->column_capacity) {
+        uint32_t capacity = s->column_capacity ? s->column_capacity * 2 : 16;
+        column *grown =
+            leat__realloc(LEAT__MEM_INGEST, s->columns, capacity * sizeof *grown);
+        if (!grown) return no_memory(err);
+        s->columns = grown;
+        s->column_capacity = capacity;
+    }
+    char *copy = leat__strdup(LEAT__MEM_INGEST, name);
+    if (!copy) return no_memory(err);
+    s->columns[s->column_count++] = (column){.name = copy, .field = -1};
+    return 0;
+}
+
+static int find_column(const manifest_source *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->column_count; i++)
+        if (strcmp(s->columns[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+static int choose(const manifest_source *s, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int found = find_column(s, names[i]);
+        if (found >= 0) return found;
+    }
+    return -1;
+}
+
+/* ---- rows ---- */
+
+static void stop_reading(manifest_source *s)
+{
+    if (s->reading) leat__csv_reset(&s->csv);
+    s->reading = false;
+    leat__stream_close(&s->stream);
+}
+
+static int start_reading(manifest_source *s, leat_error *err)
+{
+    stop_reading(s);
+    LEAT_TRY(leat__stream_open(&s->stream, s->path, err));
+    LEAT_TRY(leat__csv_init(&s->csv, s->stream, s->delimiter, err));
+    s->reading = true;
+    bool end = false;
+    if (!s->json) LEAT_TRY(leat__csv_next(&s->csv, &end, err)); /* the header */
+    if (end) return leat__fail(err, LEAT_EDATA, "%s is empty", s->path);
+    return 0;
+}
+
+static int next_row(manifest_source *s, bool *end, leat_error *err)
+{
+    return s->json ? leat__csv_next_line(&s->csv, end, err) : leat__csv_next(&s->csv, end, err);
+}
+
+static int row_error(const manifest_source *s, const char *what, leat_error *err)
+{
+    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", s->path, (unsigned long long)s->csv.line,
+               what);
+    leat__error_at(err, NULL, -1, (int64_t)s->csv.offset);
+    return LEAT_EDATA;
+}
+
+static int parse_line(const manifest_source *s, json_t **object, leat_error *err)
+{
+    json_error_t why;
+    *object = json_loadb(leat__buf_str(&s->csv.row), s->csv.row.len, JSON_REJECT_DUPLICATES,
+                         &why);
+    if (!*object) return row_error(s, why.text, err);
+    if (json_is_object(*object)) return 0;
+    json_decref(*object);
+    *object = NULL;
+    return row_error(s, "not a JSON object", err);
+}
+
+static int check_cells(const manifest_source *s, leat_error *err)
+{
+    if (s->csv.cells == s->column_count) return 0;
+    char text[80];
+    snprintf(text, sizeof text, "%u cells where the header has %u", s->csv.cells,
+             s->column_count);
+    return row_error(s, text, err);
+}
+
+/* ---- first pass ---- */
+
+static void look_at_text(column *c, const char *text)
+{
+    int64_t i;
+    double f;
+    c->rows++;
+    if (text[0] == 0)
+        c->saw |= SAW_NOTHING;
+    else if (leat__str_to_i64(text, &i))
+        c->saw |= SAW_INT;
+    else if (leat__str_to_double(text, &f))
+        c->saw |= SAW_NUMBER;
+    else
+        c->saw |= SAW_TEXT;
+}
+
+static void look_at_json(column *c, const json_t *value)
+{
+    c->rows++;
+    switch (json_typeof(value)) {
+    case JSON_INTEGER:
+    case JSON_TRUE:
+    case JSON_FALSE:
+        c->saw |= SAW_INT;
+        break;
+    case JSON_REAL:
+        c->saw |= SAW_NUMBER;
+        break;
+    case JSON_STRING:
+        c->saw |= SAW_TEXT;
+        break;
+    case JSON_NULL:
+        c->saw |= SAW_NOTHING;
+        break;
+    default:
+        c->saw |= SAW_OTHER;
+    }
+}
+
+/* A JSON file need not name all its columns in the first line. */
+static int look_at_object(manifest_source *s, json_t *object, leat_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        int i = find_column(s, key);
+        if (i < 0) {
+            LEAT_TRY(add_column(s, key, err));
+            i = (int)s->column_count - 1;
+        }
+        look_at_json(&s->columns[i], value);
+    }
+    return 0;
+}
+
+static int keep_row(manifest_source *s, leat_error *err)
+{
+    uint64_t where[3] = {s->rows.len, s->csv.line, s->csv.offset};
+    leat__buf_append(&s->starts, where, sizeof where);
+    leat__buf_append(&s->rows, s->csv.row.data, s->csv.row.len);
+    bool fits = leat__buf_status(&s->starts) == 0 && leat__buf_status(&s->rows) == 0;
+    s->listed++;
+    return fits ? 0 : no_memory(err);
+}
+
+/* Rows that are wrong are passed over here; the second pass counts them. */
+static int look_at_all(manifest_source *s, bool keep, leat_error *err)
+{
+    for (;;) {
+        leat_error why = {0};
+        bool end;
+        int rc = next_row(s, &end, &why);
+        if (rc == LEAT_EDATA && s->stream) {
+            if (keep) return (*err = why, rc); /* a shuffle needs every row */
+            s->base.total++;
+            continue;
+        }
+        if (rc != 0) return (*err = why, rc);
+        if (end) return 0;
+        s->base.total++;
+        if (keep) LEAT_TRY(keep_row(s, err));
+        if (s->json) {
+            json_t *object = NULL;
+            if (parse_line(s, &object, NULL) != 0) continue;
+            rc = look_at_object(s, object, err);
+            json_decref(object);
+            if (rc != 0) return rc;
+        } else if (check_cells(s, NULL) == 0) {
+            for (uint32_t i = 0; i < s->column_count; i++)
+                look_at_text(&s->columns[i], leat__csv_cell(&s->csv, i));
+        }
+    }
+}
+
+static leat_field_type type_of(const manifest_source *s, const column *c)
+{
+    bool everywhere = c->rows == s->base.total;
+    if (c->saw & SAW_OTHER) return LEAT_FIELD_JSON;
+    if ((c->saw & SAW_TEXT) && (c->saw & (SAW_INT | SAW_NUMBER)) && s->json)
+        return LEAT_FIELD_JSON;
+    if (c->saw & SAW_TEXT) return LEAT_FIELD_TEXT;
+    if (c->saw == SAW_INT && everywhere) return LEAT_FIELD_INT;
+    if (c->saw & (SAW_INT | SAW_NUMBER)) return LEAT_FIELD_FLOAT;
+    return LEAT_FIELD_TEXT;
+}
+
+static int make_fields(manifest_source *s, leat_error *err)
+{
+    s->path_column = choose(s, path_names, LEAT_COUNT(path_names));
+    s->label_column = choose(s, label_names, LEAT_COUNT(label_names));
+    if (s->path_column < 0)
+        return leat__fail(err, LEAT_EDATA,
+                          "%s has no column that names the image: path, image, image_path, "
+                          "file, file_name or filename",
+                          s->path);
+    int n = leat__source_field(&s->base, "image", LEAT_FIELD_IMAGE, err);
+    if (n < 0) return n;
+    s->base.image_field = n;
+    for (uint32_t i = 0; i < s->column_count; i++) {
+        column *c = &s->columns[i];
+        if ((int)i == s->path_column) continue;
+        bool label = (int)i == s->label_column;
+        n = leat__source_field(&s->base, label ? "label" : c->name,
+                               label ? LEAT_FIELD_INT : type_of(s, c), err);
+        if (n < 0) return n;
+        c->field = n;
+        if (label) s->base.label_field = n;
+    }
+    return 0;
+}
+
+/* ---- classes: names when the labels are not all whole numbers ---- */
+
+static bool labels_are_names(const manifest_source *s)
+{
+    return s->label_column >= 0 && (s->columns[s->label_column].saw & SAW_TEXT);
+}
+
+static int collect_class(manifest_source *s, const char *name, leat_error *err)
+{
+    int64_t n = leat__source_class(&s->base, name, err);
+    if (n < 0) return (int)n;
+    /* names repeat: sort duplicates out now and then */
+    if (s->base.class_count >= 65536 && (s->base.class_count & 65535) == 0)
+        leat__source_classes_sort(&s->base);
+    return 0;
+}
+
+static int collect_classes(manifest_source *s, leat_error *err)
+{
+    LEAT_TRY(start_reading(s, err));
+    for (;;) {
+        bool end;
+        leat_error why = {0};
+        int rc = next_row(s, &end, &why);
+        if (rc == LEAT_EDATA) continue;
+        if (rc != 0) return (*err = why, rc);
+        if (end) break;
+        if (s->json) {
+            json_t *object = NULL;
+            if (parse_line(s, &object, NULL) != 0) continue;
+            const char *name = json_string_value(
+                json_object_get(object, s->columns[s->label_column].name));
+            rc = name ? collect_class(s, name, err) : 0;
+            json_decref(object);
+            if (rc != 0) return rc;
+        } else if (check_cells(s, NULL) == 0) {
+            LEAT_TRY(collect_class(s, leat__csv_cell(&s->csv, (uint32_t)s->label_column), err));
+        }
+    }
+    leat__source_classes_sort(&s->base);
+    return 0;
+}
+
+/* ---- second pass ---- */
+
+static int set_label(manifest_source *s, leat__item *item, const char *text, leat_error *err)
+{
+    item->absent = false;
+    if (labels_are_names(s)) {
+        item->i = leat__source_class_find(&s->base, text);
+        return item->i >= 0 ? 0 : row_error(s, "a label that was not there before", err);
+    }
+    return leat__str_to_i64(text, &item->i) ? 0
+                                            : row_error(s, "label is not a whole number", err);
+}
+
+static int set_text(manifest_source *s, leat__run *run, leat__item *item, const char *text,
+                    size_t len, leat_error *err)
+{
+    if (!leat__utf8_valid(text, len, NULL)) return row_error(s, "text that is not UTF-8", err);
+    return leat__run_bytes(run, item, text, len) ? 0 : no_memory(err);
+}
+
+static int set_cell(manifest_source *s, leat__run *run, leat__record *r, uint32_t i,
+                    const char *text, leat_error *err)
+{
+    int field = s->columns[i].field;
+    leat__item *item = &r->items[field];
+    if ((int)i == s->label_column) return set_label(s, item, text, err);
+    switch (s->base.fields[field].type) {
+    case LEAT_FIELD_INT:
+        item->absent = false;
+        return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, "not a whole number", err);
+    case LEAT_FIELD_FLOAT:
+        item->absent = false;
+        item->f = NAN;
+        if (text[0] == 0 || leat__str_to_double(text, &item->f)) return 0;
+        return row_error(s, "not a number", err);
+    default:
+        return text[0] ? set_text(s, run, item, text, strlen(text), err) : 0;
+    }
+}
+
+static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_t i,
+                    const json_t *value, leat_error *err)
+{
+    int field = s->columns[i].field;
+    leat__item *item = &r->items[field];
+    bool whole = json_is_integer(value) || json_is_boolean(value);
+    int64_t number = json_is_integer(value) ? json_integer_value(value) : json_is_true(value);
+    if ((int)i == s->label_column) {
+        if (json_is_string(value)) return set_label(s, item, json_string_value(value), err);
+        if (!whole || labels_are_names(s)) return row_error(s, "a label of another kind", err);
+        item->absent = false;
+        item->i = number;
+        return 0;
+    }
+    switch (s->base.fields[field].type) {
+    case LEAT_FIELD_INT:
+        item->absent = false;
+        item->i = number;
+        return whole ? 0 : row_error(s, "not a whole number", err);
+    case LEAT_FIELD_FLOAT:
+        item->absent = false;
+        item->f = whole ? (double)number : json_is_real(value) ? json_real_value(value) : NAN;
+        return 0;
+    case LEAT_FIELD_TEXT:
+        if (!json_is_string(value)) return 0;
+        return set_text(s, run, item, json_string_value(value), json_string_length(value), err);
+    default: {
+        if (!value) return 0;
+        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+        if (!text) return no_memory(err);
+        bool fits = leat__run_bytes(run, item, text, strlen(text)) != NULL;
+        free(text);
+        return fits ? 0 : no_memory(err);
+    }
+    }
+}
+
+static int set_path(manifest_source *s, leat__run *run, leat__record *r, const char *path,
+                    leat_error *err)
+{
+    if (!path || path[0] == 0) return row_error(s, "no path", err);
+    const char *key = path;
+    while (key[0] == '.' && key[1] == '/') key += 2;
+    LEAT_TRY(leat__run_key(run, r, key, strlen(key), err));
+    leat__buf full;
+    leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);
+    if (path[0] != '/') leat__buf_append(&full, s->folder.data, s->folder.len);
+    leat__buf_puts(&full, path);
+    int rc = leat__buf_status(&full);
+    r->path = rc == 0 ? leat__run_text(run, full.data, full.len) : LEAT__RUN_NOWHERE;
+    leat__buf_reset(&full);
+    r->path_field = (uint32_t)s->base.image_field;
+    r->size_hint = 128u << 10; /* unknown before it is opened */
+    return r->path == LEAT__RUN_NOWHERE ? no_memory(err) : 0;
+}
+
+static int fill_from_object(manifest_source *s, leat__run *run, leat__record *r,
+                            const json_t *object, leat_error *err)
+{
+    const char *path =
+        json_string_value(json_object_get(object, s->columns[s->path_column].name));
+    LEAT_TRY(set_path(s, run, r, path, err));
+    for (uint32_t i = 0; i < s->column_count; i++)
+        if ((int)i != s->path_column)
+            LEAT_TRY(set_json(s, run, r, i, json_object_get(object, s->columns[i].name), err));
+    return 0;
+}
+
+static int fill(manifest_source *s, leat__run *run, leat__record *r, leat_error *err)
+{
+    r->place = s->csv.line;
+    if (s->json) {
+        json_t *object = NULL;
+        LEAT_TRY(parse_line(s, &object, err));
+        int rc = fill_from_object(s, run, r, object, err);
+        json_decref(object);
+        return rc;
+    }
+    LEAT_TRY(check_cells(s, err));
+    LEAT_TRY(set_path(s, run, r, leat__csv_cell(&s->csv, (uint32_t)s->path_column), err));
+    for (uint32_t i = 0; i < s->column_count; i++)
+        if ((int)i != s->path_column)
+            LEAT_TRY(set_cell(s, run, r, i, leat__csv_cell(&s->csv, i), err));
+    return 0;
+}
+
+/* A kept row goes back to where a freshly read one would be. */
+static int recall_row(manifest_source *s, bool *end, leat_error *err)
+{
+    *end = s->given == s->listed;
+    if (*end) return 0;
+    uint64_t i = leat__perm_at(&s->perm, s->given++), where[3], stop = s->rows.len;
+    memcpy(where, s->starts.data + i * sizeof where, sizeof where);
+    if (i + 1 < s->listed)
+        memcpy(&stop, s->starts.data + (i + 1) * sizeof where, sizeof stop);
+    leat__buf_clear(&s->csv.row);
+    if (leat__buf_append(&s->csv.row, s->rows.data + where[0], stop - where[0]) != 0)
+        return no_memory(err);
+    s->csv.line = where[1];
+    s->csv.offset = where[2];
+    s->csv.cells = 0;
+    for (size_t at = 0; !s->json && at < s->csv.row.len && s->csv.cells < LEAT__CSV_CELLS_MAX;
+         at += strlen(s->csv.row.data + at) + 1)
+        s->csv.start[s->csv.cells++] = at;
+    return 0;
+}
+
+static int manifest_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+                         leat_error *err)
+{
+    manifest_source *s = (manifest_source *)base;
+    leat_error why = {0};
+    int rc = s->shuffled ? recall_row(s, end, &why) : next_row(s, end, &why);
+    if (rc == 0 && *end) return 0;
+    if (rc == 0) rc = fill(s, run, r, &why);
+    if (rc == LEAT_EDATA) {
+        leat__run_fail(r, &why);
+        if (r->key_size > 0) return 0;
+        char line[32];
+        leat__buf key;
+        snprintf(line, sizeof line, ":%llu", (unsigned long long)s->csv.line);
+        leat__buf_init(&key, LEAT__MEM_INGEST, 1u << 20);
+        leat__buf_puts(&key, s->path);
+        leat__buf_puts(&key, line);
+        rc = leat__run_key(run, r, leat__buf_str(&key), key.len, err);
+        leat__buf_reset(&key);
+        return rc;
+    }
+    if (rc != 0 && err) *err = why;
+    return rc;
+}
+
+static void manifest_close(leat__source *base)
+{
+    manifest_source *s = (manifest_source *)base;
+    stop_reading(s);
+    for (uint32_t i = 0; i < s->column_count; i++) leat__free(s->columns[i].name);
+    leat__free(s->columns);
+    leat__buf_reset(&s->folder);
+    leat__buf_reset(&s->rows);
+    leat__buf_reset(&s->starts);
+}
+
+static const leat__source_ops ops = {
+    .kind = "manifest",
+    .next = manifest_next,
+    .load = leat__source_load_file,
+    .close = manifest_close,
+};
+
+static int learn(manifest_source *s, const leat_ingest_opts *opts, leat_error *err)
+{
+    LEAT_TRY(start_reading(s, err));
+    for (uint32_t i = 0; !s->json && i < s->csv.cells; i++)
+        LEAT_TRY(add_column(s, leat__csv_cell(&s->csv, i), err));
+    LEAT_TRY(look_at_all(s, opts->shuffle, err));
+    LEAT_TRY(make_fields(s, err));
+    if (labels_are_names(s)) LEAT_TRY(collect_classes(s, err));
+    LEAT_TRY(start_reading(s, err));
+    if (opts->shuffle && s->listed > 0) {
+        leat__perm_init(&s->perm, s->listed, opts->shuffle_seed, 0);
+        s->shuffled = true;
+    }
+    return 0;
+}
+
+int leat__source_manifest(leat__source **out, const leat_ingest_opts *opts, leat_error *err)
+{
+    manifest_source *s = leat__source_new(&ops, sizeof *s, opts);
+    if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
+    leat__source *base = &s->base;
+    s->path = opts->sources[0];
+    s->json = leat__str_ends_nocase(s->path, ".jsonl") ||
+              leat__str_ends_nocase(s->path, ".ndjson");
+    s->delimiter = leat__str_ends_nocase(s->path, ".tsv") ? '\t' : ',';
+    leat__buf_init(&s->folder, LEAT__MEM_INGEST, 1u << 20);
+    leat__buf_init(&s->rows, LEAT__MEM_INGEST, ROWS_MAX);
+    leat__buf_init(&s->starts, LEAT__MEM_INGEST, ROWS_MAX);
+    leat_error why = {0};
+    int rc = leat__buf_append(&s->folder, s->path,
+                              (size_t)(leat__path_base(s->path) - s->path));
+    if (rc != 0)
+        rc = no_memory(&why);
+    else
+        rc = learn(s, opts, &why);
+    if (rc == 0)
+        *out = base;
+    else
+        leat__source_close(&base);
+    if (rc != 0 && err) *err = why;
+    return rc;
+}

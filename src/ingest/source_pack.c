@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packs as a source: to store images another way, to take a part by a list of keys, to join
+ * several into one, to shuffle. All must have the same fields. Class names are joined:
+ * those of the first pack keep their numbers, new ones follow, labels are renumbered.
+ * Samples are read by `load`, on any thread.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/perm.h"
+#include "ingest/csv.h"
+#include "ingest/source.h"
+#include "pack/schema.h"
+
+typedef struct origin {
+    leat_pack *pack;
+    uint64_t first;   /* number of its first sample among all */
+    int64_t *relabel; /* class number here -> in the result; NULL when the same */
+    uint64_t classes;
+} origin;
+
+typedef struct pack_source {
+    leat__source base;
+    origin *origins;
+    uint32_t origin_count;
+    uint64_t samples, given;
+    leat__perm perm;
+    bool shuffled;
+    leat__stream *keys; /* the list of keys, when there is one */
+    leat__csv lines;
+    bool reading_keys;
+    leat__buf key;
+} pack_source;
+
+static int open_origin(pack_source *s, const char *path, leat_error *err)
+{
+    origin *o = &s->origins[s->origin_count];
+    LEAT_TRY(leat_pack_open(&o->pack, path, NULL, err));
+    s->origin_count++;
+    o->first = s->samples;
+    if (!leat__add_u64(s->samples, leat_pack_count(o->pack), &s->samples))
+        return leat__fail(err, LEAT_EOVERFLOW, "%s: too many samples", path);
+    return 0;
+}
+
+static int copy_fields(pack_source *s, leat_error *err)
+{
+    leat_pack *pack = s->origins[0].pack;
+    for (uint32_t i = 0; i < leat_pack_field_count(pack); i++) {
+        const leat_field *f = leat_pack_field(pack, i);
+        int n = leat__source_field(&s->base, f->name, (leat_field_type)f->type, err);
+        if (n < 0) return n;
+        const char *name = s->base.fields[n].name;
+        s->base.fields[n] = *f;
+        s->base.fields[n].name = name;
+        if (f->type == LEAT_FIELD_IMAGE && s->base.image_field < 0) s->base.image_field = n;
+        if (f->type == LEAT_FIELD_INT && strcmp(f->name, "label") == 0) s->base.label_field = n;
+    }
+    for (uint32_t i = 1; i < s->origin_count; i++)
+        if (strcmp(leat_pack_schema(s->origins[i].pack), leat_pack_schema(pack)) != 0)
+            return leat__fail(err, LEAT_EINVAL, "%s and %s have different fields",
+                              leat_pack_path(pack), leat_pack_path(s->origins[i].pack));
+    return 0;
+}
+
+static int64_t class_number(const leat__source *s, const char *name)
+{
+    for (uint64_t i = 0; i < s->class_count; i++) /* packs are joined once, not per sample */
+        if (strcmp(s->classes[i], name) == 0) return (int64_t)i;
+    return -1;
+}
+
+static int join_classes(pack_source *s, origin *o, leat_error *err)
+{
+    const char *const *names;
+    if (s->base.label_field < 0) return 0;
+    LEAT_TRY(leat_pack_classes(o->pack, (uint32_t)s->base.label_field, &names, &o->classes,
+                               err));
+    if (o->classes == 0) return 0;
+    o->relabel = LEAT_NEW_ARRAY(INGEST, int64_t, o->classes);
+    if (!o->relabel) return leat__fail_nomem(err, o->classes * 8, "class numbers");
+    for (uint64_t i = 0; i < o->classes; i++) {
+        int64_t n = o == s->origins ? -1 : class_number(&s->base, names[i]);
+        if (n < 0) n = leat__source_class(&s->base, names[i], err);
+        if (n < 0) return (int)n;
+        o->relabel[i] = n;
+    }
+    return 0;
+}
+
+static int find_key(pack_source *s, uint32_t *which, uint64_t *sample, bool *end,
+                    leat_error *err)
+{
+    LEAT_TRY(leat__csv_next_line(&s->lines, end, err));
+    if (*end) return 0;
+    for (*which = 0; *which < s->origin_count; ++*which) {
+        int rc = leat_pack_find(s->origins[*which].pack, s->lines.row.data, s->lines.row.len,
+                                sample, err);
+        if (rc != LEAT_ENOENT) return rc;
+    }
+    return LEAT_ENOENT;
+}
+
+static void locate(const pack_source *s, uint64_t at, uint32_t *which, uint64_t *sample)
+{
+    *which = s->origin_count - 1;
+    while (*which > 0 && s->origins[*which].first > at) --*which;
+    *sample = at - s->origins[*which].first;
+}
+
+static int read_key(pack_source *s, leat_pack *pack, uint64_t sample, leat_error *err)
+{
+    size_t size = 0;
+    leat__buf_clear(&s->key);
+    for (size_t room = 256;; room = size + 1) {
+        if (leat__buf_reserve(&s->key, room) != 0) return leat__fail_nomem(err, room, "a key");
+        int rc = leat_pack_key(pack, sample, s->key.data, room, &size, err);
+        if (rc == 0) s->key.len = size;
+        if (rc != LEAT_ELIMIT || size < room) return rc;
+    }
+}
+
+static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+                     leat_error *err)
+{
+    pack_source *s = (pack_source *)base;
+    uint32_t which = 0;
+    uint64_t sample = 0;
+    if (s->reading_keys) {
+        int rc = find_key(s, &which, &sample, end, err);
+        if (rc == 0 && *end) return 0;
+        if (rc == LEAT_ENOENT) {
+            leat_error why = {0};
+            leat__fail(&why, LEAT_ENOENT, "no sample with the key \"%s\"",
+                       leat__buf_str(&s->lines.row));
+            leat__run_fail(r, &why);
+            return leat__run_key(run, r, s->lines.row.data, s->lines.row.len, err);
+        }
+        if (rc != 0) return rc;
+    } else {
+        if (s->given == s->samples) {
+            *end = true;
+            return 0;
+        }
+        uint64_t at = s->given++;
+        locate(s, s->shuffled ? leat__perm_at(&s->perm, at) : at, &which, &sample);
+    }
+    leat_pack_row row;
+    leat_pack *pack = s->origins[which].pack;
+    LEAT_TRY(leat_pack_rows(pack, sample, 1, &row, err));
+    LEAT_TRY(read_key(s, pack, sample, err));
+    r->origin = which;
+    r->sample = sample;
+    r->size_hint = row.size;
+    r->place = sample;
+    return leat__run_key(run, r, s->key.data, s->key.len, err);
+}
+
+/* A ragged array lies in the pack as its shape and then its elements. */
+static int split_ragged(const leat_field *f, leat__run *run, leat__item *item, leat_error *err)
+{
+    uint32_t front = leat__field_shape_bytes(f);
+    if (item->size < front || f->ndim > LEAT_NDIM_MAX)
+        return leat__fail(err, LEAT_EDATA, "field %s: array without its shape", f->name);
+    memcpy(item->shape, leat__run_data(run, item), f->ndim * sizeof(uint64_t));
+    item->at += front;
+    item->size -= front;
+    return 0;
+}
+
+static int set_item(const pack_source *s, const origin *o, leat__run *run, leat__item *item,
+                    uint32_t field, const leat_pack_cell *cell, size_t base_at, uint64_t size,
+                    leat_error *err)
+{
+    const leat_field *f = &s->base.fields[field];
+    item->absent = cell->absent;
+    item->i = cell->i;
+    item->f = cell->f;
+    item->image = cell->image;
+    if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT) {
+        item->absent = false;
+        if ((int)field == s->base.label_field && o->relabel && item->i >= 0 &&
+            (uint64_t)item->i < o->classes)
+            item->i = o->relabel[item->i];
+        return 0;
+    }
+    if (cell->absent) return 0;
+    if (!leat__range_inside(cell->start, cell->length, size))
+        return leat__fail(err, LEAT_EDATA, "field %s lies outside its sample", f->name);
+    item->coded = false;
+    item->at = base_at + (size_t)cell->start;
+    item->size = (size_t)cell->length;
+    return f->type == LEAT_FIELD_RAGGED ? split_ragged(f, run, item, err) : 0;
+}
+
+static int pack_load(leat__source *base, leat__run *run, leat__record *r, leat_error *err)
+{
+    pack_source *s = (pack_source *)base;
+    origin *o = &s->origins[r->origin];
+    leat_pack_row row;
+    leat__item whole = {0};
+    LEAT_TRY(leat_pack_rows(o->pack, r->sample, 1, &row, err));
+    if (row.size > base->max_sample)
+        return leat__fail(err, LEAT_ELIMIT, "%llu bytes are over the limit of %llu",
+                          (unsigned long long)row.size, (unsigned long long)base->max_sample);
+    uint8_t *to = leat__run_bytes(run, &whole, NULL, (size_t)row.size);
+    if (!to) return leat__fail_nomem(err, row.size, "a sample");
+    LEAT_TRY(leat_pack_read(o->pack, r->sample, to, (size_t)row.size + LEAT_PACK_PADDING, err));
+    r->bytes_in += row.size;
+    for (uint32_t f = 0; f < base->field_count; f++) {
+        leat_pack_cell cell;
+        LEAT_TRY(leat_pack_cells(o->pack, f, r->sample, 1, &cell, err));
+        LEAT_TRY(set_item(s, o, run, &r->items[f], f, &cell, whole.at, row.size, err));
+    }
+    return 0;
+}
+
+static void pack_close(leat__source *base)
+{
+    pack_source *s = (pack_source *)base;
+    if (s->reading_keys) leat__csv_reset(&s->lines);
+    leat__stream_close(&s->keys);
+    for (uint32_t i = 0; i < s->origin_count; i++) {
+        leat_pack_close(&s->origins[i].pack);
+        leat__free(s->origins[i].relabel);
+    }
+    leat__free(s->origins);
+    leat__buf_reset(&s->key);
+}
+
+leat_pack *leat__source_pack_of(leat__source *base, uint32_t which)
+{
+    if (strcmp(base->ops->kind, "pack") != 0) return NULL;
+    pack_source *s = (pack_source *)base;
+    return which < s->origin_count ? s->origins[which].pack : NULL;
+}
+
+static const leat__source_ops ops = {
+    .kind = "pack",
+    .next = pack_next,
+    .load = pack_load,
+    .close = pack_close,
+};
+
+static int set_up(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
+{
+    s->origins = LEAT_NEW_ARRAY(INGEST, origin, opts->source_count);
+    if (!s->origins) return leat__fail_nomem(err, 0, "a source");
+    for (uint32_t i = 0; i < opts->source_count; i++)
+        LEAT_TRY(open_origin(s, opts->sources[i], err));
+    LEAT_TRY(copy_fields(s, err));
+    for (uint32_t i = 0; i < s->origin_count; i++) LEAT_TRY(join_classes(s, &s->origins[i], err));
+    s->base.total = s->samples;
+    if (opts->keys) {
+        LEAT_TRY(leat__stream_open(&s->keys, opts->keys, err));
+        LEAT_TRY(leat__csv_init(&s->lines, s->keys, 0, err));
+        s->reading_keys = true;
+        s->base.total = 0;
+    } else if (opts->shuffle && s->samples > 0) {
+        if (s->samples > LEAT__PERM_MAX)
+            return leat__fail(err, LEAT_ELIMIT, "too many samples to shuffle");
+        leat__perm_init(&s->perm, s->samples, opts->shuffle_seed, 0);
+        s->shuffled = true;
+    }
+    return 0;
+}
+
+int leat__source_pack(leat__source **out, const leat_ingest_opts *opts, leat_error *err)
+{
+    pack_source *s = leat__source_new(&ops, sizeof *s, opts);
+    if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
+    leat__source *base = &s->base;
+    leat__buf_init(&s->key, LEAT__MEM_INGEST, 2u << 20);
+    int rc = set_up(s, opts, err);
+    if (rc == 0)
+        *out = base;
+    else
+        leat__source_close(&base);
+    return rc;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * WebDataset tar shards. Members that share their path up to the first dot of the file name
+ * are one sample; what follows the dot names the field:
+ *
+ *   jpg jpeg png webp   the field "image"       cls    the field "label" (a whole number)
+ *   json                the field "json"        txt    the field "txt"
+ *   seg.png, x.cls …    a field of that name, its type told by the last part
+ *   anything else       a field of that name, bytes
+ *
+ * The first sample of the first shard settles the fields. Later samples may lack some (not a
+ * number), but a member without a field is an error: nothing is dropped silently. The key is
+ * the path of the image member, so that export can give the file its name back.
+ * Shards are streamed in the order given; names never touch the file system.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "ingest/source.h"
+#include "ingest/tar.h"
+
+typedef struct tar_source {
+    leat__source base;
+    const char *const *paths; /* the caller's */
+    uint32_t path_count, path_at;
+    leat__stream *stream;
+    leat__tar tar;
+    leat__tar_member member; /* the next one, when `pending` */
+    bool pending;
+    leat__buf stem; /* of the sample at hand */
+} tar_source;
+
+/* Length of the path up to the first dot of its last part; the extension is behind the dot. */
+static size_t stem_len(const char *name, size_t len)
+{
+    size_t base = len;
+    while (base > 0 && name[base - 1] != '/') base--;
+    const char *dot = memchr(name + base, '.', len - base);
+    return dot ? (size_t)(dot - name) : len;
+}
+
+static leat_field_type type_of(const char *ext)
+{
+    const char *last = strrchr(ext, '.');
+    last = last ? last + 1 : ext;
+    static const struct {
+        const char *ext;
+        leat_field_type type;
+    } known[] = {{"jpg", LEAT_FIELD_IMAGE},  {"jpeg", LEAT_FIELD_IMAGE},
+                 {"png", LEAT_FIELD_IMAGE},  {"webp", LEAT_FIELD_IMAGE},
+                 {"cls", LEAT_FIELD_INT},    {"json", LEAT_FIELD_JSON},
+                 {"txt", LEAT_FIELD_TEXT},   {"text", LEAT_FIELD_TEXT}};
+    for (size_t i = 0; i < LEAT_COUNT(known); i++)
+        if (strcmp(last, known[i].ext) == 0) return known[i].type;
+    return LEAT_FIELD_BYTES;
+}
+
+/* The extension in lower case into out, and the field it means. */
+static bool field_name(const char *name, size_t len, char *ext, size_t size, const char **field)
+{
+    size_t stem = stem_len(name, len);
+    if (stem + 1 >= len || len - stem - 1 >= size) return false;
+    size_t n = len - stem - 1;
+    for (size_t i = 0; i < n; i++) {
+        char c = name[stem + 1 + i];
+        ext[i] = c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+    }
+    ext[n] = 0;
+    *field = ext;
+    if (!strchr(ext, '.') && type_of(ext) == LEAT_FIELD_IMAGE) *field = "image";
+    if (strcmp(ext, "cls") == 0) *field = "label";
+    return true;
+}
+
+static void close_shard(tar_source *s)
+{
+    leat__tar_reset(&s->tar);
+    leat__stream_close(&s->stream);
+    s->pending = false;
+}
+
+/* The next regular member into s->member, across shards. *end after the last shard. */
+static int advance(tar_source *s, bool *end, leat_error *err)
+{
+    *end = false;
+    while (!s->pending) {
+        if (!s->stream) {
+            if (s->path_at == s->path_count) {
+                *end = true;
+                return 0;
+            }
+            LEAT_TRY(leat__stream_open(&s->stream, s->paths[s->path_at++], err));
+            leat__tar_init(&s->tar, s->stream);
+        }
+        bool over;
+        LEAT_TRY(leat__tar_next(&s->tar, &s->member, &over, err));
+        if (over)
+            close_shard(s);
+        else
+            s->pending = s->member.type != '5'; /* folders carry nothing */
+    }
+    return 0;
+}
+
+static int fail_member(const tar_source *s, leat__record *r, int code, const char *what)
+{
+    leat_error why = {0};
+    leat__fail(&why, code, "%s: member %s: %s", leat__stream_name(s->stream), s->member.name,
+               what);
+    leat__error_at(&why, NULL, -1, (int64_t)s->member.offset);
+    leat__run_fail(r, &why);
+    return 0;
+}
+
+static int parse_label(const tar_source *s, leat__run *run, leat__record *r, leat__item *item)
+{
+    char text[32];
+    size_t n = 0;
+    const char *p = (const char *)leat__run_data(run, item);
+    for (size_t i = 0; i < item->size; i++) {
+        bool blank = p[i] == ' ' || p[i] == '\n' || p[i] == '\r' || p[i] == '\t';
+        if (blank) continue;
+        if (n + 1 >= sizeof text) return fail_member(s, r, LEAT_EDATA, "not a whole number");
+        text[n++] = p[i];
+    }
+    text[n] = 0;
+    if (!leat__str_to_i64(text, &item->i))
+        return fail_member(s, r, LEAT_EDATA, "not a whole number");
+    item->size = 0;
+    return 0;
+}
+
+/* The member at hand becomes a value of the record. Errors of the archive are returned, those
+ * of the member fail the record. */
+static int take_member(tar_source *s, leat__run *run, leat__record *r, leat_error *err)
+{
+    const leat__tar_member *m = &s->member;
+    char ext[256];
+    const char *name;
+    s->pending = false;
+    if (m->type != '0') return fail_member(s, r, LEAT_EFORMAT, "not a regular file");
+    if (!field_name(m->name, m->name_len, ext, sizeof ext, &name))
+        return fail_member(s, r, LEAT_EFORMAT, "its name has no extension that names a field");
+    int field = leat__source_field_find(&s->base, name);
+    if (field < 0)
+        return fail_member(s, r, LEAT_EFORMAT, "the first sample has no member of this kind");
+    leat__item *item = &r->items[field];
+    if (!item->absent) return fail_member(s, r, LEAT_EDATA, "the sample has two of this kind");
+    if (m->size > s->base.max_sample)
+        return fail_member(s, r, LEAT_ELIMIT, "more bytes than the limit allows");
+    if (field == s->base.image_field)
+        LEAT_TRY(leat__run_key(run, r, m->name, m->name_len, err));
+    if (s->base.skim) {
+        item->absent = false;
+        return 0;
+    }
+    uint8_t *to = leat__run_bytes(run, item, NULL, (size_t)m->size);
+    if (!to) return leat__fail_nomem(err, m->size, "a tar member");
+    LEAT_TRY(leat__tar_read(&s->tar, to, (size_t)m->size, err));
+    r->bytes_in += m->size;
+    leat_field_type type = (leat_field_type)s->base.fields[field].type;
+    if (type == LEAT_FIELD_INT) return parse_label(s, run, r, item);
+    if (type == LEAT_FIELD_TEXT && !leat__utf8_valid((const char *)to, (size_t)m->size, NULL))
+        return fail_member(s, r, LEAT_EDATA, "not UTF-8 text");
+    return 0;
+}
+
+static bool same_sample(const tar_source *s)
+{
+    size_t n = stem_len(s->member.name, s->member.name_len);
+    return n == s->stem.len && memcmp(s->member.name, leat__buf_str(&s->stem), n) == 0;
+}
+
+static int keep_stem(tar_source *s, leat_error *err)
+{
+    leat__buf_clear(&s->stem);
+    leat__buf_append(&s->stem, s->member.name, stem_len(s->member.name, s->member.name_len));
+    return leat__buf_status(&s->stem) == 0 ? 0 : leat__fail_nomem(err, 0, "a name");
+}
+
+static int read_group(tar_source *s, leat__run *run, leat__record *r, bool *end, leat_error *err)
+{
+    LEAT_TRY(advance(s, end, err));
+    if (*end) return 0;
+    LEAT_TRY(keep_stem(s, err));
+    r->place = s->member.offset;
+    uint32_t shard = s->path_at;
+    bool over = false;
+    while (!over && s->path_at == shard && same_sample(s)) {
+        LEAT_TRY(take_member(s, run, r, err));
+        LEAT_TRY(advance(s, &over, err));
+    }
+    if (r->key_size == 0)
+        LEAT_TRY(leat__run_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
+    for (uint32_t f = 0; f < s->base.field_count && !s->base.skim && !r->failed; f++) {
+        if (s->base.fields[f].type != LEAT_FIELD_INT || !r->items[f].absent) continue;
+        leat_error why = {0};
+        leat__fail(&why, LEAT_EDATA, "sample %s has no \"%s\"", leat__buf_str(&s->stem),
+                   s->base.fields[f].name);
+        leat__run_fail(r, &why);
+    }
+    return 0;
+}
+
+static int tar_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
+                    leat_error *err)
+{
+    tar_source *s = (tar_source *)base;
+    leat_error why = {0};
+    int rc = read_group(s, run, r, end, &why);
+    if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
+        /* the shard cannot be read on: that is one thing left out, under the shard's name */
+        const char *path = s->paths[s->path_at - 1];
+        leat__run_fail(r, &why);
+        r->key_size = 0;
+        close_shard(s);
+        return leat__run_key(run, r, path, strlen(path), err);
+    }
+    if (rc != 0 && err) *err = why;
+    return rc;
+}
+
+static void tar_close(leat__source *base)
+{
+    tar_source *s = (tar_source *)base;
+    close_shard(s);
+    leat__buf_reset(&s->stem);
+}
+
+static int find_fields(tar_source *s, leat_error *err)
+{
+    bool end;
+    char ext[256];
+    const char *name;
+    LEAT_TRY(advance(s, &end, err));
+    if (end) return leat__fail(err, LEAT_EDATA, "%s: no samples", s->paths[0]);
+    LEAT_TRY(keep_stem(s, err));
+    while (!end && same_sample(s)) {
+        const leat__tar_member *m = &s->member;
+        if (m->type == '0' && field_name(m->name, m->name_len, ext, sizeof ext, &name) &&
+            leat__source_field_find(&s->base, name) < 0) {
+            leat_field_type type = type_of(ext);
+            int n = leat__source_field(&s->base, name, type, err);
+            if (n < 0) return n;
+            if (strcmp(name, "image") == 0 && type == LEAT_FIELD_IMAGE) s->base.image_field = n;
+            if (strcmp(name, "label") == 0 && type == LEAT_FIELD_INT) s->base.label_field = n;
+        }
+        s->pending = false;
+        LEAT_TRY(advance(s, &end, err));
+    }
+    if (s->base.field_count == 0)
+        return leat__fail(err, LEAT_EDATA, "%s: its first member has no extension that names "
+                          "a field", s->paths[0]);
+    close_shard(s);
+    s->path_at = 0;
+    return 0;
+}
+
+static const leat__source_ops ops = {
+    .kind = "tar",
+    .next = tar_next,
+    .load = NULL,
+    .close = tar_close,
+};
+
+int leat__source_tar(leat__source **out, const leat_ingest_opts *opts, leat_error *err)
+{
+    tar_source *s = leat__source_new(&ops, sizeof *s, opts);
+    if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
+    leat__source *base = &s->base;
+    s->paths = opts->sources;
+    s->path_count = opts->source_count;
+    leat__buf_init(&s->stem, LEAT__MEM_INGEST, LEAT__TAR_NAME_MAX);
+    int rc = find_fields(s, err);
+    if (rc == 0)
+        *out = base;
+    else
+        leat__source_close(&base);
+    return rc;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables for tiles, learned from a part of the images before the packing begins.
+ */
+#ifndef LEAT_INGEST_TILE_TRAINING_H
+#define LEAT_INGEST_TILE_TRAINING_H
+
+#include <leat/ingest.h>
+
+#include "base/buf.h"
+#include "ingest/image_encode.h"
+
+/* Appends the tables to `blob`. A pure function of source and settings. Images that cannot be
+ * read are passed over: the packing itself will report them. */
+int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,
+                       leat__buf *blob, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

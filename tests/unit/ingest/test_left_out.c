@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include <jansson.h>
+
+#include "ingest/left_out.h"
+
+static char *content(const char *path, size_t *len)
+{
+    char *data = NULL;
+    assert_int_equal(leat__file_load(path, 1 << 20, 1, &data, len, NULL), 0);
+    return data;
+}
+
+static void lines_are_json(void **state)
+{
+    leat__report r;
+    leat_error why = {.code = LEAT_EDATA, .offset = 17, .message = "broken \"here\""};
+    size_t len;
+    const char *path = in_box("left.jsonl");
+    assert_int_equal(leat__report_open(&r, path, 0, NULL), 0);
+    assert_int_equal(leat__report_add(&r, "a\nb", 3, &why, NULL), 0);
+    why.offset = -1;
+    assert_int_equal(leat__report_add(&r, "c", 1, &why, NULL), 0);
+    assert_int_equal(leat__report_add(&r, "d", 1, NULL, NULL), 0);
+    leat__report_close(&r);
+    char *text = content(path, &len), *line = text;
+    static const char *const keys[] = {"a\nb", "c", "d"};
+    for (int i = 0; i < 3; i++) {
+        char *stop = strchr(line, '\n');
+        assert_non_null(stop);
+        json_t *o = json_loadb(line, (size_t)(stop - line), 0, NULL);
+        assert_non_null(o);
+        assert_string_equal(json_string_value(json_object_get(o, "key")), keys[i]);
+        assert_int_equal(json_integer_value(json_object_get(o, "offset")), i == 0 ? 17 : 0);
+        if (i == 0)
+            assert_string_equal(json_string_value(json_object_get(o, "reason")), why.message);
+        json_decref(o);
+        line = stop + 1;
+    }
+    leat__free(text);
+
+    /* a resumed run keeps the lines that count and goes on behind them */
+    assert_int_equal(leat__report_open(&r, path, 2, NULL), 0);
+    assert_int_equal(leat__report_add(&r, "new", 3, &why, NULL), 0);
+    leat__report_close(&r);
+    text = content(path, &len);
+    assert_non_null(strstr(text, "\"c\""));
+    assert_null(strstr(text, "\"d\""));
+    assert_non_null(strstr(text, "\"new\""));
+    leat__free(text);
+}
+
+static void no_path_is_no_report(void **state)
+{
+    leat__report r;
+    leat_error why = {.code = LEAT_EDATA};
+    assert_int_equal(leat__report_open(&r, NULL, 0, NULL), 0);
+    assert_int_equal(leat__report_add(&r, "a", 1, &why, NULL), 0);
+    leat__report_close(&r);
+    assert_int_equal(leat__report_open(&r, in_box("no/such/folder"), 0, NULL), LEAT_ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_are_json),
+        cmocka_unit_test(no_path_is_no_report),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

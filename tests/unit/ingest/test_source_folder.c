@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+static void expect(leat__source *s, leat__shelf *shelf, const char *key, int64_t label)
+{
+    leat__run *run;
+    leat__record *r;
+    if (!next_record(s, shelf, &run, &r)) fail_msg("no record, not %s", key);
+    assert_string_equal(leat__run_str(run, r->key), key);
+    assert_false(r->failed);
+    if (s->label_field >= 0) assert_int_equal(r->items[s->label_field].i, label);
+    const leat__item *image = &r->items[s->image_field];
+    assert_false(image->absent);
+    assert_int_equal(r->bytes_in, image->size);
+    assert_memory_equal(leat__run_data(run, image), key, strlen(key)); /* files hold their key */
+    leat__shelf_give(shelf, run);
+}
+
+static void expect_end(leat__source *s, leat__shelf *shelf)
+{
+    leat__run *run;
+    leat__record *r;
+    assert_false(next_record(s, shelf, &run, &r));
+}
+
+static void make_tree(const char *root, const char *const *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%s/%s", root, keys[i]);
+        put_text(name, keys[i]);
+    }
+}
+
+static const char *const tree[] = {"10/b.jpg",   "2/img10.jpg", "2/img2.jpg", "2/deep/x.png",
+                                   "cat/A.webp", ".hidden/z.jpg", "cat/.ds"};
+/* classes by bytes (10 before 2), files in natural order, folders where they stand */
+static const char *const order[] = {"10/b.jpg", "2/deep/x.png", "2/img2.jpg", "2/img10.jpg",
+                                    "cat/A.webp"};
+static const int64_t labels[] = {0, 1, 1, 1, 2};
+
+static void classes_and_order(void **state)
+{
+    make_tree("tree", tree, 7);
+    const char *paths[] = {in_box("tree/")};
+    leat__source *s = open_source(paths, 1, NULL);
+    leat__shelf shelf;
+    leat__shelf_init(&shelf, s->field_count, 2);
+    assert_int_equal(s->field_count, 2);
+    assert_int_equal(s->class_count, 3);
+    assert_string_equal(s->classes[0], "10");
+    assert_string_equal(s->classes[2], "cat");
+    assert_int_equal(s->total, 5);
+    for (int i = 0; i < 5; i++) expect(s, &shelf, order[i], labels[i]);
+    expect_end(s, &shelf);
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+}
+
+static void without_folders_there_are_no_labels(void **state)
+{
+    static const char *const flat[] = {"b2.jpg", "b10.jpg", "a.jpg"};
+    make_tree("flat", flat, 3);
+    const char *paths[] = {in_box("flat")};
+    leat__source *s = open_source(paths, 1, NULL);
+    leat__shelf shelf;
+    leat__shelf_init(&shelf, s->field_count, 2);
+    assert_int_equal(s->label_field, -1);
+    assert_int_equal(s->field_count, 1);
+    expect(s, &shelf, "a.jpg", 0);
+    expect(s, &shelf, "b10.jpg", 0);
+    expect(s, &shelf, "b2.jpg", 0);
+    expect_end(s, &shelf);
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+}
+
+static void a_shuffle_is_a_permutation_of_its_seed(void **state)
+{
+    char seen[2][5][64] = {{{0}}};
+    make_tree("tree", tree, 7);
+    for (int round = 0; round < 2; round++) {
+        leat_ingest_opts opts = {.struct_size = sizeof opts, .shuffle = 1, .shuffle_seed = 7};
+        const char *paths[] = {in_box("tree")};
+        leat__source *s = open_source(paths, 1, &opts);
+        leat__shelf shelf;
+        leat__shelf_init(&shelf, s->field_count, 2);
+        unsigned found = 0;
+        leat__run *run;
+        leat__record *r;
+        for (int i = 0; next_record(s, &shelf, &run, &r); i++) {
+            assert_true(i < 5);
+            snprintf(seen[round][i], 64, "%s", leat__run_str(run, r->key));
+            for (int k = 0; k < 5; k++)
+                if (strcmp(order[k], seen[round][i]) == 0) {
+                    found |= 1u << k;
+                    assert_int_equal(r->items[s->label_field].i, labels[k]);
+                }
+            leat__shelf_give(&shelf, run);
+        }
+        assert_int_equal(found, 31);
+        leat__shelf_reset(&shelf);
+        leat__source_close(&s);
+    }
+    assert_memory_equal(seen[0], seen[1], sizeof seen[0]);
+}
+
+static void links(void **state)
+{
+    static const char *const files[] = {"real/a.jpg"};
+    make_tree("links", files, 1);
+    assert_int_equal(symlink("real", in_box("links/zlinked")), 0);
+    assert_int_equal(symlink("nowhere", in_box("links/real/broken.jpg")), 0);
+    const char *paths[] = {in_box("links")};
+    leat__source *s = open_source(paths, 1, NULL);
+    leat__shelf shelf;
+    leat__run *run;
+    leat__record *r;
+    leat__shelf_init(&shelf, s->field_count, 2);
+    assert_int_equal(s->class_count, 2);
+    expect(s, &shelf, "real/a.jpg", 0);
+    assert_true(next_record(s, &shelf, &run, &r));
+    assert_true(r->failed);
+    assert_int_equal(r->error->code, LEAT_ENOENT);
+    assert_string_equal(leat__run_str(run, r->key), "real/broken.jpg");
+    leat__shelf_give(&shelf, run);
+    assert_true(next_record(s, &shelf, &run, &r)); /* through the link, under its own name */
+    assert_string_equal(leat__run_str(run, r->key), "zlinked/a.jpg");
+    assert_int_equal(r->items[s->label_field].i, 1);
+    leat__shelf_give(&shelf, run);
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+
+    assert_int_equal(symlink("..", in_box("links/real/loop")), 0);
+    s = open_source(paths, 1, NULL);
+    leat__shelf_init(&shelf, s->field_count, 2);
+    int rc = 0;
+    bool end = false;
+    leat_error err = {0};
+    while (rc == 0 && !end) {
+        run = leat__shelf_take(&shelf);
+        rc = s->ops->next(s, run, leat__run_add(run), &end, &err);
+        leat__shelf_give(&shelf, run);
+    }
+    assert_int_equal(rc, LEAT_EDATA);
+    assert_non_null(strstr(err.message, "leads back"));
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_and_order),
+        cmocka_unit_test(without_folders_there_are_no_labels),
+        cmocka_unit_test(a_shuffle_is_a_permutation_of_its_seed),
+        cmocka_unit_test(links),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include <math.h>
+
+static leat__source *source;
+static leat__shelf shelf;
+static leat__run *run;
+static leat__record *rec;
+
+static void begin(const char *name, const char *text, leat_ingest_opts *opts)
+{
+    static const char *paths[1];
+    put_text("m/img/a.jpg", "aaa");
+    put_text("m/img/b.jpg", "bbbb");
+    put_text(name, text);
+    paths[0] = in_box(name);
+    source = open_source(paths, 1, opts);
+    leat__shelf_init(&shelf, source->field_count, 2);
+}
+
+static void end(void)
+{
+    leat__shelf_reset(&shelf);
+    leat__source_close(&source);
+}
+
+static bool next(void)
+{
+    return next_record(source, &shelf, &run, &rec);
+}
+
+static void done(void)
+{
+    leat__shelf_give(&shelf, run);
+}
+
+static const leat__item *item(const char *field, uint32_t type)
+{
+    int f = leat__source_field_find(source, field);
+    assert_true(f >= 0);
+    assert_int_equal(source->fields[f].type, type);
+    return &rec->items[f];
+}
+
+static void expect_text(const char *field, uint32_t type, const char *text)
+{
+    const leat__item *i = item(field, type);
+    assert_false(i->absent);
+    assert_int_equal(i->size, strlen(text));
+    assert_memory_equal(leat__run_data(run, i), text, i->size);
+}
+
+static void csv_with_class_names(void **state)
+{
+    begin("m/list.csv",
+          "path,label,score,count,note\n"
+          "img/b.jpg,dog,0.5,3,\"hello, you\"\n"
+          "./img/a.jpg,cat,,-4,\n",
+          NULL);
+    assert_int_equal(source->class_count, 2);
+    assert_string_equal(source->classes[0], "cat");
+    assert_int_equal(source->total, 2);
+    assert_true(next());
+    assert_false(rec->failed);
+    assert_string_equal(leat__run_str(run, rec->key), "img/b.jpg");
+    assert_int_equal(item("label", LEAT_FIELD_INT)->i, 1);
+    assert_true(item("score", LEAT_FIELD_FLOAT)->f == 0.5);
+    assert_int_equal(item("count", LEAT_FIELD_INT)->i, 3);
+    expect_text("note", LEAT_FIELD_TEXT, "hello, you");
+    expect_text("image", LEAT_FIELD_IMAGE, "bbbb");
+    done();
+    assert_true(next());
+    assert_string_equal(leat__run_str(run, rec->key), "img/a.jpg");
+    assert_int_equal(item("label", LEAT_FIELD_INT)->i, 0);
+    assert_true(isnan(item("score", LEAT_FIELD_FLOAT)->f));
+    assert_true(item("note", LEAT_FIELD_TEXT)->absent);
+    expect_text("image", LEAT_FIELD_IMAGE, "aaa");
+    done();
+    assert_false(next());
+    end();
+}
+
+static void csv_with_numbers_and_bad_rows(void **state)
+{
+    begin("m/bad.csv",
+          "filename,class\n"
+          "img/a.jpg,5\n"
+          "img/b.jpg\n"
+          "img/x\"y.jpg,1\n"
+          "img/missing.jpg,6\n"
+          ",7\n"
+          "img/b.jpg,8\n",
+          NULL);
+    assert_int_equal(source->class_count, 0);
+    static const char *const why[] = {NULL, "1 cells", "quote", "missing.jpg", "no path", NULL};
+    static const int64_t labels[] = {5, 0, 0, 0, 0, 8};
+    for (int i = 0; i < 6; i++) {
+        assert_true(next());
+        assert_int_equal(rec->failed, why[i] != NULL);
+        if (why[i] && !strstr(rec->error->message, why[i]))
+            fail_msg("%s, not %s", rec->error->message, why[i]);
+        assert_true(rec->key_size > 0);
+        if (!why[i]) assert_int_equal(item("label", LEAT_FIELD_INT)->i, labels[i]);
+        done();
+    }
+    assert_false(next());
+    end();
+}
+
+static void json_lines(void **state)
+{
+    begin("m/list.jsonl",
+          "{\"image\":\"img/a.jpg\",\"label\":3,\"box\":[1,2],\"w\":1,\"t\":\"x\"}\n"
+          "not json\n"
+          "[1]\n"
+          "{\"image\":\"img/b.jpg\",\"label\":4,\"box\":null,\"w\":2.5,\"late\":true}\n",
+          NULL);
+    assert_true(next());
+    assert_false(rec->failed);
+    assert_int_equal(item("label", LEAT_FIELD_INT)->i, 3);
+    expect_text("box", LEAT_FIELD_JSON, "[1,2]");
+    expect_text("t", LEAT_FIELD_TEXT, "x");
+    assert_true(item("w", LEAT_FIELD_FLOAT)->f == 1);
+    assert_true(isnan(item("late", LEAT_FIELD_FLOAT)->f));
+    done();
+    for (int i = 0; i < 2; i++) {
+        assert_true(next());
+        assert_true(rec->failed);
+        assert_int_equal(rec->error->code, LEAT_EDATA);
+        assert_true(rec->error->offset > 0);
+        done();
+    }
+    assert_true(next());
+    assert_false(rec->failed);
+    expect_text("box", LEAT_FIELD_JSON, "null");
+    assert_true(item("t", LEAT_FIELD_TEXT)->absent);
+    assert_true(item("late", LEAT_FIELD_FLOAT)->f == 1);
+    expect_text("image", LEAT_FIELD_IMAGE, "bbbb");
+    done();
+    assert_false(next());
+    end();
+}
+
+static void shuffled_rows_are_the_same_rows(void **state)
+{
+    char text[4000] = "path,label,id\n";
+    for (int i = 0; i < 100; i++)
+        snprintf(text + strlen(text), 64, "img/%c.jpg,\"c,%d\",%d\n", i & 1 ? 'a' : 'b', i % 3, i);
+    leat_ingest_opts opts = {.struct_size = sizeof opts, .shuffle = 1, .shuffle_seed = 3};
+    begin("m/many.csv", text, &opts);
+    uint64_t seen[2] = {0};
+    int in_place = 0;
+    for (int n = 0; next(); n++) {
+        assert_false(rec->failed);
+        int64_t id = item("id", LEAT_FIELD_INT)->i;
+        assert_int_equal(item("label", LEAT_FIELD_INT)->i, id % 3);
+        assert_string_equal(leat__run_str(run, rec->key), id & 1 ? "img/a.jpg" : "img/b.jpg");
+        assert_false(seen[id / 64] >> (id % 64) & 1);
+        seen[id / 64] |= UINT64_C(1) << (id % 64);
+        in_place += id == n;
+        done();
+    }
+    assert_true(seen[0] == UINT64_MAX && seen[1] == (UINT64_C(1) << 36) - 1);
+    assert_true(in_place < 20);
+    end();
+}
+
+static void a_manifest_without_paths_is_refused(void **state)
+{
+    put_text("m/none.csv", "name,label\nx,1\n");
+    const char *paths[] = {in_box("m/none.csv")};
+    leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1};
+    leat_error err = {0};
+    assert_int_equal(leat__source_open(&source, &opts, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "no column"));
+    put_text("m/empty.csv", "");
+    paths[0] = in_box("m/empty.csv");
+    assert_int_equal(leat__source_open(&source, &opts, &err), LEAT_EDATA);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(csv_with_class_names),
+        cmocka_unit_test(csv_with_numbers_and_bad_rows),
+        cmocka_unit_test(json_lines),
+        cmocka_unit_test(shuffled_rows_are_the_same_rows),
+        cmocka_unit_test(a_manifest_without_paths_is_refused),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+static void put_shard(const char *name, leat__buf *t)
+{
+    put_file(name, t->data, t->len);
+    leat__buf_reset(t);
+}
+
+static leat__buf new_shard(void)
+{
+    leat__buf t;
+    leat__buf_init(&t, LEAT__MEM_INGEST, 1u << 24);
+    return t;
+}
+
+static void samples_are_groups_of_members(void **state)
+{
+    leat__buf t = new_shard();
+    tar_header(&t, "d/", 0, '5');
+    tar_image(&t, "d/001.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "d/001.cls", "42\n");
+    tar_text(&t, "d/001.json", "{\"a\":[1,2]}");
+    tar_text(&t, "d/001.seg.bin", "mask");
+    tar_text(&t, "d/002.cls", " -7 ");
+    tar_image(&t, "d/002.JPEG", LEAT__CODEC_JPEG, 2);
+    tar_end(&t);
+    put_shard("a.tar", &t);
+    t = new_shard();
+    tar_image(&t, "003.png", LEAT__CODEC_PNG, 3);
+    tar_text(&t, "003.cls", "3");
+    tar_end(&t);
+    put_shard("b.tar", &t);
+    const char *paths[] = {in_box("a.tar"), in_box("b.tar")};
+    leat__source *s = open_source(paths, 2, NULL);
+    leat__shelf shelf;
+    leat__run *run;
+    leat__record *r;
+    leat__shelf_init(&shelf, s->field_count, 2);
+    assert_int_equal(s->field_count, 4);
+    int image = leat__source_field_find(s, "image"), label = leat__source_field_find(s, "label");
+    int json = leat__source_field_find(s, "json"), seg = leat__source_field_find(s, "seg.bin");
+    assert_int_equal(s->fields[image].type, LEAT_FIELD_IMAGE);
+    assert_int_equal(s->fields[label].type, LEAT_FIELD_INT);
+    assert_int_equal(s->fields[json].type, LEAT_FIELD_JSON);
+    assert_int_equal(s->fields[seg].type, LEAT_FIELD_BYTES);
+
+    static const char *const keys[] = {"d/001.jpg", "d/002.JPEG", "003.png"};
+    static const int64_t labels[] = {42, -7, 3};
+    for (int i = 0; i < 3; i++) {
+        assert_true(next_record(s, &shelf, &run, &r));
+        assert_false(r->failed);
+        assert_string_equal(leat__run_str(run, r->key), keys[i]);
+        assert_int_equal(r->items[label].i, labels[i]);
+        assert_int_equal(leat__codec_sniff(leat__run_data(run, &r->items[image]),
+                                           r->items[image].size),
+                         i < 2 ? LEAT__CODEC_JPEG : LEAT__CODEC_PNG);
+        assert_int_equal(r->items[json].absent, i > 0);
+        if (i == 0) assert_memory_equal(leat__run_data(run, &r->items[seg]), "mask", 4);
+        leat__shelf_give(&shelf, run);
+    }
+    assert_false(next_record(s, &shelf, &run, &r));
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+}
+
+/* What is wrong with one sample does not touch the next; a cut shard is one thing left out. */
+static void nothing_is_dropped_silently(void **state)
+{
+    leat__buf t = new_shard();
+    tar_image(&t, "1.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "1.cls", "1");
+    tar_image(&t, "2.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "2.cls", "one");
+    tar_image(&t, "3.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "3.cls", "1");
+    tar_text(&t, "3.txt", "new");
+    tar_image(&t, "4.jpg", LEAT__CODEC_JPEG, 1);
+    tar_header(&t, "5.jpg", 0, '2');
+    tar_text(&t, "5.cls", "5");
+    tar_image(&t, "6.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "6.cls", "6");
+    tar_image(&t, "7.jpg", LEAT__CODEC_JPEG, 1);
+    t.len -= 512; /* cut */
+    put_shard("cut.tar", &t);
+    t = new_shard();
+    tar_image(&t, "8.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "8.cls", "8");
+    tar_end(&t);
+    put_shard("next.tar", &t);
+    const char *paths[] = {in_box("cut.tar"), in_box("next.tar")};
+    leat__source *s = open_source(paths, 2, NULL);
+    leat__shelf shelf;
+    leat__run *run;
+    leat__record *r;
+    leat__shelf_init(&shelf, s->field_count, 2);
+    static const char *const why[] = {NULL, "whole number", "no member of this kind",
+                                      "has no \"label\"", "regular file", NULL, "truncated",
+                                      NULL};
+    for (int i = 0; i < 8; i++) {
+        assert_true(next_record(s, &shelf, &run, &r));
+        assert_int_equal(r->failed, why[i] != NULL);
+        if (why[i] && !strstr(r->error->message, why[i]))
+            fail_msg("%d: %s, not %s", i, r->error->message, why[i]);
+        if (i == 6) assert_non_null(strstr(leat__run_str(run, r->key), "cut.tar"));
+        leat__shelf_give(&shelf, run);
+    }
+    assert_false(next_record(s, &shelf, &run, &r));
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+}
+
+static void skimming_gives_the_same_keys(void **state)
+{
+    leat__buf t = new_shard();
+    for (int i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%d.jpg", i);
+        tar_image(&t, name, LEAT__CODEC_JPEG, (uint32_t)i);
+    }
+    tar_end(&t);
+    put_shard("five.tar", &t);
+    const char *paths[] = {in_box("five.tar")};
+    leat__source *s = open_source(paths, 1, NULL);
+    leat__shelf shelf;
+    leat__run *run;
+    leat__record *r;
+    leat__shelf_init(&shelf, s->field_count, 2);
+    s->skim = true;
+    for (int i = 0; i < 4; i++) {
+        assert_true(next_record(s, &shelf, &run, &r));
+        assert_int_equal(leat__run_str(run, r->key)[0], '0' + i);
+        assert_int_equal(run->in.len, 0);
+        leat__shelf_give(&shelf, run);
+    }
+    s->skim = false;
+    assert_true(next_record(s, &shelf, &run, &r));
+    assert_string_equal(leat__run_str(run, r->key), "4.jpg");
+    assert_true(run->in.len > 0);
+    leat__shelf_give(&shelf, run);
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_are_groups_of_members),
+        cmocka_unit_test(nothing_is_dropped_silently),
+        cmocka_unit_test(skimming_gives_the_same_keys),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}
