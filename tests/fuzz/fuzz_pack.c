@@ -62,7 +62,7 @@ static void use_sample(leat_pack *p, leat_sample *s, uint64_t i)
     leat_view v;
     uint64_t found;
     size_t size;
-    volatile uint8_t sink = 0;
+    static volatile uint8_t sink; /* the reads must not be optimised away */
     if (leat_sample_read(s, i, NULL) != 0) return;
     const char *key = leat_sample_key(s, &size);
     if (leat_pack_find(p, key, size, &found, NULL) == 0 && found >= leat_pack_count(p)) abort();

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Interrupted writing: killed at random moments, with torn journals, lost pages and missing
+ * files, a resumed run always ends in the bytes of an undisturbed one, and no reader takes
+ * what is unfinished. LEAT_KILLS sets the number of kills.
+ */
+#include "packtest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+
+#define SAMPLES 700
+#define SCALE 4000
+
+typedef struct file_set {
+    char *dir, *path;
+    leat_packer_opts opts;
+    uint8_t *want[16];
+    size_t size[16];
+    int count;
+} file_set;
+
+static char *name_of(const file_set *w, const char *stem, int i)
+{
+    char name[64];
+    if (i == 0) snprintf(name, sizeof name, "%s.leat", stem);
+    else snprintf(name, sizeof name, "%s-%05d.leat", stem, i - 1);
+    return pt_path(w->dir, name);
+}
+
+/* Writes the undisturbed pack "good" and remembers its files. The set lists its shards by
+ * name, so the disturbed runs use the same name in another folder. */
+static void prepare(file_set *w, bool shards)
+{
+    leat_error err;
+    memset(w, 0, sizeof *w);
+    w->dir = pt_dir();
+    w->opts = pt_opts();
+    w->opts.shard_bytes = shards ? 1 << 20 : 0;
+    assert_int_equal(pt_write(name_of(w, "x", 0), &w->opts, SAMPLES, SCALE, NULL, &err), 0);
+    for (int i = 0; i < 16 && access(name_of(w, "x", i), F_OK) == 0; i++, w->count++) {
+        w->want[i] = pt_load(name_of(w, "x", i), &w->size[i]);
+        assert_int_equal(unlink(name_of(w, "x", i)), 0);
+    }
+    assert_true(shards ? w->count > 3 : w->count == 1);
+    w->path = strdup(name_of(w, "x", 0));
+    w->opts.resume = 1;
+    w->opts.no_sync = 0;
+}
+
+static void check_and_remove(file_set *w)
+{
+    for (int i = 0; i < w->count; i++) {
+        size_t n;
+        uint8_t *data = pt_load(name_of(w, "x", i), &n);
+        assert_int_equal(n, w->size[i]);
+        assert_memory_equal(data, w->want[i], n);
+        free(data);
+        assert_int_equal(unlink(name_of(w, "x", i)), 0);
+    }
+    assert_int_equal(access(pt_path(w->dir, "x.leat.journal"), F_OK), -1);
+    assert_int_equal(access(pt_path(w->dir, "x.leat.partial"), F_OK), -1);
+}
+
+static void forget(file_set *w)
+{
+    for (int i = 0; i < w->count; i++) free(w->want[i]);
+    free(w->path);
+    pt_rmdir(w->dir);
+}
+
+static void refuses_partials(file_set *w)
+{
+    leat_pack *p;
+    leat_error err;
+    bool there = access(w->path, F_OK) == 0;
+    int rc = leat_pack_open(&p, w->path, NULL, &err);
+    assert_int_equal(rc, there ? 0 : LEAT_ENOENT); /* under its name only when whole */
+    if (rc == 0) leat_pack_close(&p);
+    const char *partials[] = {"x.leat.partial", "x-00000.leat.partial", "x-00001.leat.partial"};
+    for (int i = 0; i < 3; i++) {
+        rc = leat_pack_open(&p, pt_path(w->dir, partials[i]), NULL, &err);
+        if (rc == 0) { /* header written, rename not yet: it must be whole then */
+            leat_pack_close(&p);
+            rc = leat_pack_verify(pt_path(w->dir, partials[i]), NULL, NULL, &err);
+            assert_int_equal(rc, 0);
+        } else {
+            assert_true(rc == LEAT_ENOENT || rc == LEAT_EFORMAT || rc == LEAT_EDATA);
+        }
+    }
+}
+
+static void kill_loop(bool shards)
+{
+    file_set w;
+    prepare(&w, shards);
+    const char *env = getenv("LEAT_KILLS");
+    int want = env != NULL ? atoi(env) : 25, kills = 0, finished = 0;
+    leat__rng r;
+    leat__rng_init(&r, shards ? 7 : 8, 0, 0, 0);
+    uint64_t most = 40 * LEAT_NS_PER_MS;
+    while (kills < want) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            leat_error err;
+            _exit(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err) == 0 ? 0 : 1);
+        }
+        int status;
+        uint64_t start = leat__clock_ns();
+        leat__sleep_ns(leat__rng_below(&r, most));
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        if (WIFSIGNALED(status)) {
+            kills++;
+        } else {
+            assert_int_equal(WEXITSTATUS(status), 0);
+            most = LEAT_NS_PER_MS + leat__clock_ns() - start; /* kill earlier next time */
+        }
+        refuses_partials(&w);
+        if (access(w.path, F_OK) == 0) { /* whole, though perhaps killed just afterwards */
+            leat_error err;
+            if (access(pt_path(w.dir, "x.leat.journal"), F_OK) == 0)
+                assert_int_equal(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err), 0);
+            check_and_remove(&w);
+            finished++;
+        }
+    }
+    leat_error err;
+    assert_int_equal(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err), 0);
+    check_and_remove(&w);
+    print_message("%d kills, %d packs finished on the way, all equal\n", kills, finished);
+    forget(&w);
+}
+
+static void test_kill(void **state)
+{
+    kill_loop(false);
+}
+
+static void test_kill_shards(void **state)
+{
+    kill_loop(true);
+}
+
+/* Stops after n samples, without finish. */
+static void write_some(file_set *w, uint64_t n)
+{
+    leat_packer *p;
+    leat_error err;
+    assert_int_equal(leat_packer_open(&p, w->path, &w->opts, &err), 0);
+    uint64_t from = leat_packer_resumed(p, NULL);
+    assert_int_equal(leat_packer_blob(p, "tile-tables", "some tables", 11, &err), 0);
+    assert_int_equal(leat_packer_classes(p, PT_LABEL, pt_classes, 5, &err), 0);
+    assert_int_equal(pt_append(p, from, n, SCALE, &err), 0);
+    leat_packer_close(&p);
+}
+
+static void finish_and_check(file_set *w)
+{
+    leat_error err;
+    int rc = pt_write(w->path, &w->opts, SAMPLES, SCALE, NULL, &err);
+    if (rc != 0) print_error("%s\n", err.message);
+    assert_int_equal(rc, 0);
+    check_and_remove(w);
+}
+
+static void test_marks_and_blobs_come_back(void **state)
+{
+    file_set w;
+    leat_packer *p;
+    leat_error err;
+    uint64_t marks[LEAT_PACKER_MARKS];
+    const void *blob;
+    size_t size;
+    prepare(&w, false);
+    write_some(&w, 400);
+    assert_int_equal(leat_packer_open(&p, w.path, &w.opts, &err), 0);
+    uint64_t n = leat_packer_resumed(p, marks);
+    assert_in_range(n, 380, 400); /* what was in an unfinished page is not safe */
+    assert_int_equal(marks[0], n);
+    assert_int_equal(marks[1], (n - 1) / 2);
+    assert_int_equal(marks[3], 77);
+    assert_int_equal(leat_packer_blob_view(p, "tile-tables", &blob, &size), 0);
+    assert_memory_equal(blob, "some tables", 11);
+    leat_packer_close(&p);
+    finish_and_check(&w);
+    forget(&w);
+}
+
+static void test_torn_journal(void **state)
+{
+    file_set w;
+    leat__rng r;
+    leat__rng_init(&r, 3, 0, 0, 0);
+    prepare(&w, true);
+    for (int i = 0; i < 20; i++) {
+        size_t size;
+        write_some(&w, 650);
+        char *journal = pt_path(w.dir, "x.leat.journal");
+        free(pt_load(journal, &size));
+        assert_int_equal(truncate(journal, (off_t)leat__rng_below(&r, size + 1)), 0);
+        finish_and_check(&w);
+    }
+    forget(&w);
+}
+
+/* A power cut may keep the journal and lose pages that were never synced. */
+static void test_lost_pages(void **state)
+{
+    file_set w;
+    leat__rng r;
+    leat__rng_init(&r, 4, 0, 0, 0);
+    prepare(&w, false);
+    for (int i = 0; i < 20; i++) {
+        size_t size;
+        write_some(&w, 300);
+        char *partial = pt_path(w.dir, "x.leat.partial");
+        free(pt_load(partial, &size));
+        uint8_t zeros[5000] = {0};
+        int fd = open(partial, O_WRONLY);
+        assert_int_equal(pwrite(fd, zeros, sizeof zeros, (off_t)leat__rng_below(&r, size - 5000)),
+                         sizeof zeros);
+        close(fd);
+        if (i % 3 == 0) assert_int_equal(truncate(partial, (off_t)(size / 2)), 0);
+        finish_and_check(&w);
+    }
+    forget(&w);
+}
+
+static void test_missing_partial(void **state)
+{
+    file_set w;
+    prepare(&w, true);
+    write_some(&w, 600);
+    for (int i = 1; i < 16; i++) { /* the file being written disappears */
+        char name[64];
+        snprintf(name, sizeof name, "x-%05d.leat.partial", i);
+        char next[64];
+        snprintf(next, sizeof next, "x-%05d.leat.partial", i + 1);
+        if (access(pt_path(w.dir, name), F_OK) == 0 && access(pt_path(w.dir, next), F_OK) != 0)
+            assert_int_equal(unlink(pt_path(w.dir, name)), 0);
+    }
+    finish_and_check(&w);
+    forget(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_kill_shards),
+        cmocka_unit_test(test_marks_and_blobs_come_back),
+        cmocka_unit_test(test_torn_journal),
+        cmocka_unit_test(test_lost_pages),
+        cmocka_unit_test(test_missing_partial),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed != 0 || leat__mem_blocks() != 0;
+}
