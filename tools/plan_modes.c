@@ -92,6 +92,13 @@ static void machine_page(cli *c, const leat_plan_machine *m)
     if (m->rule_ram_bytes > 0)
         cli_row(c, "rule of thumb", "%s of memory and %s of GPU memory for %u vCPUs",
                 bytes(m->rule_ram_bytes, a), bytes(m->rule_vram_bytes, b), m->cpus);
+    if (m->fits && m->rate.mid > 0) {
+        cli_row(c, "rate", "%s samples/s, limited by %s%s",
+                leat__format_count(m->rate.mid, a, TEXT), leat_plan_resource_name(m->limit),
+                m->incomplete ? " (incomplete)" : "");
+        cli_row(c, "time", "%s to %s", leat__format_seconds(m->total_s.low, a, TEXT),
+                leat__format_seconds(m->total_s.high, b, TEXT));
+    }
     if (m->raised > 0) cli_row(c, "raised", "%u row%s", m->raised, m->raised > 1 ? "s" : "");
     if (m->note[0] != '\0') cli_row(c, "note", "%s", m->note);
     cli_row(c, "source", "%s", m->source);
@@ -125,6 +132,9 @@ int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amou
         leat__json_ku64(&j, "vram_needed_bytes", m.vram_needed_bytes);
         leat__json_ku64(&j, "rule_ram_bytes", m.rule_ram_bytes);
         leat__json_ku64(&j, "rule_vram_bytes", m.rule_vram_bytes);
+        leat__json_kdouble(&j, "samples_per_s", m.rate.mid);
+        leat__json_kdouble(&j, "seconds", m.total_s.mid);
+        leat__json_kstr(&j, "limit", leat_plan_resource_name(m.limit));
         leat__json_kstr(&j, "note", m.note);
         leat__json_kstr(&j, "source", m.source);
         return finish_json(c, &j, code);

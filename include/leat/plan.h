@@ -281,6 +281,10 @@ typedef struct leat_plan_machine {
     uint32_t reserved;
     uint64_t ram_bytes, ram_needed_bytes, vram_bytes, vram_needed_bytes;
     uint64_t rule_ram_bytes, rule_vram_bytes; /* 4 GB and 2 GB per vCPU */
+    leat_plan_range rate;  /* images: samples/s there, mid 0 = not known */
+    leat_plan_range total_s; /* and the time of facts.epochs */
+    uint32_t limit;        /* leat_plan_resource */
+    uint32_t incomplete;   /* 1 = a rate that could limit is not known */
 } leat_plan_machine;
 
 /* The guide's machine for `amount`, raised until the memory model agrees. For images `facts`

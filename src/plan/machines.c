@@ -50,6 +50,10 @@ static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_mac
     m->vram_needed_bytes = plan.vram.total;
     m->rule_ram_bytes = 4 * PLAN_GB * m->cpus;
     m->rule_vram_bytes = 2 * PLAN_GB * m->cpus;
+    m->rate = plan.speed.rate;
+    m->total_s = plan.speed.total_s;
+    m->limit = plan.speed.limit;
+    m->incomplete = plan.speed.incomplete;
     return 0;
 }
 

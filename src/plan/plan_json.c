@@ -230,9 +230,8 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     leat__buf_printf(out, "epochs: %u\n", f->epochs);
     if (c->memory_bytes > 0)
         leat__buf_printf(out, "memory: %llu\n", (unsigned long long)c->memory_bytes);
-    leat__buf_printf(out, "# prefetch: %u batches", c->prefetch);
-    if (c->page_window > 0) leat__buf_printf(out, "; shuffle window: %u pages", c->page_window);
-    leat__buf_putc(out, '\n');
+    leat__buf_printf(out, "prefetch: %u\n", c->prefetch);
+    if (c->page_window > 0) leat__buf_printf(out, "window_pages: %u\n", c->page_window);
     if (f->gpus == 0) return;
     leat__buf_printf(out, "# trainer: precision %s, compile %s, lr %.6g for a total batch of "
                           "%llu on %u x %u GPUs\n",

@@ -55,7 +55,11 @@ static void note_rules(leat_plan *plan)
     if (f->cpus > 0 && f->ram_bytes > 0 && f->ram_bytes < 4 * PLAN_GB * f->cpus)
         leat__plan_note(plan, "below the rule of thumb of 4 GB of RAM per vCPU (%u GB for %u)",
                         4 * f->cpus, f->cpus);
-    if (plan->ram_process.shm_short)
+    if (f->gpus > 0 && f->cpus > 0 && f->vram_bytes > 0 &&
+        f->vram_bytes * f->gpus < 2 * PLAN_GB * f->cpus)
+        leat__plan_note(plan, "below the rule of thumb of 2 GB of GPU memory per vCPU (%u GB for %u)",
+                        2 * f->cpus, f->cpus);
+    if (f->loader == LEAT_PLAN_PROCESS && plan->ram_process.shm_short)
         leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
     if (plan->speed.incomplete) {
         const leat_plan_speed *s = &plan->speed;

@@ -111,7 +111,7 @@ cache: os
 threads: 3
 epochs: 1
 memory: 812720640
-# prefetch: 3 batches
+prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
 
 # one value

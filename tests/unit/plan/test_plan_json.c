@@ -60,7 +60,7 @@ static void json_says_unknown_and_unfit(void **state)
 static void yaml_has_load_flags_only(void **state)
 {
     static const char *const flags[] = {"batch", "size", "dtype", "order", "cache", "threads",
-                                        "epochs", "memory"};
+                                        "epochs", "memory", "prefetch", "window_pages"};
     leat_plan p = plan_of(guide_facts());
     leat__buf out;
     size_t seen = 0;
