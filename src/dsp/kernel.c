@@ -7,11 +7,17 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "dsp/color.h"
 #include "dsp/idct.h"
 #include "dsp/pixel.h"
 #include "dsp/resize.h"
 #include "dsp/tile_entropy.h"
 #include "dsp/ycc.h"
+
+static const char *color_isa(uint32_t cpu_flags)
+{
+    return leat__color_dsp_for(cpu_flags)->isa;
+}
 
 static const char *idct_isa(uint32_t cpu_flags)
 {
@@ -53,6 +59,7 @@ static const struct {
     {"ycc", ycc_isa},
     {"resize", resize_isa},
     {"pixel", pixel_isa},
+    {"color", color_isa},
 };
 
 bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa)

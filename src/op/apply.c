@@ -4,17 +4,38 @@
  */
 #include "op/apply.h"
 
-#include "op/pad.h"
+#include <string.h>
+
+#include "base/mem.h"
+#include "probe/cpu.h"
 
 void leat__bench_reset(leat__bench *b)
 {
     leat__planes_reset(&b->image);
     leat__planes_reset(&b->spare);
+    leat__free(b->work);
+    memset(b, 0, sizeof *b);
+}
+
+void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err)
+{
+    if (bytes > b->work_cap) {
+        leat__free(b->work);
+        b->work_cap = 0;
+        b->work = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
+        if (!b->work) {
+            leat__fail_nomem(err, bytes, "the scratch of a step");
+            return NULL;
+        }
+        b->work_cap = bytes;
+    }
+    return b->work;
 }
 
 int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_error *err)
 {
     leat__step s = *step;
+    if (!b->color) b->color = leat__color_dsp_for(leat__cpu_flags());
     if (nearest) {
         if (!leat__step_is_geometry(s.kind)) return 0;
         s.filter = LEAT__FILTER_NEAREST;
@@ -22,6 +43,20 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     }
     switch (s.kind) {
     case LEAT__STEP_PAD: return leat__step_pad(b, &s, err);
+    case LEAT__STEP_AFFINE:
+    case LEAT__STEP_PERSPECTIVE: return leat__step_warp(b, &s, err);
+    case LEAT__STEP_BRIGHTNESS:
+    case LEAT__STEP_CONTRAST:
+    case LEAT__STEP_SATURATION:
+    case LEAT__STEP_HUE:
+    case LEAT__STEP_GRAYSCALE:
+    case LEAT__STEP_INVERT:
+    case LEAT__STEP_SOLARIZE:
+    case LEAT__STEP_POSTERIZE:
+    case LEAT__STEP_EQUALIZE:
+    case LEAT__STEP_AUTOCONTRAST: return leat__step_color(b, &s, err);
+    case LEAT__STEP_SHARPNESS: return leat__step_sharpness(b, &s, err);
+    case LEAT__STEP_BLUR: return leat__step_blur(b, &s, err);
     case LEAT__STEP_ERASE: leat__step_erase(b, &s); return 0;
     default:
         return leat__fail(err, LEAT_EINTERNAL, "the step %s has no place here",

@@ -6,20 +6,35 @@
 #ifndef LEAT_OP_APPLY_H
 #define LEAT_OP_APPLY_H
 
+#include "dsp/color.h"
 #include "op/image.h"
 #include "op/step.h"
 
 typedef struct leat__bench {
     leat__planes image; /* in flight */
     leat__planes spare; /* where a step that cannot work in place puts its result */
+    const leat__color_dsp *color;
+    void *work; /* of one step: leat__bench_work */
+    size_t work_cap;
 } leat__bench;
 
 /* Zeroed struct = empty. */
 void leat__bench_reset(leat__bench *b);
 
+/* Scratch of at least `bytes`, aligned to 64; NULL when out of memory. Lost at the next call. */
+void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err);
+
 /* Any step that the head does not take, and not ERASE_OUT. nearest: the image is a mask, so
  * pixels are only moved: filters become nearest, fills 0, and colour steps do nothing. */
 int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err)
     LEAT_MUST_CHECK;
+
+/* The families: pad.c, color_steps.c, blur_steps.c, warp_steps.c. */
+int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+void leat__step_erase(leat__bench *b, const leat__step *s);
+int leat__step_color(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Padding as NumPy and Pillow do it, and erased rectangles. One thread per bench.
  */
-#include "op/pad.h"
+#include "op/apply.h"
 
 #include <string.h>
 

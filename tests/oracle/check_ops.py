@@ -81,7 +81,39 @@ def geometry_cases(rnd):
     ])
 
 
-CASES = {"geometry": geometry_cases}
+def color_case(*texts):
+    def make(rnd):
+        return "Resize((64, 80)); " + rnd.choice(texts)
+    return make
+
+
+CASES = {
+    "geometry": geometry_cases,
+    "brightness": color_case("ColorJitter(brightness=0.9)", "ColorJitter(brightness=(0, 3))"),
+    "contrast": color_case("ColorJitter(contrast=0.9)", "ColorJitter(contrast=(0, 3))"),
+    "saturation": color_case("ColorJitter(saturation=0.9)", "ColorJitter(saturation=(0, 3))"),
+    "hue": color_case("ColorJitter(hue=0.5)"),
+    "jitter": color_case("ColorJitter(0.4, 0.4, 0.4, 0.1)"),
+    "grayscale": color_case("RandomGrayscale(1)"),
+    "invert": color_case("RandomInvert(1)"),
+    "posterize": color_case(*(f"RandomPosterize({b}, p=1)" for b in range(1, 9))),
+    "solarize": color_case(*(f"RandomSolarize({t}, p=1)" for t in (0, 1, 100.5, 128, 255, 256))),
+    "sharpness": color_case(*(f"RandomAdjustSharpness({f}, p=1)" for f in (0, 0.3, 1, 1.7, 5))),
+    "autocontrast": color_case("RandomAutocontrast(1)"),
+    "equalize": color_case("RandomEqualize(1)"),
+    "blur": color_case("GaussianBlur(3)", "GaussianBlur((5, 9), sigma=(0.1, 5))", "GaussianBlur(23, sigma=2)"),
+    "erase": color_case("RandomErasing(1, value=(1,2,3))", "Cutout(20, value=9)", "Cutout(200)"),
+    "rotation": color_case(*(f"RandomRotation({d}, interpolation={i}, fill=(3,4,5))"
+                             for d in ("180", "(90,90)", "(180,180)") for i in ("nearest", "bilinear", "bicubic")),
+                           "RandomRotation(45, expand=true, interpolation=bilinear); CenterCrop(70)"),
+    "affine": color_case(*(f"RandomAffine(30, translate=(0.3,0.2), scale=(0.5,2), shear=(-10,10,-20,20), interpolation={i})"
+                           for i in ("nearest", "bilinear", "bicubic")), "RandomAffine(0, translate=(0.5,0.5), fill=9)"),
+    "perspective": color_case(*(f"RandomPerspective(0.6, p=1, interpolation={i}, fill=(200,1,2))"
+                                for i in ("nearest", "bilinear", "bicubic"))),
+    "randaugment": color_case("RandAugment()", "RandAugment(3, 30, interpolation=bilinear, fill=7)"),
+    "trivialaugment": color_case("TrivialAugmentWide()", "TrivialAugmentWide(interpolation=bicubic)"),
+    "autoaugment": color_case("AutoAugment()", "AutoAugment(cifar10)", "AutoAugment(svhn, interpolation=bilinear)"),
+}
 
 
 def main():

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Colour and neighbourhood kernels on rows of planar 8-bit images, with Pillow's arithmetic:
+ * the same float and double operations in the same order, so results are equal bit for bit
+ * (blur excepted, which follows torchvision to within one).
+ *
+ * color_tmpl.h holds the portable code; it is compiled once per ISA, where the compiler
+ * vectorises it, and single kernels are replaced by intrinsics where that pays.
+ */
+#ifndef LEAT_DSP_COLOR_H
+#define LEAT_DSP_COLOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct leat__color_dsp {
+    const char *isa;
+    /* dst[i] = table[src[i]]; in place is fine */
+    void (*lut)(const uint8_t *src, uint8_t *dst, size_t n, const uint8_t table[256]);
+    /* ITU-R 601 luma in 16-bit fixed point, and its sum over the row */
+    void (*luma)(const uint8_t *const rgb[3], uint8_t *dst, size_t n);
+    uint64_t (*luma_sum)(const uint8_t *const rgb[3], size_t n);
+    /* dst = a + alpha * (b - a), cut to 0..255; dst may be a or b */
+    void (*blend)(const uint8_t *a, const uint8_t *b, uint8_t *dst, size_t n, float alpha);
+    /* to HSV, hue + shift (mod 256), and back, in place */
+    void (*hue)(uint8_t *const rgb[3], size_t n, uint8_t shift);
+    /* 3x3 smoothing of n pixels (1 1 1, 1 5 1, 1 1 1) / 13: rows above, at, below; reads one
+     * pixel on either side */
+    void (*smooth)(const uint8_t *const rows[3], uint8_t *dst, size_t n);
+    /* dst[i] = sum of k[t] * src[i + t] */
+    void (*blur_row)(const float *src, float *dst, size_t n, const float *k, size_t taps);
+    /* dst[i] = round(sum of k[t] * rows[t][i]) */
+    void (*blur_column)(const float *const *rows, uint8_t *dst, size_t n, const float *k,
+                        size_t taps);
+    /* counts[v] += occurrences of v */
+    void (*histogram)(const uint8_t *src, size_t n, uint32_t counts[256]);
+} leat__color_dsp;
+
+const leat__color_dsp *leat__color_dsp_for(uint32_t cpu_flags);
+
+/* The table of a blend of every value with one constant: brightness and contrast. */
+void leat__blend_table(uint8_t table[256], uint8_t constant, float alpha);
+
+#endif

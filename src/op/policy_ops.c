@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Policies: ops that draw other ops. AutoAugment, RandAugment and TrivialAugmentWide as the
+ * papers and torchvision define them; magnitudes are computed in float, as torchvision's
+ * tensors are. Pure functions.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "op/op.h"
+#include "op/warp.h"
+
+typedef enum action {
+    IDENTITY,
+    SHEAR_X,
+    SHEAR_Y,
+    TRANSLATE_X,
+    TRANSLATE_Y,
+    ROTATE,
+    BRIGHTNESS,
+    COLOR,
+    CONTRAST,
+    SHARPNESS,
+    POSTERIZE,
+    SOLARIZE,
+    AUTOCONTRAST,
+    EQUALIZE,
+    INVERT, /* AutoAugment only: the two others draw from those before it */
+    ACTIONS
+} action;
+
+static bool is_signed(action a)
+{
+    return a >= SHEAR_X && a <= SHARPNESS;
+}
+
+static bool has_magnitude(action a)
+{
+    return a >= SHEAR_X && a <= SOLARIZE;
+}
+
+static int add(leat__recipe *r, leat__step_kind kind, double amount, leat_error *err)
+{
+    const leat__step s = {.kind = kind, .amount = amount};
+    return leat__recipe_add(r, &s, err);
+}
+
+static int add_action(leat__recipe *r, action a, double m, const leat__warp_style *style,
+                      leat_error *err)
+{
+    static const double corner[2] = {0, 0};
+    leat__affine f = {.scale = 1};
+    switch (a) {
+    case SHEAR_X:
+    case SHEAR_Y:
+        f.shear[a == SHEAR_Y] = atan(m) * (180.0 / M_PI);
+        f.center = corner;
+        return leat__recipe_affine(r, &f, style, err);
+    case TRANSLATE_X:
+    case TRANSLATE_Y:
+        f.translate[a == TRANSLATE_Y] = trunc(m);
+        return leat__recipe_affine(r, &f, style, err);
+    case ROTATE: return leat__recipe_rotate(r, m, false, NULL, style, err);
+    case BRIGHTNESS: return add(r, LEAT__STEP_BRIGHTNESS, 1.0 + m, err);
+    case COLOR: return add(r, LEAT__STEP_SATURATION, 1.0 + m, err);
+    case CONTRAST: return add(r, LEAT__STEP_CONTRAST, 1.0 + m, err);
+    case SHARPNESS: return add(r, LEAT__STEP_SHARPNESS, 1.0 + m, err);
+    case POSTERIZE: return add(r, LEAT__STEP_POSTERIZE, m, err);
+    case SOLARIZE: return add(r, LEAT__STEP_SOLARIZE, m, err);
+    case AUTOCONTRAST: return add(r, LEAT__STEP_AUTOCONTRAST, 0, err);
+    case EQUALIZE: return add(r, LEAT__STEP_EQUALIZE, 0, err);
+    case INVERT: return add(r, LEAT__STEP_INVERT, 0, err);
+    default: return 0;
+    }
+}
+
+/* torch.linspace in float: counted from the nearer end. */
+static double linspace(float start, float end, uint32_t i, uint32_t bins)
+{
+    const float step = (end - start) / (float)(bins - 1);
+    return i < bins / 2 ? start + step * (float)i : end - step * (float)(bins - 1 - i);
+}
+
+static double posterize_bits(uint32_t i, uint32_t bins, double lost)
+{
+    return 8 - rintf((float)i / (float)((bins - 1) / lost));
+}
+
+/* How strong bin i of an action is: for AutoAugment and RandAugment, and wide. */
+static double narrow_magnitude(action a, uint32_t i, uint32_t bins, const leat__recipe *r)
+{
+    switch (a) {
+    case SHEAR_X:
+    case SHEAR_Y: return linspace(0, 0.3f, i, bins);
+    case TRANSLATE_X: return linspace(0, (float)(150.0 / 331.0 * r->width), i, bins);
+    case TRANSLATE_Y: return linspace(0, (float)(150.0 / 331.0 * r->height), i, bins);
+    case ROTATE: return linspace(0, 30, i, bins);
+    case POSTERIZE: return posterize_bits(i, bins, 4);
+    case SOLARIZE: return linspace(255, 0, i, bins);
+    default: return linspace(0, 0.9f, i, bins);
+    }
+}
+
+static double wide_magnitude(action a, uint32_t i, uint32_t bins)
+{
+    switch (a) {
+    case TRANSLATE_X:
+    case TRANSLATE_Y: return linspace(0, 32, i, bins);
+    case ROTATE: return linspace(0, 135, i, bins);
+    case POSTERIZE: return posterize_bits(i, bins, 6);
+    case SOLARIZE: return linspace(255, 0, i, bins);
+    default: return linspace(0, 0.99f, i, bins);
+    }
+}
+
+#define MAP_PARAM                                                                          \
+    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = "nearest",                \
+     .choices = LEAT__WARP_CHOICES, .min = 1, .help = "how turned and shifted pixels are found"}
+#define FILL_PARAM                                                                         \
+    {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,         \
+     .help = "value outside the image: one number or one per channel"}
+#define BINS_PARAM                                                                         \
+    {.name = "num_magnitude_bins", .kind = LEAT__PARAM_INT, .def = "31", .min = 2,         \
+     .max = 1000, .help = "steps from weakest to strongest"}
+
+static int check_fill(const leat__op_spec *op, leat_error *err)
+{
+    const leat__value *const v = &op->value[leat__op_param_index(op->def, "fill")];
+    if (v->count == 1 || v->count == 3) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s.fill: one number or three", op->def->name);
+}
+
+/* ---- RandAugment ---- */
+
+enum { RAND_OPS, RAND_MAGNITUDE, RAND_BINS, RAND_MAP, RAND_FILL };
+static const leat__param rand_params[] = {
+    {.name = "num_ops", .kind = LEAT__PARAM_INT, .def = "2", .min = 0, .max = 16,
+     .help = "how many ops are drawn"},
+    {.name = "magnitude", .kind = LEAT__PARAM_INT, .def = "9", .min = 0, .max = 999,
+     .help = "bin of the strength, from 0"},
+    BINS_PARAM,
+    MAP_PARAM,
+    FILL_PARAM,
+};
+
+static int rand_check(const leat__op_spec *op, leat_error *err)
+{
+    if (op->value[RAND_MAGNITUDE].i >= op->value[RAND_BINS].i)
+        return leat__fail(err, LEAT_EINVAL,
+                          "RandAugment.magnitude: must be below num_magnitude_bins");
+    return check_fill(op, err);
+}
+
+static int rand_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__value *const v = op->value;
+    const leat__warp_style style = leat__warp_style_of(&v[RAND_MAP], &v[RAND_FILL]);
+    for (int64_t i = 0; i < v[RAND_OPS].i; i++) {
+        const action a = (action)leat__rng_below(rng, INVERT);
+        double m = has_magnitude(a) ? narrow_magnitude(a, (uint32_t)v[RAND_MAGNITUDE].i,
+                                                       (uint32_t)v[RAND_BINS].i, r)
+                                    : 0;
+        if (is_signed(a) && leat__rng_below(rng, 2)) m = -m;
+        LEAT_TRY(add_action(r, a, m, &style, err));
+    }
+    return 0;
+}
+
+/* ---- TrivialAugmentWide ---- */
+
+enum { TRIVIAL_BINS, TRIVIAL_MAP, TRIVIAL_FILL };
+static const leat__param trivial_params[] = {BINS_PARAM, MAP_PARAM, FILL_PARAM};
+
+static int trivial_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
+                        leat_error *err)
+{
+    const leat__value *const v = op->value;
+    const leat__warp_style style = leat__warp_style_of(&v[TRIVIAL_MAP], &v[TRIVIAL_FILL]);
+    const uint32_t bins = (uint32_t)v[TRIVIAL_BINS].i;
+    const action a = (action)leat__rng_below(rng, INVERT);
+    double m = 0;
+    if (has_magnitude(a)) m = wide_magnitude(a, (uint32_t)leat__rng_below(rng, bins), bins);
+    if (is_signed(a) && leat__rng_below(rng, 2)) m = -m;
+    return add_action(r, a, m, &style, err);
+}
+
+/* ---- AutoAugment ---- */
+
+enum { POLICY_IMAGENET, POLICY_CIFAR10, POLICY_SVHN, POLICIES };
+enum { POLICY_ROWS = 25, POLICY_BINS = 10 };
+
+/* The learned policies: two actions, each with its probability and bin. */
+typedef struct chance {
+    action action;
+    double p;
+    uint32_t bin;
+} chance;
+
+static const chance policies[POLICIES][POLICY_ROWS][2] = {
+    [POLICY_IMAGENET] = {
+        {{POSTERIZE, 0.4, 8}, {ROTATE, 0.6, 9}},
+        {{SOLARIZE, 0.6, 5}, {AUTOCONTRAST, 0.6, 0}},
+        {{EQUALIZE, 0.8, 0}, {EQUALIZE, 0.6, 0}},
+        {{POSTERIZE, 0.6, 7}, {POSTERIZE, 0.6, 6}},
+        {{EQUALIZE, 0.4, 0}, {SOLARIZE, 0.2, 4}},
+        {{EQUALIZE, 0.4, 0}, {ROTATE, 0.8, 8}},
+        {{SOLARIZE, 0.6, 3}, {EQUALIZE, 0.6, 0}},
+        {{POSTERIZE, 0.8, 5}, {EQUALIZE, 1.0, 0}},
+        {{ROTATE, 0.2, 3}, {SOLARIZE, 0.6, 8}},
+        {{EQUALIZE, 0.6, 0}, {POSTERIZE, 0.4, 6}},
+        {{ROTATE, 0.8, 8}, {COLOR, 0.4, 0}},
+        {{ROTATE, 0.4, 9}, {EQUALIZE, 0.6, 0}},
+        {{EQUALIZE, 0.0, 0}, {EQUALIZE, 0.8, 0}},
+        {{INVERT, 0.6, 0}, {EQUALIZE, 1.0, 0}},
+        {{COLOR, 0.6, 4}, {CONTRAST, 1.0, 8}},
+        {{ROTATE, 0.8, 8}, {COLOR, 1.0, 2}},
+        {{COLOR, 0.8, 8}, {SOLARIZE, 0.8, 7}},
+        {{SHARPNESS, 0.4, 7}, {INVERT, 0.6, 0}},
+        {{SHEAR_X, 0.6, 5}, {EQUALIZE, 1.0, 0}},
+        {{COLOR, 0.4, 0}, {EQUALIZE, 0.6, 0}},
+        {{EQUALIZE, 0.4, 0}, {SOLARIZE, 0.2, 4}},
+        {{SOLARIZE, 0.6, 5}, {AUTOCONTRAST, 0.6, 0}},
+        {{INVERT, 0.6, 0}, {EQUALIZE, 1.0, 0}},
+        {{COLOR, 0.6, 4}, {CONTRAST, 1.0, 8}},
+        {{EQUALIZE, 0.8, 0}, {EQUALIZE, 0.6, 0}},
+    },
+    [POLICY_CIFAR10] = {
+        {{INVERT, 0.1, 0}, {CONTRAST, 0.2, 6}},
+        {{ROTATE, 0.7, 2}, {TRANSLATE_X, 0.3, 9}},
+        {{SHARPNESS, 0.8, 1}, {SHARPNESS, 0.9, 3}},
+        {{SHEAR_Y, 0.5, 8}, {TRANSLATE_Y, 0.7, 9}},
+        {{AUTOCONTRAST, 0.5, 0}, {EQUALIZE, 0.9, 0}},
+        {{SHEAR_Y, 0.2, 7}, {POSTERIZE, 0.3, 7}},
+        {{COLOR, 0.4, 3}, {BRIGHTNESS, 0.6, 7}},
+        {{SHARPNESS, 0.3, 9}, {BRIGHTNESS, 0.7, 9}},
+        {{EQUALIZE, 0.6, 0}, {EQUALIZE, 0.5, 0}},
+        {{CONTRAST, 0.6, 7}, {SHARPNESS, 0.6, 5}},
+        {{COLOR, 0.7, 7}, {TRANSLATE_X, 0.5, 8}},
+        {{EQUALIZE, 0.3, 0}, {AUTOCONTRAST, 0.4, 0}},
+        {{TRANSLATE_Y, 0.4, 3}, {SHARPNESS, 0.2, 6}},
+        {{BRIGHTNESS, 0.9, 6}, {COLOR, 0.2, 8}},
+        {{SOLARIZE, 0.5, 2}, {INVERT, 0.0, 0}},
+        {{EQUALIZE, 0.2, 0}, {AUTOCONTRAST, 0.6, 0}},
+        {{EQUALIZE, 0.2, 0}, {EQUALIZE, 0.6, 0}},
+        {{COLOR, 0.9, 9}, {EQUALIZE, 0.6, 0}},
+        {{AUTOCONTRAST, 0.8, 0}, {SOLARIZE, 0.2, 8}},
+        {{BRIGHTNESS, 0.1, 3}, {COLOR, 0.7, 0}},
+        {{SOLARIZE, 0.4, 5}, {AUTOCONTRAST, 0.9, 0}},
+        {{TRANSLATE_Y, 0.9, 9}, {TRANSLATE_Y, 0.7, 9}},
+        {{AUTOCONTRAST, 0.9, 0}, {SOLARIZE, 0.8, 3}},
+        {{EQUALIZE, 0.8, 0}, {INVERT, 0.1, 0}},
+        {{TRANSLATE_Y, 0.7, 9}, {AUTOCONTRAST, 0.9, 0}},
+    },
+    [POLICY_SVHN] = {
+        {{SHEAR_X, 0.9, 4}, {INVERT, 0.2, 0}},
+        {{SHEAR_Y, 0.9, 8}, {INVERT, 0.7, 0}},
+        {{EQUALIZE, 0.6, 0}, {SOLARIZE, 0.6, 6}},
+        {{INVERT, 0.9, 0}, {EQUALIZE, 0.6, 0}},
+        {{EQUALIZE, 0.6, 0}, {ROTATE, 0.9, 3}},
+        {{SHEAR_X, 0.9, 4}, {AUTOCONTRAST, 0.8, 0}},
+        {{SHEAR_Y, 0.9, 8}, {INVERT, 0.4, 0}},
+        {{SHEAR_Y, 0.9, 5}, {SOLARIZE, 0.2, 6}},
+        {{INVERT, 0.9, 0}, {AUTOCONTRAST, 0.8, 0}},
+        {{EQUALIZE, 0.6, 0}, {ROTATE, 0.9, 3}},
+        {{SHEAR_X, 0.9, 4}, {SOLARIZE, 0.3, 3}},
+        {{SHEAR_Y, 0.8, 8}, {INVERT, 0.7, 0}},
+        {{EQUALIZE, 0.9, 0}, {TRANSLATE_Y, 0.6, 6}},
+        {{INVERT, 0.9, 0}, {EQUALIZE, 0.6, 0}},
+        {{CONTRAST, 0.3, 3}, {ROTATE, 0.8, 4}},
+        {{INVERT, 0.8, 0}, {TRANSLATE_Y, 0.0, 2}},
+        {{SHEAR_Y, 0.7, 6}, {SOLARIZE, 0.4, 8}},
+        {{INVERT, 0.6, 0}, {ROTATE, 0.8, 4}},
+        {{SHEAR_Y, 0.3, 7}, {TRANSLATE_X, 0.9, 3}},
+        {{SHEAR_X, 0.1, 6}, {INVERT, 0.6, 0}},
+        {{SOLARIZE, 0.7, 2}, {TRANSLATE_Y, 0.6, 7}},
+        {{SHEAR_Y, 0.8, 4}, {INVERT, 0.8, 0}},
+        {{SHEAR_X, 0.7, 9}, {TRANSLATE_Y, 0.8, 3}},
+        {{SHEAR_Y, 0.8, 5}, {AUTOCONTRAST, 0.7, 0}},
+        {{SHEAR_X, 0.7, 2}, {INVERT, 0.1, 0}},
+    },
+};
+
+enum { AUTO_POLICY, AUTO_MAP, AUTO_FILL };
+static const leat__param auto_params[] = {
+    {.name = "policy", .kind = LEAT__PARAM_CHOICE, .def = "imagenet",
+     .choices = "imagenet|cifar10|svhn", .min = 1, .help = "data set it was learned on"},
+    MAP_PARAM,
+    FILL_PARAM,
+};
+
+static int auto_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__value *const v = op->value;
+    const leat__warp_style style = leat__warp_style_of(&v[AUTO_MAP], &v[AUTO_FILL]);
+    const chance *const row = policies[v[AUTO_POLICY].i][leat__rng_below(rng, POLICY_ROWS)];
+    for (int i = 0; i < 2; i++) {
+        const double luck = leat__rng_double(rng);
+        const bool negative = leat__rng_below(rng, 2) == 0;
+        if (luck >= row[i].p) continue;
+        const action a = row[i].action;
+        double m = has_magnitude(a) ? narrow_magnitude(a, row[i].bin, POLICY_BINS, r) : 0;
+        if (is_signed(a) && negative) m = -m;
+        LEAT_TRY(add_action(r, a, m, &style, err));
+    }
+    return 0;
+}
+
+const leat__op_def leat__ops_policy[] = {
+    {"AutoAugment", "applies one of 25 learned pairs of ops", LEAT_OP_POLICY, auto_params,
+     LEAT_COUNT(auto_params), check_fill, NULL, auto_draw},
+    {"RandAugment", "applies some random ops of one strength", LEAT_OP_POLICY, rand_params,
+     LEAT_COUNT(rand_params), rand_check, NULL, rand_draw},
+    {"TrivialAugmentWide", "applies one random op of random strength", LEAT_OP_POLICY,
+     trivial_params, LEAT_COUNT(trivial_params), check_fill, NULL, trivial_draw},
+    {0},
+};
