@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An independent reader of leat packs, written from docs/format.md alone.
+
+It shares no code with the library: plain Python and the system's libxxhash through ctypes. It is the oracle of the
+tests: slow, strict, and complete. It checks every rule of the document and raises BadPack where one is broken.
+
+    leatpack.py dump FILE      one JSON line about the pack, then one per sample (payloads as XXH3)
+    leatpack.py check FILE     every check and every rule; exit 1 and a message when one is broken
+"""
+import ctypes
+import ctypes.util
+import json
+import os
+import struct
+import sys
+
+BLOCK = 4096
+CHUNK = 65536
+MAGIC = b"\x89LEAT\r\n\x1a"
+ABSENT = 2**64 - 1
+WIDTH = {"image": 32, "bytes": 16, "text": 16, "int": 8, "float": 8, "array": 16, "ragged": 16, "json": 16}
+SIZES = {"bool": 1, "u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8, "f16": 2,
+         "bf16": 2, "f32": 4, "f64": 8}
+
+_xxh = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
+_xxh.XXH3_64bits.restype = ctypes.c_uint64
+_xxh.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+def check_of(data):
+    return _xxh.XXH3_64bits(bytes(data), len(data))
+
+
+class BadPack(Exception):
+    pass
+
+
+def need(condition, what):
+    if not condition:
+        raise BadPack(what)
+
+
+def u64s(data):
+    return struct.unpack("<%dQ" % (len(data) // 8), data)
+
+
+def blocks(n):
+    return -(-n // BLOCK) * BLOCK
+
+
+class File:
+    """One file of kind 1 or 2: header to footer, index checked as a whole."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "rb") as f:
+            self.data = f.read()
+        self._header()
+        self._footer()
+        self._checks()
+        self._directory()
+        self.schema = json.loads(self.section(1))
+        self.provenance = json.loads(self.section(2))
+        need(self.schema["version"] == 1, "schema version")
+        self.fields = self.schema["fields"]
+        need(len({f["name"] for f in self.fields}) == len(self.fields), "field names are unique")
+        self._blobs()
+
+    def _header(self):
+        d = self.data
+        need(len(d) >= 2 * BLOCK, "too short")
+        need(d[:8] != b"LEATPART", "unfinished")
+        need(d[:8] == MAGIC, "magic")
+        need(check_of(d[:4088]) == u64s(d[4088:4096])[0], "header check")
+        major, _minor, self.kind, size, self.footer_check = struct.unpack_from("<HHIQQ", d, 8)
+        need(major == 1, "major version")
+        need(self.kind in (1, 2), "kind")
+        need(size == len(d), "file_bytes")
+        need(not any(d[32:4088]), "header zeros")
+
+    def _footer(self):
+        f = self.data[-BLOCK:]
+        need(f[4088:] == MAGIC[::-1], "end magic")
+        (self.fingerprint,) = u64s(f[:8])
+        need(check_of(f[8:]) == self.fingerprint, "footer check")
+        need(self.fingerprint == self.footer_check, "footer of this header")
+        major, _minor, kind = struct.unpack_from("<HHI", f, 8)
+        need(major == 1 and kind == self.kind, "footer version and kind")
+        (size, self.samples, self.pages, self.page_bytes, self.max_page, self.max_sample, self.index_offset,
+         self.index_bytes, self.checks_bytes, self.roots_bytes, self.directory_bytes, self.sections_count,
+         self.roots_check, self.directory_check) = struct.unpack_from("<14Q", f, 16)
+        need(size == len(self.data), "file_bytes in the footer")
+        need(struct.unpack_from("<I", f, 128)[0] == CHUNK, "chunk size")
+        parts = (self.index_bytes, self.checks_bytes, self.roots_bytes, self.directory_bytes)
+        need(all(p % BLOCK == 0 for p in parts), "whole blocks")
+        need(self.index_offset + sum(parts) + BLOCK == size, "parts without gaps")
+
+    def _part(self, offset, length):
+        return self.data[offset:offset + length]
+
+    def _checks(self):
+        at = self.index_offset
+        index = self._part(at, self.index_bytes)
+        checks = self._part(at + self.index_bytes, self.checks_bytes)
+        roots = self._part(at + self.index_bytes + self.checks_bytes, self.roots_bytes)
+        need(check_of(roots) == self.roots_check, "roots_check")
+        for what, data, table in (("checks", checks, roots), ("index", index, checks)):
+            count = -(-len(data) // CHUNK)
+            need(len(table) == blocks(8 * count), "size of the table over the " + what)
+            need(not any(table[8 * count:]), "padding of the table over the " + what)
+            for j, want in enumerate(u64s(table[:8 * count])):
+                need(check_of(data[j * CHUNK:(j + 1) * CHUNK]) == want, "chunk %d of the %s" % (j, what))
+
+    def _directory(self):
+        at = self.index_offset + self.index_bytes + self.checks_bytes + self.roots_bytes
+        data = self._part(at, self.directory_bytes)
+        need(check_of(data) == self.directory_check, "directory_check")
+        need(len(data) == blocks(64 * self.sections_count), "size of the directory")
+        self.entries = []
+        expect = self.index_offset
+        for i in range(self.sections_count):
+            kind, field, offset, length, width, name_len, name_at = struct.unpack_from("<IIQQIIQ", data, 64 * i)
+            need(offset == expect and offset % 64 == 0, "section %d tiles the index" % i)
+            need(width > 0 and length % width == 0, "width of section %d" % i)
+            self.entries.append((kind, field, offset, length, width, name_len, name_at))
+            expect = -(-(offset + length) // 64) * 64
+            need(not any(self._part(offset + length, expect - offset - length)), "padding of section %d" % i)
+        end = self.index_offset + self.index_bytes
+        need(blocks(expect - self.index_offset) == self.index_bytes, "sections fill the index")
+        need(not any(self._part(expect, end - expect)), "padding of the index")
+
+    def section(self, kind, field=None):
+        found = [e for e in self.entries if e[0] == kind and (field is None or e[1] == field)]
+        need(len(found) == 1, "exactly one section of kind %d" % kind)
+        return self._part(found[0][2], found[0][3])
+
+    def _blobs(self):
+        names = self.section(9)
+        self.blobs = {}
+        last = b""
+        for kind, _f, offset, length, _w, name_len, name_at in self.entries:
+            if kind != 10:
+                continue
+            name = names[name_at:name_at + name_len]
+            need(len(name) == name_len and name > last, "blob names ascend")
+            self.blobs[name.decode()] = self._part(offset, length)
+            last = name
+
+
+class Pack(File):
+    """A file of kind 1."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        need(self.kind == 1, "a pack")
+        table = self.section(3)
+        need(len(table) == 32 * self.pages, "size of the page table")
+        self.page_table = [struct.unpack_from("<4Q", table, 32 * i) for i in range(self.pages)]
+        table = self.section(4)
+        need(len(table) == 32 * self.samples, "size of the sample table")
+        self.sample_table = [struct.unpack_from("<IIQQQ", table, 32 * i) for i in range(self.samples)]
+        self.columns = []
+        for i, f in enumerate(self.fields):
+            column = self.section(5, i)
+            need(len(column) == WIDTH[f["type"]] * self.samples, "size of column %d" % i)
+            self.columns.append(column)
+        self.key_bytes = self.section(6)
+
+    def key(self, i):
+        start = self.sample_table[i - 1][4] if i else 0
+        return self.key_bytes[start:self.sample_table[i][4]]
+
+    def sample(self, i):
+        page, offset, size, want, _key_end = self.sample_table[i]
+        at = self.page_table[page][0] + offset
+        data = self._part(at, size)
+        need(len(data) == size and check_of(data) == want, "check of sample %d" % i)
+        return data
+
+    def value(self, i, field):
+        """Python value of a field: number, bytes, (shape, bytes), dict with 'data' for images, None when absent."""
+        f = self.fields[field]
+        kind = f["type"]
+        cell = self.columns[field][i * WIDTH[kind]:(i + 1) * WIDTH[kind]]
+        if kind == "int":
+            return struct.unpack("<q", cell)[0]
+        if kind == "float":
+            return struct.unpack("<d", cell)[0]
+        start, length = struct.unpack_from("<QQ", cell)
+        if length == ABSENT:
+            need(start == 0, "absent value starts at 0")
+            return None
+        sample = self.sample(i)
+        need(start % 16 == 0 and start + length <= len(sample), "payload inside its sample")
+        data = sample[start:start + length]
+        if kind == "image":
+            w, h, codec, channels, orientation, flags, cost = struct.unpack_from("<IIBBBBI", cell, 16)
+            need(codec != 0, "an image has a codec")
+            return {"width": w, "height": h, "codec": codec, "channels": channels, "orientation": orientation,
+                    "flags": flags, "cost": cost, "data": data}
+        if kind == "text":
+            data.decode("utf-8")
+        if kind == "json":
+            json.loads(data)
+        if kind == "array":
+            count = 1
+            for d in f["shape"]:
+                count *= d
+            need(length == count * SIZES[f["dtype"]], "bytes of an array")
+            return f["shape"], data
+        if kind == "ragged":
+            shape = list(u64s(data[:8 * f["ndim"]]))
+            head = -(-8 * f["ndim"] // 16) * 16
+            need(not any(data[8 * f["ndim"]:head]), "padding of a shape")
+            count = 1
+            for d in shape:
+                count *= d
+            need(length - head == count * SIZES[f["dtype"]], "bytes of a ragged array")
+            return shape, data[head:]
+        return data
+
+    def find(self, key):
+        hashes = u64s(self.section(7))
+        rows = struct.unpack("<%dI" % self.samples, self.section(8))
+        for h, row in zip(hashes, rows):
+            if h == check_of(key) and self.key(row) == key:
+                return row
+        return None
+
+    def check_all(self):
+        at, first = BLOCK, 0
+        largest = largest_sample = 0
+        for p, (offset, size, want, page_first) in enumerate(self.page_table):
+            need(offset == at and size > 0 and size % BLOCK == 0, "page %d tiles the file" % p)
+            need(page_first == first, "page %d follows in samples" % p)
+            data = self._part(offset, size)
+            need(check_of(data) == want, "check of page %d" % p)
+            first = self._check_page(p, first, data)
+            at += size
+            largest = max(largest, size)
+        need(at == self.index_offset and first == self.samples, "pages end at the index")
+        for row in self.sample_table:
+            largest_sample = max(largest_sample, row[2])
+        need(largest == self.max_page and largest_sample == self.max_sample, "largest page and sample")
+        pairs = list(zip(u64s(self.section(7)), struct.unpack("<%dI" % self.samples, self.section(8))))
+        need(pairs == sorted((check_of(self.key(i)), i) for i in range(self.samples)), "table of keys")
+        for i in range(self.samples):
+            for f in range(len(self.fields)):
+                self.value(i, f)
+
+    def _check_page(self, p, first, data):
+        used, i = 0, first
+        while i < self.samples and self.sample_table[i][0] == p:
+            _page, offset, size, want, _key = self.sample_table[i]
+            need(offset % 16 == 0 and offset == -(-used // 16) * 16, "place of sample %d" % i)
+            need(not any(data[used:offset]), "padding before sample %d" % i)
+            need(check_of(data[offset:offset + size]) == want, "check of sample %d" % i)
+            used = offset + size
+            i += 1
+        need(i > first and not any(data[used:]), "page %d has samples and zeros behind them" % p)
+        return i
+
+
+class Set:
+    """What a name opens: a pack, or a set with all its shards, as one."""
+
+    def __init__(self, path):
+        self.file = File(path)
+        if self.file.kind == 1:
+            self.packs = [Pack(path)]
+        else:
+            need(self.file.samples == 0 and self.file.index_offset == BLOCK, "a set has no pages")
+            self.packs = []
+            listed = json.loads(self.file.section(11))
+            need(listed["version"] == 1, "version of the list of shards")
+            for entry in listed["shards"]:
+                need("/" not in entry["file"] and entry["file"] not in ("", ".", ".."), "bare name")
+                pack = Pack(os.path.join(os.path.dirname(path), entry["file"]))
+                need((len(pack.data), pack.samples, pack.pages, "%016x" % pack.fingerprint) ==
+                     (entry["bytes"], entry["samples"], entry["pages"], entry["fingerprint"]), "the listed shard")
+                need(pack.schema == self.file.schema, "schema of a shard")
+                self.packs.append(pack)
+            need(self.file.max_page == max(p.max_page for p in self.packs), "largest page of the set")
+        self.fields = self.file.fields
+        self.blobs = self.file.blobs
+        self.samples = sum(p.samples for p in self.packs)
+
+    def locate(self, i):
+        for p in self.packs:
+            if i < p.samples:
+                return p, i
+            i -= p.samples
+        raise IndexError(i)
+
+
+def jsonable(v):
+    if isinstance(v, bytes):
+        return {"size": len(v), "xxh3": "%016x" % check_of(v)}
+    if isinstance(v, tuple):
+        return {"shape": list(v[0]), **jsonable(v[1])}
+    if isinstance(v, dict):
+        return {k: jsonable(x) if isinstance(x, bytes) else x for k, x in v.items()}
+    return v
+
+
+def dump(path, out):
+    s = Set(path)
+    print(json.dumps({"samples": s.samples, "shards": len(s.packs), "fields": s.fields,
+                      "fingerprint": "%016x" % s.file.fingerprint,
+                      "blobs": {k: jsonable(v) for k, v in s.blobs.items()}}, sort_keys=True), file=out)
+    for i in range(s.samples):
+        p, k = s.locate(i)
+        values = {f["name"]: jsonable(p.value(k, n)) for n, f in enumerate(s.fields)}
+        print(json.dumps({"key": p.key(k).decode("utf-8", "surrogateescape"), "values": values}, sort_keys=True),
+              file=out)
+
+
+def main(argv):
+    if len(argv) != 3 or argv[1] not in ("dump", "check"):
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    try:
+        if argv[1] == "dump":
+            dump(argv[2], sys.stdout)
+        else:
+            for p in Set(argv[2]).packs:
+                p.check_all()
+    except (BadPack, ValueError, KeyError) as e:
+        print("%s: %s" % (argv[2], e), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
