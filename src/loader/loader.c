@@ -259,6 +259,8 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     (void)err;
     leat__frame_finish(f);
     leat__frame_ref(f);
+    /* the rows move from the runs to the batch, and their bytes with them */
+    for (uint32_t i = 0; i < task->member_count; i++) task->members[i]->bytes = 0;
     task->data = f;
     task->bytes = f->bytes;
     task->release = release_frame;

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The whole loader on small packs. LEAT_LOADER_CYCLES, LEAT_LOADER_STOPS and LEAT_LOADER_FAULTS
+ * make the repeated tests longer.
+ */
+#include "tiny_pack.h"
+
+#include <dirent.h>
+#include <sys/wait.h>
+
+#include <leat/loader.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/rng.h"
+#include "io/inject.h"
+
+static char plain[64], damaged[64];
+enum { SAMPLES = 301, CLASSES = 7, BAD_EVERY = 20 };
+
+static int make_packs(void **state)
+{
+    (void)state;
+    snprintf(plain, sizeof plain, "/tmp/leat-loader-%d.leat", (int)getpid());
+    snprintf(damaged, sizeof damaged, "/tmp/leat-damaged-%d.leat", (int)getpid());
+    tiny_pack(plain, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
+    tiny_pack(damaged, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .bad_every = BAD_EVERY});
+    return 0;
+}
+
+static int drop_packs(void **state)
+{
+    (void)state;
+    unlink(plain);
+    unlink(damaged);
+    return 0;
+}
+
+static leat_loader_opts base_opts(void)
+{
+    leat_loader_opts o;
+    leat_loader_opts_init(&o);
+    o.batch_size = 16;
+    o.ops = "RandomResizedCrop(24); RandomHorizontalFlip()";
+    o.order = LEAT_ORDER_RANDOM;
+    o.seed = 5;
+    o.threads = 2;
+    o.memory = 64 << 20;
+    o.digest = 1;
+    o.window_pages = 8;
+    o.streams = 4;
+    return o;
+}
+
+typedef struct outcome {
+    uint64_t digest, samples, batches, bad;
+    int rc;
+    leat_error err;
+} outcome;
+
+static uint64_t fold(uint64_t digest, const leat_batch *b, uint32_t from)
+{
+    for (uint32_t i = from; i < b->samples; i++) {
+        uint64_t pair[2] = {digest, b->sample_hash[i]};
+        digest = leat__hash64(pair, sizeof pair, 0);
+    }
+    return digest;
+}
+
+/* Pulls what is left of the epoch. */
+static void drain(leat_loader *l, outcome *o)
+{
+    leat_batch *b;
+    while ((o->rc = leat_loader_next(l, &b, -1, &o->err)) == 0 && b != NULL) {
+        o->digest = fold(o->digest, b, 0);
+        o->samples += b->samples;
+        o->bad += b->bad;
+        o->batches++;
+        leat_batch_release(&b);
+    }
+}
+
+static outcome run_with(const char *path, const leat_loader_opts *opts, uint64_t epoch)
+{
+    leat_loader *l;
+    outcome o = {0};
+    o.rc = leat_loader_open(&l, path, opts, &o.err);
+    if (o.rc == 0) o.rc = leat_loader_begin(l, epoch, &o.err);
+    if (o.rc == 0) drain(l, &o);
+    leat_loader_close(&l);
+    return o;
+}
+
+static void the_same_bytes_on_any_machine(void **state)
+{
+    static const uint32_t threads[] = {1, 2, 3, 8};
+    (void)state;
+    for (int order = LEAT_ORDER_SEQUENTIAL; order <= LEAT_ORDER_QUASI; order++) {
+        uint64_t digest = 0;
+        for (int variant = 0; variant < 4 * 2 * 2 * 2; variant++) {
+            leat_loader_opts o = base_opts();
+            o.order = (leat_order)order;
+            o.threads = threads[variant & 3];
+            o.cache = variant & 4 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
+            o.memory = variant & 8 ? 6 << 20 : 256 << 20;
+            setenv("LEAT_IO", variant & 16 ? "threads" : "uring", 1);
+            outcome r = run_with(plain, &o, 3);
+            if (r.rc == LEAT_ENOTSUP) continue; /* no io_uring here */
+            if (r.rc != 0) fail_msg("order %d variant %d: %s", order, variant, r.err.message);
+            assert_int_equal(r.samples, SAMPLES);
+            if (digest == 0) digest = r.digest;
+            if (r.digest != digest) fail_msg("order %d variant %d: another digest", order, variant);
+        }
+        unsetenv("LEAT_IO");
+        leat_loader_opts o = base_opts();
+        o.order = (leat_order)order;
+        o.batch_size = 7; /* rows do not depend on the batch they are in */
+        assert_true(run_with(plain, &o, 3).digest == digest);
+        assert_true(run_with(plain, &o, 4).digest != digest);
+        o.seed++;
+        assert_true(run_with(plain, &o, 3).digest != digest);
+    }
+    assert_no_leaks();
+}
+
+static void what_is_delivered_is_what_is_packed(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    leat_pack *pack;
+    leat_sample *s;
+    leat_batch *b;
+    uint64_t position = 0;
+    (void)state;
+    assert_ok(leat_pack_open(&pack, plain, NULL, NULL));
+    assert_ok(leat_sample_open(&s, pack, NULL));
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    assert_int_equal(leat_loader_batches(l), (SAMPLES + 15) / 16);
+    assert_int_equal(leat_loader_field_count(l), 3);
+    assert_ok(leat_loader_begin(l, 0, NULL));
+    while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) {
+        assert_int_equal(b->position, position);
+        assert_string_equal(b->fields[0].name, "image");
+        assert_int_equal(b->fields[0].shape[1], 3);
+        assert_int_equal(b->fields[0].shape[3], 24);
+        for (uint32_t i = 0; i < b->samples; i++, position++) {
+            uint64_t id;
+            leat_view label, caption;
+            assert_ok(leat_loader_sample_at(l, 0, position, &id, NULL));
+            assert_int_equal(b->sample_ids[i], id);
+            assert_ok(leat_sample_read(s, id, NULL));
+            assert_ok(leat_sample_field(s, 1, &label, NULL));
+            assert_ok(leat_sample_field(s, 2, &caption, NULL));
+            assert_int_equal(((int64_t *)b->fields[1].data)[i], *(const int64_t *)label.data);
+            const int64_t *at = b->fields[2].offsets + i;
+            assert_int_equal(at[1] - at[0], caption.size);
+            assert_memory_equal((char *)b->fields[2].data + at[0], caption.data, caption.size);
+        }
+        leat_batch_release(&b);
+    }
+    assert_int_equal(position, SAMPLES);
+    leat_loader_close(&l);
+    leat_sample_close(&s);
+    leat_pack_close(&pack);
+    assert_no_leaks();
+}
+
+static void a_stopped_run_goes_on(void **state)
+{
+    uint64_t stops = test_count("LEAT_LOADER_STOPS", 12);
+    leat__rng r;
+    (void)state;
+    leat__rng_init(&r, 1, 0, 0, 0);
+    for (uint64_t n = 0; n < stops; n++) {
+        leat_loader_opts o = base_opts();
+        leat_loader *l;
+        leat_batch *b;
+        leat_error err;
+        char text[1024];
+        size_t size;
+        uint64_t stop = leat__rng_below(&r, SAMPLES), digest = 0, done = 0;
+        o.order = (leat_order)(n % 3);
+        outcome whole = run_with(plain, &o, n);
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_begin(l, n, NULL));
+        while (done < stop && leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) {
+            for (uint32_t i = 0; i < b->samples && done < stop; i++, done++) {
+                uint64_t pair[2] = {digest, b->sample_hash[i]};
+                digest = leat__hash64(pair, sizeof pair, 0);
+            }
+            leat_batch_release(&b);
+        }
+        assert_ok(leat_loader_state(l, stop, text, sizeof text, &size, NULL));
+        assert_code(LEAT_ELIMIT, leat_loader_state(l, stop, text, 10, &size, &err));
+        assert_ok(leat_loader_state(l, stop, text, sizeof text, &size, NULL));
+        leat_loader_close(&l);
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_restore(l, text, NULL));
+        outcome rest = {.digest = digest, .samples = done};
+        drain(l, &rest);
+        assert_int_equal(rest.samples, SAMPLES);
+        assert_true(rest.digest == whole.digest);
+        leat_loader_close(&l);
+        o.seed++;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_code(LEAT_EINVAL, leat_loader_restore(l, text, &err));
+        assert_contains(err.message, "seed");
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
+/* Global batches are the same sets for every world; nothing twice, nothing lost. */
+static void worlds_share_an_epoch(void **state)
+{
+    enum { GLOBAL = 32 };
+    (void)state;
+    for (int order = 0; order < 3; order++) {
+        uint64_t sums[SAMPLES / GLOBAL + 1] = {0};
+        for (uint32_t world = 1; world <= 8; world *= 2) {
+            uint64_t sum[SAMPLES / GLOBAL + 1] = {0}, rows = 0;
+            for (uint32_t rank = 0; rank < world; rank++) {
+                leat_loader_opts o = base_opts();
+                leat_loader *l;
+                leat_batch *b;
+                o.order = (leat_order)order;
+                o.world = world;
+                o.rank = rank;
+                o.batch_size = GLOBAL / world;
+                assert_ok(leat_loader_open(&l, plain, &o, NULL));
+                assert_int_equal(leat_loader_batches(l), (SAMPLES + GLOBAL - 1) / GLOBAL);
+                while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) {
+                    for (uint32_t i = 0; i < b->samples; i++)
+                        sum[b->index] += leat__mix64(b->sample_ids[i]) ^ b->sample_hash[i];
+                    rows += b->samples;
+                    leat_batch_release(&b);
+                }
+                leat_loader_close(&l);
+            }
+            assert_int_equal(rows, SAMPLES);
+            if (world == 1) memcpy(sums, sum, sizeof sums);
+            assert_memory_equal(sums, sum, sizeof sums);
+        }
+        /* drop_last: all ranks have the same number of full batches */
+        leat_loader_opts o = base_opts();
+        o.drop_last = 1;
+        o.world = 4;
+        o.rank = 3;
+        o.batch_size = 8;
+        outcome r = run_with(plain, &o, 0);
+        assert_int_equal(r.batches, SAMPLES / 32);
+        assert_int_equal(r.samples, r.batches * 8);
+    }
+    assert_no_leaks();
+}
+
+static void states_move_between_worlds(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    leat_batch *b;
+    char text[1024];
+    size_t size;
+    uint64_t left = 0;
+    (void)state;
+    o.batch_size = 32;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        leat_batch_release(&b);
+    }
+    assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+    leat_loader_close(&l);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        o.world = 4;
+        o.rank = rank;
+        o.batch_size = 8;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_restore(l, text, NULL));
+        outcome r = {0};
+        drain(l, &r);
+        left += r.samples;
+        leat_loader_close(&l);
+    }
+    assert_int_equal(left, SAMPLES - 3 * 32);
+}
+
+static void bad_samples_go_to_the_policy(void **state)
+{
+    uint64_t expected = 0;
+    char list[96];
+    (void)state;
+    snprintf(list, sizeof list, "%s.bad", damaged);
+    for (uint32_t i = 0; i < SAMPLES; i++) expected += i % BAD_EVERY == BAD_EVERY / 2;
+    uint64_t digest[2] = {0, 0};
+    for (uint32_t threads = 1; threads <= 4; threads++) {
+        leat_loader_opts o = base_opts();
+        o.threads = threads;
+        outcome r = run_with(damaged, &o, 0);
+        assert_true(r.rc == LEAT_EDATA);
+        assert_contains(r.err.message, ".jpg");
+        assert_true(r.err.sample % BAD_EVERY == BAD_EVERY / 2);
+        for (int policy = 0; policy < 2; policy++) {
+            unlink(list);
+            o.on_error = policy == 0 ? LEAT_ON_ERROR_SKIP : LEAT_ON_ERROR_REPLACE;
+            o.quarantine = list;
+            r = run_with(damaged, &o, 0);
+            if (r.rc != 0) fail_msg("%s", r.err.message);
+            assert_int_equal(r.bad, expected);
+            assert_int_equal(r.samples, policy == 0 ? SAMPLES - expected : SAMPLES);
+            if (digest[policy] == 0) digest[policy] = r.digest;
+            assert_true(r.digest == digest[policy]);
+            FILE *f = fopen(list, "r");
+            char line[4096];
+            uint64_t lines = 0;
+            while (fgets(line, sizeof line, f) != NULL) lines++;
+            fclose(f);
+            assert_int_equal(lines, expected);
+        }
+        o.quarantine = NULL;
+        o.max_bad = 3;
+        r = run_with(damaged, &o, 0);
+        assert_true(r.rc == LEAT_EDATA);
+        assert_contains(r.err.message, "more than the 3 allowed");
+    }
+    unlink(list);
+    assert_no_leaks();
+}
+
+static void a_batch_is_a_loan(void **state)
+{
+    enum { KEEP = 8 };
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    leat_batch *kept[KEEP], *b;
+    uint64_t sum[KEEP];
+    (void)state;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    for (int i = 0; i < KEEP; i++) {
+        assert_ok(leat_loader_next(l, &kept[i], -1, NULL));
+        sum[i] = leat__hash64(kept[i]->fields[0].data, kept[i]->samples * 24 * 24 * 3, 0);
+        assert_int_equal((uintptr_t)kept[i]->fields[0].data % 256, 0);
+    }
+    while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) leat_batch_release(&b);
+    leat_loader_close(&l); /* before the loans end */
+    for (int i = 0; i < KEEP; i++) {
+        assert_true(leat__hash64(kept[i]->fields[0].data, kept[i]->samples * 24 * 24 * 3, 0) == sum[i]);
+        assert_string_equal(kept[i]->fields[1].name, "label");
+        leat_batch_release(&kept[i]);
+    }
+    assert_no_leaks();
+}
+
+static unsigned entries(const char *dir)
+{
+    unsigned n = 0;
+    DIR *d = opendir(dir);
+    while (readdir(d) != NULL) n++;
+    closedir(d);
+    return n;
+}
+
+static void leaving_in_the_middle_leaves_nothing(void **state)
+{
+    uint64_t cycles = test_count("LEAT_LOADER_CYCLES", 40);
+    unsigned fds = 0, threads = 0;
+    (void)state;
+    for (uint64_t i = 0; i < cycles; i++) {
+        leat_loader_opts o = base_opts();
+        leat_loader *l;
+        leat_batch *b;
+        o.cache = i % 2 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
+        o.order = (leat_order)(i % 3);
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        for (uint64_t k = 0; k < i % 5; k++) {
+            assert_ok(leat_loader_next(l, &b, -1, NULL));
+            leat_batch_release(&b);
+        }
+        if (i % 7 == 3) assert_ok(leat_loader_begin(l, 1, NULL));
+        leat_loader_close(&l);
+        if (i == 4) {
+            fds = entries("/proc/self/fd");
+            threads = entries("/proc/self/task");
+        }
+    }
+    assert_int_equal(entries("/proc/self/fd"), fds);
+    assert_int_equal(entries("/proc/self/task"), threads);
+    assert_no_leaks();
+}
+
+static void the_budget_holds(void **state)
+{
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        leat_loader_opts o = base_opts();
+        leat_loader *l;
+        leat_batch *b;
+        leat_budget_stats s;
+        o.cache = (leat_cache)cache;
+        o.memory = 8 << 20;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        int n = 0;
+        while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) {
+            leat_batch_release(&b);
+            if (++n == 5) assert_ok(leat_budget_set_limit(leat_loader_budget(l), 6 << 20, NULL));
+        }
+        leat_budget_read(leat_loader_budget(l), &s);
+        assert_true(s.peak <= 8 << 20);
+        assert_true(s.used <= 6 << 20);
+        leat_loader_close(&l);
+        o.memory = 4096;
+        leat_error err;
+        int rc = leat_loader_open(&l, plain, &o, &err);
+        if (rc == 0) rc = leat_loader_begin(l, 0, &err);
+        assert_int_equal(rc, LEAT_EBUDGET);
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
+static void a_broken_disk_is_an_error_in_time(void **state)
+{
+    (void)state;
+    for (int cache = 0; cache < 2; cache++) {
+        leat_loader_opts o = base_opts();
+        leat_loader *l;
+        outcome r = {0};
+        o.cache = (leat_cache)cache;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_begin(l, 0, NULL));
+        leat__inject_rule rule = {.path = plain, .sys_errno = 5};
+        assert_ok(leat__io_inject(&rule, NULL));
+        uint64_t begin = leat__clock_ns();
+        drain(l, &r);
+        leat__io_inject_clear();
+        if (r.rc != LEAT_EIO) fail_msg("cache %d: %d %s", cache, r.rc, r.err.message);
+        assert_true(leat__clock_ns() - begin < LEAT_NS_PER_S);
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
+/* Every allocation and thread start fails in turn: an error in the caller, nothing left. */
+static void every_failure_in_turn(void **state)
+{
+    static const leat__fault_kind kinds[] = {LEAT__FAULT_ALLOC, LEAT__FAULT_THREAD, LEAT__FAULT_READ};
+    uint64_t most = test_count("LEAT_LOADER_FAULTS", 120);
+    (void)state;
+    if (!leat__fault_available()) skip();
+    for (int k = 0; k < 3; k++) {
+        for (int cache = 0; cache < 2; cache++) {
+            uint64_t failed = 0;
+            leat_loader_opts o = base_opts();
+            o.cache = (leat_cache)cache;
+            o.batch_size = 64;
+            leat__fault_arm(kinds[k], 0, false);
+            assert_int_equal(run_with(plain, &o, 0).rc, 0);
+            uint64_t calls = leat__fault_count(kinds[k]), step = calls / most + 1;
+            for (uint64_t n = 1; n <= calls; n += step) {
+                for (int for_ever = 0; for_ever < 2; for_ever++) {
+                    leat__fault_arm(kinds[k], n, for_ever);
+                    outcome r = run_with(plain, &o, 0);
+                    leat__fault_disarm();
+                    failed += r.rc != 0;
+                    if (r.rc == 0) assert_int_equal(r.samples, SAMPLES);
+                    else assert_true(r.rc < 0);
+                    assert_no_leaks();
+                }
+            }
+            assert_true(failed > 0);
+        }
+    }
+}
+
+static void a_forked_child_is_told(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    leat_batch *b;
+    int status;
+    (void)state;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    assert_ok(leat_loader_begin(l, 0, NULL));
+    pid_t child = fork();
+    if (child == 0) {
+        leat_error err;
+        _exit(leat_loader_next(l, &b, 1000, &err) == LEAT_EFORK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
+static void several_loaders_at_once(void **state)
+{
+    enum { LOADERS = 6 };
+    leat_loader *l[LOADERS];
+    leat_batch *b;
+    outcome r[LOADERS] = {{0}};
+    leat_budget *budget;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    for (int i = 0; i < LOADERS; i++) {
+        leat_loader_opts o = base_opts();
+        o.cache = LEAT_CACHE_PROCESS;
+        o.threads = 0;
+        o.memory = 0;
+        o.budget = budget;
+        assert_ok(leat_loader_open(&l[i], plain, &o, NULL));
+        assert_ok(leat_loader_begin(l[i], 0, NULL));
+    }
+    for (int live = LOADERS; live > 0;) {
+        for (int i = 0; i < LOADERS; i++) {
+            if (l[i] == NULL) continue;
+            assert_ok(leat_loader_next(l[i], &b, -1, NULL));
+            if (b == NULL) {
+                leat_loader_close(&l[i]);
+                live--;
+                continue;
+            }
+            r[i].digest = fold(r[i].digest, b, 0);
+            leat_batch_release(&b);
+        }
+    }
+    for (int i = 1; i < LOADERS; i++) assert_true(r[i].digest == r[0].digest);
+    leat_budget_close(&budget);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_bytes_on_any_machine),
+        cmocka_unit_test(what_is_delivered_is_what_is_packed),
+        cmocka_unit_test(a_stopped_run_goes_on),
+        cmocka_unit_test(worlds_share_an_epoch),
+        cmocka_unit_test(states_move_between_worlds),
+        cmocka_unit_test(bad_samples_go_to_the_policy),
+        cmocka_unit_test(a_batch_is_a_loan),
+        cmocka_unit_test(leaving_in_the_middle_leaves_nothing),
+        cmocka_unit_test(the_budget_holds),
+        cmocka_unit_test(a_broken_disk_is_an_error_in_time),
+        cmocka_unit_test(every_failure_in_turn),
+        cmocka_unit_test(a_forked_child_is_told),
+        cmocka_unit_test(several_loaders_at_once),
+    };
+    return cmocka_run_group_tests(tests, make_packs, drop_packs);
+}
