@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat export`: the files of a pack, back under their paths.
+ */
+#include <leat/ingest.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli.h"
+
+static const leat__param options[] = {
+    CLI_PATH("output", 'o', NULL, "DIR", "write the files below this folder"),
+    CLI_PATH("keys", 0, NULL, "FILE", "only these keys, one per line"),
+    CLI_FLAG("force", 'f', "overwrite files that are there"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                       uint64_t skipped)
+{
+    watch *w = cookie;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, bytes, skipped);
+    return cli_interrupted(w->c);
+}
+
+static int print_json(cli *c, const leat_export_stats *st)
+{
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 16);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", st->samples);
+    leat__json_ku64(&j, "files", st->files);
+    leat__json_ku64(&j, "bytes", st->bytes);
+    leat__json_ku64(&j, "changed", st->changed);
+    leat__json_end(&j);
+    int rc = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return rc;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_export_opts o;
+    leat_export_stats st = {0};
+    watch w = {.c = c};
+    leat_export_opts_init(&o);
+    o.pack = cli_arg(c, 0);
+    o.folder = cli_str(c, "output");
+    o.keys = cli_str(c, "keys");
+    o.replace = cli_flag(c, "force");
+    o.progress = on_progress;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "exporting", "samples", 0);
+    int rc = leat_export(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc != 0) return cli_fail(c, &err);
+    if (st.changed)
+        cli_warn(c, "%llu images are not the source's files: they were stored as pixels or "
+                 "encoded again", (unsigned long long)st.changed);
+    if (c->json) return print_json(c, &st);
+    char size[24];
+    cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
+            leat__format_bytes(st.bytes, size, sizeof size), o.folder);
+    return CLI_OK;
+}
+
+const cli_command cli_cmd_export = {
+    .name = "export",
+    .summary = "give the files of a pack back",
+    .examples = (const cli_example[]){{"leat export photos.leat -o photos", "all of them"},
+                                      {"leat export photos.leat -o some --keys keys.txt",
+                                       "those that are listed"},
+                                      {NULL, NULL}},
+    .description =
+        "Writes each image under the path it was packed from, byte for byte as it was when the "
+        "pack kept or tiled it. Images stored as pixels come back as PNG, resized ones as JPEG. "
+        "Samples from tar shards get their other members back, too. A path that would leave the "
+        "folder is refused.",
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
+                                   {.name = NULL}},
+    .options = {{"Exporting", options}},
+    .required = "output",
+    .json = (const cli_key[]){{"samples", "samples exported"},
+                              {"files", "files written"},
+                              {"bytes", "bytes written"},
+                              {"changed", "images that are not the source's file"},
+                              {NULL, NULL}},
+    .run = run,
+};

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat pack`: folders, tar shards, manifests and packs into one pack.
+ */
+#include <sys/resource.h>
+
+#include <leat/ingest.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "codec/codec.h"
+
+static const leat__param packing[] = {
+    CLI_PATH("output", 'o', NULL, "FILE", "write the pack here"),
+    CLI_FLAG("resume", 0, "go on with a run that was interrupted"),
+    CLI_FLAG("force", 'f', "replace a pack of that name"),
+    CLI_CHOICE("on-error", 0, "fail", "fail|skip",
+               "what to do with samples that cannot be packed: stop, or leave out and count"),
+    CLI_PATH("report", 0, NULL, "FILE",
+             "list what was left out here: one JSON object per line with key, offset, reason"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "128MiB", 16777216, 1e15, "budget for images in flight"),
+    CLI_END,
+};
+
+static const leat__param images[] = {
+    CLI_CHOICE("images", 0, "tiled", "keep|tiled|raw|mix",
+               "how images are stored: untouched, JPEGs re-coded without loss for fast "
+               "decoding, as pixels, or a mix of untouched and pixels"),
+    CLI_FLOAT("mix-raw", 0, "0.5", 0, 1, "P", "share of images stored as pixels in a mix"),
+    CLI_INT("max-side", 0, "0", 0, 65500, "N",
+            "make larger images smaller, antialiased, to this many pixels; 0 = never"),
+    CLI_INT("quality", 0, "0", 0, 100, "Q",
+            "encode every image as JPEG of this quality; 0 = only resized ones (90)"),
+    CLI_FLAG("trust", 0, "do not decode images to see whether they are whole"),
+    CLI_END,
+};
+
+static const leat__param order[] = {
+    CLI_STRING("shuffle", 0, NULL, "SEED",
+               "shuffle the samples with this seed (not tar shards); else the source's order"),
+    CLI_PATH("keys", 0, NULL, "FILE",
+             "with packs: only these keys, one per line, in this order"),
+    CLI_BYTES("shard-bytes", 0, "0", 0, 1e18, "split into files of at most this size; 0 = one"),
+    CLI_BYTES("page-bytes", 0, "2MiB", 65536, 268435456, "size of a page"),
+    CLI_END,
+};
+
+static const leat__param limits[] = {
+    CLI_INT("max-pixels", 0, "178956970", 1, 1e15, "N", "pixels of one image"),
+    CLI_BYTES("max-out-bytes", 0, "1GiB", 1, 1e15, "decoded bytes of one image"),
+    CLI_BYTES("max-sample-bytes", 0, "1GiB", 1, 1e12, "stored bytes of one sample"),
+    CLI_INT("max-scans", 0, "500", 1, 100000, "N", "scans of one progressive JPEG"),
+    CLI_SECONDS("max-seconds", 0, "30s", 0.001, 86400, "decoding time of one image"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                       uint64_t skipped)
+{
+    watch *w = cookie;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, bytes, skipped);
+    return cli_interrupted(w->c);
+}
+
+static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
+{
+    static const leat_image_mode modes[] = {LEAT_IMAGES_KEEP, LEAT_IMAGES_TILED, LEAT_IMAGES_RAW,
+                                            LEAT_IMAGES_MIX};
+    leat_ingest_opts_init(o);
+    o->output = cli_str(c, "output");
+    o->resume = cli_flag(c, "resume");
+    o->replace = cli_flag(c, "force");
+    o->skip_errors = cli_choice(c, "on-error") == 1;
+    o->report = cli_str(c, "report");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->images = modes[cli_choice(c, "images")];
+    o->mix_raw = cli_float(c, "mix-raw");
+    o->max_side = (uint32_t)cli_int(c, "max-side");
+    o->quality = (uint32_t)cli_int(c, "quality");
+    o->trust = cli_flag(c, "trust");
+    o->keys = cli_str(c, "keys");
+    o->shard_bytes = cli_bytes(c, "shard-bytes");
+    o->page_bytes = cli_bytes(c, "page-bytes");
+    o->max_pixels = (uint64_t)cli_int(c, "max-pixels");
+    o->max_out_bytes = cli_bytes(c, "max-out-bytes");
+    o->max_sample_bytes = cli_bytes(c, "max-sample-bytes");
+    o->max_scans = (uint32_t)cli_int(c, "max-scans");
+    o->max_seconds = cli_float(c, "max-seconds");
+    o->log = c->log;
+    if (cli_given(c, "mix-raw") && o->images != LEAT_IMAGES_MIX)
+        return leat__fail(err, LEAT_EINVAL, "--mix-raw goes with --images mix");
+    if (cli_given(c, "shuffle")) {
+        o->shuffle = 1;
+        if (!leat__str_to_u64(cli_str(c, "shuffle"), &o->shuffle_seed))
+            return leat__fail(err, LEAT_EINVAL, "--shuffle: \"%s\" is not a whole number",
+                              cli_str(c, "shuffle"));
+    }
+    return 0;
+}
+
+static uint64_t peak_rss(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
+}
+
+static int print_json(cli *c, const leat_ingest_stats *st)
+{
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", st->samples);
+    leat__json_ku64(&j, "bytes_in", st->bytes_in);
+    leat__json_ku64(&j, "bytes_out", st->bytes_out);
+    leat__json_ku64(&j, "skipped", st->skipped);
+    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_kdouble(&j, "samples_per_s",
+                       st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
+    leat__json_ku64(&j, "resumed", st->resumed);
+    leat__json_ku64(&j, "duplicate_keys", st->duplicate_keys);
+    leat__json_ku64(&j, "pages", st->pages);
+    leat__json_ku64(&j, "shards", st->shards);
+    leat__json_kstr(&j, "source", st->source_kind);
+    leat__json_key(&j, "images");
+    leat__json_object(&j);
+    for (int id = 1; id < LEAT__CODEC_COUNT; id++)
+        if (st->images[id]) leat__json_ku64(&j, leat__codec_name((leat__codec_id)id), st->images[id]);
+    leat__json_end(&j);
+    leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
+    leat__json_ku64(&j, "peak_rss_bytes", peak_rss());
+    leat__json_end(&j);
+    int rc = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return rc;
+}
+
+static void print_text(cli *c, const leat_ingest_stats *st)
+{
+    char in[24], out[24], took[24];
+    cli_out(c, "%llu samples, %s in, %s out, %s (%.0f samples/s)\n",
+            (unsigned long long)st->samples, leat__format_bytes(st->bytes_in, in, sizeof in),
+            leat__format_bytes(st->bytes_out, out, sizeof out),
+            leat__format_seconds(st->seconds, took, sizeof took),
+            st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0.0);
+    if (st->resumed)
+        cli_say(c, "%llu samples were there from the run that was resumed",
+                (unsigned long long)st->resumed);
+    if (st->duplicate_keys)
+        cli_warn(c, "%llu samples have the key of an earlier one",
+                 (unsigned long long)st->duplicate_keys);
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_ingest_opts o;
+    leat_ingest_stats st = {0};
+    const char *sources[1024];
+    size_t n = cli_arg_count(c);
+    if (n > LEAT_COUNT(sources)) return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
+    for (size_t i = 0; i < n; i++) sources[i] = cli_arg(c, i);
+    if (fill(c, &o, &err) != 0) return cli_usage(c, "%s", err.message);
+    o.sources = sources;
+    o.source_count = (uint32_t)n;
+    watch w = {.c = c};
+    o.progress = on_progress;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "packing", "samples", 0);
+    int rc = leat_ingest(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc != 0) {
+        int code = cli_fail(c, &err);
+        if (st.samples > 0 && rc != LEAT_ESTATE && rc != LEAT_EEXIST)
+            cli_say(c, "%llu samples so far can be resumed with --resume",
+                    (unsigned long long)st.samples);
+        return code;
+    }
+    if (st.skipped)
+        cli_warn(c, "%llu samples were left out%s%s", (unsigned long long)st.skipped,
+                 o.report ? ": see " : " (--report FILE lists them)", o.report ? o.report : "");
+    if (c->json) return print_json(c, &st);
+    print_text(c, &st);
+    return CLI_OK;
+}
+
+const cli_command cli_cmd_pack = {
+    .name = "pack",
+    .summary = "turn images into one fast, checksummed file",
+    .examples =
+        (const cli_example[]){
+            {"leat pack photos -o photos.leat", "a folder with a folder per class"},
+            {"leat pack train-*.tar -o train.leat --images keep", "WebDataset shards"},
+            {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
+             "a manifest with paths and labels"},
+            {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
+             "a part of a pack, made smaller"},
+            {NULL, NULL}},
+    .description =
+        "Reads every sample, decodes every image once to know that it is whole (unless "
+        "--trust), and writes a pack: one file, or shards, with an index and checksums. The "
+        "same source and settings give the same bytes, whatever the number of threads. The "
+        "pack appears under its name only when it is whole; an interrupted run is continued "
+        "with --resume.\n\n"
+        "Class folders are numbered by the bytes of their names, as torchvision's ImageFolder "
+        "does. In a manifest, paths are relative to it; the columns path (or image, file, "
+        "file_name, filename, image_path) and label (or class, class_name, target, category) "
+        "have a meaning, all others become fields. Several tar shards or several packs are "
+        "joined.",
+    .args = (const cli_arg_spec[]){{.name = "SRC",
+                                    .path = true,
+                                    .many = true,
+                                    .help = "image folder, tar shards (.tar, .tar.gz, "
+                                            ".tar.zst), manifest (.csv, .tsv, .jsonl) or packs "
+                                            "(.leat)"},
+                                   {.name = NULL}},
+    .options = {{"Packing", packing}, {"Images", images}, {"Order and files", order},
+                {"Limits", limits}},
+    .required = "output",
+    .json = (const cli_key[]){{"samples", "samples in the pack"},
+                              {"bytes_in", "bytes read from the source for them"},
+                              {"bytes_out", "bytes of the files written"},
+                              {"skipped", "samples left out"},
+                              {"seconds", "time taken"},
+                              {"samples_per_s", "samples written per second by this run"},
+                              {"resumed", "samples already there from an interrupted run"},
+                              {"duplicate_keys", "samples with the key of an earlier one"},
+                              {"pages", "pages written"},
+                              {"shards", "files with samples"},
+                              {"source", "folder, tar, manifest or pack"},
+                              {"images", "how many images are stored how, by this run"},
+                              {"budget_peak_bytes", "most that was in flight at once"},
+                              {"peak_rss_bytes", "most memory the process had"},
+                              {NULL, NULL}},
+    .run = run,
+};
