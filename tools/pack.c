@@ -45,7 +45,7 @@ static const leat__param order[] = {
     CLI_PATH("keys", 0, NULL, "FILE",
              "with packs: only these keys, one per line, in this order"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18, "split into files of at most this size; 0 = one"),
-    CLI_BYTES("page-bytes", 0, "2MiB", 65536, 268435456, "size of a page"),
+    CLI_BYTES("page-bytes", 0, "512KiB", 65536, 268435456, "size of a page"),
     CLI_END,
 };
 
