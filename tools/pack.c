@@ -202,7 +202,7 @@ const cli_command cli_cmd_pack = {
     .examples =
         (const cli_example[]){
             {"leat pack photos -o photos.leat", "a folder with a folder per class"},
-            {"leat pack train-*.tar -o train.leat --images keep", "WebDataset shards"},
+            {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
             {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
              "a manifest with paths and labels"},
             {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include <leat/pack.h>
+
+#include "io/file.h"
+
+static void pack(const char *const *src, uint32_t n, const char *out, leat_image_mode mode)
+{
+    leat_ingest_opts o;
+    leat_error err = {0};
+    leat_ingest_opts_init(&o);
+    o.sources = src;
+    o.source_count = n;
+    o.output = out;
+    o.images = mode;
+    o.replace = o.no_sync = 1;
+    if (leat_ingest(&o, NULL, &err) != 0) fail_msg("%s", err.message);
+}
+
+static int export(const char *from, const char *to, const char *keys, leat_export_stats *st,
+                  leat_error *err)
+{
+    leat_export_opts o;
+    leat_export_opts_init(&o);
+    o.pack = from;
+    o.folder = to;
+    o.keys = keys;
+    return leat_export(&o, st, err);
+}
+
+static void same_file(const char *a, const char *b)
+{
+    char *da = NULL, *db = NULL;
+    size_t na, nb;
+    assert_int_equal(leat__file_load(a, 1u << 24, 0, &da, &na, NULL), 0);
+    assert_int_equal(leat__file_load(b, 1u << 24, 0, &db, &nb, NULL), 0);
+    assert_int_equal(na, nb);
+    assert_memory_equal(da, db, na);
+    leat__free(da);
+    leat__free(db);
+}
+
+static void kept_and_tiled_files_come_back(void **state)
+{
+    put_image("src/a/1.jpg", LEAT__CODEC_JPEG, 100, 50, 1);
+    put_image("src/b/deep/2.jpg", LEAT__CODEC_JPEG, 90, 80, 2);
+    put_image("src/b/3.png", LEAT__CODEC_PNG, 33, 44, 3);
+    static const char *const files[] = {"a/1.jpg", "b/deep/2.jpg", "b/3.png"};
+    const char *src[] = {in_box("src")};
+    for (int mode = LEAT_IMAGES_KEEP; mode <= LEAT_IMAGES_TILED; mode++) {
+        char to[64], a[128], b[128];
+        leat_export_stats st;
+        snprintf(to, sizeof to, "out%d", mode);
+        pack(src, 1, in_box("p.leat"), (leat_image_mode)mode);
+        assert_int_equal(export(in_box("p.leat"), in_box(to), NULL, &st, NULL), 0);
+        assert_int_equal(st.files, 3);
+        assert_int_equal(st.changed, 0);
+        for (int i = 0; i < 3; i++) {
+            snprintf(a, sizeof a, "src/%s", files[i]);
+            snprintf(b, sizeof b, "%s/%s", to, files[i]);
+            same_file(in_box(a), in_box(b));
+        }
+        /* a second time the files are in the way */
+        assert_int_equal(export(in_box("p.leat"), in_box(to), NULL, &st, NULL), LEAT_EEXIST);
+    }
+}
+
+static void pixels_come_back_as_png(void **state)
+{
+    put_image("raw/1.png", LEAT__CODEC_PNG, 33, 44, 3);
+    put_image("raw/2.jpg", LEAT__CODEC_JPEG, 33, 44, 3);
+    const char *src[] = {in_box("raw")};
+    leat_export_stats st;
+    pack(src, 1, in_box("r.leat"), LEAT_IMAGES_RAW);
+    put_text("some.txt", "2.jpg\n");
+    assert_int_equal(
+        export(in_box("r.leat"), in_box("raw-some"), in_box("some.txt"), &st, NULL), 0);
+    assert_int_equal(st.files, 1);
+    assert_int_equal(st.changed, 1);
+    assert_int_equal(access(in_box("raw-some/2.jpg.png"), F_OK), 0);
+    put_text("some.txt", "missing\n");
+    assert_int_equal(
+        export(in_box("r.leat"), in_box("raw-some"), in_box("some.txt"), &st, NULL),
+        LEAT_ENOENT);
+}
+
+static void members_of_tar_samples_come_back(void **state)
+{
+    leat__buf t;
+    leat_export_stats st;
+    leat__buf_init(&t, LEAT__MEM_INGEST, 1u << 20);
+    tar_image(&t, "d/7.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "d/7.cls", "5");
+    tar_text(&t, "d/7.json", "{\"k\": 1}");
+    tar_text(&t, "d/7.mask.bin", "1010");
+    tar_end(&t);
+    put_file("s.tar", t.data, t.len);
+    leat__buf_reset(&t);
+    const char *src[] = {in_box("s.tar")};
+    pack(src, 1, in_box("s.leat"), LEAT_IMAGES_TILED);
+    assert_int_equal(export(in_box("s.leat"), in_box("members"), NULL, &st, NULL), 0);
+    assert_int_equal(st.files, 4);
+    put_text("want/7.cls", "5");
+    put_text("want/7.json", "{\"k\": 1}");
+    put_text("want/7.mask.bin", "1010");
+    same_file(in_box("members/d/7.cls"), in_box("want/7.cls"));
+    same_file(in_box("members/d/7.json"), in_box("want/7.json"));
+    same_file(in_box("members/d/7.mask.bin"), in_box("want/7.mask.bin"));
+}
+
+static void keys_that_leave_the_folder_are_refused(void **state)
+{
+    static const char *const bad[] = {"../out.jpg", "/abs.jpg", "a/../../b.jpg", "a//b.jpg",
+                                      "./x.jpg", "", "a/..", "back\\slash.jpg"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        leat_packer *p = NULL;
+        leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+        leat_field field = {.name = "image", .type = LEAT_FIELD_IMAGE};
+        leat_error err = {0};
+        o.fields = &field;
+        o.field_count = 1;
+        o.replace = o.no_sync = 1;
+        leat__buf image = make_image(LEAT__CODEC_JPEG, 20, 20, 1);
+        leat_pack_value v = {.data = image.data,
+                             .size = image.len,
+                             .image = {.width = 20, .height = 20, .codec = 1, .channels = 3,
+                                       .orientation = 1}};
+        leat_pack_sample s = {.key = bad[i], .key_size = strlen(bad[i]), .values = &v};
+        assert_int_equal(leat_packer_open(&p, in_box("evil.leat"), &o, NULL), 0);
+        assert_int_equal(leat_packer_append(p, &s, NULL), 0);
+        assert_int_equal(leat_packer_finish(p, NULL, NULL), 0);
+        leat_packer_close(&p);
+        leat__buf_reset(&image);
+        assert_int_equal(export(in_box("evil.leat"), in_box("evil/deep"), NULL, NULL, &err),
+                         LEAT_EPERM);
+        assert_non_null(strstr(err.message, "not a path inside"));
+    }
+    assert_int_equal(access(in_box("out.jpg"), F_OK), -1);
+    assert_int_equal(access(in_box("evil/out.jpg"), F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_and_tiled_files_come_back),
+        cmocka_unit_test(pixels_come_back_as_png),
+        cmocka_unit_test(members_of_tar_samples_come_back),
+        cmocka_unit_test(keys_that_leave_the_folder_are_refused),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing from end to end: the same bytes for any number of threads, after interruptions and
+ * for every kind of source.
+ */
+#include "ingest/sandbox.h"
+
+#include <leat/pack.h>
+
+#include "base/fault.h"
+#include "base/hash.h"
+#include "io/file.h"
+
+#define IMAGES 60
+
+static void make_photos(void)
+{
+    for (uint32_t i = 0; i < IMAGES; i++) {
+        char name[64];
+        bool png = i % 7 == 3;
+        snprintf(name, sizeof name, "photos/class%u/img%u.%s", i % 4, i, png ? "png" : "jpg");
+        put_image(name, png ? LEAT__CODEC_PNG : LEAT__CODEC_JPEG, 40 + i, 90 - i, i);
+    }
+}
+
+static leat_ingest_opts opts_for(const char *const *sources, uint32_t n, const char *output)
+{
+    leat_ingest_opts o;
+    leat_ingest_opts_init(&o);
+    o.sources = sources;
+    o.source_count = n;
+    o.output = output;
+    o.replace = 1;
+    o.no_sync = 1;
+    o.images = LEAT_IMAGES_KEEP;
+    return o;
+}
+
+static leat_ingest_stats pack_ok(leat_ingest_opts o)
+{
+    leat_ingest_stats st;
+    leat_error err = {0};
+    if (leat_ingest(&o, &st, &err) != 0) fail_msg("%s", err.message);
+    return st;
+}
+
+static uint64_t hash_of(const char *path)
+{
+    char *data = NULL;
+    size_t len;
+    assert_int_equal(leat__file_load(path, 1u << 28, 0, &data, &len, NULL), 0);
+    uint64_t h = leat__hash64(data, len, 0);
+    leat__free(data);
+    return h;
+}
+
+static void any_number_of_threads_gives_the_same_bytes(void **state)
+{
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    static const leat_image_mode modes[] = {LEAT_IMAGES_KEEP, LEAT_IMAGES_TILED, LEAT_IMAGES_RAW,
+                                            LEAT_IMAGES_MIX};
+    for (int m = 0; m < 4; m++)
+        for (int side = 0; side < 2; side++) {
+            uint64_t first = 0;
+            for (uint32_t threads = 1; threads <= 8; threads *= 2) {
+                leat_ingest_opts o = opts_for(src, 1, in_box("t.leat"));
+                o.images = modes[m];
+                o.threads = threads;
+                o.max_side = side ? 50 : 0;
+                leat_ingest_stats st = pack_ok(o);
+                assert_int_equal(st.samples, IMAGES);
+                assert_string_equal(st.source_kind, "folder");
+                uint64_t h = hash_of(o.output);
+                if (threads == 1) first = h;
+                assert_true(h == first);
+            }
+        }
+}
+
+static void what_comes_out_is_what_went_in(void **state)
+{
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_ingest_opts o = opts_for(src, 1, in_box("in.leat"));
+    pack_ok(o);
+    leat_pack *pack = NULL;
+    leat_sample *s = NULL;
+    assert_int_equal(leat_pack_open(&pack, o.output, NULL, NULL), 0);
+    assert_int_equal(leat_sample_open(&s, pack, NULL), 0);
+    assert_int_equal(leat_pack_count(pack), IMAGES);
+    const char *const *names;
+    uint64_t n;
+    assert_int_equal(leat_pack_classes(pack, 1, &names, &n, NULL), 0);
+    assert_int_equal(n, 4);
+    assert_string_equal(names[3], "class3");
+    for (uint64_t i = 0; i < IMAGES; i++) {
+        leat_view v;
+        size_t len;
+        assert_int_equal(leat_sample_read(s, i, NULL), 0);
+        const char *key = leat_sample_key(s, NULL);
+        char path[600], *data = NULL;
+        snprintf(path, sizeof path, "%s/%s", src[0], key);
+        assert_int_equal(leat__file_load(path, 1u << 24, 0, &data, &len, NULL), 0);
+        assert_int_equal(leat_sample_field(s, 0, &v, NULL), 0);
+        assert_int_equal(v.size, len);
+        assert_memory_equal(v.data, data, len);
+        leat__free(data);
+        assert_int_equal(leat_sample_field(s, 1, &v, NULL), 0);
+        assert_int_equal(*(const int64_t *)v.data, key[5] - '0'); /* "classN/…" */
+    }
+    leat_sample_close(&s);
+    leat_pack_close(&pack);
+}
+
+static void make_bad_ones(void)
+{
+    leat__buf b = make_image(LEAT__CODEC_JPEG, 80, 60, 1);
+    put_file("photos/class1/cut.jpg", b.data, b.len - 40);
+    put_file("photos/class1/empty.jpg", "", 0);
+    put_text("photos/class2/notes.txt", "not an image");
+    leat__buf_reset(&b);
+}
+
+static void bad_samples_stop_or_are_listed(void **state)
+{
+    make_photos();
+    make_bad_ones();
+    const char *src[] = {in_box("photos")};
+    leat_ingest_opts o = opts_for(src, 1, in_box("bad.leat"));
+    leat_ingest_stats st;
+    leat_error err = {0};
+    assert_int_equal(leat_ingest(&o, &st, &err), LEAT_EDATA);
+    assert_string_equal(err.key, "class1/cut.jpg");
+    assert_true(err.offset > 0);
+    assert_int_equal(access(o.output, F_OK), -1); /* nothing under the final name */
+    assert_int_equal(leat_packer_discard(o.output, NULL), 0);
+    o.skip_errors = 1;
+    o.report = in_box("bad.jsonl");
+    st = pack_ok(o);
+    assert_int_equal(st.samples, IMAGES);
+    assert_int_equal(st.skipped, 3);
+    char *text = NULL;
+    size_t len;
+    assert_int_equal(leat__file_load(o.report, 1 << 20, 1, &text, &len, NULL), 0);
+    const char *cut = strstr(text, "class1/cut.jpg"), *notes = strstr(text, "class2/notes.txt");
+    assert_true(cut && notes && strstr(text, "empty.jpg") && cut < notes);
+    leat__free(text);
+    assert_int_equal(remove(in_box("photos/class1/cut.jpg")), 0);
+    assert_int_equal(remove(in_box("photos/class1/empty.jpg")), 0);
+    assert_int_equal(remove(in_box("photos/class2/notes.txt")), 0);
+}
+
+static int stop_after(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                      uint64_t skipped)
+{
+    return done >= *(uint64_t *)cookie;
+}
+
+/* Stopped at many moments and resumed each time: the same bytes as in one go. */
+static void resumed_runs_give_the_same_bytes(void **state)
+{
+    make_photos();
+    make_bad_ones();
+    const char *src[] = {in_box("photos")};
+    for (int mode = LEAT_IMAGES_KEEP; mode <= LEAT_IMAGES_TILED; mode++) {
+        leat_ingest_opts o = opts_for(src, 1, in_box("whole.leat"));
+        o.images = (uint32_t)mode;
+        o.skip_errors = 1;
+        o.page_bytes = 65536;
+        o.report = in_box("whole.jsonl");
+        leat_ingest_stats st = pack_ok(o), in_one_go = st;
+        uint64_t want = hash_of(o.output), report = hash_of(o.report);
+        o.output = in_box(mode == LEAT_IMAGES_KEEP ? "parts-keep.leat" : "parts-tiled.leat");
+        o.report = in_box("parts.jsonl");
+        o.resume = 1;
+        o.progress = stop_after;
+        uint64_t limit = 5;
+        o.cookie = &limit;
+        int rc, rounds = 0;
+        while ((rc = leat_ingest(&o, &st, NULL)) == LEAT_ECANCELED) {
+            assert_int_equal(access(o.output, F_OK), -1);
+            limit += 11;
+            rounds++;
+        }
+        assert_int_equal(rc, 0);
+        assert_true(rounds >= 3);
+        assert_true(st.resumed > 0);
+        assert_int_equal(st.skipped, 3);
+        assert_int_equal(st.samples, in_one_go.samples);
+        assert_int_equal(st.bytes_in, in_one_go.bytes_in);
+        assert_true(hash_of(o.output) == want);
+        assert_true(hash_of(o.report) == report);
+    }
+    assert_int_equal(remove(in_box("photos/class1/cut.jpg")), 0);
+    assert_int_equal(remove(in_box("photos/class1/empty.jpg")), 0);
+    assert_int_equal(remove(in_box("photos/class2/notes.txt")), 0);
+}
+
+static void a_changed_source_is_not_resumed(void **state)
+{
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_ingest_opts o = opts_for(src, 1, in_box("changed.leat"));
+    leat_error err = {0};
+    uint64_t limit = 40;
+    o.page_bytes = 65536;
+    o.progress = stop_after;
+    o.cookie = &limit;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ECANCELED);
+    put_image("photos/class0/aaa.jpg", LEAT__CODEC_JPEG, 30, 30, 1);
+    o.progress = NULL;
+    o.resume = 1;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
+    assert_non_null(strstr(err.message, "changed"));
+    assert_int_equal(remove(in_box("photos/class0/aaa.jpg")), 0);
+    o.max_side = 20; /* other settings: another pack */
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
+    assert_int_equal(leat_packer_discard(o.output, NULL), 0);
+}
+
+static void packs_are_joined_cut_and_changed(void **state)
+{
+    make_photos();
+    const char *folder[] = {in_box("photos")};
+    const char *one[] = {in_box("one.leat")};
+    leat_ingest_opts o = opts_for(folder, 1, one[0]);
+    o.images = LEAT_IMAGES_TILED;
+    pack_ok(o);
+    /* tiled to kept and back to what the folder gives */
+    leat_ingest_opts back = opts_for(one, 1, in_box("back.leat"));
+    pack_ok(back);
+    leat_pack *a = NULL, *b = NULL;
+    leat_sample *sa = NULL, *sb = NULL;
+    leat_ingest_opts plain = opts_for(folder, 1, in_box("plain.leat"));
+    pack_ok(plain);
+    assert_int_equal(leat_pack_open(&a, back.output, NULL, NULL), 0);
+    assert_int_equal(leat_pack_open(&b, plain.output, NULL, NULL), 0);
+    assert_int_equal(leat_sample_open(&sa, a, NULL), 0);
+    assert_int_equal(leat_sample_open(&sb, b, NULL), 0);
+    for (uint64_t i = 0; i < IMAGES; i++) {
+        leat_view va, vb;
+        assert_int_equal(leat_sample_read(sa, i, NULL), 0);
+        assert_int_equal(leat_sample_read(sb, i, NULL), 0);
+        assert_string_equal(leat_sample_key(sa, NULL), leat_sample_key(sb, NULL));
+        for (uint32_t f = 0; f < 2; f++) {
+            assert_int_equal(leat_sample_field(sa, f, &va, NULL), 0);
+            assert_int_equal(leat_sample_field(sb, f, &vb, NULL), 0);
+            assert_int_equal(va.size, vb.size);
+            assert_memory_equal(va.data, vb.data, va.size);
+        }
+    }
+    leat_sample_close(&sa);
+    leat_sample_close(&sb);
+    leat_pack_close(&a);
+    leat_pack_close(&b);
+    /* twice, and a part in an order of its own; an unknown key is an error, or counted */
+    const char *both[] = {one[0], plain.output};
+    leat_ingest_opts join = opts_for(both, 2, in_box("join.leat"));
+    leat_ingest_stats st = pack_ok(join);
+    assert_int_equal(st.samples, 2 * IMAGES);
+    assert_int_equal(st.duplicate_keys, IMAGES);
+    put_text("keys.txt", "class3/img7.jpg\nnothing\nclass0/img0.jpg\n");
+    leat_ingest_opts part = opts_for(one, 1, in_box("part.leat"));
+    part.keys = in_box("keys.txt");
+    assert_int_equal(leat_ingest(&part, NULL, NULL), LEAT_ENOENT);
+    assert_int_equal(leat_packer_discard(part.output, NULL), 0);
+    part.skip_errors = 1;
+    st = pack_ok(part);
+    assert_int_equal(st.samples, 2);
+    assert_int_equal(st.skipped, 1);
+    char key[64];
+    size_t n;
+    assert_int_equal(leat_pack_open(&a, part.output, NULL, NULL), 0);
+    assert_int_equal(leat_pack_key(a, 0, key, sizeof key, &n, NULL), 0);
+    assert_string_equal(key, "class3/img7.jpg");
+    leat_pack_close(&a);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    make_photos();
+    leat_error err = {0};
+    const char *none[] = {in_box("nothing")};
+    leat_ingest_opts o = opts_for(none, 1, in_box("x.leat"));
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ENOENT);
+    put_text("file.xyz", "x");
+    const char *odd[] = {in_box("file.xyz")};
+    o.sources = odd;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EINVAL);
+    const char *two[] = {in_box("photos"), in_box("photos")};
+    o = opts_for(two, 2, in_box("x.leat"));
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EINVAL);
+    o = opts_for(two, 1, in_box("x.leat"));
+    o.keys = "k";
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EINVAL);
+    o = opts_for(two, 0, in_box("x.leat"));
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EINVAL);
+    o = opts_for(two, 1, NULL);
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EINVAL);
+    o = opts_for(two, 1, in_box("x.leat"));
+    o.mix_raw = 2;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
+        cmocka_unit_test(what_comes_out_is_what_went_in),
+        cmocka_unit_test(bad_samples_stop_or_are_listed),
+        cmocka_unit_test(resumed_runs_give_the_same_bytes),
+        cmocka_unit_test(a_changed_source_is_not_resumed),
+        cmocka_unit_test(packs_are_joined_cut_and_changed),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}
