@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What holds a training run back, by how much, and what to do about it.
+ *
+ *     leat_doctor_facts facts;
+ *     leat_doctor_diagnosis d;
+ *     leat_doctor_facts_init(&facts);
+ *     facts.steps = 200; facts.batch = 256; facts.data_ms = 41; facts.batch_ms = 48; …
+ *     leat_doctor_judge(&facts, &d, sizeof d, &err);
+ *     puts(d.sentence);    "CPU-bound: decode takes 81 % of worker time; the trainer waits 46 % …"
+ *
+ * Facts go in, a diagnosis comes out: a pure function, from any thread. Facts come from the
+ * meters of a running loader, from measurements on a pack (leat_doctor_examine), from JSON, or
+ * from any other loader's own clocks. What is not known stays unknown: it makes the diagnosis
+ * incomplete and never fine.
+ */
+#ifndef LEAT_DOCTOR_H
+#define LEAT_DOCTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Everything the doctor knows. X(name, meaning). All are doubles; negative = not known. Shares
+ * are 0 to 1. The names are the keys of the JSON form. */
+#define LEAT_DOCTOR_FACT_MAP(X)                                                              \
+    /* the trainer's thread; the first step is left out */                                   \
+    X(steps, "steps measured")                                                               \
+    X(batch, "samples per batch")                                                            \
+    X(data_ms, "mean time in next(), waiting for a batch")                                   \
+    X(data_ms_p50, "its median")                                                             \
+    X(data_ms_p95, "its 95th percentile")                                                    \
+    X(batch_ms, "mean time between next() calls: the training itself")                       \
+    X(batch_ms_p50, "its median")                                                            \
+    X(batch_ms_p95, "its 95th percentile")                                                   \
+    X(samples_per_s, "samples the run delivered per second")                                 \
+    X(gpu_busy, "share of time the GPU was busy")                                            \
+    /* what each part can do alone, in samples per second */                                 \
+    X(io_cold, "reads as the order asks for them, nothing cached")                           \
+    X(io_pages, "reads of whole pages, nothing cached")                                      \
+    X(io_deep, "as io_cold, with 64 reads in flight")                                        \
+    X(io_warm, "reads from the page cache")                                                  \
+    X(cpu_all, "decode and augment from memory, on all threads")                             \
+    X(cpu_one, "the same on one thread")                                                     \
+    X(delivery, "everything but reading and decoding: order, scheduling, hand-over")         \
+    X(loader, "the whole loader with nobody waiting between batches")                        \
+    /* the loader's stages */                                                                \
+    X(decode_ready, "share of time in which something waited for a decoding worker")         \
+    X(blocked, "share of time in which work waited only for memory")                         \
+    X(order_busy, "share of time the order stage, which is one thread, was busy")            \
+    X(read_share, "share of worker time spent reading")                                      \
+    X(decode_share, "share of worker time spent decoding and augmenting")                    \
+    X(augment_share, "of that, the share spent on augmentation")                             \
+    X(read_ms, "mean latency of a read")                                                     \
+    X(handover_us, "fixed cost of one batch, whatever its size")                             \
+    X(bad, "share of samples that were damaged")                                             \
+    /* CPU */                                                                                \
+    X(cpus_host, "CPUs of the machine")                                                      \
+    X(cpus, "CPUs this process may use, with the quota's fraction")                          \
+    X(quota, "CPU quota in CPUs; 0 = none")                                                  \
+    X(threads, "decoding workers")                                                           \
+    X(cpu_used, "CPUs the process used")                                                     \
+    X(others, "CPUs that other processes used")                                              \
+    X(run_delay, "share of wanted CPU time that threads stood in line for")                  \
+    X(throttled, "share of quota periods that were throttled")                               \
+    X(pressure_cpu, "PSI: share of time something stalled on CPU")                           \
+    /* memory */                                                                             \
+    X(budget, "bytes the loader may take")                                                   \
+    X(budget_peak, "most it took")                                                           \
+    X(memory_free, "bytes the process could still take")                                     \
+    X(faults, "major page faults per second")                                                \
+    X(pressure_memory, "PSI: share of time something stalled on memory")                     \
+    /* storage */                                                                            \
+    X(dataset_bytes, "bytes of the pack")                                                    \
+    X(sample_bytes, "mean bytes of a sample as stored")                                      \
+    X(read_bytes, "mean bytes really read per sample")                                       \
+    X(cached, "share of the pack that is in memory now")                                     \
+    X(io_depth, "reads in flight")                                                           \
+    X(prefetch, "batches made ahead")                                                        \
+    X(network, "1 = storage is on the network")                                              \
+    X(rotational, "1 = storage spins")                                                       \
+    X(pressure_io, "PSI: share of time something stalled on I/O")                            \
+    X(order_random, "1 = random order, 0 = another")                                         \
+    X(cache_process, "1 = cache=process, 0 = cache=os")                                      \
+    /* the data */                                                                           \
+    X(pixels, "mean pixels of a stored image")                                               \
+    X(out_pixels, "pixels of a delivered image")                                             \
+    X(out_bytes, "bytes of a delivered sample")                                              \
+    X(jpeg, "share of images stored as JPEG")                                                \
+    X(tiled, "share stored as tiles")                                                        \
+    X(raw, "share stored raw")                                                               \
+    X(png, "share stored as PNG")                                                            \
+    X(webp, "share stored as WebP")
+
+#define LEAT_DOCTOR_OPTIONS 8
+
+/* Another way to store or deliver the same data, measured on a part of it. */
+typedef struct leat_doctor_option {
+    char action[128]; /* "leat pack --images tiled": what to do */
+    char set[64];     /* load flags that do it, "dtype=u8"; "" when it is not about loading */
+    double cpu_all;   /* samples/s of decode and augment then; negative = unchanged */
+    double sample_bytes; /* as stored then; negative = unchanged */
+    double out_bytes;    /* as delivered then; negative = unchanged */
+} leat_doctor_option;
+
+typedef struct leat_doctor_facts {
+    uint32_t struct_size;
+    uint32_t option_count;
+#define LEAT_DOCTOR_FACT_FIELD(name, meaning) double name;
+    LEAT_DOCTOR_FACT_MAP(LEAT_DOCTOR_FACT_FIELD)
+#undef LEAT_DOCTOR_FACT_FIELD
+    leat_doctor_option options[LEAT_DOCTOR_OPTIONS];
+} leat_doctor_facts;
+
+/* All unknown. */
+LEAT_API void leat_doctor_facts_init(leat_doctor_facts *facts);
+
+/* Facts from a JSON object (keys as above; others are ignored; null = not known), as written
+ * into a run file. LEAT_EDATA malformed, LEAT_EINVAL a value that cannot be. */
+LEAT_API int leat_doctor_facts_parse(leat_doctor_facts *facts, const char *json, size_t len,
+                                     leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- The diagnosis ---------------------------------------------------------------------- */
+
+typedef enum leat_doctor_limit {
+    LEAT_LIMIT_NONE = 0, /* nothing can be said */
+    LEAT_LIMIT_IO = 1,
+    LEAT_LIMIT_CPU = 2,
+    LEAT_LIMIT_DELIVERY = 3, /* order, scheduling, hand-over */
+    LEAT_LIMIT_TRAINER = 4,  /* the loader keeps up */
+    LEAT_LIMIT_MEMORY = 5,
+    LEAT_LIMITS
+} leat_doctor_limit;
+
+/* What exactly about the limit. X(name, text). */
+#define LEAT_DOCTOR_CAUSE_MAP(X)                                                             \
+    X(NONE, "none")                                                                          \
+    X(COLD, "cold_cache")            /* it would fit in memory, but is not there yet */      \
+    X(LATENCY, "latency")            /* reads wait, few bytes move */                        \
+    X(BANDWIDTH, "bandwidth")                                                                \
+    X(NETWORK, "network")                                                                    \
+    X(AMPLIFIED, "read_amplification") /* more is read than is used */                       \
+    X(DECODE, "decode")                                                                      \
+    X(LARGE_IMAGES, "large_images")                                                          \
+    X(PNG, "png")                                                                            \
+    X(AUGMENT, "augment")                                                                    \
+    X(THROTTLED, "quota")                                                                    \
+    X(CONTENTION, "other_processes")                                                         \
+    X(FEW_THREADS, "few_threads")                                                            \
+    X(FEW_CPUS, "few_cpus")                                                                  \
+    X(SMALL_BATCHES, "small_batches")                                                        \
+    X(HANDOVER, "hand_over")                                                                 \
+    X(BURSTS, "bursts")              /* enough on average, not at every moment */            \
+    X(BUDGET, "budget")                                                                      \
+    X(SWAPPING, "swapping")                                                                  \
+    X(TRAINER, "trainer")
+
+typedef enum leat_doctor_cause {
+#define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,
+    LEAT_DOCTOR_CAUSE_MAP(LEAT_DOCTOR_CAUSE_ENUM)
+#undef LEAT_DOCTOR_CAUSE_ENUM
+        LEAT_CAUSES
+} leat_doctor_cause;
+
+typedef enum leat_doctor_grade {
+    LEAT_GRADE_UNKNOWN = 0, /* the share lost is not known */
+    LEAT_GRADE_FINE = 1,    /* under 5 % of the step is lost */
+    LEAT_GRADE_WARNING = 2, /* 5 to 20 %, or more in fewer than 20 steps */
+    LEAT_GRADE_CRITICAL = 3
+} leat_doctor_grade;
+
+typedef enum leat_doctor_basis {
+    LEAT_BASIS_MEASURED = 0, /* priced with a measurement on this data and machine */
+    LEAT_BASIS_MODEL = 1,    /* from measured rates by arithmetic */
+    LEAT_BASIS_GUIDE = 2     /* a figure from published guides, not from here */
+} leat_doctor_basis;
+
+typedef struct leat_doctor_remedy {
+    char action[160];
+    char set[96];    /* load flags, "cache=process,memory=4G"; "" = cannot be applied by them */
+    uint32_t basis;  /* leat_doctor_basis */
+    uint32_t next;   /* leat_doctor_limit behind it */
+    double rate;     /* samples/s predicted */
+    double gain;     /* as a factor of now */
+} leat_doctor_remedy;
+
+#define LEAT_DOCTOR_REMEDIES 12
+#define LEAT_DOCTOR_LINES 12
+
+typedef struct leat_doctor_diagnosis {
+    uint32_t struct_size;
+    uint32_t limit;   /* leat_doctor_limit */
+    uint32_t cause;   /* leat_doctor_cause */
+    uint32_t next;    /* leat_doctor_limit that comes next when it is lifted */
+    uint32_t grade;   /* leat_doctor_grade */
+    uint32_t complete; /* 0 = `missing` could change it */
+    double confidence; /* 0 to 1: how far the witnesses agree, and on how much */
+    double lost;       /* share of the step spent waiting; negative = not known */
+    /* Samples/s, negative = not known: what is reached now, and what each part could. */
+    double rate, io, cpu, delivery, memory, trainer;
+    uint32_t missing_count, evidence_count, finding_count, remedy_count;
+    char sentence[320];
+    char missing[LEAT_DOCTOR_LINES][80];
+    char evidence[LEAT_DOCTOR_LINES][160];
+    char findings[LEAT_DOCTOR_LINES][160]; /* beside the limit: bad samples, throttling … */
+    leat_doctor_remedy remedies[LEAT_DOCTOR_REMEDIES]; /* the largest gain first */
+    /* The remedies that are load flags, put together one after the other. */
+    char apply[256];   /* "cache=process,threads=8"; "" = nothing to set */
+    double apply_rate, apply_gain; /* predicted; 1 when nothing is to be set */
+    leat_doctor_facts facts;
+} leat_doctor_diagnosis;
+
+/* LEAT_EINVAL names a fact that cannot be (a share above 1). */
+LEAT_API int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *d,
+                               size_t size, leat_error *err) LEAT_MUST_CHECK;
+
+LEAT_API const char *leat_doctor_limit_name(uint32_t limit); /* "io", "cpu" … */
+LEAT_API const char *leat_doctor_cause_name(uint32_t cause);
+LEAT_API const char *leat_doctor_grade_name(uint32_t grade);
+LEAT_API const char *leat_doctor_basis_name(uint32_t basis);
+
+typedef enum leat_doctor_format {
+    LEAT_DOCTOR_PAGE = 0, /* for people, with bars */
+    LEAT_DOCTOR_PAGE_ASCII = 1,
+    LEAT_DOCTOR_JSON = 2, /* one line */
+    LEAT_DOCTOR_YAML = 3  /* the load flags of `apply` */
+} leat_doctor_format;
+
+/* Hands the text to `write` in one or more pieces; a non-zero return stops and is returned. */
+LEAT_API int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
+                               int (*write)(void *cookie, const char *text, size_t len),
+                               void *cookie, leat_error *err) LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

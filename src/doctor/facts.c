@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facts: what is known about a run, its JSON form, and the rates that follow from them. A fact
+ * that is not known is negative and stays so through every step.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "doctor/judge.h"
+
+#define FACT_ROW(name, meaning) {#name, meaning, offsetof(leat_doctor_facts, name)},
+const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
+#undef FACT_ROW
+const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
+
+/* Facts that are shares: above 1 they are a mistake of whoever measured. */
+static const char *const shares[] = {
+    "gpu_busy", "decode_ready", "blocked", "order_busy", "read_share", "decode_share",
+    "augment_share", "bad", "run_delay", "throttled", "pressure_cpu", "pressure_memory",
+    "pressure_io", "cached", "jpeg", "tiled", "raw", "png", "webp",
+};
+
+static double *fact_of(leat_doctor_facts *f, size_t row)
+{
+    return (double *)((char *)f + leat__fact_rows[row].offset);
+}
+
+double leat__fact_at(const leat_doctor_facts *f, size_t row)
+{
+    return *(const double *)((const char *)f + leat__fact_rows[row].offset);
+}
+
+void leat_doctor_facts_init(leat_doctor_facts *f)
+{
+    memset(f, 0, sizeof *f);
+    f->struct_size = sizeof *f;
+    for (size_t i = 0; i < leat__fact_row_count; i++) *fact_of(f, i) = -1;
+}
+
+static bool is_share(const char *name)
+{
+    for (size_t i = 0; i < LEAT_COUNT(shares); i++)
+        if (strcmp(shares[i], name) == 0) return true;
+    return false;
+}
+
+int leat__facts_check(const leat_doctor_facts *f, leat_error *err)
+{
+    if (f->struct_size != sizeof *f)
+        return leat__fail(err, LEAT_EINVAL, "doctor facts were not initialised");
+    if (f->option_count > LEAT_DOCTOR_OPTIONS)
+        return leat__fail(err, LEAT_EINVAL, "%u options: there can be %d", f->option_count,
+                          LEAT_DOCTOR_OPTIONS);
+    for (size_t i = 0; i < leat__fact_row_count; i++) {
+        double value = leat__fact_at(f, i);
+        const char *name = leat__fact_rows[i].name;
+        if (!isfinite(value)) return leat__fail(err, LEAT_EINVAL, "fact %s is not a number", name);
+        if (is_share(name) && value > 1 + 1e-9)
+            return leat__fail(err, LEAT_EINVAL, "fact %s: %g is not a share", name, value);
+    }
+    return 0;
+}
+
+/* ---- JSON ---- */
+
+void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
+{
+    for (size_t i = 0; i < leat__fact_row_count; i++) {
+        double value = leat__fact_at(f, i);
+        leat__json_key(j, leat__fact_rows[i].name);
+        if (known(value))
+            leat__json_double(j, value);
+        else
+            leat__json_null(j);
+    }
+    leat__json_key(j, "options");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < f->option_count; i++) {
+        const leat_doctor_option *o = &f->options[i];
+        leat__json_object(j);
+        leat__json_kstr(j, "action", o->action);
+        leat__json_kstr(j, "set", o->set);
+        leat__json_kdouble(j, "cpu_all", o->cpu_all);
+        leat__json_kdouble(j, "sample_bytes", o->sample_bytes);
+        leat__json_kdouble(j, "out_bytes", o->out_bytes);
+        leat__json_end(j);
+    }
+    leat__json_end(j);
+}
+
+static int take_number(const json_t *value, const char *key, double *out, leat_error *err)
+{
+    if (value == NULL || json_is_null(value)) return 0;
+    if (json_is_boolean(value)) {
+        *out = json_is_true(value);
+        return 0;
+    }
+    if (!json_is_number(value)) return leat__fail(err, LEAT_EDATA, "%s is not a number", key);
+    *out = json_number_value(value);
+    return 0;
+}
+
+static void take_text(const json_t *object, const char *key, char *out, size_t size)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    size_t len = text != NULL ? LEAT_MIN(strlen(text), size - 1) : 0;
+    memcpy(out, text != NULL ? text : "", len);
+    out[len] = '\0';
+}
+
+static int take_option(const json_t *row, leat_doctor_option *o, leat_error *err)
+{
+    o->cpu_all = o->sample_bytes = o->out_bytes = -1;
+    take_text(row, "action", o->action, sizeof o->action);
+    take_text(row, "set", o->set, sizeof o->set);
+    LEAT_TRY(take_number(json_object_get(row, "cpu_all"), "cpu_all", &o->cpu_all, err));
+    LEAT_TRY(take_number(json_object_get(row, "sample_bytes"), "sample_bytes", &o->sample_bytes, err));
+    return take_number(json_object_get(row, "out_bytes"), "out_bytes", &o->out_bytes, err);
+}
+
+/* The facts may be the object itself or its member "facts", as in a run file or a diagnosis. */
+static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
+{
+    const json_t *inner = json_object_get(root, "facts");
+    const json_t *object = json_is_object(inner) ? inner : root;
+
+    if (!json_is_object(object)) return leat__fail(err, LEAT_EDATA, "facts: not a JSON object");
+    for (size_t i = 0; i < leat__fact_row_count; i++) {
+        const char *name = leat__fact_rows[i].name;
+        LEAT_TRY(take_number(json_object_get(object, name), name, fact_of(f, i), err));
+    }
+    const json_t *options = json_object_get(object, "options");
+    size_t count = json_is_array(options) ? json_array_size(options) : 0;
+    f->option_count = (uint32_t)LEAT_MIN(count, (size_t)LEAT_DOCTOR_OPTIONS);
+    for (uint32_t i = 0; i < f->option_count; i++)
+        LEAT_TRY(take_option(json_array_get(options, i), &f->options[i], err));
+    return leat__facts_check(f, err);
+}
+
+int leat_doctor_facts_parse(leat_doctor_facts *f, const char *json, size_t len, leat_error *err)
+{
+    json_error_t why;
+
+    leat_doctor_facts_init(f);
+    json_t *root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &why);
+    if (root == NULL)
+        return leat__fail(err, LEAT_EDATA, "facts: line %d: %s", why.line, why.text);
+    int rc = take_facts(root, f, err);
+    json_decref(root);
+    return rc;
+}
+
+/* ---- Rates ---- */
+
+/* Of every sample, `share` comes from memory and the rest from storage. */
+static double blend(double cold, double warm, double share)
+{
+    if (!known(cold) || cold == 0) return share >= 0.999 ? warm : cold;
+    if (!known(warm) || warm < cold) warm = cold;
+    return 1 / (share / warm + (1 - share) / cold);
+}
+
+leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
+{
+    leat__doctor_rates r;
+    for (int i = 0; i < LEAT_LIMITS; i++) r.part[i] = -1;
+    r.part[LEAT_LIMIT_IO] = blend(f->io_cold, f->io_warm, or_else(f->cached, 0));
+    r.part[LEAT_LIMIT_CPU] = f->cpu_all;
+    r.part[LEAT_LIMIT_DELIVERY] = f->delivery;
+    if (known(f->batch_ms) && f->batch_ms > 0 && known(f->batch))
+        r.part[LEAT_LIMIT_TRAINER] = f->batch * 1e3 / f->batch_ms;
+    return r;
+}
+
+uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, uint32_t *next)
+{
+    uint32_t first = LEAT_LIMIT_NONE, second = LEAT_LIMIT_NONE;
+    for (uint32_t i = LEAT_LIMIT_IO; i < LEAT_LIMITS; i++) {
+        if (!known(r->part[i]) || (i == LEAT_LIMIT_TRAINER && !with_trainer)) continue;
+        if (first == LEAT_LIMIT_NONE || r->part[i] < r->part[first]) {
+            second = first;
+            first = i;
+        } else if (second == LEAT_LIMIT_NONE || r->part[i] < r->part[second]) {
+            second = i;
+        }
+    }
+    if (next != NULL) *next = second;
+    return first;
+}
+
+double leat__doctor_lost(const leat_doctor_facts *f)
+{
+    if (known(f->data_ms) && known(f->batch_ms) && f->data_ms + f->batch_ms > 0)
+        return f->data_ms / (f->data_ms + f->batch_ms);
+    leat__doctor_rates r = leat__doctor_rates_of(f);
+    double trainer = r.part[LEAT_LIMIT_TRAINER];
+    double supply = known(f->samples_per_s) ? f->samples_per_s : f->loader;
+    if (!known(supply)) { /* without all its parts the loader's rate is not known */
+        if (!known(f->cpu_all) || !known(r.part[LEAT_LIMIT_IO]) || !known(f->delivery)) return -1;
+        supply = r.part[leat__doctor_smallest(&r, false, NULL)];
+    }
+    if (!known(trainer)) return -1;
+    return supply >= trainer ? 0 : 1 - supply / trainer;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The judgement. Three witnesses who look at different things each name what holds the run
+ * back, and how sure they are:
+ *
+ *   rates    what each part can do alone, measured; the smallest one limits
+ *   queues   what waited inside the loader: work for a worker, work for memory, workers for work
+ *   machine  what the CPUs, the kernel and the storage say
+ *
+ * The limit is what most weight speaks for. Where they disagree, or one has nothing to say, the
+ * confidence falls: a wrong name may be possible, a confident wrong name must not be.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "doctor/judge.h"
+
+#define RATES_WEIGHT 1.2   /* measured on this data: counts a little more than the others */
+#define MARGIN_SURE 1.5    /* the next rate is this far above the smallest: no doubt */
+#define EXPLAINS 0.6       /* a part reached less than this of its rate: it is not the reason */
+#define SATURATED 0.85     /* of the usable CPUs */
+#define IDLE 0.6
+#define STANDING_IN_LINE 0.2
+#define THROTTLED 0.1
+#define BLOCKED 0.2
+#define READY_HIGH 0.5
+#define READY_LOW 0.2
+#define PRESSURE 0.1
+#define FAULTS_PER_S 100.0
+#define SLACK 1.2          /* the loader can do this much more than the trainer asks for */
+
+typedef struct votes {
+    double weight[LEAT_LIMITS];
+} votes;
+
+static double clamp(double value, double low, double high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* ---- Witnesses ---- */
+
+static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, votes *v)
+{
+    uint32_t next, first = leat__doctor_smallest(r, false, &next);
+    if (first == LEAT_LIMIT_NONE || next == LEAT_LIMIT_NONE) return;
+    double low = r->part[first], margin = r->part[next] / LEAT_MAX(low, 1e-9);
+    double weight = clamp((margin - 1) / (MARGIN_SURE - 1), 0.1, 1);
+    bool all = known(r->part[LEAT_LIMIT_IO]) && known(r->part[LEAT_LIMIT_CPU]) &&
+               known(r->part[LEAT_LIMIT_DELIVERY]);
+    if (!all) weight *= 0.5; /* the one that is not known may be smaller still */
+    if (known(f->samples_per_s) && f->samples_per_s < EXPLAINS * low)
+        weight *= f->samples_per_s / (EXPLAINS * low);
+    v->weight[first] += RATES_WEIGHT * weight;
+}
+
+static void ask_queues(const leat_doctor_facts *f, votes *v)
+{
+    double ready = f->decode_ready, blocked = or_else(f->blocked, 0);
+    if (known(f->order_busy) && f->order_busy >= 0.8) {
+        v->weight[LEAT_LIMIT_DELIVERY] += f->order_busy;
+        return;
+    }
+    if (!known(ready)) return;
+    if (blocked >= BLOCKED && ready < READY_HIGH)
+        v->weight[LEAT_LIMIT_MEMORY] += clamp(2 * blocked, 0, 1.2) * (1 - ready);
+    else if (ready >= READY_HIGH)
+        v->weight[LEAT_LIMIT_CPU] += ready;
+    else if (ready < READY_LOW)
+        v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
+}
+
+/* Share of the CPU time used that went into decoding and augmenting. */
+static double useful_share(const leat_doctor_facts *f)
+{
+    if (!known(f->cpu_used) || f->cpu_used <= 0) return -1;
+    if (known(f->cpu_one) && f->cpu_one > 0 && known(f->samples_per_s))
+        return clamp(f->samples_per_s / f->cpu_one / f->cpu_used, 0, 1);
+    if (known(f->decode_share) && known(f->threads))
+        return clamp(f->decode_share * f->threads / f->cpu_used, 0, 1);
+    return -1;
+}
+
+static void ask_machine(const leat_doctor_facts *f, votes *v)
+{
+    double useful = useful_share(f);
+    if (or_else(f->faults, 0) >= FAULTS_PER_S && or_else(f->pressure_memory, 1) >= PRESSURE) {
+        v->weight[LEAT_LIMIT_MEMORY] += 1;
+        return;
+    }
+    if (or_else(f->pressure_io, 0) >= PRESSURE) v->weight[LEAT_LIMIT_IO] += 0.4;
+    if (or_else(f->throttled, 0) >= THROTTLED) {
+        v->weight[LEAT_LIMIT_CPU] += 1;
+        return;
+    }
+    if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return;
+    double busy = f->cpu_used / f->cpus, all = (f->cpu_used + or_else(f->others, 0)) / f->cpus;
+    if (busy >= SATURATED && known(useful) && useful < 0.5)
+        v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
+    else if (all >= SATURATED || or_else(f->run_delay, 0) >= STANDING_IN_LINE)
+        v->weight[LEAT_LIMIT_CPU] += clamp(all, 0.5, 1);
+    else if (all < IDLE && or_else(f->blocked, 0) >= BLOCKED)
+        v->weight[LEAT_LIMIT_MEMORY] += 0.5;
+    else if (all < IDLE)
+        v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - all);
+}
+
+/* ---- Causes: the first that holds, per limit ---- */
+
+static bool swapping(const leat_doctor_facts *f)
+{
+    return or_else(f->faults, 0) >= FAULTS_PER_S;
+}
+
+static bool always(const leat_doctor_facts *f)
+{
+    (void)f;
+    return true;
+}
+
+static bool throttled(const leat_doctor_facts *f)
+{
+    return or_else(f->throttled, 0) >= THROTTLED;
+}
+
+static bool contention(const leat_doctor_facts *f)
+{
+    double cpus = or_else(f->cpus, 1);
+    return or_else(f->others, 0) >= 0.25 * cpus && or_else(f->run_delay, 1) >= 0.1;
+}
+
+static bool few_threads(const leat_doctor_facts *f)
+{
+    return known(f->threads) && known(f->cpus) && f->threads <= f->cpus - 1;
+}
+
+static bool augment(const leat_doctor_facts *f)
+{
+    return or_else(f->augment_share, 0) >= 0.5;
+}
+
+/* Far more pixels than the network will ever see. */
+static bool large_images(const leat_doctor_facts *f)
+{
+    return known(f->pixels) && f->pixels >= 2e6 && f->pixels >= 16 * or_else(f->out_pixels, 5e4);
+}
+
+static bool png(const leat_doctor_facts *f)
+{
+    return or_else(f->png, 0) >= 0.5;
+}
+
+static bool few_cpus(const leat_doctor_facts *f)
+{
+    return known(f->cpus) && known(f->cpus_host) && f->cpus <= 0.5 * f->cpus_host;
+}
+
+static bool network(const leat_doctor_facts *f)
+{
+    return or_else(f->network, 0) >= 1;
+}
+
+static bool amplified(const leat_doctor_facts *f)
+{
+    return known(f->read_bytes) && known(f->sample_bytes) && f->sample_bytes > 0 &&
+           f->read_bytes >= 1.5 * f->sample_bytes;
+}
+
+/* Not in memory, but memory would be much faster. */
+static bool cold(const leat_doctor_facts *f)
+{
+    return known(f->cached) && f->cached < 0.9 && known(f->io_warm) && known(f->io_cold) &&
+           f->io_warm >= 1.5 * f->io_cold && known(f->dataset_bytes) &&
+           f->dataset_bytes < or_else(f->memory_free, 0);
+}
+
+/* With more reads in flight more would come: nobody moves bytes, everybody waits. */
+static bool latency(const leat_doctor_facts *f)
+{
+    return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
+           (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep));
+}
+
+static bool small_batches(const leat_doctor_facts *f)
+{
+    double per_sample_us = known(f->handover_us) && known(f->batch) && f->batch > 0
+                               ? f->handover_us / f->batch : 0;
+    return (known(f->delivery) && f->delivery > 0 && per_sample_us * f->delivery >= 0.4e6) ||
+           (known(f->batch) && f->batch <= 4);
+}
+
+static const struct {
+    uint32_t limit, cause;
+    bool (*holds)(const leat_doctor_facts *f);
+} causes[] = {
+    {LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, swapping},
+    {LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET, always},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_THROTTLED, throttled},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, contention},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_THREADS, few_threads},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_AUGMENT, augment},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_LARGE_IMAGES, large_images},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_PNG, png},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_CPUS, few_cpus},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, always},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, network},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_COLD, cold},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, latency},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, always},
+    {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, small_batches},
+    {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_HANDOVER, always},
+    {LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, always},
+};
+
+static uint32_t cause_of(uint32_t limit, const leat_doctor_facts *f)
+{
+    for (size_t i = 0; i < LEAT_COUNT(causes); i++)
+        if (causes[i].limit == limit && causes[i].holds(f)) return causes[i].cause;
+    return LEAT_CAUSE_NONE;
+}
+
+/* ---- What is missing ---- */
+
+static void miss(leat_doctor_diagnosis *d, bool there, const char *what)
+{
+    if (there || d->missing_count == LEAT_DOCTOR_LINES) return;
+    snprintf(d->missing[d->missing_count++], sizeof d->missing[0], "%s", what);
+}
+
+static void find_missing(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    miss(d, known(d->trainer), "the trainer's step time (--step-ms, or batch_ms of a run)");
+    miss(d, known(f->data_ms) || known(f->loader) || known(d->delivery),
+         "the time spent waiting for batches");
+    miss(d, known(d->io) || known(f->decode_ready), "the rate of reads");
+    miss(d, known(d->cpu) || (known(f->cpu_used) && known(f->cpus)), "the rate of decoding");
+    bool fed = known(d->lost) && d->lost < LEAT__LOST_WARNING;
+    miss(d, fed || known(d->delivery) || known(f->decode_share), "the rate of delivery");
+    miss(d, fed || known(f->blocked), "whether memory held work back");
+    d->complete = d->missing_count == 0;
+}
+
+/* ---- Together ---- */
+
+/* Waiting although the loader can do more than is asked for: the mean hides it. */
+static bool bursts(const leat_doctor_diagnosis *d)
+{
+    double need = SLACK * d->trainer;
+    if (!known(d->trainer) || !known(d->lost) || d->lost >= 2 * LEAT__LOST_CRITICAL) return false;
+    if (known(d->facts.loader)) return d->facts.loader >= need;
+    return d->io >= need && d->cpu >= need && d->delivery >= need;
+}
+
+static void weigh(leat_doctor_diagnosis *d, const votes *v)
+{
+    double best = 0, sum = 0;
+    for (uint32_t i = LEAT_LIMIT_IO; i < LEAT_LIMITS; i++) {
+        sum += v->weight[i];
+        if (v->weight[i] <= best) continue;
+        best = v->weight[i];
+        d->limit = i;
+    }
+    if (d->limit == LEAT_LIMIT_NONE) return;
+    d->confidence = best / sum * clamp(best / 1.2, 0, 1);
+}
+
+static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
+{
+    const leat_doctor_facts *f = &d->facts;
+    votes v = {{0}};
+
+    if (known(d->trainer) && known(d->lost) && d->lost < LEAT__LOST_WARNING) {
+        d->limit = LEAT_LIMIT_TRAINER;
+        d->cause = LEAT_CAUSE_TRAINER;
+        d->confidence = 1 - d->lost / LEAT__LOST_WARNING * 0.3;
+    } else if (bursts(d)) {
+        d->limit = or_else(f->blocked, 0) >= BLOCKED ? LEAT_LIMIT_MEMORY : LEAT_LIMIT_DELIVERY;
+        d->cause = d->limit == LEAT_LIMIT_MEMORY ? LEAT_CAUSE_BUDGET : LEAT_CAUSE_BURSTS;
+        d->confidence = 0.6;
+    } else {
+        ask_rates(f, r, &v);
+        ask_queues(f, &v);
+        ask_machine(f, &v);
+        weigh(d, &v);
+        d->cause = cause_of(d->limit, f);
+    }
+    if (!d->complete) d->confidence *= 0.6;
+    if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH) d->confidence *= 0.5;
+}
+
+static uint32_t grade_of(const leat_doctor_diagnosis *d)
+{
+    if (!known(d->lost)) return LEAT_GRADE_UNKNOWN;
+    if (d->lost < LEAT__LOST_WARNING) return LEAT_GRADE_FINE;
+    if (d->lost < LEAT__LOST_CRITICAL) return LEAT_GRADE_WARNING;
+    bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
+    return few ? LEAT_GRADE_WARNING : LEAT_GRADE_CRITICAL;
+}
+
+/* What is reached now: measured, or what the loader and the trainer can do together. */
+static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
+{
+    if (known(f->samples_per_s)) return f->samples_per_s;
+    double trainer = r->part[LEAT_LIMIT_TRAINER];
+    if (known(f->loader)) return known(trainer) ? LEAT_MIN(f->loader, trainer) : f->loader;
+    uint32_t first = leat__doctor_smallest(r, true, NULL);
+    return first != LEAT_LIMIT_NONE ? r->part[first] : -1;
+}
+
+int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out, size_t size,
+                      leat_error *err)
+{
+    leat_doctor_diagnosis d = {.struct_size = sizeof d, .facts = *facts};
+
+    LEAT_TRY(leat__facts_check(facts, err));
+    leat__doctor_rates r = leat__doctor_rates_of(facts);
+    d.io = r.part[LEAT_LIMIT_IO];
+    d.cpu = r.part[LEAT_LIMIT_CPU];
+    d.delivery = r.part[LEAT_LIMIT_DELIVERY];
+    d.trainer = r.part[LEAT_LIMIT_TRAINER];
+    d.memory = -1;
+    d.rate = rate_now(facts, &r);
+    d.lost = leat__doctor_lost(facts);
+    find_missing(&d);
+    decide(&d, &r);
+    if (d.limit == LEAT_LIMIT_MEMORY) d.memory = r.part[LEAT_LIMIT_MEMORY] = d.rate;
+    r.part[d.limit] = -1;
+    d.next = leat__doctor_smallest(&r, true, NULL);
+    d.grade = grade_of(&d);
+    leat__doctor_sentence(&d);
+    leat__doctor_evidence(&d);
+    leat__doctor_findings(&d);
+    leat__doctor_remedies(&d);
+    memset(out, 0, size);
+    memcpy(out, &d, LEAT_MIN(size, sizeof d));
+    return 0;
+}

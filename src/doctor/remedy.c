@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Remedies. Each is a small function that changes the facts as the remedy would, so that all are
+ * priced by the same arithmetic: the rates that follow from the changed facts, the smallest of
+ * them, and the limit behind it. Nothing maps limits to advice: what does not lift the limit
+ * gains nothing and is not shown.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "doctor/judge.h"
+
+#define WORTH 1.02 /* gains below this are noise */
+#define TEXT 24
+#define MIB 1048576.0
+
+/* A world in which a remedy was taken. */
+typedef struct world {
+    leat_doctor_facts f;
+    double memory; /* rate the budget allows; negative = it holds nothing back */
+    double reach;  /* of what its smallest part could do, what the loader really reaches */
+} world;
+
+typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r);
+
+static double predict(const world *w, uint32_t *limit)
+{
+    leat__doctor_rates r = leat__doctor_rates_of(&w->f);
+    double trainer = r.part[LEAT_LIMIT_TRAINER];
+    r.part[LEAT_LIMIT_MEMORY] = w->memory;
+    *limit = leat__doctor_smallest(&r, false, NULL);
+    if (*limit == LEAT_LIMIT_NONE) return -1;
+    double supply = r.part[*limit];
+    if (*limit != LEAT_LIMIT_MEMORY) supply *= w->reach;
+    if (!known(trainer) || supply < trainer) return supply;
+    *limit = LEAT_LIMIT_TRAINER;
+    return trainer;
+}
+
+static world world_now(const leat_doctor_diagnosis *d)
+{
+    world w = {.f = d->facts, .memory = d->memory, .reach = 1};
+    leat__doctor_rates r = leat__doctor_rates_of(&w.f);
+    uint32_t first = leat__doctor_smallest(&r, false, NULL);
+    bool waits = !known(d->lost) || d->lost >= LEAT__LOST_WARNING;
+    if (first != LEAT_LIMIT_NONE && waits && known(d->rate) && r.part[first] > 0 &&
+        d->limit != LEAT_LIMIT_MEMORY)
+        w.reach = LEAT_MIN(1.3, LEAT_MAX(0.3, d->rate / r.part[first]));
+    return w;
+}
+
+static void act(leat_doctor_remedy *r, uint32_t basis, const char *set, const char *action)
+{
+    r->basis = basis;
+    snprintf(r->set, sizeof r->set, "%s", set);
+    snprintf(r->action, sizeof r->action, "%s", action);
+}
+
+/* ---- Storage ---- */
+
+static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    char a[TEXT], b[TEXT];
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
+    if (or_else(f->cached, 0) >= 0.99 || f->dataset_bytes * 1.1 > f->memory_free) return false;
+    f->cached = 1;
+    act(r, LEAT_BASIS_MEASURED, "cache=os", "");
+    snprintf(r->action, sizeof r->action,
+             "keep the pack in the system's cache from the second epoch on: its %s fit the %s that are free",
+             leat__format_bytes((uint64_t)f->dataset_bytes, a, TEXT),
+             leat__format_bytes((uint64_t)f->memory_free, b, TEXT));
+    (void)d;
+    return true;
+}
+
+static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
+    if (f->dataset_bytes * 1.1 <= f->memory_free || f->dataset_bytes <= 0) return false;
+    double room = 0.6 * f->memory_free, share = room / f->dataset_bytes;
+    if (share <= or_else(f->cached, 0) + 0.02) return false;
+    f->cached = LEAT_MIN(1.0, share);
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->set, sizeof r->set, "cache=process,memory=%.0f", room);
+    snprintf(r->action, sizeof r->action,
+             "cache in the process (cache=process): the pack is larger than memory, a cache that "
+             "never evicts keeps %.0f %% of it", 100 * f->cached);
+    (void)d;
+    return true;
+}
+
+static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (or_else(f->order_random, 0) < 1 || !known(f->io_pages) || !known(f->io_cold)) return false;
+    f->io_cold = LEAT_MAX(f->io_cold, f->io_pages);
+    f->io_deep = LEAT_MAX(f->io_deep, f->io_cold);
+    f->order_random = 0;
+    act(r, LEAT_BASIS_MEASURED, "order=quasi_random",
+        "order quasi_random: pages are shuffled and read whole, samples are shuffled in a window");
+    (void)d;
+    return true;
+}
+
+static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->io_deep) || !known(f->io_cold) || or_else(f->io_depth, 0) >= 64) return false;
+    double gain = f->io_deep / LEAT_MAX(f->io_cold, 1e-9);
+    f->io_cold = f->io_deep;
+    if (gain > 1 && known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_deep);
+    act(r, LEAT_BASIS_MEASURED, "io-depth=64",
+        "64 reads in flight: the storage answers late, not slowly");
+    (void)d;
+    return true;
+}
+
+static bool smaller_window(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->read_bytes) || !known(f->sample_bytes) || f->sample_bytes <= 0) return false;
+    double factor = f->read_bytes / f->sample_bytes;
+    if (factor < 1.3 || or_else(f->cache_process, 0) < 1) return false;
+    f->io_cold *= factor;
+    f->read_bytes = f->sample_bytes;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action,
+             "a smaller page window, or more memory: pages are read %.1f times", factor);
+    (void)d;
+    return true;
+}
+
+static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->io_cold)) return false;
+    double was = f->io_cold;
+    f->io_cold *= 4;
+    if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_cold);
+    r->basis = LEAT_BASIS_MODEL;
+    double mbs = or_else(f->sample_bytes, 0) * was / 1e6;
+    if (or_else(f->network, 0) >= 1)
+        snprintf(r->action, sizeof r->action,
+                 "local disk, or a bucket in this region: storage four times as fast (now %.0f MB/s)", mbs);
+    else
+        snprintf(r->action, sizeof r->action,
+                 "storage four times as fast (now %.0f MB/s)", mbs);
+    (void)d;
+    return true;
+}
+
+/* ---- CPU ---- */
+
+/* CPU rate with n threads on c CPUs, from what all and one of them did. */
+static double cpu_with(const leat_doctor_facts *f, double threads, double cpus)
+{
+    double now = LEAT_MIN(or_else(f->threads, 1), or_else(f->cpus, 1));
+    double then = LEAT_MIN(threads, cpus);
+    return now > 0 ? f->cpu_all * then / now : f->cpu_all;
+}
+
+static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
+    double threads = ceil(f->cpus);
+    if (f->threads >= threads) return false;
+    f->cpu_all = cpu_with(f, threads, f->cpus);
+    f->threads = threads;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
+    snprintf(r->action, sizeof r->action, "%.0f threads: as many as there are usable CPUs", threads);
+    (void)d;
+    return true;
+}
+
+static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    double line = or_else(f->run_delay, 0), slow = or_else(f->throttled, 0);
+    if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
+    double threads = LEAT_MAX(1.0, floor(f->cpus));
+    if (f->threads <= ceil(f->cpus) || (line < 0.1 && slow < 0.1)) return false;
+    /* Threads beyond the CPUs do no work; what they cost is switching and lost cache lines.
+     * Published figures are around a tenth. */
+    f->cpu_all *= 1.1;
+    f->threads = threads;
+    f->run_delay = f->throttled = 0;
+    r->basis = LEAT_BASIS_GUIDE;
+    snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
+    snprintf(r->action, sizeof r->action,
+             "%.0f threads: more than the usable CPUs only stand in line", threads);
+    (void)d;
+    return true;
+}
+
+static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    double others = or_else(f->others, 0), cpus = or_else(f->cpus, 0);
+    if (!known(f->cpu_all) || cpus <= 0 || others < 0.1 * cpus) return false;
+    double share = LEAT_MIN(0.9, others / cpus);
+    f->cpu_all /= 1 - share;
+    f->others = f->run_delay = 0;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action,
+             "give this process its CPUs back: others use %.1f of %.1f", others, cpus);
+    (void)d;
+    return true;
+}
+
+static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (or_else(f->quota, 0) <= 0 || !known(f->cpus_host) || !known(f->cpu_all)) return false;
+    if (f->cpus_host <= f->cpus || f->cpus <= 0) return false;
+    double cpus = LEAT_MIN(f->cpus_host, 2 * f->cpus), gain = cpus / f->cpus;
+    f->cpu_all *= gain;
+    f->cpus = f->threads = cpus;
+    f->throttled = 0;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action,
+             "raise the CPU quota from %.2f to %.2f CPUs (the machine has %.0f)", f->quota, cpus,
+             f->cpus_host);
+    (void)d;
+    return true;
+}
+
+static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
+    f->cpu_all *= 2;
+    f->cpus *= 2;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action, "a machine with %.0f CPUs instead of %.0f", f->cpus,
+             f->cpus / 2);
+    (void)d;
+    return true;
+}
+
+static bool lighter_augmentation(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    double share = or_else(f->augment_share, 0);
+    if (!known(f->cpu_all) || share < 0.2) return false;
+    f->cpu_all /= 1 - LEAT_MIN(share, 0.95);
+    f->augment_share = 0;
+    r->basis = LEAT_BASIS_MEASURED;
+    snprintf(r->action, sizeof r->action,
+             "move the augmentation behind the crop to the GPU, or drop it: it is %.0f %% of the CPU time",
+             100 * share);
+    (void)d;
+    return true;
+}
+
+/* ---- Memory and delivery ---- */
+
+static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    char a[TEXT];
+    if (!known(w->memory) || d->cause != LEAT_CAUSE_BUDGET || !known(f->budget)) return false;
+    double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
+    double budget = LEAT_MIN(want, 0.5 * room);
+    if (budget < 1.2 * f->budget) return false;
+    w->memory = -1;
+    f->blocked = 0;
+    f->budget = budget;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->set, sizeof r->set, "memory=%.0f", floor(budget / MIB) * MIB);
+    snprintf(r->action, sizeof r->action, "a budget of %s: work waits for memory, not for workers",
+             leat__format_bytes((uint64_t)budget, a, TEXT));
+    return true;
+}
+
+static bool lower_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    char a[TEXT];
+    if (!known(w->memory) || d->cause != LEAT_CAUSE_SWAPPING || !known(f->budget)) return false;
+    w->memory = -1;
+    f->budget *= 0.5;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->set, sizeof r->set, "memory=%.0f", floor(f->budget / MIB) * MIB);
+    snprintf(r->action, sizeof r->action,
+             "a budget of %s: the machine is out of memory and reads its own pages back",
+             leat__format_bytes((uint64_t)f->budget, a, TEXT));
+    return true;
+}
+
+static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (d->cause != LEAT_CAUSE_BURSTS || !known(d->trainer)) return false;
+    double prefetch = LEAT_MAX(8.0, 4 * or_else(f->prefetch, 2));
+    f->prefetch = prefetch;
+    f->data_ms = 0;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
+    snprintf(r->action, sizeof r->action,
+             "%.0f batches ahead: on average there is enough, at some moments there is not", prefetch);
+    return true;
+}
+
+static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->delivery) || !known(f->batch) || !known(f->handover_us) || f->batch <= 0) return false;
+    double fixed = f->handover_us / 1e6, batch = LEAT_MAX(32.0, 4 * f->batch);
+    double sample = 1 / LEAT_MAX(f->delivery, 1e-9) - fixed / f->batch;
+    double gain = 1 / (LEAT_MAX(sample, 0) + fixed / batch) / f->delivery;
+    f->delivery *= gain;
+    if (known(f->batch_ms)) f->batch_ms *= batch / f->batch; /* at best the step grows as the batch */
+    f->batch = batch;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action, "batches of %.0f: each batch costs %.0f us whatever its size",
+             batch, d->facts.handover_us);
+    return true;
+}
+
+/* ---- Other ways to store and deliver: priced by measuring them ---- */
+
+static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (known(o->sample_bytes) && known(f->sample_bytes) && o->sample_bytes > 0) {
+        double factor = f->sample_bytes / o->sample_bytes;
+        f->io_cold *= factor;
+        f->io_warm *= factor;
+        if (known(f->cached) && known(f->dataset_bytes) && known(f->memory_free)) {
+            double bytes = f->dataset_bytes / factor;
+            f->cached = LEAT_MIN(f->cached, LEAT_MAX(0.0, f->memory_free / bytes));
+        }
+    }
+    if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
+    act(r, LEAT_BASIS_MEASURED, o->set, o->action);
+    return true;
+}
+
+/* ---- The trainer: figures of the single-GPU guide ---- */
+
+static bool faster_step(world *w, leat_doctor_remedy *r, double factor, const char *action)
+{
+    if (!known(w->f.batch_ms)) return false;
+    w->f.batch_ms /= factor;
+    act(r, LEAT_BASIS_GUIDE, "", action);
+    return true;
+}
+
+static bool mixed_precision(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    (void)d;
+    return faster_step(w, r, 2.0, "mixed precision (bf16), if the trainer is still in fp32");
+}
+
+static bool compiled_model(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    (void)d;
+    return faster_step(w, r, 1.2, "torch.compile, if the model is not compiled yet");
+}
+
+static bool channels_last(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    (void)d;
+    return faster_step(w, r, 1.15, "channels_last (--layout nhwc), if the model is a CNN in nchw");
+}
+
+static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    (void)d;
+    return faster_step(w, r, 1.9, "a second GPU, each with this batch");
+}
+
+static const remedy_fn remedies[] = {
+    stay_cached,   process_cache,  quasi_random, deeper_reads,         smaller_window,
+    more_threads,  fewer_threads,  free_cpus,    raise_quota,          lighter_augmentation,
+    raise_budget,  lower_budget,   more_prefetch, larger_batches,      faster_storage,
+    more_cpus,     mixed_precision, compiled_model, channels_last,     second_gpu,
+};
+#define REMEDY_ROWS LEAT_COUNT(remedies)
+
+/* ---- Ranking ---- */
+
+/* Row i of the table, or, past its end, of the measured options. */
+static bool take(const leat_doctor_diagnosis *d, size_t row, world *w, leat_doctor_remedy *r)
+{
+    *r = (leat_doctor_remedy){.rate = -1, .gain = 1};
+    if (row < REMEDY_ROWS) return remedies[row](d, w, r);
+    return take_option(&d->facts.options[row - REMEDY_ROWS], w, r);
+}
+
+static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w,
+                  leat_doctor_remedy *r)
+{
+    if (!take(d, row, w, r)) return false;
+    r->rate = predict(w, &r->next);
+    if (d->cause == LEAT_CAUSE_BURSTS && known(d->rate)) now = d->rate;
+    r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
+    return r->gain >= WORTH;
+}
+
+static void insert(leat_doctor_diagnosis *d, size_t rows[], size_t row,
+                   const leat_doctor_remedy *r)
+{
+    uint32_t at = d->remedy_count;
+    if (at == LEAT_DOCTOR_REMEDIES) {
+        if (d->remedies[--at].gain >= r->gain) return;
+    } else {
+        d->remedy_count++;
+    }
+    for (; at > 0 && d->remedies[at - 1].gain < r->gain; at--) {
+        d->remedies[at] = d->remedies[at - 1];
+        rows[at] = rows[at - 1];
+    }
+    d->remedies[at] = *r;
+    rows[at] = row;
+}
+
+/* Flags that change speed, or the order, and nothing else that a trainer would see. */
+static bool may_apply(const char *set)
+{
+    static const char *const keys[] = {"cache=", "order=", "threads=", "memory=", "prefetch=",
+                                       "io-depth="};
+    for (size_t i = 0; i < LEAT_COUNT(keys); i++)
+        if (leat__str_starts(set, keys[i])) return true;
+    return false;
+}
+
+static bool sets_already(const char *apply, const char *set)
+{
+    char key[32];
+    size_t len = strcspn(set, "=");
+    snprintf(key, sizeof key, "%.*s=", (int)LEAT_MIN(len, sizeof key - 2), set);
+    return strstr(apply, key) != NULL;
+}
+
+/* The flags one after the other, each priced on top of those before it. */
+static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double now)
+{
+    world w = world_now(d);
+    d->apply_rate = now;
+    for (uint32_t i = 0; i < d->remedy_count; i++) {
+        leat_doctor_remedy r;
+        world tried = w;
+        const char *set = d->remedies[i].set;
+        if (!may_apply(set) || sets_already(d->apply, set)) continue;
+        if (!price(d, rows[i], d->apply_rate, &tried, &r)) continue;
+        size_t len = strlen(d->apply);
+        snprintf(d->apply + len, sizeof d->apply - len, "%s%s", len > 0 ? "," : "", r.set);
+        d->apply_rate = r.rate;
+        w = tried;
+    }
+    d->apply_gain = now > 0 && known(d->apply_rate) ? d->apply_rate / now : 1;
+}
+
+void leat__doctor_remedies(leat_doctor_diagnosis *d)
+{
+    size_t rows[LEAT_DOCTOR_REMEDIES] = {0};
+    uint32_t limit;
+    world now = world_now(d);
+    double rate = predict(&now, &limit);
+
+    d->remedy_count = 0;
+    d->apply[0] = '\0';
+    for (size_t row = 0; row < REMEDY_ROWS + d->facts.option_count; row++) {
+        leat_doctor_remedy r;
+        world w = now;
+        if (price(d, row, rate, &w, &r)) insert(d, rows, row, &r);
+    }
+    put_together(d, rows, d->cause == LEAT_CAUSE_BURSTS ? d->rate : rate);
+}

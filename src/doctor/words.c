@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The diagnosis in words: the sentence, the evidence for it, and what was found beside it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "doctor/judge.h"
+
+#define TEXT 24
+
+static const char *const limit_names[LEAT_LIMITS] = {"none", "io", "cpu", "delivery", "trainer",
+                                                     "memory"};
+static const char *const grade_names[] = {"unknown", "fine", "warning", "critical"};
+static const char *const basis_names[] = {"measured", "model", "guide"};
+#define CAUSE_NAME(name, text) text,
+static const char *const cause_names[LEAT_CAUSES] = {LEAT_DOCTOR_CAUSE_MAP(CAUSE_NAME)};
+#undef CAUSE_NAME
+
+const char *leat_doctor_limit_name(uint32_t limit)
+{
+    return limit < LEAT_LIMITS ? limit_names[limit] : "unknown";
+}
+
+const char *leat_doctor_cause_name(uint32_t cause)
+{
+    return cause < LEAT_CAUSES ? cause_names[cause] : "unknown";
+}
+
+const char *leat_doctor_grade_name(uint32_t grade)
+{
+    return grade < LEAT_COUNT(grade_names) ? grade_names[grade] : "unknown";
+}
+
+const char *leat_doctor_basis_name(uint32_t basis)
+{
+    return basis < LEAT_COUNT(basis_names) ? basis_names[basis] : "unknown";
+}
+
+void leat__doctor_line(char lines[][160], uint32_t *count, const char *fmt, ...)
+{
+    va_list ap;
+    if (*count == LEAT_DOCTOR_LINES) return;
+    va_start(ap, fmt);
+    vsnprintf(lines[(*count)++], 160, fmt, ap);
+    va_end(ap);
+}
+
+static double percent(double share)
+{
+    return 100 * share;
+}
+
+static const char *rate_text(double rate, char out[TEXT])
+{
+    return leat__format_count(rate, out, TEXT);
+}
+
+/* ---- The sentence ---- */
+
+static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT];
+    switch (d->cause) {
+    case LEAT_CAUSE_THROTTLED:
+        snprintf(out, size, "the quota of %.2f CPUs throttled %.0f %% of its periods",
+                 or_else(f->quota, or_else(f->cpus, 0)), percent(or_else(f->throttled, 0)));
+        break;
+    case LEAT_CAUSE_CONTENTION:
+        snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs",
+                 or_else(f->others, 0), or_else(f->cpus, 0));
+        break;
+    case LEAT_CAUSE_FEW_THREADS:
+        snprintf(out, size, "%.0f thread%s for %.0f usable CPUs", f->threads,
+                 f->threads == 1 ? " works" : "s work", f->cpus);
+        break;
+    case LEAT_CAUSE_AUGMENT:
+        snprintf(out, size, "augmentation takes %.0f %% of the time per sample",
+                 percent(f->augment_share));
+        break;
+    case LEAT_CAUSE_LARGE_IMAGES:
+        snprintf(out, size, "images of %.1f megapixels are decoded to deliver %.2f",
+                 f->pixels / 1e6, or_else(f->out_pixels, 0) / 1e6);
+        break;
+    case LEAT_CAUSE_PNG:
+        snprintf(out, size, "%.0f %% of the images are PNG, which cannot be decoded in part",
+                 percent(f->png));
+        break;
+    case LEAT_CAUSE_FEW_CPUS:
+        snprintf(out, size, "this process may use %.1f of the machine's %.0f CPUs", f->cpus,
+                 f->cpus_host);
+        break;
+    default:
+        if (known(f->decode_share))
+            snprintf(out, size, "decode takes %.0f %% of worker time", percent(f->decode_share));
+        else if (known(d->cpu))
+            snprintf(out, size, "decode and augmentation manage %s samples/s", rate_text(d->cpu, a));
+        else
+            snprintf(out, size, "%.1f of %.1f CPUs are busy", or_else(f->cpu_used, 0),
+                     or_else(f->cpus, 0));
+    }
+}
+
+static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT], b[TEXT] = "?";
+    rate_text(known(d->io) ? d->io : or_else(d->rate, 0), a);
+    if (known(f->sample_bytes))
+        snprintf(b, sizeof b, "%.0f", f->sample_bytes * or_else(d->io, or_else(d->rate, 0)) / 1e6);
+    switch (d->cause) {
+    case LEAT_CAUSE_COLD:
+        snprintf(out, size, "only %.0f %% of the pack is in memory yet, storage gives %s samples/s",
+                 percent(or_else(f->cached, 0)), a);
+        break;
+    case LEAT_CAUSE_LATENCY:
+        if (known(f->read_ms))
+            snprintf(out, size, "a read takes %.1f ms, which gives %s samples/s", f->read_ms, a);
+        else
+            snprintf(out, size, "reads wait rather than move bytes: %s samples/s", a);
+        break;
+    case LEAT_CAUSE_NETWORK:
+        snprintf(out, size, "network storage gives %s MB/s (%s samples/s)", b, a);
+        break;
+    case LEAT_CAUSE_AMPLIFIED:
+        snprintf(out, size, "%.1f times the bytes of the samples are read", f->read_bytes / f->sample_bytes);
+        break;
+    default:
+        snprintf(out, size, "storage gives %s MB/s (%s samples/s)", b, a);
+    }
+}
+
+static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT];
+    if (d->cause == LEAT_CAUSE_BURSTS)
+        snprintf(out, size, "there is enough on average, but one batch in twenty takes %.1f ms",
+                 or_else(f->data_ms_p95, 0));
+    else if (d->cause == LEAT_CAUSE_SMALL_BATCHES)
+        snprintf(out, size, "batches of %.0f cost more to schedule and hand over than to make",
+                 or_else(f->batch, 0));
+    else
+        snprintf(out, size, "scheduling and hand-over manage %s samples/s",
+                 known(d->delivery) ? rate_text(d->delivery, a) : "fewer");
+}
+
+static void say_memory(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT];
+    if (d->cause == LEAT_CAUSE_SWAPPING)
+        snprintf(out, size, "%.0f pages per second are read back from disk", or_else(f->faults, 0));
+    else
+        snprintf(out, size, "work waits for the budget of %s for %.0f %% of the time",
+                 known(f->budget) ? leat__format_bytes((uint64_t)f->budget, a, TEXT) : "memory",
+                 percent(or_else(f->blocked, 0)));
+}
+
+static void say_trainer(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    char a[TEXT], b[TEXT];
+    double spare = d->facts.loader;
+    if (known(spare))
+        snprintf(out, size, "it takes %s samples/s, the loader could give %s",
+                 rate_text(d->trainer, a), rate_text(spare, b));
+    else
+        snprintf(out, size, "it takes %s samples/s and the loader keeps up", rate_text(d->trainer, a));
+}
+
+static const char *const titles[LEAT_LIMITS] = {"Unknown", "I/O-bound", "CPU-bound",
+                                                "Delivery-bound", "Trainer-bound", "Memory-bound"};
+
+void leat__doctor_sentence(leat_doctor_diagnosis *d)
+{
+    static void (*const say[LEAT_LIMITS])(const leat_doctor_diagnosis *, char *, size_t) = {
+        NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory};
+    char why[192] = "nothing that was measured says what holds this run back", end[80] = "";
+
+    if (say[d->limit] != NULL) say[d->limit](d, why, sizeof why);
+    if (known(d->lost))
+        snprintf(end, sizeof end, "; the trainer waits %.0f %% of each step", percent(d->lost));
+    bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
+    snprintf(d->sentence, sizeof d->sentence, "%s%s%s: %s%s",
+             d->complete ? "" : "INCOMPLETE: ", titles[d->limit],
+             few ? " (few steps, a first impression)" : d->confidence < 0.4 ? " (unsure)" : "", why, end);
+}
+
+/* ---- Evidence ---- */
+
+#define SAY(...) leat__doctor_line(d->evidence, &d->evidence_count, __VA_ARGS__)
+
+static void trainer_evidence(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    if (known(f->data_ms) && known(f->batch_ms))
+        SAY("data_time %.1f ms and batch_time %.1f ms per step (p95 %.1f and %.1f), %.0f steps",
+            f->data_ms, f->batch_ms, or_else(f->data_ms_p95, f->data_ms),
+            or_else(f->batch_ms_p95, f->batch_ms), or_else(f->steps, 0));
+    if (known(d->lost))
+        SAY("%.1f %% of the step is lost (under 5 %% fine, from 20 %% critical); accelerator "
+            "utilisation %.0f %%", percent(d->lost), percent(1 - d->lost));
+}
+
+static void rate_evidence(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT], b[TEXT], c[TEXT];
+    if (known(f->io_cold) && known(f->io_warm))
+        SAY("reads alone: %s samples/s cold, %s from memory, %.0f %% of the pack is in memory",
+            rate_text(f->io_cold, a), rate_text(f->io_warm, b), percent(or_else(f->cached, 0)));
+    if (known(f->cpu_all))
+        SAY("decode and augmentation alone, from memory: %s samples/s on %.0f threads, %s on one",
+            rate_text(f->cpu_all, a), or_else(f->threads, 0),
+            known(f->cpu_one) ? rate_text(f->cpu_one, b) : "?");
+    if (known(f->loader))
+        SAY("the whole loader, nobody waiting: %s samples/s; order, scheduling and hand-over alone %s",
+            rate_text(f->loader, a), known(f->delivery) ? rate_text(f->delivery, c) : "?");
+}
+
+static void machine_evidence(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT], b[TEXT];
+    if (known(f->decode_ready) || known(f->blocked))
+        SAY("work waited for a worker %.0f %% of the time, and only for memory %.0f %%",
+            percent(or_else(f->decode_ready, 0)), percent(or_else(f->blocked, 0)));
+    if (known(f->cpu_used) && known(f->cpus))
+        SAY("%.2f of %.2f CPUs used by this process, %.2f by others; threads stood in line for "
+            "%.0f %% of the CPU time they wanted", f->cpu_used, f->cpus, or_else(f->others, 0),
+            percent(or_else(f->run_delay, 0)));
+    if (known(f->read_ms))
+        SAY("a read takes %.2f ms with %.0f in flight; %s per sample", f->read_ms,
+            or_else(f->io_depth, 1),
+            known(f->read_bytes) ? leat__format_bytes((uint64_t)f->read_bytes, a, TEXT) : "?");
+    if (known(f->budget_peak) && known(f->budget))
+        SAY("memory: %s of a budget of %s at the peak",
+            leat__format_bytes((uint64_t)f->budget_peak, a, TEXT),
+            leat__format_bytes((uint64_t)f->budget, b, TEXT));
+}
+
+void leat__doctor_evidence(leat_doctor_diagnosis *d)
+{
+    trainer_evidence(d);
+    rate_evidence(d);
+    machine_evidence(d);
+}
+
+/* ---- Findings ---- */
+
+#define FIND(...) leat__doctor_line(d->findings, &d->finding_count, __VA_ARGS__)
+
+void leat__doctor_findings(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    if (or_else(f->bad, 0) > 0)
+        FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
+             "trains on without them", percent(f->bad));
+    if (or_else(f->throttled, 0) >= 0.05 && d->cause != LEAT_CAUSE_THROTTLED)
+        FIND("the CPU quota throttles %.0f %% of its periods", percent(f->throttled));
+    if (known(f->threads) && known(f->cpus) && f->threads > f->cpus + 1)
+        FIND("%.0f threads for %.1f usable CPUs", f->threads, f->cpus);
+    if (or_else(f->faults, 0) >= 10 && d->cause != LEAT_CAUSE_SWAPPING)
+        FIND("%.0f major page faults per second: memory is short", f->faults);
+    if (known(f->data_ms_p95) && known(f->data_ms_p50) && d->cause != LEAT_CAUSE_BURSTS &&
+        known(f->batch_ms) && f->data_ms_p95 > 5 * (f->data_ms_p50 + 0.1) &&
+        f->data_ms_p95 > 0.2 * f->batch_ms)
+        FIND("one step in twenty waits %.1f ms and more, the median only %.1f ms", f->data_ms_p95,
+             f->data_ms_p50);
+    if (known(f->gpu_busy) && f->gpu_busy < 0.3 && d->limit == LEAT_LIMIT_TRAINER)
+        FIND("the GPU is busy %.0f %% of the time although no batch is missing: larger batches, or "
+             "less work on the trainer's own thread", percent(f->gpu_busy));
+    if (known(f->batch) && f->batch <= 4 && d->cause != LEAT_CAUSE_SMALL_BATCHES)
+        FIND("batches of %.0f: every step pays the fixed costs of the loader and of the GPU", f->batch);
+}

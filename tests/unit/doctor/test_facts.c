@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor_test.h"
+
+static void facts_start_unknown(void **state)
+{
+    leat_doctor_facts f;
+    (void)state;
+    leat_doctor_facts_init(&f);
+    for (size_t i = 0; i < leat__fact_row_count; i++) assert_true(leat__fact_at(&f, i) < 0);
+}
+
+static void facts_survive_json(void **state)
+{
+    leat_doctor_facts f = healthy(), back;
+    leat_error err = {0};
+    leat__buf out;
+    leat__json j;
+    (void)state;
+    f.gpu_busy = -1;
+    f.option_count = 1;
+    f.options[0] = (leat_doctor_option){.action = "leat pack --images raw", .set = "", .cpu_all = 9,
+                                        .sample_bytes = 5, .out_bytes = -1};
+    leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
+    leat__json_init(&j, &out, 0);
+    leat__json_object(&j);
+    leat__facts_json(&j, &f);
+    leat__json_end(&j);
+    assert_ok(leat_doctor_facts_parse(&back, out.data, out.len, &err));
+    for (size_t i = 0; i < leat__fact_row_count; i++)
+        assert_near(leat__fact_at(&back, i), leat__fact_at(&f, i), 0);
+    assert_int_equal(back.option_count, 1);
+    assert_string_equal(back.options[0].action, f.options[0].action);
+    assert_near(back.options[0].cpu_all, 9, 0);
+    assert_true(back.options[0].out_bytes < 0);
+    leat__buf_reset(&out);
+    assert_no_leaks();
+}
+
+static void a_run_file_may_hold_them_inside(void **state)
+{
+    static const char text[] = "{\"loader\": \"any\", \"facts\": {\"steps\": 7, \"data_ms\": null}}";
+    leat_doctor_facts f;
+    leat_error err;
+    (void)state;
+    assert_ok(leat_doctor_facts_parse(&f, text, sizeof text - 1, &err));
+    assert_near(f.steps, 7, 0);
+    assert_true(f.data_ms < 0);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    static const struct {
+        const char *text, *says;
+        int code;
+    } rows[] = {{"[1]", "not a JSON object", LEAT_EDATA},
+                {"{\"steps\": \"many\"}", "steps", LEAT_EDATA},
+                {"{\"steps\": 1", "line 1", LEAT_EDATA},
+                {"{\"throttled\": 3}", "throttled", LEAT_EINVAL},
+                {"{\"steps\": 1, \"steps\": 2}", "duplicate", LEAT_EDATA},
+                {"", "line", LEAT_EDATA}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat_doctor_facts f;
+        leat_error err;
+        assert_code(rows[i].code,
+                    leat_doctor_facts_parse(&f, rows[i].text, strlen(rows[i].text), &err));
+        assert_contains(err.message, rows[i].says);
+    }
+}
+
+/* t = c / warm + (1 − c) / cold */
+static void reads_blend_by_what_is_cached(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.io_cold = 1000;
+    f.io_warm = 9000;
+    f.cached = 0.5;
+    assert_near(leat__doctor_rates_of(&f).part[LEAT_LIMIT_IO], 1800, 1e-6);
+    f.cached = 0;
+    assert_near(leat__doctor_rates_of(&f).part[LEAT_LIMIT_IO], 1000, 1e-6);
+    f.cached = 1;
+    assert_near(leat__doctor_rates_of(&f).part[LEAT_LIMIT_IO], 9000, 1e-6);
+    f.io_cold = -1;
+    f.cached = 0.5;
+    assert_true(leat__doctor_rates_of(&f).part[LEAT_LIMIT_IO] < 0);
+}
+
+static void the_smallest_part_and_the_next(void **state)
+{
+    leat_doctor_facts f = healthy();
+    uint32_t next;
+    (void)state;
+    leat__doctor_rates r = leat__doctor_rates_of(&f);
+    assert_int_equal(leat__doctor_smallest(&r, false, &next), LEAT_LIMIT_CPU);
+    assert_int_equal(next, LEAT_LIMIT_IO);
+    assert_int_equal(leat__doctor_smallest(&r, true, &next), LEAT_LIMIT_TRAINER);
+    assert_int_equal(next, LEAT_LIMIT_CPU);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(facts_start_unknown),     cmocka_unit_test(facts_survive_json),
+        cmocka_unit_test(a_run_file_may_hold_them_inside), cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(reads_blend_by_what_is_cached),
+        cmocka_unit_test(the_smallest_part_and_the_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Staged situations with known causes: every one must be named, and none wrongly with
+ * confidence, also when signals are taken away.
+ */
+#include "doctor_test.h"
+
+static void slow_disk(leat_doctor_facts *f)
+{
+    starve(f, 2500);
+    f->io_cold = f->io_pages = 2600;
+    f->io_deep = 2700;
+    f->cpu_used = 3.2;
+    f->decode_ready = 0.03;
+    f->decode_share = 0.2;
+    f->read_ms = 0.9;
+    f->pressure_io = 0.4;
+}
+
+static void slow_answers(leat_doctor_facts *f)
+{
+    starve(f, 1500);
+    f->io_cold = f->io_warm = f->io_pages = 1600;
+    f->io_deep = 6000;
+    f->cpu_used = 2;
+    f->decode_ready = 0.02;
+    f->read_ms = 9;
+}
+
+static void cold_cache(leat_doctor_facts *f)
+{
+    slow_disk(f);
+    f->dataset_bytes = 20 * GIB;
+    f->cached = 0.05;
+}
+
+static void network_disk(leat_doctor_facts *f)
+{
+    slow_disk(f);
+    f->network = 1;
+}
+
+static void thrashing_pages(leat_doctor_facts *f)
+{
+    slow_disk(f);
+    f->read_bytes = 400000;
+    f->cache_process = 1;
+}
+
+static void decode_heavy(leat_doctor_facts *f)
+{
+    starve(f, 2800);
+    f->cpu_all = 3000;
+    f->cpu_one = 190;
+    f->cpu_used = 15.6;
+    f->decode_ready = 0.95;
+    f->decode_share = 0.93;
+    f->jpeg = 1;
+    f->tiled = 0;
+}
+
+static void one_cpu(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    starve(f, 780);
+    f->cpu_all = f->cpu_one = 800;
+    f->cpus = f->threads = 1;
+    f->cpu_used = 0.98;
+}
+
+static void one_thread(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    starve(f, 780);
+    f->cpu_all = f->cpu_one = 800;
+    f->threads = 1;
+    f->cpu_used = 1.05;
+}
+
+static void hog(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    f->cpu_all = 3200;
+    f->cpu_one = 500;
+    f->cpu_used = 6.5;
+    f->others = 9.4;
+    f->run_delay = 0.55;
+}
+
+static void quota(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    starve(f, 1500);
+    f->cpu_all = 1550;
+    f->cpu_one = 800;
+    f->cpus = f->quota = 2;
+    f->threads = 16;
+    f->cpu_used = 1.98;
+    f->throttled = 0.9;
+}
+
+static void huge_images(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    f->pixels = 24e6;
+    f->sample_bytes = 3e6;
+    f->read_bytes = 3.1e6;
+}
+
+static void heavy_augmentation(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    f->augment_share = 0.8;
+}
+
+static void png_images(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    f->jpeg = 0;
+    f->png = 1;
+}
+
+static void slow_trainer(leat_doctor_facts *f)
+{
+    f->batch_ms = 500;
+    f->samples_per_s = 512;
+}
+
+static void tiny_batches(leat_doctor_facts *f)
+{
+    f->batch = 1;
+    f->batch_ms = 0.05;
+    f->handover_us = 60;
+    f->delivery = 15000;
+    f->cpu_all = 60000;
+    f->cpu_one = 4000;
+    f->io_cold = 90000;
+    f->io_warm = 300000;
+    f->cpu_used = 14.5;
+    f->decode_ready = 0.25;
+    starve(f, 11000);
+}
+
+static void small_budget(leat_doctor_facts *f)
+{
+    starve(f, 1200);
+    f->loader = 1250;
+    f->budget = 0.1 * GIB;
+    f->budget_peak = 0.1 * GIB;
+    f->blocked = 0.85;
+    f->decode_ready = 0.05;
+    f->cpu_used = 1.8;
+    f->decode_share = 0.12;
+}
+
+static void swapping(leat_doctor_facts *f)
+{
+    starve(f, 900);
+    f->faults = 4000;
+    f->pressure_memory = 0.6;
+    f->memory_free = 0.1 * GIB;
+    f->cpu_used = 3;
+    f->decode_ready = 0.4;
+}
+
+static void bursty(leat_doctor_facts *f)
+{
+    f->data_ms = 8;
+    f->data_ms_p50 = 0.2;
+    f->data_ms_p95 = 60;
+    f->samples_per_s = 4400;
+}
+
+static void damaged(leat_doctor_facts *f)
+{
+    f->bad = 0.12;
+}
+
+static void all_well(leat_doctor_facts *f)
+{
+    (void)f;
+}
+
+static const struct {
+    const char *name;
+    void (*make)(leat_doctor_facts *f);
+    uint32_t limit, cause, grade;
+} situations[] = {
+    {"slow disk", slow_disk, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
+    {"slow answers", slow_answers, LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, LEAT_GRADE_CRITICAL},
+    {"cold cache", cold_cache, LEAT_LIMIT_IO, LEAT_CAUSE_COLD, LEAT_GRADE_CRITICAL},
+    {"network disk", network_disk, LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, LEAT_GRADE_CRITICAL},
+    {"thrashing pages", thrashing_pages, LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, LEAT_GRADE_CRITICAL},
+    {"decode heavy", decode_heavy, LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, LEAT_GRADE_CRITICAL},
+    {"one CPU", one_cpu, LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_CPUS, LEAT_GRADE_CRITICAL},
+    {"one thread", one_thread, LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_THREADS, LEAT_GRADE_CRITICAL},
+    {"CPU hog", hog, LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, LEAT_GRADE_CRITICAL},
+    {"quota throttling", quota, LEAT_LIMIT_CPU, LEAT_CAUSE_THROTTLED, LEAT_GRADE_CRITICAL},
+    {"huge images", huge_images, LEAT_LIMIT_CPU, LEAT_CAUSE_LARGE_IMAGES, LEAT_GRADE_CRITICAL},
+    {"heavy augmentation", heavy_augmentation, LEAT_LIMIT_CPU, LEAT_CAUSE_AUGMENT, LEAT_GRADE_CRITICAL},
+    {"PNG", png_images, LEAT_LIMIT_CPU, LEAT_CAUSE_PNG, LEAT_GRADE_CRITICAL},
+    {"slow trainer", slow_trainer, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
+    {"tiny batches", tiny_batches, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, LEAT_GRADE_CRITICAL},
+    {"small budget", small_budget, LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET, LEAT_GRADE_CRITICAL},
+    {"swapping", swapping, LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, LEAT_GRADE_CRITICAL},
+    {"bursts", bursty, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_BURSTS, LEAT_GRADE_WARNING},
+    {"damaged samples", damaged, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
+    {"all well", all_well, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
+};
+
+static leat_doctor_facts staged(size_t i)
+{
+    leat_doctor_facts f = healthy();
+    situations[i].make(&f);
+    return f;
+}
+
+static void every_situation_is_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(situations); i++) {
+        leat_doctor_diagnosis d = judge(staged(i));
+        if (d.limit != situations[i].limit || d.cause != situations[i].cause ||
+            d.grade != situations[i].grade)
+            fail_msg("%s: %s, %s, %s: %s", situations[i].name, leat_doctor_limit_name(d.limit),
+                     leat_doctor_cause_name(d.cause), leat_doctor_grade_name(d.grade), d.sentence);
+        if (d.confidence < 0.5) fail_msg("%s: only %.2f sure", situations[i].name, d.confidence);
+        assert_int_equal(d.complete, 1);
+        assert_int_equal(d.missing_count, 0);
+    }
+}
+
+/* Each fact in turn is not known: the limit may become unsure, never wrong and sure. */
+static void no_missing_fact_makes_it_confidently_wrong(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(situations); i++) {
+        for (size_t row = 0; row < leat__fact_row_count; row++) {
+            leat_doctor_facts f = staged(i);
+            *(double *)((char *)&f + leat__fact_rows[row].offset) = -1;
+            leat_doctor_diagnosis d = judge(f);
+            if (d.limit != situations[i].limit && d.confidence >= 0.6)
+                fail_msg("%s without %s: %s, %.2f sure", situations[i].name,
+                         leat__fact_rows[row].name, leat_doctor_limit_name(d.limit), d.confidence);
+        }
+    }
+}
+
+/* The witnesses one by one: what is left must still not lie. */
+static void a_witness_may_be_away(void **state)
+{
+    static const char *const groups[3][8] = {
+        {"io_cold", "io_warm", "io_pages", "io_deep", "cpu_all", "cpu_one", "delivery", "loader"},
+        {"decode_ready", "blocked", "order_busy", "decode_share", "read_share"},
+        {"cpu_used", "others", "run_delay", "pressure_io", "pressure_memory", "faults"}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(situations); i++) {
+        for (size_t g = 0; g < 3; g++) {
+            leat_doctor_facts f = staged(i);
+            for (size_t row = 0; row < leat__fact_row_count; row++)
+                for (size_t k = 0; k < 8 && groups[g][k] != NULL; k++)
+                    if (strcmp(groups[g][k], leat__fact_rows[row].name) == 0)
+                        *(double *)((char *)&f + leat__fact_rows[row].offset) = -1;
+            leat_doctor_diagnosis d = judge(f);
+            if (d.limit != situations[i].limit && d.confidence >= 0.6)
+                fail_msg("%s without witness %zu: %s, %.2f sure", situations[i].name, g,
+                         leat_doctor_limit_name(d.limit), d.confidence);
+        }
+    }
+}
+
+static void nothing_known_is_incomplete_and_says_nothing(void **state)
+{
+    leat_doctor_facts f;
+    (void)state;
+    leat_doctor_facts_init(&f);
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_NONE);
+    assert_int_equal(d.complete, 0);
+    assert_int_equal(d.grade, LEAT_GRADE_UNKNOWN);
+    assert_true(d.missing_count >= 5);
+    assert_true(d.confidence == 0);
+    assert_contains(d.sentence, "INCOMPLETE");
+    assert_int_equal(d.remedy_count, 0);
+}
+
+static void few_steps_are_at_most_a_warning(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    decode_heavy(&f);
+    f.steps = 19;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.grade, LEAT_GRADE_WARNING);
+    assert_true(d.confidence < 0.6);
+    assert_contains(d.sentence, "few steps");
+    f.steps = 20;
+    assert_int_equal(judge(f).grade, LEAT_GRADE_CRITICAL);
+}
+
+static void the_bands_are_5_and_20_percent(void **state)
+{
+    static const struct {
+        double data_ms;
+        uint32_t grade;
+    } rows[] = {{2.5, LEAT_GRADE_FINE}, {2.7, LEAT_GRADE_WARNING}, {12.4, LEAT_GRADE_WARNING},
+                {12.6, LEAT_GRADE_CRITICAL}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat_doctor_facts f = healthy();
+        f.data_ms = rows[i].data_ms;
+        assert_int_equal(judge(f).grade, rows[i].grade);
+    }
+}
+
+/* Without a step time the loader's own limit is named, and the verdict is incomplete. */
+static void no_trainer_is_incomplete(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    decode_heavy(&f);
+    f.batch_ms = f.batch_ms_p50 = f.batch_ms_p95 = f.data_ms = f.data_ms_p50 = f.data_ms_p95 = -1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_int_equal(d.complete, 0);
+    assert_int_equal(d.grade, LEAT_GRADE_UNKNOWN);
+    assert_contains(d.missing[0], "step time");
+}
+
+/* A step time and measured rates, no run: the share lost follows from the rates. */
+static void rates_alone_give_the_share_lost(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.data_ms = f.data_ms_p50 = f.data_ms_p95 = f.samples_per_s = f.loader = -1;
+    f.cpu_all = 2560;
+    leat_doctor_diagnosis d = judge(f);
+    assert_near(d.lost, 0.5, 1e-9);
+    assert_near(d.rate, 2560, 1e-9);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_int_equal(d.next, LEAT_LIMIT_TRAINER);
+}
+
+static void shares_above_one_are_refused(void **state)
+{
+    leat_doctor_facts f = healthy();
+    leat_doctor_diagnosis d;
+    leat_error err;
+    (void)state;
+    f.blocked = 1.5;
+    assert_code(LEAT_EINVAL, leat_doctor_judge(&f, &d, sizeof d, &err));
+    assert_contains(err.message, "blocked");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_situation_is_named),
+        cmocka_unit_test(no_missing_fact_makes_it_confidently_wrong),
+        cmocka_unit_test(a_witness_may_be_away),
+        cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
+        cmocka_unit_test(few_steps_are_at_most_a_warning),
+        cmocka_unit_test(the_bands_are_5_and_20_percent),
+        cmocka_unit_test(no_trainer_is_incomplete),
+        cmocka_unit_test(rates_alone_give_the_share_lost),
+        cmocka_unit_test(shares_above_one_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor_test.h"
+
+/* Starved by reads: 2,600 samples/s cold where the trainer wants 5,120. */
+static leat_doctor_facts starved_by_reads(void)
+{
+    leat_doctor_facts f = healthy();
+    starve(&f, 2600);
+    f.io_cold = 2600;
+    f.io_pages = 9000;
+    f.io_deep = 2600;
+    f.decode_ready = 0;
+    f.cpu_used = 3;
+    return f;
+}
+
+static leat_doctor_facts starved_by_cpu(void)
+{
+    leat_doctor_facts f = healthy();
+    starve(&f, 2560);
+    f.cpu_all = 2560;
+    f.cpu_one = 160;
+    f.decode_ready = 0.95;
+    f.cpu_used = 15.8;
+    return f;
+}
+
+static void a_pack_that_fits_memory_stays_there(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    f.dataset_bytes = 30 * GIB;
+    f.cached = 0.1;
+    f.io_cold = 2400; /* so that with the tenth in memory it is near what was reached */
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "system's cache");
+    assert_non_null(r);
+    assert_near(r->rate, 5120, 1);
+    assert_int_equal(r->next, LEAT_LIMIT_TRAINER);
+    assert_int_equal(r->basis, LEAT_BASIS_MEASURED);
+    assert_null(remedy(&d, "cache=process"));
+}
+
+static void a_pack_larger_than_memory_gets_a_cache_that_never_evicts(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    f.dataset_bytes = 128 * GIB; /* 0.6 of 64 GiB free: 30 % */
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "cache=process");
+    assert_non_null(r);
+    assert_null(remedy(&d, "system's cache"));
+    double expected = 1 / (0.3 / 80000 + 0.7 / 2600);
+    assert_near(r->rate, expected, 1);
+    assert_near(r->gain, expected / 2600, 1e-3);
+}
+
+static void whole_pages_are_priced_by_their_measurement(void **state)
+{
+    leat_doctor_diagnosis d = judge(starved_by_reads());
+    const leat_doctor_remedy *r = remedy(&d, "quasi_random");
+    (void)state;
+    assert_non_null(r);
+    assert_near(r->rate, 5120, 1); /* 9,000 are more than the trainer takes */
+    assert_contains(d.apply, "order=quasi_random");
+    assert_true(d.apply_gain >= r->gain - 1e-9);
+}
+
+static void more_reads_in_flight_help_against_latency(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    f.io_deep = 4000;
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "io-depth=64");
+    assert_non_null(r);
+    assert_near(r->gain, 4000 / 2600.0, 1e-3);
+    assert_int_equal(r->next, LEAT_LIMIT_IO);
+}
+
+static void what_lifts_no_limit_is_not_offered(void **state)
+{
+    leat_doctor_diagnosis d = judge(starved_by_cpu());
+    (void)state;
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_null(remedy(&d, "quasi_random"));
+    assert_null(remedy(&d, "storage"));
+    assert_null(remedy(&d, "precision"));
+    assert_non_null(remedy(&d, "a machine with 32 CPUs"));
+}
+
+static void missing_threads_are_priced_by_cpus(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    starve(&f, 640);
+    f.threads = 4;
+    f.cpu_all = 640;
+    f.cpu_used = 4;
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "threads=16");
+    assert_non_null(r);
+    assert_near(r->gain, 4, 0.01);
+    assert_int_equal(r->next, LEAT_LIMIT_CPU);
+    assert_contains(d.apply, "threads=16");
+}
+
+static void a_measured_option_is_priced_as_measured(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    f.option_count = 2;
+    f.options[0] = (leat_doctor_option){.action = "leat pack --images tiled", .cpu_all = 3840,
+                                        .sample_bytes = 110000, .out_bytes = -1};
+    f.options[1] = (leat_doctor_option){.action = "deliver u8, normalise on the GPU",
+                                        .set = "dtype=u8", .cpu_all = 2816, .sample_bytes = -1,
+                                        .out_bytes = 150528};
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *tiled = remedy(&d, "tiled"), *u8 = remedy(&d, "dtype=u8");
+    assert_non_null(tiled);
+    assert_near(tiled->gain, 1.5, 1e-6);
+    assert_non_null(u8);
+    assert_near(u8->gain, 1.1, 1e-6);
+    assert_true(tiled < u8);                    /* ranked */
+    assert_null(strstr(d.apply, "dtype"));      /* a trainer would see it: never set by itself */
+}
+
+static void a_small_budget_is_raised(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 1000);
+    f.budget = f.budget_peak = 0.25 * GIB;
+    f.blocked = 0.9;
+    f.decode_ready = 0.02;
+    f.cpu_used = 1.5;
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "memory=1073741824");
+    assert_non_null(r);
+    assert_near(r->rate, 5120, 1);
+    assert_contains(d.apply, "memory=1073741824");
+}
+
+static void the_trainer_is_sped_up_to_the_next_limit(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.cpu_all = 7000; /* mixed precision alone would want 10,240 */
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "mixed precision");
+    assert_non_null(r);
+    assert_near(r->rate, 7000, 1);
+    assert_int_equal(r->next, LEAT_LIMIT_CPU);
+    assert_int_equal(r->basis, LEAT_BASIS_GUIDE);
+    assert_near(remedy(&d, "torch.compile")->gain, 1.2, 1e-6);
+    assert_string_equal(d.apply, "");
+    assert_near(d.apply_gain, 1, 1e-9);
+}
+
+static void ranking_is_by_gain(void **state)
+{
+    leat_doctor_diagnosis d = judge(starved_by_reads());
+    (void)state;
+    assert_true(d.remedy_count >= 3);
+    for (uint32_t i = 1; i < d.remedy_count; i++)
+        assert_true(d.remedies[i - 1].gain >= d.remedies[i].gain);
+}
+
+static void larger_batches_share_the_fixed_cost(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.batch = 1;
+    f.batch_ms = 0.05;
+    f.handover_us = 60;
+    f.delivery = 15000; /* 66.7 us a sample, 60 of them per batch */
+    f.cpu_all = 60000;
+    f.io_cold = 90000;
+    f.io_warm = 300000;
+    starve(&f, 12000);
+    f.loader = 12000;
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *r = remedy(&d, "batches of 32");
+    assert_non_null(r);
+    assert_true(r->gain > 1.5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pack_that_fits_memory_stays_there),
+        cmocka_unit_test(a_pack_larger_than_memory_gets_a_cache_that_never_evicts),
+        cmocka_unit_test(whole_pages_are_priced_by_their_measurement),
+        cmocka_unit_test(more_reads_in_flight_help_against_latency),
+        cmocka_unit_test(what_lifts_no_limit_is_not_offered),
+        cmocka_unit_test(missing_threads_are_priced_by_cpus),
+        cmocka_unit_test(a_measured_option_is_priced_as_measured),
+        cmocka_unit_test(a_small_budget_is_raised),
+        cmocka_unit_test(the_trainer_is_sped_up_to_the_next_limit),
+        cmocka_unit_test(ranking_is_by_gain),
+        cmocka_unit_test(larger_batches_share_the_fixed_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor_test.h"
+
+static void names_are_those_of_the_contract(void **state)
+{
+    static const char *const limits[] = {"none", "io", "cpu", "delivery", "trainer", "memory"};
+    (void)state;
+    for (uint32_t i = 0; i < LEAT_LIMITS; i++)
+        assert_string_equal(leat_doctor_limit_name(i), limits[i]);
+    assert_string_equal(leat_doctor_limit_name(99), "unknown");
+    assert_string_equal(leat_doctor_cause_name(LEAT_CAUSE_THROTTLED), "quota");
+    assert_string_equal(leat_doctor_cause_name(99), "unknown");
+    assert_string_equal(leat_doctor_grade_name(LEAT_GRADE_CRITICAL), "critical");
+    assert_string_equal(leat_doctor_basis_name(LEAT_BASIS_GUIDE), "guide");
+}
+
+static void the_sentence_has_the_numbers(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 2764.8); /* 92.6 ms a step of which 50 are the trainer's: 46 % lost */
+    f.cpu_all = 2800;
+    f.decode_ready = 0.9;
+    f.decode_share = 0.81;
+    f.cpu_used = 15.5;
+    assert_string_equal(judge(f).sentence,
+                        "CPU-bound: decode takes 81 % of worker time; the trainer waits 46 % of each step");
+}
+
+static void damage_is_found_beside_the_limit(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.bad = 0.12;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.finding_count, 1);
+    assert_contains(d.findings[0], "12 % of the samples are damaged");
+}
+
+static void an_idle_gpu_without_waiting_is_found(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.gpu_busy = 0.1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_TRAINER);
+    assert_contains(d.findings[0], "the GPU is busy 10 %");
+}
+
+static void stalls_that_the_mean_hides_are_found(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.data_ms = 1;
+    f.data_ms_p50 = 0.1;
+    f.data_ms_p95 = 15;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.grade, LEAT_GRADE_FINE);
+    assert_contains(d.findings[0], "one step in twenty waits 15.0 ms");
+}
+
+static void lines_end_at_their_limit(void **state)
+{
+    char lines[LEAT_DOCTOR_LINES][160];
+    uint32_t count = 0;
+    (void)state;
+    for (int i = 0; i < 2 * LEAT_DOCTOR_LINES; i++) leat__doctor_line(lines, &count, "%0200d", i);
+    assert_int_equal(count, LEAT_DOCTOR_LINES);
+    assert_int_equal(strlen(lines[0]), 159);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_those_of_the_contract),
+        cmocka_unit_test(the_sentence_has_the_numbers),
+        cmocka_unit_test(damage_is_found_beside_the_limit),
+        cmocka_unit_test(an_idle_gpu_without_waiting_is_found),
+        cmocka_unit_test(stalls_that_the_mean_hides_are_found),
+        cmocka_unit_test(lines_end_at_their_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
