@@ -40,8 +40,10 @@ static void on_fault(int sig, siginfo_t *info, void *machine)
     } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
         old->sa_handler(sig);
     } else {
-        /* Back to the default: returning runs the faulting instruction again. */
+        /* Back to the default: returning runs the faulting instruction again, and a signal
+         * that somebody sent is sent once more. */
         sigaction(sig, old, NULL);
+        if (info->si_code <= 0) raise(sig);
     }
 }
 

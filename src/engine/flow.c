@@ -379,6 +379,7 @@ void leat_flow_kick(leat_flow *f)
 
 static void await_quiet_locked(leat_flow *f)
 {
+    f->closing = true;
     while (f->running > 0 || f->reaping > 0) {
         if (f->pool->replay) {
             leat__pool_unlock(f->pool);
@@ -386,9 +387,7 @@ static void await_quiet_locked(leat_flow *f)
             leat__pool_lock(f->pool);
             continue;
         }
-        f->waiters++;
         leat__cond_wait(&f->changed, &f->pool->lock);
-        f->waiters--;
     }
 }
 

@@ -99,7 +99,7 @@ static void write_notes(leat_pool *p, uint32_t count)
     leat__mutex_lock(&p->lock);
     for (uint32_t i = 0; i < count; i++) {
         leat_flow *f = notes[i].flow;
-        if (--f->reaping == 0 && f->waiters) leat__cond_broadcast(&f->changed);
+        if (--f->reaping == 0 && f->closing) leat__cond_broadcast(&f->changed);
     }
 }
 

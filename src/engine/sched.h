@@ -183,6 +183,7 @@ struct leat_flow {
     uint32_t waiters;
     uint64_t wait_since_ns; /* of the first of them */
     bool interrupted;
+    bool closing; /* someone waits for `running` and `reaping` to be 0 */
     bool tell_others; /* bytes came free that another pool may be waiting for */
 
     /* Loans outlive the flow: `refs` counts the handle and the loans, `lending` guards

@@ -78,6 +78,13 @@ void leat__segment_leave(leat_flow *f, leat__node *n)
     retire(f, &f->segments[f->segment_count - 1], n);
 }
 
+static void hand_over(leat_flow *f, leat__node *n)
+{
+    n->state = LEAT__NODE_OUT;
+    leat__list_push(&f->out, n);
+    if (f->waiters) leat__cond_broadcast(&f->changed);
+}
+
 static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
 {
     n->state = LEAT__NODE_ARRIVED;
@@ -89,8 +96,7 @@ static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
         return; /* a sink's failure waits for those before it */
     }
     if (seg->end == LEAT__END_EXIT && !vanishes(f, n)) {
-        n->state = LEAT__NODE_OUT;
-        leat__list_push(&f->out, n);
+        hand_over(f, n);
         return;
     }
     if (seg->end == LEAT__END_SINK && !vanishes(f, n)) f->results++;
@@ -229,8 +235,7 @@ static bool pass(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
         retire(f, seg, n);
         leat__node_bury(f, n);
     } else {
-        n->state = LEAT__NODE_OUT;
-        leat__list_push(&f->out, n);
+        hand_over(f, n);
     }
     return true;
 }
@@ -262,13 +267,11 @@ static void advance(leat_flow *f, uint32_t index, uint64_t now)
 
 void leat__flow_advance(leat_flow *f, uint64_t now)
 {
-    uint32_t out = f->out.count;
     while (f->dirty) {
         uint32_t index = 63 - (uint32_t)__builtin_clzll(f->dirty); /* downstream first */
         f->dirty &= ~(UINT64_C(1) << index);
         advance(f, index, now);
     }
-    if (f->out.count > out && f->waiters) leat__cond_broadcast(&f->changed);
 }
 
 /* ---- Building -------------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ void leat__nodes_recycle(leat_pool *p, leat__list *dead)
     for (leat__node *n; (n = leat__list_pop(dead));) {
         leat_flow *f = n->flow;
         spare_all(f, n);
-        if (--f->reaping == 0 && f->waiters) leat__cond_broadcast(&f->changed);
+        if (--f->reaping == 0 && f->closing) leat__cond_broadcast(&f->changed);
     }
 }
 

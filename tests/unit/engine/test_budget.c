@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The byte budget: limits, categories, floors, waiting, lowering.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "engine/budget.h"
+
+static leat_budget *with_limit(uint64_t limit)
+{
+    leat_budget *b = NULL;
+    assert_int_equal(leat_budget_open(&b, limit, NULL), 0);
+    return b;
+}
+
+static void charges_up_to_the_limit(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 60), 0);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_BATCH, 41), LEAT_EAGAIN);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_BATCH, 40), 0);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_BATCH, 101), LEAT_EBUDGET);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 60);
+    leat_budget_stats s;
+    leat_budget_read(b, &s);
+    assert_int_equal(s.used, 40);
+    assert_int_equal(s.peak, 100);
+    assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], 0);
+    assert_int_equal(s.cat_peak[LEAT_BUDGET_PAGE], 60);
+    assert_int_equal(s.cat_used[LEAT_BUDGET_BATCH], 40);
+    assert_int_equal(s.refused, 1);
+    leat_budget_release(b, LEAT_BUDGET_BATCH, 40);
+    leat_budget_close(&b);
+    assert_null(b);
+}
+
+static void no_number_overflows_it(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 1), 0);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, UINT64_MAX), LEAT_EBUDGET);
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_PAGE, UINT64_MAX, true));
+    assert_int_equal(leat__budget_floor(b, 0, UINT64_MAX, "x", NULL), LEAT_EBUDGET);
+    assert_int_equal(leat_budget_try(b, (leat_budget_cat)99, 1), LEAT_EINVAL);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 1);
+    leat_budget_close(&b);
+}
+
+static void default_is_part_of_what_is_left(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(0);
+    leat_budget_stats s;
+    leat_budget_read(b, &s);
+    assert_true(s.limit > 1 << 20);
+    leat_budget_close(&b);
+}
+
+static void floors_are_kept_for_those_who_need_them(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    leat_error err;
+    assert_int_equal(leat__budget_floor(b, 0, 70, "a", &err), 0);
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 31, false));
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 30, false));
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 70, true));
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, true));
+    assert_int_equal(leat__budget_floor(b, 0, 31, "flow b", &err), LEAT_EBUDGET);
+    assert_non_null(strstr(err.message, "flow b needs at least 31 bytes, 1 more than"));
+    int64_t back[LEAT_BUDGET_CATS] = {0};
+    back[LEAT_BUDGET_TASK] = -100;
+    assert_true(leat__budget_apply(b, back));
+    assert_int_equal(leat__budget_floor(b, 70, 0, "a", &err), 0);
+    leat_budget_close(&b);
+}
+
+static void kept_bytes_leave_room_for_floors(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 50), 0);
+    assert_int_equal(leat__budget_floor(b, 0, 51, "a", NULL), LEAT_EBUDGET);
+    assert_int_equal(leat__budget_floor(b, 0, 50, "a", NULL), 0);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 1), LEAT_EAGAIN);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 50);
+    assert_int_equal(leat__budget_floor(b, 50, 0, "a", NULL), 0);
+    leat_budget_close(&b);
+}
+
+static void lowering_drains_first(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    leat_error err;
+    assert_int_equal(leat__budget_floor(b, 0, 20, "a", &err), 0);
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 80, false));
+    assert_int_equal(leat_budget_set_limit(b, 10, &err), LEAT_EBUDGET);
+    assert_non_null(strstr(err.message, "at least 20 bytes, 10 more than 10"));
+    assert_int_equal(leat_budget_set_limit(b, 50, &err), 0);
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, false));
+    /* who cannot go on without bytes still gets them, never above the old limit */
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 20, true));
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, true));
+    int64_t back[LEAT_BUDGET_CATS] = {0};
+    back[LEAT_BUDGET_TASK] = -70; /* 30 left: what the new limit lets in */
+    leat__budget_apply(b, back);
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 20, true));
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, true));
+    back[LEAT_BUDGET_TASK] = -50;
+    leat__budget_apply(b, back);
+    assert_int_equal(leat_budget_set_limit(b, 0, &err), LEAT_EINVAL);
+    assert_int_equal(leat__budget_floor(b, 20, 0, "a", &err), 0);
+    leat_budget_close(&b);
+}
+
+static void release_later(void *arg)
+{
+    leat__sleep_ns(20 * LEAT_NS_PER_MS);
+    leat_budget_release(arg, LEAT_BUDGET_PAGE, 80);
+}
+
+static void waits_for_bytes(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    leat_error err;
+    leat__thread t = {0};
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 80), 0);
+    assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_BATCH, 50, 5, &err), LEAT_ETIMEDOUT);
+    assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_BATCH, 500, -1, &err), LEAT_EBUDGET);
+    assert_non_null(strstr(err.message, "400 more than the budget of 100"));
+    assert_int_equal(leat__thread_start(&t, "release", release_later, b, NULL), 0);
+    assert_int_equal(leat_budget_charge(b, LEAT_BUDGET_BATCH, 50, -1, &err), 0);
+    leat__thread_join(&t);
+    leat_budget_release(b, LEAT_BUDGET_BATCH, 50);
+    leat_budget_close(&b);
+}
+
+static void count_call(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void listeners_hear_only_when_someone_was_refused(void **state)
+{
+    (void)state;
+    leat_budget *b = with_limit(100);
+    int calls = 0;
+    leat__budget_listener l = {.freed = count_call, .arg = &calls};
+    leat__budget_listen(b, &l);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_PAGE, 90), 0);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 10);
+    assert_int_equal(calls, 0);
+    assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 50, false));
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 40);
+    assert_int_equal(calls, 1);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 40);
+    assert_int_equal(calls, 1);
+    leat__budget_unlisten(b, &l);
+    leat_budget_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(charges_up_to_the_limit),
+        cmocka_unit_test(no_number_overflows_it),
+        cmocka_unit_test(default_is_part_of_what_is_left),
+        cmocka_unit_test(floors_are_kept_for_those_who_need_them),
+        cmocka_unit_test(kept_bytes_leave_room_for_floors),
+        cmocka_unit_test(lowering_drains_first),
+        cmocka_unit_test(waits_for_bytes),
+        cmocka_unit_test(listeners_hear_only_when_someone_was_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
