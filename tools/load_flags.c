@@ -165,26 +165,31 @@ static leat__value get(reader *r, const char *name)
     return v;
 }
 
+void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *dtype,
+                    const char *layout)
+{
+    switch (crop) {
+    case 0:
+        leat__buf_printf(out, "RandomResizedCrop(%d)", side);
+        if (flip > 0) leat__buf_printf(out, "; RandomHorizontalFlip(%.17g)", flip);
+        break;
+    case 1: /* the usual evaluation: 256 for 224, and in proportion */
+        leat__buf_printf(out, "Resize(%d); CenterCrop(%d)", (side * 256 + 112) / 224, side);
+        break;
+    default: leat__buf_printf(out, "Resize((%d, %d))", side, side);
+    }
+    leat__buf_printf(out, "; ToDtype(%s); ToLayout(%s)", dtype, layout);
+}
+
 static int make_ops(load_flags *f, reader *r)
 {
     static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
     leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
     leat__value flip = get(r, "flip"), dtype = get(r, "dtype"), layout = get(r, "layout");
-    int side = (int)size.i;
 
     if (r->rc != 0) return r->rc;
     if (ops.s != NULL) return leat__buf_puts(&f->ops, ops.s);
-    switch (crop.i) {
-    case 0:
-        leat__buf_printf(&f->ops, "RandomResizedCrop(%d)", side);
-        if (flip.f > 0) leat__buf_printf(&f->ops, "; RandomHorizontalFlip(%.17g)", flip.f);
-        break;
-    case 1: /* the usual evaluation: 256 for 224, and in proportion */
-        leat__buf_printf(&f->ops, "Resize(%d); CenterCrop(%d)", (side * 256 + 112) / 224, side);
-        break;
-    default: leat__buf_printf(&f->ops, "Resize((%d, %d))", side, side);
-    }
-    leat__buf_printf(&f->ops, "; ToDtype(%s); ToLayout(%s)", dtypes[dtype.i], layout.i ? "nhwc" : "nchw");
+    load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, dtypes[dtype.i], layout.i ? "nhwc" : "nchw");
     return leat__buf_status(&f->ops);
 }
 

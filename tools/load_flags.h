@@ -27,6 +27,11 @@ typedef struct load_flags {
 int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err);
 void load_flags_reset(load_flags *f);
 
+/* The usual pipelines as text: crop 0 = random resized crop and mirror, 1 = resize and centre
+ * crop, 2 = resize only. */
+void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *dtype,
+                    const char *layout);
+
 /* Value of a flag after --config was read: for what is not part of load_flags. */
 int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *err);
 

@@ -13,12 +13,14 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
+#include "load_flags.h"
 #include "plan_modes.h"
 
 /* ---- Options ---- */
 
 static const leat__param dataset_options[] = {
     CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
+    CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
     CLI_INT("samples", 0, NULL, 1, 1e14, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
@@ -214,6 +216,27 @@ static int loading_facts(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
+/* A measurement on the pack; numbers given by hand still win. */
+static int calibrate(cli *c, leat_plan_facts *f)
+{
+    leat_plan_calibration k = {0}, *m = &f->measured;
+    leat_error err = {0};
+    leat__buf ops;
+    if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
+    leat__buf_init(&ops, LEAT__MEM_MISC, 4096);
+    load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, 0.5, cli_str(c, "dtype"), "nchw");
+    uint64_t batch = f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : 256;
+    uint32_t threads = f->workers > 0 ? (uint32_t)f->workers : f->cpus;
+    int rc = plan_calibrate(c, cli_str(c, "dataset"), leat__buf_str(&ops), (uint32_t)batch, threads,
+                            &k, &err);
+    leat__buf_reset(&ops);
+    if (rc != 0) return cli_fail(c, &err);
+    if (m->io_bytes_per_s.mid == 0) m->io_bytes_per_s = k.io_bytes_per_s;
+    if (m->cpu_us.mid == 0) m->cpu_us = k.cpu_us;
+    m->scratch_bytes = k.scratch_bytes;
+    return CLI_OK;
+}
+
 /* ---- Answers ---- */
 
 static int write_out(void *cookie, const char *text, size_t len)
@@ -274,6 +297,7 @@ static int run(cli *c)
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
     measured_facts(c, &f);
+    if (cli_flag(c, "calibrate") && (rc = calibrate(c, &f)) != CLI_OK) return rc;
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);
     if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
@@ -300,10 +324,10 @@ const cli_command cli_cmd_plan = {
         {NULL, NULL}},
     .description =
         "Predicts host memory, GPU memory, the rate and what limits it, the time of an epoch, and "
-        "a configuration, from facts alone: nothing is decoded or trained. Facts that are not given "
+        "a configuration, from facts alone. Facts that are not given "
         "are this machine's (its cgroup's limits, its GPUs) or defaults, which are noted.\n\n"
         "GPU memory is computed from the architecture, operation by operation. Rates come from "
-        "measured facts (--io-mbs, --cpu-us, --step-ms) where given, and from tables with wide "
+        "measured facts (--calibrate, --io-mbs, --cpu-us, --step-ms) where given, and from tables with wide "
         "intervals otherwise; a rate that is not known makes the plan incomplete.\n\n"
         "Exits with 3 when the plan does not fit, and names the smallest change that would.",
     .options = {{"Dataset", dataset_options},

@@ -14,6 +14,11 @@
  * what it lies on. LEAT_E… as opening a pack gives. */
 int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT_MUST_CHECK;
 
+/* Measures CPU time per sample, storage and scratch on the pack itself, in about three
+ * seconds. */
+int plan_calibrate(cli *c, const char *path, const char *ops, uint32_t batch, uint32_t threads,
+                   leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+
 /* Each prints its answer and returns the exit code. */
 int plan_solve(cli *c, const leat_plan_facts *facts, int field);
 int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amount);

@@ -97,7 +97,7 @@ typedef struct leat_plan_facts {
     uint64_t samples;
     uint64_t sample_bytes;    /* mean, as stored; default 110,000 */
     uint32_t width, height;   /* mean, as stored; default 500 × 375 */
-    uint64_t page_bytes;      /* of the pack; default 2 MiB */
+    uint64_t page_bytes;      /* of the pack; default 512 KiB */
     uint32_t images;          /* leat_plan_images */
     double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX */
     /* Model and training. */

@@ -166,7 +166,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     default_u32(&f->epochs, 1);
     default_u32(&f->element_bytes, 4);
     default_u64(&f->lr_batch, 256);
-    default_u64(&f->page_bytes, UINT64_C(2) << 20);
+    default_u64(&f->page_bytes, UINT64_C(512) << 10);
     if (f->lr <= 0) f->lr = 0.5;
     if (f->crop_area == 0) f->crop_area = 0.42;
     if (f->images == LEAT_PLAN_MIX && f->mix_raw == 0) f->mix_raw = 0.5;

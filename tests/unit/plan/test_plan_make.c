@@ -16,8 +16,8 @@ static void order_and_cache_follow_the_size(void **state)
     p = plan_of(f);
     assert_int_equal(p.config.cache_process, 1);
     assert_int_equal(p.config.quasi_random, 1);
-    assert_int_equal(p.config.page_window, 4096); /* 8 GiB of the 56 left */
-    f.ram_bytes = 16 * GIB;
+    assert_int_equal(p.config.page_window, 4096); /* 2 GiB of the 56 left */
+    f.ram_bytes = 10 * GIB;
     p = plan_of(f);
     assert_true(p.config.page_window < 2048 && p.config.page_window % 64 == 0);
     assert_true(p.ram.pages < 4 * GIB);
