@@ -39,7 +39,7 @@ typedef enum leat__cache_answer {
 /* Who asks: one per loader. */
 typedef struct leat__cache_user {
     leat_budget *budget;
-    uint64_t cap; /* most bytes it may keep; may be changed at any time by its loader */
+    _Atomic uint64_t cap; /* most bytes it may keep; changed at any time by its loader */
     bool keep;    /* random orders: pages stay wanted */
     _Atomic uint64_t bytes; /* kept for it now */
 } leat__cache_user;
