@@ -71,11 +71,13 @@ static inline int16_t dc_at(const leat__jpeg_component *comp, uint32_t x, uint32
  * bits, the mean also after it is scaled by four. Only made-up files are outside. */
 static bool in_range(const int16_t *block, const uint16_t *quant)
 {
-    if (abs(block[0] * quant[0]) > 8191) return false;
-    for (int k = 0; k < 64; k++)
-        if (abs(block[k]) > LEAT__TILE_COEF_MAX || abs(block[k] * quant[k]) > 32767)
-            return false;
-    return true;
+    int32_t bad = abs(block[0] * quant[0]) > 8191;
+    for (int k = 0; k < 64; k++) {
+        int32_t c = block[k], product = c * quant[k];
+        bad |= (c > LEAT__TILE_COEF_MAX) | (c < -LEAT__TILE_COEF_MAX);
+        bad |= (product > 32767) | (product < -32767);
+    }
+    return bad == 0;
 }
 
 leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_header *h,
@@ -94,13 +96,13 @@ leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_
             if (x > 0) guess = dc_at(comp, x0 + x - 1, y0 + y);
             else if (y > 0) guess = dc_at(comp, x0 + x, y0 + y - 1);
             if (!in_range(block, h->quant[c])) return LEAT__TILE_KEPT_RANGE;
+            int16_t ordered[64];
             uint64_t mask = 0;
-            for (uint32_t k = 0; k < 64; k++) {
-                int v = block[leat__tile_order[k]] - (k == 0 ? guess : 0);
-                if (v == 0) continue;
-                mask |= UINT64_C(1) << k;
-                parts->value[n++] = (int16_t)v;
-            }
+            for (uint32_t k = 0; k < 64; k++) ordered[k] = block[leat__tile_order[k]];
+            ordered[0] = (int16_t)(ordered[0] - guess);
+            for (uint32_t k = 0; k < 64; k++) mask |= (uint64_t)(ordered[k] != 0) << k;
+            for (uint64_t m = mask; m != 0; m &= m - 1)
+                parts->value[n++] = ordered[__builtin_ctzll(m)];
             parts->mask[b] = mask;
             parts->groups[b] =
                 mask == 0 ? 0 : (uint8_t)((71 - __builtin_clzll(mask)) / 8);

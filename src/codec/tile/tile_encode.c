@@ -24,7 +24,7 @@ struct leat__tile_encoder {
     ZSTD_CCtx *zstd;
     leat__tile_parts parts;
     uint8_t tile[TILE_ROOM];
-    uint8_t size[LEAT__TILE_VALUES_MAX];
+    uint8_t size[LEAT__TILE_VALUES_MAX], left[LEAT__TILE_VALUES_MAX];
     leat__buf tiles, lengths, skeleton, packed, file;
     leat__planes pixels; /* libjpeg-turbo's */
 };
@@ -75,13 +75,17 @@ static inline void put(bits *b, uint32_t value, uint32_t n)
 {
     b->acc |= (uint64_t)value << b->n;
     b->n += n;
-    for (; b->n >= 8; b->n -= 8, b->acc >>= 8) *b->at++ = (uint8_t)b->acc;
+    if (b->n < 32) return;
+    leat__store_u32(b->at, (uint32_t)b->acc);
+    b->at += 4;
+    b->acc >>= 32;
+    b->n -= 32;
 }
 
 static inline void flush(bits *b)
 {
-    if (b->n > 0) *b->at++ = (uint8_t)b->acc;
-    b->acc = b->n = 0;
+    for (; b->n > 0; b->n -= LEAT_MIN(b->n, 8), b->acc >>= 8) *b->at++ = (uint8_t)b->acc;
+    b->acc = 0;
 }
 
 /* ---- one tile ---- */
@@ -150,26 +154,29 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
     return b.at;
 }
 
-/* Planes of sizes, then the extra bits. */
+/* Planes of sizes, then the extra bits. Each plane leaves the sizes that go on to the next. */
 static uint8_t *put_values(leat__tile_encoder *e, uint8_t *at)
 {
     const leat__tile_parts *p = &e->parts;
     bits b = {.at = at};
     for (uint32_t i = 0; i < p->values; i++)
         e->size[i] = (uint8_t)(32 - __builtin_clz((uint32_t)abs(p->value[i])));
+    memcpy(e->left, e->size, p->values);
     uint32_t left = p->values;
     for (uint32_t l = 1; left > 0; l++) {
-        left = 0;
-        for (uint32_t i = 0; i < p->values; i++) {
-            if (e->size[i] < l) continue;
-            put(&b, e->size[i] > l, 1);
-            left += e->size[i] > l;
+        uint32_t next = 0;
+        for (uint32_t i = 0; i < left; i++) {
+            uint8_t size = e->left[i];
+            put(&b, size > l, 1);
+            e->left[next] = size;
+            next += size > l;
         }
         flush(&b);
+        left = next;
     }
     for (uint32_t i = 0; i < p->values; i++) {
-        int32_t v = p->value[i], ones = (1 << e->size[i]) - 1;
-        put(&b, (uint32_t)(v < 0 ? v + ones : v), e->size[i]);
+        uint32_t v = (uint32_t)p->value[i], size = e->size[i];
+        put(&b, (v + (v >> 31) * ((1u << size) - 1)) & ((1u << size) - 1), size);
     }
     flush(&b);
     return b.at;

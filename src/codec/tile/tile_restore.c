@@ -20,7 +20,7 @@ enum {
     SOS = 0xda, DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP15 = 0xef, COM = 0xfe, TEM = 0x01
 };
 
-enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 4 };
+enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 4, STAGE = 4096 };
 
 static const uint8_t zigzag[64] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
@@ -213,22 +213,27 @@ typedef struct writer {
     bool no_code; /* a symbol had no code */
     uint32_t scans;
     leat__buf *out;
+    uint32_t staged;
+    uint8_t stage[STAGE]; /* on the way to `out` */
 } writer;
 
-static void put_byte(writer *w, uint8_t byte)
+static void put_staged(writer *w)
 {
-    leat__buf_putc(w->out, (char)byte);
-    if (byte == 0xff) leat__buf_putc(w->out, 0);
+    leat__buf_append(w->out, w->stage, w->staged);
+    w->staged = 0;
 }
 
-static void put_bits(writer *w, uint32_t value, uint32_t n)
+static inline void put_bits(writer *w, uint32_t value, uint32_t n)
 {
     w->acc = w->acc << n | (value & ((1u << n) - 1));
     w->bits += n;
     while (w->bits >= 8) {
         w->bits -= 8;
-        put_byte(w, (uint8_t)(w->acc >> w->bits));
+        uint8_t byte = (uint8_t)(w->acc >> w->bits);
+        w->stage[w->staged++] = byte;
+        if (byte == 0xff) w->stage[w->staged++] = 0; /* not a marker */
     }
+    if (w->staged > STAGE - 8) put_staged(w);
 }
 
 static void put_symbol(writer *w, const huffman *t, uint32_t symbol)
@@ -265,18 +270,16 @@ static void put_block(writer *w, const int16_t *block, const huffman *dc, const 
 {
     put_value(w, dc, 0, block[0] - *guess);
     *guess = block[0];
-    uint32_t run = 0;
-    for (int k = 1; k < 64; k++) {
-        int v = block[zigzag[k]];
-        if (v == 0) {
-            run++;
-            continue;
-        }
+    uint64_t mask = 0;
+    for (int k = 1; k < 64; k++) mask |= (uint64_t)(block[zigzag[k]] != 0) << k;
+    uint32_t last = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(mask), run = k - last - 1;
         for (; run > 15; run -= 16) put_symbol(w, ac, 0xf0);
-        put_value(w, ac, run, v);
-        run = 0;
+        put_value(w, ac, run, block[zigzag[k]]);
+        last = k;
     }
-    if (run > 0) put_symbol(w, ac, 0);
+    if (last < 63) put_symbol(w, ac, 0);
 }
 
 static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
@@ -383,15 +386,17 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
             done++;
             if (w->restart == 0 || done % w->restart != 0 || done == total) continue;
             pad_bits(w);
-            leat__buf_putc(w->out, (char)0xff);
-            leat__buf_putc(w->out, (char)(RST0 + (done / w->restart - 1) % 8));
+            w->stage[w->staged++] = 0xff;
+            w->stage[w->staged++] = (uint8_t)(RST0 + (done / w->restart - 1) % 8);
             memset(guess, 0, sizeof guess);
         }
+        put_staged(w);
         if (w->no_code) return bad_skeleton(err, "a coefficient has no code");
         if (leat__buf_status(w->out) != 0)
             return leat__fail(err, leat__buf_status(w->out), "restored file does not fit");
     }
     pad_bits(w);
+    put_staged(w);
     return 0;
 }
 

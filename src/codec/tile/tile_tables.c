@@ -138,6 +138,7 @@ int leat__tile_tables_open(leat__tile_tables **out, const void *blob, size_t len
         return leat__fail(err, LEAT_EFORMAT, "tile tables: version %u is not known", bytes[4]);
     if (bytes[5] != LEAT__TILE_CODE_BITS || bytes[6] != LEAT__TILE_CONTEXTS || bytes[7] != 0)
         return bad(err, 5, "unknown sizes");
+    if (leat__load_u32(bytes + 12) != 0) return bad(err, 12, "reserved bytes set");
     uint32_t dictionary = leat__load_u32(bytes + 8);
     if (dictionary > LEAT__TILE_DICTIONARY_MAX || dictionary != len - before)
         return bad(err, 8, "length of the dictionary");
