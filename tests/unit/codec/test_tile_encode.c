@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Encoding: every kind of JPEG that can be tiled is, at many sizes and both densities, and is
+ * restored; every other is refused with its reason.
+ */
+#include "codec/make_tiles.h"
+
+#include "base/fault.h"
+
+static void all_kinds_and_sizes_are_tiled(void **state)
+{
+    static const uint32_t sizes[][2] = {{1, 1},   {2, 3},   {5, 17},  {8, 8},   {16, 16},
+                                        {33, 9},  {64, 64}, {65, 63}, {63, 129}, {200, 131}};
+    for (size_t k = 0; k < JPEG_KINDS; k++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+            for (int density = 0; density < 2; density++) {
+                leat__tile_kept kept;
+                leat__tile_facts facts;
+                if (!can_be_tiled(&jpeg_kinds[k])) continue;
+                bytes jpeg = make_jpeg(&jpeg_kinds[k], sizes[s][0], sizes[s][1], 90, 7);
+                bytes b = tile_jpeg(jpeg, (leat__tile_density)density, false, &kept);
+                if (kept != LEAT__TILE_KEPT_NONE)
+                    fail_msg("%s %ux%u: %s", jpeg_kinds[k].name, sizes[s][0], sizes[s][1],
+                             leat__tile_kept_text(kept));
+                assert_int_equal(leat__tile_describe(b.data, b.len, &facts, NULL), 0);
+                assert_int_equal(facts.density, density);
+                assert_int_equal(facts.exact, !jpeg_kinds[k].progressive);
+                assert_int_equal(facts.progressive, jpeg_kinds[k].progressive);
+                if (facts.exact) assert_int_equal(facts.file_bytes, jpeg.len);
+                free(b.data);
+                free(jpeg.data);
+            }
+}
+
+static void others_are_refused_with_their_reason(void **state)
+{
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        const jpeg_kind *kind = &jpeg_kinds[k];
+        leat__tile_kept kept;
+        bytes jpeg = make_jpeg(kind, 50, 40, 80, 1);
+        bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+        leat__tile_kept want = LEAT__TILE_KEPT_NONE;
+        if (kind->file != JCS_YCbCr && kind->file != JCS_GRAYSCALE)
+            want = LEAT__TILE_KEPT_COLOUR;
+        else if (!can_be_tiled(kind))
+            want = LEAT__TILE_KEPT_SAMPLING;
+        else if (kind->progressive) /* exact was asked for */
+            want = LEAT__TILE_KEPT_PROGRESSIVE;
+        assert_int_equal(kept, want);
+        assert_int_equal(b.len == 0, want != LEAT__TILE_KEPT_NONE);
+        free(b.data);
+        free(jpeg.data);
+    }
+}
+
+/* Coefficients that no encoder makes: at the limits still tiled or refused by a proof, beyond
+ * them refused for their range. */
+static void coefficients_out_of_range_are_refused(void **state)
+{
+    bytes jpeg = make_jpeg(&jpeg_kinds[7], 16, 16, 80, 1);
+    leat__jpeg_coefs coefs;
+    leat__tile_parts *parts = malloc(sizeof *parts);
+    leat__tile_header h;
+    assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
+    int16_t *blocks = (int16_t *)(uintptr_t)coefs.component[0].coefs;
+    const struct {
+        int at, coef, quant;
+        leat__tile_kept want;
+    } cases[] = {
+        {5, 16383, 2, LEAT__TILE_KEPT_NONE},   {5, -16383, 2, LEAT__TILE_KEPT_NONE},
+        {5, 16384, 1, LEAT__TILE_KEPT_RANGE},  {5, -32768, 1, LEAT__TILE_KEPT_RANGE},
+        {5, 1000, 33, LEAT__TILE_KEPT_RANGE},  {0, 8191, 1, LEAT__TILE_KEPT_NONE},
+        {0, -8192, 1, LEAT__TILE_KEPT_RANGE},  {63, 1, 65535, LEAT__TILE_KEPT_RANGE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memset(blocks, 0, 4 * 64 * sizeof *blocks);
+        blocks[64 + cases[i].at] = (int16_t)cases[i].coef;
+        coefs.component[0].quant[cases[i].at] = (uint16_t)cases[i].quant;
+        assert_int_equal(leat__tile_header_from(&h, &coefs), LEAT__TILE_KEPT_NONE);
+        assert_int_equal(leat__tile_take_apart(parts, &h, &coefs, 0, 0), cases[i].want);
+    }
+    free(parts);
+    free(jpeg.data);
+}
+
+static void small_tiles_need_tables(void **state)
+{
+    leat__tile_encoder *bare;
+    leat__jpeg_coefs coefs;
+    leat__tile_kept kept;
+    leat__buf out;
+    leat__tile_encode_opts small = {.density = LEAT__TILE_SMALL}, fast = {LEAT__TILE_FAST};
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 40, 40, 80, 1);
+    leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
+    assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
+    assert_int_equal(leat__tile_encoder_open(&bare, NULL, NULL), 0);
+    assert_int_equal(leat__tile_encode(bare, &coefs, jpeg.data, jpeg.len, &small, &out, &kept,
+                                       NULL), LEAT_EINVAL);
+    assert_int_equal(leat__tile_encode(bare, &coefs, jpeg.data, jpeg.len, &fast, &out, &kept,
+                                       NULL), 0);
+    assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
+    leat__buf file;
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 20);
+    assert_int_equal(leat__tile_restore((uint8_t *)out.data, out.len, NULL, &file, NULL), 0);
+    assert_int_equal(file.len, jpeg.len);
+    assert_memory_equal(file.data, jpeg.data, jpeg.len);
+    leat__buf_reset(&file);
+    leat__buf_reset(&out);
+    leat__tile_encoder_close(&bare);
+    free(jpeg.data);
+}
+
+/* Each allocation fails in turn: an error, no leak, and the encoder still works. */
+static void survives_failed_allocations(void **state)
+{
+    if (!leat__fault_available()) skip();
+    leat__jpeg_coefs coefs;
+    leat__tile_encode_opts opts = {.density = LEAT__TILE_SMALL};
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 80, 70, 80, 1);
+    assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
+    for (uint64_t nth = 1; nth < 200; nth++) {
+        leat__tile_encoder *e = NULL;
+        leat__tile_kept kept;
+        leat__buf out;
+        leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
+        leat__fault_arm(LEAT__FAULT_ALLOC, nth, false);
+        int rc = leat__tile_encoder_open(&e, tables, NULL);
+        if (rc == 0)
+            rc = leat__tile_encode(e, &coefs, jpeg.data, jpeg.len, &opts, &out, &kept, NULL);
+        uint64_t asked = leat__fault_count(LEAT__FAULT_ALLOC);
+        leat__fault_disarm();
+        if (rc != 0) assert_int_equal(rc, LEAT_ENOMEM);
+        leat__tile_encoder_close(&e);
+        leat__buf_reset(&out);
+        if (asked < nth) {
+            assert_int_equal(rc, 0);
+            free(jpeg.data);
+            return;
+        }
+        assert_int_not_equal(rc, 0);
+    }
+    fail_msg("allocations without end");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_kinds_and_sizes_are_tiled),
+        cmocka_unit_test(others_are_refused_with_their_reason),
+        cmocka_unit_test(coefficients_out_of_range_are_refused),
+        cmocka_unit_test(small_tiles_need_tables),
+        cmocka_unit_test(survives_failed_allocations),
+    };
+    return cmocka_run_group_tests(tests, open_tiles, close_tiles);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Restoring files: with restarts, separate scans, bytes after the end, fill bytes, zero
+ * padding; progressive ones as baseline with the same pixels.
+ */
+#include "codec/make_tiles.h"
+
+static leat__buf file;
+
+static void restore(bytes sample)
+{
+    leat_error err = {0};
+    leat__buf_clear(&file);
+    if (leat__tile_restore(sample.data, sample.len, tables, &file, &err) != 0)
+        fail_msg("%s", err.message);
+}
+
+static void expect_exact(bytes jpeg, const char *what)
+{
+    leat__tile_kept kept;
+    leat__tile_facts facts;
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+    if (kept != LEAT__TILE_KEPT_NONE) fail_msg("%s: %s", what, leat__tile_kept_text(kept));
+    assert_int_equal(leat__tile_describe(b.data, b.len, &facts, NULL), 0);
+    assert_true(facts.exact);
+    restore(b);
+    assert_int_equal(file.len, jpeg.len);
+    assert_memory_equal(file.data, jpeg.data, jpeg.len);
+    free(b.data);
+}
+
+/* A copy with `n` bytes put in at `at`. */
+static bytes insert(bytes in, size_t at, const void *what, size_t n)
+{
+    bytes out = {calloc(1, in.len + n + LEAT__CODEC_PADDING), in.len + n};
+    memcpy(out.data, in.data, at);
+    memcpy(out.data + at, what, n);
+    memcpy(out.data + at + n, in.data + at, in.len - at);
+    return out;
+}
+
+static void files_come_back(void **state)
+{
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        if (!can_be_tiled(&jpeg_kinds[k]) || jpeg_kinds[k].progressive) continue;
+        for (int quality = 10; quality <= 100; quality += 30) {
+            bytes jpeg = make_jpeg(&jpeg_kinds[k], 117, 95, quality, 6);
+            expect_exact(jpeg, jpeg_kinds[k].name);
+            free(jpeg.data);
+        }
+    }
+    leat__buf_reset(&file);
+}
+
+static void odd_bytes_around_come_back(void **state)
+{
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
+    bytes trailing = insert(jpeg, jpeg.len, "trailing \xff\xda garbage", 18);
+    expect_exact(trailing, "bytes after EOI");
+    bytes filled = insert(jpeg, jpeg.len - 2, "\xff\xff\xff", 3);
+    expect_exact(filled, "fill bytes before EOI");
+    bytes comment = insert(jpeg, 2, "\xff\xfe\x00\x06\xff\xd9\xff\xda", 8);
+    expect_exact(comment, "markers inside a comment");
+    bytes early = insert(jpeg, 2, "\xff\xff\xff\xfe\x00\x03x", 7);
+    expect_exact(early, "fill bytes before a segment");
+    free(jpeg.data);
+    free(trailing.data);
+    free(filled.data);
+    free(comment.data);
+    free(early.data);
+    leat__buf_reset(&file);
+}
+
+/* The last byte of a scan ends in one bits: some of them are padding. Clearing just those gives
+ * the file of an encoder that pads with zeros; clearing more or fewer, one that is restored by
+ * neither rule or damaged. */
+static void zero_padding_comes_back(void **state)
+{
+    uint32_t done = 0;
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    for (uint32_t w = 8; w <= 64; w += 8)
+        for (uint32_t cleared = 1; cleared < 8; cleared++) {
+            leat__tile_kept kept;
+            leat__tile_header h;
+            bytes jpeg = make_jpeg(&jpeg_kinds[7], w, 8, 30, w);
+            uint8_t *last = jpeg.data + jpeg.len - 3, low = (uint8_t)((1u << cleared) - 1);
+            if ((*last & low) == low && *last != 0xff) {
+                *last = (uint8_t)(*last & ~low);
+                bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, true, &kept);
+                if (kept == LEAT__TILE_KEPT_NONE) {
+                    restore(b);
+                    assert_memory_equal(file.data, jpeg.data, jpeg.len);
+                    assert_int_equal(leat__tile_header_parse(&h, b.data, b.len, NULL), 0);
+                    done += (h.flags & LEAT__TILE_FLAG_PAD_ZERO) != 0;
+                } else {
+                    assert_int_equal(kept, LEAT__TILE_KEPT_RESTORE);
+                }
+                free(b.data);
+            }
+            free(jpeg.data);
+        }
+    assert_true(done > 0);
+    leat__buf_reset(&file);
+}
+
+static void progressive_becomes_baseline_with_the_same_pixels(void **state)
+{
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        uint32_t w, h, n, w2, h2, n2;
+        leat__tile_kept kept;
+        if (!can_be_tiled(&jpeg_kinds[k]) || !jpeg_kinds[k].progressive) continue;
+        bytes plain = make_jpeg(&jpeg_kinds[k], 117, 95, 80, 6);
+        bytes jpeg = insert(plain, 2, "\xff\xfe\x00\x05hey", 7);
+        bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, false, &kept);
+        assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
+        restore(b);
+        uint8_t *want = plain_jpeg(jpeg, 1, &w, &h, &n);
+        bytes again = {(uint8_t *)file.data, file.len};
+        uint8_t *got = plain_jpeg(again, 1, &w2, &h2, &n2);
+        assert_true(w == w2 && h == h2 && n == n2);
+        assert_memory_equal(got, want, (size_t)w * h * n);
+        assert_memory_equal(file.data + 2, "\xff\xfe\x00\x05hey", 7);
+        free(want);
+        free(got);
+        free(b.data);
+        free(jpeg.data);
+        free(plain.data);
+    }
+    leat__buf_reset(&file);
+}
+
+static void a_damaged_restore_part_is_an_error(void **state)
+{
+    leat__tile_kept kept;
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, true, &kept);
+    uint32_t seed = 9, errors = 0;
+    leat__tile_header h;
+    assert_int_equal(leat__tile_header_parse(&h, b.data, b.len, NULL), 0);
+    for (int i = 0; i < 300; i++) {
+        size_t at = b.len - 1 - dice_below(&seed, h.restore_bytes);
+        uint8_t was = b.data[at];
+        b.data[at] = (uint8_t)dice(&seed);
+        leat__buf_clear(&file);
+        int rc = leat__tile_restore(b.data, b.len, tables, &file, NULL);
+        assert_true(rc == 0 || rc == LEAT_EDATA || rc == LEAT_ELIMIT);
+        errors += rc != 0;
+        b.data[at] = was;
+    }
+    assert_true(errors > 100);
+    free(b.data);
+    free(jpeg.data);
+    leat__buf_reset(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(odd_bytes_around_come_back),
+        cmocka_unit_test(zero_padding_comes_back),
+        cmocka_unit_test(progressive_becomes_baseline_with_the_same_pixels),
+        cmocka_unit_test(a_damaged_restore_part_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, open_tiles, close_tiles);
+}
