@@ -144,6 +144,9 @@ typedef struct leat_batch {
 LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err)
     LEAT_MUST_CHECK;
 
+/* Stops the epoch that is under way and gives its memory back. The state stays where it was. */
+LEAT_API void leat_loader_stop(leat_loader *loader);
+
 /* The next batch, NULL after the last one of the epoch. Waits up to timeout_ms (-1 = for ever):
  * LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET (not final) when the
  * batches on loan hold all memory, or the error that ends the epoch. One thread at a time. */

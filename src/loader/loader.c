@@ -329,6 +329,11 @@ static void stop_epoch(leat_loader *l)
     l->begun = false;
 }
 
+void leat_loader_stop(leat_loader *l)
+{
+    stop_epoch(l);
+}
+
 void leat_loader_close(leat_loader **out)
 {
     leat_loader *l = *out;
