@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat keeps accelerators fed: packs, loads, plans and diagnoses training data.
+
+>>> import leat
+>>> leat.pack("photos", "photos.leat")
+>>> loader = leat.Loader("photos.leat", batch_size=64, image=[leat.ops.RandomResizedCrop(224)])
+>>> for image, label, sample_id in loader: ...
+"""
+
+from __future__ import annotations
+
+import importlib
+import os as _os
+from typing import TYPE_CHECKING
+
+from ._errors import (ArgumentError, BudgetError, DataError, Error, ExistsError, ForkError, FormatError,
+                      InternalError, LimitError, NotFoundError, StateError, StorageError,
+                      UnsupportedError)
+from ._leat import Tensor
+from ._leat import version as __version__
+
+if TYPE_CHECKING:
+    from . import ops
+    from ._batch import Batch, Ragged
+    from ._dataset import Dataset, Image, Sample
+    from ._loader import Loader
+    from ._schema import Field
+    from ._writer import Writer
+
+# What needs NumPy is imported when it is first used: `import leat` is quick.
+_LATER = {
+    "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
+    "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer", "ops": "ops",
+    "lightning": "lightning",
+}
+
+__all__ = [
+    "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Error", "ExistsError", "Field",
+    "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
+    "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer", "open",
+    "ops", "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'leat' has no attribute {name!r}")
+    module = importlib.import_module(f".{_LATER[name]}", __name__)
+    value = module if name == _LATER[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def open(path: str | _os.PathLike, *, verify: bool = True) -> Dataset:
+    """Opens a pack, or a set of shards, for random access."""
+    from ._dataset import Dataset
+
+    return Dataset(path, verify=verify)

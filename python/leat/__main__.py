@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m leat`` and the script ``leat``: the command, the same C code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+
+def main() -> int:
+    from . import _leat
+
+    # the command has handlers of its own; Python's would only note the signal
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stdout.flush()
+    return _leat.main(["leat", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loader yields."""
+
+from __future__ import annotations
+
+import json
+from collections import namedtuple
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+
+class Batch(tuple):
+    """The fields of a batch, as a named tuple that also reads like a dict.
+
+    ``image, label, sample_id = batch``, ``batch.label`` and ``batch["label"]`` are the same
+    thing. Each loader has a class of its own with the names of its fields; this is their base.
+    The memory stays what it is for as long as any of its tensors is kept.
+    """
+
+    __slots__ = ()
+    names: tuple[str, ...] = ()  #: of the fields, as the pack has them
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            try:
+                return tuple.__getitem__(self, self.names.index(key))
+            except ValueError:
+                raise KeyError(key) from None
+        return tuple.__getitem__(self, key)
+
+    def keys(self) -> tuple[str, ...]:
+        return self.names
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        return zip(self.names, self)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self.names else default
+
+    def asdict(self) -> dict[str, Any]:
+        """A plain dict: what Hugging Face's Trainer wants."""
+        return dict(zip(self.names, self))
+
+
+@lru_cache(maxsize=64)
+def batch_class(names: tuple[str, ...]) -> type[Batch]:
+    """The class of batches with these fields. Names that are no identifiers get positional ones
+    as attributes (`_3`); by key they are themselves."""
+    plain = namedtuple("Batch", names, rename=True)
+    made = type("Batch", (Batch, plain), {"__slots__": (), "names": names, "__module__": "leat",
+                                          "__getitem__": Batch.__getitem__})
+    return made
+
+
+class Ragged:
+    """Values of different length, one per sample: bytes, text, JSON or ragged arrays.
+
+    ``values`` holds all elements behind each other and ``offsets`` where each sample's begin
+    (one more than samples), both as tensors of the user's framework; ``ragged[i]`` is one value.
+    """
+
+    __slots__ = ("type", "values", "offsets", "shapes", "_bounds", "_elements", "_shapes")
+
+    def __init__(self, kind: str, values: Any, offsets: Any, shapes: Any,
+                 raw: tuple[np.ndarray, np.ndarray, np.ndarray | None]) -> None:
+        self.type = kind
+        self.values = values
+        self.offsets = offsets
+        self.shapes = shapes
+        self._elements, self._bounds, self._shapes = raw
+
+    def __len__(self) -> int:
+        return max(len(self._bounds) - 1, 0)
+
+    def __getitem__(self, index: int) -> Any:
+        i = range(len(self))[index]
+        first, end = int(self._bounds[i]), int(self._bounds[i + 1])
+        if self.type == "ragged":
+            assert self._shapes is not None
+            return self.values[first:end].reshape(tuple(int(n) for n in self._shapes[i]))
+        data = self._elements[first:end].tobytes()
+        if self.type == "text":
+            return data.decode("utf-8")
+        if self.type == "json":
+            return json.loads(data) if data else None
+        return data
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def tolist(self) -> list[Any]:
+        return list(self)
+
+    def __repr__(self) -> str:
+        return f"leat.Ragged({self.type}, {len(self)} values)"

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From tensors of the C library to those of the user's framework, without copying."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _leat
+from ._errors import ArgumentError
+
+Converter = Callable[[_leat.Tensor], Any]
+
+
+def bfloat16(bits: np.ndarray) -> np.ndarray:
+    """uint16 as bfloat16 where the package ml_dtypes is there, else as they are."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return bits
+    return bits.view(ml_dtypes.bfloat16)
+
+
+def to_numpy(tensor: _leat.Tensor) -> np.ndarray:
+    array = np.asarray(tensor)
+    return bfloat16(array) if tensor.dtype == "bfloat16" else array
+
+
+def _torch() -> Converter:
+    import torch
+
+    from_dlpack = torch.from_dlpack
+    return lambda tensor: from_dlpack(tensor)
+
+
+def _jax() -> Converter:
+    import jax
+
+    from_dlpack = jax.dlpack.from_dlpack
+
+    def convert(tensor: _leat.Tensor) -> Any:
+        # without x64 JAX has no 64-bit numbers: labels become int32 as everywhere in JAX
+        if tensor.dtype in ("int64", "float64", "uint64") and not jax.config.jax_enable_x64:
+            return jax.numpy.asarray(np.asarray(tensor))
+        return from_dlpack(tensor)
+
+    return convert
+
+
+_MAKERS: dict[str, Callable[[], Converter]] = {
+    "numpy": lambda: to_numpy,
+    "torch": _torch,
+    "jax": _jax,
+    "dlpack": lambda: lambda tensor: tensor,
+}
+
+
+def converter(name: str) -> tuple[str, Converter]:
+    """The converter of a framework; "auto" is torch where it is installed, else NumPy."""
+    if name == "auto":
+        name = "torch" if importlib.util.find_spec("torch") is not None else "numpy"
+    if name not in _MAKERS:
+        raise ArgumentError(f"as_: {name!r} is none of auto, {', '.join(_MAKERS)}")
+    return name, _MAKERS[name]()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exceptions: one class per kind of failure, each also the built-in exception it resembles."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Anything that leat reports. ``str(e)`` is the line the command would print."""
+
+    code: str = ""  #: name of the code in C, "LEAT_EDATA"
+    key: str | None = None  #: key of the sample it is about
+    sample_id: int | None = None  #: number of the sample it is about
+    offset: int | None = None  #: byte in the file or sample
+    sys_errno: int | None = None  #: errno of the system behind it
+
+
+class DataError(Error, ValueError):
+    """Damaged or malformed data: ``key``, ``sample_id`` and ``offset`` say where."""
+
+
+class FormatError(Error, ValueError):
+    """Not a pack, not finished, or of a version that this build does not read."""
+
+
+class ArgumentError(Error, ValueError):
+    """An argument is wrong; the message names it."""
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """No such file, key or entry."""
+
+
+class ExistsError(Error, FileExistsError):
+    """There is something of that name already."""
+
+
+class StorageError(Error, OSError):
+    """Reading or writing failed."""
+
+
+class BudgetError(Error, MemoryError):
+    """Does not fit the memory budget, or memory is short."""
+
+
+class LimitError(Error, ValueError):
+    """A configured limit was exceeded."""
+
+
+class StateError(Error, RuntimeError):
+    """Called in the wrong state: closed, canceled, or in use by another thread."""
+
+
+class ForkError(StateError):
+    """Used in a forked child of the process that made it."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Not supported by this build or machine."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug in leat: please report it."""
+
+
+_CLASSES: dict[str, type[Error]] = {
+    "LEAT_ENOMEM": BudgetError,
+    "LEAT_EINVAL": ArgumentError,
+    "LEAT_EIO": StorageError,
+    "LEAT_ENOENT": NotFoundError,
+    "LEAT_EEXIST": ExistsError,
+    "LEAT_ENOSPC": StorageError,
+    "LEAT_EDATA": DataError,
+    "LEAT_EFORMAT": FormatError,
+    "LEAT_ELIMIT": LimitError,
+    "LEAT_EBUDGET": BudgetError,
+    "LEAT_ECANCELED": StateError,
+    "LEAT_ETIMEDOUT": StorageError,
+    "LEAT_EAGAIN": StateError,
+    "LEAT_ECLOSED": StateError,
+    "LEAT_EFORK": ForkError,
+    "LEAT_ETHREAD": BudgetError,
+    "LEAT_EOVERFLOW": ArgumentError,
+    "LEAT_ENOTSUP": UnsupportedError,
+    "LEAT_EPERM": StorageError,
+    "LEAT_ESTATE": StateError,
+    "LEAT_EINTERNAL": InternalError,
+}
+
+
+def make(code: str, message: str, errno: int, key: str, sample: int, offset: int) -> Error:
+    """The exception for a failure that C reports; called by the extension."""
+    error = _CLASSES.get(code, Error)(message)
+    error.code = code
+    error.key = key or None
+    error.sample_id = sample if sample >= 0 else None
+    error.offset = offset if offset >= 0 else None
+    error.sys_errno = errno or None
+    return error

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader: batches of a pack for a training loop."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from . import _convert, _leat, _rank, ops
+from ._batch import Batch, Ragged, batch_class
+from ._dataset import Dataset
+from ._errors import ArgumentError, BudgetError, StateError
+
+Pipeline = str | ops.Op | Sequence[str | ops.Op]
+
+_ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
+_CACHES = {"os": 0, "process": 1}
+_POLICIES = {"fail": 0, "skip": 1, "replace": 2}
+_RAGGED = ("bytes", "text", "json", "ragged")
+
+_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # workers must not run on while the interpreter takes itself apart
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+class Loader:
+    """Batches of a pack, decoded and augmented by C threads, in a known order, inside a budget.
+
+    >>> loader = leat.Loader("train.leat", batch_size=256, order="quasi_random", seed=1, image=[
+    ...     leat.ops.RandomResizedCrop(224), leat.ops.RandomHorizontalFlip(),
+    ...     leat.ops.Normalize(mean, std), leat.ops.ToDtype("float16")])
+    >>> for image, label, sample_id in loader: ...
+
+    Iterating runs one epoch; the next ``for`` runs the next one. What comes out depends on the
+    pack, the options, the seed and the epoch, never on threads, memory or timing. Tensors look at
+    the batch's memory without a copy and keep it; it goes back to the budget when they are gone.
+
+    Parameters
+        path: of the pack
+        batch_size: samples per batch of this rank
+        image: pipeline of the first image field: a list of ops, or text. Or a dict of output name
+            to ``(field, pipeline)``: several images, and several views of one. None for none
+        order: "sequential", "random", or "quasi_random" (pages shuffled, and samples inside a
+            window of pages: nearly random at the speed of reading in order)
+        seed: of the order and of every augmentation
+        drop_last: leave out the last, smaller global batch
+        threads: C workers; 0 = as many CPUs as this process may use
+        memory: budget in bytes or text ("2G"); 0 = half of what this process may still take
+        cache: "os" (the system's page cache) or "process" (pages inside the budget, direct reads)
+        on_error: "fail" raises where the bad sample would have come, "skip" leaves it out,
+            "replace" puts another one in its place, the same one on every run
+        max_bad: more bad samples than this per epoch are an error; 0 = no limit
+        quarantine: file that bad samples are noted in, one JSON object per line
+        rank, world_size: this process's share; left out, found as ``rank_source`` says
+        window_pages, streams: of "quasi_random"; part of the order
+        prefetch: batches made ahead; 0 = decided while running
+        io_depth: reads in flight; 0 = decided while running
+        indices: only these samples (numbers)
+        keys: only these samples (keys)
+        weights: one per sample (of the subset): draw with replacement
+        balance: int field whose values shall come equally often, with replacement
+        draws: samples per epoch with weights or balance; 0 = as many as there are
+        fields: which fields of the pack to deliver; None = all
+        as_: "torch", "numpy", "jax" or "dlpack"; "auto" is torch where it is installed
+        channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
+        as_dict: yield plain dicts
+        transform: called with every batch before it is yielded, in this thread
+        digest: hash every sample; ``stats()`` and tests use it
+    """
+
+    def __init__(self, path: str | os.PathLike, batch_size: int = 256,
+                 image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = "RandomResizedCrop(224)",
+                 *, order: str = "quasi_random", seed: int = 0, drop_last: bool = False,
+                 threads: int = 0, memory: int | str = 0, cache: str = "os", on_error: str = "fail",
+                 max_bad: int = 0, quarantine: str | os.PathLike | None = None,
+                 rank: int | None = None, world_size: int | None = None,
+                 window_pages: int = 0, streams: int = 0, prefetch: int = 0, io_depth: int = 0,
+                 indices: Sequence[int] | np.ndarray | None = None,
+                 keys: Sequence[str | bytes] | None = None,
+                 weights: Sequence[float] | np.ndarray | None = None, balance: str | None = None,
+                 draws: int = 0, fields: Sequence[str] | None = None, as_: str = "auto",
+                 channels_last: bool = False, as_dict: bool = False,
+                 transform: Callable[[Any], Any] | None = None, digest: bool = False) -> None:
+        self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
+        self.as_, self._convert = _convert.converter(as_)
+        self.path = os.fspath(path)
+        self.batch_size = int(batch_size)
+        self.seed = int(seed)
+        self.order = order
+        self.drop_last = bool(drop_last)
+        self.channels_last = bool(channels_last)
+        self.transform = transform
+        self._as_dict = as_dict
+        self._dataset: Dataset | None = None
+        if self.batch_size < 1:
+            raise ArgumentError(f"batch_size: {batch_size} is below 1")
+        if keys is not None:
+            if indices is not None:
+                raise ArgumentError("give either indices or keys, not both")
+            indices = self._find(keys)
+        names, images = _images(image, fields, channels_last, self)
+        self._loader = _leat.Loader(
+            self.path, batch_size=self.batch_size, images=images,
+            order=_one_of("order", order, _ORDERS), seed=self.seed & (2**64 - 1),
+            drop_last=self.drop_last, threads=threads,
+            memory=_leat.parse_bytes(memory) if isinstance(memory, str) else int(memory),
+            cache=_one_of("cache", cache, _CACHES), on_error=_one_of("on_error", on_error, _POLICIES),
+            max_bad=max_bad, quarantine=None if quarantine is None else os.fspath(quarantine),
+            rank=self.rank, world=self.world_size, window_pages=window_pages, streams=streams,
+            prefetch=prefetch, io_depth=io_depth,
+            indices=None if indices is None else np.ascontiguousarray(indices, np.uint64),
+            weights=None if weights is None else np.ascontiguousarray(weights, np.float64),
+            balance=balance, draws=draws, fields=names, digest=digest)
+        self._fields = self._loader.fields()
+        self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
+        self._class = batch_class(self.field_names)
+        self._samples, self._batches, _ = self._loader.counts()
+        self._epoch = 0  # of the next iteration
+        self._resumed = False  # the next iteration goes on from a state
+        self._running: weakref.ref[_Epoch] | None = None
+        self._current = -1  # epoch under way or last run
+        _open_loaders.add(self)
+
+    # ---- DataLoader's face -------------------------------------------------------------------
+
+    @property
+    def dataset(self) -> Dataset:
+        """The pack, for random access."""
+        if self._dataset is None:
+            self._dataset = Dataset(self.path)
+        return self._dataset
+
+    @property
+    def sampler(self) -> Loader:
+        """The loader itself: frameworks call ``loader.sampler.set_epoch(epoch)``."""
+        return self
+
+    @property
+    def samples(self) -> int:
+        """Samples of this rank per epoch."""
+        return self._samples
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that runs, or that the next iteration will run."""
+        return self._current if self._active() is not None else self._epoch
+
+    def __len__(self) -> int:
+        """Batches per epoch, the same on all ranks."""
+        return self._batches
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration runs this epoch. Without, each iteration runs the next one."""
+        if self._resumed and epoch == self._epoch:
+            return  # a framework repeats the epoch it resumes: go on inside it
+        self._epoch = int(epoch)
+        self._resumed = False
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._resumed:
+            self._loader.begin(self._epoch)
+        self._resumed = False
+        self._current = self._epoch
+        self._epoch += 1
+        run = _Epoch(self)
+        self._running = weakref.ref(run)
+        return run
+
+    def _active(self) -> _Epoch | None:
+        run = self._running() if self._running is not None else None
+        return run if run is not None and not run.done else None
+
+    # ---- one batch ---------------------------------------------------------------------------
+
+    def _next(self) -> Any:
+        try:
+            row = self._loader.next()
+        except BudgetError:
+            gc.collect()  # batches in reference cycles still hold memory
+            row = self._loader.next()
+        if row is None:
+            return None
+        values = [self._value(kind, item) for (_, kind, *_), item in zip(self._fields, row)]
+        values.append(self._convert(row[-1]))
+        batch: Any = self._class._make(values)
+        if self._as_dict:
+            batch = batch.asdict()
+        return batch if self.transform is None else self.transform(batch)
+
+    def _value(self, kind: str, item: Any) -> Any:
+        if kind in _RAGGED:
+            raw = tuple(None if part is None else np.asarray(part) for part in item)
+            return Ragged(kind, *(None if part is None else self._convert(part) for part in item), raw)
+        if kind == "image" and self.channels_last and self.as_ == "torch":
+            item = item.permute(0, 3, 1, 2)
+        return self._convert(item)
+
+    # ---- state -------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader stands: a small dict for JSON, after the batches handed out so far.
+
+        It may be loaded by any number of ranks whose batches are globally as large.
+        """
+        state = json.loads(self._loader.state())
+        if self._resumed:
+            return state
+        if self._current < 0 or self._current + 1 != self._epoch:  # not begun, or set_epoch since
+            state["epoch"], state["position"] = self._epoch, 0
+            return state
+        *_, given = self._loader.counts()
+        state["position"] = min(given * state["global_batch"], state["count"])
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state: the next iteration yields what would have come next.
+
+        A state at the end of an epoch goes on with the next epoch.
+        """
+        state = dict(state)
+        try:
+            position, count = int(state["position"]), int(state["count"])
+            epoch, global_batch = int(state["epoch"]), int(state["global_batch"])
+        except (KeyError, TypeError, ValueError):
+            raise ArgumentError("this is no state of a leat loader") from None
+        self._loader.restore(json.dumps(state), position // max(global_batch, 1))
+        self._running = None
+        finished = position >= count or (self.drop_last and position // global_batch >= self._batches)
+        self._epoch = epoch + 1 if finished else epoch
+        self._resumed = not finished
+        self._current = -1
+
+    # ---- facts -------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """Figures of the epoch: samples, bytes read, time spent and waited, memory."""
+        return self._loader.stats()
+
+    def sample_ids(self, epoch: int, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Which samples this rank gets in an epoch, in order, without loading any."""
+        stop = self._samples if stop is None else min(stop, self._samples)
+        out = np.empty(max(stop - start, 0), np.uint64)
+        if len(out):
+            self._loader.order(epoch, start, out)
+        return out.astype(np.int64)
+
+    def _find(self, keys: Sequence[str | bytes]) -> np.ndarray:
+        found = []
+        for key in keys:
+            index = self.dataset.find(key)
+            if index is None:
+                raise KeyError(key)
+            found.append(index)
+        return np.array(found, np.uint64)
+
+    # ---- life --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stops the workers and frees the memory; batches that are kept stay valid."""
+        self._running = None
+        self._loader.close()
+        _open_loaders.discard(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        shares = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
+        return (f"leat.Loader({self.path!r}, batch_size={self.batch_size}, order={self.order!r}, "
+                f"{self._samples} samples, {self._batches} batches{shares})")
+
+    def __reduce__(self):
+        raise TypeError("a leat.Loader cannot be sent to another process: make one there")
+
+
+class _Epoch(Iterator):
+    """One pass over an epoch. Dropping it (a ``break``) stops the workers."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self.done = False
+
+    def __next__(self) -> Any:
+        if self.done:
+            raise StopIteration
+        loader = self._loader
+        if loader._active() is not self:
+            self.done = True
+            raise StateError("this iteration ended when the loader was closed or another one began")
+        batch = loader._next()
+        if batch is None:
+            self.done = True
+            raise StopIteration
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __del__(self) -> None:
+        running = getattr(self._loader, "_running", None)
+        if not self.done and running is not None and running() is None:
+            self.done = True
+            try:
+                self._loader._loader.stop()
+            except StateError:
+                pass  # another thread is inside, and will end what it does
+
+
+def _one_of(name: str, value: str, choices: Mapping[str, int]) -> int:
+    try:
+        return choices[value]
+    except (KeyError, TypeError):
+        raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}") from None
+
+
+def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
+            loader: Loader) -> tuple[list[str] | None, list[tuple[str | None, str | None, str]] | None]:
+    """(fields to deliver or None, images to make or None) as C takes them."""
+    names = None if fields is None else list(fields)
+    suffix = "; ToLayout(nhwc)" if channels_last else ""
+    if image is None:
+        if names is None:
+            names = [f.name for f in loader.dataset.fields if f.type != "image"]
+        return names, None
+    if isinstance(image, Mapping):
+        images = [(name, field, ops.text(pipeline) + suffix) for name, (field, pipeline) in image.items()]
+        if names is not None:
+            names += [field for _, field, _ in images if field is not None and field not in names]
+        return names, images
+    text = ops.text(image)
+    if text == "RandomResizedCrop(224)" and not channels_last:
+        return names, None  # the default: fine for packs without images too
+    return names, [(None, None, text + suffix)]

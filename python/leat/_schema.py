@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of a pack, as Python users write them.
+
+============================  =================================================
+written                       field
+============================  =================================================
+``"image"``                   image: encoded bytes, a path, or uint8 pixels
+``int``, ``"int"``            int64, kept in the index
+``float``, ``"float"``        float64, kept in the index
+``str``, ``"text"``           UTF-8
+``bytes``, ``"bytes"``        any bytes
+``dict``, ``list``, "json"    one JSON value
+``("float32", (3, 4))``       array, the same shape in every sample
+``("float32", (None, 4))``    ragged array: as many dimensions, shape per sample
+============================  =================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _leat
+from ._errors import ArgumentError
+
+
+class Field(NamedTuple):
+    """One field: ``type`` is image, bytes, text, int, float, array, ragged or json."""
+
+    name: str
+    type: str
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None  #: array
+    ndim: int = 0  #: array and ragged
+
+
+_TYPES = {int: "int", float: "float", str: "text", bytes: "bytes", dict: "json", list: "json",
+          bool: "int"}
+_PLAIN = ("image", "bytes", "text", "int", "float", "json")
+
+
+def field(name: str, spec: object) -> Field:
+    """The field that `spec` describes."""
+    if isinstance(spec, Field):
+        return spec._replace(name=name)
+    if isinstance(spec, type) and spec in _TYPES:
+        return Field(name, _TYPES[spec])
+    if isinstance(spec, str) and spec in _PLAIN:
+        return Field(name, spec)
+    if isinstance(spec, tuple) and len(spec) == 2:
+        dtype, shape = spec
+        shape = (shape,) if isinstance(shape, int) or shape is None else tuple(shape)
+        dtype = "bfloat16" if str(dtype) in ("bf16", "bfloat16") else np.dtype(dtype).name
+        if any(size is None for size in shape):
+            return Field(name, "ragged", dtype, None, len(shape))
+        return Field(name, "array", dtype, tuple(int(size) for size in shape), len(shape))
+    raise ArgumentError(
+        f"field '{name}': {spec!r} is no type; write one of {', '.join(_PLAIN)}, int, float, str, "
+        "bytes, dict, or (dtype, shape)")
+
+
+def fields(specs: Mapping[str, object]) -> list[Field]:
+    """All fields of a schema, in order."""
+    if not specs:
+        raise ArgumentError("a schema needs at least one field")
+    return [field(name, spec) for name, spec in specs.items()]
+
+
+def infer(sample: Mapping[str, object]) -> dict[str, object]:
+    """A schema for samples like this one."""
+    return {name: _infer(name, value) for name, value in sample.items()}
+
+
+def _infer(name: str, value: object) -> object:
+    if isinstance(value, (bool, int, np.integer)):
+        return int
+    if isinstance(value, (float, np.floating)):
+        return float
+    if isinstance(value, str):
+        return str
+    if isinstance(value, os.PathLike) or _is_pil(value):
+        return "image"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "image" if _leat.image_sniff(value) else bytes
+    if isinstance(value, (dict, list)):
+        return "json"
+    if hasattr(value, "shape"):
+        array = np.asarray(value)
+        pixels = array.dtype == np.uint8 and array.ndim == 3 and array.shape[-1] in (1, 3, 4)
+        return "image" if pixels else (array.dtype.name, array.shape)
+    raise ArgumentError(f"field '{name}': a value of type {type(value).__name__} needs a schema")
+
+
+def _is_pil(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "PIL"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing packs from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from . import _leat, _schema
+from ._errors import ArgumentError, StateError
+
+
+class Writer:
+    """Appends samples to a new pack.
+
+    >>> with leat.Writer("train.leat", {"image": "image", "label": int}) as w:
+    ...     for path, label in files:
+    ...         w.append({"image": path, "label": label}, key=str(path))
+
+    The pack appears under its name when the ``with`` block ends well, whole; when it ends in an
+    exception, what is written stays beside it and ``resume=True`` goes on from there: the writer
+    then says in ``resumed`` how many samples it has.
+
+    Parameters
+        path: of the pack
+        fields: name to type of each field (see ``leat.Field``); left out, the first sample decides
+        page_bytes: target size of a page ("2M"); 0 = the default
+        shard_bytes: several files of at most this size ("10G"); 0 = one file
+        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``
+        provenance: a JSON-able dict kept in the pack: where it came from, settings
+        resume: go on with an unfinished pack of the same fields, if there is one
+        replace: a pack of that name may be there; it is replaced at the end
+        sync: wait for the disk at the end; without, a power cut may lose the pack
+    """
+
+    def __init__(self, path: str | os.PathLike, fields: Mapping[str, object] | None = None, *,
+                 page_bytes: int | str = 0, shard_bytes: int | str = 0,
+                 classes: Mapping[str, Sequence[str]] | None = None,
+                 provenance: Mapping[str, object] | None = None,
+                 resume: bool = False, replace: bool = False, sync: bool = True) -> None:
+        self.path = os.fspath(path)
+        self.fields: list[_schema.Field] = []
+        self._packer: _leat.Packer | None = None
+        self._count = 0
+        self._closed = False
+        self._classes = dict(classes or {})
+        self._options = {
+            "page_bytes": _bytes(page_bytes), "shard_bytes": _bytes(shard_bytes), "resume": resume,
+            "replace": replace, "sync": sync,
+            "provenance": json.dumps(dict(provenance or {}), sort_keys=True),
+        }
+        if fields is not None:
+            self._open(fields)
+
+    def _open(self, specs: Mapping[str, object]) -> None:
+        self.fields = _schema.fields(specs)
+        self._packer = _leat.Packer(self.path, self.fields, **self._options)
+        self._count = self.resumed
+        names = [f.name for f in self.fields]
+        for name, classes in self._classes.items():
+            if name not in names:
+                raise ArgumentError(f"classes: there is no field '{name}'")
+            self._packer.classes(names.index(name), list(classes))
+
+    @property
+    def resumed(self) -> int:
+        """Samples that an earlier, unfinished run had written."""
+        return self._packer.resumed() if self._packer is not None else 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, sample: Mapping[str, object] | Sequence[object],
+               key: str | bytes | None = None) -> None:
+        """Adds one sample: a dict of its values, or a sequence in the order of the fields.
+
+        Values that are None or left out are absent; int and float fields must be there. Without a
+        key the sample's number is its key.
+        """
+        if self._packer is None:
+            if self._closed:
+                raise StateError("the writer is closed")
+            if not isinstance(sample, Mapping):
+                raise ArgumentError("without a schema the first sample must be a dict")
+            self._open(_schema.infer(sample))
+        packer = self._packer
+        assert packer is not None
+        if key is None:
+            key = f"{self._count:08d}"
+        data = key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
+        packer.append(data, self._values(sample))
+        self._count += 1
+
+    def extend(self, samples: Iterable[Mapping[str, object] | Sequence[object]]) -> None:
+        """Adds many samples without keys of their own."""
+        for sample in samples:
+            self.append(sample)
+
+    def _values(self, sample: Mapping[str, object] | Sequence[object]) -> list[object]:
+        if isinstance(sample, Mapping):
+            unknown = sample.keys() - {f.name for f in self.fields}
+            if unknown:
+                raise ArgumentError(f"there is no field '{sorted(unknown)[0]}' in this pack")
+            values = [sample.get(f.name) for f in self.fields]
+        else:
+            values = list(sample)
+            if len(values) != len(self.fields):
+                raise ArgumentError(f"{len(self.fields)} values are expected, not {len(values)}")
+        return [_prepare(f, value) for f, value in zip(self.fields, values)]
+
+    def finish(self) -> dict[str, int]:
+        """Writes the index and puts the pack in its place; how much was written."""
+        if self._packer is None:
+            raise StateError("the writer is closed" if self._closed else "nothing was appended")
+        stats = self._packer.finish()
+        self._packer = None
+        self._closed = True
+        return stats
+
+    def close(self) -> None:
+        """Stops without finishing: what is written can be resumed."""
+        if self._packer is not None:
+            self._packer.close()
+        self._packer = None
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if kind is None and not self._closed:
+            self.finish()
+        else:
+            self.close()
+
+
+def _bytes(size: int | str) -> int:
+    return _leat.parse_bytes(size) if isinstance(size, str) else int(size)
+
+
+def _prepare(f: _schema.Field, value: object) -> object:
+    """The value as C takes it: int, float, bytes-like or contiguous array."""
+    if value is None:
+        if f.type in ("int", "float"):
+            raise ArgumentError(f"field '{f.name}': {f.type} fields have a value in every sample")
+        return None
+    if f.type == "image":
+        return _image(value)
+    if f.type == "int":
+        return int(value)  # type: ignore[call-overload]
+    if f.type == "text":
+        return str(value).encode("utf-8")
+    if f.type == "json":
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    if f.type in ("array", "ragged"):
+        dtype = "uint16" if f.dtype == "bfloat16" else f.dtype
+        if f.dtype == "bfloat16" and getattr(value, "itemsize", 2) == 2:
+            value = np.asarray(value).view(np.uint16)
+        array = np.asarray(value, dtype=dtype)
+        return array if array.flags.c_contiguous else array.copy()
+    return value
+
+
+def _image(value: object) -> object:
+    if isinstance(value, (str, os.PathLike)):
+        with open(value, "rb") as file:
+            return file.read()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return value
+    array = np.asarray(value)
+    return np.ascontiguousarray(array)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Augmentations, one class each: ``leat.ops.RandomResizedCrop(224)``.
+
+The classes are made from the table of ops in the C library: names, order and defaults of
+parameters, ranges and help are written there once. An op holds its parameters and writes itself
+as text; the pixels are made by the C workers.
+
+>>> str(RandomHorizontalFlip(p=0.3))
+'RandomHorizontalFlip(p=0.3)'
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Sequence
+
+from . import _leat
+from ._errors import ArgumentError
+
+_DTYPE_NAMES = {"uint8": "u8", "float16": "f16", "half": "f16", "bfloat16": "bf16",
+                "float32": "f32", "float": "f32"}
+_FORMATS = {"channels_first": "nchw", "channels_last": "nhwc"}
+
+
+class _Param:
+    """One declared parameter: how to check a value and write it as text."""
+
+    def __init__(self, row: tuple) -> None:
+        (self.name, self.kind, self.default, choices, self.min, self.max, self.arity,
+         self.help) = row
+        self.choices = choices.split("|") if choices else []
+
+    def format(self, owner: str, value: object) -> str:
+        shown = f"{owner}.{self.name}"
+        if self.kind == "choice":
+            return self._choice(shown, value)
+        if self.kind == "flag":
+            if not isinstance(value, (bool, int)):
+                raise ArgumentError(f"{shown}: {value!r} is neither True nor False")
+            return "true" if value else "false"
+        if self.kind == "floats":
+            items = list(value) if isinstance(value, Sequence) or hasattr(value, "tolist") else [value]
+            if self.arity and len(items) != self.arity:
+                raise ArgumentError(f"{shown}: {self.arity} numbers are expected, not {len(items)}")
+            numbers = [self._number(shown, item) for item in items]
+            return numbers[0] if len(numbers) == 1 else "(" + ", ".join(numbers) + ")"
+        if self.kind in ("int", "float"):
+            return self._number(shown, value)
+        return repr(str(value))
+
+    def _number(self, shown: str, value: object) -> str:
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{shown}: {value!r} is no number") from None
+        if math.isnan(number) or (self.kind == "int" and number != int(number)):
+            raise ArgumentError(f"{shown}: {value!r} is no {'whole ' * (self.kind == 'int')}number")
+        if self.min is not None and not self.min <= number <= self.max:
+            raise ArgumentError(f"{shown}: {value!r} is out of range ({self.min:g} to {self.max:g})")
+        return str(int(number)) if number == int(number) and abs(number) < 2**53 else repr(number)
+
+    def _choice(self, shown: str, value: object) -> str:
+        if isinstance(value, type):  # numpy.float16
+            word = value.__name__
+        else:  # "f16", "float16", torch.float16, numpy.dtype("float16"), torch.channels_last
+            word = str(getattr(value, "value", value)).removeprefix("torch.")
+        word = word.lower()
+        for candidate in (word, _DTYPE_NAMES.get(word), _FORMATS.get(word)):
+            if candidate in self.choices:
+                return candidate
+        raise ArgumentError(f"{shown}: {value!r} is none of {', '.join(self.choices)}")
+
+    def signature(self) -> inspect.Parameter:
+        default = inspect.Parameter.empty if self.default is None else _default(self)
+        return inspect.Parameter(self.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+    def doc(self) -> str:
+        limits = f" ({self.min:g} to {self.max:g})" if self.min is not None and not self.choices else ""
+        words = f" ({', '.join(self.choices)})" if self.choices else ""
+        given = "" if self.default is None else f"; default {self.default or 'False'}"
+        return f"    {self.name}: {self.help}{limits}{words}{given}"
+
+
+def _default(param: _Param) -> object:
+    text = param.default
+    if param.kind == "flag":
+        return text in ("true", "1", "yes", "on")
+    if param.kind == "int":
+        return int(text)
+    if param.kind == "float":
+        return float(text)
+    if param.kind == "floats":
+        numbers = tuple(float(part) for part in text.strip("()").split(",") if part.strip())
+        numbers = tuple(int(n) if n == int(n) else n for n in numbers)
+        return numbers[0] if len(numbers) == 1 else numbers
+    return text
+
+
+class Op:
+    """An augmentation with its parameters. Immutable; equal when it does the same."""
+
+    name: str = ""
+    _table: tuple[_Param, ...] = ()
+    __slots__ = ("params", "text")
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        bound = self.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
+        parts = []
+        for param in self._table:
+            if param.name in bound.arguments:
+                parts.append(f"{param.name}={param.format(self.name, bound.arguments[param.name])}")
+        object.__setattr__(self, "text", f"{self.name}({', '.join(parts)})")
+        bound.apply_defaults()
+        object.__setattr__(self, "params", dict(bound.arguments))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self.name} cannot be changed: make a new one")
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Op) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self):
+        return _rebuild, (self.name, self.params)
+
+
+def _rebuild(name: str, params: dict[str, object]) -> Op:
+    return globals()[name](**params)
+
+
+def _make(name: str, help_text: str, params: Sequence[tuple]) -> type[Op]:
+    table = tuple(_Param(row) for row in params)
+    doc = help_text[:1].upper() + help_text[1:] + "."
+    if table:
+        doc += "\n\nParameters\n" + "\n".join(param.doc() for param in table)
+    return type(name, (Op,), {
+        "__doc__": doc,
+        "__module__": __name__,
+        "__slots__": (),
+        "__signature__": inspect.Signature([param.signature() for param in table]),
+        "name": name,
+        "_table": table,
+    })
+
+
+def text(ops: str | Op | Sequence[str | Op]) -> str:
+    """A pipeline as text, from an op, a list of ops, or text."""
+    if isinstance(ops, (str, Op)):
+        return str(ops)
+    parts = list(ops)
+    for part in parts:
+        if not isinstance(part, (str, Op)):
+            hint = f"; did you mean {part.__name__}()?" if isinstance(part, type) else ""
+            raise ArgumentError(f"{part!r} is no op of leat.ops{hint}")
+    return "; ".join(str(part) for part in parts)
+
+
+_CLASSES = {name: _make(name, help_text, params) for name, help_text, _kind, params in _leat.ops()}
+globals().update(_CLASSES)
+__all__ = ["Op", "text", "names", *_CLASSES]
+
+
+def names() -> Iterator[str]:
+    """Names of all ops."""
+    return iter(_CLASSES)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What needs no handle: the table of ops, checks of pipelines, sizes in text, the command.
+ */
+#include "py_leat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <leat/op.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "cli_frame.h"
+#include "codec/codec.h"
+
+/* ---- ops --------------------------------------------------------------------------------------- */
+
+static PyObject *param_tuple(uint32_t op, uint32_t index)
+{
+    leat_op_param p;
+    if (leat_op_param_at(op, index, &p) != 0) return NULL;
+    bool ranged = p.min <= p.max;
+    PyObject *min = ranged ? PyFloat_FromDouble(p.min) : Py_NewRef(Py_None);
+    PyObject *max = ranged ? PyFloat_FromDouble(p.max) : Py_NewRef(Py_None);
+    if (min != NULL && max != NULL)
+        return Py_BuildValue("(sszzNNis)", p.name, p.kind, p.def, p.choices, min, max, (int)p.arity, p.help);
+    Py_XDECREF(min);
+    Py_XDECREF(max);
+    return NULL;
+}
+
+/* [(name, help, kind, [(name, kind, default, choices, min, max, arity, help), …]), …] */
+static PyObject *facts_ops(PyObject *module, PyObject *unused)
+{
+    uint32_t n = leat_op_count();
+    PyObject *list = PyList_New(n);
+
+    (void)module;
+    (void)unused;
+    for (uint32_t i = 0; list != NULL && i < n; i++) {
+        leat_op_info info = {0};
+        if (leat_op_info_at(i, &info) != 0) break;
+        PyObject *params = PyList_New(info.params), *row = NULL;
+        for (uint32_t k = 0; params != NULL && k < info.params; k++) {
+            PyObject *p = param_tuple(i, k);
+            if (p == NULL || PyList_SetItem(params, k, p) != 0) Py_CLEAR(params);
+        }
+        if (params != NULL) row = Py_BuildValue("(ssiN)", info.name, info.help, (int)info.kind, params);
+        if (row == NULL || PyList_SetItem(list, i, row) != 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *facts_pipeline_check(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_pipeline_output out;
+    const char *text;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &text)) return NULL;
+    if (leat_pipeline_check(text, &out, &err) != 0) return py_raise(&err);
+    return Py_BuildValue("(IIIssK)", (unsigned)out.height, (unsigned)out.width, (unsigned)out.channels,
+                         out.dtype, out.layout, (unsigned long long)out.bytes);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------- */
+
+static PyObject *facts_parse_bytes(PyObject *module, PyObject *args)
+{
+    const char *text;
+    uint64_t bytes;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &text)) return NULL;
+    if (!leat__str_to_bytes(text, &bytes)) {
+        PyErr_Format(PyExc_ValueError, "'%s' is no size: write 4096, 512M, 2G or 1.5GiB", text);
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(bytes);
+}
+
+/* "jpeg", "png" …: by magic bytes; None when it is no image that leat reads. */
+static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
+{
+    Py_buffer data;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*", &data)) return NULL;
+    leat__codec_id codec = leat__codec_sniff(data.buf, (size_t)data.len);
+    PyBuffer_Release(&data);
+    if (codec == LEAT__CODEC_NONE) Py_RETURN_NONE;
+    return PyUnicode_FromString(leat__codec_name(codec));
+}
+
+static PyObject *facts_memory_used(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(leat__mem_used(LEAT__MEM_CATS));
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
+#define COMMAND(name) extern const cli_command cli_cmd_##name;
+#include "commands.inc"
+#undef COMMAND
+
+static const cli_command *const commands[] = {
+#define COMMAND(name) &cli_cmd_##name,
+#include "commands.inc"
+#undef COMMAND
+    NULL,
+};
+
+static void free_argv(char **argv, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; argv != NULL && i < n; i++) leat__free(argv[i]);
+    leat__free(argv);
+}
+
+/* main(["leat", …]): the same code as the command `leat`; the answer is its exit code. */
+static PyObject *facts_main(PyObject *module, PyObject *args)
+{
+    PyObject *list;
+    int code;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O", &list)) return NULL;
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return NULL;
+    char **argv = LEAT_NEW_ARRAY(MISC, char *, (size_t)n + 1);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *bytes = py_path(PyList_GetItem(list, i));
+        if (bytes != NULL && argv != NULL) argv[i] = leat__strdup(LEAT__MEM_MISC, PyBytes_AsString(bytes));
+        Py_XDECREF(bytes);
+        if (argv == NULL || argv[i] == NULL) {
+            free_argv(argv, n);
+            return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS
+    code = cli_main(commands, (int)n, argv);
+    fflush(NULL);
+    Py_END_ALLOW_THREADS
+    free_argv(argv, n);
+    return PyLong_FromLong(code);
+}
+
+PyMethodDef py_facts_methods[] = {
+    {"ops", facts_ops, METH_NOARGS, "The table of ops."},
+    {"pipeline_check", facts_pipeline_check, METH_VARARGS,
+     "(height, width, channels, dtype, layout, bytes) of what a pipeline makes."},
+    {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},
+    {"image_sniff", facts_image_sniff, METH_VARARGS, "Kind of an encoded image, or None."},
+    {"memory_used", facts_memory_used, METH_NOARGS, "Heap bytes that leat holds in this process."},
+    {"main", facts_main, METH_VARARGS, "Runs the command; its exit code."},
+    {NULL, NULL, 0, NULL},
+};

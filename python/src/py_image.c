@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Images between Python and the codecs: decoded to arrays, given back as files, described for
+ * the index. Works without the GIL, on memory of its own.
+ */
+#include "py_leat.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "codec/codec.h"
+#include "codec/tile/tile.h"
+
+#define FILE_MAX ((size_t)1 << 32) /* bytes of a restored file */
+
+/* Encoded bytes with the padding that codecs want behind them. */
+static uint8_t *padded(const void *data, size_t size, leat_error *err)
+{
+    uint8_t *copy = leat__alloc(LEAT__MEM_SCRATCH, size + LEAT__CODEC_PADDING);
+    if (copy == NULL) {
+        leat__fail_nomem(err, size, "an image");
+        return NULL;
+    }
+    memcpy(copy, data, size);
+    memset(copy + size, 0, LEAT__CODEC_PADDING);
+    return copy;
+}
+
+/* Where the pixel (0, 0) of the turned image lies in the stored one, and how far one step down
+ * and one step right go. */
+typedef struct walk {
+    uint32_t height, width; /* of the turned image */
+    ptrdiff_t first, down, right;
+} walk;
+
+static walk walk_of(const leat__planes *p, uint32_t orientation)
+{
+    const ptrdiff_t line = (ptrdiff_t)p->stride;
+    const ptrdiff_t bottom = ((ptrdiff_t)p->height - 1) * line, end = (ptrdiff_t)p->width - 1;
+    const uint32_t h = p->height, w = p->width;
+
+    switch (orientation) {
+    case 2:
+        return (walk){h, w, end, line, -1};
+    case 3:
+        return (walk){h, w, bottom + end, -line, -1};
+    case 4:
+        return (walk){h, w, bottom, -line, 1};
+    case 5:
+        return (walk){w, h, 0, 1, line};
+    case 6:
+        return (walk){w, h, bottom, 1, -line};
+    case 7:
+        return (walk){w, h, bottom + end, -1, -line};
+    case 8:
+        return (walk){w, h, end, -1, line};
+    default:
+        return (walk){h, w, 0, line, 1};
+    }
+}
+
+static void interleave(const leat__planes *p, const walk *go, uint8_t *out)
+{
+    for (uint32_t y = 0; y < go->height; y++) {
+        ptrdiff_t at = go->first + (ptrdiff_t)y * go->down;
+        for (uint32_t x = 0; x < go->width; x++, at += go->right) {
+            for (uint32_t c = 0; c < p->channels; c++) *out++ = p->plane[c][at];
+        }
+    }
+}
+
+static int decode(const py_pack_handle *h, const void *data, size_t size,
+                  const leat_pack_image *image, uint8_t **block, int64_t shape[3], leat_error *err)
+{
+    leat__decoder *decoder = NULL;
+    leat__planes planes = {0};
+    leat__image_info info;
+    leat__decode_request request = {.tables = h != NULL ? h->tables : NULL};
+    int rc = 0;
+
+    uint8_t *bytes = padded(data, size, err);
+    if (bytes == NULL) return LEAT_ENOMEM;
+    LEAT_GO(rc, out, leat__codec_probe((leat__codec_id)image->codec, bytes, size, &info, err));
+    LEAT_GO(rc, out, leat__decoder_open(&decoder, err));
+    LEAT_GO(rc, out, leat__codec_decode_planes(decoder, &info, bytes, size, &request, &planes, err));
+    const walk go = walk_of(&planes, image->orientation);
+    size_t total = (size_t)go.height * go.width * planes.channels; /* the limits bound it */
+    *block = leat__alloc_aligned(LEAT__MEM_BATCH, total + 1, 256);
+    if (*block == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, total, "an image"));
+    interleave(&planes, &go, *block);
+    shape[0] = go.height;
+    shape[1] = go.width;
+    shape[2] = planes.channels;
+out:
+    leat__planes_reset(&planes);
+    leat__decoder_close(&decoder);
+    leat__free(bytes);
+    return rc;
+}
+
+PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size,
+                          const leat_pack_image *image)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    uint8_t *block = NULL;
+    int64_t shape[3];
+    int rc;
+
+    Py_BEGIN_ALLOW_THREADS
+    rc = decode(h, data, size, image, &block, shape, &err);
+    Py_END_ALLOW_THREADS
+    if (rc != 0) return py_raise(&err);
+    py_loan *loan = py_loan_new(NULL, block);
+    if (loan == NULL) return NULL;
+    PyObject *tensor = py_tensor_new(loan, block, LEAT_DTYPE_U8, 3, shape, NULL);
+    py_loan_drop(loan);
+    return tensor;
+}
+
+PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size,
+                        const leat_pack_image *image)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__buf file;
+    int rc = LEAT_ENOMEM;
+
+    if (image->codec == LEAT__CODEC_RAW) {
+        leat__fail(&err, LEAT_ENOTSUP, "this image is stored as pixels, not as a file: decode() it");
+        return py_raise(&err);
+    }
+    if (image->codec != LEAT__CODEC_TILE)
+        return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    leat__buf_init(&file, LEAT__MEM_CODEC, FILE_MAX);
+    Py_BEGIN_ALLOW_THREADS
+    uint8_t *bytes = padded(data, size, &err);
+    if (bytes != NULL) rc = leat__tile_restore(bytes, size, h != NULL ? h->tables : NULL, &file, &err);
+    leat__free(bytes);
+    Py_END_ALLOW_THREADS
+    PyObject *result = NULL;
+    if (rc == 0) result = PyBytes_FromStringAndSize((const char *)file.data, (Py_ssize_t)file.len);
+    else py_raise(&err);
+    leat__buf_reset(&file);
+    return result;
+}
+
+int py_image_describe(const void *data, size_t size, leat_pack_image *image, leat_error *err)
+{
+    leat__image_info info;
+    leat__codec_id codec = leat__codec_sniff(data, size);
+
+    if (codec == LEAT__CODEC_NONE)
+        return leat__fail(err, LEAT_EFORMAT, "this is no JPEG, PNG or WebP image");
+    uint8_t *bytes = padded(data, size, err);
+    if (bytes == NULL) return LEAT_ENOMEM;
+    int rc = leat__codec_probe(codec, bytes, size, &info, err);
+    leat__free(bytes);
+    LEAT_TRY(rc);
+    *image = (leat_pack_image){.width = info.width,
+                               .height = info.height,
+                               .codec = (uint8_t)codec,
+                               .channels = (uint8_t)info.channels,
+                               .orientation = (uint8_t)info.orientation,
+                               .flags = LEAT_PACK_IMAGE_UNCHECKED};
+    return 0;
+}
+
+int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+                 void **data, size_t *size, leat_error *err)
+{
+    leat__planes planes = {0};
+    leat__encode_opts opts = {.orientation = 1};
+    leat__buf out;
+    int rc = 0;
+
+    leat__buf_init(&out, LEAT__MEM_CODEC, SIZE_MAX / 2);
+    LEAT_GO(rc, out, leat__planes_resize(&planes, width, height, channels, err));
+    for (uint32_t y = 0; y < height; y++) {
+        for (uint32_t c = 0; c < channels; c++) {
+            uint8_t *row = planes.plane[c] + (size_t)y * planes.stride;
+            const uint8_t *from = pixels + (size_t)y * width * channels + c;
+            for (uint32_t x = 0; x < width; x++) row[x] = from[(size_t)x * channels];
+        }
+    }
+    LEAT_GO(rc, out, leat__codec_encode(LEAT__CODEC_RAW, &planes, &opts, &out, err));
+    *data = leat__alloc(LEAT__MEM_CODEC, out.len + 1);
+    if (*data == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, out.len, "an image"));
+    memcpy(*data, out.data, out.len);
+    *size = out.len;
+out:
+    leat__buf_reset(&out);
+    leat__planes_reset(&planes);
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the extension share. The extension is on the limited API (CPython 3.11 and
+ * later): one file for all of them. It holds no logic of its own; what can be said in Python is
+ * said in python/leat.
+ *
+ * Threads: every call enters with the GIL; calls that can wait let go of it. Loans and pack
+ * handles are counted in C, without the GIL, because consumers of DLPack and Arrow drop them
+ * from threads that Python does not know.
+ */
+#ifndef LEAT_PY_LEAT_H
+#define LEAT_PY_LEAT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <leat/error.h>
+#include <leat/loader.h>
+#include <leat/pack.h>
+
+/* ---- errors ----------------------------------------------------------------------------- */
+
+/* Raises the exception of leat._errors that stands for *err; NULL for convenience. */
+PyObject *py_raise(const leat_error *err);
+
+/* Looks whether this process is the one that made `what`; raises leat.ForkError when not. */
+bool py_same_process(pid_t made_by, const char *what);
+
+/* ---- memory on loan ----------------------------------------------------------------------- */
+
+/* Memory that tensors look at: a batch of a loader or a block of our own. Goes back when the
+ * last reference is dropped, by whatever thread. */
+typedef struct py_loan {
+    _Atomic uint64_t refs;
+    leat_batch *batch; /* or NULL */
+    void *block;       /* or NULL */
+    pid_t made_by;     /* a forked child must not give back what its parent still uses */
+} py_loan;
+
+/* Takes the batch (or the block of leat__alloc); NULL with MemoryError, and they are given back. */
+py_loan *py_loan_new(leat_batch *batch, void *block);
+void py_loan_ref(py_loan *loan);
+void py_loan_drop(py_loan *loan);
+
+/* ---- tensors ------------------------------------------------------------------------------ */
+
+typedef struct py_tensor {
+    PyObject_HEAD
+    py_loan *loan;
+    void *data;
+    uint32_t dtype; /* leat_dtype */
+    int32_t ndim;
+    bool readonly;
+    int64_t shape[LEAT_NDIM_MAX];
+    int64_t strides[LEAT_NDIM_MAX]; /* elements */
+    Py_ssize_t byte_shape[LEAT_NDIM_MAX], byte_strides[LEAT_NDIM_MAX]; /* for the buffer protocol */
+} py_tensor;
+
+/* A tensor over memory of `loan`, which gains a reference. strides NULL = row-major. */
+PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
+                        const int64_t *shape, const int64_t *strides);
+
+/* The name that NumPy and people use ("float32"); NULL when unknown. */
+const char *py_dtype_name(uint32_t dtype);
+uint32_t py_dtype_find(const char *name); /* also "f32"; 0 when unknown */
+
+PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *py_tensor_dlpack_device(PyObject *self, PyObject *unused);
+
+/* ---- packs -------------------------------------------------------------------------------- */
+
+/* An open pack that readers, Arrow streams and images share. */
+typedef struct py_pack_handle {
+    _Atomic uint64_t refs;
+    leat_pack *pack;
+    void *tables; /* of tiled images, or NULL */
+    pid_t made_by;
+} py_pack_handle;
+
+void py_pack_ref(py_pack_handle *h);
+void py_pack_drop(py_pack_handle *h);
+
+/* The index columns as an "arrow_array_stream" capsule. */
+PyObject *py_arrow_stream(py_pack_handle *h);
+
+/* Decodes an image to height x width x channels, turned as EXIF says, into a tensor. */
+PyObject *py_image_decode(const py_pack_handle *h, const void *data, size_t size,
+                          const leat_pack_image *image);
+/* The file an image came from: itself, or what its tiles restore. As bytes. */
+PyObject *py_image_file(const py_pack_handle *h, const void *data, size_t size,
+                        const leat_pack_image *image);
+/* Looks at encoded bytes and fills what the index wants to know. */
+int py_image_describe(const void *data, size_t size, leat_pack_image *image, leat_error *err);
+/* Pixels (height x width x channels) as a stored image into a new block of leat__alloc. */
+int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+                 void **data, size_t *size, leat_error *err);
+
+/* ---- arguments ---------------------------------------------------------------------------- */
+
+/* str (undecodable bytes as surrogates), bytes or os.PathLike -> bytes object, new reference. */
+PyObject *py_path(PyObject *path);
+/* UTF-8 that may not be valid, as str with surrogates. */
+PyObject *py_text(const char *text, size_t size);
+
+/* ---- the module --------------------------------------------------------------------------- */
+
+extern PyTypeObject *py_tensor_type;
+
+int py_tensor_register(PyObject *module);
+int py_pack_register(PyObject *module);
+int py_packer_register(PyObject *module);
+int py_loader_register(PyObject *module);
+extern PyMethodDef py_facts_methods[];
+
+#endif

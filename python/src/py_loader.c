@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loader: what leat.Loader (leat/_loader.py) stands on. Options arrive checked and complete;
+ * batches leave as tuples of tensors that share one loan.
+ *
+ * Waiting happens in slices without the GIL, and between them Python may handle signals: Ctrl-C
+ * ends a blocked next() within a slice.
+ */
+#include "py_leat.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#define SLICE_MS 50
+#define STATE_MAX 4096
+
+typedef struct py_loader {
+    PyObject_HEAD
+    leat_loader *loader; /* NULL when closed */
+    pid_t made_by;
+    bool busy;           /* a thread is inside without the GIL */
+    uint64_t given;      /* batches of this epoch that were handed out or are behind its start */
+} py_loader;
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+/* Memory that options point at until the loader is open. */
+typedef struct scratch {
+    leat_loader_image *images;
+    const char **fields;
+    Py_buffer indices, weights;
+    bool has_indices, has_weights;
+} scratch;
+
+static void scratch_free(scratch *s)
+{
+    leat__free(s->images);
+    leat__free(s->fields);
+    if (s->has_indices) PyBuffer_Release(&s->indices);
+    if (s->has_weights) PyBuffer_Release(&s->weights);
+}
+
+/* [(name or None, field or None, ops), …]; the strings live in the list. */
+static int parse_images(leat_loader_opts *o, scratch *s, PyObject *list)
+{
+    Py_ssize_t n = list != Py_None ? PyList_Size(list) : 0;
+    if (n < 0) return -1;
+    if (n == 0) return 0;
+    s->images = LEAT_NEW_ARRAY(LOADER, leat_loader_image, (size_t)n);
+    if (s->images == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        leat_loader_image *image = &s->images[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "zzz", &image->name, &image->field, &image->ops))
+            return -1;
+    }
+    o->images = s->images;
+    o->image_count = (uint32_t)n;
+    return 0;
+}
+
+static int parse_fields(leat_loader_opts *o, scratch *s, PyObject *list)
+{
+    if (list == Py_None) return 0;
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return -1;
+    s->fields = LEAT_NEW_ARRAY(LOADER, const char *, (size_t)n + 1);
+    if (s->fields == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        s->fields[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), NULL);
+        if (s->fields[i] == NULL) return -1;
+    }
+    o->fields = s->fields;
+    o->field_count = (uint32_t)n;
+    return 0;
+}
+
+static int parse_arrays(leat_loader_opts *o, scratch *s, PyObject *indices, PyObject *weights)
+{
+    if (indices != Py_None) {
+        if (PyObject_GetBuffer(indices, &s->indices, PyBUF_CONTIG_RO) != 0) return -1;
+        s->has_indices = true;
+        o->indices = s->indices.buf;
+        o->index_count = (uint64_t)s->indices.len / sizeof *o->indices;
+    }
+    if (weights != Py_None) {
+        if (PyObject_GetBuffer(weights, &s->weights, PyBUF_CONTIG_RO) != 0) return -1;
+        s->has_weights = true;
+        o->weights = s->weights.buf;
+    }
+    return 0;
+}
+
+static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject *kwargs, PyObject **path)
+{
+    static char *names[] = {"path", "batch_size", "images", "order", "seed", "drop_last", "threads",
+                            "memory", "cache", "on_error", "max_bad", "quarantine", "rank", "world",
+                            "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
+                            "balance", "draws", "fields", "digest", NULL};
+    PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
+    unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0;
+    int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOp", names, PyUnicode_FSConverter, path, &o->batch_size,
+            &images, &order, &seed, &drop_last, &o->threads, &memory, &cache, &on_error, &max_bad,
+            &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
+            &indices, &weights, &o->balance, &draws, &fields, &digest))
+        return -1;
+    o->order = (leat_order)order;
+    o->seed = seed;
+    o->drop_last = (uint32_t)drop_last;
+    o->memory = memory;
+    o->cache = (leat_cache)cache;
+    o->on_error = (leat_on_error)on_error;
+    o->max_bad = max_bad;
+    o->draws = draws;
+    o->digest = (uint32_t)digest;
+    if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
+    return parse_arrays(o, s, indices, weights);
+}
+
+static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_loader_opts opts;
+    scratch s = {0};
+    PyObject *path = NULL;
+    py_loader *self = NULL;
+    leat_loader *loader = NULL;
+    int rc;
+
+    leat_loader_opts_init(&opts);
+    if (parse_opts(&opts, &s, args, kwargs, &path) != 0) goto out;
+    const char *name = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_loader_open(&loader, name, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (rc != 0) {
+        py_raise(&err);
+        goto out;
+    }
+    self = (py_loader *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (self == NULL) {
+        leat_loader_close(&loader);
+        goto out;
+    }
+    self->loader = loader;
+    self->made_by = getpid();
+out:
+    scratch_free(&s);
+    Py_XDECREF(path);
+    return (PyObject *)self;
+}
+
+static void loader_dealloc(PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    py_loader *self = (py_loader *)o;
+    if (self->loader != NULL && self->made_by == getpid()) {
+        Py_BEGIN_ALLOW_THREADS
+        leat_loader_close(&self->loader);
+        Py_END_ALLOW_THREADS
+    }
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+/* ---- one thread at a time ------------------------------------------------------------------- */
+
+static bool enter(py_loader *self)
+{
+    leat_error err = {.code = LEAT_ESTATE, .sample = -1, .offset = -1};
+
+    if (!py_same_process(self->made_by, "loader")) return false;
+    if (self->loader != NULL && !self->busy) {
+        self->busy = true;
+        return true;
+    }
+    if (self->loader == NULL) err.code = LEAT_ECLOSED;
+    snprintf(err.message, sizeof err.message, "%s",
+             self->loader == NULL ? "the loader is closed" : "another thread is using this loader");
+    py_raise(&err);
+    return false;
+}
+
+static PyObject *loader_close(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    (void)unused;
+    if (self->loader == NULL || self->made_by != getpid()) Py_RETURN_NONE;
+    if (!enter(self)) return NULL;
+    leat_loader *loader = self->loader;
+    self->loader = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    leat_loader_close(&loader);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    Py_RETURN_NONE;
+}
+
+/* ---- epochs --------------------------------------------------------------------------------- */
+
+static PyObject *loader_begin(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long epoch;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "K", &epoch) || !enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_loader_begin(self->loader, epoch, &err);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    self->given = 0;
+    if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+/* Waits for a batch, letting Python handle signals between slices. -1 with an exception. */
+static int wait_batch(py_loader *self, leat_batch **batch)
+{
+    leat_error err;
+    int rc;
+
+    for (;;) {
+        leat__error_reset(&err);
+        Py_BEGIN_ALLOW_THREADS
+        rc = leat_loader_next(self->loader, batch, SLICE_MS, &err);
+        Py_END_ALLOW_THREADS
+        if (rc == 0) return 0;
+        if (rc != LEAT_ETIMEDOUT && rc != LEAT_EAGAIN) {
+            py_raise(&err);
+            return -1;
+        }
+        if (PyErr_CheckSignals() != 0) return -1;
+    }
+}
+
+static PyObject *ragged_tuple(py_loan *loan, const leat_tensor *t, uint32_t rows)
+{
+    int64_t total = t->offsets != NULL ? t->offsets[rows] : 0, ends = rows + 1;
+    int64_t shapes[2] = {rows, t->ragged_ndim}, zero = 0;
+    PyObject *values = NULL, *offsets = NULL, *dims = NULL;
+
+    if (t->offsets == NULL) ends = zero; /* an empty batch */
+    values = py_tensor_new(loan, t->data, t->dtype, 1, &total, NULL);
+    offsets = py_tensor_new(loan, (void *)t->offsets, LEAT_DTYPE_I64, 1, &ends, NULL);
+    if (t->ragged_ndim > 0)
+        dims = py_tensor_new(loan, (void *)t->ragged_shapes, LEAT_DTYPE_I64, 2, shapes, NULL);
+    else
+        dims = Py_NewRef(Py_None);
+    if (values != NULL && offsets != NULL && dims != NULL)
+        return Py_BuildValue("(NNN)", values, offsets, dims);
+    Py_XDECREF(values);
+    Py_XDECREF(offsets);
+    Py_XDECREF(dims);
+    return NULL;
+}
+
+static PyObject *field_value(py_loan *loan, const leat_tensor *t, uint32_t rows)
+{
+    int64_t shape[LEAT_NDIM_MAX];
+    bool ragged = t->type == LEAT_FIELD_BYTES || t->type == LEAT_FIELD_TEXT ||
+                  t->type == LEAT_FIELD_JSON || t->type == LEAT_FIELD_RAGGED;
+
+    if (ragged) return ragged_tuple(loan, t, rows);
+    memcpy(shape, t->shape, sizeof shape);
+    shape[0] = rows;
+    return py_tensor_new(loan, t->data, t->dtype, (int32_t)t->ndim, shape, t->strides);
+}
+
+/* (fields…, sample_id): tensors of one batch, which the loan keeps alive. */
+static PyObject *batch_tuple(py_loan *loan, uint32_t count, const leat_tensor *const *fields,
+                             uint32_t rows, const uint64_t *ids)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)count + 1), *item;
+    int64_t n = rows;
+
+    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
+        item = field_value(loan, fields[i], rows);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) != 0) Py_CLEAR(tuple);
+    }
+    if (tuple == NULL) return NULL;
+    /* ids are below 2^48: as int64, because torch can hardly compute with uint64 */
+    item = py_tensor_new(loan, (void *)ids, LEAT_DTYPE_I64, 1, &n, NULL);
+    if (item == NULL || PyTuple_SetItem(tuple, count, item) != 0) Py_CLEAR(tuple);
+    return tuple;
+}
+
+static PyObject *deliver(py_loader *self, leat_batch *batch)
+{
+    uint32_t count = leat_loader_field_count(self->loader);
+    const leat_tensor **fields = LEAT_NEW_ARRAY(LOADER, const leat_tensor *, count + 1);
+    PyObject *tuple = NULL;
+
+    if (fields == NULL) {
+        leat_batch_release(&batch);
+        return PyErr_NoMemory();
+    }
+    for (uint32_t i = 0; i < count; i++)
+        fields[i] = batch != NULL ? &batch->fields[i] : leat_loader_field(self->loader, i);
+    uint32_t rows = batch != NULL ? batch->samples : 0;
+    const uint64_t *ids = batch != NULL ? batch->sample_ids : NULL;
+    py_loan *loan = py_loan_new(batch, NULL);
+    if (loan != NULL) tuple = batch_tuple(loan, count, fields, rows, ids);
+    py_loan_drop(loan);
+    leat__free(fields);
+    return tuple;
+}
+
+/* The next batch, or None after the last one. All ranks get the same number of batches: one that
+ * has no sample left in the last global batch gets an empty one. */
+static PyObject *loader_next(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    leat_batch *batch = NULL;
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    int rc = wait_batch(self, &batch);
+    self->busy = false;
+    if (rc != 0) return NULL;
+    if (batch == NULL && self->given >= leat_loader_batches(self->loader)) Py_RETURN_NONE;
+    self->given++;
+    return deliver(self, batch);
+}
+
+static PyObject *loader_stop(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    (void)unused;
+    if (self->loader == NULL || self->made_by != getpid()) Py_RETURN_NONE;
+    if (!enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    leat_loader_stop(self->loader);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    Py_RETURN_NONE;
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static PyObject *loader_state(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    char text[STATE_MAX];
+    size_t size;
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    int rc = leat_loader_state(self->loader, UINT64_MAX, text, sizeof text, &size, &err);
+    self->busy = false;
+    if (rc != 0) return py_raise(&err);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "strict");
+}
+
+static PyObject *loader_restore(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long batches;
+    const char *text;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "sK", &text, &batches) || !enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_loader_restore(self->loader, text, &err);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    if (rc != 0) return py_raise(&err);
+    self->given = batches;
+    Py_RETURN_NONE;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+static PyObject *loader_fields(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    uint32_t n = leat_loader_field_count(self->loader);
+    PyObject *list = PyList_New(n);
+    for (uint32_t i = 0; list != NULL && i < n; i++) {
+        const leat_tensor *t = leat_loader_field(self->loader, i);
+        PyObject *shape = PyTuple_New(t->ndim), *row = NULL;
+        for (uint32_t d = 0; shape != NULL && d < t->ndim; d++) {
+            PyObject *size = PyLong_FromLongLong(t->shape[d]);
+            if (size == NULL || PyTuple_SetItem(shape, d, size) != 0) Py_CLEAR(shape);
+        }
+        if (shape != NULL)
+            row = Py_BuildValue("(sssN)", t->name, leat_field_type_name(t->type), py_dtype_name(t->dtype),
+                                shape);
+        if (row == NULL || PyList_SetItem(list, i, row) != 0) Py_CLEAR(list);
+    }
+    self->busy = false;
+    return list;
+}
+
+static PyObject *loader_stats(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_loader_stats s = {0};
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    int rc = leat_loader_read(self->loader, &s, sizeof s);
+    self->busy = false;
+    if (rc != 0) {
+        leat__fail(&err, rc, "the loader's figures cannot be read");
+        return py_raise(&err);
+    }
+    typedef unsigned long long u;
+    return Py_BuildValue(
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK}", "threads", (unsigned)s.threads,
+        "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch", (u)s.epoch, "batches",
+        (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples, "read_bytes",
+        (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits, "cache_misses",
+        (u)s.cache_misses, "cache_bytes", (u)s.cache_bytes, "read_seconds", (double)s.read_ns / 1e9,
+        "decode_seconds", (double)s.decode_ns / 1e9, "wait_seconds", (double)s.wait_ns / 1e9, "seconds",
+        (double)s.elapsed_ns / 1e9, "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes",
+        (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak);
+}
+
+/* order(epoch, first, out): which samples this rank gets, into a buffer of uint64. */
+static PyObject *loader_order(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long epoch, first;
+    PyObject *out;
+    Py_buffer view;
+    int rc = 0;
+
+    if (!PyArg_ParseTuple(args, "KKO", &epoch, &first, &out)) return NULL;
+    if (PyObject_GetBuffer(out, &view, PyBUF_CONTIG) != 0) return NULL;
+    if (!enter(self)) {
+        PyBuffer_Release(&view);
+        return NULL;
+    }
+    uint64_t *ids = view.buf, count = (uint64_t)view.len / sizeof *ids;
+    Py_BEGIN_ALLOW_THREADS
+    for (uint64_t i = 0; i < count && rc == 0; i++)
+        rc = leat_loader_sample_at(self->loader, epoch, first + i, &ids[i], &err);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    PyBuffer_Release(&view);
+    if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *loader_counts(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    (void)unused;
+    if (!enter(self)) return NULL;
+    self->busy = false;
+    return Py_BuildValue("(KKK)", (unsigned long long)leat_loader_samples(self->loader),
+                         (unsigned long long)leat_loader_batches(self->loader),
+                         (unsigned long long)self->given);
+}
+
+static PyMethodDef loader_methods[] = {
+    {"begin", loader_begin, METH_VARARGS, "begin(epoch): starts an epoch at its first batch."},
+    {"next", loader_next, METH_NOARGS, "(fields…, sample_id) of the next batch; None at the end."},
+    {"stop", loader_stop, METH_NOARGS, "Stops the epoch; its state can still be asked for."},
+    {"state", loader_state, METH_NOARGS, "Where the loader stands, as JSON."},
+    {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): goes on from a state."},
+    {"fields", loader_fields, METH_NOARGS, "(name, type, dtype, shape) of each field of a batch."},
+    {"stats", loader_stats, METH_NOARGS, "Figures of this epoch."},
+    {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
+    {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},
+    {"close", loader_close, METH_NOARGS, "Stops and frees; batches on loan stay valid."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot loader_slots[] = {
+    {Py_tp_new, loader_new},
+    {Py_tp_dealloc, loader_dealloc},
+    {Py_tp_doc, "A loader; use leat.Loader."},
+    {Py_tp_methods, loader_methods},
+    {0, NULL},
+};
+
+static PyType_Spec loader_spec = {
+    .name = "leat._leat.Loader",
+    .basicsize = sizeof(py_loader),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = loader_slots,
+};
+
+int py_loader_register(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &loader_spec, NULL);
+    int rc = type != NULL ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
+    Py_XDECREF(type);
+    return rc;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing a pack: what leat.Writer (leat/_writer.py) stands on. Python hands over each sample as
+ * a list of values that are already of the right kind for their fields.
+ */
+#include "py_leat.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+typedef struct py_packer {
+    PyObject_HEAD
+    leat_packer *packer; /* NULL when closed */
+    pid_t made_by;
+    bool busy; /* a thread is inside without the GIL */
+    uint32_t field_count;
+    leat_field *fields; /* names owned */
+} py_packer;
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+static uint32_t type_find(const char *name)
+{
+    for (uint32_t t = LEAT_FIELD_IMAGE; t <= LEAT_FIELD_JSON; t++) {
+        if (strcmp(name, leat_field_type_name(t)) == 0) return t;
+    }
+    return 0;
+}
+
+static int parse_shape(leat_field *f, PyObject *shape)
+{
+    Py_ssize_t n = PySequence_Size(shape);
+    if (n < 0) return -1;
+    if (n > LEAT_NDIM_MAX) {
+        PyErr_Format(PyExc_ValueError, "field '%s': at most %d dimensions", f->name, LEAT_NDIM_MAX);
+        return -1;
+    }
+    f->ndim = (uint32_t)n;
+    for (Py_ssize_t d = 0; d < n; d++) {
+        PyObject *item = PySequence_GetItem(shape, d);
+        f->shape[d] = item != NULL ? PyLong_AsUnsignedLongLong(item) : 0;
+        Py_XDECREF(item);
+        if (PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* (name, type, dtype or None, shape, ndim) */
+static int parse_field(leat_field *f, PyObject *row)
+{
+    const char *name, *type, *dtype;
+    PyObject *shape;
+    unsigned ndim;
+
+    if (!PyArg_ParseTuple(row, "sszOI", &name, &type, &dtype, &shape, &ndim)) return -1;
+    f->name = leat__strdup(LEAT__MEM_PACK, name);
+    if (f->name == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    f->type = type_find(type);
+    f->dtype = dtype != NULL ? py_dtype_find(dtype) : LEAT_DTYPE_NONE;
+    if (f->type == 0 || (dtype != NULL && f->dtype == LEAT_DTYPE_NONE)) {
+        PyErr_Format(PyExc_ValueError, "field '%s': there is no type '%s'", name,
+                     f->type == 0 ? type : dtype);
+        return -1;
+    }
+    f->ndim = ndim;
+    return shape != Py_None ? parse_shape(f, shape) : 0;
+}
+
+static int parse_fields(py_packer *self, PyObject *list)
+{
+    Py_ssize_t n = PySequence_Size(list);
+    if (n < 0) return -1;
+    self->fields = LEAT_NEW_ARRAY(PACK, leat_field, (size_t)n + 1);
+    if (self->fields == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *row = PySequence_GetItem(list, i);
+        self->field_count++;
+        int rc = row != NULL ? parse_field(&self->fields[i], row) : -1;
+        Py_XDECREF(row);
+        if (rc != 0) return -1;
+    }
+    return 0;
+}
+
+/* ---- open, close ------------------------------------------------------------------------------ */
+
+static void packer_dealloc(PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    py_packer *self = (py_packer *)o;
+    if (self->made_by == getpid()) leat_packer_close(&self->packer);
+    for (uint32_t i = 0; i < self->field_count; i++) leat__free((char *)self->fields[i].name);
+    leat__free(self->fields);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
+    Py_DECREF(type);
+}
+
+static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"path", "fields", "page_bytes", "shard_bytes", "provenance",
+                            "identity", "resume", "replace", "sync", NULL};
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long page_bytes = 0, shard_bytes = 0, identity = 0;
+    int resume = 0, replace = 0, sync = 1, rc;
+    PyObject *path, *fields;
+    const char *provenance = NULL;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|KKzKppp", names, PyUnicode_FSConverter, &path,
+                                     &fields, &page_bytes, &shard_bytes, &provenance, &identity, &resume,
+                                     &replace, &sync))
+        return NULL;
+    py_packer *self = (py_packer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (self == NULL) goto out;
+    self->made_by = getpid();
+    if (parse_fields(self, fields) != 0) {
+        Py_CLEAR(self);
+        goto out;
+    }
+    opts.field_count = self->field_count;
+    opts.fields = self->fields;
+    opts.page_bytes = page_bytes;
+    opts.shard_bytes = shard_bytes;
+    opts.provenance = provenance;
+    opts.identity = identity;
+    opts.resume = (uint32_t)resume;
+    opts.replace = (uint32_t)replace;
+    opts.no_sync = !sync;
+    const char *name = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_packer_open(&self->packer, name, &opts, &err);
+    Py_END_ALLOW_THREADS
+    if (rc != 0) {
+        py_raise(&err);
+        Py_CLEAR(self);
+    }
+out:
+    Py_DECREF(path);
+    return (PyObject *)self;
+}
+
+static bool enter(py_packer *self)
+{
+    leat_error err = {.code = LEAT_ESTATE, .sample = -1, .offset = -1};
+
+    if (!py_same_process(self->made_by, "writer")) return false;
+    if (self->packer != NULL && !self->busy) {
+        self->busy = true;
+        return true;
+    }
+    if (self->packer == NULL) err.code = LEAT_ECLOSED;
+    snprintf(err.message, sizeof err.message, "%s",
+             self->packer == NULL ? "the writer is closed" : "another thread is using this writer");
+    py_raise(&err);
+    return false;
+}
+
+static PyObject *packer_close(PyObject *o, PyObject *unused)
+{
+    py_packer *self = (py_packer *)o;
+    (void)unused;
+    if (self->packer == NULL) Py_RETURN_NONE;
+    if (!enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    leat_packer_close(&self->packer);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    Py_RETURN_NONE;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* A value being written and what it keeps alive meanwhile. */
+typedef struct holding {
+    Py_buffer view;
+    bool viewed;
+    void *block; /* pixels laid out for storing */
+} holding;
+
+static int hold(holding *h, PyObject *o)
+{
+    if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO) != 0) return -1;
+    h->viewed = true;
+    return 0;
+}
+
+static void let_go(holding *h)
+{
+    if (h->viewed) PyBuffer_Release(&h->view);
+    leat__free(h->block);
+}
+
+/* bytes: an encoded image. An array of bytes with two or three dimensions: pixels. */
+static int image_value(leat_pack_value *v, holding *h, PyObject *o)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    uint32_t height = 0, width = 0, channels = 1;
+
+    if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO | PyBUF_ND) != 0) return -1;
+    h->viewed = true;
+    if (h->view.ndim <= 1) {
+        v->data = h->view.buf;
+        v->size = (size_t)h->view.len;
+        if (py_image_describe(v->data, v->size, &v->image, &err) == 0) return 0;
+        py_raise(&err);
+        return -1;
+    }
+    const Py_ssize_t *shape = h->view.shape;
+    for (int d = 0; d < h->view.ndim; d++) {
+        if (shape[d] < 1 || shape[d] > UINT16_MAX) goto wrong;
+    }
+    if (h->view.ndim > 3 || h->view.itemsize != 1) goto wrong;
+    height = (uint32_t)shape[0];
+    width = (uint32_t)shape[1];
+    if (h->view.ndim == 3) channels = (uint32_t)shape[2];
+    if (channels != 1 && channels != 3 && channels != 4) goto wrong;
+    if (py_image_raw(h->view.buf, height, width, channels, &h->block, &v->size, &err) != 0) {
+        py_raise(&err);
+        return -1;
+    }
+    v->data = h->block;
+    if (py_image_describe(v->data, v->size, &v->image, &err) != 0) {
+        py_raise(&err);
+        return -1;
+    }
+    v->image.flags = 0;
+    return 0;
+wrong:
+    PyErr_SetString(PyExc_ValueError,
+                    "pixels must be uint8, height x width x channels, with 1, 3 or 4 channels");
+    return -1;
+}
+
+static int array_value(leat_pack_value *v, holding *h, const leat_field *f, PyObject *o)
+{
+    if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO | PyBUF_ND) != 0) return -1;
+    h->viewed = true;
+    bool same = (uint32_t)h->view.ndim == f->ndim && h->view.itemsize == leat_dtype_size(f->dtype);
+    for (uint32_t d = 0; same && d < f->ndim; d++) {
+        v->shape[d] = (uint64_t)h->view.shape[d];
+        if (f->type == LEAT_FIELD_ARRAY && v->shape[d] != f->shape[d]) same = false;
+    }
+    if (!same) {
+        PyErr_Format(PyExc_ValueError, "field '%s': the array has another shape or element type", f->name);
+        return -1;
+    }
+    v->data = h->view.buf;
+    v->size = (size_t)h->view.len;
+    return 0;
+}
+
+static int value_of(leat_pack_value *v, holding *h, const leat_field *f, PyObject *o)
+{
+    if (o == Py_None && f->type != LEAT_FIELD_INT && f->type != LEAT_FIELD_FLOAT) {
+        v->absent = 1;
+        return 0;
+    }
+    switch (f->type) {
+    case LEAT_FIELD_INT:
+        v->i = PyLong_AsLongLong(o);
+        return PyErr_Occurred() ? -1 : 0;
+    case LEAT_FIELD_FLOAT:
+        v->f = PyFloat_AsDouble(o);
+        return PyErr_Occurred() ? -1 : 0;
+    case LEAT_FIELD_IMAGE:
+        return image_value(v, h, o);
+    case LEAT_FIELD_ARRAY:
+    case LEAT_FIELD_RAGGED:
+        return array_value(v, h, f, o);
+    default:
+        if (hold(h, o) != 0) return -1;
+        v->data = h->view.buf;
+        v->size = (size_t)h->view.len;
+        return 0;
+    }
+}
+
+static bool fill_sample(py_packer *self, leat_pack_value *values, holding *held, PyObject *list)
+{
+    for (uint32_t i = 0; i < self->field_count; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        int rc = item != NULL ? value_of(&values[i], &held[i], &self->fields[i], item) : -1;
+        Py_XDECREF(item); /* the list holds it on */
+        if (rc != 0) return false;
+    }
+    return true;
+}
+
+static PyObject *packer_append(PyObject *o, PyObject *args)
+{
+    py_packer *self = (py_packer *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_pack_sample sample = {0};
+    const char *key;
+    Py_ssize_t key_size;
+    PyObject *list;
+    int rc = -1;
+
+    if (!PyArg_ParseTuple(args, "y#O", &key, &key_size, &list)) return NULL;
+    if (!enter(self)) return NULL;
+    leat_pack_value *values = LEAT_NEW_ARRAY(PACK, leat_pack_value, self->field_count + 1);
+    holding *held = LEAT_NEW_ARRAY(PACK, holding, self->field_count + 1);
+    if (values == NULL || held == NULL) {
+        PyErr_NoMemory();
+    } else if (fill_sample(self, values, held, list)) {
+        sample.key = key;
+        sample.key_size = (size_t)key_size;
+        sample.values = values;
+        Py_BEGIN_ALLOW_THREADS
+        rc = leat_packer_append(self->packer, &sample, &err);
+        Py_END_ALLOW_THREADS
+        if (rc != 0) py_raise(&err);
+    }
+    for (uint32_t i = 0; held != NULL && i < self->field_count; i++) let_go(&held[i]);
+    leat__free(held);
+    leat__free(values);
+    self->busy = false;
+    if (rc != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *packer_classes(PyObject *o, PyObject *args)
+{
+    py_packer *self = (py_packer *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned field;
+    PyObject *list;
+    int rc = LEAT_ENOMEM;
+
+    if (!PyArg_ParseTuple(args, "IO", &field, &list)) return NULL;
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0 || !enter(self)) return NULL;
+    const char **names = LEAT_NEW_ARRAY(PACK, const char *, (size_t)n + 1);
+    for (Py_ssize_t i = 0; names != NULL && i < n; i++) {
+        names[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), NULL);
+        if (names[i] == NULL) goto out;
+    }
+    if (names != NULL) rc = leat_packer_classes(self->packer, field, names, (uint64_t)n, &err);
+    else leat__fail_nomem(&err, (uint64_t)n * 8, "class names");
+    if (rc != 0) py_raise(&err);
+out:
+    leat__free(names);
+    self->busy = false;
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *packer_finish(PyObject *o, PyObject *unused)
+{
+    py_packer *self = (py_packer *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_packer_stats stats = {0};
+    int rc;
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_packer_finish(self->packer, &stats, &err);
+    if (rc == 0) leat_packer_close(&self->packer);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    if (rc != 0) return py_raise(&err);
+    return Py_BuildValue("{sK sK sK sK sK sK}", "samples", (unsigned long long)stats.samples, "pages",
+                         (unsigned long long)stats.pages, "shards", (unsigned long long)stats.shards,
+                         "payload_bytes", (unsigned long long)stats.payload_bytes, "bytes_out",
+                         (unsigned long long)stats.file_bytes, "duplicate_keys",
+                         (unsigned long long)stats.duplicate_keys);
+}
+
+static PyObject *packer_resumed(PyObject *o, PyObject *unused)
+{
+    py_packer *self = (py_packer *)o;
+    uint64_t marks[LEAT_PACKER_MARKS];
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    uint64_t n = leat_packer_resumed(self->packer, marks);
+    self->busy = false;
+    return PyLong_FromUnsignedLongLong(n);
+}
+
+static PyMethodDef packer_methods[] = {
+    {"append", packer_append, METH_VARARGS, "append(key, values): one sample."},
+    {"classes", packer_classes, METH_VARARGS, "classes(field, names): names of an int field's values."},
+    {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is there when this returns."},
+    {"resumed", packer_resumed, METH_NOARGS, "Samples that were already safe when writing went on."},
+    {"close", packer_close, METH_NOARGS, "Without finish: what is written can be resumed."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot packer_slots[] = {
+    {Py_tp_new, packer_new},
+    {Py_tp_dealloc, packer_dealloc},
+    {Py_tp_doc, "A pack being written; use leat.Writer."},
+    {Py_tp_methods, packer_methods},
+    {0, NULL},
+};
+
+static PyType_Spec packer_spec = {
+    .name = "leat._leat.Packer",
+    .basicsize = sizeof(py_packer),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = packer_slots,
+};
+
+int py_packer_register(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &packer_spec, NULL);
+    int rc = type != NULL ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
+    Py_XDECREF(type);
+    return rc;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors: arrays that look at memory on loan. NumPy sees them through the buffer protocol,
+ * torch and JAX through DLPack (py_dlpack.c); neither copies. The loan ends when the last
+ * array, tensor or capsule over it is gone.
+ */
+#include "py_leat.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+PyTypeObject *py_tensor_type;
+
+/* ---- loans -------------------------------------------------------------------------------- */
+
+py_loan *py_loan_new(leat_batch *batch, void *block)
+{
+    py_loan *loan = LEAT_NEW(BATCH, py_loan);
+    if (loan == NULL) {
+        leat_batch_release(&batch);
+        leat__free(block);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    atomic_init(&loan->refs, 1);
+    loan->batch = batch;
+    loan->block = block;
+    loan->made_by = getpid();
+    return loan;
+}
+
+void py_loan_ref(py_loan *loan)
+{
+    atomic_fetch_add_explicit(&loan->refs, 1, memory_order_relaxed);
+}
+
+void py_loan_drop(py_loan *loan)
+{
+    if (loan == NULL || atomic_fetch_sub_explicit(&loan->refs, 1, memory_order_acq_rel) != 1) return;
+    /* after a fork the locks of the loader may be held by threads that are not there */
+    if (loan->made_by != getpid()) return;
+    leat_batch_release(&loan->batch);
+    leat__free(loan->block);
+    leat__free(loan);
+}
+
+/* ---- element types ------------------------------------------------------------------------ */
+
+typedef struct dtype_row {
+    const char *name, *format; /* NumPy's name; struct's letter for the buffer protocol */
+} dtype_row;
+
+static const dtype_row dtypes[] = {
+    [LEAT_DTYPE_BOOL] = {"bool", "?"},    [LEAT_DTYPE_U8] = {"uint8", "B"},
+    [LEAT_DTYPE_I8] = {"int8", "b"},      [LEAT_DTYPE_U16] = {"uint16", "H"},
+    [LEAT_DTYPE_I16] = {"int16", "h"},    [LEAT_DTYPE_U32] = {"uint32", "I"},
+    [LEAT_DTYPE_I32] = {"int32", "i"},    [LEAT_DTYPE_U64] = {"uint64", "L"},
+    [LEAT_DTYPE_I64] = {"int64", "l"},    [LEAT_DTYPE_F16] = {"float16", "e"},
+    /* struct has no letter for it: the bits, which NumPy users view as they like */
+    [LEAT_DTYPE_BF16] = {"bfloat16", "H"}, [LEAT_DTYPE_F32] = {"float32", "f"},
+    [LEAT_DTYPE_F64] = {"float64", "d"},
+};
+enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
+
+const char *py_dtype_name(uint32_t dtype)
+{
+    return dtype < DTYPES ? dtypes[dtype].name : NULL;
+}
+
+uint32_t py_dtype_find(const char *name)
+{
+    for (uint32_t d = 1; d < DTYPES; d++) {
+        if (strcmp(name, dtypes[d].name) == 0 || strcmp(name, leat_dtype_name(d)) == 0) return d;
+    }
+    return LEAT_DTYPE_NONE;
+}
+
+/* ---- making and freeing -------------------------------------------------------------------- */
+
+PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
+                        const int64_t *shape, const int64_t *strides)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(py_tensor_type, Py_tp_alloc);
+    py_tensor *t = (py_tensor *)alloc(py_tensor_type, 0);
+    if (t == NULL) return NULL;
+
+    int64_t stride = 1, size = leat_dtype_size(dtype);
+    py_loan_ref(loan);
+    t->loan = loan;
+    t->data = data;
+    t->dtype = dtype;
+    t->ndim = ndim;
+    for (int32_t d = ndim - 1; d >= 0; d--) {
+        t->shape[d] = shape[d];
+        t->strides[d] = strides != NULL ? strides[d] : stride;
+        stride *= shape[d] > 0 ? shape[d] : 1;
+        t->byte_shape[d] = (Py_ssize_t)t->shape[d];
+        t->byte_strides[d] = (Py_ssize_t)(t->strides[d] * size);
+    }
+    return (PyObject *)t;
+}
+
+static void tensor_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    py_loan_drop(((py_tensor *)self)->loan);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+/* ---- buffer protocol ----------------------------------------------------------------------- */
+
+static Py_ssize_t elements(const py_tensor *t)
+{
+    Py_ssize_t n = 1;
+    for (int32_t d = 0; d < t->ndim; d++) n *= t->byte_shape[d];
+    return n;
+}
+
+static bool row_major(const py_tensor *t)
+{
+    int64_t stride = 1;
+    for (int32_t d = t->ndim - 1; d >= 0; d--) {
+        if (t->shape[d] == 0) return true;
+        if (t->shape[d] > 1 && t->strides[d] != stride) return false;
+        stride *= t->shape[d];
+    }
+    return true;
+}
+
+static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    static uint8_t nothing[256]; /* what an empty tensor points at */
+    py_tensor *t = (py_tensor *)self;
+
+    view->obj = NULL;
+    if ((flags & PyBUF_WRITABLE) && t->readonly) {
+        PyErr_SetString(PyExc_BufferError, "this tensor is read-only");
+        return -1;
+    }
+    bool contiguous = row_major(t);
+    bool wants_columns = (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS;
+    bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    bool wants_rows = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS ||
+                      (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS;
+    if ((wants_columns && t->ndim > 1) || (!contiguous && (!wants_strides || wants_rows))) {
+        PyErr_SetString(PyExc_BufferError, "this tensor is not contiguous as asked");
+        return -1;
+    }
+    Py_INCREF(self);
+    *view = (Py_buffer){
+        .buf = t->data != NULL ? t->data : nothing,
+        .obj = self,
+        .itemsize = (Py_ssize_t)leat_dtype_size(t->dtype),
+        .readonly = t->readonly,
+        .ndim = t->ndim,
+        .format = (flags & PyBUF_FORMAT) ? (char *)dtypes[t->dtype].format : NULL,
+        .shape = (flags & PyBUF_ND) ? t->byte_shape : NULL,
+        .strides = wants_strides ? t->byte_strides : NULL,
+    };
+    view->len = elements(t) * view->itemsize;
+    if (!(flags & PyBUF_ND)) view->ndim = 1;
+    return 0;
+}
+
+/* ---- attributes ---------------------------------------------------------------------------- */
+
+static PyObject *int_tuple(const int64_t *values, int32_t n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int32_t i = 0; tuple != NULL && i < n; i++) {
+        PyObject *v = PyLong_FromLongLong(values[i]);
+        if (v == NULL || PyTuple_SetItem(tuple, i, v) != 0) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+    (void)unused;
+    return int_tuple(((py_tensor *)self)->shape, ((py_tensor *)self)->ndim);
+}
+
+static PyObject *get_strides(PyObject *self, void *unused)
+{
+    (void)unused;
+    return int_tuple(((py_tensor *)self)->strides, ((py_tensor *)self)->ndim);
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(py_dtype_name(((py_tensor *)self)->dtype));
+}
+
+static PyObject *get_ndim(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(((py_tensor *)self)->ndim);
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused)
+{
+    py_tensor *t = (py_tensor *)self;
+    (void)unused;
+    return PyLong_FromSsize_t(elements(t) * (Py_ssize_t)leat_dtype_size(t->dtype));
+}
+
+static PyObject *get_data_ptr(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(((py_tensor *)self)->data);
+}
+
+static PyObject *get_readonly(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((py_tensor *)self)->readonly);
+}
+
+static PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, NULL, "Size of each dimension.", NULL},
+    {"strides", get_strides, NULL, "Elements from one to the next in each dimension.", NULL},
+    {"dtype", get_dtype, NULL, "Name of the element type, as NumPy writes it.", NULL},
+    {"ndim", get_ndim, NULL, "Number of dimensions.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"data_ptr", get_data_ptr, NULL, "Address of the first element; 0 when there is none.", NULL},
+    {"readonly", get_readonly, NULL, "Whether consumers may not write.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static Py_ssize_t tensor_len(PyObject *self)
+{
+    py_tensor *t = (py_tensor *)self;
+    if (t->ndim > 0) return t->byte_shape[0];
+    PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no len()");
+    return -1;
+}
+
+static PyObject *tensor_repr(PyObject *self)
+{
+    PyObject *shape = get_shape(self, NULL), *text = NULL;
+    if (shape != NULL)
+        text = PyUnicode_FromFormat("leat.Tensor(shape=%R, dtype=%s)", shape,
+                                    py_dtype_name(((py_tensor *)self)->dtype));
+    Py_XDECREF(shape);
+    return text;
+}
+
+/* The same memory that may not be written through. */
+static PyObject *tensor_as_readonly(PyObject *self, PyObject *unused)
+{
+    py_tensor *t = (py_tensor *)self;
+    (void)unused;
+    PyObject *view = py_tensor_new(t->loan, t->data, t->dtype, t->ndim, t->shape, t->strides);
+    if (view != NULL) ((py_tensor *)view)->readonly = true;
+    return view;
+}
+
+/* The same memory with its dimensions in another order. */
+static PyObject *tensor_permute(PyObject *self, PyObject *args)
+{
+    py_tensor *t = (py_tensor *)self;
+    int64_t shape[LEAT_NDIM_MAX], strides[LEAT_NDIM_MAX];
+    uint32_t seen = 0;
+
+    Py_ssize_t n = PyTuple_Size(args);
+    if (n != t->ndim) goto wrong;
+    for (Py_ssize_t d = 0; d < n; d++) {
+        long from = PyLong_AsLong(PyTuple_GetItem(args, d));
+        if (from == -1 && PyErr_Occurred()) return NULL;
+        if (from < 0 || from >= t->ndim || (seen >> from & 1)) goto wrong;
+        seen |= 1u << from;
+        shape[d] = t->shape[from];
+        strides[d] = t->strides[from];
+    }
+    PyObject *view = py_tensor_new(t->loan, t->data, t->dtype, t->ndim, shape, strides);
+    if (view != NULL) ((py_tensor *)view)->readonly = t->readonly;
+    return view;
+wrong:
+    PyErr_SetString(PyExc_ValueError, "permute takes each dimension once");
+    return NULL;
+}
+
+static PyMethodDef tensor_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
+     "A DLPack capsule over the same memory."},
+    {"__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS, "(1, 0): memory of the CPU."},
+    {"as_readonly", tensor_as_readonly, METH_NOARGS, "The same memory, read-only."},
+    {"permute", tensor_permute, METH_VARARGS, "The same memory, dimensions in another order."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot tensor_slots[] = {
+    {Py_tp_dealloc, tensor_dealloc},
+    {Py_tp_repr, tensor_repr},
+    {Py_tp_doc, "An array over memory on loan: buffer protocol and DLPack, never a copy."},
+    {Py_tp_methods, tensor_methods},
+    {Py_tp_getset, tensor_getset},
+    {Py_sq_length, tensor_len},
+    {Py_bf_getbuffer, tensor_getbuffer},
+    {0, NULL},
+};
+
+static PyType_Spec tensor_spec = {
+    .name = "leat._leat.Tensor",
+    .basicsize = sizeof(py_tensor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = tensor_slots,
+};
+
+int py_tensor_register(PyObject *module)
+{
+    py_tensor_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &tensor_spec, NULL);
+    return py_tensor_type != NULL ? PyModule_AddType(module, py_tensor_type) : -1;
+}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small packs that the tests share, and what is skipped without torch or JAX."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import leat
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def wanted(name: str, default: str) -> bool:
+    return os.environ.get(name, default) == "1"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for mark, name, default in (("torch", "TORCH", "1"), ("jax", "JAX", "0")):
+        if wanted(name, default):
+            continue
+        for item in items:
+            if mark in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=f"{name}={os.environ.get(name, default)}"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "torch: needs torch; TORCH=0 skips it")
+    config.addinivalue_line("markers", "jax: needs JAX; JAX=1 runs it")
+    if not wanted("TORCH", "1"):  # "auto" must then mean NumPy even where torch is installed
+        sys.modules["torch"] = None  # type: ignore[assignment]
+
+
+def jpeg(rng: np.random.Generator, width: int, height: int, quality: int = 85) -> bytes:
+    """A smooth random picture: like a photo for a codec."""
+    small = rng.integers(0, 256, (5, 5, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(small).resize((width, height), Image.BICUBIC).save(out, "JPEG", quality=quality)
+    return out.getvalue()
+
+
+def pixels(data: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+@pytest.fixture(scope="session")
+def images() -> list[bytes]:
+    rng = np.random.default_rng(7)
+    return [jpeg(rng, int(rng.integers(40, 90)), int(rng.integers(40, 90))) for _ in range(101)]
+
+
+@pytest.fixture(scope="session")
+def pack(tmp_path_factory: pytest.TempPathFactory, images: list[bytes]) -> str:
+    """101 samples: image, label (i % 10), score (i / 2), caption, boxes (ragged), vector."""
+    path = str(tmp_path_factory.mktemp("pack") / "small.leat")
+    schema = {"image": "image", "label": int, "score": float, "caption": str,
+              "boxes": ("float32", (None, 4)), "vector": ("float16", (3,))}
+    with leat.Writer(path, schema, page_bytes="64K", sync=False, classes={
+            "label": [f"class {i}" for i in range(10)]}, provenance={"made_by": "tests"}) as w:
+        for i, data in enumerate(images):
+            boxes = np.arange(4 * (i % 3), dtype=np.float32).reshape(-1, 4)
+            w.append({"image": data, "label": i % 10, "score": i / 2, "caption": f"caption {i} é",
+                      "boxes": boxes, "vector": np.full(3, i, np.float16)}, key=f"dir/{i:04d}.jpg")
+    return path
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory, images: list[bytes]) -> str:
+    """101 samples of image and label only."""
+    path = str(tmp_path_factory.mktemp("pack") / "plain.leat")
+    with leat.Writer(path, {"image": "image", "label": int}, page_bytes="64K", sync=False) as w:
+        for i, data in enumerate(images):
+            w.append([data, i % 10])
+    return path

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops: classes made from the C table."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import leat
+from leat import _leat, ops
+
+
+def test_every_op_of_the_table_has_a_class_with_signature_and_doc():
+    rows = _leat.ops()
+    assert len(rows) == len(list(ops.names())) > 10
+    for name, help_text, _kind, params in rows:
+        cls = getattr(ops, name)
+        assert list(inspect.signature(cls).parameters) == [p[0] for p in params]
+        assert help_text[1:] in cls.__doc__
+        for p in params:
+            assert p[0] in cls.__doc__ and p[7] in cls.__doc__
+
+
+def test_defaults_round_trip_through_the_parser():
+    # an op written with all its defaults is the op written with none
+    for name, _help, _kind, params in _leat.ops():
+        cls = getattr(ops, name)
+        if any(p[2] is None for p in params):
+            continue
+        op = cls()
+        spelled = cls(**op.params)
+        suffix = "" if name in ("MixUp", "CutMix") else f"; {op}"
+        full = "" if name in ("MixUp", "CutMix") else f"; {spelled}"
+        head = "RandomResizedCrop(32)"
+        assert _leat.pipeline_check(head + suffix) == _leat.pipeline_check(head + full), name
+
+
+def test_text_of_a_pipeline():
+    pipeline = [ops.RandomResizedCrop((96, 128), scale=(0.5, 1)), "RandomHorizontalFlip",
+                ops.Normalize((0.5, 0.5, 0.5), (0.2, 0.2, 0.2)), ops.ToDtype("float16")]
+    text = ops.text(pipeline)
+    assert text == ("RandomResizedCrop(size=(96, 128), scale=(0.5, 1)); RandomHorizontalFlip; "
+                    "Normalize(mean=(0.5, 0.5, 0.5), std=(0.2, 0.2, 0.2)); ToDtype(dtype=f16)")
+    assert _leat.pipeline_check(text) == (96, 128, 3, "f16", "nchw", 96 * 128 * 3 * 2)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "float16", np.float16, np.dtype("float16")])
+def test_names_of_dtypes(dtype):
+    assert str(ops.ToDtype(dtype)) == "ToDtype(dtype=f16)"
+
+
+@pytest.mark.torch
+def test_torch_dtypes():
+    import torch
+
+    assert str(ops.ToDtype(torch.bfloat16)) == "ToDtype(dtype=bf16)"
+    assert str(ops.ToLayout(torch.channels_last)) == "ToLayout(layout=nhwc)"
+
+
+def test_ops_are_values():
+    a = ops.RandomHorizontalFlip(p=0.25)
+    assert a == ops.RandomHorizontalFlip(0.25) and hash(a) == hash(ops.RandomHorizontalFlip(0.25))
+    assert a != ops.RandomHorizontalFlip()
+    assert pickle.loads(pickle.dumps(a)) == a
+    with pytest.raises(AttributeError):
+        a.text = "other"
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: ops.RandomHorizontalFlip(p=2), "RandomHorizontalFlip.p: 2 is out of range"),
+    (lambda: ops.ToDtype("f64"), "ToDtype.dtype: 'f64' is none of"),
+    (lambda: ops.RandomResizedCrop("big"), "RandomResizedCrop.size: 'b' is no number"),
+    (lambda: ops.text([ops.RandomHorizontalFlip]), "did you mean RandomHorizontalFlip()?"),
+])
+def test_wrong_parameters_are_named(make, words):
+    with pytest.raises(leat.ArgumentError) as e:
+        make()
+    assert words.split("'b'")[0] in str(e.value)
+
+
+def test_missing_and_unknown_parameters():
+    with pytest.raises(TypeError):
+        ops.RandomResizedCrop()
+    with pytest.raises(TypeError):
+        ops.RandomResizedCrop(224, sale=(0, 1))

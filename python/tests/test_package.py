@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package itself: import time, names, the command, types."""
+
+import inspect
+import os
+import subprocess
+import sys
+
+import pytest
+
+import leat
+
+
+def run(*args: str, **kwargs) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120, **kwargs)
+
+
+def test_import_is_quick_and_pulls_in_nothing():
+    code = ("import time; t = time.perf_counter(); import leat; s = time.perf_counter() - t\n"
+            "import sys; print(s); print([m for m in ('numpy', 'torch', 'jax') if m in sys.modules])")
+    seconds = []
+    for _ in range(3):
+        seconds_text, modules = run("-c", code).stdout.splitlines()
+        assert modules == "[]"
+        seconds.append(float(seconds_text))
+    assert min(seconds) < 0.1
+
+
+def test_every_public_name_is_there():
+    for name in leat.__all__:
+        assert getattr(leat, name) is not None
+    assert set(leat.__all__) == set(dir(leat))
+    with pytest.raises(AttributeError):
+        leat.nothing
+
+
+def test_package_is_typed_and_documented():
+    folder = os.path.dirname(leat.__file__)
+    for name in ("py.typed", "_leat.pyi", "ops.pyi"):
+        assert os.path.exists(os.path.join(folder, name))
+    for name in leat.__all__:
+        value = getattr(leat, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert inspect.getdoc(value), name
+
+
+def test_stub_of_ops_names_every_op():
+    import ast
+
+    with open(os.path.join(os.path.dirname(leat.__file__), "ops.pyi")) as f:
+        tree = ast.parse(f.read())
+    stubs = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    assert set(leat.ops.names()) == set(stubs) - {"Op"}
+    init = stubs["RandomResizedCrop"].body[1]
+    assert [arg.arg for arg in init.args.args] == [
+        "self", *inspect.signature(leat.ops.RandomResizedCrop).parameters]
+
+
+def test_module_is_the_command():
+    version = run("-m", "leat", "--version")
+    assert version.returncode == 0 and leat.__version__ in version.stdout
+    unknown = run("-m", "leat", "pakc")
+    assert unknown.returncode == 2 and "pakc" in unknown.stderr
+
+
+def test_only_one_symbol_is_exported():
+    import ctypes
+
+    from leat import _leat
+
+    library = ctypes.CDLL(_leat.__file__)
+    assert library.PyInit__leat
+    with pytest.raises(AttributeError):
+        library.leat_loader_open
