@@ -290,6 +290,7 @@ int leat__axis_build(leat__axis *a, const leat__axis_request *request,
     if (q->mirror_in) mirror_taps(a);
     finish(a);
     a->copy = same && q->mirror_in == q->mirror_out;
+    a->reverse = same && q->mirror_in != q->mirror_out;
     a->request = *request;
     LEAT_TRY(grow(&a->packed, &a->packed_cap, dsp->pack_bytes(a, vertical), err));
     dsp->pack(a, vertical, a->packed);

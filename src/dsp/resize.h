@@ -49,7 +49,8 @@ typedef struct leat__axis {
     uint32_t count;     /* outputs */
     uint32_t taps;      /* most taps of any output */
     uint32_t stride;    /* outputs per tap in `weight`, a multiple of 16 */
-    bool copy;          /* every output is one input with weight 1, in order: a plain copy */
+    bool copy;          /* every output is one input with weight 1, in order: a plain copy, */
+    bool reverse;       /* or in reverse order */
     uint32_t *first;    /* per output */
     uint32_t *taps_of;  /* per output */
     int32_t *weight;    /* weight[tap * stride + output], zero beyond taps_of; taps rounded

@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "dsp/pixel.h"
 #include "probe/cpu.h"
 
 /* Fixed-size chains hit these; random crops rarely do, and then few entries stay warm. */
@@ -28,6 +29,7 @@ typedef struct cached_axis {
 
 struct leat__resizer {
     const leat__resize_dsp *dsp;
+    const leat__pixel_dsp *pixel;
     cached_axis cache[2][CACHED];
     uint64_t clock;
     const leat__axis *axis[2];
@@ -50,6 +52,7 @@ int leat__resizer_open(leat__resizer **r, leat_error *err)
     *r = LEAT_NEW(SCRATCH, leat__resizer);
     if (!*r) return leat__fail_nomem(err, sizeof(leat__resizer), "a resizer");
     (*r)->dsp = leat__resize_dsp_for(leat__cpu_flags());
+    (*r)->pixel = leat__pixel_dsp_for(leat__cpu_flags());
     return 0;
 }
 
@@ -207,12 +210,17 @@ static int emit(leat__resizer *r, uint32_t k)
     return r->out.done(r->out.ctx, y);
 }
 
-/* Nothing is resized and rows keep their order: from the codec's row to its place. */
+/* Nothing is resized: from the codec's row to its place. */
 static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset)
 {
     const uint32_t y = place_of(r, r->next_out++);
-    for (uint32_t c = 0; c < r->planes; c++)
-        memcpy(r->out.target(r->out.ctx, y, c), plane[c] + offset, r->axis[X]->count);
+    for (uint32_t c = 0; c < r->planes; c++) {
+        uint8_t *const dst = r->out.target(r->out.ctx, y, c);
+        if (r->axis[X]->copy)
+            memcpy(dst, plane[c] + offset, r->axis[X]->count);
+        else
+            r->pixel->reverse(plane[c] + offset, dst, r->axis[X]->count);
+    }
     return r->out.done(r->out.ctx, y);
 }
 
@@ -222,7 +230,7 @@ int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
     const leat__axis *const ax = r->axis[X], *const ay = r->axis[Y];
     if (y != r->next_in) return LEAT_EINTERNAL;
     for (uint32_t i = 0; i < count; i++, r->next_in++) {
-        if (ax->copy && ay->copy) {
+        if ((ax->copy || ax->reverse) && ay->copy) {
             LEAT_TRY(copy_row(r, plane, i * stride));
             continue;
         }

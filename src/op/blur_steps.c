@@ -9,33 +9,52 @@
 #include "base/num.h"
 #include "op/apply.h"
 
-/* Rows and columns at the border stay as they are: only the inside is smoothed. */
-static void smooth_row(const leat__bench *b, uint32_t c, uint32_t y, uint8_t *dst)
+/* Sums of three rows, each used as lower, middle and upper row in turn. */
+typedef struct smoothing {
+    float *edge[3], *middle[3];
+} smoothing;
+
+static void smooth_plane(leat__bench *b, const smoothing *m, uint32_t c)
 {
     const leat__planes *const im = &b->image;
-    const uint8_t *const at = leat__planes_row(im, c, y);
-    if (y == 0 || y + 1 == im->height || im->width < 3) {
-        memcpy(dst, at, im->width);
-        return;
+    const uint32_t last = im->height - 1;
+    for (uint32_t y = 0; y <= last; y++) {
+        if (im->width < 3) break;
+        b->color->smooth_sums(leat__planes_row(im, c, y), m->edge[y % 3], m->middle[y % 3],
+                              im->width - 2);
+        if (y < 2) continue;
+        b->color->smooth_join(m->edge[(y - 2) % 3], m->middle[(y - 1) % 3], m->edge[y % 3],
+                              leat__planes_row(&b->spare, c, y - 1) + 1, im->width - 2);
     }
-    const uint8_t *const rows[3] = {leat__planes_row(im, c, y - 1) + 1, at + 1,
-                                    leat__planes_row(im, c, y + 1) + 1};
-    dst[0] = at[0];
-    dst[im->width - 1] = at[im->width - 1];
-    b->color->smooth(rows, dst + 1, im->width - 2);
+    /* the border stays as it is */
+    for (uint32_t y = 0; y <= last; y++) {
+        const uint8_t *const src = leat__planes_row(im, c, y);
+        uint8_t *const dst = leat__planes_row(&b->spare, c, y);
+        if (y == 0 || y == last || im->width < 3) memcpy(dst, src, im->width);
+        dst[0] = src[0];
+        dst[im->width - 1] = src[im->width - 1];
+    }
 }
 
 int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err)
 {
     const leat__planes *const in = &b->image;
-    leat__planes *const out = &b->spare;
-    LEAT_TRY(leat__planes_resize(out, in->width, in->height, in->channels, err));
-    for (uint32_t c = 0; c < in->channels; c++)
+    const size_t pitch = ((size_t)in->width + 15) & ~(size_t)15;
+    smoothing m;
+    float *const work = leat__bench_work(b, 6 * pitch * sizeof(float), err);
+    if (!work) return LEAT_ENOMEM;
+    for (int i = 0; i < 3; i++) {
+        m.edge[i] = work + (size_t)(2 * i) * pitch;
+        m.middle[i] = m.edge[i] + pitch;
+    }
+    LEAT_TRY(leat__planes_resize(&b->spare, in->width, in->height, in->channels, err));
+    for (uint32_t c = 0; c < in->channels; c++) {
+        smooth_plane(b, &m, c);
         for (uint32_t y = 0; y < in->height; y++) {
-            uint8_t *const dst = leat__planes_row(out, c, y);
-            smooth_row(b, c, y, dst);
+            uint8_t *const dst = leat__planes_row(&b->spare, c, y);
             b->color->blend(dst, leat__planes_row(in, c, y), dst, in->width, (float)s->amount);
         }
+    }
     leat__planes_swap(&b->image, &b->spare);
     return 0;
 }
@@ -103,12 +122,14 @@ static void blur_plane(leat__bench *b, const blur *g, uint32_t c)
 int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err)
 {
     blur g = {.width = s->width, .height = s->height};
-    g.pitch = ((size_t)b->image.width + 15) & ~(size_t)15;
-    const size_t padded = (g.pitch + g.width + 15) & ~(size_t)15;
+    /* kernels work in runs of 64 */
+    g.pitch = ((size_t)b->image.width + 63) & ~(size_t)63;
+    const size_t padded = (g.pitch + g.width + 63) & ~(size_t)63;
     const size_t floats = padded + g.height * g.pitch + g.width + g.height;
     float *const work =
         leat__bench_work(b, floats * sizeof(float) + g.height * sizeof(float *) + 64, err);
     if (!work) return LEAT_ENOMEM;
+    memset(work, 0, floats * sizeof(float)); /* ends of rows are read, never used */
     g.padded = work;
     g.ring = g.padded + padded;
     g.kx = g.ring + g.height * g.pitch;

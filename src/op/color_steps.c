@@ -3,6 +3,8 @@
  * Steps that change values where they are, as Pillow's ImageEnhance and ImageOps do. Most are
  * a table of 256 values per channel. One thread per bench.
  */
+#include <string.h>
+
 #include "op/apply.h"
 
 typedef uint8_t table[256];
@@ -57,7 +59,15 @@ static int saturation(leat__bench *b, double factor, leat_error *err)
 
 static int grayscale(leat__bench *b, leat_error *err)
 {
-    return saturation(b, 0.0, err);
+    uint8_t *const grey = leat__bench_work(b, b->image.width, err);
+    if (!grey) return LEAT_ENOMEM;
+    for (uint32_t y = 0; y < b->image.height; y++) {
+        uint8_t *row[3];
+        rows_of(&b->image, y, row);
+        b->color->luma((const uint8_t *const *)row, grey, b->image.width);
+        for (int c = 0; c < 3; c++) memcpy(row[c], grey, b->image.width);
+    }
+    return 0;
 }
 
 static void hue(leat__bench *b, double shift)
@@ -75,9 +85,8 @@ static void hue(leat__bench *b, double shift)
 
 static void count(leat__bench *b, uint32_t channel, uint32_t counts[256])
 {
-    for (int v = 0; v < 256; v++) counts[v] = 0;
-    for (uint32_t y = 0; y < b->image.height; y++)
-        b->color->histogram(leat__planes_row(&b->image, channel, y), b->image.width, counts);
+    b->color->histogram(b->image.plane[channel], b->image.stride, b->image.width,
+                        b->image.height, counts);
 }
 
 static void identity(table t)

@@ -52,15 +52,47 @@ static void place(spot *s, const leat__planes *im, int64_t x, int64_t y)
     s->y = (int32_t)y;
 }
 
-/* As Pillow: wrapping 32-bit sums along rows and columns. */
-static void spots_fixed(spot *s, const leat__planes *im, const leat__step *t, uint32_t row)
+/* Nearest affine, the one that policies use most: offsets into the plane instead of spots, in
+ * 32-bit sums as Pillow's. Returns the run [*from, *to) of the row that lies inside: one run,
+ * because both coordinates are linear. */
+static void offsets_fixed(int32_t *at, const leat__planes *im, const leat__step *t,
+                          uint32_t row, uint32_t *from, uint32_t *to)
 {
     const double *const a = t->matrix;
     const uint32_t a0 = (uint32_t)fixed(a[0]), a3 = (uint32_t)fixed(a[3]);
-    uint32_t xx = (uint32_t)fixed(a[2] + a[0] * 0.5 + a[1] * 0.5) + row * (uint32_t)fixed(a[1]);
-    uint32_t yy = (uint32_t)fixed(a[5] + a[3] * 0.5 + a[4] * 0.5) + row * (uint32_t)fixed(a[4]);
-    for (uint32_t i = 0; i < t->width; i++, xx += a0, yy += a3)
-        place(&s[i], im, (int32_t)xx >> 16, (int32_t)yy >> 16);
+    const uint32_t xx = (uint32_t)fixed(a[2] + a[0] * 0.5 + a[1] * 0.5) +
+                        row * (uint32_t)fixed(a[1]);
+    const uint32_t yy = (uint32_t)fixed(a[5] + a[3] * 0.5 + a[4] * 0.5) +
+                        row * (uint32_t)fixed(a[4]);
+    const int32_t stride = (int32_t)im->stride;
+    const uint32_t w = im->width, h = im->height, n = t->width;
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t x = (int32_t)(xx + i * a0) >> 16, y = (int32_t)(yy + i * a3) >> 16;
+        const int32_t out = -((uint32_t)x >= w) | -((uint32_t)y >= h);
+        at[i] = (int32_t)((uint32_t)y * (uint32_t)stride + (uint32_t)x) | out;
+    }
+    uint32_t lo = 0, hi = n;
+    while (lo < hi && at[lo] < 0) lo++;
+    while (hi > lo && at[hi - 1] < 0) hi--;
+    *from = lo;
+    *to = hi;
+}
+
+static void warp_fixed(leat__bench *b, const leat__step *t, int32_t *at)
+{
+    const leat__planes *const in = &b->image;
+    for (uint32_t y = 0; y < t->height; y++) {
+        uint32_t from, to;
+        offsets_fixed(at, in, t, y, &from, &to);
+        for (uint32_t c = 0; c < in->channels; c++) {
+            uint8_t *const dst = leat__planes_row(&b->spare, c, y);
+            const uint8_t *const src = in->plane[c];
+            const int fill = (int)t->fill[c < 3 ? c : 0];
+            memset(dst, fill, from);
+            memset(dst + to, fill, t->width - to);
+            for (uint32_t i = from; i < to; i++) dst[i] = src[at[i]];
+        }
+    }
 }
 
 /* Positions that grow by repeated addition, from row to row and along the row. */
@@ -132,23 +164,35 @@ static double mix(double a, double b, double d)
     return a + (b - a) * d;
 }
 
+static uint8_t bilinear_at_edge(const spot *s, const leat__planes *im, uint32_t c)
+{
+    const int32_t x0 = clamp(s->x, im->width), x1 = clamp(s->x + 1, im->width);
+    const uint8_t *const p = leat__planes_row(im, c, (uint32_t)clamp(s->y, im->height));
+    const double v1 = mix(p[x0], p[x1], s->dx);
+    double v2 = v1;
+    if (s->y + 1 < (int32_t)im->height) {
+        const uint8_t *const q = leat__planes_row(im, c, (uint32_t)(s->y + 1));
+        v2 = mix(q[x0], q[x1], s->dx);
+    }
+    return (uint8_t)mix(v1, v2, s->dy);
+}
+
 static void row_bilinear(const spot *s, const leat__planes *im, uint32_t c, uint8_t *dst,
                          uint32_t n, uint8_t fill)
 {
+    const uint32_t last_x = im->width - 1, last_y = im->height - 1;
     for (uint32_t i = 0; i < n; i++, s++) {
         if (!s->inside) {
             dst[i] = fill;
-            continue;
+        } else if ((uint32_t)s->x < last_x && (uint32_t)s->y < last_y) {
+            const uint8_t *const p =
+                im->plane[c] + (size_t)s->y * im->stride + (size_t)s->x;
+            const uint8_t *const q = p + im->stride;
+            const double v1 = p[0] + (p[1] - p[0]) * s->dx, v2 = q[0] + (q[1] - q[0]) * s->dx;
+            dst[i] = (uint8_t)(int)mix(v1, v2, s->dy);
+        } else {
+            dst[i] = bilinear_at_edge(s, im, c);
         }
-        const int32_t x0 = clamp(s->x, im->width), x1 = clamp(s->x + 1, im->width);
-        const uint8_t *const p = leat__planes_row(im, c, (uint32_t)clamp(s->y, im->height));
-        const double v1 = mix(p[x0], p[x1], s->dx);
-        double v2 = v1;
-        if (s->y + 1 < (int32_t)im->height) {
-            const uint8_t *const q = leat__planes_row(im, c, (uint32_t)(s->y + 1));
-            v2 = mix(q[x0], q[x1], s->dx);
-        }
-        dst[i] = (uint8_t)mix(v1, v2, s->dy);
     }
 }
 
@@ -185,6 +229,43 @@ static void row_bicubic(const spot *s, const leat__planes *im, uint32_t c, uint8
     }
 }
 
+/* Every other map and filter, by spots. */
+static void warp_spots(leat__bench *b, const leat__step *t, spot *spots)
+{
+    const leat__planes *const in = &b->image;
+    const double *const a = t->matrix;
+    const bool nearest = t->filter == LEAT__FILTER_NEAREST;
+    const bool walks = nearest && t->kind == LEAT__STEP_AFFINE;
+    const bool scaled = a[1] == 0 && a[3] == 0;
+    walk at = {a[2] + a[1] * 0.5 + a[0] * 0.5, a[5] + a[4] * 0.5 + a[3] * 0.5};
+    if (scaled) at = (walk){a[2] + a[0] * 0.5, a[5] + a[4] * 0.5};
+    for (uint32_t y = 0; y < t->height; y++, at.x += a[1], at.y += a[4]) {
+        if (walks)
+            spots_walk(spots, in, t, at);
+        else
+            spots_mapped(spots, in, t, y);
+        for (uint32_t c = 0; c < in->channels; c++) {
+            uint8_t *const dst = leat__planes_row(&b->spare, c, y);
+            const uint8_t fill = (uint8_t)t->fill[c < 3 ? c : 0];
+            if (nearest)
+                row_nearest(spots, in, c, dst, t->width, fill);
+            else if (t->filter == LEAT__FILTER_BICUBIC)
+                row_bicubic(spots, in, c, dst, t->width, fill);
+            else
+                row_bilinear(spots, in, c, dst, t->width, fill);
+        }
+    }
+}
+
+/* Pillow takes fixed point when it is exact enough, and not for plain scaling. */
+static bool goes_fixed(const leat__planes *im, const leat__step *t)
+{
+    const double *const a = t->matrix;
+    return t->kind == LEAT__STEP_AFFINE && t->filter == LEAT__FILTER_NEAREST &&
+           !(a[1] == 0 && a[3] == 0) && fits_all(a, t->width, t->height) &&
+           (uint64_t)im->stride * im->height < INT32_MAX;
+}
+
 int leat__step_warp(leat__bench *b, const leat__step *step, leat_error *err)
 {
     const leat__planes *const in = &b->image;
@@ -193,34 +274,13 @@ int leat__step_warp(leat__bench *b, const leat__step *step, leat_error *err)
         t.width = in->width;
         t.height = in->height;
     }
-    const double *const a = t.matrix;
-    const bool nearest = t.filter == LEAT__FILTER_NEAREST;
-    const bool walks = nearest && t.kind == LEAT__STEP_AFFINE;
-    const bool scaled = walks && a[1] == 0 && a[3] == 0;
-    const bool in_fixed = walks && !scaled && fits_all(a, t.width, t.height);
-    walk at = {a[2] + a[1] * 0.5 + a[0] * 0.5, a[5] + a[4] * 0.5 + a[3] * 0.5};
-    if (scaled) at = (walk){a[2] + a[0] * 0.5, a[5] + a[4] * 0.5};
-    spot *const spots = leat__bench_work(b, t.width * sizeof(spot), err);
-    if (!spots) return LEAT_ENOMEM;
+    void *const work = leat__bench_work(b, t.width * sizeof(spot), err);
+    if (!work) return LEAT_ENOMEM;
     LEAT_TRY(leat__planes_resize(&b->spare, t.width, t.height, in->channels, err));
-    for (uint32_t y = 0; y < t.height; y++, at.x += a[1], at.y += a[4]) {
-        if (in_fixed)
-            spots_fixed(spots, in, &t, y);
-        else if (walks)
-            spots_walk(spots, in, &t, at);
-        else
-            spots_mapped(spots, in, &t, y);
-        for (uint32_t c = 0; c < in->channels; c++) {
-            uint8_t *const dst = leat__planes_row(&b->spare, c, y);
-            const uint8_t fill = (uint8_t)t.fill[c < 3 ? c : 0];
-            if (nearest)
-                row_nearest(spots, in, c, dst, t.width, fill);
-            else if (t.filter == LEAT__FILTER_BICUBIC)
-                row_bicubic(spots, in, c, dst, t.width, fill);
-            else
-                row_bilinear(spots, in, c, dst, t.width, fill);
-        }
-    }
+    if (goes_fixed(in, &t))
+        warp_fixed(b, &t, work);
+    else
+        warp_spots(b, &t, work);
     leat__planes_swap(&b->image, &b->spare);
     return 0;
 }

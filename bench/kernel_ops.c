@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernel_ops: what each op costs on a 224 x 224 image, one thread. The time of the same
+ * pipeline without the op (a copy into the batch) is taken off. Ops alternate within a repeat.
+ *
+ *   kernel_ops [REPEATS]
+ *
+ * One JSON line per op and ISA on stdout: median microseconds. bench/ops_table.py puts them
+ * beside Pillow and torchvision.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "op/pipeline.h"
+#include "probe/cpu.h"
+
+enum { SIDE = 224, RUNS = 40, REPEATS_MAX = 33 };
+
+static const struct op {
+    const char *name, *text;
+} ops[] = {
+    {"none", ""},
+    {"flip_h", "RandomHorizontalFlip(1)"},
+    {"flip_v", "RandomVerticalFlip(1)"},
+    {"pad_reflect", "Pad(4, padding_mode=reflect); CenterCrop(224)"},
+    {"random_crop_padding", "RandomCrop(224, padding=16)"},
+    {"resize_96_bilinear", "Resize((96, 96))"},
+    {"resize_96_bicubic", "Resize((96, 96), bicubic)"},
+    {"resize_96_lanczos", "Resize((96, 96), lanczos)"},
+    {"rotate_nearest", "RandomRotation((30, 30))"},
+    {"rotate_bilinear", "RandomRotation((30, 30), bilinear)"},
+    {"affine_nearest", "RandomAffine((10, 10), (0, 0), (1.1, 1.1), (5, 5))"},
+    {"affine_bicubic", "RandomAffine((10, 10), (0, 0), (1.1, 1.1), (5, 5), bicubic)"},
+    {"perspective_bilinear", "RandomPerspective(0.5, p=1)"},
+    {"brightness", "ColorJitter(brightness=(1.3, 1.3))"},
+    {"contrast", "ColorJitter(contrast=(1.3, 1.3))"},
+    {"saturation", "ColorJitter(saturation=(1.3, 1.3))"},
+    {"hue", "ColorJitter(hue=(0.2, 0.2))"},
+    {"grayscale", "RandomGrayscale(1)"},
+    {"invert", "RandomInvert(1)"},
+    {"solarize", "RandomSolarize(128, p=1)"},
+    {"posterize", "RandomPosterize(4, p=1)"},
+    {"equalize", "RandomEqualize(1)"},
+    {"autocontrast", "RandomAutocontrast(1)"},
+    {"sharpness", "RandomAdjustSharpness(2, p=1)"},
+    {"blur_23", "GaussianBlur(23, sigma=(1, 1))"},
+    {"erase", "RandomErasing(1, scale=(0.2, 0.2), ratio=(1, 1))"},
+    {"normalize_f32", "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225))"},
+    {"normalize_f16", "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225)); ToDtype(f16)"},
+    {"normalize_f32_nhwc",
+     "Normalize((0.485,0.456,0.406), (0.229,0.224,0.225)); ToLayout(nhwc)"},
+    {"randaugment", "RandAugment()"},
+};
+static const struct isa {
+    const char *name;
+    uint32_t keep;
+} isas[] = {
+    {"scalar", LEAT__CPU_SSE42},
+    {"avx2", LEAT__CPU_SSE42 | LEAT__CPU_AVX2},
+    {"avx512", ~0u},
+};
+
+typedef struct lane {
+    leat__pipeline *pipeline;
+    leat__pipeline_worker *worker;
+    double us[REPEATS_MAX];
+} lane;
+static lane lanes[LEAT_COUNT(isas)][LEAT_COUNT(ops)];
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void fill(leat__planes *im)
+{
+    leat__rng rng;
+    leat__rng_init(&rng, 1, 0, 0, 0);
+    for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t y = 0; y < im->height; y++)
+            for (uint32_t x = 0; x < im->width; x++)
+                im->plane[c][y * im->stride + x] =
+                    (uint8_t)(110 + 60 * sin(0.05 * x + c) * cos(0.03 * y) +
+                              (double)leat__rng_below(&rng, 40));
+}
+
+static int open_lanes(leat_error *err)
+{
+    for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
+        leat__cpu_mask(isas[i].keep);
+        for (size_t k = 0; k < LEAT_COUNT(ops); k++) {
+            char text[256];
+            snprintf(text, sizeof text, "Resize((%d, %d)); %s", SIDE, SIDE, ops[k].text);
+            LEAT_TRY(leat__pipeline_open(&lanes[i][k].pipeline,
+                                         &(leat__pipeline_opts){.ops = text}, err));
+            LEAT_TRY(leat__pipeline_worker_open(&lanes[i][k].worker, err));
+        }
+    }
+    return 0;
+}
+
+static int time_lane(lane *l, const leat__planes *im, void *out, double *us, leat_error *err)
+{
+    const uint64_t start = leat__clock_thread_ns();
+    for (uint64_t k = 0; k < RUNS; k++) {
+        const leat__draw_key key = {7, 0, k};
+        LEAT_TRY(leat__pipeline_run_pixels(l->pipeline, l->worker, im, &key, out, err));
+    }
+    *us = (double)(leat__clock_thread_ns() - start) / 1e3 / RUNS;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const int repeats = argc > 1 ? LEAT_MIN(atoi(argv[1]), REPEATS_MAX) : 7;
+    leat__planes im = {0};
+    leat_error err = {0};
+    void *const out = leat__alloc_aligned(LEAT__MEM_MISC, SIDE * SIDE * 3 * sizeof(float), 64);
+    int rc = out ? leat__planes_resize(&im, SIDE, SIDE, 3, &err) : LEAT_ENOMEM;
+    if (rc == 0) rc = open_lanes(&err);
+    if (rc == 0) fill(&im);
+    for (int r = 0; rc == 0 && r < repeats; r++)
+        for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
+            leat__cpu_mask(isas[i].keep);
+            for (size_t k = 0; rc == 0 && k < LEAT_COUNT(ops); k++)
+                rc = time_lane(&lanes[i][k], &im, out, &lanes[i][k].us[r], &err);
+        }
+    if (rc != 0) fprintf(stderr, "kernel_ops: %s\n", err.message);
+    for (size_t i = 0; i < LEAT_COUNT(isas); i++) {
+        for (size_t k = 0; k < LEAT_COUNT(ops); k++) {
+            lane *const l = &lanes[i][k];
+            qsort(l->us, (size_t)repeats, sizeof *l->us, by_value);
+            leat__pipeline_worker_close(&l->worker);
+            leat__pipeline_close(&l->pipeline);
+        }
+        const double base = lanes[i][0].us[repeats / 2];
+        for (size_t k = 0; rc == 0 && k < LEAT_COUNT(ops); k++)
+            printf("{\"bench\":\"ops\",\"isa\":\"%s\",\"op\":\"%s\",\"us\":%.1f,\"us_with_copy\":%.1f}\n",
+                   isas[i].name, ops[k].name, lanes[i][k].us[repeats / 2] - (k ? base : 0),
+                   lanes[i][k].us[repeats / 2]);
+    }
+    leat__planes_reset(&im);
+    leat__free(out);
+    return rc != 0;
+}
