@@ -231,7 +231,8 @@ static int calibrate(cli *c, leat_plan_facts *f)
                             &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
-    if (m->io_bytes_per_s.mid == 0) m->io_bytes_per_s = k.io_bytes_per_s;
+    if (m->io_bytes_per_s.mid == 0 && !cli_given(c, "storage"))
+        m->io_bytes_per_s = k.io_bytes_per_s;
     if (m->cpu_us.mid == 0) m->cpu_us = k.cpu_us;
     m->scratch_bytes = k.scratch_bytes;
     return CLI_OK;

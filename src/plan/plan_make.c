@@ -149,18 +149,28 @@ static leat_plan_error_row *add_row(leat_plan_error_row *rows, uint32_t *n, cons
     return row;
 }
 
+/* The rate of a run whose first epoch finds nothing cached. */
+static double over_epochs(double first, double later, double epochs)
+{
+    return first > 0 && later > 0 ? epochs / (1 / first + (epochs - 1) / later) : later;
+}
+
 uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
                            leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS])
 {
     const leat_plan_speed *s = &plan->speed;
     const leat_plan_ram *r = &plan->ram;
     uint32_t n = 0;
-    leat_plan_error_row *row = add_row(rows, &n, "samples/s", s->rate.mid, run->samples_per_s);
+    double epochs = (double)LEAT_MAX(run->epochs, UINT64_C(1));
+    leat_plan_range rate = {over_epochs(s->first_epoch.low, s->rate.low, epochs),
+                            over_epochs(s->first_epoch.mid, s->rate.mid, epochs),
+                            over_epochs(s->first_epoch.high, s->rate.high, epochs)};
+    leat_plan_error_row *row = add_row(rows, &n, "samples/s", rate.mid, run->samples_per_s);
     if (row != NULL)
-        row->inside = run->samples_per_s >= s->rate.low && run->samples_per_s <= s->rate.high;
-    if (run->epochs > 0)
-        add_row(rows, &n, "seconds per epoch", s->epoch_s.mid,
-                run->seconds / (double)run->epochs);
+        row->inside = run->samples_per_s >= rate.low && run->samples_per_s <= rate.high;
+    if (run->epochs > 0 && rate.mid > 0)
+        add_row(rows, &n, "seconds per epoch", (double)run->samples / epochs / rate.mid,
+                run->seconds / epochs);
     if (run->samples > 0)
         add_row(rows, &n, "CPU microseconds per sample", s->cpu_us,
                 run->cpu_seconds * 1e6 / (double)run->samples);

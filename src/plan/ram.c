@@ -22,11 +22,12 @@
 /* Batches in a process-based trainer besides the queue: pin thread, in copy, in use. */
 #define PINNED_BATCHES 3
 /* leat: a worker's scratch where none was measured; runs of samples being read and decoded
- * (two per thread, 16 samples each); what a process has before it loads anything. */
+ * (two per thread, 16 samples each); what the process has outside its budget (code, stacks,
+ * the index, what the allocator keeps: 30 to 50 MiB in runs of leat load). */
 #define SCRATCH_BYTES (UINT64_C(2) << 20)
 #define RUNS_PER_THREAD 2
 #define RUN_SAMPLES 16
-#define LEAT_BASE_BYTES (UINT64_C(24) << 20)
+#define LEAT_BASE_BYTES (UINT64_C(40) << 20)
 
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
 {
@@ -89,7 +90,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     uint64_t reading = threads * RUNS_PER_THREAD * RUN_SAMPLES * f->sample_bytes;
     uint64_t per_trainer[] = {f->prefetch * ram->batch, ram->batch, ram->batch,
                               threads * scratch, reading + window * f->page_bytes};
-    uint64_t want = LEAT_BASE_BYTES;
+    uint64_t want = 0;
     for (size_t i = 0; i < LEAT_COUNT(per_trainer); i++) want += per_trainer[i];
     ram->budget = f->memory_bytes > 0 ? f->memory_bytes : want;
     ram->queue = trainers * per_trainer[0];
@@ -106,6 +107,6 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);
-    uint64_t least = 2 * ram->batch + threads * scratch + LEAT_BASE_BYTES + 2 * f->page_bytes;
+    uint64_t least = 2 * ram->batch + threads * scratch + 2 * f->page_bytes;
     if (ram->budget < least) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }
