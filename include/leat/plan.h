@@ -141,6 +141,7 @@ typedef struct leat_plan_ram {
     uint64_t os, framework, used;
     uint64_t total;
     uint64_t budget;     /* leat: what --memory should say; process loader: 0 */
+    uint64_t starved;    /* leat: budget used while the trainer is faster and nothing waits */
     uint64_t with_validation; /* with a second loader alive, as persistent workers keep it */
     uint64_t shm;        /* of `total`, what lies in /dev/shm */
     uint64_t limit;

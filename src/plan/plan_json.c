@@ -75,6 +75,7 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r)
     leat__json_ku64(j, "total_bytes", r->total);
     leat__json_ku64(j, "with_validation_bytes", r->with_validation);
     leat__json_ku64(j, "budget_bytes", r->budget);
+    leat__json_ku64(j, "starved_budget_bytes", r->starved);
     leat__json_ku64(j, "shm_bytes", r->shm);
     leat__json_ku64(j, "limit_bytes", r->limit);
     if (r->guide_buffer > 0) {

@@ -174,10 +174,14 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
     if (run->samples > 0)
         add_row(rows, &n, "CPU microseconds per sample", s->cpu_us,
                 run->cpu_seconds * 1e6 / (double)run->samples);
+    /* While the loader is the limit nothing waits in its queue. */
+    bool starved = s->limit != LEAT_PLAN_GPU && r->starved > 0;
     double loader = (double)(r->total - r->os - r->framework - r->used);
+    double budget = (double)(starved ? r->starved : r->budget);
+    if (starved) loader -= (double)(r->budget - r->starved);
     row = add_row(rows, &n, "peak memory", loader, (double)run->peak_rss_bytes);
     if (row != NULL) row->bytes = 1;
-    row = add_row(rows, &n, "budget peak", (double)r->budget, (double)run->budget_peak_bytes);
+    row = add_row(rows, &n, "budget peak", budget, (double)run->budget_peak_bytes);
     if (row != NULL) row->bytes = 1;
     return n;
 }

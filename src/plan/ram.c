@@ -104,6 +104,9 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
         ram->pages -= cut;
         ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
+    /* One batch lent or leaving, one being filled, a run per thread. */
+    ram->starved = 2 * ram->batch + threads * (scratch + RUN_SAMPLES * f->sample_bytes);
+    ram->starved = LEAT_MIN(ram->starved, ram->budget);
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);

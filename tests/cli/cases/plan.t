@@ -171,14 +171,14 @@ $ leat plan --documents 1000000 --bands-per-iteration 5 --json | jget guide_byte
 4
 
 # predicted against measured
-$ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":900000000,"budget_peak_bytes":800000000}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":910000000,"budget_peak_bytes":800000000}' > run.json
+$ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":350000000,"budget_peak_bytes":310000000}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":360000000,"budget_peak_bytes":310000000}' > run.json
 > leat plan --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json
                                 predicted     measured     error
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
-peak memory                       786 MiB      868 MiB    -9.5 %
-budget peak                       746 MiB      763 MiB    -2.3 %
+peak memory                       341 MiB      343 MiB    -0.6 %
+budget peak                       301 MiB      296 MiB    +1.9 %
 
 $ leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory

@@ -72,8 +72,8 @@ static void comparison_gives_relative_errors(void **state)
     f.measured.io_bytes_per_s = (leat_plan_range){1e10, 1e10, 1e10};
     leat_plan p = plan_of(f);
     leat_plan_run run = {.epochs = 2, .samples = 20000, .seconds = 10, .samples_per_s = 1950,
-                         .cpu_seconds = 25, .peak_rss_bytes = p.ram.total * 2,
-                         .budget_peak_bytes = p.ram.budget};
+                         .cpu_seconds = 25, .peak_rss_bytes = 2 * (p.ram.starved + (UINT64_C(40) << 20)),
+                         .budget_peak_bytes = p.ram.starved};
     assert_int_equal(leat_plan_compare(&p, &run, rows), 5);
     assert_string_equal(rows[0].what, "samples/s");
     assert_near(rows[0].predicted, 2000, 1e-6);
