@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat demo: the whole path on data it makes itself. Pictures are made by a flow of the engine
+ * (number -> drawing -> JPEG -> file); after that every step is the command a user would type,
+ * shown and run as a process of its own.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <leat/flow.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "cli.h"
+#include "codec/jpeg_encode.h"
+#include "io/file.h"
+
+#define OCTAVES 6
+#define ARGS_MAX 24
+
+static const leat__param options[] = {
+    CLI_PATH("dir", 'd', "demo-out", "DIR", "where to put everything"),
+    CLI_INT("images", 'n', "2000", 16, 10000000, "N", "how many pictures to make"),
+    CLI_INT("classes", 0, "20", 1, 10000, "N", "in how many classes"),
+    CLI_END,
+};
+
+/* ---- drawing ------------------------------------------------------------------------------ */
+
+typedef struct picture {
+    uint64_t number;
+    char path[1024];
+} picture;
+
+typedef struct maker {
+    cli *c;
+    const char *dir;
+    uint64_t next, images, classes;
+    _Atomic uint64_t done, bytes;
+    cli_progress bar;
+} maker;
+
+/* Value noise on a grid of `cell` pixels, smooth between its points. */
+static float noise(uint32_t seed, float x, float y)
+{
+    int ix = (int)floorf(x), iy = (int)floorf(y);
+    float fx = x - (float)ix, fy = y - (float)iy, corner[4];
+    for (int k = 0; k < 4; k++) {
+        uint32_t h = seed ^ (uint32_t)(ix + (k & 1)) * 0x9e3779b1u ^ (uint32_t)(iy + (k >> 1)) * 0x85ebca77u;
+        h = (h ^ h >> 15) * 0x2c1b3c6du;
+        corner[k] = (float)((h ^ h >> 12) & 0xffff) / 65535.0f;
+    }
+    fx = fx * fx * (3 - 2 * fx);
+    fy = fy * fy * (3 - 2 * fy);
+    float top = corner[0] + (corner[1] - corner[0]) * fx, low = corner[2] + (corner[3] - corner[2]) * fx;
+    return top + (low - top) * fy;
+}
+
+/* Something like a photograph: light from one side, textures of several scales, a few things
+ * with edges, and grain. The class decides its colours. */
+static void draw(uint64_t number, uint64_t class, leat__planes *image)
+{
+    leat__rng r;
+    float thing[5][4], tint[3];
+
+    leat__rng_init(&r, 2026, 0, number, 1);
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 4; k++) thing[i][k] = leat__rng_float(&r);
+    for (int c = 0; c < 3; c++) tint[c] = 0.35f + 0.65f * noise((uint32_t)class * 3 + (uint32_t)c, 0.5f, 0.5f);
+    uint32_t seed = leat__rng_u32(&r);
+    for (uint32_t y = 0; y < image->height; y++) {
+        for (uint32_t x = 0; x < image->width; x++) {
+            float v = 0, weight = 0.5f, scale = 1.0f / 160;
+            for (int o = 0; o < OCTAVES; o++, weight *= 0.55f, scale *= 2.1f)
+                v += weight * noise(seed + (uint32_t)o, (float)x * scale, (float)y * scale);
+            float light = 0.5f + 0.5f * (float)y / (float)image->height;
+            for (int i = 0; i < 5; i++) {
+                float dx = (float)x / (float)image->width - thing[i][0];
+                float dy = (float)y / (float)image->height - thing[i][1];
+                float radius = 0.03f + 0.15f * thing[i][2];
+                if (dx * dx + dy * dy < radius * radius) v = 0.6f * v + 0.6f * thing[i][3];
+            }
+            uint32_t grain = (seed ^ (x * 73856093u) ^ (y * 19349663u)) * 0x2c1b3c6du >> 27;
+            for (int c = 0; c < 3; c++) {
+                float p = 255.0f * v * light * tint[c] + (float)grain * 0.5f - 8;
+                image->plane[c][y * image->stride + x] = (uint8_t)(p < 0 ? 0 : p > 255 ? 255 : p);
+            }
+        }
+    }
+}
+
+static int next_picture(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    maker *m = cookie;
+
+    (void)ctx;
+    if (m->next == m->images || cli_interrupted(m->c)) return LEAT_FLOW_END;
+    picture *p = LEAT_NEW(MISC, picture);
+    if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a picture");
+    p->number = m->next++;
+    snprintf(p->path, sizeof p->path, "%s/photos/class-%03u/%06u.jpg", m->dir,
+             (unsigned)(p->number % m->classes), (unsigned)p->number);
+    task->data = p;
+    task->release = NULL;
+    return 0;
+}
+
+static int make_picture(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    maker *m = cookie;
+    picture *p = task->data;
+    leat__planes image = {0};
+    leat__buf jpeg;
+    leat__rng r;
+    int rc;
+
+    (void)ctx;
+    leat__buf_init(&jpeg, LEAT__MEM_MISC, (size_t)64 << 20);
+    leat__rng_init(&r, 2026, 0, p->number, 0);
+    uint32_t width = 320 + (uint32_t)leat__rng_below(&r, 240), height = 240 + (uint32_t)leat__rng_below(&r, 180);
+    leat__encode_opts opts = {.quality = 80 + (uint32_t)leat__rng_below(&r, 16),
+                              .subsampling = leat__rng_below(&r, 4) ? 420 : 444};
+    LEAT_GO(rc, out, leat__planes_resize(&image, width, height, 3, err));
+    draw(p->number, p->number % m->classes, &image);
+    LEAT_GO(rc, out, leat__jpeg_encode(&image, &opts, &jpeg, err));
+    leat__file *f = NULL;
+    LEAT_GO(rc, out, leat__file_open(&f, p->path,
+                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    rc = leat__file_pwrite(f, jpeg.data, jpeg.len, 0, err);
+    leat__file_close(&f);
+    uint64_t bytes = atomic_fetch_add(&m->bytes, jpeg.len) + jpeg.len;
+    cli_progress_at(&m->bar, atomic_fetch_add(&m->done, 1) + 1, bytes, 0);
+out:
+    leat__planes_reset(&image);
+    leat__buf_reset(&jpeg);
+    leat__free(p);
+    task->data = NULL;
+    return rc;
+}
+
+static int make_photos(maker *m, leat_error *err)
+{
+    leat_flow *flow = NULL;
+    leat_flow_opts opts;
+    leat_stage source, sink;
+    int rc = 0;
+
+    for (uint64_t i = 0; i < m->classes && i < m->images; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s/photos/class-%03u", m->dir, (unsigned)i);
+        LEAT_TRY(leat__path_mkdir(path, err));
+    }
+    leat_flow_opts_init(&opts);
+    opts.name = "photos";
+    LEAT_GO(rc, out, leat_flow_open(&flow, &opts, err));
+    leat_stage_init(&source);
+    source.kind = LEAT_STAGE_SOURCE;
+    source.name = "number";
+    source.cookie = m;
+    source.process = next_picture;
+    LEAT_GO(rc, out, leat_flow_add(flow, &source, err));
+    leat_stage_init(&sink);
+    sink.kind = LEAT_STAGE_SINK;
+    sink.name = "draw";
+    sink.cookie = m;
+    sink.scratch = 4 << 20;
+    sink.process = make_picture;
+    LEAT_GO(rc, out, leat_flow_add(flow, &sink, err));
+    LEAT_GO(rc, out, leat_flow_start(flow, err));
+    cli_progress_begin(&m->bar, m->c, "drawing", "pictures", m->images);
+    rc = leat_flow_wait(flow, -1, err);
+    cli_progress_end(&m->bar);
+out:
+    leat_flow_close(&flow);
+    if (rc == 0 && cli_interrupted(m->c)) rc = leat__fail(err, LEAT_ECANCELED, "canceled");
+    return rc;
+}
+
+/* ---- commands ----------------------------------------------------------------------------- */
+
+/* Runs this very program with these words ("%" stands for the folder); waits for it. */
+static int run_step(cli *c, const char *dir, const char *title, const char *line, int *status, leat_error *err)
+{
+    char words[4096], *argv[ARGS_MAX] = {(char *)"leat"};
+    size_t n = 1, at = 0;
+    pid_t child;
+
+    for (const char *p = line; *p && at + strlen(dir) + 2 < sizeof words; p++) {
+        if (*p == '%') {
+            memcpy(words + at, dir, strlen(dir));
+            at += strlen(dir);
+        } else {
+            words[at++] = *p;
+        }
+    }
+    words[at] = '\0';
+    cli_out(c, "\n%s# %s%s\n$ leat %s\n", cli_styled(c, CLI_DIM), title, cli_styled(c, CLI_PLAIN), words);
+    fflush(stdout);
+    for (char *save = NULL, *word = strtok_r(words, " ", &save); word != NULL && n + 1 < ARGS_MAX;
+         word = strtok_r(NULL, " ", &save))
+        argv[n++] = word;
+    argv[n] = NULL;
+    int rc = posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ);
+    if (rc != 0) return leat__fail_errno(err, rc, "cannot start leat %s", argv[1]);
+    while (waitpid(child, status, 0) < 0) {
+        if (errno != EINTR) return leat__fail_errno(err, errno, "waiting for leat %s", argv[1]);
+    }
+    return 0;
+}
+
+static const struct step {
+    const char *title, *line;
+    bool finding; /* exit 1 is an answer, not a failure */
+} steps[] = {
+    {"what this machine gives us", "machine", false},
+    {"one file from all pictures, in tiles that decode fast; every picture is checked",
+     "pack %/photos -o %/photos.leat --images tiled", false},
+    {"the same pictures as plain JPEG, to compare", "pack %/photos -o %/photos-keep.leat --images keep", false},
+    {"what is in it", "info %/photos.leat", false},
+    {"every byte checked", "verify %/photos.leat", false},
+    {"the original files back, byte for byte", "export %/photos.leat -o %/exported", false},
+    {"what training on it will take", "plan --dataset %/photos.leat --model resnet50 --batch 256", true},
+    {"plain JPEG: random crops, two epochs", "load %/photos-keep.leat --epochs 2 --batch 128 --digest", false},
+    {"tiles: the same pixels, faster", "load %/photos.leat --epochs 2 --batch 128 --digest", false},
+};
+
+static int run(cli *c)
+{
+    maker m = {.c = c, .dir = cli_str(c, "dir"), .images = (uint64_t)cli_int(c, "images"),
+               .classes = (uint64_t)cli_int(c, "classes")};
+    leat_error err = {0};
+    char bytes[24];
+
+    cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
+            (unsigned long long)m.images, (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
+    fflush(stdout);
+    if (make_photos(&m, &err) != 0) return cli_fail(c, &err);
+    cli_out(c, "%llu pictures, %s\n", (unsigned long long)m.done,
+            leat__format_bytes(m.bytes, bytes, sizeof bytes));
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !cli_interrupted(c); i++) {
+        int status;
+        if (run_step(c, m.dir, steps[i].title, steps[i].line, &status, &err) != 0) return cli_fail(c, &err);
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (code != 0 && !(steps[i].finding && (code == CLI_FINDING || code == CLI_FIT)))
+            return cli_failf(c, code, "this step failed: leat %s", steps[i].line);
+    }
+    return CLI_OK;
+}
+
+const cli_command cli_cmd_demo = {
+    .name = "demo",
+    .summary = "the whole path on data it makes itself",
+    .examples = (const cli_example[]){{"leat demo", "everything into demo-out"},
+                                      {"leat demo --images 200 --dir /tmp/demo", "a smaller one"},
+                                      {NULL, NULL}},
+    .description = "Draws pictures that look enough like photographs, then packs, checks, exports, plans, "
+                   "loads and diagnoses them. Every step is an ordinary leat command, shown before it runs.",
+    .options = {{"Demo", options}},
+    .run = run,
+};
