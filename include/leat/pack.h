@@ -150,6 +150,9 @@ typedef struct leat_pack_row {
     uint64_t size;     /* bytes of the sample */
     uint64_t check;    /* XXH3-64 of those bytes */
     uint64_t key_size; /* bytes of its key */
+    uint64_t file_offset; /* of the sample in its file */
+    uint32_t shard;       /* which file */
+    uint32_t reserved;    /* 0 */
 } leat_pack_row;
 
 /* What the index says about one field of one sample. */
@@ -169,6 +172,11 @@ LEAT_API int leat_pack_rows(leat_pack *pack, uint64_t first, size_t count,
                             leat_pack_row *rows, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API int leat_pack_cells(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                              leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
+/* One sample: its row and its cells of `count` fields, with as few reads as there are tables
+ * to ask. For random access; whole pages are cheaper by the calls above. */
+LEAT_API int leat_pack_look(leat_pack *pack, uint64_t sample, leat_pack_row *row,
+                            const uint32_t *fields, uint32_t count, leat_pack_cell *cells,
+                            leat_error *err) LEAT_MUST_CHECK;
 /* An INT or FLOAT column as plain numbers. */
 LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                             int64_t *values, leat_error *err) LEAT_MUST_CHECK;

@@ -288,46 +288,55 @@ int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_
     return 0;
 }
 
+/* Everything an entry claims, against its page, its neighbour and the limits. */
+static bool sample_possible(const leat__index *x, const leat__sample_entry *e, uint64_t sample,
+                            const leat__page_entry *page, uint64_t page_samples,
+                            uint64_t key_start)
+{
+    const leat__section *keys = leat__index_section(x, LEAT__SECTION_KEYS);
+    return sample >= page->first && sample - page->first < page_samples &&
+           e->offset % LEAT__PACK_ALIGN == 0 &&
+           leat__range_inside(e->offset, e->size, page->bytes) &&
+           e->size <= x->footer.max_sample_bytes && e->key_end >= key_start &&
+           e->key_end <= keys->length && e->key_end - key_start <= LEAT__PACK_KEY_MAX;
+}
+
+#define BATCH 128u /* entries read at once */
+
 int leat__index_samples(leat__index *x, uint64_t first, size_t count,
-                        leat__sample_entry *entries, uint64_t *key_start, leat_error *err)
+                        leat__sample_place *places, uint64_t *key_start, leat_error *err)
 {
     const leat__section *s = leat__index_section(x, LEAT__SECTION_SAMPLES);
-    const leat__section *keys = leat__index_section(x, LEAT__SECTION_KEYS);
-    uint8_t bytes[128 * LEAT__PACK_SAMPLE_WIDTH];
+    uint8_t bytes[(BATCH + 1) * LEAT__PACK_SAMPLE_WIDTH];
     leat__page_entry page = {0};
-    uint64_t page_samples = 0, number = UINT64_MAX, key_end = 0;
+    uint64_t page_samples = 0, page_number = UINT64_MAX, key_end = 0;
+    *key_start = 0;
     if (!leat__range_inside(first, count, x->footer.samples))
         return leat__fail(err, LEAT_EINVAL, "%s: samples %llu+%llu of %llu",
                           leat__file_path(x->file), (unsigned long long)first,
                           (unsigned long long)count, (unsigned long long)x->footer.samples);
-    if (first > 0) {
-        leat__sample_entry before;
-        LEAT_TRY(leat__index_read(x, s, (first - 1) * LEAT__PACK_SAMPLE_WIDTH, bytes,
-                                  LEAT__PACK_SAMPLE_WIDTH, err));
-        leat__sample_entry_load(bytes, &before);
-        key_end = before.key_end;
-    }
-    *key_start = key_end;
-    for (size_t i = 0; i < count; i++) {
-        if (i % 128 == 0)
-            LEAT_TRY(leat__index_read(x, s, (first + i) * LEAT__PACK_SAMPLE_WIDTH, bytes,
-                                      LEAT_MIN(count - i, (size_t)128) * LEAT__PACK_SAMPLE_WIDTH,
-                                      err));
-        leat__sample_entry *e = &entries[i];
-        leat__sample_entry_load(bytes + i % 128 * LEAT__PACK_SAMPLE_WIDTH, e);
-        uint64_t at = s->offset + (first + i) * LEAT__PACK_SAMPLE_WIDTH;
-        if (e->page >= x->footer.pages) return damaged(err, x, at, "sample in no page");
-        if (e->page != number) {
-            LEAT_TRY(leat__index_page(x, e->page, &page, &page_samples, err));
-            number = e->page;
+    for (size_t done = 0; done < count;) {
+        /* With the entry before: a key starts where the one before it ends. */
+        uint64_t from = first + done, before = from > 0 ? 1 : 0;
+        size_t n = LEAT_MIN(count - done, (size_t)BATCH);
+        LEAT_TRY(leat__index_read(x, s, (from - before) * LEAT__PACK_SAMPLE_WIDTH, bytes,
+                                  (n + before) * LEAT__PACK_SAMPLE_WIDTH, err));
+        if (before) key_end = leat__load_u64(bytes + 24);
+        if (done == 0) *key_start = key_end;
+        for (size_t i = 0; i < n; i++) {
+            leat__sample_entry *e = &places[done + i].e;
+            leat__sample_entry_load(bytes + (i + before) * LEAT__PACK_SAMPLE_WIDTH, e);
+            uint64_t at = s->offset + (from + i) * LEAT__PACK_SAMPLE_WIDTH;
+            if (e->page >= x->footer.pages) return damaged(err, x, at, "sample in no page");
+            if (e->page != page_number)
+                LEAT_TRY(leat__index_page(x, e->page, &page, &page_samples, err));
+            page_number = e->page;
+            if (!sample_possible(x, e, from + i, &page, page_samples, key_end))
+                return damaged(err, x, at, "impossible entry in the table of samples");
+            places[done + i].page_offset = page.offset;
+            key_end = e->key_end;
         }
-        if (first + i < page.first || first + i - page.first >= page_samples ||
-            e->offset % LEAT__PACK_ALIGN != 0 ||
-            !leat__range_inside(e->offset, e->size, page.bytes) ||
-            e->size > x->footer.max_sample_bytes || e->key_end < key_end ||
-            e->key_end > keys->length || e->key_end - key_end > LEAT__PACK_KEY_MAX)
-            return damaged(err, x, at, "impossible entry in the table of samples");
-        key_end = e->key_end;
+        done += n;
     }
     return 0;
 }
@@ -384,12 +393,12 @@ static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, ui
 static int key_equals(leat__index *x, uint64_t sample, const void *key, size_t size,
                       bool *equal, leat_error *err)
 {
-    leat__sample_entry e;
-    uint64_t start;
+    leat__sample_place place;
+    uint64_t start = 0;
     uint8_t part[1024];
     *equal = false;
-    LEAT_TRY(leat__index_samples(x, sample, 1, &e, &start, err));
-    if (e.key_end - start != size) return 0;
+    LEAT_TRY(leat__index_samples(x, sample, 1, &place, &start, err));
+    if (place.e.key_end - start != size) return 0;
     const leat__section *keys = leat__index_section(x, LEAT__SECTION_KEYS);
     for (size_t at = 0; at < size;) {
         size_t n = LEAT_MIN(size - at, sizeof part);

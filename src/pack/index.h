@@ -56,9 +56,14 @@ int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data,
 /* One page or sample, checked against the rest of the file. */
 int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_t *samples,
                      leat_error *err) LEAT_MUST_CHECK;
-/* Entries first … first+count-1; key starts from that of `first`. */
+/* Entries first … first+count-1, each with the place of its page; *key_start is where the
+ * key of `first` begins. */
+typedef struct leat__sample_place {
+    leat__sample_entry e;
+    uint64_t page_offset; /* in the file */
+} leat__sample_place;
 int leat__index_samples(leat__index *x, uint64_t first, size_t count,
-                        leat__sample_entry *entries, uint64_t *key_start,
+                        leat__sample_place *places, uint64_t *key_start,
                         leat_error *err) LEAT_MUST_CHECK;
 /* Sample with this key; LEAT_ENOENT when there is none. */
 int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t *sample,

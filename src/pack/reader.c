@@ -253,22 +253,33 @@ static size_t run_length(const leat__shard *s, uint64_t first, size_t count)
     return (size_t)LEAT_MIN(LEAT_MIN(left, (uint64_t)count), BATCH);
 }
 
+static void row_of(const leat_pack *p, const leat__shard *s, const leat__sample_place *place,
+                   uint64_t key_start, leat_pack_row *row)
+{
+    const leat__sample_entry *e = &place->e;
+    *row = (leat_pack_row){.page = s->first_page + e->page,
+                           .offset = e->offset,
+                           .size = e->size,
+                           .check = e->check,
+                           .key_size = e->key_end - key_start,
+                           .file_offset = place->page_offset + e->offset,
+                           .shard = (uint32_t)(s - p->shards)};
+}
+
 int leat_pack_rows(leat_pack *p, uint64_t first, size_t count, leat_pack_row *rows,
                    leat_error *err)
 {
-    leat__sample_entry entries[BATCH];
+    leat__sample_place places[BATCH];
     LEAT_TRY(check_range(p, first, count, err));
     while (count > 0) {
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
         size_t n = run_length(s, first, count);
         uint64_t key_start;
-        LEAT_TRY(leat__index_samples(s->index, first - s->first_sample, n, entries, &key_start,
+        LEAT_TRY(leat__index_samples(s->index, first - s->first_sample, n, places, &key_start,
                                      err));
         for (size_t i = 0; i < n; i++) {
-            const leat__sample_entry *e = &entries[i];
-            *rows++ = (leat_pack_row){s->first_page + e->page, e->offset, e->size, e->check,
-                                      e->key_end - key_start};
-            key_start = e->key_end;
+            row_of(p, s, &places[i], key_start, rows++);
+            key_start = places[i].e.key_end;
         }
         first += n;
         count -= n;
@@ -292,7 +303,7 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
                     leat_pack_cell *cells, leat_error *err)
 {
     uint8_t bytes[BATCH * LEAT__PACK_IMAGE_WIDTH];
-    leat__sample_entry entries[BATCH];
+    leat__sample_place places[BATCH];
     LEAT_TRY(check_range(p, first, count, err));
     if (field >= p->schema->count)
         return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
@@ -303,16 +314,35 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
         size_t n = run_length(s, first, count);
         uint64_t local = first - s->first_sample, key_start;
         if (leat__field_is_payload(f)) /* sizes, against which the cells are checked */
-            LEAT_TRY(leat__index_samples(s->index, local, n, entries, &key_start, err));
+            LEAT_TRY(leat__index_samples(s->index, local, n, places, &key_start, err));
         LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width,
                                   err));
         for (size_t i = 0; i < n; i++) {
-            uint64_t size = leat__field_is_payload(f) ? entries[i].size : 0;
+            uint64_t size = leat__field_is_payload(f) ? places[i].e.size : 0;
             if (!leat__cell_load(f, bytes + i * width, size, cells++))
                 return bad_cell(p, s, field, first + i, err);
         }
         first += n;
         count -= n;
+    }
+    return 0;
+}
+
+int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint32_t *fields,
+                   uint32_t count, leat_pack_cell *cells, leat_error *err)
+{
+    uint8_t bytes[LEAT__PACK_IMAGE_WIDTH];
+    LEAT_TRY(leat_pack_rows(p, sample, 1, row, err));
+    const leat__shard *s = &p->shards[row->shard];
+    for (uint32_t i = 0; i < count; i++) {
+        if (fields[i] >= p->schema->count)
+            return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, fields[i]);
+        const leat_field *f = &p->schema->fields[fields[i]];
+        uint32_t width = leat__field_width(f);
+        LEAT_TRY(leat__index_read(s->index, s->columns[fields[i]],
+                                  (sample - s->first_sample) * width, bytes, width, err));
+        if (!leat__cell_load(f, bytes, row->size, &cells[i]))
+            return bad_cell(p, s, fields[i], sample, err);
     }
     return 0;
 }
@@ -356,13 +386,13 @@ int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count,
 int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, size_t *size,
                   leat_error *err)
 {
-    leat__sample_entry e;
+    leat__sample_place place;
     uint64_t start;
     *size = 0;
     LEAT_TRY(check_range(p, sample, 1, err));
     const leat__shard *s = leat__pack_shard_of_sample(p, sample);
-    LEAT_TRY(leat__index_samples(s->index, sample - s->first_sample, 1, &e, &start, err));
-    *size = (size_t)(e.key_end - start);
+    LEAT_TRY(leat__index_samples(s->index, sample - s->first_sample, 1, &place, &start, err));
+    *size = (size_t)(place.e.key_end - start);
     if (capacity <= *size)
         return leat__fail(err, LEAT_ELIMIT, "%s: the key of sample %llu has %zu bytes", p->path,
                           (unsigned long long)sample, *size);
@@ -387,39 +417,39 @@ int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample,
 
 /* ---- samples and pages ------------------------------------------------------------------ */
 
-/* Names the sample in an error about its bytes. The key is worth one more read. */
-static int sample_damaged(leat_pack *p, const leat__shard *s, uint64_t sample, uint64_t page,
-                          uint64_t offset, leat_error *err)
+int leat__pack_sample_check(leat_pack *p, uint64_t sample, const leat_pack_row *row,
+                            const void *bytes, leat_error *err)
 {
-    char key[256] = "";
+    if (!p->verify || leat__hash64(bytes, (size_t)row->size, 0) == row->check) return 0;
+    char key[256] = ""; /* worth one more read */
     size_t size;
-    int rc = leat_pack_key(p, sample, key, sizeof key, &size, NULL);
-    if (rc != 0) key[0] = '\0';
+    if (leat_pack_key(p, sample, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
     leat__fail(err, LEAT_EDATA, "%s: sample %llu \"%s\" (page %llu, byte %llu): checksum does"
-               " not match", leat__file_path(s->index->file), (unsigned long long)sample, key,
-               (unsigned long long)page, (unsigned long long)offset);
-    leat__error_at(err, key, (int64_t)sample, (int64_t)offset);
+               " not match", leat__file_path(leat__pack_file(p, row->shard)),
+               (unsigned long long)sample, key, (unsigned long long)row->page,
+               (unsigned long long)row->file_offset);
+    leat__error_at(err, key, (int64_t)sample, (int64_t)row->file_offset);
     return LEAT_EDATA;
+}
+
+int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row, void *buf,
+                        size_t capacity, leat_error *err)
+{
+    uint64_t want;
+    if (!leat__add_u64(row->size, LEAT_PACK_PADDING, &want) || capacity < want)
+        return leat__fail(err, LEAT_ELIMIT, "%s: sample %llu needs %llu bytes of buffer",
+                          p->path, (unsigned long long)sample, (unsigned long long)want);
+    LEAT_TRY(leat__file_pread(leat__pack_file(p, row->shard), buf, (size_t)row->size,
+                              row->file_offset, err));
+    memset((char *)buf + row->size, 0, LEAT_PACK_PADDING);
+    return leat__pack_sample_check(p, sample, row, buf, err);
 }
 
 int leat_pack_read(leat_pack *p, uint64_t sample, void *buf, size_t capacity, leat_error *err)
 {
-    leat__sample_entry e;
-    leat__page_entry page;
-    uint64_t key_start, page_samples, want;
-    LEAT_TRY(check_range(p, sample, 1, err));
-    const leat__shard *s = leat__pack_shard_of_sample(p, sample);
-    LEAT_TRY(leat__index_samples(s->index, sample - s->first_sample, 1, &e, &key_start, err));
-    if (!leat__add_u64(e.size, LEAT_PACK_PADDING, &want) || capacity < want)
-        return leat__fail(err, LEAT_ELIMIT, "%s: sample %llu needs %llu bytes of buffer",
-                          p->path, (unsigned long long)sample, (unsigned long long)want);
-    LEAT_TRY(leat__index_page(s->index, e.page, &page, &page_samples, err));
-    uint64_t at = page.offset + e.offset;
-    LEAT_TRY(leat__file_pread(s->index->file, buf, (size_t)e.size, at, err));
-    memset((char *)buf + e.size, 0, LEAT_PACK_PADDING);
-    if (p->verify && leat__hash64(buf, (size_t)e.size, 0) != e.check)
-        return sample_damaged(p, s, sample, s->first_page + e.page, at, err);
-    return 0;
+    leat_pack_row row;
+    LEAT_TRY(leat_pack_rows(p, sample, 1, &row, err));
+    return leat__pack_read_row(p, sample, &row, buf, capacity, err);
 }
 
 int leat_pack_page_info(leat_pack *p, uint64_t page, leat_pack_page *info, leat_error *err)

@@ -14,6 +14,15 @@
  * the pack was (then reads need LEAT__IO_ALIGN; pages are aligned in offset and length). */
 const leat__file *leat__pack_file(const leat_pack *pack, uint32_t shard);
 
+/* leat_pack_read() for someone who has looked already. */
+int leat__pack_read_row(leat_pack *pack, uint64_t sample, const leat_pack_row *row, void *buf,
+                        size_t capacity, leat_error *err) LEAT_MUST_CHECK;
+
+/* Checks the bytes of a sample read by someone else from row->file_offset of its shard's file
+ * (unless no_verify). LEAT_EDATA names file, sample, key and offset. */
+int leat__pack_sample_check(leat_pack *pack, uint64_t sample, const leat_pack_row *row,
+                            const void *bytes, leat_error *err) LEAT_MUST_CHECK;
+
 /* Checks bytes read by someone else against the page's checksum (unless no_verify).
  * LEAT_EDATA names file, page and offset. */
 int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info,

@@ -21,6 +21,7 @@ struct leat_sample {
     uint64_t number;
     bool loaded;
     leat_pack_cell *cells; /* one per field */
+    uint32_t *fields;      /* 0, 1, 2 …: all of them, for look */
 };
 
 int leat_sample_open(leat_sample **out, leat_pack *pack, leat_error *err)
@@ -29,10 +30,15 @@ int leat_sample_open(leat_sample **out, leat_pack *pack, leat_error *err)
     *out = s;
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a sample");
     s->pack = pack;
-    s->cells = LEAT_NEW_ARRAY(PACK, leat_pack_cell, pack->schema->count);
-    if (s->cells != NULL) return 0;
-    leat_sample_close(out);
-    return leat__fail_nomem(err, pack->schema->count * sizeof *s->cells, "a sample");
+    uint32_t count = pack->schema->count;
+    s->cells = LEAT_NEW_ARRAY(PACK, leat_pack_cell, count);
+    s->fields = LEAT_NEW_ARRAY(PACK, uint32_t, count);
+    if (s->cells == NULL || s->fields == NULL) {
+        leat_sample_close(out);
+        return leat__fail_nomem(err, count * sizeof *s->cells, "a sample");
+    }
+    for (uint32_t i = 0; i < count; i++) s->fields[i] = i;
+    return 0;
 }
 
 void leat_sample_close(leat_sample **sample)
@@ -42,6 +48,7 @@ void leat_sample_close(leat_sample **sample)
     leat__free(s->data);
     leat__free(s->key);
     leat__free(s->cells);
+    leat__free(s->fields);
     leat__free(s);
     *sample = NULL;
 }
@@ -66,13 +73,12 @@ int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err)
 {
     leat_pack_row row;
     s->loaded = false;
-    LEAT_TRY(leat_pack_rows(s->pack, sample, 1, &row, err));
+    LEAT_TRY(leat_pack_look(s->pack, sample, &row, s->fields, s->pack->schema->count, s->cells,
+                            err));
     LEAT_TRY(grow((void **)&s->data, &s->capacity, row.size + LEAT_PACK_PADDING, err));
     LEAT_TRY(grow((void **)&s->key, &s->key_capacity, row.key_size + 1, err));
     LEAT_TRY(leat_pack_key(s->pack, sample, s->key, s->key_capacity, &s->key_size, err));
-    for (uint32_t i = 0; i < s->pack->schema->count; i++)
-        LEAT_TRY(leat_pack_cells(s->pack, i, sample, 1, &s->cells[i], err));
-    LEAT_TRY(leat_pack_read(s->pack, sample, s->data, s->capacity, err));
+    LEAT_TRY(leat__pack_read_row(s->pack, sample, &row, s->data, s->capacity, err));
     s->number = sample;
     s->loaded = true;
     return 0;

@@ -107,7 +107,7 @@ static uint64_t key_sum(uint64_t hash, uint64_t row)
 /* Sum over all samples of (hash of key, number), from the keys themselves. */
 static int sum_of_keys(leat__shard *s, uint64_t *sum, leat_error *err)
 {
-    leat__sample_entry entries[ROWS];
+    leat__sample_place places[ROWS];
     const leat__section *keys = leat__index_section(s->index, LEAT__SECTION_KEYS);
     uint8_t *key = leat__alloc(LEAT__MEM_PACK, LEAT__PACK_KEY_MAX);
     if (key == NULL) return leat__fail_nomem(err, LEAT__PACK_KEY_MAX, "a key");
@@ -116,12 +116,12 @@ static int sum_of_keys(leat__shard *s, uint64_t *sum, leat_error *err)
     for (uint64_t at = 0; at < s->index->footer.samples && rc == 0; at += ROWS) {
         size_t n = (size_t)LEAT_MIN(s->index->footer.samples - at, ROWS);
         uint64_t start;
-        rc = leat__index_samples(s->index, at, n, entries, &start, err);
+        rc = leat__index_samples(s->index, at, n, places, &start, err);
         for (size_t i = 0; i < n && rc == 0; i++) {
-            size_t size = (size_t)(entries[i].key_end - start);
+            size_t size = (size_t)(places[i].e.key_end - start);
             rc = leat__index_read(s->index, keys, start, key, size, err);
             *sum += key_sum(leat__key_hash(key, size), at + i);
-            start = entries[i].key_end;
+            start = places[i].e.key_end;
         }
     }
     leat__free(key);
