@@ -3,7 +3,7 @@
  * Packs of many samples: what opening, looking up and reading rows costs, as JSON lines.
  *
  *   pack_scale write PATH SAMPLES     an image of 16 bytes and a label per sample
- *   pack_scale open PATH              in a fresh process: time and resident size
+ *   pack_scale open PATH [CACHE]      in a fresh process: time and resident size
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static int write_pack(const char *path, uint64_t n)
     return 0;
 }
 
-static int open_pack(const char *path)
+static int open_pack(const char *path, uint64_t cache)
 {
     leat_pack *p = NULL;
     leat_error err;
@@ -78,7 +78,9 @@ static int open_pack(const char *path)
     leat__rng r;
     long before = resident_kib();
     uint64_t t0 = leat__clock_ns();
-    if (leat_pack_open(&p, path, NULL, &err) != 0) return die(&err);
+    leat_pack_opts o = LEAT_PACK_OPTS_INIT;
+    o.index_cache_bytes = cache;
+    if (leat_pack_open(&p, path, &o, &err) != 0) return die(&err);
     uint64_t t1 = leat__clock_ns();
     long after = resident_kib();
     uint64_t n = leat_pack_count(p), found;
@@ -118,7 +120,8 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "write") == 0)
         return write_pack(argv[2], strtoull(argv[3], NULL, 10));
-    if (argc == 3 && strcmp(argv[1], "open") == 0) return open_pack(argv[2]);
-    fprintf(stderr, "usage: pack_scale write PATH SAMPLES | open PATH\n");
+    if ((argc == 3 || argc == 4) && strcmp(argv[1], "open") == 0)
+        return open_pack(argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 0);
+    fprintf(stderr, "usage: pack_scale write PATH SAMPLES | open PATH [CACHE]\n");
     return 2;
 }

@@ -98,8 +98,10 @@ typedef struct leat_pack_opts {
     uint32_t no_verify; /* 1 = skip checksums of samples and pages (never of the index) */
     uint32_t direct;    /* 1 = read pages past the page cache where possible */
     uint32_t reserved;  /* 0 */
+    uint64_t index_cache_bytes; /* index kept in memory as it is touched; 0 = 16 MiB,
+                                   UINT64_MAX = none: then each look is a system call */
 } leat_pack_opts;
-#define LEAT_PACK_OPTS_INIT {sizeof(leat_pack_opts), 0, 0, 0}
+#define LEAT_PACK_OPTS_INIT {sizeof(leat_pack_opts), 0, 0, 0, 0}
 
 /* Opens a pack or a set by its name. opts may be NULL. LEAT_EFORMAT: not a pack, unfinished,
  * or of a newer major version; LEAT_EDATA: damaged; LEAT_ENOENT … from the system. */

@@ -57,7 +57,8 @@ static int open_roots(leat__index *x, leat_error *err)
     x->checks = leat__zalloc_array(LEAT__MEM_PACK, (size_t)x->root_count, sizeof *x->checks);
     x->verified = leat__zalloc_array(LEAT__MEM_PACK, (size_t)(x->chunk_count / 64 + 1),
                                      sizeof *x->verified);
-    if (x->roots == NULL || x->checks == NULL || x->verified == NULL)
+    x->cache = leat__zalloc_array(LEAT__MEM_PACK, (size_t)x->chunk_count, sizeof *x->cache);
+    if (x->roots == NULL || x->checks == NULL || x->verified == NULL || x->cache == NULL)
         return leat__fail_nomem(err, bytes, "the index");
     LEAT_TRY(leat__file_pread(x->file, x->roots, bytes, leat__footer_roots_at(f), err));
     if (leat__hash64(x->roots, bytes, 0) != f->roots_check)
@@ -121,11 +122,13 @@ static int check_sections(leat__index *x, leat_error *err)
     return 0;
 }
 
-int leat__index_open(leat__index **out, const char *path, bool direct, leat_error *err)
+int leat__index_open(leat__index **out, const char *path, bool direct, uint64_t cache_limit,
+                     leat_error *err)
 {
     *out = NULL;
     leat__index *x = LEAT_NEW(PACK, leat__index);
     if (x == NULL) return leat__fail_nomem(err, sizeof *x, "a pack");
+    x->cache_limit = cache_limit;
     int rc;
     LEAT_GO(rc, out, leat__file_open(&x->file, path, direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ,
                                      err));
@@ -146,7 +149,11 @@ void leat__index_close(leat__index **index)
     if (x == NULL) return;
     for (uint64_t i = 0; x->checks != NULL && i < x->root_count; i++)
         leat__free(atomic_load(&x->checks[i]));
+    /* Nothing was cached: spare a walk over millions of empty places. */
+    for (uint64_t i = 0; atomic_load(&x->cached) > 0 && i < x->chunk_count; i++)
+        leat__free(atomic_load(&x->cache[i]));
     leat__free(x->checks);
+    leat__free(x->cache);
     leat__free(x->verified);
     leat__free(x->roots);
     leat__free(x->sections);
@@ -202,18 +209,35 @@ int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat
     return 0;
 }
 
+/* Keeps a verified chunk if there is room; true when `data` now belongs to the cache. */
+static bool keep_chunk(leat__index *x, uint64_t chunk, uint8_t *data)
+{
+    uint8_t *none = NULL;
+    if (atomic_fetch_add(&x->cached, LEAT__PACK_CHUNK) + LEAT__PACK_CHUNK <= x->cache_limit &&
+        atomic_compare_exchange_strong(&x->cache[chunk], &none, data))
+        return true;
+    atomic_fetch_sub(&x->cached, LEAT__PACK_CHUNK);
+    return false;
+}
+
 /* Part of one chunk at `offset` in the index. */
 static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
-                         uint8_t **scratch, leat_error *err)
+                         leat_error *err)
 {
     uint64_t chunk = offset / LEAT__PACK_CHUNK;
+    const uint8_t *have = atomic_load_explicit(&x->cache[chunk], memory_order_acquire);
+    if (have != NULL) {
+        memcpy(buf, have + offset % LEAT__PACK_CHUNK, len);
+        return 0;
+    }
     if (is_verified(x, chunk))
         return leat__file_pread(x->file, buf, len, x->footer.index_offset + offset, err);
-    if (*scratch == NULL) *scratch = leat__alloc(LEAT__MEM_PACK, LEAT__PACK_CHUNK);
-    if (*scratch == NULL) return leat__fail_nomem(err, LEAT__PACK_CHUNK, "the index");
-    LEAT_TRY(leat__index_verify_chunk(x, chunk, *scratch, err));
-    memcpy(buf, *scratch + offset % LEAT__PACK_CHUNK, len);
-    return 0;
+    uint8_t *data = leat__alloc(LEAT__MEM_PACK, LEAT__PACK_CHUNK);
+    if (data == NULL) return leat__fail_nomem(err, LEAT__PACK_CHUNK, "the index");
+    int rc = leat__index_verify_chunk(x, chunk, data, err);
+    if (rc == 0) memcpy(buf, data + offset % LEAT__PACK_CHUNK, len);
+    if (rc != 0 || !keep_chunk(x, chunk, data)) leat__free(data);
+    return rc;
 }
 
 int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf,
@@ -222,15 +246,13 @@ int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, vo
     if (!leat__range_inside(offset, len, s->length))
         return leat__fail(err, LEAT_EINVAL, "%s: read past the end of a section",
                           leat__file_path(x->file));
-    uint8_t *scratch = NULL;
     uint64_t at = s->offset - x->footer.index_offset + offset;
     int rc = 0;
     for (size_t done = 0; done < len && rc == 0;) {
         size_t n = (size_t)LEAT_MIN(len - done, LEAT__PACK_CHUNK - (at + done) % LEAT__PACK_CHUNK);
-        rc = read_in_chunk(x, at + done, (char *)buf + done, n, &scratch, err);
+        rc = read_in_chunk(x, at + done, (char *)buf + done, n, err);
         done += n;
     }
-    leat__free(scratch);
     return rc;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One pack file opened for reading: its footer, its directory, and reads of its index that
- * are checked on first touch. Nothing is kept per sample but one bit per 64 KiB of index.
- * Any number of threads may read.
+ * are checked on first touch. Nothing is kept per sample: one bit and one pointer per 64 KiB
+ * of index, and the first chunks that were touched, up to `cache_limit` bytes, never evicted
+ * (eviction would thrash under a permutation). Any number of threads may read.
  *
  * The index is read with pread, never through a mapping: a file cut short under a reader is
  * an error then, not a signal, and the resident size stays that of a few buffers. The price,
@@ -25,10 +26,13 @@ typedef struct leat__index {
     uint64_t chunk_count, root_count;
     _Atomic(uint64_t *) *checks; /* per chunk of the checks: its content, once verified */
     _Atomic uint64_t *verified;  /* one bit per chunk of the index */
+    _Atomic(uint8_t *) *cache;   /* per chunk of the index: its content, or NULL */
+    _Atomic uint64_t cached;     /* bytes of all of them */
+    uint64_t cache_limit;
 } leat__index;
 
 /* Opens and checks header, footer, roots and directory. */
-int leat__index_open(leat__index **x, const char *path, bool direct,
+int leat__index_open(leat__index **x, const char *path, bool direct, uint64_t cache_limit,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__index_close(leat__index **x);
 

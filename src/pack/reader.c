@@ -16,6 +16,7 @@
 #include "pack/reader_impl.h"
 
 #define BATCH 128u /* rows read at once */
+#define INDEX_CACHE_DEFAULT (16u << 20)
 
 /* ---- open ------------------------------------------------------------------------------- */
 
@@ -88,7 +89,7 @@ int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
 static int open_files(leat_pack *p, leat_error *err)
 {
     leat__index *x = NULL;
-    LEAT_TRY(leat__index_open(&x, p->path, p->direct, err));
+    LEAT_TRY(leat__index_open(&x, p->path, p->direct, p->cache_limit, err));
     if (x->footer.kind == LEAT__PACK_SET) {
         p->set = x;
         LEAT_TRY(take_schema(p, x, err));
@@ -117,6 +118,8 @@ int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts
     int rc = 0;
     p->verify = o.no_verify == 0;
     p->direct = o.direct != 0;
+    p->cache_limit = o.index_cache_bytes ? o.index_cache_bytes : INDEX_CACHE_DEFAULT;
+    if (p->cache_limit == UINT64_MAX) p->cache_limit = 0;
     p->path = leat__strdup(LEAT__MEM_PACK, path);
     if (p->path == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
     if (rc == 0) rc = open_files(p, err);

@@ -30,6 +30,7 @@ typedef struct leat__loaded_blob {
 struct leat_pack {
     char *path;
     bool verify, direct;
+    uint64_t cache_limit; /* of each index */
     leat__index *set; /* NULL for a single pack */
     leat__shard *shards;
     uint32_t shard_count;

@@ -51,12 +51,12 @@ static int path_of(const leat_pack *p, const char *file, char **path, leat_error
     return *path != NULL ? 0 : leat__fail_nomem(err, strlen(file), "a path");
 }
 
-static int open_one(leat_pack *p, const listed *l, leat_error *err)
+static int open_one(leat_pack *p, const listed *l, size_t share, leat_error *err)
 {
     char *path;
     leat__index *x = NULL;
     LEAT_TRY(path_of(p, l->file, &path, err));
-    int rc = leat__index_open(&x, path, p->direct, err);
+    int rc = leat__index_open(&x, path, p->direct, p->cache_limit / share, err);
     leat__free(path);
     LEAT_TRY(rc);
     char fingerprint[17];
@@ -94,7 +94,7 @@ int leat__pack_open_shards(leat_pack *p, leat_error *err)
     }
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = parse_entry(p, json_array_get(list, i), &l, err);
-        if (rc == 0) rc = open_one(p, &l, err);
+        if (rc == 0) rc = open_one(p, &l, count, err);
     }
     json_decref(root);
     return rc;

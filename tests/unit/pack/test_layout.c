@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Header, footer and directory: round trips, every damaged byte, impossible numbers.
+ */
+#include "packtest.h"
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "pack/layout.h"
+
+/* A footer of a file with 10 samples in 2 pages and one section. */
+static leat__footer good_footer(void)
+{
+    return (leat__footer){.major = 1, .kind = LEAT__PACK_FILE, .file_bytes = 4096 * 8,
+                          .samples = 10, .pages = 2, .page_bytes = 65536, .max_page_bytes = 8192,
+                          .max_sample_bytes = 5000, .index_offset = 4096 * 3,
+                          .index_bytes = 4096, .checks_bytes = 4096, .roots_bytes = 4096,
+                          .directory_bytes = 4096, .sections = 1};
+}
+
+static void test_header(void **state)
+{
+    uint8_t block[4096];
+    leat__footer f = good_footer();
+    leat_error err;
+    uint64_t bytes, check;
+    uint32_t kind;
+    f.check = 77;
+    leat__header_encode(&f, block);
+    assert_int_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), 0);
+    assert_int_equal(bytes, f.file_bytes);
+    assert_int_equal(check, 77);
+    assert_int_equal(kind, LEAT__PACK_FILE);
+    for (int i = 0; i < 4096; i++) {
+        block[i] ^= 0x10;
+        assert_int_not_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), 0);
+        block[i] ^= 0x10;
+    }
+    leat__store_u16(block + 8, 2); /* a newer major, with a right check */
+    leat__store_u64(block + 4088, leat__hash64(block, 4088, 0));
+    assert_int_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "2.0"));
+    leat__header_encode_partial(block);
+    assert_int_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "unfinished"));
+}
+
+static void test_footer(void **state)
+{
+    uint8_t block[4096];
+    leat__footer f = good_footer(), g;
+    leat_error err;
+    leat__footer_encode(&f, block);
+    assert_int_equal(leat__footer_decode(block, "x", f.file_bytes, &g, &err), 0);
+    assert_memory_equal(&f, &g, sizeof f);
+    for (int i = 0; i < 4096; i++) {
+        block[i] ^= 1;
+        assert_int_equal(leat__footer_decode(block, "x", f.file_bytes, &g, &err), LEAT_EDATA);
+        block[i] ^= 1;
+    }
+    assert_int_equal(leat__footer_decode(block, "x", f.file_bytes + 4096, &g, &err), LEAT_EDATA);
+}
+
+/* Each number made impossible in turn, under a right check. */
+static void test_impossible_footers(void **state)
+{
+    uint8_t block[4096];
+    leat_error err;
+    leat__footer g;
+#define WRONG(change)                                                                      \
+    do {                                                                                   \
+        leat__footer f = good_footer();                                                    \
+        change;                                                                            \
+        leat__footer_encode(&f, block);                                                    \
+        assert_int_equal(leat__footer_decode(block, "x", 4096 * 8, &g, &err), LEAT_EDATA); \
+    } while (0)
+    WRONG(f.index_offset = 0);
+    WRONG(f.index_offset += 1);
+    WRONG(f.index_bytes = UINT64_MAX - 4095);
+    WRONG(f.checks_bytes = 0);
+    WRONG(f.roots_bytes = 8192);
+    WRONG(f.sections = 65);
+    WRONG(f.sections = UINT64_MAX);
+    WRONG(f.samples = UINT64_C(1) << 32);
+    WRONG(f.samples = 0);
+    WRONG(f.pages = 11);
+    WRONG(f.pages = 0);
+    WRONG(f.pages = 3);
+    WRONG(f.max_page_bytes = 4096 * 3);
+    WRONG(f.max_page_bytes = 100);
+    WRONG(f.max_page_bytes = 0);
+    WRONG(f.max_sample_bytes = 8193);
+    WRONG(f.kind = LEAT__PACK_SET);
+#undef WRONG
+}
+
+static void test_directory(void **state)
+{
+    leat__footer f = good_footer();
+    leat_error err;
+    leat__buf b;
+    leat__section in[3] = {
+        {1, LEAT__PACK_NO_FIELD, 4096 * 3, 100, 1, 0, 0},
+        {4, LEAT__PACK_NO_FIELD, 4096 * 3 + 128, 320, 32, 0, 0},
+        {10, LEAT__PACK_NO_FIELD, 4096 * 3 + 448, 5, 1, 4, 9},
+    }, out[3];
+    f.sections = 3;
+    leat__buf_init(&b, LEAT__MEM_PACK, 65536);
+    for (int i = 0; i < 3; i++) assert_int_equal(leat__section_append(&b, &in[i]), 0);
+    assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err), 0);
+    assert_memory_equal(in, out, sizeof in);
+    const struct {
+        int at;
+        uint64_t value;
+    } wrong[] = {{64 + 8, 4096 * 3 + 192}, {64 + 8, 0}, {64 + 16, 321}, {64 + 16, UINT64_MAX - 31},
+                 {128 + 16, 5000}, {64 + 24, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        uint64_t keep = leat__load_u64(b.data + wrong[i].at);
+        leat__store_u64(b.data + wrong[i].at, wrong[i].value);
+        assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err),
+                         LEAT_EDATA);
+        leat__store_u64(b.data + wrong[i].at, keep);
+    }
+    leat__buf_reset(&b);
+}
+
+static void test_entries(void **state)
+{
+    uint8_t b[32];
+    leat__page_entry p = {1, 2, 3, UINT64_MAX}, p2;
+    leat__sample_entry s = {UINT32_MAX, 16, 3, 4, 5}, s2;
+    leat__page_entry_store(b, &p);
+    leat__page_entry_load(b, &p2);
+    assert_memory_equal(&p, &p2, sizeof p);
+    leat__sample_entry_store(b, &s);
+    leat__sample_entry_load(b, &s2);
+    assert_memory_equal(&s, &s2, sizeof s);
+    assert_int_equal(b[4], 16); /* little-endian, as the document says */
+    assert_int_equal(leat__key_hash("", 0), 0x2d06800538d394c2u);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_header),    cmocka_unit_test(test_footer),
+        cmocka_unit_test(test_impossible_footers), cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_entries),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed != 0 || leat__mem_blocks() != 0;
+}
