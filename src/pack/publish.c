@@ -4,12 +4,14 @@
  * the journal goes. Every step may be repeated: a file that has its name already is known by
  * its fingerprint, so a finish that was killed anywhere can be finished again.
  */
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "pack/index.h"
 #include "pack/packer.h"
 
 static int write_header_and_sync(leat__file *file, const leat__footer *f, bool sync,
@@ -148,12 +150,66 @@ static int unlink_with(const char *path, const char *suffix, leat_error *err)
     return rc;
 }
 
+/* ---- replacing a set -------------------------------------------------------------------- */
+
+/* The list of shards of the set that is about to be replaced; NULL when there is none. A set
+ * that cannot be read is simply replaced. */
+static json_t *old_list(const leat_packer *p)
+{
+    leat__index *x = NULL;
+    void *text = NULL;
+    size_t len;
+    json_t *root = NULL;
+    if (!p->replace || leat__index_open(&x, p->path, false, 0, NULL) != 0) return NULL;
+    if (x->footer.kind == LEAT__PACK_SET &&
+        leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS), LEAT__PACK_JSON_MAX, 1,
+                         &text, &len, NULL) == 0)
+        root = json_loadb(text, len, 0, NULL);
+    leat__free(text);
+    leat__index_close(&x);
+    return root;
+}
+
+static bool is_ours(const leat_packer *p, const char *path)
+{
+    bool ours = false;
+    for (uint32_t i = 0; i < p->done_count && !ours; i++) {
+        char *mine = leat__packer_shard_path(p, i, "");
+        ours = mine == NULL || strcmp(mine, path) == 0; /* in doubt nothing is removed */
+        leat__free(mine);
+    }
+    return ours;
+}
+
+/* Shards of the old set that the new pack does not use. Leftovers are no failure of the pack
+ * that was just finished, so errors end here. */
+static void remove_old(const leat_packer *p, const json_t *old)
+{
+    const json_t *list = json_object_get(old, "shards");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *file = json_string_value(json_object_get(json_array_get(list, i), "file"));
+        if (file == NULL || !leat__path_relative_safe(file, strlen(file)) || strchr(file, '/'))
+            continue;
+        leat__buf path;
+        leat__buf_init(&path, LEAT__MEM_PACK, 1u << 20);
+        (void)leat__buf_append(&path, p->path, (size_t)(leat__path_base(p->path) - p->path));
+        if (leat__buf_puts(&path, file) == 0 && !is_ours(p, leat__buf_str(&path)))
+            (void)!leat__path_unlink(leat__buf_str(&path), NULL);
+        leat__buf_reset(&path);
+    }
+}
+
 int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err)
 {
+    int rc = 0;
+    json_t *old = old_list(p);
     *file_bytes = 0;
-    for (size_t i = 0; i < p->done_count; i++)
-        LEAT_TRY(publish_shard(p, &p->done[i], err));
-    if (p->shard_bytes != 0) LEAT_TRY(publish_set(p, file_bytes, err));
+    for (size_t i = 0; i < p->done_count && rc == 0; i++)
+        rc = publish_shard(p, &p->done[i], err);
+    if (rc == 0 && p->shard_bytes != 0) rc = publish_set(p, file_bytes, err);
+    if (rc == 0 && old != NULL) remove_old(p, old);
+    json_decref(old);
+    LEAT_TRY(rc);
     for (size_t i = 0; i < p->done_count; i++) *file_bytes += p->done[i].file_bytes;
     return unlink_with(p->path, ".journal", err);
 }
