@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the targets of all image codecs do: probe, decode the whole image, decode a region and
+ * a scaled one drawn from the input, under small limits. Whatever the bytes, the answer is
+ * pixels or an error with a message; memory stays under the limits.
+ */
+#ifndef LEAT_FUZZ_CODEC_H
+#define LEAT_FUZZ_CODEC_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "codec/codec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int fuzz_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                     size_t stride)
+{
+    uint32_t *next = ctx;
+    if (y != *next || count == 0) abort(); /* every row once, top to bottom */
+    *next += count;
+    return 0;
+}
+
+static void fuzz_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
+                        size_t size, leat__decode_request rq, uint32_t height)
+{
+    leat_error err = {0};
+    uint32_t rows = 0;
+    leat__row_sink sink = {fuzz_rows, &rows};
+    rq.limits = (leat__decode_limits){.max_pixels = 1 << 22, .max_out_bytes = 1 << 24,
+                                      .max_scans = 50, .max_seconds = 5};
+    int rc = leat__codec_decode(d, info, data, size, &rq, &sink, &err);
+    if (rc == 0 && rows != height) abort();
+    if (rc != 0 && (err.code != rc || err.message[0] == 0)) abort();
+}
+
+static inline void fuzz_codec(leat__codec_id id, const uint8_t *data, size_t size)
+{
+    leat__image_info info;
+    leat__decoder *d = NULL;
+    leat_error err = {0};
+    uint8_t *padded = calloc(1, size + LEAT__CODEC_PADDING);
+    if (!padded) return;
+    if (size > 0) memcpy(padded, data, size);
+    leat__mem_limit_set(256u << 20);
+    (void)leat__codec_sniff(padded, size);
+    int rc = leat__codec_probe(id, padded, size, &info, &err);
+    if (rc == 0 && leat__decoder_open(&d, NULL) == 0) {
+        if (info.width == 0 || info.height == 0 || info.channels < 1 || info.channels > 4 ||
+            info.orientation < 1 || info.orientation > 8)
+            abort();
+        fuzz_decode(d, &info, padded, size, (leat__decode_request){0}, info.height);
+        uint32_t a = size > 40 ? padded[size / 2] : 3, b = size > 40 ? padded[size / 3] : 5;
+        leat__decode_request part = {.x = a * info.width / 300, .y = b * info.height / 300};
+        part.width = 1 + (info.width - part.x - 1) * b / 256;
+        part.height = 1 + (info.height - part.y - 1) * a / 256;
+        if ((uint64_t)info.width * info.height < (1u << 24)) {
+            fuzz_decode(d, &info, padded, size, part, part.height);
+            if (id == LEAT__CODEC_JPEG)
+                fuzz_decode(d, &info, padded, size, (leat__decode_request){.scale_denom = 4},
+                            leat__scaled_side(info.height, 4));
+        }
+    }
+    leat__decoder_close(&d);
+    if (leat__mem_blocks() != 0) abort();
+    free(padded);
+}
+
+#endif
