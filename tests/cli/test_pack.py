@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packing that is killed, starved of space or given bad input.
+
+    LEAT=build/tools/leat python3 tests/cli/test_pack.py
+
+LEAT_KILLS sets how many random kills there are (100 for a release; few here, because it is one of
+the fast tests). The seed is printed; LEAT_SEED repeats a run.
+"""
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+LEAT = os.environ["LEAT"]
+KILLS = int(os.environ.get("LEAT_KILLS", "4"))
+SEED = int(os.environ.get("LEAT_SEED", str(random.SystemRandom().randrange(1 << 32))))
+
+
+def run(*args, **more):
+    return subprocess.run([LEAT, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=120, **more)
+
+
+def digest(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def jpeg(seed, size):
+    """A grey JPEG of size x size pixels, written by hand: flat blocks whose DC follows the seed."""
+    def segment(marker, body):
+        return bytes([0xFF, marker]) + (len(body) + 2).to_bytes(2, "big") + body
+    lengths = [0, 1, 5, 1, 1, 1, 1, 1, 1] + [0] * 7            # the DC table of Annex K
+    dc = bytes(lengths) + bytes(range(12))
+    ac = bytes([0, 1] + [0] * 14) + bytes([0x00])              # end of block only: code "00"
+    head = (b"\xff\xd8" + segment(0xDB, b"\0" + bytes([8] * 64))
+            + segment(0xC0, b"\x08" + size.to_bytes(2, "big") * 2 + b"\x01\x01\x11\0")
+            + segment(0xC4, b"\0" + dc) + segment(0xC4, b"\x10" + ac)
+            + segment(0xDA, b"\x01\x01\0\0\x3f\0"))
+    codes = {0: "00", 1: "010", 2: "011", 3: "100", 4: "101", 5: "110", 6: "1110"}
+    rng, last, bits = random.Random(seed), 0, []
+    for _ in range((size // 8) ** 2):
+        value = rng.randrange(-40, 41)
+        diff, last = value - last, value
+        n = abs(diff).bit_length()
+        bits.append(codes.get(n, "11110"))
+        if n:
+            bits.append(format(diff if diff > 0 else diff + (1 << n) - 1, f"0{n}b"))
+        bits.append("00")
+    text = "".join(bits)
+    text += "1" * (-len(text) % 8)
+    data = int(text, 2).to_bytes(len(text) // 8, "big").replace(b"\xff", b"\xff\0")
+    return head + data + b"\xff\xd9"
+
+
+class Pack(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="leat-pack-")
+        self.src = os.path.join(self.dir, "photos")
+        for i in range(400):
+            folder = os.path.join(self.src, f"class{i % 5}")
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, f"{i}.jpg"), "wb") as f:
+                f.write(jpeg(i, 160 + 8 * (i % 40)))
+        self.out = os.path.join(self.dir, "out.leat")
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def pack(self, *more, out=None, **opts):
+        return run("pack", self.src, "-o", out or self.out, "--page-bytes", "64KiB", *more, **opts)
+
+    def check_whole(self, path):
+        done = run("verify", path)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_killed_and_resumed(self):
+        rng = random.Random(SEED)
+        print(f"seed {SEED}, {KILLS} kills", flush=True)
+        for mode in ("keep", "tiled"):
+            want = os.path.join(self.dir, f"want-{mode}.leat")
+            begin = time.monotonic()
+            done = self.pack("--images", mode, out=want)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            took = time.monotonic() - begin
+            kills = resumed = 0
+            while kills < KILLS:
+                p = subprocess.Popen([LEAT, "pack", self.src, "-o", self.out, "--images", mode,
+                                      "--page-bytes", "64KiB", "--resume", "--threads",
+                                      str(rng.choice([1, 2, 8]))],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                time.sleep(rng.uniform(0, took))
+                p.send_signal(signal.SIGKILL)
+                err = p.communicate()[1].decode()
+                kills += 1
+                self.assertIn(p.returncode, (0, -signal.SIGKILL), err)
+                if os.path.exists(self.out):      # there means whole
+                    self.assertEqual(digest(self.out), digest(want))
+                    os.unlink(self.out)
+                    continue
+                partial = self.out + ".partial"
+                if os.path.exists(partial) and run("info", partial).returncode != 4:
+                    self.assertEqual(digest(partial), digest(want))  # whole, about to be renamed
+            done = self.pack("--images", mode, "--resume", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            resumed = json.loads(done.stdout)["resumed"]
+            self.assertEqual(digest(self.out), digest(want), f"resumed {resumed}")
+            self.check_whole(self.out)
+            self.assertEqual(sorted(os.listdir(self.dir)),
+                             sorted(["photos", "out.leat"]
+                                    + [f"want-{m}.leat" for m in ("keep", "tiled")
+                                       if os.path.exists(os.path.join(self.dir, f"want-{m}.leat"))]))
+            os.unlink(self.out)
+
+    def test_no_space(self):
+        box = os.path.join(self.dir, "small")
+        os.mkdir(box)
+        size = sum(os.path.getsize(os.path.join(d, f)) for d, _, fs in os.walk(self.src) for f in fs)
+        half = max(size // 2 // 4096 * 4096, 1 << 19)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={half}", "tmpfs", box],
+                                 stderr=subprocess.DEVNULL)
+        if mounted.returncode != 0:
+            self.skipTest("a small tmpfs cannot be mounted here")
+        try:
+            out = os.path.join(box, "out.leat")
+            done = self.pack("--images", "keep", out=out)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn("space", done.stderr)
+            self.assertFalse(os.path.exists(out))
+            subprocess.run(["mount", "-o", f"remount,size={8 * size + (8 << 20)}", box], check=True)
+            done = self.pack("--images", "keep", "--resume", "--json", out=out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertGreater(json.loads(done.stdout)["resumed"], 0)
+            self.assertEqual(self.pack("--images", "keep").returncode, 0)
+            self.assertEqual(digest(out), digest(self.out))
+        finally:
+            subprocess.run(["umount", box], check=True)
+
+    def test_export_gives_the_files_back(self):
+        for mode in ("keep", "tiled"):
+            back = os.path.join(self.dir, "back")
+            self.assertEqual(self.pack("--images", mode, "--force").returncode, 0)
+            self.assertEqual(run("export", self.out, "-o", back).returncode, 0)
+            compared = subprocess.run(["diff", "-r", self.src, back])
+            self.assertEqual(compared.returncode, 0)
+            shutil.rmtree(back)
+
+    def test_flipped_bytes_are_found(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        rng = random.Random(SEED)
+        with open(self.out, "rb") as f:
+            whole = f.read()
+        for _ in range(10):
+            at = rng.randrange(len(whole))
+            with open(self.out, "r+b") as f:
+                f.seek(at)
+                f.write(bytes([whole[at] ^ 1 << rng.randrange(8)]))
+            done = run("verify", self.out, "--json")
+            self.assertEqual(done.returncode, 4, f"flip at {at} was not found")
+            with open(self.out, "r+b") as f:
+                f.seek(at)
+                f.write(whole[at:at + 1])
+        self.check_whole(self.out)
+
+    def test_memory_is_bounded(self):
+        done = self.pack("--images", "tiled", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(json.loads(done.stdout)["peak_rss_bytes"], 300 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
