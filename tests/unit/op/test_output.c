@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include "op/output.h"
+#include "op/spec.h"
+
+static leat__output_draft draft_of(const char *text)
+{
+    static leat__op_spec ops[LEAT__SPEC_OPS_MAX];
+    leat__output_draft d = {.scale = true, .std = {1, 1, 1}};
+    uint32_t n;
+    assert_ok(leat__spec_parse(text, ops, &n, NULL));
+    for (uint32_t i = 0; i < n; i++) leat__output_apply(&d, &ops[i]);
+    return d;
+}
+
+static void ops_fill_the_draft(void **state)
+{
+    leat__output_draft d = draft_of("Normalize((1,2,3), 4); ToDtype(bf16, scale=false); ToLayout(nhwc)");
+    assert_true(d.normalized && d.dtype_given && !d.scale);
+    assert_int_equal(d.dtype, LEAT__DTYPE_BF16);
+    assert_int_equal(d.layout, LEAT__LAYOUT_NHWC);
+    assert_true(d.mean[2] == 3 && d.std[0] == 4 && d.std[2] == 4);
+    d = draft_of("ToDtype(u8)");
+    assert_true(d.dtype_given && d.scale && !d.normalized);
+    assert_int_equal(d.dtype, LEAT__DTYPE_U8);
+}
+
+static void lists_of_two_are_refused(void **state)
+{
+    static leat__op_spec ops[LEAT__SPEC_OPS_MAX];
+    uint32_t n;
+    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize((1,2), 1)", ops, &n, NULL));
+    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, (1,2))", ops, &n, NULL));
+    assert_code(LEAT_EINVAL, leat__spec_parse("Normalize(1, 0)", ops, &n, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_fill_the_draft),
+        cmocka_unit_test(lists_of_two_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
