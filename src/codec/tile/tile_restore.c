@@ -63,14 +63,14 @@ static bool next_segment(const uint8_t *data, size_t len, size_t at, segment *s)
 /* First byte that is no entropy-coded data: a marker other than a restart, or fill bytes. */
 static size_t scan_end(const uint8_t *data, size_t len, size_t at)
 {
-    for (; at < len; at++) {
+    while (at < len) {
         const uint8_t *ff = memchr(data + at, 0xff, len - at);
         if (ff == NULL) return len;
         at = (size_t)(ff - data);
-        if (at + 1 >= len) return at;
+        if (at + 1 == len) return at;
         uint8_t next = data[at + 1];
         if (next != 0 && !(next >= RST0 && next <= RST7)) return at;
-        at++;
+        at += 2;
     }
     return len;
 }
