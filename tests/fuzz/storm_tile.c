@@ -20,7 +20,7 @@
 #include "dsp/idct.h"
 #include "probe/cpu.h"
 
-enum { TILES_MAX = 4096, VARIANTS = 4, ROOM = 1 << 17 };
+enum { TILES_MAX = 4096, VARIANTS = 4, ROOM = 1 << 17, RETRIES = 100 };
 
 typedef struct tile {
     uint8_t *bytes;
@@ -234,9 +234,9 @@ static void one(tally *sum)
                           || (damage == LEAT__TILE_WHOLE && !same_pixels(t, 0, v));
         /* A slow one is timed again: a machine with other work has hiccups. */
         if (ns > 1.5 * t->valid_ns[v]) {
-            double valid = time_decode(v, t, t->bytes, t->len, 20);
+            double valid = time_decode(v, t, t->bytes, t->len, RETRIES);
             t->valid_ns[v] = LEAT_MAX(valid, t->valid_ns[v]);
-            ns = time_decode(v, t, bytes, len, 20);
+            ns = time_decode(v, t, bytes, len, RETRIES);
         }
         double ratio = ns / LEAT_MAX(t->valid_ns[v], t->usual_ns[v]);
         sum->slow += ratio > 2;
