@@ -219,7 +219,8 @@ typedef struct leat_stage {
      * context is that worker's alone. teardown runs on some thread after the last one. */
     int (*setup)(void *cookie, const leat_worker *worker, void **ctx, leat_error *err);
     void (*teardown)(void *cookie, void *ctx);
-    /* The work. On failure the task keeps whatever it holds and goes to the flow's policy. */
+    /* The work. On failure the task keeps whatever it holds and goes to the flow's policy; a
+     * source's failure ends the source and fails the flow, whatever the policy. */
     int (*process)(void *cookie, void *ctx, leat_task *task, leat_error *err);
 
     /* Optional. need(): bytes this task will take on top of what it holds (scratch and

@@ -548,6 +548,11 @@ static void settle_source(leat_flow *f, leat__node *n, uint64_t now)
         return;
     }
     f->source_later_ns = 0;
+    if (n->rc < 0) { /* asking it again could go on for ever */
+        n->fatal = true;
+        f->source_ended = true;
+        f->segments[0].closed = true;
+    }
     s->items++;
     leat__segment_enter(f, 0, n, now);
 }

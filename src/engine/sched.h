@@ -65,6 +65,7 @@ struct leat__node {
     uint8_t state;
     uint8_t cat;             /* what `held` is charged to */
     bool dropped;
+    bool fatal;              /* failed in a way that no policy forgives */
     bool async;              /* process() answered LEAT_FLOW_PENDING */
     bool pending;            /* and its worker has let go of it */
     bool early;              /* leat_task_done came before process() returned */

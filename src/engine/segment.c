@@ -43,12 +43,12 @@ static bool failed(const leat__node *n)
 /* Leaves without a trace when its turn comes. */
 static bool vanishes(const leat_flow *f, const leat__node *n)
 {
-    return n->dropped || (failed(n) && f->opts.on_error == LEAT_FLOW_SKIP);
+    return n->dropped || (failed(n) && !n->fatal && f->opts.on_error == LEAT_FLOW_SKIP);
 }
 
 static bool fails_flow(const leat_flow *f, const leat__node *n)
 {
-    return failed(n) && f->opts.on_error == LEAT_FLOW_FAIL;
+    return failed(n) && (n->fatal || f->opts.on_error == LEAT_FLOW_FAIL);
 }
 
 void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message)
@@ -109,7 +109,7 @@ void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t no
 {
     leat__segment *seg = &f->segments[n->segment];
     if (n->dropped || failed(n)) {
-        bool last_wants_it = seg->end == LEAT__END_SINK && !n->dropped &&
+        bool last_wants_it = seg->end == LEAT__END_SINK && !n->dropped && !n->fatal &&
                              f->opts.on_error == LEAT_FLOW_GIVE_BACK && stage < seg->last;
         stage = last_wants_it ? seg->last - 1 : seg->last;
     }
@@ -178,6 +178,7 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
         leat__node *last = members[seg->group_count - 1];
         if (fails_flow(f, last)) { /* the flow fails where this group would have come out */
             g->pub.status = last->pub.status;
+            g->fatal = last->fatal;
             g->pub.error = g->why = last->why;
             last->pub.error = last->why = NULL;
         }

@@ -28,7 +28,7 @@ typedef struct pipe_item {
 } pipe_item;
 
 typedef struct pipe_stage {
-    struct pipe *pipe;
+    struct pipeline *pipe;
     leat_stage decl;
     uint32_t index;
     bool exact_need;
@@ -36,7 +36,7 @@ typedef struct pipe_stage {
     atomic_int inside;
 } pipe_stage;
 
-typedef struct pipe {
+typedef struct pipeline {
     uint64_t seed;
     uint32_t stages;
     uint32_t roots, given;
@@ -51,7 +51,7 @@ typedef struct pipe {
     uint64_t sunk_order;  /* hash in order, of an ordered sink */
     leat_task *later[64]; /* async tasks to be done by pipe_poll */
     uint32_t later_count;
-} pipe;
+} pipeline;
 
 static inline uint64_t pipe_mix(uint64_t a, uint64_t b)
 {
@@ -62,28 +62,30 @@ static inline uint64_t pipe_mix(uint64_t a, uint64_t b)
     return x * UINT64_C(0x94D049BB133111EB) ^ (x >> 32);
 }
 
-static inline bool pipe_chance(const pipe *p, uint64_t id, uint32_t stage, uint32_t salt,
+static inline bool pipe_chance(const pipeline *p, uint64_t id, uint32_t stage, uint32_t salt,
                                uint32_t per_1000)
 {
     return pipe_mix(pipe_mix(id, stage * 16 + salt), p->seed) % 1000 < per_1000;
 }
 
-static inline bool pipe_fails(const pipe *p, uint64_t id, uint32_t stage)
+static inline bool pipe_fails(const pipeline *p, uint64_t id, uint32_t stage)
 {
+    /* A source that fails ends the flow: rarer, and not where the moment would matter. */
+    if (stage == 0) return !p->opts.unordered && pipe_chance(p, id, stage, 1, p->fail_per_1000 / 10);
     return pipe_chance(p, id, stage, 1, p->fail_per_1000);
 }
 
-static inline bool pipe_drops(const pipe *p, uint64_t id, uint32_t stage)
+static inline bool pipe_drops(const pipeline *p, uint64_t id, uint32_t stage)
 {
     return pipe_chance(p, id, stage, 2, p->drop_per_1000);
 }
 
-static inline uint32_t pipe_kids(const pipe *p, uint64_t id, uint32_t stage)
+static inline uint32_t pipe_kids(const pipeline *p, uint64_t id, uint32_t stage)
 {
     return (uint32_t)(pipe_mix(pipe_mix(id, stage + 77), p->seed) % 6);
 }
 
-static inline bool pipe_closes(const pipe *p, uint64_t id, uint32_t stage)
+static inline bool pipe_closes(const pipeline *p, uint64_t id, uint32_t stage)
 {
     return pipe_chance(p, id, stage, 3, 150);
 }
@@ -97,7 +99,7 @@ static inline uint64_t pipe_bytes(const pipe_stage *s, uint64_t id)
 
 static inline void pipe_release(void *cookie, void *data)
 {
-    pipe *p = cookie;
+    pipeline *p = cookie;
     pipe_item *item = data;
     if (!item || item->canary != ~item->id) {
         atomic_fetch_add(&p->broken, 1);
@@ -108,7 +110,7 @@ static inline void pipe_release(void *cookie, void *data)
     atomic_fetch_sub(&p->live, 1);
 }
 
-static inline pipe_item *pipe_item_new(pipe *p, uint64_t id)
+static inline pipe_item *pipe_item_new(pipeline *p, uint64_t id)
 {
     pipe_item *item = LEAT_NEW(MISC, pipe_item);
     if (!item) return NULL;
@@ -121,7 +123,8 @@ static inline pipe_item *pipe_item_new(pipe *p, uint64_t id)
 
 static inline uint64_t pipe_id(const leat_task *task)
 {
-    return ((const pipe_item *)task->data)->id;
+    /* A group that failed for want of memory has nothing. */
+    return task->data ? ((const pipe_item *)task->data)->id : 0;
 }
 
 static inline void pipe_set_id(leat_task *task, uint64_t id)
@@ -136,7 +139,7 @@ static inline void pipe_set_id(leat_task *task, uint64_t id)
 static inline int pipe_source(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pipe_stage *s = cookie;
-    pipe *p = s->pipe;
+    pipeline *p = s->pipe;
     (void)ctx;
     if (atomic_fetch_add(&s->inside, 1) != 0) atomic_fetch_add(&p->broken, 1);
     int rc = 0;
@@ -173,7 +176,7 @@ static inline void pipe_check_order(pipe_stage *s, const leat_task *task)
 static inline int pipe_map(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pipe_stage *s = cookie;
-    pipe *p = s->pipe;
+    pipeline *p = s->pipe;
     (void)ctx;
     int now = atomic_fetch_add(&s->inside, 1) + 1;
     bool one = s->decl.flags & LEAT_STAGE_ORDERED;
@@ -201,7 +204,7 @@ static inline int pipe_map(void *cookie, void *ctx, leat_task *task, leat_error 
 static inline int pipe_expand(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pipe_stage *s = cookie;
-    pipe *p = s->pipe;
+    pipeline *p = s->pipe;
     (void)ctx;
     pipe_check_order(s, task);
     pipe_item *item = task->data;
@@ -225,7 +228,7 @@ static inline int pipe_expand(void *cookie, void *ctx, leat_task *task, leat_err
 static inline int pipe_gather(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pipe_stage *s = cookie;
-    pipe *p = s->pipe;
+    pipeline *p = s->pipe;
     (void)ctx;
     uint64_t id = s->index, bytes = 0;
     for (uint32_t i = 0; i < task->member_count; i++) {
@@ -247,7 +250,7 @@ static inline int pipe_gather(void *cookie, void *ctx, leat_task *task, leat_err
 static inline int pipe_sink(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pipe_stage *s = cookie;
-    pipe *p = s->pipe;
+    pipeline *p = s->pipe;
     (void)ctx;
     (void)err;
     pipe_check_order(s, task);
@@ -274,7 +277,7 @@ static inline int pipe_closing(void *cookie, const leat_task *task)
 
 /* ---- Making one from a seed ---- */
 
-static inline void pipe_stage_random(pipe *p, uint32_t i, uint32_t kinds, leat__rng *r)
+static inline void pipe_stage_random(pipeline *p, uint32_t i, uint32_t kinds, leat__rng *r)
 {
     pipe_stage *s = &p->stage[i];
     leat_stage *d = &s->decl;
@@ -316,7 +319,7 @@ static inline void pipe_stage_random(pipe *p, uint32_t i, uint32_t kinds, leat__
     }
 }
 
-static inline void pipe_random(pipe *p, uint64_t seed)
+static inline void pipe_random(pipeline *p, uint64_t seed)
 {
     leat__rng r;
     leat__rng_init(&r, seed, 1, 0, 0);
@@ -345,7 +348,7 @@ static inline void pipe_random(pipe *p, uint64_t seed)
 }
 
 /* Opens and starts p's flow with a budget of its floor times 1 to 4 (`slack` decides). */
-static inline int pipe_start(pipe *p, leat_pool *pool, leat_budget *budget, uint64_t slack,
+static inline int pipe_start(pipeline *p, leat_pool *pool, leat_budget *budget, uint64_t slack,
                              leat_flow **flow, leat_error *err)
 {
     int rc = 0;
@@ -374,8 +377,18 @@ out:
 typedef struct pipe_el {
     uint64_t id;
     int status;
-    bool gone;
+    bool gone, fatal;
 } pipe_el;
+
+static inline bool pipe_kills(const pipeline *p, const pipe_el *e)
+{
+    return e->status && (e->fatal || p->opts.on_error == LEAT_FLOW_FAIL);
+}
+
+static inline bool pipe_vanishes(const pipeline *p, const pipe_el *e)
+{
+    return e->gone || (e->status && !e->fatal && p->opts.on_error == LEAT_FLOW_SKIP);
+}
 
 typedef struct pipe_expect {
     uint64_t result[PIPE_MAX];
@@ -385,27 +398,26 @@ typedef struct pipe_expect {
     uint64_t sum;
 } pipe_expect;
 
-static inline uint32_t pipe_model_gather(const pipe *p, uint32_t i, const pipe_el *in,
+static inline uint32_t pipe_model_gather(const pipeline *p, uint32_t i, const pipe_el *in,
                                          uint32_t n, pipe_el *out)
 {
     const leat_stage *d = &p->stage[i].decl;
-    bool skip = p->opts.on_error == LEAT_FLOW_SKIP, fail = p->opts.on_error == LEAT_FLOW_FAIL;
     uint32_t made = 0, members = 0;
     uint64_t id = i;
     int bad = 0;
+    bool fatal = false;
     for (uint32_t k = 0; k < n; k++) {
         const pipe_el *e = &in[k];
         bool closes = d->closes && pipe_closes(p, e->id, i);
-        bool gone = e->gone || (e->status && skip);
-        if (!gone) {
+        if (!pipe_vanishes(p, e)) {
             id = pipe_mix(id, e->id + (uint64_t)(int64_t)e->status);
             members++;
-            if (e->status && fail) bad = e->status;
+            if (pipe_kills(p, e)) bad = e->status, fatal = e->fatal;
         }
         if (!closes && members < d->count && !bad && k + 1 < n) continue;
         if (members > 0) {
             if (!bad && pipe_fails(p, id, i)) bad = LEAT_EDATA;
-            out[made++] = (pipe_el){.id = id, .status = bad};
+            out[made++] = (pipe_el){.id = id, .status = bad, .fatal = fatal};
         }
         members = 0;
         id = i;
@@ -414,14 +426,13 @@ static inline uint32_t pipe_model_gather(const pipe *p, uint32_t i, const pipe_e
     return made;
 }
 
-static inline uint32_t pipe_model_expand(const pipe *p, uint32_t i, const pipe_el *in,
+static inline uint32_t pipe_model_expand(const pipeline *p, uint32_t i, const pipe_el *in,
                                          uint32_t n, pipe_el *out)
 {
     uint32_t made = 0;
     for (uint32_t k = 0; k < n && made + 8 < PIPE_MAX; k++) {
         if (in[k].gone || in[k].status) {
-            bool ends_here = in[k].gone || p->opts.on_error == LEAT_FLOW_SKIP;
-            if (!ends_here) out[made++] = in[k];
+            if (!pipe_vanishes(p, &in[k])) out[made++] = in[k];
             continue;
         }
         bool fails = pipe_fails(p, in[k].id, i);
@@ -434,14 +445,15 @@ static inline uint32_t pipe_model_expand(const pipe *p, uint32_t i, const pipe_e
     return made;
 }
 
-static inline bool pipe_model(const pipe *p, pipe_expect *x)
+static inline bool pipe_model(const pipeline *p, pipe_expect *x)
 {
     static _Thread_local pipe_el buffers[2][PIPE_MAX];
     pipe_el *in = buffers[0], *out = buffers[1];
     uint32_t n = 0;
-    for (; n < p->roots; n++) {
+    for (bool dead = false; n < p->roots && !dead; n++) {
         uint64_t id = pipe_mix(p->seed, n);
-        in[n] = (pipe_el){.id = id, .status = pipe_fails(p, id, 0) ? LEAT_EDATA : 0};
+        dead = pipe_fails(p, id, 0);
+        in[n] = (pipe_el){.id = id, .status = dead ? LEAT_EDATA : 0, .fatal = dead};
     }
     for (uint32_t i = 1; i < p->stages; i++) {
         const leat_stage *d = &p->stage[i].decl;
@@ -470,8 +482,8 @@ static inline bool pipe_model(const pipe *p, pipe_expect *x)
     x->fails = false;
     x->order = x->sum = 0;
     for (uint32_t k = 0; k < n; k++) {
-        if (in[k].gone || (in[k].status && p->opts.on_error == LEAT_FLOW_SKIP)) continue;
-        if (in[k].status && p->opts.on_error == LEAT_FLOW_FAIL) {
+        if (pipe_vanishes(p, &in[k])) continue;
+        if (pipe_kills(p, &in[k])) {
             x->fails = true;
             break;
         }
@@ -484,7 +496,7 @@ static inline bool pipe_model(const pipe *p, pipe_expect *x)
 }
 
 /* Pulls everything, keeping up to `loans` results; NULL or what is wrong. */
-static inline const char *pipe_drive(pipe *p, leat_flow *f, const pipe_expect *x, leat_error *err)
+static inline const char *pipe_drive(pipeline *p, leat_flow *f, const pipe_expect *x, leat_error *err)
 {
     if (p->sink) {
         int rc = leat_flow_wait(f, -1, err);
@@ -533,7 +545,7 @@ static inline const char *pipe_drive(pipe *p, leat_flow *f, const pipe_expect *x
 }
 
 /* The pipeline and where its tasks are, for a failing seed. */
-static inline void pipe_print(const pipe *p, const leat_flow *f)
+static inline void pipe_print(const pipeline *p, const leat_flow *f)
 {
     static const char *const kinds[] = {"", "source", "map", "expand", "gather", "sink"};
     fprintf(stderr, "roots %u fail %u drop %u policy %d mode %d unordered %u loans %u\n", p->roots,
@@ -574,7 +586,7 @@ static inline void pipe_print(const pipe *p, const leat_flow *f)
 }
 
 /* After everything is closed. */
-static inline const char *pipe_after(pipe *p, leat_budget *budget)
+static inline const char *pipe_after(pipeline *p, leat_budget *budget)
 {
     leat_budget_stats stats;
     leat_budget_read(budget, &stats);

@@ -31,7 +31,7 @@ static leat_pool *open_pool(uint32_t threads)
     return pool;
 }
 
-static const char *run_seed(leat_pool *pool, pipe *p, pipe_expect *x, uint64_t seed,
+static const char *run_seed(leat_pool *pool, pipeline *p, pipe_expect *x, uint64_t seed,
                             leat_error *err)
 {
     const char *wrong = NULL;
@@ -55,7 +55,7 @@ static const char *run_seed(leat_pool *pool, pipe *p, pipe_expect *x, uint64_t s
 static void soak(void **state)
 {
     (void)state;
-    static pipe p;
+    static pipeline p;
     static pipe_expect x;
     uint64_t until = leat__clock_ns() + number("LEAT_SOAK_SECONDS", 2) * LEAT_NS_PER_S;
     uint64_t one = number("LEAT_SEED", 0), seed = one ? one : 1, blocks = leat__mem_blocks();
@@ -88,7 +88,7 @@ typedef struct consumer {
     uint64_t done;
     const char *wrong;
     leat_error err;
-    pipe p;
+    pipeline p;
     pipe_expect x;
 } consumer;
 
@@ -161,7 +161,7 @@ static void cancel_later(void *arg)
 static void cancel_at_any_moment(void **state)
 {
     (void)state;
-    static pipe p;
+    static pipeline p;
     uint64_t count = number("LEAT_CANCELS", 300), slowest = 0;
     uint64_t blocks = leat__mem_blocks();
     leat_pool *pool = open_pool(2);

@@ -21,7 +21,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
 
 static const char *run_seed(uint64_t seed, uint64_t *moves, leat_error *err)
 {
-    static pipe p;
+    static pipeline p;
     static pipe_expect x;
     const char *wrong = NULL;
     leat_pool *pool = NULL;
