@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/controller.h"
+#include "engine/flow_meter.h"
 #include "engine/replay.h"
 #include "engine/sched.h"
 
@@ -197,6 +198,7 @@ int leat_flow_start(leat_flow *f, leat_error *err)
         f->listener = (leat__budget_listener){.freed = leat__pool_freed, .arg = f->pool};
         leat__budget_listen(f->budget, &f->listener);
     }
+    LEAT_TRY(leat__flow_meters_open(f, err));
     return leat__pool_attach(f->pool, f, err);
 }
 
@@ -438,6 +440,7 @@ void leat_flow_close(leat_flow **flow)
         (void)rc; /* lowering a floor cannot fail */
         leat__budget_notify(f->budget);
     }
+    leat__flow_meters_close(f);
     leat__segments_free(f);
     leat__free(f->stages);
     f->stages = NULL;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/flow_meter.h"
 
 static const uint64_t take_target_ns = 20000; /* work to take per lock hold */
 static const double idle_credit_ns = 50e6;
@@ -649,6 +650,7 @@ void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t now)
     w->count = 0;
     w->flow = NULL;
     finish(f, delta, now);
+    leat__flow_meters_settled(f, s);
 }
 
 void leat__sched_settle_pending(leat__node *n, uint64_t now)
@@ -660,6 +662,7 @@ void leat__sched_settle_pending(leat__node *n, uint64_t now)
     s->pending--;
     settle_one(f, s, n, delta, now);
     finish(f, delta, now);
+    leat__flow_meters_settled(f, s);
 }
 
 /* ---- The floor ----------------------------------------------------------------------------- */

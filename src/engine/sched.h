@@ -83,6 +83,12 @@ typedef struct leat__ctx {
     int16_t gpu;
 } leat__ctx;
 
+typedef struct leat__counts {
+    uint64_t items, failed, bytes, busy_ns, wait_ns;
+} leat__counts;
+
+typedef struct leat__flow_meters leat__flow_meters;
+
 typedef struct leat__stage {
     leat_stage decl; /* decl.name points to `name` */
     char name[32];
@@ -104,6 +110,7 @@ typedef struct leat__stage {
     /* what it did */
     uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
     uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
+    leat__counts told;                 /* what the meters know already */
 } leat__stage;
 
 typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
@@ -199,7 +206,7 @@ struct leat_flow {
     uint64_t results, failed, dropped, overruns, consumer_wait_ns, decisions;
     uint64_t blocked_since_ns, blocked_ns;
     leat__sight sight;
-    struct leat__flow_meters *meters;
+    leat__flow_meters *meters;
 };
 
 /* One thread of a lane, or a virtual one. */
