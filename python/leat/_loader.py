@@ -129,7 +129,7 @@ class Loader:
         self._class = batch_class(self.field_names)
         self._samples, self._batches, _ = self._loader.counts()
         self._epoch = 0  # of the next iteration
-        self._resumed = False  # the next iteration goes on from a state
+        self._resume: tuple[str, int] | None = None  # state that the next iteration goes on from
         self._running: weakref.ref[_Epoch] | None = None
         self._current = -1  # epoch under way or last run
         _open_loaders.add(self)
@@ -164,15 +164,15 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration runs this epoch. Without, each iteration runs the next one."""
-        if self._resumed and epoch == self._epoch:
+        if self._resume is not None and epoch == self._epoch:
             return  # a framework repeats the epoch it resumes: go on inside it
         self._epoch = int(epoch)
-        self._resumed = False
+        self._resume = None
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._resumed:
+        if self._resume is None:
             self._loader.begin(self._epoch)
-        self._resumed = False
+        self._resume = None
         self._current = self._epoch
         self._epoch += 1
         run = _Epoch(self)
@@ -215,9 +215,9 @@ class Loader:
 
         It may be loaded by any number of ranks whose batches are globally as large.
         """
+        if self._resume is not None:
+            return json.loads(self._resume[0])
         state = json.loads(self._loader.state())
-        if self._resumed:
-            return state
         if self._current < 0 or self._current + 1 != self._epoch:  # not begun, or set_epoch since
             state["epoch"], state["position"] = self._epoch, 0
             return state
@@ -236,11 +236,12 @@ class Loader:
             epoch, global_batch = int(state["epoch"]), int(state["global_batch"])
         except (KeyError, TypeError, ValueError):
             raise ArgumentError("this is no state of a leat loader") from None
-        self._loader.restore(json.dumps(state), position // max(global_batch, 1))
+        resume = json.dumps(state), position // max(global_batch, 1)
+        self._loader.restore(*resume)
         self._running = None
         finished = position >= count or (self.drop_last and position // global_batch >= self._batches)
         self._epoch = epoch + 1 if finished else epoch
-        self._resumed = not finished
+        self._resume = None if finished else resume
         self._current = -1
 
     # ---- facts -------------------------------------------------------------------------------
@@ -250,11 +251,19 @@ class Loader:
         return self._loader.stats()
 
     def sample_ids(self, epoch: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Which samples this rank gets in an epoch, in order, without loading any."""
+        """Which samples this rank gets in an epoch, in order, without loading any.
+
+        While an iteration runs, of its own epoch only.
+        """
         stop = self._samples if stop is None else min(stop, self._samples)
         out = np.empty(max(stop - start, 0), np.uint64)
+        idle = self._active() is None
+        if idle:
+            self._loader.stop()
         if len(out):
             self._loader.order(epoch, start, out)
+        if idle and self._resume is not None:
+            self._loader.restore(*self._resume)
         return out.astype(np.int64)
 
     def _find(self, keys: Sequence[str | bytes]) -> np.ndarray:
