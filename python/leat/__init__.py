@@ -24,21 +24,22 @@ if TYPE_CHECKING:
     from ._batch import Batch, Ragged
     from ._dataset import Dataset, Image, Sample
     from ._loader import Loader
+    from ._pack import export, pack
     from ._schema import Field
     from ._writer import Writer
 
 # What needs NumPy is imported when it is first used: `import leat` is quick.
 _LATER = {
     "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
-    "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer", "ops": "ops",
-    "lightning": "lightning",
+    "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer",
+    "pack": "_pack", "export": "_pack", "ops": "ops", "lightning": "lightning",
 }
 
 __all__ = [
     "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
-    "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer", "open",
-    "ops", "__version__",
+    "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
+    "export", "open", "ops", "pack", "__version__",
 ]
 
 

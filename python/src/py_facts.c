@@ -156,6 +156,10 @@ PyMethodDef py_facts_methods[] = {
     {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},
     {"image_sniff", facts_image_sniff, METH_VARARGS, "Kind of an encoded image, or None."},
     {"memory_used", facts_memory_used, METH_NOARGS, "Heap bytes that leat holds in this process."},
+    {"ingest", (PyCFunction)(void (*)(void))py_ingest, METH_VARARGS | METH_KEYWORDS,
+     "Packs sources; see leat.pack."},
+    {"export", (PyCFunction)(void (*)(void))py_export, METH_VARARGS | METH_KEYWORDS,
+     "Writes a pack's files; see leat.export."},
     {"main", facts_main, METH_VARARGS, "Runs the command; its exit code."},
     {NULL, NULL, 0, NULL},
 };

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "codec/tile/tile.h"
+#include "ingest/image_cost.h"
 
 #define FILE_MAX ((size_t)1 << 32) /* bytes of a restored file */
 
@@ -161,7 +162,8 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
                                .codec = (uint8_t)codec,
                                .channels = (uint8_t)info.channels,
                                .orientation = (uint8_t)info.orientation,
-                               .flags = LEAT_PACK_IMAGE_UNCHECKED};
+                               .flags = LEAT_PACK_IMAGE_UNCHECKED,
+                               .cost = leat__image_cost(&info, size)};
     return 0;
 }
 

@@ -99,6 +99,11 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
 int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
                  void **data, size_t *size, leat_error *err);
 
+/* ---- packing ------------------------------------------------------------------------------ */
+
+PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs);
+
 /* ---- arguments ---------------------------------------------------------------------------- */
 
 /* str (undecodable bytes as surrogates), bytes or os.PathLike -> bytes object, new reference. */

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packing and exporting: the commands `leat pack` and `leat export`, from Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from . import _leat
+from ._errors import ArgumentError
+
+Path = str | os.PathLike
+Progress = Callable[[int, int, int, int], object]
+
+_IMAGES = {"auto": 0, "keep": 1, "tiled": 2, "raw": 3, "mix": 4}
+
+
+def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", mix_raw: float = 0.5,
+         max_side: int = 0, quality: int = 0, trust: bool = False, shuffle: int | None = None,
+         keys: Path | Sequence[str] | None = None, shard_bytes: int | str = 0,
+         page_bytes: int | str = 0, threads: int = 0, memory: int | str = 0, on_error: str = "fail",
+         report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
+         progress: Progress | None = None) -> dict[str, Any]:
+    """Packs folders of images, tar shards, .csv/.jsonl manifests or packs; what the command does.
+
+    >>> leat.pack("photos", "photos.leat", images="tiled")
+    {'samples': 1000, 'skipped': 0, 'bytes_in': …, 'bytes_out': …, 'seconds': …}
+
+    Parameters
+        source: one folder or manifest, or several tar shards or packs
+        output: the pack
+        images: "tiled" (JPEGs re-coded without loss for fast decoding), "keep", "raw", "mix"
+            (a share of `mix_raw` as pixels), or "auto": the best this build has
+        max_side, quality: make larger images smaller; encode all images again
+        trust: do not decode every image to see whether it is whole
+        shuffle: seed to shuffle the samples with
+        keys: of packs, only these, in this order: a file with one per line, or a list
+        shard_bytes, page_bytes, memory: sizes in bytes or text ("10G")
+        on_error: "fail", or "skip" to leave out and count samples that cannot be packed
+        report: file for what was left out, one JSON object per line
+        resume: go on with a run that was interrupted
+        force: replace a pack of that name
+        progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
+    """
+    if images not in _IMAGES:
+        raise ArgumentError(f"images: {images!r} is none of {', '.join(_IMAGES)}")
+    if on_error not in ("fail", "skip"):
+        raise ArgumentError(f"on_error: {on_error!r} is none of fail, skip")
+    several = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    with _key_file(keys) as key_file:
+        return _run(
+            progress, _leat.ingest, [os.fsencode(path) for path in several], os.fsencode(output),
+            images=_IMAGES[images], mix_raw=mix_raw, max_side=max_side, quality=quality, trust=trust,
+            shuffle=shuffle is not None, shuffle_seed=shuffle or 0, keys=key_file,
+            shard_bytes=_bytes(shard_bytes), page_bytes=_bytes(page_bytes), threads=threads,
+            memory=_bytes(memory), skip_errors=on_error == "skip",
+            report=None if report is None else os.fspath(report), resume=resume, replace=force, sync=sync)
+
+
+def export(path: Path, folder: Path, *, keys: Path | Sequence[str] | None = None, force: bool = False,
+           progress: Progress | None = None) -> dict[str, int]:
+    """Writes the original files of a pack below `folder`, under their keys."""
+    with _key_file(keys) as key_file:
+        return _run(progress, _leat.export, os.fsencode(path), os.fsencode(folder), keys=key_file,
+                    replace=force)
+
+
+def _bytes(size: int | str) -> int:
+    return _leat.parse_bytes(size) if isinstance(size, str) else int(size)
+
+
+@contextmanager
+def _key_file(keys: Path | Sequence[str] | None) -> Iterator[str | None]:
+    if keys is None or isinstance(keys, (str, os.PathLike)):
+        yield None if keys is None else os.fspath(keys)
+        return
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
+        file.writelines(f"{key}\n" for key in keys)
+        file.flush()
+        yield file.name
+
+
+def _run(progress: Progress | None, call: Callable[..., dict], first: Any, second: bytes,
+         **options: Any) -> dict[str, Any]:
+    """Runs `call` in a thread, so that Ctrl-C and `progress` work here meanwhile."""
+    control = np.zeros(5, np.uint64)  # cancel, done, total, bytes, skipped
+    outcome: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            outcome["result"] = call(first, second, control, **options)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=work, name="leat-pack")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(0.05)
+            if progress is not None:
+                progress(*(int(n) for n in control[1:]))
+    except BaseException:
+        control[0] = 1
+        thread.join()
+        raise
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["result"]

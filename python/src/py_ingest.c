@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packing and exporting: leat.pack and leat.export (leat/_pack.py) are the commands of those
+ * names. Both run in a thread of Python's own; progress and cancelling go through a small array
+ * that both sides look at, so that nothing here waits for the GIL.
+ */
+#include "py_leat.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <leat/ingest.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* The array: Python writes the first element, C the others. */
+enum { CANCEL, DONE, TOTAL, BYTES, SKIPPED, CONTROLS };
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t skipped)
+{
+    _Atomic uint64_t *control = cookie;
+    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
+    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
+    atomic_store_explicit(&control[BYTES], bytes, memory_order_relaxed);
+    atomic_store_explicit(&control[SKIPPED], skipped, memory_order_relaxed);
+    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
+}
+
+static int take_control(PyObject *o, Py_buffer *view)
+{
+    if (PyObject_GetBuffer(o, view, PyBUF_CONTIG) != 0) return -1;
+    if (view->len == CONTROLS * (Py_ssize_t)sizeof(uint64_t)) return 0;
+    PyBuffer_Release(view);
+    PyErr_SetString(PyExc_ValueError, "the control array has another size");
+    return -1;
+}
+
+static PyObject *stats_dict(const leat_ingest_stats *s)
+{
+    typedef unsigned long long u;
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss}", "samples", (u)s->samples, "skipped",
+                         (u)s->skipped, "bytes_in", (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
+                         (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
+                         (u)s->duplicate_keys, "budget_peak_bytes", (u)s->budget_peak_bytes, "seconds",
+                         s->seconds, "source_kind", s->source_kind);
+}
+
+/* The paths of a list of bytes objects, which own them. */
+static const char **path_list(PyObject *list, uint32_t *count)
+{
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return NULL;
+    const char **paths = LEAT_NEW_ARRAY(INGEST, const char *, (size_t)n + 1);
+    if (paths == NULL) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; paths != NULL && i < n; i++) {
+        paths[i] = PyBytes_AsString(PyList_GetItem(list, i));
+        if (paths[i] == NULL) {
+            leat__free(paths);
+            return NULL;
+        }
+    }
+    *count = (uint32_t)n;
+    return paths;
+}
+
+PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"sources", "output", "control", "images", "mix_raw", "max_side", "quality",
+                            "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
+                            "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
+                            NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_ingest_stats stats = {.struct_size = sizeof stats};
+    leat_ingest_opts o;
+    unsigned long long seed = 0, shard_bytes = 0, page_bytes = 0, memory = 0;
+    int trust = 0, shuffle = 0, skip = 0, resume = 0, replace = 0, sync = 1, rc = 0;
+    PyObject *sources, *control;
+    Py_buffer view;
+
+    (void)module;
+    leat_ingest_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzppp", names, &sources, &o.output,
+                                     &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust,
+                                     &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
+                                     &memory, &skip, &o.report, &resume, &replace, &sync))
+        return NULL;
+    o.trust = (uint32_t)trust;
+    o.shuffle = (uint32_t)shuffle;
+    o.shuffle_seed = seed;
+    o.shard_bytes = shard_bytes;
+    o.page_bytes = page_bytes;
+    o.memory = memory;
+    o.skip_errors = (uint32_t)skip;
+    o.resume = (uint32_t)resume;
+    o.replace = (uint32_t)replace;
+    o.no_sync = !sync;
+    o.progress = on_progress;
+    const char **paths = path_list(sources, &o.source_count);
+    if (paths == NULL) return NULL;
+    if (take_control(control, &view) != 0) {
+        leat__free(paths);
+        return NULL;
+    }
+    o.sources = paths;
+    o.cookie = view.buf;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_ingest(&o, &stats, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    leat__free(paths);
+    return rc == 0 ? stats_dict(&stats) : py_raise(&err);
+}
+
+PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"pack", "folder", "control", "keys", "replace", NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_export_stats stats = {0};
+    leat_export_opts o;
+    PyObject *control;
+    Py_buffer view;
+    int replace = 0, rc;
+
+    (void)module;
+    leat_export_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyO|$zp", names, &o.pack, &o.folder, &control, &o.keys,
+                                     &replace))
+        return NULL;
+    if (take_control(control, &view) != 0) return NULL;
+    o.replace = (uint32_t)replace;
+    o.progress = on_progress;
+    o.cookie = view.buf;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_export(&o, &stats, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    if (rc != 0) return py_raise(&err);
+    typedef unsigned long long u;
+    return Py_BuildValue("{sK sK sK sK}", "samples", (u)stats.samples, "files", (u)stats.files, "bytes",
+                         (u)stats.bytes, "changed", (u)stats.changed);
+}

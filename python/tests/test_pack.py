@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.pack and leat.export."""
+
+import io
+import tarfile
+
+import numpy as np
+import pytest
+
+import leat
+from conftest import pixels
+
+
+@pytest.fixture
+def folder(tmp_path, images):
+    root = tmp_path / "photos"
+    for i, data in enumerate(images[:40]):
+        path = root / ("cat" if i % 2 else "dog") / f"{i:03d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return root
+
+
+@pytest.mark.parametrize("mode", ["keep", "tiled", "raw"])
+def test_folders(folder, tmp_path, mode):
+    out = tmp_path / "out.leat"
+    stats = leat.pack(folder, out, images=mode, threads=2, sync=False)
+    assert stats["samples"] == 40 and stats["skipped"] == 0 and stats["bytes_out"] == out.stat().st_size
+    ds = leat.open(out)
+    assert ds.classes("label") == ["cat", "dog"]
+    for s in ds:
+        source = (folder / s.key).read_bytes()
+        np.testing.assert_array_equal(np.asarray(s["image"]), pixels(source))
+        assert s["image"].cost_us > 0
+        if mode != "raw":
+            assert s["image"].file() == source
+        assert ds.classes("label")[s["label"]] == s.key.split("/")[0]
+
+
+def test_export_gives_the_files_back(folder, tmp_path):
+    out = tmp_path / "out.leat"
+    leat.pack(folder, out, sync=False)
+    stats = leat.export(out, tmp_path / "back")
+    assert stats["files"] == 40 and stats["changed"] == 0
+    for path in folder.rglob("*.jpg"):
+        assert (tmp_path / "back" / path.relative_to(folder)).read_bytes() == path.read_bytes()
+    assert leat.export(out, tmp_path / "two", keys=["dog/000.jpg", "cat/003.jpg"])["files"] == 2
+
+
+def test_a_written_pack_is_a_source(plain, tmp_path):
+    out = tmp_path / "tiled.leat"
+    stats = leat.pack(plain, out, images="tiled", sync=False)
+    assert stats["samples"] == 101
+    a, b = leat.open(plain), leat.open(out)
+    assert {s["image"].codec for s in b} == {"tiled"}
+    np.testing.assert_array_equal(np.asarray(a[7]["image"]), np.asarray(b[7]["image"]))
+    for as_pack in (plain, out):
+        with leat.Loader(as_pack, 101, "Resize((20, 20))", order="sequential", as_="numpy") as loader:
+            batch = next(iter(loader))
+        if as_pack is plain:
+            expected = batch.image
+    np.testing.assert_array_equal(batch.image, expected)
+
+
+def test_tar_shards_and_progress(tmp_path, images):
+    shard = tmp_path / "shard.tar"
+    with tarfile.open(shard, "w") as tar:
+        for i, data in enumerate(images[:20]):
+            for name, content in ((f"{i:03d}.jpg", data), (f"{i:03d}.cls", str(i % 5).encode())):
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+    calls = []
+    stats = leat.pack([shard], tmp_path / "out.leat", sync=False, progress=lambda *a: calls.append(a))
+    assert stats["samples"] == 20 and stats["source_kind"]
+    assert calls and calls[-1][0] <= 20 and all(len(call) == 4 for call in calls)
+
+
+def test_damaged_files(folder, tmp_path):
+    (folder / "cat" / "001.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut short")
+    with pytest.raises(leat.Error) as e:
+        leat.pack(folder, tmp_path / "out.leat", sync=False)
+    assert "cat/001.jpg" in str(e.value) and e.value.key == "cat/001.jpg"
+    report = tmp_path / "left.jsonl"
+    stats = leat.pack(folder, tmp_path / "skip.leat", on_error="skip", report=report, sync=False)
+    assert (stats["samples"], stats["skipped"]) == (39, 1) and "cat/001.jpg" in report.read_text()
+
+
+def test_an_exception_in_progress_cancels(folder, tmp_path):
+    class Enough(Exception):
+        pass
+
+    def stop(*_):
+        raise Enough
+
+    with pytest.raises(Enough):
+        leat.pack(folder, tmp_path / "out.leat", images="tiled", threads=1, progress=stop)
+
+
+@pytest.mark.parametrize("options", [{"images": "webp"}, {"on_error": "replace"}, {"memory": "x"}])
+def test_wrong_options(folder, tmp_path, options):
+    with pytest.raises(ValueError):
+        leat.pack(folder, tmp_path / "out.leat", **options)
