@@ -64,6 +64,26 @@ typedef struct leat_loader_image {
     const char *ops;   /* pipeline text (include/leat/op.h) */
 } leat_loader_image;
 
+/* A caller's own augmentation, run on the workers once per sample, after the pipelines. rows[i]
+ * is where field i of this sample lies in the batch; only this sample may be written. `random`
+ * follows from seed, epoch and sample: draw from it alone and the same seed gives the same bytes.
+ * Several threads call at once. Anything but 0 makes the sample a bad one. */
+typedef int (*leat_sample_fn)(void *cookie, void *const *rows, uint32_t fields, uint64_t sample,
+                              uint64_t epoch, uint64_t random);
+
+#define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch when there is such a function */
+
+/* What a plugin, a shared object that is loaded only where it is asked for by name, exports under
+ * the name "leat_op". Both live as long as the process. */
+#define LEAT_OP_PLUGIN_ABI 1
+typedef struct leat_op_plugin {
+    uint32_t abi; /* LEAT_OP_PLUGIN_ABI */
+    uint32_t reserved;
+    const char *name, *help;
+    leat_sample_fn sample;
+    void *cookie;
+} leat_op_plugin;
+
 typedef struct leat_loader_opts {
     uint32_t struct_size;
     uint32_t batch_size; /* samples per batch of this rank; 0 = 256 */
@@ -94,6 +114,8 @@ typedef struct leat_loader_opts {
     uint32_t field_count;
     uint32_t digest;         /* 1 = every sample is hashed: leat_batch.digest */
     leat_log log;
+    leat_sample_fn sample_fn; /* or NULL */
+    void *sample_cookie;
 } leat_loader_opts;
 
 LEAT_API void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size);

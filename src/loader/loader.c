@@ -20,6 +20,7 @@
 #include "io/file.h"
 #include "loader/setup.h"
 #include "pack/reader.h"
+#include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
 #define WORKER_RAM (UINT64_C(2) << 20) /* decoder and resize scratch of one worker, usually */
@@ -66,7 +67,8 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
         const leat__column *column = &shape->columns[c];
         if (column->kind != LEAT__COLUMN_RAGGED) continue;
         uint32_t size = leat_dtype_size(column->tensor.dtype);
-        uint64_t lead = (uint64_t)column->ragged_ndim * sizeof(uint64_t), sum = 0;
+        const leat_field *field = leat_pack_field(l->pack, column->field);
+        uint64_t lead = field->type == LEAT_FIELD_RAGGED ? leat__field_shape_bytes(field) : 0, sum = 0;
         for (uint32_t row = 0; row < rows; row++) {
             leat_pack_cell cell;
             int64_t *offsets = f != NULL ? (int64_t *)f->tensors[c].offsets : NULL;

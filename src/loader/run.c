@@ -12,9 +12,12 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/rng.h"
 #include "pack/reader.h"
+#include "pack/schema.h"
 
 #define REPLACE_TRIES 16
+#define SAMPLE_FN_STREAM 0xffff /* of random numbers: no op has it */
 #define SPARE_MAX ((size_t)1 << 40)
 
 int leat__run_worker_open(leat__run_worker **out, leat_error *err)
@@ -310,15 +313,22 @@ static int copy_field(const leat__run *r, uint32_t c, uint64_t id, const uint8_t
         memcpy(out, bytes + cell.start, cell.length);
     } else if (!cell.absent) {
         /* a ragged array has its shape, one u64 per dimension, in front of its elements */
-        uint64_t lead = (uint64_t)column->ragged_ndim * sizeof(uint64_t);
+        uint64_t lead = field->type == LEAT_FIELD_RAGGED ? leat__field_shape_bytes(field) : 0;
         const leat_tensor *t = &r->frame->tensors[c];
         uint64_t room = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
         if (cell.length < lead || cell.length - lead != room)
             return leat__fail(err, LEAT_EDATA, "field '%s' has %llu bytes, not %llu", field->name,
                               (unsigned long long)cell.length, (unsigned long long)(room + lead));
-        if (lead > 0)
-            memcpy((int64_t *)t->ragged_shapes + (uint64_t)row * column->ragged_ndim,
-                   bytes + cell.start, lead);
+        if (field->type == LEAT_FIELD_RAGGED) {
+            int64_t *shape = (int64_t *)t->ragged_shapes + (uint64_t)row * column->ragged_ndim;
+            uint64_t size = leat_dtype_size(t->dtype);
+            memcpy(shape, bytes + cell.start, column->ragged_ndim * sizeof *shape);
+            for (uint32_t d = 0; d < column->ragged_ndim; d++) {
+                if (shape[d] < 0 || !leat__mul_u64(size, (uint64_t)shape[d], &size)) size = UINT64_MAX;
+            }
+            if (size != room)
+                return leat__fail(err, LEAT_EDATA, "field '%s': shape does not match the size", field->name);
+        }
         memcpy(out, bytes + cell.start + lead, room);
     }
     return 0;
@@ -337,6 +347,21 @@ static uint64_t hash_row(const leat__frame *f, uint32_t row)
     return h;
 }
 
+/* The caller's own augmentation, on the row as the pipelines left it. */
+static int call_sample_fn(const leat__run_env *env, const leat__frame *f, uint64_t id, uint32_t row,
+                          leat_error *err)
+{
+    void *rows[LEAT_SAMPLE_FN_FIELDS];
+    leat__rng rng;
+
+    for (uint32_t c = 0; c < f->shape->count; c++) rows[c] = leat__frame_row(f, c, row);
+    leat__rng_init(&rng, env->seed, env->epoch, id, SAMPLE_FN_STREAM);
+    int answer = env->sample_fn(env->sample_cookie, rows, f->shape->count, id, env->epoch,
+                                leat__rng_u64(&rng));
+    if (answer == 0) return 0;
+    return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
+}
+
 /* One sample, whose bytes are at `bytes`, into its row. */
 static int fill_row(const leat__run *r, leat__run_worker *w, uint64_t id, const uint8_t *bytes,
                     uint32_t row, leat_error *err)
@@ -350,6 +375,7 @@ static int fill_row(const leat__run *r, leat__run_worker *w, uint64_t id, const 
             LEAT_TRY(copy_field(r, c, id, bytes, row, err));
     }
     f->ids[row] = id;
+    if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, id, row, err));
     if (f->hashes != NULL) f->hashes[row] = hash_row(f, row);
     return 0;
 }

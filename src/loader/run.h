@@ -47,6 +47,8 @@ typedef struct leat__run_env {
     leat_on_error on_error;
     uint64_t seed, epoch;
     bool hashes;
+    leat_sample_fn sample_fn; /* the caller's augmentation, or NULL */
+    void *sample_cookie;
     /* replacement: the universe to draw from */
     uint64_t universe;
     const uint64_t *indices; /* NULL = all samples */

@@ -371,6 +371,9 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
         shape->count++;
         LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
     }
+    if (given->sample_fn != NULL && shape->count > LEAT_SAMPLE_FN_FIELDS)
+        return leat__fail(err, LEAT_EINVAL, "a sample function gets at most %d fields, not %u",
+                          LEAT_SAMPLE_FN_FIELDS, shape->count);
     return 0;
 }
 
@@ -497,6 +500,8 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.on_error = l->opts.on_error;
     l->env.seed = l->opts.seed;
     l->env.hashes = l->opts.digest != 0;
+    l->env.sample_fn = l->opts.sample_fn;
+    l->env.sample_cookie = l->opts.sample_cookie;
     l->env.universe = l->universe;
     l->env.indices = l->indices;
     l->opts.ops = l->opts.balance = l->opts.quarantine = NULL; /* the caller's memory */

@@ -528,6 +528,61 @@ static void several_loaders_at_once(void **state)
     assert_no_leaks();
 }
 
+/* Overwrites the first pixel with the sample's number, and the label with what it was told. */
+static int stamp(void *cookie, void *const *rows, uint32_t fields, uint64_t sample, uint64_t epoch,
+                 uint64_t random)
+{
+    int64_t label = (int64_t)(random >> 1);
+    assert_true(fields >= 2 && epoch == 3);
+    if (cookie != NULL && sample % 10 == 0) return 7;
+    *(uint8_t *)rows[0] = (uint8_t)sample;
+    memcpy(rows[1], &label, sizeof label);
+    return 0;
+}
+
+static void a_sample_function_sees_every_sample(void **state)
+{
+    uint64_t sums[2] = {0};
+    leat_loader_opts o = base_opts();
+    leat_loader *l = NULL;
+    leat_batch *b;
+    leat_error err;
+    (void)state;
+    o.sample_fn = stamp;
+    for (int run = 0; run < 2; run++) { /* what it is told does not depend on threads */
+        o.threads = 1 + (uint32_t)run * 2;
+        uint64_t samples = 0;
+        assert_ok(leat_loader_open(&l, plain, &o, &err));
+        assert_ok(leat_loader_begin(l, 3, &err));
+        while (leat_loader_next(l, &b, -1, &err) == 0 && b != NULL) {
+            const leat_tensor *image = &b->fields[0], *label = &b->fields[1];
+            for (uint32_t i = 0; i < b->samples; i++) {
+                assert_int_equal(((uint8_t *)image->data)[i * image->strides[0]],
+                                 (uint8_t)b->sample_ids[i]);
+                sums[run] = sums[run] * 31 + (uint64_t)((int64_t *)label->data)[i];
+            }
+            samples += b->samples;
+            leat_batch_release(&b);
+        }
+        assert_int_equal(samples, SAMPLES);
+        leat_loader_close(&l);
+    }
+    assert_true(sums[0] == sums[1]);
+    o.sample_cookie = &o; /* now it refuses some */
+    o.on_error = LEAT_ON_ERROR_SKIP;
+    uint64_t bad = 0;
+    assert_ok(leat_loader_open(&l, plain, &o, &err));
+    assert_ok(leat_loader_begin(l, 3, &err));
+    while (leat_loader_next(l, &b, -1, &err) == 0 && b != NULL) {
+        bad += b->bad;
+        leat_batch_release(&b);
+    }
+    assert_int_equal(bad, (SAMPLES + 9) / 10);
+    leat_loader_stop(l);
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +599,7 @@ int main(void)
         cmocka_unit_test(every_failure_in_turn),
         cmocka_unit_test(a_forked_child_is_told),
         cmocka_unit_test(several_loaders_at_once),
+        cmocka_unit_test(a_sample_function_sees_every_sample),
     };
     return cmocka_run_group_tests(tests, make_packs, drop_packs);
 }
