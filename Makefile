@@ -12,14 +12,15 @@
 #   make tsan     the tests under ThreadSanitizer
 #   make coverage line coverage of src/
 #
-#   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX.
+#   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX; EXTRAS=1 adds Numba, pyarrow and Polars.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench fuzz asan tsan coverage setup setup-python clean
 TORCH ?= 1
 JAX ?= 0
+EXTRAS ?= 0
 FUZZ_SECONDS ?= 30
-export TORCH JAX FUZZ_SECONDS
+export TORCH JAX EXTRAS FUZZ_SECONDS
 
 help:
 	@sed -n 's/^#   //p' Makefile

@@ -51,8 +51,14 @@ python_wants() {
         echo "torch torch==2.13.0"
         echo "lightning lightning>=2.4"
         echo "accelerate accelerate>=1.0"
+        echo "transformers transformers>=4.50"
     fi
     if [ "${JAX:-0}" = 1 ]; then echo "jax jax"; fi
+    if [ "${EXTRAS:-0}" = 1 ]; then
+        echo "numba numba"
+        echo "pyarrow pyarrow"
+        echo "polars polars"
+    fi
 }
 
 python() {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._dataset import Dataset, Image, Sample
     from ._loader import Loader
     from ._pack import export, pack
+    from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
     from ._writer import Writer
 
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
 _LATER = {
     "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
     "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer",
+    "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "pack": "_pack", "export": "_pack", "ops": "ops", "lightning": "lightning",
 }
 
 __all__ = [
     "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
-    "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "export", "open", "ops", "pack", "__version__",
+    "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
+    "export", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
 ]
 
 

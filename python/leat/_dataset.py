@@ -61,7 +61,7 @@ class Sample(dict):
             raise AttributeError(name) from None
 
 
-class Dataset(Sequence):
+class Dataset:
     """A pack, or a set of shards, open for reading.
 
     >>> ds = leat.open("train.leat")
@@ -69,7 +69,7 @@ class Dataset(Sequence):
     >>> ds[0]["label"], np.asarray(ds[0]["image"]).shape
     >>> ds["n01440764/img_1.jpeg"]                 # by key
     >>> ds[10:20]                                  # a slice is a list of samples
-    >>> polars.from_arrow(ds)                      # labels, sizes … without touching an image
+    >>> polars.DataFrame(ds)                       # labels, sizes … without touching an image
 
     Any number of threads may read at the same time, and forked children too.
     """

@@ -78,8 +78,16 @@ class Loader:
         channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
         transform: called with every batch before it is yielded, in this thread
+        sample_fn: C code of your own, run per sample in the workers after the pipelines: a plugin
+            (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()`` and tests use it
     """
+
+    # what code written for a DataLoader looks at
+    batch_sampler = None
+    num_workers = 0
+    pin_memory = False
+    persistent_workers = False
 
     def __init__(self, path: str | os.PathLike, batch_size: int = 256,
                  image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = "RandomResizedCrop(224)",
@@ -93,7 +101,8 @@ class Loader:
                  weights: Sequence[float] | np.ndarray | None = None, balance: str | None = None,
                  draws: int = 0, fields: Sequence[str] | None = None, as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
-                 transform: Callable[[Any], Any] | None = None, digest: bool = False) -> None:
+                 transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
+                 digest: bool = False) -> None:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self.path = os.fspath(path)
@@ -111,6 +120,8 @@ class Loader:
             if indices is not None:
                 raise ArgumentError("give either indices or keys, not both")
             indices = self._find(keys)
+        address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
+        self._sample_fn = sample_fn  # its code must outlive the workers
         names, images = _images(image, fields, channels_last, self)
         self._loader = _leat.Loader(
             self.path, batch_size=self.batch_size, images=images,
@@ -123,7 +134,8 @@ class Loader:
             prefetch=prefetch, io_depth=io_depth,
             indices=None if indices is None else np.ascontiguousarray(indices, np.uint64),
             weights=None if weights is None else np.ascontiguousarray(weights, np.float64),
-            balance=balance, draws=draws, fields=names, digest=digest)
+            balance=balance, draws=draws, fields=names, digest=digest, sample_fn=address,
+            sample_cookie=cookie)
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
         self._class = batch_class(self.field_names)
@@ -330,6 +342,12 @@ class _Epoch(Iterator):
                 self._loader._loader.stop()
             except StateError:
                 pass  # another thread is inside, and will end what it does
+
+
+def _resolve(sample_fn: Any) -> tuple[int, int]:
+    from ._plugin import resolve
+
+    return resolve(sample_fn)
 
 
 def _one_of(name: str, value: str, choices: Mapping[str, int]) -> int:

@@ -105,16 +105,16 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     static char *names[] = {"path", "batch_size", "images", "order", "seed", "drop_last", "threads",
                             "memory", "cache", "on_error", "max_bad", "quarantine", "rank", "world",
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
-                            "balance", "draws", "fields", "digest", NULL};
+                            "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
-    unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0;
+    unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0;
     int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOp", names, PyUnicode_FSConverter, path, &o->batch_size,
+            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKK", names, PyUnicode_FSConverter, path, &o->batch_size,
             &images, &order, &seed, &drop_last, &o->threads, &memory, &cache, &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
-            &indices, &weights, &o->balance, &draws, &fields, &digest))
+            &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -125,6 +125,8 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->max_bad = max_bad;
     o->draws = draws;
     o->digest = (uint32_t)digest;
+    o->sample_fn = (leat_sample_fn)(uintptr_t)fn;
+    o->sample_cookie = (void *)(uintptr_t)cookie;
     if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
     return parse_arrays(o, s, indices, weights);
 }

@@ -134,7 +134,7 @@ def test_with_other_readers(pack, name):
     if name == "pyarrow":
         assert module.table(ds)["label"].to_pylist() == ds.column("label").tolist()
     elif name == "polars":
-        assert module.from_arrow(ds)["label"].to_list() == ds.column("label").tolist()
+        assert module.DataFrame(ds)["label"].to_list() == ds.column("label").tolist()
     else:
         pytest.importorskip("pyarrow")
         assert module.DataFrame.from_arrow(ds)["label"].tolist() == ds.column("label").tolist()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples run, the loss falls, and every sample is counted once."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+
+EXAMPLES = os.path.join(ROOT, "examples")
+SAMPLES = 233  # no multiple of any batch
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> str:
+    spec = importlib.util.spec_from_file_location("tiny_data", os.path.join(EXAMPLES, "tiny_data.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.make(str(tmp_path_factory.mktemp("tiny") / "tiny.leat"), SAMPLES)
+
+
+def run(*command: str) -> str:
+    environ = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300,
+                          env=environ, cwd=EXAMPLES)
+    assert done.returncode == 0, done.stderr
+    assert "leat" not in "\n".join(line for line in done.stderr.splitlines() if "arn" in line)
+    assert "dataloader" not in done.stderr.lower(), done.stderr
+    return done.stdout
+
+
+def torchrun(script: str, ranks: int, *args: str) -> str:
+    return run("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks),
+               os.path.join(EXAMPLES, script), *args)
+
+
+def losses(out: str) -> list[float]:
+    return [float(x) for x in re.findall(r"loss ([\d.]+)", out)]
+
+
+@pytest.mark.torch
+def test_torch(tiny):
+    found = losses(run("torch_train.py", tiny))
+    assert len(found) == 5 and found[-1] < found[0] / 2
+
+
+@pytest.mark.torch
+def test_torch_ddp(tiny):
+    out = torchrun("torch_ddp.py", 2, tiny)
+    found = losses(out)
+    assert found[-1] < found[0] and out.count("ranks 2 (torch.distributed)") == 3
+    # every sample once: how many, and the sum of their numbers
+    assert out.count(f"seen {SAMPLES} ids {SAMPLES * (SAMPLES - 1) // 2} ") == 3
+
+
+@pytest.mark.torch
+def test_lightning(tiny):
+    out = run("lightning_train.py", tiny, "2")
+    assert out.count(f"trained {SAMPLES} validated {SAMPLES}") == 2
+
+
+@pytest.mark.torch
+def test_accelerate(tiny):
+    out = torchrun("accelerate_train.py", 2, tiny)
+    found = losses(out)
+    assert found[-1] < found[0] and out.count("ranks 2") == 3
+    assert out.count(f"seen {SAMPLES // 32 * 32}") == 3
+
+
+@pytest.mark.torch
+def test_trainer(tiny):
+    pytest.importorskip("transformers")
+    out = run("trainer_train.py", tiny)
+    assert f"steps {3 * -(-SAMPLES // 16)}" in out and losses(out)[-1] < 1.5
+
+
+@pytest.mark.jax
+def test_jax(tiny):
+    found = losses(run("jax_train.py", tiny))
+    assert len(found) == 5 and found[-1] < found[0]
