@@ -192,6 +192,8 @@ LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t
 LEAT_API uint32_t leat_loader_field_count(const leat_loader *loader);
 LEAT_API const leat_tensor *leat_loader_field(const leat_loader *loader, uint32_t field);
 
+#define LEAT_LOADER_STAGES 4
+
 typedef struct leat_loader_stats {
     uint32_t struct_size;
     uint32_t threads, io_depth, prefetch; /* now */
@@ -203,7 +205,16 @@ typedef struct leat_loader_stats {
     uint64_t wait_ns;                 /* the caller waited in next() */
     uint64_t elapsed_ns;
     uint64_t budget_limit, budget_used, budget_peak;
+    /* The caller's thread, step by step since the loader was opened. The first step of each epoch
+     * is left out: it pays for the start. */
+    uint64_t steps;
+    double data_ms, data_ms_p50, data_ms_p95;    /* in next(), waiting for a batch */
+    double batch_ms, batch_ms_p50, batch_ms_p95; /* between next() calls: the training */
+    uint64_t blocked_ns; /* of this epoch: something was ready but for memory */
+    uint64_t floor_bytes; /* least budget it can run with */
+    leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
 } leat_loader_stats;
+/* Any thread, while others are in next(). */
 LEAT_API int leat_loader_read(leat_loader *loader, leat_loader_stats *stats,
                               uint32_t struct_size) LEAT_MUST_CHECK;
 

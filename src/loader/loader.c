@@ -275,7 +275,7 @@ static int run_closes_batch(void *cookie, const leat_task *task)
     return ((const leat__run *)task->data)->last;
 }
 
-static int add_stages(leat_loader *l, leat_error *err)
+static int add_stages(leat_loader *l, leat_flow *flow, leat_error *err)
 {
     leat_stage s;
 
@@ -286,7 +286,7 @@ static int add_stages(leat_loader *l, leat_error *err)
     s.bytes_out = l->max_run_bytes;
     s.process = feed_process;
     s.need = feed_need;
-    LEAT_TRY(leat_flow_add(l->flow, &s, err));
+    LEAT_TRY(leat_flow_add(flow, &s, err));
 
     leat_stage_init(&s);
     s.kind = LEAT_STAGE_MAP;
@@ -294,7 +294,7 @@ static int add_stages(leat_loader *l, leat_error *err)
     s.lane = LEAT_LANE_IO;
     s.cookie = l;
     s.process = read_process;
-    LEAT_TRY(leat_flow_add(l->flow, &s, err));
+    LEAT_TRY(leat_flow_add(flow, &s, err));
 
     leat_stage_init(&s);
     s.kind = LEAT_STAGE_MAP;
@@ -304,7 +304,7 @@ static int add_stages(leat_loader *l, leat_error *err)
     s.setup = decode_setup;
     s.teardown = decode_teardown;
     s.process = decode_process;
-    LEAT_TRY(leat_flow_add(l->flow, &s, err));
+    LEAT_TRY(leat_flow_add(flow, &s, err));
 
     leat_stage_init(&s);
     s.kind = LEAT_STAGE_GATHER;
@@ -315,14 +315,23 @@ static int add_stages(leat_loader *l, leat_error *err)
     s.bytes_in = l->max_frame_bytes;
     s.category = LEAT_BUDGET_BATCH;
     s.process = collate_process;
-    return leat_flow_add(l->flow, &s, err);
+    return leat_flow_add(flow, &s, err);
 }
 
 /* ---- epochs ------------------------------------------------------------------------------- */
 
+static void set_flow(leat_loader *l, leat_flow *flow)
+{
+    leat__mutex_lock(&l->lock);
+    l->flow = flow;
+    leat__mutex_unlock(&l->lock);
+}
+
 static void stop_epoch(leat_loader *l)
 {
-    leat_flow_close(&l->flow);
+    leat_flow *flow = l->flow;
+    set_flow(l, NULL); /* nobody reads from a flow that is being closed */
+    leat_flow_close(&flow);
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);
     l->feed.next = NULL;
@@ -352,6 +361,7 @@ static void reset_counters(leat_loader *l)
     e->read_bytes = e->reads = e->cache_hits = e->cache_misses = e->read_ns = e->decode_ns = 0;
     l->delivered_rows = l->delivered_batches = l->bad = l->wait_ns = 0;
     l->begin_ns = leat__clock_ns();
+    leat__steps_epoch(&l->steps);
     l->ended = false;
     l->failed = 0;
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
@@ -361,12 +371,16 @@ static void reset_counters(leat_loader *l)
 static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *err)
 {
     leat_flow_opts o;
+    leat_flow *flow = NULL;
+    int rc;
 
     stop_epoch(l);
+    leat__mutex_lock(&l->lock);
     l->epoch = l->env.epoch = epoch;
+    reset_counters(l);
+    leat__mutex_unlock(&l->lock);
     l->started_at = row;
     leat__order_epoch(l->order, epoch);
-    reset_counters(l);
     l->feed.at = row;
     l->feed.end = l->rows;
     l->feed.rc = 0;
@@ -383,9 +397,14 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.io_depth = l->opts.io_depth;
     o.prefetch = l->opts.prefetch;
     o.log = l->opts.log;
-    LEAT_TRY(leat_flow_open(&l->flow, &o, err));
-    LEAT_TRY(add_stages(l, err));
-    return leat_flow_start(l->flow, err);
+    LEAT_TRY(leat_flow_open(&flow, &o, err));
+    LEAT_GO(rc, out, add_stages(l, flow, err));
+    LEAT_GO(rc, out, leat_flow_start(flow, err));
+    set_flow(l, flow);
+    flow = NULL;
+out:
+    leat_flow_close(&flow);
+    return rc;
 }
 
 int leat_loader_begin(leat_loader *l, uint64_t epoch, leat_error *err)
@@ -433,7 +452,9 @@ static int judge_batch(leat_loader *l, const leat__frame *f, leat_error *err)
         if (err != NULL) *err = f->bad->error;
         return f->bad->error.code;
     }
+    leat__mutex_lock(&l->lock);
     l->bad += f->batch.bad;
+    leat__mutex_unlock(&l->lock);
     LEAT_TRY(quarantine(l, f, err));
     if (l->opts.max_bad > 0 && l->bad > l->opts.max_bad)
         return leat__fail(err, LEAT_EDATA, "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
@@ -475,9 +496,12 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     }
     if (l->ended) return 0;
     obey_budget(l);
-    uint64_t begin = leat__clock_ns();
+    leat__steps_enter(&l->steps);
     int rc = leat_flow_next(l->flow, &task, timeout_ms, err);
-    l->wait_ns += leat__clock_ns() - begin;
+    uint64_t waited = leat__steps_leave(&l->steps, rc == 0 && task != NULL);
+    leat__mutex_lock(&l->lock);
+    l->wait_ns += waited;
+    leat__mutex_unlock(&l->lock);
     if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN || rc == LEAT_EBUDGET) return rc;
     if (rc != 0) return fail_epoch(l, rc, err);
     if (task == NULL) {
@@ -491,8 +515,10 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
         leat_task_release(task);
         return fail_epoch(l, rc, err);
     }
+    leat__mutex_lock(&l->lock);
     l->delivered_rows += f->rows;
     l->delivered_batches++;
+    leat__mutex_unlock(&l->lock);
     if (l->env.ahead != NULL) leat__readahead_consume(l->env.ahead, 1);
     *out = &f->batch;
     return 0;
@@ -559,21 +585,39 @@ int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uin
     return 0;
 }
 
+static int read_flow(leat_flow *f, leat_loader_stats *s)
+{
+    leat_flow_stats flow;
+
+    if (f == NULL) return 0;
+    LEAT_TRY(leat_flow_read(f, &flow, sizeof flow));
+    s->threads = flow.threads;
+    s->io_depth = flow.io_depth;
+    s->prefetch = flow.prefetch;
+    s->blocked_ns = flow.blocked_ns;
+    s->floor_bytes = flow.floor_bytes;
+    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++)
+        LEAT_TRY(leat_flow_read_stage(f, i, &s->stages[i]));
+    return 0;
+}
+
 int leat_loader_read(leat_loader *l, leat_loader_stats *out, uint32_t struct_size)
 {
     leat_loader_stats s = {.struct_size = struct_size};
-    leat_flow_stats flow = {0};
     leat_budget_stats b;
 
-    if (l->flow != NULL) LEAT_TRY(leat_flow_read(l->flow, &flow, sizeof flow));
-    leat_budget_read(l->budget, &b);
-    s.threads = flow.threads;
-    s.io_depth = flow.io_depth;
-    s.prefetch = flow.prefetch;
+    leat__mutex_lock(&l->lock);
+    int rc = read_flow(l->flow, &s);
     s.epoch = l->epoch;
     s.batches = l->delivered_batches;
     s.samples = l->delivered_rows;
     s.bad_samples = l->bad;
+    s.wait_ns = l->wait_ns;
+    s.elapsed_ns = leat__clock_ns() - l->begin_ns;
+    leat__mutex_unlock(&l->lock);
+    LEAT_TRY(rc);
+    leat_budget_read(l->budget, &b);
+    leat__steps_read(&l->steps, &s);
     s.read_bytes = l->env.read_bytes;
     s.reads = l->env.reads;
     s.cache_hits = l->env.cache_hits;
@@ -581,8 +625,6 @@ int leat_loader_read(leat_loader *l, leat_loader_stats *out, uint32_t struct_siz
     s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
     s.read_ns = l->env.read_ns;
     s.decode_ns = l->env.decode_ns;
-    s.wait_ns = l->wait_ns;
-    s.elapsed_ns = leat__clock_ns() - l->begin_ns;
     s.budget_limit = b.limit;
     s.budget_used = b.used;
     s.budget_peak = b.peak;

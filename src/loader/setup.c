@@ -481,6 +481,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     int rc;
 
     leat__mutex_init(&l->lock);
+    LEAT_TRY(leat__steps_init(&l->steps, err));
     l->opts = *given;
     LEAT_TRY(check_opts(l, err));
     pack_opts.direct = l->opts.cache == LEAT_CACHE_PROCESS;
@@ -545,5 +546,6 @@ void leat__loader_teardown(leat_loader *l)
     leat__free(l->indices);
     leat__free(l->quarantine);
     leat_pack_close(&l->pack);
+    leat__steps_reset(&l->steps);
     leat__mutex_destroy(&l->lock);
 }

@@ -12,6 +12,7 @@
 #include "loader/order.h"
 #include "loader/run.h"
 #include "loader/state.h"
+#include "loader/steps.h"
 
 /* Where the source of the flow stands: one thread at a time, carried by the engine. */
 typedef struct leat__feed {
@@ -54,8 +55,9 @@ struct leat_loader {
     uint32_t run_samples;
     uint64_t run_target; /* encoded bytes after which a run is full */
     uint64_t max_frame_bytes, max_run_bytes;
-    leat__mutex lock; /* guards idle */
+    leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
+    leat__steps steps;
     /* the epoch */
     leat_flow *flow;
     leat__feed feed;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data_time and batch_time per step, as meters.
+ */
+#include "loader/steps.h"
+
+#include "base/clock.h"
+
+int leat__steps_init(leat__steps *s, leat_error *err)
+{
+    LEAT_TRY(leat__meters_open(&s->meters, "loader", err));
+    s->data = leat__timer_make(s->meters, "data_ns", NULL, "waiting in next() for a batch, per step");
+    s->batch = leat__timer_make(s->meters, "batch_ns", NULL, "between next() calls, per step");
+    if (s->data == NULL || s->batch == NULL) return leat__fail_nomem(err, 4096, "meters");
+    return 0;
+}
+
+void leat__steps_reset(leat__steps *s)
+{
+    if (s->meters != NULL) leat__meters_close(&s->meters);
+    s->data = s->batch = NULL;
+}
+
+void leat__steps_epoch(leat__steps *s)
+{
+    s->enter_ns = s->leave_ns = s->waited_ns = s->step = 0;
+}
+
+void leat__steps_enter(leat__steps *s)
+{
+    s->enter_ns = leat__clock_ns();
+    if (s->leave_ns == 0) return; /* the first call, or one that goes on waiting */
+    if (s->step > 1) leat__timer_record(s->batch, s->enter_ns - s->leave_ns);
+    s->leave_ns = 0;
+}
+
+uint64_t leat__steps_leave(leat__steps *s, bool got)
+{
+    uint64_t now = leat__clock_ns(), waited = now - s->enter_ns;
+
+    s->waited_ns += waited;
+    if (!got) return waited;
+    if (s->step > 0) leat__timer_record(s->data, s->waited_ns);
+    s->waited_ns = 0;
+    s->leave_ns = now;
+    s->step++;
+    return waited;
+}
+
+void leat__steps_read(const leat__steps *s, leat_loader_stats *stats)
+{
+    leat__timer_stats data, batch;
+
+    leat__timer_read(s->data, &data);
+    leat__timer_read(s->batch, &batch);
+    stats->steps = batch.count;
+    if (data.count > 0) stats->data_ms = (double)data.sum_ns / (double)data.count / 1e6;
+    if (batch.count > 0) stats->batch_ms = (double)batch.sum_ns / (double)batch.count / 1e6;
+    stats->data_ms_p50 = data.p50_ns / 1e6;
+    stats->data_ms_p95 = data.p95_ns / 1e6;
+    stats->batch_ms_p50 = batch.p50_ns / 1e6;
+    stats->batch_ms_p95 = batch.p95_ns / 1e6;
+}

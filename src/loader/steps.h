@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The steps of whoever takes the batches: data_time, waiting in next(), and batch_time, between
+ * the calls. Written by the one thread that calls next(), two clock reads a step; read by any.
+ */
+#ifndef LEAT_LOADER_STEPS_H
+#define LEAT_LOADER_STEPS_H
+
+#include <leat/loader.h>
+
+#include "probe/meter.h"
+
+typedef struct leat__steps {
+    leat__meters *meters;
+    leat__timer *data, *batch;
+    uint64_t enter_ns, leave_ns; /* leave_ns: of the last batch that was handed out, or 0 */
+    uint64_t waited_ns;          /* of a wait that timed out and goes on */
+    uint64_t step;               /* batches handed out in this epoch */
+} leat__steps;
+
+int leat__steps_init(leat__steps *s, leat_error *err) LEAT_MUST_CHECK;
+void leat__steps_reset(leat__steps *s);
+
+void leat__steps_epoch(leat__steps *s); /* a new epoch: its first step does not count */
+void leat__steps_enter(leat__steps *s);
+/* `got`: a batch is handed out. Returns the time since enter. */
+uint64_t leat__steps_leave(leat__steps *s, bool got);
+
+/* Fills what the stats have about steps. */
+void leat__steps_read(const leat__steps *s, leat_loader_stats *stats);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include "base/clock.h"
+#include "loader/steps.h"
+
+#define MS LEAT_NS_PER_MS
+
+/* One step: `wait` in next(), then `train`. */
+static void step(leat__steps *s, uint64_t wait_ns, uint64_t train_ns)
+{
+    leat__steps_enter(s);
+    leat__sleep_ns(wait_ns);
+    leat__steps_leave(s, true);
+    leat__sleep_ns(train_ns);
+}
+
+static void the_first_step_of_an_epoch_does_not_count(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    leat__steps_epoch(&s);
+    step(&s, 60 * MS, 60 * MS);
+    for (int i = 0; i < 4; i++) step(&s, 2 * MS, 5 * MS);
+    leat__steps_enter(&s);
+    leat__steps_leave(&s, false);
+    leat__steps_read(&s, &stats);
+    assert_int_equal(stats.steps, 4);
+    assert_true(stats.data_ms >= 2 && stats.data_ms < 50);
+    assert_true(stats.batch_ms >= 5 && stats.batch_ms < 50);
+    assert_true(stats.data_ms_p95 >= stats.data_ms_p50);
+    leat__steps_reset(&s);
+    assert_no_leaks();
+}
+
+/* A wait cut in pieces by a timeout is one wait, and no step in between. */
+static void timeouts_are_one_wait(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    leat__steps_epoch(&s);
+    step(&s, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        leat__steps_enter(&s);
+        leat__sleep_ns(3 * MS);
+        leat__steps_leave(&s, i == 2);
+    }
+    leat__steps_enter(&s);
+    leat__steps_leave(&s, false);
+    leat__steps_read(&s, &stats);
+    assert_int_equal(stats.steps, 1);
+    assert_true(stats.data_ms >= 9);
+    assert_true(stats.batch_ms < 3);
+    leat__steps_reset(&s);
+    assert_no_leaks();
+}
+
+static void nothing_measured_is_nothing(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    leat__steps_read(&s, &stats);
+    assert_int_equal(stats.steps, 0);
+    assert_true(stats.data_ms == 0 && stats.batch_ms_p95 == 0);
+    leat__steps_reset(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_step_of_an_epoch_does_not_count),
+        cmocka_unit_test(timeouts_are_one_wait),
+        cmocka_unit_test(nothing_measured_is_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
