@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include <leat/error.h>
+#include <leat/loader.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -235,6 +236,61 @@ typedef enum leat_doctor_format {
 LEAT_API int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
                                int (*write)(void *cookie, const char *text, size_t len),
                                void *cookie, leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- Watching a loader ------------------------------------------------------------------ */
+
+/* What a loader did in one interval, for plots and live views. */
+typedef struct leat_doctor_frame {
+    double at_s;            /* since the watch was opened */
+    double samples_per_s, read_bytes_per_s, batches_per_s;
+    double lost;            /* share of the interval spent waiting in next() */
+    double cpu_used;        /* CPUs */
+    double busy[LEAT_LOADER_STAGES];  /* mean workers busy: order, read, decode, collate */
+    double ready[LEAT_LOADER_STAGES]; /* share of the interval in which something waited there */
+    uint32_t waiting[LEAT_LOADER_STAGES], running[LEAT_LOADER_STAGES]; /* now */
+    double blocked;         /* share of the interval in which work waited only for memory */
+    uint64_t budget_used, budget_limit, cache_bytes;
+    uint32_t threads, io_depth, prefetch;
+    uint64_t epoch, samples, bad; /* all so far */
+} leat_doctor_frame;
+
+typedef struct leat_doctor_watch leat_doctor_watch;
+
+/* Looks at the loader every `interval_ms` (0 = 250) from a thread of its own until it is closed;
+ * close it before the loader. Keeps the last hour or so. Any thread may call the rest. */
+LEAT_API int leat_doctor_watch_open(leat_doctor_watch **watch, leat_loader *loader,
+                                    uint32_t interval_ms, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_doctor_watch_close(leat_doctor_watch **watch);
+
+/* Facts of everything since it was opened; the ceilings stay unknown unless they are set with
+ * leat_doctor_watch_known, whose known facts are taken over into all later answers. */
+LEAT_API int leat_doctor_watch_facts(leat_doctor_watch *watch, leat_doctor_facts *facts,
+                                     leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_doctor_facts *facts);
+
+/* The last `count` frames, oldest first; returns how many there were. */
+LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames,
+                                         size_t count);
+
+/* ---- Examining a pack ------------------------------------------------------------------- */
+
+typedef struct leat_doctor_examine_opts {
+    uint32_t struct_size;
+    uint32_t spin;    /* 1 = the pretended trainer keeps one CPU busy, as a training loop may */
+    double step_ms;   /* time of one training step; 0 = not known */
+    double seconds;   /* about how long it may take in all; 0 = 8 */
+    /* Called now and then, with the watch while a loader runs, else NULL; non-zero stops. */
+    int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
+    void *cookie;
+} leat_doctor_examine_opts;
+#define LEAT_DOCTOR_EXAMINE_OPTS_INIT {.struct_size = sizeof(leat_doctor_examine_opts)}
+
+/* Measures on the user's own data what each part can do alone, and runs the loader with a
+ * pretended trainer. Reads the pack only; leaves the page cache nearly as it was. LEAT_ECANCELED
+ * when progress stopped it; else as leat_loader_open. */
+LEAT_API int leat_doctor_examine(const char *pack, const leat_loader_opts *loader,
+                                 const leat_doctor_examine_opts *opts, leat_doctor_facts *facts,
+                                 leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -56,10 +56,10 @@ static void rate_lines(leat__buf *out, const leat_doctor_diagnosis *d, bool asci
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         if (!known(rows[i].rate)) {
             if (rows[i].limit != LEAT_LIMIT_MEMORY && rows[i].limit != LEAT_LIMIT_NONE)
-                leat__buf_printf(out, "  %-17s not known\n", rows[i].name);
+                leat__buf_printf(out, "  %-19s not known\n", rows[i].name);
             continue;
         }
-        leat__buf_printf(out, "  %-17s", rows[i].name);
+        leat__buf_printf(out, "  %-19s", rows[i].name);
         bar(out, rate_share(rows[i].rate, low, high), ascii);
         leat__buf_printf(out, " %9s%s\n", leat__format_count(rows[i].rate, text, TEXT),
                          rows[i].limit == d->limit && d->limit != LEAT_LIMIT_NONE ? "  <- the limit" : "");
@@ -86,7 +86,7 @@ static void share_lines(leat__buf *out, const leat_doctor_diagnosis *d, bool asc
         if (!known(rows[i].share)) continue;
         if (!title) leat__buf_puts(out, "\nShare of the time\n");
         title = true;
-        leat__buf_printf(out, "  %-17s", rows[i].name);
+        leat__buf_printf(out, "  %-19s", rows[i].name);
         bar(out, rows[i].share, ascii);
         leat__buf_printf(out, " %8.1f %%\n", 100 * rows[i].share);
     }

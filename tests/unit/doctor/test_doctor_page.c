@@ -35,7 +35,7 @@ static void what_is_not_known_is_said(void **state)
     leat__buf out = page_of(f, false);
     assert_contains(out.data, "INCOMPLETE");
     assert_contains(out.data, "the rate of reads");
-    assert_contains(out.data, "reads             not known");
+    assert_contains(out.data, "reads               not known");
     leat__buf_reset(&out);
     assert_no_leaks();
 }

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads, alone. A list of ranges is read again and again, a fixed number in flight, until the
+ * time is over. Cold reads go past the page cache (O_DIRECT), so that the user's own cache stays
+ * as it was; where the file system cannot do that there is no cold figure, unless everything is
+ * in memory anyway.
+ */
+#include "doctor/reads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "doctor/judge.h"
+#include "io/aio.h"
+#include "io/map.h"
+#include "pack/reader.h"
+
+#define RANGES_MAX 4096u
+#define LEAST_RANGES 16u
+#define LIST_NS (LEAT_NS_PER_S / 4)
+#define SET_BYTES (UINT64_C(64) << 20) /* what the warm reads go over, at most; and at most this part of */
+#define SET_PART 8                     /* the pack: what is in memory should stay nearly as it was */
+#define DEPTH 32u                      /* where a loader starts */
+#define DEEP 64u
+#define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
+
+typedef struct range {
+    const leat__file *file;
+    uint64_t offset, len;
+    uint32_t samples; /* that come with it */
+} range;
+
+typedef struct ranges {
+    range *at;
+    uint32_t count;
+    uint64_t longest, bytes, samples;
+} ranges;
+
+typedef struct result {
+    double per_s;   /* samples */
+    double read_ms; /* mean time of one read */
+    uint64_t reads;
+} result;
+
+static void put(ranges *r, const leat__file *file, uint64_t offset, uint64_t len, uint32_t samples)
+{
+    r->at[r->count++] = (range){file, offset, len, samples};
+    r->longest = LEAT_MAX(r->longest, len);
+    r->bytes += len;
+    r->samples += samples;
+}
+
+/* Looking things up reads the index, which lies on the same slow disk: time for it is limited. */
+static bool may_list(const ranges *r, uint64_t until_ns)
+{
+    return r->count < RANGES_MAX && (r->count < LEAST_RANGES || leat__clock_ns() < until_ns);
+}
+
+/* Each sample by itself, as the random order reads; out to the alignment when direct. */
+static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bool direct,
+                        uint64_t max_bytes, ranges *r, leat_error *err)
+{
+    uint64_t until = leat__clock_ns() + LIST_NS;
+    for (uint64_t i = 0; i < count && may_list(r, until) && r->bytes < max_bytes; i++) {
+        leat_pack_row row;
+        leat_pack_page page;
+        LEAT_TRY(leat_pack_rows(pack, ids[i], 1, &row, err));
+        LEAT_TRY(leat_pack_page_info(pack, row.page, &page, err));
+        uint64_t begin = page.offset + row.offset, end = begin + row.size;
+        if (direct) {
+            begin = begin / LEAT__IO_ALIGN * LEAT__IO_ALIGN;
+            end = leat__ceil_div(end, LEAT__IO_ALIGN) * LEAT__IO_ALIGN;
+        }
+        put(r, leat__pack_file(pack, page.shard), begin, end - begin, 1);
+    }
+    return 0;
+}
+
+/* Whole pages, each once, in the order in which the samples first touch them. */
+static int list_pages(leat_pack *pack, const uint64_t *ids, uint64_t count, uint64_t pages,
+                      ranges *r, leat_error *err)
+{
+    uint8_t *seen = LEAT_NEW_ARRAY(DOCTOR, uint8_t, pages / 8 + 1);
+    uint64_t until = leat__clock_ns() + LIST_NS;
+    int rc = seen == NULL ? leat__fail_nomem(err, pages / 8, "the pages") : 0;
+    for (uint64_t i = 0; i < count && may_list(r, until) && rc == 0; i++) {
+        leat_pack_row row;
+        leat_pack_page page;
+        if ((rc = leat_pack_rows(pack, ids[i], 1, &row, err)) != 0) break;
+        if (seen[row.page / 8] & (1u << row.page % 8)) continue;
+        seen[row.page / 8] |= (uint8_t)(1u << row.page % 8);
+        rc = leat_pack_page_info(pack, row.page, &page, err);
+        if (rc == 0)
+            put(r, leat__pack_file(pack, page.shard), page.offset, page.bytes,
+                (uint32_t)LEAT_MIN(page.samples, UINT32_MAX));
+    }
+    leat__free(seen);
+    return rc;
+}
+
+/* ---- Reading a list ---- */
+
+typedef struct lane {
+    leat__aio *aio;
+    leat__aio_req *req;
+    uint8_t *memory;
+    uint64_t slot;
+    uint32_t depth;
+} lane;
+
+static void lane_close(lane *l)
+{
+    leat__aio_close(&l->aio);
+    leat__free(l->req);
+    leat__free(l->memory);
+}
+
+static int lane_open(lane *l, uint32_t depth, uint64_t longest, leat_error *err)
+{
+    leat__aio_opts o = {.depth = depth, .max_depth = depth};
+    l->slot = leat__ceil_div(longest, LEAT__IO_ALIGN) * LEAT__IO_ALIGN;
+    l->depth = (uint32_t)LEAT_MIN(depth, LEAT_MAX(SLOT_MAX / LEAT_MAX(l->slot, 1u), 1u));
+    l->req = LEAT_NEW_ARRAY(DOCTOR, leat__aio_req, l->depth);
+    l->memory = leat__alloc_aligned(LEAT__MEM_DOCTOR, l->slot * l->depth, LEAT__IO_ALIGN);
+    if (l->req == NULL || l->memory == NULL)
+        return leat__fail_nomem(err, l->slot * l->depth, "reads");
+    return leat__aio_open(&l->aio, &o, err);
+}
+
+static void start_read(lane *l, uint32_t i, const range *r)
+{
+    leat__aio_req *q = &l->req[i];
+    *q = (leat__aio_req){.file = r->file, .offset = r->offset, .len = (size_t)r->len,
+                         .buf = l->memory + l->slot * i, .cookie = (void *)r};
+    leat__aio_submit(l->aio, q);
+}
+
+/* Goes round the list until the time is over, or once when `once`. */
+static int read_for(const ranges *list, uint32_t depth, double seconds, bool once, result *out,
+                    leat_error *err)
+{
+    lane l = {0};
+    uint64_t samples = 0, begin = 0, wait_ns = 0, next = 0, limit = once ? list->count : UINT64_MAX;
+    uint32_t flying = 0;
+    int rc = 0;
+
+    *out = (result){-1, -1, 0};
+    if (list->count == 0) return 0;
+    LEAT_GO(rc, out, lane_open(&l, depth, list->longest, err));
+    begin = leat__clock_ns();
+    uint64_t until = begin + (uint64_t)(seconds * 1e9);
+    for (; flying < l.depth && next < limit; flying++, next++)
+        start_read(&l, flying, &list->at[next % list->count]);
+    while (flying > 0) {
+        leat__aio_req *q;
+        LEAT_GO(rc, out, leat__aio_wait(l.aio, &q, UINT64_MAX));
+        if (q->rc != 0) LEAT_GO(rc, out, leat__aio_error(q, err));
+        samples += ((const range *)q->cookie)->samples;
+        wait_ns += q->done_ns - q->submit_ns;
+        out->reads++;
+        if (next < limit && leat__clock_ns() < until)
+            start_read(&l, (uint32_t)(q - l.req), &list->at[next++ % list->count]);
+        else
+            flying--;
+    }
+    double passed = (double)(leat__clock_ns() - begin) / 1e9;
+    if (passed > 0) out->per_s = (double)samples / passed;
+    if (out->reads > 0) out->read_ms = (double)wait_ns / (double)out->reads / 1e6;
+out:
+    lane_close(&l);
+    return rc;
+}
+
+/* ---- What is in memory ---- */
+
+static int shard_resident(const char *path, uint64_t *in, uint64_t *all, leat_error *err)
+{
+    leat__map *map;
+    uint64_t bytes = 0;
+    LEAT_TRY(leat__map_open(&map, path, err));
+    uint64_t size = leat__map_size(map);
+    int rc = size > 0 ? leat__map_resident(map, 0, size, &bytes, err) : 0;
+    leat__map_close(&map);
+    *in += bytes;
+    *all += size;
+    return rc;
+}
+
+int leat__reads_resident(const char *path, double *cached, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info;
+    uint64_t in = 0, all = 0;
+    int rc;
+
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
+    for (uint32_t i = 0; i < info.shards; i++)
+        LEAT_GO(rc, out, shard_resident(leat__file_path(leat__pack_file(pack, i)), &in, &all, err));
+    *cached = all > 0 ? LEAT_MIN(1.0, (double)in / (double)all) : -1;
+out:
+    leat_pack_close(&pack);
+    return rc;
+}
+
+/* ---- Together ---- */
+
+static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint64_t *ids,
+                        uint64_t count, bool random, double seconds, ranges *r,
+                        leat_doctor_facts *f, leat_error *err)
+{
+    uint32_t deep = random ? DEEP : DEEP / 4, usual = or_else(f->io_depth, 0) > 0 ? (uint32_t)f->io_depth
+                                                                                 : DEPTH;
+    result got;
+
+    LEAT_TRY(list_pages(pack, ids, count, info->pages, r, err));
+    LEAT_TRY(read_for(r, LEAT_MAX(usual / 4, 1u), seconds, false, &got, err));
+    f->io_pages = got.per_s;
+    if (!random) {
+        f->io_cold = got.per_s;
+        f->read_ms = got.read_ms;
+        LEAT_TRY(read_for(r, deep, seconds, false, &got, err));
+        f->io_deep = got.per_s;
+        return 0;
+    }
+    *r = (ranges){.at = r->at};
+    LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
+    LEAT_TRY(read_for(r, usual, seconds, false, &got, err));
+    f->io_cold = got.per_s;
+    f->read_ms = got.read_ms;
+    LEAT_TRY(read_for(r, LEAT_MAX(DEEP, 2 * usual), seconds, false, &got, err));
+    f->io_deep = got.per_s;
+    return 0;
+}
+
+int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
+                        const leat_loader_opts *opts, double seconds, leat_doctor_facts *f,
+                        leat_error *err)
+{
+    leat_pack_opts po = LEAT_PACK_OPTS_INIT;
+    leat_pack *warm = NULL, *cold = NULL;
+    leat_pack_info info;
+    ranges r = {0};
+    result got;
+    int rc;
+
+    LEAT_GO(rc, out, leat_pack_open(&warm, path, &po, err));
+    po.direct = 1;
+    LEAT_GO(rc, out, leat_pack_open(&cold, path, &po, err));
+    LEAT_GO(rc, out, leat_pack_info_read(warm, &info, sizeof info));
+    r.at = LEAT_NEW_ARRAY(DOCTOR, range, RANGES_MAX);
+    if (r.at == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, RANGES_MAX * sizeof(range), "reads"));
+    f->dataset_bytes = (double)info.bytes;
+    f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;
+    if (leat__file_direct(leat__pack_file(cold, 0)))
+        LEAT_GO(rc, out, measure_cold(cold, &info, ids, count, opts->order == LEAT_ORDER_RANDOM,
+                                      seconds / 4, &r, f, err));
+    r = (ranges){.at = r.at};
+    uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
+    LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
+    LEAT_GO(rc, out, read_for(&r, DEPTH, 60, true, &got, err)); /* now they are in memory */
+    LEAT_GO(rc, out, read_for(&r, DEPTH, seconds / 4, false, &got, err));
+    f->io_warm = got.per_s;
+    if (!known(f->io_cold) && f->cached > 0.99) f->io_cold = f->io_pages = f->io_deep = f->io_warm;
+out:
+    leat__free(r.at);
+    leat_pack_close(&cold);
+    leat_pack_close(&warm);
+    return rc;
+}

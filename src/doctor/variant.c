@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Samples in memory, and the same samples as the packer would store them with other settings: it
+ * is the packer's own encoder that makes them.
+ */
+#include "doctor/variant.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/jpeg_coef.h"
+#include "ingest/image_encode.h"
+#include "ingest/record.h"
+
+#define SET_MAX ((size_t)1 << 30)
+#define VARIANT_SAMPLES 24u
+#define QUALITY 75u
+#define ALIGN 64u
+#define LOAD_NS (LEAT_NS_PER_S / 2)
+#define LEAST_SAMPLES 8u
+
+/* ---- Sets ---- */
+
+static int set_open(leat__set *set, uint64_t count, leat_error *err)
+{
+    *set = (leat__set){0};
+    leat__buf_init(&set->memory, LEAT__MEM_DOCTOR, SET_MAX);
+    set->sample = LEAT_NEW_ARRAY(DOCTOR, leat__set_sample, LEAT_MAX(count, 1u));
+    return set->sample == NULL ? leat__fail_nomem(err, count * sizeof *set->sample, "samples") : 0;
+}
+
+void leat__set_reset(leat__set *set)
+{
+    leat__free(set->sample);
+    if (set->memory.max > 0) leat__buf_reset(&set->memory);
+    leat__tile_tables_close(&set->tables);
+    *set = (leat__set){0};
+}
+
+double leat__set_bytes(const leat__set *set)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < set->count; i++) sum += (double)set->sample[i].len;
+    return set->count > 0 ? sum / set->count : 0;
+}
+
+static int set_put(leat__set *set, uint64_t id, const leat__image_info *info, const void *data,
+                   size_t len, leat_error *err)
+{
+    leat__buf *m = &set->memory;
+    leat__buf_zeros(m, (ALIGN - m->len % ALIGN) % ALIGN);
+    size_t at = m->len;
+    leat__buf_append(m, data, len);
+    if (leat__buf_zeros(m, LEAT__CODEC_PADDING) != 0) return leat__fail_nomem(err, len, "samples");
+    set->sample[set->count++] = (leat__set_sample){.id = id, .info = *info, .len = len, .at = at};
+    return 0;
+}
+
+/* The memory no longer moves: addresses can be taken. */
+static void set_close(leat__set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++)
+        set->sample[i].data = (const uint8_t *)set->memory.data + set->sample[i].at;
+}
+
+static int first_image_field(const leat_pack *pack)
+{
+    for (uint32_t f = 0; f < leat_pack_field_count(pack); f++)
+        if (leat_pack_field(pack, f)->type == LEAT_FIELD_IMAGE) return (int)f;
+    return -1;
+}
+
+static int load_sample(leat__set *set, leat_sample *s, uint32_t field, uint64_t id, leat_error *err)
+{
+    leat__image_info info;
+    leat_view v;
+
+    if (leat_sample_read(s, id, err) != 0 || leat_sample_field(s, field, &v, err) != 0) return 0;
+    if (v.data == NULL || leat__codec_probe(v.image.codec, v.data, v.size, &info, NULL) != 0) return 0;
+    info.orientation = v.image.orientation;
+    return set_put(set, id, &info, v.data, v.size, err);
+}
+
+static int load_tables(leat__set *set, leat_pack *pack, leat_error *err)
+{
+    const void *blob;
+    size_t size;
+    int rc = leat_pack_blob(pack, LEAT__TILE_TABLES_BLOB, &blob, &size, err);
+    if (rc == LEAT_ENOENT) return 0;
+    return rc != 0 ? rc : leat__tile_tables_open(&set->tables, blob, size, err);
+}
+
+int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count,
+                   uint64_t max_bytes, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_sample *s = NULL;
+    int rc, field;
+
+    LEAT_TRY(set_open(set, count, err));
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    field = first_image_field(pack);
+    if (field < 0) goto out;
+    LEAT_GO(rc, out, leat_sample_open(&s, pack, err));
+    uint64_t until = leat__clock_ns() + LOAD_NS; /* a slow disk must not hold up what is not about it */
+    for (uint64_t i = 0; i < count && set->memory.len < max_bytes; i++) {
+        if (set->count >= LEAST_SAMPLES && leat__clock_ns() > until) break;
+        LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, ids[i], err));
+    }
+    rc = load_tables(set, pack, err);
+    set_close(set);
+out:
+    leat_sample_close(&s);
+    leat_pack_close(&pack);
+    return rc;
+}
+
+/* ---- Encoding a set again ---- */
+
+static int encode_one(leat__encoder *e, leat__shelf *shelf, const leat__set_sample *s,
+                      const leat__tile_tables *from, leat__set *to, leat_error *err)
+{
+    leat__run *run = leat__shelf_take(shelf);
+    leat__image_info info;
+    char key[32];
+    int rc;
+
+    if (run == NULL) return leat__fail_nomem(err, sizeof *run, "a sample");
+    leat__record *r = leat__run_add(run);
+    leat__item *item = &r->items[0];
+    int len = snprintf(key, sizeof key, "%llu", (unsigned long long)s->id);
+    LEAT_GO(rc, out, leat__run_key(run, r, key, (size_t)len, err));
+    item->absent = false;
+    if (leat__run_bytes(run, item, s->data, s->len) == NULL)
+        LEAT_GO(rc, out, leat__fail_nomem(err, s->len, "a sample"));
+    rc = leat__encoder_image(e, run, r, item, from, err);
+    if (rc == 0) {
+        const uint8_t *data = leat__run_data(run, item);
+        rc = leat__codec_probe(item->image.codec, data, item->size, &info, err);
+        info.orientation = item->image.orientation;
+        if (rc == 0) rc = set_put(to, s->id, &info, data, item->size, err);
+    } else if (rc != LEAT_ENOMEM) {
+        rc = 0; /* a damaged image: passed over */
+    }
+out:
+    leat__shelf_give(shelf, run);
+    return rc;
+}
+
+static int encode_set(const leat__set *from, uint32_t count, const leat__encode_plan *plan,
+                      leat__set *to, leat_error *err)
+{
+    leat__encoder *e = NULL;
+    leat__shelf shelf;
+    int rc;
+
+    LEAT_TRY(set_open(to, count, err));
+    leat__shelf_init(&shelf, 1, 1);
+    LEAT_GO(rc, out, leat__encoder_open(&e, plan, err));
+    for (uint32_t i = 0; i < count; i++)
+        LEAT_GO(rc, out, encode_one(e, &shelf, &from->sample[i], from->tables, to, err));
+    set_close(to);
+out:
+    leat__encoder_close(&e);
+    leat__shelf_reset(&shelf);
+    return rc;
+}
+
+/* Tables learned from the set itself. */
+static int train(const leat__set *from, leat__tile_tables **tables, leat_error *err)
+{
+    leat__tile_trainer *t = NULL;
+    leat__jpeg_coef_reader *reader = NULL;
+    leat__decode_limits limits = {0};
+    leat__buf blob;
+    int rc;
+
+    leat__buf_init(&blob, LEAT__MEM_DOCTOR, SET_MAX);
+    LEAT_GO(rc, out, leat__tile_trainer_open(&t, err));
+    LEAT_GO(rc, out, leat__jpeg_coef_reader_open(&reader, err));
+    for (uint32_t i = 0; i < from->count; i++) {
+        leat__jpeg_coefs coefs;
+        const leat__set_sample *s = &from->sample[i];
+        if (s->info.codec != LEAT__CODEC_JPEG) continue;
+        if (leat__jpeg_coef_read(reader, s->data, s->len, &limits, &coefs, NULL) != 0) continue;
+        LEAT_GO(rc, out, leat__tile_trainer_add(t, &coefs, s->data, s->len, err));
+    }
+    LEAT_GO(rc, out, leat__tile_trainer_finish(t, &blob, err));
+    rc = leat__tile_tables_open(tables, blob.data, blob.len, err);
+out:
+    leat__tile_trainer_close(&t);
+    leat__jpeg_coef_reader_close(&reader);
+    leat__buf_reset(&blob);
+    return rc;
+}
+
+static int tile_set(const leat__set *from, uint32_t count, leat__set *to, leat_error *err)
+{
+    leat__encode_plan plan = {.images = LEAT_IMAGES_TILED, .trust = true};
+    leat__tile_tables *tables = NULL;
+    leat__set part = *from;
+    int rc;
+
+    part.count = count;
+    LEAT_TRY(train(&part, &tables, err));
+    plan.tables = tables;
+    rc = encode_set(from, count, &plan, to, err);
+    if (rc != 0) {
+        leat__set_reset(to);
+        leat__tile_tables_close(&tables);
+    } else {
+        to->tables = tables;
+    }
+    return rc;
+}
+
+/* Encoded again as JPEG, and tiled when the set was. */
+static int again(const leat__set *from, uint32_t count, const leat__encode_plan *plan, bool tiled,
+                 leat__set *to, leat_error *err)
+{
+    leat__set jpeg = {0};
+    if (!tiled) return encode_set(from, count, plan, to, err);
+    int rc = encode_set(from, count, plan, &jpeg, err);
+    if (rc == 0) rc = tile_set(&jpeg, jpeg.count, to, err);
+    leat__set_reset(&jpeg);
+    return rc;
+}
+
+/* ---- Variants ---- */
+
+static double share_of(const leat__set *set, leat__codec_id codec)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < set->count; i++) n += set->sample[i].info.codec == codec;
+    return set->count > 0 ? (double)n / set->count : 0;
+}
+
+static double mean_side(const leat__set *set)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        sum += LEAT_MAX(set->sample[i].info.width, set->sample[i].info.height);
+    return set->count > 0 ? sum / set->count : 0;
+}
+
+int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
+                       char *action, size_t size, leat_error *err)
+{
+    uint32_t count = LEAT_MIN(from->count, VARIANT_SAMPLES);
+    double jpeg = share_of(from, LEAT__CODEC_JPEG), tiled = share_of(from, LEAT__CODEC_TILE);
+    bool tiles = tiled > 0.5;
+    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP, .trust = true};
+    const char *mode = tiles ? "tiled" : "keep";
+
+    *to = (leat__set){0};
+    switch (variant) {
+    case LEAT__VARIANT_TILED:
+        if (jpeg < 0.5) return 0;
+        snprintf(action, size, "store as tiles: leat pack --images tiled");
+        return tile_set(from, count, to, err);
+    case LEAT__VARIANT_RAW:
+        if (share_of(from, LEAT__CODEC_RAW) > 0.5) return 0;
+        snprintf(action, size, "store pixels: leat pack --images raw (or a part: --images mix)");
+        plan.images = LEAT_IMAGES_RAW;
+        return encode_set(from, count, &plan, to, err);
+    case LEAT__VARIANT_SMALLER:
+        plan.max_side = (uint32_t)(ceil(2 * sqrt(LEAT_MAX(out_pixels, 1.0)) / 16) * 16);
+        if (mean_side(from) < 1.2 * plan.max_side) return 0;
+        snprintf(action, size, "store smaller: leat pack --images %s --max-side %u", mode, plan.max_side);
+        return again(from, count, &plan, tiles, to, err);
+    case LEAT__VARIANT_QUALITY:
+        if (jpeg + tiled < 0.5) return 0;
+        plan.quality = QUALITY;
+        snprintf(action, size, "store at lower quality: leat pack --images %s --quality %u", mode, QUALITY);
+        return again(from, count, &plan, tiles, to, err);
+    default: return 0;
+    }
+}

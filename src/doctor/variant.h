@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A few samples in memory, and the same samples stored in another way. One thread.
+ */
+#ifndef LEAT_DOCTOR_VARIANT_H
+#define LEAT_DOCTOR_VARIANT_H
+
+#include <leat/pack.h>
+
+#include "codec/codec.h"
+#include "codec/tile/tile.h"
+
+typedef struct leat__set_sample {
+    uint64_t id;
+    leat__image_info info;
+    const uint8_t *data; /* padded; in the set's memory */
+    size_t len;
+    size_t at; /* where in it */
+} leat__set_sample;
+
+/* Zeroed is empty. */
+typedef struct leat__set {
+    leat__set_sample *sample;
+    uint32_t count;
+    leat__buf memory;
+    leat__tile_tables *tables; /* of tiled images */
+} leat__set;
+
+/* Reads up to `count` samples' first image field; those that cannot be read are passed over. */
+int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count,
+                   uint64_t max_bytes, leat_error *err) LEAT_MUST_CHECK;
+void leat__set_reset(leat__set *set);
+double leat__set_bytes(const leat__set *set); /* mean of a sample's image */
+
+enum {
+    LEAT__VARIANT_TILED,   /* JPEGs re-coded as tiles */
+    LEAT__VARIANT_RAW,     /* pixels */
+    LEAT__VARIANT_SMALLER, /* the shorter side made just large enough for the output, JPEG */
+    LEAT__VARIANT_QUALITY, /* JPEG of quality 75 */
+    LEAT__VARIANTS
+};
+
+/* The same samples (a leading part of them) in another form, and the words for it. An empty set
+ * when the form makes no sense here (raw of raw) or cannot be made. */
+int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
+                       char *action, size_t size, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

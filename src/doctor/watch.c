@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A loader under watch. Its counters begin again with every epoch; here they are added up, look
+ * by look, and kept as frames for plots. Owns one thread (`leat-watch`), which takes the lock for
+ * a moment every interval; the loader's own threads are never held up.
+ */
+#include <string.h>
+
+#include <leat/doctor.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "doctor/judge.h"
+#include "doctor/sense.h"
+
+#define INTERVAL_MS 250u
+#define FRAMES 16384u
+
+/* Sums over all epochs. */
+typedef struct sums {
+    double elapsed, wait, blocked, decode, read; /* ns */
+    double samples, batches, bad, reads, bytes, hits, misses;
+    double busy[LEAT_LOADER_STAGES], ready[LEAT_LOADER_STAGES]; /* ns */
+} sums;
+
+struct leat_doctor_watch {
+    leat_loader *loader;
+    uint64_t interval_ns;
+    leat__thread thread;
+    leat__mutex lock; /* guards all below */
+    leat__cond wake;
+    bool stop;
+    leat_loader_stats last; /* as of the last look; steps and settings */
+    sums total, before;     /* before: as of the last frame */
+    leat__sense begin, sense;
+    uint64_t begin_ns, frame_ns, frame_cpu_ns;
+    uint32_t threads;       /* most seen */
+    leat_doctor_facts known;
+    leat_doctor_frame *frames;
+    uint64_t frame_count;   /* ever; the ring holds the last FRAMES */
+};
+
+/* ---- Adding up ---- */
+
+static double grown(uint64_t now, uint64_t was, bool same)
+{
+    return same && now >= was ? (double)(now - was) : (double)now;
+}
+
+static void add_up(leat_doctor_watch *w, const leat_loader_stats *s)
+{
+    const leat_loader_stats *o = &w->last;
+    sums *t = &w->total;
+    bool same = s->epoch == o->epoch && s->elapsed_ns >= o->elapsed_ns;
+
+    t->elapsed += grown(s->elapsed_ns, o->elapsed_ns, same);
+    t->wait += grown(s->wait_ns, o->wait_ns, same);
+    t->blocked += grown(s->blocked_ns, o->blocked_ns, same);
+    t->decode += grown(s->decode_ns, o->decode_ns, same);
+    t->read += grown(s->read_ns, o->read_ns, same);
+    t->samples += grown(s->samples, o->samples, same);
+    t->batches += grown(s->batches, o->batches, same);
+    t->bad += grown(s->bad_samples, o->bad_samples, same);
+    t->reads += grown(s->reads, o->reads, same);
+    t->bytes += grown(s->read_bytes, o->read_bytes, same);
+    t->hits += grown(s->cache_hits, o->cache_hits, same);
+    t->misses += grown(s->cache_misses, o->cache_misses, same);
+    for (int i = 0; i < LEAT_LOADER_STAGES; i++) {
+        double ready = s->stages[i].readiness * (double)s->elapsed_ns;
+        double was = same ? o->stages[i].readiness * (double)o->elapsed_ns : 0;
+        t->busy[i] += grown(s->stages[i].busy_ns, o->stages[i].busy_ns, same);
+        t->ready[i] += LEAT_MAX(0.0, ready - was);
+    }
+    w->last = *s;
+    w->threads = LEAT_MAX(w->threads, s->threads);
+}
+
+static double per(double now, double was, double span)
+{
+    return span > 0 ? LEAT_MAX(0.0, now - was) / span : 0;
+}
+
+static void add_frame(leat_doctor_watch *w, uint64_t now)
+{
+    const leat_loader_stats *s = &w->last;
+    const sums *t = &w->total, *b = &w->before;
+    double span = (double)(now - w->frame_ns), seconds = span / 1e9;
+    uint64_t cpu = leat__clock_process_ns();
+    leat_doctor_frame *f = &w->frames[w->frame_count++ % FRAMES];
+
+    *f = (leat_doctor_frame){
+        .at_s = (double)(now - w->begin_ns) / 1e9,
+        .samples_per_s = per(t->samples, b->samples, seconds),
+        .batches_per_s = per(t->batches, b->batches, seconds),
+        .read_bytes_per_s = per(t->bytes, b->bytes, seconds),
+        .lost = LEAT_MIN(1.0, per(t->wait, b->wait, span)),
+        .cpu_used = per((double)cpu, (double)w->frame_cpu_ns, span),
+        .blocked = LEAT_MIN(1.0, per(t->blocked, b->blocked, span)),
+        .budget_used = s->budget_used,
+        .budget_limit = s->budget_limit,
+        .cache_bytes = s->cache_bytes,
+        .threads = s->threads,
+        .io_depth = s->io_depth,
+        .prefetch = s->prefetch,
+        .epoch = s->epoch,
+        .samples = (uint64_t)t->samples,
+        .bad = (uint64_t)t->bad,
+    };
+    for (int i = 0; i < LEAT_LOADER_STAGES; i++) {
+        f->busy[i] = per(t->busy[i], b->busy[i], span);
+        f->ready[i] = LEAT_MIN(1.0, per(t->ready[i], b->ready[i], span));
+        f->waiting[i] = s->stages[i].ready;
+        f->running[i] = s->stages[i].running;
+    }
+    w->before = *t;
+    w->frame_ns = now;
+    w->frame_cpu_ns = cpu;
+}
+
+static void look_locked(leat_doctor_watch *w)
+{
+    leat_loader_stats s;
+    if (leat_loader_read(w->loader, &s, sizeof s) != 0) return;
+    add_up(w, &s);
+    leat__sense_look(&w->sense);
+}
+
+static void watch_main(void *arg)
+{
+    leat_doctor_watch *w = arg;
+    leat__mutex_lock(&w->lock);
+    while (!w->stop) {
+        uint64_t next = w->frame_ns + w->interval_ns;
+        if (leat__cond_wait_until(&w->wake, &w->lock, next) && leat__clock_ns() < next) continue;
+        look_locked(w);
+        add_frame(w, leat__clock_ns());
+    }
+    leat__mutex_unlock(&w->lock);
+}
+
+/* ---- The handle ---- */
+
+int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_t interval_ms,
+                           leat_error *err)
+{
+    int rc;
+
+    *out = NULL;
+    leat_doctor_watch *w = LEAT_NEW(DOCTOR, leat_doctor_watch);
+    if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a watch");
+    leat__mutex_init(&w->lock);
+    leat__cond_init(&w->wake);
+    w->loader = loader;
+    w->interval_ns = (uint64_t)(interval_ms > 0 ? interval_ms : INTERVAL_MS) * LEAT_NS_PER_MS;
+    leat_doctor_facts_init(&w->known);
+    w->frames = LEAT_NEW_ARRAY(DOCTOR, leat_doctor_frame, FRAMES);
+    if (w->frames == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, FRAMES * sizeof *w->frames, "frames"));
+    LEAT_GO(rc, out, leat_loader_read(loader, &w->last, sizeof w->last));
+    w->begin_ns = w->frame_ns = leat__clock_ns();
+    w->frame_cpu_ns = leat__clock_process_ns();
+    leat__sense_look(&w->begin);
+    w->sense = w->begin;
+    LEAT_GO(rc, out, leat__thread_start(&w->thread, "leat-watch", watch_main, w, err));
+    *out = w;
+    w = NULL;
+out:
+    leat_doctor_watch_close(&w);
+    return rc;
+}
+
+void leat_doctor_watch_close(leat_doctor_watch **out)
+{
+    leat_doctor_watch *w = *out;
+    if (w == NULL) return;
+    leat__mutex_lock(&w->lock);
+    w->stop = true;
+    leat__cond_broadcast(&w->wake);
+    leat__mutex_unlock(&w->lock);
+    leat__thread_join(&w->thread);
+    leat__cond_destroy(&w->wake);
+    leat__mutex_destroy(&w->lock);
+    leat__free(w->frames);
+    leat__free(w);
+    *out = NULL;
+}
+
+void leat_doctor_watch_known(leat_doctor_watch *w, const leat_doctor_facts *facts)
+{
+    leat__mutex_lock(&w->lock);
+    w->known = *facts;
+    leat__mutex_unlock(&w->lock);
+}
+
+/* ---- Facts ---- */
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? LEAT_MIN(1.0, LEAT_MAX(0.0, part / whole)) : -1;
+}
+
+static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_facts *f)
+{
+    f->steps = (double)s->steps;
+    if (s->steps == 0) return;
+    f->data_ms = s->data_ms;
+    f->data_ms_p50 = s->data_ms_p50;
+    f->data_ms_p95 = s->data_ms_p95;
+    f->batch_ms = s->batch_ms;
+    f->batch_ms_p50 = s->batch_ms_p50;
+    f->batch_ms_p95 = s->batch_ms_p95;
+    double step = f->data_ms + f->batch_ms;
+    if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
+}
+
+static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
+{
+    const sums *t = &w->total;
+    double threads = w->threads;
+
+    f->blocked = share(t->blocked, t->elapsed);
+    f->order_busy = share(t->busy[0], t->elapsed);
+    f->decode_ready = share(t->ready[2], t->elapsed);
+    f->decode_share = share(t->decode, t->elapsed * LEAT_MAX(threads, 1.0));
+    f->threads = threads;
+    f->io_depth = w->last.io_depth;
+    f->prefetch = w->last.prefetch;
+    f->budget = (double)w->last.budget_limit;
+    f->budget_peak = (double)w->last.budget_peak;
+    if (t->reads > 0) f->read_ms = t->read / t->reads / 1e6;
+    if (t->samples > 0) f->read_bytes = t->bytes / t->samples;
+    f->bad = share(t->bad, t->samples);
+}
+
+/* What is known from elsewhere stands in where the watch itself saw nothing. */
+static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts)
+{
+    for (size_t i = 0; i < leat__fact_row_count; i++) {
+        double value = leat__fact_at(known_facts, i);
+        double *own = (double *)((char *)f + leat__fact_rows[i].offset);
+        if (!known(*own) && known(value)) *own = value;
+    }
+    f->option_count = known_facts->option_count;
+    memcpy(f->options, known_facts->options, sizeof f->options);
+}
+
+int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_error *err)
+{
+    (void)err;
+    leat_doctor_facts_init(f);
+    leat__mutex_lock(&w->lock);
+    look_locked(w);
+    double batch = w->total.batches > 0 ? w->total.samples / w->total.batches : -1;
+    f->batch = batch;
+    step_facts(&w->last, batch, f);
+    flow_facts(w, f);
+    leat__sense_facts(&w->begin, &w->sense, f);
+    take_over(f, &w->known);
+    leat__mutex_unlock(&w->lock);
+    return 0;
+}
+
+size_t leat_doctor_watch_frames(leat_doctor_watch *w, leat_doctor_frame *out, size_t count)
+{
+    leat__mutex_lock(&w->lock);
+    uint64_t there = LEAT_MIN(w->frame_count, (uint64_t)FRAMES);
+    size_t n = (size_t)LEAT_MIN((uint64_t)count, there);
+    for (size_t i = 0; i < n; i++) out[i] = w->frames[(w->frame_count - n + i) % FRAMES];
+    leat__mutex_unlock(&w->lock);
+    return n;
+}

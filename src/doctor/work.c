@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decoding and augmenting, alone. Threads go round a set of samples in memory, each with its own
+ * scratch, until the time is over; nothing is shared between them but the samples.
+ */
+#include "doctor/work.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "codec/tile/tile.h"
+#include "doctor/judge.h"
+#include "doctor/variant.h"
+#include "op/pipeline.h"
+
+#include <leat/op.h>
+
+#define SET_SAMPLES 256u
+#define SET_BYTES (UINT64_C(64) << 20)
+#define THREADS_MAX 256u
+#define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
+
+/* ---- Pipeline texts ---- */
+
+static bool op_kept(const char *name, size_t len, leat__ops_part part)
+{
+    leat_op_info info;
+    for (uint32_t i = 0; leat_op_info_at(i, &info) == 0; i++) {
+        if (strlen(info.name) != len || strncmp(info.name, name, len) != 0) continue;
+        if (part == LEAT__OPS_PLAIN_U8)
+            return strcmp(info.name, "Normalize") != 0 && strcmp(info.name, "ToDtype") != 0;
+        if (info.kind == LEAT_OP_OUTPUT) return true;
+        return strstr(info.name, "Crop") != NULL || strstr(info.name, "Resize") != NULL;
+    }
+    return true;
+}
+
+int leat__ops_strip(const char *ops, leat__ops_part part, leat__buf *out)
+{
+    while (*ops != '\0') {
+        ops += strspn(ops, " \t\n;");
+        size_t len = strcspn(ops, ";"), name = strspn(ops, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                          "abcdefghijklmnopqrstuvwxyz0123456789_");
+        if (len > 0 && op_kept(ops, name, part)) {
+            if (out->len > 0) leat__buf_puts(out, "; ");
+            leat__buf_append(out, ops, len);
+        }
+        ops += len;
+    }
+    return leat__buf_status(out);
+}
+
+/* ---- Running pipelines over a set ---- */
+
+typedef struct crew {
+    const leat__set *set;
+    leat__pipeline *const *pipelines; /* one per image of a sample */
+    uint32_t pipeline_count;
+    uint64_t until_ns;
+    uint64_t out_bytes;
+    leat__thread thread;
+    uint32_t first;   /* sample to begin with */
+    uint64_t samples; /* done */
+    uint64_t cpu_ns;
+    int rc;
+    leat_error err;
+} crew;
+
+static int do_sample(const crew *c, const leat__set_sample *s, leat__pipeline_worker *w, void *out,
+                     leat_error *err)
+{
+    if (leat__hash64(s->data, s->len, 0) == 1) return 0; /* as the loader: every sample is checked */
+    for (uint32_t p = 0; p < c->pipeline_count; p++) {
+        leat__encoded image = {.info = &s->info, .data = s->data, .len = s->len,
+                               .tables = c->set->tables, .orientation = s->info.orientation};
+        leat__draw_key key = {.seed = p, .epoch = c->samples, .sample = s->id};
+        LEAT_TRY(leat__pipeline_run(c->pipelines[p], w, &image, &key, out, err));
+    }
+    return 0;
+}
+
+static void crew_main(void *arg)
+{
+    crew *c = arg;
+    leat__pipeline_worker *w = NULL;
+    void *out = leat__alloc_aligned(LEAT__MEM_DOCTOR, c->out_bytes + 64, 64);
+    uint64_t cpu = leat__clock_thread_ns();
+
+    c->rc = out == NULL ? leat__fail_nomem(&c->err, c->out_bytes, "a sample")
+                        : leat__pipeline_worker_open(&w, &c->err);
+    for (uint32_t i = c->first; c->rc == 0 && (c->samples == 0 || leat__clock_ns() < c->until_ns); i++) {
+        const leat__set_sample *s = &c->set->sample[i % c->set->count];
+        int rc = do_sample(c, s, w, out, &c->err);
+        if (rc == LEAT_ENOMEM) c->rc = rc; /* a damaged sample costs what it costs */
+        c->samples++;
+    }
+    c->cpu_ns = leat__clock_thread_ns() - cpu;
+    leat__pipeline_worker_close(&w);
+    leat__free(out);
+}
+
+typedef struct pace {
+    double per_s;
+    double cpu_s; /* of one sample */
+} pace;
+
+static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint32_t n,
+                    uint32_t threads, double seconds, pace *out, leat_error *err)
+{
+    crew *c = LEAT_NEW_ARRAY(DOCTOR, crew, threads);
+    uint64_t begin = leat__clock_ns(), samples = 0, cpu = 0, bytes = 0;
+    int rc = c == NULL ? leat__fail_nomem(err, threads * sizeof *c, "threads") : 0;
+
+    for (uint32_t p = 0; p < n; p++)
+        bytes = LEAT_MAX(bytes, leat__pipeline_output(pipelines[p])->bytes);
+    for (uint32_t i = 0; i < threads && rc == 0; i++) {
+        c[i] = (crew){.set = set, .pipelines = pipelines, .pipeline_count = n,
+                      .until_ns = begin + (uint64_t)(seconds * 1e9), .out_bytes = bytes,
+                      .first = set->count * i / threads};
+        rc = leat__thread_start(&c[i].thread, "leat-doctor", crew_main, &c[i], err);
+    }
+    for (uint32_t i = 0; c != NULL && i < threads; i++) {
+        leat__thread_join(&c[i].thread);
+        samples += c[i].samples;
+        cpu += c[i].cpu_ns;
+        if (rc == 0 && c[i].rc != 0) {
+            rc = c[i].rc;
+            *err = c[i].err;
+        }
+    }
+    double passed = (double)(leat__clock_ns() - begin) / 1e9;
+    leat__free(c);
+    out->per_s = passed > 0 ? (double)samples / passed : -1;
+    out->cpu_s = samples > 0 ? (double)cpu / 1e9 / (double)samples : -1;
+    return rc;
+}
+
+/* ---- The user's pipelines ---- */
+
+typedef struct pipes {
+    leat__pipeline **at;
+    uint32_t count;
+} pipes;
+
+static void pipes_close(pipes *p)
+{
+    for (uint32_t i = 0; i < p->count; i++) leat__pipeline_close(&p->at[i]);
+    leat__free(p->at);
+    *p = (pipes){0};
+}
+
+/* All images of the options, each text changed by `part` when `strip`. */
+static int pipes_open(pipes *p, const leat_loader_opts *opts, bool strip, leat__ops_part part,
+                      leat_error *err)
+{
+    uint32_t n = opts->image_count > 0 ? opts->image_count : 1;
+    leat__buf text;
+    int rc = 0;
+
+    leat__buf_init(&text, LEAT__MEM_DOCTOR, 65536);
+    p->at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n);
+    if (p->at == NULL) return leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        const char *ops = opts->image_count > 0 ? opts->images[i].ops : opts->ops;
+        leat__pipeline_opts o = {.ops = ops != NULL ? ops : DEFAULT_OPS, .view = i};
+        leat__buf_clear(&text);
+        if (strip && (rc = leat__ops_strip(o.ops, part, &text)) != 0) break;
+        if (strip) o.ops = leat__buf_str(&text);
+        rc = leat__pipeline_open(&p->at[i], &o, err);
+        if (rc == 0) p->count++;
+    }
+    leat__buf_reset(&text);
+    if (rc != 0) pipes_close(p);
+    return rc;
+}
+
+/* ---- Options ---- */
+
+static void add_option(leat_doctor_facts *f, const char *action, const char *set, double cpu_all,
+                       double sample_bytes, double out_bytes)
+{
+    if (f->option_count == LEAT_DOCTOR_OPTIONS) return;
+    leat_doctor_option *o = &f->options[f->option_count++];
+    *o = (leat_doctor_option){.cpu_all = cpu_all, .sample_bytes = sample_bytes, .out_bytes = out_bytes};
+    snprintf(o->action, sizeof o->action, "%s", action);
+    snprintf(o->set, sizeof o->set, "%s", set);
+}
+
+/* The same samples stored in another way. What one thread gains, all gain. */
+static int price_variants(const leat__set *set, const pipes *p, pace one, double seconds,
+                          leat_doctor_facts *f, leat_error *err)
+{
+    for (uint32_t v = 0; v < LEAT__VARIANTS; v++) {
+        leat__set other = {0};
+        char action[128];
+        pace got;
+        int rc = leat__variant_make(v, set, or_else(f->out_pixels, 0), &other, action, sizeof action, err);
+        if (rc == 0 && other.count > 0) {
+            leat__set same = *set;
+            same.count = other.count; /* compared on the very same samples */
+            pace base = one;
+            rc = run_crew(&same, p->at, p->count, 1, seconds, &base, err);
+            if (rc == 0) rc = run_crew(&other, p->at, p->count, 1, seconds, &got, err);
+            double before = leat__set_bytes(&same), after = leat__set_bytes(&other);
+            if (rc == 0 && base.cpu_s > 0 && got.cpu_s > 0 && before > 0)
+                add_option(f, action, "", f->cpu_all * base.cpu_s / got.cpu_s,
+                           or_else(f->sample_bytes, before) * after / before, -1);
+        }
+        leat__set_reset(&other);
+        LEAT_TRY(rc);
+    }
+    return 0;
+}
+
+static int price_bytes_out(const leat__set *set, const leat_loader_opts *opts, pace one,
+                           double seconds, leat_doctor_facts *f, leat_error *err)
+{
+    pipes plain = {0};
+    pace got;
+
+    if (pipes_open(&plain, opts, true, LEAT__OPS_PLAIN_U8, NULL) != 0) return 0;
+    double bytes = (double)leat__pipeline_output(plain.at[0])->bytes;
+    int rc = 0;
+    if (bytes < f->out_bytes) {
+        rc = run_crew(set, plain.at, plain.count, 1, seconds, &got, err);
+        if (rc == 0)
+            add_option(f, "deliver u8 and normalise on the GPU", "dtype=u8",
+                       f->cpu_all * one.cpu_s / got.cpu_s, -1, bytes);
+    }
+    pipes_close(&plain);
+    return rc;
+}
+
+static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
+{
+    double *const share[LEAT__CODEC_COUNT] = {NULL,   &f->jpeg, &f->png,
+                                              &f->webp, &f->raw,  &f->tiled};
+    double pixels = 0;
+    for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++) *share[c] = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const leat__image_info *info = &set->sample[i].info;
+        pixels += (double)info->width * info->height;
+        if (info->codec < LEAT__CODEC_COUNT && share[info->codec] != NULL)
+            *share[info->codec] += 1.0 / set->count;
+    }
+    for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++) *share[c] = LEAT_MIN(1.0, *share[c]);
+    f->pixels = pixels / set->count;
+    const leat__output_spec *out = leat__pipeline_output(p->at[0]);
+    f->out_pixels = (double)out->width * out->height;
+    f->out_bytes = (double)out->bytes;
+}
+
+/* ---- Together ---- */
+
+static int measure(const leat__set *set, const leat_loader_opts *opts, const pipes *p,
+                   uint32_t threads, double seconds, leat_doctor_facts *f, double *cpu_s,
+                   leat_error *err)
+{
+    pipes crop = {0};
+    pace one, all, bare;
+
+    describe(set, p, f);
+    LEAT_TRY(run_crew(set, p->at, p->count, threads, seconds * 0.3, &all, err));
+    LEAT_TRY(run_crew(set, p->at, p->count, 1, seconds * 0.15, &one, err));
+    f->cpu_all = all.per_s;
+    f->cpu_one = one.per_s;
+    *cpu_s = all.cpu_s;
+    if (pipes_open(&crop, opts, true, LEAT__OPS_CROP_ONLY, NULL) == 0) {
+        int rc = run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err);
+        if (rc == 0) f->augment_share = LEAT_MAX(0.0, 1 - bare.cpu_s / LEAT_MAX(one.cpu_s, 1e-12));
+        pipes_close(&crop);
+        LEAT_TRY(rc);
+    }
+    LEAT_TRY(price_bytes_out(set, opts, one, seconds * 0.1, f, err));
+    return price_variants(set, p, one, seconds * 0.06, f, err);
+}
+
+int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
+                       const leat_loader_opts *opts, uint32_t threads, double seconds,
+                       leat_doctor_facts *f, double *cpu_s, leat_error *err)
+{
+    leat__set set = {0};
+    pipes p = {0};
+    int rc;
+
+    *cpu_s = -1;
+    LEAT_GO(rc, out, leat__set_load(&set, path, ids, LEAT_MIN(count, (uint64_t)SET_SAMPLES), SET_BYTES, err));
+    if (set.count == 0) goto out; /* no images: nothing to decode */
+    LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
+    threads = LEAT_MIN(LEAT_MAX(threads, 1u), THREADS_MAX);
+    rc = measure(&set, opts, &p, threads, seconds, f, cpu_s, err);
+out:
+    pipes_close(&p);
+    leat__set_reset(&set);
+    return rc;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor_test.h"
+
+#include "io/inject.h"
+#include "loader/tiny_pack.h"
+
+#define PACK "doctor-examine.leat"
+
+static int setup(void **state)
+{
+    (void)state;
+    tiny_pack(PACK, &(tiny_opts){.samples = 600, .classes = 2});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(PACK);
+}
+
+typedef struct seen {
+    int calls, watched;
+    double done;
+    int stop_at;
+} seen;
+
+static int progress(void *cookie, const char *what, double done, leat_doctor_watch *watch)
+{
+    seen *s = cookie;
+    assert_non_null(what);
+    assert_true(done >= 0 && done <= 1);
+    s->calls++;
+    s->watched += watch != NULL;
+    s->done = done;
+    return s->stop_at > 0 && s->calls >= s->stop_at;
+}
+
+static int examined(double step_ms, uint32_t batch, seen *s, leat_doctor_facts *f, leat_error *err)
+{
+    leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
+    leat_loader_opts l;
+    leat_loader_opts_init(&l);
+    l.batch_size = batch;
+    l.ops = "RandomResizedCrop(32)";
+    l.order = LEAT_ORDER_RANDOM;
+    l.threads = 2;
+    o.step_ms = step_ms;
+    o.seconds = 1.5;
+    o.progress = progress;
+    o.cookie = s;
+    return leat_doctor_examine(PACK, &l, &o, f, err);
+}
+
+/* A trainer that takes 40 ms for 20 tiny images is the limit on any machine. */
+static void a_slow_trainer_is_named(void **state)
+{
+    leat_doctor_facts f;
+    leat_error err = {0};
+    seen s = {0};
+    (void)state;
+    int rc = examined(40, 20, &s, &f, &err);
+    if (rc != 0) fail_msg("%s", err.message);
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_TRAINER);
+    assert_int_equal(d.complete, 1);
+    assert_true(d.lost < 0.05);
+    assert_true(f.steps >= 10);
+    assert_true(f.batch_ms >= 40);
+    assert_true(f.io_warm > 0 && f.cpu_all > 0 && f.delivery > 0 && f.loader > 0);
+    assert_true(s.watched > 0);
+    assert_near(s.done, 1, 0);
+    assert_no_leaks();
+}
+
+/* Every read takes 30 ms: whatever else the machine does, the disk is the reason. */
+static void a_slow_disk_is_named(void **state)
+{
+    leat__inject_rule rule = {.path = PACK, .delay_ns = 30000000};
+    leat_doctor_facts f;
+    leat_error err = {0};
+    seen s = {0};
+    (void)state;
+    assert_ok(leat__io_inject(&rule, NULL));
+    int rc = examined(2, 20, &s, &f, &err);
+    leat__io_inject_clear();
+    if (rc != 0) fail_msg("%s", err.message);
+    leat_doctor_diagnosis d = judge(f);
+    if (d.limit != LEAT_LIMIT_IO) fail_msg("%s", d.sentence);
+    assert_true(d.lost > 0.2);
+    assert_no_leaks();
+}
+
+static void no_step_time_is_incomplete(void **state)
+{
+    leat_doctor_facts f;
+    leat_error err = {0};
+    seen s = {0};
+    (void)state;
+    assert_ok(examined(0, 50, &s, &f, &err));
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.complete, 0);
+    assert_contains(d.missing[0], "step time");
+    assert_true(f.loader > 0 && f.data_ms < 0);
+}
+
+static void it_can_be_stopped(void **state)
+{
+    leat_doctor_facts f;
+    leat_error err = {0};
+    seen s = {.stop_at = 2};
+    (void)state;
+    assert_code(LEAT_ECANCELED, examined(5, 20, &s, &f, &err));
+    assert_int_equal(s.calls, 2);
+    assert_no_leaks();
+}
+
+static void a_missing_pack_is_an_error(void **state)
+{
+    leat_loader_opts l;
+    leat_doctor_facts f;
+    leat_error err = {0};
+    (void)state;
+    leat_loader_opts_init(&l);
+    assert_code(LEAT_ENOENT, leat_doctor_examine("no-such.leat", &l, NULL, &f, &err));
+    assert_contains(err.message, "no-such.leat");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_trainer_is_named), cmocka_unit_test(a_slow_disk_is_named),
+        cmocka_unit_test(no_step_time_is_incomplete), cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(a_missing_pack_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

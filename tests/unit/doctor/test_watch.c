@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor_test.h"
+
+#include "base/clock.h"
+#include "loader/tiny_pack.h"
+
+#define PACK "doctor-watch.leat"
+
+static int setup(void **state)
+{
+    (void)state;
+    tiny_pack(PACK, &(tiny_opts){.samples = 200, .classes = 2, .bad_every = 20});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return unlink(PACK);
+}
+
+static leat_loader *opened(void)
+{
+    leat_loader_opts o;
+    leat_loader *l;
+    leat_loader_opts_init(&o);
+    o.batch_size = 20;
+    o.ops = "RandomResizedCrop(16)";
+    o.threads = 2;
+    o.memory = 64 << 20;
+    o.on_error = LEAT_ON_ERROR_REPLACE;
+    assert_ok(leat_loader_open(&l, PACK, &o, NULL));
+    return l;
+}
+
+static void epoch_of(leat_loader *l, uint64_t epoch, uint64_t step_ns)
+{
+    leat_batch *b = NULL;
+    assert_ok(leat_loader_begin(l, epoch, NULL));
+    for (;;) {
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        if (b == NULL) return;
+        leat__sleep_ns(step_ns);
+        leat_batch_release(&b);
+    }
+}
+
+/* Counters of the loader begin again with each epoch; the watch adds them up. */
+static void epochs_add_up(void **state)
+{
+    leat_loader *l = opened();
+    leat_doctor_watch *w;
+    leat_doctor_facts f;
+    leat_doctor_frame frames[64];
+    (void)state;
+    assert_ok(leat_doctor_watch_open(&w, l, 5, NULL));
+    for (uint64_t e = 0; e < 3; e++) epoch_of(l, e, 8 * LEAT_NS_PER_MS);
+    assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    size_t n = leat_doctor_watch_frames(w, frames, LEAT_COUNT(frames));
+    assert_true(n >= 3);
+    for (size_t i = 1; i < n; i++) {
+        assert_true(frames[i].at_s > frames[i - 1].at_s);
+        assert_true(frames[i].samples >= frames[i - 1].samples);
+        assert_true(frames[i].lost >= 0 && frames[i].lost <= 1);
+    }
+    /* 9 steps of 10 count in each epoch, and of the last the training after it */
+    assert_in_range((uint64_t)f.steps, 24, 27);
+    assert_near(f.batch, 20, 1);
+    assert_true(f.batch_ms >= 8 && f.batch_ms < 200);
+    assert_true(f.data_ms >= 0);
+    assert_true(f.bad > 0.02 && f.bad < 0.08);
+    assert_near(f.threads, 2, 0);
+    assert_near(f.budget, 64 << 20, 0);
+    assert_true(f.read_bytes > 100);
+    assert_true(f.cpu_used > 0 && f.decode_ready >= 0 && f.blocked >= 0);
+    assert_true(f.cpu_all < 0); /* nobody measured a ceiling */
+    leat_doctor_diagnosis d = judge(f);
+    assert_true(d.limit != LEAT_LIMIT_NONE);
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
+static void what_is_known_is_taken_over(void **state)
+{
+    leat_loader *l = opened();
+    leat_doctor_watch *w;
+    leat_doctor_facts ceilings, f;
+    (void)state;
+    leat_doctor_facts_init(&ceilings);
+    ceilings.cpu_all = 1234;
+    ceilings.threads = 99; /* the watch sees these itself */
+    assert_ok(leat_doctor_watch_open(&w, l, 5, NULL));
+    leat_doctor_watch_known(w, &ceilings);
+    epoch_of(l, 0, 0);
+    assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    assert_near(f.cpu_all, 1234, 0);
+    assert_near(f.threads, 2, 0);
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&l);
+}
+
+/* Readers look while epochs begin and end: nothing may tear (TSan watches this one). */
+static void many_epochs_under_watch(void **state)
+{
+    leat_loader *l = opened();
+    leat_doctor_watch *w;
+    leat_doctor_facts f;
+    (void)state;
+    assert_ok(leat_doctor_watch_open(&w, l, 1, NULL));
+    for (uint64_t e = 0; e < 10; e++) {
+        epoch_of(l, e, 0);
+        assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+        assert_true(f.blocked <= 1 && f.decode_ready <= 1 && f.decode_share <= 1);
+    }
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(epochs_add_up),
+        cmocka_unit_test(what_is_known_is_taken_over),
+        cmocka_unit_test(many_epochs_under_watch),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
