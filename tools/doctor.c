@@ -103,14 +103,29 @@ static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis
     return rc != 0 ? rc : leat_doctor_judge(&facts, d, sizeof *d, err);
 }
 
+static int read_stdin(char **text, size_t *len, leat_error *err)
+{
+    leat__buf in;
+    char piece[16384];
+    size_t got;
+
+    leat__buf_init(&in, LEAT__MEM_MISC, RUN_MAX);
+    while ((got = fread(piece, 1, sizeof piece, stdin)) > 0) leat__buf_append(&in, piece, got);
+    *text = leat__buf_status(&in) == 0 ? leat__buf_take(&in, len) : NULL;
+    leat__buf_reset(&in);
+    return *text == NULL ? leat__fail(err, LEAT_ELIMIT, "more than %zu bytes", RUN_MAX) : 0;
+}
+
 static int attach(job *j, const char *path, leat_error *err)
 {
     leat_doctor_facts facts;
     char *text = NULL;
     size_t len = 0;
-    const char *from = strcmp(path, "-") == 0 ? "/dev/stdin" : path;
 
-    LEAT_TRY(leat__file_load(from, RUN_MAX, 1, &text, &len, err));
+    if (strcmp(path, "-") == 0)
+        LEAT_TRY(read_stdin(&text, &len, err));
+    else
+        LEAT_TRY(leat__file_load(path, RUN_MAX, 1, &text, &len, err));
     int rc = leat_doctor_facts_parse(&facts, text, len, err);
     if (rc != 0) leat__error_context(err, "%s", path);
     leat__free(text);

@@ -68,9 +68,9 @@ static int take_batches(const exam *e, leat_loader *l, leat_doctor_watch *w, dou
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     while (passed < seconds || (steps < LEAST_STEPS && passed < TRIAL_STRETCH * seconds)) {
         leat_batch *b = NULL;
+        LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
         int rc = leat_loader_next(l, &b, 200, err);
         passed = (double)(leat__clock_ns() - begin) / 1e9;
-        LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
         if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN) continue;
         if (rc != 0) return rc;
         if (b == NULL) {
@@ -115,13 +115,10 @@ static int try_loader(const exam *e, uint32_t batch, double step_ms, double seco
     o.batch_size = batch;
     LEAT_GO(rc, out, leat_loader_open(&l, e->path, &o, err));
     LEAT_GO(rc, out, leat_doctor_watch_open(&w, l, 100, err));
-    uint64_t begin = leat__clock_ns();
     LEAT_GO(rc, out, take_batches(e, l, w, step_ms, seconds, what, from, to, err));
     LEAT_GO(rc, out, leat_doctor_watch_facts(w, &t->facts, err));
-    double passed = (double)(leat__clock_ns() - begin) / 1e9;
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
                                                            : t->facts.samples_per_s;
-    (void)passed;
 out:
     leat_doctor_watch_close(&w);
     leat_loader_close(&l);

@@ -52,14 +52,14 @@ static int examined(double step_ms, uint32_t batch, seen *s, leat_doctor_facts *
     return leat_doctor_examine(PACK, &l, &o, f, err);
 }
 
-/* A trainer that takes 40 ms for 20 tiny images is the limit on any machine. */
+/* A trainer that takes 40 ms for 4 tiny images is the limit on any machine. */
 static void a_slow_trainer_is_named(void **state)
 {
     leat_doctor_facts f;
     leat_error err = {0};
     seen s = {0};
     (void)state;
-    int rc = examined(40, 20, &s, &f, &err);
+    int rc = examined(40, 4, &s, &f, &err);
     if (rc != 0) fail_msg("%s", err.message);
     leat_doctor_diagnosis d = judge(f);
     assert_int_equal(d.limit, LEAT_LIMIT_TRAINER);

@@ -1,0 +1,63 @@
+# What holds a run back.
+
+# a run that is over, judged from its facts: decoding limits, half of the step is lost
+$ cat > run.json <<'END'
+> {"facts": {"steps": 200, "batch": 256, "data_ms": 50, "batch_ms": 50, "samples_per_s": 2560,
+>  "io_cold": 20000, "io_warm": 80000, "cached": 0, "cpu_all": 2600, "cpu_one": 165,
+>  "delivery": 90000, "decode_ready": 0.95, "blocked": 0, "decode_share": 0.93, "threads": 16,
+>  "cpus": 16, "cpus_host": 16, "cpu_used": 15.7, "sample_bytes": 110000}}
+> END
+> leat doctor --attach run.json
+CPU-bound: decode takes 93 % of worker time; the trainer waits 50 % of each step
+critical; confidence * %; behind it: trainer (glob)
+...
+*decode + augment*2.60k  <- the limit (glob)
+...
+Remedies, by predicted gain
+   2.00x  a machine with 32 CPUs instead of 16
+          5.12k samples/s, then trainer limits (model)
+= 1
+
+$ leat doctor --attach run.json --json | jget limit cause grade complete shares.wait rates.gpu remedies.0.gain
+cpu
+decode
+critical
+true
+0.5
+5120
+2
+
+# from a pipe; few steps are a first impression and at most a warning
+$ sed 's/"steps": 200/"steps": 5/' run.json | leat doctor --attach - --json | jget grade verdict
+warning
+CPU-bound (few steps, a first impression): decode takes 93 % of worker time; the trainer waits 50 % of each step
+
+# what is not known makes it incomplete, never fine
+$ echo '{"data_ms": 1, "steps": 100}' | leat doctor --attach - --json | jget limit complete missing.0
+none
+false
+the trainer's step time (--step-ms, or batch_ms of a run)
+
+# the flags that help, as a file that load reads
+$ sed 's/"threads": 16/"threads": 4/; s/"cpu_used": 15.7/"cpu_used": 4/' run.json > slow.json
+> leat doctor --attach slow.json --apply fast.yaml >/dev/null
+> grep -v '^#' fast.yaml
+! wrote fast.yaml
+threads: 16
+
+# wrong usage and bad data
+$ leat doctor
+! leat doctor: give a PACK, or a run with --attach (see leat doctor --help)
+= 2
+
+$ leat doctor --attach run.json --verify
+! leat doctor: --verify needs a pack: a run that is over cannot be run again (see leat doctor --help)
+= 2
+
+$ echo '{"steps": "many"}' | leat doctor --attach -
+! leat doctor: -: steps is not a number
+= 4
+
+$ leat doctor nowhere.leat
+! leat doctor: nowhere.leat: *: No such file or directory (glob)
+= 4
