@@ -183,14 +183,15 @@ static int run(cli *c)
     cli_progress_end(&w.bar);
     if (rc != 0) {
         int code = cli_fail(c, &err);
-        if (st.samples > 0 && rc != LEAT_ESTATE && rc != LEAT_EEXIST)
-            cli_say(c, "%llu samples so far can be resumed with --resume",
-                    (unsigned long long)st.samples);
+        if (rc == LEAT_EEXIST)
+            cli_say(c, "--force replaces a pack, --resume goes on with an unfinished one");
+        else if (st.samples > 0 && rc != LEAT_ESTATE)
+            cli_say(c, "what is written so far is kept: --resume goes on from there");
         return code;
     }
     if (st.skipped)
-        cli_warn(c, "%llu samples were left out%s%s", (unsigned long long)st.skipped,
-                 o.report ? ": see " : " (--report FILE lists them)", o.report ? o.report : "");
+        cli_warn(c, "%llu sample%s left out%s%s", (unsigned long long)st.skipped,
+                 st.skipped == 1 ? " was" : "s were", o.report ? ": see " : " (--report FILE lists them)", o.report ? o.report : "");
     if (c->json) return print_json(c, &st);
     print_text(c, &st);
     return CLI_OK;

@@ -124,7 +124,8 @@ typedef struct leat__encode_opts {
 } leat__encode_opts;
 
 /* Encodes pixels, appending to `out`. JPEG (1 or 3 channels; of 4 the alpha is left out),
- * PNG where it is built, and raw. The tile codec re-codes JPEG coefficients and has its own call in codec/tile/. */
+ * PNG where it is built, and raw. The tile codec re-codes JPEG coefficients and has its own
+ * call in codec/tile/. */
 struct leat__buf;
 int leat__codec_encode(leat__codec_id id, const leat__planes *image,
                        const leat__encode_opts *opts, struct leat__buf *out,

@@ -8,6 +8,7 @@
  *
  * One state per decoder, used by one thread at a time.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <spng.h>
@@ -107,9 +108,8 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->bits = h.bits;
     info->channels = channels_of(&h);
     info->orientation = h.orientation;
-    strcpy(info->format, "png ");
-    strcat(info->format, kind[h.colour]);
-    if (h.bits == 16) strcat(info->format, " 16-bit");
+    snprintf(info->format, sizeof info->format, "png %s%s", kind[h.colour],
+             h.bits == 16 ? " 16-bit" : "");
     return 0;
 }
 

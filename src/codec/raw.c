@@ -5,6 +5,7 @@
  */
 #include "codec/raw.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -44,7 +45,7 @@ static int raw_probe(const uint8_t *data, size_t len, leat__image_info *info, le
         bytes != len - LEAT__RAW_HEADER)
         return bad(err, len, "length does not match width, height and channels");
     static const char *const kind[] = {"", "raw grey", "", "raw rgb", "raw rgba"};
-    strcpy(info->format, kind[info->channels]);
+    snprintf(info->format, sizeof info->format, "%s", kind[info->channels]);
     return 0;
 }
 

@@ -7,6 +7,7 @@
  *
  * One state per decoder, used by one thread at a time.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <webp/decode.h>
@@ -70,8 +71,8 @@ static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->height = (uint32_t)f.height;
     info->channels = f.has_alpha ? 4 : 3;
     info->orientation = find_orientation(data, len);
-    strcpy(info->format, f.format == 2 ? "webp lossless" : "webp lossy");
-    if (f.has_alpha) strcat(info->format, " alpha");
+    snprintf(info->format, sizeof info->format, "webp %s%s", f.format == 2 ? "lossless" : "lossy",
+             f.has_alpha ? " alpha" : "");
     return 0;
 }
 

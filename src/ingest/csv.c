@@ -169,7 +169,7 @@ int leat__csv_next(leat__csv *c, bool *end, leat_error *err)
 
 const char *leat__csv_cell(const leat__csv *c, uint32_t cell)
 {
-    return cell < c->cells ? c->row.data + c->start[cell] : "";
+    return cell < c->cells && c->row.data ? c->row.data + c->start[cell] : "";
 }
 
 int leat__csv_next_line(leat__csv *c, bool *end, leat_error *err)

@@ -2,8 +2,9 @@
  *
  * Decode cost as a line through bytes and pixels: entropy decoding goes with the bytes, the
  * rest with the pixels. The rates are least-squares fits to full decodes of 400 ImageNet
- * JPEGs and 50 images of each other kind on one core of a 2.x GHz Xeon with AVX-512; the mean
- * error is 3 to 7 % for JPEG, 6 to 14 % for PNG and WebP. Tiles: from the study of the tile codec.
+ * JPEGs and 50 images of each other kind on one vCPU of an AMD EPYC (libjpeg-turbo 2.1.5); the
+ * mean error is 3 to 7 % for JPEG, 6 to 14 % for PNG and WebP. Tiles: from the study of the tile
+ * codec.
  * The numbers are part of what a pack's bytes depend on: change them only with the format.
  */
 #include "ingest/image_cost.h"

@@ -484,7 +484,7 @@ static int tell(const ingest *in, leat_error *err)
     if (o->progress(o->cookie, in->consumed, total, in->stats->bytes_in, in->stats->skipped) ==
         0)
         return 0;
-    return leat__fail(err, LEAT_ECANCELED, "packing was stopped; --resume goes on with it");
+    return leat__fail(err, LEAT_ECANCELED, "packing was stopped");
 }
 
 static int place_all(ingest *in, leat_error *err)

@@ -365,6 +365,22 @@ static int set_cell(manifest_source *s, leat__run *run, leat__record *r, uint32_
     }
 }
 
+static int append_text(const char *text, size_t len, void *buf)
+{
+    return leat__buf_append(buf, text, len) == 0 ? 0 : -1;
+}
+
+static int set_value(leat__run *run, leat__item *item, const json_t *value, leat_error *err)
+{
+    leat__buf text;
+    leat__buf_init(&text, LEAT__MEM_INGEST, LEAT__CSV_ROW_MAX * 2);
+    bool fits = json_dump_callback(value, append_text, &text,
+                                   JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) == 0 &&
+                leat__run_bytes(run, item, text.data, text.len) != NULL;
+    leat__buf_reset(&text);
+    return fits ? 0 : no_memory(err);
+}
+
 static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_t i,
                     const json_t *value, leat_error *err)
 {
@@ -391,14 +407,8 @@ static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_
     case LEAT_FIELD_TEXT:
         if (!json_is_string(value)) return 0;
         return set_text(s, run, item, json_string_value(value), json_string_length(value), err);
-    default: {
-        if (!value) return 0;
-        char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
-        if (!text) return no_memory(err);
-        bool fits = leat__run_bytes(run, item, text, strlen(text)) != NULL;
-        free(text);
-        return fits ? 0 : no_memory(err);
-    }
+    default:
+        return value ? set_value(run, item, value, err) : 0;
     }
 }
 

@@ -227,7 +227,7 @@ int leat__stream_skip(leat__stream *s, uint64_t len, uint64_t *got, leat_error *
         uint64_t left = s->in_len + (s->total - s->next);
         *got = LEAT_MIN(len, left);
         size_t from_chunk = (size_t)LEAT_MIN(*got, s->in_len);
-        s->in += from_chunk;
+        if (from_chunk > 0) s->in += from_chunk;
         s->in_len -= from_chunk;
         s->next += *got - from_chunk;
         s->offset += *got;

@@ -1,0 +1,98 @@
+# Packing, looking, checking and giving back, on the smallest images there are.
+
+# a PNG of one pixel, written in octal
+$ pixel() { printf '\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\0\001\0\0\0\001\010\0\0\0\0:~\233U\0\0\0\nIDATx\234c`\0\0\0\002\0\001H\257\244q\0\0\0\0IEND\256B`\202'; }
+> mkdir -p photos/cat photos/dog
+> pixel > photos/cat/1.png
+> pixel > photos/dog/2.png
+> pixel > photos/dog/10.png
+
+$ leat pack photos -o photos.leat --json | jget samples skipped bytes_in source images.png
+3
+0
+201
+folder
+3
+
+$ leat info photos.leat --json | jget samples fields.# fields.1.name fields.1.classes images.keep created_with
+3
+2
+label
+2
+3
+leat 0.1.0
+
+$ leat verify photos.leat
+photos.leat: whole, 3 samples, 1 pages, 28672 bytes
+
+$ leat export photos.leat -o back --json | jget files changed
+> diff -r photos back && echo same
+3
+0
+same
+
+# it is there already
+$ leat pack photos -o photos.leat
+! leat pack: photos.leat: already there
+! --force replaces a pack, --resume goes on with an unfinished one
+= 2
+
+$ leat pack photos -o photos.leat --force --json | jget samples
+3
+
+# what is not an image stops the run by name, or is left out, counted and listed
+$ echo text > photos/cat/notes.txt
+> leat pack photos -o bad.leat
+! leat pack: cat/notes.txt: not an image format that leat reads
+! what is written so far is kept: --resume goes on from there
+= 4
+
+$ leat pack photos -o bad2.leat --on-error skip --report bad.jsonl --json | jget samples skipped
+> jget key code < bad.jsonl
+3
+1
+cat/notes.txt
+LEAT_EFORMAT
+! leat pack: warning: 1 sample was left out: see bad.jsonl
+
+# a part of a pack, by key
+$ printf 'dog/10.png\ncat/1.png\n' > keys
+> leat pack photos.leat -o part.leat --keys keys --json | jget samples source
+2
+pack
+
+# a manifest
+$ printf 'path,label,score\ncat/1.png,kitty,0.5\ndog/2.png,puppy,1\n' > photos/list.csv
+> leat pack photos/list.csv -o list.leat --json | jget samples source
+> leat info list.leat --json | jget fields.1.name fields.1.classes fields.2.type
+2
+manifest
+label
+2
+float
+
+# wrong usage
+$ leat pack photos
+! leat pack: --output is missing: write the pack here (see leat pack --help)
+= 2
+
+$ leat pack nothing -o x.leat
+! leat pack: cannot open nothing: No such file or directory
+= 4
+
+$ leat pack photos -o x.leat --mix-raw 0.5
+! leat pack: --mix-raw goes with --images mix (see leat pack --help)
+= 2
+
+$ leat pack photos -o x.leat --images jpeg
+! leat pack: --images: 'jpeg' is not one of keep|tiled|raw|mix (see leat pack --help)
+= 2
+
+$ leat verify photos/cat/1.png
+""	page -1	offset -1	photos/cat/1.png	photos/cat/1.png: not a leat pack
+! leat verify: photos/cat/1.png: not a leat pack
+= 4
+
+$ leat export part.leat -o back2 --keys nothing
+! leat export: nothing: cannot open: No such file or directory
+= 4
