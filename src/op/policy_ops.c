@@ -75,11 +75,11 @@ static int add_action(leat__recipe *r, action a, double m, const leat__warp_styl
     }
 }
 
-/* torch.linspace in float: counted from the nearer end. */
+/* torch.linspace in float: counted from the nearer end, product and sum rounded once. */
 static double linspace(float start, float end, uint32_t i, uint32_t bins)
 {
     const float step = (end - start) / (float)(bins - 1);
-    return i < bins / 2 ? start + step * (float)i : end - step * (float)(bins - 1 - i);
+    return i < bins / 2 ? fmaf(step, (float)i, start) : fmaf(-step, (float)(bins - 1 - i), end);
 }
 
 static double posterize_bits(uint32_t i, uint32_t bins, double lost)

@@ -8,6 +8,7 @@ torchvision's arithmetic where that is not Pillow's) and compares the pixels.
 """
 import argparse
 import json
+import pathlib
 import random
 import subprocess
 import sys
@@ -25,12 +26,17 @@ class Oracle:
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, pixels, text, seed=1, epoch=0, sample=0, orientation=1, isa="avx512"):
-        """Output bytes and the recipe, or raises ValueError with leat's message."""
-        h, w = pixels.shape[:2]
-        channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+        """Output bytes and the recipe, or raises ValueError with leat's message. `pixels` is an
+        array, or the bytes of an encoded file."""
+        if isinstance(pixels, bytes):
+            w, h, channels, payload = len(pixels), 0, 0, pixels
+        else:
+            h, w = pixels.shape[:2]
+            channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+            payload = np.ascontiguousarray(pixels).tobytes()
         pipe = self.process
         head = f"{w} {h} {channels} {seed} {epoch} {sample} {orientation} {MASKS[isa]:x} {len(text)}\n"
-        pipe.stdin.write(head.encode() + text.encode() + np.ascontiguousarray(pixels).tobytes())
+        pipe.stdin.write(head.encode() + text.encode() + payload)
         pipe.stdin.flush()
         rc, size, extra = map(int, pipe.stdout.readline().split())
         out = pipe.stdout.read(size)
@@ -116,15 +122,40 @@ CASES = {
 }
 
 
+def check_files(oracle, folder, isas):
+    """Whole files: decode, crop, resize and flip as Pillow does them."""
+    texts = ["RandomResizedCrop(224); RandomHorizontalFlip()", "Resize(256); CenterCrop(224)",
+             "RandomResizedCrop(224); RandomHorizontalFlip(); ColorJitter(0.4, 0.4, 0.4, 0.1)"]
+    exact = total = 0
+    for i, path in enumerate(sorted(p for p in pathlib.Path(folder).rglob("*") if p.is_file())):
+        try:
+            im = Image.open(path)
+            im = im.convert("RGB")
+        except Exception:
+            continue
+        text = texts[i % len(texts)]
+        out, recipe = oracle.run(path.read_bytes(), text, seed=i, isa=isas[i % len(isas)])
+        want, _ = replay(im, recipe)
+        got = np.frombuffer(out, np.uint8).reshape(3, 224, 224).transpose(1, 2, 0)
+        total, same = total + 1, bool((got == np.asarray(want)).all())
+        exact += same
+        if not same:
+            diff = np.abs(got.astype(int) - np.asarray(want).astype(int)).max()
+            print(f"{path.name} ({im.width}x{im.height}): {text}: differs by {diff}")
+    print(f"files: {exact} of {total} exact")
+    return total - exact
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--files", help="a folder of images to decode as well")
     parser.add_argument("oracle")
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--only", default="")
     parser.add_argument("--isa", default="scalar,avx2,avx512")
     args = parser.parse_args()
     oracle = Oracle(args.oracle)
-    bad = 0
+    bad = check_files(oracle, args.files, args.isa.split(",")) if args.files else 0
     for family, make in CASES.items():
         if args.only and args.only not in family:
             continue

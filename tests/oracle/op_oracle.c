@@ -4,6 +4,7 @@
  * come on standard input, answers go to standard output:
  *
  *   in:  "W H C seed epoch sample orientation cpu_mask text_bytes\n", text, W*H*C interleaved
+ *        (C = 0: an encoded file of W bytes follows instead)
  *   out: "rc bytes json_bytes\n", output, JSON of the recipe (or of the error message)
  */
 #include <inttypes.h>
@@ -36,8 +37,9 @@ static bool read_request(request *q)
     if (getchar() != '\n' || text >= sizeof q->text) return false;
     if (fread(q->text, 1, text, stdin) != text) return false;
     q->text[text] = '\0';
-    const size_t bytes = (size_t)q->width * q->height * q->channels;
-    q->pixels = leat__alloc(LEAT__MEM_MISC, bytes);
+    const size_t bytes =
+        q->channels ? (size_t)q->width * q->height * q->channels : q->width;
+    q->pixels = leat__zalloc(LEAT__MEM_MISC, bytes + LEAT__CODEC_PADDING);
     return q->pixels && fread(q->pixels, 1, bytes, stdin) == bytes;
 }
 
@@ -72,9 +74,25 @@ static void write_recipe(const leat__recipe *r, leat__buf *out)
 }
 
 /* Through the raw codec, so that regions, orientation and streaming are part of the test. */
-static int run(const request *q, leat__buf *out, leat__buf *json, leat_error *err)
+static int encode(const request *q, leat__buf *raw, leat_error *err)
 {
     leat__planes im = {0};
+    int rc;
+    LEAT_GO(rc, out, leat__planes_resize(&im, q->width, q->height, q->channels, err));
+    for (uint32_t y = 0; y < q->height; y++) {
+        uint8_t *row[4];
+        for (int c = 0; c < 4; c++) row[c] = im.plane[c] ? im.plane[c] + y * im.stride : NULL;
+        leat__planar_split(q->pixels + (size_t)y * q->width * q->channels, q->width,
+                           q->channels, row);
+    }
+    LEAT_GO(rc, out, leat__raw_encode(&im, &(leat__encode_opts){0}, raw, err));
+out:
+    leat__planes_reset(&im);
+    return rc;
+}
+
+static int run(const request *q, leat__buf *out, leat__buf *json, leat_error *err)
+{
     leat__pipeline *p = NULL;
     leat__pipeline_worker *w = NULL;
     leat__buf raw;
@@ -83,18 +101,14 @@ static int run(const request *q, leat__buf *out, leat__buf *json, leat_error *er
     int rc;
     leat__buf_init(&raw, LEAT__MEM_MISC, SIZE_MAX);
     LEAT_GO(rc, out, recipe ? 0 : LEAT_ENOMEM);
-    LEAT_GO(rc, out, leat__planes_resize(&im, q->width, q->height, q->channels, err));
-    for (uint32_t y = 0; y < q->height; y++) {
-        uint8_t *row[4];
-        for (int c = 0; c < 4; c++) row[c] = im.plane[c] ? im.plane[c] + y * im.stride : NULL;
-        leat__planar_split(q->pixels + (size_t)y * q->width * q->channels, q->width,
-                           q->channels, row);
-    }
-    LEAT_GO(rc, out, leat__raw_encode(&im, &(leat__encode_opts){0}, &raw, err));
+    if (q->channels)
+        LEAT_GO(rc, out, encode(q, &raw, err));
+    else
+        LEAT_GO(rc, out, leat__buf_append(&raw, q->pixels, q->width));
     const size_t len = raw.len;
     LEAT_GO(rc, out, leat__buf_zeros(&raw, LEAT__CODEC_PADDING));
     const uint8_t *const data = (const uint8_t *)raw.data;
-    LEAT_GO(rc, out, leat__codec_probe(LEAT__CODEC_RAW, data, len, &info, err));
+    LEAT_GO(rc, out, leat__codec_probe(leat__codec_sniff(data, len), data, len, &info, err));
     LEAT_GO(rc, out, leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = q->text}, err));
     LEAT_GO(rc, out, leat__pipeline_worker_open(&w, err));
     const leat__encoded e = {.info = &info, .data = data, .len = len,
@@ -103,13 +117,12 @@ static int run(const request *q, leat__buf *out, leat__buf *json, leat_error *er
     LEAT_GO(rc, out, leat__pipeline_run(p, w, &e, &q->key, out->data, err));
     const bool turned = q->orientation >= 5;
     LEAT_GO(rc, out,
-            leat__pipeline_draw(p, &q->key, turned ? q->height : q->width,
-                                turned ? q->width : q->height, recipe, err));
+            leat__pipeline_draw(p, &q->key, turned ? info.height : info.width,
+                                turned ? info.width : info.height, recipe, err));
     write_recipe(recipe, json);
 out:
     leat__free(recipe);
     leat__buf_reset(&raw);
-    leat__planes_reset(&im);
     leat__pipeline_worker_close(&w);
     leat__pipeline_close(&p);
     return rc;

@@ -71,7 +71,7 @@ static const struct golden {
     {"CenterCrop(60); RandomPerspective(0.6, p=1, interpolation=nearest, fill=200)",
      31, 1, 0x946472c5b96b02e3u},
     {"CenterCrop(60); RandAugment(4, 20)",
-     32, 1, 0x0ca278f03e43086bu},
+     32, 1, 0x878a986a60db28d0u},
     {"CenterCrop(60); TrivialAugmentWide()",
      33, 1, 0x40bd7f51e7c126d3u},
     {"CenterCrop(60); AutoAugment()",
