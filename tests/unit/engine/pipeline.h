@@ -264,8 +264,9 @@ static inline int pipe_sink(void *cookie, void *ctx, leat_task *task, leat_error
 static inline uint64_t pipe_need(void *cookie, const leat_task *task)
 {
     const pipe_stage *s = cookie;
+    uint64_t children = s->decl.kind == LEAT_STAGE_EXPAND ? s->decl.count : 1;
     if (!task || s->decl.kind == LEAT_STAGE_GATHER || s->decl.kind == LEAT_STAGE_EXPAND)
-        return s->decl.scratch + s->decl.bytes_out * LEAT_MAX(1u, s->decl.kind == LEAT_STAGE_EXPAND ? s->decl.count : 1u);
+        return s->decl.scratch + s->decl.bytes_out * children;
     return s->decl.scratch + (s->decl.bytes_out ? pipe_bytes(s, pipe_id(task)) : 0);
 }
 
