@@ -6,6 +6,7 @@
 #include "codec/make_tiles.h"
 
 #include "base/bytes.h"
+#include "base/fault.h"
 #include "probe/cpu.h"
 
 static const uint32_t levels[] = {
@@ -149,6 +150,34 @@ static void what_the_sink_says_is_returned(void **state)
     free(jpeg.data);
 }
 
+static void decoding_survives_failed_allocations(void **state)
+{
+    leat__tile_kept kept;
+    leat__image_info info;
+    leat__decode_request request = {.tables = tables};
+    if (!leat__fault_available()) skip();
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, b.data, b.len, &info, NULL), 0);
+    for (uint64_t nth = 1; nth < 50; nth++) {
+        leat__decoder *d = NULL;
+        leat__planes got = {0};
+        leat__fault_arm(LEAT__FAULT_ALLOC, nth, false);
+        int rc = leat__decoder_open(&d, NULL);
+        if (rc == 0)
+            rc = leat__codec_decode_planes(d, &info, b.data, b.len, &request, &got, NULL);
+        uint64_t asked = leat__fault_count(LEAT__FAULT_ALLOC);
+        leat__fault_disarm();
+        leat__decoder_close(&d);
+        leat__planes_reset(&got);
+        assert_int_equal(rc, asked < nth ? 0 : LEAT_ENOMEM);
+        if (asked < nth) break;
+        assert_true(nth < 49);
+    }
+    free(b.data);
+    free(jpeg.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +186,7 @@ int main(void)
         cmocka_unit_test(tables_must_be_the_right_ones),
         cmocka_unit_test(damage_is_found_and_placed),
         cmocka_unit_test(what_the_sink_says_is_returned),
+        cmocka_unit_test(decoding_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, open_tiles, close_tiles);
 }

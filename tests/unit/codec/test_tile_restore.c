@@ -5,6 +5,8 @@
  */
 #include "codec/make_tiles.h"
 
+#include "base/fault.h"
+
 static leat__buf file;
 
 static void restore(bytes sample)
@@ -157,6 +159,28 @@ static void a_damaged_restore_part_is_an_error(void **state)
     leat__buf_reset(&file);
 }
 
+/* Each allocation fails in turn: an error, nothing leaks (the teardown counts blocks). */
+static void restoring_survives_failed_allocations(void **state)
+{
+    leat__tile_kept kept;
+    if (!leat__fault_available()) skip();
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+    for (uint64_t nth = 1; nth < 100; nth++) {
+        leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+        leat__fault_arm(LEAT__FAULT_ALLOC, nth, false);
+        int rc = leat__tile_restore(b.data, b.len, tables, &file, NULL);
+        uint64_t asked = leat__fault_count(LEAT__FAULT_ALLOC);
+        leat__fault_disarm();
+        leat__buf_reset(&file);
+        assert_int_equal(rc, asked < nth ? 0 : LEAT_ENOMEM);
+        if (asked < nth) break;
+        assert_true(nth < 99);
+    }
+    free(b.data);
+    free(jpeg.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +189,7 @@ int main(void)
         cmocka_unit_test(zero_padding_comes_back),
         cmocka_unit_test(progressive_becomes_baseline_with_the_same_pixels),
         cmocka_unit_test(a_damaged_restore_part_is_an_error),
+        cmocka_unit_test(restoring_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, open_tiles, close_tiles);
 }
