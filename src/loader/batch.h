@@ -26,6 +26,7 @@ typedef enum leat__column_kind {
 typedef struct leat__column {
     leat__column_kind kind;
     uint32_t field;     /* of the pack */
+    uint32_t cell;      /* its place among the cells of a sample */
     uint64_t row_bytes; /* IMAGE and FIXED */
     uint32_t ragged_ndim;
     leat_tensor tensor; /* as in a full batch, data NULL; its name is owned */

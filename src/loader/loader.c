@@ -107,6 +107,7 @@ static int start_batch(leat_loader *l, leat_error *err)
  * into the page cache of the system. */
 static void announce_pages(leat_loader *l, leat__run *r)
 {
+    if (l->env.cache == NULL && l->env.ahead == NULL) return;
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
         if (s->rc != 0) continue;

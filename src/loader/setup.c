@@ -377,6 +377,24 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
     return 0;
 }
 
+/* The fields of the pack that columns come from, each once; columns learn their place in it. */
+static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
+{
+    leat__run_env *env = &l->env;
+
+    env->fields = LEAT_NEW_ARRAY(LOADER, uint32_t, shape->count + 1);
+    if (env->fields == NULL) return leat__fail_nomem(err, shape->count * 4, "the fields");
+    for (uint32_t c = 0; c < shape->count; c++) {
+        uint32_t at = 0;
+        while (at < env->field_count && env->fields[at] != shape->columns[c].field) at++;
+        if (at == env->field_count) env->fields[env->field_count++] = shape->columns[c].field;
+        shape->columns[c].cell = at;
+    }
+    for (uint32_t g = 0; g < env->group_count; g++)
+        env->groups[g].cell = shape->columns[env->groups[g].columns[0]].cell;
+    return 0;
+}
+
 /* ---- memory ------------------------------------------------------------------------------ */
 
 /* Bytes of a full batch. Ragged columns are not bounded by the index: a usual size stands in, and
@@ -490,6 +508,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     LEAT_TRY(set_up_order(l, given, err));
     LEAT_TRY(set_up_tables(l, err));
     LEAT_GO(rc, out, set_up_shape(l, given, &shape, err));
+    LEAT_GO(rc, out, list_fields(l, &shape, err));
     LEAT_GO(rc, out, set_up_memory(l, given, &shape, err));
     LEAT_GO(rc, out, set_up_reading(l, err));
     if (given->quarantine != NULL) {
@@ -537,6 +556,7 @@ void leat__loader_teardown(leat_loader *l)
         leat__free(l->env.groups[i].pipelines);
     }
     leat__free(l->env.groups);
+    leat__free(l->env.fields);
     leat__tile_tables_close(&l->tables);
     leat_pool_close(&l->pool);
     if (l->opts.budget == NULL) leat_budget_close(&l->budget);

@@ -10,7 +10,7 @@
 #include "loader/batch.h"
 #include "loader/cache.h"
 #include "loader/order.h"
-#include "loader/run.h"
+#include "loader/loader_run.h"
 #include "loader/state.h"
 #include "loader/steps.h"
 

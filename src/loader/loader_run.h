@@ -8,8 +8,8 @@
  *   read:    from the page cache of the process, or from the file, asynchronously
  *   decode:  check, pipelines, plain fields; bad samples go to the policy
  */
-#ifndef LEAT_LOADER_RUN_H
-#define LEAT_LOADER_RUN_H
+#ifndef LEAT_LOADER_LOADER_RUN_H
+#define LEAT_LOADER_LOADER_RUN_H
 
 #include <stdatomic.h>
 
@@ -27,7 +27,7 @@
 
 /* Images made from one field: one pipeline, or several views of the same pixels. */
 typedef struct leat__image_group {
-    uint32_t field;
+    uint32_t field, cell; /* of the pack; its place among the cells of a sample */
     uint32_t count;
     uint32_t *columns;               /* of the shape */
     const leat__pipeline **pipelines;
@@ -39,6 +39,8 @@ typedef struct leat__run_env {
     const leat__shape *shape;
     leat__image_group *groups;
     uint32_t group_count;
+    uint32_t *fields; /* of the pack that are needed: what the index is asked for */
+    uint32_t field_count;
     const void *tables; /* tile codec, or NULL */
     leat__aio *aio;
     leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
@@ -61,7 +63,8 @@ typedef struct leat__run_sample {
     leat__run *run;
     uint64_t id;
     leat_pack_row row;
-    leat_pack_page page;
+    leat_pack_page page; /* known where whole pages are read */
+    leat_pack_cell *cells; /* of env->fields */
     uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
     const uint8_t *data; /* where the sample's bytes are, once read */
     bool checked;        /* by its page */

@@ -3,7 +3,7 @@
  * Reading and decoding runs. Completions of reads run on the lane of io/aio.h and never wait;
  * the last one of a run tells the engine.
  */
-#include "loader/run.h"
+#include "loader/loader_run.h"
 
 #include <assert.h>
 #include <string.h>
@@ -67,7 +67,8 @@ static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
 int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uint32_t count,
                    leat_error *err)
 {
-    size_t bytes = sizeof(leat__run) + count * sizeof(leat__run_sample);
+    size_t cells = env->field_count * sizeof(leat_pack_cell);
+    size_t bytes = sizeof(leat__run) + count * (sizeof(leat__run_sample) + cells);
     leat__run *r = leat__zalloc(LEAT__MEM_LOADER, bytes);
 
     *out = r;
@@ -79,8 +80,10 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uin
         leat_error why;
         s->run = r;
         s->id = ids[i];
-        int rc = leat_pack_rows(env->pack, s->id, 1, &s->row, &why);
-        if (rc == 0) rc = leat_pack_page_info(env->pack, s->row.page, &s->page, &why);
+        s->cells = (leat_pack_cell *)(r->sample + count) + (size_t)i * env->field_count;
+        int rc = leat_pack_look(env->pack, s->id, &s->row, env->fields, env->field_count, s->cells, &why);
+        if (rc == 0 && (env->cache != NULL || env->ahead != NULL))
+            rc = leat_pack_page_info(env->pack, s->row.page, &s->page, &why);
         if (rc != 0) {
             set_error(s, rc, &why);
             continue;
@@ -143,7 +146,7 @@ static void sample_read(leat__aio_req *req)
 static void read_sample(leat__run_sample *s, uint8_t *slot)
 {
     leat__run_env *env = s->run->env;
-    uint64_t offset = s->page.offset + s->row.offset, lead = 0, len = s->row.size;
+    uint64_t offset = s->row.file_offset, lead = 0, len = s->row.size;
 
     if (slot == NULL) {
         lead = offset % LEAT__IO_ALIGN;
@@ -160,7 +163,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
     }
     memset(slot + len, 0, LEAT_PACK_PADDING);
     s->data = slot + lead;
-    s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->page.shard),
+    s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
                              .offset = offset,
                              .buf = slot,
                              .len = len,
@@ -224,7 +227,7 @@ static void read_through_cache(leat__run_sample *s)
         return;
     case LEAT__CACHE_FILL:
         s->cached = page;
-        s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->page.shard),
+        s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
                                  .offset = s->page.offset,
                                  .buf = page->data,
                                  .len = s->page.bytes,
@@ -265,26 +268,32 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
 
 /* ---- decode ------------------------------------------------------------------------------ */
 
+/* A sample whose bytes are in memory. */
+typedef struct found {
+    uint64_t id;
+    const leat_pack_cell *cells;
+    const uint8_t *bytes;
+} found;
+
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                       uint64_t id, const uint8_t *bytes, uint32_t row, leat_error *err)
+                       const found *from, uint32_t row, leat_error *err)
 {
     const leat__run_env *env = r->env;
-    leat_pack_cell cell;
+    const leat_pack_cell *cell = &from->cells[g->cell];
     leat__image_info info;
     void *out[LEAT__RUN_MAX];
 
-    LEAT_TRY(leat_pack_cells(env->pack, g->field, id, 1, &cell, err));
-    if (cell.absent || cell.length == 0)
+    if (cell->absent || cell->length == 0)
         return leat__fail(err, LEAT_EDATA, "field '%s' is absent",
                           leat_pack_field(env->pack, g->field)->name);
-    const uint8_t *data = bytes + cell.start;
-    LEAT_TRY(leat__codec_probe((leat__codec_id)cell.image.codec, data, cell.length, &info, err));
+    const uint8_t *data = from->bytes + cell->start;
+    LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
     leat__encoded image = {.info = &info,
                            .data = data,
-                           .len = cell.length,
+                           .len = cell->length,
                            .tables = env->tables,
-                           .orientation = cell.image.orientation};
-    leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = id};
+                           .orientation = cell->image.orientation};
+    leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id};
     if (g->count == 1)
         return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, &key,
                                   leat__frame_row(r->frame, g->columns[0], row), err);
@@ -294,42 +303,40 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
 }
 
 /* Copies a plain field into its row. */
-static int copy_field(const leat__run *r, uint32_t c, uint64_t id, const uint8_t *bytes, uint32_t row,
-                      leat_error *err)
+static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_t row, leat_error *err)
 {
     const leat__column *column = &r->frame->shape->columns[c];
     const leat_field *field = leat_pack_field(r->env->pack, column->field);
+    const leat_pack_cell *cell = &from->cells[column->cell];
     void *out = leat__frame_row(r->frame, c, row);
-    leat_pack_cell cell;
 
-    LEAT_TRY(leat_pack_cells(r->env->pack, column->field, id, 1, &cell, err));
     if (field->type == LEAT_FIELD_INT) {
-        memcpy(out, &cell.i, sizeof cell.i);
+        memcpy(out, &cell->i, sizeof cell->i);
     } else if (field->type == LEAT_FIELD_FLOAT) {
-        memcpy(out, &cell.f, sizeof cell.f);
+        memcpy(out, &cell->f, sizeof cell->f);
     } else if (column->kind == LEAT__COLUMN_FIXED) {
-        if (cell.absent || cell.length != column->row_bytes)
+        if (cell->absent || cell->length != column->row_bytes)
             return leat__fail(err, LEAT_EDATA, "field '%s' is absent", field->name);
-        memcpy(out, bytes + cell.start, cell.length);
-    } else if (!cell.absent) {
+        memcpy(out, from->bytes + cell->start, cell->length);
+    } else if (!cell->absent) {
         /* a ragged array has its shape, one u64 per dimension, in front of its elements */
         uint64_t lead = field->type == LEAT_FIELD_RAGGED ? leat__field_shape_bytes(field) : 0;
         const leat_tensor *t = &r->frame->tensors[c];
         uint64_t room = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
-        if (cell.length < lead || cell.length - lead != room)
+        if (cell->length < lead || cell->length - lead != room)
             return leat__fail(err, LEAT_EDATA, "field '%s' has %llu bytes, not %llu", field->name,
-                              (unsigned long long)cell.length, (unsigned long long)(room + lead));
+                              (unsigned long long)cell->length, (unsigned long long)(room + lead));
         if (field->type == LEAT_FIELD_RAGGED) {
             int64_t *shape = (int64_t *)t->ragged_shapes + (uint64_t)row * column->ragged_ndim;
             uint64_t size = leat_dtype_size(t->dtype);
-            memcpy(shape, bytes + cell.start, column->ragged_ndim * sizeof *shape);
+            memcpy(shape, from->bytes + cell->start, column->ragged_ndim * sizeof *shape);
             for (uint32_t d = 0; d < column->ragged_ndim; d++) {
                 if (shape[d] < 0 || !leat__mul_u64(size, (uint64_t)shape[d], &size)) size = UINT64_MAX;
             }
             if (size != room)
                 return leat__fail(err, LEAT_EDATA, "field '%s': shape does not match the size", field->name);
         }
-        memcpy(out, bytes + cell.start + lead, room);
+        memcpy(out, from->bytes + cell->start + lead, room);
     }
     return 0;
 }
@@ -362,31 +369,21 @@ static int call_sample_fn(const leat__run_env *env, const leat__frame *f, uint64
     return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
 }
 
-/* One sample, whose bytes are at `bytes`, into its row. */
-static int fill_row(const leat__run *r, leat__run_worker *w, uint64_t id, const uint8_t *bytes,
-                    uint32_t row, leat_error *err)
+static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
+                    leat_error *err)
 {
     const leat__frame *f = r->frame;
 
     for (uint32_t g = 0; g < r->env->group_count; g++)
-        LEAT_TRY(make_images(r, &r->env->groups[g], w, id, bytes, row, err));
+        LEAT_TRY(make_images(r, &r->env->groups[g], w, from, row, err));
     for (uint32_t c = 0; c < f->shape->count; c++) {
         if (f->shape->columns[c].kind != LEAT__COLUMN_IMAGE)
-            LEAT_TRY(copy_field(r, c, id, bytes, row, err));
+            LEAT_TRY(copy_field(r, c, from, row, err));
     }
-    f->ids[row] = id;
-    if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, id, row, err));
+    f->ids[row] = from->id;
+    if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from->id, row, err));
     if (f->hashes != NULL) f->hashes[row] = hash_row(f, row);
     return 0;
-}
-
-static int check_sample(const leat__run_sample *s, const leat_pack *pack, leat_error *err)
-{
-    if (s->checked || leat__hash64(s->data, s->row.size, 0) == s->row.check) return 0;
-    return leat__fail(err, LEAT_EDATA, "%s: sample %llu: checksum differs: page %llu, offset %llu",
-                      leat_pack_path(pack), (unsigned long long)s->id,
-                      (unsigned long long)s->row.page,
-                      (unsigned long long)(s->page.offset + s->row.offset));
 }
 
 static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
@@ -398,8 +395,8 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         else leat__fail(err, s->rc, "sample %llu: %s", (unsigned long long)s->id, leat_code_text(s->rc));
         return s->rc;
     }
-    LEAT_TRY(check_sample(s, r->env->pack, err));
-    return fill_row(r, w, s->id, s->data, r->first + i, err);
+    if (!s->checked) LEAT_TRY(leat__pack_sample_check(r->env->pack, s->id, &s->row, s->data, err));
+    return fill_row(r, w, &(found){s->id, s->cells, s->data}, r->first + i, err);
 }
 
 /* The same sample stands in on every run: candidates follow from (seed, epoch, sample). */
@@ -412,12 +409,15 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint64_t id, uint32
         uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ id) + attempt * 0x9e3779b97f4a7c15u;
         uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
         uint64_t other = env->indices != NULL ? env->indices[at] : at;
+        leat_pack_cell *cells = r->sample[row - r->first].cells; /* the bad one's are not needed */
         leat_pack_row place;
-        if ((rc = leat_pack_rows(env->pack, other, 1, &place, err)) != 0) continue;
+        rc = leat_pack_look(env->pack, other, &place, env->fields, env->field_count, cells, err);
+        if (rc != 0) continue;
         leat__buf_clear(&w->spare);
         LEAT_TRY(leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING));
         rc = leat_pack_read(env->pack, other, w->spare.data, w->spare.len, err);
-        if (rc == 0) rc = fill_row(r, w, other, (const uint8_t *)w->spare.data, row, err);
+        if (rc == 0)
+            rc = fill_row(r, w, &(found){other, cells, (const uint8_t *)w->spare.data}, row, err);
     }
     return rc;
 }
