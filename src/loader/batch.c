@@ -2,10 +2,6 @@
  *
  * Frames. A block is laid out as: for each column its rows (ragged ones: offsets, shapes, then
  * elements), then sample ids, then hashes; every part starts on 256 bytes.
- *
- * Kept blocks: when a batch is released its bytes leave the budget; the block is kept for the
- * next batch only if the budget lets the frames charge it again themselves. So memory that
- * nobody uses never stands in the way of memory that somebody needs.
  */
 #include "loader/batch.h"
 
@@ -15,24 +11,12 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/thread.h"
 
 #define ALIGN 256u
-#define KEPT_MAX 8
-
-typedef struct block {
-    uint8_t *data;
-    uint64_t bytes;
-} block;
-
 struct leat__frames {
-    leat_budget *budget;
     leat__shape shape;
+    leat__blocks *blocks;
     _Atomic uint32_t refs;
-    leat__mutex lock; /* guards the rest */
-    block kept[KEPT_MAX];
-    uint32_t count;
-    bool closed;
 };
 
 void leat__shape_reset(leat__shape *shape)
@@ -50,18 +34,17 @@ int leat__frames_open(leat__frames **out, leat_budget *budget, leat__shape *shap
         leat__shape_reset(shape);
         return leat__fail_nomem(err, sizeof *f, "batches");
     }
-    f->budget = budget;
     f->shape = *shape;
     *shape = (leat__shape){0};
     f->refs = 1;
-    leat__mutex_init(&f->lock);
-    return 0;
+    int rc = leat__blocks_open(&f->blocks, budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, err);
+    if (rc != 0) leat__frames_close(out);
+    return rc;
 }
 
 static void unref(leat__frames *f)
 {
     if (atomic_fetch_sub(&f->refs, 1) != 1) return;
-    leat__mutex_destroy(&f->lock);
     leat__shape_reset(&f->shape);
     leat__free(f);
 }
@@ -73,59 +56,18 @@ const leat__shape *leat__frames_shape(const leat__frames *f)
 
 void leat__frames_trim(leat__frames *f)
 {
-    leat__mutex_lock(&f->lock);
-    while (f->count > 0) {
-        block b = f->kept[--f->count];
-        leat_budget_release(f->budget, LEAT_BUDGET_BATCH, b.bytes);
-        leat__free(b.data);
-    }
-    leat__mutex_unlock(&f->lock);
+    leat__blocks_trim(f->blocks);
 }
 
+/* The blocks go at once: a batch on loan holds its own, and what it gives back is freed. */
 void leat__frames_close(leat__frames **out)
 {
     leat__frames *f = *out;
     if (f == NULL) return;
-    leat__mutex_lock(&f->lock);
-    f->closed = true;
-    leat__mutex_unlock(&f->lock);
-    leat__frames_trim(f);
+    leat__blocks *blocks = f->blocks;
+    leat__blocks_close(&blocks);
     unref(f);
     *out = NULL;
-}
-
-/* A kept block of at least this size that is not wastefully larger, else a new one. */
-static block take_block(leat__frames *f, uint64_t bytes)
-{
-    block found = {0};
-
-    leat__mutex_lock(&f->lock);
-    for (uint32_t i = 0; i < f->count && found.data == NULL; i++) {
-        if (f->kept[i].bytes >= bytes && f->kept[i].bytes / 2 <= bytes) {
-            found = f->kept[i];
-            f->kept[i] = f->kept[--f->count];
-        }
-    }
-    leat__mutex_unlock(&f->lock);
-    if (found.data != NULL) {
-        leat_budget_release(f->budget, LEAT_BUDGET_BATCH, found.bytes);
-        return found;
-    }
-    return (block){leat__alloc_aligned(LEAT__MEM_BATCH, bytes, 4096), bytes};
-}
-
-static void keep_block(leat__frames *f, block b)
-{
-    bool kept = false;
-
-    leat__mutex_lock(&f->lock);
-    if (!f->closed && f->count < KEPT_MAX &&
-        leat_budget_try(f->budget, LEAT_BUDGET_BATCH, b.bytes) == 0) {
-        f->kept[f->count++] = b;
-        kept = true;
-    }
-    leat__mutex_unlock(&f->lock);
-    if (!kept) leat__free(b.data);
 }
 
 /* Adds an aligned part of count * size bytes to *at; *start gets where it begins. */
@@ -187,8 +129,8 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", rows);
     leat__frame *f = leat__zalloc(LEAT__MEM_LOADER, sizeof *f + extra);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f + extra, "a batch");
-    block b = take_block(frames, bytes > 0 ? bytes : ALIGN);
-    if (b.data == NULL) {
+    f->memory = leat__blocks_take(frames->blocks, bytes);
+    if (f->memory.data == NULL) {
         leat__free(f);
         return leat__fail_nomem(err, bytes, "a batch");
     }
@@ -196,8 +138,8 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     f->refs = 1;
     f->frames = frames;
     f->shape = shape;
-    f->block = b.data;
-    f->block_bytes = b.bytes;
+    f->block = f->memory.data;
+    f->blocks = frames->blocks;
     f->bytes = bytes;
     f->rows = rows;
     f->tensors = (leat_tensor *)(f + 1);
@@ -239,7 +181,7 @@ void leat__frame_unref(leat__frame *f)
     if (f == NULL || atomic_fetch_sub(&f->refs, 1) != 1) return;
     leat__frames *frames = f->frames;
     free_bad(f);
-    keep_block(frames, (block){f->block, f->block_bytes});
+    leat__blocks_give(f->blocks, f->memory);
     leat__free(f);
     unref(frames);
 }

@@ -15,6 +15,7 @@
 #include <leat/loader.h>
 
 #include "base/error.h"
+#include "loader/blocks.h"
 
 /* Where the rows of one array come from. */
 typedef enum leat__column_kind {
@@ -56,8 +57,9 @@ typedef struct leat__frame {
     leat__frames *frames;
     _Atomic uint32_t refs; /* runs that write it, then the batch's holder */
     leat_task *task; /* while on loan */
-    uint8_t *block;
-    uint64_t block_bytes;
+    leat__blocks *blocks; /* where its memory goes back to */
+    leat__block memory;
+    uint8_t *block; /* of `memory` */
     uint64_t bytes; /* charged for it */
     uint32_t rows;  /* capacity */
     leat_tensor *tensors;

@@ -476,7 +476,10 @@ static void obey_budget(leat_loader *l)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
-    if (b.used > b.limit) leat__frames_trim(l->frames);
+    if (b.used > b.limit) {
+        leat__frames_trim(l->frames);
+        leat__blocks_trim(l->env.blocks);
+    }
     if (l->env.cache != NULL) {
         leat__loader_cap_cache(l);
         leat__cache_trim(l->env.cache, &l->cache_user);

@@ -103,8 +103,8 @@ static void drop_encoded(leat__run *r)
         s->direct = NULL;
         s->data = NULL;
     }
-    leat__free(r->buf);
-    r->buf = NULL;
+    leat__blocks_give(r->env->blocks, r->buf);
+    r->buf = (leat__block){0};
 }
 
 void leat__run_close(leat__run *r)
@@ -248,8 +248,8 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
     r->task = task;
     r->pending = r->count + 1; /* one for this function, so that done comes after it */
     if (env->cache == NULL && r->encoded_bytes > 0) {
-        r->buf = leat__alloc_aligned(LEAT__MEM_PAGE, r->encoded_bytes, 64);
-        if (r->buf == NULL) return leat__fail_nomem(err, r->encoded_bytes, "encoded samples");
+        r->buf = leat__blocks_take(env->blocks, r->encoded_bytes);
+        if (r->buf.data == NULL) return leat__fail_nomem(err, r->encoded_bytes, "encoded samples");
     }
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
@@ -259,7 +259,7 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
         } else if (env->cache != NULL) {
             read_through_cache(s);
         } else {
-            read_sample(s, r->buf + at);
+            read_sample(s, r->buf.data + at);
             at += slot_bytes(env, s->row.size);
         }
     }

@@ -43,6 +43,7 @@ typedef struct leat__run_env {
     uint32_t field_count;
     const void *tables; /* tile codec, or NULL */
     leat__aio *aio;
+    leat__blocks *blocks; /* for encoded samples */
     leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
     leat__cache *cache;      /* cache=process, or NULL */
     leat__cache_user *cache_user;
@@ -82,7 +83,7 @@ struct leat__run {
     uint32_t first, count; /* rows of the frame */
     bool last;             /* of its batch */
     uint64_t encoded_bytes, share_bytes; /* charged while reading; kept with the batch */
-    uint8_t *buf;          /* cache=os: all samples of the run */
+    leat__block buf;       /* cache=os: all samples of the run */
     leat_task *task;
     _Atomic uint32_t pending;
     leat__run_sample sample[];

@@ -465,6 +465,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? l->opts.io_depth : 32, .max_depth = 256};
 
     LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
+    LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
     if (l->opts.cache == LEAT_CACHE_PROCESS) {
@@ -542,6 +543,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__free(l->feed.ragged);
     leat__readahead_close(&l->env.ahead);
     leat__aio_close(&l->env.aio);
+    leat__blocks_close(&l->env.blocks);
     leat__cache_leave(&l->env.cache, &l->cache_user);
     while (l->idle != NULL) {
         leat__run_worker *w = l->idle;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kept blocks: a short list under a lock. Sizes are rounded up, so that blocks for nearly equal
+ * needs serve each other.
+ */
+#include "loader/blocks.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/num.h"
+#include "base/thread.h"
+
+#define KEPT_MAX 64
+#define STEP (UINT64_C(64) << 10)
+
+struct leat__blocks {
+    leat_budget *budget;
+    leat_budget_cat cat;
+    leat__mem_cat mem;
+    _Atomic uint64_t refs; /* its owner and the blocks taken */
+    leat__mutex lock;      /* guards the rest */
+    leat__block kept[KEPT_MAX];
+    uint32_t count;
+    bool closed;
+};
+
+int leat__blocks_open(leat__blocks **out, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
+                      leat_error *err)
+{
+    leat__blocks *b = LEAT_NEW(LOADER, leat__blocks);
+    *out = b;
+    if (b == NULL) return leat__fail_nomem(err, sizeof *b, "blocks");
+    b->budget = budget;
+    b->cat = cat;
+    b->mem = mem;
+    b->refs = 1;
+    leat__mutex_init(&b->lock);
+    return 0;
+}
+
+static void unref(leat__blocks *b)
+{
+    if (atomic_fetch_sub(&b->refs, 1) != 1) return;
+    leat__mutex_destroy(&b->lock);
+    leat__free(b);
+}
+
+void leat__blocks_trim(leat__blocks *b)
+{
+    leat__mutex_lock(&b->lock);
+    while (b->count > 0) {
+        leat__block block = b->kept[--b->count];
+        leat_budget_release(b->budget, b->cat, block.bytes);
+        leat__free(block.data);
+    }
+    leat__mutex_unlock(&b->lock);
+}
+
+void leat__blocks_close(leat__blocks **out)
+{
+    leat__blocks *b = *out;
+    if (b == NULL) return;
+    leat__mutex_lock(&b->lock);
+    b->closed = true;
+    leat__mutex_unlock(&b->lock);
+    leat__blocks_trim(b);
+    unref(b);
+    *out = NULL;
+}
+
+/* The last kept one that is large enough and not wastefully larger: its pages are the warmest. */
+static leat__block find(leat__blocks *b, uint64_t bytes)
+{
+    leat__block found = {0};
+
+    leat__mutex_lock(&b->lock);
+    for (uint32_t i = b->count; i-- > 0 && found.data == NULL;) {
+        if (b->kept[i].bytes < bytes || b->kept[i].bytes / 2 > bytes) continue;
+        found = b->kept[i];
+        b->count--;
+        for (uint32_t k = i; k < b->count; k++) b->kept[k] = b->kept[k + 1];
+    }
+    leat__mutex_unlock(&b->lock);
+    if (found.data != NULL) leat_budget_release(b->budget, b->cat, found.bytes);
+    return found;
+}
+
+leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
+{
+    uint64_t rounded;
+
+    if (!leat__align_up_u64(bytes > 0 ? bytes : 1, STEP, &rounded)) return (leat__block){0};
+    leat__block block = find(b, rounded);
+    if (block.data == NULL)
+        block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded};
+    if (block.data != NULL) atomic_fetch_add(&b->refs, 1);
+    return block;
+}
+
+void leat__blocks_give(leat__blocks *b, leat__block block)
+{
+    bool kept = false;
+
+    if (block.data == NULL) return;
+    leat__mutex_lock(&b->lock);
+    if (!b->closed && b->count < KEPT_MAX && leat_budget_try(b->budget, b->cat, block.bytes) == 0) {
+        b->kept[b->count++] = block;
+        kept = true;
+    }
+    leat__mutex_unlock(&b->lock);
+    if (!kept) leat__free(block.data);
+    unref(b);
+}

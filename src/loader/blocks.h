@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocks of memory that are needed again and again: batches, encoded samples. Giving a block
+ * back keeps it for the next taker, so that steady state neither allocates nor faults pages in.
+ *
+ * A block in use is charged by whoever uses it. A kept block is charged by this object, and only
+ * kept when the budget allows that: memory that nobody uses never stands in the way of memory
+ * that somebody needs. Any thread may call.
+ */
+#ifndef LEAT_LOADER_BLOCKS_H
+#define LEAT_LOADER_BLOCKS_H
+
+#include <stdint.h>
+
+#include <leat/flow.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+typedef struct leat__block {
+    uint8_t *data; /* aligned to 4096 */
+    uint64_t bytes;
+} leat__block;
+
+typedef struct leat__blocks leat__blocks;
+
+/* The budget must outlive close; after close blocks given back are freed. */
+int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
+                      leat_error *err) LEAT_MUST_CHECK;
+/* Frees what is kept. The object lives on until the last block taken was given back. */
+void leat__blocks_close(leat__blocks **b);
+void leat__blocks_trim(leat__blocks *b); /* frees what is kept */
+
+/* A block of at least `bytes`, its content undefined; data NULL when out of memory. */
+leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes) LEAT_MUST_CHECK;
+void leat__blocks_give(leat__blocks *b, leat__block block); /* an empty block is fine */
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include "loader/blocks.h"
+
+static leat_budget *budget;
+static leat__blocks *blocks;
+
+static uint64_t charged(void)
+{
+    leat_budget_stats s;
+    leat_budget_read(budget, &s);
+    return s.cat_used[LEAT_BUDGET_PAGE];
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 1 << 20, NULL));
+    assert_ok(leat__blocks_open(&blocks, budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, NULL));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    leat__blocks_close(&blocks);
+    leat_budget_close(&budget);
+    assert_no_leaks();
+    return 0;
+}
+
+static void a_block_given_back_serves_again(void **state)
+{
+    (void)state;
+    leat__block a = leat__blocks_take(blocks, 100000);
+    assert_true(a.bytes >= 100000);
+    assert_int_equal((uintptr_t)a.data % 4096, 0);
+    assert_int_equal(charged(), 0); /* in use: its user's business */
+    leat__blocks_give(blocks, a);
+    assert_int_equal(charged(), a.bytes);
+    leat__block b = leat__blocks_take(blocks, 90000);
+    assert_ptr_equal(a.data, b.data);
+    assert_int_equal(charged(), 0);
+    leat__block small = leat__blocks_take(blocks, 10); /* not from a block many times its size */
+    assert_ptr_not_equal(small.data, b.data);
+    leat__blocks_give(blocks, b);
+    leat__blocks_give(blocks, small);
+    leat__blocks_give(blocks, (leat__block){0});
+    leat__blocks_trim(blocks);
+    assert_int_equal(charged(), 0);
+}
+
+static void nothing_is_kept_that_the_budget_needs(void **state)
+{
+    (void)state;
+    leat__block a = leat__blocks_take(blocks, 600000), b = leat__blocks_take(blocks, 600000);
+    leat__blocks_give(blocks, a);
+    leat__blocks_give(blocks, b); /* a second one does not fit a megabyte */
+    assert_true(charged() == a.bytes);
+    assert_true(leat__mem_used(LEAT__MEM_PAGE) == a.bytes);
+}
+
+static void a_block_outlives_its_owner(void **state)
+{
+    (void)state;
+    leat__block a = leat__blocks_take(blocks, 5000);
+    leat__blocks *b = blocks;
+    leat__blocks_close(&blocks);
+    memset(a.data, 1, a.bytes);
+    leat__blocks_give(b, a);
+    assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), 0);
+}
+
+static void impossible_sizes_and_no_memory(void **state)
+{
+    (void)state;
+    assert_null(leat__blocks_take(blocks, UINT64_MAX).data);
+    if (!leat__fault_available()) skip();
+    leat__fault_arm(LEAT__FAULT_ALLOC, 1, false);
+    assert_null(leat__blocks_take(blocks, 10).data);
+    leat__fault_disarm();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_block_given_back_serves_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_kept_that_the_budget_needs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_block_outlives_its_owner, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(impossible_sizes_and_no_memory, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
