@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "stages.h"
 
 #include "engine/controller.h"
