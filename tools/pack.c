@@ -22,7 +22,8 @@ static const leat__param packing[] = {
     CLI_PATH("report", 0, NULL, "FILE",
              "list what was left out here: one JSON object per line with key, offset, reason"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
-    CLI_BYTES("memory", 0, "128MiB", 16777216, 1e15, "budget for images in flight"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15,
+              "hard budget for images in flight; 0 = half of what is available"),
     CLI_END,
 };
 

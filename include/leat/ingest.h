@@ -47,7 +47,7 @@ typedef struct leat_ingest_opts {
     uint32_t threads;    /* 0 = usable CPUs */
     double mix_raw;      /* 0..1: 0.5 */
     uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
-    uint64_t memory;     /* budget for what is in flight: 128 MiB */
+    uint64_t memory;     /* hard budget for what is in flight; half of what is available */
     uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */
     uint32_t trust;      /* 1 = images are not decoded to see whether they are whole */
     uint32_t resume, replace; /* as in leat_packer_opts */

@@ -28,7 +28,7 @@
 #include "ingest/source.h"
 #include "ingest/tile_training.h"
 
-#define DEFAULT_MEMORY (UINT64_C(128) << 20)
+#define IO_DEPTH 4
 #define SHELF 64
 
 /* What a sample's marks mean. */
@@ -383,13 +383,17 @@ static int start_flow(ingest *in, leat_error *err)
     pool.threads = o->threads;
     pool.io_threads = 4;
     LEAT_TRY(leat_pool_open(&in->pool, &pool, err));
-    LEAT_TRY(leat_budget_open(&in->budget, o->memory ? o->memory : DEFAULT_MEMORY, err));
+    /* 0 is half of what is left: room for one enormous image. What keeps the ordinary run
+     * small is that few runs are in flight at once. */
+    LEAT_TRY(leat_budget_open(&in->budget, o->memory, err));
     leat_flow_opts f;
     leat_flow_opts_init(&f);
     f.name = "pack";
     f.pool = in->pool;
     f.budget = in->budget;
     f.threads = o->threads;
+    f.io_depth = IO_DEPTH;
+    f.prefetch = 2 + leat_pool_threads(in->pool);
     f.log = o->log;
     LEAT_TRY(leat_flow_open(&in->flow, &f, err));
 
