@@ -75,7 +75,8 @@ static void draw(uint64_t number, uint64_t class, leat__planes *image)
     leat__rng_init(&r, 2026, 0, number, 1);
     for (int i = 0; i < 5; i++)
         for (int k = 0; k < 4; k++) thing[i][k] = leat__rng_float(&r);
-    for (int c = 0; c < 3; c++) tint[c] = 0.35f + 0.65f * noise((uint32_t)class * 3 + (uint32_t)c, 0.5f, 0.5f);
+    for (int c = 0; c < 3; c++)
+        tint[c] = 0.35f + 0.65f * noise((uint32_t) class * 3 + (uint32_t)c, 0.5f, 0.5f);
     uint32_t seed = leat__rng_u32(&r);
     for (uint32_t y = 0; y < image->height; y++) {
         for (uint32_t x = 0; x < image->width; x++) {
@@ -126,7 +127,8 @@ static int make_picture(void *cookie, void *ctx, leat_task *task, leat_error *er
     (void)ctx;
     leat__buf_init(&jpeg, LEAT__MEM_MISC, (size_t)64 << 20);
     leat__rng_init(&r, 2026, 0, p->number, 0);
-    uint32_t width = 320 + (uint32_t)leat__rng_below(&r, 240), height = 240 + (uint32_t)leat__rng_below(&r, 180);
+    uint32_t width = 320 + (uint32_t)leat__rng_below(&r, 240),
+             height = 240 + (uint32_t)leat__rng_below(&r, 180);
     leat__encode_opts opts = {.quality = 80 + (uint32_t)leat__rng_below(&r, 16),
                               .subsampling = leat__rng_below(&r, 4) ? 420 : 444};
     LEAT_GO(rc, out, leat__planes_resize(&image, width, height, 3, err));
@@ -188,7 +190,8 @@ out:
 /* ---- commands ----------------------------------------------------------------------------- */
 
 /* Runs this very program with these words ("%" stands for the folder); waits for it. */
-static int run_step(cli *c, const char *dir, const char *title, const char *line, int *status, leat_error *err)
+static int run_step(cli *c, const char *dir, const char *title, const char *line,
+                    int *status, leat_error *err)
 {
     char words[4096], *argv[ARGS_MAX] = {(char *)"leat"};
     size_t n = 1, at = 0;
@@ -224,13 +227,18 @@ static const struct step {
     {"what this machine gives us", "machine", false},
     {"one file from all pictures, in tiles that decode fast; every picture is checked",
      "pack %/photos -o %/photos.leat --images tiled", false},
-    {"the same pictures as plain JPEG, to compare", "pack %/photos -o %/photos-keep.leat --images keep", false},
+    {"the same pictures as plain JPEG, to compare",
+     "pack %/photos -o %/photos-keep.leat --images keep", false},
     {"what is in it", "info %/photos.leat", false},
     {"every byte checked", "verify %/photos.leat", false},
-    {"the original files back, byte for byte", "export %/photos.leat -o %/exported", false},
-    {"what training on it will take", "plan --dataset %/photos.leat --model resnet50 --batch 256", true},
-    {"plain JPEG: random crops, two epochs", "load %/photos-keep.leat --epochs 2 --batch 128 --digest", false},
-    {"tiles: the same pixels, faster", "load %/photos.leat --epochs 2 --batch 128 --digest", false},
+    {"the original files back, byte for byte", "export %/photos.leat -o %/exported",
+     false},
+    {"what training on it will take",
+     "plan --dataset %/photos.leat --model resnet50 --batch 256", true},
+    {"plain JPEG: random crops, two epochs",
+     "load %/photos-keep.leat --epochs 2 --batch 128 --digest", false},
+    {"tiles: the same pixels, faster",
+     "load %/photos.leat --epochs 2 --batch 128 --digest", false},
 };
 
 static int run(cli *c)

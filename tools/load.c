@@ -160,10 +160,13 @@ static void print_epoch(job *j)
         return;
     }
     char count[16], per_s[16], time[16], rss[24], used[24], limit[24];
-    cli_out(j->c, "epoch %" PRIu64 ": %s samples in %s, %s samples/s, cpu %.2f s, peak RSS %s, budget %s of %s",
+    cli_out(j->c,
+            "epoch %" PRIu64
+            ": %s samples in %s, %s samples/s, cpu %.2f s, peak RSS %s, budget %s of %s",
             j->epoch, leat__format_count((double)j->samples, count, sizeof count),
-            leat__format_seconds(seconds, time, sizeof time), leat__format_count(rate, per_s, sizeof per_s),
-            cpu, leat__format_bytes(peak_rss(), rss, sizeof rss),
+            leat__format_seconds(seconds, time, sizeof time),
+            leat__format_count(rate, per_s, sizeof per_s), cpu,
+            leat__format_bytes(peak_rss(), rss, sizeof rss),
             leat__format_bytes(s.budget_peak, used, sizeof used),
             leat__format_bytes(s.budget_limit, limit, sizeof limit));
     if (s.bad_samples > 0) cli_out(j->c, ", %" PRIu64 " bad samples", s.bad_samples);

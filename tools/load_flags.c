@@ -214,8 +214,8 @@ static int read_keys(load_flags *f, const char *pack_path, const char *path, lea
         rc = leat_pack_find(pack, line, (size_t)(end - line), &f->indices[n], err);
         if (rc != 0) {
             if (rc == LEAT_ENOENT)
-                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path, (int)(end - line), line,
-                                pack_path);
+                rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path,
+                                (int)(end - line), line, pack_path);
             goto out;
         }
         n++;

@@ -192,7 +192,9 @@ static int run(cli *c)
     }
     if (st.skipped)
         cli_warn(c, "%llu sample%s left out%s%s", (unsigned long long)st.skipped,
-                 st.skipped == 1 ? " was" : "s were", o.report ? ": see " : " (--report FILE lists them)", o.report ? o.report : "");
+                 st.skipped == 1 ? " was" : "s were",
+                 o.report ? ": see " : " (--report FILE lists them)",
+                 o.report ? o.report : "");
     if (c->json) return print_json(c, &st);
     print_text(c, &st);
     return CLI_OK;

@@ -28,10 +28,10 @@ typedef struct rule {
 } rule;
 
 static struct {
-    pthread_mutex_t lock;
+    leat__mutex lock;
     rule rules[RULES_MAX];
     size_t count;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
 static atomic_int active = 1; /* rules set, or the environment not looked at yet */
 static atomic_uint_fast64_t hits;
@@ -43,7 +43,7 @@ static int add(const leat__inject_rule *r, leat_error *err)
     if (strlen(path) >= PATH_PART_MAX)
         return leat__fail(err, LEAT_EINVAL, "inject: path part is too long");
     int rc = 0;
-    pthread_mutex_lock(&table.lock);
+    leat__mutex_lock(&table.lock);
     if (table.count == RULES_MAX) {
         rc = leat__fail(err, LEAT_ELIMIT, "inject: more than %d rules", RULES_MAX);
     } else {
@@ -53,7 +53,7 @@ static int add(const leat__inject_rule *r, leat_error *err)
         t->left = r->times != 0 ? r->times : UINT64_MAX;
         atomic_store(&active, 1);
     }
-    pthread_mutex_unlock(&table.lock);
+    leat__mutex_unlock(&table.lock);
     return rc;
 }
 
@@ -125,11 +125,11 @@ int leat__io_inject_parse(const char *text, leat_error *err)
 void leat__io_inject_clear(void)
 {
     leat__once_run(&env_once, read_environment);
-    pthread_mutex_lock(&table.lock);
+    leat__mutex_lock(&table.lock);
     table.count = 0;
     atomic_store(&active, 0);
     atomic_store(&hits, 0);
-    pthread_mutex_unlock(&table.lock);
+    leat__mutex_unlock(&table.lock);
 }
 
 uint64_t leat__io_inject_hits(void)
@@ -151,7 +151,7 @@ int leat__inject_ask(const char *path, uint64_t offset, uint64_t len, uint64_t *
     if (atomic_load_explicit(&active, memory_order_relaxed) == 0) return 0;
     leat__once_run(&env_once, read_environment);
     int bad = 0;
-    pthread_mutex_lock(&table.lock);
+    leat__mutex_lock(&table.lock);
     for (size_t i = 0; i < table.count; i++) {
         rule *t = &table.rules[i];
         if (t->left == 0 || !touches(&t->r, offset, len) || strstr(path, t->path) == NULL)
@@ -161,6 +161,6 @@ int leat__inject_ask(const char *path, uint64_t offset, uint64_t len, uint64_t *
         *delay_ns += t->r.delay_ns;
         if (bad == 0) bad = t->r.sys_errno;
     }
-    pthread_mutex_unlock(&table.lock);
+    leat__mutex_unlock(&table.lock);
     return bad;
 }

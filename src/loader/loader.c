@@ -458,9 +458,11 @@ static int judge_batch(leat_loader *l, const leat__frame *f, leat_error *err)
     leat__mutex_unlock(&l->lock);
     LEAT_TRY(quarantine(l, f, err));
     if (l->opts.max_bad > 0 && l->bad > l->opts.max_bad)
-        return leat__fail(err, LEAT_EDATA, "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
-                          (unsigned long long)l->bad, (unsigned long long)l->epoch,
-                          (unsigned long long)l->opts.max_bad, f->bad->error.message);
+        return leat__fail(
+            err, LEAT_EDATA,
+            "%llu bad samples in epoch %llu, more than the %llu allowed; last: %s",
+            (unsigned long long)l->bad, (unsigned long long)l->epoch,
+            (unsigned long long)l->opts.max_bad, f->bad->error.message);
     return 0;
 }
 

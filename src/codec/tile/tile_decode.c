@@ -7,6 +7,7 @@
  *
  *   tile bytes --entropy--> sparse blocks --idct--> planes --upsample, colour--> band --> sink
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -307,7 +308,7 @@ static int tile_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->channels = h.components;
     info->orientation = h.orientation;
     info->progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0;
-    strcpy(info->format, names[h.sampling]);
+    snprintf(info->format, sizeof info->format, "%s", names[h.sampling]);
     return 0;
 }
 

@@ -3,28 +3,22 @@
  * The whole loader on small packs. LEAT_LOADER_CYCLES, LEAT_LOADER_STOPS and LEAT_LOADER_FAULTS
  * make the repeated tests longer.
  */
-#include "tiny_pack.h"
+#include "tiny_loader.h"
 
 #include <dirent.h>
 #include <sys/wait.h>
 
-#include <leat/loader.h>
-
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/rng.h"
-#include "io/inject.h"
 
-static char plain[64], damaged[64];
-enum { SAMPLES = 301, CLASSES = 7, BAD_EVERY = 20 };
+static char plain[64];
+enum { SAMPLES = 301, CLASSES = 7 };
 
 static int make_packs(void **state)
 {
     (void)state;
     snprintf(plain, sizeof plain, "/tmp/leat-loader-%d.leat", (int)getpid());
-    snprintf(damaged, sizeof damaged, "/tmp/leat-damaged-%d.leat", (int)getpid());
     tiny_pack(plain, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .captions = true});
-    tiny_pack(damaged, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES, .bad_every = BAD_EVERY});
     return 0;
 }
 
@@ -32,63 +26,7 @@ static int drop_packs(void **state)
 {
     (void)state;
     unlink(plain);
-    unlink(damaged);
     return 0;
-}
-
-static leat_loader_opts base_opts(void)
-{
-    leat_loader_opts o;
-    leat_loader_opts_init(&o);
-    o.batch_size = 16;
-    o.ops = "RandomResizedCrop(24); RandomHorizontalFlip()";
-    o.order = LEAT_ORDER_RANDOM;
-    o.seed = 5;
-    o.threads = 2;
-    o.memory = 64 << 20;
-    o.digest = 1;
-    o.window_pages = 8;
-    o.streams = 4;
-    return o;
-}
-
-typedef struct outcome {
-    uint64_t digest, samples, batches, bad;
-    int rc;
-    leat_error err;
-} outcome;
-
-static uint64_t fold(uint64_t digest, const leat_batch *b, uint32_t from)
-{
-    for (uint32_t i = from; i < b->samples; i++) {
-        uint64_t pair[2] = {digest, b->sample_hash[i]};
-        digest = leat__hash64(pair, sizeof pair, 0);
-    }
-    return digest;
-}
-
-/* Pulls what is left of the epoch. */
-static void drain(leat_loader *l, outcome *o)
-{
-    leat_batch *b;
-    while ((o->rc = leat_loader_next(l, &b, -1, &o->err)) == 0 && b != NULL) {
-        o->digest = fold(o->digest, b, 0);
-        o->samples += b->samples;
-        o->bad += b->bad;
-        o->batches++;
-        leat_batch_release(&b);
-    }
-}
-
-static outcome run_with(const char *path, const leat_loader_opts *opts, uint64_t epoch)
-{
-    leat_loader *l;
-    outcome o = {0};
-    o.rc = leat_loader_open(&l, path, opts, &o.err);
-    if (o.rc == 0) o.rc = leat_loader_begin(l, epoch, &o.err);
-    if (o.rc == 0) drain(l, &o);
-    leat_loader_close(&l);
-    return o;
 }
 
 static void the_same_bytes_on_any_machine(void **state)
@@ -285,48 +223,6 @@ static void states_move_between_worlds(void **state)
     assert_int_equal(left, SAMPLES - 3 * 32);
 }
 
-static void bad_samples_go_to_the_policy(void **state)
-{
-    uint64_t expected = 0;
-    char list[96];
-    (void)state;
-    snprintf(list, sizeof list, "%s.bad", damaged);
-    for (uint32_t i = 0; i < SAMPLES; i++) expected += i % BAD_EVERY == BAD_EVERY / 2;
-    uint64_t digest[2] = {0, 0};
-    for (uint32_t threads = 1; threads <= 4; threads++) {
-        leat_loader_opts o = base_opts();
-        o.threads = threads;
-        outcome r = run_with(damaged, &o, 0);
-        assert_true(r.rc == LEAT_EDATA);
-        assert_contains(r.err.message, ".jpg");
-        assert_true(r.err.sample % BAD_EVERY == BAD_EVERY / 2);
-        for (int policy = 0; policy < 2; policy++) {
-            unlink(list);
-            o.on_error = policy == 0 ? LEAT_ON_ERROR_SKIP : LEAT_ON_ERROR_REPLACE;
-            o.quarantine = list;
-            r = run_with(damaged, &o, 0);
-            if (r.rc != 0) fail_msg("%s", r.err.message);
-            assert_int_equal(r.bad, expected);
-            assert_int_equal(r.samples, policy == 0 ? SAMPLES - expected : SAMPLES);
-            if (digest[policy] == 0) digest[policy] = r.digest;
-            assert_true(r.digest == digest[policy]);
-            FILE *f = fopen(list, "r");
-            char line[4096];
-            uint64_t lines = 0;
-            while (fgets(line, sizeof line, f) != NULL) lines++;
-            fclose(f);
-            assert_int_equal(lines, expected);
-        }
-        o.quarantine = NULL;
-        o.max_bad = 3;
-        r = run_with(damaged, &o, 0);
-        assert_true(r.rc == LEAT_EDATA);
-        assert_contains(r.err.message, "more than the 3 allowed");
-    }
-    unlink(list);
-    assert_no_leaks();
-}
-
 static void a_batch_is_a_loan(void **state)
 {
     enum { KEEP = 8 };
@@ -413,28 +309,6 @@ static void the_budget_holds(void **state)
         int rc = leat_loader_open(&l, plain, &o, &err);
         if (rc == 0) rc = leat_loader_begin(l, 0, &err);
         assert_int_equal(rc, LEAT_EBUDGET);
-        leat_loader_close(&l);
-    }
-    assert_no_leaks();
-}
-
-static void a_broken_disk_is_an_error_in_time(void **state)
-{
-    (void)state;
-    for (int cache = 0; cache < 2; cache++) {
-        leat_loader_opts o = base_opts();
-        leat_loader *l;
-        outcome r = {0};
-        o.cache = (leat_cache)cache;
-        assert_ok(leat_loader_open(&l, plain, &o, NULL));
-        assert_ok(leat_loader_begin(l, 0, NULL));
-        leat__inject_rule rule = {.path = plain, .sys_errno = 5};
-        assert_ok(leat__io_inject(&rule, NULL));
-        uint64_t begin = leat__clock_ns();
-        drain(l, &r);
-        leat__io_inject_clear();
-        if (r.rc != LEAT_EIO) fail_msg("cache %d: %d %s", cache, r.rc, r.err.message);
-        assert_true(leat__clock_ns() - begin < LEAT_NS_PER_S);
         leat_loader_close(&l);
     }
     assert_no_leaks();
@@ -591,11 +465,9 @@ int main(void)
         cmocka_unit_test(a_stopped_run_goes_on),
         cmocka_unit_test(worlds_share_an_epoch),
         cmocka_unit_test(states_move_between_worlds),
-        cmocka_unit_test(bad_samples_go_to_the_policy),
         cmocka_unit_test(a_batch_is_a_loan),
         cmocka_unit_test(leaving_in_the_middle_leaves_nothing),
         cmocka_unit_test(the_budget_holds),
-        cmocka_unit_test(a_broken_disk_is_an_error_in_time),
         cmocka_unit_test(every_failure_in_turn),
         cmocka_unit_test(a_forked_child_is_told),
         cmocka_unit_test(several_loaders_at_once),

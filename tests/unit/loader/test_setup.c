@@ -60,7 +60,8 @@ static void wrong_options_are_named(void **state)
     o = small(), o.fields = missing, o.field_count = 1, refused(&o, "no field 'nothing'");
     o = small(), o.indices = far_away, o.index_count = 2, refused(&o, "90 is not below 90");
     o = small(), o.indices = far_away, refused(&o, "the subset is empty");
-    o = small(), o.balance = "caption", o.order = LEAT_ORDER_RANDOM, refused(&o, "'caption' is not an int field");
+    o = small(), o.balance = "caption", o.order = LEAT_ORDER_RANDOM,
+    refused(&o, "'caption' is not an int field");
     o = small(), o.balance = "label", o.order = LEAT_ORDER_QUASI, refused(&o, "must be random");
     o = small(), o.weights = weights, o.balance = "label", refused(&o, "either weights or balance");
     o = small(), o.draws = 5, refused(&o, "draws needs");

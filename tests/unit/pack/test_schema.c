@@ -91,7 +91,8 @@ static void test_refused_texts(void **state)
         assert_int_equal(err.code < 0, 1);
     }
     /* keys of a later minor version are no hindrance */
-    const char *later = "{\"version\":1,\"new\":[],\"fields\":[{\"name\":\"a\",\"type\":\"int\",\"unit\":\"m\"}]}";
+    const char *later = "{\"version\":1,\"new\":[],\"fields\":[{\"name\":\"a\",\"type\":"
+                        "\"int\",\"unit\":\"m\"}]}";
     assert_int_equal(leat__schema_parse(&s, later, strlen(later), &err), 0);
     leat__schema_close(&s);
 }

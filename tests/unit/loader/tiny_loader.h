@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running a loader over a small pack and remembering what came out.
+ */
+#ifndef LEAT_TESTS_TINY_LOADER_H
+#define LEAT_TESTS_TINY_LOADER_H
+
+#include "tiny_pack.h"
+
+#include <leat/loader.h>
+
+#include "base/hash.h"
+
+static inline leat_loader_opts base_opts(void)
+{
+    leat_loader_opts o;
+    leat_loader_opts_init(&o);
+    o.batch_size = 16;
+    o.ops = "RandomResizedCrop(24); RandomHorizontalFlip()";
+    o.order = LEAT_ORDER_RANDOM;
+    o.seed = 5;
+    o.threads = 2;
+    o.memory = 64 << 20;
+    o.digest = 1;
+    o.window_pages = 8;
+    o.streams = 4;
+    return o;
+}
+
+typedef struct outcome {
+    uint64_t digest, samples, batches, bad;
+    int rc;
+    leat_error err;
+} outcome;
+
+static inline uint64_t fold(uint64_t digest, const leat_batch *b, uint32_t from)
+{
+    for (uint32_t i = from; i < b->samples; i++) {
+        uint64_t pair[2] = {digest, b->sample_hash[i]};
+        digest = leat__hash64(pair, sizeof pair, 0);
+    }
+    return digest;
+}
+
+/* Pulls what is left of the epoch. */
+static inline void drain(leat_loader *l, outcome *o)
+{
+    leat_batch *b;
+    while ((o->rc = leat_loader_next(l, &b, -1, &o->err)) == 0 && b != NULL) {
+        o->digest = fold(o->digest, b, 0);
+        o->samples += b->samples;
+        o->bad += b->bad;
+        o->batches++;
+        leat_batch_release(&b);
+    }
+}
+
+static inline outcome run_with(const char *path, const leat_loader_opts *opts, uint64_t epoch)
+{
+    leat_loader *l;
+    outcome o = {0};
+    o.rc = leat_loader_open(&l, path, opts, &o.err);
+    if (o.rc == 0) o.rc = leat_loader_begin(l, epoch, &o.err);
+    if (o.rc == 0) drain(l, &o);
+    leat_loader_close(&l);
+    return o;
+}
+
+#endif
