@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an open pipeline holds; for pipeline.c, which makes it, and run.c, which runs it.
+ * What an open pipeline holds; for pipeline.c, which makes it, and
+ * pipeline_run.c, which runs it.
  */
 #ifndef LEAT_OP_COMPILED_H
 #define LEAT_OP_COMPILED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Compiling a pipeline: see pipeline.h. An open pipeline is constant and shared by threads;
- * running it is in run.c.
+ * running it is in pipeline_run.c.
  */
 #include "op/pipeline.h"
 

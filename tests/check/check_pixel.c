@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row writers and colour kernels: every variant must equal the portable C in every bit (the
- * blur, whose sums the compiler may not reorder either, too), for any length, without touching
- * a byte more than promised.
+ * Row writers and colour kernels: every variant must equal the portable C in every bit
+ * (the blur, whose sums the compiler may not reorder either, too), for any length,
+ * without touching a byte more than promised.
  */
 #include <string.h>
 
@@ -25,7 +25,8 @@ static void check_writers(check *c)
     const leat__pixel_dsp *const opt = leat__pixel_dsp_for(c->flags);
     static uint8_t want[12 * MOST];
     leat__norm norm;
-    leat__norm_init(&norm, check_below(c, 2), (float)check_below(c, 100) / 99, 0.01f + (float)check_below(c, 100) / 50);
+    leat__norm_init(&norm, check_below(c, 2), (float)check_below(c, 100) / 99,
+                    0.01f + (float)check_below(c, 100) / 50);
     const size_t n = check_below(c, MOST);
     const uint8_t *const src = random_bytes(c, n);
     float *const full = (float *)check_alloc(c, n * 4 + 4) + 1;
@@ -40,9 +41,12 @@ static void check_writers(check *c)
     opt->to_bf16(&norm, src, half, n);
     CHECK(c, memcmp(want, half, 2 * n) == 0, "bf16, %zu", n);
     const uint8_t *wide[3];
-    for (int i = 0; i < 3; i++) wide[i] = random_bytes(c, 4 * n);
-    const uint32_t *const w32[3] = {(const uint32_t *)wide[0], (const uint32_t *)wide[1], (const uint32_t *)wide[2]};
-    const uint16_t *const w16[3] = {(const uint16_t *)wide[0], (const uint16_t *)wide[1], (const uint16_t *)wide[2]};
+    for (int i = 0; i < 3; i++)
+        wide[i] = random_bytes(c, 4 * n);
+    const uint32_t *const w32[3] = {(const uint32_t *)wide[0], (const uint32_t *)wide[1],
+                                    (const uint32_t *)wide[2]};
+    const uint16_t *const w16[3] = {(const uint16_t *)wide[0], (const uint16_t *)wide[1],
+                                    (const uint16_t *)wide[2]};
     uint8_t *const woven = check_alloc(c, 12 * n + 4);
     ref->interleave8(wide, want, n);
     opt->interleave8(wide, woven, n);
@@ -122,7 +126,9 @@ static void check_every_hue(check *c)
     const leat__color_dsp *const ref = leat__color_dsp_for(CHECK_REFERENCE);
     const leat__color_dsp *const opt = leat__color_dsp_for(c->flags);
     static uint8_t px[2][3][256];
-    uint8_t *const a[3] = {px[0][0], px[0][1], px[0][2]}, *const b[3] = {px[1][0], px[1][1], px[1][2]};
+    uint8_t *const a[3] = {px[0][0], px[0][1], px[0][2]}, *const b[3] = {px[1][0],
+                                                                         px[1][1],
+                                                                         px[1][2]};
     uint32_t bad = 0;
     const uint8_t shift = (uint8_t)check_below(c, 256);
     for (uint32_t rg = 0; rg < 65536; rg += 3) {
@@ -149,7 +155,8 @@ static void check_blurs(check *c)
     float k[TAPS];
     const size_t n = 1 + check_below(c, RUN - 1), taps = 1 + check_below(c, TAPS);
     check_random(c, px, sizeof px);
-    for (int i = 0; i < RUN + TAPS; i++) src[i] = (float)check_below(c, 256);
+    for (int i = 0; i < RUN + TAPS; i++)
+        src[i] = (float)check_below(c, 256);
     for (size_t t = 0; t < taps; t++) {
         k[t] = 1.0f / (float)taps;
         rows[t] = src + t;
@@ -163,7 +170,8 @@ static void check_blurs(check *c)
     CHECK(c, memcmp(out[0], exact, n) == 0, "blur_column, %zu, %zu taps", n, taps);
     ref->smooth_sums(px, want[0], want[1], n);
     opt->smooth_sums(px, got[0], got[1], n);
-    CHECK(c, memcmp(want[0], got[0], n * 4) == 0 && memcmp(want[1], got[1], n * 4) == 0, "smooth_sums, %zu", n);
+    CHECK(c, memcmp(want[0], got[0], n * 4) == 0 && memcmp(want[1], got[1], n * 4) == 0,
+          "smooth_sums, %zu", n);
     ref->smooth_join(want[0], want[1], want[0], out[0], n);
     opt->smooth_join(want[0], want[1], want[0], exact, n);
     CHECK(c, memcmp(out[0], exact, n) == 0, "smooth_join, %zu", n);
@@ -172,18 +180,21 @@ static void check_blurs(check *c)
 /* Cases of random length, several per call. */
 static void many_writers(check *c)
 {
-    for (int i = 0; i < 5; i++) check_writers(c);
+    for (int i = 0; i < 5; i++)
+        check_writers(c);
     time_writers(c);
 }
 
 static void many_values(check *c)
 {
-    for (int i = 0; i < 6; i++) check_values(c);
+    for (int i = 0; i < 6; i++)
+        check_values(c);
 }
 
 static void many_blurs(check *c)
 {
-    for (int i = 0; i < 50; i++) check_blurs(c);
+    for (int i = 0; i < 50; i++)
+        check_blurs(c);
 }
 
 CHECK_MAIN({"writers", many_writers}, {"values", many_values}, {"hue", check_every_hue},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of the resize: both passes of every variant must equal the portable C in every bit,
- * for all filters, sizes from one pixel to far apart taps, mirrored or not, with rows that end
- * where their promised slack ends.
+ * Kernels of the resize: both passes of every variant must equal the portable C in every
+ * bit, for all filters, sizes from one pixel to far apart taps, mirrored or not, with
+ * rows that end where their promised slack ends.
  */
 #include <string.h>
 
@@ -40,7 +40,8 @@ static uint8_t *random_row(check *c, size_t width)
     uint8_t *const row = block + LEAT__RESIZE_SLACK;
     if (check_below(c, 4) == 0) memset(row, check_below(c, 2) ? 255 : 0, width);
     if (check_below(c, 4) == 0)
-        for (size_t i = 0; i < width; i++) row[i] = row[i] < 128 ? 0 : 255;
+        for (size_t i = 0; i < width; i++)
+            row[i] = row[i] < 128 ? 0 : 255;
     return row;
 }
 
@@ -52,7 +53,8 @@ static void check_horizontal(check *c)
     static uint8_t want[OUT_MAX + 64];
     for (int i = 0; i < 25; i++) {
         const leat__axis_request q = random_request(c);
-        if (leat__axis_build(&a, &q, ref, false, NULL) || leat__axis_build(&b, &q, opt, false, NULL)) {
+        if (leat__axis_build(&a, &q, ref, false, NULL) ||
+            leat__axis_build(&b, &q, opt, false, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
             continue;
         }
@@ -60,8 +62,8 @@ static void check_horizontal(check *c)
         uint8_t *const got = check_alloc(c, (a.count + 63) & ~63u);
         ref->horizontal(&a, src, want);
         opt->horizontal(&b, src, got);
-        CHECK(c, memcmp(want, got, a.count) == 0, "%u to %u, filter %d, window %u+%u", q.in, q.out,
-              (int)q.filter, q.from, q.count);
+        CHECK(c, memcmp(want, got, a.count) == 0, "%u to %u, filter %d, window %u+%u",
+              q.in, q.out, (int)q.filter, q.from, q.count);
     }
     const leat__axis_request q = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     if (leat__axis_build(&b, &q, opt, false, NULL) == 0) {
@@ -69,7 +71,8 @@ static void check_horizontal(check *c)
         uint8_t *const dst = check_alloc(c, 256);
         CHECK_TIME(c, "horizontal 300 to 224", 524, opt->horizontal(&b, src, dst));
         int rc = 0;
-        CHECK_TIME(c, "coefficients 300 to 224", 0, rc |= leat__axis_build(&b, &q, opt, false, NULL));
+        CHECK_TIME(c, "coefficients 300 to 224", 0,
+                   rc |= leat__axis_build(&b, &q, opt, false, NULL));
         CHECK(c, rc == 0, "coefficients");
     }
     leat__axis_reset(&a);
@@ -88,7 +91,8 @@ static void check_vertical(check *c)
         leat__axis_request q = random_request(c);
         q.in = 1 + q.in % 60; /* no more taps than rows */
         q.box_lo = q.box_hi = 0;
-        if (leat__axis_build(&a, &q, ref, true, NULL) || leat__axis_build(&b, &q, opt, true, NULL)) {
+        if (leat__axis_build(&a, &q, ref, true, NULL) ||
+            leat__axis_build(&b, &q, opt, true, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
             continue;
         }
@@ -96,23 +100,27 @@ static void check_vertical(check *c)
         /* rows are read up to the next multiple of 64 */
         uint8_t *const shared = check_alloc(c, ((n + 63) & ~63u));
         check_random(c, shared, (n + 63) & ~63u);
-        for (uint32_t t = 0; t < ROWS_MAX + 4; t++) rows[t] = shared;
+        for (uint32_t t = 0; t < ROWS_MAX + 4; t++)
+            rows[t] = shared;
         if (a.taps_of[k] > 1) {
             uint8_t *const other = check_alloc(c, ((n + 63) & ~63u));
             check_random(c, other, (n + 63) & ~63u);
-            for (uint32_t t = 1; t < a.taps_of[k]; t += 2) rows[t] = other;
+            for (uint32_t t = 1; t < a.taps_of[k]; t += 2)
+                rows[t] = other;
         }
         uint8_t *const got = check_alloc(c, n);
         ref->vertical(&a, k, rows, want, n);
         opt->vertical(&b, k, rows, got, n);
-        CHECK(c, memcmp(want, got, n) == 0, "%u to %u, filter %d, output %u, %u bytes", q.in, q.out,
-              (int)q.filter, k, n);
+        CHECK(c, memcmp(want, got, n) == 0, "%u to %u, filter %d, output %u, %u bytes",
+              q.in, q.out, (int)q.filter, k, n);
     }
     const leat__axis_request q = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     if (leat__axis_build(&b, &q, opt, true, NULL) == 0) {
         uint8_t *const px = check_alloc(c, 256), *const dst = check_alloc(c, 224);
-        for (int t = 0; t < ROWS_MAX + 4; t++) rows[t] = px;
-        CHECK_TIME(c, "vertical 224 bytes", 224 * 4, opt->vertical(&b, 100, rows, dst, 224));
+        for (int t = 0; t < ROWS_MAX + 4; t++)
+            rows[t] = px;
+        CHECK_TIME(c, "vertical 224 bytes", 224 * 4,
+                   opt->vertical(&b, 100, rows, dst, 224));
     }
     leat__axis_reset(&a);
     leat__axis_reset(&b);

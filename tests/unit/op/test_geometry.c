@@ -96,10 +96,12 @@ static void random_crop_pads_and_refuses(void **state)
         assert_true(cropped);
         seen[s->y][s->x] = true;
     }
-    for (int i = 0; i < 81; i++) assert_true(seen[i / 9][i % 9]);
+    for (int i = 0; i < 81; i++)
+        assert_true(seen[i / 9][i % 9]);
     leat__pipeline *p = fixture_pipeline("RandomCrop(32)");
     leat_error err = {0};
-    assert_code(LEAT_EINVAL, leat__pipeline_draw(p, &(leat__draw_key){0}, 31, 40, &r, &err));
+    assert_code(LEAT_EINVAL,
+                leat__pipeline_draw(p, &(leat__draw_key){0}, 31, 40, &r, &err));
     assert_contains(err.message, "31x40");
     leat__pipeline_close(&p);
     draw("RandomCrop(32, pad_if_needed=true)", 3, 20, 40);

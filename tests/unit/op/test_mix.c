@@ -15,7 +15,8 @@ static const leat__op_spec *batch_op(leat__pipeline *p)
 
 static void draws_are_beta_and_repeatable(void **state)
 {
-    leat__pipeline *p = fixture_pipeline("CenterCrop(8); ToDtype(f32); MixUp(0.2, p=0.5)");
+    leat__pipeline *p =
+        fixture_pipeline("CenterCrop(8); ToDtype(f32); MixUp(0.2, p=0.5)");
     leat__mix a, b;
     double sum = 0, spread = 0;
     int active = 0;
@@ -33,7 +34,8 @@ static void draws_are_beta_and_repeatable(void **state)
     }
     assert_in_range(active, 1850, 2150);
     assert_true(fabs(sum / active - 0.5) < 0.03);
-    assert_true(fabs(spread / active - 1 / (4 * 1.4)) < 0.02); /* variance of beta(0.2, 0.2) */
+    assert_true(fabs(spread / active - 1 / (4 * 1.4)) <
+                0.02); /* variance of beta(0.2, 0.2) */
     leat__pipeline_close(&p);
 }
 
@@ -59,13 +61,16 @@ static void mixup_blends_with_the_one_before(void **state)
         assert_ok(leat__mix_pixels(&mix, o, batch, 3, 64, NULL));
         for (int s = 0; s < 3; s++)
             for (int i = 0; i < 12; i++) {
-                const float want = 0.75f * (float)(10 * s + i) + 0.25f * (float)(10 * ((s + 2) % 3) + i);
+                const float want =
+                    0.75f * (float)(10 * s + i) + 0.25f * (float)(10 * ((s + 2) % 3) + i);
                 float got = 0;
                 if (t == 0) got = batch[s][i];
                 if (t == 1) got = leat__f32_of_f16(((uint16_t *)batch[s])[i]);
                 if (t == 2) got = leat__f32_of_bf16(((uint16_t *)batch[s])[i]);
                 if (t == 3) got = ((float *)batch[s])[i];
-                assert_true(fabsf(got - want) <= (t == 0 ? 0.5f : t == 2 ? 0.13f : 0.01f));
+                assert_true(fabsf(got - want) <= (t == 0   ? 0.5f
+                                                  : t == 2 ? 0.13f
+                                                           : 0.01f));
             }
         leat__pipeline_close(&p);
     }
@@ -86,8 +91,10 @@ static void cutmix_pastes_a_rectangle(void **state)
             assert_true(mix.x + mix.width <= 16 && mix.y + mix.height <= 16);
             const double share = 1 - mix.width * mix.height / 256.0;
             assert_true(fabs((double)mix.lambda - share) < 1e-6);
-            for (int s = 0; s < 4; s++) memset(batch[s], s, 768);
-            assert_ok(leat__mix_pixels(&mix, leat__pipeline_output(p), batch, 4, 768, NULL));
+            for (int s = 0; s < 4; s++)
+                memset(batch[s], s, 768);
+            assert_ok(
+                leat__mix_pixels(&mix, leat__pipeline_output(p), batch, 4, 768, NULL));
             for (uint32_t s = 0; s < 4; s++)
                 for (uint32_t i = 0; i < 768; i++) {
                     const uint32_t px = t ? i / 3 : i % 256, x = px % 16, y = px / 16;
@@ -105,7 +112,8 @@ static void labels_are_mixed_alike(void **state)
 {
     const int64_t labels[3] = {2, 0, 2};
     float t[12];
-    assert_ok(leat__mix_labels(&(leat__mix){.active = true, .lambda = 0.75f}, labels, 3, 4, t, NULL));
+    assert_ok(leat__mix_labels(&(leat__mix){.active = true, .lambda = 0.75f}, labels, 3,
+                               4, t, NULL));
     const float want[12] = {0, 0, 1, 0, 0.75f, 0, 0.25f, 0, 0.25f, 0, 0.75f, 0};
     assert_memory_equal(t, want, sizeof want);
     assert_ok(leat__mix_labels(&(leat__mix){.lambda = 0.1f}, labels, 3, 4, t, NULL));

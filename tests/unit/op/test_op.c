@@ -5,7 +5,8 @@
 
 #include "op/op.h"
 
-/* Names are unique, every default parses and passes its own range, help is one sentence. */
+/* Names are unique, every default parses and passes its own range, help is one sentence.
+ */
 static void the_table_is_sound(void **state)
 {
     const uint32_t n = leat_op_count();
@@ -22,8 +23,7 @@ static void the_table_is_sound(void **state)
             assert_ok(leat_op_param_at(i, k, &p));
             assert_true(strlen(p.help) > 2);
             const leat__param *q = &leat__op_at(i)->params[k];
-            if (p.def && *p.def)
-                assert_ok(leat__param_parse(q, p.name, p.def, &v, NULL));
+            if (p.def && *p.def) assert_ok(leat__param_parse(q, p.name, p.def, &v, NULL));
             assert_int_equal(leat__op_param_index(leat__op_at(i), p.name), k);
             assert_string_not_equal(p.kind, "string");
         }

@@ -10,13 +10,15 @@ static leat__output_draft draft_of(const char *text)
     leat__output_draft d = {.scale = true, .std = {1, 1, 1}};
     uint32_t n;
     assert_ok(leat__spec_parse(text, ops, &n, NULL));
-    for (uint32_t i = 0; i < n; i++) leat__output_apply(&d, &ops[i]);
+    for (uint32_t i = 0; i < n; i++)
+        leat__output_apply(&d, &ops[i]);
     return d;
 }
 
 static void ops_fill_the_draft(void **state)
 {
-    leat__output_draft d = draft_of("Normalize((1,2,3), 4); ToDtype(bf16, scale=false); ToLayout(nhwc)");
+    leat__output_draft d =
+        draft_of("Normalize((1,2,3), 4); ToDtype(bf16, scale=false); ToLayout(nhwc)");
     assert_true(d.normalized && d.dtype_given && !d.scale);
     assert_int_equal(d.dtype, LEAT__DTYPE_BF16);
     assert_int_equal(d.layout, LEAT__LAYOUT_NHWC);

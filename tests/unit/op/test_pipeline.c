@@ -27,8 +27,8 @@ static void output_follows_the_ops(void **state)
         {"CenterCrop(4)\nNormalize(mean=(0.1,0.2,0.3), std=[1,2,3])\nToDtype(bf16)\n"
          "ToLayout(nhwc) # done",
          4, 4, 3, "bf16", "nhwc", 96},
-        {"RandomCrop(32, padding=4); RandomHorizontalFlip; ToDtype('f16')", 32, 32, 3, "f16",
-         "nchw", 6144},
+        {"RandomCrop(32, padding=4); RandomHorizontalFlip; ToDtype('f16')", 32, 32, 3,
+         "f16", "nchw", 6144},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat_pipeline_output o;
@@ -72,16 +72,17 @@ static void draws_depend_on_the_key_only(void **state)
     const leat__draw_key key = {1, 2, 3};
     assert_int_equal(open_text(&a, "RandomResizedCrop(64)", NULL), 0);
     assert_int_equal(
-        leat__pipeline_open(&b, &(leat__pipeline_opts){.ops = "RandomResizedCrop(64)", .view = 1},
-                            NULL),
+        leat__pipeline_open(
+            &b, &(leat__pipeline_opts){.ops = "RandomResizedCrop(64)", .view = 1}, NULL),
         0);
     assert_int_equal(leat__pipeline_draw(a, &key, 500, 375, &r[0], NULL), 0);
     assert_int_equal(leat__pipeline_draw(a, &key, 500, 375, &r[1], NULL), 0);
     assert_memory_equal(&r[0].step[0], &r[1].step[0], sizeof(leat__step));
     const leat__draw_key others[] = {{2, 2, 3}, {1, 3, 3}, {1, 2, 4}};
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(
-            leat__pipeline_draw(i < 3 ? a : b, i < 3 ? &others[i] : &key, 500, 375, &r[1], NULL), 0);
+        assert_int_equal(leat__pipeline_draw(i < 3 ? a : b, i < 3 ? &others[i] : &key,
+                                             500, 375, &r[1], NULL),
+                         0);
         assert_memory_not_equal(&r[0].step[0], &r[1].step[0], sizeof(leat__step));
     }
     leat__pipeline_close(&a);

@@ -7,10 +7,12 @@ static leat__recipe r;
 
 static void draw(leat__pipeline *p, uint64_t sample)
 {
-    assert_ok(leat__pipeline_draw(p, &(leat__draw_key){8, 0, sample}, 331, 331, &r, NULL));
+    assert_ok(
+        leat__pipeline_draw(p, &(leat__draw_key){8, 0, sample}, 331, 331, &r, NULL));
 }
 
-/* RandAugment: 14 actions alike (one of them nothing), all of one strength, either sign. */
+/* RandAugment: 14 actions alike (one of them nothing), all of one strength, either sign.
+ */
 static void rand_augment(void **state)
 {
     enum { N = 7000 };
@@ -33,11 +35,14 @@ static void rand_augment(void **state)
         if (s->kind == LEAT__STEP_POSTERIZE) assert_int_equal((int)s->amount, 7);
     }
     assert_in_range(none, 400, 600);
-    assert_in_range(kinds[LEAT__STEP_AFFINE], 2250, 2750); /* two shears, two shifts, a turn */
+    assert_in_range(kinds[LEAT__STEP_AFFINE], 2250,
+                    2750); /* two shears, two shifts, a turn */
     static const leat__step_kind single[] = {
-        LEAT__STEP_BRIGHTNESS, LEAT__STEP_SATURATION, LEAT__STEP_CONTRAST, LEAT__STEP_SHARPNESS,
-        LEAT__STEP_POSTERIZE, LEAT__STEP_SOLARIZE, LEAT__STEP_AUTOCONTRAST, LEAT__STEP_EQUALIZE};
-    for (int i = 0; i < 8; i++) assert_in_range(kinds[single[i]], 400, 600);
+        LEAT__STEP_BRIGHTNESS,   LEAT__STEP_SATURATION, LEAT__STEP_CONTRAST,
+        LEAT__STEP_SHARPNESS,    LEAT__STEP_POSTERIZE,  LEAT__STEP_SOLARIZE,
+        LEAT__STEP_AUTOCONTRAST, LEAT__STEP_EQUALIZE};
+    for (int i = 0; i < 8; i++)
+        assert_in_range(kinds[single[i]], 400, 600);
     assert_int_equal(kinds[LEAT__STEP_INVERT], 0);
     assert_true(brighter > 150 && darker > 150);
     leat__pipeline_close(&p);
@@ -51,7 +56,9 @@ static void translations_are_whole(void **state)
     for (uint64_t i = 0; i < 500; i++) {
         draw(p, i);
         const double *m = r.step[0].matrix;
-        if (r.count == 0 || r.step[0].kind != LEAT__STEP_AFFINE || m[0] != 1 || m[1] != 0 || m[3] != 0) continue;
+        if (r.count == 0 || r.step[0].kind != LEAT__STEP_AFFINE || m[0] != 1 ||
+            m[1] != 0 || m[3] != 0)
+            continue;
         assert_true(fabs(m[2]) == 150 || fabs(m[5]) == 150);
         seen = true;
     }
@@ -79,7 +86,8 @@ static void trivial_augment_is_wide(void **state)
     leat__pipeline_close(&p);
 }
 
-/* AutoAugment for ImageNet: 25 rows; equalize is the commonest action, shears are rare. */
+/* AutoAugment for ImageNet: 25 rows; equalize is the commonest action, shears are rare.
+ */
 static void auto_augment_rows(void **state)
 {
     leat__pipeline *p = fixture_pipeline("CenterCrop(331); AutoAugment()");
@@ -87,9 +95,11 @@ static void auto_augment_rows(void **state)
     for (uint64_t i = 0; i < 5000; i++) {
         draw(p, i);
         assert_true(r.count <= 2);
-        for (uint32_t k = 0; k < r.count; k++) kinds[r.step[k].kind]++;
+        for (uint32_t k = 0; k < r.count; k++)
+            kinds[r.step[k].kind]++;
     }
-    /* sums of the probabilities of the actions over the 25 rows: 10.4, 2.4 and 1.6 per row */
+    /* sums of the probabilities of the actions over the 25 rows: 10.4, 2.4 and 1.6 per
+     * row */
     assert_in_range(kinds[LEAT__STEP_EQUALIZE], 1900, 2400);
     assert_int_equal(kinds[LEAT__STEP_BRIGHTNESS], 0);
     assert_true(kinds[LEAT__STEP_INVERT] > 200 && kinds[LEAT__STEP_SHARPNESS] > 40);

@@ -8,11 +8,19 @@ static leat__recipe r;
 static void sizes_are_followed(void **state)
 {
     leat__recipe_start(&r, 100, 50);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40}, NULL));
+    assert_ok(leat__recipe_add(
+        &r,
+        &(leat__step){
+            .kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40},
+        NULL));
     assert_int_equal(r.width, 80);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_PAD, .x = 1, .y = 2, .width = 90, .height = 50}, NULL));
+    assert_ok(leat__recipe_add(
+        &r,
+        &(leat__step){.kind = LEAT__STEP_PAD, .x = 1, .y = 2, .width = 90, .height = 50},
+        NULL));
     assert_int_equal(r.height, 50);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 7, .height = 9}, NULL));
+    assert_ok(leat__recipe_add(
+        &r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 7, .height = 9}, NULL));
     assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_HUE}, NULL));
     assert_int_equal(r.width, 7);
     assert_int_equal(r.height, 9);
@@ -40,7 +48,8 @@ static void steps_that_do_not_fit_are_refused(void **state)
     assert_int_equal(r.count, 0);
     for (int i = 0; i < LEAT__RECIPE_MAX; i++)
         assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
-    assert_code(LEAT_ELIMIT, leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
+    assert_code(LEAT_ELIMIT,
+                leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
 }
 
 static void check_box(const float *box, float x0, float y0, float x1, float y1)
@@ -56,8 +65,13 @@ static void boxes_move(void **state)
     float b[8] = {20, 10, 40, 30, 0, 0, 5, 5};
     bool keep[2];
     leat__recipe_start(&r, 100, 50);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40}, NULL));
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 160, .height = 20}, NULL));
+    assert_ok(leat__recipe_add(
+        &r,
+        &(leat__step){
+            .kind = LEAT__STEP_CROP, .x = 10, .y = 5, .width = 80, .height = 40},
+        NULL));
+    assert_ok(leat__recipe_add(
+        &r, &(leat__step){.kind = LEAT__STEP_RESIZE, .width = 160, .height = 20}, NULL));
     assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, NULL));
     leat__recipe_boxes(&r, b, keep, 2);
     assert_true(keep[0]);
@@ -71,7 +85,12 @@ static void boxes_turn(void **state)
     float b[4] = {10, 20, 15, 40};
     bool keep;
     leat__recipe_start(&r, 50, 50);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_AFFINE, .width = 50, .height = 50, .matrix = {0, 1, 0, -1, 0, 50}}, NULL));
+    assert_ok(leat__recipe_add(&r,
+                               &(leat__step){.kind = LEAT__STEP_AFFINE,
+                                             .width = 50,
+                                             .height = 50,
+                                             .matrix = {0, 1, 0, -1, 0, 50}},
+                               NULL));
     assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_FLIP_V}, NULL));
     leat__recipe_boxes(&r, b, &keep, 1);
     assert_true(keep);
@@ -79,12 +98,16 @@ static void boxes_turn(void **state)
     /* a perspective without perspective is a shift */
     float c[4] = {10, 20, 15, 40};
     leat__recipe_start(&r, 50, 50);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_PERSPECTIVE, .matrix = {1, 0, 3, 0, 1, -4, 0, 0}}, NULL));
+    assert_ok(leat__recipe_add(&r,
+                               &(leat__step){.kind = LEAT__STEP_PERSPECTIVE,
+                                             .matrix = {1, 0, 3, 0, 1, -4, 0, 0}},
+                               NULL));
     leat__recipe_boxes(&r, c, &keep, 1);
     check_box(c, 7, 24, 12, 44);
     /* no inverse: the box is lost, not wrong */
     leat__recipe_start(&r, 50, 50);
-    assert_ok(leat__recipe_add(&r, &(leat__step){.kind = LEAT__STEP_AFFINE, .width = 50, .height = 50}, NULL));
+    assert_ok(leat__recipe_add(
+        &r, &(leat__step){.kind = LEAT__STEP_AFFINE, .width = 50, .height = 50}, NULL));
     leat__recipe_boxes(&r, c, &keep, 1);
     assert_false(keep);
 }

@@ -12,22 +12,28 @@ static void start(leat__bench *b)
 /* Maps that move whole pixels move them exactly, whatever the filter and the map. */
 static void whole_pixels_are_moved(void **state)
 {
-    static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR, LEAT__FILTER_BICUBIC};
+    static const leat__filter filters[] = {LEAT__FILTER_NEAREST, LEAT__FILTER_BILINEAR,
+                                           LEAT__FILTER_BICUBIC};
     static const leat__step_kind kinds[] = {LEAT__STEP_AFFINE, LEAT__STEP_PERSPECTIVE};
     for (int k = 0; k < 6; k++) {
         leat__bench b;
         leat__planes before = {0};
         start(&b);
         fixture_picture(&before, 23, 17, 3);
-        const leat__step s = {.kind = kinds[k % 2], .width = 23, .height = 17, .filter = filters[k / 2],
-                              .fill = {1, 2, 3}, .matrix = {1, 0, 3, 0, 1, -2}};
+        const leat__step s = {.kind = kinds[k % 2],
+                              .width = 23,
+                              .height = 17,
+                              .filter = filters[k / 2],
+                              .fill = {1, 2, 3},
+                              .matrix = {1, 0, 3, 0, 1, -2}};
         assert_ok(leat__step_apply(&b, &s, false, NULL));
         for (uint32_t c = 0; c < 3; c++)
             for (uint32_t y = 0; y < 17; y++)
                 for (uint32_t x = 0; x < 23; x++) {
                     const bool in = x + 3 < 23 && y >= 2;
                     assert_int_equal(leat__planes_row(&b.image, c, y)[x],
-                                     in ? leat__planes_row(&before, c, y - 2)[x + 3] : c + 1);
+                                     in ? leat__planes_row(&before, c, y - 2)[x + 3]
+                                        : c + 1);
                 }
         leat__bench_reset(&b);
         leat__planes_reset(&before);
@@ -42,8 +48,11 @@ static void bilinear_interpolates(void **state)
     leat__planes before = {0};
     start(&b);
     fixture_picture(&before, 23, 17, 3);
-    const leat__step s = {.kind = LEAT__STEP_AFFINE, .width = 23, .height = 17,
-                          .filter = LEAT__FILTER_BILINEAR, .matrix = {1, 0, 0.5, 0, 1, 0}};
+    const leat__step s = {.kind = LEAT__STEP_AFFINE,
+                          .width = 23,
+                          .height = 17,
+                          .filter = LEAT__FILTER_BILINEAR,
+                          .matrix = {1, 0, 0.5, 0, 1, 0}};
     assert_ok(leat__step_apply(&b, &s, false, NULL));
     for (uint32_t x = 0; x < 22; x++) {
         const uint8_t *row = leat__planes_row(&before, 1, 5);
@@ -59,7 +68,10 @@ static void fixed_point_and_spots_agree(void **state)
     leat__bench a, b;
     start(&a);
     start(&b);
-    leat__step s = {.kind = LEAT__STEP_AFFINE, .width = 23, .height = 17, .fill = {255, 255, 255},
+    leat__step s = {.kind = LEAT__STEP_AFFINE,
+                    .width = 23,
+                    .height = 17,
+                    .fill = {255, 255, 255},
                     .matrix = {0.8, 0.6, -2, -0.6, 0.8, 9}};
     assert_ok(leat__step_apply(&a, &s, false, NULL));
     s.kind = LEAT__STEP_PERSPECTIVE; /* the same map, other arithmetic */
@@ -67,29 +79,37 @@ static void fixed_point_and_spots_agree(void **state)
     int differ = 0;
     for (uint32_t y = 0; y < 17; y++)
         for (uint32_t x = 0; x < 23; x++)
-            differ += leat__planes_row(&a.image, 0, y)[x] != leat__planes_row(&b.image, 0, y)[x];
+            differ += leat__planes_row(&a.image, 0, y)[x] !=
+                      leat__planes_row(&b.image, 0, y)[x];
     assert_in_range(differ, 0, 4);
     leat__bench_reset(&a);
     leat__bench_reset(&b);
 }
 
-/* Maps that leave the image, or numbers beyond all range, give the fill and nothing else. */
+/* Maps that leave the image, or numbers beyond all range, give the fill and nothing else.
+ */
 static void far_away_is_fill(void **state)
 {
-    static const double maps[][8] = {
-        {1, 0, 1e7, 0, 1, 0}, {1, 0.1, -1e9, 0.1, 1, 1e9}, {1e12, 1, 0.0001, 1, 1e12, -1e30},
-        {1, 0, 0, 0, 1, 0, 1e20, -1e20}, {1, 0, 500, 0, 1, 500, 0, 0}};
+    static const double maps[][8] = {{1, 0, 1e7, 0, 1, 0},
+                                     {1, 0.1, -1e9, 0.1, 1, 1e9},
+                                     {1e12, 1, 0.0001, 1, 1e12, -1e30},
+                                     {1, 0, 0, 0, 1, 0, 1e20, -1e20},
+                                     {1, 0, 500, 0, 1, 500, 0, 0}};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
         for (int k = 0; k < 4; k++) {
             leat__bench b;
             start(&b);
-            leat__step s = {.kind = k % 2 ? LEAT__STEP_AFFINE : LEAT__STEP_PERSPECTIVE, .width = 30,
-                            .height = 10, .fill = {9, 9, 9},
-                            .filter = k / 2 ? LEAT__FILTER_BICUBIC : LEAT__FILTER_NEAREST};
+            leat__step s = {.kind = k % 2 ? LEAT__STEP_AFFINE : LEAT__STEP_PERSPECTIVE,
+                            .width = 30,
+                            .height = 10,
+                            .fill = {9, 9, 9},
+                            .filter =
+                                k / 2 ? LEAT__FILTER_BICUBIC : LEAT__FILTER_NEAREST};
             memcpy(s.matrix, maps[i], sizeof maps[i]);
             assert_ok(leat__step_apply(&b, &s, false, NULL));
             assert_int_equal(b.image.width, k % 2 ? 30 : 23);
-            if (i < 2 || (i == 4)) assert_int_equal(leat__planes_row(&b.image, 2, 3)[20], 9);
+            if (i < 2 || (i == 4))
+                assert_int_equal(leat__planes_row(&b.image, 2, 3)[20], 9);
             leat__bench_reset(&b);
         }
     assert_no_leaks();

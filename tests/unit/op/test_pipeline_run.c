@@ -25,8 +25,8 @@ static void equals_pillow(void **state)
             const size_t bytes = leat__pipeline_output(p)->bytes;
             uint8_t *out = leat__alloc(LEAT__MEM_MISC, bytes);
             fixture_encode(&raw, &im, g->orientation);
-            assert_ok(leat__pipeline_run(p, w, &raw.encoded, &(leat__draw_key){g->seed, 0, 0},
-                                         out, NULL));
+            assert_ok(leat__pipeline_run(p, w, &raw.encoded,
+                                         &(leat__draw_key){g->seed, 0, 0}, out, NULL));
             if (fixture_fnv(out, bytes) != g->hash)
                 fail_msg("golden %zu, mask %zu: %s", i, m, g->text);
             fixture_reset(&raw);
@@ -56,13 +56,16 @@ static void types_and_layouts(void **state)
     for (size_t m = 0; m < LEAT_COUNT(masks); m++) {
         leat__cpu_mask(masks[m]);
         assert_ok(leat__pipeline_worker_open(&w, NULL));
-        leat__pipeline *p = fixture_pipeline("RandomResizedCrop(37); RandomHorizontalFlip()");
+        leat__pipeline *p =
+            fixture_pipeline("RandomResizedCrop(37); RandomHorizontalFlip()");
         assert_ok(leat__pipeline_run(p, w, &raw.encoded, &key, plain, NULL));
         leat__pipeline_close(&p);
         for (int t = 0; t < 8; t++) {
             char text[256];
             const bool woven = t % 2 == 1, u8 = t / 2 == 0;
-            snprintf(text, sizeof text, "RandomResizedCrop(37); RandomHorizontalFlip(); %s ToDtype(%s); ToLayout(%s)",
+            snprintf(text, sizeof text,
+                     "RandomResizedCrop(37); RandomHorizontalFlip(); %s ToDtype(%s); "
+                     "ToLayout(%s)",
                      u8 ? "" : "Normalize((0.485,0.456,0.406),(0.229,0.224,0.225));",
                      dtypes[t / 2], woven ? "nhwc" : "nchw");
             p = fixture_pipeline(text);
@@ -72,9 +75,12 @@ static void types_and_layouts(void **state)
                 const size_t at = woven ? 3 * px + c : i;
                 const float want = ((float)plain[i] / 255.0f - mean[c]) / std[c];
                 if (t / 2 == 0) assert_int_equal(out[at], plain[i]);
-                if (t / 2 == 1) assert_int_equal(((uint16_t *)out)[at], leat__f16_of(want));
-                if (t / 2 == 2) assert_int_equal(((uint16_t *)out)[at], leat__bf16_of(want));
-                if (t / 2 == 3) assert_memory_equal((float *)out + at, &want, sizeof want);
+                if (t / 2 == 1)
+                    assert_int_equal(((uint16_t *)out)[at], leat__f16_of(want));
+                if (t / 2 == 2)
+                    assert_int_equal(((uint16_t *)out)[at], leat__bf16_of(want));
+                if (t / 2 == 3)
+                    assert_memory_equal((float *)out + at, &want, sizeof want);
             }
             leat__pipeline_close(&p);
         }
@@ -94,7 +100,8 @@ static void grey_and_alpha(void **state)
     const leat__draw_key key = {5, 0, 0};
     static const char *const texts[] = {
         "RandomResizedCrop(20)", "RandomResizedCrop(20); ColorJitter(0.5, 0.5, 0.5)",
-        "RandomResizedCrop(20); ToLayout(nhwc)", "RandomCrop(20, padding=3, fill=(1,2,3))"};
+        "RandomResizedCrop(20); ToLayout(nhwc)",
+        "RandomCrop(20, padding=3, fill=(1,2,3))"};
     static uint8_t want[1200], got[1200];
     assert_ok(leat__pipeline_worker_open(&w, NULL));
     for (uint32_t channels = 1; channels <= 4; channels += 3) {
@@ -126,9 +133,10 @@ static void grey_and_alpha(void **state)
 /* Views decoded together equal views run one by one. */
 static void views_together_and_apart(void **state)
 {
-    static const char *const texts[] = {"RandomResizedCrop(32, scale=(0.4, 1))",
-                                        "RandomResizedCrop(32, scale=(0.4, 1)); ColorJitter(0.3)",
-                                        "RandomResizedCrop(16, scale=(0.05, 0.2))"};
+    static const char *const texts[] = {
+        "RandomResizedCrop(32, scale=(0.4, 1))",
+        "RandomResizedCrop(32, scale=(0.4, 1)); ColorJitter(0.3)",
+        "RandomResizedCrop(16, scale=(0.05, 0.2))"};
     leat__planes im = {0};
     fixture_raw raw;
     leat__pipeline *p[3];
@@ -148,11 +156,13 @@ static void views_together_and_apart(void **state)
                                                &raw.encoded, &key, out, NULL));
             for (int i = 0; i < 3; i++) {
                 assert_ok(leat__pipeline_run(p[i], w, &raw.encoded, &key, apart, NULL));
-                assert_memory_equal(apart, together[i], leat__pipeline_output(p[i])->bytes);
+                assert_memory_equal(apart, together[i],
+                                    leat__pipeline_output(p[i])->bytes);
             }
             fixture_reset(&raw);
         }
-    for (int i = 0; i < 3; i++) leat__pipeline_close(&p[i]);
+    for (int i = 0; i < 3; i++)
+        leat__pipeline_close(&p[i]);
     leat__pipeline_worker_close(&w);
     leat__planes_reset(&im);
     assert_no_leaks();
@@ -164,8 +174,9 @@ static void masks_and_boxes_follow(void **state)
     leat__planes im = {0}, mask = {0};
     fixture_raw a, b;
     leat__pipeline_worker *w = NULL;
-    leat__pipeline *p = fixture_pipeline("RandomResizedCrop(64, scale=(0.5, 1)); RandomHorizontalFlip();"
-                                         "RandomVerticalFlip(); Pad(4); ColorJitter(0.5); CenterCrop(70)");
+    leat__pipeline *p = fixture_pipeline(
+        "RandomResizedCrop(64, scale=(0.5, 1)); RandomHorizontalFlip();"
+        "RandomVerticalFlip(); Pad(4); ColorJitter(0.5); CenterCrop(70)");
     static uint8_t out[3 * 70 * 70], mask_out[70 * 70];
     uint8_t *const mask_outs[1] = {mask_out};
     fixture_picture(&im, 100, 80, 3);
@@ -180,8 +191,12 @@ static void masks_and_boxes_follow(void **state)
     for (uint64_t sample = 0; sample < 20; sample++) {
         float box[4] = {40, 30, 65, 50};
         bool keep = false;
-        const leat__targets t = {.masks = 1, .mask = &b.encoded, .mask_out = mask_outs,
-                                 .boxes = box, .keep = &keep, .box_count = 1};
+        const leat__targets t = {.masks = 1,
+                                 .mask = &b.encoded,
+                                 .mask_out = mask_outs,
+                                 .boxes = box,
+                                 .keep = &keep,
+                                 .box_count = 1};
         assert_ok(leat__pipeline_run_joint(p, w, &a.encoded, &t,
                                            &(leat__draw_key){1, 0, sample}, out, NULL));
         float x0 = 70, y0 = 70, x1 = 0, y1 = 0;
@@ -203,10 +218,12 @@ static void masks_and_boxes_follow(void **state)
     fixture_picture(&mask, 50, 80, 1);
     fixture_encode(&b, &mask, 1);
     leat_error err = {0};
-    assert_code(LEAT_EDATA,
-                leat__pipeline_run_joint(p, w, &a.encoded,
-                                         &(leat__targets){.masks = 1, .mask = &b.encoded, .mask_out = mask_outs},
-                                         &(leat__draw_key){0}, out, &err));
+    assert_code(
+        LEAT_EDATA,
+        leat__pipeline_run_joint(
+            p, w, &a.encoded,
+            &(leat__targets){.masks = 1, .mask = &b.encoded, .mask_out = mask_outs},
+            &(leat__draw_key){0}, out, &err));
     assert_contains(err.message, "50x80");
     fixture_reset(&a);
     fixture_reset(&b);
@@ -229,7 +246,8 @@ static void erasing_the_output(void **state)
     assert_ok(leat__pipeline_worker_open(&w, NULL));
     static const char *const texts[] = {
         "CenterCrop(32); Normalize(0.5, 0.5); RandomErasing(1, value=(1, -2, 3))",
-        "CenterCrop(32); Normalize(0.5, 0.5); RandomErasing(1, value=(1, -2, 3)); ToLayout(nhwc)"};
+        "CenterCrop(32); Normalize(0.5, 0.5); RandomErasing(1, value=(1, -2, 3)); "
+        "ToLayout(nhwc)"};
     for (int t = 0; t < 2; t++) {
         leat__pipeline *p = fixture_pipeline(texts[t]);
         assert_ok(leat__pipeline_run_pixels(p, w, &im, &key, out, NULL));
@@ -242,8 +260,12 @@ static void erasing_the_output(void **state)
                 const uint32_t x = i % 32, y = i / 32;
                 const bool in = x >= (uint32_t)s->x && x < (uint32_t)s->x + s->width &&
                                 y >= (uint32_t)s->y && y < (uint32_t)s->y + s->height;
-                const float want = in ? (c == 0 ? 1.0f : c == 1 ? -2.0f : 3.0f)
-                                      : ((float)leat__planes_row(&im, c, y + 4)[x + 4] / 255.0f - 0.5f) / 0.5f;
+                const float want =
+                    in ? (c == 0   ? 1.0f
+                          : c == 1 ? -2.0f
+                                   : 3.0f)
+                       : ((float)leat__planes_row(&im, c, y + 4)[x + 4] / 255.0f - 0.5f) /
+                             0.5f;
                 assert_true(v == want);
             }
         leat__pipeline_close(&p);
@@ -257,7 +279,8 @@ static void erasing_the_output(void **state)
 static void survives_lack_of_memory(void **state)
 {
     static const char *const text =
-        "RandomResizedCrop(32); GaussianBlur(3); RandomRotation(20); RandomAdjustSharpness(2, p=1);"
+        "RandomResizedCrop(32); GaussianBlur(3); RandomRotation(20); "
+        "RandomAdjustSharpness(2, p=1);"
         "ColorJitter(0.1, 0.1, 0.1, 0.1); Pad(2); Resize((16, 16)); Normalize(0, 1)";
     if (!leat__fault_available()) skip();
     leat__planes im = {0};
@@ -273,7 +296,8 @@ static void survives_lack_of_memory(void **state)
         leat__fault_arm(LEAT__FAULT_ALLOC, n, false);
         int rc = leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = text}, &err);
         if (rc == 0) rc = leat__pipeline_worker_open(&w, &err);
-        if (rc == 0) rc = leat__pipeline_run(p, w, &raw.encoded, &(leat__draw_key){0}, out, &err);
+        if (rc == 0)
+            rc = leat__pipeline_run(p, w, &raw.encoded, &(leat__draw_key){0}, out, &err);
         const bool reached = leat__fault_count(LEAT__FAULT_ALLOC) >= n;
         leat__fault_disarm();
         leat__pipeline_worker_close(&w);

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sample_path: the whole way of one sample on one core, without the loader: decode the crop,
+ * Pillow-exact bilinear resize to 224, flip, 8-bit planes into the batch. Stored as JPEG
+ * (libjpeg-turbo, only the region) and as tiles, on each instruction set, beside libjpeg-turbo
+ * in full followed by leat's scalar resize of the crop. Methods alternate within a repeat.
+ *
+ *   sample_path [DIR] [REPEATS]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders
+ *
+ * One JSON line per method on stdout; remarks on stderr. Exit 1 when pixels differ.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "codec/codec.h"
+#include "codec/jpeg_coef.h"
+#include "codec/tile/tile.h"
+#include "op/pipeline.h"
+#include "probe/cpu.h"
+
+enum { IMAGES_MAX = 2048, REPEATS_MAX = 33, TRAIN_EVERY = 4, OUT_BYTES = 3 * 224 * 224 };
+
+typedef struct stored {
+    uint8_t *data;
+    size_t len;
+    leat__image_info info;
+} stored;
+
+typedef struct picture {
+    stored jpeg, tiled; /* tiled.data NULL when it stays a JPEG */
+} picture;
+
+static picture pictures[IMAGES_MAX];
+static uint32_t count;
+static leat__tile_tables *tables;
+static leat_error err;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "sample_path: %s: %s\n", what, err.message);
+    exit(1);
+}
+
+static void load_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (f == NULL) return;
+    fseek(f, 0, SEEK_END);
+    const long size = ftell(f);
+    rewind(f);
+    stored *const s = &pictures[count].jpeg;
+    s->data = leat__zalloc(LEAT__MEM_MISC, (size_t)size + LEAT__CODEC_PADDING);
+    s->len = s->data ? fread(s->data, 1, (size_t)size, f) : 0;
+    fclose(f);
+    if (s->len > 0 && leat__codec_sniff(s->data, s->len) == LEAT__CODEC_JPEG &&
+        leat__codec_probe(LEAT__CODEC_JPEG, s->data, s->len, &s->info, &err) == 0)
+        count++;
+    else
+        leat__free(s->data);
+}
+
+static void load_folder(const char *path, int depth)
+{
+    DIR *d = opendir(path);
+    struct dirent *e;
+    while (d && count < IMAGES_MAX && (e = readdir(d)) != NULL) {
+        char name[4096];
+        if (e->d_name[0] == '.') continue;
+        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        if (leat__str_ends_nocase(name, ".jpeg") || leat__str_ends_nocase(name, ".jpg"))
+            load_file(name);
+        else if (depth > 0)
+            load_folder(name, depth - 1);
+    }
+    if (d) closedir(d);
+}
+
+static void tile_all(leat__tile_density density)
+{
+    leat__jpeg_coef_reader *reader;
+    leat__tile_trainer *trainer;
+    leat__tile_encoder *encoder;
+    leat__jpeg_coefs coefs;
+    leat__buf blob, out;
+    leat__buf_init(&blob, LEAT__MEM_MISC, 1 << 28);
+    leat__buf_init(&out, LEAT__MEM_MISC, 1 << 28);
+    if (leat__jpeg_coef_reader_open(&reader, &err) != 0) die("reader");
+    if (leat__tile_trainer_open(&trainer, &err) != 0) die("trainer");
+    for (uint32_t i = 0; i < count; i += TRAIN_EVERY) {
+        const stored *const s = &pictures[i].jpeg;
+        if (leat__jpeg_coef_read(reader, s->data, s->len, NULL, &coefs, &err) == 0 &&
+            leat__tile_trainer_add(trainer, &coefs, s->data, s->len, &err) != 0)
+            die("train");
+    }
+    if (leat__tile_trainer_finish(trainer, &blob, &err) != 0) die("tables");
+    if (leat__tile_tables_open(&tables, blob.data, blob.len, &err) != 0) die("tables");
+    if (leat__tile_encoder_open(&encoder, tables, &err) != 0) die("encoder");
+    for (uint32_t i = 0; i < count; i++) {
+        const stored *const s = &pictures[i].jpeg;
+        stored *const t = &pictures[i].tiled;
+        leat__tile_kept why = LEAT__TILE_KEPT_DAMAGED;
+        const leat__tile_encode_opts opts = {.density = density};
+        leat__buf_clear(&out);
+        if (leat__jpeg_coef_read(reader, s->data, s->len, NULL, &coefs, &err) != 0) continue;
+        if (leat__tile_encode(encoder, &coefs, s->data, s->len, &opts, &out, &why, &err) != 0)
+            die("encode");
+        if (why != LEAT__TILE_KEPT_NONE) continue;
+        t->len = out.len;
+        t->data = leat__zalloc(LEAT__MEM_MISC, out.len + LEAT__CODEC_PADDING);
+        if (!t->data) die("memory");
+        memcpy(t->data, out.data, out.len);
+        if (leat__codec_probe(LEAT__CODEC_TILE, t->data, t->len, &t->info, &err) != 0) die("probe");
+    }
+    leat__tile_encoder_close(&encoder);
+    leat__tile_trainer_close(&trainer);
+    leat__jpeg_coef_reader_close(&reader);
+    leat__buf_reset(&blob);
+    leat__buf_reset(&out);
+}
+
+/* ---- methods ---- */
+
+typedef struct method {
+    const char *name;
+    uint32_t keep;        /* CPU flags */
+    bool tiled, full;     /* full: the whole image is decoded first */
+    leat__pipeline_worker *worker;
+    double us[REPEATS_MAX];
+} method;
+
+static method methods[] = {
+    {.name = "libjpeg-turbo full + scalar resize", .keep = LEAT__CPU_SSE42, .full = true},
+    {.name = "libjpeg-turbo full + resize, avx512", .keep = ~0u, .full = true},
+    {.name = "keep (region), avx512", .keep = ~0u},
+    {.name = "tiled, scalar", .keep = LEAT__CPU_SSE42, .tiled = true},
+    {.name = "tiled, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .tiled = true},
+    {.name = "tiled, avx512", .keep = ~0u, .tiled = true},
+};
+
+static leat__pipeline *pipeline;
+static leat__decoder *decoder;
+static leat__planes whole;
+
+static int run_one(method *m, uint32_t i, uint8_t *out)
+{
+    const leat__draw_key key = {1, 0, i};
+    const bool tiled = m->tiled && pictures[i].tiled.data;
+    const stored *const s = tiled ? &pictures[i].tiled : &pictures[i].jpeg;
+    if (m->full) {
+        const leat__decode_request all = {0};
+        LEAT_TRY(leat__codec_decode_planes(decoder, &s->info, s->data, s->len, &all, &whole, &err));
+        return leat__pipeline_run_pixels(pipeline, m->worker, &whole, &key, out, &err);
+    }
+    const leat__encoded e = {.info = &s->info, .data = s->data, .len = s->len, .tables = tables};
+    return leat__pipeline_run(pipeline, m->worker, &e, &key, out, &err);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t check_pixels(void)
+{
+    static uint8_t want[OUT_BYTES], got[OUT_BYTES];
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
+            leat__cpu_mask(methods[k].keep);
+            if (run_one(&methods[k], i, k == 0 ? want : got) != 0) die(methods[k].name);
+            if (k > 0 && memcmp(want, got, OUT_BYTES) != 0) bad++;
+        }
+    return bad;
+}
+
+int main(int argc, char **argv)
+{
+    const char *dir = argc > 1 ? argv[1] : getenv("LEAT_IMAGES");
+    const int repeats = argc > 2 ? LEAT_MIN(atoi(argv[2]), REPEATS_MAX) : 7;
+    static uint8_t out[OUT_BYTES];
+    if (!dir) {
+        fprintf(stderr, "usage: sample_path DIR [REPEATS]\n");
+        return 2;
+    }
+    load_folder(dir, 2);
+    tile_all(LEAT__TILE_SMALL);
+    const leat__pipeline_opts opts = {.ops = "RandomResizedCrop(224); RandomHorizontalFlip()"};
+    if (leat__pipeline_open(&pipeline, &opts, &err) != 0) die("pipeline");
+    if (leat__decoder_open(&decoder, &err) != 0) die("decoder");
+    for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
+        leat__cpu_mask(methods[k].keep);
+        if (leat__pipeline_worker_open(&methods[k].worker, &err) != 0) die("worker");
+    }
+    const uint32_t bad = check_pixels();
+    fprintf(stderr, "%u images, %u results differ\n", count, bad);
+    for (int r = 0; r < repeats; r++)
+        for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
+            leat__cpu_mask(methods[k].keep);
+            const uint64_t start = leat__clock_thread_ns();
+            for (uint32_t i = 0; i < count; i++)
+                if (run_one(&methods[k], i, out) != 0) die(methods[k].name);
+            methods[k].us[r] = (double)(leat__clock_thread_ns() - start) / 1e3 / count;
+        }
+    for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
+        method *const m = &methods[k];
+        qsort(m->us, (size_t)repeats, sizeof *m->us, by_value);
+        printf("{\"bench\":\"sample_path\",\"method\":\"%s\",\"images\":%u,\"us_median\":%.1f,"
+               "\"us_min\":%.1f,\"us_max\":%.1f,\"images_per_s\":%.0f}\n",
+               m->name, count, m->us[repeats / 2], m->us[0], m->us[repeats - 1],
+               1e6 / m->us[repeats / 2]);
+        leat__pipeline_worker_close(&m->worker);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        leat__free(pictures[i].jpeg.data);
+        leat__free(pictures[i].tiled.data);
+    }
+    leat__pipeline_close(&pipeline);
+    leat__decoder_close(&decoder);
+    leat__planes_reset(&whole);
+    leat__tile_tables_close(&tables);
+    return bad != 0;
+}
