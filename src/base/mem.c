@@ -17,12 +17,22 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/fault.h"
 #include "base/num.h"
 
 #define DEFAULT_ALIGN 16
 #define MAX_ALIGN ((size_t)2 << 20)
+#if defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+/* Bytes from which on a block is mapped. Never under AddressSanitizer, which watches the heap. */
+#define LARGE (SANITIZED ? SIZE_MAX : (size_t)256 << 10)
 #define LIVE_MARK                                                                        \
     0x6c656174u /* "leat": catches frees of foreign or freed blocks in debug */
 
@@ -31,7 +41,7 @@ typedef struct header {
     uint64_t size;
     uint32_t cat;
     uint32_t mark;
-    uint64_t unused; /* keeps the header a multiple of 16 */
+    uint64_t mapped; /* bytes of the mapping, 0 = from the heap */
 } header;
 
 _Static_assert(sizeof(header) % DEFAULT_ALIGN == 0, "the default alignment must survive");
@@ -87,6 +97,13 @@ static void discharge(leat__mem_cat cat, uint64_t size)
     atomic_fetch_sub_explicit(&blocks, 1, memory_order_relaxed);
 }
 
+static char *get_memory(size_t total, bool zero)
+{
+    if (total < LARGE) return zero ? calloc(1, total) : malloc(total);
+    void *start = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return start != MAP_FAILED ? start : NULL;
+}
+
 static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
 {
     size_t total;
@@ -98,7 +115,7 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     if (!leat__add_size(size, extra, &total)) return NULL;
     if (LEAT_FAULT(LEAT__FAULT_ALLOC)) return NULL;
     if (!charge(cat, size)) return NULL;
-    char *start = zero ? calloc(1, total) : malloc(total);
+    char *start = get_memory(total, zero);
     if (start == NULL) {
         discharge(cat, size);
         return NULL;
@@ -106,8 +123,11 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     uintptr_t at = (uintptr_t)start + sizeof(header);
     at = (at + align - 1) & ~(uintptr_t)(align - 1);
     void *ptr = (void *)at;
-    *header_of(ptr) =
-        (header){.start = start, .size = size, .cat = (uint32_t)cat, .mark = LIVE_MARK};
+    *header_of(ptr) = (header){.start = start,
+                               .size = size,
+                               .cat = (uint32_t)cat,
+                               .mark = LIVE_MARK,
+                               .mapped = total < LARGE ? 0 : total};
     return ptr;
 }
 
@@ -145,7 +165,29 @@ void leat__free(void *ptr)
     assert(h->mark == LIVE_MARK);
     discharge((leat__mem_cat)h->cat, h->size);
     h->mark = 0;
-    free(h->start);
+    if (h->mapped != 0)
+        munmap(h->start, h->mapped);
+    else
+        free(h->start);
+}
+
+/* Grows or shrinks where the block is kept; NULL when it has to change between heap and map. */
+static char *change_memory(header *h, size_t total)
+{
+    if (h->mapped == 0) return total < LARGE ? realloc(h->start, total) : NULL;
+    if (total < LARGE) return NULL;
+    void *start = mremap(h->start, h->mapped, total, MREMAP_MAYMOVE);
+    return start != MAP_FAILED ? start : NULL;
+}
+
+/* From the heap to a mapping, or back: a new block and a copy. */
+static void *move_block(leat__mem_cat cat, void *ptr, size_t size)
+{
+    void *fresh = allocate(cat, size, DEFAULT_ALIGN, false);
+    if (fresh == NULL) return NULL;
+    memcpy(fresh, ptr, LEAT_MIN(size, header_of(ptr)->size));
+    leat__free(ptr);
+    return fresh;
 }
 
 void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size)
@@ -159,9 +201,10 @@ void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size)
     leat__mem_cat old_cat = (leat__mem_cat)h->cat;
     size_t total;
     if (!leat__add_size(size, sizeof(header), &total)) return NULL;
+    if ((h->mapped != 0) != (total >= LARGE)) return move_block(cat, ptr, size);
     if (LEAT_FAULT(LEAT__FAULT_ALLOC)) return NULL;
     if (!charge(cat, size)) return NULL;
-    char *start = realloc(h->start, total);
+    char *start = change_memory(h, total);
     if (start == NULL) {
         discharge(cat, size);
         return NULL;
@@ -171,6 +214,7 @@ void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size)
     h->start = start;
     h->size = size;
     h->cat = (uint32_t)cat;
+    h->mapped = total < LARGE ? 0 : total;
     return h + 1;
 }
 

@@ -99,8 +99,8 @@ static void drop_encoded(leat__run *r)
         leat__run_sample *s = &r->sample[i];
         if (s->cached != NULL) leat__cache_unpin(r->env->cache, s->cached);
         s->cached = NULL;
-        leat__free(s->direct);
-        s->direct = NULL;
+        leat__blocks_give(r->env->blocks, s->direct);
+        s->direct = (leat__block){0};
         s->data = NULL;
     }
     leat__blocks_give(r->env->blocks, r->buf);
@@ -152,14 +152,14 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
         lead = offset % LEAT__IO_ALIGN;
         offset -= lead;
         len = (lead + len + LEAT__IO_ALIGN - 1) / LEAT__IO_ALIGN * LEAT__IO_ALIGN;
-        s->direct = leat__alloc_aligned(LEAT__MEM_PAGE, len + LEAT_PACK_PADDING, LEAT__IO_ALIGN);
-        if (s->direct == NULL) {
+        s->direct = leat__blocks_take(env->blocks, len + LEAT_PACK_PADDING);
+        if (s->direct.data == NULL) {
             leat_error why;
             set_error(s, leat__fail_nomem(&why, len, "a sample"), &why);
             one_done(s->run);
             return;
         }
-        slot = s->direct;
+        slot = s->direct.data;
     }
     memset(slot + len, 0, LEAT_PACK_PADDING);
     s->data = slot + lead;

@@ -71,7 +71,7 @@ typedef struct leat__run_sample {
     bool checked;        /* by its page */
     int rc;              /* why it could not be read */
     leat__cached *cached;
-    uint8_t *direct;     /* own block for a direct read past the cache */
+    leat__block direct;  /* own block for a direct read past the cache */
     leat__aio_req req;
     leat__cache_waiter waiter;
     leat_error *error;   /* of rc, when there is one */

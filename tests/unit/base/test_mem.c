@@ -94,6 +94,27 @@ static void realloc_keeps_content_and_moves_the_charge(void **state)
     leat__free(p);
 }
 
+/* Large blocks are mapped: they grow, shrink, cross the border both ways, and are really gone. */
+static void large_blocks_cross_the_border(void **state)
+{
+    static const size_t sizes[] = {100, 300 << 10, 5 << 20, 400 << 10, 1000, 300 << 10, 10};
+    unsigned char *p = leat__alloc(LEAT__MEM_MISC, 50);
+    (void)state;
+    memset(p, 7, 50);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        p = leat__realloc(LEAT__MEM_PAGE, p, sizes[i]);
+        assert_non_null(p);
+        assert_int_equal(leat__mem_used(LEAT__MEM_CATS), sizes[i]);
+        for (int k = 0; k < 10; k++) assert_int_equal(p[k], 7);
+        p[sizes[i] - 1] = 7;
+    }
+    leat__free(p);
+    unsigned char *z = leat__zalloc(LEAT__MEM_PAGE, 1 << 20);
+    for (size_t k = 0; k < 1 << 20; k += 4000) assert_int_equal(z[k], 0);
+    leat__free(z);
+    assert_no_leaks();
+}
+
 static void names_and_strings(void **state)
 {
     (void)state;
@@ -117,6 +138,7 @@ int main(void)
         cmocka_unit_test(impossible_sizes_fail),
         cmocka_unit_test(the_limit_is_hard),
         cmocka_unit_test(realloc_keeps_content_and_moves_the_charge),
+        cmocka_unit_test(large_blocks_cross_the_border),
         cmocka_unit_test(names_and_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
