@@ -15,10 +15,12 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "live.h"
 #include "load_flags.h"
 #include "probe/trace.h"
 
 #define RUN_MAX ((size_t)64 << 20)
+#define FRAMES 2048
 
 static const leat__param options[] = {
     CLI_SECONDS("seconds", 0, "8", 1, 600, "about how long to measure"),
@@ -26,6 +28,9 @@ static const leat__param options[] = {
     CLI_PATH("apply", 0, NULL, "FILE", "write the load flags that help to this YAML file"),
     CLI_FLAG("verify", 0, "run again with those flags and compare with what was predicted"),
     CLI_PATH("attach", 0, NULL, "FILE", "judge a run from its JSON file (- = stdin), measure nothing"),
+    CLI_FLAG("live", 0, "show the loader while it is measured"),
+    CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
+    CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots here"),
     CLI_PATH("trace", 0, NULL, "FILE", "write a trace for chrome://tracing or Perfetto"),
     CLI_END,
 };
@@ -33,9 +38,17 @@ static const leat__param options[] = {
 typedef struct job {
     cli *c;
     load_flags flags;
-    bool bar_on;
     cli_progress bar;
     leat_doctor_diagnosis d;
+    /* the loader that is running now, and the frames of the first one: the one with the trainer */
+    leat_doctor_watch *watch;
+    leat_doctor_server *server;
+    live_view view;
+    leat_doctor_frame frames[FRAMES];
+    size_t frame_count;
+    uint32_t watches;
+    int serve_rc;
+    leat_error serve_err;
 } job;
 
 /* ---- Output ---- */
@@ -78,13 +91,29 @@ static int show(job *j, leat_error *err)
 
 /* ---- Measuring ---- */
 
+/* A loader begins or ends: the page belongs to its watch. */
+static void change_watch(job *j, leat_doctor_watch *watch)
+{
+    leat_doctor_server_close(&j->server);
+    j->watch = watch;
+    j->view.lines = 0;
+    if (watch == NULL) return;
+    j->watches++;
+    if (!cli_given(j->c, "serve")) return;
+    j->serve_rc = leat_doctor_serve(&j->server, watch, (uint16_t)cli_int(j->c, "serve"), &j->serve_err);
+    if (j->serve_rc == 0 && j->watches == 1)
+        cli_say(j->c, "live page: http://127.0.0.1:%u/", leat_doctor_server_port(j->server));
+}
+
 static int on_progress(void *cookie, const char *what, double done, leat_doctor_watch *watch)
 {
     job *j = cookie;
-    (void)watch;
+    if (watch != j->watch) change_watch(j, watch);
+    if (watch != NULL && j->watches == 1) j->frame_count = leat_doctor_watch_frames(watch, j->frames, FRAMES);
+    if (watch != NULL && cli_flag(j->c, "live")) live_show(&j->view, j->c, watch);
     j->bar.label = what;
     cli_progress_at(&j->bar, (uint64_t)(done * 100), 0, 0);
-    return cli_interrupted(j->c);
+    return cli_interrupted(j->c) || j->serve_rc != 0;
 }
 
 static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis *d, leat_error *err)
@@ -97,9 +126,10 @@ static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis
     o.spin = cli_flag(j->c, "spin");
     o.progress = on_progress;
     o.cookie = j;
-    cli_progress_begin(&j->bar, j->c, "the loader", "%", 100);
+    if (!cli_flag(j->c, "live")) cli_progress_begin(&j->bar, j->c, "the loader", "%", 100);
     int rc = leat_doctor_examine(cli_arg(j->c, 0), loader, &o, &facts, err);
     cli_progress_end(&j->bar);
+    if (j->serve_rc != 0) *err = j->serve_err;
     return rc != 0 ? rc : leat_doctor_judge(&facts, d, sizeof *d, err);
 }
 
@@ -187,8 +217,8 @@ static int verify(job *j, leat_error *err)
     double real = j->d.rate > 0 ? again.rate / j->d.rate : 0;
     double error = real > 0 ? j->d.apply_gain / real - 1 : 0;
     if (!c->json) {
-        cli_out(c, "\nVerified with %s\n  predicted %.2fx, real %.2fx (%.0f to %.0f samples/s): the prediction "
-                "was off by %+.0f %%\n  now: %s\n", j->d.apply, j->d.apply_gain, real, j->d.rate, again.rate,
+        cli_out(c, "\nVerified with %s\n  predicted %.2fx, real %.2fx (%.0f to %.0f samples/s): "
+                "the prediction was off by %+.0f %%\n  now: %s\n", j->d.apply, j->d.apply_gain, real, j->d.rate, again.rate,
                 100 * error, again.sentence);
         return 0;
     }
@@ -210,22 +240,6 @@ static int verify(job *j, leat_error *err)
 
 /* ---- The command ---- */
 
-static int write_trace(cli *c, const char *path, leat_error *err)
-{
-    leat__buf out;
-    leat__buf_init(&out, LEAT__MEM_MISC, (size_t)1 << 30);
-    leat__trace_stop();
-    int rc = leat__trace_json(&out);
-    if (rc == 0)
-        rc = leat__file_store(path, leat__buf_str(&out), out.len, err);
-    else
-        leat__fail_nomem(err, out.len, "the trace");
-    leat__buf_reset(&out);
-    leat__trace_reset();
-    if (rc == 0) cli_say(c, "wrote %s", path);
-    return rc;
-}
-
 static int work(job *j, leat_error *err)
 {
     cli *c = j->c;
@@ -237,14 +251,17 @@ static int work(job *j, leat_error *err)
     if (rc == 0) rc = show(j, err);
     if (rc == 0 && apply != NULL) rc = write_yaml(j, apply, err);
     if (rc == 0 && cli_flag(c, "verify")) rc = verify(j, err);
-    if (trace != NULL && rc == 0) rc = write_trace(c, trace, err);
+    if (rc == 0 && cli_str(c, "report") != NULL)
+        rc = live_report(c, cli_str(c, "report"), &j->d, j->frames, j->frame_count, "leat doctor", err);
+    if (trace != NULL && rc == 0) rc = live_trace_write(c, trace, err);
     return rc;
 }
 
 static int run(cli *c)
 {
-    job j = {.c = c};
+    static job j; /* large */
     leat_error err = {0};
+    j.c = c;
     int rc = 0;
 
     if (cli_arg_count(c) == 0 && cli_str(c, "attach") == NULL)
@@ -267,6 +284,7 @@ const cli_command cli_cmd_doctor = {
             {"leat doctor train.leat --step-ms 55 --batch 128 --dtype f16", "with the flags of leat load"},
             {"leat doctor train.leat --step-ms 55 --apply fast.yaml --verify",
              "write the flags that help, and see whether they do"},
+            {"leat doctor train.leat --step-ms 55 --report doctor.html", "a page with plots"},
             {"leat doctor --attach run.json", "judge a run that is over"},
             {NULL, NULL}},
     .description =

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "live.h"
 #include "load_flags.h"
 
 #define STATE_MAX ((size_t)1 << 20)
@@ -32,6 +33,7 @@ typedef struct job {
     cli *c;
     load_flags flags;
     leat_loader *loader;
+    live *live;
     uint64_t stop_after, total; /* samples delivered over all epochs */
     double step_s;
     bool digest_on;
@@ -182,6 +184,7 @@ static int run_epoch(job *j, bool *stopped, leat_error *err)
 
     while ((rc = leat_loader_next(j->loader, &b, 200, err)) == 0 || rc == LEAT_ETIMEDOUT ||
            rc == LEAT_EAGAIN) {
+        live_tick(j->live);
         if (cli_interrupted(j->c)) {
             leat_batch_release(&b);
             *stopped = true;
@@ -227,7 +230,7 @@ static int run_job(job *j, leat_error *err)
             j->samples = j->digest = 0;
             LEAT_TRY(leat_loader_begin(j->loader, j->epoch, err));
         }
-        cli_progress_begin(&j->bar, j->c, "loading", "samples", leat_loader_samples(j->loader));
+        if (!live_draws(j->live)) cli_progress_begin(&j->bar, j->c, "loading", "samples", leat_loader_samples(j->loader));
         rc = run_epoch(j, &stopped, err);
         cli_progress_end(&j->bar);
         if (j->first_ns == 0) j->first_ns = leat__clock_ns();
@@ -249,7 +252,10 @@ static int run(cli *c)
         j.flags.opts.digest = j.digest_on;
         rc = leat_loader_open(&j.loader, pack, &j.flags.opts, &err);
     }
+    if (rc == 0) rc = live_open(&j.live, c, j.loader, &err);
     if (rc == 0) rc = run_job(&j, &err);
+    int looked = live_close(&j.live, rc == 0 ? &err : NULL);
+    if (rc == 0) rc = looked;
     leat_loader_close(&j.loader);
     load_flags_reset(&j.flags);
     return rc != 0 ? cli_fail(c, &err) : CLI_OK;
@@ -266,6 +272,8 @@ const cli_command cli_cmd_load = {
              "a pack larger than memory"},
             {"leat load train.leat --stop-after 5000 --state s.json", "stop in the middle"},
             {"leat load train.leat --resume s.json", "and go on from there"},
+            {"leat load train.leat --epochs 10 --step-ms 55 --live --serve 8080",
+             "with a pretended trainer, watched in the terminal and the browser"},
             {"leat load train.leat --rank 1 --world 4 --batch 64", "the second of four ranks"},
             {NULL, NULL}},
     .description =
@@ -279,7 +287,8 @@ const cli_command cli_cmd_load = {
                                    {.name = NULL}},
     .options = {{"What is delivered", cli_load_options},
                 {"How", cli_load_machine},
-                {"This run", options}},
+                {"This run", options},
+                {"Looking at it", cli_live_options}},
     .json =
         (const cli_key[]){
             {"epoch", "number of the epoch; one line of JSON per epoch"},

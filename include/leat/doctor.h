@@ -272,6 +272,33 @@ LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_docto
 LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames,
                                          size_t count);
 
+/* The diagnosis and the frames (may be none) as one HTML page with its plots inside: no scripts,
+ * nothing loaded from anywhere. `title` is the heading. As leat_doctor_write. */
+LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+                                size_t count, const char *title,
+                                int (*write)(void *cookie, const char *text, size_t len),
+                                void *cookie, leat_error *err) LEAT_MUST_CHECK;
+
+/* The same for a terminal: stages, queues, rates, memory and the verdict of now, in `lines` lines
+ * at most of `columns` columns. */
+LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+                             size_t count, uint32_t columns, uint32_t ascii,
+                             int (*write)(void *cookie, const char *text, size_t len),
+                             void *cookie, leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- A page on the loopback interface --------------------------------------------------- */
+
+typedef struct leat_doctor_server leat_doctor_server;
+
+/* Serves the live page of a watch on 127.0.0.1 from threads of its own: / (the page), /body (what
+ * it shows), /doctor.json, /frames.json, /metrics (OpenMetrics). port 0 = any that is free. Close
+ * it before the watch. LEAT_ENOTSUP in builds without libmicrohttpd; LEAT_EEXIST when the port is
+ * taken. */
+LEAT_API int leat_doctor_serve(leat_doctor_server **server, leat_doctor_watch *watch,
+                               uint16_t port, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API uint16_t leat_doctor_server_port(const leat_doctor_server *server);
+LEAT_API void leat_doctor_server_close(leat_doctor_server **server);
+
 /* ---- Examining a pack ------------------------------------------------------------------- */
 
 typedef struct leat_doctor_examine_opts {
@@ -279,7 +306,8 @@ typedef struct leat_doctor_examine_opts {
     uint32_t spin;    /* 1 = the pretended trainer keeps one CPU busy, as a training loop may */
     double step_ms;   /* time of one training step; 0 = not known */
     double seconds;   /* about how long it may take in all; 0 = 8 */
-    /* Called now and then, with the watch while a loader runs, else NULL; non-zero stops. */
+    /* Called now and then; non-zero stops. `watch` while a loader runs, and NULL once before it is
+     * closed: what was built on it must be closed then. */
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
     void *cookie;
 } leat_doctor_examine_opts;

@@ -214,9 +214,12 @@ typedef struct leat_loader_stats {
     uint64_t floor_bytes; /* least budget it can run with */
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
 } leat_loader_stats;
-/* Any thread, while others are in next(). */
+/* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
+ * are in next(). */
 LEAT_API int leat_loader_read(leat_loader *loader, leat_loader_stats *stats,
                               uint32_t struct_size) LEAT_MUST_CHECK;
+LEAT_API int leat_loader_read_all(leat_loader *loader, leat_loader_stats *stats,
+                                  uint32_t struct_size) LEAT_MUST_CHECK;
 
 /* ---- state ------------------------------------------------------------------------------ */
 

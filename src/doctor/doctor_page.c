@@ -75,7 +75,7 @@ static void share_lines(leat__buf *out, const leat_doctor_diagnosis *d, bool asc
         double share;
     } rows[] = {{"waiting for data", d->lost},
                 {"workers decoding", known(f->decode_share) ? f->decode_share * (1 - augment) : -1},
-                {"and augmenting", known(f->decode_share) ? f->decode_share * augment : -1},
+                {"and augmenting", known(f->augment_share) ? or_else(f->decode_share, 0) * augment : -1},
                 {"work for a worker", f->decode_ready},
                 {"work for memory", f->blocked},
                 {"CPUs busy", known(f->cpu_used) && f->cpus > 0 ? LEAT_MIN(1.0, f->cpu_used / f->cpus) : -1},

@@ -120,6 +120,7 @@ static int try_loader(const exam *e, uint32_t batch, double step_ms, double seco
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
                                                            : t->facts.samples_per_s;
 out:
+    if (w != NULL && e->opts.progress != NULL) e->opts.progress(e->opts.cookie, what, to, NULL);
     leat_doctor_watch_close(&w);
     leat_loader_close(&l);
     return rc;

@@ -313,6 +313,16 @@ static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
     return first != LEAT_LIMIT_NONE ? r->part[first] : -1;
 }
 
+/* A part that limits and was never measured alone does what the run does: remedies need a figure
+ * to start from. */
+static void take_as_measured(leat_doctor_diagnosis *d)
+{
+    if (!known(d->rate)) return;
+    if (d->limit == LEAT_LIMIT_IO && !known(d->io)) d->io = d->facts.io_cold = d->rate;
+    if (d->limit == LEAT_LIMIT_CPU && !known(d->cpu)) d->cpu = d->facts.cpu_all = d->rate;
+    if (d->limit == LEAT_LIMIT_DELIVERY && !known(d->delivery)) d->delivery = d->facts.delivery = d->rate;
+}
+
 int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out, size_t size,
                       leat_error *err)
 {
@@ -329,7 +339,8 @@ int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out
     d.lost = leat__doctor_lost(facts);
     find_missing(&d);
     decide(&d, &r);
-    if (d.limit == LEAT_LIMIT_MEMORY) d.memory = r.part[LEAT_LIMIT_MEMORY] = d.rate;
+    if (d.limit == LEAT_LIMIT_MEMORY) d.memory = d.rate;
+    take_as_measured(&d);
     r.part[d.limit] = -1;
     d.next = leat__doctor_smallest(&r, true, NULL);
     d.grade = grade_of(&d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A loader under watch. Its counters begin again with every epoch; here they are added up, look
- * by look, and kept as frames for plots. Owns one thread (`leat-watch`), which takes the lock for
- * a moment every interval; the loader's own threads are never held up.
+ * A loader under watch: what its counters grew by from look to look is kept as frames for plots.
+ * Owns one thread (`leat-watch`), which takes the lock for a moment every interval; the loader's
+ * own threads are never held up.
  */
 #include <string.h>
 
@@ -19,10 +19,10 @@
 #define INTERVAL_MS 250u
 #define FRAMES 16384u
 
-/* Sums over all epochs. */
+/* Sums over all epochs since the loader was opened. */
 typedef struct sums {
     double elapsed, wait, blocked, decode, read; /* ns */
-    double samples, batches, bad, reads, bytes, hits, misses;
+    double samples, batches, bad, reads, bytes;
     double busy[LEAT_LOADER_STAGES], ready[LEAT_LOADER_STAGES]; /* ns */
 } sums;
 
@@ -45,36 +45,31 @@ struct leat_doctor_watch {
 
 /* ---- Adding up ---- */
 
-static double grown(uint64_t now, uint64_t was, bool same)
+static void take_sums(leat_doctor_watch *w, const leat_loader_stats *s)
 {
-    return same && now >= was ? (double)(now - was) : (double)now;
-}
-
-static void add_up(leat_doctor_watch *w, const leat_loader_stats *s)
-{
-    const leat_loader_stats *o = &w->last;
     sums *t = &w->total;
-    bool same = s->epoch == o->epoch && s->elapsed_ns >= o->elapsed_ns;
 
-    t->elapsed += grown(s->elapsed_ns, o->elapsed_ns, same);
-    t->wait += grown(s->wait_ns, o->wait_ns, same);
-    t->blocked += grown(s->blocked_ns, o->blocked_ns, same);
-    t->decode += grown(s->decode_ns, o->decode_ns, same);
-    t->read += grown(s->read_ns, o->read_ns, same);
-    t->samples += grown(s->samples, o->samples, same);
-    t->batches += grown(s->batches, o->batches, same);
-    t->bad += grown(s->bad_samples, o->bad_samples, same);
-    t->reads += grown(s->reads, o->reads, same);
-    t->bytes += grown(s->read_bytes, o->read_bytes, same);
-    t->hits += grown(s->cache_hits, o->cache_hits, same);
-    t->misses += grown(s->cache_misses, o->cache_misses, same);
+    t->elapsed = (double)s->elapsed_ns;
+    t->wait = (double)s->wait_ns;
+    t->blocked = (double)s->blocked_ns;
+    t->decode = (double)s->decode_ns;
+    t->read = (double)s->read_ns;
+    t->samples = (double)s->samples;
+    t->batches = (double)s->batches;
+    t->bad = (double)s->bad_samples;
+    t->reads = (double)s->reads;
+    t->bytes = (double)s->read_bytes;
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) {
-        double ready = s->stages[i].readiness * (double)s->elapsed_ns;
-        double was = same ? o->stages[i].readiness * (double)o->elapsed_ns : 0;
-        t->busy[i] += grown(s->stages[i].busy_ns, o->stages[i].busy_ns, same);
-        t->ready[i] += LEAT_MAX(0.0, ready - was);
+        t->busy[i] = (double)s->stages[i].busy_ns;
+        t->ready[i] = s->stages[i].readiness * (double)s->elapsed_ns;
     }
+    leat_loader_stats was = w->last;
     w->last = *s;
+    if (s->threads == 0) { /* between two epochs: nothing was decided anew */
+        w->last.threads = was.threads;
+        w->last.io_depth = was.io_depth;
+        w->last.prefetch = was.prefetch;
+    }
     w->threads = LEAT_MAX(w->threads, s->threads);
 }
 
@@ -123,8 +118,8 @@ static void add_frame(leat_doctor_watch *w, uint64_t now)
 static void look_locked(leat_doctor_watch *w)
 {
     leat_loader_stats s;
-    if (leat_loader_read(w->loader, &s, sizeof s) != 0) return;
-    add_up(w, &s);
+    if (leat_loader_read_all(w->loader, &s, sizeof s) != 0) return;
+    take_sums(w, &s);
     leat__sense_look(&w->sense);
 }
 
@@ -158,7 +153,8 @@ int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_
     leat_doctor_facts_init(&w->known);
     w->frames = LEAT_NEW_ARRAY(DOCTOR, leat_doctor_frame, FRAMES);
     if (w->frames == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, FRAMES * sizeof *w->frames, "frames"));
-    LEAT_GO(rc, out, leat_loader_read(loader, &w->last, sizeof w->last));
+    look_locked(w);
+    w->before = w->total;
     w->begin_ns = w->frame_ns = leat__clock_ns();
     w->frame_cpu_ns = leat__clock_process_ns();
     leat__sense_look(&w->begin);
@@ -229,14 +225,20 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->prefetch = w->last.prefetch;
     f->budget = (double)w->last.budget_limit;
     f->budget_peak = (double)w->last.budget_peak;
+    if (t->decode > 0 && t->samples > 0) { /* while it runs: what workers manage when they have work */
+        f->cpu_one = t->samples / (t->decode / 1e9);
+        f->cpu_all = f->cpu_one * LEAT_MAX(threads, 1.0);
+    }
     if (t->reads > 0) f->read_ms = t->read / t->reads / 1e6;
     if (t->samples > 0) f->read_bytes = t->bytes / t->samples;
     f->bad = share(t->bad, t->samples);
 }
 
-/* What is known from elsewhere stands in where the watch itself saw nothing. */
+/* What is known from elsewhere stands in where the watch itself saw nothing, and for what it can
+ * only guess at. */
 static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts)
 {
+    if (known(known_facts->cpu_all)) f->cpu_all = f->cpu_one = -1;
     for (size_t i = 0; i < leat__fact_row_count; i++) {
         double value = leat__fact_at(known_facts, i);
         double *own = (double *)((char *)f + leat__fact_rows[i].offset);

@@ -20,6 +20,7 @@
 #include "io/file.h"
 #include "loader/setup.h"
 #include "pack/reader.h"
+#include "probe/trace.h"
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
@@ -189,7 +190,9 @@ static int feed_process(void *cookie, void *ctx, leat_task *task, leat_error *er
     task->bytes = feed->next_bytes;
     task->release = release_run;
     feed->next = NULL;
+    uint64_t begin = leat__trace_begin();
     plan_ahead(l);
+    leat__trace_end("order", begin, (int64_t)feed->at);
     return 0;
 }
 
@@ -203,9 +206,13 @@ static uint64_t feed_need(void *cookie, const leat_task *task)
 
 static int read_process(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
+    leat__run *r = task->data;
+    uint64_t begin = leat__trace_begin(), row = r->frame->batch.position + r->first;
     (void)cookie;
     (void)ctx;
-    return leat__run_read(task->data, task, err);
+    int rc = leat__run_read(r, task, err); /* the run may be gone when it returns */
+    leat__trace_end("read", begin, (int64_t)row);
+    return rc;
 }
 
 /* Workers' scratch outlives the epoch: the next one takes it from the shelf. */
@@ -240,8 +247,10 @@ static int decode_process(void *cookie, void *ctx, leat_task *task, leat_error *
 {
     leat__run *r = task->data;
 
+    uint64_t begin = leat__trace_begin();
     (void)cookie;
     LEAT_TRY(leat__run_decode(r, ctx, err));
+    leat__trace_end("decode", begin, (int64_t)(r->frame->batch.position + r->first));
     task->bytes = r->share_bytes;
     return 0;
 }
@@ -257,11 +266,13 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     leat__run *last = task->members[task->member_count - 1]->data;
     leat__frame *f = last->frame;
 
+    uint64_t begin = leat__trace_begin();
     (void)cookie;
     (void)ctx;
     (void)err;
     leat__frame_finish(f);
     leat__frame_ref(f);
+    leat__trace_end("collate", begin, (int64_t)f->batch.index);
     /* the rows move from the runs to the batch, and their bytes with them */
     for (uint32_t i = 0; i < task->member_count; i++) task->members[i]->bytes = 0;
     task->data = f;
@@ -321,24 +332,22 @@ static int add_stages(leat_loader *l, leat_flow *flow, leat_error *err)
 
 /* ---- epochs ------------------------------------------------------------------------------- */
 
-static void set_flow(leat_loader *l, leat_flow *flow)
-{
-    leat__mutex_lock(&l->lock);
-    l->flow = flow;
-    leat__mutex_unlock(&l->lock);
-}
-
 static void stop_epoch(leat_loader *l)
 {
-    leat_flow *flow = l->flow;
-    set_flow(l, NULL); /* nobody reads from a flow that is being closed */
+    leat_flow *flow;
+
+    leat__mutex_lock(&l->lock);
+    if (l->begun) leat__loader_remember_locked(l);
+    flow = l->flow;
+    l->flow = NULL; /* nobody reads from a flow that is being closed */
+    l->begun = false;
+    leat__mutex_unlock(&l->lock);
     leat_flow_close(&flow);
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);
     l->feed.next = NULL;
     l->feed.frame = NULL;
     if (l->env.cache != NULL) leat__cache_forget(l->env.cache);
-    l->begun = false;
 }
 
 void leat_loader_stop(leat_loader *l)
@@ -379,13 +388,13 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     leat__mutex_lock(&l->lock);
     l->epoch = l->env.epoch = epoch;
     reset_counters(l);
+    l->begun = true;
     leat__mutex_unlock(&l->lock);
     l->started_at = row;
     leat__order_epoch(l->order, epoch);
     l->feed.at = row;
     l->feed.end = l->rows;
     l->feed.rc = 0;
-    l->begun = true;
     l->ended = row >= l->rows;
     if (l->ended) return 0;
 
@@ -401,7 +410,9 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     LEAT_TRY(leat_flow_open(&flow, &o, err));
     LEAT_GO(rc, out, add_stages(l, flow, err));
     LEAT_GO(rc, out, leat_flow_start(flow, err));
-    set_flow(l, flow);
+    leat__mutex_lock(&l->lock);
+    l->flow = flow;
+    leat__mutex_unlock(&l->lock);
     flow = NULL;
 out:
     leat_flow_close(&flow);
@@ -503,7 +514,9 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     if (l->ended) return 0;
     obey_budget(l);
     leat__steps_enter(&l->steps);
+    uint64_t begin = leat__trace_begin();
     int rc = leat_flow_next(l->flow, &task, timeout_ms, err);
+    leat__trace_end("next", begin, (int64_t)l->delivered_batches);
     uint64_t waited = leat__steps_leave(&l->steps, rc == 0 && task != NULL);
     leat__mutex_lock(&l->lock);
     l->wait_ns += waited;
@@ -588,53 +601,6 @@ int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uin
         leat__order_epoch(l->order, epoch);
     }
     *sample = leat__order_at(l->order, position * l->opts.world + l->opts.rank);
-    return 0;
-}
-
-static int read_flow(leat_flow *f, leat_loader_stats *s)
-{
-    leat_flow_stats flow;
-
-    if (f == NULL) return 0;
-    LEAT_TRY(leat_flow_read(f, &flow, sizeof flow));
-    s->threads = flow.threads;
-    s->io_depth = flow.io_depth;
-    s->prefetch = flow.prefetch;
-    s->blocked_ns = flow.blocked_ns;
-    s->floor_bytes = flow.floor_bytes;
-    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++)
-        LEAT_TRY(leat_flow_read_stage(f, i, &s->stages[i]));
-    return 0;
-}
-
-int leat_loader_read(leat_loader *l, leat_loader_stats *out, uint32_t struct_size)
-{
-    leat_loader_stats s = {.struct_size = struct_size};
-    leat_budget_stats b;
-
-    leat__mutex_lock(&l->lock);
-    int rc = read_flow(l->flow, &s);
-    s.epoch = l->epoch;
-    s.batches = l->delivered_batches;
-    s.samples = l->delivered_rows;
-    s.bad_samples = l->bad;
-    s.wait_ns = l->wait_ns;
-    s.elapsed_ns = leat__clock_ns() - l->begin_ns;
-    leat__mutex_unlock(&l->lock);
-    LEAT_TRY(rc);
-    leat_budget_read(l->budget, &b);
-    leat__steps_read(&l->steps, &s);
-    s.read_bytes = l->env.read_bytes;
-    s.reads = l->env.reads;
-    s.cache_hits = l->env.cache_hits;
-    s.cache_misses = l->env.cache_misses;
-    s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
-    s.read_ns = l->env.read_ns;
-    s.decode_ns = l->env.decode_ns;
-    s.budget_limit = b.limit;
-    s.budget_used = b.used;
-    s.budget_peak = b.peak;
-    memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
     return 0;
 }
 

@@ -58,6 +58,7 @@ struct leat_loader {
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;
+    leat_loader_stats past; /* sums over the epochs that ended */
     /* the epoch */
     leat_flow *flow;
     leat__feed feed;
@@ -72,6 +73,9 @@ struct leat_loader {
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_teardown(leat_loader *l);
+
+/* Adds the epoch's counters to the sums of those before it. The lock is held. */
+void leat__loader_remember_locked(leat_loader *l);
 
 /* Sets what the page cache may take: the budget less what the flow needs to run well. */
 void leat__loader_cap_cache(leat_loader *l);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The diagnosis as HTML: the sentence, what each part could do, the run over time, the evidence
+ * and the remedies. One renderer for the report that is kept and for the page that is live.
+ */
+#include "doctor/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "doctor/judge.h"
+#include "doctor/style.h"
+
+#define PAGE_MAX ((size_t)16 << 20)
+#define TEXT 24
+
+void leat__html_text(leat__buf *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '&': leat__buf_puts(out, "&amp;"); break;
+        case '<': leat__buf_puts(out, "&lt;"); break;
+        case '>': leat__buf_puts(out, "&gt;"); break;
+        case '"': leat__buf_puts(out, "&quot;"); break;
+        case '\'': leat__buf_puts(out, "&#39;"); break;
+        default: leat__buf_putc(out, *text);
+        }
+    }
+}
+
+/* ---- Bars ---- */
+
+static void bar_row(leat__buf *out, const char *name, double share, const char *value, const char *color)
+{
+    leat__buf_printf(out, "<tr><th>%s</th><td class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\"></i></td>"
+                          "<td class=\"num\">%s</td></tr>\n", name, color, 100 * LEAT_MIN(1.0, share), value);
+}
+
+/* Logarithmic, as on the text page. */
+static void rate_bars(leat__buf *out, const leat_doctor_diagnosis *d)
+{
+    const struct {
+        const char *name;
+        double rate;
+        uint32_t limit;
+    } rows[] = {{"reads", d->io, LEAT_LIMIT_IO},
+                {"decode + augment", d->cpu, LEAT_LIMIT_CPU},
+                {"delivery", d->delivery, LEAT_LIMIT_DELIVERY},
+                {"memory budget", d->memory, LEAT_LIMIT_MEMORY},
+                {"trainer", d->trainer, LEAT_LIMIT_TRAINER},
+                {"reached now", d->rate, LEAT_LIMIT_NONE}};
+    double low = INFINITY, high = 0;
+    char text[TEXT];
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        if (!known(rows[i].rate) || rows[i].rate <= 0) continue;
+        low = LEAT_MIN(low, rows[i].rate);
+        high = LEAT_MAX(high, rows[i].rate);
+    }
+    if (high <= 0) return;
+    double span = log(LEAT_MAX(high / low, 1.5));
+    leat__buf_puts(out, "<section><h2>Samples per second each part could deliver</h2><table>\n");
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        if (!known(rows[i].rate)) {
+            if (rows[i].limit != LEAT_LIMIT_MEMORY && rows[i].limit != LEAT_LIMIT_NONE)
+                bar_row(out, rows[i].name, 0, "not known", "c0");
+            continue;
+        }
+        double share = 0.25 + 0.75 * log(LEAT_MAX(rows[i].rate / low, 1.0)) / span;
+        bool limit = rows[i].limit == d->limit && d->limit != LEAT_LIMIT_NONE;
+        bar_row(out, rows[i].name, share, leat__format_count(rows[i].rate, text, TEXT),
+                limit ? "bad" : rows[i].limit == LEAT_LIMIT_NONE ? "c3" : "c0");
+    }
+    leat__buf_puts(out, "</table></section>\n");
+}
+
+static void share_bars(leat__buf *out, const leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double augment = or_else(f->augment_share, 0);
+    const struct {
+        const char *name;
+        double share;
+    } rows[] = {{"waiting for data", d->lost},
+                {"workers decoding", known(f->decode_share) ? f->decode_share * (1 - augment) : -1},
+                {"workers augmenting", known(f->augment_share) ? or_else(f->decode_share, 0) * augment : -1},
+                {"work waits for a worker", f->decode_ready},
+                {"work waits for memory", f->blocked},
+                {"CPUs busy", known(f->cpu_used) && f->cpus > 0 ? f->cpu_used / f->cpus : -1},
+                {"threads stand in line", f->run_delay},
+                {"quota throttled", f->throttled}};
+    char text[TEXT];
+    leat__buf_puts(out, "<section><h2>Share of the time</h2><table>\n");
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        if (!known(rows[i].share)) continue;
+        snprintf(text, sizeof text, "%.1f %%", 100 * rows[i].share);
+        bar_row(out, rows[i].name, rows[i].share, text, i == 0 ? "bad" : "c0");
+    }
+    leat__buf_puts(out, "</table></section>\n");
+}
+
+/* ---- Plots ---- */
+
+#define CURVE(name, expression)                                                              \
+    static double name(const leat_doctor_frame *f)                                           \
+    {                                                                                        \
+        return (double)(expression);                                                         \
+    }
+CURVE(samples_of, f->samples_per_s)
+CURVE(lost_of, f->lost)
+CURVE(blocked_of, f->blocked)
+CURVE(cpu_of, f->cpu_used)
+CURVE(decode_busy, f->busy[2])
+CURVE(collate_busy, f->busy[3])
+CURVE(order_busy, f->busy[0])
+CURVE(read_ready, f->ready[1])
+CURVE(decode_ready, f->ready[2])
+CURVE(collate_ready, f->ready[3])
+CURVE(used_of, f->budget_used)
+CURVE(limit_of, f->budget_limit)
+CURVE(bytes_of, f->read_bytes_per_s)
+CURVE(threads_of, f->threads)
+CURVE(depth_of, f->io_depth)
+CURVE(prefetch_of, f->prefetch)
+
+static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
+{
+    static const leat__curve rate[] = {{"samples/s", "c0", samples_of}},
+        wait[] = {{"waiting for data", "bad", lost_of}, {"blocked by memory", "c2", blocked_of}},
+        busy[] = {{"CPUs used", "c3", cpu_of}, {"order", "c1", order_busy}, {"decode", "c0", decode_busy},
+                  {"collate", "c2", collate_busy}},
+        ready[] = {{"read", "c1", read_ready}, {"decode", "c0", decode_ready},
+                   {"collate", "c2", collate_ready}},
+        memory[] = {{"used", "c0", used_of}, {"budget", "bad", limit_of}},
+        disk[] = {{"read", "c1", bytes_of}},
+        knobs[] = {{"threads", "c0", threads_of}, {"reads in flight", "c1", depth_of},
+                   {"prefetch", "c2", prefetch_of}};
+
+    if (count < 2) return;
+    leat__buf_puts(out, "<section class=\"plots\"><h2>The run</h2><div>\n");
+    leat__svg_plot(out, "Samples per second", "", rate, LEAT_COUNT(rate), 0, frames, count);
+    leat__svg_plot(out, "Share of the time", "%", wait, LEAT_COUNT(wait), 1, frames, count);
+    leat__svg_plot(out, "Workers busy, CPUs used", "", busy, LEAT_COUNT(busy), 0, frames, count);
+    leat__svg_plot(out, "Queues: share of the time with something waiting at", "%", ready,
+                   LEAT_COUNT(ready), 1, frames, count);
+    leat__svg_plot(out, "Memory against its budget", "B", memory, LEAT_COUNT(memory), 0, frames, count);
+    leat__svg_plot(out, "Bytes read per second", "B", disk, LEAT_COUNT(disk), 0, frames, count);
+    leat__svg_plot(out, "Decided by the controller", "", knobs, LEAT_COUNT(knobs), 0, frames, count);
+    leat__buf_puts(out, "</div></section>\n");
+}
+
+/* ---- Words ---- */
+
+static void list(leat__buf *out, const char *title, const char *lines, size_t width, uint32_t count)
+{
+    if (count == 0) return;
+    leat__buf_printf(out, "<section><h2>%s</h2><ul>\n", title);
+    for (uint32_t i = 0; i < count; i++) {
+        leat__buf_puts(out, "<li>");
+        leat__html_text(out, lines + i * width);
+        leat__buf_puts(out, "</li>\n");
+    }
+    leat__buf_puts(out, "</ul></section>\n");
+}
+
+static void remedy_table(leat__buf *out, const leat_doctor_diagnosis *d)
+{
+    char text[TEXT];
+    leat__buf_puts(out, "<section><h2>Remedies, by predicted gain</h2>\n");
+    if (d->remedy_count == 0) leat__buf_puts(out, "<p>None that can be priced.</p>");
+    leat__buf_puts(out, "<table class=\"remedies\">\n");
+    for (uint32_t i = 0; i < d->remedy_count; i++) {
+        const leat_doctor_remedy *r = &d->remedies[i];
+        leat__buf_printf(out, "<tr><td class=\"gain\">%.2f&times;</td><td>", r->gain);
+        leat__html_text(out, r->action);
+        leat__buf_printf(out, "<small>%s samples/s, then %s limits &middot; %s",
+                         leat__format_count(r->rate, text, TEXT), leat_doctor_limit_name(r->next),
+                         leat_doctor_basis_name(r->basis));
+        if (r->set[0] != '\0') {
+            leat__buf_puts(out, " &middot; <code>");
+            leat__html_text(out, r->set);
+            leat__buf_puts(out, "</code>");
+        }
+        leat__buf_puts(out, "</small></td></tr>\n");
+    }
+    leat__buf_puts(out, "</table></section>\n");
+}
+
+static void verdict(leat__buf *out, const leat_doctor_diagnosis *d)
+{
+    leat__buf_printf(out, "<section class=\"verdict %s\"><p id=\"verdict\">",
+                     leat_doctor_grade_name(d->grade));
+    leat__html_text(out, d->sentence);
+    leat__buf_printf(out, "</p><small>%s &middot; confidence %.0f %%", leat_doctor_grade_name(d->grade),
+                     100 * d->confidence);
+    if (d->next != LEAT_LIMIT_NONE)
+        leat__buf_printf(out, " &middot; behind it: %s", leat_doctor_limit_name(d->next));
+    leat__buf_puts(out, "</small></section>\n");
+}
+
+void leat__report_body(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
+                       leat__buf *out)
+{
+    verdict(out, d);
+    list(out, "Not known", d->missing[0], sizeof d->missing[0], d->missing_count);
+    leat__buf_puts(out, "<div class=\"pair\">\n");
+    rate_bars(out, d);
+    share_bars(out, d);
+    leat__buf_puts(out, "</div>\n");
+    plots(out, frames, count);
+    remedy_table(out, d);
+    list(out, "Evidence", d->evidence[0], sizeof d->evidence[0], d->evidence_count);
+    list(out, "Also found", d->findings[0], sizeof d->findings[0], d->finding_count);
+}
+
+void leat__report_page(const char *title, const char *body, bool live, leat__buf *out)
+{
+    leat__buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                        "<meta name=\"viewport\" content=\"width=device-width\"><title>");
+    leat__html_text(out, title);
+    leat__buf_printf(out, "</title><style>%s</style></head><body><header><h1>", leat__report_style);
+    leat__html_text(out, title);
+    leat__buf_puts(out, "</h1>");
+    if (live) leat__buf_puts(out, "<span id=\"state\">live</span>");
+    leat__buf_puts(out, "</header><main id=\"main\">\n");
+    leat__buf_puts(out, body);
+    leat__buf_puts(out, "</main>");
+    if (live) leat__buf_printf(out, "<script>%s</script>", leat__report_script);
+    leat__buf_puts(out, "</body></html>\n");
+}
+
+int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
+                       const char *title, int (*write)(void *cookie, const char *text, size_t len),
+                       void *cookie, leat_error *err)
+{
+    leat__buf body, page;
+    leat__buf_init(&body, LEAT__MEM_DOCTOR, PAGE_MAX);
+    leat__buf_init(&page, LEAT__MEM_DOCTOR, PAGE_MAX);
+    leat__report_body(d, frames, count, &body);
+    leat__report_page(title, leat__buf_str(&body), false, &page);
+    int rc = leat__buf_status(&body) != 0 ? leat__buf_status(&body) : leat__buf_status(&page);
+    if (rc != 0)
+        leat__fail_nomem(err, page.len, "a report");
+    else
+        rc = write(cookie, leat__buf_str(&page), page.len);
+    leat__buf_reset(&body);
+    leat__buf_reset(&page);
+    return rc;
+}

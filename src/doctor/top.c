@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The live view for a terminal: plain lines, no cursor movement; whoever shows them redraws.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <leat/doctor.h>
+
+#include "base/error.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "doctor/judge.h"
+
+#define TEXT 24
+#define SPARK_MAX 60u
+#define BAR_MAX 40u
+#define VIEW_MAX ((size_t)64 << 10)
+
+static const char *const stage_names[LEAT_LOADER_STAGES] = {"order", "read", "decode", "collate"};
+
+static void bar(leat__buf *out, double share, uint32_t width, bool ascii)
+{
+    uint32_t full = (uint32_t)(LEAT_MIN(1.0, LEAT_MAX(0.0, share)) * width + 0.5);
+    for (uint32_t i = 0; i < width; i++)
+        leat__buf_puts(out, i < full ? (ascii ? "#" : "\xe2\x96\x88") : (ascii ? "." : "\xc2\xb7"));
+}
+
+/* The last frames, one character each. */
+static void spark(leat__buf *out, const leat_doctor_frame *frames, size_t count, uint32_t width, double top,
+                  double (*value)(const leat_doctor_frame *f), bool ascii)
+{
+    static const char *const block[8] = {"\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83", "\xe2\x96\x84",
+                                         "\xe2\x96\x85", "\xe2\x96\x86", "\xe2\x96\x87", "\xe2\x96\x88"};
+    static const char *const plain[8] = {"_", ".", ":", "-", "=", "+", "*", "#"};
+    size_t shown = LEAT_MIN(count, (size_t)width);
+    for (size_t i = count - shown; i < count; i++)
+        top = LEAT_MAX(top, value(&frames[i]));
+    for (size_t i = shown; i < width; i++) leat__buf_putc(out, ' ');
+    for (size_t i = count - shown; i < count; i++) {
+        int level = top > 0 ? (int)(value(&frames[i]) / top * 7.999) : 0;
+        leat__buf_puts(out, (ascii ? plain : block)[LEAT_MIN(LEAT_MAX(level, 0), 7)]);
+    }
+}
+
+static double samples_of(const leat_doctor_frame *f)
+{
+    return f->samples_per_s;
+}
+
+static double lost_of(const leat_doctor_frame *f)
+{
+    return f->lost;
+}
+
+static void head(leat__buf *out, const leat_doctor_diagnosis *d, const leat_doctor_frame *f)
+{
+    char a[TEXT], b[TEXT], c[TEXT], e[TEXT];
+    leat__buf_printf(out, "leat  epoch %llu  %s samples  %s  now %s samples/s, %s/s read\n",
+                     (unsigned long long)f->epoch, leat__format_count((double)f->samples, a, TEXT),
+                     leat__format_seconds(f->at_s, b, TEXT), leat__format_count(f->samples_per_s, c, TEXT),
+                     leat__format_bytes((uint64_t)f->read_bytes_per_s, e, TEXT));
+    leat__buf_printf(out, "%s\n", d->sentence);
+}
+
+static void stages(leat__buf *out, const leat_doctor_frame *f, uint32_t width, bool ascii)
+{
+    leat__buf_printf(out, "%-9s %-*s %6s %7s %8s\n", "stage", (int)width, "something waits", "share", "busy",
+                     "waiting");
+    for (int i = 0; i < LEAT_LOADER_STAGES; i++) {
+        leat__buf_printf(out, "%-9s ", stage_names[i]);
+        bar(out, f->ready[i], width, ascii);
+        leat__buf_printf(out, " %4.0f %% %7.2f %8u\n", 100 * f->ready[i], f->busy[i], f->waiting[i]);
+    }
+}
+
+static void meters(leat__buf *out, const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+                   size_t count, uint32_t width, bool ascii)
+{
+    const leat_doctor_frame *f = &frames[count - 1];
+    char a[TEXT], b[TEXT];
+    uint32_t tail = LEAT_MIN(width, SPARK_MAX);
+    leat__buf_puts(out, "samples/s ");
+    spark(out, frames, count, tail, 0, samples_of, ascii);
+    leat__buf_printf(out, " %s\n", leat__format_count(f->samples_per_s, a, TEXT));
+    leat__buf_puts(out, "waiting   ");
+    spark(out, frames, count, tail, 1, lost_of, ascii);
+    leat__buf_printf(out, " %.0f %%\n", 100 * f->lost);
+    leat__buf_puts(out, "memory    ");
+    bar(out, f->budget_limit > 0 ? (double)f->budget_used / (double)f->budget_limit : 0, width, ascii);
+    leat__buf_printf(out, " %s of %s\n", leat__format_bytes(f->budget_used, a, TEXT),
+                     leat__format_bytes(f->budget_limit, b, TEXT));
+    double cpus = or_else(d->facts.cpus, 0);
+    leat__buf_puts(out, "CPUs      ");
+    bar(out, cpus > 0 ? f->cpu_used / cpus : 0, width, ascii);
+    leat__buf_printf(out, " %.1f of %.1f\n", f->cpu_used, cpus);
+    leat__buf_printf(out, "threads %u  reads in flight %u  prefetch %u  bad samples %llu\n", f->threads,
+                     f->io_depth, f->prefetch, (unsigned long long)f->bad);
+}
+
+/* Lines longer than the terminal would wrap and shift all below them. */
+static void cut_lines(const char *text, uint32_t columns, leat__buf *out)
+{
+    uint32_t column = 0;
+    for (; *text != '\0'; text++) {
+        bool begins = ((unsigned char)*text & 0xc0) != 0x80; /* of a UTF-8 character */
+        if (*text == '\n') column = 0;
+        else if (begins) column++;
+        if (column <= columns) leat__buf_putc(out, *text);
+    }
+}
+
+int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames, size_t count,
+                    uint32_t columns, uint32_t ascii,
+                    int (*write)(void *cookie, const char *text, size_t len), void *cookie, leat_error *err)
+{
+    leat__buf all, out;
+    uint32_t width = columns > 45 ? LEAT_MIN(columns - 40, BAR_MAX) : 5;
+
+    if (count == 0) return 0;
+    leat__buf_init(&all, LEAT__MEM_DOCTOR, VIEW_MAX);
+    leat__buf_init(&out, LEAT__MEM_DOCTOR, VIEW_MAX);
+    head(&all, d, &frames[count - 1]);
+    stages(&all, &frames[count - 1], width, ascii != 0);
+    meters(&all, d, frames, count, width, ascii != 0);
+    if (d->remedy_count > 0)
+        leat__buf_printf(&all, "best remedy: %.2fx %s\n", d->remedies[0].gain, d->remedies[0].action);
+    cut_lines(leat__buf_str(&all), columns, &out);
+    leat__buf_reset(&all);
+    int rc = leat__buf_status(&out);
+    if (rc != 0)
+        leat__fail_nomem(err, out.len, "the view");
+    else
+        rc = write(cookie, leat__buf_str(&out), out.len);
+    leat__buf_reset(&out);
+    return rc;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a loader did: counters of the epoch, and of all epochs. Read by any thread; the lock of the
+ * loader keeps the flow from being closed meanwhile.
+ */
+#include <string.h>
+
+#include <leat/loader.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "loader/setup.h"
+
+static int read_flow(leat_flow *f, leat_loader_stats *s)
+{
+    leat_flow_stats flow;
+
+    if (f == NULL) return 0;
+    LEAT_TRY(leat_flow_read(f, &flow, sizeof flow));
+    s->threads = flow.threads;
+    s->io_depth = flow.io_depth;
+    s->prefetch = flow.prefetch;
+    s->blocked_ns = flow.blocked_ns;
+    s->floor_bytes = flow.floor_bytes;
+    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++)
+        LEAT_TRY(leat_flow_read_stage(f, i, &s->stages[i]));
+    return 0;
+}
+
+/* Counters of the epoch under way; the lock is held. */
+static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
+{
+    int rc = read_flow(l->flow, s);
+    s->epoch = l->epoch;
+    s->batches = l->delivered_batches;
+    s->samples = l->delivered_rows;
+    s->bad_samples = l->bad;
+    s->wait_ns = l->wait_ns;
+    s->elapsed_ns = l->begin_ns > 0 ? leat__clock_ns() - l->begin_ns : 0;
+    s->read_bytes = l->env.read_bytes;
+    s->reads = l->env.reads;
+    s->cache_hits = l->env.cache_hits;
+    s->cache_misses = l->env.cache_misses;
+    s->read_ns = l->env.read_ns;
+    s->decode_ns = l->env.decode_ns;
+    return rc;
+}
+
+/* Sums; shares of time are weighted by it. What is a state and not a sum stays. */
+static void add(leat_loader_stats *s, const leat_loader_stats *o)
+{
+    double time = (double)s->elapsed_ns + (double)o->elapsed_ns;
+    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++) {
+        leat_stage_stats *a = &s->stages[i];
+        const leat_stage_stats *b = &o->stages[i];
+        double ready = a->readiness * (double)s->elapsed_ns + b->readiness * (double)o->elapsed_ns;
+        if (time > 0) a->readiness = ready / time;
+        a->items += b->items;
+        a->failed += b->failed;
+        a->dropped += b->dropped;
+        a->bytes += b->bytes;
+        a->bytes_max = LEAT_MAX(a->bytes_max, b->bytes_max);
+        a->busy_ns += b->busy_ns;
+        a->wait_ns += b->wait_ns;
+    }
+    s->batches += o->batches;
+    s->samples += o->samples;
+    s->bad_samples += o->bad_samples;
+    s->read_bytes += o->read_bytes;
+    s->reads += o->reads;
+    s->cache_hits += o->cache_hits;
+    s->cache_misses += o->cache_misses;
+    s->read_ns += o->read_ns;
+    s->decode_ns += o->decode_ns;
+    s->wait_ns += o->wait_ns;
+    s->elapsed_ns += o->elapsed_ns;
+    s->blocked_ns += o->blocked_ns;
+}
+
+void leat__loader_remember_locked(leat_loader *l)
+{
+    leat_loader_stats s = {0};
+    if (read_epoch_locked(l, &s) == 0) add(&l->past, &s);
+}
+
+static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t struct_size)
+{
+    leat_loader_stats s = {.struct_size = struct_size};
+    leat_budget_stats b;
+    int rc = 0;
+
+    leat__mutex_lock(&l->lock);
+    if (l->begun) rc = read_epoch_locked(l, &s);
+    if (all) add(&s, &l->past);
+    leat__mutex_unlock(&l->lock);
+    LEAT_TRY(rc);
+    leat__steps_read(&l->steps, &s);
+    leat_budget_read(l->budget, &b);
+    s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
+    s.budget_limit = b.limit;
+    s.budget_used = b.used;
+    s.budget_peak = b.peak;
+    memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
+    return 0;
+}
+
+int leat_loader_read(leat_loader *l, leat_loader_stats *out, uint32_t struct_size)
+{
+    return read_stats(l, false, out, struct_size);
+}
+
+int leat_loader_read_all(leat_loader *l, leat_loader_stats *out, uint32_t struct_size)
+{
+    return read_stats(l, true, out, struct_size);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A loader under watch, for commands.
+ */
+#include "live.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "cli_frame.h"
+#include "io/file.h"
+#include "probe/trace.h"
+
+#define REDRAW_NS (200 * LEAT_NS_PER_MS)
+#define FRAMES 4096u
+#define TEXT_MAX ((size_t)64 << 20)
+#define TRACE_MAX ((size_t)1 << 30)
+
+const leat__param cli_live_options[] = {
+    CLI_FLAG("live", 0, "show stages, queues, rates, memory and the verdict while it runs"),
+    CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
+    CLI_FLAG("doctor", 0, "say at the end what held the run back"),
+    CLI_PATH("run-file", 0, NULL, "FILE", "write the run's facts here, for leat doctor --attach"),
+    CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots of the run here"),
+    CLI_PATH("trace", 0, NULL, "FILE", "write a trace for chrome://tracing or Perfetto"),
+    CLI_END,
+};
+
+struct live {
+    cli *c;
+    leat_doctor_watch *watch;
+    leat_doctor_server *server;
+    live_view view;
+    bool draws, traces;
+};
+
+static int append(void *cookie, const char *text, size_t len)
+{
+    return leat__buf_append(cookie, text, len);
+}
+
+/* ---- The terminal ---- */
+
+/* Moves up over the lines of the last drawing and writes the new ones over them. */
+static void redraw(live_view *v, cli *c, const char *text)
+{
+    leat__buf out;
+    leat__buf_init(&out, LEAT__MEM_MISC, TEXT_MAX);
+    if (v->lines > 0) leat__buf_printf(&out, "\033[%uA", v->lines);
+    v->lines = 0;
+    for (const char *line = text; *line != '\0'; v->lines++) {
+        size_t len = strcspn(line, "\n");
+        leat__buf_append(&out, line, len);
+        leat__buf_puts(&out, "\033[K\n");
+        line += len + (line[len] == '\n');
+    }
+    leat__buf_puts(&out, "\033[J"); /* what an earlier, longer drawing left */
+    leat__mutex_lock(&c->lock);
+    if (leat__buf_status(&out) == 0) {
+        ssize_t written = write(STDERR_FILENO, out.data, out.len);
+        (void)written; /* a view that cannot be drawn is no reason to stop */
+    }
+    leat__mutex_unlock(&c->lock);
+    leat__buf_reset(&out);
+}
+
+static int diagnose(leat_doctor_watch *w, leat_doctor_diagnosis *d, leat_error *err)
+{
+    leat_doctor_facts facts;
+    LEAT_TRY(leat_doctor_watch_facts(w, &facts, err));
+    return leat_doctor_judge(&facts, d, sizeof *d, err);
+}
+
+void live_show(live_view *v, cli *c, leat_doctor_watch *watch)
+{
+    static leat_doctor_diagnosis d; /* large; the main thread's */
+    leat_doctor_frame frames[64];
+    leat__buf text;
+
+    if (!c->tty_err || c->quiet || leat__clock_ns() < v->next_ns) return;
+    v->next_ns = leat__clock_ns() + REDRAW_NS;
+    size_t count = leat_doctor_watch_frames(watch, frames, sizeof frames / sizeof frames[0]);
+    if (count == 0 || diagnose(watch, &d, NULL) != 0) return;
+    leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
+    uint32_t columns = (uint32_t)cli_columns(STDERR_FILENO);
+    if (leat_doctor_top(&d, frames, count, columns, !c->utf8, append, &text, NULL) == 0)
+        redraw(v, c, leat__buf_str(&text));
+    leat__buf_reset(&text);
+}
+
+/* ---- Files ---- */
+
+static int store(cli *c, const char *path, const leat__buf *text, leat_error *err)
+{
+    LEAT_TRY(leat__file_store(path, leat__buf_str(text), text->len, err));
+    cli_say(c, "wrote %s", path);
+    return 0;
+}
+
+int live_report(cli *c, const char *path, const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+                size_t count, const char *title, leat_error *err)
+{
+    leat__buf text;
+    leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
+    int rc = leat_doctor_report(d, frames, count, title, append, &text, err);
+    if (rc == 0) rc = store(c, path, &text, err);
+    leat__buf_reset(&text);
+    return rc;
+}
+
+int live_trace_write(cli *c, const char *path, leat_error *err)
+{
+    leat__buf text;
+    leat__buf_init(&text, LEAT__MEM_MISC, TRACE_MAX);
+    leat__trace_stop();
+    int rc = leat__trace_json(&text);
+    rc = rc == 0 ? store(c, path, &text, err) : leat__fail_nomem(err, text.len, "the trace");
+    leat__buf_reset(&text);
+    leat__trace_reset();
+    return rc;
+}
+
+/* ---- A loader under watch ---- */
+
+int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
+{
+    bool draws = cli_flag(c, "live"), serves = cli_given(c, "serve"), traces = cli_str(c, "trace") != NULL;
+    int rc = 0;
+
+    *out = NULL;
+    if (!draws && !serves && !traces && !cli_flag(c, "doctor") && cli_str(c, "run-file") == NULL &&
+        cli_str(c, "report") == NULL)
+        return 0;
+    live *l = LEAT_NEW(MISC, live);
+    if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a view");
+    l->c = c;
+    l->draws = draws && c->tty_err && !c->quiet;
+    LEAT_GO(rc, out, leat_doctor_watch_open(&l->watch, loader, 0, err));
+    if (serves) {
+        LEAT_GO(rc, out, leat_doctor_serve(&l->server, l->watch, (uint16_t)cli_int(c, "serve"), err));
+        cli_say(c, "live page: http://127.0.0.1:%u/", leat_doctor_server_port(l->server));
+    }
+    if (traces) LEAT_GO(rc, out, leat__trace_start(0, err));
+    l->traces = traces;
+    *out = l;
+    l = NULL;
+out:
+    if (l != NULL) {
+        leat_doctor_server_close(&l->server);
+        leat_doctor_watch_close(&l->watch);
+        leat__free(l);
+    }
+    return rc;
+}
+
+bool live_draws(const live *l)
+{
+    return l != NULL && l->draws;
+}
+
+void live_tick(live *l)
+{
+    if (live_draws(l)) live_show(&l->view, l->c, l->watch);
+}
+
+static int write_run(live *l, const leat_doctor_diagnosis *d, leat_error *err)
+{
+    const char *path = cli_str(l->c, "run-file");
+    leat__buf text;
+    if (path == NULL) return 0;
+    leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
+    int rc = leat_doctor_write(d, LEAT_DOCTOR_JSON, append, &text, err);
+    leat__buf_putc(&text, '\n');
+    if (rc == 0) rc = store(l->c, path, &text, err);
+    leat__buf_reset(&text);
+    return rc;
+}
+
+static int finish(live *l, leat_error *err)
+{
+    cli *c = l->c;
+    leat_doctor_diagnosis *d = LEAT_NEW(MISC, leat_doctor_diagnosis);
+    leat_doctor_frame *frames = LEAT_NEW_ARRAY(MISC, leat_doctor_frame, FRAMES);
+    int rc = d == NULL || frames == NULL ? leat__fail_nomem(err, sizeof *d, "a diagnosis") : 0;
+
+    if (rc == 0) rc = diagnose(l->watch, d, err);
+    if (rc == 0) rc = write_run(l, d, err);
+    if (rc == 0 && cli_str(c, "report") != NULL)
+        rc = live_report(c, cli_str(c, "report"), d, frames,
+                         leat_doctor_watch_frames(l->watch, frames, FRAMES), "leat: the run", err);
+    if (rc == 0 && cli_flag(c, "doctor")) {
+        cli_say(c, "%s", d->sentence);
+        for (uint32_t i = 0; i < d->remedy_count && i < 3; i++)
+            cli_say(c, "  %.2fx %s", d->remedies[i].gain, d->remedies[i].action);
+    }
+    if (l->traces) {
+        int traced = live_trace_write(c, cli_str(c, "trace"), rc == 0 ? err : NULL);
+        if (rc == 0) rc = traced;
+    }
+    leat__free(frames);
+    leat__free(d);
+    return rc;
+}
+
+int live_close(live **out, leat_error *err)
+{
+    live *l = *out;
+    if (l == NULL) return 0;
+    int rc = finish(l, err);
+    leat_doctor_server_close(&l->server);
+    leat_doctor_watch_close(&l->watch);
+    leat__free(l);
+    *out = NULL;
+    return rc;
+}

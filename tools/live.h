@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Looking at a loader while a command runs it: a view in the terminal, a page on the loopback
+ * interface, a trace, the facts of the run as a file, the doctor's word at the end. One table of
+ * flags for every command that runs a loader.
+ */
+#ifndef LEAT_TOOLS_LIVE_H
+#define LEAT_TOOLS_LIVE_H
+
+#include <leat/doctor.h>
+#include <leat/loader.h>
+
+#include "cli.h"
+
+extern const leat__param cli_live_options[];
+
+typedef struct live live;
+
+/* NULL in *l when no flag asks for anything. Opens after the loader, closes before it. */
+int live_open(live **l, cli *c, leat_loader *loader, leat_error *err);
+bool live_draws(const live *l); /* the terminal is its own: no progress bar */
+void live_tick(live *l);        /* main thread, as often as it likes */
+/* Writes what was asked for. */
+int live_close(live **l, leat_error *err);
+
+/* Shows a watch in the terminal, at most five times a second; a zeroed state begins. Nothing
+ * unless stderr is a terminal. */
+typedef struct live_view {
+    uint64_t next_ns;
+    uint32_t lines; /* on the screen */
+} live_view;
+void live_show(live_view *v, cli *c, leat_doctor_watch *watch);
+
+/* Text into a file, through a callback of the library. */
+int live_report(cli *c, const char *path, const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+                size_t count, const char *title, leat_error *err);
+int live_trace_write(cli *c, const char *path, leat_error *err);
+
+#endif
