@@ -9,7 +9,10 @@
 
 #include <leat/loader.h>
 
-enum { BYTES = 3 * 64 * 64 }; /* of the picture that this plugin is made for */
+#ifndef SIDE
+#define SIDE 64 /* of the pictures that this plugin is made for */
+#endif
+enum { BYTES = 3 * SIDE * SIDE };
 
 static int invert(void *cookie, void *const *rows, uint32_t fields, uint64_t sample, uint64_t epoch,
                   uint64_t random)

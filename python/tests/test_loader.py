@@ -16,6 +16,9 @@ import leat
 from conftest import pixels
 
 OPS = "RandomResizedCrop(16); RandomHorizontalFlip"
+# how long the repeated tests are
+KEPT = int(os.environ.get("LEAT_KEPT", "10000"))
+CYCLES = int(os.environ.get("LEAT_CYCLES", "1000"))
 
 
 def ids(loader: leat.Loader) -> list[int]:
@@ -175,14 +178,16 @@ def test_ranks_share_an_epoch(plain, order, world):
 
 
 def test_kept_batches_stay_as_they_are(plain):
-    kept, sums = [], []
+    kept, sums, before = [], [], resident()
     with numpy_loader(plain, 2, OPS, order="random", memory="64M") as loader:
-        for _ in range(20):
+        while len(kept) < KEPT:
             for b in loader:
                 kept.append(b)
                 sums.append(hashlib.md5(b.image.tobytes()).digest())
-    assert len(kept) == 20 * 51
+        assert loader.stats()["budget_peak_bytes"] <= 64 << 20
     assert [hashlib.md5(b.image.tobytes()).digest() for b in kept] == sums
+    # what is kept is inside the budget; the rest is Python's own objects
+    assert resident() - before < (64 << 20) + KEPT * 4096
 
 
 def test_keeping_more_than_the_budget_is_an_error_that_passes(plain):
@@ -217,7 +222,7 @@ def test_cycles_leak_nothing(plain):
     for _ in range(20):
         cycle()
     before, memory = status(), resident()
-    for _ in range(100):
+    for _ in range(CYCLES):
         cycle()
     assert status() == before
     assert resident() - memory < 8 << 20
