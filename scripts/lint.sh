@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 python3 tests/lint/rooms.py
 python3 tests/lint/style.py
 for cc in gcc clang; do
-    CC=$cc scripts/build.sh "build-lint-$cc" -Dwerror=true --buildtype=debugoptimized
+    CC=$cc scripts/build.sh "build-lint-$cc" -Dwerror=true -Dpython=true --buildtype=debugoptimized
 done
 CC=gcc scripts/build.sh build-lint-bare -Dwerror=true --buildtype=release -During=disabled -Dpng=disabled \
     -Dwebp=disabled -Dhttp=disabled -Dtests=false -Dbench=false

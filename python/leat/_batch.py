@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,9 @@ class Batch(tuple):
 
     __slots__ = ()
     names: tuple[str, ...] = ()  #: of the fields, as the pack has them
+    _fields: tuple[str, ...]
+    _make: Callable[[Iterable[Any]], Batch]
+    _replace: Callable[..., Batch]
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -49,7 +52,7 @@ class Batch(tuple):
 def batch_class(names: tuple[str, ...]) -> type[Batch]:
     """The class of batches with these fields. Names that are no identifiers get positional ones
     as attributes (`_3`); by key they are themselves."""
-    plain = namedtuple("Batch", names, rename=True)
+    plain = namedtuple("Batch", names, rename=True)  # type: ignore[misc]
     made = type("Batch", (Batch, plain), {"__slots__": (), "names": names, "__module__": "leat",
                                           "__getitem__": Batch.__getitem__})
     return made

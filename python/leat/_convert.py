@@ -43,7 +43,7 @@ def _jax() -> Converter:
 
     def convert(tensor: _leat.Tensor) -> Any:
         # without x64 JAX has no 64-bit numbers: labels become int32 as everywhere in JAX
-        if tensor.dtype in ("int64", "float64", "uint64") and not jax.config.jax_enable_x64:
+        if tensor.dtype in ("int64", "float64", "uint64") and not jax.config.read("jax_enable_x64"):
             return jax.numpy.asarray(np.asarray(tensor))
         return from_dlpack(tensor)
 

@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -39,9 +39,9 @@ class Image:
         """The image file: as it was packed, restored from tiles where it is stored as tiles."""
         return self._pack.file(self.stored, CODECS.index(self.codec), self.orientation)
 
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         pixels = self.decode()
-        return pixels if dtype is None else pixels.astype(dtype)  # type: ignore[arg-type]
+        return pixels if dtype is None else pixels.astype(dtype)
 
     def __repr__(self) -> str:
         return f"leat.Image({self.width}x{self.height}, {self.codec}, {len(self.stored)} bytes)"
@@ -162,16 +162,16 @@ class Dataset:
         sample.sample_id = index
         return sample
 
-    def _value(self, f: Field, value: object) -> object:
+    def _value(self, f: Field, value: Any) -> object:
         if value is None or f.type in ("int", "float", "bytes"):
             return value
         if f.type == "text":
-            return value.decode("utf-8")  # type: ignore[attr-defined]
+            return value.decode("utf-8")
         if f.type == "json":
-            return json.loads(value)  # type: ignore[arg-type]
+            return json.loads(value)
         if f.type == "image":
-            return Image(self._pack, value)  # type: ignore[arg-type]
-        data, shape = value  # type: ignore[misc]
+            return Image(self._pack, value)
+        data, shape = value
         return _array(data, f.dtype, shape)
 
     def close(self) -> None:

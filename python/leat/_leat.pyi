@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Buffer, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, final
 
+from numpy.typing import NDArray
+from typing_extensions import Buffer as _Buffer
+
+Buffer = _Buffer | NDArray[Any]
 version: str
 
 @final

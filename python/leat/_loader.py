@@ -143,6 +143,8 @@ class Loader:
         self._epoch = 0  # of the next iteration
         self._resume: tuple[str, int] | None = None  # state that the next iteration goes on from
         self._running: weakref.ref[_Epoch] | None = None
+        self._closed_at: dict[str, Any] | None = None  # the state when it was closed
+        self._pid = os.getpid()
         self._current = -1  # epoch under way or last run
         _open_loaders.add(self)
 
@@ -214,8 +216,9 @@ class Loader:
 
     def _value(self, kind: str, item: Any) -> Any:
         if kind in _RAGGED:
-            raw = tuple(None if part is None else np.asarray(part) for part in item)
-            return Ragged(kind, *(None if part is None else self._convert(part) for part in item), raw)
+            values, offsets, shapes = (None if part is None else self._convert(part) for part in item)
+            raw = np.asarray(item[0]), np.asarray(item[1]), None if item[2] is None else np.asarray(item[2])
+            return Ragged(kind, values, offsets, shapes, raw)
         if kind == "image" and self.channels_last and self.as_ == "torch":
             item = item.permute(0, 3, 1, 2)
         return self._convert(item)
@@ -229,6 +232,8 @@ class Loader:
         """
         if self._resume is not None:
             return json.loads(self._resume[0])
+        if self._closed_at is not None:
+            return dict(self._closed_at)
         state = json.loads(self._loader.state())
         if self._current < 0 or self._current + 1 != self._epoch:  # not begun, or set_epoch since
             state["epoch"], state["position"] = self._epoch, 0
@@ -290,7 +295,10 @@ class Loader:
     # ---- life --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stops the workers and frees the memory; batches that are kept stay valid."""
+        """Stops the workers and frees the memory; batches that are kept stay valid, and so does
+        the state."""
+        if self._closed_at is None and os.getpid() == self._pid:
+            self._closed_at = self.state_dict()
         self._running = None
         self._loader.close()
         _open_loaders.discard(self)

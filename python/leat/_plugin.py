@@ -71,7 +71,7 @@ def resolve(fn: Any) -> tuple[int, int]:
         return fn, 0
     if hasattr(fn, "address"):
         return int(fn.address), 0
-    if isinstance(fn, ctypes._CFuncPtr):
+    if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return ctypes.cast(fn, ctypes.c_void_p).value or 0, 0
     raise TypeError(f"sample_fn: {fn!r} is no plugin, numba.cfunc, ctypes function or address; a Python "
                     "function over whole batches is given as transform=")

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class Writer:
         self._count = 0
         self._closed = False
         self._classes = dict(classes or {})
-        self._options = {
+        self._options: dict[str, Any] = {
             "page_bytes": _bytes(page_bytes), "shard_bytes": _bytes(shard_bytes), "resume": resume,
             "replace": replace, "sync": sync,
             "provenance": json.dumps(dict(provenance or {}), sort_keys=True),

@@ -11,13 +11,13 @@ through the loader itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
     from lightning import LightningDataModule
 except ImportError:  # the older name of the same package
-    from pytorch_lightning import LightningDataModule
+    from pytorch_lightning import LightningDataModule  # type: ignore[assignment]
 
 from ._loader import Loader
 
@@ -46,26 +46,20 @@ class DataModule(LightningDataModule):
             "predict": {**options, **in_order, **(predict_options or {})},
         }
         self._loaders: list[Loader] = []
+        # only for the stages that there is a pack for: Lightning asks whether a method is there
+        for stage, path in self._paths.items():
+            if path is not None:
+                setattr(self, f"{stage}_dataloader", self._hook(stage))
 
-    def _loader(self, stage: str) -> Loader | list[Loader]:
-        path = self._paths[stage]
-        if path is None:
-            return []  # Lightning's way to say that there is none
-        loader = Loader(path, **{"as_": "torch", **self._options[stage]})
-        self._loaders.append(loader)
-        return loader
+    def _hook(self, stage: str) -> Callable[[], Loader]:
+        def make() -> Loader:
+            path = self._paths[stage]
+            assert path is not None
+            loader = Loader(path, **{"as_": "torch", **self._options[stage]})
+            self._loaders.append(loader)
+            return loader
 
-    def train_dataloader(self) -> Loader | list[Loader]:
-        return self._loader("train")
-
-    def val_dataloader(self) -> Loader | list[Loader]:
-        return self._loader("val")
-
-    def test_dataloader(self) -> Loader | list[Loader]:
-        return self._loader("test")
-
-    def predict_dataloader(self) -> Loader | list[Loader]:
-        return self._loader("predict")
+        return make
 
     def teardown(self, stage: str) -> None:
         for loader in self._loaders:
