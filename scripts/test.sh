@@ -7,21 +7,26 @@ cd "$(dirname "$0")/.."
 build=$1
 failed=0
 
+python=build-python/pytest.xml
+rm -f "$python"
 meson test -C "$build" --no-rebuild --print-errorlogs --num-processes "$(nproc)" || failed=1
-read -r ok bad skip < <(python3 - "$build" <<'PY'
-import json, sys
+if [ -f python/tests/conftest.py ] && [ -x .venv/bin/python ]; then
+    scripts/python.sh --junitxml="$python" || failed=1
+fi
+python3 - "$build" "$python" <<'PY'
+import json, os, sys, xml.etree.ElementTree as xml
 ok = bad = skip = 0
 for line in open(sys.argv[1] + "/meson-logs/testlog.json"):
     result = json.loads(line)["result"]
     ok += result in ("OK", "EXPECTEDFAIL")
     skip += result == "SKIP"
     bad += result not in ("OK", "EXPECTEDFAIL", "SKIP")
-print(ok, bad, skip)
+if os.path.exists(sys.argv[2]):
+    for suite in xml.parse(sys.argv[2]).iter("testsuite"):
+        wrong = int(suite.get("failures")) + int(suite.get("errors"))
+        ok += int(suite.get("tests")) - wrong - int(suite.get("skipped"))
+        bad += wrong
+        skip += int(suite.get("skipped"))
+print(f"{ok} passed, {bad} failed, {skip} skipped")
 PY
-)
-
-if [ -f python/tests/conftest.py ] && [ -x .venv/bin/python ]; then
-    scripts/python.sh || failed=1
-fi
-echo "$ok passed, $bad failed, $skip skipped"
 exit $failed
