@@ -382,4 +382,6 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
     text = ops.text(image)
     if text == "RandomResizedCrop(224)" and not channels_last:
         return names, None  # the default: fine for packs without images too
+    if names is not None:  # asked for by its pipeline
+        names += [f.name for f in loader.dataset.fields if f.type == "image"][:1]
     return names, [(None, None, text + suffix)]
