@@ -230,7 +230,9 @@ static int run_job(job *j, leat_error *err)
             j->samples = j->digest = 0;
             LEAT_TRY(leat_loader_begin(j->loader, j->epoch, err));
         }
-        if (!live_draws(j->live)) cli_progress_begin(&j->bar, j->c, "loading", "samples", leat_loader_samples(j->loader));
+        if (!live_draws(j->live))
+            cli_progress_begin(&j->bar, j->c, "loading", "samples",
+                               leat_loader_samples(j->loader));
         rc = run_epoch(j, &stopped, err);
         cli_progress_end(&j->bar);
         if (j->first_ns == 0) j->first_ns = leat__clock_ns();

@@ -291,10 +291,10 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < n; i++) one(&sum);
     printf("{\"corruptions\": %llu, \"tiles\": %u, \"variants\": %u, \"refused\": %llu, "
            "\"accepted\": %llu, \"disagreed\": %llu, \"slower_than_2x\": %llu, "
-           "\"worst_ratio\": %.2f, \"worst_ratio_to_own\": %.2f}\n", (unsigned long long)n, tile_count, variants,
-           (unsigned long long)sum.refused, (unsigned long long)sum.accepted,
-           (unsigned long long)sum.disagreed, (unsigned long long)sum.slow, sum.worst,
-           sum.worst_of_own);
+           "\"worst_ratio\": %.2f, \"worst_ratio_to_own\": %.2f}\n",
+           (unsigned long long)n, tile_count, variants, (unsigned long long)sum.refused,
+           (unsigned long long)sum.accepted, (unsigned long long)sum.disagreed,
+           (unsigned long long)sum.slow, sum.worst, sum.worst_of_own);
     bool judge_time = argc > 3 && strcmp(argv[3], "--time") == 0;
     return sum.disagreed > 0 || (judge_time && sum.slow > 0);
 }
