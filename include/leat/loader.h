@@ -204,7 +204,7 @@ typedef struct leat_loader_stats {
     uint64_t read_ns, decode_ns;      /* all workers together */
     uint64_t wait_ns;                 /* the caller waited in next() */
     uint64_t elapsed_ns;
-    uint64_t budget_limit, budget_used, budget_peak;
+    uint64_t budget_limit, budget_used, budget_peak; /* used: without what is kept for reuse */
     /* The caller's thread, step by step since the loader was opened. The first step of each epoch
      * is left out: it pays for the start. */
     uint64_t steps;

@@ -59,6 +59,11 @@ void leat__frames_trim(leat__frames *f)
     leat__blocks_trim(f->blocks);
 }
 
+uint64_t leat__frames_kept(leat__frames *f)
+{
+    return leat__blocks_kept(f->blocks);
+}
+
 /* The blocks go at once: a batch on loan holds its own, and what it gives back is freed. */
 void leat__frames_close(leat__frames **out)
 {

@@ -78,6 +78,7 @@ int leat__frames_open(leat__frames **f, leat_budget *budget, leat__shape *shape,
 void leat__frames_close(leat__frames **f);
 const leat__shape *leat__frames_shape(const leat__frames *f); /* view */
 void leat__frames_trim(leat__frames *f); /* gives kept blocks back to the budget */
+uint64_t leat__frames_kept(leat__frames *f); /* bytes of kept blocks */
 
 /* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per column (0 for
  * the others). False when it does not fit a size. */

@@ -69,6 +69,16 @@ void leat__blocks_close(leat__blocks **out)
     *out = NULL;
 }
 
+uint64_t leat__blocks_kept(leat__blocks *b)
+{
+    uint64_t bytes = 0;
+
+    leat__mutex_lock(&b->lock);
+    for (uint32_t i = 0; i < b->count; i++) bytes += b->kept[i].bytes;
+    leat__mutex_unlock(&b->lock);
+    return bytes;
+}
+
 /* The last kept one that is large enough and not wastefully larger: its pages are the warmest. */
 static leat__block find(leat__blocks *b, uint64_t bytes)
 {

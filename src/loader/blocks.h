@@ -30,6 +30,7 @@ int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat
 /* Frees what is kept. The object lives on until the last block taken was given back. */
 void leat__blocks_close(leat__blocks **b);
 void leat__blocks_trim(leat__blocks *b); /* frees what is kept */
+uint64_t leat__blocks_kept(leat__blocks *b); /* bytes kept now */
 
 /* A block of at least `bytes`, its content undefined; data NULL when out of memory. */
 leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes) LEAT_MUST_CHECK;

@@ -406,6 +406,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.threads = l->opts.threads;
     o.io_depth = l->opts.io_depth;
     o.prefetch = l->opts.prefetch;
+    o.loans = 1; /* a training loop holds one batch while it asks for the next */
     o.log = l->opts.log;
     LEAT_TRY(leat_flow_open(&flow, &o, err));
     LEAT_GO(rc, out, add_stages(l, flow, err));
