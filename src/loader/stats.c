@@ -98,7 +98,7 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     leat_budget_read(l->budget, &b);
     s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
     s.budget_limit = b.limit;
-    s.budget_used = b.used;
+    s.budget_used = b.used - leat__frames_kept(l->frames) - leat__blocks_kept(l->env.blocks);
     s.budget_peak = b.peak;
     memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
     return 0;
