@@ -69,22 +69,62 @@ static inline int16_t dc_at(const leat__jpeg_component *comp, uint32_t x, uint32
 
 /* Ranges within which every implementation of the ISLOW transform agrees: the products fit 16
  * bits, the mean also after it is scaled by four. Only made-up files are outside. */
-static bool in_range(const int16_t *block, const uint16_t *quant)
+static inline bool in_range(int32_t c, int32_t quant, int32_t product_max)
 {
-    int32_t bad = abs(block[0] * quant[0]) > 8191;
-    for (int k = 0; k < 64; k++) {
-        int32_t c = block[k], product = c * quant[k];
-        bad |= (c > LEAT__TILE_COEF_MAX) | (c < -LEAT__TILE_COEF_MAX);
-        bad |= (product > 32767) | (product < -32767);
+    int32_t product = c * quant;
+    return (c <= LEAT__TILE_COEF_MAX) & (c >= -LEAT__TILE_COEF_MAX)
+           & (product <= product_max) & (product >= -product_max);
+}
+
+/* Which of the four coefficients in a word are not zero: bit 15 of each lane says so, and the
+ * product gathers the four bits, none of which meets another on the way. */
+static inline uint64_t nonzero4(uint64_t word)
+{
+    const uint64_t low = UINT64_C(0x7fff7fff7fff7fff);
+    uint64_t bit = (((word & low) + low) | word) >> 15 & UINT64_C(0x0001000100010001);
+    return (bit * UINT64_C(0x0001000200040008)) >> 48 & 15;
+}
+
+/* The block in tile order, which is a matter of half rows, and its bitmap. */
+static inline uint64_t order_block(int16_t ordered[64], const int16_t *block)
+{
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint64_t word;
+        memcpy(&word, block + leat__tile_order[4 * i], sizeof word);
+        memcpy(ordered + 4 * i, &word, sizeof word);
+        mask |= nonzero4(word) << 4 * i;
     }
-    return bad == 0;
+    return mask;
+}
+
+/* Takes one block apart; false when a coefficient is out of range. */
+static inline bool take_block(leat__tile_parts *parts, uint32_t b, const int16_t *block,
+                              int16_t guess, const uint16_t *quant)
+{
+    int16_t ordered[64], *value = parts->value + parts->values;
+    uint64_t mask = order_block(ordered, block);
+    bool good = in_range(block[0], quant[0], 8191);
+    ordered[0] = (int16_t)(ordered[0] - guess);
+    mask = (mask & ~UINT64_C(1)) | (ordered[0] != 0);
+    if (mask & 1) *value++ = ordered[0];
+    for (uint64_t m = mask & ~UINT64_C(1); m != 0; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(m);
+        *value++ = ordered[k];
+        good &= in_range(ordered[k], quant[leat__tile_order[k]], 32767);
+    }
+    parts->values = (uint32_t)(value - parts->value);
+    parts->mask[b] = mask;
+    parts->groups[b] = mask == 0 ? 0 : (uint8_t)((71 - __builtin_clzll(mask)) / 8);
+    return good;
 }
 
 leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_header *h,
                                       const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty)
 {
     leat__tile_shape shape;
-    uint32_t b = 0, n = 0;
+    uint32_t b = 0;
+    parts->values = 0;
     leat__tile_shape_at(h, tx, ty, &shape);
     for (uint32_t c = 0; c < shape.components; c++) {
         const leat__jpeg_component *comp = &coefs->component[c];
@@ -95,19 +135,8 @@ leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_
             int16_t guess = 0;
             if (x > 0) guess = dc_at(comp, x0 + x - 1, y0 + y);
             else if (y > 0) guess = dc_at(comp, x0 + x, y0 + y - 1);
-            if (!in_range(block, h->quant[c])) return LEAT__TILE_KEPT_RANGE;
-            int16_t ordered[64];
-            uint64_t mask = 0;
-            for (uint32_t k = 0; k < 64; k++) ordered[k] = block[leat__tile_order[k]];
-            ordered[0] = (int16_t)(ordered[0] - guess);
-            for (uint32_t k = 0; k < 64; k++) mask |= (uint64_t)(ordered[k] != 0) << k;
-            for (uint64_t m = mask; m != 0; m &= m - 1)
-                parts->value[n++] = ordered[__builtin_ctzll(m)];
-            parts->mask[b] = mask;
-            parts->groups[b] =
-                mask == 0 ? 0 : (uint8_t)((71 - __builtin_clzll(mask)) / 8);
+            if (!take_block(parts, b, block, guess, h->quant[c])) return LEAT__TILE_KEPT_RANGE;
         }
     }
-    parts->values = n;
     return LEAT__TILE_KEPT_NONE;
 }

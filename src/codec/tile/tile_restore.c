@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
-#include "dsp/idct.h"
 #include "probe/cpu.h"
 
 enum {
@@ -20,7 +19,7 @@ enum {
     SOS = 0xda, DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP15 = 0xef, COM = 0xfe, TEM = 0x01
 };
 
-enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 4, STAGE = 4096 };
+enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 4, STAGE = 16384 };
 
 static const uint8_t zigzag[64] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
@@ -191,10 +190,25 @@ int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
 
 /* ---- writing scans ---- */
 
+/* Worst block: 64 symbols of 31 bits, every byte of them stuffed. */
+enum { BLOCK_ROOM = 1024 };
+
 typedef struct huffman {
-    uint16_t code[256];
-    uint8_t length[256]; /* 0: no code */
+    uint32_t entry[256]; /* code << 8 | length; 0: no code */
 } huffman;
+
+/* A block in the order of the scan. Only the coefficients that `ac` names are set, and at[0]. */
+typedef struct scan_block {
+    uint64_t ac;
+    int16_t at[64];
+} scan_block;
+
+/* Bits waiting, high first; fewer than 32 between calls. */
+typedef struct bit_queue {
+    uint64_t acc;
+    uint32_t bits;
+    uint8_t *at;
+} bit_queue;
 
 typedef struct writer {
     const leat__tile_header *h;
@@ -202,84 +216,104 @@ typedef struct writer {
     const leat__tile_codes *codes;
     leat__tile_entropy_dsp entropy;
     leat__tile_coefs *coefs;
-    int16_t *blocks[LEAT__TILE_COMPONENTS]; /* one tile row, dense */
-    size_t row_offset;                      /* of the next tile row */
+    scan_block *blocks[LEAT__TILE_COMPONENTS]; /* one tile row */
+    size_t row_offset;                         /* of the next tile row */
     huffman dc[4], ac[4];
     uint32_t restart;  /* interval in MCUs, 0 = none */
     uint8_t id[LEAT__TILE_COMPONENTS];
-    /* bits waiting */
-    uint64_t acc;
-    uint32_t bits;
-    bool no_code; /* a symbol had no code */
+    uint8_t place[64]; /* bit of a tile's bitmap -> place in the scan */
+    bool no_code;      /* a symbol had no code */
     uint32_t scans;
     leat__buf *out;
-    uint32_t staged;
+    bit_queue queue;
     uint8_t stage[STAGE]; /* on the way to `out` */
 } writer;
 
 static void put_staged(writer *w)
 {
-    leat__buf_append(w->out, w->stage, w->staged);
-    w->staged = 0;
+    leat__buf_append(w->out, w->stage, (size_t)(w->queue.at - w->stage));
+    w->queue.at = w->stage;
 }
 
-static inline void put_bits(writer *w, uint32_t value, uint32_t n)
+static inline void put_byte(bit_queue *q, uint8_t byte)
 {
-    w->acc = w->acc << n | (value & ((1u << n) - 1));
-    w->bits += n;
-    while (w->bits >= 8) {
-        w->bits -= 8;
-        uint8_t byte = (uint8_t)(w->acc >> w->bits);
-        w->stage[w->staged++] = byte;
-        if (byte == 0xff) w->stage[w->staged++] = 0; /* not a marker */
+    *q->at++ = byte;
+    if (byte == 0xff) *q->at++ = 0; /* not a marker */
+}
+
+/* At most 32 bits, the rest of `value` zero. */
+static inline void put_bits(bit_queue *q, uint32_t value, uint32_t n)
+{
+    q->acc = q->acc << n | value;
+    q->bits += n;
+    if (q->bits < 32) return;
+    q->bits -= 32;
+    uint32_t word = (uint32_t)(q->acc >> q->bits);
+    if ((word & 0x80808080u & ~(word + 0x01010101u)) == 0) { /* no byte is 0xff */
+        leat__store_u32(q->at, __builtin_bswap32(word));
+        q->at += 4;
+        return;
     }
-    if (w->staged > STAGE - 8) put_staged(w);
-}
-
-static void put_symbol(writer *w, const huffman *t, uint32_t symbol)
-{
-    w->no_code = w->no_code || t->length[symbol] == 0;
-    put_bits(w, t->code[symbol], t->length[symbol]);
+    for (int shift = 24; shift >= 0; shift -= 8) put_byte(q, (uint8_t)(word >> shift));
 }
 
 static void pad_bits(writer *w)
 {
-    if (w->bits == 0) return;
-    put_bits(w, (w->h->flags & LEAT__TILE_FLAG_PAD_ZERO) ? 0 : 0xff, 8 - w->bits);
+    bit_queue *q = &w->queue;
+    uint32_t fill = (8 - q->bits % 8) % 8;
+    bool zeros = (w->h->flags & LEAT__TILE_FLAG_PAD_ZERO) != 0;
+    put_bits(q, zeros ? 0 : (1u << fill) - 1, fill);
+    for (; q->bits > 0; q->bits -= 8) put_byte(q, (uint8_t)(q->acc >> (q->bits - 8)));
 }
 
-static uint32_t bits_of(int v)
+/* Symbol and extra bits of `v` at once. False when there is no code for it. */
+static inline bool put_value(bit_queue *q, const huffman *t, uint32_t run, int v)
 {
-    uint32_t a = (uint32_t)abs(v);
-    return a == 0 ? 0 : 32 - (uint32_t)__builtin_clz(a);
+    uint32_t size = v == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
+    if (size > 15) return false; /* only a damaged sample */
+    uint32_t entry = t->entry[run << 4 | size];
+    uint32_t extra = (uint32_t)(v < 0 ? v - 1 : v) & ((1u << size) - 1);
+    put_bits(q, entry >> 8 << size | extra, (entry & 255) + size);
+    return entry != 0;
 }
 
-static void put_value(writer *w, const huffman *t, uint32_t run, int v)
-{
-    uint32_t size = bits_of(v);
-    if (size > 15) { /* only a damaged sample */
-        w->no_code = true;
-        return;
-    }
-    put_symbol(w, t, run << 4 | size);
-    if (size > 0) put_bits(w, (uint32_t)(v < 0 ? v - 1 : v), size);
-}
-
-static void put_block(writer *w, const int16_t *block, const huffman *dc, const huffman *ac,
+static void put_block(writer *w, const scan_block *block, const huffman *dc, const huffman *ac,
                       int *guess)
 {
-    put_value(w, dc, 0, block[0] - *guess);
-    *guess = block[0];
-    uint64_t mask = 0;
-    for (int k = 1; k < 64; k++) mask |= (uint64_t)(block[zigzag[k]] != 0) << k;
+    bit_queue q = w->queue; /* a copy stays in registers */
+    bool coded = put_value(&q, dc, 0, block->at[0] - *guess);
+    *guess = block->at[0];
     uint32_t last = 0;
-    for (; mask != 0; mask &= mask - 1) {
+    for (uint64_t mask = block->ac; mask != 0; mask &= mask - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(mask), run = k - last - 1;
-        for (; run > 15; run -= 16) put_symbol(w, ac, 0xf0);
-        put_value(w, ac, run, block[zigzag[k]]);
+        for (; run > 15; run -= 16) {
+            coded = coded && ac->entry[0xf0] != 0;
+            put_bits(&q, ac->entry[0xf0] >> 8, ac->entry[0xf0] & 255);
+        }
+        coded = put_value(&q, ac, run, block->at[k]) && coded;
         last = k;
     }
-    if (last < 63) put_symbol(w, ac, 0);
+    if (last < 63) {
+        coded = coded && ac->entry[0] != 0;
+        put_bits(&q, ac->entry[0] >> 8, ac->entry[0] & 255);
+    }
+    w->no_code = w->no_code || !coded;
+    w->queue = q;
+    if (q.at > w->stage + STAGE - BLOCK_ROOM) put_staged(w);
+}
+
+static void order_block(const writer *w, scan_block *out, uint32_t b)
+{
+    const leat__tile_coefs *coefs = w->coefs;
+    const int16_t *value = coefs->value + coefs->first[b];
+    uint64_t ac = 0;
+    for (uint64_t mask = coefs->mask[b]; mask != 0; mask &= mask - 1) {
+        uint32_t k = w->place[__builtin_ctzll(mask)];
+        out->at[k] = *value++;
+        ac |= UINT64_C(1) << k;
+    }
+    out->ac = ac & ~UINT64_C(1);
+    out->at[0] = coefs->dc[b];
 }
 
 static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
@@ -303,8 +337,7 @@ static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
             for (uint32_t i = 0; i < shape.count[c]; i++, b++) {
                 size_t x = tx * leat__tile_blocks_x(h, c) + i % shape.wide[c];
                 size_t y = i / shape.wide[c];
-                leat__tile_block_expand(
-                    w->blocks[c] + 64 * (y * leat__tile_grid_x(h, c) + x), w->coefs, b);
+                order_block(w, w->blocks[c] + y * leat__tile_grid_x(h, c) + x, b);
             }
     }
     return 0;
@@ -360,7 +393,7 @@ static void put_mcu(writer *w, const scan *s, uint32_t mx, uint32_t my, int gues
         for (uint32_t b = 0; b < across * down; b++) {
             uint32_t x = mx * across + b % across;
             uint32_t y = (my * down + b / across) % leat__tile_blocks_y(h, c);
-            put_block(w, w->blocks[c] + 64 * ((size_t)y * leat__tile_grid_x(h, c) + x),
+            put_block(w, w->blocks[c] + (size_t)y * leat__tile_grid_x(h, c) + x,
                       &w->dc[s->dc[i]], &w->ac[s->ac[i]], &guess[c]);
         }
     }
@@ -378,7 +411,7 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
     uint32_t per_tile = leat__tile_blocks_y(h, s->alone ? s->index[0] : 0) / down;
     int guess[3] = {0};
     uint64_t done = 0, total = (uint64_t)s->mcus_x * s->mcus_y;
-    w->acc = w->bits = 0;
+    w->queue = (bit_queue){.at = w->stage};
     for (uint32_t my = 0; my < s->mcus_y; my++) {
         if (my % per_tile == 0) LEAT_TRY(load_tile_row(w, my / per_tile, err));
         for (uint32_t mx = 0; mx < s->mcus_x; mx++) {
@@ -386,8 +419,8 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
             done++;
             if (w->restart == 0 || done % w->restart != 0 || done == total) continue;
             pad_bits(w);
-            w->stage[w->staged++] = 0xff;
-            w->stage[w->staged++] = (uint8_t)(RST0 + (done / w->restart - 1) % 8);
+            *w->queue.at++ = 0xff;
+            *w->queue.at++ = (uint8_t)(RST0 + (done / w->restart - 1) % 8);
             memset(guess, 0, sizeof guess);
         }
         put_staged(w);
@@ -415,8 +448,7 @@ static bool read_huffman(writer *w, const segment *s)
         for (uint32_t length = 1; length <= 16; length++, code <<= 1)
             for (uint32_t i = 0; i < counts[length - 1]; i++) {
                 if (symbol == end || code >= 1u << length) return false;
-                t->code[*symbol] = (uint16_t)code++;
-                t->length[*symbol++] = (uint8_t)length;
+                t->entry[*symbol++] = code++ << 8 | length;
             }
         p = symbol;
     }
@@ -487,6 +519,13 @@ static int check_restorable(const leat__tile_header *h, const leat__tile_tables 
     return 0;
 }
 
+static void find_places(writer *w)
+{
+    uint8_t in_scan[64];
+    for (uint8_t k = 0; k < 64; k++) in_scan[zigzag[k]] = k;
+    for (uint32_t bit = 0; bit < 64; bit++) w->place[bit] = in_scan[leat__tile_order[bit]];
+}
+
 static int writer_memory(writer *w, leat_error *err)
 {
     w->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *w->coefs, 64);
@@ -494,8 +533,9 @@ static int writer_memory(writer *w, leat_error *err)
     memset(w->coefs, 0, sizeof *w->coefs);
     for (uint32_t c = 0; c < w->h->components; c++) {
         size_t n = (size_t)leat__tile_grid_x(w->h, c) * leat__tile_blocks_y(w->h, c);
-        w->blocks[c] = leat__zalloc_array(LEAT__MEM_CODEC, n, 64 * sizeof(int16_t));
-        if (w->blocks[c] == NULL) return leat__fail_nomem(err, n * 128, "a row of tiles");
+        w->blocks[c] = leat__zalloc_array(LEAT__MEM_CODEC, n, sizeof(scan_block));
+        if (w->blocks[c] == NULL)
+            return leat__fail_nomem(err, n * sizeof(scan_block), "a row of tiles");
     }
     return 0;
 }
@@ -512,6 +552,7 @@ int leat__tile_rebuild(const leat__tile_header *h, const uint8_t *data,
     w->data = data;
     w->out = out;
     w->codes = (h->flags & LEAT__TILE_FLAG_SMALL) ? &tables->codes : NULL;
+    find_places(w);
     leat__tile_entropy_init(&w->entropy, leat__cpu_flags());
     LEAT_GO(rc, out, writer_memory(w, err));
     skeleton = leat__alloc(LEAT__MEM_CODEC, h->skeleton_bytes);
