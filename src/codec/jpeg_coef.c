@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads quantised coefficients through libjpeg into plain arrays. The whole file is read to
- * its end marker, under the same rules on damage as a decode (jpeg_glue.c). One reader per
- * thread.
+ * its end marker, under the same rules on damage as a decode (jpeg_glue.c). Where pixels can
+ * follow, the file is read in libjpeg's buffered-image mode, which keeps the coefficients for
+ * an output pass of its own. One reader per thread.
  */
 #include "codec/jpeg_coef.h"
 
@@ -13,6 +14,7 @@
 #include "codec/codec_ops.h"
 #include "codec/jpeg_glue.h"
 #include "codec/jpeg_header.h"
+#include "codec/planes.h"
 
 #define ALIGN 64
 
@@ -21,6 +23,8 @@ struct leat__jpeg_coef_reader {
     leat__jpeg_glue glue;
     int16_t *block;
     size_t capacity; /* bytes */
+    uint8_t *row;    /* one of interleaved pixels */
+    size_t row_capacity;
 };
 
 int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **reader, leat_error *err)
@@ -45,6 +49,7 @@ void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **reader)
     if (!r) return;
     jpeg_destroy_decompress(&r->cinfo);
     leat__free(r->block);
+    leat__free(r->row);
     leat__free(r);
     *reader = NULL;
 }
@@ -121,6 +126,31 @@ static leat__jpeg_colour colour_of(const struct jpeg_decompress_struct *c)
     }
 }
 
+/* Grey, or YCbCr that every libjpeg can upsample: others may have coefficients and no pixels. */
+static bool has_pixels(const struct jpeg_decompress_struct *c)
+{
+    if (c->num_components == 1) return c->jpeg_color_space == JCS_GRAYSCALE;
+    if (c->num_components != 3 || c->jpeg_color_space != JCS_YCbCr) return false;
+    for (int i = 1; i < 3; i++)
+        if (c->comp_info[i].h_samp_factor != 1 || c->comp_info[i].v_samp_factor != 1)
+            return false;
+    return true;
+}
+
+/* All scans, with the settings of jpeg_decode.c for the pixels that may be asked for. */
+static void read_for_pixels(struct jpeg_decompress_struct *c)
+{
+    c->buffered_image = TRUE;
+    c->out_color_space = c->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    c->dct_method = JDCT_ISLOW;
+    c->do_fancy_upsampling = TRUE;
+    c->do_block_smoothing = FALSE;
+    jpeg_start_decompress(c);
+    do {
+        c->progress->progress_monitor((j_common_ptr)c); /* the limits */
+    } while (jpeg_consume_input(c) != JPEG_REACHED_EOI);
+}
+
 static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
                     leat__jpeg_coefs *coefs, leat_error *err)
 {
@@ -129,6 +159,10 @@ static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
     if (c->image_width != header->width || c->image_height != header->height ||
         c->num_components != (int)header->components)
         leat__jpeg_glue_fail(&r->glue, LEAT_EDATA, "two headers that disagree");
+    if (has_pixels(c)) {
+        read_for_pixels(c);
+        coefs->pixels = r;
+    }
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(c);
     coefs->width = c->image_width;
     coefs->height = c->image_height;
@@ -147,7 +181,7 @@ static int read_all(leat__jpeg_coef_reader *r, const leat__jpeg_header *header,
     LEAT_TRY(make_room(r, coefs, err));
     for (uint32_t i = 0; i < coefs->components; i++)
         copy_component(r, arrays[i], (int)i, &coefs->component[i]);
-    jpeg_finish_decompress(c);
+    if (coefs->pixels == NULL) jpeg_finish_decompress(c);
     return 0;
 }
 
@@ -158,9 +192,7 @@ static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *head
         jpeg_abort_decompress(&r->cinfo);
         return r->glue.code;
     }
-    int rc = read_all(r, header, coefs, err);
-    jpeg_abort_decompress(&r->cinfo);
-    return rc;
+    return read_all(r, header, coefs, err);
 }
 
 int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
@@ -175,6 +207,7 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
     leat__image_info info = {.width = header.width, .height = header.height};
     LEAT_TRY(leat__decode_limits_check(&bounds, &info, err));
     memset(coefs, 0, sizeof *coefs);
+    jpeg_abort_decompress(&r->cinfo); /* the file before, had it pixels */
     leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &bounds,
                            leat__decode_deadline(&bounds), err);
     LEAT_TRY(read_guarded(r, &header, coefs, err));
@@ -189,4 +222,48 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
     coefs->tail = data + end - 2;
     coefs->tail_len = len - (end - 2);
     return 0;
+}
+
+/* ---- pixels ---- */
+
+static void put_rows(leat__jpeg_coef_reader *r, leat__planes *out)
+{
+    struct jpeg_decompress_struct *c = &r->cinfo;
+    jpeg_start_output(c, c->input_scan_number);
+    for (uint32_t y = 0; y < out->height; y++) {
+        JSAMPROW row = r->row;
+        uint8_t *plane[4] = {0};
+        for (uint32_t i = 0; i < out->channels; i++)
+            plane[i] = out->plane[i] + y * out->stride;
+        jpeg_read_scanlines(c, &row, 1);
+        leat__planar_split(r->row, out->width, out->channels, plane);
+    }
+}
+
+static int put_guarded(leat__jpeg_coef_reader *r, leat__planes *out)
+{
+    if (setjmp(r->glue.jump)) {
+        jpeg_abort_decompress(&r->cinfo);
+        return r->glue.code;
+    }
+    put_rows(r, out);
+    jpeg_finish_output(&r->cinfo);
+    return 0;
+}
+
+int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat__planes *out, leat_error *err)
+{
+    const struct jpeg_decompress_struct *c = &r->cinfo;
+    uint32_t channels = c->num_components == 1 ? 1 : 3;
+    size_t bytes = (size_t)c->image_width * channels;
+    LEAT_TRY(leat__planes_resize(out, c->image_width, c->image_height, channels, err));
+    if (bytes > r->row_capacity) {
+        uint8_t *grown = leat__alloc(LEAT__MEM_CODEC, bytes);
+        if (!grown) return leat__fail_nomem(err, bytes, "JPEG rows");
+        leat__free(r->row);
+        r->row = grown;
+        r->row_capacity = bytes;
+    }
+    r->glue.err = err;
+    return put_guarded(r, out);
 }

@@ -30,6 +30,8 @@ typedef struct leat__jpeg_component {
     const int16_t *coefs;  /* grid_y * grid_x blocks of 64 in natural order; 64-byte aligned */
 } leat__jpeg_component;
 
+typedef struct leat__jpeg_coef_reader leat__jpeg_coef_reader;
+
 typedef struct leat__jpeg_coefs {
     uint32_t width, height;
     uint32_t components;       /* 1, 3 or 4 */
@@ -45,9 +47,9 @@ typedef struct leat__jpeg_coefs {
      * entropy-coded bytes are what lies between. Views into the caller's data. */
     const uint8_t *header, *scan, *tail;
     size_t header_len, scan_len, tail_len;
+    leat__jpeg_coef_reader *pixels; /* who still has them; NULL: decode the file for them */
 } leat__jpeg_coefs;
 
-typedef struct leat__jpeg_coef_reader leat__jpeg_coef_reader;
 int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **r, leat_error *err) LEAT_MUST_CHECK;
 void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **r);
 
@@ -57,5 +59,11 @@ void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **r);
 int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err) LEAT_MUST_CHECK;
+
+/* libjpeg's own pixels of the file last read, without reading its scans once more: what
+ * leat__codec_decode of the whole file gives. Only where coefs.pixels is set, which is for grey
+ * and YCbCr images of ordinary sampling. */
+int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat__planes *out,
+                           leat_error *err) LEAT_MUST_CHECK;
 
 #endif

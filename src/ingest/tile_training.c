@@ -3,9 +3,16 @@
  * Looks at up to IMAGES images, evenly spread where the source knows how many it has (a
  * folder sorted by class would otherwise teach one class), the first ones of a tar shard
  * (which cannot be entered in the middle). Images that will be encoded again are learned
- * after that. One thread.
+ * after that. A flow like the packing itself:
+ *
+ *   list (I/O, one at a time) -> read (I/O) -> learn (CPU) -> the caller's thread: join
+ *
+ * A task is one image, counted alone. Counts are joined in the order of the images, so the
+ * tables are the same for any number of threads.
  */
 #include "ingest/tile_training.h"
+
+#include <leat/flow.h>
 
 #include <string.h>
 
@@ -14,57 +21,235 @@
 #include "ingest/source.h"
 
 #define IMAGES 300
+#define IO_DEPTH 4
+#define COUNTS_BYTES (256u << 10) /* of one image, and a little for its headers */
 
 typedef struct training {
     leat__source *source;
     leat__shelf shelf;
     leat__tile_trainer *trainer;
-    leat__jpeg_coef_reader *reader;
-    leat__encoder *encoder; /* when images are encoded again first */
-    leat__encode_plan plan; /* of that */
+    const leat__encode_plan *pack_plan;
+    leat__encode_plan plan; /* when images are encoded again first */
+    uint64_t step, seen;    /* every step-th record is looked at */
+    bool end;
+    leat_pool *pool;
+    leat_budget *budget;
+    leat_flow *flow;
 } training;
 
+/* One image on its way. */
+typedef struct lesson {
+    leat__run *run;
+    leat__record *record;
+    leat__tile_trainer *counts; /* NULL: nothing to learn */
+    uint64_t decode;            /* memory that reading its coefficients takes */
+} lesson;
+
+/* A worker of the learning stage. */
+typedef struct pupil {
+    leat__jpeg_coef_reader *reader;
+    leat__encoder *encoder;
+} pupil;
+
+static void release_lesson(void *cookie, void *data)
+{
+    training *t = cookie;
+    lesson *l = data;
+    leat__shelf_give(&t->shelf, l->run);
+    leat__tile_trainer_close(&l->counts);
+    leat__free(l);
+}
+
+/* ---- list ---- */
+
+/* The next record of the source; *wanted: it is one to look at. */
+static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
+{
+    leat__shelf_give(&t->shelf, l->run);
+    l->run = leat__shelf_take(&t->shelf);
+    if (!l->run) return leat__fail_nomem(err, sizeof *l->run, "training");
+    l->record = leat__run_add(l->run);
+    *wanted = t->seen++ % t->step == 0;
+    t->source->skim = !*wanted;
+    LEAT_TRY(t->source->ops->next(t->source, l->run, l->record, &t->end, err));
+    *wanted = *wanted && !l->record->failed;
+    return 0;
+}
+
+static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    training *t = cookie;
+    bool wanted = false;
+    if (t->end) return LEAT_FLOW_END;
+    lesson *l = LEAT_NEW(INGEST, lesson);
+    if (!l) return leat__fail_nomem(err, sizeof *l, "training");
+    int rc = 0;
+    while (rc == 0 && !t->end && !wanted) rc = next_record(t, l, &wanted, err);
+    if (rc != 0 || t->end) {
+        release_lesson(t, l);
+        return rc != 0 ? rc : LEAT_FLOW_END;
+    }
+    task->data = l;
+    task->release = release_lesson;
+    task->release_cookie = t;
+    task->bytes = leat__run_held(l->run);
+    return 0;
+}
+
+/* ---- read ---- */
+
+static uint64_t need_read(void *cookie, const leat_task *task)
+{
+    const lesson *l = task->data;
+    return l->record->size_hint + (64u << 10);
+}
+
+/* What cannot be read is not counted: the packing will report it. */
+static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    training *t = cookie;
+    lesson *l = task->data;
+    const leat__item *item = &l->record->items[t->source->image_field];
+    if (t->source->ops->load && t->source->ops->load(t->source, l->run, l->record, NULL) != 0)
+        return LEAT_FLOW_DROP;
+    if (item->absent || item->size == 0) return LEAT_FLOW_DROP;
+    l->decode =
+        leat__encode_need(t->pack_plan, leat__run_data(l->run, item), item->size);
+    task->bytes = leat__run_held(l->run);
+    return 0;
+}
+
+/* ---- learn ---- */
+
+static uint64_t need_learn(void *cookie, const leat_task *task)
+{
+    const lesson *l = task->data;
+    return l->decode + l->run->in.len + COUNTS_BYTES;
+}
+
+static void teardown_learn(void *cookie, void *ctx)
+{
+    pupil *p = ctx;
+    leat__jpeg_coef_reader_close(&p->reader);
+    leat__encoder_close(&p->encoder);
+    leat__free(p);
+}
+
+static int setup_learn(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
+{
+    training *t = cookie;
+    pupil *p = LEAT_NEW(INGEST, pupil);
+    if (!p) return leat__fail_nomem(err, sizeof *p, "training");
+    int rc = leat__jpeg_coef_reader_open(&p->reader, err);
+    if (rc == 0) rc = leat__encoder_open(&p->encoder, &t->plan, err);
+    if (rc != 0) teardown_learn(t, p);
+    else *ctx = p;
+    return rc;
+}
+
 /* Counts one JPEG; what cannot be read is not counted. */
-static int learn_from(training *t, const uint8_t *data, size_t len, leat_error *err)
+static int learn_from(const training *t, pupil *p, lesson *l, const uint8_t *data, size_t len,
+                      leat_error *err)
 {
     leat__jpeg_coefs coefs;
     if (leat__codec_sniff(data, len) != LEAT__CODEC_JPEG) return 0;
-    int rc = leat__jpeg_coef_read(t->reader, data, len, &t->plan.limits, &coefs, NULL);
+    int rc = leat__jpeg_coef_read(p->reader, data, len, &t->plan.limits, &coefs, NULL);
     if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, 0, "training");
     if (rc != 0) return 0;
-    return leat__tile_trainer_add(t->trainer, &coefs, data, len, err);
+    LEAT_TRY(leat__tile_trainer_open(&l->counts, err));
+    return leat__tile_trainer_add(l->counts, &coefs, data, len, err);
 }
 
-static int learn_record(training *t, leat__run *run, leat__record *r, leat_error *err)
+static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
-    leat__item *item = &r->items[t->source->image_field];
-    if (t->source->ops->load && t->source->ops->load(t->source, run, r, NULL) != 0) return 0;
-    if (item->absent || item->size == 0) return 0;
+    training *t = cookie;
+    pupil *p = ctx;
+    lesson *l = task->data;
+    leat__run *run = l->run;
+    leat__item *item = &l->record->items[t->source->image_field];
     bool again = t->plan.quality > 0 || t->plan.max_side > 0;
-    if (again && leat__encoder_image(t->encoder, run, r, item, NULL, NULL) != 0) return 0;
+    if (again && leat__encoder_image(p->encoder, run, l->record, item, NULL, NULL) != 0)
+        return LEAT_FLOW_DROP;
     if (again && item->coded) { /* decoders may read a little past the end */
         size_t len = run->out.len;
         if (leat__buf_zeros(&run->out, LEAT__CODEC_PADDING) != 0)
             return leat__fail_nomem(err, LEAT__CODEC_PADDING, "training");
         run->out.len = len;
     }
-    return learn_from(t, leat__run_data(run, item), item->size, err);
+    LEAT_TRY(learn_from(t, p, l, leat__run_data(run, item), item->size, err));
+    task->bytes = leat__run_held(run) + (l->counts ? COUNTS_BYTES : 0);
+    return 0;
 }
 
-static int learn_all(training *t, leat_error *err)
+/* ---- the flow ---- */
+
+static int add_stages(training *t, leat_error *err)
+{
+    leat_stage list, read, learn;
+    leat_stage_init(&list);
+    list.kind = LEAT_STAGE_SOURCE;
+    list.name = "list";
+    list.lane = LEAT_LANE_IO;
+    list.bytes_out = 256u << 10;
+    list.cookie = t;
+    list.process = stage_list;
+    leat_stage_init(&read);
+    read.kind = LEAT_STAGE_MAP;
+    read.name = "read";
+    read.lane = LEAT_LANE_IO;
+    read.bytes_out = 1u << 20;
+    read.cookie = t;
+    read.process = stage_read;
+    read.need = need_read;
+    leat_stage_init(&learn);
+    learn.kind = LEAT_STAGE_MAP;
+    learn.name = "learn";
+    learn.scratch = 8u << 20;
+    learn.bytes_out = 2u << 20;
+    learn.cookie = t;
+    learn.setup = setup_learn;
+    learn.teardown = teardown_learn;
+    learn.process = stage_learn;
+    learn.need = need_learn;
+    LEAT_TRY(leat_flow_add(t->flow, &list, err));
+    LEAT_TRY(leat_flow_add(t->flow, &read, err));
+    return leat_flow_add(t->flow, &learn, err);
+}
+
+static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
+{
+    leat_pool_opts pool;
+    leat_pool_opts_init(&pool);
+    pool.threads = o->threads;
+    pool.io_threads = IO_DEPTH;
+    LEAT_TRY(leat_pool_open(&t->pool, &pool, err));
+    LEAT_TRY(leat_budget_open(&t->budget, o->memory, err));
+    leat_flow_opts f;
+    leat_flow_opts_init(&f);
+    f.name = "train";
+    f.pool = t->pool;
+    f.budget = t->budget;
+    f.threads = o->threads;
+    f.io_depth = IO_DEPTH;
+    f.prefetch = 2 + leat_pool_threads(t->pool);
+    f.log = o->log;
+    LEAT_TRY(leat_flow_open(&t->flow, &f, err));
+    LEAT_TRY(add_stages(t, err));
+    return leat_flow_start(t->flow, err);
+}
+
+static int learn_all(training *t, const leat_ingest_opts *o, leat_error *err)
 {
     uint64_t total = t->source->total;
-    uint64_t step = total > IMAGES ? total / IMAGES : 1, seen = 0;
-    bool end = false;
-    while (!end && leat__tile_trainer_images(t->trainer) < IMAGES) {
-        leat__run *run = leat__shelf_take(&t->shelf);
-        if (!run) return leat__fail_nomem(err, sizeof *run, "training");
-        leat__record *r = leat__run_add(run);
-        bool wanted = seen++ % step == 0;
-        t->source->skim = !wanted;
-        int rc = t->source->ops->next(t->source, run, r, &end, err);
-        if (rc == 0 && !end && wanted && !r->failed) rc = learn_record(t, run, r, err);
-        leat__shelf_give(&t->shelf, run);
+    t->step = total > IMAGES ? total / IMAGES : 1;
+    LEAT_TRY(start_flow(t, o, err));
+    while (leat__tile_trainer_images(t->trainer) < IMAGES) {
+        leat_task *task = NULL;
+        LEAT_TRY(leat_flow_next(t->flow, &task, -1, err));
+        if (!task) return 0;
+        const lesson *l = task->data;
+        int rc = l->counts ? leat__tile_trainer_join(t->trainer, l->counts, err) : 0;
+        leat_task_release(task);
         if (rc != 0) return rc;
     }
     return 0;
@@ -73,23 +258,22 @@ static int learn_all(training *t, leat_error *err)
 int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,
                        leat__buf *blob, leat_error *err)
 {
-    training t = {.plan = *plan};
+    training t = {.pack_plan = plan, .plan = *plan};
     t.plan.images = LEAT_IMAGES_KEEP;
     t.plan.trust = true;
     int rc;
     bool shelf = false;
     LEAT_GO(rc, out, leat__source_open(&t.source, opts, err));
-    leat__shelf_init(&t.shelf, t.source->field_count, 1);
+    leat__shelf_init(&t.shelf, t.source->field_count, 2 * IO_DEPTH);
     shelf = true;
     LEAT_GO(rc, out, leat__tile_trainer_open(&t.trainer, err));
-    LEAT_GO(rc, out, leat__jpeg_coef_reader_open(&t.reader, err));
-    LEAT_GO(rc, out, leat__encoder_open(&t.encoder, &t.plan, err));
-    if (t.source->image_field >= 0) LEAT_GO(rc, out, learn_all(&t, err));
+    if (t.source->image_field >= 0) LEAT_GO(rc, out, learn_all(&t, opts, err));
     LEAT_GO(rc, out, leat__tile_trainer_finish(t.trainer, blob, err));
 out:
+    leat_flow_close(&t.flow); /* what was read ahead goes with it */
+    leat_budget_close(&t.budget);
+    leat_pool_close(&t.pool);
     if (shelf) leat__shelf_reset(&t.shelf);
-    leat__encoder_close(&t.encoder);
-    leat__jpeg_coef_reader_close(&t.reader);
     leat__tile_trainer_close(&t.trainer);
     leat__source_close(&t.source);
     return rc;

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "ingest/image_encode.h"
 
-/* Appends the tables to `blob`. A pure function of source and settings. Images that cannot be
+/* Appends the tables to `blob`. A pure function of source and settings, not of opts->threads. Images that cannot be
  * read are passed over: the packing itself will report them. */
 int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,
                        leat__buf *blob, leat_error *err) LEAT_MUST_CHECK;

@@ -29,7 +29,7 @@ int leat__tile_tables_open(leat__tile_tables **t, const void *blob, size_t len,
 void leat__tile_tables_close(leat__tile_tables **t);
 uint32_t leat__tile_tables_id(const leat__tile_tables *t); /* every image names its tables */
 
-/* ---- training: one thread ---- */
+/* ---- training: one thread per trainer ---- */
 
 typedef struct leat__tile_trainer leat__tile_trainer;
 
@@ -41,6 +41,11 @@ void leat__tile_trainer_close(leat__tile_trainer **t);
 int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
                            const uint8_t *jpeg, size_t len, leat_error *err) LEAT_MUST_CHECK;
 uint32_t leat__tile_trainer_images(const leat__tile_trainer *t); /* counted so far */
+
+/* As if what `part` counted had been added to `t`, in that order: images may be counted by many
+ * threads and joined in the order of the images. */
+int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *part,
+                            leat_error *err) LEAT_MUST_CHECK;
 
 /* Appends the tables to `blob`. Also right with no image at all: then they are flat. The same
  * images in the same order give the same bytes. */
@@ -93,7 +98,8 @@ void leat__tile_encoder_close(leat__tile_encoder **e);
  * is restored. Returns 0 and *kept = NONE with the sample in `out`, or 0 and the reason in *kept
  * with `out` empty: the caller then stores the file as it is. DAMAGED is never returned: it is
  * for callers that could not read the coefficients. Negative codes mean that nothing is known
- * about the image (out of memory, `out` full). `jpeg` has LEAT__CODEC_PADDING behind it. */
+ * about the image (out of memory, `out` full). `jpeg` has LEAT__CODEC_PADDING behind it. The
+ * reader of `coefs` is asked for its pixels: it has read no other file since. */
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
                       const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,
                       leat__buf *out, leat__tile_kept *kept, leat_error *err) LEAT_MUST_CHECK;

@@ -291,9 +291,9 @@ static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *co
     return cmp->differ ? LEAT_ECANCELED : 0;
 }
 
-static int prove_pixels(leat__tile_encoder *e, const leat__image_info *jpeg_info,
-                        const uint8_t *jpeg, size_t len, const leat__buf *out,
-                        leat__tile_kept *kept, leat_error *err)
+static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
+                        const leat__image_info *jpeg_info, const uint8_t *jpeg, size_t len,
+                        const leat__buf *out, leat__tile_kept *kept, leat_error *err)
 {
     const uint8_t *sample = (const uint8_t *)out->data;
     leat__image_info info;
@@ -301,7 +301,10 @@ static int prove_pixels(leat__tile_encoder *e, const leat__image_info *jpeg_info
     comparison cmp = {.want = &e->pixels};
     leat__row_sink sink = {compare_rows, &cmp};
 
-    LEAT_TRY(leat__codec_decode_planes(e->decoder, jpeg_info, jpeg, len, NULL, &e->pixels, err));
+    LEAT_TRY(coefs->pixels != NULL
+                 ? leat__jpeg_coef_pixels(coefs->pixels, &e->pixels, err)
+                 : leat__codec_decode_planes(e->decoder, jpeg_info, jpeg, len, NULL, &e->pixels,
+                                             err));
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_TILE, sample, out->len, &info, err));
     int rc = 0;
     if (info.channels != jpeg_info->channels || info.width != jpeg_info->width
@@ -339,7 +342,7 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     if (rc != 0) return leat__fail(err, rc, "tiling an image of %zu bytes", len);
     LEAT_TRY(prove_file(e, jpeg, len, out, kept, err));
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
-    return prove_pixels(e, &info, jpeg, len, out, kept, err);
+    return prove_pixels(e, coefs, &info, jpeg, len, out, kept, err);
 }
 
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,

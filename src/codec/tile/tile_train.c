@@ -70,6 +70,18 @@ static void count_tile(leat__tile_trainer *t, const leat__tile_shape *shape)
     }
 }
 
+/* Counts the skeleton that was just appended with the answer `rc`, or takes it away. */
+static int end_skeleton(leat__tile_trainer *t, size_t before, int rc, leat_error *err)
+{
+    size_t size = t->skeletons.len - before;
+    if (rc == 0) rc = leat__buf_append(&t->lengths, &size, sizeof size);
+    if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, size, "tile trainer");
+    leat__buf *bufs[2] = {&t->skeletons, &t->lengths};
+    for (int i = 0; i < 2; i++) bufs[i]->status = 0; /* full: the dictionary has enough */
+    if (rc != 0) t->skeletons.len = before;
+    return 0;
+}
+
 int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
                            const uint8_t *jpeg, size_t len, leat_error *err)
 {
@@ -86,14 +98,27 @@ int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
     t->images++;
     size_t before = t->skeletons.len;
     if (before >= SKELETONS_MAX) return 0;
-    int rc = coefs->progressive ? leat__tile_skeleton_baseline(coefs, &t->skeletons)
-                                : leat__tile_skeleton_of(jpeg, len, &t->skeletons);
-    size_t size = t->skeletons.len - before;
-    if (rc == 0) rc = leat__buf_append(&t->lengths, &size, sizeof size);
-    if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, len, "tile trainer");
-    leat__buf *bufs[2] = {&t->skeletons, &t->lengths};
-    for (int i = 0; i < 2; i++) bufs[i]->status = 0; /* full: the dictionary has enough */
-    if (rc != 0) t->skeletons.len = before;
+    return end_skeleton(t, before,
+                        coefs->progressive ? leat__tile_skeleton_baseline(coefs, &t->skeletons)
+                                           : leat__tile_skeleton_of(jpeg, len, &t->skeletons),
+                        err);
+}
+
+int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *part,
+                            leat_error *err)
+{
+    t->images += part->images;
+    for (uint32_t k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < LEAT__TILE_PAIRS; i++) t->pairs[k][i] += part->pairs[k][i];
+    for (uint32_t c = 0; c < CLASSES; c++)
+        for (uint32_t i = 0; i < 256; i++) t->bytes[c][i] += part->bytes[c][i];
+    const size_t *size = (const size_t *)(const void *)part->lengths.data;
+    const char *at = part->skeletons.data;
+    for (size_t n = part->lengths.len / sizeof *size; n > 0; n--, at += *size++) {
+        size_t before = t->skeletons.len;
+        if (before >= SKELETONS_MAX) return 0;
+        LEAT_TRY(end_skeleton(t, before, leat__buf_append(&t->skeletons, at, *size), err));
+    }
     return 0;
 }
 

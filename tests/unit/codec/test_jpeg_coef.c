@@ -71,6 +71,37 @@ static void coefficients_are_libjpegs(void **state)
     }
 }
 
+/* Twice: they can be asked for again. */
+static void pixels_are_those_of_a_decode(void **state)
+{
+    leat__decoder *decoder = NULL;
+    leat__planes want = {0}, got = {0};
+    size_t compared = 0;
+    assert_int_equal(leat__decoder_open(&decoder, NULL), 0);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        bytes b = make_jpeg(&jpeg_kinds[k], 75, 43, 85, 4);
+        leat__jpeg_coefs coefs;
+        leat__image_info info;
+        assert_int_equal(leat__jpeg_coef_read(reader, b.data, b.len, NULL, &coefs, NULL), 0);
+        assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, b.data, b.len, &info, NULL), 0);
+        assert_int_equal(
+            leat__codec_decode_planes(decoder, &info, b.data, b.len, NULL, &want, NULL), 0);
+        for (int turn = 0; turn < 2 && coefs.pixels != NULL; turn++, compared++) {
+            assert_int_equal(leat__jpeg_coef_pixels(coefs.pixels, &got, NULL), 0);
+            assert_int_equal(got.channels, want.channels);
+            for (uint32_t c = 0; c < want.channels; c++)
+                for (uint32_t y = 0; y < 43; y++)
+                    assert_memory_equal(got.plane[c] + y * got.stride,
+                                        want.plane[c] + y * want.stride, 75);
+        }
+        free(b.data);
+    }
+    assert_true(compared >= 10);
+    leat__planes_reset(&want);
+    leat__planes_reset(&got);
+    leat__decoder_close(&decoder);
+}
+
 static void trailing_bytes_are_the_tail(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[2], 75, 43, 85, 4);
@@ -105,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coefficients_are_libjpegs),
+        cmocka_unit_test(pixels_are_those_of_a_decode),
         cmocka_unit_test(trailing_bytes_are_the_tail),
         cmocka_unit_test(damage_and_limits_are_errors),
     };

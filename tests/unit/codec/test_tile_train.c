@@ -29,6 +29,34 @@ static void same_images_same_tables(void **state)
     leat__buf_reset(&b);
 }
 
+/* Every image counted by a trainer of its own, then joined. */
+static void joined_trainers_are_one(void **state)
+{
+    leat__tile_trainer *all;
+    leat__buf a, b;
+    train(&a, true);
+    leat__buf_init(&b, LEAT__MEM_MISC, 1 << 20);
+    assert_int_equal(leat__tile_trainer_open(&all, NULL), 0);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        leat__tile_trainer *part;
+        leat__jpeg_coefs coefs;
+        bytes jpeg = make_jpeg(&jpeg_kinds[k], 130, 70, 80, (uint32_t)k);
+        assert_int_equal(leat__tile_trainer_open(&part, NULL), 0);
+        assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL),
+                         0);
+        assert_int_equal(leat__tile_trainer_add(part, &coefs, jpeg.data, jpeg.len, NULL), 0);
+        assert_int_equal(leat__tile_trainer_join(all, part, NULL), 0);
+        leat__tile_trainer_close(&part);
+        free(jpeg.data);
+    }
+    assert_int_equal(leat__tile_trainer_finish(all, &b, NULL), 0);
+    assert_int_equal(a.len, b.len);
+    assert_memory_equal(a.data, b.data, a.len);
+    leat__tile_trainer_close(&all);
+    leat__buf_reset(&a);
+    leat__buf_reset(&b);
+}
+
 static size_t size_with(const leat__tile_tables *t, bytes jpeg)
 {
     leat__tile_encoder *e;
@@ -67,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_images_same_tables),
+        cmocka_unit_test(joined_trainers_are_one),
         cmocka_unit_test(trained_tables_are_smaller_than_flat),
     };
     return cmocka_run_group_tests(tests, open_tiles, close_tiles);

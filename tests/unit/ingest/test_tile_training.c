@@ -3,10 +3,11 @@
 
 #include "ingest/tile_training.h"
 
-static void train(const char *folder, leat__encode_plan plan, leat__buf *blob)
+static void train(const char *folder, leat__encode_plan plan, uint32_t threads, leat__buf *blob)
 {
     const char *paths[] = {in_box(folder)};
-    leat_ingest_opts o = {.struct_size = sizeof o, .sources = paths, .source_count = 1};
+    leat_ingest_opts o = {.struct_size = sizeof o, .sources = paths, .source_count = 1,
+                          .threads = threads};
     leat_error err = {0};
     plan.images = LEAT_IMAGES_TILED;
     leat__buf_init(blob, LEAT__MEM_INGEST, 16u << 20);
@@ -26,11 +27,11 @@ static void tables_follow_from_the_images(void **state)
     }
     put_text("t/0/broken.jpg", "\xff\xd8\xff nothing"); /* passed over here, reported later */
     put_text("t/1/notes.txt", "text");
-    train("t", (leat__encode_plan){0}, &a);
-    train("t", (leat__encode_plan){0}, &b);
+    train("t", (leat__encode_plan){0}, 1, &a);
+    train("t", (leat__encode_plan){0}, 4, &b); /* for any number of threads */
     assert_int_equal(a.len, b.len);
     assert_memory_equal(a.data, b.data, a.len);
-    train("t", (leat__encode_plan){.max_side = 40, .quality = 30}, &c); /* as they will be */
+    train("t", (leat__encode_plan){.max_side = 40, .quality = 30}, 2, &c); /* as they will be */
     assert_true(c.len != a.len || memcmp(a.data, c.data, a.len) != 0);
     leat__buf_reset(&a);
     leat__buf_reset(&b);
@@ -41,7 +42,7 @@ static void no_jpegs_is_fine(void **state)
 {
     leat__buf blob;
     put_image("p/1.png", LEAT__CODEC_PNG, 30, 20, 1);
-    train("p", (leat__encode_plan){0}, &blob);
+    train("p", (leat__encode_plan){0}, 1, &blob);
     leat__buf_reset(&blob);
 }
 
