@@ -87,7 +87,7 @@ def main():
     src = f"{args.work}/src-{args.count}"
     repeat(args.images, args.count, src)
     ways = {"copy": copy, "leat keep --trust": leat("--images", "keep", "--trust"),
-            "leat keep": leat("--images", "keep")}
+            "leat keep": leat("--images", "keep"), "leat tiled": leat("--images", "tiled")}
     if args.python:
         ways["ffcv jpg"] = ffcv
     best = {}
@@ -105,7 +105,7 @@ def main():
                               "peak_rss_bytes": rss}), flush=True)
             best[name] = max(best.get(name, 0), rate)
     ratios = {f"{a} / {b}": round(best[a] / best[b], 3)
-              for a in ("leat keep --trust", "leat keep") for b in ("copy", "ffcv jpg") if b in best}
+              for a in ("leat keep --trust", "leat keep", "leat tiled") for b in ("copy", "ffcv jpg") if b in best}
     print(json.dumps({"best_images_per_s": {k: round(v, 1) for k, v in best.items()},
                       "ratios": ratios, "count": args.count, "threads": args.threads}))
     return 0

@@ -98,25 +98,35 @@ static inline uint64_t order_block(int16_t ordered[64], const int16_t *block)
     return mask;
 }
 
-/* Takes one block apart; false when a coefficient is out of range. */
-static inline bool take_block(leat__tile_parts *parts, uint32_t b, const int16_t *block,
-                              int16_t guess, const uint16_t *quant)
+/* Whether all coefficients but the first are in range. Mostly a bound tells: no magnitude is
+ * above the union of all of them. */
+static inline bool block_in_range(const int16_t ordered[64], const uint16_t *quant,
+                                  int32_t quant_max)
 {
-    int16_t ordered[64], *value = parts->value + parts->values;
-    uint64_t mask = order_block(ordered, block);
-    bool good = in_range(block[0], quant[0], 8191);
-    ordered[0] = (int16_t)(ordered[0] - guess);
-    mask = (mask & ~UINT64_C(1)) | (ordered[0] != 0);
-    if (mask & 1) *value++ = ordered[0];
-    for (uint64_t m = mask & ~UINT64_C(1); m != 0; m &= m - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(m);
-        *value++ = ordered[k];
+    int16_t all = 0;
+    bool good = true;
+    for (uint32_t k = 1; k < 64; k++) all |= (int16_t)(ordered[k] ^ (ordered[k] >> 15));
+    if (all < LEAT__TILE_COEF_MAX && (all + 1) * quant_max <= 32767) return true;
+    for (uint32_t k = 1; k < 64; k++)
         good &= in_range(ordered[k], quant[leat__tile_order[k]], 32767);
-    }
-    parts->values = (uint32_t)(value - parts->value);
+    return good;
+}
+
+static void take_block(leat__tile_parts *parts, uint32_t b, uint64_t mask,
+                       const int16_t ordered[64])
+{
+    int16_t *value = parts->value + parts->values;
+    parts->values += (uint32_t)__builtin_popcountll(mask);
     parts->mask[b] = mask;
     parts->groups[b] = mask == 0 ? 0 : (uint8_t)((71 - __builtin_clzll(mask)) / 8);
-    return good;
+    for (; mask != 0; mask &= mask - 1) *value++ = ordered[__builtin_ctzll(mask)];
+}
+
+static int32_t largest(const uint16_t *quant)
+{
+    uint16_t most = 0;
+    for (uint32_t k = 0; k < 64; k++) most = quant[k] > most ? quant[k] : most;
+    return most;
 }
 
 leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_header *h,
@@ -128,6 +138,7 @@ leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_
     leat__tile_shape_at(h, tx, ty, &shape);
     for (uint32_t c = 0; c < shape.components; c++) {
         const leat__jpeg_component *comp = &coefs->component[c];
+        int32_t quant_max = largest(h->quant[c]);
         uint32_t x0 = tx * leat__tile_blocks_x(h, c), y0 = ty * leat__tile_blocks_y(h, c);
         for (uint32_t i = 0; i < shape.count[c]; i++, b++) {
             uint32_t x = i % shape.wide[c], y = i / shape.wide[c];
@@ -135,7 +146,13 @@ leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_
             int16_t guess = 0;
             if (x > 0) guess = dc_at(comp, x0 + x - 1, y0 + y);
             else if (y > 0) guess = dc_at(comp, x0 + x, y0 + y - 1);
-            if (!take_block(parts, b, block, guess, h->quant[c])) return LEAT__TILE_KEPT_RANGE;
+            int16_t ordered[64];
+            uint64_t mask = order_block(ordered, block);
+            if (!in_range(block[0], h->quant[c][0], 8191)
+                || !block_in_range(ordered, h->quant[c], quant_max))
+                return LEAT__TILE_KEPT_RANGE;
+            ordered[0] = (int16_t)(ordered[0] - guess);
+            take_block(parts, b, (mask & ~UINT64_C(1)) | (ordered[0] != 0), ordered);
         }
     }
     return LEAT__TILE_KEPT_NONE;

@@ -71,21 +71,27 @@ typedef struct bits {
     uint32_t n;
 } bits;
 
+/* At most 56 bits between two calls of spill. */
 static inline void put(bits *b, uint32_t value, uint32_t n)
 {
     b->acc |= (uint64_t)value << b->n;
     b->n += n;
-    if (b->n < 32) return;
-    leat__store_u32(b->at, (uint32_t)b->acc);
-    b->at += 4;
-    b->acc >>= 32;
-    b->n -= 32;
+}
+
+/* Writes eight bytes, of which those count that are full: no branch. */
+static inline void spill(bits *b)
+{
+    leat__store_u64(b->at, b->acc);
+    b->at += b->n >> 3;
+    b->acc >>= b->n & 56;
+    b->n &= 7;
 }
 
 static inline void flush(bits *b)
 {
-    for (; b->n > 0; b->n -= LEAT_MIN(b->n, 8), b->acc >>= 8) *b->at++ = (uint8_t)b->acc;
-    b->acc = 0;
+    spill(b);
+    b->at += b->n > 0;
+    b->acc = b->n = 0;
 }
 
 /* ---- one tile ---- */
@@ -98,11 +104,14 @@ static uint8_t *put_fast(uint8_t *at, const leat__tile_parts *p, uint32_t blocks
         uint64_t mask = p->mask[i];
         nibbles[i] = mask == 0 ? 1 : (uint32_t)(67 - __builtin_clzll(mask)) / 4;
         put(&b, nibbles[i] - 1, 4);
+        spill(&b);
     }
     flush(&b);
     for (uint32_t i = 0; i < blocks; i++)
-        for (uint32_t k = 0; k < nibbles[i]; k++)
+        for (uint32_t k = 0; k < nibbles[i]; k++) {
             put(&b, (uint32_t)(p->mask[i] >> 4 * k & 15), 4);
+            spill(&b);
+        }
     flush(&b);
     return b.at;
 }
@@ -132,6 +141,17 @@ static void collect_symbols(symbols *s, const leat__tile_parts *p,
             }
 }
 
+/* Every STREAMS-th symbol from `i` on. */
+static void put_symbols(bits *b, const symbols *s, uint32_t i, uint32_t end,
+                        const leat__tile_tables *t)
+{
+    for (; i < end; i += STREAMS) {
+        uint32_t table = s->table[i], symbol = s->symbol[i];
+        put(b, t->code[table][symbol], t->lengths.length[table][symbol]);
+        spill(b);
+    }
+}
+
 /* Both lists are dealt to the streams from stream 0 on. */
 static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
                           const leat__tile_shape *shape, const leat__tile_tables *t)
@@ -142,42 +162,57 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
     bits b = {.at = at + 2 * (STREAMS - 1)};
     for (uint32_t k = 0; k < STREAMS; k++) {
         const uint8_t *start = b.at;
-        for (uint32_t i = k; i < s.pairs; i += STREAMS)
-            put(&b, t->code[s.table[i]][s.symbol[i]],
-                t->lengths.length[s.table[i]][s.symbol[i]]);
-        for (uint32_t i = s.pairs + k; i < s.n; i += STREAMS)
-            put(&b, t->code[s.table[i]][s.symbol[i]],
-                t->lengths.length[s.table[i]][s.symbol[i]]);
+        put_symbols(&b, &s, k, s.pairs, t);
+        put_symbols(&b, &s, s.pairs + k, s.n, t);
         flush(&b);
         if (k < STREAMS - 1) leat__store_u16(header + 2 * k, (uint16_t)(b.at - start));
     }
     return b.at;
 }
 
-/* Planes of sizes, then the extra bits. Each plane leaves the sizes that go on to the next. */
+/* A plane tells which of the values left are too large for `l` bits; those go on to the next. */
+static uint32_t put_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t l)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < n;) {
+        uint64_t word = 0;
+        for (uint32_t k = 0; k < 64 && i < n; k++, i++) {
+            uint8_t size = left[i];
+            word |= (uint64_t)(size > l) << k;
+            left[next] = size;
+            next += size > l;
+        }
+        leat__store_u64(at, word);
+        at += 8;
+    }
+    return next;
+}
+
+/* The value's low bits; of a negative one, less one. */
+static inline void put_extra(bits *b, int32_t v, uint32_t size)
+{
+    put(b, (uint32_t)(v + (v >> 31)) & ((1u << size) - 1), size);
+}
+
+/* Planes of sizes, then the extra bits. */
 static uint8_t *put_values(leat__tile_encoder *e, uint8_t *at)
 {
     const leat__tile_parts *p = &e->parts;
-    bits b = {.at = at};
     for (uint32_t i = 0; i < p->values; i++)
         e->size[i] = (uint8_t)(32 - __builtin_clz((uint32_t)abs(p->value[i])));
     memcpy(e->left, e->size, p->values);
-    uint32_t left = p->values;
-    for (uint32_t l = 1; left > 0; l++) {
-        uint32_t next = 0;
-        for (uint32_t i = 0; i < left; i++) {
-            uint8_t size = e->left[i];
-            put(&b, size > l, 1);
-            e->left[next] = size;
-            next += size > l;
-        }
-        flush(&b);
+    for (uint32_t l = 1, left = p->values; left > 0; l++) {
+        uint32_t next = put_plane(at, e->left, left, l);
+        at += (left + 7) / 8;
         left = next;
     }
-    for (uint32_t i = 0; i < p->values; i++) {
-        uint32_t v = (uint32_t)p->value[i], size = e->size[i];
-        put(&b, (v + (v >> 31) * ((1u << size) - 1)) & ((1u << size) - 1), size);
+    bits b = {.at = at};
+    uint32_t i = 0;
+    for (; i + 3 <= p->values; i += 3) { /* three of 15 bits fit beside seven that wait */
+        for (uint32_t k = i; k < i + 3; k++) put_extra(&b, p->value[k], e->size[k]);
+        spill(&b);
     }
+    for (; i < p->values; i++) put_extra(&b, p->value[i], e->size[i]);
     flush(&b);
     return b.at;
 }

@@ -190,8 +190,8 @@ int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
 
 /* ---- writing scans ---- */
 
-/* Worst block: 64 symbols of 31 bits, every byte of them stuffed. */
-enum { BLOCK_ROOM = 1024 };
+/* Worst block: 64 symbols of 31 bits, and what is written past them. */
+enum { BLOCK_ROOM = 512 };
 
 typedef struct huffman {
     uint32_t entry[256]; /* code << 8 | length; 0: no code */
@@ -203,9 +203,9 @@ typedef struct scan_block {
     int16_t at[64];
 } scan_block;
 
-/* Bits waiting, high first; fewer than 32 between calls. */
+/* Bits on their way into bytes, high first; fewer than eight wait between calls. */
 typedef struct bit_queue {
-    uint64_t acc;
+    uint64_t acc; /* from its highest bit on */
     uint32_t bits;
     uint8_t *at;
 } bit_queue;
@@ -226,44 +226,40 @@ typedef struct writer {
     uint32_t scans;
     leat__buf *out;
     bit_queue queue;
-    uint8_t stage[STAGE]; /* on the way to `out` */
+    uint8_t stage[STAGE]; /* on the way to `out`, not yet stuffed */
 } writer;
 
+/* After every byte 0xff goes a zero, so that it is no marker. */
 static void put_staged(writer *w)
 {
-    leat__buf_append(w->out, w->stage, (size_t)(w->queue.at - w->stage));
+    const uint8_t *at = w->stage, *end = w->queue.at, *ff;
+    while (at < end && (ff = memchr(at, 0xff, (size_t)(end - at))) != NULL) {
+        leat__buf_append(w->out, at, (size_t)(ff + 1 - at));
+        leat__buf_putc(w->out, 0);
+        at = ff + 1;
+    }
+    leat__buf_append(w->out, at, (size_t)(end - at));
     w->queue.at = w->stage;
 }
 
-static inline void put_byte(bit_queue *q, uint8_t byte)
-{
-    *q->at++ = byte;
-    if (byte == 0xff) *q->at++ = 0; /* not a marker */
-}
-
-/* At most 32 bits, the rest of `value` zero. */
+/* At most 32 bits, the rest of `value` zero. No branch: how full the queue is cannot be
+ * foreseen. Writes up to eight bytes, of which those count that are full. */
 static inline void put_bits(bit_queue *q, uint32_t value, uint32_t n)
 {
-    q->acc = q->acc << n | value;
     q->bits += n;
-    if (q->bits < 32) return;
-    q->bits -= 32;
-    uint32_t word = (uint32_t)(q->acc >> q->bits);
-    if ((word & 0x80808080u & ~(word + 0x01010101u)) == 0) { /* no byte is 0xff */
-        leat__store_u32(q->at, __builtin_bswap32(word));
-        q->at += 4;
-        return;
-    }
-    for (int shift = 24; shift >= 0; shift -= 8) put_byte(q, (uint8_t)(word >> shift));
+    q->acc |= (uint64_t)value << (63 - q->bits) << 1; /* nothing may be put, too */
+    leat__store_u64(q->at, __builtin_bswap64(q->acc));
+    q->at += q->bits >> 3;
+    q->acc <<= q->bits & 56;
+    q->bits &= 7;
 }
 
 static void pad_bits(writer *w)
 {
-    bit_queue *q = &w->queue;
-    uint32_t fill = (8 - q->bits % 8) % 8;
+    uint32_t fill = (8 - w->queue.bits) % 8;
     bool zeros = (w->h->flags & LEAT__TILE_FLAG_PAD_ZERO) != 0;
-    put_bits(q, zeros ? 0 : (1u << fill) - 1, fill);
-    for (; q->bits > 0; q->bits -= 8) put_byte(q, (uint8_t)(q->acc >> (q->bits - 8)));
+    put_bits(&w->queue, zeros ? 0 : (1u << fill) - 1, fill);
+    put_staged(w);
 }
 
 /* Symbol and extra bits of `v` at once. False when there is no code for it. */
@@ -419,8 +415,8 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
             done++;
             if (w->restart == 0 || done % w->restart != 0 || done == total) continue;
             pad_bits(w);
-            *w->queue.at++ = 0xff;
-            *w->queue.at++ = (uint8_t)(RST0 + (done / w->restart - 1) % 8);
+            leat__buf_putc(w->out, (char)0xff);
+            leat__buf_putc(w->out, (char)(RST0 + (done / w->restart - 1) % 8));
             memset(guess, 0, sizeof guess);
         }
         put_staged(w);
@@ -429,7 +425,6 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
             return leat__fail(err, leat__buf_status(w->out), "restored file does not fit");
     }
     pad_bits(w);
-    put_staged(w);
     return 0;
 }
 
