@@ -12,7 +12,8 @@
 
 struct leat__aio_threads {
     leat__thread threads[THREADS_MAX];
-    uint32_t started, idle;
+    uint32_t started;
+    uint32_t idle; /* free for a request: waiting, woken but not back yet, or just started */
 };
 
 static void serve(leat__aio_req *r, int *rc, int *sys_errno)
@@ -32,25 +33,26 @@ static void worker(void *arg)
     while (!a->closing) {
         leat__aio_req *r = leat__aio_take_locked(a);
         if (r == NULL) {
-            a->threads->idle++;
             leat__cond_wait(&a->work, &a->lock);
-            a->threads->idle--;
             continue;
         }
+        a->threads->idle--;
         leat__mutex_unlock(&a->lock);
         int rc, sys_errno;
         serve(r, &rc, &sys_errno);
         leat__aio_complete(a, r, rc, sys_errno);
         leat__mutex_lock(&a->lock);
+        a->threads->idle++;
     }
     leat__mutex_unlock(&a->lock);
 }
 
-static int start_one(leat__aio *a, leat_error *err)
+static int start_one_locked(leat__aio *a, leat_error *err)
 {
     leat__aio_threads *t = a->threads;
     LEAT_TRY(leat__thread_start(&t->threads[t->started], "leat-io", worker, a, err));
     t->started++;
+    t->idle++;
     return 0;
 }
 
@@ -60,13 +62,19 @@ int leat__aio_threads_open(leat__aio *a, leat_error *err)
     a->depth = LEAT_MIN(a->depth, a->max_depth);
     a->threads = LEAT_NEW(IO, leat__aio_threads);
     if (a->threads == NULL) return leat__fail_nomem(err, sizeof *a->threads, "a read lane");
-    return start_one(a, err); /* one must work */
+    leat__mutex_lock(&a->lock);
+    int rc = start_one_locked(a, err); /* one must work */
+    leat__mutex_unlock(&a->lock);
+    return rc;
 }
 
 void leat__aio_threads_kick_locked(leat__aio *a)
 {
     leat__aio_threads *t = a->threads;
-    if (t->idle == 0 && t->started < a->depth) (void)start_one(a, NULL);
+    /* A thread that was woken stays idle until it runs, so idle ones are counted against all
+     * that is queued: no request waits behind a slow one while the depth has room. */
+    while (t->idle < a->queued && t->started < a->depth)
+        if (start_one_locked(a, NULL) != 0) break;
     leat__cond_signal(&a->work);
 }
 
