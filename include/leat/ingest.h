@@ -45,7 +45,7 @@ typedef struct leat_ingest_opts {
     uint32_t quality;    /* 1..100: encode every image as JPEG of this quality; 0 = only
                             those that must be (90) */
     uint32_t threads;    /* 0 = usable CPUs */
-    double mix_raw;      /* 0..1: 0.5 */
+    double mix_raw;      /* 0..1; the initializer sets 0.5, since 0 is a share as well */
     uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
     uint64_t memory;     /* hard budget for what is in flight; half of what is available */
     uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */

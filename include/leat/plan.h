@@ -99,7 +99,8 @@ typedef struct leat_plan_facts {
     uint32_t width, height;   /* mean, as stored; default 500 × 375 */
     uint64_t page_bytes;      /* of the pack; default 512 KiB */
     uint32_t images;          /* leat_plan_images */
-    double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX */
+    double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX; 0.5 from the
+                                 initializer, since 0 is a share as well */
     /* Model and training. */
     char model[48];           /* "" = resnet50 when there is a GPU */
     uint64_t params;          /* of model "generic" */

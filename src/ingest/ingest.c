@@ -30,6 +30,7 @@
 
 #define IO_DEPTH 4
 #define SHELF 64
+#define MIX_RAW_DEFAULT 0.5
 
 /* What a sample's marks mean. */
 enum { MARK_CONSUMED, MARK_SKIPPED, MARK_CHAIN, MARK_BYTES };
@@ -58,6 +59,7 @@ void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
 {
     memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
     opts->struct_size = struct_size;
+    opts->mix_raw = MIX_RAW_DEFAULT;
 }
 
 /* ---- stages ---- */
@@ -238,7 +240,7 @@ static int make_plan(ingest *in, leat_error *err)
     if (o->images > LEAT_IMAGES_MIX)
         return leat__fail(err, LEAT_EINVAL, "%u is not a way to store images", o->images);
     p->images = o->images ? (leat_image_mode)o->images : LEAT_IMAGES_TILED;
-    p->mix_raw = o->mix_raw > 0 ? o->mix_raw : 0.5;
+    p->mix_raw = o->mix_raw;
     p->max_side = o->max_side;
     p->quality = o->quality;
     p->trust = o->trust;

@@ -103,25 +103,54 @@ static int apply(leat_packer *p, const leat__record *r, uint64_t synced, bool *k
     return 0;
 }
 
+/* Cuts the journal at `at`; the blobs may have been in what was cut. */
+static int cut_back(leat_packer *p, uint64_t at, leat_error *err)
+{
+    LEAT_TRY(leat__journal_cut(&p->journal, at, err));
+    for (size_t i = 0; i < p->blobs.count; i++) {
+        const leat__blob *b = &p->blobs.items[i];
+        LEAT_TRY(leat__journal_put_blob(&p->journal, b->name, b->data, b->size, err));
+    }
+    leat__packer_forget_shard(p);
+    return 0;
+}
+
+/* A single file that was published and then taken away, before the journal could go: nothing
+ * is left of that run, so this one begins anew. A set whose shard is missing is an error that
+ * publishing reports. */
+static int settle_finished(leat_packer *p, leat_error *err)
+{
+    bool there = true;
+    if (p->shard_bytes != 0 || p->done_count == 0) return 0;
+    LEAT_TRY(leat__path_exists(p->path, &there, err));
+    if (!there) {
+        char *partial = leat__packer_shard_path(p, 0, ".partial");
+        if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+        int rc = leat__path_exists(partial, &there, err);
+        leat__free(partial);
+        LEAT_TRY(rc);
+    }
+    if (there) return 0;
+    p->finishing = false;
+    p->done_count = 0;
+    p->shard = 0;
+    memset(&p->totals, 0, sizeof p->totals);
+    return cut_back(p, leat__journal_first(), err);
+}
+
 /* The file being written must hold all its pages; when someone took it away, its part of the
  * journal goes too. */
 static int settle(leat_packer *p, leat_error *err)
 {
     uint64_t size = 0;
-    if (p->finishing) return 0;
+    if (p->finishing) return settle_finished(p, err);
     LEAT_TRY(open_partial(p, err));
     if (p->file != NULL) LEAT_TRY(leat__file_size(p->file, &size, err));
     if (p->file != NULL && size >= p->data_end)
         return leat__file_truncate(p->file, p->data_end, err);
     leat__file_close(&p->file);
-    LEAT_TRY(leat__journal_cut(&p->journal, p->journal_from, err));
-    for (size_t i = 0; i < p->blobs.count; i++) {
-        const leat__blob *b = &p->blobs.items[i]; /* may have been in what was cut */
-        LEAT_TRY(leat__journal_put_blob(&p->journal, b->name, b->data, b->size, err));
-    }
     p->totals = p->at_start;
-    leat__packer_forget_shard(p);
-    return 0;
+    return cut_back(p, p->journal_from, err);
 }
 
 int leat__packer_replay(leat_packer *p, leat_error *err)

@@ -169,7 +169,6 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     default_u64(&f->page_bytes, UINT64_C(512) << 10);
     if (f->lr <= 0) f->lr = 0.5;
     if (f->crop_area == 0) f->crop_area = 0.42;
-    if (f->images == LEAT_PLAN_MIX && f->mix_raw == 0) f->mix_raw = 0.5;
     if (f->isa[0] == '\0') snprintf(f->isa, sizeof f->isa, "avx2");
     if (f->width == 0 || f->height == 0) {
         f->width = 500;

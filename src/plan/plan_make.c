@@ -16,6 +16,7 @@ void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 {
     memset(facts, 0, size);
     facts->struct_size = (uint32_t)size;
+    facts->mix_raw = 0.5;
 }
 
 /* The loader's own defaults: canonical streams, and pages open at once over all of them. */

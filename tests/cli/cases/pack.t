@@ -71,6 +71,18 @@ label
 2
 float
 
+# a mix of nothing raw, of everything, and of the default share
+$ for p in 0 1; do leat pack photos.leat -o mix$p.leat --images mix --mix-raw $p --json >log; done
+> leat pack photos.leat -o mix.leat --images mix --json >log
+> for f in mix0 mix1 mix; do leat info $f.leat --json | jget provenance.source.settings.mix_raw; done
+> leat info mix0.leat --json | jget images.keep
+> leat info mix1.leat --json | jget images.raw
+0
+1
+0.5
+3
+3
+
 # wrong usage
 $ leat pack photos
 ! leat pack: --output is missing: write the pack here (see leat pack --help)

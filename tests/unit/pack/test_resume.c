@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 
 #define SAMPLES 700
 #define SCALE 4000
@@ -248,6 +249,32 @@ static void test_missing_partial(void **state)
     forget(&w);
 }
 
+/* Finishing fails at every step in turn, and the file is taken away if it got its name: the
+ * journal that is left over then does not stand in the way of a new run. */
+static void test_published_and_removed(void **state)
+{
+    if (!leat__fault_available()) skip();
+    file_set w;
+    leat_error err;
+    int removed = 0, failed = 0;
+    prepare(&w, false);
+    for (uint64_t nth = 1;; nth++) {
+        leat__fault_arm(LEAT__FAULT_SYNC, nth, false);
+        int rc = pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err);
+        leat__fault_disarm();
+        if (rc == 0) break;
+        failed++;
+        if (access(w.path, F_OK) == 0) {
+            assert_int_equal(access(pt_path(w.dir, "x.leat.journal"), F_OK), 0);
+            assert_int_equal(unlink(w.path), 0);
+            removed++;
+        }
+        finish_and_check(&w);
+    }
+    assert_true(removed > 0 && failed > removed);
+    forget(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_torn_journal),
         cmocka_unit_test(test_lost_pages),
         cmocka_unit_test(test_missing_partial),
+        cmocka_unit_test(test_published_and_removed),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;
