@@ -12,7 +12,8 @@
 #include "base/thread.h"
 
 #define KEPT_MAX 64
-#define STEP (UINT64_C(64) << 10)
+/* Small enough that rounding is noise, large enough that sizes repeat. */
+#define STEP(bytes) ((bytes) < UINT64_C(1) << 20 ? UINT64_C(4) << 10 : UINT64_C(64) << 10)
 
 struct leat__blocks {
     leat_budget *budget;
@@ -100,7 +101,7 @@ leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
 {
     uint64_t rounded;
 
-    if (!leat__align_up_u64(bytes > 0 ? bytes : 1, STEP, &rounded)) return (leat__block){0};
+    if (!leat__align_up_u64(bytes > 0 ? bytes : 1, STEP(bytes), &rounded)) return (leat__block){0};
     leat__block block = find(b, rounded);
     if (block.data == NULL)
         block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded};

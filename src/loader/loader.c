@@ -631,9 +631,10 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
 
     if (delivered > l->delivered_rows) delivered = l->delivered_rows;
     uint64_t rows = l->started_at + delivered;
-    /* all ranks stand at the same batch; in a last, smaller one the shares differ */
+    /* All ranks stand at the same batch. In a last, smaller one the shares differ: a rank that is
+     * past its part of it is past the epoch, one that has no part in it is not. */
     s.position = LEAT_MIN(rows * l->opts.world, s.count);
-    if (rows >= l->rows && delivered == l->delivered_rows && l->delivered_batches > 0) s.position = s.count;
+    if (rows == l->rows && rows % l->opts.batch_size != 0) s.position = s.count;
     leat__buf_init(&out, LEAT__MEM_LOADER, 4096);
     int rc = leat__state_write(&s, &out);
     if (rc == 0) {

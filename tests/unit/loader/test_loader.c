@@ -223,6 +223,38 @@ static void states_move_between_worlds(void **state)
     assert_int_equal(left, SAMPLES - 3 * 32);
 }
 
+/* 301 samples in global batches of 100 over 4 ranks: the last one has a row for rank 0 only. */
+static void a_rank_without_a_part_in_the_last_batch_is_not_past_it(void **state)
+{
+    (void)state;
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        leat_loader_opts o = base_opts();
+        leat_loader *l;
+        leat_batch *b;
+        char text[1024];
+        size_t size;
+        o.world = 4;
+        o.rank = rank;
+        o.batch_size = 25;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        for (int i = 0; i < 3; i++) {
+            assert_ok(leat_loader_next(l, &b, -1, NULL));
+            leat_batch_release(&b);
+        }
+        assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+        assert_contains(text, "\"position\":300");
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        assert_true((b != NULL && b->samples > 0) == (rank == 0));
+        leat_batch_release(&b);
+        if (rank == 0) {
+            assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+            assert_contains(text, "\"position\":301");
+        }
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
 static void a_batch_is_a_loan(void **state)
 {
     enum { KEEP = 8 };
@@ -465,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_stopped_run_goes_on),
         cmocka_unit_test(worlds_share_an_epoch),
         cmocka_unit_test(states_move_between_worlds),
+        cmocka_unit_test(a_rank_without_a_part_in_the_last_batch_is_not_past_it),
         cmocka_unit_test(a_batch_is_a_loan),
         cmocka_unit_test(leaving_in_the_middle_leaves_nothing),
         cmocka_unit_test(the_budget_holds),
