@@ -239,24 +239,31 @@ static const struct step {
      "load %/photos-keep.leat --epochs 2 --batch 128 --digest", false},
     {"tiles: the same pixels, faster",
      "load %/photos.leat --epochs 2 --batch 128 --digest", false},
+    {"what would hold a trainer of 20 ms a step back; the page is %/report.html",
+     "doctor %/photos.leat --step-ms 20 --batch 64 --seconds 6 --report %/report.html",
+     true},
 };
 
 static int run(cli *c)
 {
-    maker m = {.c = c, .dir = cli_str(c, "dir"), .images = (uint64_t)cli_int(c, "images"),
+    maker m = {.c = c,
+               .dir = cli_str(c, "dir"),
+               .images = (uint64_t)cli_int(c, "images"),
                .classes = (uint64_t)cli_int(c, "classes")};
     leat_error err = {0};
     char bytes[24];
 
-    cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n", cli_styled(c, CLI_DIM),
-            (unsigned long long)m.images, (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
+    cli_out(c, "%s# %llu pictures in %llu classes, drawn into %s/photos%s\n",
+            cli_styled(c, CLI_DIM), (unsigned long long)m.images,
+            (unsigned long long)m.classes, m.dir, cli_styled(c, CLI_PLAIN));
     fflush(stdout);
     if (make_photos(&m, &err) != 0) return cli_fail(c, &err);
     cli_out(c, "%llu pictures, %s\n", (unsigned long long)m.done,
             leat__format_bytes(m.bytes, bytes, sizeof bytes));
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !cli_interrupted(c); i++) {
         int status;
-        if (run_step(c, m.dir, steps[i].title, steps[i].line, &status, &err) != 0) return cli_fail(c, &err);
+        if (run_step(c, m.dir, steps[i].title, steps[i].line, &status, &err) != 0)
+            return cli_fail(c, &err);
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (code != 0 && !(steps[i].finding && (code == CLI_FINDING || code == CLI_FIT)))
             return cli_failf(c, code, "this step failed: leat %s", steps[i].line);
