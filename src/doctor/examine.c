@@ -23,7 +23,8 @@
 #define READ_PART 0.2
 #define WORK_PART 0.28
 #define LEAST_STEPS 24u  /* a verdict wants 20 */
-#define TRIAL_STRETCH 2.5 /* a slow trainer may take this much longer to make them */
+#define TRIAL_STRETCH 5.0 /* a slow run may take this much longer to make them */
+#define SLEEP_NS 300000   /* shorter steps than this cannot be slept */
 #define SMALL_BATCH 16u
 #define LEAST_OVERHEAD 0.02 /* of a sample's own cost: less cannot be told from noise */
 
@@ -49,7 +50,7 @@ static int report(const exam *e, const char *what, double done, leat_doctor_watc
 static void pretend_training(double step_ms, bool spin)
 {
     uint64_t ns = (uint64_t)(step_ms * 1e6), until = leat__clock_ns() + ns;
-    if (!spin) {
+    if (!spin && ns >= SLEEP_NS) {
         leat__sleep_ns(ns);
         return;
     }
@@ -66,7 +67,8 @@ static int take_batches(const exam *e, leat_loader *l, leat_doctor_watch *w, dou
     double passed = 0;
 
     LEAT_TRY(leat_loader_begin(l, epoch, err));
-    while (passed < seconds || (steps < LEAST_STEPS && passed < TRIAL_STRETCH * seconds)) {
+    /* the first step of each epoch does not count */
+    while (passed < seconds || (steps < LEAST_STEPS + epoch && passed < TRIAL_STRETCH * seconds)) {
         leat_batch *b = NULL;
         LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
         int rc = leat_loader_next(l, &b, 200, err);

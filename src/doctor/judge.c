@@ -251,9 +251,11 @@ static void find_missing(leat_doctor_diagnosis *d)
 /* Waiting although the loader can do more than is asked for: the mean hides it. */
 static bool bursts(const leat_doctor_diagnosis *d)
 {
+    const leat_doctor_facts *f = &d->facts;
     double need = SLACK * d->trainer;
     if (!known(d->trainer) || !known(d->lost) || d->lost >= 2 * LEAT__LOST_CRITICAL) return false;
-    if (known(d->facts.loader)) return d->facts.loader >= need;
+    if (known(f->data_ms_p95) && known(f->data_ms) && f->data_ms_p95 < 2.5 * f->data_ms) return false;
+    if (known(f->loader)) return f->loader >= need;
     return d->io >= need && d->cpu >= need && d->delivery >= need;
 }
 

@@ -23,6 +23,7 @@ void leat__steps_reset(leat__steps *s)
 
 void leat__steps_epoch(leat__steps *s)
 {
+    if (s->step == 1 || s->step == 2) s->short_epochs = true;
     s->enter_ns = s->leave_ns = s->waited_ns = s->step = 0;
 }
 
@@ -30,7 +31,7 @@ void leat__steps_enter(leat__steps *s)
 {
     s->enter_ns = leat__clock_ns();
     if (s->leave_ns == 0) return; /* the first call, or one that goes on waiting */
-    if (s->step > 1) leat__timer_record(s->batch, s->enter_ns - s->leave_ns);
+    if (s->step > 1 || s->short_epochs) leat__timer_record(s->batch, s->enter_ns - s->leave_ns);
     s->leave_ns = 0;
 }
 
@@ -40,7 +41,7 @@ uint64_t leat__steps_leave(leat__steps *s, bool got)
 
     s->waited_ns += waited;
     if (!got) return waited;
-    if (s->step > 0) leat__timer_record(s->data, s->waited_ns);
+    if (s->step > 0 || s->short_epochs) leat__timer_record(s->data, s->waited_ns);
     s->waited_ns = 0;
     s->leave_ns = now;
     s->step++;

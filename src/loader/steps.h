@@ -16,12 +16,14 @@ typedef struct leat__steps {
     uint64_t enter_ns, leave_ns; /* leave_ns: of the last batch that was handed out, or 0 */
     uint64_t waited_ns;          /* of a wait that timed out and goes on */
     uint64_t step;               /* batches handed out in this epoch */
+    bool short_epochs;           /* of one or two batches: then every step counts */
 } leat__steps;
 
 int leat__steps_init(leat__steps *s, leat_error *err) LEAT_MUST_CHECK;
 void leat__steps_reset(leat__steps *s);
 
-void leat__steps_epoch(leat__steps *s); /* a new epoch: its first step does not count */
+/* A new epoch: its first step does not count, unless epochs are too short for any other. */
+void leat__steps_epoch(leat__steps *s);
 void leat__steps_enter(leat__steps *s);
 /* `got`: a batch is handed out. Returns the time since enter. */
 uint64_t leat__steps_leave(leat__steps *s, bool got);

@@ -59,6 +59,25 @@ static void timeouts_are_one_wait(void **state)
     assert_no_leaks();
 }
 
+/* Epochs of one batch have no second step: from the second epoch on all count. */
+static void short_epochs_count_whole(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    for (int epoch = 0; epoch < 4; epoch++) {
+        leat__steps_epoch(&s);
+        step(&s, 2 * MS, 3 * MS);
+        leat__steps_enter(&s);
+        leat__steps_leave(&s, false);
+    }
+    leat__steps_read(&s, &stats);
+    assert_int_equal(stats.steps, 3);
+    assert_true(stats.data_ms >= 2 && stats.batch_ms >= 3);
+    leat__steps_reset(&s);
+}
+
 static void nothing_measured_is_nothing(void **state)
 {
     leat__steps s = {0};
@@ -76,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_step_of_an_epoch_does_not_count),
         cmocka_unit_test(timeouts_are_one_wait),
+        cmocka_unit_test(short_epochs_count_whole),
         cmocka_unit_test(nothing_measured_is_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
