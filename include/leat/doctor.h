@@ -50,6 +50,7 @@ extern "C" {
     X(cpu_one, "the same on one thread")                                                     \
     X(delivery, "everything but reading and decoding: order, scheduling, hand-over")         \
     X(loader, "the whole loader with nobody waiting between batches")                        \
+    X(spacious, "the same with memory to spare")                                             \
     /* the loader's stages */                                                                \
     X(decode_ready, "share of time in which something waited for a decoding worker")         \
     X(blocked, "share of time in which work waited only for memory")                         \

@@ -105,17 +105,15 @@ typedef struct trial {
     double per_s; /* samples over the whole time, CPU time measured over the same */
 } trial;
 
-static int try_loader(const exam *e, uint32_t batch, double step_ms, double seconds,
+static int try_loader(const exam *e, const leat_loader_opts *with, double step_ms, double seconds,
                       const char *what, double from, double to, trial *t, leat_error *err)
 {
-    leat_loader_opts o = e->loader;
     leat_loader *l = NULL;
     leat_doctor_watch *w = NULL;
     leat_doctor_frame last;
     int rc;
 
-    o.batch_size = batch;
-    LEAT_GO(rc, out, leat_loader_open(&l, e->path, &o, err));
+    LEAT_GO(rc, out, leat_loader_open(&l, e->path, with, err));
     LEAT_GO(rc, out, leat_doctor_watch_open(&w, l, 100, err));
     LEAT_GO(rc, out, take_batches(e, l, w, step_ms, seconds, what, from, to, err));
     LEAT_GO(rc, out, leat_doctor_watch_facts(w, &t->facts, err));
@@ -176,7 +174,7 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
         return 0;
     }
     if (e->opts.step_ms > 0) {
-        LEAT_TRY(try_loader(e, e->loader.batch_size, 0, e->seconds * FREE_PART,
+        LEAT_TRY(try_loader(e, &e->loader, 0, e->seconds * FREE_PART,
                             "the loader without a trainer", TRIAL_PART, TRIAL_PART + FREE_PART, &all, err));
         *t = all; /* the busier run tells more about what a sample costs */
     }
@@ -184,15 +182,34 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
+/* With memory to spare and nothing to wait for: what lifting a budget would bring, and, where the run
+ * itself was starved, what a sample costs when workers are busy and not woken for each one. */
+static int try_spacious(exam *e, trial *t, leat_error *err)
+{
+    leat_loader_opts with = e->loader;
+    trial all;
+
+    if (known(leat__doctor_lost(&t->facts)) && leat__doctor_lost(&t->facts) < LEAT__LOST_WARNING) return 0;
+    with.memory = 0;
+    with.budget = NULL;
+    LEAT_TRY(try_loader(e, &with, 0, e->seconds * FREE_PART, "the loader with memory to spare", TRIAL_PART,
+                        TRIAL_PART + FREE_PART, &all, err));
+    e->f->spacious = all.facts.samples_per_s;
+    if (all.per_s > 0 && all.facts.cpu_used / all.per_s < t->facts.cpu_used / t->per_s) *t = all;
+    return 0;
+}
+
 /* The part of a batch's cost that does not grow with its size, from two sizes. */
 static int find_batch_cost(exam *e, const trial *t, double cpu_s, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
+    leat_loader_opts with = e->loader;
     uint32_t batch = e->loader.batch_size, larger = 8 * batch;
     trial other;
 
     if (batch > SMALL_BATCH || cpu_s <= 0 || t->per_s <= 0) return 0;
-    LEAT_TRY(try_loader(e, larger, 0, e->seconds * FREE_PART / 2, "larger batches", 0.9, 0.95, &other, err));
+    with.batch_size = larger;
+    LEAT_TRY(try_loader(e, &with, 0, e->seconds * FREE_PART / 2, "larger batches", 0.9, 0.95, &other, err));
     if (other.per_s <= 0) return 0;
     double small = t->facts.cpu_used / t->per_s, large = other.facts.cpu_used / other.per_s;
     double fixed = (small - large) / (1.0 / batch - 1.0 / larger);
@@ -218,7 +235,7 @@ static int examine(exam *e, leat_error *err)
     LEAT_TRY(leat__reads_resident(e->path, &f->cached, err));
     LEAT_TRY(list_ids(e, err));
     describe_settings(e, f);
-    LEAT_TRY(try_loader(e, e->loader.batch_size, e->opts.step_ms, e->seconds * TRIAL_PART,
+    LEAT_TRY(try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
                         e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART,
                         &first, err));
     if (e->opts.step_ms <= 0) /* nobody trained: there is no step to lose a share of */
@@ -226,8 +243,8 @@ static int examine(exam *e, leat_error *err)
             first.facts.data_ms = first.facts.data_ms_p50 = first.facts.data_ms_p95 = -1;
     busy = first;
     LEAT_TRY(find_headroom(e, &busy, err));
+    LEAT_TRY(try_spacious(e, &busy, err));
     merge(f, &first.facts);
-    f->io_depth = e->loader.io_depth > 0 ? e->loader.io_depth : f->io_depth;
     LEAT_TRY(report(e, "decode and augmentation", done, NULL, err));
     LEAT_TRY(leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
                                 e->seconds * WORK_PART, f, &cpu_s, err));

@@ -29,6 +29,7 @@
 #define BLOCKED 0.2
 #define READY_HIGH 0.5
 #define READY_LOW 0.2
+#define NOT_DECODING 0.3
 #define PRESSURE 0.1
 #define FAULTS_PER_S 100.0
 #define SLACK 1.2          /* the loader can do this much more than the trainer asks for */
@@ -46,6 +47,11 @@ static double clamp(double value, double low, double high)
 
 static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, votes *v)
 {
+    if (known(f->spacious) && known(f->samples_per_s) && or_else(f->blocked, 0) >= BLOCKED &&
+        f->spacious >= MARGIN_SURE * f->samples_per_s) { /* tried: more memory makes it faster */
+        v->weight[LEAT_LIMIT_MEMORY] += RATES_WEIGHT;
+        return;
+    }
     uint32_t next, first = leat__doctor_smallest(r, false, &next);
     if (first == LEAT_LIMIT_NONE || next == LEAT_LIMIT_NONE) return;
     double low = r->part[first], margin = r->part[next] / LEAT_MAX(low, 1e-9);
@@ -68,6 +74,8 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
     if (!known(ready)) return;
     if (blocked >= BLOCKED && ready < READY_HIGH)
         v->weight[LEAT_LIMIT_MEMORY] += clamp(2 * blocked, 0, 1.2) * (1 - ready);
+    else if (ready >= READY_HIGH && or_else(f->decode_share, 1) < NOT_DECODING)
+        v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share); /* workers do something else */
     else if (ready >= READY_HIGH)
         v->weight[LEAT_LIMIT_CPU] += ready;
     else if (ready < READY_LOW)
@@ -98,15 +106,18 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
         return;
     }
     if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return;
-    double busy = f->cpu_used / f->cpus, all = (f->cpu_used + or_else(f->others, 0)) / f->cpus;
-    if (busy >= SATURATED && known(useful) && useful < 0.5)
+    /* what its threads wanted, had they not stood in line; what others use is no evidence alone */
+    double room = LEAT_MIN(f->cpus, LEAT_MAX(or_else(f->threads, f->cpus), 1.0));
+    double busy = f->cpu_used / room, line = LEAT_MIN(or_else(f->run_delay, 0), 0.98);
+    double wanted = busy / (1 - line);
+    if (wanted >= SATURATED && known(useful) && useful < 0.5)
         v->weight[LEAT_LIMIT_DELIVERY] += 1 - useful; /* busy, but not with images */
-    else if (all >= SATURATED || or_else(f->run_delay, 0) >= STANDING_IN_LINE)
-        v->weight[LEAT_LIMIT_CPU] += clamp(all, 0.5, 1);
-    else if (all < IDLE && or_else(f->blocked, 0) >= BLOCKED)
+    else if (wanted >= SATURATED)
+        v->weight[LEAT_LIMIT_CPU] += clamp(wanted, 0.5, 1);
+    else if (wanted < IDLE && or_else(f->blocked, 0) >= BLOCKED)
         v->weight[LEAT_LIMIT_MEMORY] += 0.5;
-    else if (all < IDLE)
-        v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - all);
+    else if (wanted < IDLE)
+        v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
 }
 
 /* ---- Causes: the first that holds, per limit ---- */
@@ -130,7 +141,7 @@ static bool throttled(const leat_doctor_facts *f)
 static bool contention(const leat_doctor_facts *f)
 {
     double cpus = or_else(f->cpus, 1);
-    return or_else(f->others, 0) >= 0.25 * cpus && or_else(f->run_delay, 1) >= 0.1;
+    return or_else(f->others, 0) >= 0.25 * cpus && or_else(f->run_delay, 1) >= STANDING_IN_LINE;
 }
 
 static bool few_threads(const leat_doctor_facts *f)

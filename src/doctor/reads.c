@@ -213,8 +213,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
                         uint64_t count, bool random, double seconds, ranges *r,
                         leat_doctor_facts *f, leat_error *err)
 {
-    uint32_t deep = random ? DEEP : DEEP / 4, usual = or_else(f->io_depth, 0) > 0 ? (uint32_t)f->io_depth
-                                                                                 : DEPTH;
+    uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
 
     LEAT_TRY(list_pages(pack, ids, count, info->pages, r, err));
@@ -223,7 +222,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     if (!random) {
         f->io_cold = got.per_s;
         f->read_ms = got.read_ms;
-        LEAT_TRY(read_for(r, deep, seconds, false, &got, err));
+        LEAT_TRY(read_for(r, deep / 4, seconds, false, &got, err));
         f->io_deep = got.per_s;
         return 0;
     }
@@ -232,7 +231,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     LEAT_TRY(read_for(r, usual, seconds, false, &got, err));
     f->io_cold = got.per_s;
     f->read_ms = got.read_ms;
-    LEAT_TRY(read_for(r, LEAT_MAX(DEEP, 2 * usual), seconds, false, &got, err));
+    LEAT_TRY(read_for(r, deep, seconds, false, &got, err));
     f->io_deep = got.per_s;
     return 0;
 }
@@ -254,6 +253,7 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     LEAT_GO(rc, out, leat_pack_info_read(warm, &info, sizeof info));
     r.at = LEAT_NEW_ARRAY(DOCTOR, range, RANGES_MAX);
     if (r.at == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, RANGES_MAX * sizeof(range), "reads"));
+    f->io_depth = opts->io_depth > 0 ? opts->io_depth : DEPTH;
     f->dataset_bytes = (double)info.bytes;
     f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;
     if (leat__file_direct(leat__pack_file(cold, 0)))
@@ -262,8 +262,8 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     r = (ranges){.at = r.at};
     uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
     LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
-    LEAT_GO(rc, out, read_for(&r, DEPTH, 60, true, &got, err)); /* now they are in memory */
-    LEAT_GO(rc, out, read_for(&r, DEPTH, seconds / 4, false, &got, err));
+    LEAT_GO(rc, out, read_for(&r, DEEP, 60, true, &got, err)); /* now they are in memory */
+    LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, &got, err));
     f->io_warm = got.per_s;
     if (!known(f->io_cold) && f->cached > 0.99) f->io_cold = f->io_pages = f->io_deep = f->io_warm;
 out:

@@ -111,9 +111,9 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->io_deep) || !known(f->io_cold) || or_else(f->io_depth, 0) >= 64) return false;
-    double gain = f->io_deep / LEAT_MAX(f->io_cold, 1e-9);
     f->io_cold = f->io_deep;
-    if (gain > 1 && known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_deep);
+    if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_deep);
+    if (w->reach < 1) w->reach = (w->reach + 1) / 2; /* the depth is there at once and not looked for */
     act(r, LEAT_BASIS_MEASURED, "io-depth=64",
         "64 reads in flight: the storage answers late, not slowly");
     (void)d;
@@ -269,10 +269,10 @@ static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
     double budget = LEAT_MIN(want, 0.5 * room);
     if (budget < 1.2 * f->budget) return false;
-    w->memory = -1;
+    w->memory = f->spacious; /* not known: whatever the next part can do */
     f->blocked = 0;
     f->budget = budget;
-    r->basis = LEAT_BASIS_MODEL;
+    r->basis = known(f->spacious) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
     snprintf(r->set, sizeof r->set, "memory=%.0f", floor(budget / MIB) * MIB);
     snprintf(r->action, sizeof r->action, "a budget of %s: work waits for memory, not for workers",
              leat__format_bytes((uint64_t)budget, a, TEXT));

@@ -141,6 +141,19 @@ static void tiny_batches(leat_doctor_facts *f)
     starve(f, 11000);
 }
 
+/* The same on a busy machine: work waits for workers, but they are not decoding. */
+static void tiny_batches_among_others(leat_doctor_facts *f)
+{
+    tiny_batches(f);
+    f->decode_ready = 0.7;
+    f->decode_share = 0.015;
+    f->run_delay = 0.58;
+    f->others = 3;
+    f->cpu_used = 13;
+    f->cpu_one = 200000;
+    f->cpu_all = 3e6;
+}
+
 static void small_budget(leat_doctor_facts *f)
 {
     starve(f, 1200);
@@ -151,6 +164,16 @@ static void small_budget(leat_doctor_facts *f)
     f->decode_ready = 0.05;
     f->cpu_used = 1.8;
     f->decode_share = 0.12;
+}
+
+/* Others keep the CPUs busy, but this process hardly asks for them: it waits for memory. */
+static void small_budget_among_others(leat_doctor_facts *f)
+{
+    small_budget(f);
+    f->others = 13;
+    f->run_delay = 0.37;
+    f->pressure_cpu = 0.9;
+    f->spacious = 7000;
 }
 
 static void swapping(leat_doctor_facts *f)
@@ -201,7 +224,11 @@ static const struct {
     {"PNG", png_images, LEAT_LIMIT_CPU, LEAT_CAUSE_PNG, LEAT_GRADE_CRITICAL},
     {"slow trainer", slow_trainer, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
     {"tiny batches", tiny_batches, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, LEAT_GRADE_CRITICAL},
+    {"tiny batches among others", tiny_batches_among_others, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES,
+     LEAT_GRADE_CRITICAL},
     {"small budget", small_budget, LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET, LEAT_GRADE_CRITICAL},
+    {"small budget among others", small_budget_among_others, LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET,
+     LEAT_GRADE_CRITICAL},
     {"swapping", swapping, LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, LEAT_GRADE_CRITICAL},
     {"bursts", bursty, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_BURSTS, LEAT_GRADE_WARNING},
     {"damaged samples", damaged, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
