@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "ingest/image_encode.h"
 
-/* Appends the tables to `blob`. A pure function of source and settings, not of opts->threads. Images that cannot be
- * read are passed over: the packing itself will report them. */
+/* Appends the tables to `blob`. A pure function of source and settings, not of opts->threads.
+ * Images that cannot be read are passed over: the packing itself will report them. */
 int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,
                        leat__buf *blob, leat_error *err) LEAT_MUST_CHECK;
 

@@ -79,6 +79,7 @@ static leat__arch_shape shape_of(const leat_plan_facts *f)
 static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
 {
     const leat__arch *arch = leat__arch_find(f->model);
+    *v = (leat_plan_vram){.limit = f->vram_bytes};
     if (arch == NULL) return leat__fail(err, LEAT_EINVAL, "unknown model '%s'", f->model);
     leat__arch_shape shape = shape_of(f);
     leat__tape_sum sum;
@@ -86,7 +87,7 @@ static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
 
     uint64_t stored = f->precision == LEAT_PLAN_BF16_TRUE ? 2 : 4;
     uint64_t states = f->optimizer == LEAT_PLAN_ADAMW ? 2 : f->optimizer == LEAT_PLAN_MOMENTUM;
-    *v = (leat_plan_vram){.params = sum.params, .limit = f->vram_bytes};
+    v->params = sum.params;
     v->weights = sum.params * stored;
     v->optimizer = sum.params * stored * states;
     v->gradients = sum.peak_grads_bytes;

@@ -13,6 +13,7 @@ static void time_goes_on(void **state)
     uint64_t thread = leat__clock_thread_ns();
     for (int i = 0; i < 1000000; i++)
         work += (uint64_t)i;
+    assert_true(work == UINT64_C(499999500000));
     assert_true(leat__clock_thread_ns() > thread);
     assert_true(leat__clock_process_ns() > cpu);
     assert_true(leat__clock_wall_ns() > UINT64_C(1700000000) * LEAT_NS_PER_S);
