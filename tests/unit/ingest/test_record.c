@@ -8,7 +8,7 @@ static void values_stay_where_they_are_put(void **state)
     leat__shelf shelf;
     leat__shelf_init(&shelf, 3, 4);
     leat__run *run = leat__shelf_take(&shelf);
-    char block[1000];
+    char block[100 * (LEAT__RUN_RECORDS + 1)];
     for (int i = 0; i < LEAT__RUN_RECORDS; i++) {
         leat__record *r = leat__run_add(run);
         char key[16];
