@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from . import ops
     from ._batch import Batch, Ragged
     from ._dataset import Dataset, Image, Sample
+    from ._diagnose import Diagnosis, diagnose, judge
     from ._loader import Loader
     from ._pack import export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
@@ -34,14 +35,15 @@ _LATER = {
     "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
     "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer",
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
+    "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "pack": "_pack", "export": "_pack", "ops": "ops", "lightning": "lightning",
 }
 
 __all__ = [
-    "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Error", "ExistsError", "Field",
+    "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
     "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "export", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
+    "diagnose", "export", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
 ]
 
 

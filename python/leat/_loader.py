@@ -7,10 +7,11 @@ import atexit
 import gc
 import json
 import os
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from . import _convert, _leat, _rank, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
 from ._errors import ArgumentError, BudgetError, StateError
+
+if TYPE_CHECKING:
+    from ._diagnose import Diagnosis
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
 
@@ -81,6 +85,7 @@ class Loader:
         sample_fn: C code of your own, run per sample in the workers after the pipelines: a plugin
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()`` and tests use it
+        doctor: watch the run from its beginning and say at the end what held it back
     """
 
     # what code written for a DataLoader looks at
@@ -102,7 +107,7 @@ class Loader:
                  draws: int = 0, fields: Sequence[str] | None = None, as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
-                 digest: bool = False) -> None:
+                 digest: bool = False, doctor: bool = False) -> None:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self.path = os.fspath(path)
@@ -146,6 +151,9 @@ class Loader:
         self._closed_at: dict[str, Any] | None = None  # the state when it was closed
         self._pid = os.getpid()
         self._current = -1  # epoch under way or last run
+        self._doctor = bool(doctor)
+        if self._doctor:
+            self._loader.watch()
         _open_loaders.add(self)
 
     # ---- DataLoader's face -------------------------------------------------------------------
@@ -267,6 +275,25 @@ class Loader:
         """Figures of the epoch: samples, bytes read, time spent and waited, memory."""
         return self._loader.stats()
 
+    def doctor(self) -> Diagnosis:
+        """What holds the run back, from the loader's own meters, since it was first asked for (or, with
+        ``doctor=True``, since the loader was made). ``print`` it for the page."""
+        from ._diagnose import from_text
+
+        return from_text(self._loader.doctor(2))
+
+    def report(self, path: str | os.PathLike | None = None, *, title: str = "leat: the run") -> str:
+        """The same with plots, as one HTML page; also written to ``path``."""
+        page = self._loader.report(title)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(page)
+        return page
+
+    def serve(self, port: int = 0) -> str:
+        """Serves a live page on 127.0.0.1 until the loader is closed; its address."""
+        return f"http://127.0.0.1:{self._loader.serve(port)}/"
+
     def sample_ids(self, epoch: int, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Which samples this rank gets in an epoch, in order, without loading any.
 
@@ -300,6 +327,9 @@ class Loader:
         if self._closed_at is None and os.getpid() == self._pid:
             self._closed_at = self.state_dict()
         self._running = None
+        if self._doctor:
+            self._doctor = False
+            print(self.doctor().verdict, file=sys.stderr)
         self._loader.close()
         _open_loaders.discard(self)
 

@@ -160,6 +160,8 @@ PyMethodDef py_facts_methods[] = {
      "Packs sources; see leat.pack."},
     {"export", (PyCFunction)(void (*)(void))py_export, METH_VARARGS | METH_KEYWORDS,
      "Writes a pack's files; see leat.export."},
+    {"doctor_judge", py_doctor_judge, METH_VARARGS,
+     "doctor_judge(facts as JSON, format): the diagnosis as text; 0 page, 1 ASCII, 2 JSON, 3 YAML."},
     {"main", facts_main, METH_VARARGS, "Runs the command; its exit code."},
     {NULL, NULL, 0, NULL},
 };

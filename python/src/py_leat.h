@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include <leat/doctor.h>
 #include <leat/error.h>
 #include <leat/loader.h>
 #include <leat/pack.h>
@@ -103,6 +104,13 @@ int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_
 
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* ---- the doctor --------------------------------------------------------------------------- */
+
+/* judge(facts as JSON, leat_doctor_format): the diagnosis as text. */
+PyObject *py_doctor_judge(PyObject *module, PyObject *args);
+PyObject *py_watch_text(leat_doctor_watch *watch, int format);
+PyObject *py_watch_report(leat_doctor_watch *watch, const char *title); /* HTML */
 
 /* ---- arguments ---------------------------------------------------------------------------- */
 

@@ -24,6 +24,8 @@ typedef struct py_loader {
     pid_t made_by;
     bool busy;           /* a thread is inside without the GIL */
     uint64_t given;      /* batches of this epoch that were handed out or are behind its start */
+    leat_doctor_watch *watch;   /* NULL until somebody wants to look */
+    leat_doctor_server *server;
 } py_loader;
 
 /* ---- options ---------------------------------------------------------------------------------- */
@@ -170,6 +172,8 @@ static void loader_dealloc(PyObject *o)
     py_loader *self = (py_loader *)o;
     if (self->loader != NULL && self->made_by == getpid()) {
         Py_BEGIN_ALLOW_THREADS
+        leat_doctor_server_close(&self->server);
+        leat_doctor_watch_close(&self->watch);
         leat_loader_close(&self->loader);
         Py_END_ALLOW_THREADS
     }
@@ -204,6 +208,8 @@ static PyObject *loader_close(PyObject *o, PyObject *unused)
     leat_loader *loader = self->loader;
     self->loader = NULL;
     Py_BEGIN_ALLOW_THREADS
+    leat_doctor_server_close(&self->server);
+    leat_doctor_watch_close(&self->watch);
     leat_loader_close(&loader);
     Py_END_ALLOW_THREADS
     self->busy = false;
@@ -476,6 +482,59 @@ static PyObject *loader_counts(PyObject *o, PyObject *unused)
                          (unsigned long long)self->given);
 }
 
+/* ---- looking at it ---------------------------------------------------------------------------- */
+
+/* The watch, opened when it is first asked for. */
+static leat_doctor_watch *watch_of(py_loader *self)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    if (!py_same_process(self->made_by, "loader")) return NULL;
+    if (self->loader == NULL) {
+        err.code = LEAT_ECLOSED;
+        snprintf(err.message, sizeof err.message, "the loader is closed");
+    } else if (self->watch != NULL || leat_doctor_watch_open(&self->watch, self->loader, 0, &err) == 0) {
+        return self->watch;
+    }
+    py_raise(&err);
+    return NULL;
+}
+
+static PyObject *loader_watch(PyObject *o, PyObject *unused)
+{
+    (void)unused;
+    if (watch_of((py_loader *)o) == NULL) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *loader_doctor(PyObject *o, PyObject *args)
+{
+    int format;
+    if (!PyArg_ParseTuple(args, "i", &format)) return NULL;
+    leat_doctor_watch *watch = watch_of((py_loader *)o);
+    return watch != NULL ? py_watch_text(watch, format) : NULL;
+}
+
+static PyObject *loader_report(PyObject *o, PyObject *args)
+{
+    const char *title;
+    if (!PyArg_ParseTuple(args, "s", &title)) return NULL;
+    leat_doctor_watch *watch = watch_of((py_loader *)o);
+    return watch != NULL ? py_watch_report(watch, title) : NULL;
+}
+
+static PyObject *loader_serve(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned short port;
+    if (!PyArg_ParseTuple(args, "H", &port)) return NULL;
+    leat_doctor_watch *watch = watch_of(self);
+    if (watch == NULL) return NULL;
+    leat_doctor_server_close(&self->server);
+    if (leat_doctor_serve(&self->server, watch, port, &err) != 0) return py_raise(&err);
+    return PyLong_FromUnsignedLong(leat_doctor_server_port(self->server));
+}
+
 static PyMethodDef loader_methods[] = {
     {"begin", loader_begin, METH_VARARGS, "begin(epoch): starts an epoch at its first batch."},
     {"next", loader_next, METH_NOARGS, "(fields…, sample_id) of the next batch; None at the end."},
@@ -486,6 +545,10 @@ static PyMethodDef loader_methods[] = {
     {"stats", loader_stats, METH_NOARGS, "Figures of this epoch."},
     {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},
+    {"watch", loader_watch, METH_NOARGS, "Keeps the doctor's figures from now on."},
+    {"doctor", loader_doctor, METH_VARARGS, "doctor(format): what holds the run back, as text."},
+    {"report", loader_report, METH_VARARGS, "report(title): an HTML page with plots."},
+    {"serve", loader_serve, METH_VARARGS, "serve(port): a live page on 127.0.0.1; its port."},
     {"close", loader_close, METH_NOARGS, "Stops and frees; batches on loan stay valid."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds a training loop back, whatever loads its data.
+
+>>> report = leat.diagnose(torch_loader, step=train_step)
+>>> print(report)            # the sentence, bars, evidence, remedies
+>>> report.limit, report.lost
+('cpu', 0.46)
+
+Three questions, asked of any iterable of batches: how long does the loop wait for data (fetch and
+prep), how long does it train (ingest), and how fast would it be with a loader that costs nothing.
+The last one is answered by replaying a few batches, before anybody changes a line.
+
+The clocks are the trainer's own; what the workers did meanwhile is read from /proc: running is
+preparing, waiting for disks is fetching, and so is sleeping while the trainer waits for them. What
+cannot be seen stays unknown, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import _leat
+
+_JSON, _PAGE = 2, 0
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+# ---- the machine, from /proc ---------------------------------------------------------------------
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+@dataclasses.dataclass
+class _Process:
+    """One line of /proc/PID/stat, as far as it matters here."""
+
+    pid: int
+    state: str
+    cpu_s: float
+    faults: int
+
+
+def _process(pid: int) -> _Process | None:
+    text = _read(f"/proc/{pid}/stat")
+    end = text.rfind(")")
+    if end < 0:
+        return None
+    part = text[end + 2:].split()
+    return _Process(pid, part[0], (int(part[11]) + int(part[12])) / _TICK, int(part[9]))
+
+
+def _children(pid: int) -> list[int]:
+    """Living descendants: the workers of a loader that uses processes."""
+    found: list[int] = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        for child in map(int, _read(path).split()):
+            found.append(child)
+            found.extend(_children(child))
+    return found
+
+
+def _host_busy_s() -> float:
+    """CPU time all processes together used, on the CPUs this one may use."""
+    allowed, total = os.sched_getaffinity(0), 0
+    for line in _read("/proc/stat").splitlines():
+        part = line.split()
+        if part and part[0].startswith("cpu") and part[0][3:].isdigit() and int(part[0][3:]) in allowed:
+            total += sum(int(part[i]) for i in (1, 2, 3, 6, 7, 8) if i < len(part))
+    return total / _TICK
+
+
+def _line_s(pids: list[int]) -> float:
+    """Time that threads of these processes stood in line for a CPU."""
+    total = 0
+    for pid in pids:
+        for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+            part = _read(path).split()
+            total += int(part[1]) if len(part) > 1 else 0
+    return total / 1e9
+
+
+def _read_bytes(pids: list[int]) -> float | None:
+    """Bytes these processes really fetched from storage."""
+    total, seen = 0, False
+    for pid in pids:
+        for line in _read(f"/proc/{pid}/io").splitlines():
+            if line.startswith("read_bytes:"):
+                total, seen = total + int(line.split()[1]), True
+    return float(total) if seen else None
+
+
+class _Sampler(threading.Thread):
+    """Looks every few milliseconds at what the workers are doing, while the trainer waits or not."""
+
+    def __init__(self, interval_s: float = 0.01) -> None:
+        super().__init__(name="leat-diagnose", daemon=True)
+        self.interval_s = interval_s
+        self.waiting = False  # the trainer is inside next()
+        self.looks = {True: [0, 0, 0], False: [0, 0, 0]}  # running, on a disk, asleep
+        self.workers: set[int] = set()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        me, known, at = os.getpid(), [], 0.0
+        while not self._ended.wait(self.interval_s):
+            if time.monotonic() >= at:  # workers come and go with epochs
+                known, at = _children(me), time.monotonic() + 0.25
+                self.workers.update(known)
+            row = self.looks[self.waiting]
+            for pid in known:
+                one = _process(pid)
+                if one is not None:
+                    row[0 if one.state == "R" else 1 if one.state == "D" else 2] += 1
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+@dataclasses.dataclass
+class _Look:
+    wall_s: float
+    cpu_s: float
+    host_s: float
+    line_s: float
+    faults: int
+    read_bytes: float | None
+
+
+def _look() -> _Look:
+    me = os.getpid()
+    pids = [me, *_children(me)]
+    rows = [p for p in map(_process, pids) if p is not None]
+    return _Look(time.monotonic(), sum(p.cpu_s for p in rows), _host_busy_s(), _line_s(pids),
+                 sum(p.faults for p in rows), _read_bytes(pids))
+
+
+# ---- the loop ------------------------------------------------------------------------------------
+
+
+def _batch_size(batch: Any) -> int | None:
+    """Samples in a batch, from the first array in it."""
+    while True:
+        if hasattr(batch, "shape"):
+            return int(batch.shape[0]) if len(batch.shape) else None
+        if isinstance(batch, dict) and batch:
+            batch = next(iter(batch.values()))
+        elif isinstance(batch, (list, tuple)) and batch:
+            if not hasattr(batch[0], "shape") and not isinstance(batch[0], (list, tuple, dict)):
+                return len(batch)
+            batch = batch[0]
+        else:
+            return None
+
+
+def _percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+class _Loop:
+    """Steps of an iterable with their times; the first one is left out."""
+
+    def __init__(self, iterable: Iterable[Any], step: Callable[[Any], Any] | None, sync: Callable[[], Any] | None,
+                 sampler: _Sampler) -> None:
+        self.iterable, self.step, self.sync, self.sampler = iterable, step, sync, sampler
+        self.data_s: list[float] = []
+        self.batch_s: list[float] = []
+        self.next_cpu_s = 0.0  # of this thread, inside next()
+        self.samples = 0
+        self.kept: list[Any] = []
+        self.begin: _Look | None = None
+        self.end: _Look | None = None
+
+    def _train(self, batch: Any) -> float:
+        begin = time.perf_counter()
+        if self.step is not None:
+            self.step(batch)
+            if self.sync is not None:
+                self.sync()
+        return time.perf_counter() - begin
+
+    def run(self, steps: int, seconds: float, keep: int) -> None:
+        stream, first, until = iter(self.iterable), True, time.monotonic() + seconds
+        restarts = 0
+        while len(self.data_s) < steps and (time.monotonic() < until or len(self.data_s) < 2):
+            self.sampler.waiting = True
+            begin, cpu = time.perf_counter(), time.thread_time()
+            try:
+                batch = next(stream)
+            except StopIteration:
+                restarts += 1
+                if restarts > 1000 or (first and restarts > 1):
+                    break
+                stream = iter(self.iterable)
+                continue
+            waited, cpu = time.perf_counter() - begin, time.thread_time() - cpu
+            self.sampler.waiting = False
+            trained = self._train(batch)
+            if len(self.kept) < keep:
+                self.kept.append(batch)
+            if first:
+                first, self.begin = False, _look()
+                continue
+            self.data_s.append(waited)
+            self.batch_s.append(trained)
+            self.next_cpu_s += cpu
+            self.samples += _batch_size(batch) or 0
+        self.end = _look()
+        close = getattr(stream, "close", None)
+        if callable(close):
+            close()
+
+    def replay(self, steps: int, seconds: float) -> float | None:
+        """Mean step time when batches cost nothing."""
+        if not self.kept or self.step is None:
+            return None
+        times, until = [], time.monotonic() + seconds
+        for i in range(steps):
+            times.append(self._train(self.kept[i % len(self.kept)]))
+            if time.monotonic() > until:
+                break
+        return sum(times[1:] or times) / len(times[1:] or times)
+
+
+# ---- facts ---------------------------------------------------------------------------------------
+
+
+def _cpus() -> tuple[float, float]:
+    """(CPUs this process may use, quota or 0)."""
+    usable, quota = float(len(os.sched_getaffinity(0))), 0.0
+    text = _read("/sys/fs/cgroup/cpu.max").split()
+    if len(text) == 2 and text[0] != "max":
+        quota = int(text[0]) / int(text[1])
+    own = next((line.split(":")[2] for line in _read("/proc/self/cgroup").splitlines()
+                if line.split(":")[1] == "cpu" or line.split(":")[1].startswith("cpu,")), None)
+    if own is not None:
+        limit, period = (_read(f"/sys/fs/cgroup/cpu{own}/cpu.cfs_{name}_us").strip() for name in ("quota", "period"))
+        if limit and period and int(limit) > 0:
+            quota = int(limit) / int(period)
+    return (min(usable, quota) if quota else usable), quota
+
+
+def _throttling() -> tuple[int, int] | None:
+    own = next((line.split(":")[2] for line in _read("/proc/self/cgroup").splitlines()
+                if line.split(":")[1] in ("cpu", "cpu,cpuacct")), "")
+    for path in (f"/sys/fs/cgroup/cpu{own}/cpu.stat", "/sys/fs/cgroup/cpu.stat"):
+        rows = dict(line.split() for line in _read(path).splitlines() if len(line.split()) == 2)
+        if "nr_periods" in rows:
+            return int(rows["nr_periods"]), int(rows["nr_throttled"])
+    return None
+
+
+def _memory_free() -> float | None:
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            return float(line.split()[1]) * 1024
+    return None
+
+
+def _worker_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
+    """Shares of the workers' time: running is preparing; disks, and sleep while they are waited for,
+    are fetching."""
+    looks = loop.sampler.looks
+    both = [a + b for a, b in zip(looks[True], looks[False])]
+    total = sum(both)
+    if not loop.sampler.workers or total < 20:
+        return
+    running, disk, _ = both
+    asleep_while_needed = looks[True][2]
+    facts["threads"] = float(len(loop.sampler.workers))
+    facts["decode_share"] = running / total
+    facts["read_share"] = (disk + asleep_while_needed) / total
+    waited = sum(looks[True])
+    if waited >= 20:  # whether workers had something to do while the trainer waited
+        facts["decode_ready"] = looks[True][0] / waited
+    if running > 0 and facts.get("samples_per_s"):
+        facts["cpu_all"] = facts["samples_per_s"] * total / running
+    if disk + asleep_while_needed > 0 and facts.get("samples_per_s"):
+        facts["io_cold"] = facts["samples_per_s"] * total / (disk + asleep_while_needed)
+
+
+def _own_thread_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
+    """A loader without workers: preparing is the CPU time inside next(), fetching is the rest of it."""
+    waited = sum(loop.data_s)
+    if loop.sampler.workers or waited <= 0:
+        return
+    share = min(1.0, loop.next_cpu_s / waited)
+    facts["threads"] = 1.0
+    facts["decode_ready"] = share
+    lost = waited / (waited + sum(loop.batch_s))
+    facts["decode_share"] = share * lost
+    facts["read_share"] = (1 - share) * lost
+    if share > 0:
+        facts["cpu_all"] = facts["cpu_one"] = loop.samples / (share * waited)
+    if share < 1:
+        facts["io_cold"] = loop.samples / ((1 - share) * waited)
+
+
+def _facts(loop: _Loop, throttled: tuple[int, int] | None) -> dict[str, float | None]:
+    n = len(loop.data_s)
+    begin, end = loop.begin, loop.end
+    facts: dict[str, float | None] = {"steps": float(n)}
+    if n == 0 or begin is None or end is None:
+        return facts
+    facts["data_ms"] = 1e3 * sum(loop.data_s) / n
+    facts["data_ms_p50"] = 1e3 * _percentile(loop.data_s, 0.5)
+    facts["data_ms_p95"] = 1e3 * _percentile(loop.data_s, 0.95)
+    if loop.step is not None:
+        facts["batch_ms"] = 1e3 * sum(loop.batch_s) / n
+        facts["batch_ms_p50"] = 1e3 * _percentile(loop.batch_s, 0.5)
+        facts["batch_ms_p95"] = 1e3 * _percentile(loop.batch_s, 0.95)
+    time_s = sum(loop.data_s) + sum(loop.batch_s)
+    if loop.samples:
+        facts["batch"] = loop.samples / n
+        facts["samples_per_s"] = loop.samples / time_s if time_s > 0 else None
+        ready_s = _percentile(loop.data_s, 0.1)
+        facts["delivery"] = facts["batch"] / ready_s if ready_s > 0 else None
+    wall = end.wall_s - begin.wall_s
+    if wall > 0:
+        cpu = max(0.0, end.cpu_s - begin.cpu_s)
+        facts["cpu_used"] = cpu / wall
+        facts["others"] = max(0.0, end.host_s - begin.host_s - cpu) / wall
+        line = max(0.0, end.line_s - begin.line_s)
+        facts["run_delay"] = line / (line + cpu) if line + cpu > 0 else 0.0
+        facts["faults"] = max(0, end.faults - begin.faults) / wall
+        if begin.read_bytes is not None and end.read_bytes is not None and loop.samples:
+            facts["read_bytes"] = max(0.0, end.read_bytes - begin.read_bytes) / loop.samples
+    facts["cpus"], facts["quota"] = _cpus()
+    facts["cpus_host"] = float(os.cpu_count() or 1)
+    now = _throttling()
+    if throttled is not None and now is not None and now[0] > throttled[0]:
+        facts["throttled"] = (now[1] - throttled[1]) / (now[0] - throttled[0])
+    facts["blocked"] = 0.0  # such loaders have no budget to wait for
+    facts["memory_free"] = _memory_free()
+    _worker_facts(loop, facts)
+    _own_thread_facts(loop, facts)
+    if loop.sampler.workers and (facts.get("decode_ready") or 0) > 0.5:
+        facts["delivery"] = None  # batches were never ready: their hand-over was not seen alone
+    return facts
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+
+class Diagnosis(dict):
+    """What the doctor says: the keys of ``leat doctor --json``, also as attributes; ``str()`` is the
+    page for people."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __str__(self) -> str:
+        page = _leat.doctor_judge(json.dumps({"facts": self["facts"]}), _PAGE)
+        if self.get("replay"):
+            page += (f"\nWith a loader that costs nothing this loop would be {self['replay']['gain']:.2f} times as "
+                     f"fast ({self['replay']['step_ms']:.1f} ms a step)\n")
+        return page
+
+    def __repr__(self) -> str:
+        return f"<leat.Diagnosis: {self['verdict']}>"
+
+
+def from_text(text: str) -> Diagnosis:
+    """A diagnosis from the line that ``leat doctor --json`` prints."""
+    return Diagnosis(json.loads(text))
+
+
+def judge(facts: dict[str, Any]) -> Diagnosis:
+    """The doctor's word about facts that were measured elsewhere (keys as in ``leat doctor --json``)."""
+    return from_text(_leat.doctor_judge(json.dumps({"facts": facts}), _JSON))
+
+
+def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, *, steps: int = 100,
+             seconds: float = 30.0, replay: int = 10, sync: Callable[[], Any] | None = None) -> Diagnosis:
+    """Runs some steps of a training loop and says what holds it back.
+
+    iterable: anything that yields batches: a PyTorch DataLoader, a leat.Loader, a generator function's
+        result (then it is run once)
+    step: called with each batch: the training step. Without it the loader runs alone, and the verdict
+        is incomplete
+    steps, seconds: measure this many steps after the first, or until the time is over
+    replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
+    sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
+    """
+    sampler = _Sampler()
+    loop = _Loop(iterable, step, sync, sampler)
+    throttled = _throttling()
+    sampler.start()
+    try:
+        loop.run(steps, seconds, replay)
+    finally:
+        sampler.stop()
+    result = judge(_facts(loop, throttled))
+    free_s = loop.replay(min(steps, 50), seconds / 4) if replay else None
+    if free_s:
+        now_s = (sum(loop.data_s) + sum(loop.batch_s)) / max(len(loop.data_s), 1)
+        result["replay"] = {"step_ms": 1e3 * free_s, "gain": now_s / free_s}
+    else:
+        result["replay"] = None
+    return result

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.diagnose on loaders with a known trouble, PyTorch's among them, and loader.doctor()."""
+import time
+
+import numpy as np
+import pytest
+
+import leat
+
+STEPS = 25
+
+
+def burn(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+class Slow:
+    """An iterable whose batches cost CPU time, waiting time, or both."""
+
+    def __init__(self, cpu=0.0, wait=0.0, batches=200):
+        self.cpu, self.wait, self.batches = cpu, wait, batches
+
+    def __iter__(self):
+        for _ in range(self.batches):
+            burn(self.cpu)
+            if self.wait:
+                time.sleep(self.wait)
+            yield np.zeros((8, 3)), np.zeros(8)
+
+
+def test_judge_names_the_limit_and_takes_over_the_keys():
+    d = leat.judge({"steps": 200, "batch": 256, "data_ms": 50, "batch_ms": 50, "samples_per_s": 2560,
+                    "io_cold": 20000, "io_warm": 80000, "cached": 0, "cpu_all": 2600, "cpu_one": 165,
+                    "delivery": 90000, "decode_ready": 0.95, "blocked": 0, "decode_share": 0.93,
+                    "threads": 16, "cpus": 16, "cpu_used": 15.7})
+    assert d.limit == "cpu" and d.grade == "critical" and d["lost"] == 0.5
+    assert d.remedies[0]["gain"] > 1
+    assert str(d).startswith(d.verdict)
+    with pytest.raises(AttributeError):
+        d.nothing
+    with pytest.raises(leat.Error):
+        leat.judge({"throttled": 7})
+
+
+def test_a_loop_that_waits_for_storage():
+    d = leat.diagnose(Slow(wait=0.02), lambda batch: time.sleep(0.002), steps=STEPS)
+    assert d.limit == "io", d.verdict
+    assert d.lost > 0.5 and d.grade == "critical"
+    assert d.facts["batch"] == 8
+    assert d.replay["gain"] > 3  # a loader that costs nothing: 22 ms become 2
+
+
+def test_a_loop_that_prepares_too_long():
+    d = leat.diagnose(Slow(cpu=0.02), lambda batch: time.sleep(0.002), steps=STEPS)
+    assert d.limit == "cpu", d.verdict
+    assert d.lost > 0.5
+
+
+def test_a_loop_that_trains():
+    d = leat.diagnose(Slow(), lambda batch: time.sleep(0.01), steps=STEPS)
+    assert d.limit == "trainer" and d.grade == "fine", d.verdict
+    assert 0.8 < d.replay["gain"] < 1.5
+
+
+def test_no_step_is_incomplete_and_few_steps_are_a_warning():
+    d = leat.diagnose(Slow(wait=0.005), steps=STEPS)
+    assert not d.complete and "step time" in d.missing[0] and d.replay is None
+    d = leat.diagnose(Slow(wait=0.02), lambda batch: None, steps=5)
+    assert d.grade == "warning"
+
+
+def test_an_iterable_that_ends_early():
+    d = leat.diagnose(iter([np.zeros((4, 2))] * 3), lambda batch: None, steps=STEPS)
+    assert d.facts["steps"] == 2
+    d = leat.diagnose([], lambda batch: None, steps=STEPS)
+    assert d.limit == "none" and not d.complete
+
+
+def test_torch_dataloader_with_workers():
+    torch = pytest.importorskip("torch")
+
+    class Waiting(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2000
+
+        def __getitem__(self, i):
+            time.sleep(0.01)
+            return torch.zeros(3)
+
+    class Computing(Waiting):
+        def __getitem__(self, i):
+            burn(0.004)
+            return torch.zeros(3)
+
+    for data, limit in ((Waiting(), "io"), (Computing(), "cpu")):
+        loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2)
+        d = leat.diagnose(loader, lambda batch: time.sleep(0.001), steps=STEPS, seconds=20)
+        assert d.limit == limit or d.confidence < 0.6, d.verdict
+        assert d.facts["threads"] >= 2
+        assert d.lost > 0.2
+
+
+def test_loader_doctor(pack):
+    with leat.Loader(pack, batch_size=4, image="RandomResizedCrop(16)", doctor=True, threads=2) as loader:
+        for _ in range(8):
+            for _batch in loader:
+                time.sleep(0.002)
+        d = loader.doctor()
+        assert d.facts["steps"] > 10 and d.verdict
+        assert "<polyline" in loader.report() or "<svg" not in loader.report()
+        assert "leat" in loader.report(title="leat & me")
