@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
-<<<<<<< HEAD
  * How random is quasi_random? A class-sorted pack in small: 1,000 classes of 1,300 samples, about
  * five samples to a page. For windows from one page per stream up to all pages: distinct classes
  * per batch of 256 (true random: 226), and how often a sample shares its class with the next one
  * of the order, and with the next one of its stream (true random: 0.1 % both). One JSON line per
  * window; bench/order_quality.py draws them.
-=======
- * How random is quasi_random? A class-sorted pack in small: 1,000 classes of 1,300
- * samples, about five samples to a page. For windows from one page per stream up to all
- * pages: distinct classes per batch of 256 (true random: 226), and how often a sample
- * shares its class with the next one of the order, and with the next one of its stream
- * (true random: 0.1 % both). One JSON line per window; bench/order_quality.py draws them.
->>>>>>> e9d927d (ci: lint, then the README's test command)
  */
 #include <stdio.h>
 #include <stdlib.h>

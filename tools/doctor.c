@@ -217,9 +217,12 @@ static int verify(job *j, leat_error *err)
     double real = j->d.rate > 0 ? again.rate / j->d.rate : 0;
     double error = real > 0 ? j->d.apply_gain / real - 1 : 0;
     if (!c->json) {
-        cli_out(c, "\nVerified with %s\n  predicted %.2fx, real %.2fx (%.0f to %.0f samples/s): "
-                "the prediction was off by %+.0f %%\n  now: %s\n", j->d.apply, j->d.apply_gain, real, j->d.rate, again.rate,
-                100 * error, again.sentence);
+        cli_out(
+            c,
+            "\nVerified with %s\n  predicted %.2fx, real %.2fx (%.0f to %.0f samples/s): "
+            "the prediction was off by %+.0f %%\n  now: %s\n",
+            j->d.apply, j->d.apply_gain, real, j->d.rate, again.rate, 100 * error,
+            again.sentence);
         return 0;
     }
     leat__buf_init(&out, LEAT__MEM_MISC, RUN_MAX);
