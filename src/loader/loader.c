@@ -377,6 +377,17 @@ static void reset_counters(leat_loader *l)
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
 }
 
+/* An epoch begins with what the controller had reached in the one before it; only what the user
+ * asked for stays as it is. */
+static int let_move(leat_loader *l, leat_flow *flow, leat_error *err)
+{
+    const leat_loader_opts *o = &l->opts;
+    if (o->threads == 0 && l->past.threads > 0) LEAT_TRY(leat_flow_pin(flow, LEAT_KNOB_THREADS, 0, err));
+    if (o->io_depth == 0 && l->past.io_depth > 0) LEAT_TRY(leat_flow_pin(flow, LEAT_KNOB_IO_DEPTH, 0, err));
+    if (o->prefetch == 0 && l->past.prefetch > 0) LEAT_TRY(leat_flow_pin(flow, LEAT_KNOB_PREFETCH, 0, err));
+    return 0;
+}
+
 /* Begins `epoch` at row `row` of this rank. */
 static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *err)
 {
@@ -411,6 +422,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     LEAT_TRY(leat_flow_open(&flow, &o, err));
     LEAT_GO(rc, out, add_stages(l, flow, err));
     LEAT_GO(rc, out, leat_flow_start(flow, err));
+    LEAT_GO(rc, out, let_move(l, flow, err));
     leat__mutex_lock(&l->lock);
     l->flow = flow;
     leat__mutex_unlock(&l->lock);

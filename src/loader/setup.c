@@ -462,7 +462,7 @@ void leat__loader_cap_cache(leat_loader *l)
 
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
-    leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? l->opts.io_depth : 32, .max_depth = 256};
+    leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? l->opts.io_depth : 128, .max_depth = 256};
 
     LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));

@@ -58,7 +58,8 @@ struct leat_loader {
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;
-    leat_loader_stats past; /* sums over the epochs that ended */
+    leat_loader_stats past; /* sums over the epochs that ended; threads, io_depth and prefetch are
+                               what the controller had reached: the next epoch begins there */
     /* the epoch */
     leat_flow *flow;
     leat__feed feed;

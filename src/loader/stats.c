@@ -80,7 +80,12 @@ static void add(leat_loader_stats *s, const leat_loader_stats *o)
 void leat__loader_remember_locked(leat_loader *l)
 {
     leat_loader_stats s = {0};
-    if (read_epoch_locked(l, &s) == 0) add(&l->past, &s);
+    if (read_epoch_locked(l, &s) != 0) return;
+    add(&l->past, &s);
+    if (s.threads == 0) return;
+    l->past.threads = s.threads;
+    l->past.io_depth = s.io_depth;
+    l->past.prefetch = s.prefetch;
 }
 
 static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t struct_size)
