@@ -120,7 +120,6 @@ static void look_locked(leat_doctor_watch *w)
     leat_loader_stats s;
     if (leat_loader_read_all(w->loader, &s, sizeof s) != 0) return;
     take_sums(w, &s);
-    leat__sense_look(&w->sense);
 }
 
 static void watch_main(void *arg)
@@ -254,6 +253,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     leat_doctor_facts_init(f);
     leat__mutex_lock(&w->lock);
     look_locked(w);
+    leat__sense_look(&w->sense); /* a dozen small files: only when somebody asks */
     double batch = w->total.batches > 0 ? w->total.samples / w->total.batches : -1;
     f->batch = batch;
     step_facts(&w->last, batch, f);
