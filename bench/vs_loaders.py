@@ -6,9 +6,10 @@
 
 Each run is a process of its own that loads one warm-up epoch and then times `--epochs` more of
 RandomResizedCrop 224 + horizontal flip to uint8 batches. Peers that are not installed are named and
-left out: pip install torch torchvision ffcv webdataset litdata mosaicml-streaming spdl (FFCV also
-needs libopencv-dev and libturbojpeg0-dev to build). Results go to stdout as a table, with --out to a
-Markdown file and with --plot to an SVG.
+left out: pip install torch torchvision ffcv webdataset litdata mosaicml-streaming spdl
+opencv-python-headless tensorflow-cpu (FFCV also needs libopencv-dev and libturbojpeg0-dev to build,
+SPDL the libraries of FFmpeg).
+Results go to stdout as a table, with --out to a Markdown file and with --plot to an SVG.
 
 Reported per peer: images/s (median, lowest, highest), CPU seconds per 1,000 images of the whole
 process tree, peak resident memory (sum of PSS of the tree), time to the first batch, ratio to leat.
@@ -88,6 +89,7 @@ def measure(loader, epochs):
     seconds, cpu = time.perf_counter() - begin, cpu_seconds() - cpu_begin
     memory.stop = True
     memory.join()
+    assert images > 0 and images % epochs == 0, f"{images} images in {epochs} epochs"
     print(json.dumps({"images": images, "seconds": seconds, "cpu_seconds": cpu, "peak_bytes": memory.peak,
                       "first_batch_s": first}))
 
@@ -115,6 +117,13 @@ def open_rgb(data):
     from PIL import Image
 
     return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def open_size(path):
+    from PIL import Image
+
+    with Image.open(path) as im:
+        return im.size
 
 
 class TorchPillow(Peer):
@@ -166,6 +175,107 @@ class TorchVision(Peer):
         loader = torch.utils.data.DataLoader(Images(), self.o.batch, shuffle=True, num_workers=self.o.threads,
                                              prefetch_factor=4, worker_init_fn=start)
         return lambda: (images for images, _ in loader)
+
+
+class OpenCV(Peer):
+    """Full decode, crop, area or bilinear resize: not Pillow's pixels, but what many use for speed."""
+
+    name = "PyTorch DataLoader + OpenCV"
+    needs = "torch torchvision cv2"
+
+    def load(self):
+        import cv2
+        import torch
+        from torchvision import transforms as T
+
+        files = self.files()
+
+        class Images(torch.utils.data.Dataset):
+            def __len__(self):
+                return len(files)
+
+            def __getitem__(self, i):
+                im = cv2.cvtColor(cv2.imread(str(files[i][0]), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+                size = torch.empty((3, *im.shape[:2]), device="meta")
+                y, x, h, w = T.RandomResizedCrop.get_params(size, SCALE, RATIO)
+                im = cv2.resize(im[y:y + h, x:x + w], (SIZE, SIZE),
+                                interpolation=cv2.INTER_AREA if h > SIZE and w > SIZE else cv2.INTER_LINEAR)
+                if torch.rand(()) < 0.5:
+                    im = im[:, ::-1]
+                return torch.from_numpy(im.transpose(2, 0, 1).copy()), files[i][1]
+
+        def start(_):
+            cv2.setNumThreads(0)
+
+        loader = torch.utils.data.DataLoader(Images(), self.o.batch, shuffle=True, num_workers=self.o.threads,
+                                             prefetch_factor=4, worker_init_fn=start)
+        return lambda: (images for images, _ in loader)
+
+
+class Spdl(Peer):
+    """Threads; FFmpeg decodes in full, then crops, scales and flips by its filter."""
+
+    name = "SPDL (FFmpeg)"
+    needs = "spdl.io spdl.pipeline torchvision"
+
+    def load(self):
+        import random
+
+        import spdl.io
+        import torch
+        from spdl.pipeline import PipelineBuilder
+        from torchvision import transforms as T
+
+        files = [str(path) for path, _ in self.files()]
+        sizes = [open_size(path) for path in files]
+
+        def frames(i):
+            width, height = sizes[i]
+            y, x, h, w = T.RandomResizedCrop.get_params(torch.empty((3, height, width), device="meta"), SCALE, RATIO)
+            flip = ",hflip" if random.random() < 0.5 else ""
+            filters = f"crop={w}:{h}:{x}:{y}:exact=1,scale={SIZE}:{SIZE}:flags=bilinear{flip},format=rgb24"
+            return spdl.io.decode_packets(spdl.io.demux_image(files[i]), filter_desc=filters)
+
+        def batch(items):
+            return spdl.io.to_numpy(spdl.io.convert_frames(items))
+
+        def epoch():
+            order = random.sample(range(len(files)), len(files))
+            pipeline = (PipelineBuilder().add_source(order).pipe(frames, concurrency=self.o.threads)
+                        .aggregate(self.o.batch).pipe(batch).add_sink(4).build(num_threads=self.o.threads))
+            with pipeline.auto_stop():
+                yield from pipeline.get_iterator(timeout=60)
+
+        return epoch
+
+
+class TensorFlow(Peer):
+    """tf.data: decodes the crop's rows only, bilinear without antialiasing."""
+
+    name = "tf.data decode_and_crop_jpeg"
+    needs = "tensorflow"
+
+    def load(self):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(self.o.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(self.o.threads)
+        files = [str(path) for path, _ in self.files()]
+
+        def sample(path):
+            data = tf.io.read_file(path)
+            begin, size, _ = tf.image.sample_distorted_bounding_box(
+                tf.image.extract_jpeg_shape(data), tf.zeros([1, 0, 4]), min_object_covered=0.0,
+                area_range=SCALE, aspect_ratio_range=RATIO, use_image_if_no_bounding_boxes=True)
+            window = tf.stack([begin[0], begin[1], size[0], size[1]])
+            image = tf.image.decode_and_crop_jpeg(data, window, channels=3, dct_method="INTEGER_ACCURATE")
+            image = tf.image.random_flip_left_right(tf.image.resize(image, (SIZE, SIZE)))
+            return tf.cast(tf.round(image), tf.uint8)
+
+        data = (tf.data.Dataset.from_tensor_slices(files).shuffle(len(files))
+                .map(sample, num_parallel_calls=self.o.threads, deterministic=False).batch(self.o.batch).prefetch(4))
+        return lambda: data.as_numpy_iterator()
 
 
 class FfcvBase(Peer):
@@ -324,7 +434,7 @@ class Leat(Peer):
 
 class LeatKeep(Leat):
     name = "leat keep (the JPEGs themselves)"
-    flags = ("--images", "keep", "--trust")
+    flags = ("--images", "keep")
 
 
 class LeatTiled(Leat):
@@ -337,7 +447,8 @@ class LeatRaw(Leat):
     flags = ("--images", "raw", "--max-side", "256")
 
 
-PEERS = [LeatTiled, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw, TorchPillow, TorchVision, WebDataset, LitData, Mosaic]
+PEERS = [LeatTiled, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw, TorchPillow, TorchVision, OpenCV,
+         WebDataset, LitData, Mosaic, Spdl, TensorFlow]
 
 
 def same_device(a, b):
