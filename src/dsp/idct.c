@@ -110,9 +110,19 @@ static void row_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, ui
     }
 }
 
+static void plain_c(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
+                    uint32_t count, const uint16_t quant[64])
+{
+    for (uint32_t b = 0; b < count; b++, dst += 8, blocks += 64) {
+        if (last[b] == 0) block_flat(dst, stride, (int16_t)(blocks[0] * quant[0]));
+        else block_full(dst, stride, blocks, quant);
+    }
+}
+
 void leat__idct_init(leat__idct_dsp *dsp, uint32_t cpu_flags)
 {
     dsp->row = row_c;
+    dsp->plain = plain_c;
     dsp->isa = "c";
 #ifdef LEAT_X86
     leat__idct_init_x86(dsp, cpu_flags);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dequantise and inverse DCT, sparse blocks -> 8-bit samples. Equal in every bit to
+ * Dequantise and inverse DCT, sparse or plain blocks -> 8-bit samples. Equal in every bit to
  * libjpeg-turbo's ISLOW for coefficients that a JPEG encoder can produce. For all others the
  * result is still defined, and the same in every variant:
  *
@@ -24,10 +24,20 @@
 typedef void (*leat__idct_row_fn)(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
                                   uint32_t first, uint32_t count, const uint16_t quant[64]);
 
+/* The same of plain blocks: 64 coefficients each, row by row, one block after the other. last:
+ * for each, a zigzag place behind which all coefficients are zero. Up to LEAT__IDCT_BLOCKS_PAD
+ * blocks behind the last are read (and not used). */
+typedef void (*leat__idct_plain_fn)(uint8_t *dst, size_t stride, const int16_t *blocks,
+                                    const uint8_t *last, uint32_t count,
+                                    const uint16_t quant[64]);
+
+#define LEAT__IDCT_BLOCKS_PAD 3
+#define LEAT__IDCT_CORNER_LAST 9 /* places up to here lie in the 4x4 corner */
 #define LEAT__IDCT_ROUND 32 /* samples: what count * 8 is rounded up to */
 
 typedef struct leat__idct_dsp {
     leat__idct_row_fn row;
+    leat__idct_plain_fn plain;
     const char *isa;
 } leat__idct_dsp;
 

@@ -335,6 +335,55 @@ static void check_idct(check *c)
     }
 }
 
+/* The sparse blocks of above, laid out plainly; places behind the last one used are zero. */
+static void plain_blocks(int16_t *out, uint8_t *last, const leat__tile_coefs *coefs,
+                         uint32_t first, uint32_t count)
+{
+    static const uint8_t zigzag[64] = {
+        0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
+        41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
+        46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
+    for (uint32_t b = 0; b < count; b++, out += 64) {
+        leat__tile_block_expand(out, coefs, first + b);
+        last[b] = 0;
+        for (int k = 0; k < 64; k++)
+            if (out[k] != 0 && zigzag[k] > last[b]) last[b] = zigzag[k];
+    }
+}
+
+static void check_idct_plain(check *c)
+{
+    enum { STRIDE = 256, BLOCKS = 24 };
+    leat__idct_dsp ref, opt;
+    leat__idct_init(&ref, CHECK_REFERENCE);
+    leat__idct_init(&opt, c->flags);
+    leat__tile_coefs *coefs = coefs_alloc(c);
+    uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 128);
+    uint8_t *a = check_alloc(c, 8 * STRIDE);
+    /* Both end at guard pages, behind what may be read of them. */
+    int16_t *all = (int16_t *)(void *)check_alloc(c, (BLOCKS + LEAT__IDCT_BLOCKS_PAD) * 128);
+    uint8_t *all_last = check_alloc(c, BLOCKS);
+    memset(all, 0x33, (BLOCKS + LEAT__IDCT_BLOCKS_PAD) * 128);
+    for (int round = 0; round < 4000; round++) {
+        uint32_t count = 1 + check_below(c, BLOCKS);
+        uint32_t room = (8 * count + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND
+                        * LEAT__IDCT_ROUND;
+        int16_t *blocks = all + (BLOCKS - count) * 64;
+        uint8_t *last = all_last + (BLOCKS - count);
+        uint8_t want[8 * STRIDE];
+        random_blocks(c, coefs, BLOCKS);
+        plain_blocks(blocks, last, coefs, 0, count);
+        for (int k = 0; k < 64; k++)
+            quant[k] = (uint16_t)(round & 1 ? 1 + check_below(c, 99) : leat__rng_u32(&c->rng));
+        ref.row(want, STRIDE, coefs, 0, count, quant); /* one reference for both forms */
+        uint8_t *dst = a + STRIDE - room;
+        opt.plain(dst, STRIDE, blocks, last, count, quant);
+        for (int y = 0; y < 8; y++)
+            CHECK(c, memcmp(dst + y * STRIDE, want + y * STRIDE, 8 * count) == 0,
+                  "round %d: row %d of %u plain blocks", round, y, count);
+    }
+}
+
 static void time_idct(check *c)
 {
     static const uint16_t ones[64] __attribute__((aligned(64))) = {[0 ... 63] = 3};
@@ -351,6 +400,12 @@ static void time_idct(check *c)
     CHECK_TIME(c, "idct, 64 blocks", bytes,
                for (uint32_t y = 0; y < 8; y++)
                    dsp.row(out + y * 8 * 128, 128, coefs, 8 * y, 8, ones));
+    static int16_t blocks[(64 + LEAT__IDCT_BLOCKS_PAD) * 64] __attribute__((aligned(64)));
+    uint8_t last[64];
+    plain_blocks(blocks, last, coefs, 0, 64);
+    CHECK_TIME(c, "idct, 64 plain blocks", 64.0 * 128 + 64 * 64,
+               for (uint32_t y = 0; y < 8; y++)
+                   dsp.plain(out + y * 8 * 128, 128, blocks + 512 * y, last + 8 * y, 8, ones));
 }
 
 /* ---- upsampling and colour ---- */
@@ -485,6 +540,7 @@ static void entropy(check *c)
 static void idct(check *c)
 {
     check_idct(c);
+    check_idct_plain(c);
     if (c->timing) time_idct(c);
 }
 

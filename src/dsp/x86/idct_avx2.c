@@ -75,6 +75,15 @@ IDCT_INLINE void corner_pair(pair *p, const V q[8], V r[8])
     idct_corner(r);
 }
 
+/* Rows of coefficients -> columns of samples. */
+IDCT_INLINE void full_rows(const V q[8], V r[8])
+{
+    for (int i = 0; i < 8; i++) r[i] = _mm256_mullo_epi16(r[i], q[i]);
+    idct_pass(r, IDCT_SHIFT1);
+    idct_transpose(r);
+    idct_pass(r, IDCT_SHIFT2);
+}
+
 IDCT_INLINE void full_pair(pair *p, uint64_t any, const V q[8], V r[8])
 {
     V g[8];
@@ -85,10 +94,7 @@ IDCT_INLINE void full_pair(pair *p, uint64_t any, const V q[8], V r[8])
     else
         for (int i = 3; i < 8; i++) g[i] = _mm256_setzero_si256();
     idct_rows_of_groups(g, r);
-    for (int i = 0; i < 8; i++) r[i] = _mm256_mullo_epi16(r[i], q[i]);
-    idct_pass(r, IDCT_SHIFT1);
-    idct_transpose(r);
-    idct_pass(r, IDCT_SHIFT2);
+    full_rows(q, r);
 }
 
 IDCT_INLINE void store_pair(uint8_t *dst, size_t stride, const V r[8])
@@ -104,6 +110,15 @@ IDCT_INLINE void store_pair(uint8_t *dst, size_t stride, const V r[8])
     }
 }
 
+static void flat_pair(uint8_t *dst, size_t stride, int16_t dc0, int16_t dc1, uint16_t quant)
+{
+    uint8_t low = idct_flat((int16_t)(dc0 * quant)), high = idct_flat((int16_t)(dc1 * quant));
+    for (size_t y = 0; y < 8; y++) {
+        memset(dst + y * stride, low, 8);
+        memset(dst + y * stride + 8, high, 8);
+    }
+}
+
 IDCT_VARIANT(leat__idct_row_avx2)
 {
     V q[8], r[8];
@@ -115,12 +130,7 @@ IDCT_VARIANT(leat__idct_row_avx2)
                   _mm256_setzero_si256()};
         uint64_t any = p.mask[0] | p.mask[1];
         if (any <= 1) {
-            uint8_t low = idct_flat((int16_t)(coefs->dc[b] * quant[0]));
-            uint8_t high = idct_flat((int16_t)(coefs->dc[b + 1] * quant[0]));
-            for (size_t y = 0; y < 8; y++) {
-                memset(dst + y * stride, low, 8);
-                memset(dst + y * stride + 8, high, 8);
-            }
+            flat_pair(dst, stride, coefs->dc[b], coefs->dc[b + 1], quant[0]);
             continue;
         }
         p.dc = _mm256_inserti128_si256(
@@ -128,6 +138,29 @@ IDCT_VARIANT(leat__idct_row_avx2)
             _mm_cvtsi32_si128(coefs->dc[b + 1]), 1);
         if ((any & ~LEAT__TILE_CORNER) == 0) corner_pair(&p, q, r);
         else full_pair(&p, any, q, r);
+        store_pair(dst, stride, r);
+    }
+}
+
+IDCT_PLAIN_VARIANT(leat__idct_plain_avx2)
+{
+    V q[8], r[8];
+    for (int i = 0; i < 8; i++)
+        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    for (uint32_t b = 0; b < count; b += 2, dst += 16, blocks += 128) {
+        uint8_t behind = idct_latest(last + b, count - b < 2 ? 1 : 2);
+        if (behind == 0) {
+            flat_pair(dst, stride, blocks[0], blocks[64], quant[0]);
+            continue;
+        }
+        const int rows = behind <= LEAT__IDCT_CORNER_LAST ? 4 : 8;
+        for (int i = 0; i < rows; i++) r[i] = two_lanes(blocks + 8 * i, blocks + 64 + 8 * i);
+        if (rows == 4) {
+            for (int i = 0; i < 4; i++) r[i] = _mm256_mullo_epi16(r[i], q[i]);
+            idct_corner(r);
+        } else {
+            full_rows(q, r);
+        }
         store_pair(dst, stride, r);
     }
 }

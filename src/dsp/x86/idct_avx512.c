@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inverse DCT for AVX-512 (VBMI2): four blocks at a time, one per lane; vpexpandw takes the
- * coefficients out of the sparse form, half a block at once.
+ * coefficients out of the sparse form, half a block at once. Plain blocks only change lanes.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -65,13 +65,19 @@ IDCT_INLINE void corner_four(const V g[8], const V q[8], V r[8])
     idct_corner(r);
 }
 
-IDCT_INLINE void full_four(const V g[8], const V q[8], V r[8])
+/* Rows of coefficients -> columns of samples. */
+IDCT_INLINE void full_rows(const V q[8], V r[8])
 {
-    idct_rows_of_groups(g, r);
     for (int i = 0; i < 8; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
     idct_pass(r, IDCT_SHIFT1);
     idct_transpose(r);
     idct_pass(r, IDCT_SHIFT2);
+}
+
+IDCT_INLINE void full_four(const V g[8], const V q[8], V r[8])
+{
+    idct_rows_of_groups(g, r);
+    full_rows(q, r);
 }
 
 IDCT_INLINE void store_four(uint8_t *dst, size_t stride, const V r[8])
@@ -116,6 +122,32 @@ IDCT_VARIANT(leat__idct_row_avx512)
             for (uint32_t i = 0; i < 4; i++) x[i] = high_half(coefs, b + i);
             lanes_4x4(x, g + 4);
             full_four(g, q, r);
+        }
+        store_four(dst, stride, r);
+    }
+}
+
+IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
+{
+    V q[8], r[8], x[4];
+    for (int i = 0; i < 8; i++)
+        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    for (uint32_t b = 0; b < count; b += 4, dst += 32, blocks += 256) {
+        uint8_t behind = idct_latest(last + b, count - b < 4 ? count - b : 4);
+        if (behind == 0) {
+            const int16_t dc[4] = {blocks[0], blocks[64], blocks[128], blocks[192]};
+            flat_four(dst, stride, dc, quant[0]);
+            continue;
+        }
+        for (int i = 0; i < 4; i++) x[i] = _mm512_loadu_si512(blocks + 64 * i);
+        lanes_4x4(x, r);
+        if (behind <= LEAT__IDCT_CORNER_LAST) {
+            for (int i = 0; i < 4; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
+            idct_corner(r);
+        } else {
+            for (int i = 0; i < 4; i++) x[i] = _mm512_loadu_si512(blocks + 64 * i + 32);
+            lanes_4x4(x, r + 4);
+            full_rows(q, r);
         }
         store_four(dst, stride, r);
     }

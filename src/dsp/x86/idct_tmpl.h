@@ -146,6 +146,14 @@ IDCT_INLINE void idct_rows_of_groups(const V g[8], V r[8])
     r[7] = V_HI64(g[5], g[7]);
 }
 
+/* The highest of the first n, at most four, of `last`. */
+IDCT_INLINE uint8_t idct_latest(const uint8_t *last, uint32_t n)
+{
+    uint8_t most = last[0];
+    for (uint32_t i = 1; i < n; i++) most = last[i] > most ? last[i] : most;
+    return most;
+}
+
 /* Sample of a block that is only its mean; `dc` after dequantisation. */
 IDCT_INLINE uint8_t idct_flat(int16_t dc)
 {

@@ -23,6 +23,11 @@ TILE_ENTROPY_VARIANT(leat__tile_decode_avx512);
               uint32_t count, const uint16_t quant[64])
 IDCT_VARIANT(leat__idct_row_avx2);
 IDCT_VARIANT(leat__idct_row_avx512);
+#define IDCT_PLAIN_VARIANT(name)                                                           \
+    void name(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,     \
+              uint32_t count, const uint16_t quant[64])
+IDCT_PLAIN_VARIANT(leat__idct_plain_avx2);
+IDCT_PLAIN_VARIANT(leat__idct_plain_avx512);
 
 #define H2V1_VARIANT(name) void name(uint8_t *out, const uint8_t *in, uint32_t n)
 #define H2V2_VARIANT(name)                                                                 \

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strips of component samples -> rows of pixels. See raster.h. One thread at a time.
+ */
+#include "codec/raster.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "probe/cpu.h"
+
+enum { CARRY = LEAT__RASTER_CARRY };
+
+static void find_spans(leat__raster *r)
+{
+    const leat__raster_shape *shape = &r->shape;
+    r->first = UINT32_MAX;
+    r->last = 0;
+    for (uint32_t c = 0; c < shape->components; c++) {
+        leat__raster_span *s = &r->comp[c];
+        uint32_t dx = c == 0 ? 1 : shape->h, dy = c == 0 ? 1 : shape->v;
+        s->width = (uint32_t)leat__ceil_div(shape->width, dx);
+        s->height = (uint32_t)leat__ceil_div(shape->height, dy);
+        s->x0 = r->x / dx;
+        s->x1 = (r->x + r->width - 1) / dx + 1;
+        s->y0 = r->y / dy;
+        s->y1 = (r->y + r->height - 1) / dy + 1;
+        /* Interpolation looks at one sample more on each side. */
+        if (dx == 2 && s->x0 > 0) s->x0--;
+        if (dx == 2 && s->x1 < s->width) s->x1++;
+        if (dy == 2 && s->y0 > 0) s->y0--;
+        if (dy == 2 && s->y1 < s->height) s->y1++;
+        s->bx0 = s->x0 / 8;
+        s->bx1 = (s->x1 + 7) / 8;
+        s->by0 = s->y0 / 8;
+        s->by1 = (s->y1 + 7) / 8;
+        r->first = LEAT_MIN(r->first, s->y0 / leat__raster_rows(r, c));
+        r->last = LEAT_MAX(r->last, (s->y1 - 1) / leat__raster_rows(r, c));
+    }
+    /* libjpeg-turbo repeats where there are too few columns to interpolate. */
+    r->smooth = shape->components == 3 && (shape->h == 1 || r->comp[1].width > 2);
+}
+
+static int fit_scratch(leat__raster *r, leat_error *err)
+{
+    uint32_t width = 0;
+    for (uint32_t c = 0; c < r->shape.components; c++)
+        width = LEAT_MAX(width, 8 * (r->comp[c].bx1 - r->comp[c].bx0));
+    LEAT_TRY(leat__planes_resize(&r->planes, width, CARRY + r->strip_rows,
+                                 r->shape.components, err));
+    if (r->shape.components == 1) return 0;
+    /* Four times a chroma row may be up to six pixels wider than the region. */
+    LEAT_TRY(leat__planes_resize(&r->chroma, r->width + 8, 1, 2, err));
+    return leat__band_fit(&r->band, r->width, 3, err);
+}
+
+int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
+                       uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
+                       leat_error *err)
+{
+    r->shape = *shape;
+    r->x = x;
+    r->y = y;
+    r->width = width;
+    r->height = height;
+    r->strip_rows = strip_rows;
+    r->done = 0;
+    find_spans(r);
+    if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* masked since */
+        r->cpu_flags = leat__cpu_flags();
+        leat__ycc_init(&r->ycc, r->cpu_flags);
+    }
+    return fit_scratch(r, err);
+}
+
+void leat__raster_reset(leat__raster *r)
+{
+    leat__planes_reset(&r->planes);
+    leat__planes_reset(&r->chroma);
+    leat__band_reset(&r->band);
+    memset(r, 0, sizeof *r);
+}
+
+/* Interpolation at the left and right edge of the image sees the edge sample again. */
+static void repeat_edges(leat__raster *r, uint32_t strip)
+{
+    for (uint32_t c = 1; c < r->shape.components; c++) {
+        const leat__raster_span *need = &r->comp[c];
+        uint32_t y0 = LEAT_MAX(need->y0, strip * leat__raster_rows(r, c));
+        uint32_t y1 = LEAT_MIN(need->y1, (strip + 1) * leat__raster_rows(r, c));
+        for (uint32_t y = y0; y < y1; y++) {
+            if (need->x0 == 0) {
+                uint8_t *left = leat__raster_at(r, strip, c, 0, y);
+                left[-1] = left[0];
+            }
+            if (need->x1 == need->width) {
+                uint8_t *right = leat__raster_at(r, strip, c, need->width - 1, y);
+                right[1] = right[0];
+            }
+        }
+    }
+}
+
+/* Chroma of pixel row y at full resolution; points at the pixel r->x. */
+static const uint8_t *chroma_row(leat__raster *r, uint32_t strip, uint32_t c, uint32_t y)
+{
+    const uint32_t dx = r->shape.h, dy = r->shape.v;
+    const uint32_t first = r->x / dx, n = (r->x + r->width - 1) / dx + 1 - first;
+    const uint32_t near = y / dy;
+    const uint8_t *in = leat__raster_at(r, strip, c, first, near), *far = in;
+    uint8_t *out = r->chroma.plane[c - 1];
+    const bool below = (y & 1) != 0;
+
+    if (dy == 2) {
+        uint32_t other = below ? near + 1 : near - (near > 0);
+        other = LEAT_MIN(other, r->comp[c].height - 1);
+        far = leat__raster_at(r, strip, c, first, other);
+    }
+    if (dx == 1 && dy == 1) return in;
+    if (dx == 1) r->ycc.h1v2(out, in, far, n, below ? 2 : 1);
+    else if (dx == 4) r->ycc.repeat4(out, in, n);
+    else if (!r->smooth) r->ycc.repeat2(out, in, n);
+    else if (dy == 1) r->ycc.h2v1(out, in, n);
+    else r->ycc.h2v2(out, in, far, n);
+    return out + (r->x - first * dx);
+}
+
+static int emit_grey(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1,
+                     const leat__row_sink *sink)
+{
+    const uint8_t *plane[4] = {leat__raster_at(r, strip, 0, r->x, y0)};
+    r->done = y1 - r->y;
+    return sink->rows(sink->ctx, y0 - r->y, y1 - y0, plane, r->planes.stride);
+}
+
+/* Rows y0 .. y1-1 of the image, which are complete. */
+static int emit_colour(leat__raster *r, uint32_t strip, uint32_t y0, uint32_t y1,
+                       const leat__row_sink *sink)
+{
+    for (uint32_t y = y0; y < y1; y++) {
+        uint8_t *row[4];
+        const uint8_t *cb = chroma_row(r, strip, 1, y), *cr = chroma_row(r, strip, 2, y);
+        leat__band_next(&r->band, row);
+        r->ycc.rgb(row[0], row[1], row[2], leat__raster_at(r, strip, 0, r->x, y), cb, cr,
+                   r->width);
+        r->band.count++;
+        if (!leat__band_full(&r->band) && y + 1 < y1) continue;
+        uint32_t from = r->done;
+        r->done = y + 1 - r->y;
+        LEAT_TRY(leat__band_flush(&r->band, sink, from));
+    }
+    return 0;
+}
+
+/* The last row of each plane becomes the row before the next strip's first. */
+static void carry_rows(leat__raster *r)
+{
+    for (uint32_t c = 0; c < r->shape.components; c++) {
+        uint8_t *rows = r->planes.plane[c] - LEAT__CODEC_PADDING;
+        memcpy(rows, rows + leat__raster_rows(r, c) * r->planes.stride, r->planes.stride);
+    }
+}
+
+int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sink)
+{
+    uint32_t y = r->y + r->done, end = r->y + r->height;
+    if (r->shape.h == 2) repeat_edges(r, strip);
+    /* A strip's last row waits for the chroma below it. */
+    if (strip < r->last)
+        end = LEAT_MIN(end, (strip + 1) * r->strip_rows - (r->shape.v == 2 ? CARRY : 0));
+    if (y < end)
+        LEAT_TRY(r->shape.components == 1 ? emit_grey(r, strip, y, end, sink)
+                                          : emit_colour(r, strip, y, end, sink));
+    if (strip < r->last && r->shape.v == 2) carry_rows(r);
+    return 0;
+}

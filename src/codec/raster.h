@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the transformed components of a JPEG to rows of pixels: fancy upsampling, colour, the
+ * sink. What the tile decoder and the JPEG region decoder share. The image is worked through
+ * in *strips* of whole block rows, top to bottom; of each strip only the blocks that the region
+ * needs are put in. The planes hold one strip, and one row of the strip before where chroma
+ * is interpolated vertically.
+ *
+ *   leat__raster_begin(&r, &shape, x, y, width, height, strip_rows, err);
+ *   for (strip = r.first; strip <= r.last; strip++) {
+ *       … write the blocks r.comp[c].bx0 .. bx1 of this strip at leat__raster_at(…) …
+ *       leat__raster_emit(&r, strip, sink);
+ *   }
+ *
+ * Grey, and YCbCr of 4:4:4, 4:2:2, 4:2:0, 4:4:0 or 4:1:1. Pixels are libjpeg-turbo's, bit for
+ * bit. One per thread; zeroed is empty.
+ */
+#ifndef LEAT_CODEC_RASTER_H
+#define LEAT_CODEC_RASTER_H
+
+#include "codec/planes.h"
+#include "dsp/ycc.h"
+
+#define LEAT__RASTER_COMPONENTS 3
+#define LEAT__RASTER_CARRY 1 /* rows kept of the strip before */
+
+typedef struct leat__raster_shape {
+    uint32_t width, height; /* of the image */
+    uint32_t components;    /* 1 or 3 */
+    uint32_t h, v;          /* pixels per chroma sample: 1, 2, 4 and 1, 2 */
+} leat__raster_shape;
+
+/* Samples of a component that the region needs, and the blocks they are in. */
+typedef struct leat__raster_span {
+    uint32_t x0, x1, y0, y1;     /* samples */
+    uint32_t bx0, bx1, by0, by1; /* blocks */
+    uint32_t width, height;      /* of the whole component, in samples */
+} leat__raster_span;
+
+typedef struct leat__raster {
+    leat__raster_shape shape;
+    leat__raster_span comp[LEAT__RASTER_COMPONENTS];
+    uint32_t x, y, width, height; /* the region, in pixels */
+    uint32_t strip_rows;          /* pixels: a multiple of 8 * v */
+    uint32_t first, last;         /* strips that the region touches */
+    uint32_t done;                /* rows that the sink has */
+    bool smooth;                  /* chroma is interpolated, not repeated */
+    leat__planes planes;          /* CARRY + strip_rows rows of each component */
+    leat__planes chroma;          /* two upsampled rows */
+    leat__band band;
+    leat__ycc_dsp ycc;
+    uint32_t cpu_flags;           /* that the kernels were chosen for */
+} leat__raster;
+
+/* Fits the scratch to the region, which lies inside the image and is not empty. */
+int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
+                       uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
+                       leat_error *err) LEAT_MUST_CHECK;
+void leat__raster_reset(leat__raster *r);
+
+static inline uint32_t leat__raster_rows(const leat__raster *r, uint32_t c)
+{
+    return r->strip_rows / (c == 0 ? 1 : r->shape.v);
+}
+
+/* Where sample x of row y of component c is while `strip` is in the planes. Up to
+ * LEAT__CODEC_PADDING bytes behind the last block of a row may be written. */
+static inline uint8_t *leat__raster_at(const leat__raster *r, uint32_t strip, uint32_t c,
+                                       uint32_t x, uint32_t y)
+{
+    uint32_t row = y + LEAT__RASTER_CARRY - strip * leat__raster_rows(r, c);
+    return r->planes.plane[c] + row * r->planes.stride + (x - r->comp[c].bx0 * 8);
+}
+
+/* The rows of the region that `strip` completes, to the sink; what the sink returned. */
+int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sink);
+
+#endif
