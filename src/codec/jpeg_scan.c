@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Headers and entropy-coded data of ordinary JPEGs; see jpeg_scan.h. Decoding is bound by the
+ * chain from one code to the next: bits -> table -> shift. So one look gives two coefficients
+ * where their codes are short (jpeg_huff.h), three looks go with one refill, and the bit buffer
+ * is refilled by eight bytes without looking at them: where the next 0xff is, is known. All
+ * sizes come from headers that were checked; bits behind the end read as zeros and are found
+ * out after each MCU.
+ */
+#include "codec/jpeg_scan.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/jpeg_header.h"
+#include "codec/jpeg_huff.h"
+
+enum {
+    SOF0 = 0xc0, SOF1 = 0xc1, DHT = 0xc4, RST0 = 0xd0, SOI = 0xd8, EOI = 0xd9, SOS = 0xda,
+    DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP15 = 0xef, COM = 0xfe
+};
+
+enum { MCU_BLOCKS_MAX = 10, TABLES = 4 };
+
+/* Zigzag to natural order. */
+static const uint8_t natural[64] = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+};
+
+struct leat__jpeg_scan {
+    const uint8_t *data;
+    size_t len;
+    leat__jpeg_coefs frame;
+    uint32_t mcus_x, mcus_y, mcus;
+    uint32_t blocks; /* of one MCU */
+    struct {
+        uint8_t component, x, y;
+    } block[MCU_BLOCKS_MAX];
+    uint32_t mcu_h[4];
+    const leat__huff *dc[4], *ac[4]; /* by component */
+    leat__huff dc_table[TABLES], ac_table[TABLES];
+};
+
+int leat__jpeg_scan_open(leat__jpeg_scan **scan, leat_error *err)
+{
+    *scan = LEAT_NEW(CODEC, leat__jpeg_scan);
+    if (*scan == NULL) return leat__fail_nomem(err, sizeof **scan, "a JPEG scan");
+    return 0;
+}
+
+void leat__jpeg_scan_close(leat__jpeg_scan **scan)
+{
+    leat__free(*scan);
+    *scan = NULL;
+}
+
+const leat__jpeg_coefs *leat__jpeg_scan_frame(const leat__jpeg_scan *s)
+{
+    return &s->frame;
+}
+
+uint32_t leat__jpeg_scan_mcus_x(const leat__jpeg_scan *s)
+{
+    return s->mcus_x;
+}
+
+uint32_t leat__jpeg_scan_mcus_y(const leat__jpeg_scan *s)
+{
+    return s->mcus_y;
+}
+
+/* ---- headers ---- */
+
+/* Tables as they were last defined: views. */
+typedef struct tables {
+    const uint8_t *quant[TABLES]; /* its 64 values */
+    bool wide[TABLES];            /* of two bytes each */
+    const uint8_t *huff[2][TABLES]; /* DC, AC: counts, then symbols */
+} tables;
+
+static uint32_t be16(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 8 | p[1];
+}
+
+static bool read_quant(tables *t, const uint8_t *p, size_t n)
+{
+    while (n > 0) {
+        uint32_t wide = p[0] >> 4, number = p[0] & 15;
+        size_t size = 1 + (wide ? 128 : 64);
+        if (wide > 1 || number >= TABLES || n < size) return false;
+        t->quant[number] = p + 1;
+        t->wide[number] = wide != 0;
+        p += size;
+        n -= size;
+    }
+    return true;
+}
+
+static bool read_huffman(tables *t, const uint8_t *p, size_t n)
+{
+    while (n > 0) {
+        uint32_t kind = p[0] >> 4, number = p[0] & 15;
+        size_t size = 17;
+        if (kind > 1 || number >= TABLES || n < size) return false;
+        for (int l = 1; l <= 16; l++) size += p[l];
+        if (size > 17 + 256 || n < size) return false;
+        t->huff[kind][number] = p + 1;
+        p += size;
+        n -= size;
+    }
+    return true;
+}
+
+/* A scan of all components in the frame's order. */
+static bool read_scan_header(leat__jpeg_scan *s, const tables *t, const uint8_t *p, size_t n)
+{
+    uint32_t components = s->frame.components;
+    if (n != 4 + 2 * (size_t)components || p[0] != components) return false;
+    p++;
+    for (uint32_t c = 0; c < components; c++, p += 2) {
+        uint32_t dc = p[1] >> 4, ac = p[1] & 15;
+        if (p[0] != s->frame.component[c].id || dc >= TABLES || ac >= TABLES) return false;
+        const uint8_t *dc_from = t->huff[0][dc], *ac_from = t->huff[1][ac];
+        if (dc_from == NULL || ac_from == NULL) return false;
+        if (!leat__huff_build(&s->dc_table[dc], dc_from, dc_from + 16, true)
+            || !leat__huff_build(&s->ac_table[ac], ac_from, ac_from + 16, false))
+            return false;
+        s->dc[c] = &s->dc_table[dc];
+        s->ac[c] = &s->ac_table[ac];
+    }
+    return p[0] == 0 && p[1] == 63 && p[2] == 0;
+}
+
+/* Marker segments one right behind the other, of kinds that are known, up to the scan. */
+static bool read_segments(leat__jpeg_scan *s, const uint8_t *data, size_t end)
+{
+    tables t = {0};
+    for (size_t at = 2; at + 4 <= end;) {
+        uint8_t marker = data[at + 1];
+        size_t size = be16(data + at + 2);
+        if (data[at] != 0xff || size < 2 || size > end - at - 2) return false;
+        const uint8_t *p = data + at + 4;
+        bool good = true;
+        if (marker == DQT)
+            good = read_quant(&t, p, size - 2);
+        else if (marker == DHT)
+            good = read_huffman(&t, p, size - 2);
+        else if (marker == SOS)
+            good = at + 2 + size == end && read_scan_header(s, &t, p, size - 2);
+        else
+            good = marker == SOF0 || marker == SOF1 || marker == DRI || marker == COM
+                   || (marker >= APP0 && marker <= APP15);
+        if (!good) return false;
+        at += 2 + size;
+        if (marker != SOS) continue;
+        for (uint32_t c = 0; c < s->frame.components; c++) {
+            leat__jpeg_component *comp = &s->frame.component[c];
+            const uint8_t *q = comp->quant_index < TABLES ? t.quant[comp->quant_index] : NULL;
+            if (q == NULL) return false;
+            bool wide = t.wide[comp->quant_index];
+            for (uint32_t k = 0; k < 64; k++)
+                comp->quant[natural[k]] = (uint16_t)(wide ? be16(q + 2 * k) : q[k]);
+        }
+        return true;
+    }
+    return false;
+}
+
+static void describe_component(leat__jpeg_coefs *f, const leat__jpeg_header *h, uint32_t i)
+{
+    leat__jpeg_component *c = &f->component[i];
+    c->id = h->component[i].id;
+    c->h = h->component[i].h;
+    c->v = h->component[i].v;
+    c->quant_index = h->component[i].quant;
+    c->width = (uint32_t)leat__ceil_div((uint64_t)f->width * c->h, f->max_h);
+    c->height = (uint32_t)leat__ceil_div((uint64_t)f->height * c->v, f->max_v);
+    c->blocks_x = (uint32_t)leat__ceil_div((uint64_t)f->width * c->h, 8ull * f->max_h);
+    c->blocks_y = (uint32_t)leat__ceil_div((uint64_t)f->height * c->v, 8ull * f->max_v);
+    c->grid_x = (uint32_t)leat__ceil_div(c->blocks_x, c->h) * c->h;
+    c->grid_y = (uint32_t)leat__ceil_div(c->blocks_y, c->v) * c->v;
+}
+
+static bool describe_frame(leat__jpeg_scan *s, const leat__jpeg_header *h)
+{
+    leat__jpeg_coefs *f = &s->frame;
+    memset(f, 0, sizeof *f);
+    if (h->bits != 8 || h->progressive || h->arithmetic || h->lossless) return false;
+    f->width = h->width;
+    f->height = h->height;
+    f->components = h->components;
+    f->colour = h->colour;
+    f->scans = 1;
+    f->restart_interval = h->restart_interval;
+    for (uint32_t i = 0; i < h->components; i++) {
+        f->max_h = LEAT_MAX(f->max_h, h->component[i].h);
+        f->max_v = LEAT_MAX(f->max_v, h->component[i].v);
+        for (uint32_t k = 0; k < i; k++)
+            if (h->component[k].id == h->component[i].id) return false;
+    }
+    f->mcus_x = (uint32_t)leat__ceil_div(f->width, 8ull * f->max_h);
+    f->mcus_y = (uint32_t)leat__ceil_div(f->height, 8ull * f->max_v);
+    for (uint32_t i = 0; i < h->components; i++) describe_component(f, h, i);
+    return true;
+}
+
+/* Which blocks an MCU has, in the order of the scan. */
+static bool lay_out_mcu(leat__jpeg_scan *s)
+{
+    const leat__jpeg_coefs *f = &s->frame;
+    bool alone = f->components == 1;
+    s->mcus_x = alone ? f->component[0].blocks_x : f->mcus_x;
+    s->mcus_y = alone ? f->component[0].blocks_y : f->mcus_y;
+    s->mcus = s->mcus_x * s->mcus_y; /* both at most 8192 */
+    s->blocks = 0;
+    for (uint32_t c = 0; c < f->components; c++) {
+        uint32_t across = alone ? 1 : f->component[c].h, down = alone ? 1 : f->component[c].v;
+        s->mcu_h[c] = across;
+        if (s->blocks + across * down > MCU_BLOCKS_MAX) return false;
+        for (uint8_t y = 0; y < down; y++)
+            for (uint8_t x = 0; x < across; x++, s->blocks++) {
+                s->block[s->blocks].component = (uint8_t)c;
+                s->block[s->blocks].x = x;
+                s->block[s->blocks].y = y;
+            }
+    }
+    return true;
+}
+
+bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data, size_t len)
+{
+    leat__jpeg_header h;
+    s->data = NULL;
+    s->len = 0;
+    s->mcus = 0;
+    if (leat__jpeg_header_read(data, len, &h, NULL) != 0) return false;
+    if (!describe_frame(s, &h) || !read_segments(s, data, h.scan_offset) || !lay_out_mcu(s))
+        return false;
+    s->data = data;
+    s->len = len;
+    s->frame.header = data;
+    s->frame.header_len = h.scan_offset;
+    s->frame.scan = data + h.scan_offset;
+    s->frame.scan_len = len - h.scan_offset;
+    return true;
+}
+
+/* ---- bits ---- */
+
+/* The next bits at the top of `acc`; `bits` of them count, of which the last `pad` are zeros
+ * put in because the data ended. Bits below those that count are either zero or what the next
+ * refill will put there. */
+typedef struct reader {
+    uint64_t acc;
+    uint32_t bits, pad;
+    const uint8_t *at;
+    const uint8_t *ff; /* the next 0xff at or behind `at`, or the end */
+    const uint8_t *end;
+} reader;
+
+static const uint8_t *next_ff(const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *ff = memchr(at, 0xff, (size_t)(end - at));
+    return ff ? ff : end;
+}
+
+/* Byte by byte: near a 0xff, and behind the last byte before a marker. */
+static __attribute__((noinline)) reader refill_slowly(reader r)
+{
+    for (; r.bits < 56; r.bits += 8) {
+        uint64_t byte = 0;
+        if (r.at != r.ff) {
+            byte = *r.at++;
+        } else if (r.end - r.at >= 2 && r.at[1] == 0) {
+            byte = 0xff;
+            r.at += 2;
+            r.ff = next_ff(r.at, r.end);
+        } else {
+            r.pad += 8;
+        }
+        r.acc |= byte << (56 - r.bits);
+    }
+    return r;
+}
+
+/* Makes it 56 bits or more. */
+static inline __attribute__((always_inline)) void refill(reader *r)
+{
+    if (__builtin_expect(r->ff - r->at >= 8, 1)) {
+        r->acc |= __builtin_bswap64(leat__load_u64(r->at)) >> r->bits;
+        r->at += (63 - r->bits) >> 3;
+        r->bits |= 56;
+    } else {
+        *r = refill_slowly(*r);
+    }
+}
+
+static inline __attribute__((always_inline)) void take(reader *r, uint32_t n)
+{
+    r->acc <<= n;
+    r->bits -= n;
+}
+
+static bool reader_load(reader *r, const leat__jpeg_scan *s, const leat__jpeg_cursor *at)
+{
+    if (at->byte > s->len || at->bit > 7) return false;
+    *r = (reader){.at = s->data + at->byte, .end = s->data + s->len};
+    r->ff = next_ff(r->at, r->end);
+    refill(r);
+    take(r, at->bit);
+    return r->pad <= r->bits;
+}
+
+/* Back over the bytes that wait in the buffer, and the zeros that follow a 0xff. */
+static void reader_save(const reader *r, const leat__jpeg_scan *s, leat__jpeg_cursor *at)
+{
+    uint32_t waiting = r->bits - r->pad, bytes = (waiting + 7) / 8;
+    const uint8_t *p = r->at;
+    for (uint32_t i = 0; i < bytes; i++)
+        p -= p[-1] == 0 && p - s->data >= 2 && p[-2] == 0xff ? 2 : 1;
+    at->byte = (uint64_t)(p - s->data);
+    at->bit = bytes * 8 - waiting;
+}
+
+/* Whether this marker is next, with no whole byte before it. */
+static bool at_marker(const reader *r, uint8_t marker)
+{
+    return r->bits - r->pad < 8 && r->end - r->at >= 2 && r->at[0] == 0xff
+           && r->at[1] == marker;
+}
+
+/* ---- blocks ---- */
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef enum step { GO_ON, REFILL, DONE, BAD } step;
+
+/* The value of a symbol whose code was taken; *k is the place of the one before. */
+INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block)
+{
+    uint32_t size = symbol & 15;
+    *k += (symbol >> 4) + 1;
+    if (*k > 63) return BAD;
+    if (size == 0) return symbol == 0xf0 && *k < 63 ? REFILL : BAD;
+    if (block) block[natural[*k]] = (int16_t)leat__huff_extend(r->acc, size);
+    take(r, size);
+    return *k < 63 ? REFILL : DONE;
+}
+
+/* One code of any length. */
+static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff *ac,
+                                                    uint32_t *k, int16_t *block)
+{
+    uint32_t symbol = 0, length = leat__huff_code(ac, r->acc, &symbol);
+    if (length == 0) return BAD;
+    take(r, length);
+    return symbol == 0 ? DONE : put_symbol(r, symbol, k, block);
+}
+
+/* What one look gives. Needs 31 bits. */
+INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block)
+{
+    uint32_t entry = ac->look[r->acc >> (64 - LEAT__HUFF_LOOK)], kind = entry & 192;
+    uint32_t k1 = *k + leat__huff_first(entry), k2 = k1 + leat__huff_second(entry);
+    if (__builtin_expect(kind == LEAT__HUFF_VALUES && k2 < 63, 1)) {
+        if (block) {
+            block[natural[k1]] = (int8_t)(entry >> 16);
+            block[natural[k2]] = (int8_t)(entry >> 24);
+        }
+        take(r, entry & 63);
+        *k = k2;
+        return GO_ON;
+    }
+    if (kind == LEAT__HUFF_END) {
+        take(r, entry & 63);
+        return DONE;
+    }
+    if (kind == LEAT__HUFF_VALUES_END && k1 < 63) {
+        if (block) block[natural[k1]] = (int8_t)(entry >> 16);
+        take(r, entry & 63);
+        *k = k1;
+        return DONE;
+    }
+    if (kind == LEAT__HUFF_CODE && (entry & 63) != 0) {
+        take(r, entry & 63);
+        return put_symbol(r, entry >> 8, k, block);
+    }
+    return decode_slowly(r, ac, k, block);
+}
+
+INLINE bool decode_dc(reader *r, const leat__huff *dc, int16_t *guess)
+{
+    refill(r);
+    uint32_t entry = dc->look[r->acc >> (64 - LEAT__HUFF_LOOK)];
+    uint32_t length = entry & 63, symbol = entry >> 8;
+    if (__builtin_expect(length == 0, 0)) length = leat__huff_code(dc, r->acc, &symbol);
+    if (__builtin_expect(length == 0, 0)) return false;
+    take(r, length);
+    int32_t value = *guess + leat__huff_extend(r->acc, symbol);
+    take(r, symbol);
+    *guess = (int16_t)value;
+    return *guess == value;
+}
+
+/* One block; `block` NULL: only passed over. *last: the place of the last coefficient. */
+INLINE bool decode_block(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
+                         int16_t *block, uint32_t *last)
+{
+    if (!decode_dc(r, dc, guess)) return false;
+    if (block) {
+        memset(block, 0, 64 * sizeof *block);
+        block[0] = *guess;
+    }
+    uint32_t k = 0;
+    step next;
+    do { /* two looks leave 34 bits, and a code takes at most 31 */
+        refill(r);
+        next = decode_look(r, ac, &k, block);
+        if (next == GO_ON) next = decode_look(r, ac, &k, block);
+        if (next == GO_ON) next = decode_look(r, ac, &k, block);
+    } while (next < DONE);
+    *last = k;
+    return next == DONE;
+}
+
+/* ---- MCUs ---- */
+
+void leat__jpeg_scan_begin(const leat__jpeg_scan *s, leat__jpeg_cursor *at)
+{
+    *at = (leat__jpeg_cursor){.byte = s->frame.header_len};
+}
+
+/* Before every interval but the first: the right marker, and nothing else. */
+static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval)
+{
+    uint32_t number = (at->mcu / interval - 1) & 7;
+    if (!at_marker(r, (uint8_t)(RST0 + number))) return false;
+    *r = (reader){.at = r->at + 2, .end = r->end};
+    r->ff = next_ff(r->at, r->end);
+    memset(at->dc, 0, sizeof at->dc);
+    return true;
+}
+
+typedef struct place {
+    int16_t *block;
+    uint8_t *last;
+} place;
+
+static void find_places(const leat__jpeg_scan *s, const leat__jpeg_blocks *to,
+                        place places[MCU_BLOCKS_MAX])
+{
+    for (uint32_t i = 0; i < s->blocks; i++) {
+        uint32_t c = s->block[i].component;
+        size_t n = s->block[i].y * to->stride[c] + s->block[i].x;
+        places[i].block = to->block[c] + 64 * n;
+        places[i].last = to->last[c] ? to->last[c] + n : NULL;
+    }
+}
+
+INLINE bool decode_mcu(const leat__jpeg_scan *s, reader *r, int16_t dc[4], place *places)
+{
+    uint32_t last;
+    for (uint32_t i = 0; i < s->blocks; i++) {
+        uint32_t c = s->block[i].component;
+        if (!decode_block(r, s->dc[c], s->ac[c], &dc[c], places ? places[i].block : NULL,
+                          &last))
+            return false;
+        if (!places) continue;
+        places[i].block += 64 * s->mcu_h[c];
+        if (!places[i].last) continue;
+        *places[i].last = (uint8_t)last;
+        places[i].last += s->mcu_h[c];
+    }
+    return r->pad <= r->bits; /* no bit was taken from behind the end */
+}
+
+INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
+                        place *places)
+{
+    reader r;
+    uint32_t interval = s->frame.restart_interval;
+    if (at->mcu > s->mcus || count > s->mcus - at->mcu || !reader_load(&r, s, at)) return false;
+    for (uint32_t i = 0; i < count; i++, at->mcu++) {
+        if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0
+            && !restart(&r, at, interval))
+            return false;
+        if (!decode_mcu(s, &r, at->dc, places)) return false;
+    }
+    reader_save(&r, s, at);
+    return true;
+}
+
+bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
+                          const leat__jpeg_blocks *to)
+{
+    place places[MCU_BLOCKS_MAX];
+    find_places(s, to, places);
+    return decode_mcus(s, at, count, places);
+}
+
+bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count)
+{
+    return decode_mcus(s, at, count, NULL);
+}
+
+bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end)
+{
+    reader r;
+    if (at->mcu != s->mcus || s->mcus == 0 || !reader_load(&r, s, at)) return false;
+    if (!at_marker(&r, EOI)) return false;
+    *end = (size_t)(r.at + 2 - s->data);
+    return true;
+}
+
+bool leat__jpeg_scan_check(const leat__jpeg_scan *s)
+{
+    leat__jpeg_cursor at;
+    size_t end;
+    leat__jpeg_scan_begin(s, &at);
+    return leat__jpeg_scan_skip(s, &at, s->mcus) && leat__jpeg_scan_finish(s, &at, &end);
+}
