@@ -351,25 +351,32 @@ void leat__segments_window(leat_flow *f)
     if (f->segment_count > 1) mark(f, f->segment_count - 2);
 }
 
-void leat__segments_drain(leat_flow *f)
+static void take_out(leat_flow *f, leat__node *n)
 {
+    leat__stage *s = &f->stages[n->stage];
+    if (n->state == LEAT__NODE_READY && !(s->decl.flags & LEAT_STAGE_ORDERED) &&
+        (n->prev || n->next || s->ready.head == n))
+        leat__list_remove(&s->ready, n);
+    if (n->state == LEAT__NODE_OUT) leat__list_remove(&f->out, n);
+}
+
+bool leat__segments_drain(leat_flow *f, uint32_t most)
+{
+    f->dirty = 0;
     for (uint32_t i = 0; i < f->segment_count; i++) {
         leat__segment *seg = &f->segments[i];
-        for (uint64_t seq = seg->base; seg->ring && seq < seg->next; seq++) {
-            leat__node *n = seg->ring[seq & seg->mask];
-            if (!n) continue;
-            if (n->state == LEAT__NODE_READY &&
-                !(f->stages[n->stage].decl.flags & LEAT_STAGE_ORDERED) &&
-                (n->prev || n->next || f->stages[n->stage].ready.head == n))
-                leat__list_remove(&f->stages[n->stage].ready, n);
-            if (n->state == LEAT__NODE_OUT) leat__list_remove(&f->out, n);
-            seg->ring[seq & seg->mask] = NULL;
-            leat__node_bury(f, n);
+        for (; seg->ring && seg->base < seg->next; seg->base++) {
+            leat__node **slot = &seg->ring[seg->base & seg->mask];
+            if (!*slot) continue;
+            if (most-- == 0) return true;
+            take_out(f, *slot);
+            leat__node_bury(f, *slot);
+            *slot = NULL;
         }
-        seg->base = seg->low = seg->next;
+        seg->low = seg->base = seg->next;
         seg->inside = seg->group_count = 0;
     }
-    f->dirty = 0;
+    return false;
 }
 
 void leat__segments_free(leat_flow *f)

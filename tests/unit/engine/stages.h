@@ -72,6 +72,14 @@ static inline leat_stage plain_stage(leat_stage_kind kind, const char *name,
     return s;
 }
 
+/* Waits until *at is `want`, for as long as a machine with other work may need (30 s): tests
+ * say what must come to be, not when. */
+static inline void await_int(atomic_int *at, int want)
+{
+    for (int i = 0; i < 30000 && atomic_load(at) != want; i++) leat__sleep_ns(LEAT_NS_PER_MS);
+    assert_int_equal(atomic_load(at), want);
+}
+
 /* A started flow of these stages on its own pool of `threads`; asserts on failure. */
 typedef struct rig {
     leat_pool *pool;

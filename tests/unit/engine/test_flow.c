@@ -13,6 +13,7 @@
 #include "stages.h"
 
 #include "base/mem.h"
+#include "engine/replay.h"
 
 static int pass(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
@@ -72,9 +73,12 @@ static void results_come_in_order(void **state)
     assert_int_equal(n.live, 0);
 }
 
-static int count_source_peak(void *cookie, void *ctx, leat_task *task, leat_error *err)
+/* Comes to `live` tasks and makes no more. */
+static void stops_at(numbers *n, int live)
 {
-    return 0;
+    await_int(&n->live, live);
+    leat__sleep_ns(20 * LEAT_NS_PER_MS);
+    assert_int_equal(n->live, live);
 }
 
 static void source_stops_at_prefetch(void **state)
@@ -83,19 +87,16 @@ static void source_stops_at_prefetch(void **state)
     rig r = {0};
     leat_flow_opts fo = rig_opts(&r, 2, 1000);
     fo.prefetch = 5;
-    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "x", count_source_peak, NULL)};
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "x", pass, NULL)};
     rig_start(&r, &fo, s, 2);
-    leat__sleep_ns(30 * LEAT_NS_PER_MS);
-    assert_int_equal(n.live, 5);
+    stops_at(&n, 5);
     leat_task *t;
-    assert_int_equal(leat_flow_next(r.flow, &t, 1000, NULL), 0);
+    assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
     leat_task_release(t);
-    leat__sleep_ns(30 * LEAT_NS_PER_MS);
-    assert_int_equal(n.live, 5);
+    stops_at(&n, 5);
     leat_error err;
     assert_int_equal(leat_flow_pin(r.flow, LEAT_KNOB_PREFETCH, 9, &err), 0);
-    leat__sleep_ns(30 * LEAT_NS_PER_MS);
-    assert_int_equal(n.live, 9);
+    stops_at(&n, 9);
     rig_close(&r);
     assert_int_equal(n.live, 0);
 }
@@ -111,7 +112,10 @@ static void loans_stay_charged_until_released(void **state)
     leat_task *t[11] = {NULL};
     leat_error err;
     int rc = 0, got = 0;
-    while (got < 11 && (rc = leat_flow_next(r.flow, &t[got], 50, &err)) == 0) got++;
+    while (got < 10 && (rc = leat_flow_next(r.flow, &t[got], -1, &err)) == 0) got++;
+    assert_int_equal(rc, 0);
+    rc = leat_flow_next(r.flow, &t[10], 50, &err);
+    while (rc == LEAT_ETIMEDOUT) rc = leat_flow_next(r.flow, &t[10], 50, &err); /* a busy machine */
     assert_int_equal(rc, LEAT_EBUDGET); /* not a hang and not just "timed out" */
     assert_non_null(strstr(err.message, "results on loan hold"));
     assert_int_equal(got, 10);
@@ -218,13 +222,19 @@ static void given_back_tasks_carry_their_error(void **state)
     rig_close(&r);
 }
 
+static int at_gate(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    while (!atomic_load((atomic_int *)cookie)) leat__sleep_ns(100000);
+    return 0;
+}
+
 static void timeout_and_interrupt(void **state)
 {
-    uint64_t ns = 200 * LEAT_NS_PER_MS;
+    atomic_int open = 0;
     numbers n = {.end = 1};
     rig r = {0};
     leat_flow_opts fo = rig_opts(&r, 1, 1000);
-    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "nap", nap, &ns)};
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "gate", at_gate, &open)};
     rig_start(&r, &fo, s, 2);
     leat_task *t;
     leat_error err;
@@ -234,30 +244,65 @@ static void timeout_and_interrupt(void **state)
     assert_true(leat__clock_ns() - begin >= 20 * LEAT_NS_PER_MS);
     leat_flow_interrupt(r.flow);
     assert_int_equal(leat_flow_next(r.flow, &t, -1, &err), LEAT_EAGAIN);
+    atomic_store(&open, 1);
     assert_int_equal(leat_flow_next(r.flow, &t, -1, &err), 0);
     assert_non_null(t);
     leat_task_release(t);
     rig_close(&r);
 }
 
+typedef struct naps {
+    atomic_int begun;
+    _Atomic uint64_t last_end_ns;
+} naps;
+
+static int nap_and_tell(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    naps *n = cookie;
+    atomic_fetch_add(&n->begun, 1);
+    leat__sleep_ns(5 * LEAT_NS_PER_MS);
+    atomic_store(&n->last_end_ns, leat__clock_ns());
+    return 0;
+}
+
+/* Cancelled with two tasks at work, 100,000 to come, in both modes: none begins any more, and
+ * closing is over soon after those two. How soon, a machine with other work may spoil now and
+ * then: the median of nine counts. */
 static void cancel_is_prompt(void **state)
 {
-    uint64_t ns = 20 * LEAT_NS_PER_MS;
-    numbers n = {.end = 100000};
-    rig r = {0};
-    leat_flow_opts fo = rig_opts(&r, 2, 1000);
-    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "nap", nap, &ns),
-                      plain_stage(LEAT_STAGE_SINK, "end", pass, NULL)};
-    rig_start(&r, &fo, s, 3);
-    leat__sleep_ns(30 * LEAT_NS_PER_MS);
-    uint64_t begin = leat__clock_ns();
-    leat_flow_cancel(r.flow);
-    leat_error err;
-    assert_int_equal(leat_flow_wait(r.flow, -1, &err), LEAT_ECANCELED);
-    leat_flow_close(&r.flow);
-    assert_true(leat__clock_ns() - begin < 120 * LEAT_NS_PER_MS);
-    assert_int_equal(n.live, 0);
-    rig_close(&r);
+    enum { ROUNDS = 9, THREADS = 2 };
+    uint64_t took[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        naps at = {0};
+        numbers n = {.end = 100000};
+        rig r = {0};
+        leat_flow_opts fo = rig_opts(&r, THREADS, 1000);
+        fo.mode = i % 2 ? LEAT_FLOW_BATCH : LEAT_FLOW_STREAMING;
+        leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "nap", nap_and_tell, &at),
+                          plain_stage(LEAT_STAGE_SINK, "end", pass, NULL)};
+        rig_start(&r, &fo, s, 3);
+        while (atomic_load(&at.begun) < THREADS) leat__sleep_ns(LEAT_NS_PER_MS);
+        leat_flow_cancel(r.flow);
+        int begun = atomic_load(&at.begun);
+        leat_error err;
+        assert_int_equal(leat_flow_wait(r.flow, -1, &err), LEAT_ECANCELED);
+        uint64_t waited = leat__clock_ns();
+        leat_flow_close(&r.flow);
+        took[i] = leat__clock_ns() - LEAT_MAX(at.last_end_ns, waited);
+        /* those that had been taken before, at most one per thread */
+        assert_in_range(atomic_load(&at.begun), begun, begun + THREADS);
+        assert_int_equal(n.live, 0);
+        rig_close(&r);
+    }
+    for (int i = 0; i <= ROUNDS / 2; i++)
+        for (int k = i + 1; k < ROUNDS; k++)
+            if (took[k] < took[i]) {
+                uint64_t other = took[i];
+                took[i] = took[k];
+                took[k] = other;
+            }
+    print_message("closed %.2f ms after the last task\n", (double)took[ROUNDS / 2] / 1e6);
+    assert_true(took[ROUNDS / 2] < 100 * LEAT_NS_PER_MS);
 }
 
 static void wrong_stages_are_refused(void **state)
@@ -384,48 +429,66 @@ static void budget_halved_while_running(void **state)
     }
     assert_int_equal(leat_budget_set_limit(r.budget, 20000, &err), 0);
     uint64_t lowered = leat__clock_ns(), obeyed = 0;
+    int pulls = 0; /* until then: what is held is at most what was made ahead */
     for (int i = 0; i < 300; i++) {
         assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
         leat_task_release(t);
         leat_budget_read(r.budget, &b);
         if (obeyed) assert_true(b.used <= 20000);
-        if (!obeyed && b.used <= 20000) obeyed = leat__clock_ns();
+        if (obeyed || b.used > 20000) continue;
+        obeyed = leat__clock_ns();
+        pulls = i + 1;
     }
-    assert_true(obeyed - lowered < LEAT_NS_PER_S);
+    assert_in_range(pulls, 1, 40);
     print_message("obeyed after %.1f ms\n", (double)(obeyed - lowered) / 1e6);
     assert_int_equal(leat_budget_set_limit(r.budget, 1000, &err), LEAT_EBUDGET);
     rig_close(&r);
 }
 
-static int slow_count(void *cookie, void *ctx, leat_task *task, leat_error *err)
+static int count(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
-    leat__sleep_ns(100000);
     atomic_fetch_add((atomic_int *)cookie, 1);
     return 0;
 }
 
+/* ns of one call, by the stage's name */
+static uint64_t costs(void *cookie, const char *stage, const leat_task *task, uint64_t now)
+{
+    return stage[0] == 'a' ? 100000 : stage[0] == 'b' ? 300000 : 1000;
+}
+
+/* In virtual time, so that nothing but the scheduler decides: the same time for each flow. */
 static void flows_share_the_pool_fairly(void **state)
 {
     numbers n[2] = {{.end = 1000000}, {.end = 1000000}};
     atomic_int done[2] = {0, 0};
     rig r = {0};
     leat_flow *other = NULL;
-    leat_flow_opts fo = rig_opts(&r, 2, 1000);
-    leat_stage a[] = {number_stage(&n[0]), plain_stage(LEAT_STAGE_SINK, "a", slow_count, &done[0])};
-    leat_stage b[] = {number_stage(&n[1]), plain_stage(LEAT_STAGE_SINK, "b", slow_count, &done[1])};
+    leat_pool_opts po;
+    leat_pool_opts_init(&po);
+    po.threads = 2;
+    assert_int_equal(leat__replay_open(&r.pool, &po, 1, costs, NULL, NULL), 0);
+    assert_int_equal(leat_budget_open(&r.budget, 1000, NULL), 0);
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    fo.pool = r.pool;
+    fo.budget = r.budget;
+    fo.fixed = 1;
+    leat_stage a[] = {number_stage(&n[0]), plain_stage(LEAT_STAGE_SINK, "a", count, &done[0])};
+    leat_stage b[] = {number_stage(&n[1]), plain_stage(LEAT_STAGE_SINK, "b", count, &done[1])};
     rig_start(&r, &fo, a, 2);
-    leat__sleep_ns(50 * LEAT_NS_PER_MS); /* the first has the pool for itself for a while */
+    /* the first has the pool for itself for a while */
+    while (atomic_load(&done[0]) < 1000) assert_true(leat__replay_step(r.pool));
     assert_int_equal(leat_flow_open(&other, &fo, NULL), 0);
     assert_int_equal(leat_flow_add(other, &b[0], NULL), 0);
     assert_int_equal(leat_flow_add(other, &b[1], NULL), 0);
     int first = atomic_load(&done[0]);
     assert_int_equal(leat_flow_start(other, NULL), 0);
-    leat__sleep_ns(300 * LEAT_NS_PER_MS);
+    while (atomic_load(&done[1]) < 1000) assert_true(leat__replay_step(r.pool));
     double x = atomic_load(&done[0]) - first, y = atomic_load(&done[1]);
     leat_flow_close(&other);
     rig_close(&r);
-    assert_true(x > 50 && y > 50);
-    assert_true(x / y > 0.7 && x / y < 1.4);
+    assert_true(x / y > 2.8 && x / y < 3.2);
 }
 
 static int order_log(void *cookie, void *ctx, leat_task *task, leat_error *err)
