@@ -45,6 +45,12 @@ static void show_cpu(cli *c, const leat_machine *m)
             leat__format_bytes(m->cache_l2_bytes, b, TEXT),
             leat__format_bytes(m->cache_l3_bytes, d, TEXT));
     cli_row(c, "NUMA nodes", "%u", m->numa_nodes);
+    for (uint32_t i = 0; i < m->node_count && m->numa_nodes > 1; i++) {
+        snprintf(d, TEXT, "node %u", m->nodes[i].id);
+        cli_row(c, d, "%u CPUs, %s%s", m->nodes[i].cpus,
+                leat__format_bytes(m->nodes[i].memory_bytes, a, TEXT),
+                m->nodes[i].memory_allowed ? "" : ", not allowed");
+    }
 }
 
 static void show_memory(cli *c, const leat_machine *m)
@@ -256,6 +262,8 @@ const cli_command cli_cmd_machine = {
             {"gpus[]", "name, uuid, memory_bytes, memory_used_bytes, utilization_percent, "
                        "memory_utilization_percent, compute_capability, pcie_generation, "
                        "pcie_width"},
+            {"nodes[]", "NUMA nodes with CPUs this process may use: node, cpus, memory_bytes, "
+                        "memory_allowed"},
             {"kernels", "for each family of pixel kernels the instructions it uses here"},
             {"disks[]", "for each PATH: path, device, filesystem, rotational, network, "
                         "total_bytes, free_bytes, block_bytes, read_ahead_bytes"},

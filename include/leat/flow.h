@@ -189,6 +189,7 @@ typedef struct leat_worker {
     int32_t gpu;    /* device granted to this worker of this stage, -1 = none */
     leat_lane lane;
     leat_flow *flow;
+    int32_t node;   /* NUMA node the worker is bound to, -1 = not bound (one node, other lanes) */
 } leat_worker;
 
 typedef struct leat_stage {

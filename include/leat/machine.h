@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 #define LEAT_MACHINE_GPUS_MAX 32
+#define LEAT_MACHINE_NODES_MAX 64
 #define LEAT_UNLIMITED UINT64_MAX
 
 typedef struct leat_gpu {
@@ -24,6 +25,14 @@ typedef struct leat_gpu {
     uint32_t compute_major, compute_minor; /* 0 when unknown */
     uint32_t pcie_generation, pcie_width;
 } leat_gpu;
+
+/* A NUMA node of which this process may use CPUs. */
+typedef struct leat_node {
+    uint32_t id;
+    uint32_t cpus; /* of them usable by this process */
+    uint64_t memory_bytes;
+    uint32_t memory_allowed; /* 1 when the process may take memory there */
+} leat_node;
 
 /* Sizes in bytes; LEAT_UNLIMITED where there is no limit; -1 or 0 as said where unknown. */
 typedef struct leat_machine {
@@ -55,6 +64,8 @@ typedef struct leat_machine {
     uint32_t gpu_count;
     char nvml_status[96]; /* "ok" or why no GPU was asked */
     leat_gpu gpus[LEAT_MACHINE_GPUS_MAX];
+    uint32_t node_count; /* usable ones of numa_nodes; 0 when the kernel does not say */
+    leat_node nodes[LEAT_MACHINE_NODES_MAX];
 } leat_machine;
 
 /* Reads the facts now. Parts that are absent (no cgroup, no NVML) are no error. */

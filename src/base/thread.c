@@ -96,6 +96,11 @@ void leat__thread_yield(void)
     sched_yield();
 }
 
+bool leat__thread_set_cpus(const uint64_t *mask, size_t bytes)
+{
+    return syscall(SYS_sched_setaffinity, 0, bytes, mask) == 0;
+}
+
 /* assert() vanishes in release builds; the call must not. */
 #define MUST(call)                                                                       \
     do {                                                                                 \

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -27,6 +28,9 @@ int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main
 void leat__thread_join(leat__thread *t); /* nothing when it was never started */
 uint32_t leat__thread_id(void);          /* kernel id of the caller */
 void leat__thread_yield(void);
+/* Lets the calling thread, and no other, run on the CPUs of this mask only (`bytes` of it, bit
+ * n = CPU n). False when the kernel does not allow any of them. */
+bool leat__thread_set_cpus(const uint64_t *mask, size_t bytes);
 
 typedef struct leat__mutex {
     pthread_mutex_t m;

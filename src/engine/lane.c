@@ -53,6 +53,7 @@ static void work(void *arg)
     leat__worker *w = arg;
     leat_pool *p = w->pool;
     leat__lane *l = &p->lanes[w->lane];
+    if (p->placement && w->lane == LEAT_LANE_CPU) leat__placement_enter(p->placement, w->place);
     leat__pool_lock(p);
     uint64_t now = leat__clock_ns();
     bool news = false; /* something changed that others have not been told of */

@@ -170,9 +170,22 @@ static void destroy(leat_pool *p)
     for (int i = 0; i < LEAT_LANES; i++) leat__lane_join(&p->lanes[i]);
     for (int i = 0; i < LEAT_LANES; i++) leat__lane_close(&p->lanes[i]);
     leat__replay_free(&p->replay);
+    leat__placement_close(&p->placement);
     leat__cond_destroy(&p->controller_wake);
     leat__mutex_destroy(&p->lock);
     leat__free(p);
+}
+
+/* Lanes that wait (I/O, GPU, Python) go where the kernel puts them. */
+static int place_workers(leat_pool *p, leat_error *err)
+{
+    const leat__lane *cpu = &p->lanes[LEAT_LANE_CPU];
+    uint32_t node_of[LEAT__LANE_MAX];
+    LEAT_TRY(leat__placement_open(&p->placement, err));
+    if (!p->placement) return 0;
+    leat__placement_spread(p->placement->nodes, p->placement->count, cpu->max, node_of);
+    for (uint32_t i = 0; i < cpu->max; i++) cpu->workers[i].place = node_of[i];
+    return 0;
 }
 
 int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, leat_error *err)
@@ -200,7 +213,10 @@ int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, 
         LEAT_GO(rc, out, leat__lane_open(&p->lanes[i], p, (leat_lane)i,
                                          lane_size(&o, (leat_lane)i), err));
     p->active = p->lanes[LEAT_LANE_CPU].max;
-    if (threads) LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
+    if (threads) {
+        LEAT_GO(rc, out, place_workers(p, err));
+        LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
+    }
     *pool = p;
     p = NULL;
 out:

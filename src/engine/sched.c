@@ -424,7 +424,9 @@ static bool set_up(leat__worker *w)
     leat__ctx *ctx = &w->stage->ctx[w->index];
     if (ctx->state == LEAT__CTX_READY) return true;
     if (w->stage->decl.setup) {
-        leat_worker who = {.index = w->index, .gpu = ctx->gpu, .lane = w->lane, .flow = w->flow};
+        const leat__placement *at = w->lane == LEAT_LANE_CPU ? w->pool->placement : NULL;
+        leat_worker who = {.index = w->index, .gpu = ctx->gpu, .lane = w->lane, .flow = w->flow,
+                           .node = at ? (int32_t)at->nodes[w->place].id : -1};
         leat__error_reset(&w->setup_error);
         w->setup_rc = w->stage->decl.setup(w->stage->decl.cookie, &who, &ctx->ptr,
                                            &w->setup_error);

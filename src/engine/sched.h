@@ -22,6 +22,7 @@
 #include "base/rng.h"
 #include "base/thread.h"
 #include "engine/budget.h"
+#include "engine/placement.h"
 
 enum {
     LEAT__STAGES_MAX = 30,   /* so that a flow's segments fit the bits of `dirty` */
@@ -214,6 +215,7 @@ typedef struct leat__worker {
     leat_pool *pool;
     leat_lane lane;
     uint32_t index;
+    uint32_t place; /* of the placement's nodes, where there is one */
     leat__thread thread;
     leat_flow *flow; /* of the tasks it has */
     leat__stage *stage;
@@ -241,6 +243,7 @@ struct leat_pool {
     bool shared, stopping;
     uint32_t fork_generation;
     leat__lane lanes[LEAT_LANES];
+    leat__placement *placement; /* NULL on one NUMA node */
     uint32_t active; /* CPU workers that may be busy */
     uint32_t cpu_milli_used;
     uint32_t gpus;

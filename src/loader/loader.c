@@ -215,18 +215,29 @@ static int read_process(void *cookie, void *ctx, leat_task *task, leat_error *er
     return rc;
 }
 
-/* Workers' scratch outlives the epoch: the next one takes it from the shelf. */
+/* Workers' scratch outlives the epoch: the next one takes it from the shelf, from its own NUMA
+ * node if there is any. */
+static leat__run_worker *take_idle_locked(leat_loader *l, int32_t node)
+{
+    leat__run_worker **at = &l->idle;
+    while (*at != NULL && (*at)->node != node) at = &(*at)->next;
+    if (*at == NULL) at = &l->idle;
+    leat__run_worker *w = *at;
+    if (w != NULL) *at = w->next;
+    return w;
+}
+
 static int decode_setup(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
 {
     leat_loader *l = cookie;
-    leat__run_worker *w;
 
-    (void)worker;
     leat__mutex_lock(&l->lock);
-    w = l->idle;
-    if (w != NULL) l->idle = w->next;
+    leat__run_worker *w = take_idle_locked(l, worker->node);
     leat__mutex_unlock(&l->lock);
-    if (w == NULL) LEAT_TRY(leat__run_worker_open(&w, err));
+    if (w == NULL) {
+        LEAT_TRY(leat__run_worker_open(&w, err));
+        w->node = worker->node;
+    }
     *ctx = w;
     return 0;
 }

@@ -92,6 +92,7 @@ struct leat__run {
 /* Scratch of one worker. */
 typedef struct leat__run_worker {
     struct leat__run_worker *next;
+    int32_t node; /* NUMA node its memory is on, -1 = any */
     leat__pipeline_worker *pipeline;
     leat__buf spare; /* bytes of replacements */
 } leat__run_worker;

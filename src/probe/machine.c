@@ -7,7 +7,6 @@
 
 #include <linux/io_uring.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "base/str.h"
 #include "probe/cgroup.h"
 #include "probe/cpu.h"
+#include "probe/numa.h"
 #include "probe/nvml.h"
 #include "probe/sysfile.h"
 
@@ -35,20 +35,6 @@ static bool online_cpus(leat__cpuset *set)
            leat__cpuset_parse(set, text);
 }
 
-/* The mask of the process, which is that of its first thread: the calling thread may be
- * pinned to one CPU while the others are free. */
-static bool allowed_cpus(leat__cpuset *set)
-{
-    static const char key[] = "Cpus_allowed_list:\t";
-    char *status = leat__sysfile_load("/proc/self/status");
-    const char *at = status ? strstr(status, key) : NULL;
-    bool ok = at && leat__cpuset_parse(set, at + strlen(key));
-    leat__free(status);
-    if (ok) return true;
-    memset(set, 0, sizeof *set);
-    return sched_getaffinity(0, sizeof *set, (cpu_set_t *)set) == 0;
-}
-
 static void read_cpus(leat_machine *m, const leat__cgroup *cg)
 {
     leat__cpuset online, set;
@@ -56,11 +42,7 @@ static void read_cpus(leat_machine *m, const leat__cgroup *cg)
     long host = know_online ? (long)leat__cpuset_count(&online) : sysconf(_SC_NPROCESSORS_ONLN);
     m->cpus_host = host > 0 ? (uint32_t)host : 1;
     m->cpus_affinity = m->cpus_host;
-    if (allowed_cpus(&set)) {
-        if (know_online) leat__cpuset_and(&set, &online);
-        if (cg->has_cpuset) leat__cpuset_and(&set, &cg->cpuset);
-        m->cpus_affinity = LEAT_MAX(leat__cpuset_count(&set), 1u);
-    }
+    if (leat__cpus_usable(&set, cg)) m->cpus_affinity = LEAT_MAX(leat__cpuset_count(&set), 1u);
     m->cpu_quota = cg->cpu_quota;
     m->cpus_usable = m->cpus_affinity;
     if (cg->cpu_quota > 0 && ceil(cg->cpu_quota) < m->cpus_usable) {
@@ -94,15 +76,18 @@ static void read_caches(leat_machine *m)
     if (m->cache_line_bytes == 0) m->cache_line_bytes = 64;
 }
 
-static void read_numa(leat_machine *m)
+static void read_numa(leat_machine *m, const leat__cgroup *cg)
 {
-    char text[4096];
-    leat__cpuset nodes;
-    m->numa_nodes = 1;
-    if (leat__sysfile_read(text, sizeof text, "/sys/devices/system/node/online") &&
-        leat__cpuset_parse(&nodes, text)) {
-        m->numa_nodes = leat__cpuset_count(&nodes);
+    leat__numa *numa = leat__numa_read(cg);
+    m->numa_nodes = numa ? numa->online : 1;
+    for (uint32_t i = 0; numa && i < numa->count && i < LEAT_MACHINE_NODES_MAX; i++) {
+        const leat__numa_node *node = &numa->nodes[i];
+        m->nodes[m->node_count++] = (leat_node){.id = node->id,
+                                                .cpus = leat__cpuset_count(&node->cpus),
+                                                .memory_bytes = node->memory_bytes,
+                                                .memory_allowed = node->memory_allowed};
     }
+    leat__free(numa);
 }
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -230,7 +215,7 @@ int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *e
     m.cgroup_version = cg.version;
     read_cpus(&m, &cg);
     read_caches(&m);
-    read_numa(&m);
+    read_numa(&m, &cg);
     read_memory(&m, &cg);
     read_shm(&m);
     m.pressure_cpu = pressure(&cg, "cpu");
@@ -288,6 +273,16 @@ static void put_gpu(leat__json *j, const leat_gpu *gpu)
     leat__json_end(j);
 }
 
+static void put_node(leat__json *j, const leat_node *node)
+{
+    leat__json_object(j);
+    leat__json_ku64(j, "node", node->id);
+    leat__json_ku64(j, "cpus", node->cpus);
+    leat__json_ku64(j, "memory_bytes", node->memory_bytes);
+    leat__json_kbool(j, "memory_allowed", node->memory_allowed != 0);
+    leat__json_end(j);
+}
+
 void leat__machine_json_fields(const leat_machine *m, leat__json *j)
 {
     leat__json_ku64(j, "cpus_host", m->cpus_host);
@@ -325,6 +320,10 @@ void leat__machine_json_fields(const leat_machine *m, leat__json *j)
     leat__json_key(j, "gpus");
     leat__json_array(j);
     for (uint32_t i = 0; i < m->gpu_count; i++) put_gpu(j, &m->gpus[i]);
+    leat__json_end(j);
+    leat__json_key(j, "nodes");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < m->node_count; i++) put_node(j, &m->nodes[i]);
     leat__json_end(j);
 }
 

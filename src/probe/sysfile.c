@@ -198,3 +198,8 @@ uint32_t leat__cpuset_count(const leat__cpuset *set)
     }
     return count;
 }
+
+bool leat__cpuset_has(const leat__cpuset *set, uint32_t number)
+{
+    return number < LEAT__CPUS_MAX && (set->words[number / 64] >> (number % 64) & 1) != 0;
+}

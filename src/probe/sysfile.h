@@ -43,5 +43,6 @@ typedef struct leat__cpuset {
 bool leat__cpuset_parse(leat__cpuset *set, const char *text);
 void leat__cpuset_and(leat__cpuset *set, const leat__cpuset *other);
 uint32_t leat__cpuset_count(const leat__cpuset *set);
+bool leat__cpuset_has(const leat__cpuset *set, uint32_t number);
 
 #endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The machine's NUMA nodes as far as this process may use them: which CPUs and how much
+ * memory each has. Nodes without a usable CPU are not listed. Facts only; who runs where is
+ * decided in engine/placement.h.
+ */
+#ifndef LEAT_PROBE_NUMA_H
+#define LEAT_PROBE_NUMA_H
+
+#include "base/error.h"
+#include "probe/cgroup.h"
+
+#define LEAT__NUMA_MAX 64u
+
+typedef struct leat__numa_node {
+    uint32_t id;
+    leat__cpuset cpus;     /* usable by this process */
+    uint64_t memory_bytes; /* 0 = none or unknown */
+    bool memory_allowed;   /* the process may take memory there */
+} leat__numa_node;
+
+typedef struct leat__numa {
+    uint32_t online; /* nodes of the machine, usable or not; at least 1 */
+    uint32_t count;  /* of `nodes`; 0 when the kernel does not say */
+    leat__numa_node nodes[LEAT__NUMA_MAX];
+} leat__numa;
+
+/* CPUs this process may use: online, in its mask, in its groups' sets. False when nothing is
+ * known. */
+bool leat__cpus_usable(leat__cpuset *set, const leat__cgroup *cg);
+
+/* Large: keep it on the heap. Free with leat__free; NULL when there is no memory. */
+leat__numa *leat__numa_read(const leat__cgroup *cg);
+
+#endif
