@@ -12,7 +12,8 @@
 #   make tsan     the tests under ThreadSanitizer
 #   make coverage line coverage of src/
 #
-#   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX; EXTRAS=1 adds Numba, pyarrow and Polars.
+#   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX; EXTRAS=1 adds Numba, pandas,
+#   Polars, DuckDB, pyarrow, ml_dtypes and TensorBoard.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench fuzz asan tsan coverage setup setup-python clean

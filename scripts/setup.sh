@@ -56,8 +56,12 @@ python_wants() {
     if [ "${JAX:-0}" = 1 ]; then echo "jax jax"; fi
     if [ "${EXTRAS:-0}" = 1 ]; then
         echo "numba numba"
-        echo "pyarrow pyarrow"
+        echo "pandas pandas>=3"
         echo "polars polars"
+        echo "duckdb duckdb"
+        echo "pyarrow pyarrow"
+        echo "ml_dtypes ml_dtypes"
+        echo "tensorboard tensorboard"
     fi
 }
 

@@ -27,7 +27,7 @@ static const leat__param options[] = {
     CLI_FLAG("spin", 0, "the pretended trainer keeps one CPU busy"),
     CLI_PATH("apply", 0, NULL, "FILE", "write the load flags that help to this YAML file"),
     CLI_FLAG("verify", 0, "run again with those flags and compare with what was predicted"),
-    CLI_PATH("attach", 0, NULL, "FILE", "judge a run from its JSON file (- = stdin), measure nothing"),
+    CLI_PATH("attach", 0, NULL, "FILE", "judge a run from its run file (- = stdin), measure nothing"),
     CLI_FLAG("live", 0, "show the loader while it is measured"),
     CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
     CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots here"),
@@ -146,9 +146,24 @@ static int read_stdin(char **text, size_t *len, leat_error *err)
     return *text == NULL ? leat__fail(err, LEAT_ELIMIT, "more than %zu bytes", RUN_MAX) : 0;
 }
 
+/* A run file, or facts as one JSON object in any form. */
+static int facts_of(const char *text, size_t len, leat_doctor_diagnosis *d, leat_error *err)
+{
+    leat_doctor_run *run = NULL;
+    leat_doctor_facts facts;
+
+    LEAT_TRY(leat_doctor_run_open(&run, NULL, err));
+    int rc = leat_doctor_run_feed(run, text, len, NULL);
+    const leat_doctor_diagnosis *last = leat_doctor_run_diagnosis(run);
+    if (last != NULL) *d = *last;
+    leat_doctor_run_close(&run);
+    if (rc == 0 && last != NULL) return 0;
+    LEAT_TRY(leat_doctor_facts_parse(&facts, text, len, err));
+    return leat_doctor_judge(&facts, d, sizeof *d, err);
+}
+
 static int attach(job *j, const char *path, leat_error *err)
 {
-    leat_doctor_facts facts;
     char *text = NULL;
     size_t len = 0;
 
@@ -156,10 +171,10 @@ static int attach(job *j, const char *path, leat_error *err)
         LEAT_TRY(read_stdin(&text, &len, err));
     else
         LEAT_TRY(leat__file_load(path, RUN_MAX, 1, &text, &len, err));
-    int rc = leat_doctor_facts_parse(&facts, text, len, err);
+    int rc = facts_of(text, len, &j->d, err);
     if (rc != 0) leat__error_context(err, "%s", path);
     leat__free(text);
-    return rc != 0 ? rc : leat_doctor_judge(&facts, &j->d, sizeof j->d, err);
+    return rc;
 }
 
 /* ---- --apply and --verify ---- */
@@ -288,7 +303,7 @@ const cli_command cli_cmd_doctor = {
             {"leat doctor train.leat --step-ms 55 --apply fast.yaml --verify",
              "write the flags that help, and see whether they do"},
             {"leat doctor train.leat --step-ms 55 --report doctor.html", "a page with plots"},
-            {"leat doctor --attach run.json", "judge a run that is over"},
+            {"leat doctor --attach run.jsonl", "judge a run from the file it writes"},
             {NULL, NULL}},
     .description =
         "Measures on the pack itself what reading (cold and from memory), decoding with augmentation "

@@ -5,6 +5,7 @@
 #include "live.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@ const leat__param cli_live_options[] = {
     CLI_FLAG("live", 0, "show stages, queues, rates, memory and the verdict while it runs"),
     CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
     CLI_FLAG("doctor", 0, "say at the end what held the run back"),
-    CLI_PATH("run-file", 0, NULL, "FILE", "write the run's facts here, for leat doctor --attach"),
+    CLI_PATH("run-file", 0, NULL, "FILE", "write the run here while it goes on, for leat top and leat doctor --attach"),
     CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots of the run here"),
     CLI_PATH("trace", 0, NULL, "FILE", "write a trace for chrome://tracing or Perfetto"),
     CLI_END,
@@ -44,27 +45,55 @@ static int append(void *cookie, const char *text, size_t len)
 
 /* ---- The terminal ---- */
 
-/* Moves up over the lines of the last drawing and writes the new ones over them. */
-static void redraw(live_view *v, cli *c, const char *text)
+static uint32_t rows_of(int fd)
 {
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+/* Moves up over the lines of the last drawing and writes the new ones over them; never more than
+ * the terminal has, or moving up would miss the first. */
+static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_doctor_diagnosis *d)
+{
+    const char *colour = d->grade == LEAT_GRADE_CRITICAL ? "\033[31m"
+                         : d->grade == LEAT_GRADE_WARNING ? "\033[33m"
+                                                          : "\033[32m";
+    bool colours = fd == STDOUT_FILENO ? c->color_out : c->color_err;
+    uint32_t rows = rows_of(fd);
     leat__buf out;
+
     leat__buf_init(&out, LEAT__MEM_MISC, TEXT_MAX);
     if (v->lines > 0) leat__buf_printf(&out, "\033[%uA", v->lines);
     v->lines = 0;
-    for (const char *line = text; *line != '\0'; v->lines++) {
+    for (const char *line = text; *line != '\0' && v->lines + 1 < rows; v->lines++) {
         size_t len = strcspn(line, "\n");
+        bool verdict = colours && len > 0 && strncmp(line, d->sentence, len) == 0;
+        if (verdict) leat__buf_printf(&out, "\033[1m%s", colour);
         leat__buf_append(&out, line, len);
-        leat__buf_puts(&out, "\033[K\n");
+        leat__buf_puts(&out, verdict ? "\033[0m\033[K\n" : "\033[K\n");
         line += len + (line[len] == '\n');
     }
     leat__buf_puts(&out, "\033[J"); /* what an earlier, longer drawing left */
     leat__mutex_lock(&c->lock);
     if (leat__buf_status(&out) == 0) {
-        ssize_t written = write(STDERR_FILENO, out.data, out.len);
+        ssize_t written = write(fd, out.data, out.len);
         (void)written; /* a view that cannot be drawn is no reason to stop */
     }
     leat__mutex_unlock(&c->lock);
     leat__buf_reset(&out);
+}
+
+void live_draw(live_view *v, cli *c, int fd, const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+               size_t count, const char *foot)
+{
+    leat__buf text;
+    leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
+    uint32_t columns = (uint32_t)cli_columns(fd);
+    if (leat_doctor_top(d, frames, count, columns, !c->utf8, append, &text, NULL) == 0) {
+        if (foot != NULL) leat__buf_printf(&text, "%.*s\n", (int)columns, foot);
+        redraw(v, c, fd, leat__buf_str(&text), d);
+    }
+    leat__buf_reset(&text);
 }
 
 static int diagnose(leat_doctor_watch *w, leat_doctor_diagnosis *d, leat_error *err)
@@ -78,17 +107,12 @@ void live_show(live_view *v, cli *c, leat_doctor_watch *watch)
 {
     static leat_doctor_diagnosis d; /* large; the main thread's */
     leat_doctor_frame frames[64];
-    leat__buf text;
 
     if (!c->tty_err || c->quiet || leat__clock_ns() < v->next_ns) return;
     v->next_ns = leat__clock_ns() + REDRAW_NS;
     size_t count = leat_doctor_watch_frames(watch, frames, sizeof frames / sizeof frames[0]);
     if (count == 0 || diagnose(watch, &d, NULL) != 0) return;
-    leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
-    uint32_t columns = (uint32_t)cli_columns(STDERR_FILENO);
-    if (leat_doctor_top(&d, frames, count, columns, !c->utf8, append, &text, NULL) == 0)
-        redraw(v, c, leat__buf_str(&text));
-    leat__buf_reset(&text);
+    live_draw(v, c, STDERR_FILENO, &d, frames, count, NULL);
 }
 
 /* ---- Files ---- */
@@ -139,6 +163,8 @@ int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
     l->c = c;
     l->draws = draws && c->tty_err && !c->quiet;
     LEAT_GO(rc, out, leat_doctor_watch_open(&l->watch, loader, 0, err));
+    if (cli_str(c, "run-file") != NULL)
+        LEAT_GO(rc, out, leat_doctor_watch_record(l->watch, cli_str(c, "run-file"), err));
     if (serves) {
         LEAT_GO(rc, out, leat_doctor_serve(&l->server, l->watch, (uint16_t)cli_int(c, "serve"), err));
         cli_say(c, "live page: http://127.0.0.1:%u/", leat_doctor_server_port(l->server));
@@ -166,17 +192,13 @@ void live_tick(live *l)
     if (live_draws(l)) live_show(&l->view, l->c, l->watch);
 }
 
-static int write_run(live *l, const leat_doctor_diagnosis *d, leat_error *err)
+static int end_run(live *l, leat_error *err)
 {
     const char *path = cli_str(l->c, "run-file");
-    leat__buf text;
     if (path == NULL) return 0;
-    leat__buf_init(&text, LEAT__MEM_MISC, TEXT_MAX);
-    int rc = leat_doctor_write(d, LEAT_DOCTOR_JSON, append, &text, err);
-    leat__buf_putc(&text, '\n');
-    if (rc == 0) rc = store(l->c, path, &text, err);
-    leat__buf_reset(&text);
-    return rc;
+    LEAT_TRY(leat_doctor_watch_record(l->watch, NULL, err));
+    cli_say(l->c, "wrote %s", path);
+    return 0;
 }
 
 static int finish(live *l, leat_error *err)
@@ -187,7 +209,7 @@ static int finish(live *l, leat_error *err)
     int rc = d == NULL || frames == NULL ? leat__fail_nomem(err, sizeof *d, "a diagnosis") : 0;
 
     if (rc == 0) rc = diagnose(l->watch, d, err);
-    if (rc == 0) rc = write_run(l, d, err);
+    if (rc == 0) rc = end_run(l, err);
     if (rc == 0 && cli_str(c, "report") != NULL)
         rc = live_report(c, cli_str(c, "report"), d, frames,
                          leat_doctor_watch_frames(l->watch, frames, FRAMES), "leat: the run", err);

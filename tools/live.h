@@ -29,6 +29,9 @@ typedef struct live_view {
     uint64_t next_ns;
     uint32_t lines; /* on the screen */
 } live_view;
+/* Draws over what it drew before, on a terminal; `foot` is a last line, or NULL. */
+void live_draw(live_view *v, cli *c, int fd, const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
+               size_t count, const char *foot);
 void live_show(live_view *v, cli *c, leat_doctor_watch *watch);
 
 /* Text into a file, through a callback of the library. */

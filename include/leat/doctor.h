@@ -273,6 +273,38 @@ LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_docto
 LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames,
                                          size_t count);
 
+/* From now on every frame, and every second the diagnosis, goes into a file of JSON lines: a run
+ * file, for leat_doctor_run_open, `leat top` and `leat doctor --attach`. The file is emptied or
+ * made, and begins again when it has grown to 32 MiB. `path` NULL ends it with a last diagnosis,
+ * and so does closing the watch; the first failure to write ends it too and is returned then. */
+LEAT_API int leat_doctor_watch_record(leat_doctor_watch *watch, const char *path,
+                                      leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- Following a run file --------------------------------------------------------------- */
+
+typedef struct leat_doctor_run leat_doctor_run;
+
+/* Follows a run file, from any process; one thread at a time. It need not be there yet. `path`
+ * NULL: text comes from leat_doctor_run_feed alone. */
+LEAT_API int leat_doctor_run_open(leat_doctor_run **run, const char *path, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_doctor_run_close(leat_doctor_run **run);
+
+/* Reads what was added since the last look. A file that began again is read from its beginning;
+ * another run in its place takes the place of the first. LEAT_ENOENT: not there (yet); LEAT_EDATA:
+ * not a run file. *news = 1 when there was something new; may be NULL. */
+LEAT_API int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err) LEAT_MUST_CHECK;
+/* The same from text in memory: whole lines count, the rest waits for more. */
+LEAT_API int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len,
+                                  leat_error *err) LEAT_MUST_CHECK;
+
+/* The last diagnosis, judged anew from its facts; NULL before the first. Until the next look. */
+LEAT_API const leat_doctor_diagnosis *leat_doctor_run_diagnosis(const leat_doctor_run *run);
+/* The last `count` frames, oldest first; returns how many there were. */
+LEAT_API size_t leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *frames, size_t count);
+LEAT_API uint32_t leat_doctor_run_ended(const leat_doctor_run *run); /* 1 = its last line was read */
+
+/* ---- What people see of it -------------------------------------------------------------- */
+
 /* The diagnosis and the frames (may be none) as one HTML page with its plots inside: no scripts,
  * nothing loaded from anywhere. `title` is the heading. As leat_doctor_write. */
 LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
@@ -280,8 +312,14 @@ LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_docto
                                 int (*write)(void *cookie, const char *text, size_t len),
                                 void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
-/* The same for a terminal: stages, queues, rates, memory and the verdict of now, in `lines` lines
- * at most of `columns` columns. */
+/* The diagnosis with the last frame inside it ("frame"; may be NULL) as one line of JSON.
+ * As leat_doctor_write. */
+LEAT_API int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_frame *frame,
+                                   int (*write)(void *cookie, const char *text, size_t len),
+                                   void *cookie, leat_error *err) LEAT_MUST_CHECK;
+
+/* For a terminal: stages, queues, rates, memory and the verdict of now, in lines of
+ * `columns` columns at most; without a frame only the verdict. */
 LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
                              size_t count, uint32_t columns, uint32_t ascii,
                              int (*write)(void *cookie, const char *text, size_t len),

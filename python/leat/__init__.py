@@ -20,7 +20,7 @@ from ._leat import Tensor
 from ._leat import version as __version__
 
 if TYPE_CHECKING:
-    from . import ops
+    from . import callbacks, ops
     from ._batch import Batch, Ragged
     from ._dataset import Dataset, Image, Sample
     from ._diagnose import Diagnosis, diagnose, judge
@@ -37,13 +37,14 @@ _LATER = {
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "pack": "_pack", "export": "_pack", "ops": "ops", "lightning": "lightning",
+    "callbacks": "callbacks",
 }
 
 __all__ = [
     "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
     "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "diagnose", "export", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
+    "callbacks", "diagnose", "export", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
 ]
 
 

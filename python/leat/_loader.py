@@ -22,6 +22,7 @@ from ._errors import ArgumentError, BudgetError, StateError
 
 if TYPE_CHECKING:
     from ._diagnose import Diagnosis
+    from .callbacks import Callback, Monitor
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
 
@@ -86,6 +87,9 @@ class Loader:
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()`` and tests use it
         doctor: watch the run from its beginning and say at the end what held it back
+        run: file that the run is written to while it goes on, for ``leat top`` and ``leat doctor
+            --attach``; rank 1 of several writes to ``FILE.1``, and so on
+        callbacks: called now and then with what the loader measures: ``leat.callbacks``
     """
 
     # what code written for a DataLoader looks at
@@ -107,7 +111,8 @@ class Loader:
                  draws: int = 0, fields: Sequence[str] | None = None, as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
-                 digest: bool = False, doctor: bool = False) -> None:
+                 digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
+                 callbacks: Callback | Sequence[Callback] = ()) -> None:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self.path = os.fspath(path)
@@ -152,8 +157,16 @@ class Loader:
         self._pid = os.getpid()
         self._current = -1  # epoch under way or last run
         self._doctor = bool(doctor)
-        if self._doctor:
+        self._record = run is not None
+        if run is not None:
+            self._loader.record(os.fspath(run) + (f".{self.rank}" if self.rank > 0 else ""))
+        elif self._doctor:
             self._loader.watch()
+        self._monitor: Monitor | None = None
+        if callbacks:
+            from . import callbacks as _callbacks
+
+            self._monitor = _callbacks.Monitor(self._loader, callbacks)
         _open_loaders.add(self)
 
     # ---- DataLoader's face -------------------------------------------------------------------
@@ -208,6 +221,8 @@ class Loader:
     # ---- one batch ---------------------------------------------------------------------------
 
     def _next(self) -> Any:
+        if self._monitor is not None:
+            self._monitor.look()  # before a batch is taken: one that fails loses none
         try:
             row = self._loader.next()
         except BudgetError:
@@ -220,6 +235,8 @@ class Loader:
         batch: Any = self._class._make(values)
         if self._as_dict:
             batch = batch.asdict()
+        if self._monitor is not None:
+            self._monitor.steps += 1
         return batch if self.transform is None else self.transform(batch)
 
     def _value(self, kind: str, item: Any) -> Any:
@@ -275,6 +292,12 @@ class Loader:
         """Figures of the epoch: samples, bytes read, time spent and waited, memory."""
         return self._loader.stats()
 
+    def scalars(self) -> dict[str, float | str]:
+        """What loggers want, as of now: see ``leat.callbacks``."""
+        from .callbacks import scalars
+
+        return scalars(self._loader)
+
     def doctor(self) -> Diagnosis:
         """What holds the run back, from the loader's own meters, since it was first asked for (or, with
         ``doctor=True``, since the loader was made). ``print`` it for the page."""
@@ -327,11 +350,24 @@ class Loader:
         if self._closed_at is None and os.getpid() == self._pid:
             self._closed_at = self.state_dict()
         self._running = None
+        _open_loaders.discard(self)
+        try:
+            self._end_looking()
+        finally:
+            self._loader.close()
+
+    def _end_looking(self) -> None:
+        if os.getpid() != self._pid:
+            return
+        if self._monitor is not None:
+            monitor, self._monitor = self._monitor, None
+            monitor.close()
         if self._doctor:
             self._doctor = False
             print(self.doctor().verdict, file=sys.stderr)
-        self._loader.close()
-        _open_loaders.discard(self)
+        if self._record:
+            self._record = False
+            self._loader.record(None)
 
     def __enter__(self) -> Self:
         return self

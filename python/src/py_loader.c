@@ -418,30 +418,35 @@ static PyObject *loader_fields(PyObject *o, PyObject *unused)
     return list;
 }
 
-static PyObject *loader_stats(PyObject *o, PyObject *unused)
+/* stats(all=False): figures of the epoch, or of all epochs so far. */
+static PyObject *loader_stats(PyObject *o, PyObject *args)
 {
     py_loader *self = (py_loader *)o;
     leat_error err = {.sample = -1, .offset = -1};
     leat_loader_stats s = {0};
+    int all = 0;
 
-    (void)unused;
-    if (!enter(self)) return NULL;
-    int rc = leat_loader_read(self->loader, &s, sizeof s);
+    if (!PyArg_ParseTuple(args, "|p", &all) || !enter(self)) return NULL;
+    int rc = all ? leat_loader_read_all(self->loader, &s, sizeof s)
+                 : leat_loader_read(self->loader, &s, sizeof s);
     self->busy = false;
     if (rc != 0) {
         leat__fail(&err, rc, "the loader's figures cannot be read");
         return py_raise(&err);
     }
     typedef unsigned long long u;
+    double busy[LEAT_LOADER_STAGES];
+    for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
     return Py_BuildValue(
-        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK}", "threads", (unsigned)s.threads,
-        "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch", (u)s.epoch, "batches",
-        (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples, "read_bytes",
-        (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits, "cache_misses",
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd s(dddd)}", "threads",
+        (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch",
+        (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples,
+        "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits, "cache_misses",
         (u)s.cache_misses, "cache_bytes", (u)s.cache_bytes, "read_seconds", (double)s.read_ns / 1e9,
         "decode_seconds", (double)s.decode_ns / 1e9, "wait_seconds", (double)s.wait_ns / 1e9, "seconds",
         (double)s.elapsed_ns / 1e9, "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes",
-        (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak);
+        (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms,
+        "batch_ms", s.batch_ms, "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
 }
 
 /* order(epoch, first, out): which samples this rank gets, into a buffer of uint64. */
@@ -506,6 +511,25 @@ static PyObject *loader_watch(PyObject *o, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* record(path or None): the run into a file, or its end. */
+static PyObject *loader_record(PyObject *o, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    PyObject *path = NULL, *given;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "O", &given)) return NULL;
+    leat_doctor_watch *watch = watch_of((py_loader *)o);
+    if (watch == NULL || (given != Py_None && !PyUnicode_FSConverter(given, &path))) return NULL;
+    const char *name = path != NULL ? PyBytes_AsString(path) : NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_doctor_watch_record(watch, name, &err);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(path);
+    if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *loader_doctor(PyObject *o, PyObject *args)
 {
     int format;
@@ -542,10 +566,11 @@ static PyMethodDef loader_methods[] = {
     {"state", loader_state, METH_NOARGS, "Where the loader stands, as JSON."},
     {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): goes on from a state."},
     {"fields", loader_fields, METH_NOARGS, "(name, type, dtype, shape) of each field of a batch."},
-    {"stats", loader_stats, METH_NOARGS, "Figures of this epoch."},
+    {"stats", loader_stats, METH_VARARGS, "stats(all=False): figures of this epoch, or of all."},
     {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},
     {"watch", loader_watch, METH_NOARGS, "Keeps the doctor's figures from now on."},
+    {"record", loader_record, METH_VARARGS, "record(path or None): writes the run to a file, or ends it."},
     {"doctor", loader_doctor, METH_VARARGS, "doctor(format): what holds the run back, as text."},
     {"report", loader_report, METH_VARARGS, "report(title): an HTML page with plots."},
     {"serve", loader_serve, METH_VARARGS, "serve(port): a live page on 127.0.0.1; its port."},

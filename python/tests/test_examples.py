@@ -2,6 +2,7 @@
 """The examples run, the loss falls, and every sample is counted once."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -76,6 +77,15 @@ def test_trainer(tiny):
     pytest.importorskip("transformers")
     out = run("trainer_train.py", tiny)
     assert f"steps {3 * -(-SAMPLES // 16)}" in out and losses(out)[-1] < 1.5
+
+
+def test_loggers(tiny, tmp_path):
+    out = run("loggers.py", tiny, str(tmp_path))
+    steps = 2 * -(-SAMPLES // 8)
+    assert out.count("samples/s") == -(-steps // 20)
+    lines = [json.loads(line) for line in (tmp_path / "data.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in lines] == [*range(10, steps + 1, 10)]
+    assert json.loads((tmp_path / "run.jsonl").read_text().splitlines()[-1])["state"] == "ended"
 
 
 @pytest.mark.jax

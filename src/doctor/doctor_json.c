@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/num.h"
+#include "doctor/frame.h"
 #include "doctor/judge.h"
 
 #define TEXT_MAX ((size_t)4 << 20)
@@ -141,6 +142,18 @@ void leat__doctor_yaml(const leat_doctor_diagnosis *d, leat__buf *out)
     }
 }
 
+static int hand_over(leat__buf *out, int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                     leat_error *err)
+{
+    int rc = leat__buf_status(out);
+    if (rc != 0)
+        leat__fail_nomem(err, out->len, "a diagnosis");
+    else
+        rc = write(cookie, leat__buf_str(out), out->len);
+    leat__buf_reset(out);
+    return rc;
+}
+
 int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
                       int (*write)(void *cookie, const char *text, size_t len), void *cookie,
                       leat_error *err)
@@ -153,11 +166,24 @@ int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
         leat__doctor_yaml(d, &out);
     else
         leat__doctor_page(d, &out, format == LEAT_DOCTOR_PAGE_ASCII);
-    int rc = leat__buf_status(&out);
-    if (rc != 0)
-        leat__fail_nomem(err, out.len, "a diagnosis");
+    return hand_over(&out, write, cookie, err);
+}
+
+int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_frame *frame,
+                          int (*write)(void *cookie, const char *text, size_t len), void *cookie,
+                          leat_error *err)
+{
+    leat__buf out;
+    leat__json j;
+    leat__buf_init(&out, LEAT__MEM_DOCTOR, TEXT_MAX);
+    leat__json_init(&j, &out, 0);
+    leat__json_object(&j);
+    leat__doctor_json_fields(d, &j);
+    leat__json_key(&j, "frame");
+    if (frame != NULL)
+        leat__frame_json(&j, frame);
     else
-        rc = write(cookie, leat__buf_str(&out), out.len);
-    leat__buf_reset(&out);
-    return rc;
+        leat__json_null(&j);
+    leat__json_end(&j);
+    return hand_over(&out, write, cookie, err);
 }

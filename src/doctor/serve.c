@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "doctor/frame.h"
 #include "doctor/judge.h"
 #include "doctor/report.h"
 #include "doctor/serve.h"
@@ -31,45 +32,12 @@ static int diagnose(leat_doctor_watch *w, leat_doctor_diagnosis *d)
     return leat_doctor_judge(&facts, d, sizeof *d, NULL);
 }
 
-static void put_frame(leat__json *j, const leat_doctor_frame *f)
-{
-    static const char *const names[LEAT_LOADER_STAGES] = {"order", "read", "decode", "collate"};
-    leat__json_object(j);
-    leat__json_kdouble(j, "at_s", f->at_s);
-    leat__json_kdouble(j, "samples_per_s", f->samples_per_s);
-    leat__json_kdouble(j, "read_bytes_per_s", f->read_bytes_per_s);
-    leat__json_kdouble(j, "lost", f->lost);
-    leat__json_kdouble(j, "blocked", f->blocked);
-    leat__json_kdouble(j, "cpu_used", f->cpu_used);
-    leat__json_ku64(j, "budget_used", f->budget_used);
-    leat__json_ku64(j, "budget_limit", f->budget_limit);
-    leat__json_ku64(j, "threads", f->threads);
-    leat__json_ku64(j, "io_depth", f->io_depth);
-    leat__json_ku64(j, "prefetch", f->prefetch);
-    leat__json_ku64(j, "epoch", f->epoch);
-    leat__json_ku64(j, "samples", f->samples);
-    leat__json_ku64(j, "bad", f->bad);
-    leat__json_key(j, "stages");
-    leat__json_object(j);
-    for (int i = 0; i < LEAT_LOADER_STAGES; i++) {
-        leat__json_key(j, names[i]);
-        leat__json_object(j);
-        leat__json_kdouble(j, "busy", f->busy[i]);
-        leat__json_kdouble(j, "ready", f->ready[i]);
-        leat__json_ku64(j, "waiting", f->waiting[i]);
-        leat__json_ku64(j, "running", f->running[i]);
-        leat__json_end(j);
-    }
-    leat__json_end(j);
-    leat__json_end(j);
-}
-
 static int frames_json(leat_doctor_frame *frames, size_t count, leat__buf *out)
 {
     leat__json j;
     leat__json_init(&j, out, 0);
     leat__json_array(&j);
-    for (size_t i = 0; i < count; i++) put_frame(&j, &frames[i]);
+    for (size_t i = 0; i < count; i++) leat__frame_json(&j, &frames[i]);
     leat__json_end(&j);
     return leat__buf_status(out);
 }

@@ -10,14 +10,13 @@
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "doctor/frame.h"
 #include "doctor/judge.h"
 
 #define TEXT 24
 #define SPARK_MAX 60u
 #define BAR_MAX 40u
 #define VIEW_MAX ((size_t)64 << 10)
-
-static const char *const stage_names[LEAT_LOADER_STAGES] = {"order", "read", "decode", "collate"};
 
 static void bar(leat__buf *out, double share, uint32_t width, bool ascii)
 {
@@ -53,14 +52,13 @@ static double lost_of(const leat_doctor_frame *f)
     return f->lost;
 }
 
-static void head(leat__buf *out, const leat_doctor_diagnosis *d, const leat_doctor_frame *f)
+static void head(leat__buf *out, const leat_doctor_frame *f)
 {
     char a[TEXT], b[TEXT], c[TEXT], e[TEXT];
     leat__buf_printf(out, "leat  epoch %llu  %s samples  %s  now %s samples/s, %s/s read\n",
                      (unsigned long long)f->epoch, leat__format_count((double)f->samples, a, TEXT),
                      leat__format_seconds(f->at_s, b, TEXT), leat__format_count(f->samples_per_s, c, TEXT),
                      leat__format_bytes((uint64_t)f->read_bytes_per_s, e, TEXT));
-    leat__buf_printf(out, "%s\n", d->sentence);
 }
 
 static void stages(leat__buf *out, const leat_doctor_frame *f, uint32_t width, bool ascii)
@@ -68,7 +66,7 @@ static void stages(leat__buf *out, const leat_doctor_frame *f, uint32_t width, b
     leat__buf_printf(out, "%-9s %-*s %6s %7s %8s\n", "stage", (int)width, "something waits", "share", "busy",
                      "waiting");
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) {
-        leat__buf_printf(out, "%-9s ", stage_names[i]);
+        leat__buf_printf(out, "%-9s ", leat__stage_names[i]);
         bar(out, f->ready[i], width, ascii);
         leat__buf_printf(out, " %4.0f %% %7.2f %8u\n", 100 * f->ready[i], f->busy[i], f->waiting[i]);
     }
@@ -117,12 +115,12 @@ int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *fra
     leat__buf all, out;
     uint32_t width = columns > 45 ? LEAT_MIN(columns - 40, BAR_MAX) : 5;
 
-    if (count == 0) return 0;
     leat__buf_init(&all, LEAT__MEM_DOCTOR, VIEW_MAX);
     leat__buf_init(&out, LEAT__MEM_DOCTOR, VIEW_MAX);
-    head(&all, d, &frames[count - 1]);
-    stages(&all, &frames[count - 1], width, ascii != 0);
-    meters(&all, d, frames, count, width, ascii != 0);
+    if (count > 0) head(&all, &frames[count - 1]);
+    leat__buf_printf(&all, "%s\n", d->sentence);
+    if (count > 0) stages(&all, &frames[count - 1], width, ascii != 0);
+    if (count > 0) meters(&all, d, frames, count, width, ascii != 0);
     if (d->remedy_count > 0)
         leat__buf_printf(&all, "best remedy: %.2fx %s\n", d->remedies[0].gain, d->remedies[0].action);
     cut_lines(leat__buf_str(&all), columns, &out);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A loader under watch: what its counters grew by from look to look is kept as frames for plots.
- * Owns one thread (`leat-watch`), which takes the lock for a moment every interval; the loader's
- * own threads are never held up.
+ * A loader under watch: what its counters grew by from look to look is kept as frames for plots,
+ * and written to a run file where one is wanted. Owns one thread (`leat-watch`), which takes the
+ * lock for a moment every interval and writes without it; the loader's own threads are never held
+ * up. Lock order: record.lock, lock.
  */
 #include <string.h>
 
@@ -13,11 +14,13 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "doctor/frame.h"
 #include "doctor/judge.h"
 #include "doctor/sense.h"
 
 #define INTERVAL_MS 250u
 #define FRAMES 16384u
+#define JUDGE_NS LEAT_NS_PER_S /* how often a verdict goes into the run file */
 
 /* Sums over all epochs since the loader was opened. */
 typedef struct sums {
@@ -26,8 +29,19 @@ typedef struct sums {
     double busy[LEAT_LOADER_STAGES], ready[LEAT_LOADER_STAGES]; /* ns */
 } sums;
 
+/* The run file. */
+typedef struct record {
+    leat__mutex lock; /* guards all of it */
+    leat__run_log *log; /* NULL: none, or it failed */
+    uint64_t judge_ns;  /* when the next verdict is due */
+    leat_doctor_diagnosis d;
+    int rc; /* the first failure */
+    leat_error err;
+} record;
+
 struct leat_doctor_watch {
     leat_loader *loader;
+    record record;
     uint64_t interval_ns;
     leat__thread thread;
     leat__mutex lock; /* guards all below */
@@ -78,7 +92,7 @@ static double per(double now, double was, double span)
     return span > 0 ? LEAT_MAX(0.0, now - was) / span : 0;
 }
 
-static void add_frame(leat_doctor_watch *w, uint64_t now)
+static const leat_doctor_frame *add_frame(leat_doctor_watch *w, uint64_t now)
 {
     const leat_loader_stats *s = &w->last;
     const sums *t = &w->total, *b = &w->before;
@@ -113,6 +127,7 @@ static void add_frame(leat_doctor_watch *w, uint64_t now)
     w->before = *t;
     w->frame_ns = now;
     w->frame_cpu_ns = cpu;
+    return f;
 }
 
 static void look_locked(leat_doctor_watch *w)
@@ -120,6 +135,61 @@ static void look_locked(leat_doctor_watch *w)
     leat_loader_stats s;
     if (leat_loader_read_all(w->loader, &s, sizeof s) != 0) return;
     take_sums(w, &s);
+}
+
+/* ---- The run file ---- */
+
+static void record_failed(record *r, int rc)
+{
+    if (rc == 0) return;
+    r->rc = rc;
+    leat__run_log_close(&r->log);
+}
+
+static void record_verdict_locked(leat_doctor_watch *w, bool ended)
+{
+    record *r = &w->record;
+    leat_doctor_facts facts;
+    int rc = leat_doctor_watch_facts(w, &facts, &r->err);
+    if (rc == 0) rc = leat_doctor_judge(&facts, &r->d, sizeof r->d, &r->err);
+    if (rc == 0) rc = leat__run_log_diagnosis(r->log, &r->d, ended, &r->err);
+    record_failed(r, rc);
+}
+
+static void record_frame(leat_doctor_watch *w, const leat_doctor_frame *f)
+{
+    record *r = &w->record;
+    leat__mutex_lock(&r->lock);
+    if (r->log != NULL) record_failed(r, leat__run_log_frame(r->log, f, &r->err));
+    if (r->log != NULL && leat__clock_ns() >= r->judge_ns) {
+        r->judge_ns = leat__clock_ns() + JUDGE_NS;
+        record_verdict_locked(w, false);
+    }
+    leat__mutex_unlock(&r->lock);
+}
+
+static int record_end_locked(leat_doctor_watch *w, leat_error *err)
+{
+    record *r = &w->record;
+    if (r->log != NULL) record_verdict_locked(w, true);
+    leat__run_log_close(&r->log);
+    int rc = r->rc;
+    if (rc != 0 && err != NULL) *err = r->err;
+    r->rc = 0;
+    return rc;
+}
+
+int leat_doctor_watch_record(leat_doctor_watch *w, const char *path, leat_error *err)
+{
+    record *r = &w->record;
+    leat__mutex_lock(&r->lock);
+    int rc = record_end_locked(w, err);
+    if (path != NULL) {
+        rc = leat__run_log_open(&r->log, path, err);
+        r->judge_ns = leat__clock_ns() + JUDGE_NS;
+    }
+    leat__mutex_unlock(&r->lock);
+    return rc;
 }
 
 static void watch_main(void *arg)
@@ -130,7 +200,10 @@ static void watch_main(void *arg)
         uint64_t next = w->frame_ns + w->interval_ns;
         if (leat__cond_wait_until(&w->wake, &w->lock, next) && leat__clock_ns() < next) continue;
         look_locked(w);
-        add_frame(w, leat__clock_ns());
+        leat_doctor_frame frame = *add_frame(w, leat__clock_ns());
+        leat__mutex_unlock(&w->lock);
+        record_frame(w, &frame);
+        leat__mutex_lock(&w->lock);
     }
     leat__mutex_unlock(&w->lock);
 }
@@ -147,6 +220,7 @@ int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a watch");
     leat__mutex_init(&w->lock);
     leat__cond_init(&w->wake);
+    leat__mutex_init(&w->record.lock);
     w->loader = loader;
     w->interval_ns = (uint64_t)(interval_ms > 0 ? interval_ms : INTERVAL_MS) * LEAT_NS_PER_MS;
     leat_doctor_facts_init(&w->known);
@@ -175,6 +249,10 @@ void leat_doctor_watch_close(leat_doctor_watch **out)
     leat__cond_broadcast(&w->wake);
     leat__mutex_unlock(&w->lock);
     leat__thread_join(&w->thread);
+    leat__mutex_lock(&w->record.lock);
+    record_end_locked(w, NULL);
+    leat__mutex_unlock(&w->record.lock);
+    leat__mutex_destroy(&w->record.lock);
     leat__cond_destroy(&w->wake);
     leat__mutex_destroy(&w->lock);
     leat__free(w->frames);

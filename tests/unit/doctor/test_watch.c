@@ -5,6 +5,7 @@
 #include "loader/tiny_pack.h"
 
 #define PACK "doctor-watch.leat"
+#define RUN "doctor-watch.jsonl"
 
 static int setup(void **state)
 {
@@ -118,10 +119,45 @@ static void many_epochs_under_watch(void **state)
     assert_no_leaks();
 }
 
+/* The run file has what the watch saw, while it runs and at the end. */
+static void a_run_is_recorded(void **state)
+{
+    static leat_doctor_frame seen[512], kept[512];
+    leat_loader *l = opened();
+    leat_doctor_watch *w;
+    leat_doctor_run *run;
+    leat_error err = {0};
+    (void)state;
+    assert_ok(leat_doctor_watch_open(&w, l, 5, NULL));
+    assert_code(leat_doctor_watch_record(w, "no-such-folder/run", &err), LEAT_ENOENT);
+    assert_ok(leat_doctor_watch_record(w, RUN, NULL));
+    assert_ok(leat_doctor_run_open(&run, RUN, NULL));
+    epoch_of(l, 0, 8 * LEAT_NS_PER_MS);
+    assert_ok(leat_doctor_run_look(run, NULL, NULL));
+    assert_true(leat_doctor_run_frames(run, seen, 512) >= 3);
+    assert_int_equal(leat_doctor_run_ended(run), 0);
+    assert_ok(leat_doctor_watch_record(w, NULL, NULL));
+    size_t all = leat_doctor_watch_frames(w, kept, 512);
+    leat_doctor_watch_close(&w);
+    assert_ok(leat_doctor_run_look(run, NULL, NULL));
+    size_t n = leat_doctor_run_frames(run, seen, 512);
+    assert_int_equal(leat_doctor_run_ended(run), 1);
+    assert_true(leat_doctor_run_diagnosis(run)->facts.steps > 5);
+    for (size_t i = 0, at = 0; i < n; i++) { /* each one that was written is one that was seen */
+        while (at < all && kept[at].at_s != seen[i].at_s) at++;
+        assert_true(at < all);
+        assert_int_equal(kept[at].samples, seen[i].samples);
+    }
+    leat_doctor_run_close(&run);
+    leat_loader_close(&l);
+    unlink(RUN);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(epochs_add_up),
+        cmocka_unit_test(epochs_add_up), cmocka_unit_test(a_run_is_recorded),
         cmocka_unit_test(what_is_known_is_taken_over),
         cmocka_unit_test(many_epochs_under_watch),
     };

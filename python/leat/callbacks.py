@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader's meters for loggers: JSON lines, TensorBoard, Weights & Biases, Lightning.
+
+>>> loader = leat.Loader("train.leat", callbacks=[
+...     leat.callbacks.TensorBoard(SummaryWriter("runs/1")), leat.callbacks.JsonLines("data.jsonl")])
+
+Every ``every`` steps each one gets a dict of figures of the steps since the last time:
+
+    data/samples_per_s      samples handed out per second
+    data/data_time_ms       mean time of a step spent waiting in next()
+    data/batch_time_ms      mean time of a step spent between next() calls: the training
+    data/wait_share         share of the time spent waiting
+    data/read_bytes_per_s   bytes read from storage per second
+    data/memory_bytes       what the loader holds now, and data/memory_share of its budget
+    data/bad_samples        damaged samples so far
+    data/busy_order, _read, _decode, _collate     mean workers busy with each stage
+    data/verdict            what holds the run back, in a sentence (looked up every few seconds)
+
+Nothing is imported that the caller has not: a logger is any object with the one method named here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from . import _leat
+
+Scalars = dict[str, float | str]
+
+_STAGES = ("order", "read", "decode", "collate")
+_VERDICT_S = 5.0  # a verdict reads a dozen files of /proc: not at every step
+
+
+class Callback:
+    """What a loader calls. ``every`` steps; ``step`` gives the number to log under, where that is not
+    the count of batches since the loader was made."""
+
+    def __init__(self, *, every: int = 50, step: Callable[[], int] | None = None, prefix: str = "data/") -> None:
+        if every < 1:
+            raise ValueError(f"every: {every} is below 1")
+        self.every, self.step, self.prefix = every, step, prefix
+
+    def log(self, scalars: Scalars, step: int) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The loader was closed; there is nothing more to come."""
+
+
+class JsonLines(Callback):
+    """A line of JSON each time, appended to a file: ``{"step": 50, "time": …, "data/samples_per_s": …}``."""
+
+    def __init__(self, path: str | os.PathLike, **options: Any) -> None:
+        super().__init__(**options)
+        self.file = open(path, "a", encoding="utf-8", buffering=1)
+
+    def log(self, scalars: Scalars, step: int) -> None:
+        self.file.write(json.dumps({"step": step, "time": time.time(), **scalars}) + "\n")
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class _SummaryWriter(Protocol):
+    def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None) -> Any: ...
+
+
+class TensorBoard(Callback):
+    """Into any object with ``add_scalar(tag, value, step)``; the verdict, when it changes, as text where
+    there is ``add_text``. The writer stays the caller's."""
+
+    def __init__(self, writer: _SummaryWriter, **options: Any) -> None:
+        super().__init__(**options)
+        self.writer, self._said = writer, ""
+
+    def log(self, scalars: Scalars, step: int) -> None:
+        for tag, value in scalars.items():
+            if not isinstance(value, str):
+                self.writer.add_scalar(tag, value, step)
+            elif value != self._said and hasattr(self.writer, "add_text"):
+                self.writer.add_text(tag, value, step)
+                self._said = value
+
+    def close(self) -> None:
+        if hasattr(self.writer, "flush"):
+            self.writer.flush()
+
+
+class WandB(Callback):
+    """Into any object with ``log(dict, step=)``: what ``wandb.init()`` gives, or the module itself.
+
+    W&B drops figures of a step below the last one it saw: give ``step=`` where the loop logs too.
+    """
+
+    def __init__(self, run: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.run = run
+
+    def log(self, scalars: Scalars, step: int) -> None:
+        self.run.log(dict(scalars), step=step)
+
+
+class Lightning(Callback):
+    """Into any object with ``log_metrics(dict, step)``: Lightning's loggers. Numbers only."""
+
+    def __init__(self, logger: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self.logger = logger
+
+    def log(self, scalars: Scalars, step: int) -> None:
+        self.logger.log_metrics({k: v for k, v in scalars.items() if not isinstance(v, str)}, step)
+
+
+# ---- between the loader and its callbacks --------------------------------------------------------
+
+
+def _figures(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) -> Scalars:
+    """What the counters of a loader grew by, as rates, means and shares."""
+    def grown(name: str) -> float:
+        return now[name] - before[name]
+
+    def mean_ms(name: str) -> float:
+        steps = grown("steps")
+        return (now[name] * now["steps"] - before[name] * before["steps"]) / steps if steps > 0 else now[name]
+
+    limit = now["budget_limit_bytes"]
+    out: Scalars = {
+        "samples_per_s": grown("samples") / seconds,
+        "data_time_ms": mean_ms("data_ms"),
+        "batch_time_ms": mean_ms("batch_ms"),
+        "wait_share": min(1.0, grown("wait_seconds") / seconds),
+        "read_bytes_per_s": grown("read_bytes") / seconds,
+        "memory_bytes": float(now["budget_used_bytes"]),
+        "memory_share": now["budget_used_bytes"] / limit if limit else 0.0,
+        "bad_samples": float(now["bad_samples"]),
+    }
+    for i, stage in enumerate(_STAGES):
+        out[f"busy_{stage}"] = (now["busy_seconds"][i] - before["busy_seconds"][i]) / seconds
+    return out
+
+
+def scalars(loader: _leat.Loader) -> Scalars:
+    """The same figures since the loader was made, and the verdict of now."""
+    now = loader.stats(True)
+    nothing = {key: [0.0] * len(_STAGES) if key == "busy_seconds" else 0 for key in now}
+    return {**_figures(nothing, now, max(now["seconds"], 1e-9)), "verdict": json.loads(loader.doctor(2))["verdict"]}
+
+
+class _Turn:
+    """One callback, and what it saw last."""
+
+    def __init__(self, callback: Callback, stats: Mapping[str, Any]) -> None:
+        self.callback, self.stats, self.at, self.steps = callback, stats, time.perf_counter(), 0
+
+
+class Monitor:
+    """Counts steps of a loader, and calls those whose turn it is. One thread: the trainer's."""
+
+    def __init__(self, loader: _leat.Loader, callbacks: Callback | Sequence[Callback]) -> None:
+        loader.watch()
+        self._loader = loader
+        self.steps = 0  # the loader counts them
+        self._verdict, self._verdict_at = "", 0.0
+        given = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
+        stats = loader.stats(True)
+        self._turns = [_Turn(callback, stats) for callback in given]
+        self._due = 0
+
+    def look(self) -> None:
+        """Before each batch: the steps before it are done."""
+        if self.steps >= self._due:
+            self._call([t for t in self._turns if self.steps - t.steps >= t.callback.every])
+
+    def close(self) -> None:
+        """Steps that nobody was told of yet, and the end."""
+        self._call([t for t in self._turns if self.steps > t.steps])
+        for turn in self._turns:
+            turn.callback.close()
+
+    def _call(self, turns: list[_Turn]) -> None:
+        self._due = min((t.callback.every + (self.steps if t in turns else t.steps) for t in self._turns), default=0)
+        if not turns:
+            return
+        now, at = self._loader.stats(True), time.perf_counter()
+        if at >= self._verdict_at:
+            self._verdict = json.loads(self._loader.doctor(2))["verdict"]
+            self._verdict_at = at + _VERDICT_S
+        for turn in turns:
+            callback = turn.callback
+            figures = _figures(turn.stats, now, max(at - turn.at, 1e-9))
+            figures["verdict"] = self._verdict
+            step = self.steps if callback.step is None else callback.step()
+            turn.stats, turn.at, turn.steps = now, at, self.steps
+            callback.log({callback.prefix + key: value for key, value in figures.items()}, step)
