@@ -270,6 +270,9 @@ typedef struct leat_flow_opts {
                                 for ops you cannot trust, not for normal running */
     uint32_t fixed;          /* 1 = no controller */
     leat_log log;
+    uint32_t lean;           /* 1 = before the last gather or expand no more tasks are on their
+                                way than its threads and its I/O depth can use: what is taken in
+                                early only waits, and leaves the caches */
 } leat_flow_opts;
 
 LEAT_API void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size);

@@ -33,6 +33,8 @@
 #endif
 /* Bytes from which on a block is mapped. Never under AddressSanitizer, which watches the heap. */
 #define LARGE (SANITIZED ? SIZE_MAX : (size_t)256 << 10)
+/* Bytes from which on page-aligned blocks, which are filled as a whole, ask for huge pages. */
+#define HUGE ((size_t)8 << 20)
 #define LIVE_MARK                                                                        \
     0x6c656174u /* "leat": catches frees of foreign or freed blocks in debug */
 
@@ -123,6 +125,7 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     uintptr_t at = (uintptr_t)start + sizeof(header);
     at = (at + align - 1) & ~(uintptr_t)(align - 1);
     void *ptr = (void *)at;
+    if (align >= 4096 && total >= HUGE) (void)madvise(start, total, MADV_HUGEPAGE);
     *header_of(ptr) = (header){.start = start,
                                .size = size,
                                .cat = (uint32_t)cat,

@@ -33,7 +33,7 @@ static bool is_ordered(const leat__stage *s)
 static bool source_may_run(const leat_flow *f, uint64_t now)
 {
     return !f->source_ended && f->stages[0].running == 0 && now >= f->source_later_ns &&
-           leat__segment_room(&f->segments[0]);
+           leat__segment_room(&f->segments[0]) > 0;
 }
 
 /* An expand parent that is not first in order may run only a little ahead. */
@@ -286,9 +286,7 @@ static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__wor
     bool is_source = s->decl.kind == LEAT_STAGE_SOURCE;
     if (is_source && s->decl.need) most = 1; /* need() speaks of the next task only */
     if (s->decl.kind == LEAT_STAGE_EXPAND) most = 1;
-    uint32_t room = f->segments[0].window - LEAT_MIN(f->segments[0].inside, f->segments[0].window);
-    uint64_t span = f->segments[0].mask + 1 - (f->segments[0].next - f->segments[0].base);
-    if (is_source) most = (uint32_t)LEAT_MIN(most, LEAT_MIN(room, span));
+    if (is_source) most = LEAT_MIN(most, leat__segment_room(&f->segments[0]));
     while (w->count < most && f->state == LEAT__FLOW_RUNNING) {
         leat__node *n = is_source ? NULL : candidate(f, s);
         if (!is_source && !n) break;

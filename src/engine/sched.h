@@ -126,6 +126,7 @@ typedef struct leat__segment {
     uint64_t next;   /* number of the next to enter */
     uint32_t inside; /* entered, not yet retired */
     uint32_t window; /* most of them */
+    bool lean;       /* the window bounds what is on its way: not those waiting in the group */
     bool closed;     /* nothing will enter any more */
     leat__node **group; /* before a gather: members so far */
     uint32_t group_count;
@@ -280,7 +281,7 @@ void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx);
 /* segment.c */
 int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err) LEAT_MUST_CHECK;
 void leat__segments_window(leat_flow *f);
-bool leat__segment_room(const leat__segment *seg);
+uint32_t leat__segment_room(const leat__segment *seg); /* tasks that may enter now */
 void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t now);
 void leat__segment_leave(leat_flow *f, leat__node *n); /* after the exit: slot free */
 void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now);

@@ -20,9 +20,11 @@ leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq)
     return seq >= seg->base && seq < seg->next ? seg->ring[seq & seg->mask] : NULL;
 }
 
-bool leat__segment_room(const leat__segment *seg)
+uint32_t leat__segment_room(const leat__segment *seg)
 {
-    return seg->inside < seg->window && seg->next - seg->base <= seg->mask;
+    uint32_t counted = seg->inside - (seg->lean ? seg->group_count : 0);
+    uint64_t slots = seg->mask + 1 - (seg->next - seg->base);
+    return counted < seg->window ? (uint32_t)LEAT_MIN(seg->window - counted, slots) : 0;
 }
 
 static void mark(leat_flow *f, uint32_t index)
@@ -158,7 +160,7 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
 {
     uint32_t index = index_of(f, seg);
     if (seg->group_count > 0) {
-        if (!leat__segment_room(&f->segments[index + 1])) return false;
+        if (leat__segment_room(&f->segments[index + 1]) == 0) return false;
         leat__node *g = leat__node_new(f);
         leat__node **members = leat__alloc_array(LEAT__MEM_ENGINE, seg->group_count,
                                                  sizeof *members);
@@ -208,11 +210,11 @@ static bool pass_gather(leat_flow *f, leat__segment *seg, leat__node *n)
 static bool pass_expand(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
 {
     uint32_t after = index_of(f, seg) + 1;
-    while (n->kids.head && leat__segment_room(&f->segments[after]))
+    while (n->kids.head && leat__segment_room(&f->segments[after]) > 0)
         leat__segment_enter(f, after, leat__list_pop(&n->kids), now);
     if (n->kids.head || n->state != LEAT__NODE_ARRIVED) return false;
     if (failed(n) && !vanishes(f, n)) { /* goes on in the place of the next child */
-        if (!leat__segment_room(&f->segments[after])) return false;
+        if (leat__segment_room(&f->segments[after]) == 0) return false;
         retire(f, seg, n);
         leat__segment_enter(f, after, n, now);
         return true;
@@ -341,9 +343,21 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
     return 0;
 }
 
+/* A lean flow's segments follow its knobs: twice what runs at once, so that nobody waits. */
+static void window_lean(leat_flow *f)
+{
+    uint64_t most = 2 + 2 * ((uint64_t)f->knobs[LEAT_KNOB_THREADS].value +
+                             f->knobs[LEAT_KNOB_IO_DEPTH].value);
+    for (uint32_t i = 0; i + 1 < f->segment_count; i++) {
+        f->segments[i].lean = true;
+        f->segments[i].window = (uint32_t)LEAT_MIN(most, f->segments[i].mask + 1);
+    }
+}
+
 void leat__segments_window(leat_flow *f)
 {
     leat__segment *last = &f->segments[f->segment_count - 1];
+    if (f->opts.lean && f->opts.mode != LEAT_FLOW_BATCH) window_lean(f);
     if (last->end != LEAT__END_EXIT) return;
     uint64_t prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
     last->window = (uint32_t)LEAT_MIN(prefetch, last->mask + 1);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -181,6 +182,14 @@ int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset
                (unsigned long long)(offset + got), (unsigned long long)(len - got));
     leat__error_at(err, NULL, -1, (int64_t)(offset + got));
     return LEAT_EDATA;
+}
+
+size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint64_t offset)
+{
+    struct iovec to = {buf, LEAT_MIN(len, TRANSFER_MAX)};
+    if (offset > INT64_MAX || leat__inject_active() || LEAT_FAULT(LEAT__FAULT_READ)) return 0;
+    ssize_t n = preadv2(f->fd, &to, 1, (off_t)offset, RWF_NOWAIT);
+    return n > 0 ? (size_t)n : 0;
 }
 
 int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offset,

@@ -46,6 +46,9 @@ int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset
 /* Reads up to `len` bytes at `offset`, fewer only at the end of the file. */
 int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset,
                           size_t *got, leat_error *err) LEAT_MUST_CHECK;
+/* Reads what of it is in the page cache, without waiting for a disk; returns how many bytes from
+ * `offset` on it got. 0 also where the file system or a simulated disk cannot tell. */
+size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint64_t offset);
 int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offset,
                       leat_error *err) LEAT_MUST_CHECK;
 int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;

@@ -145,6 +145,13 @@ static bool touches(const leat__inject_rule *r, uint64_t offset, uint64_t len)
     return end > r->offset && before_end;
 }
 
+bool leat__inject_active(void)
+{
+    if (atomic_load_explicit(&active, memory_order_relaxed) == 0) return false;
+    leat__once_run(&env_once, read_environment);
+    return atomic_load_explicit(&active, memory_order_relaxed) != 0;
+}
+
 int leat__inject_ask(const char *path, uint64_t offset, uint64_t len, uint64_t *delay_ns)
 {
     *delay_ns = 0;

@@ -29,6 +29,7 @@ int leat__io_inject_parse(const char *text, leat_error *err) LEAT_MUST_CHECK;
 void leat__io_inject_clear(void);
 uint64_t leat__io_inject_hits(void); /* how often any rule acted since the last clear */
 
+bool leat__inject_active(void); /* any rule: no read may be taken for an immediate one */
 /* Asked by the room before a read: errno to fail with (0 = go on) and the delay to add. */
 int leat__inject_ask(const char *path, uint64_t offset, uint64_t len, uint64_t *delay_ns);
 

@@ -126,6 +126,16 @@ static void announce_pages(leat_loader *l, leat__run *r)
     }
 }
 
+/* Short runs where all workers should end together: the caller waits for the first batch, and
+ * after the last one there is nothing else to do. */
+static uint32_t run_length(const leat_loader *l)
+{
+    const leat__frame *f = l->feed.frame;
+    bool edge = f->batch.position == l->started_at || f->batch.position + f->rows == l->feed.end;
+    uint32_t most = edge ? LEAT_MAX(1, l->run_samples / 4) : l->run_samples;
+    return LEAT_MIN(most, f->rows - l->feed.filled);
+}
+
 /* Samples for one run: up to run_samples, cut short when they are large. */
 static int plan_run(leat_loader *l, leat_error *err)
 {
@@ -133,7 +143,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     leat__run *r;
 
     if (feed->frame == NULL) LEAT_TRY(start_batch(l, err));
-    uint32_t left = feed->frame->rows - feed->filled, count = LEAT_MIN(l->run_samples, left);
+    uint32_t left = feed->frame->rows - feed->filled, count = run_length(l);
     LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -429,6 +439,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.io_depth = l->opts.io_depth;
     o.prefetch = l->opts.prefetch;
     o.loans = 1; /* a training loop holds one batch while it asks for the next */
+    o.lean = 1;
     o.log = l->opts.log;
     LEAT_TRY(leat_flow_open(&flow, &o, err));
     LEAT_GO(rc, out, add_stages(l, flow, err));

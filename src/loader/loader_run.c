@@ -17,6 +17,7 @@
 #include "pack/schema.h"
 
 #define REPLACE_TRIES 16
+#define WARM_RUNS 16 /* without a miss, before one sample stands for its run */
 #define SAMPLE_FN_STREAM 0xffff /* of random numbers: no op has it */
 #define SPARE_MAX ((size_t)1 << 40)
 
@@ -104,7 +105,8 @@ static void drop_encoded(leat__run *r)
         s->data = NULL;
     }
     leat__blocks_give(r->env->blocks, r->buf);
-    r->buf = (leat__block){0};
+    leat__blocks_give(r->env->blocks, r->hand);
+    r->buf = r->hand = (leat__block){0};
 }
 
 void leat__run_close(leat__run *r)
@@ -123,17 +125,17 @@ static void one_done(leat__run *r)
     if (atomic_fetch_sub(&r->pending, 1) == 1) leat_task_done(r->task, 0, NULL);
 }
 
-static void count_read(leat__run_env *env, const leat__aio_req *req)
+static void count_read(leat__run_env *env, uint64_t bytes, uint64_t ns)
 {
     atomic_fetch_add_explicit(&env->reads, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&env->read_bytes, req->len, memory_order_relaxed);
-    atomic_fetch_add_explicit(&env->read_ns, req->done_ns - req->submit_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&env->read_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&env->read_ns, ns, memory_order_relaxed);
 }
 
 static void sample_read(leat__aio_req *req)
 {
     leat__run_sample *s = req->cookie;
-    count_read(s->run->env, req);
+    count_read(s->run->env, req->len, req->done_ns - req->submit_ns);
     if (req->rc != 0) {
         leat_error why;
         set_error(s, leat__aio_error(req, &why), &why);
@@ -186,7 +188,7 @@ static void page_read(leat__aio_req *req)
     leat__cached *page = s->cached;
     leat_error why;
 
-    count_read(env, req);
+    count_read(env, req->len, req->done_ns - req->submit_ns);
     int rc = req->rc != 0 ? leat__aio_error(req, &why)
                           : leat__pack_page_check(env->pack, s->row.page, &s->page, page->data, &why);
     s->cached = NULL;
@@ -240,6 +242,38 @@ static void read_through_cache(leat__run_sample *s)
     }
 }
 
+static bool in_system_cache(const leat__run_sample *s)
+{
+    uint8_t last;
+    return leat__file_pread_cached(leat__pack_file(s->run->env->pack, s->row.shard), &last, 1,
+                                   s->row.file_offset + s->row.size - 1) == 1;
+}
+
+/* Finds the samples that need no reading ahead, because the system has them in memory: the
+ * decoder copies them one by one into a block that never leaves its CPU's cache. After many runs
+ * without a miss one sample stands for its run. Returns the bytes that have to be read. */
+static uint64_t leave_for_later(leat__run *r)
+{
+    leat__run_env *env = r->env;
+    uint32_t warm = atomic_load_explicit(&env->warm, memory_order_relaxed);
+    uint64_t ahead = 0;
+    bool later = false, all = true;
+
+    for (uint32_t i = 0; i < r->count; i++) {
+        leat__run_sample *s = &r->sample[i];
+        if (s->rc != 0 || s->row.size == 0) continue;
+        if (warm < WARM_RUNS || i == 0) later = in_system_cache(s);
+        s->later = later;
+        all &= later;
+        uint64_t slot = slot_bytes(env, s->row.size);
+        if (later) r->hand_bytes = LEAT_MAX(r->hand_bytes, slot);
+        else ahead += slot;
+    }
+    atomic_store_explicit(&env->warm, all ? LEAT_MIN(warm + 1, WARM_RUNS) : 0, memory_order_relaxed);
+    r->encoded_bytes = ahead + r->hand_bytes;
+    return ahead;
+}
+
 int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -247,13 +281,15 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
 
     r->task = task;
     r->pending = r->count + 1; /* one for this function, so that done comes after it */
-    if (env->cache == NULL && r->encoded_bytes > 0) {
-        r->buf = leat__blocks_take(env->blocks, r->encoded_bytes);
-        if (r->buf.data == NULL) return leat__fail_nomem(err, r->encoded_bytes, "encoded samples");
+    if (env->cache == NULL) {
+        uint64_t ahead = leave_for_later(r);
+        if (ahead > 0) r->buf = leat__blocks_take(env->blocks, ahead);
+        if (ahead > 0 && r->buf.data == NULL) return leat__fail_nomem(err, ahead, "encoded samples");
+        task->bytes = r->encoded_bytes + r->share_bytes;
     }
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
-        if (s->rc != 0 || s->row.size == 0) {
+        if (s->rc != 0 || s->row.size == 0 || s->later) {
             s->data = (const uint8_t *)"";
             atomic_fetch_sub(&r->pending, 1);
         } else if (env->cache != NULL) {
@@ -386,6 +422,27 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
     return 0;
 }
 
+/* Copies a sample that was left in the system's page cache; reads what is no longer there. */
+static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
+{
+    leat__run_env *env = r->env;
+    const leat__file *file = leat__pack_file(env->pack, s->row.shard);
+    uint64_t begin = leat__clock_ns();
+
+    if (r->hand.data == NULL) r->hand = leat__blocks_take(env->blocks, r->hand_bytes);
+    if (r->hand.data == NULL) return leat__fail_nomem(err, r->hand_bytes, "an encoded sample");
+    uint8_t *to = r->hand.data;
+    size_t got = leat__file_pread_cached(file, to, s->row.size, s->row.file_offset);
+    if (got < s->row.size) {
+        atomic_store_explicit(&env->warm, 0, memory_order_relaxed);
+        LEAT_TRY(leat__file_pread(file, to + got, s->row.size - got, s->row.file_offset + got, err));
+    }
+    memset(to + s->row.size, 0, LEAT_PACK_PADDING);
+    s->data = to;
+    count_read(env, s->row.size, leat__clock_ns() - begin);
+    return 0;
+}
+
 static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
 {
     leat__run_sample *s = &r->sample[i];
@@ -395,6 +452,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         else leat__fail(err, s->rc, "sample %llu: %s", (unsigned long long)s->id, leat_code_text(s->rc));
         return s->rc;
     }
+    if (s->later) LEAT_TRY(fetch(r, s, err));
     if (!s->checked) LEAT_TRY(leat__pack_sample_check(r->env->pack, s->id, &s->row, s->data, err));
     return fill_row(r, w, &(found){s->id, s->cells, s->data}, r->first + i, err);
 }

@@ -5,8 +5,9 @@
  * decoded on a CPU worker straight into its rows of the batch.
  *
  *   plan:    positions -> samples, where their bytes lie, how many bytes that takes
- *   read:    from the page cache of the process, or from the file, asynchronously
- *   decode:  check, pipelines, plain fields; bad samples go to the policy
+ *   read:    from the page cache of the process, or from the file, asynchronously; what the page
+ *            cache of the system has is left where it is
+ *   decode:  copy that, check, pipelines, plain fields; bad samples go to the policy
  */
 #ifndef LEAT_LOADER_LOADER_RUN_H
 #define LEAT_LOADER_LOADER_RUN_H
@@ -55,6 +56,7 @@ typedef struct leat__run_env {
     /* replacement: the universe to draw from */
     uint64_t universe;
     const uint64_t *indices; /* NULL = all samples */
+    _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
 
@@ -69,6 +71,7 @@ typedef struct leat__run_sample {
     uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
     const uint8_t *data; /* where the sample's bytes are, once read */
     bool checked;        /* by its page */
+    bool later;          /* in the system's page cache: copied when it is decoded */
     int rc;              /* why it could not be read */
     leat__cached *cached;
     leat__block direct;  /* own block for a direct read past the cache */
@@ -83,7 +86,9 @@ struct leat__run {
     uint32_t first, count; /* rows of the frame */
     bool last;             /* of its batch */
     uint64_t encoded_bytes, share_bytes; /* charged while reading; kept with the batch */
-    leat__block buf;       /* cache=os: all samples of the run */
+    leat__block buf;       /* cache=os: the samples that are read ahead */
+    leat__block hand;      /* the sample being decoded, when it was left for later */
+    uint64_t hand_bytes;
     leat_task *task;
     _Atomic uint32_t pending;
     leat__run_sample sample[];
