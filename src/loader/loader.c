@@ -363,7 +363,10 @@ static void stop_epoch(leat_loader *l)
     l->flow = NULL; /* nobody reads from a flow that is being closed */
     l->begun = false;
     leat__mutex_unlock(&l->lock);
+    if (flow != NULL) leat_flow_cancel(flow);
+    atomic_store(&l->env.stop, true); /* close waits for one sample per worker, not for a run */
     leat_flow_close(&flow);
+    atomic_store(&l->env.stop, false);
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);
     l->feed.next = NULL;

@@ -518,6 +518,10 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     for (uint32_t i = 0; i < r->count && rc == 0; i++) {
         leat_error why;
         leat__error_reset(&why);
+        if (atomic_load_explicit(&r->env->stop, memory_order_relaxed)) {
+            rc = LEAT_ECANCELED;
+            break;
+        }
         int one = try_sample(r, w, i, &why);
         if (one == LEAT_ENOMEM) {
             if (err != NULL) *err = why;

@@ -56,6 +56,7 @@ typedef struct leat__run_env {
     /* replacement: the universe to draw from */
     uint64_t universe;
     const uint64_t *indices; /* NULL = all samples */
+    atomic_bool stop; /* nobody wants the rest of the epoch */
     _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
@@ -113,7 +114,7 @@ void leat__run_close(leat__run *r);
 /* Starts all reads. 0: all bytes are there; LEAT_FLOW_PENDING: leat_task_done(task) follows. */
 int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
 
-/* Fills the rows. Fails only for reasons that are not a sample's (no memory). */
+/* Fills the rows. Fails only for reasons that are not a sample's (no memory, the epoch is over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -83,6 +83,35 @@ static void the_window_bounds_what_is_inside(void **state)
     assert_int_equal(n.live, 0);
 }
 
+/* However large the groups, a lean flow has only so many on their way to them. */
+static void a_lean_window_is_what_runs_at_once(void **state)
+{
+    numbers n = {.end = 1000};
+    rig r = {0};
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    fo.lean = 1;
+    fo.io_depth = 3;
+    fo.prefetch = 2;
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "a", pass, NULL),
+                      plain_stage(LEAT_STAGE_GATHER, "c", pass, NULL)};
+    s[1].lane = LEAT_LANE_IO;
+    s[2].count = 100;
+    still_flow(&r, s, 3, &fo);
+    const leat__segment *g = r.flow->segments;
+    assert_int_equal(g[0].window, 2 + 2 * (2 + 3));
+    uint32_t groups = 0;
+    leat_task *t;
+    while (leat_flow_next(r.flow, &t, 0, NULL) == 0 && t != NULL) {
+        leat_task_release(t);
+        groups++;
+        while (leat__replay_step(r.pool)) assert_true(g[0].inside - g[0].group_count <= g[0].window);
+    }
+    assert_int_equal(groups, 10);
+    rig_close(&r);
+    assert_int_equal(n.live, 0);
+}
+
 static int fail_two(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     return number_of(task) == 2 ? leat__fail(err, LEAT_EDATA, "two") : 0;
@@ -114,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_are_cut_at_gathers_and_expands),
         cmocka_unit_test(the_window_bounds_what_is_inside),
+        cmocka_unit_test(a_lean_window_is_what_runs_at_once),
         cmocka_unit_test(a_tombstone_keeps_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

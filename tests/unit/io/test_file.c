@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "io/inject.h"
+
 static void test_read(void **state)
 {
     char *dir = it_dir();
@@ -32,6 +34,29 @@ static void test_read(void **state)
     assert_int_equal(leat__file_pread(f, buf, 1, UINT64_MAX - 1, &err), LEAT_EOVERFLOW);
     leat__file_close(&f);
     leat__file_close(&f); /* again is fine */
+    it_rmdir(dir);
+}
+
+/* What was just written is in the page cache, unless the file system cannot tell. */
+static void test_read_cached(void **state)
+{
+    char *dir = it_dir();
+    leat__file *f;
+    uint8_t buf[5000];
+    it_make(it_path(dir, "a"), 10000);
+    assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_READ, NULL), 0);
+    size_t got = leat__file_pread_cached(f, buf, 5000, 3);
+    assert_true(got == 5000 || got == 0);
+    it_check(buf, got, 3);
+    bool works = got > 0;
+    assert_int_equal(leat__file_pread_cached(f, buf, 5000, 9000), works ? 1000 : 0);
+    assert_int_equal(leat__file_pread_cached(f, buf, 1, 10000), 0);
+    assert_int_equal(leat__file_pread_cached(f, buf, 1, UINT64_MAX), 0);
+    leat__inject_rule rule = {.path = dir, .delay_ns = 1};
+    assert_int_equal(leat__io_inject(&rule, NULL), 0);
+    assert_int_equal(leat__file_pread_cached(f, buf, 5000, 3), 0); /* a slow disk is asked */
+    leat__io_inject_clear();
+    leat__file_close(&f);
     it_rmdir(dir);
 }
 
@@ -136,7 +161,9 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),         cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_read_cached),
+        cmocka_unit_test(test_direct),
         cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_faults),
     };

@@ -4,6 +4,8 @@
  */
 #include "tiny_loader.h"
 
+#include <stdatomic.h>
+
 #include "base/clock.h"
 #include "io/inject.h"
 
@@ -70,6 +72,15 @@ static void bad_samples_go_to_the_policy(void **state)
     assert_no_leaks();
 }
 
+static int slow_sample(void *cookie, void *const *rows, uint32_t fields, uint64_t id, uint64_t epoch,
+                       uint64_t random)
+{
+    (void)rows, (void)fields, (void)id, (void)epoch, (void)random;
+    atomic_fetch_add((atomic_uint *)cookie, 1);
+    leat__sleep_ns(4 * LEAT_NS_PER_MS);
+    return 0;
+}
+
 static void a_broken_disk_is_an_error_in_time(void **state)
 {
     (void)state;
@@ -92,9 +103,65 @@ static void a_broken_disk_is_an_error_in_time(void **state)
     assert_no_leaks();
 }
 
+/* What the system has in memory is not read ahead: only the sample being decoded takes room, and
+ * the bytes are the same as those of a disk that has to be waited for. */
+static void what_is_in_memory_is_not_read_ahead(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader_stats s[2];
+    outcome r[2] = {0};
+    (void)state;
+    for (int slow = 0; slow < 2; slow++) {
+        leat__inject_rule rule = {.path = plain, .delay_ns = 1000};
+        leat_loader *l;
+        if (slow) assert_ok(leat__io_inject(&rule, NULL));
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_begin(l, 0, NULL));
+        drain(l, &r[slow]);
+        assert_ok(r[slow].rc);
+        assert_ok(leat_loader_read(l, &s[slow], sizeof s[slow]));
+        leat_loader_close(&l);
+        leat__io_inject_clear();
+    }
+    assert_true(r[0].digest == r[1].digest);
+    assert_int_equal(s[0].read_bytes, s[1].read_bytes);
+    assert_int_equal(s[0].reads, s[1].reads);
+    assert_no_leaks();
+}
+
+static void leaving_an_epoch_waits_for_a_sample_not_a_run(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    leat_batch *b;
+    atomic_uint begun = 0;
+    uint32_t after = 0, epochs = 5;
+    (void)state;
+    o.threads = 1;
+    o.batch_size = 64; /* runs of 16 */
+    o.fields = (const char *const[]){"image", "label"};
+    o.field_count = 2;
+    o.sample_fn = slow_sample;
+    o.sample_cookie = &begun;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    for (uint64_t e = 0; e < epochs; e++) {
+        assert_ok(leat_loader_begin(l, e, NULL));
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        leat_batch_release(&b);
+        uint32_t before = atomic_load(&begun);
+        leat_loader_stop(l);
+        after += atomic_load(&begun) - before;
+    }
+    leat_loader_close(&l);
+    assert_true(after <= 4 * epochs);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_in_memory_is_not_read_ahead),
+        cmocka_unit_test(leaving_an_epoch_waits_for_a_sample_not_a_run),
         cmocka_unit_test(bad_samples_go_to_the_policy),
         cmocka_unit_test(a_broken_disk_is_an_error_in_time),
     };
