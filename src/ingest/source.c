@@ -113,7 +113,7 @@ int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r, lea
     uint64_t size;
     int rc;
     LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
-    LEAT_GO(rc, out, leat__file_size(file, &size, err));
+    size = leat__file_size_at_open(file);
     if (size > s->max_sample)
         LEAT_GO(rc, out,
                 leat__fail(err, LEAT_ELIMIT, "%s: %llu bytes are over the limit of %llu", path,

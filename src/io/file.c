@@ -29,6 +29,7 @@
 struct leat__file {
     int fd;        /* plain */
     int direct_fd; /* -1 when not direct */
+    uint64_t size_at_open;
     char *path;
 };
 
@@ -51,10 +52,11 @@ static int open_flags(unsigned flags)
     return sys;
 }
 
-static int refuse_other_than_regular(int fd, const char *path, leat_error *err)
+static int refuse_other_than_regular(int fd, const char *path, uint64_t *size, leat_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) return leat__fail_errno(err, errno, "%s: cannot stat", path);
+    *size = (uint64_t)st.st_size;
     if (S_ISREG(st.st_mode)) return 0;
     return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
 }
@@ -82,7 +84,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
         rc = leat__fail_errno(err, errno, "%s: cannot open", path);
         goto out;
     }
-    LEAT_GO(rc, out, refuse_other_than_regular(f->fd, path, err));
+    LEAT_GO(rc, out, refuse_other_than_regular(f->fd, path, &f->size_at_open, err));
     if ((flags & LEAT__FILE_LOCK) && flock(f->fd, LOCK_EX | LOCK_NB) != 0) {
         rc = leat__fail(err, LEAT_ESTATE, "%s: in use by another process", path);
         goto out;
@@ -129,6 +131,11 @@ int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err)
         return leat__fail_errno(err, errno ? errno : EIO, "%s: cannot stat", f->path);
     *bytes = (uint64_t)st.st_size;
     return 0;
+}
+
+uint64_t leat__file_size_at_open(const leat__file *f)
+{
+    return f->size_at_open;
 }
 
 static bool aligned(const void *buf, size_t len, uint64_t offset)
@@ -210,6 +217,11 @@ int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offse
         put += (size_t)n;
     }
     return 0;
+}
+
+void leat__file_reserve(leat__file *f, uint64_t offset, uint64_t len)
+{
+    (void)!fallocate(f->fd, 0, (off_t)offset, (off_t)len);
 }
 
 int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err)

@@ -38,6 +38,7 @@ const char *leat__file_path(const leat__file *f);
 int leat__file_fd(const leat__file *f);
 bool leat__file_direct(const leat__file *f); /* direct reads really on */
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
+uint64_t leat__file_size_at_open(const leat__file *f); /* without asking again */
 
 /* Reads exactly `len` bytes at `offset`. Any alignment, also on a direct file: only calls
  * aligned in offset, length and memory bypass the page cache. */
@@ -51,6 +52,9 @@ int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t o
 size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint64_t offset);
 int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offset,
                       leat_error *err) LEAT_MUST_CHECK;
+/* Asks for room ahead of writing, so that write-back finds its blocks at once; the file grows
+ * to offset + len. A hint: where it fails the writes will tell. */
+void leat__file_reserve(leat__file *f, uint64_t offset, uint64_t len);
 int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 /* Data (and size) on stable storage when it returns 0. */
 int leat__file_sync(leat__file *f, leat_error *err) LEAT_MUST_CHECK;

@@ -17,6 +17,7 @@
 
 #define PAGE_BYTES_DEFAULT (512u << 10)
 #define SHARD_BYTES_MIN (1u << 20)
+#define RESERVE (UINT64_C(64) << 20)
 #define SYNC_EVERY (UINT64_C(512) << 20) /* what a power cut can cost at most */
 
 /* ---- names ------------------------------------------------------------------------------ */
@@ -54,6 +55,7 @@ char *leat__packer_shard_path(const leat_packer *p, uint32_t shard, const char *
 void leat__packer_forget_shard(leat_packer *p)
 {
     p->samples = p->pages = p->keys_bytes = p->max_page = p->max_sample = p->unsynced = 0;
+    p->reserved = 0;
     p->data_end = LEAT__PACK_BLOCK;
     p->journal_from = p->journal.end;
     p->at_start = p->totals;
@@ -133,6 +135,7 @@ int leat__packer_close_shard(leat_packer *p, leat_error *err)
     leat__indexer x;
     leat__footer footer;
     uint64_t duplicates;
+    LEAT_TRY(leat__writer_drain(p->writer, err));
     leat__packer_indexer(p, &x);
     LEAT_TRY(leat__indexer_write(&x, p->file, &footer, &duplicates, err));
     if (p->sync) LEAT_TRY(leat__file_sync(p->file, err));
@@ -178,11 +181,27 @@ static int sync_now_and_then(leat_packer *p, uint64_t bytes, leat_error *err)
 {
     p->unsynced += bytes;
     if (!p->sync || p->unsynced < SYNC_EVERY) return 0;
+    LEAT_TRY(leat__writer_drain(p->writer, err));
     LEAT_TRY(leat__file_sync(p->file, err));
     LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_SYNC, err));
     LEAT_TRY(leat__journal_sync(&p->journal, err));
     p->unsynced = 0;
     return 0;
+}
+
+/* Hands the bytes of the page to the writer; the page gets other memory. */
+static int write_page(leat_packer *p, leat__page *page, leat_error *err)
+{
+    uint64_t end = p->data_end + page->bytes;
+    if (end > p->reserved) {
+        p->reserved = end + LEAT_MIN(p->data_end, RESERVE);
+        leat__file_reserve(p->file, p->data_end, p->reserved - p->data_end);
+    }
+    leat__block block = {page->data, page->capacity};
+    int rc = leat__writer_put(p->writer, p->file, p->data_end, (size_t)page->bytes, &block, err);
+    page->data = block.data;
+    page->capacity = block.capacity;
+    return rc;
 }
 
 int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
@@ -196,7 +215,6 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     if (!fits) LEAT_TRY(leat__packer_close_shard(p, err));
     if (p->file == NULL) LEAT_TRY(leat__packer_start_shard(p, err));
 
-    LEAT_TRY(leat__file_pwrite(p->file, page->data, page->bytes, p->data_end, err));
     leat__journal_page record = {
         .shard = p->shard,
         .samples = page->samples,
@@ -211,7 +229,10 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
         .keys = (const uint8_t *)page->keys.data,
     };
     memcpy(record.marks, page->marks, sizeof record.marks);
+    /* The record first: when it fails the page is still whole and may be put again. When the
+     * page then does not reach the disk, resume finds out by its check. */
     LEAT_TRY(leat__journal_put_page(&p->journal, &record, err));
+    LEAT_TRY(write_page(p, page, err));
 
     p->data_end += page->bytes;
     p->pages++;
@@ -399,6 +420,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     p->path = leat__strdup(LEAT__MEM_PACK, path);
     if (p->path == NULL) rc = leat__fail_nomem(err, strlen(path) + 1, "a path");
     if (rc == 0) rc = take_options(p, &o, err);
+    if (rc == 0) rc = leat__writer_open(&p->writer, p->page_bytes, err);
     if (rc == 0) rc = start(p, &o, err);
     if (rc == 0) *out = p;
     else leat_packer_close(&p);
@@ -452,6 +474,7 @@ void leat_packer_close(leat_packer **packer)
 {
     leat_packer *p = *packer;
     if (p == NULL) return;
+    leat__writer_close(&p->writer); /* before the file it writes to */
     leat__file_close(&p->file);
     leat__journal_reset(&p->journal);
     leat__blobs_reset(&p->blobs);

@@ -11,6 +11,7 @@
 
 #include <leat/pack.h>
 
+#include "io/writer.h"
 #include "pack/blobs.h"
 #include "pack/indexer.h"
 #include "pack/journal.h"
@@ -32,6 +33,7 @@ struct leat_packer {
     leat__journal journal;
     leat__blobs blobs;
     leat__page *page; /* being filled by append */
+    leat__writer *writer; /* of pages; drained before anything else is done to a file */
 
     /* the file being written */
     leat__file *file;
@@ -39,6 +41,7 @@ struct leat_packer {
     uint64_t samples, pages, keys_bytes, data_end, max_page, max_sample;
     uint64_t journal_from;  /* its first record */
     uint64_t unsynced;      /* bytes of pages since the last SYNC record */
+    uint64_t reserved;      /* end of the room asked for ahead of the pages */
     leat__packer_totals at_start;
 
     leat__packer_totals totals, resumed;

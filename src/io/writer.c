@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes in flight: see writer.h. A slot is free (its block may be used again), full (it
+ * waits for a thread) or being written; the lock guards their states and the first error.
+ * Two threads: one copies into the page cache while the other starts the write-back of what
+ * it copied, which may wait for the disk. Past the page cache (O_DIRECT) it was not faster,
+ * and the pack would have to be read back for training.
+ */
+#include "io/writer.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+
+#define THREADS 2
+#define SLOTS 4
+
+typedef enum slot_state { FREE, FULL, WRITING } slot_state;
+
+typedef struct slot {
+    slot_state state;
+    uint64_t number; /* of the write, in the order of the puts */
+    leat__file *file;
+    uint64_t offset;
+    size_t len;
+    leat__block block;
+} slot;
+
+struct leat__writer {
+    leat__mutex lock; /* guards all below but `threads` */
+    leat__cond work, done;
+    slot slots[SLOTS];
+    uint64_t puts, keep;
+    leat_error error; /* the first; code 0 when there is none */
+    bool closing;
+    leat__thread threads[THREADS];
+};
+
+static slot *next_full(leat__writer *w)
+{
+    slot *first = NULL;
+    for (int i = 0; i < SLOTS; i++) {
+        slot *s = &w->slots[i];
+        if (s->state == FULL && (!first || s->number < first->number)) first = s;
+    }
+    return first;
+}
+
+static slot *next_free(leat__writer *w)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (w->slots[i].state == FREE) return &w->slots[i];
+    return NULL;
+}
+
+static void write_blocks(void *arg)
+{
+    leat__writer *w = arg;
+    leat__mutex_lock(&w->lock);
+    for (;;) {
+        slot *s = next_full(w);
+        if (!s) {
+            if (w->closing) break;
+            leat__cond_wait(&w->work, &w->lock);
+            continue;
+        }
+        s->state = WRITING;
+        bool failed = w->error.code != 0; /* nothing more goes to a file in doubt */
+        leat__mutex_unlock(&w->lock);
+        leat_error why = {0};
+        if (!failed &&
+            leat__file_pwrite(s->file, s->block.data, s->len, s->offset, &why) == 0)
+            leat__file_flush_hint(s->file, s->offset, s->len);
+        if (s->block.capacity > w->keep) {
+            leat__free(s->block.data);
+            s->block = (leat__block){0};
+        }
+        leat__mutex_lock(&w->lock);
+        if (why.code != 0 && w->error.code == 0) w->error = why;
+        s->state = FREE;
+        leat__cond_signal(&w->done);
+    }
+    leat__mutex_unlock(&w->lock);
+}
+
+int leat__writer_open(leat__writer **out, uint64_t keep, leat_error *err)
+{
+    *out = NULL;
+    leat__writer *w = LEAT_NEW(IO, leat__writer);
+    if (!w) return leat__fail_nomem(err, sizeof *w, "a writer");
+    leat__mutex_init(&w->lock);
+    leat__cond_init(&w->work);
+    leat__cond_init(&w->done);
+    w->keep = keep;
+    int rc = 0;
+    for (int i = 0; i < THREADS && rc == 0; i++)
+        rc = leat__thread_start(&w->threads[i], "leat-write", write_blocks, w, err);
+    if (rc == 0) *out = w;
+    else leat__writer_close(&w);
+    return rc;
+}
+
+void leat__writer_close(leat__writer **writer)
+{
+    leat__writer *w = *writer;
+    if (!w) return;
+    leat__mutex_lock(&w->lock);
+    w->closing = true;
+    leat__cond_broadcast(&w->work);
+    leat__mutex_unlock(&w->lock);
+    for (int i = 0; i < THREADS; i++) leat__thread_join(&w->threads[i]);
+    for (int i = 0; i < SLOTS; i++) leat__free(w->slots[i].block.data);
+    leat__cond_destroy(&w->work);
+    leat__cond_destroy(&w->done);
+    leat__mutex_destroy(&w->lock);
+    leat__free(w);
+    *writer = NULL;
+}
+
+static int tell_locked(const leat__writer *w, leat_error *err)
+{
+    if (w->error.code != 0 && err) *err = w->error;
+    return w->error.code;
+}
+
+int leat__writer_put(leat__writer *w, leat__file *f, uint64_t offset, size_t len,
+                     leat__block *block, leat_error *err)
+{
+    leat__mutex_lock(&w->lock);
+    slot *s;
+    while (!(s = next_free(w))) leat__cond_wait(&w->done, &w->lock);
+    int rc = tell_locked(w, err);
+    if (rc == 0) {
+        leat__block written = s->block;
+        *s = (slot){.state = FULL, .number = w->puts++, .file = f, .offset = offset,
+                    .len = len, .block = *block};
+        *block = written;
+        leat__cond_signal(&w->work);
+    }
+    leat__mutex_unlock(&w->lock);
+    return rc;
+}
+
+static bool idle_locked(const leat__writer *w)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (w->slots[i].state != FREE) return false;
+    return true;
+}
+
+int leat__writer_drain(leat__writer *w, leat_error *err)
+{
+    leat__mutex_lock(&w->lock);
+    while (!idle_locked(w)) leat__cond_wait(&w->done, &w->lock);
+    int rc = tell_locked(w, err);
+    leat__mutex_unlock(&w->lock);
+    return rc;
+}
