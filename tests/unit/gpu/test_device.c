@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/gpu/device.c against a stand-in driver (fake_cuda.c), against libraries that are
+ * no driver, and against what this machine has.
+ */
+#include "leat_test.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "gpu/device.h"
+
+static char fake[PATH_MAX];
+static int (*held)(void);
+
+/* The stand-in lies in a folder beside this program. */
+static int find_fake(void **state)
+{
+    char exe[PATH_MAX - 32];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n <= 0) return -1;
+    exe[n] = '\0';
+    *strrchr(exe, '/') = '\0';
+    snprintf(fake, sizeof fake, "%s/gpu/fake_cuda.so", exe);
+    void *lib = dlopen(fake, RTLD_LAZY | RTLD_LOCAL);
+    if (lib == NULL) return -1;
+    void *address = dlsym(lib, "fake_cuda_held");
+    memcpy(&held, &address, sizeof address);
+    return held == NULL ? -1 : 0;
+}
+
+static void go_wrong(const char *how)
+{
+    setenv("FAKE_CUDA", how, 1);
+}
+
+static leat__gpu *open_fake(uint32_t index)
+{
+    leat__gpu *gpu = NULL;
+    leat_error err = {0};
+    go_wrong("");
+    if (leat__gpu_open(&gpu, index, fake, &err) != 0) fail_msg("%s", err.message);
+    return gpu;
+}
+
+static void a_device_says_what_it_is(void **state)
+{
+    uint32_t count = 0;
+    leat_error err = {0};
+    leat__gpu *gpu = open_fake(1);
+    assert_int_equal(leat__gpu_count(fake, &count, &err), 0);
+    assert_int_equal(count, 2);
+    assert_string_equal(leat__gpu_info_view(gpu)->name, "Fake CUDA 1");
+    assert_int_equal(leat__gpu_info_view(gpu)->memory_bytes, UINT64_C(8) << 30);
+    assert_int_equal(leat__gpu_info_view(gpu)->compute_major, 9);
+    assert_int_equal(leat__gpu_info_view(gpu)->compute_minor, 0);
+    leat__gpu_close(&gpu);
+    assert_null(gpu);
+    leat__gpu_close(&gpu);
+    assert_int_equal(held(), 0);
+}
+
+static void pinned_memory_is_given_back(void **state)
+{
+    leat__gpu *gpu = open_fake(0);
+    leat_error err = {0};
+    void *memory;
+    assert_int_equal(leat__gpu_pin(gpu, 1 << 20, &memory, &err), 0);
+    memset(memory, 1, 1 << 20);
+    leat__gpu_unpin(gpu, memory);
+    leat__gpu_unpin(gpu, NULL);
+    go_wrong("pin");
+    assert_int_equal(leat__gpu_pin(gpu, 1 << 20, &memory, &err), LEAT_ENOMEM);
+    assert_null(memory);
+    assert_non_null(strstr(err.message, "CUDA_ERROR_OUT_OF_MEMORY"));
+    leat__gpu_close(&gpu);
+    assert_int_equal(held(), 0);
+}
+
+/* The stand-in's bus is exact: what is measured may only be slower, by what timers and a busy
+ * machine add. */
+static void rates_are_what_the_bus_gives(void **state)
+{
+    leat__gpu *gpu = open_fake(0);
+    leat__gpu_rate pinned, plain;
+    leat_error err = {0};
+    assert_int_equal(leat__gpu_copy_rate(gpu, true, &pinned, &err), 0);
+    assert_int_equal(leat__gpu_copy_rate(gpu, false, &plain, &err), 0);
+    assert_true(pinned.low <= pinned.mid && pinned.mid <= pinned.high && pinned.high <= 8e9);
+    assert_true(plain.low <= plain.mid && plain.mid <= plain.high && plain.high <= 4e9);
+    assert_true(pinned.mid > 2e9 && plain.mid > 1e9 && pinned.mid > plain.mid);
+    leat__gpu_close(&gpu);
+    assert_int_equal(held(), 0);
+}
+
+static void trouble_is_named_and_nothing_stays(void **state)
+{
+    static const struct {
+        const char *mode;
+        int code;
+        const char *words;
+    } opening[] = {
+        {"init", LEAT_EIO, "CUDA_ERROR_UNKNOWN"},
+        {"no device", LEAT_ENOTSUP, "CUDA_ERROR_NO_DEVICE"},
+        {"none", LEAT_ENOTSUP, "no GPU"},
+        {"context", LEAT_EIO, "context"},
+        {"nameless", LEAT_EIO, "unknown error"},
+    };
+    leat_error err = {0};
+    leat__gpu *gpu = NULL;
+    leat__gpu_rate rate;
+    uint64_t blocks = leat__mem_blocks();
+    for (size_t i = 0; i < LEAT_COUNT(opening); i++) {
+        go_wrong(opening[i].mode);
+        assert_int_equal(leat__gpu_open(&gpu, 0, fake, &err), opening[i].code);
+        assert_non_null(strstr(err.message, opening[i].words));
+        assert_null(gpu);
+    }
+    go_wrong("");
+    assert_int_equal(leat__gpu_open(&gpu, 2, fake, &err), LEAT_EINVAL);
+    gpu = open_fake(0);
+    go_wrong("pin");
+    assert_int_equal(leat__gpu_copy_rate(gpu, true, &rate, &err), LEAT_ENOMEM);
+    go_wrong("memory");
+    assert_int_equal(leat__gpu_copy_rate(gpu, true, &rate, &err), LEAT_ENOMEM);
+    assert_int_equal(leat__gpu_copy_rate(gpu, false, &rate, &err), LEAT_ENOMEM);
+    go_wrong("copy");
+    assert_int_equal(leat__gpu_copy_rate(gpu, true, &rate, &err), LEAT_EIO);
+    assert_int_equal(leat__gpu_copy_rate(gpu, false, &rate, &err), LEAT_EIO);
+    leat__gpu_close(&gpu);
+    assert_int_equal(held(), 0);
+    assert_int_equal(leat__mem_blocks(), blocks);
+}
+
+static void no_driver_is_an_answer(void **state)
+{
+    uint32_t count = 7;
+    leat_error err = {0};
+    leat__gpu *gpu;
+    assert_int_equal(leat__gpu_count("/nowhere/libcuda.so", &count, &err), LEAT_ENOTSUP);
+    assert_int_equal(count, 0);
+    assert_non_null(strstr(err.message, "no CUDA driver"));
+    assert_int_equal(leat__gpu_open(&gpu, 0, "libm.so.6", &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "lacks cuInit"));
+    assert_null(gpu);
+}
+
+static void this_machine(void **state)
+{
+    uint32_t count;
+    leat_error err = {0};
+    int rc = leat__gpu_count(NULL, &count, &err);
+    if (rc != 0) {
+        assert_true(err.message[0] != '\0');
+        print_message("%s\n", err.message);
+        return;
+    }
+    leat__gpu *gpu;
+    leat__gpu_rate pinned, plain;
+    if (leat__gpu_open(&gpu, 0, NULL, &err) != 0) fail_msg("%s", err.message);
+    if (leat__gpu_copy_rate(gpu, true, &pinned, &err) != 0) fail_msg("%s", err.message);
+    if (leat__gpu_copy_rate(gpu, false, &plain, &err) != 0) fail_msg("%s", err.message);
+    print_message("%s: %.1f GB/s page-locked (%.1f to %.1f), %.1f ordinary (%.1f to %.1f)\n",
+                  leat__gpu_info_view(gpu)->name, pinned.mid / 1e9, pinned.low / 1e9,
+                  pinned.high / 1e9, plain.mid / 1e9, plain.low / 1e9, plain.high / 1e9);
+    assert_true(plain.mid > 1e8 && pinned.mid >= plain.mid * 0.8);
+    leat__gpu_close(&gpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_says_what_it_is),
+        cmocka_unit_test(pinned_memory_is_given_back),
+        cmocka_unit_test(rates_are_what_the_bus_gives),
+        cmocka_unit_test(trouble_is_named_and_nothing_stays),
+        cmocka_unit_test(no_driver_is_an_answer),
+        cmocka_unit_test(this_machine),
+    };
+    return cmocka_run_group_tests(tests, find_fake, NULL);
+}
