@@ -222,19 +222,39 @@ static int calibrate(cli *c, leat_plan_facts *f)
     leat_plan_calibration k = {0}, *m = &f->measured;
     leat_error err = {0};
     leat__buf ops;
+    leat_loader_opts opts;
     if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
     leat__buf_init(&ops, LEAT__MEM_MISC, 4096);
     load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, 0.5, cli_str(c, "dtype"), "nchw");
-    uint64_t batch = f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : 256;
-    uint32_t threads = f->workers > 0 ? (uint32_t)f->workers : f->cpus;
-    int rc = plan_calibrate(c, cli_str(c, "dataset"), leat__buf_str(&ops), (uint32_t)batch, threads,
-                            &k, &err);
+    leat_loader_opts_init(&opts);
+    opts.ops = leat__buf_str(&ops);
+    opts.batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : 256);
+    opts.order = LEAT_ORDER_RANDOM;
+    opts.prefetch = f->prefetch;
+    opts.memory = f->memory_bytes;
+    uint32_t threads = f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus;
+    int rc = plan_calibrate(c, cli_str(c, "dataset"), &opts, LEAT_MAX(threads, 1u),
+                            f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
-    if (m->io_bytes_per_s.mid == 0 && !cli_given(c, "storage"))
-        m->io_bytes_per_s = k.io_bytes_per_s;
-    if (m->cpu_us.mid == 0) m->cpu_us = k.cpu_us;
-    m->scratch_bytes = k.scratch_bytes;
+    k.step_ms = m->step_ms;
+    k.step_batch = m->step_batch;
+    if (cli_given(c, "storage")) { /* what the pack lies on now does not count */
+        k.io_bytes_per_s = k.rate_cold = (leat_plan_range){0};
+        k.calibrated &= ~(1u << LEAT_PLAN_IO);
+    }
+    if (m->io_bytes_per_s.mid > 0) {
+        k.io_bytes_per_s = m->io_bytes_per_s;
+        k.rate_cold = (leat_plan_range){0};
+        k.calibrated &= ~(1u << LEAT_PLAN_IO);
+    }
+    if (m->cpu_us.mid > 0) {
+        k.cpu_us = m->cpu_us;
+        k.rate_one = k.rate_all = k.rate_cold = (leat_plan_range){0};
+        k.calibrated &= ~(1u << LEAT_PLAN_CPU);
+    }
+    if (m->h2d_bytes_per_s.mid > 0) k.h2d_bytes_per_s = m->h2d_bytes_per_s;
+    *m = k;
     return CLI_OK;
 }
 

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat plan --calibrate`: a few seconds on the real pack. What a sample costs comes from a
- * loader that runs with the page cache warm, as CPU time of the process, so that other work on
- * the machine does not count; what storage gives, from direct reads of pages by a few threads.
+ * `leat plan --calibrate`: a few seconds on the real pack and the real machine.
+ *
+ *   storage  direct reads of pages by a few threads
+ *   cold     the loader itself, the pack dropped from the page cache
+ *   warm     the loader from memory, with one thread and with all of them: the rates, and the CPU
+ *            time of a sample
+ *   copy     page-locked memory to the GPU, where there is one
+ *
+ * Rates of the loader are wall time with nobody waiting between batches, so what else the machine
+ * does meanwhile is in them; their interval is that of slices of a quarter of a second.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,63 +21,19 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "gpu/device.h"
+#include "io/file.h"
 #include "load_flags.h"
+#include "pack/reader.h"
 #include "plan_modes.h"
 
-#define WARM_NS (LEAT_NS_PER_S / 2)
 #define SLICE_NS (LEAT_NS_PER_S / 4)
-#define SLICES 8
+#define SLICES 6
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 2)
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* ---- CPU ---- */
-
-/* Batches, epoch after epoch, until `span_ns` of wall time passed: samples and CPU time. */
-static int run_for(leat_loader *l, uint64_t span_ns, uint64_t *epoch, uint64_t *samples,
-                   uint64_t *cpu_ns, leat_error *err)
-{
-    uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
-    *samples = 0;
-    while (leat__clock_ns() - begin < span_ns) {
-        leat_batch *batch = NULL;
-        LEAT_TRY(leat_loader_next(l, &batch, -1, err));
-        if (batch == NULL) {
-            LEAT_TRY(leat_loader_begin(l, ++*epoch, err));
-            continue;
-        }
-        *samples += batch->samples;
-        leat_batch_release(&batch);
-    }
-    *cpu_ns = leat__clock_process_ns() - cpu;
-    return 0;
-}
-
-static int measure_cpu(leat_loader *l, leat_plan_calibration *k, leat_error *err)
-{
-    double us[SLICES];
-    uint64_t epoch = 0, samples, cpu_ns;
-    leat_loader_stats stats;
-    leat_budget_stats budget;
-    LEAT_TRY(leat_loader_begin(l, epoch, err));
-    LEAT_TRY(run_for(l, WARM_NS, &epoch, &samples, &cpu_ns, err));
-    for (int i = 0; i < SLICES; i++) {
-        do LEAT_TRY(run_for(l, SLICE_NS, &epoch, &samples, &cpu_ns, err));
-        while (samples == 0);
-        us[i] = (double)cpu_ns / 1e3 / (double)samples;
-    }
-    qsort(us, SLICES, sizeof us[0], by_value);
-    k->cpu_us = (leat_plan_range){us[1], (us[SLICES / 2 - 1] + us[SLICES / 2]) / 2, us[SLICES - 2]};
-    LEAT_TRY(leat_loader_read(l, &stats, sizeof stats));
-    leat_budget_read(leat_loader_budget(l), &budget);
-    k->scratch_bytes = budget.cat_peak[LEAT_BUDGET_SCRATCH] / LEAT_MAX(stats.threads, 1u);
-    return 0;
-}
+/* Warm rates: samples of this many bytes, again and again, so that they stay in memory. */
+#define WARM_BYTES (UINT64_C(512) << 20)
+#define EPOCH_MAX (UINT64_C(1) << 20)
 
 /* ---- Storage ---- */
 
@@ -102,50 +65,187 @@ static void read_pages(void *arg)
     leat__free(buf);
 }
 
-static int measure_storage(const char *path, leat_plan_calibration *k, leat_error *err)
+/* Reads the first `pages` pages, for at most span_ns (0 = all of them); bytes per second. */
+static int read_for(const char *path, bool direct, uint64_t pages, uint64_t span_ns, double *rate,
+                    leat_error *err)
 {
     leat_pack_opts opts = LEAT_PACK_OPTS_INIT;
     leat__thread threads[READERS] = {{0}};
     leat_pack_info info;
     readers r = {0};
     int rc = 0;
-    opts.direct = opts.no_verify = 1;
+    opts.direct = direct;
+    opts.no_verify = 1;
     LEAT_GO(rc, out, leat_pack_open(&r.pack, path, &opts, err));
     LEAT_GO(rc, out, leat_pack_info_read(r.pack, &info, sizeof info));
-    r.pages = info.pages;
+    r.pages = LEAT_MIN(pages, info.pages);
     r.largest = info.max_page_bytes;
     uint64_t begin = leat__clock_ns();
-    r.until_ns = begin + READ_NS;
+    r.until_ns = span_ns > 0 ? begin + span_ns : UINT64_MAX;
     for (int i = 0; i < READERS && rc == 0; i++)
         rc = leat__thread_start(&threads[i], "leat-plan", read_pages, &r, err);
     for (int i = 0; i < READERS; i++) leat__thread_join(&threads[i]);
-    double seconds = (double)(leat__clock_ns() - begin) / 1e9;
+    *rate = (double)atomic_load(&r.bytes) * 1e9 / (double)(leat__clock_ns() - begin);
     int failed = atomic_load(&r.failed);
     if (rc == 0 && failed != 0)
         rc = leat__fail(err, failed, "%s: reading pages: %s", path, leat_code_text(failed));
-    double rate = (double)atomic_load(&r.bytes) / seconds;
-    if (rc == 0 && rate > 0) k->io_bytes_per_s = (leat_plan_range){rate / 1.1, rate, rate * 1.1};
 out:
     leat_pack_close(&r.pack);
     return rc;
 }
 
-int plan_calibrate(cli *c, const char *path, const char *ops, uint32_t batch, uint32_t threads,
-                   leat_plan_calibration *k, leat_error *err)
+/* The kernel forgets what it holds of the pack. */
+static int forget(const char *path, leat_error *err)
 {
-    leat_loader_opts opts;
-    leat_loader *loader = NULL;
+    leat_pack *pack = NULL;
+    leat_pack_info info;
     int rc;
-    cli_say(c, "calibrating on %s ...", path);
-    leat_loader_opts_init(&opts);
-    opts.ops = ops;
-    opts.batch_size = batch;
-    opts.threads = threads;
-    opts.order = LEAT_ORDER_RANDOM;
-    LEAT_GO(rc, out, measure_storage(path, k, err));
-    LEAT_GO(rc, out, leat_loader_open(&loader, path, &opts, err));
-    rc = measure_cpu(loader, k, err);
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
+    for (uint32_t i = 0; i < info.shards; i++)
+        leat__file_advise(leat__pack_file(pack, i), 0, 0, LEAT__ADVICE_DONTNEED);
 out:
-    leat_loader_close(&loader);
+    leat_pack_close(&pack);
     return rc;
+}
+
+/* ---- The loader ---- */
+
+typedef struct look {
+    uint64_t samples, wall_ns, cpu_ns;
+    double low, high; /* of the slices */
+} look;
+
+/* Batches for SLICES slices of time, epoch after epoch or, when `once`, until the first one ends.
+ * The beginning of an epoch is part of it, as it is of any run. */
+static int run_loader(leat_loader *l, bool once, look *out, leat_error *err)
+{
+    uint64_t epoch = 0, begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    uint64_t slice_begin = begin, slice_samples = 0;
+    *out = (look){0};
+    LEAT_TRY(leat_loader_begin(l, epoch, err));
+    for (int slices = 0; slices < SLICES;) {
+        leat_batch *batch = NULL;
+        LEAT_TRY(leat_loader_next(l, &batch, -1, err));
+        if (batch == NULL) {
+            if (once) break;
+            LEAT_TRY(leat_loader_begin(l, ++epoch, err));
+            continue;
+        }
+        out->samples += batch->samples;
+        slice_samples += batch->samples;
+        leat_batch_release(&batch);
+        uint64_t now = leat__clock_ns();
+        if (now - slice_begin < SLICE_NS) continue;
+        double rate = (double)slice_samples * 1e9 / (double)(now - slice_begin);
+        out->low = slices == 0 ? rate : LEAT_MIN(out->low, rate);
+        out->high = LEAT_MAX(out->high, rate);
+        slice_begin = now;
+        slice_samples = 0;
+        slices++;
+    }
+    out->wall_ns = leat__clock_ns() - begin;
+    out->cpu_ns = leat__clock_process_ns() - cpu;
+    leat_loader_stop(l);
+    return 0;
+}
+
+static leat_plan_range range_of(const look *l)
+{
+    double mid = (double)l->samples * 1e9 / (double)l->wall_ns;
+    if (l->samples == 0) return (leat_plan_range){0};
+    return (leat_plan_range){l->low > 0 ? LEAT_MIN(l->low, mid) : mid / 1.1, mid,
+                             l->high > 0 ? LEAT_MAX(l->high, mid) : mid * 1.1};
+}
+
+static int measure_loader(const char *path, const leat_loader_opts *base, uint32_t threads,
+                          bool once, look *out, leat_error *err)
+{
+    leat_loader_opts opts = *base;
+    leat_loader *l = NULL;
+    int rc;
+    opts.threads = threads;
+    LEAT_GO(rc, out, leat_loader_open(&l, path, &opts, err));
+    rc = run_loader(l, once, out, err);
+out:
+    leat_loader_close(&l);
+    return rc;
+}
+
+/* An epoch as long as the pack's, over the samples that fit WARM_BYTES: those are read first. */
+static int measure_warm(const char *path, const leat_loader_opts *base, uint32_t threads,
+                        const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
+{
+    uint64_t some = info->bytes > WARM_BYTES
+                        ? (uint64_t)((double)info->samples * ((double)WARM_BYTES / (double)info->bytes))
+                        : info->samples;
+    uint64_t pages = leat__ceil_div(info->pages * LEAT_MAX(some, 1u), info->samples);
+    uint64_t count = LEAT_MIN(info->samples, EPOCH_MAX);
+    leat_loader_opts opts = *base;
+    look one = {0}, all = {0};
+    double ignored;
+    int rc = 0;
+    some = LEAT_MAX(some, 1u);
+    uint64_t *indices = LEAT_NEW_ARRAY(MISC, uint64_t, count);
+    if (indices == NULL) return leat__fail_nomem(err, count * 8, "the samples of a calibration");
+    for (uint64_t i = 0; i < count; i++) indices[i] = i % some;
+    opts.indices = indices;
+    opts.index_count = count;
+    LEAT_GO(rc, out, read_for(path, false, pages + 1, 0, &ignored, err));
+    LEAT_GO(rc, out, measure_loader(path, &opts, 1, false, &one, err));
+    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, threads, false, &all, err));
+    const look *last = threads > 1 ? &all : &one;
+    k->rate_one = range_of(&one);
+    k->rate_all = range_of(last);
+    double us = (double)last->cpu_ns / 1e3 / (double)last->samples;
+    double spread = k->rate_all.high / k->rate_all.mid, fall = k->rate_all.mid / k->rate_all.low;
+    k->cpu_us = (leat_plan_range){us / spread, us, us * fall};
+out:
+    leat__free(indices);
+    return rc;
+}
+
+/* ---- The GPU ---- */
+
+static int measure_copy(cli *c, leat_plan_calibration *k, leat_error *err)
+{
+    leat__gpu *gpu = NULL;
+    leat__gpu_rate rate;
+    int rc = leat__gpu_open(&gpu, 0, NULL, err);
+    if (rc == LEAT_ENOTSUP) {
+        cli_say(c, "not measured: copies to a GPU: %s", err->message);
+        leat__error_reset(err);
+        return 0;
+    }
+    if (rc == 0) rc = leat__gpu_copy_rate(gpu, true, &rate, err);
+    if (rc == 0) {
+        k->h2d_bytes_per_s = (leat_plan_range){rate.low, rate.mid, rate.high};
+        k->calibrated |= 1u << LEAT_PLAN_H2D;
+    }
+    leat__gpu_close(&gpu);
+    return rc;
+}
+
+int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
+                   bool copies, leat_plan_calibration *k, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info;
+    look cold;
+    double rate;
+    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
+    int rc = leat_pack_info_read(pack, &info, sizeof info);
+    leat_pack_close(&pack);
+    LEAT_TRY(rc);
+    if (info.samples == 0) return leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", path);
+    cli_say(c, "calibrating on %s ...", path);
+    LEAT_TRY(read_for(path, true, UINT64_MAX, READ_NS, &rate, err));
+    if (rate > 0) k->io_bytes_per_s = (leat_plan_range){rate / 1.1, rate, rate * 1.1};
+    LEAT_TRY(forget(path, err));
+    LEAT_TRY(measure_loader(path, opts, threads, true, &cold, err));
+    k->rate_cold = range_of(&cold);
+    LEAT_TRY(measure_warm(path, opts, threads, &info, k, err));
+    k->threads = threads;
+    k->calibrated |= 1u << LEAT_PLAN_IO | 1u << LEAT_PLAN_CPU;
+    return copies ? measure_copy(c, k, err) : 0;
 }

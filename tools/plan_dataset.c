@@ -9,12 +9,24 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "ingest/image_cost.h"
 #include "plan_modes.h"
 
 /* Cells looked at, evenly spaced: means of a large pack are known well before all are. */
 #define CELLS 4096
 
 enum { CODEC_RAW = 4, CODEC_TILES = 5 };
+
+/* What the plan's tables were measured on, as this codec. PNG and WebP are priced as so many
+ * JPEGs. */
+static double reference_cost(uint32_t codec)
+{
+    leat__image_info info = {.codec = codec == CODEC_RAW || codec == CODEC_TILES
+                                          ? (leat__codec_id)codec : LEAT__CODEC_JPEG,
+                             .width = 500, .height = 375, .channels = 3};
+    snprintf(info.format, sizeof info.format, "4:2:0");
+    return leat__image_cost(&info, 110000);
+}
 
 static int first_image_field(const leat_pack *pack)
 {
@@ -27,6 +39,7 @@ static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, le
 {
     int field = first_image_field(pack);
     uint64_t seen = 0, width = 0, height = 0, raw = 0, tiles = 0;
+    double work = 0;
     if (field < 0) return 0;
     uint64_t step = LEAT_MAX(samples / CELLS, UINT64_C(1));
     for (uint64_t i = 0; i < samples; i += step) {
@@ -39,11 +52,13 @@ static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, le
         height += cell.image.height;
         raw += cell.image.codec == CODEC_RAW;
         tiles += cell.image.codec == CODEC_TILES;
+        work += cell.image.cost / reference_cost(cell.image.codec);
     }
     if (seen == 0) return 0;
     f->width = (uint32_t)(width / seen);
     f->height = (uint32_t)(height / seen);
     f->mix_raw = (double)raw / (double)seen;
+    f->work = work / (double)seen;
     f->images = raw == seen ? LEAT_PLAN_RAW
                 : raw > 0   ? LEAT_PLAN_MIX
                 : 2 * tiles >= seen ? LEAT_PLAN_TILED

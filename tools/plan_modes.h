@@ -6,6 +6,9 @@
 #ifndef LEAT_TOOLS_PLAN_MODES_H
 #define LEAT_TOOLS_PLAN_MODES_H
 
+#include <stdbool.h>
+
+#include <leat/loader.h>
 #include <leat/plan.h>
 
 #include "cli.h"
@@ -14,10 +17,10 @@
  * what it lies on. LEAT_E… as opening a pack gives. */
 int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT_MUST_CHECK;
 
-/* Measures CPU time per sample, storage and scratch on the pack itself, in about three
- * seconds. */
-int plan_calibrate(cli *c, const char *path, const char *ops, uint32_t batch, uint32_t threads,
-                   leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+/* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
+ * `copies`, the bus to the GPU: some six seconds. `opts` says what is delivered. */
+int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
+                   bool copies, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
 /* Each prints its answer and returns the exit code. */
 int plan_solve(cli *c, const leat_plan_facts *facts, int field);

@@ -41,6 +41,7 @@ extern "C" {
     X(batch_ms_p95, "its 95th percentile")                                                   \
     X(samples_per_s, "samples the run delivered per second")                                 \
     X(gpu_busy, "share of time the GPU was busy")                                            \
+    X(gpu_bus_in, "bytes per second into the first GPU, over its bus")                       \
     /* what each part can do alone, in samples per second */                                 \
     X(io_cold, "reads as the order asks for them, nothing cached")                           \
     X(io_pages, "reads of whole pages, nothing cached")                                      \

@@ -70,12 +70,16 @@ typedef struct leat_plan_range {
  * Every range may be left zero. */
 typedef struct leat_plan_calibration {
     leat_plan_range io_bytes_per_s;   /* cold reads of the dataset */
-    leat_plan_range cpu_us;           /* decode + augment of one sample on one core */
+    leat_plan_range cpu_us;           /* CPU time of one sample, all threads of the loader */
     leat_plan_range step_ms;          /* one training step of `step_batch` samples, one GPU */
     leat_plan_range h2d_bytes_per_s;  /* host to device, pinned */
     uint64_t step_batch;              /* 0 = the plan's batch */
     uint64_t sample_bytes;            /* mean bytes read per sample */
-    uint64_t scratch_bytes;           /* largest scratch of one worker */
+    /* Samples per second of the loader itself, nobody waiting between batches: out of memory
+     * with one thread and with `threads`, and with the pack dropped from the page cache. */
+    leat_plan_range rate_one, rate_all, rate_cold;
+    uint32_t threads;
+    uint32_t calibrated;              /* bit (1 << leat_plan_resource): not given by hand */
 } leat_plan_calibration;
 
 /* Everything known. Set struct_size (leat_plan_facts_init does) and fill what you know. */
@@ -98,6 +102,8 @@ typedef struct leat_plan_facts {
     uint64_t sample_bytes;    /* mean, as stored; default 110,000 */
     uint32_t width, height;   /* mean, as stored; default 500 × 375 */
     uint64_t page_bytes;      /* of the pack; default 512 KiB */
+    double work;              /* decoding a mean image, by the costs that the pack's index records;
+                                 1 = a JPEG of 500 × 375 in 110 KB; 0 = by its pixels */
     uint32_t images;          /* leat_plan_images */
     double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX; 0.5 from the
                                  initializer, since 0 is a share as well */
@@ -187,6 +193,8 @@ typedef struct leat_plan_speed {
     uint64_t iterations;        /* per epoch, full batches */
     double needed;              /* samples/s that keep the node's GPUs busy */
     double cores_needed;        /* and the cores that takes */
+    const char *sources[5];     /* by leat_plan_resource: where its rate comes from; static text,
+                                   NULL when the rate is not known */
 } leat_plan_speed;
 
 typedef struct leat_plan_config {

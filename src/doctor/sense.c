@@ -19,6 +19,7 @@
 #include "base/num.h"
 #include "doctor/judge.h"
 #include "probe/cgroup.h"
+#include "probe/nvml.h"
 #include "probe/sysfile.h"
 
 /* "RUN WAIT SLICES" of each thread: how long it stood in line. */
@@ -130,5 +131,7 @@ void leat__sense_facts(const leat__sense *from, const leat__sense *to, leat_doct
         double busy = 0;
         for (uint32_t i = 0; i < m.gpu_count; i++) busy += m.gpus[i].utilization_percent / 100.0;
         f->gpu_busy = LEAT_MIN(1.0, busy / m.gpu_count);
+        double in, out;
+        if (leat__nvml_bus(0, &in, &out, NULL)) f->gpu_bus_in = in;
     }
 }

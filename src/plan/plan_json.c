@@ -116,6 +116,10 @@ static void speed_json(leat__json *j, const leat_plan_speed *s)
     range(j, "h2d", s->h2d);
     range(j, "gpu", s->gpu);
     leat__json_end(j);
+    open_object(j, "sources");
+    for (uint32_t r = LEAT_PLAN_IO; r <= LEAT_PLAN_GPU; r++)
+        leat__json_kstr(j, leat_plan_resource_name(r), s->sources[r]);
+    leat__json_end(j);
     range(j, "samples_per_s", s->rate);
     range(j, "first_epoch_samples_per_s", s->first_epoch);
     leat__json_kstr(j, "limit", leat_plan_resource_name(s->limit));

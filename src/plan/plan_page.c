@@ -6,6 +6,7 @@
 #include "plan/parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/num.h"
 #include "base/str.h"
@@ -104,14 +105,19 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
                          (unsigned long long)v->largest_batch);
 }
 
-static void rate_line(leat__buf *out, const char *name, leat_plan_range r, const char *mark)
+/* The source's first word: "given", "calibrated", "table", "model". */
+static void rate_line(leat__buf *out, const char *name, leat_plan_range r, const char *source,
+                      const char *mark)
 {
     char a[24], b[24], c[24];
-    if (r.mid <= 0)
+    if (r.mid <= 0) {
         leat__buf_printf(out, "  %-10s %10s\n", name, "not known");
-    else
-        leat__buf_printf(out, "  %-10s %10s  (%s to %s)%s\n", name, count(r.mid, a),
-                         count(r.low, b), count(r.high, c), mark);
+        return;
+    }
+    leat__buf_printf(out, "  %-10s %10s  (%s to %s)", name, count(r.mid, a), count(r.low, b),
+                     count(r.high, c));
+    if (source != NULL) leat__buf_printf(out, "  %.*s", (int)strcspn(source, ":"), source);
+    leat__buf_printf(out, "%s\n", mark);
 }
 
 static const char *mark_of(const leat_plan_speed *s, uint32_t resource)
@@ -125,15 +131,16 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     const leat_plan_speed *s = &p->speed;
     char a[24], b[24], c[24];
     leat__buf_puts(out, "\nSamples per second, per node\n");
-    rate_line(out, "storage", s->io, mark_of(s, s->cached_share > 0 ? 99 : LEAT_PLAN_IO));
+    rate_line(out, "storage", s->io, s->sources[LEAT_PLAN_IO],
+              mark_of(s, s->cached_share > 0 ? 99 : LEAT_PLAN_IO));
     if (s->cached_share > 0)
-        rate_line(out, "cached", s->io_cached, mark_of(s, LEAT_PLAN_IO));
-    rate_line(out, "cpu", s->cpu, mark_of(s, LEAT_PLAN_CPU));
+        rate_line(out, "cached", s->io_cached, NULL, mark_of(s, LEAT_PLAN_IO));
+    rate_line(out, "cpu", s->cpu, s->sources[LEAT_PLAN_CPU], mark_of(s, LEAT_PLAN_CPU));
     if (p->facts.gpus > 0) {
-        rate_line(out, "copy", s->h2d, mark_of(s, LEAT_PLAN_H2D));
-        rate_line(out, "gpu", s->gpu, mark_of(s, LEAT_PLAN_GPU));
+        rate_line(out, "copy", s->h2d, s->sources[LEAT_PLAN_H2D], mark_of(s, LEAT_PLAN_H2D));
+        rate_line(out, "gpu", s->gpu, s->sources[LEAT_PLAN_GPU], mark_of(s, LEAT_PLAN_GPU));
     }
-    rate_line(out, "together", s->rate, s->incomplete ? "  incomplete" : "");
+    rate_line(out, "together", s->rate, NULL, s->incomplete ? "  incomplete" : "");
     if (s->cached_share > 0)
         leat__buf_printf(out, "  After the first epoch %.0f %% of the dataset is in memory.\n",
                          100 * s->cached_share);

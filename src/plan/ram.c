@@ -81,7 +81,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
     uint64_t threads = (uint64_t)f->workers;
-    uint64_t scratch = f->measured.scratch_bytes;
+    uint64_t scratch = 0;
     if (scratch == 0) { /* the decoded image, and rows between the two passes of the resize */
         scratch = (uint64_t)f->width * f->height * 3 + (uint64_t)f->height * f->image * 3;
         scratch = LEAT_MAX(scratch, SCRATCH_BYTES);

@@ -14,7 +14,8 @@
 #include "base/str.h"
 
 /* What sample_cost's rows were measured on. */
-#define REF_PIXELS (500.0 * 375.0 * 0.42)
+#define REF_PIXELS (500.0 * 375.0)
+#define REF_CROP 0.42
 
 /* Copying a sample out of the page cache and checking its checksum: a raw pack of 602 KB a
  * sample costs 230 us of which 50 are its resize. */
@@ -63,11 +64,17 @@ static leat_plan_range cost_of(const char *method, const char *isa)
     return (leat_plan_range){0};
 }
 
+/* Work of a mean image against the table's: as the pack's index records it, else by pixels. */
+static double work_of(const leat_plan_facts *f)
+{
+    double image = f->work > 0 ? f->work : (double)f->width * f->height / REF_PIXELS;
+    return image * f->crop_area / REF_CROP;
+}
+
 static leat_plan_range cpu_us(const leat_plan_facts *f)
 {
     if (f->measured.cpu_us.mid > 0) return f->measured.cpu_us;
-    double pixels = (double)f->width * f->height * f->crop_area / REF_PIXELS;
-    if (f->loader == LEAT_PLAN_PROCESS) return scaled(cost_of("process", f->isa), pixels);
+    if (f->loader == LEAT_PLAN_PROCESS) return scaled(cost_of("process", f->isa), work_of(f));
     /* a mix keeps what it does not store raw */
     bool keep = f->images == LEAT_PLAN_KEEP || f->images == LEAT_PLAN_MIX;
     leat_plan_range coded = cost_of(keep ? "keep" : "tiled", f->isa);
@@ -76,17 +83,33 @@ static leat_plan_range cpu_us(const leat_plan_facts *f)
     leat_plan_range us = {coded.low * (1 - share) + raw.low * share,
                           coded.mid * (1 - share) + raw.mid * share,
                           coded.high * (1 - share) + raw.high * share};
-    us = scaled(us, pixels);
+    us = scaled(us, work_of(f));
     double read = (double)f->sample_bytes * READ_NS_PER_BYTE / 1e3;
     return (leat_plan_range){us.low + read, us.mid + read, us.high + read};
 }
 
+/* The rate with `t` threads, from those of 1 and `n`: a part of each sample's time is divided
+ * among the threads, the rest is not. */
+static double at_threads(double one, double all, double n, double t)
+{
+    double divided = n > 1 && one > 0 ? (1 / one - 1 / all) * n / (n - 1) : 1 / all * n;
+    double rest = n > 1 && one > 0 ? 1 / one - divided : 0;
+    if (divided <= 0) return all; /* more threads brought nothing */
+    if (rest < 0) return all * t / n;
+    return 1 / (rest + divided / t);
+}
+
 static leat_plan_range cpu_rate(const leat_plan_facts *f, double *us_out)
 {
+    const leat_plan_calibration *m = &f->measured;
     leat_plan_range us = cpu_us(f);
     uint64_t busy = (uint64_t)f->workers * LEAT_MAX(f->gpus, 1u);
     double cores = (double)LEAT_MIN(busy, (uint64_t)f->cpus);
     *us_out = us.mid;
+    if (m->rate_all.mid > 0 && m->threads > 0 && cores > 0) {
+        double mid = at_threads(m->rate_one.mid, m->rate_all.mid, m->threads, cores);
+        return scaled(m->rate_all, mid / m->rate_all.mid);
+    }
     if (us.mid <= 0 || cores <= 0) return (leat_plan_range){0};
     return (leat_plan_range){cores * 1e6 / us.high, cores * 1e6 / us.mid, cores * 1e6 / us.low};
 }
@@ -123,9 +146,15 @@ static double blend(double cold, double warm, double share)
     return cold > 0 && warm > 0 ? 1.0 / (share / warm + (1 - share) / cold) : cold;
 }
 
+static leat_plan_range larger(leat_plan_range a, leat_plan_range b)
+{
+    return a.mid >= b.mid ? a : b;
+}
+
 static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold, double share)
 {
     leat_plan_range warm = scaled(storage_rate("memory"), 1.0 / (double)f->sample_bytes);
+    warm = larger(warm, f->measured.rate_all); /* what the loader did, memory can give */
     if (cold.mid <= 0) return share >= 1 ? warm : cold;
     leat_plan_range r = {blend(cold.low, LEAT_MAX(warm.low, cold.low), share),
                          blend(cold.mid, LEAT_MAX(warm.mid, cold.mid), share),
@@ -256,6 +285,33 @@ static leat_plan_range seconds_for(double samples, leat_plan_range rate)
     return (leat_plan_range){samples / rate.high, samples / rate.mid, samples / rate.low};
 }
 
+/* Where each rate comes from. */
+static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
+{
+    const leat_plan_calibration *m = &f->measured;
+    const struct {
+        leat_plan_range rate, measured;
+        const char *calibrated, *given, *otherwise;
+    } rows[] = {
+        [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s, "calibrated: direct reads of the pack",
+                          "given: --io-mbs", "table: " PLAN_STORAGE_SOURCE},
+        [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us, "calibrated: the loader on the pack, from memory",
+                           "given: --cpu-us", "table: " PLAN_SAMPLE_COST_SOURCE},
+        [LEAT_PLAN_H2D] = {s->h2d, m->h2d_bytes_per_s, "calibrated: page-locked copies to the GPU",
+                           "given: --h2d-gbs", "table: " PLAN_GPU_SOURCE},
+        [LEAT_PLAN_GPU] = {s->gpu, m->step_ms, "calibrated: training steps", "given: --step-ms",
+                           "model: roofline of the architecture, fitted to "
+                           PLAN_MEASURED_STEP_SOURCE},
+    };
+    for (uint32_t r = LEAT_PLAN_IO; r <= LEAT_PLAN_GPU; r++) {
+        if (rows[r].rate.mid <= 0) continue;
+        bool calibrated = (m->calibrated >> r & 1) != 0;
+        s->sources[r] = rows[r].measured.mid <= 0 ? rows[r].otherwise
+                        : calibrated              ? rows[r].calibrated
+                                                  : rows[r].given;
+    }
+}
+
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *s)
 {
@@ -268,7 +324,9 @@ void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
     s->h2d = h2d_rate(f);
     s->gpu = gpu_rate(f, vram, &s->gpu_measured);
     leat_plan_range warm[5] = {{0}, s->io_cached, s->cpu, s->h2d, s->gpu};
-    leat_plan_range cold[5] = {{0}, s->io, s->cpu, s->h2d, s->gpu};
+    /* cold, the loader itself was measured with as many threads; else storage stands for it */
+    bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
+    leat_plan_range cold[5] = {{0}, same ? f->measured.rate_cold : s->io, s->cpu, s->h2d, s->gpu};
     s->first_epoch = smallest(cold, &ignored, &ignored);
     s->rate = smallest(warm, &s->limit, &s->next);
     s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0);
@@ -282,6 +340,7 @@ void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                                    first.high + rest * s->epoch_s.high};
     s->needed = s->gpu.mid;
     s->cores_needed = s->needed * s->cpu_us / 1e6;
+    name_sources(f, s);
 }
 
 double leat__plan_quality_share(uint32_t quality)
@@ -315,7 +374,11 @@ static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *
 
 static void scale_calibration(leat_plan_facts *f, double factor)
 {
-    f->measured.cpu_us = scaled(f->measured.cpu_us, factor);
+    leat_plan_calibration *m = &f->measured;
+    m->cpu_us = scaled(m->cpu_us, factor);
+    m->rate_one = scaled(m->rate_one, 1 / factor);
+    m->rate_all = scaled(m->rate_all, 1 / factor);
+    m->rate_cold = (leat_plan_range){0}; /* other bytes are read then */
 }
 
 /* A measured cost holds for the way images are stored now; another way is priced by the
@@ -323,7 +386,7 @@ static void scale_calibration(leat_plan_facts *f, double factor)
 static void store_as(leat_plan_facts *f, uint32_t images, double mix)
 {
     leat_plan_facts plain = *f;
-    plain.measured.cpu_us = (leat_plan_range){0};
+    plain.measured = (leat_plan_calibration){0};
     double before = cpu_us(&plain).mid;
     uint64_t raw_bytes = (uint64_t)f->width * f->height * 3;
     double share = images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
@@ -343,7 +406,7 @@ void leat__plan_what_ifs(leat_plan *plan)
         f = *base;
         f.loader = LEAT_PLAN_LEAT;
         f.images = LEAT_PLAN_TILED;
-        f.measured.cpu_us = (leat_plan_range){0};
+        f.measured = (leat_plan_calibration){.step_ms = f.measured.step_ms};
         what_if(plan, "leat's loader, images tiled", &f);
     } else {
         if (base->images == LEAT_PLAN_KEEP) {
@@ -377,7 +440,7 @@ void leat__plan_what_ifs(leat_plan *plan)
     }
     f = *base;
     snprintf(f.storage, sizeof f.storage, "memory");
-    f.measured.io_bytes_per_s = (leat_plan_range){0};
+    f.measured.io_bytes_per_s = f.measured.rate_cold = (leat_plan_range){0};
     what_if(plan, "whole dataset cached in memory", &f);
     f = *base;
     f.cpus *= 2;

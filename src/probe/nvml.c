@@ -13,6 +13,7 @@
 
 #include "base/num.h"
 
+enum { BUS_OUT = 0, BUS_IN = 1 }; /* as the GPU sees it: it sends, it receives */
 typedef void *device;
 typedef struct memory_info {
     unsigned long long total, free, used;
@@ -35,6 +36,7 @@ typedef struct nvml {
     int (*capability)(device dev, int *major, int *minor);
     int (*pcie_generation)(device dev, unsigned *generation);
     int (*pcie_width)(device dev, unsigned *width);
+    int (*pcie_throughput)(device dev, int counter, unsigned *kb_per_s);
 } nvml;
 
 static bool load(nvml *n, void *lib)
@@ -58,6 +60,7 @@ static bool load(nvml *n, void *lib)
         /* the most that card and slot can do; the current link sleeps when idle */
         {"nvmlDeviceGetMaxPcieLinkGeneration", &n->pcie_generation, false},
         {"nvmlDeviceGetMaxPcieLinkWidth", &n->pcie_width, false},
+        {"nvmlDeviceGetPcieThroughput", &n->pcie_throughput, false},
     };
     for (size_t i = 0; i < LEAT_COUNT(symbols); i++) {
         void *address = dlsym(lib, symbols[i].name);
@@ -118,27 +121,46 @@ static uint32_t read_all(const nvml *n, leat_gpu *gpus, uint32_t max, char *stat
     return filled;
 }
 
-uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
-                         const char *library)
+static bool open_library(nvml *n, const char *library, char *status, size_t status_size)
 {
     const char *file = library ? library : "libnvidia-ml.so.1";
     /* Never closed: the driver's libraries do not expect to be unloaded. */
     void *lib = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-    nvml n;
     if (!lib) {
         snprintf(status, status_size, "no NVIDIA driver library (libnvidia-ml.so.1)");
-        return 0;
+        return false;
     }
-    if (!load(&n, lib)) {
+    if (!load(n, lib)) {
         snprintf(status, status_size, "NVML is too old or not NVML");
-        return 0;
+        return false;
     }
-    int rc = n.init();
-    if (rc != 0) {
-        snprintf(status, status_size, "NVML: %s", n.error_string(rc));
-        return 0;
-    }
+    int rc = n->init();
+    if (rc != 0) snprintf(status, status_size, "NVML: %s", n->error_string(rc));
+    return rc == 0;
+}
+
+uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
+                         const char *library)
+{
+    nvml n;
+    if (!open_library(&n, library, status, status_size)) return 0;
     uint32_t filled = read_all(&n, gpus, max, status, status_size);
     n.shutdown();
     return filled;
+}
+
+bool leat__nvml_bus(uint32_t index, double *in, double *out, const char *library)
+{
+    nvml n;
+    device dev;
+    char status[96];
+    unsigned received = 0, sent = 0;
+    if (!open_library(&n, library, status, sizeof status)) return false;
+    bool known = n.pcie_throughput && n.by_index(index, &dev) == 0 &&
+                 n.pcie_throughput(dev, BUS_IN, &received) == 0 &&
+                 n.pcie_throughput(dev, BUS_OUT, &sent) == 0;
+    n.shutdown();
+    *in = received * 1024.0;
+    *out = sent * 1024.0;
+    return known;
 }

@@ -5,6 +5,7 @@
 #ifndef LEAT_PROBE_NVML_H
 #define LEAT_PROBE_NVML_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <leat/machine.h>
@@ -13,5 +14,9 @@
  * `library` is the file to load, NULL for the driver's own name. */
 uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
                          const char *library);
+
+/* Bytes per second that cross the bus into (`in`) and out of GPU `index`, over the driver's own
+ * window of 20 ms each: the call takes that long. False when there is no such counter. */
+bool leat__nvml_bus(uint32_t index, double *in, double *out, const char *library);
 
 #endif

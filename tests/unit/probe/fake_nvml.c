@@ -22,6 +22,7 @@ EXPORT int nvmlDeviceGetUtilizationRates(void *dev, unsigned *two);
 EXPORT int nvmlDeviceGetCudaComputeCapability(void *dev, int *major, int *minor);
 EXPORT int nvmlDeviceGetMaxPcieLinkGeneration(void *dev, unsigned *generation);
 EXPORT int nvmlDeviceGetMaxPcieLinkWidth(void *dev, unsigned *width);
+EXPORT int nvmlDeviceGetPcieThroughput(void *dev, int counter, unsigned *kb_per_s);
 
 static int opened;
 
@@ -122,5 +123,12 @@ int nvmlDeviceGetMaxPcieLinkWidth(void *dev, unsigned *width)
 {
     if (mode("refuses")) return NOT_SUPPORTED;
     *width = 16;
+    return OK;
+}
+
+int nvmlDeviceGetPcieThroughput(void *dev, int counter, unsigned *kb_per_s)
+{
+    if (opened == 0 || mode("refuses")) return NOT_SUPPORTED;
+    *kb_per_s = (counter == 1 ? 3000 : 200) + index_of(dev);
     return OK;
 }

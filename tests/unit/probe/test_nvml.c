@@ -75,6 +75,20 @@ static void test_troubles(void **state)
     assert_int_equal(gpus[0].memory_bytes + gpus[0].pcie_width + gpus[0].compute_major, 0);
 }
 
+static void test_bus(void **state)
+{
+    double in = -1, out = -1;
+    setenv("FAKE_NVML", "", 1);
+    assert_true(leat__nvml_bus(1, &in, &out, fake));
+    assert_int_equal(in, 3001 * 1024);
+    assert_int_equal(out, 201 * 1024);
+    setenv("FAKE_NVML", "refuses", 1);
+    assert_false(leat__nvml_bus(0, &in, &out, fake));
+    setenv("FAKE_NVML", "lost", 1);
+    assert_false(leat__nvml_bus(0, &in, &out, fake));
+    assert_false(leat__nvml_bus(0, &in, &out, "/nowhere/x.so"));
+}
+
 static void test_no_library(void **state)
 {
     assert_int_equal(leat__nvml_read(gpus, 32, status, sizeof status, "/nowhere/x.so"), 0);
@@ -94,6 +108,11 @@ static void test_this_machine(void **state)
         assert_true(gpus[i].name[0] != '\0');
         assert_true(gpus[i].memory_used_bytes <= gpus[i].memory_bytes);
         assert_true(gpus[i].utilization_percent <= 100);
+        double in, out;
+        if (leat__nvml_bus(i, &in, &out, NULL)) {
+            print_message("GPU %u: %.1f MB/s in, %.1f MB/s out\n", i, in / 1e6, out / 1e6);
+            assert_true(in >= 0 && out >= 0);
+        }
     }
 }
 
@@ -102,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_gpus),
         cmocka_unit_test(test_troubles),
+        cmocka_unit_test(test_bus),
         cmocka_unit_test(test_no_library),
         cmocka_unit_test(test_this_machine),
     };
