@@ -28,7 +28,7 @@
 #include "plan_modes.h"
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
-#define SLICES 6
+#define SLICES 5
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 2)
 /* Warm rates: samples of this many bytes, again and again, so that they stay in memory. */

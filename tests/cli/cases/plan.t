@@ -67,11 +67,11 @@ GPU memory: 18.4 GiB: safe
   Largest batch that fits: 2057
 (empty)
 Samples per second, per node
-  storage         18.2k  (16.5k to 20.0k)
+  storage         18.2k  (16.5k to 20.0k)  given
   cached          72.7k  (36.4k to 145k)  <- the next one
-  cpu              120k  (114k to 126k)
-  copy             183k  (146k to 228k)
-  gpu             5.54k  (5.38k to 5.71k)  <- the limit
+  cpu              120k  (114k to 126k)  given
+  copy             183k  (146k to 228k)  table
+  gpu             5.54k  (5.38k to 5.71k)  given  <- the limit
   together        5.54k  (5.38k to 5.71k)
   After the first epoch 100 % of the dataset is in memory.
   Keeping the GPU busy takes 5.54k samples/s: 1.4 cores.
@@ -99,6 +99,16 @@ GPUs  nodes  total batch  workers      lr  RAM per node  guide: 8 GB x GPUs + 5 
 Notes
   size of the images not known: 500 x 375 taken
   bytes per sample not known: 110 KB taken (ImageNet's mean)
+
+# a mix without raw images costs what kept ones do, one with only raw what raw ones do
+$ same="--samples 1000 --gpus 0 --ram 8G --cpus 2 --storage nvme --sample-bytes 110000 --json"
+> cost() { leat plan $same "$@" | jget speed.cpu_us_per_sample; }
+> test $(cost --images mix --mix-raw 0) = $(cost --images keep) && echo keep
+> test $(cost --images mix --mix-raw 1) = $(cost --images raw) && echo raw
+> leat plan $same --images mix --mix-raw 0 | jget speed.sources.cpu | cut -c1-6
+keep
+raw
+table:
 
 # settings that leat load reads
 $ leat plan --samples 50000 --model resnet18 --gpu T4 --ram 16G --cpus 4 --yaml

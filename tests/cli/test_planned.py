@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`leat plan` against what then really happens: a calibration against a run."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from test_live import png
+
+LEAT = os.environ["LEAT"]
+FAKE_CUDA = os.environ["LEAT_FAKE_CUDA"]
+IMAGES, SIDE, BATCH = 240, 160, 16
+
+
+def leat(*args, env=None, code=0):
+    done = subprocess.run([LEAT, *args], capture_output=True, text=True, env=env)
+    assert done.returncode == code, (args, done.returncode, done.stderr)
+    return done
+
+
+def make_pack():
+    os.mkdir("images")
+    for i in range(IMAGES):
+        with open(f"images/{i}.png", "wb") as f:
+            f.write(png(i, SIDE))
+    done = subprocess.run([LEAT, "pack", "images", "-o", "p.leat", "--images", "raw", "--quiet"],
+                          capture_output=True, text=True)
+    if "libspng" in done.stderr:
+        sys.exit(77)
+    assert done.returncode == 0, done.stderr
+
+
+FACTS = ("--dataset", "p.leat", "--batch", str(BATCH), "--image", "96", "--threads", "2", "--single-loader")
+
+
+def calibration_has_sane_fields():
+    plan = json.loads(leat("plan", *FACTS, "--gpus", "0", "--calibrate", "--json").stdout)
+    speed = plan["speed"]
+    for name in ("io", "cpu"):
+        rate = speed["rates"][name]
+        assert 0 < rate["low"] <= rate["mid"] <= rate["high"], (name, rate)
+        assert speed["sources"][name].startswith("calibrated:"), speed["sources"]
+    assert speed["sources"]["h2d"] is None and speed["sources"]["gpu"] is None, speed["sources"]
+    first = speed["first_epoch_samples_per_s"]
+    assert 0 < first["low"] <= first["mid"] <= first["high"], first
+    assert speed["cpu_us_per_sample"] > 0 and not speed["incomplete"], speed
+
+
+def a_run_is_within_a_factor_of_two():
+    """Both sides are wall time: another try when something else had the machine meanwhile."""
+    ratios = []
+    for _ in range(4):
+        plan = json.loads(leat("plan", *FACTS, "--gpus", "0", "--calibrate", "--json").stdout)
+        run = leat("load", "p.leat", "--batch", str(BATCH), "--size", "96", "--threads", "2",
+                   "--memory", "256M", "--epochs", "40", "--json").stdout.splitlines()
+        epochs = [json.loads(line) for line in run]
+        measured = sum(e["samples"] for e in epochs) / sum(e["seconds"] for e in epochs)
+        ratios.append(plan["speed"]["samples_per_s"]["mid"] / measured)
+        if 0.5 <= ratios[-1] <= 2:
+            return
+    raise AssertionError(f"predicted / measured: {ratios}")
+
+
+def the_bus_is_measured_where_there_is_a_gpu():
+    os.mkdir("driver")
+    os.symlink(FAKE_CUDA, "driver/libcuda.so.1")
+    # and a number given by hand wins over the calibration
+    facts = (*FACTS, "--cpu-us", "5000", "--gpus", "1", "--gpu", "A10G", "--model", "resnet18", "--calibrate", "--json")
+    here = leat("plan", *facts, env={**os.environ, "LD_LIBRARY_PATH": os.path.abspath("driver")})
+    plan = json.loads(here.stdout)
+    sample = 3 * 96 * 96 * 4
+    rate = plan["speed"]["rates"]["h2d"]["mid"] * sample
+    assert plan["speed"]["sources"]["h2d"].startswith("calibrated:"), plan["speed"]["sources"]
+    assert plan["speed"]["cpu_us_per_sample"] == 5000, plan["speed"]
+    assert plan["speed"]["sources"]["cpu"] == "given: --cpu-us", plan["speed"]["sources"]
+    assert 2e9 < rate <= 8.01e9, rate # the stand-in's bus gives 8 GB/s
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make_pack()
+        for test in (calibration_has_sane_fields, a_run_is_within_a_factor_of_two,
+                     the_bus_is_measured_where_there_is_a_gpu):
+            test()
+            print("ok", test.__name__)
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    main()
