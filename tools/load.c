@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "io/file.h"
 #include "live.h"
@@ -42,6 +43,7 @@ typedef struct job {
     /* the epoch */
     uint64_t epoch, samples, rows, bytes;
     uint64_t begin_ns, cpu_begin_ns, first_ns;
+    uint64_t run_ns, decided; /* when the run began; decisions of the controller told so far */
 } job;
 
 static uint64_t peak_rss(void)
@@ -119,6 +121,29 @@ static void fold_digest(job *j, const leat_batch *b, uint32_t rows)
     }
 }
 
+/* What the controller changed since the last epoch's line. */
+static void put_decisions(job *j, leat__json *w)
+{
+    leat_decision d[16];
+    uint32_t count;
+
+    leat__json_key(w, "decisions");
+    leat__json_array(w);
+    while ((count = leat_loader_decisions(j->loader, j->decided, d, LEAT_COUNT(d))) > 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            leat__json_object(w);
+            leat__json_kdouble(w, "at_s", (double)(d[i].at_ns - j->run_ns) / 1e9);
+            leat__json_kstr(w, "knob", leat_knob_name(d[i].knob));
+            leat__json_ku64(w, "from", d[i].from);
+            leat__json_ku64(w, "to", d[i].to);
+            leat__json_kstr(w, "reason", d[i].reason);
+            leat__json_end(w);
+        }
+        j->decided = d[count - 1].number + 1;
+    }
+    leat__json_end(w);
+}
+
 static void print_epoch(job *j)
 {
     leat_loader_stats s;
@@ -156,6 +181,7 @@ static void print_epoch(job *j)
         leat__json_ku64(&w, "prefetch", s.prefetch);
         snprintf(hex, sizeof hex, "%016" PRIx64, j->digest);
         leat__json_kstr(&w, "digest", j->digest_on ? hex : NULL);
+        put_decisions(j, &w);
         leat__json_end(&w);
         cli_json(j->c, &out);
         leat__buf_reset(&out);
@@ -219,6 +245,7 @@ static int run_job(job *j, leat_error *err)
     bool stopped = false;
     int rc = 0;
 
+    j->run_ns = leat__clock_ns();
     for (uint64_t e = 0; e < j->flags.epochs && !stopped && rc == 0; e++) {
         j->begin_ns = leat__clock_ns();
         j->cpu_begin_ns = leat__clock_process_ns();
@@ -314,6 +341,8 @@ const cli_command cli_cmd_load = {
             {"io_depth", "reads in flight at the end"},
             {"prefetch", "batches made ahead at the end"},
             {"digest", "hash of everything delivered in the epoch, or null"},
+            {"decisions[]", "what the controller changed in the epoch: at_s (since the start), knob, from, to, "
+                            "reason"},
             {NULL, NULL}},
     .run = run,
 };

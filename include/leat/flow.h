@@ -37,6 +37,7 @@ typedef struct leat_budget leat_budget;
 typedef struct leat_pool leat_pool;
 typedef struct leat_flow leat_flow;
 typedef struct leat_task leat_task;
+typedef struct leat_tuner leat_tuner;
 
 /* ---- Budget: one number in bytes, hard ------------------------------------------------- */
 
@@ -273,6 +274,7 @@ typedef struct leat_flow_opts {
     uint32_t lean;           /* 1 = before the last gather or expand no more tasks are on their
                                 way than its threads and its I/O depth can use: what is taken in
                                 early only waits, and leaves the caches */
+    leat_tuner *tuner;       /* what earlier flows of the same stages learned; outlives the flow */
 } leat_flow_opts;
 
 LEAT_API void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size);
@@ -324,6 +326,27 @@ typedef enum leat_flow_knob {
 } leat_flow_knob;
 LEAT_API int leat_flow_pin(leat_flow *flow, leat_flow_knob knob, uint32_t value,
                            leat_error *err) LEAT_MUST_CHECK;
+
+/* What the controller learned, kept over flows that follow each other and have the same stages
+ * (the epochs of a loader): its settings, what it found useless, and what it saw of a flow that
+ * ended before it could judge. Give it to one running flow at a time. Also keeps the last 64
+ * decisions with their reasons, which any thread may read at any time. */
+LEAT_API int leat_tuner_open(leat_tuner **tuner, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_tuner_close(leat_tuner **tuner);
+
+typedef struct leat_decision {
+    uint64_t number; /* 0, 1, 2 … of this tuner */
+    uint64_t at_ns;  /* of the monotonic clock */
+    leat_flow_knob knob;
+    uint32_t from, to;
+    char reason[112];
+} leat_decision;
+
+/* Up to `max` decisions from number `first` on, oldest first; how many. What is older than the
+ * last 64 is gone. */
+LEAT_API uint32_t leat_tuner_read(leat_tuner *tuner, uint64_t first, leat_decision *out,
+                                  uint32_t max);
+LEAT_API const char *leat_knob_name(leat_flow_knob knob);
 
 /* ---- What it did ------------------------------------------------------------------------ */
 

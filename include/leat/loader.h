@@ -221,6 +221,11 @@ LEAT_API int leat_loader_read(leat_loader *loader, leat_loader_stats *stats,
 LEAT_API int leat_loader_read_all(leat_loader *loader, leat_loader_stats *stats,
                                   uint32_t struct_size) LEAT_MUST_CHECK;
 
+/* What the controller changed and why, over all epochs: as leat_tuner_read, io_depth in reads.
+ * Any thread. */
+LEAT_API uint32_t leat_loader_decisions(leat_loader *loader, uint64_t first, leat_decision *out,
+                                        uint32_t max);
+
 /* ---- state ------------------------------------------------------------------------------ */
 
 /* Where this loader stands, as one line of JSON of a few hundred bytes: after the batches that

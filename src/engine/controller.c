@@ -2,35 +2,49 @@
  *
  * The controller. Each look compares a flow's meters with the look before:
  *
- *   the consumer did not wait     for a second: one CPU worker less, if the rest can carry it
+ *   the consumer did not wait     for a second: CPU workers that are not needed go to rest
  *   it waited                     the most downstream stage that had tasks waiting is the
  *                                 bottleneck (readiness chooses): more workers, or more I/O at
  *                                 once; the gain at that stage is judged (speed sizes) and a
  *                                 change that brought nothing is taken back and left alone for
  *                                 a while, longer each time
  *   no stage had tasks waiting    more results ahead, to even out slow tasks
+ *   bytes were what was missing   settings that the budget cannot fill come down to what it can
  *
- * A starved stage looks slow by speed alone, which is why speed never chooses. Threads: the
- * pool's controller thread, or the replay; with the pool's lock held.
+ * A starved stage looks slow by speed alone, which is why speed never chooses. What was found
+ * useless is tried again as soon as the world is another: a stage's tasks or the consumer's
+ * steps take 30 % more or less time than they did then. Threads: the pool's controller thread,
+ * or the replay; with the pool's lock held.
  */
 #include "engine/controller.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/num.h"
+#include "engine/tuner.h"
 
 static const double fed = 0.02, starving = 0.05; /* share of the time the consumer waits */
 static const double busy_enough = 0.85, waiting_enough = 0.5;
 static const double worth_it = 0.03; /* least gain that keeps a change */
-static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8;
+static const double another = 1.3;   /* times more or less: the world has changed */
+static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8, regret_looks = 12;
 
 static const char *const knob_names[] = {"threads", "io_depth", "prefetch"};
+
+const char *leat_knob_name(leat_flow_knob knob)
+{
+    return (unsigned)knob < LEAT_COUNT(knob_names) ? knob_names[knob] : "?";
+}
 
 typedef struct look {
     double seconds;
     double consumer; /* share of the time it waited */
+    double step_ns;  /* the consumer's own work per result; 0 = unknown */
     double blocked;  /* share of the time something waited for bytes */
     double cpus;     /* mean CPU workers busy */
     double rate[LEAT__STAGES_MAX], ready[LEAT__STAGES_MAX], busy[LEAT__STAGES_MAX];
+    double cost_ns[LEAT__STAGES_MAX]; /* of one task; 0 = none came by */
     uint64_t items[LEAT__STAGES_MAX];
 } look;
 
@@ -41,25 +55,59 @@ static uint32_t limit_of(const leat_flow *f, const leat__stage *s)
     return s->decl.lane == LEAT_LANE_IO ? f->knobs[LEAT_KNOB_IO_DEPTH].value : UINT32_MAX;
 }
 
+/* A stage that answers later keeps no thread while it waits: a few can start all of it. */
+uint32_t leat__io_threads(const leat__stage *s)
+{
+    return s->answers_later ? LEAT_MIN(s->limit, 2) : s->limit;
+}
+
+static uint32_t depth_max(const leat_flow *f, const leat__stage *s)
+{
+    return s->answers_later ? LEAT__LANE_MAX : f->pool->lanes[LEAT_LANE_IO].max;
+}
+
 void leat__knobs_apply(leat_flow *f)
 {
     leat_pool *p = f->pool;
     leat__knob *k = f->knobs;
     k[LEAT_KNOB_THREADS].value = LEAT_MIN(k[LEAT_KNOB_THREADS].value,
                                           p->lanes[LEAT_LANE_CPU].max);
-    k[LEAT_KNOB_IO_DEPTH].value = LEAT_MIN(k[LEAT_KNOB_IO_DEPTH].value,
-                                           p->lanes[LEAT_LANE_IO].max);
+    k[LEAT_KNOB_IO_DEPTH].value = LEAT_MIN(k[LEAT_KNOB_IO_DEPTH].value, (uint32_t)LEAT__LANE_MAX);
     for (uint32_t i = 0; i < f->stage_count; i++) {
         leat__stage *s = &f->stages[i];
         s->limit = limit_of(f, s);
         if (s->decl.lane != LEAT_LANE_IO || f->state != LEAT__FLOW_RUNNING || p->replay) continue;
         /* Fewer threads than the depth asks for is slower, not wrong. */
-        int rc = leat__lane_start(&p->lanes[LEAT_LANE_IO], s->limit, NULL);
+        int rc = leat__lane_start(&p->lanes[LEAT_LANE_IO], leat__io_threads(s), NULL);
         if (rc != 0)
             leat__pool_note(f, LEAT_LOG_WARN, "%s: only %u threads for I/O: %s", f->name,
                       p->lanes[LEAT_LANE_IO].started, leat_code_text(rc));
     }
     leat__segments_window(f);
+}
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+/* How much was added since *seen, which becomes `now`. Never less than nothing. */
+static double since(uint64_t *seen, uint64_t now)
+{
+    int64_t more = (int64_t)(now - *seen);
+    *seen = now;
+    return more > 0 ? (double)more : 0;
+}
+
+static void observe_stage(leat__sight *s, const leat__stage *st, uint32_t i, uint64_t now,
+                          double ns, look *l)
+{
+    uint64_t ready = st->ready_ns + (st->ready.count ? now - st->ready_since_ns : 0);
+    double busy = since(&s->busy_ns[i], st->busy_ns);
+    l->items[i] = (uint64_t)since(&s->items[i], st->items);
+    l->rate[i] = (double)l->items[i] / l->seconds;
+    l->ready[i] = since(&s->ready_ns[i], ready) / ns;
+    l->busy[i] = busy / ns;
+    l->cost_ns[i] = l->items[i] ? busy / (double)l->items[i] : 0;
+    if (st->decl.lane == LEAT_LANE_CPU) l->cpus += l->busy[i];
+    s->mean_rate[i] = s->looks == 0 ? l->rate[i] : (s->mean_rate[i] + l->rate[i]) / 2;
 }
 
 static void observe(leat_flow *f, uint64_t now, look *l)
@@ -68,38 +116,66 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     double ns = (double)(now - s->at_ns);
     uint64_t blocked = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
     bool pulled = f->stages[f->stage_count - 1].decl.kind != LEAT_STAGE_SINK;
-    uint64_t waited = f->consumer_wait_ns + (f->waiters ? now - f->wait_since_ns : 0);
-    l->seconds = ns / 1e9;
-    l->consumer = pulled ? (double)(waited - LEAT_MIN(waited, s->consumer_wait_ns)) / ns : 1;
-    l->blocked = (double)(blocked - s->blocked_ns) / ns;
-    l->cpus = 0;
-    for (uint32_t i = 0; i < f->stage_count; i++) {
-        const leat__stage *st = &f->stages[i];
-        uint64_t ready = st->ready_ns + (st->ready.count ? now - st->ready_since_ns : 0);
-        l->items[i] = st->items - s->items[i];
-        l->rate[i] = (double)l->items[i] / l->seconds;
-        l->ready[i] = (double)(ready - s->ready_ns[i]) / ns;
-        l->busy[i] = (double)(st->busy_ns - s->busy_ns[i]) / ns;
-        if (st->decl.lane == LEAT_LANE_CPU) l->cpus += l->busy[i];
-        s->items[i] = st->items;
-        s->ready_ns[i] = ready;
-        s->busy_ns[i] = st->busy_ns;
-    }
+    double waited = since(&s->consumer_wait_ns,
+                          f->consumer_wait_ns + (f->waiters ? now - f->wait_since_ns : 0));
+    double results = since(&s->results, f->results);
+    *l = (look){.seconds = ns / 1e9};
+    l->consumer = pulled ? LEAT_MIN(waited / ns, 1.0) : 1;
+    l->step_ns = pulled && results > 0 ? LEAT_MAX(ns - waited, 0.0) / results : 0;
+    l->blocked = since(&s->blocked_ns, blocked) / ns;
+    for (uint32_t i = 0; i < f->stage_count; i++) observe_stage(s, &f->stages[i], i, now, ns, l);
     s->at_ns = now;
-    s->consumer_wait_ns = waited;
-    s->blocked_ns = blocked;
+    s->looks++;
 }
 
-static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, const char *reason,
-                const char *stage, double share)
+static bool differs(double a, double b)
+{
+    return a > 0 && b > 0 && (a > b * another || b > a * another);
+}
+
+/* What is held for a while is free again after that while, or as soon as the world in which it
+ * was useless has gone for two looks. A step of hardly any time is noise. */
+static void forget(leat__sight *s, const look *l)
+{
+    static const double least_step_ns = 1e6;
+    for (int i = 0; i < LEAT__DOINGS; i++) {
+        leat__hold *h = &s->hold[i];
+        if (h->looks > 0) h->looks--;
+        if (h->futile == 0) continue;
+        bool steps = LEAT_MAX(l->step_ns, h->step_ns) >= least_step_ns &&
+                     differs(l->step_ns, h->step_ns);
+        h->changed = steps || differs(l->cost_ns[h->stage], h->cost_ns) ? h->changed + 1 : 0;
+        if (h->changed >= 2) *h = (leat__hold){0};
+    }
+}
+
+/* ---- Changing ------------------------------------------------------------------------------- */
+
+static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
+                const char *stage, const char *reason, double share)
 {
     uint32_t from = f->knobs[knob].value;
     f->knobs[knob].value = value;
     leat__knobs_apply(f);
     if (f->knobs[knob].value == from) return;
     f->decisions++;
-    leat__pool_note(f, LEAT_LOG_INFO, "%s: %s %u -> %u: %s%s (%.0f %%)", f->name,
-              knob_names[knob], from, f->knobs[knob].value, stage, reason, 100 * share);
+    f->sight.looks = 0; /* what was measured was with other settings */
+    leat_decision d = {.at_ns = now, .knob = knob, .from = from, .to = f->knobs[knob].value};
+    snprintf(d.reason, sizeof d.reason, "%s%s (%.0f %%)", stage, reason, 100 * share);
+    if (f->tuner) leat__tuner_decided(f->tuner, &d);
+    leat__pool_note(f, LEAT_LOG_INFO, "%s: %s %u -> %u: %s", f->name, knob_names[knob], from, d.to,
+                    d.reason);
+}
+
+static void hold(leat__sight *s, int what, uint32_t stage, double cost_ns, double step_ns)
+{
+    leat__hold *h = &s->hold[what];
+    h->futile = LEAT_MIN(h->futile + 1, 5u);
+    h->looks = 4u << h->futile;
+    h->stage = stage;
+    h->cost_ns = cost_ns;
+    h->step_ns = step_ns;
+    h->changed = 0;
 }
 
 /* Changes a knob and remembers to look whether that helped. */
@@ -108,16 +184,21 @@ static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t 
 {
     leat__sight *s = &f->sight;
     uint32_t from = f->knobs[knob].value;
-    set(f, knob, value, reason, f->stages[stage].name, share);
+    double rate = s->mean_rate[stage];
+    set(f, knob, value, s->at_ns, f->stages[stage].name, reason, share);
     if (f->knobs[knob].value == from) {
-        s->hold[knob] = calm_looks;
+        s->hold[knob].looks = calm_looks;
         return;
     }
     s->tried = (int32_t)knob + 1;
     s->tried_from = from;
     s->tried_stage = stage;
-    s->tried_rate = l->rate[stage];
+    s->tried_rate = rate;
+    s->tried_cost_ns = l->cost_ns[stage];
+    s->tried_step_ns = l->step_ns;
     s->judging = 0;
+    s->judged_items = 0;
+    s->judged_seconds = 0;
 }
 
 /* True while the last change is still being judged. */
@@ -126,36 +207,65 @@ static bool judge(leat_flow *f, const look *l)
     leat__sight *s = &f->sight;
     if (s->tried == 0) return false;
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);
-    s->judging++;
-    if (l->items[s->tried_stage] < judge_items && s->judging < judge_looks) return true;
+    uint32_t stage = s->tried_stage;
+    if (++s->judging == 1) return true; /* tasks that were begun before the change */
+    s->judged_items += l->items[stage];
+    s->judged_seconds += l->seconds;
+    if (s->judged_items < judge_items && s->judging < judge_looks) return true;
     s->tried = 0;
-    double gain = s->tried_rate > 0 ? l->rate[s->tried_stage] / s->tried_rate - 1 : 1;
+    double rate = (double)s->judged_items / s->judged_seconds;
+    double gain = s->tried_rate > 0 ? rate / s->tried_rate - 1 : 1;
     if (gain >= worth_it || l->consumer < fed) {
-        s->futile[knob] = 0;
+        s->hold[knob] = (leat__hold){0};
         return false;
     }
-    s->futile[knob] = LEAT_MIN(s->futile[knob] + 1, 5u);
-    s->hold[knob] = 4u << s->futile[knob];
+    hold(s, knob, stage, s->tried_cost_ns, s->tried_step_ns);
     if (!f->knobs[knob].pinned)
-        set(f, knob, s->tried_from, " gained too little from the last change",
-            f->stages[s->tried_stage].name, gain);
+        set(f, knob, s->tried_from, s->at_ns, f->stages[stage].name,
+            " gained too little from the last change", gain);
     return false;
 }
 
 static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
 {
-    return !f->knobs[knob].pinned && f->sight.hold[knob] == 0;
+    return !f->knobs[knob].pinned && f->sight.hold[knob].looks == 0;
+}
+
+/* The slowest CPU stage: whose cost says whether resting is still a good idea. */
+static uint32_t costly_stage(const leat_flow *f, const look *l)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 1; i < f->stage_count; i++)
+        if (f->stages[i].decl.lane == LEAT_LANE_CPU && l->busy[i] > l->busy[most]) most = i;
+    return most;
 }
 
 static void relax(leat_flow *f, const look *l)
 {
     leat__sight *s = &f->sight;
     uint32_t threads = f->knobs[LEAT_KNOB_THREADS].value;
-    if (++s->calm < calm_looks || threads < 2 || !free_to_move(f, LEAT_KNOB_THREADS)) return;
-    if (l->cpus >= (threads - 1) * busy_enough) return;
+    if (++s->calm < calm_looks || threads < 2 || f->knobs[LEAT_KNOB_THREADS].pinned) return;
+    if (s->hold[LEAT__DO_REST].looks > 0 || l->cpus >= (threads - 1) * busy_enough) return;
+    uint32_t enough = (uint32_t)(l->cpus / busy_enough) + 1;
     s->calm = 0;
-    set(f, LEAT_KNOB_THREADS, threads - 1, "the consumer does not wait; CPU workers busy", "",
-        l->cpus / threads);
+    s->rested = regret_looks;
+    set(f, LEAT_KNOB_THREADS, LEAT_MAX(enough, threads / 2), s->at_ns, "",
+        "the consumer does not wait; CPU workers busy", l->cpus / threads);
+}
+
+/* More CPU workers. Soon after some were sent to rest that was a mistake: not again for a while,
+ * longer each time. */
+static void add_workers(leat_flow *f, uint32_t stage, const look *l)
+{
+    leat__sight *s = &f->sight;
+    uint32_t threads = f->knobs[LEAT_KNOB_THREADS].value;
+    if (s->rested > 0) {
+        uint32_t costly = costly_stage(f, l);
+        hold(s, LEAT__DO_REST, costly, l->cost_ns[costly], l->step_ns);
+        s->rested = 0;
+    }
+    try_out(f, LEAT_KNOB_THREADS, threads + LEAT_MAX(1, threads / 4), stage, l,
+            " had tasks waiting", l->ready[stage]);
 }
 
 /* The most downstream stage that had tasks waiting while it could not take more. */
@@ -168,14 +278,14 @@ static bool widen(leat_flow *f, const look *l)
         if (l->ready[i] < waiting_enough) continue;
         if (s->decl.lane == LEAT_LANE_CPU && l->cpus >= threads * busy_enough) {
             if (threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS))
-                try_out(f, LEAT_KNOB_THREADS, threads + LEAT_MAX(1, threads / 4), i, l,
-                        " had tasks waiting", l->ready[i]);
+                add_workers(f, i, l);
             return true;
         }
         if (s->decl.lane == LEAT_LANE_IO && s->decl.parallel == 0 &&
             l->busy[i] >= depth * busy_enough) {
-            if (depth < f->pool->lanes[LEAT_LANE_IO].max && free_to_move(f, LEAT_KNOB_IO_DEPTH))
-                try_out(f, LEAT_KNOB_IO_DEPTH, depth + depth / 2 + 1, i, l,
+            uint32_t most = depth_max(f, s);
+            if (depth < most && free_to_move(f, LEAT_KNOB_IO_DEPTH))
+                try_out(f, LEAT_KNOB_IO_DEPTH, LEAT_MIN(2 * depth, most), i, l,
                         " had tasks waiting", l->ready[i]);
             return true;
         }
@@ -184,14 +294,38 @@ static bool widen(leat_flow *f, const look *l)
     return false;
 }
 
+/* The budget is the limit, and it is hard. Settings that it cannot fill come down to what it
+ * holds, which costs nothing and says what is true. */
+static void fit_budget(leat_flow *f, const look *l)
+{
+    uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;
+    uint32_t prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
+    uint64_t now = f->sight.at_ns;
+    for (uint32_t i = 1; i < f->stage_count; i++) {
+        const leat__stage *s = &f->stages[i];
+        if (s->decl.lane != LEAT_LANE_IO || s->decl.parallel > 0) continue;
+        if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned || depth <= 2 || l->busy[i] * 2 >= depth) break;
+        set(f, LEAT_KNOB_IO_DEPTH, LEAT_MAX((uint32_t)(l->busy[i] * 1.25) + 1, 2), now, s->name,
+            ": the budget holds no more at once; it was short", l->blocked);
+        return;
+    }
+    const leat__segment *last = &f->segments[f->segment_count - 1];
+    if (last->end != LEAT__END_EXIT || f->knobs[LEAT_KNOB_PREFETCH].pinned) return;
+    uint32_t held = LEAT_MAX(2, last->inside + 1);
+    if (held * 2 > prefetch) return;
+    set(f, LEAT_KNOB_PREFETCH, held, now, "",
+        "the budget holds no more results ahead; it was short", l->blocked);
+}
+
 void leat__controller_step(leat_flow *f, uint64_t now)
 {
     leat__sight *s = &f->sight;
-    if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed || now <= s->at_ns) return;
+    if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed) return;
+    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return; /* too little to judge by: with the next */
     look l;
     observe(f, now, &l);
-    for (int k = 0; k < 3; k++)
-        if (s->hold[k] > 0) s->hold[k]--;
+    forget(s, &l);
+    if (s->rested > 0) s->rested--;
     if (judge(f, &l)) return;
     if (l.consumer < fed) {
         relax(f, &l);
@@ -199,7 +333,10 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     }
     s->calm = 0;
     if (l.consumer < starving) return;
-    if (l.blocked > waiting_enough) return; /* the budget is the limit, and it is hard */
+    if (l.blocked > waiting_enough) {
+        fit_budget(f, &l);
+        return;
+    }
     if (widen(f, &l)) return;
     uint32_t prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
     const leat__segment *last = &f->segments[f->segment_count - 1];

@@ -15,6 +15,7 @@
 #include "engine/flow_meter.h"
 #include "engine/replay.h"
 #include "engine/sched.h"
+#include "engine/tuner.h"
 
 /* How long a consumer that holds all the memory itself is left waiting before it is told. */
 static const uint64_t loan_patience_ns = 10 * LEAT_NS_PER_S;
@@ -46,6 +47,7 @@ int leat_flow_open(leat_flow **flow, const leat_flow_opts *opts, leat_error *err
     leat__cond_init(&f->changed);
     atomic_init(&f->refs, 1);
     f->fork_generation = leat__fork_generation();
+    f->tuner = f->opts.tuner;
     snprintf(f->name, sizeof f->name, "%s", f->opts.name ? f->opts.name : "flow");
     f->opts.name = f->name;
     if (f->opts.loans == 0) f->opts.loans = 2;
@@ -165,9 +167,10 @@ static void first_knobs(leat_flow *f)
     uint32_t cpus = f->pool->lanes[LEAT_LANE_CPU].max, io = f->pool->lanes[LEAT_LANE_IO].max;
     knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus,
                                             o->threads > 0};
-    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){LEAT_MIN(o->io_depth ? o->io_depth : 4, io),
+    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){o->io_depth ? o->io_depth : LEAT_MIN(4, io),
                                              o->io_depth > 0};
     knobs[LEAT_KNOB_PREFETCH] = (leat__knob){o->prefetch, o->prefetch > 0};
+    if (f->tuner) leat__tuner_recall(f);
 }
 
 static uint32_t parallel_of(const leat_flow *f)
@@ -434,6 +437,7 @@ void leat_flow_close(leat_flow **flow)
         tear_down(f);
         leat__mutex_lock(&f->lending);
         leat__pool_lock(p);
+        if (f->attached && f->tuner) leat__tuner_remember(f, leat__pool_now(p));
         leat__pool_detach(p, f);
         f->attached = false;
         leat__pool_unlock(p);

@@ -299,7 +299,7 @@ static int start_lanes_locked(leat_pool *p, const leat_flow *f, leat_error *err)
     for (uint32_t i = 0; i < f->stage_count; i++) {
         const leat__stage *s = &f->stages[i];
         leat__lane *l = &p->lanes[s->decl.lane];
-        uint32_t want = s->decl.lane == LEAT_LANE_IO ? s->limit : l->max;
+        uint32_t want = s->decl.lane == LEAT_LANE_IO ? leat__io_threads(s) : l->max;
         LEAT_TRY(leat__lane_start(l, want, err));
         if (s->decl.ram > 0 || s->decl.gpus > 0 || s->decl.gpu_memory > 0) l->scarce = true;
     }
@@ -318,7 +318,10 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
         f->vtime = p->vclock;
         f->state = LEAT__FLOW_RUNNING;
         f->started_ns = leat__pool_now(p);
-        f->sight.at_ns = f->started_ns;
+        /* What was seen of the flow before this one counts as seen just now. */
+        f->sight.at_ns = f->started_ns - f->sight.at_ns;
+        if (f->started_ns - f->sight.at_ns >= LEAT__CONTROLLER_NS)
+            leat__controller_step(f, f->started_ns);
     }
     leat__pool_unlock(p);
     return rc;

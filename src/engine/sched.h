@@ -27,7 +27,7 @@
 enum {
     LEAT__STAGES_MAX = 30,   /* so that a flow's segments fit the bits of `dirty` */
     LEAT__TAKE_MAX = 32,     /* tasks one worker takes per lock hold */
-    LEAT__LANE_MAX = 256,    /* threads of one lane */
+    LEAT__LANE_MAX = 256,    /* threads of one lane, and tasks at once in an I/O stage */
     LEAT__GPUS_MAX = 32,
     LEAT__KIDS_AHEAD = 64,   /* children a parent that is not first may make ahead */
     LEAT__SPARE_MAX = 4096,  /* nodes a flow keeps to use again */
@@ -146,17 +146,33 @@ typedef struct leat__knob {
     bool pinned;
 } leat__knob;
 
-/* What the controller saw last time, to look at differences. */
+/* Things the controller may do; the first three are the knobs made larger. */
+enum { LEAT__DO_REST = 3, LEAT__DOINGS };
+
+/* Why something is left alone for a while, and what the world was like then. */
+typedef struct leat__hold {
+    uint32_t looks;   /* left */
+    uint32_t futile;  /* times in a row */
+    uint32_t stage;
+    uint32_t changed; /* looks in a row in which the world was another */
+    double cost_ns, step_ns;
+} leat__hold;
+
+/* What the controller saw last time, to look at differences, and what it remembers. */
 typedef struct leat__sight {
     uint64_t at_ns, results, consumer_wait_ns, blocked_ns;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
+    double mean_rate[LEAT__STAGES_MAX]; /* items/s with these settings, recent looks count more */
+    uint32_t looks;      /* with these settings */
     int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
-    double tried_rate;   /* items/s of that stage before the change */
+    double tried_rate, tried_cost_ns, tried_step_ns; /* before the change */
     uint32_t judging;    /* looks since the change */
-    uint32_t hold[3];    /* per knob: looks until it may be tried again */
-    uint32_t futile[3];  /* per knob: changes in a row that brought nothing */
+    uint64_t judged_items;
+    double judged_seconds;
+    leat__hold hold[LEAT__DOINGS];
     uint32_t calm;       /* looks in a row in which the consumer did not wait */
+    uint32_t rested;     /* looks left in which wanting workers back is a regret */
 } leat__sight;
 
 struct leat_flow {
@@ -208,6 +224,7 @@ struct leat_flow {
     uint64_t results, failed, dropped, overruns, consumer_wait_ns, decisions;
     uint64_t blocked_since_ns, blocked_ns;
     leat__sight sight;
+    leat_tuner *tuner; /* the caller's, or NULL */
     leat__flow_meters *meters;
 };
 

@@ -401,17 +401,6 @@ static void reset_counters(leat_loader *l)
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
 }
 
-/* An epoch begins with what the controller had reached in the one before it; only what the user
- * asked for stays as it is. */
-static int let_move(leat_loader *l, leat_flow *flow, leat_error *err)
-{
-    const leat_loader_opts *o = &l->opts;
-    if (o->threads == 0 && l->past.threads > 0) LEAT_TRY(leat_flow_pin(flow, LEAT_KNOB_THREADS, 0, err));
-    if (o->io_depth == 0 && l->past.io_depth > 0) LEAT_TRY(leat_flow_pin(flow, LEAT_KNOB_IO_DEPTH, 0, err));
-    if (o->prefetch == 0 && l->past.prefetch > 0) LEAT_TRY(leat_flow_pin(flow, LEAT_KNOB_PREFETCH, 0, err));
-    return 0;
-}
-
 /* Begins `epoch` at row `row` of this rank. */
 static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *err)
 {
@@ -439,15 +428,16 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.pool = l->pool;
     o.budget = l->budget;
     o.threads = l->opts.threads;
-    o.io_depth = l->opts.io_depth;
+    /* the flow counts runs, the user reads */
+    o.io_depth = (l->opts.io_depth + l->run_samples - 1) / l->run_samples;
     o.prefetch = l->opts.prefetch;
+    o.tuner = l->tuner;
     o.loans = 1; /* a training loop holds one batch while it asks for the next */
     o.lean = 1;
     o.log = l->opts.log;
     LEAT_TRY(leat_flow_open(&flow, &o, err));
     LEAT_GO(rc, out, add_stages(l, flow, err));
     LEAT_GO(rc, out, leat_flow_start(flow, err));
-    LEAT_GO(rc, out, let_move(l, flow, err));
     leat__mutex_lock(&l->lock);
     l->flow = flow;
     leat__mutex_unlock(&l->lock);

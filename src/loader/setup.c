@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "pack/schema.h"
 
+#define DEPTH_MAX 512u /* reads in flight */
 #define DEFAULT_OPS "RandomResizedCrop(224)"
 #define RAGGED_USUAL 16384 /* bytes of a ragged value that batches are planned with */
 
@@ -439,6 +440,7 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     else
         LEAT_TRY(leat_pool_shared(&l->pool, err));
     threads = leat_pool_threads(l->pool);
+    LEAT_TRY(leat_tuner_open(&l->tuner, err));
 
     /* Runs small enough that every worker gets several per batch. */
     uint32_t samples = l->opts.batch_size / (threads * 4);
@@ -462,7 +464,9 @@ void leat__loader_cap_cache(leat_loader *l)
 
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
-    leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? l->opts.io_depth : 128, .max_depth = 256};
+    /* The engine decides how many runs read at once; the lane only has to let them. */
+    leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
+                          .max_depth = DEPTH_MAX};
 
     LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
@@ -560,6 +564,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__free(l->env.groups);
     leat__free(l->env.fields);
     leat__tile_tables_close(&l->tables);
+    leat_tuner_close(&l->tuner);
     leat_pool_close(&l->pool);
     if (l->opts.budget == NULL) leat_budget_close(&l->budget);
     leat__order_close(&l->order);

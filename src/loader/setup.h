@@ -48,6 +48,7 @@ struct leat_loader {
     /* memory and threads */
     leat_budget *budget;
     leat_pool *pool;
+    leat_tuner *tuner; /* what the controller learned in the epochs before */
     leat__frames *frames;
     leat__cache_user cache_user;
     leat__run_env env;
@@ -58,8 +59,7 @@ struct leat_loader {
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;
-    leat_loader_stats past; /* sums over the epochs that ended; threads, io_depth and prefetch are
-                               what the controller had reached: the next epoch begins there */
+    leat_loader_stats past; /* sums over the epochs that ended */
     /* the epoch */
     leat_flow *flow;
     leat__feed feed;

@@ -11,14 +11,21 @@
 #include "base/num.h"
 #include "loader/setup.h"
 
-static int read_flow(leat_flow *f, leat_loader_stats *s)
+/* The flow counts runs in flight; a run reads its samples at once. */
+static uint32_t reads_of(const leat_loader *l, uint32_t runs)
 {
+    return LEAT_MIN(runs * l->run_samples, leat__aio_depth(l->env.aio));
+}
+
+static int read_flow(const leat_loader *l, leat_loader_stats *s)
+{
+    leat_flow *f = l->flow;
     leat_flow_stats flow;
 
     if (f == NULL) return 0;
     LEAT_TRY(leat_flow_read(f, &flow, sizeof flow));
     s->threads = flow.threads;
-    s->io_depth = flow.io_depth;
+    s->io_depth = reads_of(l, flow.io_depth);
     s->prefetch = flow.prefetch;
     s->blocked_ns = flow.blocked_ns;
     s->floor_bytes = flow.floor_bytes;
@@ -30,7 +37,7 @@ static int read_flow(leat_flow *f, leat_loader_stats *s)
 /* Counters of the epoch under way; the lock is held. */
 static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
 {
-    int rc = read_flow(l->flow, s);
+    int rc = read_flow(l, s);
     s->epoch = l->epoch;
     s->batches = l->delivered_batches;
     s->samples = l->delivered_rows;
@@ -117,4 +124,15 @@ int leat_loader_read(leat_loader *l, leat_loader_stats *out, uint32_t struct_siz
 int leat_loader_read_all(leat_loader *l, leat_loader_stats *out, uint32_t struct_size)
 {
     return read_stats(l, true, out, struct_size);
+}
+
+uint32_t leat_loader_decisions(leat_loader *l, uint64_t first, leat_decision *out, uint32_t max)
+{
+    uint32_t count = leat_tuner_read(l->tuner, first, out, max);
+    for (uint32_t i = 0; i < count; i++) {
+        if (out[i].knob != LEAT_KNOB_IO_DEPTH) continue;
+        out[i].from = reads_of(l, out[i].from);
+        out[i].to = reads_of(l, out[i].to);
+    }
+    return count;
 }
