@@ -184,6 +184,12 @@ LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, 
 LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);        /* view */
 LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
 
+/* Changes the byte budget while running, from any thread. What is only kept to be used again goes
+ * at once, what is on its way when it has been delivered; meanwhile nothing new is taken in.
+ * LEAT_EBUDGET when the epoch that runs cannot do with it. */
+LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_error *err)
+    LEAT_MUST_CHECK;
+
 /* The i-th sample of this rank in an epoch: the order as a pure function. */
 LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position,
                                    uint64_t *sample, leat_error *err) LEAT_MUST_CHECK;

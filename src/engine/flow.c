@@ -276,7 +276,7 @@ static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error
         leat__pool_unlock(p);
         bool moved = leat__replay_step(p);
         leat__pool_lock(p);
-        if (moved) return 0;
+        if (moved || f->state != LEAT__FLOW_RUNNING) return 0; /* a fruitless look may fail it */
         if (starved_by_loans(f)) return fail_for_loans(f, err);
         return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can move", f->name);
     }

@@ -14,6 +14,8 @@ struct leat__replay {
     leat__rng rng;
     leat__replay_cost cost;
     void *cookie;
+    leat__replay_outside outside;
+    void *outside_cookie;
     uint64_t now, next_tick;
     uint64_t moves;
 };
@@ -40,6 +42,17 @@ void leat__replay_free(leat__replay **r)
 {
     leat__free(*r);
     *r = NULL;
+}
+
+void leat__replay_outside_set(leat_pool *p, leat__replay_outside outside, void *cookie)
+{
+    p->replay->outside = outside;
+    p->replay->outside_cookie = cookie;
+}
+
+static bool step_outside(leat__replay *r)
+{
+    return r->outside && r->outside(r->outside_cookie, leat__rng_u32(&r->rng));
 }
 
 uint64_t leat__replay_now(const leat__replay *r)
@@ -95,6 +108,7 @@ static bool step_random(leat_pool *p)
 {
     leat__replay *r = p->replay;
     uint32_t count = worker_count(p);
+    if (r->outside && (leat__rng_u32(&r->rng) & 3) == 0 && step_outside(r)) return true;
     uint32_t first = (uint32_t)leat__rng_below(&r->rng, count);
     /* A stride prime to the count would do; a second draw decides the direction instead. */
     bool down = leat__rng_u32(&r->rng) & 1;
@@ -105,7 +119,7 @@ static bool step_random(leat_pool *p)
         if (w->count > 0 && (leat__rng_u32(&r->rng) & 1)) finish(p, w);
         return true;
     }
-    return false;
+    return step_outside(r);
 }
 
 static leat__worker *earliest(leat_pool *p)

@@ -22,6 +22,11 @@ typedef uint64_t (*leat__replay_cost)(void *cookie, const char *stage, const lea
 int leat__replay_open(leat_pool **pool, const leat_pool_opts *opts, uint64_t seed,
                       leat__replay_cost cost, void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
+/* Something outside the pool that moves too, such as a disk: it is asked, with a number to draw
+ * from, at random and when no worker can move; false = it has nothing to do. Without time only. */
+typedef bool (*leat__replay_outside)(void *cookie, uint32_t draw);
+void leat__replay_outside_set(leat_pool *p, leat__replay_outside outside, void *cookie);
+
 /* One move; false when nothing can move (all wait for the consumer, or it is a deadlock).
  * Called without the pool's lock. */
 bool leat__replay_step(leat_pool *p);

@@ -90,6 +90,8 @@ static int open_backend(leat__aio *a, const leat__aio_opts *o, leat_error *err)
     bool forced;
     leat__aio_kind kind;
     LEAT_TRY(choose(o, &kind, &forced, err));
+    a->kind = kind;
+    if (kind == LEAT__AIO_MANUAL) return 0;
     if (kind != LEAT__AIO_THREADS) {
         int rc = leat__aio_uring_open(a, err);
         a->kind = LEAT__AIO_URING;
@@ -172,6 +174,18 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *r)
     if (a->kind == LEAT__AIO_THREADS) leat__aio_threads_kick_locked(a);
     leat__mutex_unlock(&a->lock);
     if (a->kind == LEAT__AIO_URING) leat__aio_uring_kick(a);
+}
+
+bool leat__aio_turn(leat__aio *a, uint32_t draw)
+{
+    leat__mutex_lock(&a->lock);
+    for (uint32_t skip = a->queued > 0 ? draw % a->queued : 0; skip > 0; skip--)
+        leat__aio_list_push(&a->pending, leat__aio_list_pop(&a->pending));
+    leat__aio_req *r = leat__aio_take_locked(a);
+    leat__mutex_unlock(&a->lock);
+    if (r == NULL) return false;
+    leat__aio_serve(a, r);
+    return true;
 }
 
 int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns)

@@ -17,7 +17,8 @@
 typedef enum leat__aio_kind {
     LEAT__AIO_AUTO = 0,
     LEAT__AIO_URING,
-    LEAT__AIO_THREADS
+    LEAT__AIO_THREADS,
+    LEAT__AIO_MANUAL /* no thread: leat__aio_turn says when; for deterministic tests */
 } leat__aio_kind;
 
 typedef struct leat__aio_opts {
@@ -56,6 +57,10 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *req);
 /* The next finished request without `done`; LEAT_ETIMEDOUT after deadline_ns (0 = do not
  * wait, UINT64_MAX = for ever); LEAT_ENOENT when nothing is queued or in flight. */
 int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns) LEAT_MUST_CHECK;
+
+/* Manual lanes: reads one of the queued requests, chosen by `draw`, and calls its `done`, on the
+ * caller's thread; false when none is queued. */
+bool leat__aio_turn(leat__aio *a, uint32_t draw);
 
 void leat__aio_depth_set(leat__aio *a, uint32_t depth); /* cut to 1..max_depth */
 uint32_t leat__aio_depth(const leat__aio *a);

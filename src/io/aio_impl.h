@@ -37,6 +37,8 @@ leat__aio_req *leat__aio_list_pop(leat__aio_list *l); /* NULL when empty */
 
 /* The next pending request if the depth allows one more; it then counts as in flight. */
 leat__aio_req *leat__aio_take_locked(leat__aio *a);
+/* Reads it here and now, and ends it. */
+void leat__aio_serve(leat__aio *a, leat__aio_req *r);
 /* Ends a request that is in flight (without the lock). */
 void leat__aio_complete(leat__aio *a, leat__aio_req *r, int rc, int sys_errno);
 

@@ -16,14 +16,15 @@ struct leat__aio_threads {
     uint32_t idle; /* free for a request: waiting, woken but not back yet, or just started */
 };
 
-static void serve(leat__aio_req *r, int *rc, int *sys_errno)
+void leat__aio_serve(leat__aio *a, leat__aio_req *r)
 {
     leat_error err;
     size_t got;
-    *rc = leat__file_pread_some(r->file, r->buf, r->len, r->offset, &got, &err);
-    *sys_errno = *rc != 0 ? err.sys_errno : 0;
+    int rc = leat__file_pread_some(r->file, r->buf, r->len, r->offset, &got, &err);
+    int sys_errno = rc != 0 ? err.sys_errno : 0;
     r->got = got;
-    if (*rc == 0 && got < r->len) *rc = LEAT_EDATA;
+    if (rc == 0 && got < r->len) rc = LEAT_EDATA;
+    leat__aio_complete(a, r, rc, sys_errno);
 }
 
 static void worker(void *arg)
@@ -38,9 +39,7 @@ static void worker(void *arg)
         }
         a->threads->idle--;
         leat__mutex_unlock(&a->lock);
-        int rc, sys_errno;
-        serve(r, &rc, &sys_errno);
-        leat__aio_complete(a, r, rc, sys_errno);
+        leat__aio_serve(a, r);
         leat__mutex_lock(&a->lock);
         a->threads->idle++;
     }

@@ -29,6 +29,12 @@
 int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
                      leat_error *err)
 {
+    return leat__loader_open_on(out, path, opts, NULL, err);
+}
+
+int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_opts *opts,
+                         leat_pool *pool, leat_error *err)
+{
     leat_loader_opts full;
     int rc;
 
@@ -42,6 +48,8 @@ int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts
     }
     leat_loader *l = LEAT_NEW(LOADER, leat_loader);
     if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a loader");
+    l->pool = pool;
+    if (pool != NULL) leat__pool_ref(pool);
     LEAT_GO(rc, out, leat__loader_setup(l, path, &full, err));
     *out = l;
     l = NULL;
@@ -512,21 +520,6 @@ static int fail_epoch(leat_loader *l, int rc, const leat_error *err)
     return rc;
 }
 
-/* After the budget was lowered, pages and blocks that are only kept have to go. */
-static void obey_budget(leat_loader *l)
-{
-    leat_budget_stats b;
-    leat_budget_read(l->budget, &b);
-    if (b.used > b.limit) {
-        leat__frames_trim(l->frames);
-        leat__blocks_trim(l->env.blocks);
-    }
-    if (l->env.cache != NULL) {
-        leat__loader_cap_cache(l);
-        leat__cache_trim(l->env.cache, &l->cache_user);
-    }
-}
-
 int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_error *err)
 {
     leat_error local;
@@ -540,7 +533,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
         return l->failed;
     }
     if (l->ended) return 0;
-    obey_budget(l);
+    leat__loader_obey_budget(l);
     leat__steps_enter(&l->steps);
     uint64_t begin = leat__trace_begin();
     int rc = leat_flow_next(l->flow, &task, timeout_ms, err);

@@ -463,7 +463,7 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint64_t id, uint32
     leat__run_env *env = r->env;
     int rc = LEAT_EDATA;
 
-    for (uint64_t attempt = 0; attempt < REPLACE_TRIES && rc != 0; attempt++) {
+    for (uint64_t attempt = 0; attempt < REPLACE_TRIES && rc != 0 && rc != LEAT_ENOMEM; attempt++) {
         uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ id) + attempt * 0x9e3779b97f4a7c15u;
         uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
         uint64_t other = env->indices != NULL ? env->indices[at] : at;
@@ -472,7 +472,8 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint64_t id, uint32
         rc = leat_pack_look(env->pack, other, &place, env->fields, env->field_count, cells, err);
         if (rc != 0) continue;
         leat__buf_clear(&w->spare);
-        LEAT_TRY(leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING));
+        if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
+            return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
         rc = leat_pack_read(env->pack, other, w->spare.data, w->spare.len, err);
         if (rc == 0)
             rc = fill_row(r, w, &(found){other, cells, (const uint8_t *)w->spare.data}, row, err);
@@ -503,7 +504,10 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
     leat__frame_note(r->frame, bad);
     if (r->env->on_error == LEAT_ON_ERROR_REPLACE) {
         leat_error last;
-        if (replace_sample(r, w, r->sample[i].id, row, &last) == 0) return 0;
+        leat__error_reset(&last);
+        int rc = replace_sample(r, w, r->sample[i].id, row, &last);
+        if (rc == LEAT_ENOMEM && err != NULL) *err = last;
+        if (rc == 0 || rc == LEAT_ENOMEM) return rc;
     }
     r->frame->ids[row] = r->sample[i].id;
     r->frame->dropped[row] = true;

@@ -435,9 +435,9 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     leat_pool_opts pool;
     leat_pool_opts_init(&pool);
     pool.threads = threads;
-    if (threads > 0)
+    if (l->pool == NULL && threads > 0)
         LEAT_TRY(leat_pool_open(&l->pool, &pool, err));
-    else
+    else if (l->pool == NULL)
         LEAT_TRY(leat_pool_shared(&l->pool, err));
     threads = leat_pool_threads(l->pool);
     LEAT_TRY(leat_tuner_open(&l->tuner, err));
@@ -462,12 +462,34 @@ void leat__loader_cap_cache(leat_loader *l)
     l->cache_user.cap = b.limit - flow;
 }
 
+void leat__loader_obey_budget(leat_loader *l)
+{
+    leat_budget_stats b;
+    leat_budget_read(l->budget, &b);
+    if (b.used > b.limit) {
+        leat__frames_trim(l->frames);
+        leat__blocks_trim(l->env.blocks);
+    }
+    if (l->env.cache != NULL) {
+        leat__loader_cap_cache(l);
+        leat__cache_trim(l->env.cache, &l->cache_user);
+    }
+}
+
+int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
+{
+    LEAT_TRY(leat_budget_set_limit(l->budget, bytes, err));
+    leat__loader_obey_budget(l);
+    return 0;
+}
+
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
     /* The engine decides how many runs read at once; the lane only has to let them. */
     leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
                           .max_depth = DEPTH_MAX};
 
+    if (l->pool->replay != NULL) aio.kind = LEAT__AIO_MANUAL;
     LEAT_TRY(leat__aio_open(&l->env.aio, &aio, err));
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);

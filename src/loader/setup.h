@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "codec/tile/tile.h"
+#include "engine/sched.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
 #include "loader/order.h"
@@ -70,6 +71,11 @@ struct leat_loader {
     leat_error failure;
 };
 
+/* leat_loader_open on a pool of the caller's (NULL: its own, or the shared one). On a pool without
+ * threads reads wait for leat__aio_turn, so that a whole epoch is a function of the pool's seed. */
+int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_opts *opts,
+                         leat_pool *pool, leat_error *err) LEAT_MUST_CHECK;
+
 /* Fills everything but the epoch. The loader is closed by leat_loader_close, half-built too. */
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
@@ -77,6 +83,9 @@ void leat__loader_teardown(leat_loader *l);
 
 /* Adds the epoch's counters to the sums of those before it. The lock is held. */
 void leat__loader_remember_locked(leat_loader *l);
+
+/* After the budget was lowered, pages and blocks that are only kept have to go. Any thread. */
+void leat__loader_obey_budget(leat_loader *l);
 
 /* Sets what the page cache may take: the budget less what the flow needs to run well. */
 void leat__loader_cap_cache(leat_loader *l);

@@ -58,11 +58,50 @@ static void test_open_fails_cleanly(void **state)
     }
 }
 
+static uint32_t turns;
+
+static void count_turn(leat__aio_req *req)
+{
+    turns += req->rc == 0;
+}
+
+/* Nothing happens by itself; close cancels what was not read. */
+static void test_manual(void **state)
+{
+    char *dir = it_dir();
+    leat__aio *a;
+    leat__file *f;
+    leat__aio_req req[4] = {0};
+    uint8_t buf[4][100];
+    leat__aio_opts o = {.kind = LEAT__AIO_MANUAL};
+    it_make(it_path(dir, "a"), 1000);
+    assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_READ, NULL), 0);
+    assert_int_equal(leat__aio_open(&a, &o, NULL), 0);
+    assert_false(leat__aio_turn(a, 7));
+    for (uint32_t i = 0; i < 4; i++) {
+        req[i] = (leat__aio_req){.file = f, .offset = i * 100, .buf = buf[i], .len = 100};
+        req[i].done = i < 3 ? count_turn : NULL;
+        leat__aio_submit(a, &req[i]);
+    }
+    turns = 0;
+    assert_true(leat__aio_turn(a, 1)); /* the second of the four */
+    assert_true(req[1].done_ns != 0 && req[0].done_ns == 0);
+    it_check(buf[1], 100, 100);
+    assert_true(leat__aio_turn(a, 4)); /* they stand as 2 3 0 now */
+    assert_true(leat__aio_turn(a, 1));
+    assert_int_equal(turns, 2);
+    leat__aio_close(&a);
+    assert_int_equal(req[0].rc, LEAT_ECANCELED);
+    leat__file_close(&f);
+    it_rmdir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_manual),
         cmocka_unit_test(test_open_fails_cleanly),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

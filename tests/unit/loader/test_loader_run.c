@@ -103,6 +103,37 @@ static void a_broken_disk_is_an_error_in_time(void **state)
     assert_no_leaks();
 }
 
+/* The file loses its end while it is being read: an error in time that says where, never a signal. */
+static void a_file_cut_short_is_an_error_in_time(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        char copy[80];
+        leat_loader_opts o = base_opts();
+        leat_loader *l;
+        leat_batch *b;
+        outcome r = {0};
+        snprintf(copy, sizeof copy, "%s.cut", plain);
+        tiny_pack(copy, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES});
+        o.cache = (leat_cache)(k % 2);
+        o.order = k / 2 ? LEAT_ORDER_SEQUENTIAL : LEAT_ORDER_RANDOM;
+        assert_ok(leat_loader_open(&l, copy, &o, NULL));
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        leat_batch_release(&b);
+        assert_int_equal(truncate(copy, 8192), 0);
+        uint64_t begin = leat__clock_ns();
+        drain(l, &r);
+        assert_true(leat__clock_ns() - begin < LEAT_NS_PER_S);
+        bool kept = o.cache == LEAT_CACHE_PROCESS && r.rc == 0; /* all pages had been read before */
+        if (kept) assert_int_equal(r.samples, SAMPLES - o.batch_size);
+        else if (r.rc != LEAT_EDATA) fail_msg("case %d: %d %s", k, r.rc, r.err.message);
+        else assert_contains(r.err.message, copy);
+        leat_loader_close(&l);
+        unlink(copy);
+    }
+    assert_no_leaks();
+}
+
 /* What the system has in memory is not read ahead: only the sample being decoded takes room, and
  * the bytes are the same as those of a disk that has to be waited for. */
 static void what_is_in_memory_is_not_read_ahead(void **state)
@@ -164,6 +195,7 @@ int main(void)
         cmocka_unit_test(leaving_an_epoch_waits_for_a_sample_not_a_run),
         cmocka_unit_test(bad_samples_go_to_the_policy),
         cmocka_unit_test(a_broken_disk_is_an_error_in_time),
+        cmocka_unit_test(a_file_cut_short_is_an_error_in_time),
     };
     return cmocka_run_group_tests(tests, make_packs, drop_packs);
 }
