@@ -34,6 +34,13 @@ static void encode_head(uint8_t head[HEAD_BYTES], uint64_t identity)
     leat__store_u64(head + 24, leat__hash64(head, 24, 0));
 }
 
+int leat__journal_hold(leat__journal *j, const char *path, leat_error *err)
+{
+    memset(j, 0, sizeof *j);
+    leat__buf_init(&j->buf, LEAT__MEM_PACK, RECORD_MAX + RECORD_HEAD);
+    return leat__file_open(&j->file, path, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err);
+}
+
 int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err)
 {
@@ -54,9 +61,7 @@ int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err)
 {
     uint8_t head[HEAD_BYTES], want[HEAD_BYTES];
-    memset(j, 0, sizeof *j);
-    leat__buf_init(&j->buf, LEAT__MEM_PACK, RECORD_MAX + RECORD_HEAD);
-    LEAT_TRY(leat__file_open(&j->file, path, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err));
+    LEAT_TRY(leat__journal_hold(j, path, err));
     size_t got;
     LEAT_TRY(leat__file_pread_some(j->file, head, sizeof head, 0, &got, err));
     encode_head(want, identity);

@@ -60,6 +60,8 @@ int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err) LEAT_MUST_CHECK;
+/* Opens one to look at or remove it, whatever its identity; takes its lock. */
+int leat__journal_hold(leat__journal *j, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__journal_reset(leat__journal *j);
 
 uint64_t leat__journal_first(void); /* position of the first record */

@@ -214,26 +214,65 @@ int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err)
     return unlink_with(p->path, ".journal", err);
 }
 
+/* ---- discarding ------------------------------------------------------------------------- */
+
+static int unlink_shard(const leat_packer *p, uint32_t shard, const char *suffix, leat_error *err)
+{
+    char *name = leat__packer_shard_path(p, shard, suffix);
+    if (name == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    int rc = leat__path_unlink(name, err);
+    leat__free(name);
+    return rc;
+}
+
+/* A shard that has its name already, without the set that would list it. Only the very file
+ * that the journal knows is removed. */
+static int unlink_published(const leat_packer *p, const leat__journal_shard *s, leat_error *err)
+{
+    leat__file *file = NULL;
+    leat__footer footer;
+    char *name = leat__packer_shard_path(p, s->shard, "");
+    if (name == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    bool ours = leat__file_open(&file, name, LEAT__FILE_READ, NULL) == 0 &&
+                read_footer(file, s, &footer, NULL) == 0;
+    leat__file_close(&file);
+    int rc = ours ? leat__path_unlink(name, err) : 0;
+    leat__free(name);
+    return rc;
+}
+
+/* The shards that the journal speaks of, and the one that may have been begun after them. */
+static int discard_shards(leat_packer *p, leat_error *err)
+{
+    leat_pack *whole = NULL;
+    bool set = leat_pack_open(&whole, p->path, NULL, NULL) == 0; /* finished: its shards stay */
+    leat_pack_close(&whole);
+    uint32_t last = 0;
+    leat__record r;
+    for (uint64_t at = leat__journal_first();; at = r.next) {
+        int rc = leat__journal_read(&p->journal, at, &r, err);
+        if (rc == LEAT_ENOENT) break;
+        LEAT_TRY(rc);
+        if (r.kind == LEAT__RECORD_PAGE) last = r.page.shard;
+        if (r.kind == LEAT__RECORD_SHARD && !set) LEAT_TRY(unlink_published(p, &r.shard, err));
+    }
+    for (uint32_t i = 0; i <= last && i < LEAT__PACK_SHARDS_MAX; i++)
+        LEAT_TRY(unlink_shard(p, i, ".partial", err));
+    return last < LEAT__PACK_SHARDS_MAX ? unlink_shard(p, last + 1, ".partial", err) : 0;
+}
+
 int leat_packer_discard(const char *path, leat_error *err)
 {
     /* Holding the journal's lock proves that no packer is at work. */
     leat_packer p = {.path = (char *)path};
-    leat__file *journal = NULL;
     char *name = leat__path_with(path, ".journal");
     if (name == NULL) return leat__fail_nomem(err, strlen(path), "a path");
-    int rc = leat__file_open(&journal, name, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err);
+    int rc = leat__journal_hold(&p.journal, name, err);
     leat__free(name);
-    if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = unlink_with(path, ".partial", err);
     p.shard_bytes = 1; /* names of shards from here on */
-    for (bool more = true; rc == 0 && more; p.shard++) {
-        char *partial = leat__packer_shard_path(&p, p.shard, ".partial");
-        if (partial == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
-        else rc = leat__path_exists(partial, &more, err);
-        if (rc == 0 && more) rc = leat__path_unlink(partial, err);
-        leat__free(partial);
-    }
+    if (rc == 0) rc = discard_shards(&p, err);
     if (rc == 0) rc = unlink_with(path, ".journal", err);
-    leat__file_close(&journal);
-    return rc;
+    leat__journal_reset(&p.journal);
+    return rc == LEAT_ENOENT ? unlink_with(path, ".partial", err) : rc;
 }

@@ -115,21 +115,28 @@ static int cut_back(leat_packer *p, uint64_t at, leat_error *err)
     return 0;
 }
 
-/* A single file that was published and then taken away, before the journal could go: nothing
- * is left of that run, so this one begins anew. A set whose shard is missing is an error that
- * publishing reports. */
-static int settle_finished(leat_packer *p, leat_error *err)
+static int shard_is_there(const leat_packer *p, uint32_t shard, bool *there, leat_error *err)
 {
-    bool there = true;
-    if (p->shard_bytes != 0 || p->done_count == 0) return 0;
-    LEAT_TRY(leat__path_exists(p->path, &there, err));
-    if (!there) {
-        char *partial = leat__packer_shard_path(p, 0, ".partial");
-        if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
-        int rc = leat__path_exists(partial, &there, err);
-        leat__free(partial);
+    static const char *const suffixes[] = {".partial", ""};
+    *there = false;
+    for (size_t i = 0; i < LEAT_COUNT(suffixes) && !*there; i++) {
+        char *path = leat__packer_shard_path(p, shard, suffixes[i]);
+        if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+        int rc = leat__path_exists(path, there, err);
+        leat__free(path);
         LEAT_TRY(rc);
     }
+    return 0;
+}
+
+/* A pack or set that was published and then taken away, before the journal could go: nothing
+ * is left of that run, so this one begins anew. When a part of a set is missing publishing
+ * names it. */
+static int settle_finished(leat_packer *p, leat_error *err)
+{
+    bool there = p->done_count == 0;
+    for (size_t i = 0; i < p->done_count && !there; i++)
+        LEAT_TRY(shard_is_there(p, p->done[i].shard, &there, err));
     if (there) return 0;
     p->finishing = false;
     p->done_count = 0;

@@ -124,7 +124,8 @@ static void kill_loop(bool shards)
         refuses_partials(&w);
         if (access(w.path, F_OK) == 0) { /* whole, though perhaps killed just afterwards */
             leat_error err;
-            if (access(pt_path(w.dir, "x.leat.journal"), F_OK) == 0)
+            /* Now and then the pack is taken away while its journal is still there. */
+            if (access(pt_path(w.dir, "x.leat.journal"), F_OK) == 0 && finished % 2 == 0)
                 assert_int_equal(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err), 0);
             check_and_remove(&w);
             finished++;
