@@ -87,6 +87,18 @@ static int raw_decode(void *state, const leat__decode_job *job, leat_error *err)
     return 0;
 }
 
+void leat__raw_header(uint8_t header[LEAT__RAW_HEADER], uint32_t width, uint32_t height,
+                      uint32_t channels, uint32_t orientation)
+{
+    memset(header, 0, LEAT__RAW_HEADER);
+    memcpy(header, "LRAW", 4);
+    header[4] = VERSION;
+    header[5] = (uint8_t)channels;
+    header[6] = orientation >= 1 && orientation <= 8 ? (uint8_t)orientation : 1;
+    leat__store_u32(header + 8, width);
+    leat__store_u32(header + 12, height);
+}
+
 int leat__raw_encode(const leat__planes *image, const leat__encode_opts *opts, leat__buf *out,
                      leat_error *err)
 {
@@ -101,11 +113,8 @@ int leat__raw_encode(const leat__planes *image, const leat__encode_opts *opts, l
                           image->width, image->height);
     int rc = leat__buf_reserve(out, total);
     if (rc != 0) return leat__fail(err, rc, "no room for a raw image of %zu bytes", total);
-    uint8_t header[LEAT__RAW_HEADER] = {'L', 'R', 'A', 'W', VERSION, (uint8_t)image->channels};
-    header[6] = opts->orientation >= 1 && opts->orientation <= 8 ? (uint8_t)opts->orientation
-                                                                 : 1;
-    leat__store_u32(header + 8, image->width);
-    leat__store_u32(header + 12, image->height);
+    uint8_t header[LEAT__RAW_HEADER];
+    leat__raw_header(header, image->width, image->height, image->channels, opts->orientation);
     leat__buf_append(out, header, sizeof header);
     size_t stride = (size_t)image->width * image->channels;
     for (uint32_t y = 0; y < image->height; y++) {

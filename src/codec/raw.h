@@ -13,6 +13,9 @@
 
 #define LEAT__RAW_HEADER 16
 
+void leat__raw_header(uint8_t header[LEAT__RAW_HEADER], uint32_t width, uint32_t height,
+                      uint32_t channels, uint32_t orientation);
+
 /* Appends to `out`. */
 int leat__raw_encode(const leat__planes *image, const leat__encode_opts *opts, leat__buf *out,
                      leat_error *err) LEAT_MUST_CHECK;

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/jpeg_coef.h"
+#include "codec/planes.h"
+#include "codec/raw.h"
 #include "dsp/resizer.h"
 #include "ingest/image_cost.h"
 
@@ -220,18 +222,76 @@ static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_e
     return store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, LEAT_PACK_IMAGE_RESIZED, err);
 }
 
+/* ---- raw: rows go straight into the run's output ---- */
+
+typedef struct raw_rows {
+    leat__buf *out;
+    uint32_t width, channels;
+} raw_rows;
+
+static int put_raw_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                        size_t stride)
+{
+    raw_rows *r = ctx;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *row[4] = {NULL};
+        for (uint32_t c = 0; c < r->channels; c++) row[c] = plane[c] + i * stride;
+        leat__planar_join(row, r->width, r->channels, (uint8_t *)r->out->data + r->out->len);
+        r->out->len += (size_t)r->width * r->channels; /* reserved by encode_raw */
+    }
+    return 0;
+}
+
+static int encode_raw(leat__encoder *e, leat__run *run, leat__item *item,
+                      const leat__image_info *info, const uint8_t *data, size_t len,
+                      const leat__tile_tables *from, leat_error *err)
+{
+    size_t at = run->out.len, size;
+    uint64_t bytes = (uint64_t)info->width * info->height;
+    uint8_t header[LEAT__RAW_HEADER];
+    leat__decode_limits limits = e->plan->limits;
+    if (limits.max_pixels && bytes > limits.max_pixels) /* before any memory is asked for */
+        return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu",
+                          info->width, info->height, (unsigned long long)limits.max_pixels);
+    if (!leat__mul_u64(bytes, info->channels, &bytes) ||
+        !leat__u64_to_size(bytes + LEAT__RAW_HEADER, &size) ||
+        leat__buf_reserve(&run->out, size) != 0) {
+        run->out.status = 0;
+        return leat__fail_nomem(err, bytes, "the pixels of an image");
+    }
+    leat__raw_header(header, info->width, info->height, info->channels, info->orientation);
+    (void)leat__buf_append(&run->out, header, sizeof header);
+    raw_rows rows = {&run->out, info->width, info->channels};
+    leat__row_sink sink = {put_raw_rows, &rows};
+    leat__decode_request request = {.limits = limits, .tables = from};
+    int rc = leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
+    leat__image_info stored;
+    if (rc == 0)
+        rc = leat__codec_probe(LEAT__CODEC_RAW, (uint8_t *)run->out.data + at,
+                               run->out.len - at, &stored, err);
+    if (rc != 0) {
+        run->out.len = at;
+        return rc;
+    }
+    item->coded = true;
+    item->at = at;
+    item->size = run->out.len - at;
+    describe(item, &stored, item->size, 0);
+    return 0;
+}
+
 static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
                         const leat__image_info *info, const uint8_t *data, size_t len,
                         const leat__tile_tables *from, bool raw, bool smaller, leat_error *err)
 {
+    if (raw && !smaller) return encode_raw(e, run, item, info, data, len, from, err);
     LEAT_TRY(decode_pixels(e, info, data, len, from, smaller, err));
     leat__encode_opts opts = {.orientation = info->orientation,
                               .quality = e->plan->quality ? e->plan->quality : DEFAULT_QUALITY};
     if (raw) {
         leat__buf_clear(&e->work);
         LEAT_TRY(leat__codec_encode(LEAT__CODEC_RAW, &e->planes, &opts, &e->work, err));
-        uint8_t flags = smaller ? LEAT_PACK_IMAGE_RESIZED : 0;
-        return store(e, run, item, LEAT__CODEC_RAW, &e->work, flags, err);
+        return store(e, run, item, LEAT__CODEC_RAW, &e->work, LEAT_PACK_IMAGE_RESIZED, err);
     }
     leat__buf_clear(&e->jpeg);
     LEAT_TRY(leat__codec_encode(LEAT__CODEC_JPEG, &e->planes, &opts, &e->jpeg, err));
@@ -309,8 +369,10 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     else if (info.progressive) need += pixels * 6;
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
-    bool pixels_out = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX ||
-                      plan->quality > 0 || w != info.width || h != info.height;
-    if (pixels_out) need += (uint64_t)w * h * info.channels * 3;
+    bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;
+    if (plan->quality > 0 || w != info.width || h != info.height)
+        need += (uint64_t)w * h * info.channels * 3; /* planes, the result twice */
+    else if (raw)
+        need += (uint64_t)w * h * info.channels;
     return need;
 }

@@ -4,6 +4,9 @@
  *
  *   list (I/O, one at a time) -> read (I/O) -> encode (CPU) -> the caller's thread: place, write
  *
+ * A run with an image too large for the flow's memory passes through it untouched; the
+ * caller's thread reads and encodes its records one by one, as they are placed.
+ *
  * A task is a run of records (record.h). Runs leave the flow in the order they entered it, and
  * every record is a pure function of its source, so the pack is the same for any number of
  * threads. With each sample the packer remembers how many records were consumed up to it; a
@@ -23,6 +26,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "ingest/allowance.h"
 #include "ingest/image_encode.h"
 #include "ingest/left_out.h"
 #include "ingest/source.h"
@@ -45,7 +49,7 @@ typedef struct ingest {
     uint32_t from_count;
     leat__shelf shelf;
     bool shelf_ready;
-    leat_budget *budget;
+    leat__allowance allowance;
     leat_pool *pool;
     leat_flow *flow;
     leat_packer *packer;
@@ -89,6 +93,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
         }
         if (!r->failed) run->pending += r->size_hint;
     }
+    run->large = run->pending > in->allowance.large / 2;
     if (run->count == 0) {
         task->data = NULL;
         task->release = NULL;
@@ -114,28 +119,43 @@ static int settle(leat__run *run, leat__record *r, int rc, leat_error *why, leat
 static uint64_t need_read(void *cookie, const leat_task *task)
 {
     const leat__run *run = task->data;
-    return run->pending + (64u << 10);
+    return run->large ? 0 : run->pending + (64u << 10);
+}
+
+static int load_record(ingest *in, leat__run *run, leat__record *r, leat_error *err)
+{
+    leat_error why = {0};
+    if (!in->source->ops->load) return 0;
+    return settle(run, r, in->source->ops->load(in->source, run, r, &why), &why, err);
+}
+
+/* Most memory that one image of the record will take. */
+static uint64_t record_need(const ingest *in, const leat__run *run, const leat__record *r)
+{
+    uint64_t most = 0;
+    for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
+        const leat__item *item = &r->items[f];
+        if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
+        uint64_t need = leat__encode_need(&in->plan, leat__run_data(run, item), item->size);
+        most = LEAT_MAX(most, need);
+    }
+    return most;
 }
 
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
     leat__run *run = task->data;
+    if (run->large) return 0;
     for (uint32_t i = 0; i < run->count; i++) {
         leat__record *r = &run->record[i];
-        leat_error why = {0};
         if (r->failed) continue;
-        if (in->source->ops->load)
-            LEAT_TRY(settle(run, r, in->source->ops->load(in->source, run, r, &why), &why, err));
-        for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
-            const leat__item *item = &r->items[f];
-            if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
-            uint64_t need =
-                leat__encode_need(&in->plan, leat__run_data(run, item), item->size);
-            run->decode = LEAT_MAX(run->decode, need);
-        }
+        LEAT_TRY(load_record(in, run, r, err));
+        run->decode = LEAT_MAX(run->decode, record_need(in, run, r));
+        r->loaded = true;
     }
     run->pending = 0;
+    if (run->decode > in->allowance.large) run->large = true;
     task->bytes = leat__run_held(run);
     return 0;
 }
@@ -143,7 +163,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 static uint64_t need_encode(void *cookie, const leat_task *task)
 {
     const leat__run *run = task->data;
-    return run->decode + run->in.len;
+    return run->large ? 0 : run->decode + run->in.len;
 }
 
 static int setup_encode(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
@@ -161,20 +181,26 @@ static void teardown_encode(void *cookie, void *ctx)
     leat__encoder_close(&e);
 }
 
+static int encode_record(ingest *in, leat__encoder *e, leat__run *run, leat__record *r,
+                         leat_error *err)
+{
+    const leat__tile_tables *from = r->origin < in->from_count ? in->from[r->origin] : NULL;
+    for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
+        leat_error why = {0};
+        if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
+        int rc = leat__encoder_image(e, run, r, &r->items[f], from, &why);
+        LEAT_TRY(settle(run, r, rc, &why, err));
+    }
+    return 0;
+}
+
 static int stage_encode(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     ingest *in = cookie;
     leat__run *run = task->data;
-    for (uint32_t i = 0; i < run->count; i++) {
-        leat__record *r = &run->record[i];
-        const leat__tile_tables *from = r->origin < in->from_count ? in->from[r->origin] : NULL;
-        for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
-            leat_error why = {0};
-            if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
-            int rc = leat__encoder_image(ctx, run, r, &r->items[f], from, &why);
-            LEAT_TRY(settle(run, r, rc, &why, err));
-        }
-    }
+    if (run->large) return 0;
+    for (uint32_t i = 0; i < run->count; i++)
+        LEAT_TRY(encode_record(in, ctx, run, &run->record[i], err));
     task->bytes = leat__run_held(run);
     return 0;
 }
@@ -385,14 +411,12 @@ static int start_flow(ingest *in, leat_error *err)
     pool.threads = o->threads;
     pool.io_threads = 4;
     LEAT_TRY(leat_pool_open(&in->pool, &pool, err));
-    /* 0 is half of what is left: room for one enormous image. What keeps the ordinary run
-     * small is that few runs are in flight at once. */
-    LEAT_TRY(leat_budget_open(&in->budget, o->memory, err));
+    LEAT_TRY(leat__allowance_open(&in->allowance, o, leat_pool_threads(in->pool), err));
     leat_flow_opts f;
     leat_flow_opts_init(&f);
     f.name = "pack";
     f.pool = in->pool;
-    f.budget = in->budget;
+    f.budget = in->allowance.budget;
     f.threads = o->threads;
     f.io_depth = IO_DEPTH;
     f.prefetch = 2 + leat_pool_threads(in->pool);
@@ -493,16 +517,35 @@ static int tell(const ingest *in, leat_error *err)
     return leat__fail(err, LEAT_ECANCELED, "packing was stopped");
 }
 
+/* A record of a large run: read, encoded by an encoder of its own, whose memory goes with it,
+ * placed, and its results forgotten before the next. */
+static int place_large(ingest *in, leat__run *run, leat__record *r, leat_error *err)
+{
+    leat__encoder *e = NULL;
+    leat_error why = {0};
+    int rc = 0;
+    if (!r->failed && !r->loaded) LEAT_TRY(load_record(in, run, r, err));
+    LEAT_TRY(settle(run, r, leat__allowance_ask(&in->allowance, record_need(in, run, r), &why),
+                    &why, err));
+    if (!r->failed) rc = leat__encoder_open(&e, &in->plan, err);
+    if (rc == 0 && e) rc = encode_record(in, e, run, r, err);
+    leat__encoder_close(&e);
+    if (rc == 0) rc = place(in, run, r, err);
+    leat__buf_reset(&run->out);
+    return rc;
+}
+
 static int place_all(ingest *in, leat_error *err)
 {
     for (;;) {
         leat_task *task = NULL;
         LEAT_TRY(leat_flow_next(in->flow, &task, -1, err));
         if (!task) return 0;
-        const leat__run *run = task->data;
+        leat__run *run = task->data;
         int rc = 0;
         for (uint32_t i = 0; i < run->count && rc == 0; i++)
-            rc = place(in, run, &run->record[i], err);
+            rc = run->large ? place_large(in, run, &run->record[i], err)
+                            : place(in, run, &run->record[i], err);
         leat_task_release(task);
         if (rc == 0) rc = tell(in, err);
         if (rc != 0) return rc;
@@ -523,12 +566,12 @@ static int finish(ingest *in, leat_error *err)
 static void tear_down(ingest *in)
 {
     leat_flow_close(&in->flow);
-    if (in->budget) {
+    if (in->allowance.budget) {
         leat_budget_stats bs;
-        leat_budget_read(in->budget, &bs);
+        leat_budget_read(in->allowance.budget, &bs);
         in->stats->budget_peak_bytes = bs.peak;
     }
-    leat_budget_close(&in->budget);
+    leat__allowance_close(&in->allowance);
     leat_pool_close(&in->pool);
     leat_packer_close(&in->packer);
     leat__report_close(&in->report);

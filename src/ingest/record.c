@@ -62,6 +62,7 @@ static void run_clear(leat__run *run)
     release_errors(run);
     run->count = 0;
     run->pending = run->decode = 0;
+    run->large = false;
     forget(&run->text);
     forget(&run->in);
     forget(&run->out);
@@ -177,8 +178,15 @@ void leat__run_fail(leat__record *r, const leat_error *err)
     if (r->error) *r->error = *err;
 }
 
+/* A buffer doubles its room when it grows, but memory that was never written is not there:
+ * of a large one only what is used counts. */
+static uint64_t held(const leat__buf *b)
+{
+    return LEAT_MAX(b->len, LEAT_MIN(b->cap, KEEP_BYTES));
+}
+
 uint64_t leat__run_held(const leat__run *run)
 {
-    return sizeof *run + run->text.cap + run->in.cap + run->out.cap +
+    return sizeof *run + held(&run->text) + held(&run->in) + held(&run->out) +
            (uint64_t)run->fields * LEAT__RUN_RECORDS * sizeof(leat__item);
 }

@@ -38,6 +38,7 @@ typedef struct leat__record {
     uint64_t bytes_in;
     uint64_t place;       /* where it stands in its source: a line, a byte of an archive */
     leat__item *items;    /* one per field */
+    bool loaded;          /* its bytes are in run->in */
     bool failed;          /* cannot be packed */
     leat_error *error;    /* why; NULL when memory was short, too */
 } leat__record;
@@ -49,6 +50,7 @@ typedef struct leat__run {
     leat__buf text, in, out;
     uint64_t pending;  /* bytes still to be read */
     uint64_t decode;   /* memory that decoding and encoding its images will take */
+    bool large;        /* an image is too large for the flow: see allowance.h */
     struct leat__run *next;
 } leat__run;
 

@@ -7,8 +7,8 @@
  *
  * Names that start with a dot are ignored. Links are followed; a link that leads back into
  * one of the folders above it is an error, a link to nothing is a sample that cannot be read.
- * One folder at a time is held in memory, so the size of the whole does not matter; only a
- * shuffle must know all names.
+ * One folder at a time is held in memory, so the size of the whole does not matter; a shuffle
+ * keeps all names in a file.
  */
 #include <string.h>
 
@@ -16,11 +16,11 @@
 #include "base/num.h"
 #include "base/perm.h"
 #include "base/str.h"
+#include "ingest/name_list.h"
 #include "ingest/source.h"
 #include "io/dir.h"
 
 #define DEPTH_MAX 64
-#define LIST_MAX (UINT64_C(1) << 36)
 
 typedef struct frame {
     leat__dir dir;
@@ -35,10 +35,10 @@ typedef struct folder_source {
     frame stack[DEPTH_MAX];
     int depth;        /* frames in use */
     int64_t label;    /* of the class at hand, -1 at the root */
-    /* With shuffle: keys, each with a NUL, and where they start; labels follow from keys. */
-    leat__buf names;
-    leat__buf starts; /* uint64 each */
-    uint64_t listed, given;
+    /* With shuffle: all keys; labels follow from them. */
+    leat__name_list names;
+    leat__buf key; /* the one at hand */
+    uint64_t given;
     leat__perm perm;
     bool shuffled;
 } folder_source;
@@ -120,13 +120,12 @@ static int fill(folder_source *s, leat__run *run, leat__record *r, const char *k
 static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool *end,
                          leat_error *err)
 {
-    if (s->given == s->listed) {
+    if (s->given == s->names.count) {
         *end = true;
         return 0;
     }
-    uint64_t i = leat__perm_at(&s->perm, s->given++), start;
-    memcpy(&start, s->starts.data + i * sizeof start, sizeof start);
-    const char *key = s->names.data + start, *slash = strchr(key, '/');
+    LEAT_TRY(leat__name_list_at(&s->names, leat__perm_at(&s->perm, s->given++), &s->key, err));
+    const char *key = leat__buf_str(&s->key), *slash = strchr(key, '/');
     int64_t label = -1;
     LEAT_TRY(set_path(s, s->root_len, key, false, err));
     if (slash && s->base.label_field >= 0) {
@@ -135,7 +134,7 @@ static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool
         label = leat__source_class_find(&s->base, class);
         leat__free(class);
     }
-    return fill(s, run, r, key, strlen(key), label, err);
+    return fill(s, run, r, key, s->key.len, label, err);
 }
 
 static int folder_next(leat__source *base, leat__run *run, leat__record *r, bool *end,
@@ -169,8 +168,8 @@ static void folder_close(leat__source *base)
     folder_source *s = (folder_source *)base;
     for (int i = 0; i < DEPTH_MAX; i++) leat__dir_reset(&s->stack[i].dir);
     leat__buf_reset(&s->path);
-    leat__buf_reset(&s->names);
-    leat__buf_reset(&s->starts);
+    leat__name_list_reset(&s->names);
+    leat__buf_reset(&s->key);
 }
 
 /* Classes, and how many files there are (links to folders counted as one: it is for the
@@ -219,23 +218,19 @@ out:
     return rc;
 }
 
-static int list_all(folder_source *s, uint64_t seed, leat_error *err)
+static int list_all(folder_source *s, const leat_ingest_opts *opts, leat_error *err)
 {
     const leat__entry *e;
+    LEAT_TRY(leat__name_list_open(&s->names, opts->output, err));
     for (;;) {
         LEAT_TRY(walk(s, &e, err));
         if (!e) break;
-        uint64_t start = s->names.len;
-        leat__buf_append(&s->names, s->path.data + s->root_len, s->path.len - s->root_len);
-        leat__buf_putc(&s->names, 0);
-        leat__buf_append(&s->starts, &start, sizeof start);
-        if (leat__buf_status(&s->names) != 0 || leat__buf_status(&s->starts) != 0)
-            return no_memory(err);
-        s->listed++;
+        LEAT_TRY(leat__name_list_add(&s->names, s->path.data + s->root_len,
+                                     s->path.len - s->root_len, err));
     }
     s->shuffled = true;
-    if (s->listed > 0) leat__perm_init(&s->perm, s->listed, seed, 0);
-    return 0;
+    if (s->names.count > 0) leat__perm_init(&s->perm, s->names.count, opts->shuffle_seed, 0);
+    return leat__name_list_close_adding(&s->names, err);
 }
 
 static const leat__source_ops ops = {
@@ -252,8 +247,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
     leat__source *base = &s->base;
     int rc = 0, n;
     leat__buf_init(&s->path, LEAT__MEM_INGEST, 1u << 20);
-    leat__buf_init(&s->names, LEAT__MEM_INGEST, LIST_MAX);
-    leat__buf_init(&s->starts, LEAT__MEM_INGEST, LIST_MAX);
+    leat__buf_init(&s->key, LEAT__MEM_INGEST, 1u << 20);
     leat__buf_puts(&s->path, opts->sources[0]);
     if (s->path.len == 0 || s->path.data[s->path.len - 1] != '/') leat__buf_putc(&s->path, '/');
     if (leat__buf_status(&s->path) != 0) LEAT_GO(rc, out, no_memory(err));
@@ -270,7 +264,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
     }
     LEAT_GO(rc, out, count_below(&s->path, 0, &base->total, err));
     LEAT_GO(rc, out, enter(s, err));
-    if (opts->shuffle) LEAT_GO(rc, out, list_all(s, opts->shuffle_seed, err));
+    if (opts->shuffle) LEAT_GO(rc, out, list_all(s, opts, err));
     *out = base;
     base = NULL;
 out:

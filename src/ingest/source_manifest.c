@@ -21,9 +21,9 @@
 #include "base/perm.h"
 #include "base/str.h"
 #include "ingest/csv.h"
+#include "ingest/name_list.h"
 #include "ingest/source.h"
 
-#define ROWS_MAX (UINT64_C(1) << 36)
 
 enum { SAW_INT = 1, SAW_NUMBER = 2, SAW_TEXT = 4, SAW_OTHER = 8, SAW_NOTHING = 16 };
 
@@ -46,9 +46,10 @@ typedef struct manifest_source {
     column *columns;
     uint32_t column_count, column_capacity;
     int path_column, label_column;
-    /* With shuffle: all rows (as in csv.row) and where they start, with their lines. */
-    leat__buf rows, starts;
-    uint64_t listed, given;
+    /* With shuffle: all rows, each as its line, its offset and what csv.row holds. */
+    leat__name_list rows;
+    leat__buf row; /* the one at hand, so written */
+    uint64_t given;
     leat__perm perm;
     bool shuffled;
 } manifest_source;
@@ -208,12 +209,12 @@ static int look_at_object(manifest_source *s, json_t *object, leat_error *err)
 
 static int keep_row(manifest_source *s, leat_error *err)
 {
-    uint64_t where[3] = {s->rows.len, s->csv.line, s->csv.offset};
-    leat__buf_append(&s->starts, where, sizeof where);
-    leat__buf_append(&s->rows, s->csv.row.data, s->csv.row.len);
-    bool fits = leat__buf_status(&s->starts) == 0 && leat__buf_status(&s->rows) == 0;
-    s->listed++;
-    return fits ? 0 : no_memory(err);
+    uint64_t where[2] = {s->csv.line, s->csv.offset};
+    leat__buf_clear(&s->row);
+    leat__buf_append(&s->row, where, sizeof where);
+    leat__buf_append(&s->row, s->csv.row.data, s->csv.row.len);
+    if (leat__buf_status(&s->row) != 0) return no_memory(err);
+    return leat__name_list_add(&s->rows, s->row.data, s->row.len, err);
 }
 
 /* Rows that are wrong are passed over here; the second pass counts them. */
@@ -464,17 +465,16 @@ static int fill(manifest_source *s, leat__run *run, leat__record *r, leat_error 
 /* A kept row goes back to where a freshly read one would be. */
 static int recall_row(manifest_source *s, bool *end, leat_error *err)
 {
-    *end = s->given == s->listed;
+    *end = s->given == s->rows.count;
     if (*end) return 0;
-    uint64_t i = leat__perm_at(&s->perm, s->given++), where[3], stop = s->rows.len;
-    memcpy(where, s->starts.data + i * sizeof where, sizeof where);
-    if (i + 1 < s->listed)
-        memcpy(&stop, s->starts.data + (i + 1) * sizeof where, sizeof stop);
+    uint64_t where[2];
+    LEAT_TRY(leat__name_list_at(&s->rows, leat__perm_at(&s->perm, s->given++), &s->row, err));
+    memcpy(where, s->row.data, sizeof where); /* every row was kept with them */
     leat__buf_clear(&s->csv.row);
-    if (leat__buf_append(&s->csv.row, s->rows.data + where[0], stop - where[0]) != 0)
+    if (leat__buf_append(&s->csv.row, s->row.data + sizeof where, s->row.len - sizeof where) != 0)
         return no_memory(err);
-    s->csv.line = where[1];
-    s->csv.offset = where[2];
+    s->csv.line = where[0];
+    s->csv.offset = where[1];
     s->csv.cells = 0;
     for (size_t at = 0; !s->json && at < s->csv.row.len && s->csv.cells < LEAT__CSV_CELLS_MAX;
          at += strlen(s->csv.row.data + at) + 1)
@@ -514,8 +514,8 @@ static void manifest_close(leat__source *base)
     for (uint32_t i = 0; i < s->column_count; i++) leat__free(s->columns[i].name);
     leat__free(s->columns);
     leat__buf_reset(&s->folder);
-    leat__buf_reset(&s->rows);
-    leat__buf_reset(&s->starts);
+    leat__name_list_reset(&s->rows);
+    leat__buf_reset(&s->row);
 }
 
 static const leat__source_ops ops = {
@@ -530,12 +530,14 @@ static int learn(manifest_source *s, const leat_ingest_opts *opts, leat_error *e
     LEAT_TRY(start_reading(s, err));
     for (uint32_t i = 0; !s->json && i < s->csv.cells; i++)
         LEAT_TRY(add_column(s, leat__csv_cell(&s->csv, i), err));
+    if (opts->shuffle) LEAT_TRY(leat__name_list_open(&s->rows, opts->output, err));
     LEAT_TRY(look_at_all(s, opts->shuffle, err));
     LEAT_TRY(make_fields(s, err));
     if (labels_are_names(s)) LEAT_TRY(collect_classes(s, err));
     LEAT_TRY(start_reading(s, err));
-    if (opts->shuffle && s->listed > 0) {
-        leat__perm_init(&s->perm, s->listed, opts->shuffle_seed, 0);
+    if (opts->shuffle && s->rows.count > 0) {
+        LEAT_TRY(leat__name_list_close_adding(&s->rows, err));
+        leat__perm_init(&s->perm, s->rows.count, opts->shuffle_seed, 0);
         s->shuffled = true;
     }
     return 0;
@@ -551,8 +553,7 @@ int leat__source_manifest(leat__source **out, const leat_ingest_opts *opts, leat
               leat__str_ends_nocase(s->path, ".ndjson");
     s->delimiter = leat__str_ends_nocase(s->path, ".tsv") ? '\t' : ',';
     leat__buf_init(&s->folder, LEAT__MEM_INGEST, 1u << 20);
-    leat__buf_init(&s->rows, LEAT__MEM_INGEST, ROWS_MAX);
-    leat__buf_init(&s->starts, LEAT__MEM_INGEST, ROWS_MAX);
+    leat__buf_init(&s->row, LEAT__MEM_INGEST, LEAT__CSV_ROW_MAX + 64u);
     leat_error why = {0};
     int rc = leat__buf_append(&s->folder, s->path,
                               (size_t)(leat__path_base(s->path) - s->path));

@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "ingest/allowance.h"
 #include "ingest/source.h"
 
 #define IMAGES 300
@@ -33,7 +34,7 @@ typedef struct training {
     uint64_t step, seen;    /* every step-th record is looked at */
     bool end;
     leat_pool *pool;
-    leat_budget *budget;
+    leat__allowance allowance;
     leat_flow *flow;
 } training;
 
@@ -123,8 +124,10 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 
 static uint64_t need_learn(void *cookie, const leat_task *task)
 {
+    const training *t = cookie;
     const lesson *l = task->data;
-    return l->decode + l->run->in.len + COUNTS_BYTES;
+    uint64_t need = l->decode + l->run->in.len + COUNTS_BYTES;
+    return LEAT_MIN(need, t->allowance.large); /* a large one asks for as much as one may */
 }
 
 static void teardown_learn(void *cookie, void *ctx)
@@ -177,6 +180,10 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
         run->out.len = len;
     }
     LEAT_TRY(learn_from(t, p, l, leat__run_data(run, item), item->size, err));
+    if (l->decode > t->allowance.large) { /* its memory is not kept for the next */
+        leat__jpeg_coef_reader_close(&p->reader);
+        LEAT_TRY(leat__jpeg_coef_reader_open(&p->reader, err));
+    }
     task->bytes = leat__run_held(run) + (l->counts ? COUNTS_BYTES : 0);
     return 0;
 }
@@ -223,12 +230,12 @@ static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
     pool.threads = o->threads;
     pool.io_threads = IO_DEPTH;
     LEAT_TRY(leat_pool_open(&t->pool, &pool, err));
-    LEAT_TRY(leat_budget_open(&t->budget, o->memory, err));
+    LEAT_TRY(leat__allowance_open(&t->allowance, o, leat_pool_threads(t->pool), err));
     leat_flow_opts f;
     leat_flow_opts_init(&f);
     f.name = "train";
     f.pool = t->pool;
-    f.budget = t->budget;
+    f.budget = t->allowance.budget;
     f.threads = o->threads;
     f.io_depth = IO_DEPTH;
     f.prefetch = 2 + leat_pool_threads(t->pool);
@@ -271,7 +278,7 @@ int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *pl
     LEAT_GO(rc, out, leat__tile_trainer_finish(t.trainer, blob, err));
 out:
     leat_flow_close(&t.flow); /* what was read ahead goes with it */
-    leat_budget_close(&t.budget);
+    leat__allowance_close(&t.allowance);
     leat_pool_close(&t.pool);
     if (shelf) leat__shelf_reset(&t.shelf);
     leat__tile_trainer_close(&t.trainer);

@@ -204,6 +204,29 @@ static int write_page(leat_packer *p, leat__page *page, leat_error *err)
     return rc;
 }
 
+typedef struct lent_write {
+    leat__file *file;
+    uint64_t at;
+    leat_error *err;
+} lent_write;
+
+static int write_piece(void *cookie, const void *data, size_t len)
+{
+    lent_write *w = cookie;
+    LEAT_TRY(leat__file_pwrite(w->file, data, len, w->at, w->err));
+    w->at += len;
+    return 0;
+}
+
+/* A large sample goes from the caller's memory to the file without a copy of it. */
+static int write_lent(leat_packer *p, const leat__page *page, leat_error *err)
+{
+    lent_write w = {p->file, p->data_end, err};
+    LEAT_TRY(leat__page_lent_bytes(page, write_piece, &w));
+    leat__file_flush_hint(p->file, p->data_end, page->bytes);
+    return 0;
+}
+
 int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
 {
     if (p->finishing)
@@ -229,10 +252,11 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
         .keys = (const uint8_t *)page->keys.data,
     };
     memcpy(record.marks, page->marks, sizeof record.marks);
+    if (page->lent) LEAT_TRY(write_lent(p, page, err));
     /* The record first: when it fails the page is still whole and may be put again. When the
      * page then does not reach the disk, resume finds out by its check. */
     LEAT_TRY(leat__journal_put_page(&p->journal, &record, err));
-    LEAT_TRY(write_page(p, page, err));
+    if (!page->lent) LEAT_TRY(write_page(p, page, err));
 
     p->data_end += page->bytes;
     p->pages++;
@@ -268,7 +292,11 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
         LEAT_TRY(leat__page_open(&p->page, p->schema, p->page_bytes, err));
     if (p->page->sealed || !leat__page_fits(p->page, sample, size))
         LEAT_TRY(leat__packer_put(p, p->page, err));
-    return leat__page_add(p->page, sample, err);
+    if (size <= p->page_bytes) return leat__page_add(p->page, sample, err);
+    LEAT_TRY(leat__page_lend(p->page, sample, err));
+    int rc = leat__packer_put(p, p->page, err);
+    leat__page_clear(p->page); /* on failure, too: the sample is the caller's again */
+    return rc;
 }
 
 /* ---- blobs ------------------------------------------------------------------------------ */

@@ -50,6 +50,7 @@ void leat__page_clear(leat__page *p)
     p->used = p->bytes = p->check = p->max_sample = p->payload = 0;
     p->samples = 0;
     p->sealed = false;
+    p->lent = NULL;
     leat__buf_clear(&p->rows);
     leat__buf_clear(&p->keys);
     memset(p->marks, 0, sizeof p->marks);
@@ -191,34 +192,32 @@ static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
     p->used = at + v->size;
 }
 
-int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *err)
+/* All memory first, so that a failure leaves the page as it was. */
+static int reserve_row(leat__page *p, const leat_pack_sample *sample, leat_error *err)
 {
-    uint64_t size;
-    if (p->sealed) return leat__fail(err, LEAT_ESTATE, "page is sealed");
-    LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
-    uint64_t at = round_up(p->used, LEAT__PACK_ALIGN);
-    LEAT_TRY(reserve(p, LEAT_MAX(at + size, 1u), err)); /* a page is one block at least */
     size_t row_bytes = LEAT__PACK_SAMPLE_WIDTH + p->schema->row_bytes;
-    /* All memory first, so that a failure leaves the page as it was. */
-    if (leat__buf_reserve(&p->rows, row_bytes) != 0 ||
-        leat__buf_reserve(&p->keys, sample->key_size) != 0) {
-        p->rows.status = p->keys.status = 0;
-        return leat__fail_nomem(err, row_bytes + sample->key_size, "the index of a page");
-    }
-    if (sample->key_size > 0) (void)leat__buf_append(&p->keys, sample->key, sample->key_size);
+    if (leat__buf_reserve(&p->rows, row_bytes) == 0 &&
+        leat__buf_reserve(&p->keys, sample->key_size) == 0)
+        return 0;
+    p->rows.status = p->keys.status = 0;
+    return leat__fail_nomem(err, row_bytes + sample->key_size, "the index of a page");
+}
 
+/* Key, entry and cells of the sample at `at`, and its payloads where they are copied. */
+static void add_row(leat__page *p, const leat_pack_sample *sample, uint64_t at, uint64_t size,
+                    bool copy)
+{
+    if (sample->key_size > 0) (void)leat__buf_append(&p->keys, sample->key, sample->key_size);
     leat__sample_entry entry = {0, (uint32_t)at, size, 0, p->keys.len};
     uint8_t bytes[LEAT__PACK_SAMPLE_WIDTH];
     leat__sample_entry_store(bytes, &entry);
     (void)leat__buf_append(&p->rows, bytes, sizeof bytes);
-    memset(p->data + p->used, 0, at - p->used);
-    p->used = at;
     uint64_t pos = 0;
     for (uint32_t i = 0; i < p->schema->count; i++) {
         const leat_field *f = &p->schema->fields[i];
         leat_pack_cell cell;
         place(f, &sample->values[i], &pos, &cell);
-        if (leat__field_is_payload(f) && !cell.absent)
+        if (copy && leat__field_is_payload(f) && !cell.absent)
             copy_payload(p, at, f, &sample->values[i], &cell);
         leat__cell_store(f, bytes, &cell);
         (void)leat__buf_append(&p->rows, bytes, leat__field_width(f));
@@ -227,6 +226,91 @@ int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *er
     p->payload += size;
     p->max_sample = LEAT_MAX(p->max_sample, size);
     memcpy(p->marks, sample->marks, sizeof p->marks);
+}
+
+int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *err)
+{
+    uint64_t size;
+    if (p->sealed) return leat__fail(err, LEAT_ESTATE, "page is sealed");
+    LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
+    uint64_t at = round_up(p->used, LEAT__PACK_ALIGN);
+    LEAT_TRY(reserve(p, LEAT_MAX(at + size, 1u), err)); /* a page is one block at least */
+    LEAT_TRY(reserve_row(p, sample, err));
+    memset(p->data + p->used, 0, at - p->used);
+    p->used = at;
+    add_row(p, sample, at, size, true);
+    return 0;
+}
+
+/* ---- lending ---------------------------------------------------------------------------- */
+
+typedef int (*piece_fn)(void *cookie, const void *data, size_t len);
+
+static int zeros(uint64_t count, piece_fn piece, void *cookie)
+{
+    static const uint8_t none[LEAT__PACK_BLOCK];
+    while (count > 0) {
+        size_t n = (size_t)LEAT_MIN(count, sizeof none);
+        LEAT_TRY(piece(cookie, none, n));
+        count -= n;
+    }
+    return 0;
+}
+
+static int lent_sample(const leat__page *p, piece_fn piece, void *cookie)
+{
+    uint64_t pos = 0, done = 0;
+    for (uint32_t i = 0; i < p->schema->count; i++) {
+        const leat_field *f = &p->schema->fields[i];
+        const leat_pack_value *v = &p->lent->values[i];
+        leat_pack_cell cell;
+        place(f, v, &pos, &cell);
+        if (!leat__field_is_payload(f) || cell.absent) continue;
+        LEAT_TRY(zeros(cell.start - done, piece, cookie));
+        if (f->type == LEAT_FIELD_RAGGED) {
+            uint8_t shape[LEAT_NDIM_MAX * 8 + LEAT__PACK_ALIGN] = {0};
+            for (uint32_t d = 0; d < f->ndim; d++) leat__store_u64(shape + 8 * d, v->shape[d]);
+            LEAT_TRY(piece(cookie, shape, leat__field_shape_bytes(f)));
+        }
+        if (v->size > 0) LEAT_TRY(piece(cookie, v->data, v->size));
+        done = cell.start + cell.length;
+    }
+    return 0;
+}
+
+int leat__page_lent_bytes(const leat__page *p, piece_fn piece, void *cookie)
+{
+    LEAT_TRY(lent_sample(p, piece, cookie));
+    return zeros(p->bytes - p->used, piece, cookie);
+}
+
+static int hash_piece(void *cookie, const void *data, size_t len)
+{
+    leat__hasher_update(cookie, data, len);
+    return 0;
+}
+
+int leat__page_lend(leat__page *p, const leat_pack_sample *sample, leat_error *err)
+{
+    uint64_t size;
+    LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
+    if (p->samples > 0) return leat__fail(err, LEAT_ESTATE, "page is not empty");
+    LEAT_TRY(reserve_row(p, sample, err));
+    leat__hasher *h = leat__hasher_open(0);
+    if (h == NULL) return leat__fail_nomem(err, 0, "a checksum");
+    add_row(p, sample, 0, size, false);
+    p->lent = sample;
+    p->used = size;
+    p->bytes = LEAT_MAX(round_up(size, LEAT__PACK_BLOCK), LEAT__PACK_BLOCK);
+    (void)lent_sample(p, hash_piece, h);
+    leat__sample_entry e;
+    leat__sample_entry_load((uint8_t *)p->rows.data, &e);
+    e.check = leat__hasher_value64(h);
+    leat__sample_entry_store((uint8_t *)p->rows.data, &e);
+    (void)zeros(p->bytes - p->used, hash_piece, h);
+    p->check = leat__hasher_value64(h);
+    leat__hasher_close(&h);
+    p->sealed = true;
     return 0;
 }
 

@@ -33,6 +33,7 @@ typedef struct leat__page {
     leat__buf keys;
     uint64_t marks[LEAT_PACKER_MARKS]; /* of the last sample */
     bool sealed;
+    const leat_pack_sample *lent; /* its only sample, not copied: see leat__page_lend */
 } leat__page;
 
 /* The schema must outlive the page. */
@@ -50,6 +51,14 @@ bool leat__page_fits(const leat__page *p, const leat_pack_sample *sample, uint64
 /* Copies the sample in. The page must fit it and not be sealed. */
 int leat__page_add(leat__page *p, const leat_pack_sample *sample,
                    leat_error *err) LEAT_MUST_CHECK;
+/* The same for a sample that is larger than a page, into an empty page, which is sealed then:
+ * its payloads are not copied but must live until the page is put or cleared. */
+int leat__page_lend(leat__page *p, const leat_pack_sample *sample,
+                    leat_error *err) LEAT_MUST_CHECK;
+/* The bytes of a lent page in order, zeros between payloads included, piece by piece, from
+ * `piece`, which returns 0 to go on. */
+int leat__page_lent_bytes(const leat__page *p,
+                          int (*piece)(void *cookie, const void *data, size_t len), void *cookie);
 /* Checksums of samples and page. Cannot fail. */
 void leat__page_seal(leat__page *p);
 

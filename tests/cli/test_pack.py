@@ -60,6 +60,32 @@ def jpeg(seed, size):
     return head + data + b"\xff\xd9"
 
 
+# A disk with a bad sector: reads of one file give what is before it, then EIO.
+BAD_SECTOR = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static ssize_t bad_read(int fd, void *buf, size_t len, off_t at, const char *name)
+{
+    ssize_t (*real)(int, void *, size_t, off_t) = dlsym(RTLD_NEXT, name);
+    char link[64], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) > 0 && strcmp(path, getenv("BAD_PATH")) == 0) {
+        off_t bad = atoll(getenv("BAD_AT"));
+        if (at >= bad) return errno = EIO, -1;
+        if ((off_t)len > bad - at) len = (size_t)(bad - at);
+    }
+    return real(fd, buf, len, at);
+}
+ssize_t pread(int fd, void *buf, size_t len, off_t at) { return bad_read(fd, buf, len, at, "pread"); }
+ssize_t pread64(int fd, void *buf, size_t len, off_t at) { return bad_read(fd, buf, len, at, "pread64"); }
+"""
+
+
 class Pack(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="leat-pack-")
@@ -148,6 +174,33 @@ class Pack(unittest.TestCase):
             self.assertEqual(digest(out), digest(self.out))
         finally:
             subprocess.run(["umount", box], check=True)
+
+    def test_bad_sector(self):
+        shim = os.path.join(self.dir, "shim.so")
+        built = subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, "-x", "c", "-", "-ldl"],
+                               input=BAD_SECTOR, text=True, stderr=subprocess.DEVNULL)
+        if built.returncode != 0:
+            self.skipTest("no C compiler here")
+        bad = os.path.join(self.src, "class4", "394.jpg")
+        env = dict(os.environ, LD_PRELOAD=shim, BAD_PATH=os.path.realpath(bad), BAD_AT="700")
+        if run("--version", env=env).returncode != 0:
+            self.skipTest("nothing can be loaded before this program")
+        done = self.pack("--images", "keep", env=env)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        first = done.stderr.splitlines()[0]
+        self.assertIn(bad, first)
+        self.assertIn("at byte 700", first)
+        self.assertFalse(os.path.exists(self.out))
+        skipped = self.pack("--images", "keep", "--on-error", "skip", "--json", env=env,
+                            out=os.path.join(self.dir, "skipped.leat"))
+        self.assertEqual(skipped.returncode, 0, skipped.stderr)
+        self.assertEqual(json.loads(skipped.stdout)["skipped"], 1)
+        done = self.pack("--images", "keep", "--resume", "--json")   # another cable, say
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(json.loads(done.stdout)["resumed"], 0)
+        whole = os.path.join(self.dir, "whole.leat")
+        self.assertEqual(self.pack("--images", "keep", out=whole).returncode, 0)
+        self.assertEqual(digest(self.out), digest(whole))
 
     def test_export_gives_the_files_back(self):
         for mode in ("keep", "tiled"):

@@ -36,7 +36,7 @@ static void read_manifest(bool shuffle)
 {
     const char *paths[] = {path};
     leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1,
-                             .shuffle = shuffle};
+                             .output = path, .shuffle = shuffle};
     leat__source *s = NULL;
     leat_error err = {0};
     if (leat__source_open(&s, &opts, &err) != 0) {

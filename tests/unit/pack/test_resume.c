@@ -63,6 +63,10 @@ static void check_and_remove(file_set *w)
         free(data);
         assert_int_equal(unlink(name_of(w, "x", i)), 0);
     }
+}
+
+static void assert_nothing_left(file_set *w)
+{
     assert_int_equal(access(pt_path(w->dir, "x.leat.journal"), F_OK), -1);
     assert_int_equal(access(pt_path(w->dir, "x.leat.partial"), F_OK), -1);
 }
@@ -128,12 +132,14 @@ static void kill_loop(bool shards)
             if (access(pt_path(w.dir, "x.leat.journal"), F_OK) == 0 && finished % 2 == 0)
                 assert_int_equal(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err), 0);
             check_and_remove(&w);
+            if (finished % 2 == 0) assert_nothing_left(&w);
             finished++;
         }
     }
     leat_error err;
     assert_int_equal(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err), 0);
     check_and_remove(&w);
+    assert_nothing_left(&w);
     print_message("%d kills, %d packs finished on the way, all equal\n", kills, finished);
     forget(&w);
 }
@@ -168,6 +174,7 @@ static void finish_and_check(file_set *w)
     if (rc != 0) print_error("%s\n", err.message);
     assert_int_equal(rc, 0);
     check_and_remove(w);
+    assert_nothing_left(w);
 }
 
 static void test_marks_and_blobs_come_back(void **state)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of packing: see allowance.h. Set once, then only read.
+ */
+#include "ingest/allowance.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/num.h"
+
+#define LEAST (UINT64_C(256) << 20)
+#define PER_THREAD (UINT64_C(128) << 20)
+
+int leat__allowance_open(leat__allowance *a, const leat_ingest_opts *opts, uint32_t threads,
+                         leat_error *err)
+{
+    leat_budget_stats stats;
+    memset(a, 0, sizeof *a);
+    LEAT_TRY(leat_budget_open(&a->budget, opts->memory, err));
+    leat_budget_read(a->budget, &stats);
+    a->ceiling = stats.limit;
+    a->large = UINT64_MAX;
+    if (opts->memory != 0) return 0;
+    uint64_t usual = LEAT_MIN(LEAT_MAX(LEAST, threads * PER_THREAD), stats.limit);
+    a->large = usual / 2;
+    return leat_budget_set_limit(a->budget, usual, err);
+}
+
+void leat__allowance_close(leat__allowance *a)
+{
+    leat_budget_close(&a->budget);
+}
+
+int leat__allowance_ask(const leat__allowance *a, uint64_t bytes, leat_error *err)
+{
+    if (bytes <= a->ceiling) return 0;
+    return leat__fail(err, LEAT_EBUDGET,
+                      "an image that needs %llu bytes of memory, more than the %llu there are",
+                      (unsigned long long)bytes, (unsigned long long)a->ceiling);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A list of names (or rows of a manifest) that is asked for in any order but does not live
+ * in memory: an unnamed file, so that shuffling a source costs nothing per sample. Filled
+ * first, then read; one thread at a time.
+ */
+#ifndef LEAT_INGEST_NAME_LIST_H
+#define LEAT_INGEST_NAME_LIST_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "io/file.h"
+
+typedef struct leat__name_list {
+    leat__file *names, *ends; /* all names; where each of them ends, u64 */
+    leat__buf new_names, new_ends; /* not written yet */
+    uint64_t count, names_bytes;
+} leat__name_list;
+
+/* In the folder of `path`, under a name that is gone before this returns. */
+int leat__name_list_open(leat__name_list *l, const char *path, leat_error *err) LEAT_MUST_CHECK;
+void leat__name_list_reset(leat__name_list *l); /* also of a zeroed one */
+
+int leat__name_list_add(leat__name_list *l, const char *name, size_t len,
+                        leat_error *err) LEAT_MUST_CHECK;
+int leat__name_list_close_adding(leat__name_list *l, leat_error *err) LEAT_MUST_CHECK;
+/* Name i < count replaces the content of `name`. */
+int leat__name_list_at(const leat__name_list *l, uint64_t i, leat__buf *name,
+                       leat_error *err) LEAT_MUST_CHECK;
+
+#endif
