@@ -6,6 +6,9 @@
 
 #define XXH_STATIC_LINKING_ONLY /* the state as a member, not a second allocation */
 #include <xxhash.h>
+#ifdef LEAT_XXH_DISPATCH
+#include <xxh_x86dispatch.h> /* the same values from the widest registers this CPU has */
+#endif
 
 #include "base/mem.h"
 

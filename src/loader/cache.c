@@ -17,6 +17,7 @@
 typedef struct entry {
     leat__cached page; /* first: what users see */
     leat__cache_user *user; /* whose budget it is charged to; NULL = its loader left */
+    uint64_t room;          /* bytes it may have and is charged: those of its first page */
     uint32_t pins;
     uint64_t wanted; /* announced uses still to come */
     bool ready;
@@ -92,8 +93,8 @@ static void list_append_locked(leat__cache *c, entry *e)
 static void discharge_locked(entry *e)
 {
     if (e->user == NULL) return;
-    atomic_fetch_sub(&e->user->bytes, e->page.bytes);
-    leat_budget_release(e->user->budget, LEAT_BUDGET_PAGE, e->page.bytes);
+    atomic_fetch_sub(&e->user->bytes, e->room);
+    leat_budget_release(e->user->budget, LEAT_BUDGET_PAGE, e->room);
     e->user = NULL;
 }
 
@@ -149,35 +150,63 @@ static bool drop_idle_locked(leat__cache *c, const leat__cache_user *user)
     return false;
 }
 
-/* Room for `bytes` within the cap and the budget, at the cost of idle pages only. */
-static bool make_room_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
+static bool charge_locked(leat__cache_user *user, uint64_t room)
 {
-    for (;;) {
-        uint64_t sum;
-        if (!leat__add_u64(atomic_load(&user->bytes), bytes, &sum) || bytes > user->cap) return false;
-        if (sum <= user->cap && leat_budget_try(user->budget, LEAT_BUDGET_PAGE, bytes) == 0) return true;
-        if (!drop_idle_locked(c, user)) return false;
-    }
+    uint64_t sum;
+    if (!leat__add_u64(atomic_load(&user->bytes), room, &sum) || sum > user->cap) return false;
+    if (leat_budget_try(user->budget, LEAT_BUDGET_PAGE, room) != 0) return false;
+    atomic_fetch_add(&user->bytes, room);
+    return true;
 }
 
-static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
+/* The memory of the oldest idle page that is about as large: nothing to free and fault in anew. */
+static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room)
+{
+    entry *e = c->oldest;
+    while (e != NULL && (e->user != user || e->room < room || e->room / 2 > room)) e = e->newer;
+    if (e == NULL || atomic_load(&user->bytes) > user->cap) return NULL;
+    list_remove_locked(c, e);
+    c->entries[e->page.page] = NULL;
+    c->bytes -= e->page.bytes;
+    return e;
+}
+
+/* New memory within the cap and the budget, at the cost of idle pages only. */
+static entry *allocate_locked(leat__cache *c, leat__cache_user *user, uint64_t room)
 {
     uint64_t padded;
-    if (!leat__add_u64(bytes, LEAT_PACK_PADDING, &padded) || !make_room_locked(c, user, bytes)) return NULL;
+    if (room > user->cap || !leat__add_u64(room, LEAT_PACK_PADDING, &padded)) return NULL;
+    while (!charge_locked(user, room)) {
+        if (!drop_idle_locked(c, user)) return NULL;
+    }
     entry *e = LEAT_NEW(LOADER, entry);
     uint8_t *data = leat__alloc_aligned(LEAT__MEM_PAGE, padded, LEAT__IO_ALIGN);
     if (e == NULL || data == NULL) {
         leat__free(e);
         leat__free(data);
-        leat_budget_release(user->budget, LEAT_BUDGET_PAGE, bytes);
+        atomic_fetch_sub(&user->bytes, room);
+        leat_budget_release(user->budget, LEAT_BUDGET_PAGE, room);
         return NULL;
     }
-    memset(data + bytes, 0, LEAT_PACK_PADDING);
-    e->page = (leat__cached){.data = data, .page = page, .bytes = bytes};
+    e->page.data = data;
+    e->room = room;
     e->user = user;
+    return e;
+}
+
+static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
+{
+    bool full = bytes > user->cap || atomic_load(&user->bytes) > user->cap - bytes;
+    entry *e = full ? reuse_idle_locked(c, user, bytes) : NULL;
+    if (e == NULL) e = allocate_locked(c, user, bytes);
+    if (e == NULL) return NULL;
+    memset(e->page.data + bytes, 0, LEAT_PACK_PADDING);
+    e->page.page = page;
+    e->page.bytes = bytes;
+    e->ready = false;
+    e->wanted = 0;
     c->entries[page] = e;
     c->bytes += bytes;
-    atomic_fetch_add(&user->bytes, bytes);
     return e;
 }
 
