@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a pack that is not in memory: leat's orders and caches beside a plain sequential direct read of the same
+file, and beside FFCV on the same images where it is installed.
+
+    python bench/loader_cold.py --leat build-release/tools/leat --pack raw.leat [--beton raw.beton] [--repeats 5]
+
+Before each run the file is dropped from the page cache. Runs alternate; medians are compared. leat decodes a small
+centre crop, so that reading is what is measured; --full-crop takes the usual random crop instead. FFCV is timed from
+its first batch on (it compiles before that). Note that a virtual disk may be served from its host's memory.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+LEAT = {f"leat {order}, {cache}": ["--order", order, "--cache", cache]
+        for order in ("quasi_random", "random") for cache in ("process", "os")}
+FFCV = """
+import json, sys, time
+from ffcv.fields.decoders import CenterCropRGBImageDecoder, IntDecoder
+from ffcv.loader import Loader, OrderOption
+from ffcv.transforms import ToTensor
+os_cache = sys.argv[2] == "os"
+loader = Loader(sys.argv[1], batch_size=64, num_workers=int(sys.argv[3]), order=OrderOption.RANDOM, os_cache=os_cache,
+                pipelines={"image": [CenterCropRGBImageDecoder((32, 32), 0.25), ToTensor()], "label": [IntDecoder(), ToTensor()]})
+samples = 0
+for batch in loader:
+    if samples == 0: begin = time.monotonic()
+    samples += len(batch[0])
+print(json.dumps({"samples_per_s": (samples - 64) / (time.monotonic() - begin)}))
+"""
+
+
+def drop(path):
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+def plain(path):
+    """Bytes per second of reading the file from front to back, past the page cache."""
+    begin = time.monotonic()
+    subprocess.run(["dd", f"if={path}", "of=/dev/null", "bs=4M", "iflag=direct"], check=True, stderr=subprocess.DEVNULL)
+    return os.path.getsize(path) / (time.monotonic() - begin)
+
+
+def leat(o, flags):
+    crop = [] if o.full_crop else ["--size", "32", "--crop", "center"]
+    out = subprocess.run([o.leat, "load", o.pack, "--threads", str(o.threads), "--memory", o.memory, "--batch", "64",
+                          "--json", *crop, *flags], check=True, capture_output=True, text=True).stdout
+    line = json.loads(out.splitlines()[-1])
+    return line["read_bytes"] / line["seconds"], line["samples_per_s"]
+
+
+def ffcv(o, cache):
+    run = subprocess.run([sys.executable, "-c", FFCV, o.beton, cache, str(o.threads)], capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(run.stderr[-800:])
+    return json.loads(run.stdout.splitlines()[-1])["samples_per_s"]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--leat", required=True)
+    p.add_argument("--pack", required=True)
+    p.add_argument("--beton", help="the same images written raw by FFCV")
+    p.add_argument("--memory", default="512M")
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--repeats", type=int, default=5)
+    p.add_argument("--full-crop", action="store_true")
+    o = p.parse_args()
+    plains, rates, samples = [], {n: [] for n in LEAT}, {n: [] for n in LEAT}
+    peers = {n: [] for n in ("FFCV random, os_cache", "FFCV random, process cache")} if o.beton else {}
+    for _ in range(o.repeats):
+        drop(o.pack)
+        plains.append(plain(o.pack))
+        for name, flags in LEAT.items():
+            drop(o.pack)
+            rate, per_s = leat(o, flags)
+            rates[name].append(rate)
+            samples[name].append(per_s)
+        for name, got in peers.items():
+            drop(o.beton)
+            got.append(ffcv(o, "os" if "os_cache" in name else "process"))
+    base = statistics.median(plains)
+    print(f"sequential direct read: {base / 1e6:.0f} MB/s ({min(plains) / 1e6:.0f}-{max(plains) / 1e6:.0f})")
+    for name in LEAT:
+        rate = statistics.median(rates[name])
+        print(f"{name}: {rate / 1e6:.0f} MB/s, {100 * rate / base:.0f} % of it, "
+              f"{statistics.median(samples[name]):.0f} samples/s")
+    best = max((statistics.median(v) for v in peers.values()), default=0)
+    for name, got in peers.items():
+        print(f"{name}: {statistics.median(got):.0f} samples/s")
+    if best:
+        mine = max(statistics.median(samples[n]) for n in LEAT if " random" in n)
+        print(f"leat random is {mine / best:.2f} x FFCV's best")
+
+
+if __name__ == "__main__":
+    main()
