@@ -242,11 +242,14 @@ static void read_through_cache(leat__run_sample *s)
     }
 }
 
+/* Both ends, since the system's own read-ahead for a neighbour may have left a part. */
 static bool in_system_cache(const leat__run_sample *s)
 {
-    uint8_t last;
-    return leat__file_pread_cached(leat__pack_file(s->run->env->pack, s->row.shard), &last, 1,
-                                   s->row.file_offset + s->row.size - 1) == 1;
+    const leat__file *file = leat__pack_file(s->run->env->pack, s->row.shard);
+    uint64_t first = s->row.file_offset, last = first + s->row.size - 1;
+    uint8_t byte;
+    return leat__file_pread_cached(file, &byte, 1, first) == 1 &&
+           leat__file_pread_cached(file, &byte, 1, last) == 1;
 }
 
 /* Finds the samples that need no reading ahead, because the system has them in memory: the
