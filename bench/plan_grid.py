@@ -3,21 +3,30 @@
 """How near `leat plan --calibrate` comes: predicted against measured over a grid of runs.
 
     bench/plan_grid.py --leat build-release/tools/leat keep=k.leat raw=r.leat mix=m.leat
+    bench/plan_grid.py … --part 2/5 --append grid.jsonl     a part of it
+    bench/plan_grid.py --summary grid.jsonl                 errors over all lines
 
 Each pack is loaded with two image sizes, one and two threads, two crops, its file in the page
-cache or dropped from it. For each run the plan is made first, from a calibration on the same
-pack; `leat load` then runs with the memory and prefetch that the plan gave. One JSON line per run and a summary line with
-the 50th and 90th percentile of the relative errors. Only on an idle machine do they mean much:
-the load average is recorded with each line.
+cache or dropped from it. The plan is made first, from a calibration on the same pack. Then two
+runs of `leat load` with the plan's settings:
+
+  samples/s    nobody waits between batches
+  peak memory  RSS; the consumer takes twice as long as the loader, so that every queue fills up:
+               the moment that gets a job killed, and what the plan predicts (ram.resident_bytes)
+
+One JSON line per run; the summary has the 50th and 90th percentile and the largest of the relative
+errors. Only on an idle machine do they mean much: the load average is in each line.
 """
 import argparse
 import itertools
 import json
+import math
 import os
-import statistics
 import subprocess
 import sys
-import tempfile
+
+BATCH = 128
+MEMORY_BATCHES = 11
 
 
 def drop_cache(path):
@@ -34,37 +43,42 @@ def warm_cache(path):
 
 
 def run(*args):
-    return subprocess.run(args, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True).stdout
+    out = subprocess.run(args, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return [json.loads(line) for line in out.stdout.splitlines()]
 
 
-def one(leat, name, pack, size, threads, crop, warm, epochs):
-    facts = [leat, "plan", "--dataset", pack, "--gpus", "0", "--dtype", "u8", "--image", str(size),
-             "--crop", crop, "--threads", str(threads), "--batch", "128", "--single-loader",
-             "--calibrate"]
-    if warm:
-        facts += ["--storage", "memory"]
-    plan = json.loads(run(*facts, "--json"))
-    rates = plan["speed"]["rates"]
-    (warm_cache if warm else drop_cache)(pack)
-    config = plan["config"]
-    out = run(leat, "load", pack, "--batch", "128", "--size", str(size), "--crop", crop, "--dtype",
-              "u8", "--threads", str(threads), "--epochs", str(epochs), "--memory",
-              str(config["memory"]), "--prefetch", str(config["prefetch"]), "--json")
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
-        f.write(out)
-        f.flush()
-        # the same calibration for both sides: measured numbers are handed over
-        facts.remove("--calibrate")
-        facts += ["--cpu-us", str(plan["speed"]["cpu_us_per_sample"])]
-        if not warm:
-            facts += ["--io-mbs", str(rates["io"]["mid"] * plan["facts"]["sample_bytes"] / 1e6)]
-        rows = json.loads(run(*facts, "--compare", f.name, "--json"))["compare"]
-    line = {"images": name, "size": size, "threads": threads, "crop": crop,
-            "cache": "warm" if warm else "cold", "load": round(os.getloadavg()[0], 2)}
-    for r in rows:
-        line[r["what"]] = {k: round(r[k], 4) for k in ("predicted", "measured", "error")}
-    return line
+def row(predicted, measured):
+    return {"predicted": round(predicted, 1), "measured": round(measured, 1),
+            "error": round((predicted - measured) / measured, 4)}
+
+
+def runs(leat, name, pack, size, threads, crop):
+    """Two lines, warm and cold, from one calibration."""
+    facts = [leat, "plan", "--dataset", pack, "--gpus", "0", "--dtype", "u8", "--image", str(size), "--crop", crop,
+             "--threads", str(threads), "--batch", str(BATCH), "--single-loader", "--json"]
+    plan = run(*facts, "--calibrate")[0]
+    for warm in (True, False):
+        if warm:
+            rate = plan["speed"]["rates"]["cpu"]["mid"]
+            ram = run(*facts, "--storage", "memory")[0]["ram"]
+        else:
+            rate = plan["speed"]["first_epoch_samples_per_s"]["mid"]
+            ram = plan["ram"]
+        config = plan["config"]
+        load = [leat, "load", pack, "--batch", str(BATCH), "--size", str(size), "--crop", crop, "--dtype", "u8",
+                "--threads", str(threads), "--memory", str(config["memory"]), "--prefetch", str(config["prefetch"]),
+                "--json"]
+        set_cache = warm_cache if warm else drop_cache
+        set_cache(pack)
+        samples = plan["facts"]["samples"]
+        epochs = max(1, math.ceil(2 * rate / samples)) if warm else 1
+        measured = run(*load, "--epochs", str(epochs))
+        set_cache(pack)
+        held = run(*load, "--step-ms", str(2000 * BATCH / rate), "--stop-after", str(MEMORY_BATCHES * BATCH))
+        yield {"images": name, "size": size, "threads": threads, "crop": crop, "cache": "warm" if warm else "cold",
+               "load": round(os.getloadavg()[0], 2),
+               "samples/s": row(rate, sum(e["samples"] for e in measured) / sum(e["seconds"] for e in measured)),
+               "peak memory": row(ram["resident_bytes"] / 1e6, max(e["peak_rss_bytes"] for e in held) / 1e6)}
 
 
 def percentile(values, share):
@@ -72,26 +86,39 @@ def percentile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))]
 
 
+def summary(lines):
+    out = {"runs": len(lines)}
+    for key in ("samples/s", "peak memory"):
+        errors = [abs(line[key]["error"]) for line in lines]
+        out[key] = {"p50": percentile(errors, 0.5), "p90": percentile(errors, 0.9), "max": max(errors)}
+    return out
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--leat", default="build-release/tools/leat")
     p.add_argument("--sizes", default="160,224")
-    p.add_argument("--epochs", type=int, default=1)
-    p.add_argument("packs", nargs="+", metavar="NAME=PACK")
+    p.add_argument("--part", default="1/1", metavar="I/N", help="every N-th setting of the grid, from the I-th on")
+    p.add_argument("--append", metavar="FILE", help="add the lines to this file as well")
+    p.add_argument("--summary", metavar="FILE", help="only sum up what --append wrote")
+    p.add_argument("packs", nargs="*", metavar="NAME=PACK")
     args = p.parse_args()
-    errors = {}
-    for pack in args.packs:
+    if args.summary:
+        with open(args.summary, encoding="utf-8") as f:
+            print(json.dumps(summary([json.loads(line) for line in f])))
+        return
+    part, parts = (int(n) for n in args.part.split("/"))
+    grid = list(itertools.product(args.packs, args.sizes.split(","), (1, 2), ("rrc", "center")))
+    lines = []
+    for pack, size, threads, crop in grid[part - 1::parts]:
         name, path = pack.split("=", 1)
-        for size, threads, crop, warm in itertools.product(
-                args.sizes.split(","), (1, 2), ("rrc", "center"), (True, False)):
-            line = one(args.leat, name, path, int(size), threads, crop, warm, args.epochs)
+        for line in runs(args.leat, name, path, int(size), threads, crop):
             print(json.dumps(line), flush=True)
-            for key, value in line.items():
-                if isinstance(value, dict):
-                    errors.setdefault(key, []).append(abs(value["error"]))
-    print(json.dumps({"runs": max(len(v) for v in errors.values()),
-                      **{k: {"p50": round(statistics.median(v), 4),
-                             "p90": round(percentile(v, 0.9), 4)} for k, v in errors.items()}}))
+            lines.append(line)
+            if args.append:
+                with open(args.append, "a", encoding="utf-8") as f:
+                    f.write(json.dumps(line) + "\n")
+    print(json.dumps(summary(lines)))
 
 
 if __name__ == "__main__":

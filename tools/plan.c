@@ -56,6 +56,7 @@ static const leat__param model_options[] = {
 static const leat__param machine_options[] = {
     CLI_INT("cpus", 0, NULL, 1, 1 << 20, "N", "usable CPUs per node; default: this machine's"),
     CLI_BYTES("ram", 0, NULL, 1, 1e16, "memory per node; default: this machine's limit"),
+    CLI_BYTES("limit", 0, NULL, 1, 1e16, "memory this job alone may take, as a container's limit"),
     CLI_INT("gpus", 0, NULL, 0, 65536, "N", "GPUs per node; default: this machine's"),
     CLI_STRING("gpu", 0, NULL, "NAME", "kind of GPU: T4, A10G, A100, H100, H200 and others"),
     CLI_BYTES("vram", 0, NULL, 1, 1e16, "memory of a GPU that is not known by name"),
@@ -163,7 +164,9 @@ static int machine_facts(cli *c, leat_plan_facts *f)
     f->nodes = (uint32_t)cli_int(c, "nodes");
     f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
     snprintf(f->isa, sizeof f->isa, "%s", m.isa);
-    if (cli_given(c, "ram")) {
+    if (cli_given(c, "limit")) {
+        f->ram_bytes = cli_bytes(c, "limit");
+    } else if (cli_given(c, "ram")) {
         f->ram_bytes = cli_bytes(c, "ram");
         f->whole_machine = 1;
     } else if (m.memory_limit_bytes != LEAT_UNLIMITED) {

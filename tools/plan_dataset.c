@@ -97,6 +97,7 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat_error *err)
         f->samples = info.samples;
         f->sample_bytes = info.samples > 0 ? info.bytes / info.samples : 0;
         f->page_bytes = info.page_bytes;
+        f->max_sample_bytes = info.max_sample_bytes;
         rc = image_facts(pack, info.samples, f, err);
     }
     leat_pack_close(&pack);

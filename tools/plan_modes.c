@@ -205,17 +205,16 @@ static int add_epoch(const char *path, int number, const char *text, leat_plan_r
     json_int_t samples = json_integer_value(json_object_get(j, "samples"));
     double seconds = json_number_value(json_object_get(j, "seconds"));
     json_int_t rss = json_integer_value(json_object_get(j, "peak_rss_bytes"));
-    json_int_t budget = json_integer_value(json_object_get(j, "budget_peak_bytes"));
     run->cpu_seconds += json_number_value(json_object_get(j, "cpu_seconds"));
+    run->wait_seconds += json_number_value(json_object_get(j, "wait_seconds"));
     json_decref(j);
-    if (samples <= 0 || !(seconds > 0) || rss < 0 || budget < 0)
+    if (samples <= 0 || !(seconds > 0) || rss < 0)
         return leat__fail(err, LEAT_EDATA, "%s: line %d has no samples or seconds: is it from "
                           "leat load --json?", path, number);
     run->epochs++;
     run->samples += (uint64_t)samples;
     run->seconds += seconds;
     if ((uint64_t)rss > run->peak_rss_bytes) run->peak_rss_bytes = (uint64_t)rss;
-    if ((uint64_t)budget > run->budget_peak_bytes) run->budget_peak_bytes = (uint64_t)budget;
     return 0;
 }
 

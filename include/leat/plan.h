@@ -100,6 +100,7 @@ typedef struct leat_plan_facts {
     /* Dataset. */
     uint64_t samples;
     uint64_t sample_bytes;    /* mean, as stored; default 110,000 */
+    uint64_t max_sample_bytes; /* largest; default four times the mean */
     uint32_t width, height;   /* mean, as stored; default 500 × 375 */
     uint64_t page_bytes;      /* of the pack; default 512 KiB */
     double work;              /* decoding a mean image, by the costs that the pack's index records;
@@ -144,11 +145,12 @@ typedef struct leat_plan_ram {
     uint64_t assembling; /* batches being made */
     uint64_t pinned;     /* copies on their way to the device */
     uint64_t workers;    /* private memory of worker processes; scratch of leat's threads */
-    uint64_t pages;      /* leat: pages of the pack in flight and in the window */
+    uint64_t pages;      /* leat: encoded samples in flight, pages in the window */
     uint64_t os, framework, used;
     uint64_t total;
     uint64_t budget;     /* leat: what --memory should say; process loader: 0 */
-    uint64_t starved;    /* leat: budget used while the trainer is faster and nothing waits */
+    uint64_t resident;   /* leat: what the process will take, every queue full; less while the
+                            trainer is the faster side and nothing waits */
     uint64_t with_validation; /* with a second loader alive, as persistent workers keep it */
     uint64_t shm;        /* of `total`, what lies in /dev/shm */
     uint64_t limit;
@@ -341,7 +343,8 @@ LEAT_API int leat_plan_minhash_make(const leat_plan_minhash_facts *facts,
 typedef struct leat_plan_run {
     uint64_t epochs, samples;
     double seconds, samples_per_s, cpu_seconds;
-    uint64_t peak_rss_bytes, budget_peak_bytes;
+    double wait_seconds; /* the consumer waited for a batch */
+    uint64_t peak_rss_bytes;
 } leat_plan_run;
 
 typedef struct leat_plan_error_row {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/lean.h"
 #include "engine/controller.h"
 #include "engine/flow_meter.h"
 #include "engine/replay.h"
@@ -167,7 +168,7 @@ static void first_knobs(leat_flow *f)
     uint32_t cpus = f->pool->lanes[LEAT_LANE_CPU].max, io = f->pool->lanes[LEAT_LANE_IO].max;
     knobs[LEAT_KNOB_THREADS] = (leat__knob){o->threads ? LEAT_MIN(o->threads, cpus) : cpus,
                                             o->threads > 0};
-    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){o->io_depth ? o->io_depth : LEAT_MIN(4, io),
+    knobs[LEAT_KNOB_IO_DEPTH] = (leat__knob){o->io_depth ? o->io_depth : LEAT_MIN(LEAT__DEPTH_FIRST, io),
                                              o->io_depth > 0};
     knobs[LEAT_KNOB_PREFETCH] = (leat__knob){o->prefetch, o->prefetch > 0};
     if (f->tuner) leat__tuner_recall(f);

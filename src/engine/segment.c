@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/lean.h"
 #include "engine/sched.h"
 
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq)
@@ -343,11 +344,11 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
     return 0;
 }
 
-/* A lean flow's segments follow its knobs: twice what runs at once, so that nobody waits. */
+/* A lean flow's segments follow its knobs. */
 static void window_lean(leat_flow *f)
 {
-    uint64_t most = 2 + 2 * ((uint64_t)f->knobs[LEAT_KNOB_THREADS].value +
-                             f->knobs[LEAT_KNOB_IO_DEPTH].value);
+    uint64_t most = leat__lean_window(f->knobs[LEAT_KNOB_THREADS].value,
+                                      f->knobs[LEAT_KNOB_IO_DEPTH].value);
     for (uint32_t i = 0; i + 1 < f->segment_count; i++) {
         f->segments[i].lean = true;
         f->segments[i].window = (uint32_t)LEAT_MIN(most, f->segments[i].mask + 1);

@@ -24,7 +24,6 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
-#define WORKER_RAM (UINT64_C(2) << 20) /* decoder and resize scratch of one worker, usually */
 
 int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
                      leat_error *err)
@@ -156,7 +155,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         bytes += r->sample[i].row.size;
-        if (bytes > l->run_target && i + 1 < count) {
+        if (bytes > LEAT__RUN_TARGET && i + 1 < count) {
             leat__run_close(r);
             count = i + 1;
             LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
@@ -341,7 +340,7 @@ static int add_stages(leat_loader *l, leat_flow *flow, leat_error *err)
     s.kind = LEAT_STAGE_MAP;
     s.name = "decode";
     s.cookie = l;
-    s.ram = WORKER_RAM;
+    s.ram = LEAT__WORKER_RAM;
     s.setup = decode_setup;
     s.teardown = decode_teardown;
     s.process = decode_process;
@@ -440,7 +439,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.io_depth = (l->opts.io_depth + l->run_samples - 1) / l->run_samples;
     o.prefetch = l->opts.prefetch;
     o.tuner = l->tuner;
-    o.loans = 1; /* a training loop holds one batch while it asks for the next */
+    o.loans = LEAT__LOANS;
     o.lean = 1;
     o.log = l->opts.log;
     LEAT_TRY(leat_flow_open(&flow, &o, err));

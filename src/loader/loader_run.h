@@ -22,9 +22,8 @@
 #include "io/readahead.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
+#include "loader/footprint.h"
 #include "op/pipeline.h"
-
-#define LEAT__RUN_MAX 16
 
 /* Images made from one field: one pipeline, or several views of the same pixels. */
 typedef struct leat__image_group {

@@ -442,12 +442,9 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     threads = leat_pool_threads(l->pool);
     LEAT_TRY(leat_tuner_open(&l->tuner, err));
 
-    /* Runs small enough that every worker gets several per batch. */
-    uint32_t samples = l->opts.batch_size / (threads * 4);
-    l->run_samples = samples < 1 ? 1 : samples > LEAT__RUN_MAX ? LEAT__RUN_MAX : samples;
-    l->run_target = UINT64_C(2) << 20;
+    l->run_samples = leat__run_samples(l->opts.batch_size, threads);
     uint64_t share = l->max_frame_bytes / l->opts.batch_size * l->run_samples + 4096;
-    l->max_run_bytes = l->run_target + l->info.max_sample_bytes + 3 * LEAT__IO_ALIGN + share;
+    l->max_run_bytes = LEAT__RUN_TARGET + l->info.max_sample_bytes + 3 * LEAT__IO_ALIGN + share;
     return 0;
 }
 

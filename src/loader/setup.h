@@ -55,7 +55,6 @@ struct leat_loader {
     leat__run_env env;
     uint8_t *page_seen; /* bit per page: announced this epoch */
     uint32_t run_samples;
-    uint64_t run_target; /* encoded bytes after which a run is full */
     uint64_t max_frame_bytes, max_run_bytes;
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;

@@ -74,6 +74,7 @@ static int check(const leat_plan_facts *f, leat_error *err)
         {"prefetch", f->prefetch, 65536}, {"width", f->width, 1 << 20},
         {"height", f->height, 1 << 20},   {"samples", f->samples, UINT64_C(1) << 48},
         {"epochs", f->epochs, 1 << 24},   {"sample_bytes", f->sample_bytes, UINT64_C(1) << 40},
+        {"max_sample_bytes", f->max_sample_bytes, UINT64_C(1) << 40},
         {"params", f->params, UINT64_C(1) << 48},
         {"activation_bytes", f->activation_bytes, UINT64_C(1) << 44},
         {"ram_bytes", f->ram_bytes, UINT64_C(1) << 56},
@@ -186,6 +187,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
                 leat__plan_note(plan, "bytes per sample not known: 110 KB taken (ImageNet's mean)");
         }
     }
+    default_u64(&f->max_sample_bytes, 4 * f->sample_bytes);
     if (f->gpus > 0) LEAT_TRY(complete_model(plan, err));
     leat__plan_configure(plan);
     return check_products(f, err);

@@ -75,7 +75,7 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r)
     leat__json_ku64(j, "total_bytes", r->total);
     leat__json_ku64(j, "with_validation_bytes", r->with_validation);
     leat__json_ku64(j, "budget_bytes", r->budget);
-    leat__json_ku64(j, "starved_budget_bytes", r->starved);
+    leat__json_ku64(j, "resident_bytes", r->resident);
     leat__json_ku64(j, "shm_bytes", r->shm);
     leat__json_ku64(j, "limit_bytes", r->limit);
     if (r->guide_buffer > 0) {
@@ -84,6 +84,10 @@ static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r)
         leat__json_ku64(j, "guide_total_bytes", r->guide_total);
     }
     leat__json_kstr(j, "verdict", leat_plan_verdict_name(r->verdict));
+    leat__json_kstr(j, "source", r->budget > 0
+                    ? "model: the loader's own arithmetic (src/loader/footprint.c)"
+                    : "model: workers x prefetch x batch and private memory; guide_*: single-GPU "
+                      "guide, \"Memory budget\"");
     leat__json_end(j);
 }
 
@@ -102,6 +106,7 @@ static void vram_json(leat__json *j, const leat_plan_vram *v)
     leat__json_ku64(j, "params", v->params);
     leat__json_kdouble(j, "macs_per_sample", v->macs);
     leat__json_ku64(j, "largest_batch", v->largest_batch);
+    leat__json_kstr(j, "source", "model: live bytes of the training step, operation by operation");
     leat__json_kstr(j, "verdict", leat_plan_verdict_name(v->verdict));
     leat__json_end(j);
 }

@@ -175,14 +175,12 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
     if (run->samples > 0)
         add_row(rows, &n, "CPU microseconds per sample", s->cpu_us,
                 run->cpu_seconds * 1e6 / (double)run->samples);
-    /* While the loader is the limit nothing waits in its queue. */
-    bool starved = s->limit != LEAT_PLAN_GPU && r->starved > 0;
-    double loader = (double)(r->total - r->os - r->framework - r->used);
-    double budget = (double)(starved ? r->starved : r->budget);
-    if (starved) loader -= (double)(r->budget - r->starved);
-    row = add_row(rows, &n, "peak memory", loader, (double)run->peak_rss_bytes);
-    if (row != NULL) row->bytes = 1;
-    row = add_row(rows, &n, "budget peak", budget, (double)run->budget_peak_bytes);
+    /* Who mostly waits for batches never sees the queues full: then it is a bound. */
+    bool starved = run->wait_seconds > 0.5 * run->seconds;
+    double resident = (double)(plan->facts.loader == LEAT_PLAN_PROCESS
+                                   ? r->total - r->os - r->framework - r->used : r->resident);
+    row = add_row(rows, &n, starved ? "peak memory, at most" : "peak memory", resident,
+                  (double)run->peak_rss_bytes);
     if (row != NULL) row->bytes = 1;
     return n;
 }

@@ -59,7 +59,7 @@ static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
     part(out, "pinned", r->pinned, process ? "pin thread, in copy, in use" : "lent to the trainer");
     part(out, "workers", r->workers,
          process ? "private memory of the worker processes" : "scratch of the threads");
-    part(out, "pages", r->pages, "of the pack, in flight and in the shuffle window");
+    part(out, "pages", r->pages, "of the pack, read ahead and in the shuffle window");
 }
 
 static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
@@ -77,7 +77,11 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
     if (process) {
         leat__buf_printf(out, "  The guide's arithmetic: buffer %.1f GB, total %.1f GB.\n",
                          (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
-    } else if (p->facts.gpus > 0) {
+    } else {
+        leat__buf_printf(out, "  That is the bound its budget keeps; with every queue full it takes "
+                              "%s.\n", bytes(r->resident, a));
+    }
+    if (!process && p->facts.gpus > 0) {
         const leat_plan_ram *q = &p->ram_process;
         leat__buf_printf(out, "  Worker processes with %u x %u batches instead: %s (%s): %s.\n",
                          p->config.workers, p->config.prefetch, bytes(q->total, a),

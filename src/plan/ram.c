@@ -10,7 +10,11 @@
  */
 #include "plan/parts.h"
 
+#include <string.h>
+
 #include "base/num.h"
+#include "engine/lean.h"
+#include "loader/footprint.h"
 
 /* Single-GPU guide, "Memory budget": OS + base ~3 GB, PyTorch ~2 GB (per training process). */
 #define OS_BYTES (3 * PLAN_GB)
@@ -21,13 +25,8 @@
 #define WORKER_BYTES (PLAN_GB / 4)
 /* Batches in a process-based trainer besides the queue: pin thread, in copy, in use. */
 #define PINNED_BATCHES 3
-/* leat: a worker's scratch where none was measured; runs of samples being read and decoded
- * (two per thread, 16 samples each); what the process has outside its budget (code, stacks,
- * the index, what the allocator keeps: 30 to 50 MiB in runs of leat load). */
-#define SCRATCH_BYTES (UINT64_C(2) << 20)
-#define RUNS_PER_THREAD 2
-#define RUN_SAMPLES 16
-#define LEAT_BASE_BYTES (UINT64_C(40) << 20)
+/* Of a row besides its pixels: the label and the sample's number. */
+#define ROW_BYTES 16
 
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
 {
@@ -77,39 +76,47 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
     ram->verdict = verdict_of(ram, PLAN_SAFE_PROCESS);
 }
 
+/* The loader's own arithmetic (loader/footprint.h) for these facts. */
+static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
+{
+    bool in_memory = strcmp(f->storage, "memory") == 0 && f->measured.io_bytes_per_s.mid <= 0;
+    uint32_t first = LEAT__DEPTH_FIRST;
+    leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24),
+                               .threads = (uint32_t)f->workers,
+                               .prefetch = f->prefetch,
+                               /* the controller's first step, when reads are the limit */
+                               .io_depth = leat__plan_reads_limit(f) ? 2 * first : first,
+                               .frame_bytes = leat__plan_batch_bytes(f) + f->batch * ROW_BYTES,
+                               .sample_bytes = f->sample_bytes,
+                               .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
+                               .in_memory = in_memory};
+    leat__footprint_of(&k, out);
+}
+
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
-    uint64_t threads = (uint64_t)f->workers;
-    uint64_t scratch = 0;
-    if (scratch == 0) { /* the decoded image, and rows between the two passes of the resize */
-        scratch = (uint64_t)f->width * f->height * 3 + (uint64_t)f->height * f->image * 3;
-        scratch = LEAT_MAX(scratch, SCRATCH_BYTES);
-    }
+    uint64_t window_bytes = window * f->page_bytes;
+    leat__footprint k;
+    ask_loader(f, &k);
     *ram = (leat_plan_ram){.batch = leat__plan_batch_bytes(f)};
-    uint64_t reading = threads * RUNS_PER_THREAD * RUN_SAMPLES * f->sample_bytes;
-    uint64_t per_trainer[] = {f->prefetch * ram->batch, ram->batch, ram->batch,
-                              threads * scratch, reading + window * f->page_bytes};
-    uint64_t want = 0;
-    for (size_t i = 0; i < LEAT_COUNT(per_trainer); i++) want += per_trainer[i];
+    uint64_t want = k.budget + window_bytes, outside = k.process + k.scratch;
+    uint64_t charged = (uint64_t)f->workers * LEAT__WORKER_RAM;
     ram->budget = f->memory_bytes > 0 ? f->memory_bytes : want;
-    ram->queue = trainers * per_trainer[0];
-    ram->assembling = trainers * per_trainer[1];
-    ram->pinned = trainers * per_trainer[2];
-    ram->workers = trainers * (per_trainer[3] + LEAT_BASE_BYTES);
-    ram->pages = trainers * per_trainer[4];
-    if (ram->budget < want) { /* tight: fewer pages are kept, then fewer batches wait */
+    ram->queue = trainers * k.waiting;
+    ram->assembling = trainers * k.filling;
+    ram->pinned = trainers * k.lent;
+    ram->workers = trainers * (charged + outside);
+    ram->pages = trainers * (want - k.waiting - k.filling - k.lent - charged);
+    if (ram->budget < want) { /* tight: less is read ahead, then fewer batches wait */
         uint64_t over = trainers * (want - ram->budget);
         uint64_t cut = LEAT_MIN(over, ram->pages);
         ram->pages -= cut;
         ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
-    /* One batch lent or leaving, one being filled, a run per thread. */
-    ram->starved = 2 * ram->batch + threads * (scratch + RUN_SAMPLES * f->sample_bytes);
-    ram->starved = LEAT_MIN(ram->starved, ram->budget);
+    ram->resident = trainers * LEAT_MIN(k.resident + window_bytes, ram->budget + outside);
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);
-    uint64_t least = 2 * ram->batch + threads * scratch + 2 * f->page_bytes;
-    if (ram->budget < least) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
+    if (ram->budget < k.floor) ram->verdict = LEAT_PLAN_OUT_OF_MEMORY;
 }

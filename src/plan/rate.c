@@ -133,6 +133,13 @@ static leat_plan_range io_rate(const leat_plan_facts *f)
     return scaled(bytes, 1.0 / (double)f->sample_bytes);
 }
 
+bool leat__plan_reads_limit(const leat_plan_facts *f)
+{
+    double ignored;
+    leat_plan_range io = io_rate(f), cpu = cpu_rate(f, &ignored);
+    return io.mid > 0 && cpu.mid > 0 && io.mid < cpu.mid;
+}
+
 /* Bytes that fit nowhere else stay cached: t = c / memory + (1 − c) / storage. */
 static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {

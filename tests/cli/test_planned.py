@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`leat plan` against what then really happens: a calibration against a run."""
+"""`leat plan` against what then really happens: a calibration against a run, and a plan that was
+refused, with the change it named and without, inside the very limit."""
+import contextlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -78,11 +81,68 @@ def the_bus_is_measured_where_there_is_a_gpu():
     assert 2e9 < rate <= 8.01e9, rate # the stand-in's bus gives 8 GB/s
 
 
+CGROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
+
+
+@contextlib.contextmanager
+def bounded(limit):
+    """What a child must do to live inside `limit` bytes: a memory cgroup where one can be made, else
+    a limit on its data (with small stacks, which count as data)."""
+    for root, knob in CGROUPS:
+        group = f"{root}/leat-test-{os.getpid()}"
+        with contextlib.suppress(OSError):
+            os.mkdir(group)
+            try:
+                with open(f"{group}/{knob}", "w", encoding="ascii") as f:
+                    f.write(str(limit))
+
+                def join(group=group):
+                    with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
+                        f.write("0")
+                yield join
+            finally:
+                os.rmdir(group)
+            return
+
+    def restrict():
+        resource.setrlimit(resource.RLIMIT_STACK, (512 << 10, 512 << 10))
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    yield restrict
+
+
+def a_refused_plan_fails_and_its_fix_runs():
+    limit = 100 << 20
+    facts = ("plan", "--dataset", "p.leat", "--gpus", "0", "--batch", "8", "--image", "224", "--dtype", "f32",
+             "--threads", "1", "--single-loader", "--storage", "ssd", "--limit", str(limit))
+    refused = leat(*facts, "--prefetch", "20", "--json", code=3)
+    fix = json.loads(refused.stdout)["fix"]
+    assert refused.stderr.strip().endswith(f"does not fit; {fix}"), refused.stderr
+    name, value = fix.split(" ")[:2]
+    assert name == "--prefetch" and 1 <= int(value) < 20 and fix.endswith("(instead of 20)"), fix
+    more = leat(*facts, "--prefetch", str(int(value) + 1), code=3)  # it is the smallest change
+    assert "does not fit" in more.stderr
+    with open("refused.yaml", "w", encoding="ascii") as f:
+        f.write(leat(*facts, "--prefetch", "20", "--yaml", code=3).stdout)
+    with open("fixed.yaml", "w", encoding="ascii") as f:
+        f.write(leat(*facts, name, value, "--yaml").stdout)
+    load = ("load", "p.leat", "--step-ms", "100", "--json", "--config")
+    with bounded(limit) as join:
+        # the trainer is slow: every queue fills up
+        fixed = subprocess.run([LEAT, *load, "fixed.yaml"], capture_output=True, text=True, preexec_fn=join)
+        assert fixed.returncode == 0, fixed.stderr
+        epoch = json.loads(fixed.stdout)
+        assert epoch["samples"] == IMAGES and epoch["peak_rss_bytes"] < limit, epoch
+        killed = subprocess.run([LEAT, *load, "refused.yaml"], capture_output=True, text=True, preexec_fn=join)
+        assert killed.returncode != 0, (killed.stdout, killed.stderr)
+        assert killed.returncode == -9 or "memory" in killed.stderr, (killed.returncode, killed.stderr)
+    print(f"fix {fix}: {epoch['peak_rss_bytes'] >> 20} of {limit >> 20} MiB; refused: exit {killed.returncode}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         make_pack()
-        for test in (calibration_has_sane_fields, a_run_is_within_a_factor_of_two,
+        for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
             print("ok", test.__name__)

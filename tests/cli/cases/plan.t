@@ -25,11 +25,11 @@ true
 # a plan that fits ends with 0, one that does not with 3 and the smallest change
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 --json | jget fits fix
 false
---workers 17 (instead of 32); or leat's loader with a budget of 1.60 GiB
-! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.60 GiB
+--workers 17 (instead of 32); or leat's loader with a budget of 1.67 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.67 GiB
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 > page
-! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.60 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.67 GiB
 = 3
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 17 --prefetch 8 --json | jget fits ram.verdict
@@ -44,15 +44,16 @@ $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 2000 --json 
 $ leat plan --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
 Plan: batch 256 of 224 x 224, ViT-B/16 on 2 x H200, 32 CPUs, 1.28M samples
 (empty)
-Host memory, per node: 8.19 GiB, 9.86 GiB while a validation loader is alive: safe
+Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: safe
   █▒······································  4 % of the limit
   os                 2.79 GiB  operating system and base services
   framework          3.73 GiB  the trainer itself
   queue               882 MiB  batches ahead
-  assembling          294 MiB  the batch being filled
+  assembling          588 MiB  the batch being filled
   pinned              294 MiB  lent to the trainer
-  workers             140 MiB  scratch of the threads
-  pages               101 MiB  of the pack, in flight and in the shuffle window
+  workers            98.2 MiB  scratch of the threads
+  pages              66.7 MiB  of the pack, read ahead and in the shuffle window
+  That is the bound its budget keeps; with every queue full it takes 1.81 GiB.
   Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
 (empty)
 GPU memory: 18.4 GiB: safe
@@ -79,7 +80,7 @@ Samples per second, per node
 (empty)
 What if                             samples/s   gain  then limited by
   --images mix --mix-raw 0.5             5.54k  1.00x  gpu, dataset 401 GiB
-  --images raw                           4.90k  0.89x  io, dataset 671 GiB
+  --images raw                           4.90k  0.88x  io, dataset 671 GiB
   --max-side 400                         5.54k  1.00x  gpu, dataset 84.0 GiB
   --quality 90                           5.54k  1.00x  gpu, dataset 89.2 GiB
   whole dataset cached in memory         5.54k  1.00x  gpu
@@ -87,14 +88,14 @@ What if                             samples/s   gain  then limited by
   --dtype u8, normalise on the GPU       5.54k  1.00x  gpu
 (empty)
 Configuration
-  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 815 MiB
+  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 945 MiB
   precision bf16-mixed, not compiled, lr 1 for a total batch of 512
 (empty)
 GPUs  nodes  total batch  workers      lr  RAM per node  guide: 8 GB x GPUs + 5 GB
-   1      1          256       15     0.5      5.49 GiB  > 13 GB
-   2      1          512       30       1      8.19 GiB  > 21 GB
-   4      1         1024       60       2      13.6 GiB  > 37 GB
-   8      1         2048      120       4      24.4 GiB  > 69 GB
+   1      1          256       15     0.5      5.60 GiB  > 13 GB
+   2      1          512       30       1      8.40 GiB  > 21 GB
+   4      1         1024       60       2      14.0 GiB  > 37 GB
+   8      1         2048      120       4      25.2 GiB  > 69 GB
 (empty)
 Notes
   size of the images not known: 500 x 375 taken
@@ -120,7 +121,7 @@ order: random
 cache: os
 threads: 3
 epochs: 1
-memory: 787554816
+memory: 1008394368
 prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
 
@@ -158,7 +159,7 @@ Nothing in the guide fits
   GPU                    T4
   vCPUs                  16
   memory per node        59.6 GiB
-  memory needed          6.33 GiB
+  memory needed          6.54 GiB
   GPU memory needed      47.1 GiB of 15.0 GiB
   rule of thumb          59.6 GiB of memory and 29.8 GiB of GPU memory for 16 vCPUs
   raised                 2 rows
@@ -181,14 +182,13 @@ $ leat plan --documents 1000000 --bands-per-iteration 5 --json | jget guide_byte
 4
 
 # predicted against measured
-$ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":350000000,"budget_peak_bytes":310000000}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":360000000,"budget_peak_bytes":310000000}' > run.json
+$ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":950000000,"wait_seconds":1}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":960000000,"wait_seconds":0.5}' > run.json
 > leat plan --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json
                                 predicted     measured     error
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
-peak memory                       341 MiB      343 MiB    -0.6 %
-budget peak                       301 MiB      296 MiB    +1.9 %
+peak memory                       922 MiB      343 MiB  +168.4 %
 
 $ leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory

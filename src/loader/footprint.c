@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batches: those the consumer lets be made ahead, the one it holds, the one whose runs come in,
+ * and as many as the runs on their way belong to. Encoded samples: one block for each run on its
+ * way. Blocks are used again only for needs of at least half their size, so packs whose samples
+ * differ much keep a few more than are ever in use; how many was fitted to the peak RSS of runs
+ * over packs of kept, raw and mixed images (docs/plan.md).
+ */
+#include "loader/footprint.h"
+
+#include "base/num.h"
+#include "engine/lean.h"
+
+#define PROCESS_BYTES (UINT64_C(8300) << 10)
+#define THREAD_BYTES (UINT64_C(750) << 10) /* stack, tables and decoder of one worker */
+/* Kept blocks, in largest samples: beside those of the workers, and when whole runs are read. */
+#define KEPT_IN_MEMORY 2
+#define KEPT_READING 6
+#define KEPT_READING_BYTES (UINT64_C(4) << 20)
+/* The depth up to which the controller shall find room in the budget. */
+#define DEPTH_ROOM 16
+
+uint32_t leat__run_samples(uint32_t batch, uint32_t threads)
+{
+    uint32_t samples = batch / (LEAT_MAX(threads, 1u) * 4);
+    return samples < 1 ? 1 : LEAT_MIN(samples, (uint32_t)LEAT__RUN_MAX);
+}
+
+/* Of a run of mean samples: it is full with the sample that passes the target. */
+static uint64_t samples_of_run(const leat__footprint_facts *f)
+{
+    uint64_t most = leat__run_samples(f->batch, f->threads);
+    uint64_t mean = LEAT_MAX(f->sample_bytes, UINT64_C(1));
+    return LEAT_MIN(most, LEAT__RUN_TARGET / mean + 1);
+}
+
+static uint64_t reading(const leat__footprint_facts *f, uint32_t window)
+{
+    uint64_t largest = LEAT_MAX(f->max_sample_bytes, f->sample_bytes);
+    if (f->in_memory) return (KEPT_IN_MEMORY + f->threads) * largest;
+    return window * samples_of_run(f) * f->sample_bytes + KEPT_READING * largest +
+           KEPT_READING_BYTES;
+}
+
+void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
+{
+    uint64_t run = samples_of_run(f), frame = f->frame_bytes;
+    *out = (leat__footprint){.window = leat__lean_window(f->threads, f->io_depth)};
+    uint64_t filling = 1 + leat__ceil_div(out->window * run, LEAT_MAX(f->batch, 1u));
+    out->waiting = f->prefetch * frame;
+    out->lent = LEAT__LOANS * frame;
+    out->filling = filling * frame;
+    out->frames = (uint32_t)(f->prefetch + LEAT__LOANS + filling);
+    out->reading = reading(f, out->window);
+    out->scratch = f->threads * THREAD_BYTES;
+    out->process = PROCESS_BYTES;
+    out->resident = out->waiting + out->lent + out->filling + out->reading + out->scratch +
+                    out->process;
+
+    leat__footprint_facts wide = *f;
+    wide.in_memory = false;
+    uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
+    out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
+                  f->threads * LEAT__WORKER_RAM;
+    /* as the engine counts it: the largest step, a group, the batches on loan, one worker */
+    uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes +
+                           frame / LEAT_MAX(f->batch, 1u) * leat__run_samples(f->batch, f->threads);
+    out->floor = LEAT_MAX(largest_run, frame) + (1 + LEAT__LOANS) * frame + LEAT__WORKER_RAM;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arithmetic, and a loader that is held back until its queues are full against it.
+ */
+#include "tiny_loader.h"
+
+#include "base/clock.h"
+#include "loader/footprint.h"
+
+static leat__footprint_facts facts(void)
+{
+    return (leat__footprint_facts){.batch = 128, .threads = 1, .prefetch = 3, .io_depth = 4,
+                                   .frame_bytes = 20 << 20, .sample_bytes = 110000,
+                                   .max_sample_bytes = 600000};
+}
+
+static void runs_share_a_batch_among_workers(void **state)
+{
+    (void)state;
+    assert_int_equal(leat__run_samples(256, 2), 16);
+    assert_int_equal(leat__run_samples(64, 4), 4);
+    assert_int_equal(leat__run_samples(8, 16), 1);
+    assert_int_equal(leat__run_samples(1 << 20, 1), LEAT__RUN_MAX);
+}
+
+/* 12 runs of 16 samples on their way: one batch and a half, beside the one that comes in. */
+static void parts_add_up(void **state)
+{
+    leat__footprint_facts f = facts();
+    leat__footprint p;
+    (void)state;
+    leat__footprint_of(&f, &p);
+    assert_int_equal(p.window, 12);
+    assert_int_equal(p.frames, 3 + 1 + 1 + 2);
+    assert_int_equal(p.waiting + p.lent + p.filling, p.frames * f.frame_bytes);
+    assert_int_equal(p.resident, p.waiting + p.lent + p.filling + p.reading + p.scratch + p.process);
+    assert_true(p.budget > p.resident - p.process - p.scratch);
+    assert_true(p.floor < p.budget && p.floor >= 3 * f.frame_bytes);
+}
+
+static void each_fact_moves_its_part(void **state)
+{
+    leat__footprint_facts f = facts();
+    leat__footprint a, b;
+    (void)state;
+    leat__footprint_of(&f, &a);
+    f.prefetch = 5;
+    leat__footprint_of(&f, &b);
+    assert_int_equal(b.resident - a.resident, 2 * f.frame_bytes);
+    f = facts();
+    f.in_memory = true; /* nothing is read ahead */
+    leat__footprint_of(&f, &b);
+    assert_true(b.reading < a.reading / 2);
+    assert_int_equal(b.budget, a.budget);
+    f = facts();
+    f.io_depth = 8;
+    leat__footprint_of(&f, &b);
+    assert_int_equal(b.reading - a.reading, 8 * 16 * f.sample_bytes);
+    f.sample_bytes = 3 << 20; /* one sample fills a run */
+    leat__footprint_of(&f, &b);
+    assert_int_equal(b.frames, 3 + 1 + 1 + 1);
+}
+
+/* Never more batches than it says, and all of them while the consumer rests. */
+static void a_held_back_loader_fills_what_it_says(void **state)
+{
+    char path[64];
+    leat_loader *l = NULL;
+    leat_error err;
+    leat_loader_stats s;
+    leat__footprint p;
+    leat_loader_opts o = base_opts();
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/leat-footprint-%d.leat", (int)getpid());
+    tiny_pack(path, &(tiny_opts){.samples = 400, .classes = 3});
+    o.prefetch = 2;
+    o.threads = 2;
+    o.digest = 0;
+    assert_ok(leat_loader_open(&l, path, &o, &err));
+    assert_ok(leat_loader_begin(l, 0, &err));
+    leat_batch *b = NULL;
+    assert_ok(leat_loader_next(l, &b, -1, &err));
+    uint64_t frame = 16 * (3 * 24 * 24 + 16), used = 0;
+    leat__footprint_facts f = {.batch = 16, .threads = 2, .prefetch = 2, .io_depth = 4,
+                               .frame_bytes = frame, .sample_bytes = 2000, .max_sample_bytes = 4000};
+    leat__footprint_of(&f, &p);
+    for (int i = 0; i < 500 && used < (p.frames - 2) * frame; i++) { /* until nothing moves */
+        leat__sleep_ns(LEAT_NS_PER_S / 100);
+        assert_ok(leat_loader_read(l, &s, sizeof s));
+        used = s.budget_used;
+    }
+    assert_true(used >= (p.frames - 2) * frame);
+    assert_true(s.budget_peak <= p.budget + p.frames * frame);
+    leat_batch_release(&b);
+    leat_loader_close(&l);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_share_a_batch_among_workers),
+        cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(each_fact_moves_its_part),
+        cmocka_unit_test(a_held_back_loader_fills_what_it_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
