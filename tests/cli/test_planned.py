@@ -112,19 +112,22 @@ def bounded(limit):
 
 def a_refused_plan_fails_and_its_fix_runs():
     limit = 100 << 20
-    facts = ("plan", "--dataset", "p.leat", "--gpus", "0", "--batch", "8", "--image", "224", "--dtype", "f32",
-             "--threads", "1", "--single-loader", "--storage", "ssd", "--limit", str(limit))
-    refused = leat(*facts, "--prefetch", "20", "--json", code=3)
+    asked = {"--batch": 8, "--prefetch": 20, "--threads": 1}
+
+    def plan(*flags, code=0, **change):
+        settings = [str(word) for pair in {**asked, **change}.items() for word in pair]
+        return leat("plan", "--dataset", "p.leat", "--gpus", "0", "--image", "224", "--dtype", "f32", "--storage",
+                    "ssd", "--single-loader", "--limit", str(limit), *settings, *flags, code=code)
+    refused = plan("--json", code=3)
     fix = json.loads(refused.stdout)["fix"]
     assert refused.stderr.strip().endswith(f"does not fit; {fix}"), refused.stderr
-    name, value = fix.split(" ")[:2]
-    assert name == "--prefetch" and 1 <= int(value) < 20 and fix.endswith("(instead of 20)"), fix
-    more = leat(*facts, "--prefetch", str(int(value) + 1), code=3)  # it is the smallest change
-    assert "does not fit" in more.stderr
+    name, value = fix.split(" ")[0], int(fix.split(" ")[1])
+    assert fix.endswith(f"(instead of {asked[name]})") and 1 <= value < asked[name], fix
+    assert "does not fit" in plan(code=3, **{name: value + 1}).stderr  # less would not do
     with open("refused.yaml", "w", encoding="ascii") as f:
-        f.write(leat(*facts, "--prefetch", "20", "--yaml", code=3).stdout)
+        f.write(plan("--yaml", code=3).stdout)
     with open("fixed.yaml", "w", encoding="ascii") as f:
-        f.write(leat(*facts, name, value, "--yaml").stdout)
+        f.write(plan("--yaml", **{name: value}).stdout)
     load = ("load", "p.leat", "--step-ms", "100", "--json", "--config")
     with bounded(limit) as join:
         # the trainer is slow: every queue fills up

@@ -188,7 +188,7 @@ $ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"sampl
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
-peak memory                       922 MiB      343 MiB  +168.4 %
+peak memory                       922 MiB      916 MiB    +0.7 %
 
 $ leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory
