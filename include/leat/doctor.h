@@ -52,6 +52,7 @@ extern "C" {
     X(delivery, "everything but reading and decoding: order, scheduling, hand-over")         \
     X(loader, "the whole loader with nobody waiting between batches")                        \
     X(spacious, "the same with memory to spare")                                             \
+    X(larger, "the same with larger batches: four times as large, at least 32")              \
     /* the loader's stages */                                                                \
     X(decode_ready, "share of time in which something waited for a decoding worker")         \
     X(blocked, "share of time in which work waited only for memory")                         \
@@ -109,6 +110,7 @@ typedef struct leat_doctor_option {
     double cpu_all;   /* samples/s of decode and augment then; negative = unchanged */
     double sample_bytes; /* as stored then; negative = unchanged */
     double out_bytes;    /* as delivered then; negative = unchanged */
+    double whole;        /* 1 = cpu_all is scaled by what the whole loader costs, delivery included */
 } leat_doctor_option;
 
 typedef struct leat_doctor_facts {

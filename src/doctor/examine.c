@@ -204,13 +204,14 @@ static int find_batch_cost(exam *e, const trial *t, double cpu_s, leat_error *er
 {
     leat_doctor_facts *f = e->f;
     leat_loader_opts with = e->loader;
-    uint32_t batch = e->loader.batch_size, larger = 8 * batch;
+    uint32_t batch = e->loader.batch_size, larger = (uint32_t)leat__larger_batch(batch);
     trial other;
 
     if (batch > SMALL_BATCH || cpu_s <= 0 || t->per_s <= 0) return 0;
     with.batch_size = larger;
     LEAT_TRY(try_loader(e, &with, 0, e->seconds * FREE_PART / 2, "larger batches", 0.9, 0.95, &other, err));
     if (other.per_s <= 0) return 0;
+    f->larger = other.facts.samples_per_s;
     double small = t->facts.cpu_used / t->per_s, large = other.facts.cpu_used / other.per_s;
     double fixed = (small - large) / (1.0 / batch - 1.0 / larger);
     f->handover_us = LEAT_MAX(0.0, fixed) * 1e6;

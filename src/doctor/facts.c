@@ -87,6 +87,7 @@ void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
         leat__json_kdouble(j, "cpu_all", o->cpu_all);
         leat__json_kdouble(j, "sample_bytes", o->sample_bytes);
         leat__json_kdouble(j, "out_bytes", o->out_bytes);
+        leat__json_kdouble(j, "whole", o->whole);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -115,10 +116,12 @@ static void take_text(const json_t *object, const char *key, char *out, size_t s
 static int take_option(const json_t *row, leat_doctor_option *o, leat_error *err)
 {
     o->cpu_all = o->sample_bytes = o->out_bytes = -1;
+    o->whole = 0;
     take_text(row, "action", o->action, sizeof o->action);
     take_text(row, "set", o->set, sizeof o->set);
     LEAT_TRY(take_number(json_object_get(row, "cpu_all"), "cpu_all", &o->cpu_all, err));
     LEAT_TRY(take_number(json_object_get(row, "sample_bytes"), "sample_bytes", &o->sample_bytes, err));
+    LEAT_TRY(take_number(json_object_get(row, "whole"), "whole", &o->whole, err));
     return take_number(json_object_get(row, "out_bytes"), "out_bytes", &o->out_bytes, err);
 }
 

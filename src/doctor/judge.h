@@ -28,6 +28,12 @@ static inline double or_else(double fact, double otherwise)
     return fact >= 0 ? fact : otherwise;
 }
 
+/* The size that a remedy for small batches would have. */
+static inline double leat__larger_batch(double batch)
+{
+    return batch > 8 ? 4 * batch : 32;
+}
+
 /* One row per fact, in the order of the map. */
 typedef struct leat__fact_row {
     const char *name;

@@ -312,13 +312,18 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->delivery) || !known(f->batch) || !known(f->handover_us) || f->batch <= 0) return false;
-    double fixed = f->handover_us / 1e6, batch = LEAT_MAX(32.0, 4 * f->batch);
+    double batch = leat__larger_batch(f->batch), fixed = f->handover_us / 1e6;
     double sample = 1 / LEAT_MAX(f->delivery, 1e-9) - fixed / f->batch;
-    double gain = 1 / (LEAT_MAX(sample, 0) + fixed / batch) / f->delivery;
-    f->delivery *= gain;
+    if (known(f->larger)) { /* tried: all parts together, as it is now */
+        f->delivery = f->larger;
+        f->cpu_all = LEAT_MAX(f->cpu_all, f->larger);
+        w->reach = 1;
+    } else {
+        f->delivery = 1 / (LEAT_MAX(sample, 0) + fixed / batch);
+    }
     if (known(f->batch_ms)) f->batch_ms *= batch / f->batch; /* at best the step grows as the batch */
     f->batch = batch;
-    r->basis = LEAT_BASIS_MODEL;
+    r->basis = known(f->larger) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
     snprintf(r->action, sizeof r->action, "batches of %.0f: each batch costs %.0f us whatever its size",
              batch, d->facts.handover_us);
     return true;
@@ -339,6 +344,7 @@ static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remed
         }
     }
     if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
+    if (o->whole > 0) f->delivery = -1; /* it is in there */
     act(r, LEAT_BASIS_MEASURED, o->set, o->action);
     return true;
 }

@@ -18,7 +18,9 @@
 #include "ingest/record.h"
 
 #define SET_MAX ((size_t)1 << 30)
-#define VARIANT_SAMPLES 24u
+#define VARIANT_SAMPLES 64u
+#define VARIANT_BYTES (64.0 * 1048576) /* of their pixels: twelve megapixels are slow to encode again */
+#define MIX_RAW 0.5
 #define QUALITY 75u
 #define ALIGN 64u
 #define LOAD_NS (LEAT_NS_PER_S / 2)
@@ -30,6 +32,7 @@ static int set_open(leat__set *set, uint64_t count, leat_error *err)
 {
     *set = (leat__set){0};
     leat__buf_init(&set->memory, LEAT__MEM_DOCTOR, SET_MAX);
+    leat__buf_init(&set->blob, LEAT__MEM_DOCTOR, SET_MAX);
     set->sample = LEAT_NEW_ARRAY(DOCTOR, leat__set_sample, LEAT_MAX(count, 1u));
     return set->sample == NULL ? leat__fail_nomem(err, count * sizeof *set->sample, "samples") : 0;
 }
@@ -38,6 +41,7 @@ void leat__set_reset(leat__set *set)
 {
     leat__free(set->sample);
     if (set->memory.max > 0) leat__buf_reset(&set->memory);
+    if (set->blob.max > 0) leat__buf_reset(&set->blob);
     leat__tile_tables_close(&set->tables);
     *set = (leat__set){0};
 }
@@ -86,13 +90,20 @@ static int load_sample(leat__set *set, leat_sample *s, uint32_t field, uint64_t 
     return set_put(set, id, &info, v.data, v.size, err);
 }
 
+/* Tables, and the bytes of them. */
+static int set_tables(leat__set *set, const void *blob, size_t size, leat_error *err)
+{
+    if (leat__buf_append(&set->blob, blob, size) != 0) return leat__fail_nomem(err, size, "tables");
+    return leat__tile_tables_open(&set->tables, blob, size, err);
+}
+
 static int load_tables(leat__set *set, leat_pack *pack, leat_error *err)
 {
     const void *blob;
     size_t size;
     int rc = leat_pack_blob(pack, LEAT__TILE_TABLES_BLOB, &blob, &size, err);
     if (rc == LEAT_ENOENT) return 0;
-    return rc != 0 ? rc : leat__tile_tables_open(&set->tables, blob, size, err);
+    return rc != 0 ? rc : set_tables(set, blob, size, err);
 }
 
 int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count,
@@ -172,30 +183,26 @@ out:
 }
 
 /* Tables learned from the set itself. */
-static int train(const leat__set *from, leat__tile_tables **tables, leat_error *err)
+static int train(const leat__set *from, uint32_t count, leat__buf *blob, leat_error *err)
 {
     leat__tile_trainer *t = NULL;
     leat__jpeg_coef_reader *reader = NULL;
     leat__decode_limits limits = {0};
-    leat__buf blob;
     int rc;
 
-    leat__buf_init(&blob, LEAT__MEM_DOCTOR, SET_MAX);
     LEAT_GO(rc, out, leat__tile_trainer_open(&t, err));
     LEAT_GO(rc, out, leat__jpeg_coef_reader_open(&reader, err));
-    for (uint32_t i = 0; i < from->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         leat__jpeg_coefs coefs;
         const leat__set_sample *s = &from->sample[i];
         if (s->info.codec != LEAT__CODEC_JPEG) continue;
         if (leat__jpeg_coef_read(reader, s->data, s->len, &limits, &coefs, NULL) != 0) continue;
         LEAT_GO(rc, out, leat__tile_trainer_add(t, &coefs, s->data, s->len, err));
     }
-    LEAT_GO(rc, out, leat__tile_trainer_finish(t, &blob, err));
-    rc = leat__tile_tables_open(tables, blob.data, blob.len, err);
+    rc = leat__tile_trainer_finish(t, blob, err);
 out:
     leat__tile_trainer_close(&t);
     leat__jpeg_coef_reader_close(&reader);
-    leat__buf_reset(&blob);
     return rc;
 }
 
@@ -203,19 +210,19 @@ static int tile_set(const leat__set *from, uint32_t count, leat__set *to, leat_e
 {
     leat__encode_plan plan = {.images = LEAT_IMAGES_TILED, .trust = true};
     leat__tile_tables *tables = NULL;
-    leat__set part = *from;
+    leat__buf blob;
     int rc;
 
-    part.count = count;
-    LEAT_TRY(train(&part, &tables, err));
+    leat__buf_init(&blob, LEAT__MEM_DOCTOR, SET_MAX);
+    LEAT_GO(rc, out, train(from, count, &blob, err));
+    LEAT_GO(rc, out, leat__tile_tables_open(&tables, blob.data, blob.len, err));
     plan.tables = tables;
     rc = encode_set(from, count, &plan, to, err);
-    if (rc != 0) {
-        leat__set_reset(to);
-        leat__tile_tables_close(&tables);
-    } else {
-        to->tables = tables;
-    }
+    if (rc == 0) rc = set_tables(to, blob.data, blob.len, err);
+    if (rc != 0) leat__set_reset(to);
+out:
+    leat__tile_tables_close(&tables);
+    leat__buf_reset(&blob);
     return rc;
 }
 
@@ -248,10 +255,22 @@ static double mean_side(const leat__set *set)
     return set->count > 0 ? sum / set->count : 0;
 }
 
+/* How many of a set are made anew. */
+static uint32_t part_of(const leat__set *set)
+{
+    double bytes = 0;
+    uint32_t n = 0;
+    while (n < LEAT_MIN(set->count, VARIANT_SAMPLES) && (n < LEAST_SAMPLES || bytes < VARIANT_BYTES)) {
+        const leat__image_info *info = &set->sample[n++].info;
+        bytes += 3.0 * info->width * info->height;
+    }
+    return n;
+}
+
 int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
                        char *action, size_t size, leat_error *err)
 {
-    uint32_t count = LEAT_MIN(from->count, VARIANT_SAMPLES);
+    uint32_t count = part_of(from);
     double jpeg = share_of(from, LEAT__CODEC_JPEG), tiled = share_of(from, LEAT__CODEC_TILE);
     bool tiles = tiled > 0.5;
     leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP, .trust = true};
@@ -265,8 +284,14 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
         return tile_set(from, count, to, err);
     case LEAT__VARIANT_RAW:
         if (share_of(from, LEAT__CODEC_RAW) > 0.5) return 0;
-        snprintf(action, size, "store pixels: leat pack --images raw (or a part: --images mix)");
+        snprintf(action, size, "store pixels: leat pack --images raw");
         plan.images = LEAT_IMAGES_RAW;
+        return encode_set(from, count, &plan, to, err);
+    case LEAT__VARIANT_MIX:
+        if (share_of(from, LEAT__CODEC_RAW) > 0 || tiles) return 0;
+        snprintf(action, size, "store every second one as pixels: leat pack --images mix --mix-raw %.1f", MIX_RAW);
+        plan.images = LEAT_IMAGES_MIX;
+        plan.mix_raw = MIX_RAW;
         return encode_set(from, count, &plan, to, err);
     case LEAT__VARIANT_SMALLER:
         plan.max_side = (uint32_t)(ceil(2 * sqrt(LEAT_MAX(out_pixels, 1.0)) / 16) * 16);

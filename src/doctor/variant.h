@@ -7,6 +7,7 @@
 
 #include <leat/pack.h>
 
+#include "base/buf.h"
 #include "codec/codec.h"
 #include "codec/tile/tile.h"
 
@@ -23,7 +24,8 @@ typedef struct leat__set {
     leat__set_sample *sample;
     uint32_t count;
     leat__buf memory;
-    leat__tile_tables *tables; /* of tiled images */
+    leat__tile_tables *tables; /* of tiled images, and as they are stored */
+    leat__buf blob;
 } leat__set;
 
 /* Reads up to `count` samples' first image field; those that cannot be read are passed over. */
@@ -35,6 +37,7 @@ double leat__set_bytes(const leat__set *set); /* mean of a sample's image */
 enum {
     LEAT__VARIANT_TILED,   /* JPEGs re-coded as tiles */
     LEAT__VARIANT_RAW,     /* pixels */
+    LEAT__VARIANT_MIX,     /* pixels, half of them */
     LEAT__VARIANT_SMALLER, /* the shorter side made just large enough for the output, JPEG */
     LEAT__VARIANT_QUALITY, /* JPEG of quality 75 */
     LEAT__VARIANTS

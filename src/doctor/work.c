@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "codec/tile/tile.h"
 #include "doctor/judge.h"
+#include "doctor/mini.h"
 #include "doctor/variant.h"
 #include "op/pipeline.h"
 
@@ -24,6 +25,7 @@
 #define SET_SAMPLES 256u
 #define SET_BYTES (UINT64_C(64) << 20)
 #define THREADS_MAX 256u
+#define PRICE_PART 0.1 /* of the time for all of this, each measurement of a price */
 #define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
 
 /* ---- Pipeline texts ---- */
@@ -187,53 +189,96 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
 {
     if (f->option_count == LEAT_DOCTOR_OPTIONS) return;
     leat_doctor_option *o = &f->options[f->option_count++];
-    *o = (leat_doctor_option){.cpu_all = cpu_all, .sample_bytes = sample_bytes, .out_bytes = out_bytes};
+    *o = (leat_doctor_option){
+        .cpu_all = cpu_all, .sample_bytes = sample_bytes, .out_bytes = out_bytes, .whole = 1};
     snprintf(o->action, sizeof o->action, "%s", action);
     snprintf(o->set, sizeof o->set, "%s", set);
 }
 
-/* The same samples stored in another way. What one thread gains, all gain. */
-static int price_variants(const leat__set *set, const pipes *p, pace one, double seconds,
-                          leat_doctor_facts *f, leat_error *err)
+/* One thing changed and nothing else: each priced against the same samples, as they are, a moment
+ * before. What CPU time it saves, it gains. */
+typedef struct pricing {
+    const leat_loader_opts *opts;
+    uint32_t threads;
+    double seconds; /* of each measurement */
+    leat_doctor_facts *f;
+} pricing;
+
+static int price(const pricing *p, const leat__mini *now, const leat__mini *then, const char *ops,
+                 const char *action, const char *set, double sample_bytes, double out_bytes, leat_error *err)
+{
+    double was, is;
+    LEAT_TRY(leat__mini_cost(now, p->opts, NULL, p->threads, p->seconds, &was, err));
+    LEAT_TRY(leat__mini_cost(then, p->opts, ops, p->threads, p->seconds, &is, err));
+    if (was > 0 && is > 0) add_option(p->f, action, set, p->f->cpu_all * was / is, sample_bytes, out_bytes);
+    return 0;
+}
+
+/* The same samples stored in another way. */
+static int price_variants(const pricing *p, const leat__set *set, leat_error *err)
 {
     for (uint32_t v = 0; v < LEAT__VARIANTS; v++) {
-        leat__set other = {0};
+        leat__set other = {0}, same = *set;
+        leat__mini *now = NULL, *then = NULL;
         char action[128];
-        pace got;
-        int rc = leat__variant_make(v, set, or_else(f->out_pixels, 0), &other, action, sizeof action, err);
-        if (rc == 0 && other.count > 0) {
-            leat__set same = *set;
-            same.count = other.count; /* compared on the very same samples */
-            pace base = one;
-            rc = run_crew(&same, p->at, p->count, 1, seconds, &base, err);
-            if (rc == 0) rc = run_crew(&other, p->at, p->count, 1, seconds, &got, err);
-            double before = leat__set_bytes(&same), after = leat__set_bytes(&other);
-            if (rc == 0 && base.cpu_s > 0 && got.cpu_s > 0 && before > 0)
-                add_option(f, action, "", f->cpu_all * base.cpu_s / got.cpu_s,
-                           or_else(f->sample_bytes, before) * after / before, -1);
+        int rc = leat__variant_make(v, set, or_else(p->f->out_pixels, 0), &other, action, sizeof action, err);
+        same.count = other.count;
+        double before = leat__set_bytes(&same), after = leat__set_bytes(&other);
+        if (rc == 0 && other.count > 0 && before > 0) {
+            rc = leat__mini_open(&now, &same, err);
+            if (rc == 0) rc = leat__mini_open(&then, &other, err);
+            if (rc == 0)
+                rc = price(p, now, then, NULL, action, "", or_else(p->f->sample_bytes, before) * after / before, -1,
+                           err);
         }
+        leat__mini_close(&then);
+        leat__mini_close(&now);
         leat__set_reset(&other);
         LEAT_TRY(rc);
     }
     return 0;
 }
 
-static int price_bytes_out(const leat__set *set, const leat_loader_opts *opts, pace one,
-                           double seconds, leat_doctor_facts *f, leat_error *err)
+/* The pipeline's text with `dtype` instead of f32; false when there is no f32 in it. */
+static bool with_dtype(const char *ops, const char *dtype, leat__buf *out)
 {
-    pipes plain = {0};
-    pace got;
-
-    if (pipes_open(&plain, opts, true, LEAT__OPS_PLAIN_U8, NULL) != 0) return 0;
-    double bytes = (double)leat__pipeline_output(plain.at[0])->bytes;
-    int rc = 0;
-    if (bytes < f->out_bytes) {
-        rc = run_crew(set, plain.at, plain.count, 1, seconds, &got, err);
-        if (rc == 0)
-            add_option(f, "deliver u8 and normalise on the GPU", "dtype=u8",
-                       f->cpu_all * one.cpu_s / got.cpu_s, -1, bytes);
+    static const char *const names[] = {"ToDtype(f32)", "ToDtype(float32)"};
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        const char *at = strstr(ops, names[i]);
+        if (at == NULL) continue;
+        leat__buf_printf(out, "%.*sToDtype(%s)%s", (int)(at - ops), ops, dtype, at + strlen(names[i]));
+        return leat__buf_status(out) == 0;
     }
-    pipes_close(&plain);
+    return false;
+}
+
+/* The same samples delivered in fewer bytes. */
+static int price_bytes_out(const pricing *p, const leat__set *set, leat_error *err)
+{
+    const char *ops = p->opts->image_count > 0 ? p->opts->images[0].ops : p->opts->ops;
+    leat__mini *now = NULL;
+    leat__pipeline *plain = NULL;
+    leat__buf u8, f16;
+    int rc = 0;
+
+    leat__buf_init(&u8, LEAT__MEM_DOCTOR, 65536);
+    leat__buf_init(&f16, LEAT__MEM_DOCTOR, 65536);
+    if (ops == NULL || p->opts->image_count > 1 || leat__ops_strip(ops, LEAT__OPS_PLAIN_U8, &u8) != 0) goto out;
+    leat__pipeline_opts o = {.ops = leat__buf_str(&u8)};
+    if (leat__pipeline_open(&plain, &o, NULL) != 0) goto out;
+    double bytes = (double)leat__pipeline_output(plain)->bytes;
+    if (bytes >= p->f->out_bytes) goto out;
+    LEAT_GO(rc, out, leat__mini_open(&now, set, err));
+    LEAT_GO(rc, out, price(p, now, now, leat__buf_str(&u8), "deliver u8 and normalise on the GPU", "dtype=u8", -1,
+                           bytes, err));
+    if (with_dtype(ops, "f16", &f16))
+        rc = price(p, now, now, leat__buf_str(&f16), "deliver f16: what a model in mixed precision computes with",
+                   "dtype=f16", -1, p->f->out_bytes / 2, err);
+out:
+    leat__mini_close(&now);
+    leat__pipeline_close(&plain);
+    leat__buf_reset(&f16);
+    leat__buf_reset(&u8);
     return rc;
 }
 
@@ -277,8 +322,10 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
         pipes_close(&crop);
         LEAT_TRY(rc);
     }
-    LEAT_TRY(price_bytes_out(set, opts, one, seconds * 0.1, f, err));
-    return price_variants(set, p, one, seconds * 0.06, f, err);
+    pricing how = {.opts = opts, .threads = threads, .seconds = seconds * PRICE_PART, .f = f};
+    int rc = price_bytes_out(&how, set, err);
+    if (rc == 0) rc = price_variants(&how, set, err);
+    return rc == LEAT_ENOMEM ? rc : 0; /* no room for temporary files: nothing was priced, nothing is wrong */
 }
 
 int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the doctor at its word: for each remedy that needs another pack or other deliveries, what gain it
+predicts, what comes out when it is done, and how far the two are apart.
+
+    bench/doctor_remedies.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
+    bench/doctor_remedies.py … --prepare       only makes the packs (minutes), so that measuring is quick
+
+The doctor prices a remedy on a few samples of the pack that is there; here the whole pack is made anew as
+the remedy says and loaded, before and after in turns. Only Python's standard library is used.
+"""
+import argparse
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+
+WITHIN = 0.15
+HEAVY = "RandomResizedCrop(224); ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23)"
+NORMALIZED = ("RandomResizedCrop(224); RandomHorizontalFlip(0.5); Normalize([0.485, 0.456, 0.406], "
+              "[0.229, 0.224, 0.225]); ToDtype({})")
+PLAIN = "RandomResizedCrop(224); RandomHorizontalFlip(0.5)"
+FAST = ["--batch", "64", "--step-ms", "1"]
+SMALL = [*FAST, "--size", "128"]
+
+# name, pack before (flags of leat pack), load flags, words of the remedy, load flags after (None = another pack, as
+# the remedy's own command says)
+REMEDIES = [
+    ("JPEG to tiles", ["--images", "keep"], FAST, "store as tiles", None),
+    ("JPEG to pixels", ["--images", "keep"], FAST, "store pixels", None),
+    ("JPEG, half of it pixels", ["--images", "keep"], FAST, "--images mix", None),
+    ("JPEG, smaller", ["--images", "keep"], SMALL, "store smaller", None),
+    ("JPEG, lower quality", ["--images", "keep"], FAST, "lower quality", None),
+    ("tiles, smaller", ["--images", "tiled"], SMALL, "store smaller", None),
+    ("tiles, lower quality", ["--images", "tiled"], FAST, "lower quality", None),
+    ("tiles to pixels", ["--images", "tiled"], FAST, "store pixels", None),
+    ("f32 normalised to u8", ["--images", "tiled"], [*FAST, "--ops", NORMALIZED.format("f32")], "deliver u8",
+     [*FAST, "--ops", PLAIN]),
+    ("f32 to f16", ["--images", "tiled"], [*FAST, "--ops", NORMALIZED.format("f32")], "deliver f16",
+     [*FAST, "--ops", NORMALIZED.format("f16")]),
+    ("augmentation to the GPU", ["--images", "tiled"], [*FAST, "--ops", HEAVY], "augmentation behind the crop",
+     [*FAST, "--ops", "RandomResizedCrop(224)"]),
+    ("batches of 1 to 32", ["--images", "raw", "--max-side", "8"],
+     ["--batch", "1", "--ops", "Resize((8, 8))", "--step-ms", "0.001"], "batches of 32",
+     ["--batch", "32", "--ops", "Resize((8, 8))", "--step-ms", "0.032"]),
+]
+
+
+class Packs:
+    """Made once and kept; named by their flags."""
+
+    def __init__(self, leat, images, work):
+        self.leat, self.images, self.work = leat, images, work
+        os.makedirs(work, exist_ok=True)
+
+    def get(self, flags):
+        path = os.path.join(self.work, "-".join(f.strip("-") for f in flags) + ".leat")
+        if not os.path.exists(path):
+            subprocess.run([self.leat, "pack", self.images, "-o", path, "--quiet", *flags], check=True)
+        return path
+
+
+def json_lines(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{shlex.join(command)}: {done.stderr.strip()[-400:]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def rate(leat, pack, flags, seconds):
+    """Samples/s of epochs after the first, for about so long."""
+    first = json_lines([leat, "load", pack, *flags, "--json", "--epochs", "2"])[-1]
+    epochs = max(2, int(seconds / first["seconds"]))
+    rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(1 + epochs)])[1:]
+    return sum(r["samples"] for r in rows) / sum(r["seconds"] for r in rows)
+
+
+def remedy_of(leat, pack, flags, words, seconds):
+    verdict = json_lines([leat, "doctor", pack, "--json", "--seconds", str(seconds), *flags])[0]
+    found = [r for r in verdict["remedies"] if words in r["action"]]
+    return (found[0] if found else None), verdict
+
+
+def pack_flags(action):
+    """Of the command that a remedy names: "store as tiles: leat pack --images tiled"."""
+    words = action.split("leat pack ")[1].split(" (")[0].split()
+    return words
+
+
+def verify(o, packs, row):
+    name, made, flags, words, flags_after = row
+    before = packs.get(made)
+    found, verdict = remedy_of(o.leat, before, flags, words, o.seconds)
+    if found is None:
+        option = [x for x in verdict["facts"]["options"] if words in x["action"]]
+        print(f"| {name} | not offered ({verdict['limit']} limits{', priced' if option else ''}) | | | |", flush=True)
+        return None
+    after = before if flags_after is not None else packs.get(pack_flags(found["action"]))
+    gains, pairs = [], []
+    for _ in range(o.rounds):
+        a = rate(o.leat, before, flags, o.each)
+        b = rate(o.leat, after, flags if flags_after is None else flags_after, o.each)
+        gains.append(b / a)
+        pairs.append((a, b))
+    real = statistics.median(gains)
+    error = found["gain"] / real - 1
+    a, b = (statistics.median(x) for x in zip(*pairs))
+    print(f"| {name} | {found['gain']:.2f} | {real:.2f} | {a:.0f} to {b:.0f} | {100 * error:+.0f} % |", flush=True)
+    return {"name": name, "predicted": found["gain"], "real": real, "error": error, "before": a, "after": b,
+            "basis": found["basis"], "next": found["next"]}
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("--leat", required=True)
+    args.add_argument("--images", required=True, help="a folder of JPEGs, class folders inside")
+    args.add_argument("--work", default="doctor-remedies")
+    args.add_argument("--seconds", type=float, default=8, help="of the doctor's examination")
+    args.add_argument("--each", type=float, default=1.5, help="seconds of each measurement")
+    args.add_argument("--rounds", type=int, default=3)
+    args.add_argument("--prepare", action="store_true")
+    args.add_argument("--json", help="write all rows here")
+    args.add_argument("names", nargs="*")
+    o = args.parse_args()
+    packs = Packs(o.leat, o.images, o.work)
+    wanted = [row for row in REMEDIES if not o.names or row[0] in o.names]
+    if o.prepare:
+        for name, made, flags, words, flags_after in wanted:
+            found, _ = remedy_of(o.leat, packs.get(made), flags, words, 2)
+            if flags_after is None and found is not None:
+                packs.get(pack_flags(found["action"]))
+        return 0
+    print("| remedy | predicted | real | samples/s | prediction off by |\n|---|---|---|---|---|")
+    rows = [r for r in (verify(o, packs, row) for row in wanted) if r is not None]
+    good = sum(abs(r["error"]) <= WITHIN for r in rows)
+    print(f"\n{good} of {len(rows)} within {100 * WITHIN:.0f} %")
+    if o.json:
+        with open(o.json, "w", encoding="utf-8") as f:
+            json.dump(rows, f)
+    return 0 if good == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

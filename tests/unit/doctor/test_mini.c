@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "doctor_test.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor/mini.h"
+#include "loader/tiny_pack.h"
+
+#define PACK "doctor-mini.leat"
+#define FOLDER "doctor-mini-tmp"
+
+static int setup(void **state)
+{
+    (void)state;
+    tiny_pack(PACK, &(tiny_opts){.samples = 40, .classes = 2, .bad_every = 20});
+    mkdir(FOLDER, 0777);
+    return setenv("TMPDIR", FOLDER, 1);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    rmdir(FOLDER);
+    return unlink(PACK);
+}
+
+static uint32_t files_left(void)
+{
+    DIR *d = opendir(FOLDER);
+    uint32_t n = 0;
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static leat__set loaded(void)
+{
+    uint64_t ids[16];
+    leat__set set;
+    for (uint64_t i = 0; i < 16; i++) ids[i] = i + 1;
+    assert_ok(leat__set_load(&set, PACK, ids, 16, 1 << 20, NULL));
+    return set;
+}
+
+static double cost(const leat__set *set, const char *ops)
+{
+    leat__mini *m;
+    leat_loader_opts o;
+    double cpu_s = -1;
+    leat_loader_opts_init(&o);
+    o.batch_size = 8;
+    o.ops = "RandomResizedCrop(64)";
+    assert_ok(leat__mini_open(&m, set, NULL));
+    assert_int_equal(files_left(), 1);
+    assert_ok(leat__mini_cost(m, &o, ops, 2, 0.2, &cpu_s, NULL));
+    leat__mini_close(&m);
+    assert_int_equal(files_left(), 0);
+    return cpu_s;
+}
+
+static void more_work_costs_more(void **state)
+{
+    leat__set set = loaded();
+    (void)state;
+    double plain = cost(&set, NULL), heavy = cost(&set, "RandomResizedCrop(64); GaussianBlur(23); ToDtype(f32)");
+    assert_true(plain > 0);
+    if (heavy < 1.5 * plain) fail_msg("%g s with a blur, %g s without", heavy, plain);
+    leat__set_reset(&set);
+    assert_no_leaks();
+}
+
+/* Tiles carry their tables; pixels have none. */
+static void every_way_to_store_can_be_loaded(void **state)
+{
+    leat__set set = loaded();
+    (void)state;
+    for (uint32_t v = 0; v < LEAT__VARIANTS; v++) {
+        leat__set other;
+        char action[128];
+        assert_ok(leat__variant_make(v, &set, 64 * 64, &other, action, sizeof action, NULL));
+        if (other.count > 0) assert_true(cost(&other, NULL) > 0);
+        leat__set_reset(&other);
+    }
+    leat__set_reset(&set);
+    assert_no_leaks();
+}
+
+static void no_folder_is_an_error_that_leaves_nothing(void **state)
+{
+    leat__set set = loaded();
+    leat__mini *m;
+    (void)state;
+    setenv("TMPDIR", "no-such-folder", 1);
+    assert_code(leat__mini_open(&m, &set, NULL), LEAT_ENOENT);
+    assert_null(m);
+    setenv("TMPDIR", FOLDER, 1);
+    leat__set_reset(&set);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_work_costs_more),
+        cmocka_unit_test(every_way_to_store_can_be_loaded),
+        cmocka_unit_test(no_folder_is_an_error_that_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
