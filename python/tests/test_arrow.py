@@ -127,14 +127,25 @@ def test_stream_outlives_the_dataset_and_is_freed_unused(pack):
         leat.open(pack).__arrow_c_stream__()  # never consumed
 
 
-@pytest.mark.parametrize("name", ["pyarrow", "polars", "pandas"])
+def frame_of(name: str, module, ds) -> dict[str, list]:
+    """Columns as lists, read by a library that knows Arrow's C stream and nothing of leat."""
+    if name == "pyarrow":
+        return module.table(ds).to_pydict()
+    if name == "polars":
+        return module.DataFrame(ds).to_dict(as_series=False)
+    if name == "duckdb":
+        return module.sql("select * from ds").fetchnumpy()
+    return {key: column.tolist() for key, column in module.DataFrame.from_arrow(ds).items()}
+
+
+@pytest.mark.parametrize("name", ["pyarrow", "polars", "pandas", "duckdb"])
 def test_with_other_readers(pack, name):
     module = pytest.importorskip(name)
+    if name in ("pandas", "duckdb"):
+        pytest.importorskip("pyarrow")  # both read Arrow through it
     ds = leat.open(pack)
-    if name == "pyarrow":
-        assert module.table(ds)["label"].to_pylist() == ds.column("label").tolist()
-    elif name == "polars":
-        assert module.DataFrame(ds)["label"].to_list() == ds.column("label").tolist()
-    else:
-        pytest.importorskip("pyarrow")
-        assert module.DataFrame.from_arrow(ds)["label"].tolist() == ds.column("label").tolist()
+    table = frame_of(name, module, ds)
+    assert list(table["label"]) == ds.column("label").tolist()
+    assert list(table["score"]) == ds.column("score").tolist()
+    assert [str(key) for key in table["key"]] == [f"dir/{i:04d}.jpg" for i in range(101)]
+    assert list(table["vector.bytes"]) == [6] * 101

@@ -51,6 +51,31 @@ def test_numpy_from_dlpack(pack):
     assert np.from_dlpack(labels).dtype == np.int64
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+def test_numpy_looks_at_the_batch_itself(pack, dtype):
+    """One address from the batch to both ways into NumPy, whatever the type."""
+    t = tensors(pack, OPS[dtype]).image
+    a, b = np.from_dlpack(t), np.asarray(t)
+    assert a.ctypes.data == b.ctypes.data == t.data_ptr
+    assert a.dtype == b.dtype == np.dtype(dtype) and a.shape == b.shape == t.shape
+    b[0, 0, 0, 0] = 3
+    assert a[0, 0, 0, 0] == 3 and np.from_dlpack(t)[0, 0, 0, 0] == 3
+
+
+def test_numpy_bfloat16(pack):
+    """NumPy's own DLPack has no bfloat16; as_="numpy" gives it through ml_dtypes, without a copy."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    from leat._convert import to_numpy
+
+    t = tensors(pack, OPS["bfloat16"]).image
+    a = to_numpy(t)
+    assert a.dtype == ml_dtypes.bfloat16 and a.ctypes.data == t.data_ptr
+    full = np.asarray(tensors(pack, OPS["float32"]).image)
+    np.testing.assert_array_equal(a.astype(np.float32), full.astype(ml_dtypes.bfloat16).astype(np.float32))
+    with pytest.raises((BufferError, TypeError, RuntimeError)):
+        np.from_dlpack(t)
+
+
 def test_capsules(pack):
     t = tensors(pack).image
     assert t.__dlpack_device__() == (1, 0)

@@ -472,3 +472,26 @@ def test_dataset_of_a_loader(plain):
         assert len(loader.dataset) == 101 and loader.dataset[3]["label"] == 3
         stats = loader.stats()
         assert stats["budget_limit_bytes"] > 0
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float64"])
+@pytest.mark.parametrize("dims", [1, 2, 3, 5])
+def test_ragged_arrays_of_any_number_of_dimensions(tmp_path, dtype, dims):
+    """Shapes and elements lie behind each other in a batch: with an odd number of dimensions, or of
+    bytes, neither may shift the other."""
+    rng = np.random.default_rng(dims)
+    arrays = [rng.integers(0, 100, rng.integers(0, 4, dims)).astype(dtype) for _ in range(23)]
+    path = tmp_path / "ragged.leat"
+    with leat.Writer(path, {"a": (dtype, (None,) * dims), "n": int, "b": ("uint8", (None,))}, sync=False) as w:
+        for i, array in enumerate(arrays):
+            w.append({"a": array, "n": i, "b": np.arange(i % 5, dtype=np.uint8)})
+    seen = []
+    for batch in leat.Loader(path, 7, None, order="random", seed=3, as_="numpy"):
+        assert len(batch.a) == len(batch.n)
+        for row, value, short in zip(batch.n.tolist(), batch.a, batch.b):
+            assert value.dtype == dtype and value.shape == arrays[row].shape
+            np.testing.assert_array_equal(value, arrays[row])
+            np.testing.assert_array_equal(short, np.arange(row % 5))
+            assert value.ctypes.data % value.itemsize == 0
+            seen.append(row)
+    assert sorted(seen) == list(range(23))
