@@ -18,8 +18,8 @@
 #include "ingest/record.h"
 
 #define SET_MAX ((size_t)1 << 30)
-#define VARIANT_SAMPLES 64u
-#define VARIANT_BYTES (64.0 * 1048576) /* of their pixels: twelve megapixels are slow to encode again */
+#define VARIANT_SAMPLES 128u
+#define VARIANT_BYTES (96.0 * 1048576) /* of their pixels: twelve megapixels are slow to encode again */
 #define MIX_RAW 0.5
 #define QUALITY 75u
 #define ALIGN 64u
@@ -226,6 +226,25 @@ out:
     return rc;
 }
 
+/* Every second one as pixels. The packer chooses by key, which is half of many and any share of few. */
+static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_error *err)
+{
+    leat__encode_plan plan = {.images = LEAT_IMAGES_RAW, .trust = true};
+    leat__set raw = {0};
+    int rc = encode_set(from, count, &plan, &raw, err);
+    if (rc == 0) rc = set_open(to, count, err);
+    for (uint32_t i = 0, r = 0; rc == 0 && i < count; i++) {
+        const leat__set_sample *s = &from->sample[i];
+        while (r < raw.count && raw.sample[r].id != s->id) r++; /* damaged ones are missing there */
+        if (i % 2 == 0 && r < raw.count) s = &raw.sample[r];
+        rc = set_put(to, s->id, &s->info, s->data, s->len, err);
+        if (r == raw.count) r = 0;
+    }
+    set_close(to);
+    leat__set_reset(&raw);
+    return rc;
+}
+
 /* Encoded again as JPEG, and tiled when the set was. */
 static int again(const leat__set *from, uint32_t count, const leat__encode_plan *plan, bool tiled,
                  leat__set *to, leat_error *err)
@@ -290,9 +309,7 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
     case LEAT__VARIANT_MIX:
         if (share_of(from, LEAT__CODEC_RAW) > 0 || tiles) return 0;
         snprintf(action, size, "store every second one as pixels: leat pack --images mix --mix-raw %.1f", MIX_RAW);
-        plan.images = LEAT_IMAGES_MIX;
-        plan.mix_raw = MIX_RAW;
-        return encode_set(from, count, &plan, to, err);
+        return mix_set(from, count, to, err);
     case LEAT__VARIANT_SMALLER:
         plan.max_side = (uint32_t)(ceil(2 * sqrt(LEAT_MAX(out_pixels, 1.0)) / 16) * 16);
         if (mean_side(from) < 1.2 * plan.max_side) return 0;
