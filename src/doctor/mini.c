@@ -18,8 +18,12 @@
 #include "ingest/image_encode.h"
 #include "io/file.h"
 
-#define EPOCH_BATCHES 1024u
-#define WARM_PART 0.3 /* of the time, before anything counts */
+#define EPOCH_BATCHES 4096u
+#define BATCH_MAX 32u   /* larger ones cost the same per sample, and take long to be warm */
+#define PREFETCH 2u
+#define LEAST_BATCHES 6u /* all memory for batches was touched, before anything counts; and then as many */
+#define WARM_PART 0.25
+#define PATIENCE 5.0 /* times the time, where others use the CPUs */
 #define IMAGES_MAX 64u
 #define NAME_BYTES 4096
 
@@ -97,29 +101,36 @@ void leat__mini_close(leat__mini **out)
 /* ---- Loading it ---- */
 
 typedef struct tally {
-    uint64_t cpu_ns, samples;
+    uint64_t cpu_ns, samples, batches;
 } tally;
 
-static int take_batches(leat_loader *l, double seconds, double *cpu_s, leat_error *err)
+/* Whether `part` of the CPU time was spent since `from`: the clock says little on a busy machine. */
+static bool enough(const tally *from, const tally *now, double cpu_ns)
 {
-    uint64_t begin = leat__clock_ns(), samples = 0, epoch = 0;
-    uint64_t warm = begin + (uint64_t)(WARM_PART * seconds * 1e9), until = begin + (uint64_t)(seconds * 1e9);
-    tally from = {0};
+    return now->batches - from->batches >= LEAST_BATCHES && (double)(now->cpu_ns - from->cpu_ns) >= cpu_ns;
+}
+
+static int take_batches(leat_loader *l, uint32_t threads, double seconds, double *cpu_s, leat_error *err)
+{
+    uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), epoch = 0;
+    double cpu_ns = seconds * 1e9 * threads;
+    tally begin = {.cpu_ns = leat__clock_process_ns()}, from = {0}, now = begin;
 
     LEAT_TRY(leat_loader_begin(l, epoch, err));
-    while (from.samples == 0 || samples == from.samples || leat__clock_ns() < until) {
+    while (from.samples == 0 || now.samples == from.samples ||
+           (!enough(&from, &now, (1 - WARM_PART) * cpu_ns) && leat__clock_ns() < until)) {
         leat_batch *b = NULL;
         LEAT_TRY(leat_loader_next(l, &b, -1, err));
         if (b == NULL) {
-            if (samples == 0) return leat__fail(err, LEAT_EDATA, "no sample of these can be decoded");
+            if (now.samples == 0) return leat__fail(err, LEAT_EDATA, "no sample of these can be decoded");
             LEAT_TRY(leat_loader_begin(l, ++epoch, err));
             continue;
         }
-        samples += b->samples;
+        now = (tally){leat__clock_process_ns(), now.samples + b->samples, now.batches + 1};
         leat_batch_release(&b);
-        if (from.samples == 0 && leat__clock_ns() >= warm) from = (tally){leat__clock_process_ns(), samples};
+        if (from.samples == 0 && enough(&begin, &now, WARM_PART * cpu_ns)) from = now;
     }
-    *cpu_s = (double)(leat__clock_process_ns() - from.cpu_ns) / 1e9 / (double)(samples - from.samples);
+    *cpu_s = (double)(now.cpu_ns - from.cpu_ns) / 1e9 / (double)(now.samples - from.samples);
     return 0;
 }
 
@@ -144,6 +155,8 @@ int leat__mini_cost(const leat__mini *m, const leat_loader_opts *opts, const cha
     o.images = images;
     if (ops != NULL) o.ops = ops;
     o.threads = threads;
+    o.batch_size = LEAT_MIN(LEAT_MAX(o.batch_size, 1u), BATCH_MAX);
+    o.prefetch = PREFETCH;
     o.order = LEAT_ORDER_RANDOM;
     o.on_error = LEAT_ON_ERROR_SKIP;
     o.max_bad = o.memory = o.index_count = 0;
@@ -154,9 +167,9 @@ int leat__mini_cost(const leat__mini *m, const leat_loader_opts *opts, const cha
     o.fields = NULL;
     o.sample_fn = NULL; /* it knows the fields of the real pack */
     o.weights = weights;
-    o.draws = (uint64_t)LEAT_MAX(o.batch_size, 1u) * EPOCH_BATCHES;
+    o.draws = (uint64_t)o.batch_size * EPOCH_BATCHES;
     LEAT_GO(rc, out, leat_loader_open(&l, m->path, &o, err));
-    rc = take_batches(l, seconds, cpu_s, err);
+    rc = take_batches(l, LEAT_MAX(threads, 1u), seconds, cpu_s, err);
 out:
     leat_loader_close(&l);
     leat__free(weights);

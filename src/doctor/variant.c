@@ -18,7 +18,7 @@
 #include "ingest/record.h"
 
 #define SET_MAX ((size_t)1 << 30)
-#define VARIANT_SAMPLES 128u
+#define VARIANT_SAMPLES 96u
 #define VARIANT_BYTES (96.0 * 1048576) /* of their pixels: twelve megapixels are slow to encode again */
 #define MIX_RAW 0.5
 #define QUALITY 75u
