@@ -46,6 +46,7 @@ typedef struct look {
     double rate[LEAT__STAGES_MAX], ready[LEAT__STAGES_MAX], busy[LEAT__STAGES_MAX];
     double cost_ns[LEAT__STAGES_MAX]; /* of one task; 0 = none came by */
     uint64_t items[LEAT__STAGES_MAX];
+    bool changing; /* the world changed between this look and the one before */
 } look;
 
 static uint32_t limit_of(const leat_flow *f, const leat__stage *s)
@@ -96,6 +97,11 @@ static double since(uint64_t *seen, uint64_t now)
     return more > 0 ? (double)more : 0;
 }
 
+static bool differs(double a, double b)
+{
+    return a > 0 && b > 0 && (a > b * another || b > a * another);
+}
+
 static void observe_stage(leat__sight *s, const leat__stage *st, uint32_t i, uint64_t now,
                           double ns, look *l)
 {
@@ -107,7 +113,10 @@ static void observe_stage(leat__sight *s, const leat__stage *st, uint32_t i, uin
     l->busy[i] = busy / ns;
     l->cost_ns[i] = l->items[i] ? busy / (double)l->items[i] : 0;
     if (st->decl.lane == LEAT_LANE_CPU) l->cpus += l->busy[i];
-    s->mean_rate[i] = s->looks == 0 ? l->rate[i] : (s->mean_rate[i] + l->rate[i]) / 2;
+    bool other = differs(l->cost_ns[i], s->cost_ns[i]);
+    s->mean_rate[i] = s->looks == 0 || other ? l->rate[i] : (s->mean_rate[i] + l->rate[i]) / 2;
+    if (l->cost_ns[i] > 0) s->cost_ns[i] = l->cost_ns[i];
+    l->changing |= other && l->busy[i] >= 0.1; /* of a stage that matters */
 }
 
 static void observe(leat_flow *f, uint64_t now, look *l)
@@ -126,11 +135,6 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     for (uint32_t i = 0; i < f->stage_count; i++) observe_stage(s, &f->stages[i], i, now, ns, l);
     s->at_ns = now;
     s->looks++;
-}
-
-static bool differs(double a, double b)
-{
-    return a > 0 && b > 0 && (a > b * another || b > a * another);
 }
 
 /* What is held for a while is free again after that while, or as soon as the world in which it
@@ -209,6 +213,12 @@ static bool judge(leat_flow *f, const look *l)
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);
     uint32_t stage = s->tried_stage;
     if (++s->judging == 1) return true; /* tasks that were begun before the change */
+    /* A thread more makes no task cheaper: the world has changed, and with it what to compare
+     * to. (More I/O at once may make each of it slower.) */
+    if (knob == LEAT_KNOB_THREADS && differs(l->cost_ns[stage], s->tried_cost_ns)) {
+        s->tried = 0;
+        return false;
+    }
     s->judged_items += l->items[stage];
     s->judged_seconds += l->seconds;
     if (s->judged_items < judge_items && s->judging < judge_looks) return true;
@@ -264,7 +274,7 @@ static void add_workers(leat_flow *f, uint32_t stage, const look *l)
         hold(s, LEAT__DO_REST, costly, l->cost_ns[costly], l->step_ns);
         s->rested = 0;
     }
-    try_out(f, LEAT_KNOB_THREADS, threads + LEAT_MAX(1, threads / 4), stage, l,
+    try_out(f, LEAT_KNOB_THREADS, LEAT_MIN(2 * threads, f->pool->active), stage, l,
             " had tasks waiting", l->ready[stage]);
 }
 
@@ -327,6 +337,9 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     forget(s, &l);
     if (s->rested > 0) s->rested--;
     if (judge(f, &l)) return;
+    /* A look with both worlds in it is nothing to compare the next ones to. */
+    s->changing = l.changing && !s->changing;
+    if (s->changing) return;
     if (l.consumer < fed) {
         relax(f, &l);
         return;

@@ -163,6 +163,8 @@ typedef struct leat__sight {
     uint64_t at_ns, results, consumer_wait_ns, blocked_ns;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
     double mean_rate[LEAT__STAGES_MAX]; /* items/s with these settings, recent looks count more */
+    double cost_ns[LEAT__STAGES_MAX];   /* of one task */
+    bool changing;       /* the last look was passed over */
     uint32_t looks;      /* with these settings */
     int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
