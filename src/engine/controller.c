@@ -27,8 +27,10 @@
 static const double fed = 0.02, starving = 0.05; /* share of the time the consumer waits */
 static const double busy_enough = 0.85, waiting_enough = 0.5;
 static const double worth_it = 0.03; /* least gain that keeps a change */
+static const double clear = 0.1;     /* a gain that is no noise */
 static const double another = 1.3;   /* times more or less: the world has changed */
-static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8, regret_looks = 12;
+static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8, doubt_looks = 4,
+                      regret_looks = 12;
 
 static const char *const knob_names[] = {"threads", "io_depth", "prefetch"};
 
@@ -222,9 +224,11 @@ static bool judge(leat_flow *f, const look *l)
     s->judged_items += l->items[stage];
     s->judged_seconds += l->seconds;
     if (s->judged_items < judge_items && s->judging < judge_looks) return true;
-    s->tried = 0;
     double rate = (double)s->judged_items / s->judged_seconds;
     double gain = s->tried_rate > 0 ? rate / s->tried_rate - 1 : 1;
+    /* A clear yes needs no second look; a no does, for the end of an epoch may hide the gain. */
+    if (gain < clear && l->consumer >= fed && s->judging < 1 + doubt_looks) return true;
+    s->tried = 0;
     if (gain >= worth_it || l->consumer < fed) {
         s->hold[knob] = (leat__hold){0};
         return false;
