@@ -282,28 +282,24 @@ static void add_workers(leat_flow *f, uint32_t stage, const look *l)
             " had tasks waiting", l->ready[stage]);
 }
 
-/* The most downstream stage that had tasks waiting while it could not take more. */
+/* The most downstream stage that had tasks waiting while all its slots were busy. One that had
+ * tasks waiting and slots free waits for the machine, not for a setting: look further up. */
 static bool widen(leat_flow *f, const look *l)
 {
     leat__knob *k = f->knobs;
     uint32_t threads = k[LEAT_KNOB_THREADS].value, depth = k[LEAT_KNOB_IO_DEPTH].value;
     for (uint32_t i = f->stage_count; i-- > 1;) {
         const leat__stage *s = &f->stages[i];
+        bool cpu = s->decl.lane == LEAT_LANE_CPU, io = s->decl.lane == LEAT_LANE_IO;
         if (l->ready[i] < waiting_enough) continue;
-        if (s->decl.lane == LEAT_LANE_CPU && l->cpus >= threads * busy_enough) {
-            if (threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS))
-                add_workers(f, i, l);
-            return true;
-        }
-        if (s->decl.lane == LEAT_LANE_IO && s->decl.parallel == 0 &&
-            l->busy[i] >= depth * busy_enough) {
-            uint32_t most = depth_max(f, s);
-            if (depth < most && free_to_move(f, LEAT_KNOB_IO_DEPTH))
-                try_out(f, LEAT_KNOB_IO_DEPTH, LEAT_MIN(2 * depth, most), i, l,
-                        " had tasks waiting", l->ready[i]);
-            return true;
-        }
-        return true; /* a limit of its own: nothing to move here */
+        if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* a limit of its own */
+        if (cpu ? l->cpus < threads * busy_enough : l->busy[i] < depth * busy_enough) continue;
+        uint32_t most = cpu ? f->pool->active : depth_max(f, s);
+        if (cpu && threads < most && free_to_move(f, LEAT_KNOB_THREADS)) add_workers(f, i, l);
+        if (io && depth < most && free_to_move(f, LEAT_KNOB_IO_DEPTH))
+            try_out(f, LEAT_KNOB_IO_DEPTH, LEAT_MIN(2 * depth, most), i, l, " had tasks waiting",
+                    l->ready[i]);
+        return true;
     }
     return false;
 }

@@ -3,6 +3,8 @@
 
 #include <leat/loader.h>
 
+#include "io/inject.h"
+
 #define PACK "loader-stats.leat"
 
 static leat_loader *opened(void)
@@ -66,8 +68,40 @@ static void the_epoch_and_all_epochs(void **state)
     assert_no_leaks();
 }
 
+/* Reads of 20 ms want more in flight than a loader begins with: decided while epochs of half a
+ * second follow each other, told with its reason, and kept for the next epoch. */
+static void decisions_outlive_epochs(void **state)
+{
+    leat_loader_stats one;
+    leat_decision d = {0};
+    leat__inject_rule slow = {.path = PACK, .delay_ns = 20000000};
+    (void)state;
+    tiny_pack(PACK, &(tiny_opts){.samples = 100, .classes = 2});
+    assert_ok(leat__io_inject(&slow, NULL));
+    leat_loader *l = opened();
+    uint32_t told = 0;
+    for (uint64_t epoch = 0; epoch < 60 && told == 0; epoch++) {
+        take(l, epoch, 99);
+        told = leat_loader_decisions(l, 0, &d, 1);
+    }
+    assert_int_equal(told, 1);
+    assert_int_equal(d.knob, LEAT_KNOB_IO_DEPTH);
+    assert_int_equal(d.from, 4); /* reads: a run has one sample here */
+    assert_int_equal(d.to, 8);
+    assert_non_null(strstr(d.reason, "read had tasks waiting"));
+    take(l, 99, 0);
+    assert_ok(leat_loader_read(l, &one, sizeof one));
+    assert_true(one.io_depth >= 8);
+    assert_int_equal(one.threads, 2); /* asked for: left alone */
+    leat_loader_close(&l);
+    leat__io_inject_clear();
+    unlink(PACK);
+    assert_no_leaks();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_epoch_and_all_epochs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_epoch_and_all_epochs),
+                                       cmocka_unit_test(decisions_outlive_epochs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
