@@ -341,8 +341,8 @@ const cli_command cli_cmd_load = {
             {"io_depth", "reads in flight at the end"},
             {"prefetch", "batches made ahead at the end"},
             {"digest", "hash of everything delivered in the epoch, or null"},
-            {"decisions[]", "what the controller changed in the epoch: at_s (since the start), knob, from, to, "
-                            "reason"},
+            {"decisions[]", "what the controller changed in the epoch: at_s (since the start), "
+                            "knob, from, to, reason"},
             {NULL, NULL}},
     .run = run,
 };
