@@ -23,7 +23,8 @@ typedef struct row {
 #define ROW(name, kind) {#name, kind, offsetof(leat_doctor_frame, name)}
 
 static const row whole[] = {
-    ROW(at_s, REAL),           ROW(samples_per_s, REAL), ROW(read_bytes_per_s, REAL), ROW(batches_per_s, REAL),
+    ROW(at_s, REAL),           ROW(samples_per_s, REAL), ROW(read_bytes_per_s, REAL),
+    ROW(batches_per_s, REAL),
     ROW(lost, REAL),           ROW(blocked, REAL),       ROW(cpu_used, REAL),         ROW(budget_used, LARGE),
     ROW(budget_limit, LARGE),  ROW(cache_bytes, LARGE),  ROW(threads, SMALL),         ROW(io_depth, SMALL),
     ROW(prefetch, SMALL),      ROW(epoch, LARGE),        ROW(samples, LARGE),         ROW(bad, LARGE),
@@ -68,7 +69,8 @@ static int take(const json_t *object, leat_doctor_frame *f, const row *r, size_t
     const json_t *value = json_object_get(object, r->name);
     char *at = (char *)f + r->offset + stage * size_of[r->kind];
     if (value == NULL || json_is_null(value)) return 0;
-    double number = json_number_value(value), most = r->kind == SMALL ? (double)UINT32_MAX : 9007199254740992.0;
+    double number = json_number_value(value);
+    double most = r->kind == SMALL ? (double)UINT32_MAX : 9007199254740992.0;
     if (!json_is_number(value) || !isfinite(number) || number < 0 || (r->kind != REAL && number > most))
         return leat__fail(err, LEAT_EDATA, "frame: %s cannot be that", r->name);
     if (r->kind == REAL)

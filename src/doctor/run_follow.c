@@ -153,7 +153,9 @@ static int read_on(leat_doctor_run *run, const leat__file *f, uint32_t *news, le
     size_t got = 0;
     int rc = piece == NULL ? leat__fail_nomem(err, PIECE_BYTES, "a run") : 0;
 
-    while (rc == 0 && (rc = leat__file_pread_some(f, piece, PIECE_BYTES, run->at, &got, err)) == 0 && got > 0) {
+    while (rc == 0) {
+        rc = leat__file_pread_some(f, piece, PIECE_BYTES, run->at, &got, err);
+        if (rc != 0 || got == 0) break;
         run->at += got;
         *news = 1;
         rc = leat_doctor_run_feed(run, piece, got, err);

@@ -64,8 +64,8 @@ int leat__run_log_open(leat__run_log **out, const char *path, leat_error *err)
     log->id = leat__hash64(seed, sizeof seed, leat__hash64(path, strlen(path), 0));
     log->path = leat__strdup(LEAT__MEM_DOCTOR, path);
     if (log->path == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, strlen(path), "a run file"));
-    LEAT_GO(rc, out,
-            leat__file_open(&log->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    unsigned how = LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE;
+    LEAT_GO(rc, out, leat__file_open(&log->file, path, how, err));
     put_header(log);
     LEAT_GO(rc, out, put_line(log, err));
     *out = log;

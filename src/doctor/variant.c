@@ -308,7 +308,8 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
         return encode_set(from, count, &plan, to, err);
     case LEAT__VARIANT_MIX:
         if (share_of(from, LEAT__CODEC_RAW) > 0 || tiles) return 0;
-        snprintf(action, size, "store every second one as pixels: leat pack --images mix --mix-raw %.1f", MIX_RAW);
+        snprintf(action, size, "store every second one as pixels: leat pack --images mix --mix-raw %.1f",
+                 MIX_RAW);
         return mix_set(from, count, to, err);
     case LEAT__VARIANT_SMALLER:
         plan.max_side = (uint32_t)(ceil(2 * sqrt(LEAT_MAX(out_pixels, 1.0)) / 16) * 16);

@@ -233,8 +233,8 @@ static int price_variants(const pricing *p, const leat__set *set, leat_error *er
             rc = leat__mini_open(&now, &same, err);
             if (rc == 0) rc = leat__mini_open(&then, &other, err);
             if (rc == 0)
-                rc = price(p, now, then, NULL, action, "", or_else(p->f->sample_bytes, before) * after / before, -1,
-                           err);
+                rc = price(p, now, then, NULL, action, "",
+                           or_else(p->f->sample_bytes, before) * after / before, -1, err);
         }
         leat__mini_close(&then);
         leat__mini_close(&now);
@@ -268,17 +268,19 @@ static int price_bytes_out(const pricing *p, const leat__set *set, leat_error *e
 
     leat__buf_init(&u8, LEAT__MEM_DOCTOR, 65536);
     leat__buf_init(&f16, LEAT__MEM_DOCTOR, 65536);
-    if (ops == NULL || p->opts->image_count > 1 || leat__ops_strip(ops, LEAT__OPS_PLAIN_U8, &u8) != 0) goto out;
+    if (ops == NULL || p->opts->image_count > 1) goto out;
+    if (leat__ops_strip(ops, LEAT__OPS_PLAIN_U8, &u8) != 0) goto out;
     leat__pipeline_opts o = {.ops = leat__buf_str(&u8)};
     if (leat__pipeline_open(&plain, &o, NULL) != 0) goto out;
     double bytes = (double)leat__pipeline_output(plain)->bytes;
     if (bytes >= p->f->out_bytes) goto out;
     LEAT_GO(rc, out, leat__mini_open(&now, set, err));
-    LEAT_GO(rc, out, price(p, now, now, leat__buf_str(&u8), "deliver u8 and normalise on the GPU", "dtype=u8", -1,
-                           bytes, err));
+    LEAT_GO(rc, out, price(p, now, now, leat__buf_str(&u8), "deliver u8 and normalise on the GPU",
+                           "dtype=u8", -1, bytes, err));
     if (with_dtype(ops, "f16", &f16))
-        rc = price(p, now, now, leat__buf_str(&f16), "deliver f16: what a model in mixed precision computes with",
-                   "dtype=f16", -1, p->f->out_bytes / 2, err);
+        rc = price(p, now, now, leat__buf_str(&f16),
+                   "deliver f16: what a model in mixed precision computes with", "dtype=f16", -1,
+                   p->f->out_bytes / 2, err);
 out:
     leat__mini_close(&now);
     leat__pipeline_close(&plain);

@@ -65,7 +65,8 @@ static void more_work_costs_more(void **state)
 {
     leat__set set = loaded();
     (void)state;
-    double plain = cost(&set, NULL), heavy = cost(&set, "RandomResizedCrop(64); GaussianBlur(23); ToDtype(f32)");
+    double plain = cost(&set, NULL);
+    double heavy = cost(&set, "RandomResizedCrop(64); GaussianBlur(23); ToDtype(f32)");
     assert_true(plain > 0);
     if (heavy < 1.5 * plain) fail_msg("%g s with a blur, %g s without", heavy, plain);
     leat__set_reset(&set);

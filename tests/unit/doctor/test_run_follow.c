@@ -58,7 +58,8 @@ static void another_run_takes_its_place(void **state)
     assert_ok(leat_doctor_run_open(&run, RUN, NULL));
     assert_int_equal(news_of(run), 1);
     assert_int_equal(leat_doctor_run_frames(run, frames, 64), 1);
-    assert_int_equal(leat_doctor_run_ended(run), 1); /* a verdict that does not say so is a run that is over */
+    /* a verdict that does not say so is a run that is over */
+    assert_int_equal(leat_doctor_run_ended(run), 1);
     /* the same run in its next part goes on */
     put(RUN, "{\"run\":\"a\",\"part\":1}\n{\"frame\":{\"samples\":2}}\n");
     assert_int_equal(news_of(run), 1);
@@ -84,8 +85,10 @@ static void another_run_takes_its_place(void **state)
 
 static void what_is_no_run_is_refused(void **state)
 {
-    static const char *const texts[] = {"hello\n", "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
-                                        "{\"run\":\"a\"}\n[1,2]\n", "{\"steps\":\"many\"}\n", "{\"lost\":}\n"};
+    static const char *const texts[] = {"hello\n",
+                                        "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
+                                        "{\"run\":\"a\"}\n[1,2]\n", "{\"steps\":\"many\"}\n",
+                                        "{\"lost\":}\n"};
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(texts); i++) {
         leat_doctor_run *run;
