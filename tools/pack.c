@@ -23,7 +23,8 @@ static const leat__param packing[] = {
              "list what was left out here: one JSON object per line with key, offset, reason"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 0, 1e15,
-              "hard budget for images in flight; 0 = half of what is available"),
+              "hard budget for images in flight; 0 = 128 MiB a thread, 256 MiB at least, and larger "
+              "images one at a time"),
     CLI_END,
 };
 

@@ -416,9 +416,9 @@ static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_
 static int set_path(manifest_source *s, leat__run *run, leat__record *r, const char *path,
                     leat_error *err)
 {
-    if (!path || path[0] == 0) return row_error(s, "no path", err);
-    const char *key = path;
+    const char *key = path ? path : "";
     while (key[0] == '.' && key[1] == '/') key += 2;
+    if (key[0] == 0) return row_error(s, "no path", err);
     LEAT_TRY(leat__run_key(run, r, key, strlen(key), err));
     leat__buf full;
     leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);
