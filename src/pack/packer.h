@@ -11,7 +11,7 @@
 
 #include <leat/pack.h>
 
-#include "io/writer.h"
+#include "io/write_behind.h"
 #include "pack/blobs.h"
 #include "pack/indexer.h"
 #include "pack/journal.h"

@@ -80,7 +80,8 @@ static void a_shuffle_is_a_permutation_of_its_seed(void **state)
     char seen[2][5][64] = {{{0}}};
     make_tree("tree", tree, 7);
     for (int round = 0; round < 2; round++) {
-        leat_ingest_opts opts = {.struct_size = sizeof opts, .output = in_box("out.leat"), .shuffle = 1, .shuffle_seed = 7};
+        leat_ingest_opts opts = {.struct_size = sizeof opts, .output = in_box("out.leat"),
+                                 .shuffle = 1, .shuffle_seed = 7};
         const char *paths[] = {in_box("tree")};
         leat__source *s = open_source(paths, 1, &opts);
         leat__shelf shelf;

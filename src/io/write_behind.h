@@ -8,8 +8,8 @@
  * A write that fails is told by the next put or drain, and by all that follow: what is in the
  * file is then not known.
  */
-#ifndef LEAT_IO_WRITER_H
-#define LEAT_IO_WRITER_H
+#ifndef LEAT_IO_WRITE_BEHIND_H
+#define LEAT_IO_WRITE_BEHIND_H
 
 #include "io/file.h"
 

@@ -5,7 +5,7 @@
  */
 #include "iotest.h"
 
-#include "io/writer.h"
+#include "io/write_behind.h"
 
 #define BLOCK 65536u
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes in flight: see writer.h. A slot is free (its block may be used again), full (it
+ * Writes in flight: see write_behind.h. A slot is free (its block may be used again), full (it
  * waits for a thread) or being written; the lock guards their states and the first error.
  * Two threads: one copies into the page cache while the other starts the write-back of what
  * it copied, which may wait for the disk. Past the page cache (O_DIRECT) it was not faster,
  * and the pack would have to be read back for training.
  */
-#include "io/writer.h"
+#include "io/write_behind.h"
 
 #include "base/mem.h"
 #include "base/num.h"
