@@ -82,7 +82,8 @@ static bool with_libjpeg(const picture *p)
     return true;
 }
 
-static bool with_leat(const picture *p)
+/* Into memory for the whole image, or over and over into one row of MCUs. */
+static bool decode(const picture *p, bool whole)
 {
     leat__jpeg_cursor at;
     leat__jpeg_blocks to = {0};
@@ -99,10 +100,20 @@ static bool with_leat(const picture *p)
     uint32_t mcus_x = leat__jpeg_scan_mcus_x(scan);
     for (uint32_t y = 0; y < leat__jpeg_scan_mcus_y(scan); y++) {
         if (!leat__jpeg_scan_mcus(scan, &at, mcus_x, &to)) return false;
-        for (uint32_t c = 0; c < f->components; c++)
+        for (uint32_t c = 0; whole && c < f->components; c++)
             to.block[c] += 64 * to.stride[c] * (f->components == 1 ? 1 : f->component[c].v);
     }
     return leat__jpeg_scan_finish(scan, &at, &end);
+}
+
+static bool with_leat(const picture *p)
+{
+    return decode(p, true);
+}
+
+static bool by_rows(const picture *p)
+{
+    return decode(p, false);
 }
 
 static bool with_check(const picture *p)
@@ -121,6 +132,7 @@ static const struct {
 } methods[] = {
     {"libjpeg-turbo", with_libjpeg},
     {"leat", with_leat},
+    {"leat by rows", by_rows},
     {"leat check", with_check},
     {"leat headers", headers_only},
 };

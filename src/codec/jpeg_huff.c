@@ -23,7 +23,7 @@ static void put_ac(uint32_t *look, uint32_t code, uint32_t l, uint32_t symbol)
     uint32_t first = code << (LOOK - l), count = 1u << (LOOK - l);
     uint32_t size = symbol & 15, distance = (symbol >> 4) + 1;
     if (symbol == EOB) {
-        fill(look, first, count, LEAT__HUFF_END | l);
+        fill(look, first, count, LEAT__HUFF_END | 1u << 8 | l); /* a zero in the next place */
     } else if (size == 0 || size > SIZE_MAX_IN_ENTRY || distance > DISTANCE_MAX
                || l + size > LOOK) {
         fill(look, first, count, LEAT__HUFF_CODE | l | symbol << 8);
@@ -42,13 +42,11 @@ static void join(uint32_t *look, const uint32_t *single)
     for (uint32_t i = 0; i < 1u << LOOK; i++) {
         uint32_t a = single[i];
         uint32_t b = single[i << (a & 63) & ((1u << LOOK) - 1)];
-        uint32_t kind = b & 192, bits = (a & 63) + (b & 63);
-        bool fits = (a & 192) == LEAT__HUFF_VALUES && bits <= LOOK;
+        uint32_t bits = (a & 63) + (b & 63);
+        bool fits = (a & LEAT__HUFF_KIND) == 0 && (b & LEAT__HUFF_CODE) == 0 && bits <= LOOK;
         uint32_t pair = (a & 0x00ff0f00) | (b & 0xff000000) | (b << 4 & 0xf000) | bits;
-        uint32_t last = (a & 0xffff0f00) | LEAT__HUFF_VALUES_END | bits;
-        look[i] = fits && kind == LEAT__HUFF_VALUES ? pair
-                  : fits && kind == LEAT__HUFF_END  ? last
-                                                    : a;
+        uint32_t last = (a & 0xffff0f00) | LEAT__HUFF_END | bits;
+        look[i] = !fits ? a : (b & LEAT__HUFF_END) != 0 ? last : pair;
     }
 }
 

@@ -13,16 +13,15 @@
 
 #define LEAT__HUFF_LOOK 11 /* bits looked at: 8 KiB per table, two of which stay in L1 */
 
-/* What an entry says, in its bits 6 and 7. Bits 0..5 are always the bits it takes. */
+/* An entry: bits 0..5 how many bits it takes; bits 6 and 7 what it is beside plain values. */
 enum {
-    LEAT__HUFF_VALUES = 0,      /* one or two values */
-    LEAT__HUFF_VALUES_END = 64, /* the same, then the end of the block */
-    LEAT__HUFF_END = 128,       /* the end of the block */
-    LEAT__HUFF_CODE = 192       /* just a code: its symbol in bits 8..15; none if it takes no bits */
+    LEAT__HUFF_END = 64,   /* the block ends behind the first value, which may be 0 for none */
+    LEAT__HUFF_CODE = 128, /* just a code, its symbol in bits 8..15; none if it takes no bits */
+    LEAT__HUFF_KIND = 192
 };
 
-/* Bits 8..11: how far the first value is from the one before; 12..15: the second from the
- * first, 0 when there is none. Bits 16..23 and 24..31: the values, equal when there is one. */
+/* Bits 8..11: how far the first value is from the one before, 12..15: the second from the first;
+ * 0 when there is none. Bits 16..23 and 24..31: the values, equal when there is one. */
 static inline uint32_t leat__huff_first(uint32_t entry)
 {
     return entry >> 8 & 15;

@@ -270,22 +270,21 @@ static const uint8_t *next_ff(const uint8_t *at, const uint8_t *end)
 }
 
 /* Byte by byte: near a 0xff, and behind the last byte before a marker. */
-static __attribute__((noinline)) reader refill_slowly(reader r)
+static __attribute__((noinline)) void refill_slowly(reader *r)
 {
-    for (; r.bits < 56; r.bits += 8) {
+    for (; r->bits < 56; r->bits += 8) {
         uint64_t byte = 0;
-        if (r.at != r.ff) {
-            byte = *r.at++;
-        } else if (r.end - r.at >= 2 && r.at[1] == 0) {
+        if (r->at != r->ff) {
+            byte = *r->at++;
+        } else if (r->end - r->at >= 2 && r->at[1] == 0) {
             byte = 0xff;
-            r.at += 2;
-            r.ff = next_ff(r.at, r.end);
+            r->at += 2;
+            r->ff = next_ff(r->at, r->end);
         } else {
-            r.pad += 8;
+            r->pad += 8;
         }
-        r.acc |= byte << (56 - r.bits);
+        r->acc |= byte << (56 - r->bits);
     }
-    return r;
 }
 
 /* Makes it 56 bits or more. */
@@ -296,7 +295,9 @@ static inline __attribute__((always_inline)) void refill(reader *r)
         r->at += (63 - r->bits) >> 3;
         r->bits |= 56;
     } else {
-        *r = refill_slowly(*r);
+        reader copy = *r; /* whose address may be taken: `r` itself stays in registers */
+        refill_slowly(&copy);
+        *r = copy;
     }
 }
 
@@ -341,13 +342,14 @@ static bool at_marker(const reader *r, uint8_t marker)
 typedef enum step { GO_ON, REFILL, DONE, BAD } step;
 
 /* The value of a symbol whose code was taken; *k is the place of the one before. */
-INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block)
+INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block,
+                       bool keep)
 {
     uint32_t size = symbol & 15;
     *k += (symbol >> 4) + 1;
     if (*k > 63) return BAD;
     if (size == 0) return symbol == 0xf0 && *k < 63 ? REFILL : BAD;
-    if (block) block[natural[*k]] = (int16_t)leat__huff_extend(r->acc, size);
+    if (keep) block[natural[*k]] = (int16_t)leat__huff_extend(r->acc, size);
     take(r, size);
     return *k < 63 ? REFILL : DONE;
 }
@@ -359,16 +361,17 @@ static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff 
     uint32_t symbol = 0, length = leat__huff_code(ac, r->acc, &symbol);
     if (length == 0) return BAD;
     take(r, length);
-    return symbol == 0 ? DONE : put_symbol(r, symbol, k, block);
+    return symbol == 0 ? DONE : put_symbol(r, symbol, k, block, block != NULL);
 }
 
 /* What one look gives. Needs 31 bits. */
-INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block)
+INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block,
+                        bool keep)
 {
-    uint32_t entry = ac->look[r->acc >> (64 - LEAT__HUFF_LOOK)], kind = entry & 192;
+    uint32_t entry = ac->look[r->acc >> (64 - LEAT__HUFF_LOOK)];
     uint32_t k1 = *k + leat__huff_first(entry), k2 = k1 + leat__huff_second(entry);
-    if (__builtin_expect(kind == LEAT__HUFF_VALUES && k2 < 63, 1)) {
-        if (block) {
+    if (__builtin_expect((entry & LEAT__HUFF_KIND) == 0 && k2 < 63, 1)) {
+        if (keep) {
             block[natural[k1]] = (int8_t)(entry >> 16);
             block[natural[k2]] = (int8_t)(entry >> 24);
         }
@@ -376,21 +379,23 @@ INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *b
         *k = k2;
         return GO_ON;
     }
-    if (kind == LEAT__HUFF_END) {
+    if ((entry & LEAT__HUFF_END) && k1 < 63) {
+        int8_t value = (int8_t)(entry >> 16);
+        if (keep) block[natural[k1]] = value;
         take(r, entry & 63);
+        *k = k1 - (value == 0);
         return DONE;
     }
-    if (kind == LEAT__HUFF_VALUES_END && k1 < 63) {
-        if (block) block[natural[k1]] = (int8_t)(entry >> 16);
+    if ((entry & LEAT__HUFF_CODE) && (entry & 63) != 0) {
         take(r, entry & 63);
-        *k = k1;
-        return DONE;
+        return put_symbol(r, entry >> 8, k, block, keep);
     }
-    if (kind == LEAT__HUFF_CODE && (entry & 63) != 0) {
-        take(r, entry & 63);
-        return put_symbol(r, entry >> 8, k, block);
-    }
-    return decode_slowly(r, ac, k, block);
+    reader copy = *r; /* as in refill */
+    uint32_t from = *k;
+    step next = decode_slowly(&copy, ac, &from, keep ? block : NULL);
+    *r = copy;
+    *k = from;
+    return next;
 }
 
 INLINE bool decode_dc(reader *r, const leat__huff *dc, int16_t *guess)
@@ -400,29 +405,35 @@ INLINE bool decode_dc(reader *r, const leat__huff *dc, int16_t *guess)
     uint32_t length = entry & 63, symbol = entry >> 8;
     if (__builtin_expect(length == 0, 0)) length = leat__huff_code(dc, r->acc, &symbol);
     if (__builtin_expect(length == 0, 0)) return false;
-    take(r, length);
-    int32_t value = *guess + leat__huff_extend(r->acc, symbol);
-    take(r, symbol);
+    int32_t value = *guess + leat__huff_extend(r->acc << length, symbol);
+    take(r, length + symbol);
     *guess = (int16_t)value;
     return *guess == value;
 }
 
+/* What memset would do, were it not for compilers that make `rep stos` of it. */
+INLINE void clear(int16_t block[64])
+{
+    typedef int16_t row __attribute__((vector_size(16), aligned(16), may_alias));
+    for (uint32_t i = 0; i < 8; i++) ((row *)(void *)block)[i] = (row){0};
+}
+
 /* One block; `block` NULL: only passed over. *last: the place of the last coefficient. */
 INLINE bool decode_block(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
-                         int16_t *block, uint32_t *last)
+                         int16_t *block, uint32_t *last, bool keep)
 {
     if (!decode_dc(r, dc, guess)) return false;
-    if (block) {
-        memset(block, 0, 64 * sizeof *block);
+    if (keep) {
+        clear(block);
         block[0] = *guess;
     }
     uint32_t k = 0;
     step next;
-    do { /* two looks leave 34 bits, and a code takes at most 31 */
+    do { /* two looks leave 34 bits */
         refill(r);
-        next = decode_look(r, ac, &k, block);
-        if (next == GO_ON) next = decode_look(r, ac, &k, block);
-        if (next == GO_ON) next = decode_look(r, ac, &k, block);
+        next = decode_look(r, ac, &k, block, keep);
+        if (next == GO_ON) next = decode_look(r, ac, &k, block, keep);
+        if (next == GO_ON) next = decode_look(r, ac, &k, block, keep);
     } while (next < DONE);
     *last = k;
     return next == DONE;
@@ -446,50 +457,59 @@ static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval)
     return true;
 }
 
+/* One block of an MCU: its tables, and where it goes. Everything between two blocks runs in the
+ * shadow of a branch that was foreseen wrongly, so that there is as little as can be. */
 typedef struct place {
+    const leat__huff *dc, *ac;
+    int16_t *guess;
     int16_t *block;
     uint8_t *last;
+    size_t step; /* to the same block of the next MCU */
 } place;
 
-static void find_places(const leat__jpeg_scan *s, const leat__jpeg_blocks *to,
-                        place places[MCU_BLOCKS_MAX])
+static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
+                        const leat__jpeg_blocks *to, place places[MCU_BLOCKS_MAX])
 {
     for (uint32_t i = 0; i < s->blocks; i++) {
         uint32_t c = s->block[i].component;
+        places[i] = (place){.dc = s->dc[c], .ac = s->ac[c], .guess = &at->dc[c]};
+        if (to == NULL) continue;
         size_t n = s->block[i].y * to->stride[c] + s->block[i].x;
         places[i].block = to->block[c] + 64 * n;
         places[i].last = to->last[c] ? to->last[c] + n : NULL;
+        places[i].step = s->mcu_h[c];
     }
 }
 
-INLINE bool decode_mcu(const leat__jpeg_scan *s, reader *r, int16_t dc[4], place *places)
+INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool keep)
 {
-    uint32_t last;
-    for (uint32_t i = 0; i < s->blocks; i++) {
-        uint32_t c = s->block[i].component;
-        if (!decode_block(r, s->dc[c], s->ac[c], &dc[c], places ? places[i].block : NULL,
-                          &last))
-            return false;
-        if (!places) continue;
-        places[i].block += 64 * s->mcu_h[c];
-        if (!places[i].last) continue;
-        *places[i].last = (uint8_t)last;
-        places[i].last += s->mcu_h[c];
+    reader local = *r;
+    for (place *end = p + blocks; p < end; p++) {
+        uint32_t last;
+        if (!decode_block(&local, p->dc, p->ac, p->guess, p->block, &last, keep)) return false;
+        if (!keep) continue;
+        p->block += 64 * p->step;
+        if (p->last == NULL) continue;
+        *p->last = (uint8_t)last;
+        p->last += p->step;
     }
+    *r = local;
     return r->pad <= r->bits; /* no bit was taken from behind the end */
 }
 
 INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
-                        place *places)
+                        const leat__jpeg_blocks *to)
 {
     reader r;
+    place places[MCU_BLOCKS_MAX];
+    find_places(s, at, to, places);
     uint32_t interval = s->frame.restart_interval;
     if (at->mcu > s->mcus || count > s->mcus - at->mcu || !reader_load(&r, s, at)) return false;
     for (uint32_t i = 0; i < count; i++, at->mcu++) {
         if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0
             && !restart(&r, at, interval))
             return false;
-        if (!decode_mcu(s, &r, at->dc, places)) return false;
+        if (!decode_mcu(&r, places, s->blocks, to != NULL)) return false;
     }
     reader_save(&r, s, at);
     return true;
@@ -498,9 +518,7 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
 bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
                           const leat__jpeg_blocks *to)
 {
-    place places[MCU_BLOCKS_MAX];
-    find_places(s, to, places);
-    return decode_mcus(s, at, count, places);
+    return decode_mcus(s, at, count, to);
 }
 
 bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count)

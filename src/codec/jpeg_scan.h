@@ -34,7 +34,7 @@ typedef struct leat__jpeg_cursor {
  * is written to block[c] + 64 * (y * stride[c] + n * mcu_h + x), in natural order and whole,
  * zeros too. mcu_h is the component's h, or 1 in a scan of one component. */
 typedef struct leat__jpeg_blocks {
-    int16_t *block[4];
+    int16_t *block[4]; /* 16-byte aligned */
     size_t stride[4]; /* in blocks */
     uint8_t *last[4]; /* or NULL: at the same places without the 64, the zigzag place
                        * behind which all coefficients are zero */

@@ -41,15 +41,16 @@ static void looks_are_codes_one_by_one(void **state)
     for (uint32_t i = 0; i < 1u << LEAT__HUFF_LOOK; i++) {
         uint32_t entry = t.look[i], top = i << (16 - LEAT__HUFF_LOOK), symbol = 0;
         uint32_t length = plain_code(ac_counts, ac_symbols, top, &symbol);
-        uint32_t size = symbol & 15, kind = entry & 192;
+        uint32_t size = symbol & 15, kind = entry & LEAT__HUFF_KIND;
         if (kind == LEAT__HUFF_CODE) {
             assert_int_equal(entry & 63, length > LEAT__HUFF_LOOK ? 0 : length);
             if ((entry & 63) != 0) assert_int_equal(entry >> 8, symbol);
             continue;
         }
-        if (kind == LEAT__HUFF_END) {
-            assert_int_equal(symbol, 0);
+        if (length > 0 && symbol == 0) {
+            assert_int_equal(kind, LEAT__HUFF_END);
             assert_int_equal(entry & 63, length);
+            assert_int_equal((int8_t)(entry >> 16), 0);
             continue;
         }
         assert_int_equal(leat__huff_first(entry), (symbol >> 4) + 1);
@@ -65,7 +66,7 @@ static void looks_are_codes_one_by_one(void **state)
         size = symbol & 15;
         assert_int_equal(entry & 63, taken + length + size);
         assert_true((entry & 63) <= LEAT__HUFF_LOOK);
-        if (kind == LEAT__HUFF_VALUES_END) {
+        if (kind == LEAT__HUFF_END) {
             assert_int_equal(symbol, 0);
             ends++;
             continue;
