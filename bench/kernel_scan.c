@@ -118,7 +118,7 @@ static bool by_rows(const picture *p)
 
 static bool with_check(const picture *p)
 {
-    return leat__jpeg_scan_start(scan, p->jpeg, p->len) && leat__jpeg_scan_check(scan);
+    return leat__jpeg_scan_whole(scan, p->jpeg, p->len, NULL);
 }
 
 static bool headers_only(const picture *p)

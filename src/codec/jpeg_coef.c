@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads quantised coefficients through libjpeg into plain arrays. The whole file is read to
- * its end marker, under the same rules on damage as a decode (jpeg_glue.c). Where pixels can
- * follow, the file is read in libjpeg's buffered-image mode, which keeps the coefficients for
- * an output pass of its own. One reader per thread.
+ * Reads quantised coefficients into plain arrays: leat's own decoder (jpeg_scan.c) for files
+ * that it takes, libjpeg for all others and for every verdict. The whole file is read to its end
+ * marker, under the same rules on damage as a decode (jpeg_glue.c). Where pixels are to follow,
+ * the file is read in libjpeg's buffered-image mode, which keeps the coefficients for an output
+ * pass of its own. One reader per thread.
  */
 #include "codec/jpeg_coef.h"
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/codec_ops.h"
 #include "codec/jpeg_glue.h"
 #include "codec/jpeg_header.h"
+#include "codec/jpeg_scan.h"
 #include "codec/planes.h"
 
 #define ALIGN 64
@@ -21,26 +24,35 @@
 struct leat__jpeg_coef_reader {
     struct jpeg_decompress_struct cinfo;
     leat__jpeg_glue glue;
+    leat__jpeg_scan *scan;
     int16_t *block;
     size_t capacity; /* bytes */
     uint8_t *row;    /* one of interleaved pixels */
     size_t row_capacity;
 };
 
+/* Alone with setjmp: see jpeg_glue.h. */
+static int create_guarded(leat__jpeg_coef_reader *r)
+{
+    if (setjmp(r->glue.jump)) return r->glue.code;
+    jpeg_create_decompress(&r->cinfo);
+    return 0;
+}
+
 int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **reader, leat_error *err)
 {
+    *reader = NULL;
     leat__jpeg_coef_reader *r = LEAT_NEW(CODEC, leat__jpeg_coef_reader);
     if (!r) return leat__fail_nomem(err, sizeof *r, "a coefficient reader");
     leat__jpeg_glue_init(&r->glue, (struct jpeg_common_struct *)&r->cinfo);
     r->glue.err = err;
-    if (setjmp(r->glue.jump)) {
-        int code = r->glue.code;
-        leat__free(r);
-        return code;
-    }
-    jpeg_create_decompress(&r->cinfo);
-    *reader = r;
-    return 0;
+    int rc = create_guarded(r);
+    if (rc == 0) rc = leat__jpeg_scan_open(&r->scan, err);
+    if (rc == 0)
+        *reader = r;
+    else
+        leat__jpeg_coef_reader_close(&r);
+    return rc;
 }
 
 void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **reader)
@@ -48,6 +60,7 @@ void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **reader)
     leat__jpeg_coef_reader *r = *reader;
     if (!r) return;
     jpeg_destroy_decompress(&r->cinfo);
+    leat__jpeg_scan_close(&r->scan);
     leat__free(r->block);
     leat__free(r->row);
     leat__free(r);
@@ -70,17 +83,20 @@ static void describe_component(const struct jpeg_decompress_struct *c, int index
     out->quant_index = (uint32_t)info->quant_tbl_no;
 }
 
+/* Bytes of all coefficients: at most 2^16 squared blocks' worth, so that nothing overflows. */
+static uint64_t room_needed(const leat__jpeg_coefs *coefs)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < coefs->components; i++)
+        total += (uint64_t)coefs->component[i].grid_x * coefs->component[i].grid_y;
+    return total * 64 * sizeof(int16_t);
+}
+
 static int make_room(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, leat_error *err)
 {
-    uint64_t total = 0, at[4] = {0};
-    for (uint32_t i = 0; i < coefs->components; i++) {
-        const leat__jpeg_component *c = &coefs->component[i];
-        uint64_t bytes;
-        at[i] = total;
-        if (!leat__mul_u64((uint64_t)c->grid_x * c->grid_y, 64 * sizeof(int16_t), &bytes) ||
-            !leat__add_u64(total, bytes, &total) || total > SIZE_MAX / 2)
-            return leat__fail(err, LEAT_EOVERFLOW, "JPEG coefficients do not fit memory");
-    }
+    uint64_t total = room_needed(coefs);
+    if (total > SIZE_MAX / 2)
+        return leat__fail(err, LEAT_EOVERFLOW, "JPEG coefficients do not fit memory");
     if (total > r->capacity) {
         int16_t *grown = leat__alloc_aligned(LEAT__MEM_CODEC, (size_t)total, ALIGN);
         if (!grown) return leat__fail_nomem(err, total, "JPEG coefficients");
@@ -88,8 +104,11 @@ static int make_room(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, leat_er
         r->block = grown;
         r->capacity = (size_t)total;
     }
-    for (uint32_t i = 0; i < coefs->components; i++)
-        coefs->component[i].coefs = r->block + at[i] / sizeof(int16_t);
+    const int16_t *next = r->block;
+    for (uint32_t i = 0; i < coefs->components; i++) {
+        coefs->component[i].coefs = next;
+        next += 64 * (size_t)coefs->component[i].grid_x * coefs->component[i].grid_y;
+    }
     return 0;
 }
 
@@ -195,33 +214,112 @@ static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *head
     return read_all(r, header, coefs, err);
 }
 
+/* Headers and limits, common to both ways. */
+static int prepare(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
+                   const leat__decode_limits *limits, leat__decode_limits *bounds,
+                   leat__jpeg_header *header, leat_error *err)
+{
+    *bounds = limits ? *limits : (leat__decode_limits){0};
+    leat__decode_limits_fill(bounds);
+    LEAT_TRY(leat__jpeg_header_read(data, len, header, err));
+    leat__image_info info = {.width = header->width, .height = header->height};
+    LEAT_TRY(leat__decode_limits_check(bounds, &info, err));
+    jpeg_abort_decompress(&r->cinfo); /* the file before, had it pixels */
+    return 0;
+}
+
+static void set_parts(leat__jpeg_coefs *coefs, const uint8_t *data, size_t len,
+                      size_t scan_offset, size_t end)
+{
+    coefs->header = data;
+    coefs->header_len = scan_offset;
+    coefs->scan = data + scan_offset;
+    coefs->scan_len = end - 2 - scan_offset;
+    coefs->tail = data + end - 2;
+    coefs->tail_len = len - (end - 2);
+}
+
+static int read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
+                        const leat__decode_limits *bounds, const leat__jpeg_header *header,
+                        leat__jpeg_coefs *coefs, leat_error *err)
+{
+    memset(coefs, 0, sizeof *coefs);
+    leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, bounds,
+                           leat__decode_deadline(bounds), err);
+    LEAT_TRY(read_guarded(r, header, coefs, err));
+    size_t end = leat__jpeg_glue_offset(&r->glue); /* just behind EOI */
+    if (end < header->scan_offset + 2 || data[end - 2] != 0xff || data[end - 1] != 0xd9)
+        return leat__fail(err, LEAT_EDATA, "JPEG: no end marker at byte %zu", end);
+    set_parts(coefs, data, len, header->scan_offset, end);
+    return 0;
+}
+
+int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
+                                 const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
+                                 leat_error *err)
+{
+    leat__decode_limits bounds;
+    leat__jpeg_header header;
+    LEAT_TRY(prepare(r, data, len, limits, &bounds, &header, err));
+    return read_libjpeg(r, data, len, &bounds, &header, coefs, err);
+}
+
+/* ---- leat's own way ---- */
+
+/* Rows and columns of a grid that no MCU has: padding of scans of one component. */
+static void clear_padding(const leat__jpeg_component *c, int16_t *block)
+{
+    size_t row = 64 * (size_t)c->grid_x, used = 64 * (size_t)c->blocks_x;
+    for (uint32_t y = 0; y < c->grid_y; y++) {
+        size_t from = y < c->blocks_y ? used : 0;
+        memset(block + y * row + from, 0, (row - from) * sizeof *block);
+    }
+}
+
+/* True when all MCUs are in place and the file ends behind them. */
+static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, uint64_t deadline_ns,
+                     size_t *end)
+{
+    const leat__jpeg_scan *s = r->scan;
+    bool alone = coefs->components == 1;
+    uint32_t mcus_x = leat__jpeg_scan_mcus_x(s), mcus_y = leat__jpeg_scan_mcus_y(s);
+    leat__jpeg_cursor at;
+    leat__jpeg_blocks to = {0};
+    for (uint32_t c = 0; c < coefs->components; c++) {
+        to.block[c] = r->block + (coefs->component[c].coefs - r->block);
+        to.stride[c] = coefs->component[c].grid_x;
+    }
+    if (alone) clear_padding(&coefs->component[0], to.block[0]);
+    leat__jpeg_scan_begin(s, &at);
+    for (uint32_t y = 0; y < mcus_y; y++) {
+        if (leat__clock_ns() > deadline_ns || !leat__jpeg_scan_mcus(s, &at, mcus_x, &to))
+            return false;
+        for (uint32_t c = 0; c < coefs->components; c++)
+            to.block[c] += 64 * to.stride[c] * (alone ? 1 : coefs->component[c].v);
+    }
+    return leat__jpeg_scan_finish(s, &at, end);
+}
+
 int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err)
 {
-    leat__decode_limits bounds = {0};
-    if (limits) bounds = *limits;
-    leat__decode_limits_fill(&bounds);
+    leat__decode_limits bounds;
     leat__jpeg_header header;
-    LEAT_TRY(leat__jpeg_header_read(data, len, &header, err));
-    leat__image_info info = {.width = header.width, .height = header.height};
-    LEAT_TRY(leat__decode_limits_check(&bounds, &info, err));
-    memset(coefs, 0, sizeof *coefs);
-    jpeg_abort_decompress(&r->cinfo); /* the file before, had it pixels */
-    leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &bounds,
-                           leat__decode_deadline(&bounds), err);
-    LEAT_TRY(read_guarded(r, &header, coefs, err));
-
-    size_t end = leat__jpeg_glue_offset(&r->glue); /* just behind EOI */
-    if (end < header.scan_offset + 2 || data[end - 2] != 0xff || data[end - 1] != 0xd9)
-        return leat__fail(err, LEAT_EDATA, "JPEG: no end marker at byte %zu", end);
-    coefs->header = data;
-    coefs->header_len = header.scan_offset;
-    coefs->scan = data + header.scan_offset;
-    coefs->scan_len = end - 2 - header.scan_offset;
-    coefs->tail = data + end - 2;
-    coefs->tail_len = len - (end - 2);
-    return 0;
+    size_t end;
+    LEAT_TRY(prepare(r, data, len, limits, &bounds, &header, err));
+    if (leat__jpeg_scan_start(r->scan, data, len)) {
+        *coefs = *leat__jpeg_scan_frame(r->scan);
+        /* libjpeg's limit on memory is the output's: files beyond it are its to refuse */
+        if (room_needed(coefs) <= bounds.max_out_bytes) {
+            LEAT_TRY(make_room(r, coefs, err));
+            if (scan_all(r, coefs, leat__decode_deadline(&bounds), &end)) {
+                set_parts(coefs, data, len, header.scan_offset, end);
+                return 0;
+            }
+        }
+    }
+    return read_libjpeg(r, data, len, &bounds, &header, coefs, err);
 }
 
 /* ---- pixels ---- */

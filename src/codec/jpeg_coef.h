@@ -53,16 +53,22 @@ typedef struct leat__jpeg_coefs {
 int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **r, leat_error *err) LEAT_MUST_CHECK;
 void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **r);
 
-/* Reads all coefficients. `coefs` is a view: valid until the next read or close, and while
+/* Reads all coefficients: by leat itself where it can (jpeg_scan.h), else through libjpeg, whose
+ * verdict on damage counts. `coefs` is a view: valid until the next read or close, and while
  * `data` lives. LEAT_EDATA damaged or truncated, LEAT_EFORMAT not a JPEG this library reads,
  * LEAT_ELIMIT over a limit (zeroed limits = the defaults). */
 int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* libjpeg's own pixels of the file last read, without reading its scans once more: what
- * leat__codec_decode of the whole file gives. Only where coefs.pixels is set, which is for grey
+/* The same through libjpeg alone, which then has the pixels, too: coefs.pixels is set for grey
  * and YCbCr images of ordinary sampling. */
+int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
+                                 const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
+                                 leat_error *err) LEAT_MUST_CHECK;
+
+/* libjpeg's own pixels of the file last read, without reading its scans once more: what
+ * libjpeg gives for the whole file. Only where coefs.pixels is set. */
 int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat__planes *out,
                            leat_error *err) LEAT_MUST_CHECK;
 

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/codec_ops.h"
 #include "codec/jpeg_header.h"
 #include "codec/jpeg_huff.h"
 
@@ -535,10 +536,27 @@ bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *a
     return true;
 }
 
-bool leat__jpeg_scan_check(const leat__jpeg_scan *s)
+/* Coefficients are not yet pixels: libjpeg upsamples by whole numbers only, and there are
+ * limits. */
+static bool has_pixels(const leat__jpeg_coefs *f, const leat__decode_limits *limits)
+{
+    leat__decode_limits bounds = limits ? *limits : (leat__decode_limits){0};
+    leat__image_info info = {.width = f->width, .height = f->height};
+    uint64_t bytes = (uint64_t)f->width * f->height * (f->components == 1 ? 1 : 3);
+    leat__decode_limits_fill(&bounds);
+    for (uint32_t c = 0; c < f->components; c++)
+        if (f->max_h % f->component[c].h != 0 || f->max_v % f->component[c].v != 0)
+            return false;
+    return leat__decode_limits_check(&bounds, &info, NULL) == 0
+           && bytes <= bounds.max_out_bytes;
+}
+
+bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
+                           const leat__decode_limits *limits)
 {
     leat__jpeg_cursor at;
     size_t end;
+    if (!leat__jpeg_scan_start(s, data, len) || !has_pixels(&s->frame, limits)) return false;
     leat__jpeg_scan_begin(s, &at);
     return leat__jpeg_scan_skip(s, &at, s->mcus) && leat__jpeg_scan_finish(s, &at, &end);
 }

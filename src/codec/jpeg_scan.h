@@ -71,7 +71,10 @@ bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
 bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at,
                             size_t *end) LEAT_MUST_CHECK;
 
-/* Decodes all MCUs, keeps nothing, and checks the end: whether the file is whole. */
-bool leat__jpeg_scan_check(const leat__jpeg_scan *s) LEAT_MUST_CHECK;
+/* Starts and decodes all MCUs, keeping nothing: whether the file is whole, within the limits
+ * (zeroed: the defaults), and such that libjpeg-turbo would decode it to pixels without a
+ * complaint. False: not known. */
+bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
+                           const leat__decode_limits *limits) LEAT_MUST_CHECK;
 
 #endif

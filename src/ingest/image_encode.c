@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/jpeg_coef.h"
+#include "codec/jpeg_scan.h"
 #include "codec/planes.h"
 #include "codec/raw.h"
 #include "dsp/resizer.h"
@@ -23,6 +24,7 @@
 struct leat__encoder {
     const leat__encode_plan *plan;
     leat__decoder *decoder;
+    leat__jpeg_scan *scan;
     leat__jpeg_coef_reader *coefs;
     leat__tile_encoder *tiles;
     leat__resizer *resizer;
@@ -39,6 +41,7 @@ int leat__encoder_open(leat__encoder **out, const leat__encode_plan *plan, leat_
     leat__buf_init(&e->work, LEAT__MEM_INGEST, BYTES_MAX);
     leat__buf_init(&e->jpeg, LEAT__MEM_INGEST, BYTES_MAX);
     LEAT_GO(rc, out, leat__decoder_open(&e->decoder, err));
+    LEAT_GO(rc, out, leat__jpeg_scan_open(&e->scan, err));
     if (plan->images == LEAT_IMAGES_TILED) {
         LEAT_GO(rc, out, leat__jpeg_coef_reader_open(&e->coefs, err));
         LEAT_GO(rc, out, leat__tile_encoder_open(&e->tiles, plan->tables, err));
@@ -56,6 +59,7 @@ void leat__encoder_close(leat__encoder **encoder)
     leat__encoder *e = *encoder;
     if (!e) return;
     leat__decoder_close(&e->decoder);
+    leat__jpeg_scan_close(&e->scan);
     leat__jpeg_coef_reader_close(&e->coefs);
     leat__tile_encoder_close(&e->tiles);
     leat__resizer_close(&e->resizer);
@@ -90,9 +94,14 @@ static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *con
     return 0;
 }
 
+/* An ordinary JPEG is whole when all its entropy-coded data decode and its end is there: from
+ * then on nothing can fail. Anything else is decoded to pixels. */
 static int check_whole(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
                        size_t len, const leat__tile_tables *tables, leat_error *err)
 {
+    if (info->codec == LEAT__CODEC_JPEG
+        && leat__jpeg_scan_whole(e->scan, data, len, &e->plan->limits))
+        return 0;
     leat__row_sink sink = {ignore_rows, NULL};
     leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
@@ -191,7 +200,7 @@ static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_
     leat__tile_kept kept;
     leat__tile_encode_opts opts = {.density = LEAT__TILE_SMALL};
     *done = false;
-    LEAT_TRY(leat__jpeg_coef_read(e->coefs, data, len, &e->plan->limits, &coefs, err));
+    LEAT_TRY(leat__jpeg_coef_read_libjpeg(e->coefs, data, len, &e->plan->limits, &coefs, err));
     leat__buf_clear(&e->work);
     LEAT_TRY(leat__tile_encode(e->tiles, &coefs, data, len, &opts, &e->work, &kept, err));
     if (kept != LEAT__TILE_KEPT_NONE) return 0;

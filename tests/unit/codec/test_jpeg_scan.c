@@ -162,10 +162,8 @@ static void check_file(bytes file, bool mine)
 {
     blocks b;
     assert_int_equal(decode_all(file, &b), mine);
-    if (mine) {
-        compare_with_libjpeg(file, &b);
-        assert_true(leat__jpeg_scan_check(scan));
-    }
+    if (mine) compare_with_libjpeg(file, &b);
+    assert_int_equal(leat__jpeg_scan_whole(scan, file.data, file.len, NULL), mine);
     free_blocks(&b);
 }
 
@@ -275,6 +273,29 @@ static void odd_ends_are_not_taken(void **state)
     free(file.data);
 }
 
+static void limits_and_samplings_are_for_others(void **state)
+{
+    jpeg_kind kind = jpeg_kinds[2];
+    leat__decode_limits small = {.max_pixels = 1000}, few = {.max_out_bytes = 75 * 43 * 3 - 1};
+    bytes file = make_jpeg(&kind, 75, 43, 85, 4);
+    assert_true(leat__jpeg_scan_whole(scan, file.data, file.len, NULL));
+    assert_false(leat__jpeg_scan_whole(scan, file.data, file.len, &small));
+    assert_false(leat__jpeg_scan_whole(scan, file.data, file.len, &few));
+    few.max_out_bytes++;
+    assert_true(leat__jpeg_scan_whole(scan, file.data, file.len, &few));
+    free(file.data);
+    /* 3:2 cannot be upsampled by libjpeg, but read */
+    uint8_t *sampling;
+    kind = jpeg_kinds[4];
+    file = make_jpeg(&kind, 16, 16, 85, 4);
+    for (sampling = file.data; sampling[0] != 0xff || sampling[1] != 0xc0; sampling++) continue;
+    sampling[4 + 6 + 1] = 0x31; /* and Cb, Cr: 2x1, 1x1: six blocks, as 4x1 and two have */
+    sampling[4 + 6 + 4] = 0x21;
+    assert_true(leat__jpeg_scan_start(scan, file.data, file.len));
+    assert_false(leat__jpeg_scan_whole(scan, file.data, file.len, NULL));
+    free(file.data);
+}
+
 /* A cursor from outside can say anything. */
 static void wild_cursors_do_no_harm(void **state)
 {
@@ -305,6 +326,7 @@ int main(void)
         cmocka_unit_test(any_mcu_is_an_entry_point),
         cmocka_unit_test(cut_files_are_not_taken),
         cmocka_unit_test(odd_ends_are_not_taken),
+        cmocka_unit_test(limits_and_samplings_are_for_others),
         cmocka_unit_test(wild_cursors_do_no_harm),
     };
     return cmocka_run_group_tests(tests, open_scan, close_scan);
