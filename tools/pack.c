@@ -37,7 +37,9 @@ static const leat__param images[] = {
             "make larger images smaller, antialiased, to this many pixels; 0 = never"),
     CLI_INT("quality", 0, "0", 0, 100, "Q",
             "encode every image as JPEG of this quality; 0 = only resized ones (90)"),
-    CLI_FLAG("trust", 0, "do not decode images to see whether they are whole"),
+    CLI_FLAG("trust", 0,
+             "do not decode images to see whether they are whole; tiled: compare files, "
+             "which are restored byte for byte, but not pixels"),
     CLI_END,
 };
 

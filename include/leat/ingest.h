@@ -49,7 +49,8 @@ typedef struct leat_ingest_opts {
     uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
     uint64_t memory;     /* hard budget for what is in flight; half of what is available */
     uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */
-    uint32_t trust;      /* 1 = images are not decoded to see whether they are whole */
+    uint32_t trust;      /* 1 = images are not decoded to see whether they are whole; tiled: those
+                            that are restored byte for byte are not compared pixel by pixel */
     uint32_t resume, replace; /* as in leat_packer_opts */
     uint32_t shuffle;    /* 1 = order drawn from shuffle_seed; not for tar shards */
     uint32_t no_sync;    /* as in leat_packer_opts */

@@ -38,7 +38,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", m
         images: "tiled" (JPEGs re-coded without loss for fast decoding), "keep", "raw", "mix"
             (a share of `mix_raw` as pixels), or "auto": the best this build has
         max_side, quality: make larger images smaller; encode all images again
-        trust: do not decode every image to see whether it is whole
+        trust: do not decode every image to see whether it is whole; tiled: do not compare the pixels of
+            images whose files are restored byte for byte
         shuffle: seed to shuffle the samples with
         keys: of packs, only these, in this order: a file with one per line, or a list
         shard_bytes, page_bytes, memory: sizes in bytes or text ("10G")

@@ -83,6 +83,41 @@ static void coefficients_out_of_range_are_refused(void **state)
     free(jpeg.data);
 }
 
+/* The bytes are the same whether pixels were compared or not; and who is not restored byte for
+ * byte is compared all the same. */
+static void trust_changes_no_byte(void **state)
+{
+    leat__tile_encode_opts check = {.density = LEAT__TILE_SMALL};
+    leat__tile_encode_opts trust = {.density = LEAT__TILE_SMALL, .trust = true};
+    leat__tile_encoder *e;
+    leat__buf want, got;
+    size_t tiled = 0;
+    leat__buf_init(&want, LEAT__MEM_MISC, 1 << 20);
+    leat__buf_init(&got, LEAT__MEM_MISC, 1 << 20);
+    assert_int_equal(leat__tile_encoder_open(&e, tables, NULL), 0);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        bytes jpeg = make_jpeg(&jpeg_kinds[k], 90, 70, 85, 3);
+        leat__jpeg_coefs a, b;
+        leat__tile_kept kept, again;
+        assert_int_equal(
+            leat__jpeg_coef_read_libjpeg(reader, jpeg.data, jpeg.len, NULL, &a, NULL), 0);
+        assert_int_equal(
+            leat__tile_encode(e, &a, jpeg.data, jpeg.len, &check, &want, &kept, NULL), 0);
+        assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &b, NULL), 0);
+        assert_int_equal(
+            leat__tile_encode(e, &b, jpeg.data, jpeg.len, &trust, &got, &again, NULL), 0);
+        assert_int_equal(kept, again);
+        assert_int_equal(want.len, got.len);
+        if (want.len > 0) assert_memory_equal(want.data, got.data, want.len);
+        tiled += kept == LEAT__TILE_KEPT_NONE;
+        free(jpeg.data);
+    }
+    assert_true(tiled >= 10);
+    leat__tile_encoder_close(&e);
+    leat__buf_reset(&want);
+    leat__buf_reset(&got);
+}
+
 static void small_tiles_need_tables(void **state)
 {
     leat__tile_encoder *bare;
@@ -148,6 +183,7 @@ int main(void)
         cmocka_unit_test(all_kinds_and_sizes_are_tiled),
         cmocka_unit_test(others_are_refused_with_their_reason),
         cmocka_unit_test(coefficients_out_of_range_are_refused),
+        cmocka_unit_test(trust_changes_no_byte),
         cmocka_unit_test(small_tiles_need_tables),
         cmocka_unit_test(survives_failed_allocations),
     };
