@@ -24,7 +24,7 @@ struct leat__tile_encoder {
     ZSTD_CCtx *zstd;
     leat__tile_parts parts;
     uint8_t tile[TILE_ROOM];
-    uint8_t size[LEAT__TILE_VALUES_MAX], left[LEAT__TILE_VALUES_MAX];
+    uint8_t size[LEAT__TILE_VALUES_MAX], left[LEAT__TILE_VALUES_MAX + 8];
     leat__buf tiles, lengths, skeleton, packed, file;
     leat__planes pixels; /* libjpeg-turbo's */
 };
@@ -141,15 +141,19 @@ static void collect_symbols(symbols *s, const leat__tile_parts *p,
             }
 }
 
-/* Every STREAMS-th symbol from `i` on. */
-static void put_symbols(bits *b, const symbols *s, uint32_t i, uint32_t end,
+/* Every STREAMS-th symbol from `i` on; four codes fit beside seven bits that wait. */
+static void put_symbols(bits *to, const symbols *s, uint32_t i, uint32_t end,
                         const leat__tile_tables *t)
 {
-    for (; i < end; i += STREAMS) {
-        uint32_t table = s->table[i], symbol = s->symbol[i];
-        put(b, t->code[table][symbol], t->lengths.length[table][symbol]);
-        spill(b);
+    bits b = *to; /* a copy stays in registers */
+    while (i < end) {
+        for (uint32_t k = 0; k < 4 && i < end; k++, i += STREAMS) {
+            uint32_t table = s->table[i], symbol = s->symbol[i];
+            put(&b, t->code[table][symbol], t->lengths.length[table][symbol]);
+        }
+        spill(&b);
     }
+    *to = b;
 }
 
 /* Both lists are dealt to the streams from stream 0 on. */
@@ -170,20 +174,22 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
     return b.at;
 }
 
-/* A plane tells which of the values left are too large for `l` bits; those go on to the next. */
+/* A plane tells which of the values left are too large for `l` bits; those go on to the next.
+ * Eight at a time: bit 7 of each byte says so, and the product gathers the eight bits. */
 static uint32_t put_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t l)
 {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
     uint32_t next = 0;
-    for (uint32_t i = 0; i < n;) {
-        uint64_t word = 0;
-        for (uint32_t k = 0; k < 64 && i < n; k++, i++) {
-            uint8_t size = left[i];
-            word |= (uint64_t)(size > l) << k;
-            left[next] = size;
-            next += size > l;
+    for (uint32_t i = 0; i < n; i += 8) {
+        uint64_t sizes = leat__load_u64(left + i);
+        uint64_t larger = (sizes + ones * (127 - l)) >> 7 & ones;
+        uint32_t bits8 = (uint32_t)((larger * UINT64_C(0x0102040810204080)) >> 56);
+        if (n - i < 8) bits8 &= (1u << (n - i)) - 1;
+        *at++ = (uint8_t)bits8;
+        for (uint32_t k = 0; k < 8; k++) {
+            left[next] = (uint8_t)(sizes >> 8 * k);
+            next += bits8 >> k & 1;
         }
-        leat__store_u64(at, word);
-        at += 8;
     }
     return next;
 }

@@ -193,8 +193,11 @@ int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
 /* Worst block: 64 symbols of 31 bits, and what is written past them. */
 enum { BLOCK_ROOM = 512 };
 
+/* Entries are bits << 8 | their number; 0: no code. */
+enum { NEAR = 16 };
 typedef struct huffman {
-    uint32_t entry[256]; /* code << 8 | length; 0: no code */
+    uint32_t entry[256];
+    uint32_t near[16][2 * NEAR]; /* by run and value + NEAR: symbol and extra bits in one */
 } huffman;
 
 /* A block in the order of the scan. Only the coefficients that `ac` names are set, and at[0]. */
@@ -242,12 +245,12 @@ static void put_staged(writer *w)
     w->queue.at = w->stage;
 }
 
-/* At most 32 bits, the rest of `value` zero. No branch: how full the queue is cannot be
+/* At most 56 bits, the rest of `value` zero. No branch: how full the queue is cannot be
  * foreseen. Writes up to eight bytes, of which those count that are full. */
-static inline void put_bits(bit_queue *q, uint32_t value, uint32_t n)
+static inline void put_bits(bit_queue *q, uint64_t value, uint32_t n)
 {
     q->bits += n;
-    q->acc |= (uint64_t)value << (63 - q->bits) << 1; /* nothing may be put, too */
+    q->acc |= value << (63 - q->bits) << 1; /* nothing may be put, too */
     leat__store_u64(q->at, __builtin_bswap64(q->acc));
     q->at += q->bits >> 3;
     q->acc <<= q->bits & 56;
@@ -262,38 +265,79 @@ static void pad_bits(writer *w)
     put_staged(w);
 }
 
-/* Symbol and extra bits of `v` at once. False when there is no code for it. */
-static inline bool put_value(bit_queue *q, const huffman *t, uint32_t run, int v)
+/* Symbol and extra bits of any value, as in an entry but wider. */
+static uint64_t code_of(const huffman *t, uint32_t run, int v)
 {
     uint32_t size = v == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
-    if (size > 15) return false; /* only a damaged sample */
-    uint32_t entry = t->entry[run << 4 | size];
-    uint32_t extra = (uint32_t)(v < 0 ? v - 1 : v) & ((1u << size) - 1);
-    put_bits(q, entry >> 8 << size | extra, (entry & 255) + size);
-    return entry != 0;
+    uint32_t entry = size > 15 ? 0 : t->entry[run << 4 | size]; /* a damaged sample has larger */
+    uint64_t extra = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
+    return entry == 0 ? 0 : ((uint64_t)(entry >> 8) << size | extra) << 8 | ((entry & 255) + size);
+}
+
+static void find_near(huffman *t)
+{
+    for (uint32_t run = 0; run < 16; run++)
+        for (int v = -NEAR; v < NEAR; v++)
+            t->near[run][v + NEAR] = (uint32_t)code_of(t, run, v); /* at most 16 + 5 bits */
+}
+
+static inline void put_code(bit_queue *q, uint64_t code)
+{
+    put_bits(q, code >> 8, code & 255);
+}
+
+/* Two codes in one turn, which halves the chain from turn to turn. */
+static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
+{
+    uint32_t n = (uint32_t)(a & 255) + (uint32_t)(b & 255);
+    if (__builtin_expect(n > 56, 0)) {
+        put_code(q, a);
+        put_code(q, b);
+    } else {
+        put_bits(q, a >> 8 << (b & 255) | b >> 8, n);
+    }
+}
+
+/* The code of the lowest coefficient in *mask, *last being the one before. What comes before it,
+ * and sixteen zeros, are put here where there are so many. */
+static inline uint64_t next_code(bit_queue *q, uint64_t *before, const scan_block *block,
+                                 const huffman *ac, uint64_t *mask, uint32_t *last, bool *bad)
+{
+    uint32_t k = (uint32_t)__builtin_ctzll(*mask), run = k - *last - 1;
+    int v = block->at[k];
+    *mask &= *mask - 1;
+    *last = k;
+    for (; __builtin_expect(run > 15, 0); run -= 16) {
+        put_two(q, *before, ac->entry[0xf0]);
+        *before = 0;
+        *bad |= ac->entry[0xf0] == 0;
+    }
+    uint64_t code = __builtin_expect((uint32_t)(v + NEAR) < 2 * NEAR, 1)
+                        ? ac->near[run][v + NEAR]
+                        : code_of(ac, run, v);
+    *bad |= code == 0;
+    return code;
 }
 
 static void put_block(writer *w, const scan_block *block, const huffman *dc, const huffman *ac,
                       int *guess)
 {
     bit_queue q = w->queue; /* a copy stays in registers */
-    bool coded = put_value(&q, dc, 0, block->at[0] - *guess);
-    *guess = block->at[0];
+    uint64_t mask = block->ac, before = code_of(dc, 0, block->at[0] - *guess);
     uint32_t last = 0;
-    for (uint64_t mask = block->ac; mask != 0; mask &= mask - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(mask), run = k - last - 1;
-        for (; run > 15; run -= 16) {
-            coded = coded && ac->entry[0xf0] != 0;
-            put_bits(&q, ac->entry[0xf0] >> 8, ac->entry[0xf0] & 255);
-        }
-        coded = put_value(&q, ac, run, block->at[k]) && coded;
-        last = k;
+    bool bad = before == 0;
+    *guess = block->at[0];
+    while (mask != 0) {
+        uint64_t code = next_code(&q, &before, block, ac, &mask, &last, &bad);
+        put_two(&q, before, code);
+        before = 0;
+        if (mask == 0) break;
+        before = next_code(&q, &before, block, ac, &mask, &last, &bad);
     }
-    if (last < 63) {
-        coded = coded && ac->entry[0] != 0;
-        put_bits(&q, ac->entry[0] >> 8, ac->entry[0] & 255);
-    }
-    w->no_code = w->no_code || !coded;
+    uint64_t end = last < 63 ? ac->entry[0] : 0;
+    bad |= last < 63 && end == 0;
+    put_two(&q, before, end);
+    w->no_code = w->no_code || bad;
     w->queue = q;
     if (q.at > w->stage + STAGE - BLOCK_ROOM) put_staged(w);
 }
@@ -445,6 +489,7 @@ static bool read_huffman(writer *w, const segment *s)
                 if (symbol == end || code >= 1u << length) return false;
                 t->entry[*symbol++] = code++ << 8 | length;
             }
+        find_near(t);
         p = symbol;
     }
     return p == end;
