@@ -271,7 +271,8 @@ static uint64_t code_of(const huffman *t, uint32_t run, int v)
     uint32_t size = v == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
     uint32_t entry = size > 15 ? 0 : t->entry[run << 4 | size]; /* a damaged sample has larger */
     uint64_t extra = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
-    return entry == 0 ? 0 : ((uint64_t)(entry >> 8) << size | extra) << 8 | ((entry & 255) + size);
+    if (entry == 0) return 0;
+    return ((uint64_t)(entry >> 8) << size | extra) << 8 | ((entry & 255) + size);
 }
 
 static void find_near(huffman *t)
