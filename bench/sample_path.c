@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sample_path: the whole way of one sample on one core, without the loader: decode the crop,
- * Pillow-exact bilinear resize to 224, flip, 8-bit planes into the batch. Stored as JPEG
- * (libjpeg-turbo, only the region) and as tiles, on each instruction set, beside libjpeg-turbo
- * in full followed by leat's scalar resize of the crop. Methods alternate within a repeat.
+ * Pillow-exact bilinear resize to 224, flip, 8-bit planes into the batch. Stored as JPEG, with
+ * and without entry points, and as tiles, on each instruction set, beside libjpeg-turbo (called
+ * here) in full followed by leat's resize of the crop. Methods alternate within a repeat.
  *
  *   sample_path [DIR] [REPEATS]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders
  *
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jpeglib.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -21,6 +23,8 @@
 #include "base/str.h"
 #include "codec/codec.h"
 #include "codec/jpeg_coef.h"
+#include "codec/jpeg_entries.h"
+#include "codec/planes.h"
 #include "codec/tile/tile.h"
 #include "op/pipeline.h"
 #include "probe/cpu.h"
@@ -35,6 +39,7 @@ typedef struct stored {
 
 typedef struct picture {
     stored jpeg, tiled; /* tiled.data NULL when it stays a JPEG */
+    leat__buf entries;  /* of the JPEG; empty when it has none */
 } picture;
 
 static picture pictures[IMAGES_MAX];
@@ -125,12 +130,35 @@ static void tile_all(leat__tile_density density)
     leat__buf_reset(&out);
 }
 
+static void index_all(void)
+{
+    leat__jpeg_scan *scan;
+    size_t bytes = 0, index = 0;
+    uint32_t with = 0;
+    if (leat__jpeg_scan_open(&scan, &err) != 0) die("scan");
+    for (uint32_t i = 0; i < count; i++) {
+        picture *const p = &pictures[i];
+        bool whole_file;
+        leat__buf_init(&p->entries, LEAT__MEM_MISC, 1 << 28);
+        bytes += p->jpeg.len;
+        if (leat__jpeg_entries_make(scan, p->jpeg.data, p->jpeg.len, NULL, &p->entries,
+                                    &whole_file, &err) != 0)
+            die("entry points");
+        index += p->entries.len;
+        with += p->entries.len > 0;
+    }
+    fprintf(stderr, "%u of %u have entry points: %.3f %% of their bytes\n", with, count,
+            100.0 * (double)index / (double)bytes);
+    leat__jpeg_scan_close(&scan);
+}
+
 /* ---- methods ---- */
 
 typedef struct method {
     const char *name;
     uint32_t keep;        /* CPU flags */
-    bool tiled, full;     /* full: the whole image is decoded first */
+    bool tiled, entries;
+    bool full;            /* the whole image is decoded first, by libjpeg-turbo */
     leat__pipeline_worker *worker;
     double us[REPEATS_MAX];
 } method;
@@ -138,15 +166,46 @@ typedef struct method {
 static method methods[] = {
     {.name = "libjpeg-turbo full + scalar resize", .keep = LEAT__CPU_SSE42, .full = true},
     {.name = "libjpeg-turbo full + resize, avx512", .keep = ~0u, .full = true},
+    {.name = "keep (region), scalar", .keep = LEAT__CPU_SSE42},
+    {.name = "keep (region), avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2},
     {.name = "keep (region), avx512", .keep = ~0u},
+    {.name = "keep (region, entry index), scalar", .keep = LEAT__CPU_SSE42, .entries = true},
+    {.name = "keep (region, entry index), avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
+     .entries = true},
+    {.name = "keep (region, entry index), avx512", .keep = ~0u, .entries = true},
     {.name = "tiled, scalar", .keep = LEAT__CPU_SSE42, .tiled = true},
     {.name = "tiled, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .tiled = true},
     {.name = "tiled, avx512", .keep = ~0u, .tiled = true},
 };
 
 static leat__pipeline *pipeline;
-static leat__decoder *decoder;
 static leat__planes whole;
+
+/* The peer: all of the image, interleaved, then apart. */
+static int decode_plainly(const stored *s)
+{
+    static uint8_t row[1 << 18];
+    struct jpeg_decompress_struct c;
+    struct jpeg_error_mgr mgr;
+    JSAMPROW at = row;
+    c.err = jpeg_std_error(&mgr);
+    jpeg_create_decompress(&c);
+    jpeg_mem_src(&c, s->data, s->len);
+    jpeg_read_header(&c, TRUE);
+    LEAT_TRY(leat__planes_resize(&whole, s->info.width, s->info.height, s->info.channels, &err));
+    c.out_color_space = s->info.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_start_decompress(&c);
+    for (uint32_t y = 0; y < whole.height; y++) {
+        uint8_t *plane[4] = {0};
+        for (uint32_t k = 0; k < whole.channels; k++)
+            plane[k] = whole.plane[k] + y * whole.stride;
+        jpeg_read_scanlines(&c, &at, 1);
+        leat__planar_split(row, whole.width, whole.channels, plane);
+    }
+    jpeg_finish_decompress(&c);
+    jpeg_destroy_decompress(&c);
+    return 0;
+}
 
 static int run_one(method *m, uint32_t i, uint8_t *out)
 {
@@ -154,11 +213,14 @@ static int run_one(method *m, uint32_t i, uint8_t *out)
     const bool tiled = m->tiled && pictures[i].tiled.data;
     const stored *const s = tiled ? &pictures[i].tiled : &pictures[i].jpeg;
     if (m->full) {
-        const leat__decode_request all = {0};
-        LEAT_TRY(leat__codec_decode_planes(decoder, &s->info, s->data, s->len, &all, &whole, &err));
+        LEAT_TRY(decode_plainly(s));
         return leat__pipeline_run_pixels(pipeline, m->worker, &whole, &key, out, &err);
     }
-    const leat__encoded e = {.info = &s->info, .data = s->data, .len = s->len, .tables = tables};
+    leat__encoded e = {.info = &s->info, .data = s->data, .len = s->len, .tables = tables};
+    if (m->entries && pictures[i].entries.len > 0) {
+        e.entries = (const uint8_t *)pictures[i].entries.data;
+        e.entries_len = pictures[i].entries.len;
+    }
     return leat__pipeline_run(pipeline, m->worker, &e, &key, out, &err);
 }
 
@@ -192,9 +254,9 @@ int main(int argc, char **argv)
     }
     load_folder(dir, 2);
     tile_all(LEAT__TILE_SMALL);
+    index_all();
     const leat__pipeline_opts opts = {.ops = "RandomResizedCrop(224); RandomHorizontalFlip()"};
     if (leat__pipeline_open(&pipeline, &opts, &err) != 0) die("pipeline");
-    if (leat__decoder_open(&decoder, &err) != 0) die("decoder");
     for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
         leat__cpu_mask(methods[k].keep);
         if (leat__pipeline_worker_open(&methods[k].worker, &err) != 0) die("worker");
@@ -221,9 +283,9 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < count; i++) {
         leat__free(pictures[i].jpeg.data);
         leat__free(pictures[i].tiled.data);
+        leat__buf_reset(&pictures[i].entries);
     }
     leat__pipeline_close(&pipeline);
-    leat__decoder_close(&decoder);
     leat__planes_reset(&whole);
     leat__tile_tables_close(&tables);
     return bad != 0;

@@ -194,7 +194,8 @@ int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uin
     const leat__codec_ops *ops = ops_of(info->codec);
     if (!ops) return not_built(info->codec, err);
     leat__decode_job job = {
-        .info = info, .data = data, .len = len, .tables = request->tables, .sink = sink};
+        .info = info, .data = data, .len = len, .tables = request->tables,
+        .entries = request->entries, .entries_len = request->entries_len, .sink = sink};
     LEAT_TRY(check_request(ops, info, request, &job, err));
     job.deadline_ns = leat__decode_deadline(&job.limits);
     if (!d->opened[info->codec] && ops->open) {

@@ -66,6 +66,8 @@ typedef struct leat__decode_request {
     uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
     uint32_t scale_denom; /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
     const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
+    const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */
+    size_t entries_len;
     leat__decode_limits limits;
 } leat__decode_request;
 

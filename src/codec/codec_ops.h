@@ -19,6 +19,8 @@ typedef struct leat__decode_job {
     uint32_t scale_denom; /* 1, 2, 4, 8; above 1 only where ops->scales */
     bool whole;           /* the region is the whole image: prove the file whole, too */
     const void *tables;
+    const uint8_t *entries; /* JPEG: not checked; NULL when there are none */
+    size_t entries_len;
     leat__decode_limits limits;
     uint64_t deadline_ns; /* of leat__clock_ns */
     const leat__row_sink *sink;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JPEG through libjpeg-turbo: slow-integer DCT and fancy upsampling, so the pixels are those
- * of Pillow. Of a region only the MCU rows and columns that matter are decoded, and the
+ * JPEG: slow-integer DCT and fancy upsampling, so the pixels are those of Pillow. Ordinary
+ * files are decoded by jpeg_region.c; the others, those at a smaller scale, and whatever is
+ * odd or damaged by libjpeg-turbo, here. Of a region only the MCU rows and columns that matter are decoded, and the
  * result is bit-identical to the same rectangle of a full decode:
  *   - rows above are skipped in whole iMCU rows (released libjpeg-turbo versions garble
  *     partial skips), columns are cropped to whole iMCUs by the library itself;
@@ -20,13 +21,16 @@
 #include "codec/codec_ops.h"
 #include "codec/jpeg_glue.h"
 #include "codec/jpeg_header.h"
+#include "codec/jpeg_region.h"
 #include "codec/planes.h"
+#include "probe/cpu.h"
 
 #define MARGIN 4 /* output pixels; two would do at every sampling factor */
 
 typedef struct jpeg_state {
     struct jpeg_decompress_struct cinfo;
     leat__jpeg_glue glue;
+    leat__jpeg_region *region;
     leat__band band;
     uint8_t *pixels; /* interleaved rows as libjpeg writes them */
     size_t capacity;
@@ -57,6 +61,7 @@ static void jpeg_close(void **state)
     jpeg_state *s = *state;
     if (!s) return;
     jpeg_destroy_decompress(&s->cinfo);
+    leat__jpeg_region_close(&s->region);
     leat__band_reset(&s->band);
     leat__free(s->pixels);
     leat__free(s);
@@ -76,7 +81,9 @@ static int jpeg_open(void **state, leat_error *err)
     }
     jpeg_create_decompress(&s->cinfo);
     *state = s;
-    return 0;
+    int rc = leat__jpeg_region_open(&s->region, err);
+    if (rc != 0) jpeg_close(state);
+    return rc;
 }
 
 /* Adobe writes CMYK inverted, and Pillow takes all CMYK JPEGs to be so; then
@@ -207,9 +214,8 @@ static int decode_rows(jpeg_state *s, const leat__decode_job *job, leat_error *e
     return 0;
 }
 
-static int jpeg_decode(void *state, const leat__decode_job *job, leat_error *err)
+static int library_decode(jpeg_state *s, const leat__decode_job *job, leat_error *err)
 {
-    jpeg_state *s = state;
     leat__jpeg_glue_source(&s->glue, &s->cinfo, job->data, job->len, &job->limits,
                            job->deadline_ns, err);
     if (setjmp(s->glue.jump)) {
@@ -219,6 +225,44 @@ static int jpeg_decode(void *state, const leat__decode_job *job, leat_error *err
     int rc = decode_rows(s, job, err);
     jpeg_abort_decompress(&s->cinfo); /* nothing when it finished */
     return rc;
+}
+
+/* A sink that has the first rows already. */
+typedef struct later_rows {
+    const leat__row_sink *sink;
+    uint32_t done;
+} later_rows;
+
+static int take_later(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
+                      size_t stride)
+{
+    const later_rows *later = ctx;
+    if (y + count <= later->done) return 0;
+    uint32_t known = later->done > y ? later->done - y : 0;
+    const uint8_t *from[4] = {NULL};
+    for (int c = 0; c < 4; c++)
+        if (plane[c]) from[c] = plane[c] + known * stride;
+    return later->sink->rows(later->sink->ctx, y + known, count - known, from, stride);
+}
+
+/* Without kernels of its own for this CPU, leat leaves the pixels to libjpeg-turbo's. */
+static bool own_is_faster(void)
+{
+    return (leat__cpu_flags() & LEAT__CPU_AVX2) != 0;
+}
+
+static int jpeg_decode(void *state, const leat__decode_job *job, leat_error *err)
+{
+    jpeg_state *s = state;
+    later_rows later = {.sink = job->sink};
+    bool complete = false;
+    if (job->scale_denom == 1 && own_is_faster())
+        LEAT_TRY(leat__jpeg_region_decode(s->region, job, &later.done, &complete, err));
+    if (complete) return 0;
+    const leat__row_sink sink = {take_later, &later};
+    leat__decode_job rest = *job;
+    if (later.done > 0) rest.sink = &sink;
+    return library_decode(s, &rest, err);
 }
 
 const leat__codec_ops leat__codec_ops_jpeg = {

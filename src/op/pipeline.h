@@ -75,6 +75,8 @@ typedef struct leat__encoded {
     const uint8_t *data;
     size_t len;
     const void *tables;          /* tile codec: tables of the pack, else NULL */
+    const uint8_t *entries;      /* JPEG: entry points, or NULL */
+    size_t entries_len;
     uint32_t orientation;        /* EXIF 1..8; 0 or 1 = as stored */
     leat__decode_limits limits;
 } leat__encoded;

@@ -97,7 +97,8 @@ static source source_of_pixels(const leat__planes *im)
 static leat__decode_request request_for(const leat__encoded *e, region r)
 {
     return (leat__decode_request){.x = r.x, .y = r.y, .width = r.width, .height = r.height,
-                                  .tables = e->tables, .limits = e->limits};
+                                  .tables = e->tables, .limits = e->limits,
+                                  .entries = e->entries, .entries_len = e->entries_len};
 }
 
 static int rows_to_resizer(void *ctx, uint32_t y, uint32_t count,

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Entry points: each is the cursor that a walk from the beginning has there; files that leat
+ * does not decode itself get none; nothing that is not theirs is taken for entry points.
+ */
+#include "codec/make_image.h"
+
+#include "base/mem.h"
+#include "codec/jpeg_entries.h"
+
+static leat__jpeg_scan *scan;
+
+static int open_scan(void **state)
+{
+    return leat__jpeg_scan_open(&scan, NULL);
+}
+
+static int close_scan(void **state)
+{
+    leat__jpeg_scan_close(&scan);
+    assert_int_equal(leat__mem_blocks(), 0);
+    return 0;
+}
+
+static bool make(bytes b, leat__buf *out)
+{
+    bool whole;
+    leat__buf_init(out, LEAT__MEM_MISC, 1 << 24);
+    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, NULL, out, &whole, NULL), 0);
+    if (!whole) assert_int_equal(out->len, 0);
+    return whole;
+}
+
+/* Encoded where nothing lies behind it, so that sanitizers see the last byte. */
+static uint8_t *exact_copy(const leat__buf *b)
+{
+    uint8_t *p = malloc(b->len ? b->len : 1);
+    assert_non_null(p);
+    memcpy(p, b->data, b->len);
+    return p;
+}
+
+static void each_is_where_a_walk_comes(void **state)
+{
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        const jpeg_kind *kind = &jpeg_kinds[k];
+        bytes b = make_jpeg(kind, 333, 217, 92, 7);
+        leat__buf out;
+        if (make(b, &out)) {
+            uint8_t *data = exact_copy(&out);
+            leat__jpeg_entries e;
+            assert_true(leat__jpeg_entries_view(&e, data, out.len, scan));
+            assert_true(out.len < b.len / 100);
+            uint32_t mcus = leat__jpeg_scan_mcus_x(scan) * leat__jpeg_scan_mcus_y(scan);
+            leat__jpeg_cursor walked, found;
+            leat__jpeg_scan_begin(scan, &walked);
+            for (uint32_t mcu = 0; mcu < mcus; mcu++) {
+                leat__jpeg_entries_find(&e, mcu, &found);
+                assert_int_equal(found.mcu, mcu - mcu % e.step);
+                if (found.mcu == mcu) {
+                    assert_int_equal(found.byte, walked.byte);
+                    assert_int_equal(found.bit, walked.bit);
+                    assert_memory_equal(found.dc, walked.dc, e.components * sizeof *found.dc);
+                }
+                assert_true(leat__jpeg_scan_skip(scan, &walked, 1));
+            }
+            free(data);
+        } else {
+            bool ours = (kind->file == JCS_YCbCr || kind->file == JCS_GRAYSCALE) &&
+                        !kind->progressive && !kind->separate_scans && !kind->odd_chroma &&
+                        kind->h * kind->v <= 4;
+            if (ours) fail_msg("%s has no entry points", kind->name);
+        }
+        leat__buf_reset(&out);
+        free(b.data);
+    }
+}
+
+static void what_is_short_cut_or_too_large_has_none(void **state)
+{
+    leat__buf out;
+    bytes b = make_jpeg(&jpeg_kinds[2], 16, 16, 50, 1);
+    assert_true(make(b, &out)); /* one MCU: whole, and nothing to gain */
+    assert_int_equal(out.len, 0);
+    leat__buf_reset(&out);
+    free(b.data);
+
+    b = make_jpeg(&jpeg_kinds[2], 200, 200, 90, 1);
+    bytes cut = {b.data, b.len - 2};
+    assert_false(make(cut, &out));
+    leat__buf_reset(&out);
+    cut.len = b.len / 2;
+    assert_false(make(cut, &out));
+    leat__buf_reset(&out);
+
+    const leat__decode_limits small = {.max_pixels = 100 * 100};
+    bool whole = true;
+    leat__buf_init(&out, LEAT__MEM_MISC, 1 << 20);
+    assert_int_equal(leat__jpeg_entries_make(scan, b.data, b.len, &small, &out, &whole, NULL), 0);
+    assert_false(whole);
+    leat__buf_reset(&out);
+    free(b.data);
+}
+
+static void nothing_else_is_taken_for_them(void **state)
+{
+    uint32_t dice_state = 11;
+    bytes b = make_jpeg(&jpeg_kinds[2], 300, 200, 90, 3);
+    leat__buf out;
+    leat__jpeg_entries e;
+    leat__jpeg_cursor at;
+    assert_true(make(b, &out));
+    uint8_t *data = exact_copy(&out);
+    for (size_t len = 0; len < out.len; len++)
+        assert_false(leat__jpeg_entries_view(&e, data, len, scan));
+    for (int i = 0; i < 3; i++) { /* kind, components, bits of a position */
+        data[i] ^= 0x40;
+        assert_false(leat__jpeg_entries_view(&e, data, out.len, scan));
+        data[i] ^= 0x40;
+    }
+    memset(data + 8, 0, 4); /* no step */
+    assert_false(leat__jpeg_entries_view(&e, data, out.len, scan));
+    memcpy(data, out.data, out.len);
+    for (int i = 0; i < 20000; i++) { /* whatever it says, it can be looked at */
+        data[dice_below(&dice_state, i % 2 ? 12 : (uint32_t)out.len)] = (uint8_t)dice(&dice_state);
+        if (leat__jpeg_entries_view(&e, data, out.len, scan))
+            leat__jpeg_entries_find(&e, dice_below(&dice_state, 19 * 13), &at);
+        if (i % 50 == 0) memcpy(data, out.data, out.len);
+    }
+    /* those of another file */
+    bytes other = make_jpeg(&jpeg_kinds[0], 300, 200, 90, 3);
+    assert_true(leat__jpeg_scan_start(scan, other.data, other.len));
+    assert_false(leat__jpeg_entries_view(&e, (const uint8_t *)out.data, out.len, scan));
+    free(other.data);
+    free(data);
+    leat__buf_reset(&out);
+    free(b.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_is_where_a_walk_comes),
+        cmocka_unit_test(what_is_short_cut_or_too_large_has_none),
+        cmocka_unit_test(nothing_else_is_taken_for_them),
+    };
+    return cmocka_run_group_tests(tests, open_scan, close_scan);
+}
