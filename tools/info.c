@@ -23,9 +23,27 @@ typedef struct facts {
     leat_pack_info info;
     uint64_t codec[LEAT__CODEC_COUNT];
     uint64_t images, image_bytes, pixels, cost_us, resized, unchecked, absent;
+    uint64_t indexed, entries_bytes; /* JPEGs with entry points; what those take */
     char created_with[64];
     json_t *provenance;
 } facts;
+
+/* Where the room of a payload in its sample ends: at the next payload, or with the sample. */
+static int end_of_room(facts *f, uint64_t sample, const leat_pack_cell *of, uint64_t *end,
+                       leat_error *err)
+{
+    leat_pack_row row;
+    LEAT_TRY(leat_pack_rows(f->pack, sample, 1, &row, err));
+    *end = row.size;
+    for (uint32_t i = 0; i < leat_pack_field_count(f->pack); i++) {
+        leat_pack_cell other;
+        const uint32_t type = leat_pack_field(f->pack, i)->type;
+        if (type == LEAT_FIELD_INT || type == LEAT_FIELD_FLOAT) continue;
+        LEAT_TRY(leat_pack_cells(f->pack, i, sample, 1, &other, err));
+        if (!other.absent && other.start > of->start) *end = LEAT_MIN(*end, other.start);
+    }
+    return 0;
+}
 
 static int count_images(facts *f, uint32_t field, leat_error *err)
 {
@@ -46,6 +64,11 @@ static int count_images(facts *f, uint32_t field, leat_error *err)
             f->cost_us += m->cost;
             f->resized += (m->flags & LEAT_PACK_IMAGE_RESIZED) != 0;
             f->unchecked += (m->flags & LEAT_PACK_IMAGE_UNCHECKED) != 0;
+            if (!(m->flags & LEAT_PACK_IMAGE_ENTRIES)) continue;
+            f->indexed++;
+            uint64_t end;
+            LEAT_TRY(end_of_room(f, at + i, &cells[i], &end, err));
+            f->entries_bytes += end - (cells[i].start + cells[i].length);
         }
     }
     return 0;
@@ -130,6 +153,8 @@ static int print_json(cli *c, facts *f)
     leat__json_ku64(&j, "decode_cost_us", f->cost_us);
     leat__json_ku64(&j, "resized", f->resized);
     leat__json_ku64(&j, "unchecked", f->unchecked);
+    leat__json_ku64(&j, "indexed", f->indexed);
+    leat__json_ku64(&j, "entries_bytes", f->entries_bytes);
     leat__json_ku64(&j, "pages", f->info.pages);
     leat__json_ku64(&j, "page_bytes", f->info.page_bytes);
     leat__json_ku64(&j, "max_page_bytes", f->info.max_page_bytes);
@@ -180,6 +205,10 @@ static void print_images(cli *c, const facts *f)
             (double)f->cost_us / (double)f->images);
     if (f->resized) cli_row(c, "re-encoded", "%llu", (unsigned long long)f->resized);
     if (f->unchecked) cli_row(c, "unchecked", "%llu", (unsigned long long)f->unchecked);
+    if (f->indexed)
+        cli_row(c, "entry points", "%llu images, %.2f %% of the bytes of all images",
+                (unsigned long long)f->indexed,
+                100.0 * (double)f->entries_bytes / (double)LEAT_MAX(f->image_bytes, 1u));
 }
 
 static void print_text(cli *c, facts *f)
@@ -238,6 +267,8 @@ const cli_command cli_cmd_info = {
                               {"decode_cost_us", "predicted time to decode all images once"},
                               {"resized", "images that are not the source's pixels"},
                               {"unchecked", "images that were not decoded when packed"},
+                              {"indexed", "JPEGs with entry points: regions decode faster"},
+                              {"entries_bytes", "stored bytes of all entry points"},
                               {"pages", "pages"},
                               {"page_bytes", "target size of a page"},
                               {"max_page_bytes", "size of the largest page"},

@@ -86,7 +86,8 @@ typedef struct leat_pack_image {
 enum {
     LEAT_PACK_IMAGE_RESIZED = 1,   /* not the source's pixels: resized or encoded again */
     LEAT_PACK_IMAGE_UNCHECKED = 2, /* never decoded at pack time */
-    LEAT_PACK_IMAGE_RECODED = 4    /* lossless re-coding: the source file can be restored */
+    LEAT_PACK_IMAGE_RECODED = 4,   /* lossless re-coding: the source file can be restored */
+    LEAT_PACK_IMAGE_ENTRIES = 8    /* entry points lie behind it: regions decode faster */
 };
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -214,6 +215,8 @@ typedef struct leat_view {
     uint32_t reserved;
     uint64_t shape[LEAT_NDIM_MAX]; /* ARRAY, RAGGED */
     leat_pack_image image;         /* IMAGE */
+    const void *entries;           /* IMAGE: its entry points, NULL when there are none */
+    size_t entries_size;
 } leat_view;
 LEAT_API int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *view,
                                leat_error *err) LEAT_MUST_CHECK;
@@ -296,7 +299,9 @@ typedef struct leat_pack_value {
     uint32_t absent;               /* payload fields only */
     uint32_t reserved;
     uint64_t shape[LEAT_NDIM_MAX]; /* RAGGED */
-    leat_pack_image image;         /* IMAGE */
+    leat_pack_image image;         /* IMAGE; LEAT_PACK_IMAGE_ENTRIES follows from the next: */
+    const void *entries;           /* IMAGE: entry points to keep behind it, or NULL */
+    size_t entries_size;
 } leat_pack_value;
 
 typedef struct leat_pack_sample {

@@ -53,23 +53,29 @@ double leat__set_bytes(const leat__set *set)
     return set->count > 0 ? sum / set->count : 0;
 }
 
-static int set_put(leat__set *set, uint64_t id, const leat__image_info *info, const void *data,
-                   size_t len, leat_error *err)
+/* Copies a sample whose bytes lie elsewhere. */
+static int set_put(leat__set *set, const leat__set_sample *from, leat_error *err)
 {
     leat__buf *m = &set->memory;
     leat__buf_zeros(m, (ALIGN - m->len % ALIGN) % ALIGN);
     size_t at = m->len;
-    leat__buf_append(m, data, len);
-    if (leat__buf_zeros(m, LEAT__CODEC_PADDING) != 0) return leat__fail_nomem(err, len, "samples");
-    set->sample[set->count++] = (leat__set_sample){.id = id, .info = *info, .len = len, .at = at};
+    leat__buf_append(m, from->data, from->len);
+    leat__buf_zeros(m, LEAT__CODEC_PADDING);
+    if (from->entries_len > 0) leat__buf_append(m, from->entries, from->entries_len);
+    if (leat__buf_status(m) != 0) return leat__fail_nomem(err, from->len, "samples");
+    set->sample[set->count] = *from;
+    set->sample[set->count++].at = at;
     return 0;
 }
 
 /* The memory no longer moves: addresses can be taken. */
 static void set_close(leat__set *set)
 {
-    for (uint32_t i = 0; i < set->count; i++)
-        set->sample[i].data = (const uint8_t *)set->memory.data + set->sample[i].at;
+    for (uint32_t i = 0; i < set->count; i++) {
+        leat__set_sample *s = &set->sample[i];
+        s->data = (const uint8_t *)set->memory.data + s->at;
+        s->entries = s->entries_len > 0 ? s->data + s->len + LEAT__CODEC_PADDING : NULL;
+    }
 }
 
 static int first_image_field(const leat_pack *pack)
@@ -87,7 +93,9 @@ static int load_sample(leat__set *set, leat_sample *s, uint32_t field, uint64_t 
     if (leat_sample_read(s, id, err) != 0 || leat_sample_field(s, field, &v, err) != 0) return 0;
     if (v.data == NULL || leat__codec_probe(v.image.codec, v.data, v.size, &info, NULL) != 0) return 0;
     info.orientation = v.image.orientation;
-    return set_put(set, id, &info, v.data, v.size, err);
+    leat__set_sample found = {.id = id, .info = info, .data = v.data, .len = v.size,
+                              .entries = v.entries, .entries_len = v.entries_size};
+    return set_put(set, &found, err);
 }
 
 /* Tables, and the bytes of them. */
@@ -154,7 +162,11 @@ static int encode_one(leat__encoder *e, leat__shelf *shelf, const leat__set_samp
         const uint8_t *data = leat__run_data(run, item);
         rc = leat__codec_probe(item->image.codec, data, item->size, &info, err);
         info.orientation = item->image.orientation;
-        if (rc == 0) rc = set_put(to, s->id, &info, data, item->size, err);
+        leat__set_sample made = {.id = s->id, .info = info, .data = data, .len = item->size,
+                                 .entries_len = item->entries_size};
+        if (made.entries_len > 0)
+            made.entries = (const uint8_t *)run->out.data + item->entries_at;
+        if (rc == 0) rc = set_put(to, &made, err);
     } else if (rc != LEAT_ENOMEM) {
         rc = 0; /* a damaged image: passed over */
     }
@@ -237,7 +249,7 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
         const leat__set_sample *s = &from->sample[i];
         while (r < raw.count && raw.sample[r].id != s->id) r++; /* damaged ones are missing there */
         if (i % 2 == 0 && r < raw.count) s = &raw.sample[r];
-        rc = set_put(to, s->id, &s->info, s->data, s->len, err);
+        rc = set_put(to, s, err);
         if (r == raw.count) r = 0;
     }
     set_close(to);

@@ -15,8 +15,9 @@ typedef struct leat__set_sample {
     uint64_t id;
     leat__image_info info;
     const uint8_t *data; /* padded; in the set's memory */
-    size_t len;
-    size_t at; /* where in it */
+    const uint8_t *entries; /* of a JPEG, in the set's memory; NULL when there are none */
+    size_t len, entries_len;
+    size_t at; /* where in it; entry points behind the padding */
 } leat__set_sample;
 
 /* Zeroed is empty. */

@@ -81,7 +81,8 @@ static int do_sample(const crew *c, const leat__set_sample *s, leat__pipeline_wo
     if (leat__hash64(s->data, s->len, 0) == 1) return 0; /* as the loader: every sample is checked */
     for (uint32_t p = 0; p < c->pipeline_count; p++) {
         leat__encoded image = {.info = &s->info, .data = s->data, .len = s->len,
-                               .tables = c->set->tables, .orientation = s->info.orientation};
+                               .tables = c->set->tables, .orientation = s->info.orientation,
+                               .entries = s->entries, .entries_len = s->entries_len};
         leat__draw_key key = {.seed = p, .epoch = c->samples, .sample = s->id};
         LEAT_TRY(leat__pipeline_run(c->pipelines[p], w, &image, &key, out, err));
     }

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/jpeg_coef.h"
+#include "codec/jpeg_entries.h"
 #include "codec/jpeg_scan.h"
 #include "codec/planes.h"
 #include "codec/raw.h"
@@ -105,6 +106,18 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
     leat__row_sink sink = {ignore_rows, NULL};
     leat__decode_request request = {.limits = e->plan->limits, .tables = tables};
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
+}
+
+/* Entry points for an ordinary JPEG. *whole: the file was read to its end and is sound; false
+ * when it must be decoded to know. */
+static int index_jpeg(leat__encoder *e, leat__run *run, leat__item *item, const uint8_t *data,
+                      size_t len, bool *whole, leat_error *err)
+{
+    item->entries_at = run->out.len;
+    LEAT_TRY(leat__jpeg_entries_make(e->scan, data, len, &e->plan->limits, &run->out, whole,
+                                     err));
+    item->entries_size = run->out.len - item->entries_at;
+    return 0;
 }
 
 /* ---- smaller ---- */
@@ -231,7 +244,9 @@ static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_e
         item->image.flags &= (uint8_t)~LEAT_PACK_IMAGE_RECODED;
         return 0;
     }
-    return store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, LEAT_PACK_IMAGE_RESIZED, err);
+    bool whole; /* as it was just made */
+    LEAT_TRY(store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, LEAT_PACK_IMAGE_RESIZED, err));
+    return index_jpeg(e, run, item, (const uint8_t *)e->jpeg.data, e->jpeg.len, &whole, err);
 }
 
 /* ---- raw: rows go straight into the run's output ---- */
@@ -325,19 +340,25 @@ static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_
     return 0;
 }
 
-/* The image at `data` as it is: checked, then tiled or kept. `restored`: it lies in e->jpeg. */
+/* The image at `data` as it is: checked, then tiled or kept. `restored`: it lies in e->jpeg.
+ * `entries`: bytes of the entry points that came with it. */
 static int keep(leat__encoder *e, leat__run *run, leat__item *item, leat__image_info *info,
-                const uint8_t *data, size_t len, bool restored, uint8_t flags, leat_error *err)
+                const uint8_t *data, size_t len, bool restored, size_t entries, uint8_t flags,
+                leat_error *err)
 {
-    bool tiled = false;
+    bool tiled = false, whole = false;
     if (e->plan->images == LEAT_IMAGES_TILED && info->codec == LEAT__CODEC_JPEG &&
         info->bits == 8)
         LEAT_TRY(tile(e, run, item, data, len, flags, &tiled, err));
     if (tiled) return 0;
-    if (e->plan->trust)
+    if (e->plan->trust) {
         flags |= LEAT_PACK_IMAGE_UNCHECKED;
-    else
-        LEAT_TRY(check_whole(e, info, data, len, NULL, err));
+        item->entries_size = entries;
+    } else {
+        if (info->codec == LEAT__CODEC_JPEG)
+            LEAT_TRY(index_jpeg(e, run, item, data, len, &whole, err));
+        if (!whole) LEAT_TRY(check_whole(e, info, data, len, NULL, err));
+    }
     if (restored) return store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, flags, err);
     describe(item, info, len, flags);
     return 0;
@@ -350,6 +371,8 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     const uint8_t *data = leat__run_data(run, item);
     size_t len = item->size;
     uint8_t flags = item->image.flags & (LEAT_PACK_IMAGE_RESIZED); /* history stays */
+    size_t entries = item->entries_size;
+    item->entries_size = 0;
     leat__image_info info;
     if (len == 0) return leat__fail(err, LEAT_EDATA, "an empty file");
     leat__codec_id codec = leat__codec_sniff(data, len);
@@ -361,10 +384,10 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
     if (codec != LEAT__CODEC_TILE)
-        return keep(e, run, item, &info, data, len, false, flags, err);
+        return keep(e, run, item, &info, data, len, false, entries, flags, err);
     LEAT_TRY(restore(e, from, &data, &len, err));
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, data, len, &info, err));
-    return keep(e, run, item, &info, data, len, true, flags, err);
+    return keep(e, run, item, &info, data, len, true, 0, flags, err);
 }
 
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len)

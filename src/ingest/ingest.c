@@ -490,6 +490,8 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
         v->size = item->size;
         v->image = item->image;
         memcpy(v->shape, item->shape, sizeof v->shape);
+        v->entries_size = item->entries_size;
+        if (item->entries_size > 0) v->entries = run->out.data + item->entries_at;
         if (in->source->fields[f].type == LEAT_FIELD_IMAGE && item->image.codec < 8)
             in->stats->images[item->image.codec]++;
     }

@@ -22,6 +22,7 @@ typedef struct leat__item {
     bool absent;
     bool coded; /* the bytes are in run->out, made by the encoder; else in run->in */
     size_t at, size;
+    size_t entries_at, entries_size; /* entry points of an image, in run->out */
     int64_t i;
     double f;
     uint64_t shape[LEAT_NDIM_MAX];

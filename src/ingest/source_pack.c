@@ -170,6 +170,17 @@ static int split_ragged(const leat_field *f, leat__run *run, leat__item *item, l
     return 0;
 }
 
+/* Entry points of an image: the encoder keeps them where it does not look into the file. */
+static int copy_entries(leat__run *run, leat__item *item, const leat_pack_cell *cell,
+                        size_t base_at, uint64_t size, leat_error *err)
+{
+    const uint8_t *sample = (const uint8_t *)run->in.data + base_at;
+    const uint8_t *entries = leat__cell_entries(cell, sample, size, &item->entries_size);
+    item->entries_at = run->out.len;
+    if (!entries || leat__buf_append(&run->out, entries, item->entries_size) == 0) return 0;
+    return leat__fail_nomem(err, item->entries_size, "entry points");
+}
+
 static int set_item(const pack_source *s, const origin *o, leat__run *run, leat__item *item,
                     uint32_t field, const leat_pack_cell *cell, size_t base_at, uint64_t size,
                     leat_error *err)
@@ -192,7 +203,8 @@ static int set_item(const pack_source *s, const origin *o, leat__run *run, leat_
     item->coded = false;
     item->at = base_at + (size_t)cell->start;
     item->size = (size_t)cell->length;
-    return f->type == LEAT_FIELD_RAGGED ? split_ragged(f, run, item, err) : 0;
+    if (f->type == LEAT_FIELD_RAGGED) return split_ragged(f, run, item, err);
+    return f->type == LEAT_FIELD_IMAGE ? copy_entries(run, item, cell, base_at, size, err) : 0;
 }
 
 static int pack_load(leat__source *base, leat__run *run, leat__record *r, leat_error *err)

@@ -312,6 +312,7 @@ typedef struct found {
     uint64_t id;
     const leat_pack_cell *cells;
     const uint8_t *bytes;
+    uint64_t size;
 } found;
 
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
@@ -332,6 +333,7 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
                            .len = cell->length,
                            .tables = env->tables,
                            .orientation = cell->image.orientation};
+    image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
     leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id};
     if (g->count == 1)
         return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, &key,
@@ -457,7 +459,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     }
     if (s->later) LEAT_TRY(fetch(r, s, err));
     if (!s->checked) LEAT_TRY(leat__pack_sample_check(r->env->pack, s->id, &s->row, s->data, err));
-    return fill_row(r, w, &(found){s->id, s->cells, s->data}, r->first + i, err);
+    return fill_row(r, w, &(found){s->id, s->cells, s->data, s->row.size}, r->first + i, err);
 }
 
 /* The same sample stands in on every run: candidates follow from (seed, epoch, sample). */
@@ -479,7 +481,8 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint64_t id, uint32
             return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
         rc = leat_pack_read(env->pack, other, w->spare.data, w->spare.len, err);
         if (rc == 0)
-            rc = fill_row(r, w, &(found){other, cells, (const uint8_t *)w->spare.data}, row, err);
+            rc = fill_row(r, w, &(found){other, cells, (const uint8_t *)w->spare.data, place.size}, row,
+                          err);
     }
     return rc;
 }

@@ -19,7 +19,7 @@
 #define LEAT__PACK_SECTION_ALIGN 64u
 #define LEAT__PACK_ENTRY 64u       /* bytes of a directory entry */
 #define LEAT__PACK_MAJOR 1u
-#define LEAT__PACK_MINOR 0u
+#define LEAT__PACK_MINOR 1u
 #define LEAT__PACK_NO_FIELD UINT32_MAX
 #define LEAT__PACK_ABSENT UINT64_MAX /* length of a payload that is not there */
 
@@ -29,6 +29,7 @@
 #define LEAT__PACK_IMAGE_WIDTH 32u
 #define LEAT__PACK_PAYLOAD_WIDTH 16u
 #define LEAT__PACK_NUMBER_WIDTH 8u
+#define LEAT__PACK_ENTRIES_FRONT 4u /* bytes before the entry points of an image: their size */
 
 /* Limits of the format. */
 #define LEAT__PACK_SAMPLES_MAX UINT32_MAX /* per file */

@@ -90,6 +90,8 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f,
     switch (f->type) {
     case LEAT_FIELD_IMAGE:
         if (v->image.codec == 0) return bad_value(err, sample, f, "image without a codec");
+        if (v->entries_size > UINT32_MAX || (v->entries_size > 0 && v->entries == NULL))
+            return bad_value(err, sample, f, "entry points that cannot be");
         break;
     case LEAT_FIELD_TEXT:
         if (!leat__utf8_valid(v->data, v->size, &good))
@@ -116,6 +118,11 @@ static uint64_t round_up(uint64_t v, uint64_t align) /* of sizes known to be sma
     return (v + align - 1) & ~(align - 1);
 }
 
+static bool has_entries(const leat_field *f, const leat_pack_value *v)
+{
+    return f->type == LEAT_FIELD_IMAGE && v->entries_size > 0;
+}
+
 /* Start and length of a payload that is placed at `pos`; moves pos behind it. */
 static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos,
                   leat_pack_cell *cell)
@@ -131,6 +138,10 @@ static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos,
     cell->length = v->size;
     if (f->type == LEAT_FIELD_RAGGED) cell->length += leat__field_shape_bytes(f);
     *pos = cell->start + cell->length;
+    cell->image.flags &= (uint8_t)~LEAT_PACK_IMAGE_ENTRIES;
+    if (!has_entries(f, v)) return;
+    cell->image.flags |= LEAT_PACK_IMAGE_ENTRIES;
+    *pos = round_up(*pos, LEAT__PACK_ALIGN) + LEAT__PACK_ENTRIES_FRONT + v->entries_size;
 }
 
 int leat__sample_measure(const leat__schema *schema, const leat_pack_sample *sample,
@@ -177,6 +188,16 @@ static int reserve(leat__page *p, uint64_t bytes, leat_error *err)
     return 0;
 }
 
+/* Behind the image that was copied last. */
+static void copy_entries(leat__page *p, uint64_t sample_at, const leat_pack_value *v)
+{
+    uint64_t at = sample_at + round_up(p->used - sample_at, LEAT__PACK_ALIGN);
+    memset(p->data + p->used, 0, at - p->used);
+    leat__store_u32(p->data + at, (uint32_t)v->entries_size);
+    memcpy(p->data + at + LEAT__PACK_ENTRIES_FRONT, v->entries, v->entries_size);
+    p->used = at + LEAT__PACK_ENTRIES_FRONT + v->entries_size;
+}
+
 static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
                          const leat_pack_value *v, const leat_pack_cell *cell)
 {
@@ -190,6 +211,7 @@ static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
     }
     if (v->size > 0) memcpy(p->data + at, v->data, v->size);
     p->used = at + v->size;
+    if (has_entries(f, v)) copy_entries(p, sample_at, v);
 }
 
 /* All memory first, so that a failure leaves the page as it was. */

@@ -18,7 +18,7 @@ struct leat_sample {
     size_t capacity;
     char *key;
     size_t key_size, key_capacity;
-    uint64_t number;
+    uint64_t number, size;
     bool loaded;
     leat_pack_cell *cells; /* one per field */
     uint32_t *fields;      /* 0, 1, 2 …: all of them, for look */
@@ -80,6 +80,7 @@ int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err)
     LEAT_TRY(leat_pack_key(s->pack, sample, s->key, s->key_capacity, &s->key_size, err));
     LEAT_TRY(leat__pack_read_row(s->pack, sample, &row, s->data, s->capacity, err));
     s->number = sample;
+    s->size = row.size;
     s->loaded = true;
     return 0;
 }
@@ -136,6 +137,7 @@ int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *view, lea
     view->data = s->data + c->start;
     view->size = (size_t)c->length;
     view->image = c->image;
+    view->entries = leat__cell_entries(c, s->data, s->size, &view->entries_size);
     if (f->type == LEAT_FIELD_ARRAY) {
         view->ndim = f->ndim;
         memcpy(view->shape, f->shape, sizeof view->shape);

@@ -361,3 +361,19 @@ bool leat__cell_load(const leat_field *f, const uint8_t *p, uint64_t size,
     cell->image.cost = leat__load_u32(p + 28);
     return true;
 }
+
+const uint8_t *leat__cell_entries(const leat_pack_cell *cell, const uint8_t *sample,
+                                  uint64_t size, size_t *entries_size)
+{
+    uint64_t at;
+    *entries_size = 0;
+    if (cell->absent || !(cell->image.flags & LEAT_PACK_IMAGE_ENTRIES)) return NULL;
+    if (!leat__align_up_u64(cell->start + cell->length, LEAT__PACK_ALIGN, &at) ||
+        !leat__range_inside(at, LEAT__PACK_ENTRIES_FRONT, size))
+        return NULL;
+    uint64_t length = leat__load_u32(sample + at);
+    at += LEAT__PACK_ENTRIES_FRONT;
+    if (length == 0 || !leat__range_inside(at, length, size)) return NULL;
+    *entries_size = (size_t)length;
+    return sample + at;
+}

@@ -40,4 +40,9 @@ void leat__cell_store(const leat_field *f, uint8_t *p, const leat_pack_cell *cel
 bool leat__cell_load(const leat_field *f, const uint8_t *p, uint64_t size,
                      leat_pack_cell *cell);
 
+/* The entry points behind an image, in a sample of `size` bytes: a view of them. NULL, 0 when
+ * there are none, or when what stands there cannot be: they are never needed. */
+const uint8_t *leat__cell_entries(const leat_pack_cell *cell, const uint8_t *sample,
+                                  uint64_t size, size_t *entries_size);
+
 #endif

@@ -197,8 +197,11 @@ class Pack(File):
         if kind == "image":
             w, h, codec, channels, orientation, flags, cost = struct.unpack_from("<IIBBBBI", cell, 16)
             need(codec != 0, "an image has a codec")
-            return {"width": w, "height": h, "codec": codec, "channels": channels, "orientation": orientation,
-                    "flags": flags, "cost": cost, "data": data}
+            image = {"width": w, "height": h, "codec": codec, "channels": channels, "orientation": orientation,
+                     "flags": flags, "cost": cost, "data": data}
+            if flags & 8:
+                image["entries"] = self.entries_behind(sample, start + length)
+            return image
         if kind == "text":
             data.decode("utf-8")
         if kind == "json":
@@ -219,6 +222,15 @@ class Pack(File):
             need(length - head == count * SIZES[f["dtype"]], "bytes of a ragged array")
             return shape, data[head:]
         return data
+
+    @staticmethod
+    def entries_behind(sample, end):
+        at = -(-end // 16) * 16
+        need(not any(sample[end:at]), "padding before entry points")
+        need(at + 4 <= len(sample), "entry points inside their sample")
+        (size,) = struct.unpack_from("<I", sample, at)
+        need(size > 0 and at + 4 + size <= len(sample), "entry points inside their sample")
+        return sample[at + 4:at + 4 + size]
 
     def find(self, key):
         hashes = u64s(self.section(7))
@@ -292,6 +304,26 @@ class Set:
                 return p, i
             i -= p.samples
         raise IndexError(i)
+
+
+def entry_points(data, mcus):
+    """[(position in bits, [DC of each component])] of the MCUs 0, step, 2 * step … of an image of `mcus` of them."""
+    kind, components, position_bits, d0, d1, d2, zero, step = struct.unpack_from("<6BHI", data)
+    need(kind == 1 and components in (1, 3) and zero == 0 and step > 0, "front of entry points")
+    widths = [position_bits, d0, d1, d2][:1 + components]
+    need(1 <= widths[0] <= 48 and all(1 <= w <= 16 for w in widths[1:]), "bits of entry points")
+    count = -(-mcus // step)
+    bits = int.from_bytes(data[12:], "little")
+    need(len(data) == 12 + -(-count * sum(widths) // 8), "size of entry points")
+    points = []
+    for _ in range(count):
+        record = []
+        for w in widths:
+            record.append(bits & (1 << w) - 1)
+            bits >>= w
+        points.append((record[0], [v - (1 << w) if v >> (w - 1) else v for v, w in zip(record[1:], widths[1:])]))
+    need(bits == 0, "padding of entry points")
+    return points
 
 
 def jsonable(v):

@@ -37,6 +37,12 @@ static void put_value(leat__json *j, const leat_field *f, const leat_view *v)
             leat__json_ku64(j, "orientation", v->image.orientation);
             leat__json_ku64(j, "flags", v->image.flags);
             leat__json_ku64(j, "cost", v->image.cost);
+            if (v->entries != NULL) {
+                leat__json_key(j, "entries");
+                leat__json_object(j);
+                put_bytes(j, v->entries, v->entries_size);
+                leat__json_end(j);
+            }
             leat__json_key(j, "data");
             leat__json_object(j);
         }

@@ -82,6 +82,11 @@ static inline void pt_make(pt_sample *s, uint64_t i, size_t scale)
     v[PT_IMAGE] = (leat_pack_value){.data = s->image, .size = image,
                                     .image = {(uint32_t)(i % 640 + 1), (uint32_t)(i % 480 + 1), 1,
                                               3, (uint8_t)(i % 8 + 1), 0, (uint32_t)(i * 7)}};
+    if (i % 6 == 3) { /* entry points: the format does not look into them */
+        v[PT_IMAGE].image.flags = LEAT_PACK_IMAGE_ENTRIES;
+        v[PT_IMAGE].entries = s->text;
+        v[PT_IMAGE].entries_size = 1 + i % 13;
+    }
     v[PT_LABEL].i = (int64_t)(i % 10) - (i % 5 == 0 ? 100 : 0);
     v[PT_WEIGHT].f = (double)i / 3.0;
     v[PT_MASK] = (leat_pack_value){.data = s->mask, .size = mask, .absent = i % 4 == 1,
@@ -209,6 +214,9 @@ static inline void pt_same(const leat_sample *s, uint32_t field, const leat_pack
         assert_int_equal(v.size, want->size);
         assert_memory_equal(v.data, want->data, want->size);
         assert_int_equal((uintptr_t)v.data % 16, 0);
+        assert_int_equal(v.entries_size, want->entries_size);
+        if (v.entries_size > 0)
+            assert_memory_equal(v.entries, want->entries, want->entries_size);
         for (int i = 0; i < LEAT_PACK_PADDING; i++)
             (void)((const volatile uint8_t *)v.data)[v.size + (size_t)i]; /* readable */
     }

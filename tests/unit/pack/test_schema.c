@@ -125,9 +125,38 @@ static void test_cells(void **state)
     assert_true(leat__cell_load(&ragged, b, 100, &out));
 }
 
+static void entries_are_a_view_or_nothing(void **state)
+{
+    uint8_t sample[64] = {0};
+    size_t size = 9;
+    leat_pack_cell cell = {.start = 16, .length = 5};
+    leat__store_u32(sample + 32, 7);
+    assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size)); /* no flag */
+    assert_int_equal(size, 0);
+    cell.image.flags = LEAT_PACK_IMAGE_ENTRIES;
+    assert_ptr_equal(leat__cell_entries(&cell, sample, sizeof sample, &size), sample + 36);
+    assert_int_equal(size, 7);
+    assert_non_null(leat__cell_entries(&cell, sample, 43, &size));
+    for (uint64_t end = 21; end < 43; end++) /* cut anywhere */
+        assert_null(leat__cell_entries(&cell, sample, end, &size));
+    for (uint32_t bad = 29; bad != 0; bad *= 2) { /* longer than the sample */
+        leat__store_u32(sample + 32, bad);
+        assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size));
+    }
+    leat__store_u32(sample + 32, 0);
+    assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size));
+    leat__store_u32(sample + 32, 7);
+    cell.absent = 1;
+    assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size));
+    cell.absent = 0;
+    cell.length = UINT64_MAX - 16; /* load would not have let it through */
+    assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_are_a_view_or_nothing),
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_names),
         cmocka_unit_test(test_refused_fields), cmocka_unit_test(test_refused_texts),
         cmocka_unit_test(test_cells),
