@@ -296,6 +296,13 @@ static int lent_sample(const leat__page *p, piece_fn piece, void *cookie)
         }
         if (v->size > 0) LEAT_TRY(piece(cookie, v->data, v->size));
         done = cell.start + cell.length;
+        if (!has_entries(f, v)) continue;
+        uint8_t front[LEAT__PACK_ENTRIES_FRONT];
+        leat__store_u32(front, (uint32_t)v->entries_size);
+        LEAT_TRY(zeros(round_up(done, LEAT__PACK_ALIGN) - done, piece, cookie));
+        LEAT_TRY(piece(cookie, front, sizeof front));
+        LEAT_TRY(piece(cookie, v->entries, v->entries_size));
+        done = pos;
     }
     return 0;
 }
