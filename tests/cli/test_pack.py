@@ -211,6 +211,32 @@ class Pack(unittest.TestCase):
             self.assertEqual(compared.returncode, 0)
             shutil.rmtree(back)
 
+    def test_entry_points_change_no_pixel(self):
+        def pixels(path):
+            done = run("load", path, "--order", "random", "--size", "64", "--batch", "50", "--digest", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout.splitlines()[-1])["digest"]
+
+        def indexed(path):
+            done = run("info", path, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["indexed"]
+
+        trusted, tiled, again, kept = (os.path.join(self.dir, n + ".leat") for n in ("trust", "tiled", "again", "kept"))
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        self.assertEqual(self.pack("--images", "keep", "--trust", out=trusted).returncode, 0)
+        self.assertEqual(self.pack("--images", "tiled", out=tiled).returncode, 0)
+        self.assertGreater(indexed(self.out), 100)
+        self.assertEqual(indexed(trusted), 0)
+        self.assertEqual(pixels(self.out), pixels(trusted))
+        self.assertEqual(pixels(self.out), pixels(tiled))
+        # from a pack: made anew, or taken along
+        self.assertEqual(run("pack", trusted, "-o", again, "--images", "keep").returncode, 0)
+        self.assertEqual(run("pack", self.out, "-o", kept, "--images", "keep", "--trust").returncode, 0)
+        for path in (again, kept):
+            self.assertEqual(indexed(path), indexed(self.out))
+            self.assertEqual(pixels(path), pixels(self.out))
+
     def test_flipped_bytes_are_found(self):
         self.assertEqual(self.pack("--images", "keep").returncode, 0)
         rng = random.Random(SEED)
