@@ -5,7 +5,8 @@
  * and without entry points, and as tiles, on each instruction set, beside libjpeg-turbo (called
  * here) in full followed by leat's resize of the crop. Methods alternate within a repeat.
  *
- *   sample_path [DIR] [REPEATS]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders
+ *   sample_path [DIR] [REPEATS] [METHOD]     DIR or $LEAT_IMAGES: a folder of JPEGs, or of such
+ *                                            folders; METHOD: only those whose name has this
  *
  * One JSON line per method on stdout; remarks on stderr. Exit 1 when pixels differ.
  */
@@ -29,7 +30,7 @@
 #include "op/pipeline.h"
 #include "probe/cpu.h"
 
-enum { IMAGES_MAX = 2048, REPEATS_MAX = 33, TRAIN_EVERY = 4, OUT_BYTES = 3 * 224 * 224 };
+enum { IMAGES_MAX = 2048, REPEATS_MAX = 999, TRAIN_EVERY = 4, OUT_BYTES = 3 * 224 * 224 };
 
 typedef struct stored {
     uint8_t *data;
@@ -230,6 +231,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static bool chosen(const method *m, const char *only)
+{
+    return !only || strstr(m->name, only);
+}
+
 static uint32_t check_pixels(void)
 {
     static uint8_t want[OUT_BYTES], got[OUT_BYTES];
@@ -247,9 +253,10 @@ int main(int argc, char **argv)
 {
     const char *dir = argc > 1 ? argv[1] : getenv("LEAT_IMAGES");
     const int repeats = argc > 2 ? LEAT_MIN(atoi(argv[2]), REPEATS_MAX) : 7;
+    const char *only = argc > 3 ? argv[3] : NULL;
     static uint8_t out[OUT_BYTES];
     if (!dir) {
-        fprintf(stderr, "usage: sample_path DIR [REPEATS]\n");
+        fprintf(stderr, "usage: sample_path DIR [REPEATS] [METHOD]\n");
         return 2;
     }
     load_folder(dir, 2);
@@ -265,6 +272,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "%u images, %u results differ\n", count, bad);
     for (int r = 0; r < repeats; r++)
         for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
+            if (!chosen(&methods[k], only)) continue;
             leat__cpu_mask(methods[k].keep);
             const uint64_t start = leat__clock_thread_ns();
             for (uint32_t i = 0; i < count; i++)
@@ -273,12 +281,13 @@ int main(int argc, char **argv)
         }
     for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
         method *const m = &methods[k];
+        leat__pipeline_worker_close(&m->worker);
+        if (!chosen(m, only)) continue;
         qsort(m->us, (size_t)repeats, sizeof *m->us, by_value);
         printf("{\"bench\":\"sample_path\",\"method\":\"%s\",\"images\":%u,\"us_median\":%.1f,"
                "\"us_min\":%.1f,\"us_max\":%.1f,\"images_per_s\":%.0f}\n",
                m->name, count, m->us[repeats / 2], m->us[0], m->us[repeats - 1],
                1e6 / m->us[repeats / 2]);
-        leat__pipeline_worker_close(&m->worker);
     }
     for (uint32_t i = 0; i < count; i++) {
         leat__free(pictures[i].jpeg.data);

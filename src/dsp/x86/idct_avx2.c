@@ -14,11 +14,19 @@
 #define V_SET32(x) _mm256_set1_epi32(x)
 #define V_LANES(x) _mm256_broadcastsi128_si256(x)
 #define V_MADD _mm256_madd_epi16
-#define V_ADD8 _mm256_add_epi8
+#define V_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
+#define V_BOTH(s, x, a, b, sum, difference)                                                \
+    do {                                                                                   \
+        V dot_ = V_MADD(x, IDCT_PAIR(a, b));                                               \
+        *(sum) = V_ADD32(s, dot_);                                                         \
+        *(difference) = V_SUB32(s, dot_);                                                  \
+    } while (0)
+#define V_XOR _mm256_xor_si256
 #define V_ADD16 _mm256_add_epi16
 #define V_ADD32 _mm256_add_epi32
 #define V_SUB32 _mm256_sub_epi32
 #define V_SRA32 _mm256_srai_epi32
+#define V_SRA16 _mm256_srai_epi16
 #define V_PACK32 _mm256_packs_epi32
 #define V_PACK16 _mm256_packs_epi16
 #define V_LO16 _mm256_unpacklo_epi16
@@ -27,6 +35,7 @@
 #define V_HI32 _mm256_unpackhi_epi32
 #define V_LO64 _mm256_unpacklo_epi64
 #define V_HI64 _mm256_unpackhi_epi64
+#define V_HIGHS(a, b) _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa)
 #define V_SHUFFLE8 _mm256_shuffle_epi8
 #include "dsp/x86/idct_tmpl.h"
 
@@ -65,26 +74,14 @@ IDCT_INLINE V first_group(pair *p)
     return _mm256_blend_epi16(next_group(p), p->dc, 1);
 }
 
-IDCT_INLINE void corner_pair(pair *p, const V q[8], V r[8])
+IDCT_INLINE void corner_pair(pair *p, const V q[8], V top[8], V bottom[8])
 {
-    V g0 = first_group(p), g1 = next_group(p);
-    r[0] = _mm256_mullo_epi16(g0, q[0]);
-    r[1] = _mm256_mullo_epi16(_mm256_srli_si256(g0, 8), q[1]);
-    r[2] = _mm256_mullo_epi16(g1, q[2]);
-    r[3] = _mm256_mullo_epi16(_mm256_srli_si256(g1, 8), q[3]);
-    idct_corner(r);
+    V g0 = _mm256_mullo_epi16(first_group(p), q[0]);
+    V g1 = _mm256_mullo_epi16(next_group(p), q[1]);
+    idct_corner(V_LO16(g0, g1), V_HI16(g0, g1), top, bottom);
 }
 
-/* Rows of coefficients -> columns of samples. */
-IDCT_INLINE void full_rows(const V q[8], V r[8])
-{
-    for (int i = 0; i < 8; i++) r[i] = _mm256_mullo_epi16(r[i], q[i]);
-    idct_pass(r, IDCT_SHIFT1);
-    idct_transpose(r);
-    idct_pass(r, IDCT_SHIFT2);
-}
-
-IDCT_INLINE void full_pair(pair *p, uint64_t any, const V q[8], V r[8])
+IDCT_INLINE void full_pair(pair *p, uint64_t any, const V q[8], V top[8], V bottom[8])
 {
     V g[8];
     g[0] = first_group(p);
@@ -93,21 +90,27 @@ IDCT_INLINE void full_pair(pair *p, uint64_t any, const V q[8], V r[8])
         for (int i = 3; i < 8; i++) g[i] = next_group(p);
     else
         for (int i = 3; i < 8; i++) g[i] = _mm256_setzero_si256();
-    idct_rows_of_groups(g, r);
-    full_rows(q, r);
+    for (int i = 0; i < 8; i++) g[i] = _mm256_mullo_epi16(g[i], q[i]);
+    const idct_block block = idct_of_groups(g);
+    idct_full(&block, top, bottom);
 }
 
-IDCT_INLINE void store_pair(uint8_t *dst, size_t stride, const V r[8])
+IDCT_INLINE void store_rows(uint8_t *dst, size_t stride, V blocks)
 {
-    V bytes[4];
-    idct_bytes(r, bytes);
-    for (size_t i = 0; i < 4; i++) {
-        V rows = _mm256_permute4x64_epi64(bytes[i], 0xd8);
-        _mm_storeu_si128((__m128i *)(void *)(dst + 2 * i * stride),
-                         _mm256_castsi256_si128(rows));
-        _mm_storeu_si128((__m128i *)(void *)(dst + (2 * i + 1) * stride),
-                         _mm256_extracti128_si256(rows, 1));
-    }
+    V rows = _mm256_permute4x64_epi64(blocks, 0xd8);
+    _mm_storeu_si128((__m128i *)(void *)dst, _mm256_castsi256_si128(rows));
+    _mm_storeu_si128((__m128i *)(void *)(dst + stride), _mm256_extracti128_si256(rows, 1));
+}
+
+/* Four rows of two blocks. */
+IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
+{
+    const V rows_of_four =
+        V_LANES(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+    V left = V_SHUFFLE8(idct_samples(columns), rows_of_four);
+    V right = V_SHUFFLE8(idct_samples(columns + 4), rows_of_four);
+    store_rows(dst, stride, V_LO32(left, right));
+    store_rows(dst + 2 * stride, stride, V_HI32(left, right));
 }
 
 static void flat_pair(uint8_t *dst, size_t stride, int16_t dc0, int16_t dc1, uint16_t quant)
@@ -121,9 +124,8 @@ static void flat_pair(uint8_t *dst, size_t stride, int16_t dc0, int16_t dc1, uin
 
 IDCT_VARIANT(leat__idct_row_avx2)
 {
-    V q[8], r[8];
-    for (int i = 0; i < 8; i++)
-        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    V q[8], top[8], bottom[8];
+    idct_quant(quant, q);
     for (uint32_t b = first; b < first + count; b += 2, dst += 16) {
         pair p = {{coefs->mask[b], coefs->mask[b + 1]},
                   {coefs->value + coefs->first[b], coefs->value + coefs->first[b + 1]},
@@ -136,17 +138,17 @@ IDCT_VARIANT(leat__idct_row_avx2)
         p.dc = _mm256_inserti128_si256(
             _mm256_castsi128_si256(_mm_cvtsi32_si128(coefs->dc[b])),
             _mm_cvtsi32_si128(coefs->dc[b + 1]), 1);
-        if ((any & ~LEAT__TILE_CORNER) == 0) corner_pair(&p, q, r);
-        else full_pair(&p, any, q, r);
-        store_pair(dst, stride, r);
+        if ((any & ~LEAT__TILE_CORNER) == 0) corner_pair(&p, q, top, bottom);
+        else full_pair(&p, any, q, top, bottom);
+        store_half(dst, stride, top);
+        store_half(dst + 4 * stride, stride, bottom);
     }
 }
 
 IDCT_PLAIN_VARIANT(leat__idct_plain_avx2)
 {
-    V q[8], r[8];
-    for (int i = 0; i < 8; i++)
-        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    V q[8], r[8], top[8], bottom[8];
+    idct_quant_rows(quant, q);
     for (uint32_t b = 0; b < count; b += 2, dst += 16, blocks += 128) {
         uint8_t behind = idct_latest(last + b, count - b < 2 ? 1 : 2);
         if (behind == 0) {
@@ -154,13 +156,15 @@ IDCT_PLAIN_VARIANT(leat__idct_plain_avx2)
             continue;
         }
         const int rows = behind <= LEAT__IDCT_CORNER_LAST ? 4 : 8;
-        for (int i = 0; i < rows; i++) r[i] = two_lanes(blocks + 8 * i, blocks + 64 + 8 * i);
+        for (int i = 0; i < rows; i++)
+            r[i] = _mm256_mullo_epi16(two_lanes(blocks + 8 * i, blocks + 64 + 8 * i), q[i]);
         if (rows == 4) {
-            for (int i = 0; i < 4; i++) r[i] = _mm256_mullo_epi16(r[i], q[i]);
-            idct_corner(r);
+            idct_corner(V_LO16(r[0], r[2]), V_LO16(r[1], r[3]), top, bottom);
         } else {
-            full_rows(q, r);
+            const idct_block block = idct_of_rows(r);
+            idct_full(&block, top, bottom);
         }
-        store_pair(dst, stride, r);
+        store_half(dst, stride, top);
+        store_half(dst + 4 * stride, stride, bottom);
     }
 }

@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inverse DCT for AVX-512 (VBMI2): four blocks at a time, one per lane; vpexpandw takes the
- * coefficients out of the sparse form, half a block at once. Plain blocks only change lanes.
+ * coefficients out of the sparse form, half a block at once.
  */
 #include <immintrin.h>
 #include <string.h>
 
 #include "dsp/idct.h"
 #include "dsp/idct_constants.h"
+#include "dsp/x86/load512.h"
 #include "dsp/x86/tile_variants.h"
 
 #define V __m512i
 #define V_SET32(x) _mm512_set1_epi32(x)
 #define V_LANES(x) _mm512_broadcast_i32x4(x)
 #define V_MADD _mm512_madd_epi16
-#define V_ADD8 _mm512_add_epi8
+#define V_DOT _mm512_dpwssd_epi32
+#define V_BOTH(s, x, a, b, sum, difference)                                                \
+    do {                                                                                   \
+        *(sum) = V_DOT(s, x, IDCT_PAIR(a, b));                                             \
+        *(difference) = V_DOT(s, x, IDCT_PAIR(-(a), -(b)));                                \
+    } while (0)
+#define V_XOR _mm512_xor_si512
 #define V_ADD16 _mm512_add_epi16
 #define V_ADD32 _mm512_add_epi32
 #define V_SUB32 _mm512_sub_epi32
 #define V_SRA32 _mm512_srai_epi32
+#define V_SRA16 _mm512_srai_epi16
 #define V_PACK32 _mm512_packs_epi32
 #define V_PACK16 _mm512_packs_epi16
 #define V_LO16 _mm512_unpacklo_epi16
@@ -27,6 +35,7 @@
 #define V_HI32 _mm512_unpackhi_epi32
 #define V_LO64 _mm512_unpacklo_epi64
 #define V_HI64 _mm512_unpackhi_epi64
+#define V_HIGHS(a, b) _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a, 16), b)
 #define V_SHUFFLE8 _mm512_shuffle_epi8
 #include "dsp/x86/idct_tmpl.h"
 
@@ -34,7 +43,7 @@
 IDCT_INLINE V low_half(const leat__tile_coefs *c, uint32_t b)
 {
     V v = _mm512_maskz_expand_epi16((__mmask32)c->mask[b],
-                                    _mm512_loadu_si512(c->value + c->first[b]));
+                                    load512(c->value + c->first[b]));
     return _mm512_mask_set1_epi16(v, 1, c->dc[b]);
 }
 
@@ -42,7 +51,7 @@ IDCT_INLINE V high_half(const leat__tile_coefs *c, uint32_t b)
 {
     uint32_t before = (uint32_t)_mm_popcnt_u32((uint32_t)c->mask[b]);
     return _mm512_maskz_expand_epi16((__mmask32)(c->mask[b] >> 32),
-                                     _mm512_loadu_si512(c->value + c->first[b] + before));
+                                     load512(c->value + c->first[b] + before));
 }
 
 /* x[block] with groups in lanes -> g[group] with blocks in lanes. */
@@ -56,42 +65,29 @@ IDCT_INLINE void lanes_4x4(const V x[4], V g[4])
     g[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
 }
 
-IDCT_INLINE void corner_four(const V g[8], const V q[8], V r[8])
+/* Two rows of 32 samples from a vector. */
+IDCT_INLINE void store_rows(uint8_t *dst, size_t stride, V rows)
 {
-    r[0] = _mm512_mullo_epi16(g[0], q[0]);
-    r[1] = _mm512_mullo_epi16(_mm512_bsrli_epi128(g[0], 8), q[1]);
-    r[2] = _mm512_mullo_epi16(g[1], q[2]);
-    r[3] = _mm512_mullo_epi16(_mm512_bsrli_epi128(g[1], 8), q[3]);
-    idct_corner(r);
+    _mm256_storeu_si256((__m256i *)(void *)dst, _mm512_castsi512_si256(rows));
+    _mm256_storeu_si256((__m256i *)(void *)(dst + stride), _mm512_extracti64x4_epi64(rows, 1));
 }
 
-/* Rows of coefficients -> columns of samples. */
-IDCT_INLINE void full_rows(const V q[8], V r[8])
-{
-    for (int i = 0; i < 8; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
-    idct_pass(r, IDCT_SHIFT1);
-    idct_transpose(r);
-    idct_pass(r, IDCT_SHIFT2);
-}
+/* Byte of row r, column c of block b in a pair of idct_samples. */
+#define AT(b, r, c) (uint8_t)(((c) & 4) * 16 + 16 * (b) + ((c) & 2) * 4 + 2 * (r) + ((c) & 1))
+#define BLOCK(b, r)                                                                        \
+    AT(b, r, 0), AT(b, r, 1), AT(b, r, 2), AT(b, r, 3), AT(b, r, 4), AT(b, r, 5), AT(b, r, 6), \
+        AT(b, r, 7)
+#define ROW(r) BLOCK(0, r), BLOCK(1, r), BLOCK(2, r), BLOCK(3, r)
+static const uint8_t rows_at[2][64] __attribute__((aligned(64))) = {{ROW(0), ROW(1)},
+                                                                    {ROW(2), ROW(3)}};
 
-IDCT_INLINE void full_four(const V g[8], const V q[8], V r[8])
+/* Four rows of four blocks. */
+IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
 {
-    idct_rows_of_groups(g, r);
-    full_rows(q, r);
-}
-
-IDCT_INLINE void store_four(uint8_t *dst, size_t stride, const V r[8])
-{
-    const V rows_apart = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    V bytes[4];
-    idct_bytes(r, bytes);
-    for (size_t i = 0; i < 4; i++) {
-        V rows = _mm512_permutexvar_epi64(rows_apart, bytes[i]);
-        _mm256_storeu_si256((__m256i *)(void *)(dst + 2 * i * stride),
-                            _mm512_castsi512_si256(rows));
-        _mm256_storeu_si256((__m256i *)(void *)(dst + (2 * i + 1) * stride),
-                            _mm512_extracti64x4_epi64(rows, 1));
-    }
+    V left = idct_samples(columns), right = idct_samples(columns + 4);
+    for (size_t i = 0; i < 2; i++)
+        store_rows(dst + 2 * i * stride, stride,
+                   _mm512_permutex2var_epi8(left, _mm512_load_si512(rows_at[i]), right));
 }
 
 static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
@@ -104,9 +100,8 @@ static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t
 
 IDCT_VARIANT(leat__idct_row_avx512)
 {
-    V q[8], r[8], g[8], x[4];
-    for (int i = 0; i < 8; i++)
-        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    V q[8], g[8], x[4], top[8], bottom[8];
+    idct_quant(quant, q);
     for (uint32_t b = first; b < first + count; b += 4, dst += 32) {
         const uint64_t *m = coefs->mask + b;
         uint64_t any = m[0] | m[1] | m[2] | m[3];
@@ -117,21 +112,24 @@ IDCT_VARIANT(leat__idct_row_avx512)
         for (uint32_t i = 0; i < 4; i++) x[i] = low_half(coefs, b + i);
         lanes_4x4(x, g);
         if ((any & ~LEAT__TILE_CORNER) == 0) {
-            corner_four(g, q, r);
+            for (int i = 0; i < 2; i++) g[i] = _mm512_mullo_epi16(g[i], q[i]);
+            idct_corner(V_LO16(g[0], g[1]), V_HI16(g[0], g[1]), top, bottom);
         } else {
             for (uint32_t i = 0; i < 4; i++) x[i] = high_half(coefs, b + i);
             lanes_4x4(x, g + 4);
-            full_four(g, q, r);
+            for (int i = 0; i < 8; i++) g[i] = _mm512_mullo_epi16(g[i], q[i]);
+            const idct_block block = idct_of_groups(g);
+            idct_full(&block, top, bottom);
         }
-        store_four(dst, stride, r);
+        store_half(dst, stride, top);
+        store_half(dst + 4 * stride, stride, bottom);
     }
 }
 
 IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
 {
-    V q[8], r[8], x[4];
-    for (int i = 0; i < 8; i++)
-        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+    V q[8], r[8], x[4], top[8], bottom[8];
+    idct_quant_rows(quant, q);
     for (uint32_t b = 0; b < count; b += 4, dst += 32, blocks += 256) {
         uint8_t behind = idct_latest(last + b, count - b < 4 ? count - b : 4);
         if (behind == 0) {
@@ -143,12 +141,15 @@ IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
         lanes_4x4(x, r);
         if (behind <= LEAT__IDCT_CORNER_LAST) {
             for (int i = 0; i < 4; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
-            idct_corner(r);
+            idct_corner(V_LO16(r[0], r[2]), V_LO16(r[1], r[3]), top, bottom);
         } else {
             for (int i = 0; i < 4; i++) x[i] = _mm512_loadu_si512(blocks + 64 * i + 32);
             lanes_4x4(x, r + 4);
-            full_rows(q, r);
+            for (int i = 0; i < 8; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
+            const idct_block block = idct_of_rows(r);
+            idct_full(&block, top, bottom);
         }
-        store_four(dst, stride, r);
+        store_half(dst, stride, top);
+        store_half(dst + 4 * stride, stride, bottom);
     }
 }

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "dsp/tile_front_tmpl.h"
+#include "dsp/x86/load512.h"
 #include "dsp/x86/tile_variants.h"
 
 /* All levels but the lowest, bottom up: see the portable version. */
@@ -18,7 +19,7 @@ TILE_INLINE const uint8_t *upper_sizes(leat__tile_coefs *c, const tile_planes *p
         const uint8_t *from = above;
         for (uint32_t i = 0; i < p->count[l]; i += 64) {
             uint64_t bits = leat__load_u64(p->plane[l] + i / 8);
-            __m512i s = _mm512_maskz_expand_epi8(bits, _mm512_loadu_si512(from));
+            __m512i s = _mm512_maskz_expand_epi8(bits, load512(from));
             _mm512_storeu_si512(level + i, _mm512_add_epi8(s, one));
             from += _mm_popcnt_u64(bits);
         }
@@ -134,7 +135,7 @@ TILE_INLINE void values(leat__tile_coefs *c, const tile_planes *p)
         uint64_t valid = _bzhi_u64(~UINT64_C(0), p->values - i < 64 ? p->values - i : 64);
         uint64_t bits = leat__load_u64(p->plane[0] + i / 8) & valid;
         __m512i sizes = _mm512_maskz_add_epi8(
-            valid, _mm512_maskz_expand_epi8(bits, _mm512_loadu_si512(above)), one);
+            valid, _mm512_maskz_expand_epi8(bits, load512(above)), one);
         above += _mm_popcnt_u64(bits);
         pos += values64(c->value + i, sizes, p->extra, pos);
     }
