@@ -341,7 +341,7 @@ static inline __attribute__((always_inline)) void row_c(const leat__axis *a, con
     }
 }
 
-static void horizontal_c(const leat__axis *a, const uint8_t *src, uint8_t *dst)
+static void horizontal_row_c(const leat__axis *a, const uint8_t *src, uint8_t *dst)
 {
     switch (a->taps) {
     case 1: row_c(a, src, dst, 1); break;
@@ -359,6 +359,12 @@ static void horizontal_c(const leat__axis *a, const uint8_t *src, uint8_t *dst)
             dst[j] = clip(sum);
         }
     }
+}
+
+static void horizontal_c(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
+                         uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) horizontal_row_c(a, src[i], dst[i]);
 }
 
 static void vertical_c(const leat__axis *a, uint32_t index, const uint8_t *const *rows,

@@ -4,8 +4,8 @@
  * fixed point, the same rounding between the two passes, so pixels are equal bit for bit.
  *
  * An *axis* is one dimension of a resize: for each output the first input and the weights of
- * its taps. A kernel table holds the two passes for one ISA: horizontal (one planar row in,
- * one out) and vertical (some rows in, one out). No threads, no errors inside kernels.
+ * its taps. A kernel table holds the two passes for one ISA: horizontal (planar rows in, as
+ * many out) and vertical (some rows in, one out). No threads, no errors inside kernels.
  */
 #ifndef LEAT_DSP_RESIZE_H
 #define LEAT_DSP_RESIZE_H
@@ -67,9 +67,11 @@ typedef struct leat__resize_dsp {
     /* Bytes of `packed` for an axis, and its making (once per axis, after the build). */
     size_t (*pack_bytes)(const leat__axis *a, bool vertical);
     void (*pack)(const leat__axis *a, bool vertical, void *packed);
-    /* src points at input lo; writes a->count bytes, may write up to the next multiple of
-     * 64 bytes of dst. */
-    void (*horizontal)(const leat__axis *a, const uint8_t *src, uint8_t *dst);
+    /* Some rows at once, so that weights are loaded once for the planes of a pixel row. src[i]
+     * points at input lo; writes a->count bytes of each dst[i], may write up to the next
+     * multiple of 64. */
+    void (*horizontal)(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
+                       uint32_t rows);
     /* rows[t] is tap t of output `index` (taps rounded up to tap_group, any readable row for
      * taps beyond taps_of); reads up to the next multiple of 64 bytes, writes exactly n. */
     void (*vertical)(const leat__axis *a, uint32_t index, const uint8_t *const *rows,

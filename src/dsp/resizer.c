@@ -204,7 +204,9 @@ static int emit(leat__resizer *r, uint32_t k)
         }
         /* kernels write whole vectors: not where the neighbour's pixels may be */
         run_vertical(r, k, c, line(r, 0), x->hi - x->lo);
-        r->dsp->horizontal(x, line(r, 0), line(r, 1));
+        const uint8_t *const from = line(r, 0);
+        uint8_t *const to = line(r, 1);
+        r->dsp->horizontal(x, &from, &to, 1);
         memcpy(dst, line(r, 1), x->count);
     }
     return r->out.done(r->out.ctx, y);
@@ -224,6 +226,22 @@ static int copy_row(leat__resizer *r, const uint8_t *const *plane, size_t offset
     return r->out.done(r->out.ctx, y);
 }
 
+/* Takes the next row of all planes into the ring. */
+static void take_row(leat__resizer *r, const uint8_t *const *plane, size_t offset)
+{
+    const leat__axis *const ax = r->axis[X];
+    const uint8_t *src[LEAT__RESIZER_PLANES];
+    uint8_t *dst[LEAT__RESIZER_PLANES];
+    for (uint32_t c = 0; c < r->planes; c++) {
+        src[c] = plane[c] + offset;
+        dst[c] = slot(r, r->next_in, c);
+    }
+    if (!r->vertical_first && !ax->copy)
+        r->dsp->horizontal(ax, src, dst, r->planes);
+    else
+        for (uint32_t c = 0; c < r->planes; c++) memcpy(dst[c], src[c], ax->hi - ax->lo);
+}
+
 int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
                        const uint8_t *const *plane, size_t stride)
 {
@@ -236,13 +254,7 @@ int leat__resizer_rows(leat__resizer *r, uint32_t y, uint32_t count,
         }
         /* outputs are in order of their first row: nothing ahead looks at this one */
         if (r->next_out == ay->count || r->next_in < ay->first[r->next_out]) continue;
-        for (uint32_t c = 0; c < r->planes; c++) {
-            uint8_t *const dst = slot(r, r->next_in, c);
-            if (r->vertical_first || ax->copy)
-                memcpy(dst, plane[c] + i * stride, ax->hi - ax->lo);
-            else
-                r->dsp->horizontal(ax, plane[c] + i * stride, dst);
-        }
+        take_row(r, plane, i * stride);
         while (r->next_out < ay->count &&
                ay->first[r->next_out] + ay->taps_of[r->next_out] <= r->next_in + 1)
             LEAT_TRY(emit(r, r->next_out++));

@@ -45,15 +45,16 @@ TILE_INLINE uint64_t tile_bits_at(const uint8_t *base, uint64_t pos)
  * symbol takes at most 11 bits, so five fit. */
 TILE_INLINE uint64_t tile_fill(const tile_streams *s, uint64_t *pos)
 {
-    if (*pos > s->limit) *pos = s->limit;
+    if (__builtin_expect(*pos > s->limit, 0)) *pos = s->limit;
     return tile_bits_at(s->base, *pos) | UINT64_C(1) << 63;
 }
 
 #define TILE_SYMBOL(bits, i)                                                               \
     do {                                                                                   \
-        uint32_t e_ = entry[((uint32_t)table[i] << LEAT__TILE_CODE_BITS)                   \
-                            + ((bits) & ((1u << LEAT__TILE_CODE_BITS) - 1))];              \
-        (bits) >>= (e_ & 15);                                                              \
+        const uint16_t *t_ = entry + ((size_t)table[i] << LEAT__TILE_CODE_BITS);           \
+        __asm__("" : "+r"(t_));                                                            \
+        uint32_t e_ = t_[(bits) & ((1u << LEAT__TILE_CODE_BITS) - 1)];                     \
+        (bits) >>= (e_ & 63);                                                              \
         out[i] = (uint8_t)(e_ >> 8);                                                       \
     } while (0)
 
@@ -109,7 +110,7 @@ TILE_INLINE void tile_unpair(uint8_t *groups, const uint8_t *symbol, uint32_t n)
         leat__store_u16(groups + i, tile_pair[*symbol++]);
 }
 
-/* Bitmaps from their bytes; returns the number of values. */
+/* Bitmaps from their bytes, and where their values begin; returns the number of values. */
 TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks)
 {
     uint32_t values = 0;
@@ -117,6 +118,7 @@ TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uin
         uint32_t groups = c->groups[b];
         uint64_t mask = leat__load_u64(bytes) & tile_keep[groups];
         c->mask[b] = mask;
+        c->first[b] = values;
         values += (uint32_t)__builtin_popcountll(mask);
         bytes += groups;
     }
@@ -187,6 +189,7 @@ TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t
         mask |= ((uint64_t)p[8] << (60 - shift)) << 4 & (0 - (uint64_t)(at & 1));
         mask = mask << skip >> skip;
         c->mask[b] = mask;
+        c->first[b] = n;
         n += (uint32_t)__builtin_popcountll(mask);
         at += 16 - skip / 4;
     }
@@ -236,20 +239,18 @@ TILE_INLINE leat__tile_damage tile_front(leat__tile_coefs *c, const uint8_t *in,
     return LEAT__TILE_WHOLE;
 }
 
-/* Undoes the DC prediction and finds each block's first value. */
+/* Undoes the DC prediction. */
 TILE_INLINE void tile_finish(leat__tile_coefs *c, const leat__tile_shape *shape)
 {
-    uint32_t b = 0, first = 0;
+    uint32_t b = 0;
     for (uint32_t k = 0; k < shape->components; k++) {
         uint32_t above = 0;
         for (uint32_t y = 0; y < shape->high[k]; y++) {
             uint32_t dc = above;
             for (uint32_t x = 0; x < shape->wide[k]; x++, b++) {
-                uint64_t mask = c->mask[b];
-                dc += (uint32_t)c->value[first] & (0u - (uint32_t)(mask & 1));
+                uint32_t coded = (uint32_t)(c->mask[b] & 1);
+                dc += (uint32_t)c->value[c->first[b]] & (0u - coded);
                 c->dc[b] = (int16_t)dc;
-                c->first[b] = first;
-                first += (uint32_t)__builtin_popcountll(mask);
                 if (x == 0) above = dc;
             }
         }

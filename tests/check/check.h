@@ -30,7 +30,7 @@
 #include "probe/cpu.h"
 
 #define CHECK_REFERENCE ((uint32_t)LEAT__CPU_SSE42)
-#define CHECK_BLOCKS_MAX 64
+#define CHECK_BLOCKS_MAX 256
 
 typedef struct check_block {
     uint8_t *map; /* guard page, pages, guard page */

@@ -9,7 +9,7 @@
 #include "check.h"
 #include "dsp/resize.h"
 
-enum { SIDE_MAX = 2600, OUT_MAX = 700 };
+enum { SIDE_MAX = 2600, OUT_MAX = 700, ROWS_MAX = 4 };
 
 static leat__axis_request random_request(check *c)
 {
@@ -50,26 +50,34 @@ static void check_horizontal(check *c)
     const leat__resize_dsp *const ref = leat__resize_dsp_for(CHECK_REFERENCE);
     const leat__resize_dsp *const opt = leat__resize_dsp_for(c->flags);
     leat__axis a = {0}, b = {0};
-    static uint8_t want[OUT_MAX + 64];
+    static uint8_t want[ROWS_MAX][OUT_MAX + 64];
     for (int i = 0; i < 25; i++) {
         const leat__axis_request q = random_request(c);
+        const uint32_t rows = 1 + check_below(c, ROWS_MAX);
+        const uint8_t *src[ROWS_MAX];
+        uint8_t *to[ROWS_MAX], *got[ROWS_MAX];
         if (leat__axis_build(&a, &q, ref, false, NULL) ||
             leat__axis_build(&b, &q, opt, false, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
             continue;
         }
-        const uint8_t *const src = random_row(c, a.hi - a.lo);
-        uint8_t *const got = check_alloc(c, (a.count + 63) & ~63u);
-        ref->horizontal(&a, src, want);
-        opt->horizontal(&b, src, got);
-        CHECK(c, memcmp(want, got, a.count) == 0, "%u to %u, filter %d, window %u+%u",
-              q.in, q.out, (int)q.filter, q.from, q.count);
+        for (uint32_t k = 0; k < rows; k++) {
+            src[k] = random_row(c, a.hi - a.lo);
+            got[k] = check_alloc(c, (a.count + 63) & ~63u);
+            to[k] = want[k];
+        }
+        ref->horizontal(&a, src, to, rows);
+        opt->horizontal(&b, src, got, rows);
+        for (uint32_t k = 0; k < rows; k++)
+            CHECK(c, memcmp(want[k], got[k], a.count) == 0,
+                  "%u to %u, filter %d, window %u+%u, row %u of %u", q.in, q.out, (int)q.filter,
+                  q.from, q.count, k, rows);
     }
     const leat__axis_request q = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     if (leat__axis_build(&b, &q, opt, false, NULL) == 0) {
-        const uint8_t *const src = random_row(c, 300);
-        uint8_t *const dst = check_alloc(c, 256);
-        CHECK_TIME(c, "horizontal 300 to 224", 524, opt->horizontal(&b, src, dst));
+        const uint8_t *const src[3] = {random_row(c, 300), random_row(c, 300), random_row(c, 300)};
+        uint8_t *const dst[3] = {check_alloc(c, 256), check_alloc(c, 256), check_alloc(c, 256)};
+        CHECK_TIME(c, "horizontal 300 to 224, x3", 3 * 524, opt->horizontal(&b, src, dst, 3));
         int rc = 0;
         CHECK_TIME(c, "coefficients 300 to 224", 0,
                    rc |= leat__axis_build(&b, &q, opt, false, NULL));

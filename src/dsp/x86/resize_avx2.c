@@ -220,7 +220,7 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     }
 }
 
-static void horizontal(const leat__axis *a, const uint8_t *src, uint8_t *dst)
+static void horizontal_row(const leat__axis *a, const uint8_t *src, uint8_t *dst)
 {
     const h_head *const h = a->packed;
     if (h->wide) {
@@ -233,6 +233,12 @@ static void horizontal(const leat__axis *a, const uint8_t *src, uint8_t *dst)
     case 3: row_of(h, src, dst, 3); break;
     default: row_of(h, src, dst, h->pairs); break;
     }
+}
+
+static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
+                       uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) horizontal_row(a, src[i], dst[i]);
 }
 
 /* ---- vertical ---- */

@@ -160,35 +160,45 @@ static inline __attribute__((always_inline)) __m512i pixels_of(const h_vector *v
     return _mm512_permutex2var_epi8(low, v->take, _mm512_loadu_si512(src + 64));
 }
 
-/* Sixteen sums, shifted down, not yet clipped. `groups` is a constant 1, 2, or 0 = any. */
-static inline __attribute__((always_inline)) __m512i sums_of(const h_head *h, const h_vector *v,
-                                                             const uint8_t *src,
-                                                             const uint32_t groups,
-                                                             const bool two)
+/* Sixteen sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or
+ * 3, `groups` a constant 1, 2, or 0 = any. */
+static inline __attribute__((always_inline)) void sums_of(const h_head *h, const h_vector *v,
+                                                          const uint8_t *const *src,
+                                                          __m512i sum[3], const uint32_t rows,
+                                                          const uint32_t groups, const bool two)
 {
-    const uint8_t *const s = src + v->base;
-    __m512i sum = _mm512_set1_epi32(HALF_TOP);
     if (groups == 1 || groups == 2) {
         /* few taps: shift between the digits instead of keeping three sums */
-        __m512i px[2];
-        for (uint32_t g = 0; g < groups; g++) px[g] = pixels_of(v, s + 4 * g, two);
-        for (int d = 2; d >= 0; d--) {
-            for (uint32_t g = 0; g < groups; g++)
-                sum = _mm512_dpbusd_epi32(sum, px[g], v->weight[3 * g + (uint32_t)d]);
-            if (d > 0) sum = _mm512_slli_epi32(sum, 8);
+        for (uint32_t i = 0; i < rows; i++) {
+            const uint8_t *const s = src[i] + v->base;
+            __m512i px[2], all = _mm512_set1_epi32(HALF_TOP);
+            for (uint32_t g = 0; g < groups; g++) px[g] = pixels_of(v, s + 4 * g, two);
+            for (int d = 2; d >= 0; d--) {
+                for (uint32_t g = 0; g < groups; g++)
+                    all = _mm512_dpbusd_epi32(all, px[g], v->weight[3 * g + (uint32_t)d]);
+                if (d > 0) all = _mm512_slli_epi32(all, 8);
+            }
+            sum[i] = all;
         }
     } else {
-        __m512i mid = _mm512_setzero_si512(), low = mid;
-        for (uint32_t g = 0; g < h->groups; g++) {
-            const __m512i px = pixels_of(v, s + 4 * g, two);
-            low = _mm512_dpbusd_epi32(low, px, v->weight[3 * g]);
-            mid = _mm512_dpbusd_epi32(mid, px, v->weight[3 * g + 1]);
-            sum = _mm512_dpbusd_epi32(sum, px, v->weight[3 * g + 2]);
+        __m512i mid[3], low[3];
+        for (uint32_t i = 0; i < rows; i++) {
+            sum[i] = _mm512_set1_epi32(HALF_TOP);
+            mid[i] = low[i] = _mm512_setzero_si512();
         }
-        sum = _mm512_add_epi32(_mm512_slli_epi32(sum, 8), mid);
-        sum = _mm512_add_epi32(_mm512_slli_epi32(sum, 8), low);
+        for (uint32_t g = 0; g < h->groups; g++)
+            for (uint32_t i = 0; i < rows; i++) {
+                const __m512i px = pixels_of(v, src[i] + v->base + 4 * g, two);
+                low[i] = _mm512_dpbusd_epi32(low[i], px, v->weight[3 * g]);
+                mid[i] = _mm512_dpbusd_epi32(mid[i], px, v->weight[3 * g + 1]);
+                sum[i] = _mm512_dpbusd_epi32(sum[i], px, v->weight[3 * g + 2]);
+            }
+        for (uint32_t i = 0; i < rows; i++) {
+            sum[i] = _mm512_add_epi32(_mm512_slli_epi32(sum[i], 8), mid[i]);
+            sum[i] = _mm512_add_epi32(_mm512_slli_epi32(sum[i], 8), low[i]);
+        }
     }
-    return _mm512_srai_epi32(sum, LEAT__RESIZE_BITS);
+    for (uint32_t i = 0; i < rows; i++) sum[i] = _mm512_srai_epi32(sum[i], LEAT__RESIZE_BITS);
 }
 
 /* 4 x 16 sums to 64 bytes in order. */
@@ -199,23 +209,30 @@ static inline __m512i clip64(__m512i a, __m512i b, __m512i c, __m512i d)
                                                                _mm512_packus_epi32(c, d)));
 }
 
-static inline __attribute__((always_inline)) void row_of(const h_head *h, const uint8_t *src,
-                                                         uint8_t *dst, const uint32_t groups,
-                                                         const bool two)
+static inline __attribute__((always_inline)) void rows_of(const h_head *h,
+                                                          const uint8_t *const *src,
+                                                          uint8_t *const *dst,
+                                                          const uint32_t rows,
+                                                          const uint32_t groups, const bool two)
 {
     const uint8_t *at = (const uint8_t *)(h + 1);
     const size_t step = h->record;
+    size_t x = 0;
     uint32_t v = 0;
-    for (; v + 4 <= h->vectors; v += 4, at += 4 * step, dst += 64) {
-        __m512i sum[4];
+    for (; v + 4 <= h->vectors; v += 4, at += 4 * step, x += 64) {
+        __m512i sum[4][3];
         for (uint32_t i = 0; i < 4; i++)
-            sum[i] = sums_of(h, (const h_vector *)(at + i * step), src, groups, two);
-        _mm512_storeu_si512(dst, clip64(sum[0], sum[1], sum[2], sum[3]));
+            sums_of(h, (const h_vector *)(at + i * step), src, sum[i], rows, groups, two);
+        for (uint32_t i = 0; i < rows; i++)
+            _mm512_storeu_si512(dst[i] + x, clip64(sum[0][i], sum[1][i], sum[2][i], sum[3][i]));
     }
-    for (; v < h->vectors; v++, at += step, dst += 16) {
-        const __m512i sum = sums_of(h, (const h_vector *)at, src, groups, two);
-        const __m512i floor = _mm512_max_epi32(sum, _mm512_setzero_si512());
-        _mm_storeu_si128((__m128i *)dst, _mm512_cvtusepi32_epi8(floor));
+    for (; v < h->vectors; v++, at += step, x += 16) {
+        __m512i sum[3];
+        sums_of(h, (const h_vector *)at, src, sum, rows, groups, two);
+        for (uint32_t i = 0; i < rows; i++) {
+            const __m512i floor = _mm512_max_epi32(sum[i], _mm512_setzero_si512());
+            _mm_storeu_si128((__m128i *)(dst[i] + x), _mm512_cvtusepi32_epi8(floor));
+        }
     }
 }
 
@@ -240,23 +257,36 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     }
 }
 
-static void horizontal(const leat__axis *a, const uint8_t *src, uint8_t *dst)
+static inline __attribute__((always_inline)) void narrow(const h_head *h,
+                                                         const uint8_t *const *src,
+                                                         uint8_t *const *dst,
+                                                         const uint32_t rows)
+{
+    const bool two = h->mode == H_TWO;
+    if (h->groups == 1 && !two)
+        rows_of(h, src, dst, rows, 1, false);
+    else if (h->groups == 1)
+        rows_of(h, src, dst, rows, 1, true);
+    else if (h->groups == 2 && !two)
+        rows_of(h, src, dst, rows, 2, false);
+    else if (h->groups == 2)
+        rows_of(h, src, dst, rows, 2, true);
+    else if (!two)
+        rows_of(h, src, dst, rows, 0, false);
+    else
+        rows_of(h, src, dst, rows, 0, true);
+}
+
+static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
+                       uint32_t rows)
 {
     const h_head *const h = a->packed;
     if (h->mode == H_WIDE)
-        row_wide(a, h, src, dst);
-    else if (h->groups == 1 && h->mode == H_ONE)
-        row_of(h, src, dst, 1, false);
-    else if (h->groups == 1)
-        row_of(h, src, dst, 1, true);
-    else if (h->groups == 2 && h->mode == H_ONE)
-        row_of(h, src, dst, 2, false);
-    else if (h->groups == 2)
-        row_of(h, src, dst, 2, true);
-    else if (h->mode == H_ONE)
-        row_of(h, src, dst, 0, false);
+        for (uint32_t i = 0; i < rows; i++) row_wide(a, h, src[i], dst[i]);
+    else if (rows == 3)
+        narrow(h, src, dst, 3);
     else
-        row_of(h, src, dst, 0, true);
+        for (uint32_t i = 0; i < rows; i++) narrow(h, src + i, dst + i, 1);
 }
 
 /* ---- vertical ---- */
@@ -274,6 +304,7 @@ static inline void weave(const uint8_t *const *rows, size_t x, __m512i px[4])
     px[3] = _mm512_unpackhi_epi16(h01, h23);
 }
 
+/* Masked stores are slow: only rows shorter than a vector need one. */
 static inline void store_some(uint8_t *dst, __m512i v, size_t left)
 {
     if (left >= 64)
@@ -282,11 +313,17 @@ static inline void store_some(uint8_t *dst, __m512i v, size_t left)
         _mm512_mask_storeu_epi8(dst, _bzhi_u64(~0ull, (unsigned)left), v);
 }
 
+/* The last vector ends with the row and does some pixels of the one before it again. */
+static inline size_t next_vector(size_t x, size_t n)
+{
+    return x + 64 < n && x + 128 > n ? n - 64 : x + 64;
+}
+
 static inline __attribute__((always_inline)) void column(const uint32_t *k, uint32_t groups,
                                                          const uint8_t *const *rows,
                                                          uint8_t *dst, size_t n, const bool one)
 {
-    for (size_t x = 0; x < n; x += 64) {
+    for (size_t x = 0; x < n; x = next_vector(x, n)) {
         __m512i low[4], mid[4], sum[4], px[4];
         for (int i = 0; i < 4; i++) {
             sum[i] = _mm512_set1_epi32(HALF_TOP);

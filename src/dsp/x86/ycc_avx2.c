@@ -17,10 +17,8 @@
 #define V_SET32(x) _mm256_set1_epi32(x)
 #define V_ADD16 _mm256_add_epi16
 #define V_SUB16 _mm256_sub_epi16
-#define V_ADD32 _mm256_add_epi32
-#define V_MULHI _mm256_mulhi_epi16
-#define V_MADD _mm256_madd_epi16
-#define V_SRA16 _mm256_srai_epi16
+#define V_MULHRS _mm256_mulhrs_epi16
+#define V_DOT(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
 #define V_SRL16 _mm256_srli_epi16
 #define V_SLL16 _mm256_slli_epi16
 #define V_SRA32 _mm256_srai_epi32

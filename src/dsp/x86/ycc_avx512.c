@@ -17,10 +17,8 @@
 #define V_SET32(x) _mm512_set1_epi32(x)
 #define V_ADD16 _mm512_add_epi16
 #define V_SUB16 _mm512_sub_epi16
-#define V_ADD32 _mm512_add_epi32
-#define V_MULHI _mm512_mulhi_epi16
-#define V_MADD _mm512_madd_epi16
-#define V_SRA16 _mm512_srai_epi16
+#define V_MULHRS _mm512_mulhrs_epi16
+#define V_DOT _mm512_dpwssd_epi32
 #define V_SRL16 _mm512_srli_epi16
 #define V_SLL16 _mm512_slli_epi16
 #define V_SRA32 _mm512_srai_epi32

@@ -4,7 +4,7 @@
  *
  *   V, V_BYTES            vector type, its size          V_LOAD, V_STORE     unaligned
  *   V_WIDEN(p)            V_BYTES / 2 bytes at p as 16-bit numbers
- *   V_SET16, V_SET32, V_ZERO, V_ADD16, V_SUB16, V_ADD32, V_MULHI, V_MADD, V_SRA16(v, n),
+ *   V_SET16, V_SET32, V_ZERO, V_ADD16, V_SUB16, V_MULHRS, V_DOT(sum, a, b) sum + pmaddwd,
  *   V_SRL16(v, n), V_SLL16(v, n), V_SRA32(v, n), V_OR, V_LO8, V_HI8, V_LO16, V_HI16,
  *   V_PACK32 (signed), V_PACKUS (unsigned)
  *   YCC_NAME(x)           name of a variant
@@ -64,23 +64,22 @@ typedef struct rgb16 {
     V r, g, b;
 } rgb16;
 
-/* The factors are split so that products fit 16 bits: 1.402 = 1 + 0.402, 1.772 = 2 - 0.228,
- * -0.714 = 0.286 - 1. Twice the high half of 2x * f, rounded, is x * f with 16 bits after the
- * point, rounded: the same result as in the portable version for all inputs. */
+/* 1.402 = 1 + 0.402 and 1.772 = 2 - 0.228 with 15 bits after the point, -0.714 = 0.286 - 1 with
+ * 16: products fit 16 bits, and rounded they are those of the portable version for all 256
+ * values. */
 YCC_INLINE rgb16 convert(V y, V cb, V cr)
 {
-    const V middle = V_SET16(128), one = V_SET16(1), half = V_SET32(1 << 15);
+    const V middle = V_SET16(128), half = V_SET32(1 << 15);
     const V green = V_SET32((int)((uint32_t)(uint16_t)-22554 | (uint32_t)18734 << 16));
     V u = V_SUB16(cb, middle), v = V_SUB16(cr, middle);
-    V u2 = V_ADD16(u, u), v2 = V_ADD16(v, v);
-    V red = V_SRA16(V_ADD16(V_MULHI(v2, V_SET16(26345)), one), 1);
-    V blue = V_SRA16(V_ADD16(V_MULHI(u2, V_SET16(-14942)), one), 1);
-    V g0 = V_SRA32(V_ADD32(V_MADD(V_LO16(u, v), green), half), 16);
-    V g1 = V_SRA32(V_ADD32(V_MADD(V_HI16(u, v), green), half), 16);
+    V g0 = V_SRA32(V_DOT(half, V_LO16(u, v), green), 16);
+    V g1 = V_SRA32(V_DOT(half, V_HI16(u, v), green), 16);
+    V red = V_ADD16(v, V_MULHRS(v, V_SET16(13173)));
+    V blue = V_ADD16(V_ADD16(u, u), V_MULHRS(u, V_SET16(-7471)));
     return (rgb16){
-        .r = V_ADD16(y, V_ADD16(v, red)),
+        .r = V_ADD16(y, red),
         .g = V_ADD16(y, V_SUB16(V_PACK32(g0, g1), v)),
-        .b = V_ADD16(y, V_ADD16(u2, blue)),
+        .b = V_ADD16(y, blue),
     };
 }
 
