@@ -69,23 +69,26 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"sources", "output", "control", "images", "mix_raw", "max_side", "quality",
                             "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
                             "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
-                            NULL};
+                            "fast_tiles", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
     unsigned long long seed = 0, shard_bytes = 0, page_bytes = 0, memory = 0;
-    int trust = 0, shuffle = 0, skip = 0, resume = 0, replace = 0, sync = 1, rc = 0;
+    int trust = 0, shuffle = 0, skip = 0, resume = 0, replace = 0, sync = 1, fast = 0,
+        rc = 0;
     PyObject *sources, *control;
     Py_buffer view;
 
     (void)module;
     leat_ingest_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzppp", names, &sources, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppp", names, &sources, &o.output,
                                      &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust,
                                      &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
-                                     &memory, &skip, &o.report, &resume, &replace, &sync))
+                                     &memory, &skip, &o.report, &resume, &replace, &sync,
+                                     &fast))
         return NULL;
     o.trust = (uint32_t)trust;
+    o.fast_tiles = (uint32_t)fast;
     o.shuffle = (uint32_t)shuffle;
     o.shuffle_seed = seed;
     o.shard_bytes = shard_bytes;

@@ -212,7 +212,7 @@ static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_
     leat__jpeg_coefs coefs;
     leat__tile_kept kept;
     const leat__decode_limits *limits = &e->plan->limits;
-    leat__tile_encode_opts opts = {.density = LEAT__TILE_SMALL, .trust = e->plan->trust};
+    leat__tile_encode_opts opts = {.density = e->plan->density, .trust = e->plan->trust};
     *done = false;
     /* libjpeg has the pixels, too, which the tiles are compared with */
     LEAT_TRY(opts.trust ? leat__jpeg_coef_read(e->coefs, data, len, limits, &coefs, err)

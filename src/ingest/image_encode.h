@@ -20,6 +20,7 @@ typedef struct leat__encode_plan {
     double mix_raw;
     uint32_t max_side, quality;
     bool trust;
+    leat__tile_density density; /* TILED */
     leat__decode_limits limits;
     const leat__tile_tables *tables; /* TILED: of the pack that is written */
 } leat__encode_plan;

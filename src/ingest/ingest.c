@@ -213,6 +213,8 @@ static void describe_settings(const ingest *in, leat__json *j)
     static const char *const modes[] = {"auto", "keep", "tiled", "raw", "mix"};
     leat__json_kstr(j, "images", modes[in->plan.images]);
     if (in->plan.images == LEAT_IMAGES_MIX) leat__json_kdouble(j, "mix_raw", in->plan.mix_raw);
+    if (in->plan.images == LEAT_IMAGES_TILED && o->fast_tiles)
+        leat__json_kstr(j, "tiles", "fast");
     if (o->max_side) leat__json_ku64(j, "max_side", o->max_side);
     if (o->quality) leat__json_ku64(j, "quality", o->quality);
     leat__json_kbool(j, "checked", !o->trust);
@@ -270,6 +272,7 @@ static int make_plan(ingest *in, leat_error *err)
     p->max_side = o->max_side;
     p->quality = o->quality;
     p->trust = o->trust;
+    p->density = o->fast_tiles ? LEAT__TILE_FAST : LEAT__TILE_SMALL;
     p->limits = (leat__decode_limits){.max_pixels = o->max_pixels,
                                       .max_out_bytes = o->max_out_bytes,
                                       .max_scans = o->max_scans,

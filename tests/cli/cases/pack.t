@@ -92,6 +92,14 @@ $ leat pack nothing -o x.leat
 ! leat pack: cannot open nothing: No such file or directory
 = 4
 
+$ leat pack photos -o fast.leat --tiles fast --json >log
+> leat info fast.leat --json | jget provenance.source.settings.tiles
+fast
+
+$ leat pack photos -o x.leat --images keep --tiles fast
+! leat pack: --tiles goes with --images tiled (see leat pack --help)
+= 2
+
 $ leat pack photos -o x.leat --mix-raw 0.5
 ! leat pack: --mix-raw goes with --images mix (see leat pack --help)
 = 2

@@ -174,17 +174,22 @@ static leat__tile_tables *flat_tables(void)
     return tables;
 }
 
-static void tiled_images_restore(void **state)
+static void tiles_restore(leat__tile_density density)
 {
     bench b;
     leat__tile_tables *tables = flat_tables();
-    begin(&b, (leat__encode_plan){.images = LEAT_IMAGES_TILED, .tables = tables});
+    leat__tile_facts facts;
+    begin(&b, (leat__encode_plan){.images = LEAT_IMAGES_TILED, .tables = tables,
+                                  .density = density});
     leat__buf image = make_image(LEAT__CODEC_JPEG, 150, 90, 4);
     leat__buf png = make_image(LEAT__CODEC_PNG, 50, 40, 4), back;
     leat__item *item = put(&b, "k", &image);
     assert_int_equal(handle(&b, item, NULL), 0);
     assert_int_equal(item->image.codec, LEAT__CODEC_TILE);
     assert_int_equal(item->image.flags, LEAT_PACK_IMAGE_RECODED);
+    assert_int_equal(leat__tile_describe(leat__run_data(b.run, item), item->size, &facts, NULL),
+                     0);
+    assert_int_equal(facts.density, density);
     leat__buf_init(&back, LEAT__MEM_INGEST, 1u << 24);
     assert_int_equal(
         leat__tile_restore(leat__run_data(b.run, item), item->size, tables, &back, NULL), 0);
@@ -202,6 +207,12 @@ static void tiled_images_restore(void **state)
     leat__buf_reset(&png);
     end(&b);
     leat__tile_tables_close(&tables);
+}
+
+static void tiled_images_restore(void **state)
+{
+    tiles_restore(LEAT__TILE_SMALL);
+    tiles_restore(LEAT__TILE_FAST);
 }
 
 static void limits_and_needs(void **state)

@@ -68,6 +68,7 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
                 o.images = modes[m];
                 o.threads = threads;
                 o.max_side = side ? 50 : 0;
+                o.fast_tiles = side == 0;
                 leat_ingest_stats st = pack_ok(o);
                 assert_int_equal(st.samples, IMAGES);
                 assert_string_equal(st.source_kind, "folder");
