@@ -5,8 +5,13 @@
  * and without entry points, and as tiles, on each instruction set, beside libjpeg-turbo (called
  * here) in full followed by leat's resize of the crop. Methods alternate within a repeat.
  *
- *   sample_path [DIR] [REPEATS] [METHOD]     DIR or $LEAT_IMAGES: a folder of JPEGs, or of such
- *                                            folders; METHOD: only those whose name has this
+ *   sample_path [-m METHOD] [-s FILE] [-t] [DIR] [REPEATS]
+ *
+ *   DIR        or $LEAT_IMAGES: a folder of JPEGs, or of such folders
+ *   -m METHOD  only the methods whose name has this
+ *   -s FILE    writes the samples (224 x 224, three planes) to FILE and a JSON line per image
+ *              with its path and crop to stdout: what bench/vs_pillow_path.py compares
+ *   -t         takes turns: each repeat waits for a line on stdin and ends with one on stdout
  *
  * One JSON line per method on stdout; remarks on stderr. Exit 1 when pixels differ.
  */
@@ -14,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jpeglib.h>
 
@@ -39,8 +45,9 @@ typedef struct stored {
 } stored;
 
 typedef struct picture {
-    stored jpeg, tiled; /* tiled.data NULL when it stays a JPEG */
-    leat__buf entries;  /* of the JPEG; empty when it has none */
+    char *path;
+    stored jpeg, tiled[2]; /* by density; data NULL when it stays a JPEG */
+    leat__buf entries;     /* of the JPEG; empty when it has none */
 } picture;
 
 static picture pictures[IMAGES_MAX];
@@ -67,7 +74,7 @@ static void load_file(const char *path)
     fclose(f);
     if (s->len > 0 && leat__codec_sniff(s->data, s->len) == LEAT__CODEC_JPEG &&
         leat__codec_probe(LEAT__CODEC_JPEG, s->data, s->len, &s->info, &err) == 0)
-        count++;
+        pictures[count++].path = strdup(path);
     else
         leat__free(s->data);
 }
@@ -88,7 +95,24 @@ static void load_folder(const char *path, int depth)
     if (d) closedir(d);
 }
 
-static void tile_all(leat__tile_density density)
+static void tile_one(leat__tile_encoder *encoder, const leat__jpeg_coefs *coefs, picture *p,
+                     leat__tile_density density, leat__buf *out)
+{
+    stored *const t = &p->tiled[density];
+    leat__tile_kept why = LEAT__TILE_KEPT_DAMAGED;
+    const leat__tile_encode_opts opts = {.density = density};
+    leat__buf_clear(out);
+    if (leat__tile_encode(encoder, coefs, p->jpeg.data, p->jpeg.len, &opts, out, &why, &err) != 0)
+        die("encode");
+    if (why != LEAT__TILE_KEPT_NONE) return;
+    t->len = out->len;
+    t->data = leat__zalloc(LEAT__MEM_MISC, out->len + LEAT__CODEC_PADDING);
+    if (!t->data) die("memory");
+    memcpy(t->data, out->data, out->len);
+    if (leat__codec_probe(LEAT__CODEC_TILE, t->data, t->len, &t->info, &err) != 0) die("probe");
+}
+
+static void tile_all(void)
 {
     leat__jpeg_coef_reader *reader;
     leat__tile_trainer *trainer;
@@ -110,19 +134,9 @@ static void tile_all(leat__tile_density density)
     if (leat__tile_encoder_open(&encoder, tables, &err) != 0) die("encoder");
     for (uint32_t i = 0; i < count; i++) {
         const stored *const s = &pictures[i].jpeg;
-        stored *const t = &pictures[i].tiled;
-        leat__tile_kept why = LEAT__TILE_KEPT_DAMAGED;
-        const leat__tile_encode_opts opts = {.density = density};
-        leat__buf_clear(&out);
         if (leat__jpeg_coef_read(reader, s->data, s->len, NULL, &coefs, &err) != 0) continue;
-        if (leat__tile_encode(encoder, &coefs, s->data, s->len, &opts, &out, &why, &err) != 0)
-            die("encode");
-        if (why != LEAT__TILE_KEPT_NONE) continue;
-        t->len = out.len;
-        t->data = leat__zalloc(LEAT__MEM_MISC, out.len + LEAT__CODEC_PADDING);
-        if (!t->data) die("memory");
-        memcpy(t->data, out.data, out.len);
-        if (leat__codec_probe(LEAT__CODEC_TILE, t->data, t->len, &t->info, &err) != 0) die("probe");
+        tile_one(encoder, &coefs, &pictures[i], LEAT__TILE_SMALL, &out);
+        tile_one(encoder, &coefs, &pictures[i], LEAT__TILE_FAST, &out);
     }
     leat__tile_encoder_close(&encoder);
     leat__tile_trainer_close(&trainer);
@@ -160,6 +174,7 @@ typedef struct method {
     uint32_t keep;        /* CPU flags */
     bool tiled, entries;
     bool full;            /* the whole image is decoded first, by libjpeg-turbo */
+    leat__tile_density density;
     leat__pipeline_worker *worker;
     double us[REPEATS_MAX];
 } method;
@@ -177,6 +192,10 @@ static method methods[] = {
     {.name = "tiled, scalar", .keep = LEAT__CPU_SSE42, .tiled = true},
     {.name = "tiled, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .tiled = true},
     {.name = "tiled, avx512", .keep = ~0u, .tiled = true},
+    {.name = "tiled (plain bitmaps), avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
+     .tiled = true, .density = LEAT__TILE_FAST},
+    {.name = "tiled (plain bitmaps), avx512", .keep = ~0u, .tiled = true,
+     .density = LEAT__TILE_FAST},
 };
 
 static leat__pipeline *pipeline;
@@ -211,8 +230,8 @@ static int decode_plainly(const stored *s)
 static int run_one(method *m, uint32_t i, uint8_t *out)
 {
     const leat__draw_key key = {1, 0, i};
-    const bool tiled = m->tiled && pictures[i].tiled.data;
-    const stored *const s = tiled ? &pictures[i].tiled : &pictures[i].jpeg;
+    const stored *const tiled = &pictures[i].tiled[m->density];
+    const stored *const s = m->tiled && tiled->data ? tiled : &pictures[i].jpeg;
     if (m->full) {
         LEAT_TRY(decode_plainly(s));
         return leat__pipeline_run_pixels(pipeline, m->worker, &whole, &key, out, &err);
@@ -249,18 +268,104 @@ static uint32_t check_pixels(void)
     return bad;
 }
 
+/* What another library must do to arrive at the same samples. */
+static void write_samples(const char *path)
+{
+    static uint8_t out[OUT_BYTES];
+    FILE *const f = fopen(path, "wb");
+    if (!f) die(path);
+    leat__cpu_mask(~0u);
+    for (uint32_t i = 0; i < count; i++) {
+        const leat__image_info *const info = &pictures[i].jpeg.info;
+        const leat__draw_key key = {1, 0, i};
+        leat__recipe recipe;
+        if (leat__pipeline_draw(pipeline, &key, info->width, info->height, &recipe, &err) != 0 ||
+            run_one(&methods[LEAT_COUNT(methods) - 1], i, out) != 0)
+            die("samples");
+        if (fwrite(out, 1, sizeof out, f) != sizeof out) die(path);
+        const leat__step *const crop = &recipe.step[0];
+        const bool flip = recipe.step[recipe.count - 1].kind == LEAT__STEP_FLIP_H;
+        printf("{\"path\":\"%s\",\"crop\":[%d,%d,%u,%u],\"flip\":%s}\n", pictures[i].path,
+               crop->x, crop->y, crop->width, crop->height, flip ? "true" : "false");
+    }
+    fclose(f);
+    fflush(stdout);
+}
+
+static void measure(method *m, int repeat)
+{
+    static uint8_t out[OUT_BYTES];
+    leat__cpu_mask(m->keep);
+    const uint64_t start = leat__clock_thread_ns();
+    for (uint32_t i = 0; i < count; i++)
+        if (run_one(m, i, out) != 0) die(m->name);
+    m->us[repeat] = (double)(leat__clock_thread_ns() - start) / 1e3 / count;
+}
+
+static void report(method *m, int repeats)
+{
+    qsort(m->us, (size_t)repeats, sizeof *m->us, by_value);
+    printf("{\"bench\":\"sample_path\",\"method\":\"%s\",\"images\":%u,\"us_median\":%.1f,"
+           "\"us_min\":%.1f,\"us_max\":%.1f,\"images_per_s\":%.0f}\n",
+           m->name, count, m->us[repeats / 2], m->us[0], m->us[repeats - 1],
+           1e6 / m->us[repeats / 2]);
+}
+
+static void wait_for_turn(void)
+{
+    int c;
+    while ((c = getchar()) != '\n' && c != EOF) {}
+}
+
+static void run(const char *only, int repeats, bool turns)
+{
+    for (int r = 0; r < repeats; r++) {
+        if (turns) wait_for_turn();
+        for (size_t k = 0; k < LEAT_COUNT(methods); k++)
+            if (chosen(&methods[k], only)) measure(&methods[k], r);
+        if (turns) {
+            printf("{\"turn\":%d}\n", r);
+            fflush(stdout);
+        }
+    }
+    for (size_t k = 0; k < LEAT_COUNT(methods); k++)
+        if (chosen(&methods[k], only)) report(&methods[k], repeats);
+}
+
+static void release(void)
+{
+    for (size_t k = 0; k < LEAT_COUNT(methods); k++)
+        leat__pipeline_worker_close(&methods[k].worker);
+    for (uint32_t i = 0; i < count; i++) {
+        leat__free(pictures[i].jpeg.data);
+        for (int d = 0; d < 2; d++) leat__free(pictures[i].tiled[d].data);
+        leat__buf_reset(&pictures[i].entries);
+        free(pictures[i].path);
+    }
+    leat__pipeline_close(&pipeline);
+    leat__planes_reset(&whole);
+    leat__tile_tables_close(&tables);
+}
+
 int main(int argc, char **argv)
 {
-    const char *dir = argc > 1 ? argv[1] : getenv("LEAT_IMAGES");
-    const int repeats = argc > 2 ? LEAT_MIN(atoi(argv[2]), REPEATS_MAX) : 7;
-    const char *only = argc > 3 ? argv[3] : NULL;
-    static uint8_t out[OUT_BYTES];
+    const char *only = NULL, *samples = NULL;
+    bool turns = false;
+    for (int c; (c = getopt(argc, argv, "m:s:t")) != -1;) {
+        if (c == 'm') only = optarg;
+        else if (c == 's') samples = optarg;
+        else if (c == 't') turns = true;
+        else return 2;
+    }
+    const char *dir = optind < argc ? argv[optind] : getenv("LEAT_IMAGES");
+    const int asked = optind + 1 < argc ? atoi(argv[optind + 1]) : 7;
+    const int repeats = LEAT_MAX(1, LEAT_MIN(asked, REPEATS_MAX));
     if (!dir) {
-        fprintf(stderr, "usage: sample_path DIR [REPEATS] [METHOD]\n");
+        fprintf(stderr, "usage: sample_path [-m METHOD] [-s FILE] [-t] DIR [REPEATS]\n");
         return 2;
     }
     load_folder(dir, 2);
-    tile_all(LEAT__TILE_SMALL);
+    tile_all();
     index_all();
     const leat__pipeline_opts opts = {.ops = "RandomResizedCrop(224); RandomHorizontalFlip()"};
     if (leat__pipeline_open(&pipeline, &opts, &err) != 0) die("pipeline");
@@ -270,32 +375,8 @@ int main(int argc, char **argv)
     }
     const uint32_t bad = check_pixels();
     fprintf(stderr, "%u images, %u results differ\n", count, bad);
-    for (int r = 0; r < repeats; r++)
-        for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
-            if (!chosen(&methods[k], only)) continue;
-            leat__cpu_mask(methods[k].keep);
-            const uint64_t start = leat__clock_thread_ns();
-            for (uint32_t i = 0; i < count; i++)
-                if (run_one(&methods[k], i, out) != 0) die(methods[k].name);
-            methods[k].us[r] = (double)(leat__clock_thread_ns() - start) / 1e3 / count;
-        }
-    for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
-        method *const m = &methods[k];
-        leat__pipeline_worker_close(&m->worker);
-        if (!chosen(m, only)) continue;
-        qsort(m->us, (size_t)repeats, sizeof *m->us, by_value);
-        printf("{\"bench\":\"sample_path\",\"method\":\"%s\",\"images\":%u,\"us_median\":%.1f,"
-               "\"us_min\":%.1f,\"us_max\":%.1f,\"images_per_s\":%.0f}\n",
-               m->name, count, m->us[repeats / 2], m->us[0], m->us[repeats - 1],
-               1e6 / m->us[repeats / 2]);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        leat__free(pictures[i].jpeg.data);
-        leat__free(pictures[i].tiled.data);
-        leat__buf_reset(&pictures[i].entries);
-    }
-    leat__pipeline_close(&pipeline);
-    leat__planes_reset(&whole);
-    leat__tile_tables_close(&tables);
+    if (samples) write_samples(samples);
+    run(only, repeats, turns);
+    release();
     return bad != 0;
 }

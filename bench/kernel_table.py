@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels per instruction set beside OpenCV and Pillow, one thread: a Markdown table.
+
+    python bench/kernel_table.py build-release [IMAGES]
+
+leat's figures are those of tests/check/check_{resize,tile} --time (each kernel is first held against
+the portable one) and of bench/kernel_resize; bytes are what a kernel reads and writes, the share is
+that of copying 64 MiB. The others do the same work on whole images: OpenCV's bilinear resize takes
+two taps whatever the scale (no antialiasing), Pillow's is leat's own arithmetic. With IMAGES (JPEGs)
+decoding is compared as well. CPU time, medians; the libraries get as many pixels as leat.
+"""
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import time
+
+import numpy as np
+
+WIDTH, HEIGHT, SIDE = 333, 250, 224  # a usual crop of a usual photograph
+LINE = re.compile(r"(.{28}) (.{14}) +([\d.]+) ns +([\d.]+) GB/s +(\d+) % of copying")
+WANTED = ("idct", "h2v1", "h2v2", "rgb", "horizontal", "vertical", "entropy")
+
+
+def measure(call, repeats=41):
+    times = []
+    for _ in range(repeats):
+        start = time.process_time_ns()
+        call()
+        times.append(time.process_time_ns() - start)
+    return statistics.median(times) / 1e3
+
+
+def leat_kernels(build):
+    """(what, isa) -> (GB/s, percent of copying), in order of appearance."""
+    rows = {}
+    for name in ("check_tile", "check_resize"):
+        text = subprocess.run([build / "tests/check" / name, "--time"], check=True,
+                              capture_output=True, text=True).stdout
+        for what, isa, _, speed, share in LINE.findall(text):
+            if what.startswith(WANTED) and isa.strip() in ("c", "avx2", "avx512icl"):
+                rows[what.strip(), isa.strip()] = (float(speed), int(share))
+    return rows
+
+
+def print_kernels(rows):
+    print("| kernel | C GB/s (share of copying) | AVX2 | AVX-512 |\n|---|---|---|---|")
+    for what in dict.fromkeys(what for what, _ in rows):
+        cells = [rows.get((what, isa)) for isa in ("c", "avx2", "avx512icl")]
+        print(f"| {what} | " + " | ".join(f"{c[0]:.1f} ({c[1]} %)" if c else "" for c in cells)
+              + " |")
+
+
+def peers():
+    """name -> modules that import here."""
+    found = {}
+    try:
+        import cv2
+
+        cv2.setNumThreads(1)
+        found["OpenCV " + cv2.__version__] = cv2
+    except ImportError:
+        pass
+    try:
+        import PIL
+        from PIL import Image
+
+        found[("Pillow-SIMD " if ".post" in PIL.__version__ else "Pillow ") + PIL.__version__] = Image
+    except ImportError:
+        pass
+    return found
+
+
+def peer_rows(name, module, images):
+    """(work, microseconds) of one library."""
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
+    if name.startswith("OpenCV"):
+        ycc = module.cvtColor(pixels, module.COLOR_RGB2YCrCb)
+        yield "resize", measure(lambda: module.resize(pixels, (SIDE, SIDE),
+                                                      interpolation=module.INTER_LINEAR))
+        yield "colour", measure(lambda: module.cvtColor(ycc, module.COLOR_YCrCb2RGB))
+        decode = lambda d: module.imdecode(np.frombuffer(d, np.uint8), module.IMREAD_COLOR)
+    else:
+        import io
+
+        image = module.fromarray(pixels)
+        ycc = image.convert("YCbCr")
+        yield "resize", measure(lambda: image.resize((SIDE, SIDE), module.BILINEAR))
+        yield "colour", measure(lambda: ycc.convert("RGB"))
+        decode = lambda d: module.open(io.BytesIO(d)).convert("RGB")
+    if images:
+        yield "decode", measure(lambda: [decode(d) for d in images], 5) / len(images)
+
+
+def leat_rows(build, kernels, folder):
+    """(work, isa) -> microseconds for the same work."""
+    rows = {}
+    text = subprocess.run([build / "bench/kernel_resize", "7"], check=True, capture_output=True,
+                          text=True).stdout
+    for line in map(json.loads, text.splitlines()):
+        if line.get("output") == "u8 nhwc":
+            rows["resize", line["isa"]] = line["us_median"]
+    for isa, column in (("scalar", "c"), ("avx2", "avx2"), ("avx512", "avx512icl")):
+        speed = next(v[0] for (what, i), v in kernels.items() if what.startswith("rgb") and i == column)
+        rows["colour", isa] = WIDTH * HEIGHT * 6 / speed / 1e3
+    if folder:
+        text = subprocess.run([build / "bench/kernel_tile", folder], check=True,
+                              capture_output=True, text=True).stdout
+        for line in map(json.loads, text.splitlines()):
+            if line.get("method") == "tiles small" and line.get("region") == "full":
+                rows["decode", line["isa"]] = line["us"]
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("images", nargs="?", type=pathlib.Path)
+    args = parser.parse_args()
+    kernels = leat_kernels(args.build)
+    print_kernels(kernels)
+    images = [p.read_bytes() for p in sorted(args.images.rglob("*.[jJ][pP]*g"))] if args.images else []
+    table = leat_rows(args.build, kernels, args.images)
+    columns = {"leat scalar": "scalar", "leat AVX2": "avx2", "leat AVX-512": "avx512"}
+    for name, module in peers().items():
+        columns[name] = name
+        for work, us in peer_rows(name, module, images):
+            table[work, name] = us
+    works = {"resize": f"resize of crops (mean {87000:,} pixels; others {WIDTH} x {HEIGHT}) to {SIDE}, RGB",
+             "colour": f"YCbCr to RGB, {WIDTH} x {HEIGHT}",
+             "decode": "JPEG or its tiles in full, mean"}
+    print("\n| work, µs | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
+    for work, text in works.items():
+        cells = [table.get((work, c)) for c in columns.values()]
+        if any(cells):
+            print(f"| {text} | " + " | ".join(f"{c:.1f}" if c else "" for c in cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
