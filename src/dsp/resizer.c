@@ -186,8 +186,9 @@ static void run_vertical(leat__resizer *r, uint32_t k, uint32_t plane, uint8_t *
         memcpy(dst, slot(r, a->first[k], plane), n);
         return;
     }
-    for (uint32_t t = 0; t < (a->taps + group - 1) / group * group; t++)
-        r->taps[t] = slot(r, a->first[k] + LEAT_MIN(t, a->taps_of[k] - 1), plane);
+    const uint32_t own = a->taps_of[k], padded = (own + group - 1) / group * group;
+    for (uint32_t t = 0; t < own; t++) r->taps[t] = slot(r, a->first[k] + t, plane);
+    for (uint32_t t = own; t < padded; t++) r->taps[t] = r->taps[own - 1];
     r->dsp->vertical(a, k, r->taps, dst, n);
 }
 

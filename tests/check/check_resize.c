@@ -9,7 +9,7 @@
 #include "check.h"
 #include "dsp/resize.h"
 
-enum { SIDE_MAX = 2600, OUT_MAX = 700, ROWS_MAX = 4 };
+enum { SIDE_MAX = 2600, OUT_MAX = 700, PLANES_MAX = 4 };
 
 static leat__axis_request random_request(check *c)
 {
@@ -50,12 +50,12 @@ static void check_horizontal(check *c)
     const leat__resize_dsp *const ref = leat__resize_dsp_for(CHECK_REFERENCE);
     const leat__resize_dsp *const opt = leat__resize_dsp_for(c->flags);
     leat__axis a = {0}, b = {0};
-    static uint8_t want[ROWS_MAX][OUT_MAX + 64];
+    static uint8_t want[PLANES_MAX][OUT_MAX + 64];
     for (int i = 0; i < 25; i++) {
         const leat__axis_request q = random_request(c);
-        const uint32_t rows = 1 + check_below(c, ROWS_MAX);
-        const uint8_t *src[ROWS_MAX];
-        uint8_t *to[ROWS_MAX], *got[ROWS_MAX];
+        const uint32_t rows = 1 + check_below(c, PLANES_MAX);
+        const uint8_t *src[PLANES_MAX];
+        uint8_t *to[PLANES_MAX], *got[PLANES_MAX];
         if (leat__axis_build(&a, &q, ref, false, NULL) ||
             leat__axis_build(&b, &q, opt, false, NULL)) {
             CHECK(c, false, "axis %u to %u", q.in, q.out);
