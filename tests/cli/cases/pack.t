@@ -92,7 +92,7 @@ $ leat pack nothing -o x.leat
 ! leat pack: cannot open nothing: No such file or directory
 = 4
 
-$ leat pack photos -o fast.leat --tiles fast --json >log
+$ leat pack photos.leat -o fast.leat --tiles fast --json >log
 > leat info fast.leat --json | jget provenance.source.settings.tiles
 fast
 
