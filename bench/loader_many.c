@@ -100,8 +100,8 @@ static void measure(uint32_t loaders, double seconds)
     for (uint32_t i = 0; i < loaders; i++) leat_loader_close(&guests[i].loader);
     getrusage(RUSAGE_SELF, &u);
     double mean = (double)sum / loaders;
-    printf("{\"bench\":\"loader_many\",\"loaders\":%u,\"samples_per_s\":%.0f,\"slowest\":%.3f,\"fastest\":%.3f,"
-           "\"read_bytes\":%llu,\"peak_rss_bytes\":%llu}\n",
+    printf("{\"bench\":\"loader_many\",\"loaders\":%u,\"samples_per_s\":%.0f,"
+           "\"slowest\":%.3f,\"fastest\":%.3f,\"read_bytes\":%llu,\"peak_rss_bytes\":%llu}\n",
            loaders, (double)sum / seconds, (double)low / mean, (double)high / mean, (unsigned long long)read,
            (unsigned long long)u.ru_maxrss * 1024);
     fflush(stdout);

@@ -442,12 +442,17 @@ class LeatTiled(Leat):
     flags = ("--images", "tiled")
 
 
+class LeatFast(Leat):
+    name = "leat tiled, --tiles fast"
+    flags = ("--images", "tiled", "--tiles", "fast")
+
+
 class LeatRaw(Leat):
     name = "leat raw, max side 256"
     flags = ("--images", "raw", "--max-side", "256")
 
 
-PEERS = [LeatTiled, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw, TorchPillow, TorchVision, OpenCV,
+PEERS = [LeatTiled, LeatFast, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw, TorchPillow, TorchVision, OpenCV,
          WebDataset, LitData, Mosaic, Spdl, TensorFlow]
 
 

@@ -2,8 +2,8 @@
  *
  * JPEG: slow-integer DCT and fancy upsampling, so the pixels are those of Pillow. Ordinary
  * files are decoded by jpeg_region.c; the others, those at a smaller scale, and whatever is
- * odd or damaged by libjpeg-turbo, here. Of a region only the MCU rows and columns that matter are decoded, and the
- * result is bit-identical to the same rectangle of a full decode:
+ * odd or damaged by libjpeg-turbo, here. Of a region only the MCU rows and columns that matter
+ * are decoded, and the result is bit-identical to the same rectangle of a full decode:
  *   - rows above are skipped in whole iMCU rows (released libjpeg-turbo versions garble
  *     partial skips), columns are cropped to whole iMCUs by the library itself;
  *   - fancy upsampling looks one chroma sample to each side, and treats the first and last

@@ -225,7 +225,8 @@ static const char *run_seed(uint64_t seed, uint64_t *moves)
     for (uint32_t i = 0; i < s.count && rc == 0 && wrong == NULL; i++) {
         wrong = judge(&s, &s.guests[i]);
         if (wrong != NULL)
-            print_error("loader %u: order %d cache %d on_error %d batch %u: rc %d (%s), %d samples, %d bad\n", i,
+            print_error("loader %u: order %d cache %d on_error %d batch %u: rc %d (%s), "
+                        "%d samples, %d bad\n", i,
                         s.guests[i].opts.order, s.guests[i].opts.cache, s.guests[i].opts.on_error,
                         s.guests[i].opts.batch_size, s.guests[i].out.rc, s.guests[i].out.err.message,
                         (int)s.guests[i].out.samples, (int)s.guests[i].out.bad);
