@@ -36,7 +36,9 @@ static int code_of(int msg)
     case JERR_NO_BACKING_STORE: /* more memory than max_memory_to_use */
     case JERR_IMAGE_TOO_BIG:
         return LEAT_ELIMIT;
+#if JPEG_LIB_VERSION < 70
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_NOT_COMPILED:
     case JERR_SOF_UNSUPPORTED:
     case JERR_BAD_PRECISION:

@@ -19,6 +19,12 @@
 
 #include <jpeglib.h>
 
+/* libjpeg-turbo can be built with the interface of libjpeg 7 or 8 (Ubuntu's is): one scale for
+ * each direction, always equal here. */
+#if JPEG_LIB_VERSION >= 70
+#define min_DCT_scaled_size min_DCT_h_scaled_size
+#endif
+
 #include "base/error.h"
 #include "codec/codec.h"
 
