@@ -14,6 +14,8 @@
 #include "base/thread.h"
 #include "io/file.h"
 
+#define NEWEST_LOOKS 16 /* pages away from which memory is no longer warm */
+
 typedef struct entry {
     leat__cached page; /* first: what users see */
     leat__cache_user *user; /* whose budget it is charged to; NULL = its loader left */
@@ -29,7 +31,7 @@ typedef struct entry {
 
 struct leat__cache {
     leat__cache *next; /* of the process */
-    uint64_t fingerprint, pages;
+    uint64_t fingerprint, pages, pack_bytes;
     uint32_t users;
     leat__mutex lock; /* guards all below and all entries */
     uint64_t bytes;
@@ -61,6 +63,7 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
             c->entries = entries;
             c->fingerprint = info.fingerprint;
             c->pages = info.pages;
+            c->pack_bytes = info.bytes;
             leat__mutex_init(&c->lock);
             c->next = list;
             list = c;
@@ -159,11 +162,15 @@ static bool charge_locked(leat__cache_user *user, uint64_t room)
     return true;
 }
 
-/* The memory of the oldest idle page that is about as large: nothing to free and fault in anew. */
-static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room)
+/* The memory of the newest idle page, of at most `looks`, that is about as large: nothing to
+ * free and fault in anew, and much of it is still in the CPU's cache. The older pages are the
+ * ones that serve the next epoch: every page comes once in each, so new ones are no better. */
+static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room,
+                                uint64_t looks)
 {
-    entry *e = c->oldest;
-    while (e != NULL && (e->user != user || e->room < room || e->room / 2 > room)) e = e->newer;
+    entry *e = c->newest;
+    while (e != NULL && (e->user != user || e->room < room || e->room / 2 > room))
+        e = --looks > 0 ? e->older : NULL;
     if (e == NULL || atomic_load(&user->bytes) > user->cap) return NULL;
     list_remove_locked(c, e);
     c->entries[e->page.page] = NULL;
@@ -194,15 +201,29 @@ static entry *allocate_locked(leat__cache *c, leat__cache_user *user, uint64_t r
     return e;
 }
 
+/* A pack larger than the cap fills it by the end of its first epoch, not at once: new memory has
+ * to be faulted in, and that would hold up the first reads. */
+static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
+{
+    uint64_t cap = atomic_load(&user->cap), kept = atomic_load(&user->bytes);
+    if (c->pack_bytes <= cap || user->asked >= c->pack_bytes) return false;
+    return (double)kept > (double)cap * ((double)user->asked / (double)c->pack_bytes);
+}
+
 static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
 {
     bool full = bytes > user->cap || atomic_load(&user->bytes) > user->cap - bytes;
-    entry *e = full ? reuse_idle_locked(c, user, bytes) : NULL;
+    entry *e = NULL;
+
+    if (full) e = reuse_idle_locked(c, user, bytes, UINT64_MAX);
+    else if (ahead_of_pace(c, user)) e = reuse_idle_locked(c, user, bytes, NEWEST_LOOKS);
+    if (!leat__add_u64(user->asked, bytes, &user->asked)) user->asked = UINT64_MAX;
     if (e == NULL) e = allocate_locked(c, user, bytes);
     if (e == NULL) return NULL;
     memset(e->page.data + bytes, 0, LEAT_PACK_PADDING);
     e->page.page = page;
     e->page.bytes = bytes;
+    e->page.checked = e->page.damaged = false;
     e->ready = false;
     e->wanted = 0;
     c->entries[page] = e;
@@ -271,7 +292,7 @@ void leat__cache_unpin(leat__cache *c, leat__cached *page)
     assert(e->pins > 0);
     e->pins--;
     if (e->wanted != UINT64_MAX && e->wanted > 0) e->wanted--;
-    if (e->pins == 0 && e->user == NULL)
+    if (e->pins == 0 && (e->user == NULL || page->damaged))
         drop_locked(c, e);
     else if (e->pins == 0 && e->wanted == 0)
         list_append_locked(c, e);

@@ -17,6 +17,9 @@
 
 #include <stdbool.h>
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include <leat/loader.h>
 
 #include "base/error.h"
@@ -27,6 +30,8 @@ typedef struct leat__cached {
     uint8_t *data; /* the page's bytes and LEAT_PACK_PADDING zeros; aligned for direct reads */
     uint64_t page;
     uint64_t bytes;
+    /* set by whoever holds a pin: its checksum was right; was wrong, and it goes when unpinned */
+    atomic_bool checked, damaged;
 } leat__cached;
 
 typedef enum leat__cache_answer {
@@ -42,6 +47,7 @@ typedef struct leat__cache_user {
     _Atomic uint64_t cap; /* most bytes it may keep; changed at any time by its loader */
     bool keep;    /* random orders: pages stay wanted */
     _Atomic uint64_t bytes; /* kept for it now */
+    uint64_t asked; /* bytes of pages that were not there; the cache's */
 } leat__cache_user;
 
 /* Told, on the filling thread, when a page that was WAITed for is there (page pinned) or could

@@ -178,7 +178,16 @@ static void use_page(leat__run_sample *s, leat__cached *page)
 {
     s->cached = page;
     s->data = page->data + s->row.offset;
-    s->checked = true;
+}
+
+/* A page that is one large sample is left for the worker to check, which reads it anyway and
+ * then has it in its cache; the lane has reads to start. */
+static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
+{
+    if (s->page.samples == 1) return 0;
+    LEAT_TRY(leat__pack_page_check(s->run->env->pack, s->row.page, &s->page, page->data, err));
+    page->checked = true;
+    return 0;
 }
 
 static void page_read(leat__aio_req *req)
@@ -189,8 +198,7 @@ static void page_read(leat__aio_req *req)
     leat_error why;
 
     count_read(env, req->len, req->done_ns - req->submit_ns);
-    int rc = req->rc != 0 ? leat__aio_error(req, &why)
-                          : leat__pack_page_check(env->pack, s->row.page, &s->page, page->data, &why);
+    int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
     s->cached = NULL;
     leat__cache_filled(env->cache, page, rc);
     if (rc == 0) {
@@ -448,6 +456,18 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
     return 0;
 }
 
+/* What a page's checksum has not vouched for is checked by its own. */
+static int check(const leat__run_sample *s, leat_error *err)
+{
+    leat__cached *page = s->cached;
+
+    if (page != NULL && page->checked) return 0;
+    int rc = leat__pack_sample_check(s->run->env->pack, s->id, &s->row, s->data, err);
+    if (page != NULL && rc == 0) page->checked = true;
+    if (page != NULL && rc != 0) page->damaged = true;
+    return rc;
+}
+
 static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
 {
     leat__run_sample *s = &r->sample[i];
@@ -458,7 +478,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         return s->rc;
     }
     if (s->later) LEAT_TRY(fetch(r, s, err));
-    if (!s->checked) LEAT_TRY(leat__pack_sample_check(r->env->pack, s->id, &s->row, s->data, err));
+    LEAT_TRY(check(s, err));
     return fill_row(r, w, &(found){s->id, s->cells, s->data, s->row.size}, r->first + i, err);
 }
 

@@ -70,7 +70,6 @@ typedef struct leat__run_sample {
     leat_pack_cell *cells; /* of env->fields */
     uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
     const uint8_t *data; /* where the sample's bytes are, once read */
-    bool checked;        /* by its page */
     bool later;          /* in the system's page cache: copied when it is decoded */
     int rc;              /* why it could not be read */
     leat__cached *cached;

@@ -155,6 +155,76 @@ static void pages_used_up_make_room(void **state)
     leat_budget_close(&budget);
 }
 
+/* Every page of the pack once, as an epoch asks for them; pages that were there. */
+static uint64_t epoch(leat__cache *c, leat__cache_user *u, uint64_t first)
+{
+    leat_pack_info info;
+    leat__cached *page;
+    uint64_t hits = 0;
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    for (uint64_t i = 0; i < info.pages; i++) {
+        hits += ask(c, u, (first + i) % info.pages, 1, &page) == LEAT__CACHE_HIT;
+        leat__cache_unpin(c, page);
+    }
+    return hits;
+}
+
+static void a_pack_larger_than_the_cap_fills_it_in_an_epoch(void **state)
+{
+    enum { CAP = 20 };
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *page;
+    leat_pack_info info;
+    (void)state;
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    assert_true(info.pages > 2 * CAP);
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, CAP * PAGE, false);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    for (uint64_t i = 0; i < info.pages / 2; i++) {
+        assert_int_equal(ask(c, &u, i, 1, &page), LEAT__CACHE_FILL);
+        leat__cache_unpin(c, page);
+    }
+    assert_true(leat__cache_bytes(c) <= (CAP / 2 + 2) * PAGE); /* half way, half full */
+    assert_true(leat__cache_bytes(c) >= (CAP / 2 - 2) * PAGE);
+    epoch(c, &u, 0);
+    assert_true(leat__cache_bytes(c) >= (CAP - 1) * PAGE);
+    assert_true(leat__cache_bytes(c) <= CAP * PAGE);
+    /* what was kept serves every further epoch, wherever that begins */
+    for (uint64_t first = 0; first < info.pages; first += 7) assert_true(epoch(c, &u, first) >= CAP - 2);
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+}
+
+static void a_damaged_page_goes_with_its_last_pin(void **state)
+{
+    leat_budget *budget;
+    leat__cache *c;
+    leat__cached *page, *again;
+    (void)state;
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, 3 * PAGE, true);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    assert_int_equal(ask(c, &u, 0, 1, &page), LEAT__CACHE_FILL);
+    assert_false(page->checked);
+    page->checked = true;
+    leat__cache_unpin(c, page);
+    assert_int_equal(ask(c, &u, 0, 1, &page), LEAT__CACHE_HIT);
+    assert_true(page->checked); /* found right once is enough */
+    assert_int_equal(ask(c, &u, 0, 0, &again), LEAT__CACHE_HIT);
+    page->damaged = true;
+    leat__cache_unpin(c, page);
+    assert_int_equal(leat__cache_bytes(c), again->bytes); /* still held */
+    leat__cache_unpin(c, again);
+    assert_int_equal(leat__cache_bytes(c), 0);
+    assert_int_equal(ask(c, &u, 0, 1, &page), LEAT__CACHE_FILL);
+    assert_false(page->checked || page->damaged);
+    leat__cache_unpin(c, page);
+    leat__cache_leave(&c, &u);
+    leat_budget_close(&budget);
+}
+
 typedef struct waiting {
     leat__cache_waiter w;
     leat__cached *got;
@@ -204,6 +274,8 @@ int main(void)
         cmocka_unit_test(pages_are_kept_and_shared),
         cmocka_unit_test(never_evicts_what_is_wanted),
         cmocka_unit_test(pages_used_up_make_room),
+        cmocka_unit_test(a_pack_larger_than_the_cap_fills_it_in_an_epoch),
+        cmocka_unit_test(a_damaged_page_goes_with_its_last_pin),
         cmocka_unit_test(waiters_are_told),
     };
     return cmocka_run_group_tests(tests, make_pack, drop_pack);
