@@ -39,6 +39,7 @@ static int put_sample(leat_packer *p, const leat__set_sample *s, uint32_t number
 {
     char key[16];
     leat_pack_value value = {.data = s->data, .size = s->len,
+                             .entries = s->entries, .entries_size = s->entries_len,
                              .image = {.width = s->info.width, .height = s->info.height,
                                        .codec = (uint8_t)s->info.codec, .channels = (uint8_t)s->info.channels,
                                        .orientation = (uint8_t)s->info.orientation}};

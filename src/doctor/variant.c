@@ -304,7 +304,7 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
     uint32_t count = part_of(from);
     double jpeg = share_of(from, LEAT__CODEC_JPEG), tiled = share_of(from, LEAT__CODEC_TILE);
     bool tiles = tiled > 0.5;
-    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP, .trust = true};
+    leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP}; /* with entry points, as pack makes them */
     const char *mode = tiles ? "tiled" : "keep";
 
     *to = (leat__set){0};
@@ -317,6 +317,7 @@ int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixel
         if (share_of(from, LEAT__CODEC_RAW) > 0.5) return 0;
         snprintf(action, size, "store pixels: leat pack --images raw");
         plan.images = LEAT_IMAGES_RAW;
+        plan.trust = true;
         return encode_set(from, count, &plan, to, err);
     case LEAT__VARIANT_MIX:
         if (share_of(from, LEAT__CODEC_RAW) > 0 || tiles) return 0;

@@ -89,6 +89,30 @@ static void every_way_to_store_can_be_loaded(void **state)
     assert_no_leaks();
 }
 
+/* What the pack is measured by must have all that the real one has. */
+static void entry_points_go_along(void **state)
+{
+    (void)state;
+    leat__set set = loaded(), back;
+    leat__mini *m;
+    char path[300] = FOLDER "/";
+    uint64_t first = 0;
+    set.sample[0].entries = (const uint8_t *)"a few of";
+    set.sample[0].entries_len = 8;
+    assert_ok(leat__mini_open(&m, &set, NULL));
+    DIR *d = opendir(FOLDER);
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
+        if (e->d_name[0] != '.') snprintf(path + sizeof FOLDER, 256, "%s", e->d_name);
+    closedir(d);
+    assert_ok(leat__set_load(&back, path, &first, 1, 1 << 20, NULL));
+    assert_int_equal(back.sample[0].entries_len, 8);
+    assert_memory_equal(back.sample[0].entries, "a few of", 8);
+    leat__set_reset(&back);
+    leat__mini_close(&m);
+    leat__set_reset(&set);
+    assert_no_leaks();
+}
+
 static void no_folder_is_an_error_that_leaves_nothing(void **state)
 {
     leat__set set = loaded();
@@ -107,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_work_costs_more),
         cmocka_unit_test(every_way_to_store_can_be_loaded),
+        cmocka_unit_test(entry_points_go_along),
         cmocka_unit_test(no_folder_is_an_error_that_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
