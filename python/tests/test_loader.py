@@ -345,6 +345,7 @@ def test_interrupt_ends_a_blocked_next(plain):
     """One batch that takes a thread seconds to make: Ctrl-C does not wait for it."""
     code = textwrap.dedent(f"""
         import leat, os, signal, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
         loader = leat.Loader({plain!r}, 512, "Resize((256, 256))" + "; GaussianBlur(31, 8)" * 4,
                              order="random", balance="label", draws=512, threads=1, as_="numpy")
         def send():
