@@ -23,7 +23,8 @@
 #include "base/num.h"
 
 #define DEFAULT_ALIGN 16
-#define MAX_ALIGN ((size_t)2 << 20)
+#define MAX_ALIGN ((size_t)2 << 20) /* of a huge page: blocks aligned so are meant to be in them */
+#define GRAIN ((size_t)64 << 10)    /* a multiple of the page size of every machine */
 #if defined(__has_feature)
 #define SANITIZED __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -106,6 +107,21 @@ static char *get_memory(size_t total, bool zero)
     return start != MAP_FAILED ? start : NULL;
 }
 
+/* Cuts a mapping down to a block that is aligned to huge pages, with its header in front, so that
+ * no huge page reaches beyond the block. Returns the new start. */
+static char *trim_mapping(char *start, size_t *total, char *ptr, size_t size)
+{
+    char *end = start + *total;
+    char *first = LEAT_MAX(start, ptr - GRAIN);
+    char *last = LEAT_MIN(end, ptr + (size + GRAIN - 1) / GRAIN * GRAIN);
+
+    if (first > start) munmap(start, (size_t)(first - start));
+    if (end > last) munmap(last, (size_t)(end - last));
+    *total = (size_t)(last - first);
+    (void)madvise(ptr, size, MADV_HUGEPAGE);
+    return first;
+}
+
 static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
 {
     size_t total;
@@ -125,12 +141,14 @@ static void *allocate(leat__mem_cat cat, size_t size, size_t align, bool zero)
     uintptr_t at = (uintptr_t)start + sizeof(header);
     at = (at + align - 1) & ~(uintptr_t)(align - 1);
     void *ptr = (void *)at;
-    if (align >= 4096 && total >= HUGE) (void)madvise(start, total, MADV_HUGEPAGE);
+    bool mapped = total >= LARGE;
+    if (mapped && align == MAX_ALIGN) start = trim_mapping(start, &total, ptr, size);
+    else if (align >= 4096 && total >= HUGE) (void)madvise(start, total, MADV_HUGEPAGE);
     *header_of(ptr) = (header){.start = start,
                                .size = size,
                                .cat = (uint32_t)cat,
                                .mark = LIVE_MARK,
-                               .mapped = total < LARGE ? 0 : total};
+                               .mapped = mapped ? total : 0};
     return ptr;
 }
 

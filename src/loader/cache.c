@@ -13,13 +13,18 @@
 #include "base/num.h"
 #include "base/thread.h"
 #include "io/file.h"
+#include "loader/chunk.h"
 
 #define NEWEST_LOOKS 16 /* pages away from which memory is no longer warm */
+#define CHUNK_LOOKS 8   /* chunks that may have a gap: those last given something back come first */
+#define CHUNK_MAX (UINT64_C(8) << 20)
+#define CHUNK_SHARE 16 /* of the cap: what the last chunk leaves unused is small beside it */
 
 typedef struct entry {
     leat__cached page; /* first: what users see */
     leat__cache_user *user; /* whose budget it is charged to; NULL = its loader left */
-    uint64_t room;          /* bytes it may have and is charged: those of its first page */
+    leat__chunk *chunk;     /* its memory is a part of; NULL = memory of its own */
+    uint64_t room;          /* bytes it may have: those of its first page */
     uint32_t pins;
     uint64_t wanted; /* announced uses still to come */
     bool ready;
@@ -93,13 +98,106 @@ static void list_append_locked(leat__cache *c, entry *e)
     e->idle = true;
 }
 
-static void discharge_locked(entry *e)
+/* ---- memory: rooms in chunks of huge pages, or of their own --------------------------------- */
+
+static bool charge_locked(leat__cache_user *user, uint64_t bytes)
 {
-    if (e->user == NULL) return;
-    atomic_fetch_sub(&e->user->bytes, e->room);
-    leat_budget_release(e->user->budget, LEAT_BUDGET_PAGE, e->room);
-    e->user = NULL;
+    uint64_t sum;
+    if (!leat__add_u64(atomic_load(&user->bytes), bytes, &sum) || sum > user->cap) return false;
+    if (leat_budget_try(user->budget, LEAT_BUDGET_PAGE, bytes) != 0) return false;
+    atomic_fetch_add(&user->bytes, bytes);
+    return true;
 }
+
+static void discharge_locked(leat__cache_user *user, uint64_t bytes)
+{
+    if (user == NULL) return;
+    atomic_fetch_sub(&user->bytes, bytes);
+    leat_budget_release(user->budget, LEAT_BUDGET_PAGE, bytes);
+}
+
+static void unlink_chunk_locked(leat__chunk *k)
+{
+    leat__cache_user *user = k->owner;
+    if (user == NULL) return;
+    *(k->prev != NULL ? &k->prev->next : &user->chunks) = k->next;
+    if (k->next != NULL) k->next->prev = k->prev;
+    k->prev = k->next = NULL;
+}
+
+static void link_chunk_locked(leat__chunk *k)
+{
+    leat__cache_user *user = k->owner;
+    if (user == NULL) return;
+    k->next = user->chunks;
+    if (k->next != NULL) k->next->prev = k;
+    user->chunks = k;
+}
+
+/* Bytes of a new chunk; 0 where the cap is too small for huge pages. */
+static uint64_t chunk_bytes(const leat__cache_user *user)
+{
+    uint64_t share = LEAT_MIN(atomic_load(&user->cap) / CHUNK_SHARE, CHUNK_MAX);
+    return share / LEAT__CHUNK_ALIGN * LEAT__CHUNK_ALIGN;
+}
+
+static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
+{
+    if (!charge_locked(user, bytes)) return NULL;
+    leat__chunk *k = leat__chunk_open(LEAT__MEM_PAGE, bytes);
+    if (k == NULL) {
+        discharge_locked(user, bytes);
+        return NULL;
+    }
+    k->owner = user;
+    link_chunk_locked(k);
+    return k;
+}
+
+/* Memory for `room` bytes within the cap and the budget; false when there is none. */
+static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
+{
+    uint64_t padded, whole = chunk_bytes(user);
+    uint32_t looks = CHUNK_LOOKS;
+
+    if (!leat__add_u64(room, LEAT_PACK_PADDING, &padded)) return false;
+    e->room = room;
+    e->user = user;
+    if (padded > whole / 4) {
+        if (!charge_locked(user, room)) return false;
+        uint64_t align = padded >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN;
+        e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, padded, align);
+        if (e->page.data == NULL) discharge_locked(user, room);
+        return e->page.data != NULL;
+    }
+    for (e->chunk = user->chunks; e->chunk != NULL; e->chunk = --looks > 0 ? e->chunk->next : NULL) {
+        if ((e->page.data = leat__chunk_take(e->chunk, padded)) != NULL) return true;
+    }
+    e->chunk = new_chunk_locked(user, whole);
+    if (e->chunk != NULL) e->page.data = leat__chunk_take(e->chunk, padded);
+    return e->chunk != NULL;
+}
+
+static void give_room_locked(entry *e)
+{
+    leat__chunk *k = e->chunk;
+
+    if (k == NULL) {
+        discharge_locked(e->user, e->room);
+        leat__free(e->page.data);
+        return;
+    }
+    leat__chunk_give(k, e->page.data, e->room + LEAT_PACK_PADDING);
+    unlink_chunk_locked(k);
+    if (leat__chunk_empty(k)) {
+        discharge_locked(k->owner, k->bytes);
+        leat__chunk_close(k);
+    } else {
+        link_chunk_locked(k);
+    }
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
 
 static void drop_locked(leat__cache *c, entry *e)
 {
@@ -107,9 +205,28 @@ static void drop_locked(leat__cache *c, entry *e)
     list_remove_locked(c, e);
     c->entries[e->page.page] = NULL;
     c->bytes -= e->page.bytes;
-    discharge_locked(e);
-    leat__free(e->page.data);
+    give_room_locked(e);
     leat__free(e);
+}
+
+/* What other loaders have pinned stays in memory until their pins end; nobody is charged for it. */
+static void disown_locked(leat__cache *c, leat__cache_user *user)
+{
+    for (uint64_t i = 0; i < c->pages; i++) {
+        entry *e = c->entries[i];
+        if (e == NULL || e->user != user) continue;
+        if (e->pins == 0) {
+            drop_locked(c, e);
+        } else {
+            if (e->chunk == NULL) discharge_locked(user, e->room);
+            e->user = NULL;
+        }
+    }
+    for (leat__chunk *k; (k = user->chunks) != NULL;) {
+        discharge_locked(user, k->bytes);
+        unlink_chunk_locked(k);
+        k->owner = NULL;
+    }
 }
 
 void leat__cache_leave(leat__cache **out, leat__cache_user *user)
@@ -120,14 +237,7 @@ void leat__cache_leave(leat__cache **out, leat__cache_user *user)
     if (c == NULL) return;
     leat__mutex_lock(&list_lock);
     leat__mutex_lock(&c->lock);
-    for (uint64_t i = 0; i < c->pages; i++) {
-        entry *e = c->entries[i];
-        if (e == NULL || e->user != user) continue;
-        if (e->pins == 0)
-            drop_locked(c, e);
-        else
-            discharge_locked(e); /* another loader holds it: it goes with the last pin */
-    }
+    disown_locked(c, user);
     last = --c->users == 0;
     leat__mutex_unlock(&c->lock);
     if (last) {
@@ -153,15 +263,6 @@ static bool drop_idle_locked(leat__cache *c, const leat__cache_user *user)
     return false;
 }
 
-static bool charge_locked(leat__cache_user *user, uint64_t room)
-{
-    uint64_t sum;
-    if (!leat__add_u64(atomic_load(&user->bytes), room, &sum) || sum > user->cap) return false;
-    if (leat_budget_try(user->budget, LEAT_BUDGET_PAGE, room) != 0) return false;
-    atomic_fetch_add(&user->bytes, room);
-    return true;
-}
-
 /* The memory of the newest idle page, of at most `looks`, that is about as large: nothing to
  * free and fault in anew, and much of it is still in the CPU's cache. The older pages are the
  * ones that serve the next epoch: every page comes once in each, so new ones are no better. */
@@ -178,27 +279,13 @@ static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, ui
     return e;
 }
 
-/* New memory within the cap and the budget, at the cost of idle pages only. */
-static entry *allocate_locked(leat__cache *c, leat__cache_user *user, uint64_t room)
+/* New memory within the cap and the budget. */
+static entry *allocate_locked(leat__cache_user *user, uint64_t room)
 {
-    uint64_t padded;
-    if (room > user->cap || !leat__add_u64(room, LEAT_PACK_PADDING, &padded)) return NULL;
-    while (!charge_locked(user, room)) {
-        if (!drop_idle_locked(c, user)) return NULL;
-    }
     entry *e = LEAT_NEW(LOADER, entry);
-    uint8_t *data = leat__alloc_aligned(LEAT__MEM_PAGE, padded, LEAT__IO_ALIGN);
-    if (e == NULL || data == NULL) {
-        leat__free(e);
-        leat__free(data);
-        atomic_fetch_sub(&user->bytes, room);
-        leat_budget_release(user->budget, LEAT_BUDGET_PAGE, room);
-        return NULL;
-    }
-    e->page.data = data;
-    e->room = room;
-    e->user = user;
-    return e;
+    if (e != NULL && get_room_locked(user, room, e)) return e;
+    leat__free(e);
+    return NULL;
 }
 
 /* A pack larger than the cap fills it by the end of its first epoch, not at once: new memory has
@@ -210,15 +297,24 @@ static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
     return (double)kept > (double)cap * ((double)user->asked / (double)c->pack_bytes);
 }
 
-static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
+/* Memory for a page, at the cost of idle pages only. */
+static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
 {
-    bool full = bytes > user->cap || atomic_load(&user->bytes) > user->cap - bytes;
     entry *e = NULL;
 
-    if (full) e = reuse_idle_locked(c, user, bytes, UINT64_MAX);
-    else if (ahead_of_pace(c, user)) e = reuse_idle_locked(c, user, bytes, NEWEST_LOOKS);
+    if (bytes > atomic_load(&user->cap)) return NULL;
+    if (ahead_of_pace(c, user)) e = reuse_idle_locked(c, user, bytes, NEWEST_LOOKS);
+    if (e == NULL) e = allocate_locked(user, bytes);
+    if (e == NULL) e = reuse_idle_locked(c, user, bytes, UINT64_MAX);
+    while (e == NULL && drop_idle_locked(c, user)) e = allocate_locked(user, bytes);
+    return e;
+}
+
+static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t page, uint64_t bytes)
+{
+    entry *e = find_memory_locked(c, user, bytes);
+
     if (!leat__add_u64(user->asked, bytes, &user->asked)) user->asked = UINT64_MAX;
-    if (e == NULL) e = allocate_locked(c, user, bytes);
     if (e == NULL) return NULL;
     memset(e->page.data + bytes, 0, LEAT_PACK_PADDING);
     e->page.page = page;

@@ -15,8 +15,6 @@
 #ifndef LEAT_LOADER_CACHE_H
 #define LEAT_LOADER_CACHE_H
 
-#include <stdbool.h>
-
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -48,6 +46,7 @@ typedef struct leat__cache_user {
     bool keep;    /* random orders: pages stay wanted */
     _Atomic uint64_t bytes; /* kept for it now */
     uint64_t asked; /* bytes of pages that were not there; the cache's */
+    struct leat__chunk *chunks; /* memory its pages are in; the cache's */
 } leat__cache_user;
 
 /* Told, on the filling thread, when a page that was WAITed for is there (page pinned) or could

@@ -76,7 +76,7 @@ static void pages_are_kept_and_shared(void **state)
     leat__cached *a, *b;
     (void)state;
     assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
-    leat__cache_user one = user_of(budget, 32 << 20, true), two = user_of(budget, 32 << 20, true);
+    leat__cache_user one = user_of(budget, 4 << 20, true), two = user_of(budget, 4 << 20, true);
     assert_ok(leat__cache_open(&c, pack, NULL));
     assert_ok(leat__cache_open(&d, pack, NULL));
     assert_ptr_equal(c, d); /* same content, same cache */
@@ -197,6 +197,57 @@ static void a_pack_larger_than_the_cap_fills_it_in_an_epoch(void **state)
     leat_budget_close(&budget);
 }
 
+static uint64_t charged(leat_budget *budget)
+{
+    leat_budget_stats s;
+    leat_budget_read(budget, &s);
+    return s.cat_used[LEAT_BUDGET_PAGE];
+}
+
+/* With a cap that is worth it pages are rooms in huge pages: charged by the chunk, all of it used,
+ * and each chunk gone with its last page. */
+static void large_caps_are_held_in_chunks(void **state)
+{
+    enum { CHUNK = 2 << 20, CAP = 16 * CHUNK };
+    leat_budget *budget;
+    leat__cache *c, *d;
+    leat__cached *page, *held;
+    leat_pack_info info;
+    (void)state;
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    assert_ok(leat_budget_open(&budget, 64 << 20, NULL));
+    leat__cache_user u = user_of(budget, CAP, true), other = user_of(budget, CAP, true);
+    assert_ok(leat__cache_open(&c, pack, NULL));
+    assert_ok(leat__cache_open(&d, pack, NULL));
+    for (uint64_t i = 0; i < info.pages; i++) {
+        assert_int_equal(ask(c, &u, i, 1, &page), LEAT__CACHE_FILL);
+        leat__cache_unpin(c, page);
+        assert_int_equal(charged(budget) % CHUNK, 0);
+        assert_true(charged(budget) - leat__cache_bytes(c) < CHUNK + CHUNK / 4);
+    }
+    for (uint64_t i = 0; i < info.pages; i++) {
+        assert_int_equal(ask(c, &u, i, 1, &page), LEAT__CACHE_HIT);
+        for (uint64_t k = 0; k < 64; k++) assert_int_equal(page->data[page->bytes + k], 0);
+        leat__cache_unpin(c, page);
+    }
+    u.cap = CHUNK;
+    leat__cache_trim(c, &u);
+    assert_true(charged(budget) <= CHUNK);
+    u.cap = CAP;
+    assert_int_equal(ask(d, &other, 3, 1, &held), LEAT__CACHE_FILL);
+    uint64_t kept = charged(budget);
+    assert_int_equal(ask(c, &u, 3, 1, &page), LEAT__CACHE_HIT);
+    leat__cache_unpin(d, held);
+    leat__cache_leave(&d, &other); /* while the first one holds a page of its chunk */
+    assert_int_equal(charged(budget), kept - CHUNK);
+    memset(page->data, 1, page->bytes);
+    leat__cache_unpin(c, page);
+    leat__cache_leave(&c, &u);
+    assert_int_equal(charged(budget), 0);
+    leat_budget_close(&budget);
+    assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), 0);
+}
+
 static void a_damaged_page_goes_with_its_last_pin(void **state)
 {
     leat_budget *budget;
@@ -275,6 +326,7 @@ int main(void)
         cmocka_unit_test(never_evicts_what_is_wanted),
         cmocka_unit_test(pages_used_up_make_room),
         cmocka_unit_test(a_pack_larger_than_the_cap_fills_it_in_an_epoch),
+        cmocka_unit_test(large_caps_are_held_in_chunks),
         cmocka_unit_test(a_damaged_page_goes_with_its_last_pin),
         cmocka_unit_test(waiters_are_told),
     };

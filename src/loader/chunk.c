@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * First fit over a bitmap: rooms are hundreds of kilobytes, so a chunk has few of them and the
+ * walk is nothing beside the read it is for.
+ */
+#include "loader/chunk.h"
+
+#include <assert.h>
+
+#include "base/num.h"
+#include "io/file.h"
+
+#define UNIT LEAT__IO_ALIGN
+#define NOWHERE UINT64_MAX
+
+leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes)
+{
+    uint64_t units = bytes / UNIT, words = leat__ceil_div(units, UINT64_C(64));
+
+    assert(bytes > 0 && bytes % LEAT__CHUNK_ALIGN == 0);
+    leat__chunk *c = leat__zalloc(cat, sizeof *c + words * sizeof c->taken[0]);
+    uint8_t *data = c != NULL ? leat__alloc_aligned(cat, bytes, LEAT__CHUNK_ALIGN) : NULL;
+    if (data == NULL) {
+        leat__free(c);
+        return NULL;
+    }
+    c->data = data;
+    c->bytes = bytes;
+    c->units = c->free_units = units;
+    return c;
+}
+
+void leat__chunk_close(leat__chunk *c)
+{
+    leat__free(c->data);
+    leat__free(c);
+}
+
+static bool is_taken(const leat__chunk *c, uint64_t unit)
+{
+    return (c->taken[unit / 64] >> unit % 64 & 1) != 0;
+}
+
+static uint64_t find_gap(const leat__chunk *c, uint64_t units)
+{
+    uint64_t free = 0;
+    for (uint64_t u = 0; u < c->units; u++) {
+        free = is_taken(c, u) ? 0 : free + 1;
+        if (free == units) return u + 1 - units;
+    }
+    return NOWHERE;
+}
+
+static void flip(leat__chunk *c, uint64_t first, uint64_t units)
+{
+    for (uint64_t u = first; u < first + units; u++) c->taken[u / 64] ^= UINT64_C(1) << u % 64;
+}
+
+static uint64_t units_of(uint64_t bytes)
+{
+    return leat__ceil_div(LEAT_MAX(bytes, UINT64_C(1)), (uint64_t)UNIT);
+}
+
+uint8_t *leat__chunk_take(leat__chunk *c, uint64_t bytes)
+{
+    uint64_t units = units_of(bytes);
+    uint64_t first = units <= c->free_units ? find_gap(c, units) : NOWHERE;
+
+    if (first == NOWHERE) return NULL;
+    flip(c, first, units);
+    c->free_units -= units;
+    return c->data + first * UNIT;
+}
+
+void leat__chunk_give(leat__chunk *c, const uint8_t *room, uint64_t bytes)
+{
+    uint64_t first = (uint64_t)(room - c->data) / UNIT, units = units_of(bytes);
+
+    assert(first + units <= c->units && is_taken(c, first));
+    flip(c, first, units);
+    c->free_units += units;
+}
+
+bool leat__chunk_empty(const leat__chunk *c)
+{
+    return c->free_units == c->units;
+}
