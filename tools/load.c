@@ -226,7 +226,7 @@ static int run_epoch(job *j, bool *stopped, leat_error *err)
             j->bytes += (uint64_t)b->fields[f].shape[0] * (uint64_t)b->fields[f].strides[0] *
                         leat_dtype_size(b->fields[f].dtype);
         j->samples += take;
-        j->rows += take == b->samples ? take + b->bad : take;
+        j->rows += take == b->samples ? b->rows : take;
         j->total += take;
         if (j->step_s > 0) leat__sleep_ns((uint64_t)(j->step_s * 1e9));
         leat_batch_release(&b);

@@ -54,7 +54,8 @@ typedef enum leat_cache {
 typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL,   /* next() answers the error where the sample would have come */
     LEAT_ON_ERROR_SKIP,   /* the sample is left out of its batch and counted */
-    LEAT_ON_ERROR_REPLACE /* another sample stands in, the same one on every run */
+    LEAT_ON_ERROR_REPLACE /* another sample stands in, the same one on every run; one that could not
+                             be read to stand in is counted as well */
 } leat_on_error;
 
 /* One image to make of a sample. Several entries with the same field are several views. */
@@ -157,8 +158,8 @@ typedef struct leat_batch {
     const leat_tensor *fields;   /* images first, in the order of the options */
     const uint64_t *sample_ids;  /* which sample of the pack each row is */
     const uint64_t *sample_hash; /* with opts.digest: XXH3 of each row's values; else NULL */
-    uint32_t bad;                /* samples of it that were skipped or replaced */
-    uint32_t reserved;
+    uint32_t bad;                /* samples that were skipped or replaced, or could not stand in */
+    uint32_t rows;               /* of the order that it covers: `samples` and those left out */
     void *cookie; /* the caller's */
 } leat_batch;
 

@@ -157,7 +157,7 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     bool fits = lay_out(shape, rows, ragged, hashes, f, &bytes);
     assert(fits);
     (void)fits;
-    f->batch.samples = rows;
+    f->batch.samples = f->batch.rows = rows;
     f->batch.field_count = shape->count;
     f->batch.fields = f->tensors;
     f->batch.sample_ids = f->ids;

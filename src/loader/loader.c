@@ -468,7 +468,7 @@ static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
     int rc = 0;
 
     if (l->quarantine == NULL || f->bad == NULL) return 0;
-    leat__buf_init(&text, LEAT__MEM_LOADER, (size_t)QUARANTINE_LINE_MAX * (f->rows + 1));
+    leat__buf_init(&text, LEAT__MEM_LOADER, (size_t)QUARANTINE_LINE_MAX * (f->batch.bad + 1));
     for (const leat__bad *b = f->bad; b != NULL; b = b->next) {
         leat__json j;
         leat__json_init(&j, &text, 0);

@@ -482,31 +482,6 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     return fill_row(r, w, &(found){s->id, s->cells, s->data, s->row.size}, r->first + i, err);
 }
 
-/* The same sample stands in on every run: candidates follow from (seed, epoch, sample). */
-static int replace_sample(leat__run *r, leat__run_worker *w, uint64_t id, uint32_t row, leat_error *err)
-{
-    leat__run_env *env = r->env;
-    int rc = LEAT_EDATA;
-
-    for (uint64_t attempt = 0; attempt < REPLACE_TRIES && rc != 0 && rc != LEAT_ENOMEM; attempt++) {
-        uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ id) + attempt * 0x9e3779b97f4a7c15u;
-        uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
-        uint64_t other = env->indices != NULL ? env->indices[at] : at;
-        leat_pack_cell *cells = r->sample[row - r->first].cells; /* the bad one's are not needed */
-        leat_pack_row place;
-        rc = leat_pack_look(env->pack, other, &place, env->fields, env->field_count, cells, err);
-        if (rc != 0) continue;
-        leat__buf_clear(&w->spare);
-        if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
-            return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
-        rc = leat_pack_read(env->pack, other, w->spare.data, w->spare.len, err);
-        if (rc == 0)
-            rc = fill_row(r, w, &(found){other, cells, (const uint8_t *)w->spare.data, place.size}, row,
-                          err);
-    }
-    return rc;
-}
-
 /* The error with everything a person needs to find the sample. */
 static void describe(leat__run *r, uint64_t id, leat_error *err)
 {
@@ -519,22 +494,68 @@ static void describe(leat__run *r, uint64_t id, leat_error *err)
     leat__error_at(err, key, (int64_t)id, offset);
 }
 
-static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why, leat_error *err)
+/* Counts sample `id`, wanted for `row`, as a bad one, for the reason `why`. */
+static int note(leat__run *r, uint64_t id, uint32_t row, leat_error *why, leat_error *err)
 {
-    uint32_t row = r->first + i;
     leat__bad *bad = leat__alloc(LEAT__MEM_LOADER, sizeof *bad);
 
     if (bad == NULL) return leat__fail_nomem(err, sizeof *bad, "a bad sample's note");
-    describe(r, r->sample[i].id, why);
-    *bad = (leat__bad){.row = row, .sample = r->sample[i].id, .error = *why};
+    describe(r, id, why);
+    *bad = (leat__bad){.row = row, .sample = id, .error = *why};
     leat__frame_note(r->frame, bad);
-    if (r->env->on_error == LEAT_ON_ERROR_REPLACE) {
-        leat_error last;
-        leat__error_reset(&last);
-        int rc = replace_sample(r, w, r->sample[i].id, row, &last);
-        if (rc == LEAT_ENOMEM && err != NULL) *err = last;
-        if (rc == 0 || rc == LEAT_ENOMEM) return rc;
+    return 0;
+}
+
+/* Puts sample `id`, which `cells` has room for, into `row`. */
+static int stand_in(leat__run *r, leat__run_worker *w, uint64_t id, leat_pack_cell *cells, uint32_t row,
+                    leat_error *err)
+{
+    leat__run_env *env = r->env;
+    leat_pack_row place;
+
+    LEAT_TRY(leat_pack_look(env->pack, id, &place, env->fields, env->field_count, cells, err));
+    leat__buf_clear(&w->spare);
+    if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
+        return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
+    LEAT_TRY(leat_pack_read(env->pack, id, w->spare.data, w->spare.len, err));
+    return fill_row(r, w, &(found){id, cells, (const uint8_t *)w->spare.data, place.size}, row, err);
+}
+
+/* The same sample stands in on every run: candidates follow from (seed, epoch, sample), and one
+ * that is damaged is passed over by all of them. One that failed for another reason (the disk, the
+ * time limit) may be had next time, so it is noted: no run gets other rows than another run without
+ * a bad sample counted for each. Fails without memory only. */
+static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
+{
+    leat__run_env *env = r->env;
+    leat__run_sample *s = &r->sample[i];
+    uint32_t row = r->first + i;
+
+    for (uint64_t attempt = 0; attempt < REPLACE_TRIES; attempt++) {
+        uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ s->id) + attempt * 0x9e3779b97f4a7c15u;
+        uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
+        uint64_t other = env->indices != NULL ? env->indices[at] : at;
+        leat_error why;
+        leat__error_reset(&why);
+        int rc = stand_in(r, w, other, s->cells, row, &why); /* the bad one's cells are not needed */
+        if (rc == 0) return 0;
+        if (rc == LEAT_ENOMEM) {
+            if (err != NULL) *err = why;
+            return rc;
+        }
+        if (rc != LEAT_EDATA) LEAT_TRY(note(r, other, row, &why, err));
     }
+    r->frame->ids[row] = s->id;
+    r->frame->dropped[row] = true;
+    return 0;
+}
+
+static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why, leat_error *err)
+{
+    uint32_t row = r->first + i;
+
+    LEAT_TRY(note(r, r->sample[i].id, row, why, err));
+    if (r->env->on_error == LEAT_ON_ERROR_REPLACE) return replace_sample(r, w, i, err);
     r->frame->ids[row] = r->sample[i].id;
     r->frame->dropped[row] = true;
     return 0;
