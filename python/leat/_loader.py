@@ -189,6 +189,16 @@ class Loader:
         return self._samples
 
     @property
+    def memory(self) -> int:
+        """The budget in bytes. It can be set while an epoch runs, also as text ("2G"): what is over a
+        lower one goes as batches are taken. Less than the loader can run with is an error."""
+        return self._loader.stats()["budget_limit_bytes"]
+
+    @memory.setter
+    def memory(self, value: int | str) -> None:
+        self._loader.set_memory(_leat.parse_bytes(value) if isinstance(value, str) else int(value))
+
+    @property
     def epoch(self) -> int:
         """The epoch that runs, or that the next iteration will run."""
         return self._current if self._active() is not None else self._epoch

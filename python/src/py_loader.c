@@ -449,6 +449,23 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         "batch_ms", s.batch_ms, "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
 }
 
+/* set_memory(bytes): the budget from now on. */
+static PyObject *loader_set_memory(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    unsigned long long bytes;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "K", &bytes) || !enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_loader_memory_set(self->loader, bytes, &err);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    if (rc != 0) return py_raise(&err);
+    Py_RETURN_NONE;
+}
+
 /* order(epoch, first, out): which samples this rank gets, into a buffer of uint64. */
 static PyObject *loader_order(PyObject *o, PyObject *args)
 {
@@ -566,6 +583,7 @@ static PyMethodDef loader_methods[] = {
     {"state", loader_state, METH_NOARGS, "Where the loader stands, as JSON."},
     {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): goes on from a state."},
     {"fields", loader_fields, METH_NOARGS, "(name, type, dtype, shape) of each field of a batch."},
+    {"set_memory", loader_set_memory, METH_VARARGS, "set_memory(bytes): the budget from now on."},
     {"stats", loader_stats, METH_VARARGS, "stats(all=False): figures of this epoch, or of all."},
     {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},

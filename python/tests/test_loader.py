@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -200,6 +201,31 @@ def test_keeping_more_than_the_budget_is_an_error_that_passes(plain):
                 kept += list(loader)
         kept.clear()
         assert sum(len(b.label) for b in loader) == 101
+
+
+@pytest.mark.parametrize("cache", ["os", "process"])
+def test_memory_can_be_lowered_while_running(plain, cache):
+    with numpy_loader(plain, 2, "Resize((512, 512)); ToDtype(f32)", memory="128M", prefetch=40,
+                      cache=cache) as loader:
+        assert loader.memory == 128 << 20
+        seen, lowered, before = 0, 0.0, 0
+        for i, batch in enumerate(loader):
+            seen += len(batch.label)
+            del batch
+            if i < 10:
+                time.sleep(0.05)  # the loader runs ahead
+            elif i == 10:
+                before = resident()
+                assert loader.stats()["budget_used_bytes"] > 64 << 20
+                loader.memory = "64M"
+                lowered = time.monotonic()
+            elif loader.stats()["budget_used_bytes"] <= loader.memory == 64 << 20:
+                break
+        assert time.monotonic() - lowered < 1 and resident() < before - (16 << 20)
+        assert seen + sum(len(b.label) for b in loader) == seen + 101
+        with pytest.raises(leat.BudgetError):
+            for i, _ in enumerate(loader):
+                loader.memory = 4096
 
 
 # ---- life ----------------------------------------------------------------------------------

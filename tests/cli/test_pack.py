@@ -254,6 +254,24 @@ class Pack(unittest.TestCase):
                 f.write(whole[at:at + 1])
         self.check_whole(self.out)
 
+    def test_replaced_samples_count_once_in_a_state(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        with open(self.out, "r+b") as f:
+            for at in range(6000, os.path.getsize(self.out) // 2, 40000):
+                f.seek(at)
+                f.write(b"\0\xff\0\xff")
+
+        def load(*more):
+            done = run("load", self.out, "--order", "random", "--size", "32", "--batch", "8", "--on-error",
+                       "replace", "--digest", "--json", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout.splitlines()[-1])
+
+        whole, state = load(), os.path.join(self.dir, "state.json")
+        self.assertGreater(whole["bad_samples"], 2)
+        load("--stop-after", "45", "--state", state)  # in the middle of a batch, behind bad ones
+        self.assertEqual(load("--resume", state)["digest"], whole["digest"])
+
     def test_memory_is_bounded(self):
         done = self.pack("--images", "tiled", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
