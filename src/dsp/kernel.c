@@ -12,6 +12,7 @@
 #include "dsp/pixel.h"
 #include "dsp/resize.h"
 #include "dsp/tile_entropy.h"
+#include "dsp/tile_pack.h"
 #include "dsp/ycc.h"
 
 static const char *color_isa(uint32_t cpu_flags)
@@ -43,6 +44,13 @@ static const char *tile_entropy_isa(uint32_t cpu_flags)
     return dsp.isa;
 }
 
+static const char *tile_pack_isa(uint32_t cpu_flags)
+{
+    leat__tile_pack_dsp dsp;
+    leat__tile_pack_init(&dsp, cpu_flags);
+    return dsp.isa;
+}
+
 static const char *ycc_isa(uint32_t cpu_flags)
 {
     leat__ycc_dsp dsp;
@@ -55,6 +63,7 @@ static const struct {
     const char *(*isa)(uint32_t cpu_flags);
 } families[] = {
     {"tile_entropy", tile_entropy_isa},
+    {"tile_pack", tile_pack_isa},
     {"idct", idct_isa},
     {"ycc", ycc_isa},
     {"resize", resize_isa},

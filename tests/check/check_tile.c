@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of the tile decoder: entropy, inverse DCT, upsampling, colour. Every variant must
- * equal the portable C in every bit, on valid tiles, on extreme coefficients and on garbage.
+ * Kernels of the tile codec: entropy, packing, inverse DCT, upsampling, colour. Every variant
+ * must equal the portable C in every bit, on valid tiles, on extreme coefficients and on garbage.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "check.h"
 #include "dsp/idct.h"
 #include "dsp/tile_entropy.h"
+#include "dsp/tile_pack.h"
 #include "dsp/ycc.h"
 
 /* ---- tiles from a small encoder of their own ---- */
@@ -276,6 +277,130 @@ static void time_entropy(check *c)
                dsp.decode(coefs, encoded, len, &one_tile.shape, NULL));
 }
 
+/* ---- packing ---- */
+
+/* Plain blocks: zeros, a few small ones, or anything at all. */
+static void random_plain(check *c, int16_t *blocks, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t kind = check_below(c, 6), share = check_below(c, 64);
+        for (uint32_t k = 0; k < 64; k++) {
+            int16_t v = (int16_t)leat__rng_u32(&c->rng);
+            if (kind < 4) v = (int16_t)(v >> (8 + kind));
+            if (kind == 5) v = (int16_t)(v & 1 ? INT16_MIN : INT16_MAX);
+            blocks[64 * i + k] = check_below(c, 64) < share ? v : 0;
+        }
+    }
+}
+
+static bool same_parts(const leat__tile_parts *a, const leat__tile_parts *b, uint32_t blocks)
+{
+    return a->values == b->values && memcmp(a->mask, b->mask, blocks * 8) == 0
+           && memcmp(a->groups, b->groups, blocks) == 0
+           && memcmp(a->value, b->value, a->values * 2) == 0;
+}
+
+static leat__tile_parts *parts_alloc(check *c)
+{
+    return (leat__tile_parts *)(void *)check_alloc(c, (sizeof(leat__tile_parts) + 15) / 16 * 16);
+}
+
+static void check_take(check *c, const leat__tile_pack_dsp *ref, const leat__tile_pack_dsp *opt)
+{
+    leat__tile_parts *a = parts_alloc(c), *b = parts_alloc(c);
+    int16_t *room = (int16_t *)(void *)check_alloc(c, 8 * 128);
+    for (int round = 0; round < 400; round++) {
+        uint32_t done = 0;
+        a->values = b->values = 0;
+        while (done < LEAT__TILE_BLOCKS_MAX) {
+            uint32_t count = 1 + check_below(c, 8);
+            count = count < LEAT__TILE_BLOCKS_MAX - done ? count : LEAT__TILE_BLOCKS_MAX - done;
+            int16_t *blocks = room + 64 * (8 - count), guess = (int16_t)leat__rng_u32(&c->rng);
+            random_plain(c, blocks, count);
+            uint32_t x = ref->take(a, done, blocks, count, guess);
+            uint32_t y = opt->take(b, done, blocks, count, guess);
+            CHECK(c, x == y, "round %d: magnitudes %x, not %x", round, y, x);
+            done += count;
+        }
+        CHECK(c, same_parts(a, b, LEAT__TILE_BLOCKS_MAX), "round %d: parts", round);
+    }
+}
+
+/* What is written is what the test's own encoder writes behind the bitmaps. */
+static void check_put_values(check *c, const leat__tile_pack_dsp *opt)
+{
+    leat__tile_parts *parts = parts_alloc(c);
+    uint8_t *room = check_alloc(c, 65536 + LEAT__TILE_OVERWRITE);
+    for (int round = 0; round < 400; round++) {
+        random_tile(c, &one_tile);
+        size_t len = encode_tile(encoded, &one_tile, NULL), nibbles = 0;
+        for (uint32_t i = 0; i < one_tile.shape.blocks; i++) {
+            uint64_t m = one_tile.mask[i];
+            nibbles += m == 0 ? 1 : (uint32_t)(67 - __builtin_clzll(m)) / 4;
+        }
+        size_t bitmaps = (one_tile.shape.blocks + 1) / 2 + (nibbles + 1) / 2;
+        uint8_t *out = room + 65536 - (len - bitmaps);
+        memcpy(parts->value, one_tile.value, one_tile.values * 2);
+        parts->values = one_tile.values;
+        const uint8_t *end = opt->put_values(out, parts);
+        CHECK(c, (size_t)(end - out) == len - bitmaps, "round %d: length", round);
+        CHECK(c, memcmp(out, encoded + bitmaps, len - bitmaps) == 0, "round %d: values", round);
+    }
+}
+
+static bool same_scan_block(const leat__scan_block *a, const leat__scan_block *b)
+{
+    if (a->ac != b->ac || a->dc != b->dc || a->plain != b->plain || a->symbols != b->symbols)
+        return false;
+    if (!a->plain)
+        return memcmp(a->symbol, b->symbol, a->symbols + 1u) == 0
+               && memcmp(a->extra, b->extra, (a->symbols + 1u) * 2) == 0;
+    for (uint64_t mask = a->ac; mask != 0; mask &= mask - 1)
+        if (a->at[__builtin_ctzll(mask)] != b->at[__builtin_ctzll(mask)]) return false;
+    return true;
+}
+
+static void check_order(check *c, const leat__tile_pack_dsp *ref, const leat__tile_pack_dsp *opt)
+{
+    leat__tile_entropy_dsp entropy;
+    leat__tile_coefs *coefs = coefs_alloc(c);
+    leat__scan_block *a = (void *)check_alloc(c, LEAT__TILE_BLOCKS_MAX * sizeof *a);
+    leat__scan_block *b = (void *)check_alloc(c, LEAT__TILE_BLOCKS_MAX * sizeof *b);
+    leat__tile_entropy_init(&entropy, CHECK_REFERENCE);
+    for (int round = 0; round < 400; round++) {
+        random_tile(c, &one_tile);
+        size_t len = encode_tile(encoded, &one_tile, NULL);
+        uint32_t n = one_tile.shape.blocks, first = check_below(c, n);
+        if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE)
+            CHECK(c, false, "round %d: decode", round);
+        check_random(c, b, n * sizeof *b); /* what was there before does not matter */
+        ref->order(a + first, coefs, first, n - first);
+        opt->order(b + first, coefs, first, n - first);
+        for (uint32_t i = first; i < n; i++)
+            CHECK(c, same_scan_block(&a[i], &b[i]), "round %d: block %u", round, i);
+    }
+}
+
+static void time_pack(check *c, const leat__tile_pack_dsp *dsp)
+{
+    leat__tile_entropy_dsp entropy;
+    leat__tile_coefs *coefs = coefs_alloc(c);
+    leat__tile_parts *parts = parts_alloc(c);
+    static leat__scan_block blocks[96];
+    static int16_t plain[96 * 64];
+    leat__tile_entropy_init(&entropy, CHECK_REFERENCE);
+    typical_tile(c);
+    size_t len = encode_tile(encoded, &one_tile, NULL);
+    if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE) return;
+    for (uint32_t b = 0; b < 96; b++) leat__tile_block_expand(plain + 64 * b, coefs, b);
+    CHECK_TIME(c, "take 96 blocks", sizeof plain + one_tile.values * 2.0,
+               parts->values = 0; dsp->take(parts, 0, plain, 96, 0));
+    CHECK_TIME(c, "put values", one_tile.values * 2.0 + (double)len,
+               dsp->put_values(encoded, parts));
+    CHECK_TIME(c, "order 96 blocks", sizeof blocks + one_tile.values * 2.0,
+               dsp->order(blocks, coefs, 0, 96));
+}
+
 /* ---- inverse DCT ---- */
 
 /* Sparse blocks of any coefficients at all: also those that overflow everything. */
@@ -537,6 +662,17 @@ static void entropy(check *c)
     if (c->timing) time_entropy(c);
 }
 
+static void pack(check *c)
+{
+    leat__tile_pack_dsp ref, opt;
+    leat__tile_pack_init(&ref, CHECK_REFERENCE);
+    leat__tile_pack_init(&opt, c->flags);
+    check_take(c, &ref, &opt);
+    check_put_values(c, &opt);
+    check_order(c, &ref, &opt);
+    if (c->timing) time_pack(c, &opt);
+}
+
 static void idct(check *c)
 {
     check_idct(c);
@@ -544,5 +680,5 @@ static void idct(check *c)
     if (c->timing) time_idct(c);
 }
 
-CHECK_MAIN({"entropy", entropy}, {"idct", idct}, {"upsample", check_upsample},
+CHECK_MAIN({"entropy", entropy}, {"pack", pack}, {"idct", idct}, {"upsample", check_upsample},
            {"colour", check_colour})

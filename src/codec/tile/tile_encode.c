@@ -4,13 +4,13 @@
  * pixels of libjpeg-turbo, and the file comes back. One encoder per thread; it keeps its
  * scratch between images.
  */
-#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
 #include "base/bytes.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "probe/cpu.h"
 
 enum {
     TILE_ROOM = 64 * 1024, /* worst tile: 12,288 values of 30 bits, and their bitmaps */
@@ -21,10 +21,11 @@ enum {
 struct leat__tile_encoder {
     const leat__tile_tables *tables;
     leat__decoder *decoder;
+    leat__tile_restorer *restorer;
     ZSTD_CCtx *zstd;
+    leat__tile_pack_dsp dsp;
     leat__tile_parts parts;
     uint8_t tile[TILE_ROOM];
-    uint8_t size[LEAT__TILE_VALUES_MAX], left[LEAT__TILE_VALUES_MAX + 8];
     leat__buf tiles, lengths, skeleton, packed, file;
     leat__planes pixels; /* libjpeg-turbo's */
 };
@@ -40,9 +41,11 @@ int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *t
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++)
         leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
     e->tables = tables;
+    leat__tile_pack_init(&e->dsp, leat__cpu_flags());
     e->zstd = ZSTD_createCCtx();
     if (e->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
     LEAT_GO(rc, out, leat__decoder_open(&e->decoder, err));
+    LEAT_GO(rc, out, leat__tile_restorer_open(&e->restorer, err));
     *out = e;
     e = NULL;
 out:
@@ -58,6 +61,7 @@ void leat__tile_encoder_close(leat__tile_encoder **pe)
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_reset(bufs[i]);
     leat__planes_reset(&e->pixels);
     leat__decoder_close(&e->decoder);
+    leat__tile_restorer_close(&e->restorer);
     ZSTD_freeCCtx(e->zstd);
     leat__free(e);
     *pe = NULL;
@@ -107,19 +111,22 @@ static uint8_t *put_fast(uint8_t *at, const leat__tile_parts *p, uint32_t blocks
         spill(&b);
     }
     flush(&b);
-    for (uint32_t i = 0; i < blocks; i++)
-        for (uint32_t k = 0; k < nibbles[i]; k++) {
-            put(&b, (uint32_t)(p->mask[i] >> 4 * k & 15), 4);
-            spill(&b);
-        }
+    for (uint32_t i = 0; i < blocks; i++) {
+        uint32_t low = LEAT_MIN(nibbles[i], 8);
+        put(&b, (uint32_t)p->mask[i], 4 * low);
+        spill(&b);
+        put(&b, (uint32_t)(p->mask[i] >> 32), 4 * (nibbles[i] - low));
+        spill(&b);
+    }
     flush(&b);
     return b.at;
 }
 
-/* Symbols of a tile in coding order, with their tables: pairs of counts, then bitmap bytes. */
+/* Symbols of a tile in coding order, with their tables: pairs of counts, then bitmap bytes. Eight
+ * bytes are written where fewer count. */
 typedef struct symbols {
     uint32_t pairs, n;
-    uint8_t table[LEAT__TILE_BLOCKS_MAX * 9], symbol[LEAT__TILE_BLOCKS_MAX * 9];
+    uint8_t table[LEAT__TILE_BLOCKS_MAX * 9 + 8], symbol[LEAT__TILE_BLOCKS_MAX * 9 + 8];
 } symbols;
 
 static void collect_symbols(symbols *s, const leat__tile_parts *p,
@@ -134,93 +141,64 @@ static void collect_symbols(symbols *s, const leat__tile_parts *p,
         }
     s->pairs = s->n;
     for (uint32_t c = 0, b = 0; c < shape->components; c++)
-        for (uint32_t i = 0; i < shape->count[c]; i++, b++)
-            for (uint32_t g = 0; g < p->groups[b]; g++) {
-                s->table[s->n] = codes->context[c > 0][p->groups[b]][g];
-                s->symbol[s->n++] = (uint8_t)(p->mask[b] >> 8 * g);
-            }
+        for (uint32_t i = 0; i < shape->count[c]; i++, b++) {
+            memcpy(s->table + s->n, codes->context[c > 0][p->groups[b]], 8);
+            leat__store_u64(s->symbol + s->n, p->mask[b]);
+            s->n += p->groups[b];
+        }
 }
 
-/* Every STREAMS-th symbol from `i` on; four codes fit beside seven bits that wait. */
-static void put_symbols(bits *to, const symbols *s, uint32_t i, uint32_t end,
+enum {
+    STREAM_ROOM = LEAT__TILE_BLOCKS_MAX * 9 / STREAMS * LEAT__TILE_CODE_BITS / 8 + 16,
+    ROUNDS = 4 /* codes that fit beside seven bits that wait */
+};
+
+/* Symbols `from` to `end` are dealt to the streams from the first one on. All four go on at the
+ * same time: each is a chain of its own. */
+static inline void deal(bits to[STREAMS], const symbols *s, uint32_t from, uint32_t end,
                         const leat__tile_tables *t)
 {
-    bits b = *to; /* a copy stays in registers */
-    while (i < end) {
-        for (uint32_t k = 0; k < 4 && i < end; k++, i += STREAMS) {
-            uint32_t table = s->table[i], symbol = s->symbol[i];
-            put(&b, t->code[table][symbol], t->lengths.length[table][symbol]);
+    bits b[STREAMS]; /* a copy stays in registers */
+    uint32_t i = from;
+    for (uint32_t k = 0; k < STREAMS; k++) b[k] = to[k];
+    for (; end - i >= ROUNDS * STREAMS; i += ROUNDS * STREAMS)
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < STREAMS; k++) {
+#pragma GCC unroll 4
+            for (uint32_t j = i + k; j < i + k + ROUNDS * STREAMS; j += STREAMS) {
+                uint32_t code = t->put[s->table[j]][s->symbol[j]];
+                put(&b[k], code >> 4, code & 15);
+            }
+            spill(&b[k]);
         }
-        spill(&b);
+    for (uint32_t k = 0; k < STREAMS; k++) to[k] = b[k];
+    for (; i < end; i++) {
+        uint32_t code = t->put[s->table[i]][s->symbol[i]];
+        put(&to[(i - from) % STREAMS], code >> 4, code & 15);
+        spill(&to[(i - from) % STREAMS]);
     }
-    *to = b;
 }
 
-/* Both lists are dealt to the streams from stream 0 on. */
 static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
                           const leat__tile_shape *shape, const leat__tile_tables *t)
 {
     symbols s;
+    uint8_t stream[STREAMS][STREAM_ROOM];
+    bits b[STREAMS];
+    for (uint32_t k = 0; k < STREAMS; k++) b[k] = (bits){.at = stream[k]};
     collect_symbols(&s, p, shape, &t->codes);
+    deal(b, &s, 0, s.pairs, t);
+    deal(b, &s, s.pairs, s.n, t);
     uint8_t *header = at;
-    bits b = {.at = at + 2 * (STREAMS - 1)};
+    at += 2 * (STREAMS - 1);
     for (uint32_t k = 0; k < STREAMS; k++) {
-        const uint8_t *start = b.at;
-        put_symbols(&b, &s, k, s.pairs, t);
-        put_symbols(&b, &s, s.pairs + k, s.n, t);
-        flush(&b);
-        if (k < STREAMS - 1) leat__store_u16(header + 2 * k, (uint16_t)(b.at - start));
+        flush(&b[k]);
+        size_t len = (size_t)(b[k].at - stream[k]);
+        memcpy(at, stream[k], len);
+        at += len;
+        if (k < STREAMS - 1) leat__store_u16(header + 2 * k, (uint16_t)len);
     }
-    return b.at;
-}
-
-/* A plane tells which of the values left are too large for `l` bits; those go on to the next.
- * Eight at a time: bit 7 of each byte says so, and the product gathers the eight bits. */
-static uint32_t put_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t l)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < n; i += 8) {
-        uint64_t sizes = leat__load_u64(left + i);
-        uint64_t larger = (sizes + ones * (127 - l)) >> 7 & ones;
-        uint32_t bits8 = (uint32_t)((larger * UINT64_C(0x0102040810204080)) >> 56);
-        if (n - i < 8) bits8 &= (1u << (n - i)) - 1;
-        *at++ = (uint8_t)bits8;
-        for (uint32_t k = 0; k < 8; k++) {
-            left[next] = (uint8_t)(sizes >> 8 * k);
-            next += bits8 >> k & 1;
-        }
-    }
-    return next;
-}
-
-/* The value's low bits; of a negative one, less one. */
-static inline void put_extra(bits *b, int32_t v, uint32_t size)
-{
-    put(b, (uint32_t)(v + (v >> 31)) & ((1u << size) - 1), size);
-}
-
-/* Planes of sizes, then the extra bits. */
-static uint8_t *put_values(leat__tile_encoder *e, uint8_t *at)
-{
-    const leat__tile_parts *p = &e->parts;
-    for (uint32_t i = 0; i < p->values; i++)
-        e->size[i] = (uint8_t)(32 - __builtin_clz((uint32_t)abs(p->value[i])));
-    memcpy(e->left, e->size, p->values);
-    for (uint32_t l = 1, left = p->values; left > 0; l++) {
-        uint32_t next = put_plane(at, e->left, left, l);
-        at += (left + 7) / 8;
-        left = next;
-    }
-    bits b = {.at = at};
-    uint32_t i = 0;
-    for (; i + 3 <= p->values; i += 3) { /* three of 15 bits fit beside seven that wait */
-        for (uint32_t k = i; k < i + 3; k++) put_extra(&b, p->value[k], e->size[k]);
-        spill(&b);
-    }
-    for (; i < p->values; i++) put_extra(&b, p->value[i], e->size[i]);
-    flush(&b);
-    return b.at;
+    return at;
 }
 
 static int encode_tiles(leat__tile_encoder *e, const leat__tile_header *h,
@@ -231,13 +209,13 @@ static int encode_tiles(leat__tile_encoder *e, const leat__tile_header *h,
     for (uint32_t ty = 0; ty < h->tiles_y; ty++)
         for (uint32_t tx = 0; tx < h->tiles_x; tx++) {
             leat__tile_shape shape;
-            *kept = leat__tile_take_apart(&e->parts, h, coefs, tx, ty);
+            *kept = leat__tile_take_apart(&e->dsp, &e->parts, h, coefs, tx, ty);
             if (*kept != LEAT__TILE_KEPT_NONE) return 0;
             leat__tile_shape_at(h, tx, ty, &shape);
             uint8_t *at = (h->flags & LEAT__TILE_FLAG_SMALL)
                               ? put_small(e->tile, &e->parts, &shape, e->tables)
                               : put_fast(e->tile, &e->parts, shape.blocks);
-            at = put_values(e, at);
+            at = e->dsp.put_values(at, &e->parts);
             uint16_t len = (uint16_t)(at - e->tile);
             leat__buf_append(&e->tiles, e->tile, len);
             leat__buf_append(&e->lengths, &len, sizeof len);
@@ -295,22 +273,24 @@ static int prove_file(leat__tile_encoder *e, const uint8_t *jpeg, size_t len, le
     uint8_t *sample = (uint8_t *)out->data;
     leat__tile_header h;
     LEAT_TRY(leat__tile_header_parse(&h, sample, out->len, err));
-    for (int pass = 0; pass < 2; pass++) {
-        leat__buf_clear(&e->file);
-        int rc = leat__tile_rebuild(&h, sample, e->tables, &e->file, err);
+    bool progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0, same = false;
+    leat__buf_clear(&e->file);
+    if (progressive) { /* any file will do */
+        int rc = leat__tile_rebuild(e->restorer, &h, sample, e->tables, &e->file, err);
         if (rc != 0 && rc != LEAT_EDATA) return rc;
-        bool same = rc == 0 && e->file.len == len && memcmp(e->file.data, jpeg, len) == 0;
-        bool progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0;
-        if (rc == 0 && (same || progressive)) {
-            if (same) h.flags |= LEAT__TILE_FLAG_EXACT;
-            sample[5] = (uint8_t)h.flags;
-            leat__store_u32(sample + 32, (uint32_t)e->file.len);
-            return 0;
-        }
-        if (rc != 0) break;
-        h.flags |= LEAT__TILE_FLAG_PAD_ZERO;
+        same = rc == 0;
+        len = e->file.len;
     }
-    *kept = LEAT__TILE_KEPT_RESTORE;
+    for (int pass = 0; pass < 2 && !progressive && !same; pass++) {
+        if (pass > 0) h.flags |= LEAT__TILE_FLAG_PAD_ZERO;
+        int rc = leat__tile_rebuilds(e->restorer, &h, sample, e->tables, jpeg, len, &same, err);
+        if (rc == LEAT_EDATA) break;
+        if (rc != 0) return rc;
+    }
+    if (!same) *kept = LEAT__TILE_KEPT_RESTORE;
+    if (same && !progressive) h.flags |= LEAT__TILE_FLAG_EXACT;
+    sample[5] = (uint8_t)h.flags;
+    leat__store_u32(sample + 32, (uint32_t)len);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 #define LEAT_CODEC_TILE_TILE_FORMAT_H
 
 #include "codec/tile/tile.h"
-#include "dsp/tile_entropy.h"
+#include "dsp/tile_pack.h"
 
 #define LEAT__TILE_MAGIC "LTIL"
 #define LEAT__TILE_VERSION 1
@@ -114,7 +114,7 @@ static inline uint32_t leat__tile_table_symbols(uint32_t table)
 struct leat__tile_tables {
     leat__tile_codes codes;
     leat__tile_lengths lengths;
-    uint16_t code[LEAT__TILE_TABLES][256]; /* for writing: low bit first */
+    uint16_t put[LEAT__TILE_TABLES][256]; /* for writing: code, low bit first, << 4 | length */
     uint32_t id;
     uint8_t *dictionary; /* of the restore part */
     size_t dictionary_len;
@@ -126,17 +126,10 @@ int leat__tile_tables_write(const leat__tile_lengths *lengths, const uint8_t *di
 
 /* ---- analysis of coefficients, shared by trainer and encoder ---- */
 
-/* One tile taken apart, in coding order. */
-typedef struct leat__tile_parts {
-    uint64_t mask[LEAT__TILE_BLOCKS_MAX];
-    uint8_t groups[LEAT__TILE_BLOCKS_MAX];
-    uint32_t values;
-    int16_t value[LEAT__TILE_VALUES_MAX];
-} leat__tile_parts;
-
 /* Header fields from the coefficients, or why not. */
 leat__tile_kept leat__tile_header_from(leat__tile_header *h, const leat__jpeg_coefs *coefs);
-leat__tile_kept leat__tile_take_apart(leat__tile_parts *parts, const leat__tile_header *h,
+leat__tile_kept leat__tile_take_apart(const leat__tile_pack_dsp *dsp, leat__tile_parts *parts,
+                                      const leat__tile_header *h,
                                       const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty);
 
 /* Pairs of counts of component k: symbol i of n = (count + 1) / 2. */
@@ -154,9 +147,21 @@ int leat__tile_skeleton_of(const uint8_t *jpeg, size_t len, leat__buf *out) LEAT
 int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
     LEAT_MUST_CHECK;
 
+/* Who restores: keeps its scratch between files. One per thread. */
+typedef struct leat__tile_restorer leat__tile_restorer;
+
+int leat__tile_restorer_open(leat__tile_restorer **r, leat_error *err) LEAT_MUST_CHECK;
+void leat__tile_restorer_close(leat__tile_restorer **r);
+
 /* Restores without checking the length of the result. */
-int leat__tile_rebuild(const leat__tile_header *h, const uint8_t *data,
+int leat__tile_rebuild(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
                        const leat__tile_tables *tables, leat__buf *out,
                        leat_error *err) LEAT_MUST_CHECK;
+
+/* Whether that gives this file: stops at the first difference. LEAT_EDATA when it gives none. */
+int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
+                        const uint8_t *data, const leat__tile_tables *tables,
+                        const uint8_t *file, size_t len, bool *same,
+                        leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -191,69 +191,102 @@ int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
 /* ---- writing scans ---- */
 
 /* Worst block: 64 symbols of 31 bits, and what is written past them. */
-enum { BLOCK_ROOM = 512 };
+enum { BLOCK_ROOM = 512, MCU_BLOCKS_MAX = 10 };
 
-/* Entries are bits << 8 | their number; 0: no code. */
-enum { NEAR = 16 };
+/* A code: its bits << 8 | their number. With this bit, there is none. */
+#define NO_CODE (UINT64_C(1) << 63)
+
 typedef struct huffman {
-    uint32_t entry[256];
-    uint32_t near[16][2 * NEAR]; /* by run and value + NEAR: symbol and extra bits in one */
+    uint64_t entry[256];    /* code of a symbol, and zeros where its extra bits go */
+    uint8_t spec[16 + 256]; /* what this was made from: counts and symbols */
+    size_t spec_len;
+    bool defined; /* by the file at hand */
 } huffman;
-
-/* A block in the order of the scan. Only the coefficients that `ac` names are set, and at[0]. */
-typedef struct scan_block {
-    uint64_t ac;
-    int16_t at[64];
-} scan_block;
 
 /* Bits on their way into bytes, high first; fewer than eight wait between calls. */
 typedef struct bit_queue {
-    uint64_t acc; /* from its highest bit on */
+    uint64_t acc; /* the lowest are the last; those above that wait are of no meaning */
     uint32_t bits;
     uint8_t *at;
 } bit_queue;
 
-typedef struct writer {
+/* Where the file goes: into a buffer, or against the bytes that it should have. */
+typedef struct target {
+    leat__buf *out;
+    const uint8_t *want;
+    size_t left;
+    bool differs;
+} target;
+
+struct leat__tile_restorer {
+    leat__tile_entropy_dsp entropy;
+    leat__tile_pack_dsp dsp;
+    ZSTD_DCtx *zstd;
+    leat__tile_coefs *coefs;
+    leat__scan_block *blocks; /* one tile row of each component */
+    size_t blocks_room;
+    leat__buf skeleton;
+    huffman dc[4], ac[4];
+    uint8_t stage[STAGE]; /* bytes of a scan, not yet stuffed */
+    /* the file at hand */
     const leat__tile_header *h;
     const uint8_t *data; /* the sample */
     const leat__tile_codes *codes;
-    leat__tile_entropy_dsp entropy;
-    leat__tile_coefs *coefs;
-    scan_block *blocks[LEAT__TILE_COMPONENTS]; /* one tile row */
-    size_t row_offset;                         /* of the next tile row */
-    huffman dc[4], ac[4];
+    leat__scan_block *rows[LEAT__TILE_COMPONENTS];
+    size_t row_offset; /* of the next tile row */
     uint32_t restart;  /* interval in MCUs, 0 = none */
     uint8_t id[LEAT__TILE_COMPONENTS];
-    uint8_t place[64]; /* bit of a tile's bitmap -> place in the scan */
     bool no_code;      /* a symbol had no code */
     uint32_t scans;
-    leat__buf *out;
+    target to;
     bit_queue queue;
-    uint8_t stage[STAGE]; /* on the way to `out`, not yet stuffed */
-} writer;
+};
+
+typedef leat__tile_restorer writer;
+
+static void put_bytes(writer *w, const void *bytes, size_t n)
+{
+    target *t = &w->to;
+    if (t->out != NULL) {
+        leat__buf_append(t->out, bytes, n);
+        return;
+    }
+    t->differs = t->differs || n > t->left || memcmp(bytes, t->want, n) != 0;
+    if (t->differs) return;
+    t->want += n;
+    t->left -= n;
+}
+
+/* Whether there is any use in going on. */
+static int target_status(const writer *w, leat_error *err)
+{
+    if (w->to.differs) return leat__fail(err, LEAT_ECANCELED, "the restored file differs");
+    int rc = w->to.out != NULL ? leat__buf_status(w->to.out) : 0;
+    return rc == 0 ? 0 : leat__fail(err, rc, "restored file does not fit its buffer");
+}
 
 /* After every byte 0xff goes a zero, so that it is no marker. */
 static void put_staged(writer *w)
 {
+    static const uint8_t zero = 0;
     const uint8_t *at = w->stage, *end = w->queue.at, *ff;
     while (at < end && (ff = memchr(at, 0xff, (size_t)(end - at))) != NULL) {
-        leat__buf_append(w->out, at, (size_t)(ff + 1 - at));
-        leat__buf_putc(w->out, 0);
+        put_bytes(w, at, (size_t)(ff + 1 - at));
+        put_bytes(w, &zero, 1);
         at = ff + 1;
     }
-    leat__buf_append(w->out, at, (size_t)(end - at));
+    put_bytes(w, at, (size_t)(end - at));
     w->queue.at = w->stage;
 }
 
 /* At most 56 bits, the rest of `value` zero. No branch: how full the queue is cannot be
- * foreseen. Writes up to eight bytes, of which those count that are full. */
+ * foreseen. Writes eight bytes, of which those count that are full. */
 static inline void put_bits(bit_queue *q, uint64_t value, uint32_t n)
 {
+    q->acc = q->acc << n | value;
     q->bits += n;
-    q->acc |= value << (63 - q->bits) << 1; /* nothing may be put, too */
-    leat__store_u64(q->at, __builtin_bswap64(q->acc));
+    leat__store_u64(q->at, __builtin_bswap64(q->acc << 1 << (63 - q->bits)));
     q->at += q->bits >> 3;
-    q->acc <<= q->bits & 56;
     q->bits &= 7;
 }
 
@@ -265,29 +298,22 @@ static void pad_bits(writer *w)
     put_staged(w);
 }
 
-/* Symbol and extra bits of any value, as in an entry but wider. */
+/* Symbol and extra bits of any value. */
 static uint64_t code_of(const huffman *t, uint32_t run, int v)
 {
     uint32_t size = v == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
-    uint32_t entry = size > 15 ? 0 : t->entry[run << 4 | size]; /* a damaged sample has larger */
     uint64_t extra = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
-    if (entry == 0) return 0;
-    return ((uint64_t)(entry >> 8) << size | extra) << 8 | ((entry & 255) + size);
+    if (size > 15) return NO_CODE; /* a damaged sample may have it */
+    return t->entry[run << 4 | size] | extra << 8;
 }
 
-static void find_near(huffman *t)
-{
-    for (uint32_t run = 0; run < 16; run++)
-        for (int v = -NEAR; v < NEAR; v++)
-            t->near[run][v + NEAR] = (uint32_t)code_of(t, run, v); /* at most 16 + 5 bits */
-}
-
+/* At most 31 bits each. Two codes in one turn halve the chain from turn to turn. The mark of a
+ * missing code gets among the bits, which does no harm: there is an error to follow. */
 static inline void put_code(bit_queue *q, uint64_t code)
 {
     put_bits(q, code >> 8, code & 255);
 }
 
-/* Two codes in one turn, which halves the chain from turn to turn. */
 static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
 {
     uint32_t n = (uint32_t)(a & 255) + (uint32_t)(b & 255);
@@ -299,62 +325,55 @@ static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
     }
 }
 
-/* The code of the lowest coefficient in *mask, *last being the one before. What comes before it,
- * and sixteen zeros, are put here where there are so many. */
-static inline uint64_t next_code(bit_queue *q, uint64_t *before, const scan_block *block,
-                                 const huffman *ac, uint64_t *mask, uint32_t *last, bool *bad)
+/* A block with a long run or a large value. */
+static bool put_plain(bit_queue *q, const leat__scan_block *block, const huffman *ac,
+                      uint64_t before)
 {
-    uint32_t k = (uint32_t)__builtin_ctzll(*mask), run = k - *last - 1;
-    int v = block->at[k];
-    *mask &= *mask - 1;
-    *last = k;
-    for (; __builtin_expect(run > 15, 0); run -= 16) {
-        put_two(q, *before, ac->entry[0xf0]);
-        *before = 0;
-        *bad |= ac->entry[0xf0] == 0;
+    uint32_t last = 0;
+    uint64_t none = 0;
+    put_code(q, before);
+    for (uint64_t mask = block->ac; mask != 0; mask &= mask - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(mask), run = k - last - 1;
+        uint64_t zeros = code_of(ac, 15, 0), code;
+        for (; run > LEAT__SCAN_RUN_MAX; run -= 16) {
+            none |= zeros;
+            put_code(q, zeros);
+        }
+        code = code_of(ac, run, block->at[k]);
+        none |= code;
+        put_code(q, code);
+        last = k;
     }
-    uint64_t code = __builtin_expect((uint32_t)(v + NEAR) < 2 * NEAR, 1)
-                        ? ac->near[run][v + NEAR]
-                        : code_of(ac, run, v);
-    *bad |= code == 0;
-    return code;
+    uint64_t end = last < 63 ? code_of(ac, 0, 0) : 0;
+    put_code(q, end);
+    return ((none | end) & NO_CODE) == 0;
 }
 
-static void put_block(writer *w, const scan_block *block, const huffman *dc, const huffman *ac,
-                      int *guess)
+static void put_block(writer *w, const leat__scan_block *block, const huffman *dc,
+                      const huffman *ac, int *guess)
 {
     bit_queue q = w->queue; /* a copy stays in registers */
-    uint64_t mask = block->ac, before = code_of(dc, 0, block->at[0] - *guess);
-    uint32_t last = 0;
-    bool bad = before == 0;
-    *guess = block->at[0];
-    while (mask != 0) {
-        uint64_t code = next_code(&q, &before, block, ac, &mask, &last, &bad);
-        put_two(&q, before, code);
-        before = 0;
-        if (mask == 0) break;
-        before = next_code(&q, &before, block, ac, &mask, &last, &bad);
+    uint64_t first = code_of(dc, 0, block->dc - *guess);
+    bool good = (first & NO_CODE) == 0;
+    *guess = block->dc;
+    if (__builtin_expect(block->plain, 0)) {
+        good = put_plain(&q, block, ac, first) && good;
+    } else {
+        const uint8_t *symbol = block->symbol, *end = symbol + block->symbols;
+        const uint16_t *extra = block->extra;
+        uint64_t code = ac->entry[*symbol++] | (uint64_t)*extra++ << 8, all = code;
+        put_two(&q, first, code);
+        for (; symbol < end; symbol += 2, extra += 2) { /* NOTHING stands behind an odd one */
+            uint64_t a = ac->entry[symbol[0]] | (uint64_t)extra[0] << 8;
+            uint64_t b = ac->entry[symbol[1]] | (uint64_t)extra[1] << 8;
+            put_two(&q, a, b);
+            all |= a | b;
+        }
+        good = good && (all & NO_CODE) == 0;
     }
-    uint64_t end = last < 63 ? ac->entry[0] : 0;
-    bad |= last < 63 && end == 0;
-    put_two(&q, before, end);
-    w->no_code = w->no_code || bad;
+    w->no_code = w->no_code || !good;
     w->queue = q;
     if (q.at > w->stage + STAGE - BLOCK_ROOM) put_staged(w);
-}
-
-static void order_block(const writer *w, scan_block *out, uint32_t b)
-{
-    const leat__tile_coefs *coefs = w->coefs;
-    const int16_t *value = coefs->value + coefs->first[b];
-    uint64_t ac = 0;
-    for (uint64_t mask = coefs->mask[b]; mask != 0; mask &= mask - 1) {
-        uint32_t k = w->place[__builtin_ctzll(mask)];
-        out->at[k] = *value++;
-        ac |= UINT64_C(1) << k;
-    }
-    out->ac = ac & ~UINT64_C(1);
-    out->at[0] = coefs->dc[b];
 }
 
 static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
@@ -374,12 +393,11 @@ static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
             return LEAT_EDATA;
         }
         w->row_offset += len;
-        for (uint32_t c = 0, b = 0; c < h->components; c++)
-            for (uint32_t i = 0; i < shape.count[c]; i++, b++) {
-                size_t x = tx * leat__tile_blocks_x(h, c) + i % shape.wide[c];
-                size_t y = i / shape.wide[c];
-                order_block(w, w->blocks[c] + y * leat__tile_grid_x(h, c) + x, b);
-            }
+        for (uint32_t c = 0, b = 0; c < h->components; c++) {
+            leat__scan_block *row = w->rows[c] + tx * leat__tile_blocks_x(h, c);
+            for (uint32_t y = 0; y < shape.high[c]; y++, b += shape.wide[c])
+                w->dsp.order(row + y * leat__tile_grid_x(h, c), w->coefs, b, shape.wide[c]);
+        }
     }
     return 0;
 }
@@ -411,6 +429,7 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
         out->dc[i] = s->body[2 + 2 * i] >> 4;
         out->ac[i] = s->body[2 + 2 * i] & 15;
         if (out->dc[i] > 3 || out->ac[i] > 3) return false;
+        if (!w->dc[out->dc[i]].defined || !w->ac[out->ac[i]].defined) return false;
     }
     out->alone = out->components == 1;
     /* Two interleaved components of three would have other MCUs: no encoder does it. */
@@ -425,24 +444,46 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
     return true;
 }
 
-static void put_mcu(writer *w, const scan *s, uint32_t mx, uint32_t my, int guess[3])
+/* One block of an MCU: its tables, and where it comes from. */
+typedef struct place {
+    const leat__scan_block *block;
+    size_t step; /* to the same block of the next MCU */
+    const huffman *dc, *ac;
+    int *guess;
+} place;
+
+/* The blocks of the MCUs of row my. */
+static uint32_t find_places(writer *w, const scan *s, uint32_t my, int guess[3],
+                            place places[MCU_BLOCKS_MAX])
 {
     const leat__tile_header *h = w->h;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < s->components; i++) {
         uint32_t c = s->index[i];
         uint32_t across = s->alone || c > 0 ? 1 : h->h, down = s->alone || c > 0 ? 1 : h->v;
         for (uint32_t b = 0; b < across * down; b++) {
-            uint32_t x = mx * across + b % across;
             uint32_t y = (my * down + b / across) % leat__tile_blocks_y(h, c);
-            put_block(w, w->blocks[c] + (size_t)y * leat__tile_grid_x(h, c) + x,
-                      &w->dc[s->dc[i]], &w->ac[s->ac[i]], &guess[c]);
+            places[n++] = (place){
+                .block = w->rows[c] + (size_t)y * leat__tile_grid_x(h, c) + b % across,
+                .step = across, .dc = &w->dc[s->dc[i]], .ac = &w->ac[s->ac[i]],
+                .guess = &guess[c],
+            };
         }
     }
+    return n;
 }
 
 static int bad_skeleton(leat_error *err, const char *what)
 {
     return leat__fail(err, LEAT_EDATA, "tiled image: its file headers: %s", what);
+}
+
+static void put_restart(writer *w, uint64_t number, int guess[3])
+{
+    const uint8_t marker[2] = {0xff, (uint8_t)(RST0 + number % 8)};
+    pad_bits(w);
+    put_bytes(w, marker, sizeof marker);
+    memset(guess, 0, 3 * sizeof guess[0]);
 }
 
 static int put_scan(writer *w, const scan *s, leat_error *err)
@@ -451,23 +492,22 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
     uint32_t down = s->alone || h->components == 1 ? 1 : h->v;
     uint32_t per_tile = leat__tile_blocks_y(h, s->alone ? s->index[0] : 0) / down;
     int guess[3] = {0};
+    place places[MCU_BLOCKS_MAX];
     uint64_t done = 0, total = (uint64_t)s->mcus_x * s->mcus_y;
     w->queue = (bit_queue){.at = w->stage};
     for (uint32_t my = 0; my < s->mcus_y; my++) {
         if (my % per_tile == 0) LEAT_TRY(load_tile_row(w, my / per_tile, err));
+        uint32_t n = find_places(w, s, my, guess, places);
         for (uint32_t mx = 0; mx < s->mcus_x; mx++) {
-            put_mcu(w, s, mx, my, guess);
+            for (place *p = places; p < places + n; p->block += p->step, p++)
+                put_block(w, p->block, p->dc, p->ac, p->guess);
             done++;
-            if (w->restart == 0 || done % w->restart != 0 || done == total) continue;
-            pad_bits(w);
-            leat__buf_putc(w->out, (char)0xff);
-            leat__buf_putc(w->out, (char)(RST0 + (done / w->restart - 1) % 8));
-            memset(guess, 0, sizeof guess);
+            if (w->restart != 0 && done % w->restart == 0 && done != total)
+                put_restart(w, done / w->restart - 1, guess);
         }
         put_staged(w);
         if (w->no_code) return bad_skeleton(err, "a coefficient has no code");
-        if (leat__buf_status(w->out) != 0)
-            return leat__fail(err, leat__buf_status(w->out), "restored file does not fit");
+        LEAT_TRY(target_status(w, err));
     }
     pad_bits(w);
     return 0;
@@ -475,23 +515,39 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
 
 /* ---- restoring ---- */
 
-/* Canonical codes of a DHT segment, which may hold several tables. */
+/* Canonical codes; false when there are more than fit. Files often have the tables of the file
+ * before. */
+static bool make_codes(huffman *t, const uint8_t *spec, size_t len)
+{
+    const uint8_t *symbol = spec + 16;
+    uint64_t code = 0;
+    if (len == t->spec_len && memcmp(spec, t->spec, len) == 0) return t->defined = true;
+    t->spec_len = 0;
+    for (uint32_t i = 0; i < 256; i++) t->entry[i] = NO_CODE;
+    for (uint32_t length = 1; length <= 16; length++, code <<= 1)
+        for (uint32_t i = 0; i < spec[length - 1]; i++, symbol++, code++) {
+            uint32_t size = *symbol & 15;
+            if (code >= 1u << length) return false;
+            t->entry[*symbol] = code << size << 8 | (length + size);
+        }
+    t->entry[LEAT__SCAN_NOTHING] = 0;
+    memcpy(t->spec, spec, len);
+    t->spec_len = len;
+    return t->defined = true;
+}
+
+/* A DHT segment may hold several tables. */
 static bool read_huffman(writer *w, const segment *s)
 {
     const uint8_t *p = s->body, *end = s->body + s->body_len;
     while (end - p >= 17) {
+        size_t len = 16;
         if ((p[0] & 0xe0) != 0 || (p[0] & 15) > 3) return false;
+        for (uint32_t i = 1; i <= 16; i++) len += p[i];
+        if (len > 16 + 256 || (size_t)(end - p) < 1 + len) return false;
         huffman *t = (p[0] & 0x10) ? &w->ac[p[0] & 3] : &w->dc[p[0] & 3];
-        const uint8_t *counts = p + 1, *symbol = p + 17;
-        uint32_t code = 0;
-        memset(t, 0, sizeof *t);
-        for (uint32_t length = 1; length <= 16; length++, code <<= 1)
-            for (uint32_t i = 0; i < counts[length - 1]; i++) {
-                if (symbol == end || code >= 1u << length) return false;
-                t->entry[*symbol++] = code++ << 8 | length;
-            }
-        find_near(t);
-        p = symbol;
+        if (!make_codes(t, p + 1, len)) return false;
+        p += 1 + len;
     }
     return p == end;
 }
@@ -518,28 +574,31 @@ static int write_file(writer *w, const uint8_t *skeleton, size_t len, leat_error
         if (s.marker == DRI && s.body_len == 2)
             w->restart = (uint32_t)s.body[0] << 8 | s.body[1];
         if (s.marker != SOS) continue;
-        leat__buf_append(w->out, skeleton + copied, at - copied);
+        put_bytes(w, skeleton + copied, at - copied);
         copied = at;
         if (!scan_parse(w, &s, &sc) || ++w->scans > SCANS_MAX)
             return bad_skeleton(err, "scan");
         LEAT_TRY(put_scan(w, &sc, err));
     }
-    leat__buf_append(w->out, skeleton + copied, len - copied);
-    int rc = leat__buf_status(w->out);
-    return rc == 0 ? 0 : leat__fail(err, rc, "restored file does not fit its buffer");
+    put_bytes(w, skeleton + copied, len - copied);
+    return target_status(w, err);
 }
 
-static int unpack_skeleton(const leat__tile_header *h, const uint8_t *data,
-                           const leat__tile_tables *tables, uint8_t *out, leat_error *err)
+static int unpack_skeleton(writer *w, const leat__tile_tables *tables, leat_error *err)
 {
-    const uint8_t *packed = data + h->header_bytes + h->tile_bytes + LEAT__TILE_GUARD;
-    ZSTD_DCtx *ctx = ZSTD_createDCtx();
-    if (ctx == NULL) return leat__fail_nomem(err, 0, "zstd");
+    const leat__tile_header *h = w->h;
+    const uint8_t *packed = w->data + h->header_bytes + h->tile_bytes + LEAT__TILE_GUARD;
+    leat__buf_clear(&w->skeleton);
+    if (leat__buf_reserve(&w->skeleton, h->skeleton_bytes) != 0) {
+        leat__buf_reset(&w->skeleton);
+        return leat__fail_nomem(err, h->skeleton_bytes, "file headers");
+    }
+    char *out = w->skeleton.data;
     size_t n = (h->flags & LEAT__TILE_FLAG_DICTIONARY)
-                   ? ZSTD_decompress_usingDDict(ctx, out, h->skeleton_bytes, packed,
+                   ? ZSTD_decompress_usingDDict(w->zstd, out, h->skeleton_bytes, packed,
                                                 h->restore_bytes, tables->ddict)
-                   : ZSTD_decompressDCtx(ctx, out, h->skeleton_bytes, packed, h->restore_bytes);
-    ZSTD_freeDCtx(ctx);
+                   : ZSTD_decompressDCtx(w->zstd, out, h->skeleton_bytes, packed,
+                                         h->restore_bytes);
     if (ZSTD_isError(n) || n != h->skeleton_bytes) return bad_skeleton(err, "damaged");
     return 0;
 }
@@ -560,63 +619,103 @@ static int check_restorable(const leat__tile_header *h, const leat__tile_tables 
     return 0;
 }
 
-static void find_places(writer *w)
+/* Room for a row of tiles. */
+static int fit_blocks(writer *w, leat_error *err)
 {
-    uint8_t in_scan[64];
-    for (uint8_t k = 0; k < 64; k++) in_scan[zigzag[k]] = k;
-    for (uint32_t bit = 0; bit < 64; bit++) w->place[bit] = in_scan[leat__tile_order[bit]];
-}
-
-static int writer_memory(writer *w, leat_error *err)
-{
-    w->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *w->coefs, 64);
-    if (w->coefs == NULL) return leat__fail_nomem(err, sizeof *w->coefs, "tile coefficients");
-    memset(w->coefs, 0, sizeof *w->coefs);
+    size_t n = 0, at[LEAT__TILE_COMPONENTS] = {0};
     for (uint32_t c = 0; c < w->h->components; c++) {
-        size_t n = (size_t)leat__tile_grid_x(w->h, c) * leat__tile_blocks_y(w->h, c);
-        w->blocks[c] = leat__zalloc_array(LEAT__MEM_CODEC, n, sizeof(scan_block));
-        if (w->blocks[c] == NULL)
-            return leat__fail_nomem(err, n * sizeof(scan_block), "a row of tiles");
+        at[c] = n;
+        n += (size_t)leat__tile_grid_x(w->h, c) * leat__tile_blocks_y(w->h, c);
     }
+    if (n > w->blocks_room) {
+        leat__scan_block *grown = leat__zalloc_array(LEAT__MEM_CODEC, n, sizeof *grown);
+        if (grown == NULL) return leat__fail_nomem(err, n * sizeof *grown, "a row of tiles");
+        leat__free(w->blocks);
+        w->blocks = grown;
+        w->blocks_room = n;
+    }
+    for (uint32_t c = 0; c < w->h->components; c++) w->rows[c] = w->blocks + at[c];
     return 0;
 }
 
-int leat__tile_rebuild(const leat__tile_header *h, const uint8_t *data,
-                       const leat__tile_tables *tables, leat__buf *out, leat_error *err)
+int leat__tile_restorer_open(leat__tile_restorer **out, leat_error *err)
 {
-    uint8_t *skeleton = NULL;
     int rc = 0;
-    LEAT_TRY(check_restorable(h, tables, err));
-    writer *w = LEAT_NEW(CODEC, writer);
+    leat__tile_restorer *w = LEAT_NEW(CODEC, leat__tile_restorer);
+    *out = NULL;
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "restoring a tiled image");
+    leat__buf_init(&w->skeleton, LEAT__MEM_CODEC, SKELETON_MAX);
+    leat__tile_entropy_init(&w->entropy, leat__cpu_flags());
+    leat__tile_pack_init(&w->dsp, leat__cpu_flags());
+    w->zstd = ZSTD_createDCtx();
+    if (w->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
+    w->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *w->coefs, 64);
+    if (w->coefs == NULL)
+        LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *w->coefs, "tile coefficients"));
+    memset(w->coefs, 0, sizeof *w->coefs);
+    *out = w;
+    w = NULL;
+out:
+    leat__tile_restorer_close(&w);
+    return rc;
+}
+
+void leat__tile_restorer_close(leat__tile_restorer **restorer)
+{
+    leat__tile_restorer *w = *restorer;
+    if (w == NULL) return;
+    ZSTD_freeDCtx(w->zstd);
+    leat__free(w->coefs);
+    leat__free(w->blocks);
+    leat__buf_reset(&w->skeleton);
+    leat__free(w);
+    *restorer = NULL;
+}
+
+static int rebuild(writer *w, const leat__tile_header *h, const uint8_t *data,
+                   const leat__tile_tables *tables, leat_error *err)
+{
+    LEAT_TRY(check_restorable(h, tables, err));
     w->h = h;
     w->data = data;
-    w->out = out;
     w->codes = (h->flags & LEAT__TILE_FLAG_SMALL) ? &tables->codes : NULL;
-    find_places(w);
-    leat__tile_entropy_init(&w->entropy, leat__cpu_flags());
-    LEAT_GO(rc, out, writer_memory(w, err));
-    skeleton = leat__alloc(LEAT__MEM_CODEC, h->skeleton_bytes);
-    if (skeleton == NULL)
-        LEAT_GO(rc, out, leat__fail_nomem(err, h->skeleton_bytes, "file headers"));
-    LEAT_GO(rc, out, unpack_skeleton(h, data, tables, skeleton, err));
-    rc = write_file(w, skeleton, h->skeleton_bytes, err);
-out:
-    leat__free(skeleton);
-    leat__free(w->coefs);
-    for (uint32_t c = 0; c < LEAT__TILE_COMPONENTS; c++) leat__free(w->blocks[c]);
-    leat__free(w);
-    return rc;
+    w->restart = w->scans = 0;
+    w->no_code = false;
+    memset(w->id, 0, sizeof w->id);
+    for (int i = 0; i < 4; i++) w->dc[i].defined = w->ac[i].defined = false;
+    LEAT_TRY(fit_blocks(w, err));
+    LEAT_TRY(unpack_skeleton(w, tables, err));
+    return write_file(w, (const uint8_t *)w->skeleton.data, h->skeleton_bytes, err);
+}
+
+int leat__tile_rebuild(leat__tile_restorer *r, const leat__tile_header *h, const uint8_t *data,
+                       const leat__tile_tables *tables, leat__buf *out, leat_error *err)
+{
+    r->to = (target){.out = out};
+    return rebuild(r, h, data, tables, err);
+}
+
+int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
+                        const uint8_t *data, const leat__tile_tables *tables,
+                        const uint8_t *file, size_t len, bool *same, leat_error *err)
+{
+    r->to = (target){.want = file, .left = len};
+    int rc = rebuild(r, h, data, tables, err);
+    *same = rc == 0 && r->to.left == 0;
+    return r->to.differs ? 0 : rc;
 }
 
 int leat__tile_restore(const uint8_t *data, size_t len, const leat__tile_tables *tables,
                        leat__buf *out, leat_error *err)
 {
+    leat__tile_restorer *r;
     leat__tile_header h;
     size_t before = out->len;
     LEAT_TRY(leat__tile_header_parse(&h, data, len, err));
-    LEAT_TRY(leat__tile_rebuild(&h, data, tables, out, err));
-    if (out->len - before != h.file_bytes)
+    LEAT_TRY(leat__tile_restorer_open(&r, err));
+    int rc = leat__tile_rebuild(r, &h, data, tables, out, err);
+    leat__tile_restorer_close(&r);
+    if (rc == 0 && out->len - before != h.file_bytes)
         return bad_skeleton(err, "the restored file has another length");
-    return 0;
+    return rc;
 }

@@ -103,7 +103,7 @@ static void build_codes(leat__tile_tables *t)
             for (uint32_t s = 0; s < symbols; s++) {
                 if (t->lengths.length[k][s] != length) continue;
                 uint32_t bits = reverse_bits(code++, length);
-                t->code[k][s] = (uint16_t)bits;
+                t->put[k][s] = (uint16_t)(bits << 4 | length);
                 for (uint32_t i = bits; i < 1u << LEAT__TILE_CODE_BITS; i += 1u << length)
                     t->codes.entry[k][i] = (uint16_t)(length | s << 8);
             }

@@ -11,6 +11,7 @@
 
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "probe/cpu.h"
 
 enum {
     CLASSES = 2 * 36,       /* luma or chroma x groups used x group */
@@ -24,6 +25,7 @@ struct leat__tile_trainer {
     uint64_t bytes[CLASSES][256];
     leat__buf skeletons; /* one after another */
     leat__buf lengths;   /* size_t of each */
+    leat__tile_pack_dsp dsp;
     leat__tile_parts parts;
 };
 
@@ -37,6 +39,7 @@ int leat__tile_trainer_open(leat__tile_trainer **out, leat_error *err)
     leat__tile_trainer *t = LEAT_NEW(CODEC, leat__tile_trainer);
     *out = NULL;
     if (t == NULL) return leat__fail_nomem(err, sizeof *t, "tile trainer");
+    leat__tile_pack_init(&t->dsp, leat__cpu_flags());
     leat__buf_init(&t->skeletons, LEAT__MEM_CODEC, 2 * SKELETONS_MAX);
     leat__buf_init(&t->lengths, LEAT__MEM_CODEC, SKELETONS_MAX);
     *out = t;
@@ -90,7 +93,8 @@ int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
     for (uint32_t ty = 0; ty < h.tiles_y; ty++)
         for (uint32_t tx = 0; tx < h.tiles_x; tx++) {
             leat__tile_shape shape;
-            if (leat__tile_take_apart(&t->parts, &h, coefs, tx, ty) != LEAT__TILE_KEPT_NONE)
+            if (leat__tile_take_apart(&t->dsp, &t->parts, &h, coefs, tx, ty)
+                != LEAT__TILE_KEPT_NONE)
                 return 0; /* counts of its other tiles do no harm */
             leat__tile_shape_at(&h, tx, ty, &shape);
             count_tile(t, &shape);

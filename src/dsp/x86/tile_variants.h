@@ -9,6 +9,7 @@
 
 #include "dsp/idct.h"
 #include "dsp/tile_entropy.h"
+#include "dsp/tile_pack.h"
 #include "dsp/ycc.h"
 
 #define TILE_ENTROPY_VARIANT(name)                                                         \
@@ -17,6 +18,20 @@
 TILE_ENTROPY_VARIANT(leat__tile_decode_avx2);         /* with pdep */
 TILE_ENTROPY_VARIANT(leat__tile_decode_avx2_shuffle); /* without */
 TILE_ENTROPY_VARIANT(leat__tile_decode_avx512);
+
+#define TILE_TAKE_VARIANT(name)                                                            \
+    uint32_t name(leat__tile_parts *parts, uint32_t first, const int16_t *blocks,          \
+                  uint32_t count, int16_t guess)
+#define TILE_PUT_VALUES_VARIANT(name) uint8_t *name(uint8_t *at, leat__tile_parts *parts)
+#define TILE_ORDER_VARIANT(name)                                                           \
+    void name(leat__scan_block *out, const leat__tile_coefs *coefs, uint32_t first,        \
+              uint32_t count)
+TILE_TAKE_VARIANT(leat__tile_take_avx2);
+TILE_TAKE_VARIANT(leat__tile_take_avx512);
+TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx2); /* with pext */
+TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512);
+TILE_ORDER_VARIANT(leat__tile_order_avx2);
+TILE_ORDER_VARIANT(leat__tile_order_avx512);
 
 #define IDCT_VARIANT(name)                                                                 \
     void name(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,  \

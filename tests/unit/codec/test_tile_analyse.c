@@ -3,6 +3,7 @@
  * Taking coefficients apart: put together again by the format's rules they are the same.
  */
 #include "codec/make_tiles.h"
+#include "probe/cpu.h"
 
 /* Undoes the prediction as docs/tile-format.md says it. */
 static int16_t predicted(const int16_t (*dc)[64], const leat__tile_shape *s, uint32_t c,
@@ -43,6 +44,8 @@ static void check_tile(const leat__tile_header *h, const leat__jpeg_coefs *coefs
 static void tiles_hold_all_coefficients(void **state)
 {
     leat__tile_parts *parts = malloc(sizeof *parts);
+    leat__tile_pack_dsp dsp;
+    leat__tile_pack_init(&dsp, leat__cpu_flags());
     for (size_t k = 0; k < JPEG_KINDS; k++) {
         leat__jpeg_coefs coefs;
         leat__tile_header h;
@@ -54,7 +57,7 @@ static void tiles_hold_all_coefficients(void **state)
         for (uint32_t ty = 0; ty < h.tiles_y; ty++)
             for (uint32_t tx = 0; tx < h.tiles_x; tx++) {
                 leat__tile_shape s;
-                assert_int_equal(leat__tile_take_apart(parts, &h, &coefs, tx, ty), 0);
+                assert_int_equal(leat__tile_take_apart(&dsp, parts, &h, &coefs, tx, ty), 0);
                 check_tile(&h, &coefs, parts, tx, ty);
                 leat__tile_shape_at(&h, tx, ty, &s);
                 blocks += s.blocks;

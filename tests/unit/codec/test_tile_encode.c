@@ -6,6 +6,7 @@
 #include "codec/make_tiles.h"
 
 #include "base/fault.h"
+#include "probe/cpu.h"
 
 static void all_kinds_and_sizes_are_tiled(void **state)
 {
@@ -60,7 +61,9 @@ static void coefficients_out_of_range_are_refused(void **state)
     bytes jpeg = make_jpeg(&jpeg_kinds[7], 16, 16, 80, 1);
     leat__jpeg_coefs coefs;
     leat__tile_parts *parts = malloc(sizeof *parts);
+    leat__tile_pack_dsp dsp;
     leat__tile_header h;
+    leat__tile_pack_init(&dsp, leat__cpu_flags());
     assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL), 0);
     int16_t *blocks = (int16_t *)(uintptr_t)coefs.component[0].coefs;
     const struct {
@@ -77,7 +80,7 @@ static void coefficients_out_of_range_are_refused(void **state)
         blocks[64 + cases[i].at] = (int16_t)cases[i].coef;
         coefs.component[0].quant[cases[i].at] = (uint16_t)cases[i].quant;
         assert_int_equal(leat__tile_header_from(&h, &coefs), LEAT__TILE_KEPT_NONE);
-        assert_int_equal(leat__tile_take_apart(parts, &h, &coefs, 0, 0), cases[i].want);
+        assert_int_equal(leat__tile_take_apart(&dsp, parts, &h, &coefs, 0, 0), cases[i].want);
     }
     free(parts);
     free(jpeg.data);

@@ -35,7 +35,7 @@ static void codes_are_prefix_free_and_complete(void **state)
             assert_in_range(length, 1, LEAT__TILE_CODE_BITS);
             assert_true(symbol < leat__tile_table_symbols(t));
             assert_int_equal(tables->lengths.length[t][symbol], length);
-            assert_int_equal(i & ((1u << length) - 1), tables->code[t][symbol]);
+            assert_int_equal((i & ((1u << length) - 1)) << 4 | length, tables->put[t][symbol]);
         }
 }
 
