@@ -275,6 +275,7 @@ typedef struct leat_flow_opts {
                                 way than its threads and its I/O depth can use: what is taken in
                                 early only waits, and leaves the caches */
     leat_tuner *tuner;       /* what earlier flows of the same stages learned; outlives the flow */
+    uint32_t io_depth_max;   /* most the controller may choose; 0 = what the lane holds */
 } leat_flow_opts;
 
 LEAT_API void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size);

@@ -8,29 +8,37 @@
  *                                 once; the gain at that stage is judged (speed sizes) and a
  *                                 change that brought nothing is taken back and left alone for
  *                                 a while, longer each time
- *   no stage had tasks waiting    more results ahead, to even out slow tasks
+ *   no stage had tasks waiting    more results ahead, to even out slow tasks, if there was no
+ *                                 room for more
  *   bytes were what was missing   settings that the budget cannot fill come down to what it can
  *
- * A starved stage looks slow by speed alone, which is why speed never chooses. What was found
+ * A starved stage looks slow by speed alone, which is why speed never chooses. More I/O at once
+ * is judged by its latency as well: by Little's law what is in flight is rate times latency, so
+ * reads that take as much longer as there are more of them prove that the storage gives no more,
+ * and that at once, where the rate has to be told from noise first. What was found
  * useless is tried again as soon as the world is another: a stage's tasks or the consumer's
  * steps take 30 % more or less time than they did then. Threads: the pool's controller thread,
  * or the replay; with the pool's lock held.
  */
 #include "engine/controller.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "engine/lean.h"
 #include "engine/tuner.h"
 
 static const double fed = 0.02, starving = 0.05; /* share of the time the consumer waits */
 static const double busy_enough = 0.85, waiting_enough = 0.5;
 static const double worth_it = 0.03; /* least gain that keeps a change */
 static const double clear = 0.1;     /* a gain that is no noise */
-static const double another = 1.3;   /* times more or less: the world has changed */
+static const double another = 1.3;   /* times more or less: the world has changed; */
+static const double another_io = 2;  /* storage is less even */
 static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8, doubt_looks = 4,
-                      regret_looks = 12;
+                      regret_looks = 12, known_looks = 2, pace_looks = 8;
 
 static const char *const knob_names[] = {"threads", "io_depth", "prefetch"};
 
@@ -44,6 +52,7 @@ typedef struct look {
     double consumer; /* share of the time it waited */
     double step_ns;  /* the consumer's own work per result; 0 = unknown */
     double blocked;  /* share of the time something waited for bytes */
+    bool full;       /* for a moment there was no room for another result */
     double cpus;     /* mean CPU workers busy */
     double rate[LEAT__STAGES_MAX], ready[LEAT__STAGES_MAX], busy[LEAT__STAGES_MAX];
     double cost_ns[LEAT__STAGES_MAX]; /* of one task; 0 = none came by */
@@ -66,7 +75,8 @@ uint32_t leat__io_threads(const leat__stage *s)
 
 static uint32_t depth_max(const leat_flow *f, const leat__stage *s)
 {
-    return s->answers_later ? LEAT__LANE_MAX : f->pool->lanes[LEAT_LANE_IO].max;
+    uint32_t most = s->answers_later ? LEAT__LANE_MAX : f->pool->lanes[LEAT_LANE_IO].max;
+    return f->opts.io_depth_max ? LEAT_MIN(most, f->opts.io_depth_max) : most;
 }
 
 void leat__knobs_apply(leat_flow *f)
@@ -99,14 +109,28 @@ static double since(uint64_t *seen, uint64_t now)
     return more > 0 ? (double)more : 0;
 }
 
-static bool differs(double a, double b)
+static bool differs(double a, double b, double times)
 {
-    return a > 0 && b > 0 && (a > b * another || b > a * another);
+    return a > 0 && b > 0 && (a > b * times || b > a * times);
 }
 
-static void observe_stage(leat__sight *s, const leat__stage *st, uint32_t i, uint64_t now,
-                          double ns, look *l)
+static bool costs_differ(const leat_flow *f, uint32_t stage, double a, double b)
 {
+    return differs(a, b, f->stages[stage].decl.lane == LEAT_LANE_IO ? another_io : another);
+}
+
+static void pace_add(leat__pace *p, double rate)
+{
+    p->looks = LEAT_MIN(p->looks + 1, pace_looks);
+    double off = rate - p->mean;
+    p->mean += off / p->looks;
+    p->var = (p->var + off * off / p->looks) * (p->looks - 1) / p->looks;
+}
+
+static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, look *l)
+{
+    leat__sight *s = &f->sight;
+    const leat__stage *st = &f->stages[i];
     uint64_t ready = st->ready_ns + (st->ready.count ? now - st->ready_since_ns : 0);
     double busy = since(&s->busy_ns[i], st->busy_ns);
     l->items[i] = (uint64_t)since(&s->items[i], st->items);
@@ -115,8 +139,10 @@ static void observe_stage(leat__sight *s, const leat__stage *st, uint32_t i, uin
     l->busy[i] = busy / ns;
     l->cost_ns[i] = l->items[i] ? busy / (double)l->items[i] : 0;
     if (st->decl.lane == LEAT_LANE_CPU) l->cpus += l->busy[i];
-    bool other = differs(l->cost_ns[i], s->cost_ns[i]);
-    s->mean_rate[i] = s->looks == 0 || other ? l->rate[i] : (s->mean_rate[i] + l->rate[i]) / 2;
+    bool other = costs_differ(f, i, l->cost_ns[i], s->cost_ns[i]);
+    if (other) s->pace[i] = (leat__pace){0};
+    pace_add(&s->pace[i], l->rate[i]);
+    if (st->decl.lane == LEAT_LANE_IO && other && l->cost_ns[i] < s->cost_ns[i]) s->narrow = true;
     if (l->cost_ns[i] > 0) s->cost_ns[i] = l->cost_ns[i];
     l->changing |= other && l->busy[i] >= 0.1; /* of a stage that matters */
 }
@@ -134,23 +160,25 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     l->consumer = pulled ? LEAT_MIN(waited / ns, 1.0) : 1;
     l->step_ns = pulled && results > 0 ? LEAT_MAX(ns - waited, 0.0) / results : 0;
     l->blocked = since(&s->blocked_ns, blocked) / ns;
-    for (uint32_t i = 0; i < f->stage_count; i++) observe_stage(s, &f->stages[i], i, now, ns, l);
+    l->full = since(&s->filled, f->segments[f->segment_count - 1].filled) > 0;
+    for (uint32_t i = 0; i < f->stage_count; i++) observe_stage(f, i, now, ns, l);
     s->at_ns = now;
-    s->looks++;
 }
 
 /* What is held for a while is free again after that while, or as soon as the world in which it
  * was useless has gone for two looks. A step of hardly any time is noise. */
-static void forget(leat__sight *s, const look *l)
+static void forget(leat_flow *f, const look *l)
 {
     static const double least_step_ns = 1e6;
+    leat__sight *s = &f->sight;
     for (int i = 0; i < LEAT__DOINGS; i++) {
         leat__hold *h = &s->hold[i];
         if (h->looks > 0) h->looks--;
         if (h->futile == 0) continue;
         bool steps = LEAT_MAX(l->step_ns, h->step_ns) >= least_step_ns &&
-                     differs(l->step_ns, h->step_ns);
-        h->changed = steps || differs(l->cost_ns[h->stage], h->cost_ns) ? h->changed + 1 : 0;
+                     differs(l->step_ns, h->step_ns, another);
+        bool costs = costs_differ(f, h->stage, l->cost_ns[h->stage], h->cost_ns);
+        h->changed = steps || costs ? h->changed + 1 : 0;
         if (h->changed >= 2) *h = (leat__hold){0};
     }
 }
@@ -165,7 +193,7 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
     leat__knobs_apply(f);
     if (f->knobs[knob].value == from) return;
     f->decisions++;
-    f->sight.looks = 0; /* what was measured was with other settings */
+    memset(f->sight.pace, 0, sizeof f->sight.pace); /* measured with other settings */
     leat_decision d = {.at_ns = now, .knob = knob, .from = from, .to = f->knobs[knob].value};
     snprintf(d.reason, sizeof d.reason, "%s%s (%.0f %%)", stage, reason, 100 * share);
     if (f->tuner) leat__tuner_decided(f->tuner, &d);
@@ -190,7 +218,8 @@ static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t 
 {
     leat__sight *s = &f->sight;
     uint32_t from = f->knobs[knob].value;
-    double rate = s->mean_rate[stage];
+    leat__pace pace = s->pace[stage];
+    if (pace.looks < known_looks) return; /* nothing to compare to yet */
     set(f, knob, value, s->at_ns, f->stages[stage].name, reason, share);
     if (f->knobs[knob].value == from) {
         s->hold[knob].looks = calm_looks;
@@ -199,12 +228,85 @@ static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t 
     s->tried = (int32_t)knob + 1;
     s->tried_from = from;
     s->tried_stage = stage;
-    s->tried_rate = rate;
+    s->tried_pace = pace;
     s->tried_cost_ns = l->cost_ns[stage];
     s->tried_step_ns = l->step_ns;
     s->judging = 0;
     s->judged_items = 0;
-    s->judged_seconds = 0;
+}
+
+/* What came of a change, against the pace before it. */
+typedef struct outcome {
+    double gain;   /* of the rate */
+    double noise;  /* its standard error */
+    double little; /* the gain that the latency promises: in flight = rate x latency */
+} outcome;
+
+static outcome compare(const leat_flow *f, const look *l, leat_flow_knob knob)
+{
+    const leat__sight *s = &f->sight;
+    const leat__pace *before = &s->tried_pace, *now = &s->pace[s->tried_stage];
+    double cost_ns = l->cost_ns[s->tried_stage];
+    outcome o = {.gain = 1};
+    if (before->mean > 0) {
+        double var = LEAT_MAX(before->var, now->var);
+        o.gain = now->mean / before->mean - 1;
+        o.noise = sqrt(var * (1.0 / before->looks + 1.0 / now->looks)) / before->mean;
+    }
+    o.little = o.gain;
+    if (knob == LEAT_KNOB_IO_DEPTH && cost_ns > 0 && s->tried_cost_ns > 0)
+        o.little = (double)f->knobs[knob].value / s->tried_from * s->tried_cost_ns / cost_ns - 1;
+    return o;
+}
+
+static void take_back(leat_flow *f, leat_flow_knob knob, const char *reason, double gain)
+{
+    leat__sight *s = &f->sight;
+    if (f->knobs[knob].pinned) return;
+    set(f, knob, s->tried_from, s->at_ns, f->stages[s->tried_stage].name, reason, gain);
+    s->pace[s->tried_stage] = s->tried_pace;
+}
+
+/* Fewer reads at once: good when nothing was lost. True while it is not yet clear. */
+static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
+{
+    leat__sight *s = &f->sight;
+    bool lost = o->gain <= -clear && o->gain <= -2 * o->noise && o->little < -worth_it;
+    if (!lost && l->consumer >= fed && s->judging < doubt_looks) return true;
+    s->tried = 0;
+    if (lost || (o->gain < -worth_it && l->consumer >= fed)) {
+        s->narrow = false;
+        take_back(f, LEAT_KNOB_IO_DEPTH, " lost by fewer at once", o->gain);
+    }
+    hold(s, LEAT_KNOB_IO_DEPTH, s->tried_stage, l->cost_ns[s->tried_stage], l->step_ns);
+    return false;
+}
+
+/* More of something: good when more comes of it. True while it is not yet clear. */
+static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_knob knob)
+{
+    leat__sight *s = &f->sight;
+    bool io = knob == LEAT_KNOB_IO_DEPTH, needless = l->consumer < fed;
+    bool yes = o->gain >= clear && o->gain >= 2 * o->noise && o->little >= worth_it;
+    bool saturated = io && o->little < worth_it && o->gain < clear;
+    /* An end of an epoch may hide a gain, and noise looks like one: look for longer. */
+    bool open = o->gain >= 0 && o->gain < o->noise && s->judging < judge_looks;
+    if (!yes && !saturated && !needless && (s->judging < doubt_looks || open)) return true;
+    s->tried = 0;
+    s->elastic = io && yes && o->little > 0.6 * (f->knobs[knob].value / s->tried_from - 1);
+    if (yes || needless ||
+        (o->gain >= worth_it && o->gain >= o->noise && o->little >= worth_it)) {
+        s->hold[knob] = (leat__hold){0};
+        return false;
+    }
+    hold(s, (int)knob, s->tried_stage, s->tried_cost_ns, s->tried_step_ns);
+    if (saturated) { /* certain: no hurry to try that again */
+        s->hold[knob].looks = LEAT_MAX(s->hold[knob].looks, 32u);
+        s->narrow = true;
+    }
+    take_back(f, knob, saturated ? ": more at once only wait longer; gained"
+                                 : " gained too little from the last change", o->gain);
+    return false;
 }
 
 /* True while the last change is still being judged. */
@@ -214,30 +316,22 @@ static bool judge(leat_flow *f, const look *l)
     if (s->tried == 0) return false;
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);
     uint32_t stage = s->tried_stage;
-    if (++s->judging == 1) return true; /* tasks that were begun before the change */
+    bool few = knob == LEAT_KNOB_PREFETCH || l->items[stage] < 4u * f->knobs[knob].value;
+    if (++s->judging == 1 && few) { /* mostly tasks that were begun before the change */
+        s->pace[stage] = (leat__pace){0};
+        return true;
+    }
     /* A thread more makes no task cheaper: the world has changed, and with it what to compare
      * to. (More I/O at once may make each of it slower.) */
-    if (knob == LEAT_KNOB_THREADS && differs(l->cost_ns[stage], s->tried_cost_ns)) {
+    if (knob == LEAT_KNOB_THREADS && costs_differ(f, stage, l->cost_ns[stage], s->tried_cost_ns)) {
         s->tried = 0;
         return false;
     }
     s->judged_items += l->items[stage];
-    s->judged_seconds += l->seconds;
     if (s->judged_items < judge_items && s->judging < judge_looks) return true;
-    double rate = (double)s->judged_items / s->judged_seconds;
-    double gain = s->tried_rate > 0 ? rate / s->tried_rate - 1 : 1;
-    /* A clear yes needs no second look; a no does, for the end of an epoch may hide the gain. */
-    if (gain < clear && l->consumer >= fed && s->judging < 1 + doubt_looks) return true;
-    s->tried = 0;
-    if (gain >= worth_it || l->consumer < fed) {
-        s->hold[knob] = (leat__hold){0};
-        return false;
-    }
-    hold(s, knob, stage, s->tried_cost_ns, s->tried_step_ns);
-    if (!f->knobs[knob].pinned)
-        set(f, knob, s->tried_from, s->at_ns, f->stages[stage].name,
-            " gained too little from the last change", gain);
-    return false;
+    outcome o = compare(f, l, knob);
+    return f->knobs[knob].value < s->tried_from ? judge_narrow(f, l, &o)
+                                                : judge_more(f, l, &o, knob);
 }
 
 static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
@@ -282,6 +376,23 @@ static void add_workers(leat_flow *f, uint32_t stage, const look *l)
             " had tasks waiting", l->ready[stage]);
 }
 
+/* More I/O at once, or fewer if more was found useless. */
+static void size_depth(leat_flow *f, uint32_t stage, const look *l)
+{
+    leat__sight *s = &f->sight;
+    uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value, most = depth_max(f, &f->stages[stage]);
+    if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned) return;
+    if (s->narrow && depth >= 2 * LEAT__DEPTH_FIRST) {
+        try_out(f, LEAT_KNOB_IO_DEPTH, depth / 2, stage, l,
+                ": fewer at once may do; tasks waiting", l->ready[stage]);
+        return;
+    }
+    s->narrow = false;
+    if (depth < most && free_to_move(f, LEAT_KNOB_IO_DEPTH))
+        try_out(f, LEAT_KNOB_IO_DEPTH, LEAT_MIN((s->elastic ? 4 : 2) * depth, most), stage, l,
+                " had tasks waiting", l->ready[stage]);
+}
+
 /* The most downstream stage that had tasks waiting while all its slots were busy. One that had
  * tasks waiting and slots free waits for the machine, not for a setting: look further up. */
 static bool widen(leat_flow *f, const look *l)
@@ -294,11 +405,9 @@ static bool widen(leat_flow *f, const look *l)
         if (l->ready[i] < waiting_enough) continue;
         if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* a limit of its own */
         if (cpu ? l->cpus < threads * busy_enough : l->busy[i] < depth * busy_enough) continue;
-        uint32_t most = cpu ? f->pool->active : depth_max(f, s);
-        if (cpu && threads < most && free_to_move(f, LEAT_KNOB_THREADS)) add_workers(f, i, l);
-        if (io && depth < most && free_to_move(f, LEAT_KNOB_IO_DEPTH))
-            try_out(f, LEAT_KNOB_IO_DEPTH, LEAT_MIN(2 * depth, most), i, l, " had tasks waiting",
-                    l->ready[i]);
+        if (cpu && threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS))
+            add_workers(f, i, l);
+        if (io) size_depth(f, i, l);
         return true;
     }
     return false;
@@ -334,7 +443,7 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return; /* too little to judge by: with the next */
     look l;
     observe(f, now, &l);
-    forget(s, &l);
+    forget(f, &l);
     if (s->rested > 0) s->rested--;
     if (judge(f, &l)) return;
     /* A look with both worlds in it is nothing to compare the next ones to. */
@@ -353,7 +462,7 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     if (widen(f, &l)) return;
     uint32_t prefetch = f->knobs[LEAT_KNOB_PREFETCH].value;
     const leat__segment *last = &f->segments[f->segment_count - 1];
-    bool can = last->end == LEAT__END_EXIT && prefetch <= last->mask / 2;
+    bool can = l.full && last->end == LEAT__END_EXIT && prefetch <= last->mask / 2;
     if (can && free_to_move(f, LEAT_KNOB_PREFETCH))
         try_out(f, LEAT_KNOB_PREFETCH, prefetch * 2, f->stage_count - 1, &l,
                 ": no stage had tasks waiting, the consumer did", l.consumer);

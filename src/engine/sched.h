@@ -126,6 +126,7 @@ typedef struct leat__segment {
     uint64_t next;   /* number of the next to enter */
     uint32_t inside; /* entered, not yet retired */
     uint32_t window; /* most of them */
+    uint64_t filled; /* times the one that entered left no room for another */
     bool lean;       /* the window bounds what is on its way: not those waiting in the group */
     bool closed;     /* nothing will enter any more */
     leat__node **group; /* before a gather: members so far */
@@ -149,6 +150,12 @@ typedef struct leat__knob {
 /* Things the controller may do; the first three are the knobs made larger. */
 enum { LEAT__DO_REST = 3, LEAT__DOINGS };
 
+/* A rate over looks with the same settings: recent ones count more, the last eight at most. */
+typedef struct leat__pace {
+    double mean, var;
+    uint32_t looks;
+} leat__pace;
+
 /* Why something is left alone for a while, and what the world was like then. */
 typedef struct leat__hold {
     uint32_t looks;   /* left */
@@ -160,18 +167,19 @@ typedef struct leat__hold {
 
 /* What the controller saw last time, to look at differences, and what it remembers. */
 typedef struct leat__sight {
-    uint64_t at_ns, results, consumer_wait_ns, blocked_ns;
+    uint64_t at_ns, results, consumer_wait_ns, blocked_ns, filled;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
-    double mean_rate[LEAT__STAGES_MAX]; /* items/s with these settings, recent looks count more */
-    double cost_ns[LEAT__STAGES_MAX];   /* of one task */
+    leat__pace pace[LEAT__STAGES_MAX]; /* items/s with these settings */
+    double cost_ns[LEAT__STAGES_MAX];  /* of one task */
     bool changing;       /* the last look was passed over */
-    uint32_t looks;      /* with these settings */
     int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
-    double tried_rate, tried_cost_ns, tried_step_ns; /* before the change */
+    leat__pace tried_pace;
+    double tried_cost_ns, tried_step_ns; /* before the change */
     uint32_t judging;    /* looks since the change */
     uint64_t judged_items;
-    double judged_seconds;
+    bool elastic;        /* the last increase made no read slower: the next may be a larger one */
+    bool narrow;         /* more reads at once only waited longer: fewer may do */
     leat__hold hold[LEAT__DOINGS];
     uint32_t calm;       /* looks in a row in which the consumer did not wait */
     uint32_t rested;     /* looks left in which wanting workers back is a regret */

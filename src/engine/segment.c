@@ -136,6 +136,7 @@ void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t n
     n->pub.seq = seg->next++;
     seg->ring[n->pub.seq & seg->mask] = n;
     seg->inside++;
+    if (leat__segment_room(seg) == 0) seg->filled++;
     n->next = n->prev = NULL;
     n->segment = (uint16_t)index;
     leat__node_forward(f, n, index == 0 ? 1 : seg->first, now); /* the source has run */

@@ -89,6 +89,7 @@ void leat__tuner_remember(leat_flow *f, uint64_t now)
     uint64_t until = f->ended_ns ? f->ended_ns : now;
     s->at_ns = until > s->at_ns ? until - s->at_ns : 0;
     s->results -= f->results;
+    s->filled -= f->segments[f->segment_count - 1].filled;
     s->consumer_wait_ns -= f->consumer_wait_ns;
     s->blocked_ns -= blocked;
     for (uint32_t i = 0; i < f->stage_count; i++) {
