@@ -339,6 +339,8 @@ const cli_command cli_cmd_doctor = {
             {"apply{}", "the load flags together: set, gain, samples_per_s"},
             {"evidence[]", "lines"},
             {"findings[]", "what else was found"},
+            {"decisions[]", "what the controller changed while it ran: at_s, knob, from, to, reason"},
+            {"decisions_made", "how many in all; decisions[] has the last 16"},
             {"missing[]", "signals that were not there"},
             {"facts{}", "everything that was measured; null = not known"},
             {"predicted_gain", "with --verify, on a second line: what was predicted"},

@@ -113,6 +113,16 @@ typedef struct leat_doctor_option {
     double whole;        /* 1 = cpu_all is scaled by what the whole loader costs, delivery included */
 } leat_doctor_option;
 
+#define LEAT_DOCTOR_DECISIONS 16
+
+/* What the loader's controller changed while it ran, and why. */
+typedef struct leat_doctor_decision {
+    double at_s;     /* since the loader was watched */
+    char knob[16];   /* "threads", "io_depth" (in reads), "prefetch" (in batches) */
+    uint32_t from, to;
+    char reason[112];
+} leat_doctor_decision;
+
 typedef struct leat_doctor_facts {
     uint32_t struct_size;
     uint32_t option_count;
@@ -120,6 +130,9 @@ typedef struct leat_doctor_facts {
     LEAT_DOCTOR_FACT_MAP(LEAT_DOCTOR_FACT_FIELD)
 #undef LEAT_DOCTOR_FACT_FIELD
     leat_doctor_option options[LEAT_DOCTOR_OPTIONS];
+    uint32_t decision_count; /* the last ones, oldest first */
+    uint32_t decisions_made; /* in all */
+    leat_doctor_decision decisions[LEAT_DOCTOR_DECISIONS];
 } leat_doctor_facts;
 
 /* All unknown. */

@@ -225,6 +225,9 @@ static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
         double *own = (double *)((char *)f + leat__fact_rows[i].offset);
         if (!known(*own)) *own = leat__fact_at(run, i);
     }
+    f->decisions_made = run->decisions_made;
+    f->decision_count = run->decision_count;
+    memcpy(f->decisions, run->decisions, sizeof f->decisions);
 }
 
 static int examine(exam *e, leat_error *err)

@@ -55,6 +55,9 @@ int leat__facts_check(const leat_doctor_facts *f, leat_error *err)
     if (f->option_count > LEAT_DOCTOR_OPTIONS)
         return leat__fail(err, LEAT_EINVAL, "%u options: there can be %d", f->option_count,
                           LEAT_DOCTOR_OPTIONS);
+    if (f->decision_count > LEAT_DOCTOR_DECISIONS)
+        return leat__fail(err, LEAT_EINVAL, "%u decisions: there can be %d", f->decision_count,
+                          LEAT_DOCTOR_DECISIONS);
     for (size_t i = 0; i < leat__fact_row_count; i++) {
         double value = leat__fact_at(f, i);
         const char *name = leat__fact_rows[i].name;
@@ -88,6 +91,25 @@ void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
         leat__json_kdouble(j, "sample_bytes", o->sample_bytes);
         leat__json_kdouble(j, "out_bytes", o->out_bytes);
         leat__json_kdouble(j, "whole", o->whole);
+        leat__json_end(j);
+    }
+    leat__json_end(j);
+    leat__decisions_json(j, f);
+}
+
+void leat__decisions_json(leat__json *j, const leat_doctor_facts *f)
+{
+    leat__json_ku64(j, "decisions_made", f->decisions_made);
+    leat__json_key(j, "decisions");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < f->decision_count; i++) {
+        const leat_doctor_decision *d = &f->decisions[i];
+        leat__json_object(j);
+        leat__json_kdouble(j, "at_s", d->at_s);
+        leat__json_kstr(j, "knob", d->knob);
+        leat__json_ku64(j, "from", d->from);
+        leat__json_ku64(j, "to", d->to);
+        leat__json_kstr(j, "reason", d->reason);
         leat__json_end(j);
     }
     leat__json_end(j);
@@ -125,6 +147,34 @@ static int take_option(const json_t *row, leat_doctor_option *o, leat_error *err
     return take_number(json_object_get(row, "out_bytes"), "out_bytes", &o->out_bytes, err);
 }
 
+static int take_count(const json_t *object, const char *key, uint32_t *out, leat_error *err)
+{
+    double number = 0;
+    LEAT_TRY(take_number(json_object_get(object, key), key, &number, err));
+    if (!(number >= 0 && number <= UINT32_MAX)) return leat__fail(err, LEAT_EDATA, "%s is no count", key);
+    *out = (uint32_t)number;
+    return 0;
+}
+
+static int take_decisions(const json_t *object, leat_doctor_facts *f, leat_error *err)
+{
+    const json_t *rows = json_object_get(object, "decisions");
+    size_t count = json_is_array(rows) ? json_array_size(rows) : 0;
+    f->decision_count = (uint32_t)LEAT_MIN(count, (size_t)LEAT_DOCTOR_DECISIONS);
+    for (uint32_t i = 0; i < f->decision_count; i++) {
+        const json_t *row = json_array_get(rows, count - f->decision_count + i);
+        leat_doctor_decision *d = &f->decisions[i];
+        LEAT_TRY(take_number(json_object_get(row, "at_s"), "at_s", &d->at_s, err));
+        LEAT_TRY(take_count(row, "from", &d->from, err));
+        LEAT_TRY(take_count(row, "to", &d->to, err));
+        take_text(row, "knob", d->knob, sizeof d->knob);
+        take_text(row, "reason", d->reason, sizeof d->reason);
+    }
+    LEAT_TRY(take_count(object, "decisions_made", &f->decisions_made, err));
+    f->decisions_made = LEAT_MAX(f->decisions_made, f->decision_count);
+    return 0;
+}
+
 /* The facts may be the object itself or its member "facts", as in a run file or a diagnosis. */
 static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
 {
@@ -141,6 +191,7 @@ static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
     f->option_count = (uint32_t)LEAT_MIN(count, (size_t)LEAT_DOCTOR_OPTIONS);
     for (uint32_t i = 0; i < f->option_count; i++)
         LEAT_TRY(take_option(json_array_get(options, i), &f->options[i], err));
+    LEAT_TRY(take_decisions(object, f, err));
     return leat__facts_check(f, err);
 }
 

@@ -48,6 +48,8 @@ double leat__fact_at(const leat_doctor_facts *f, size_t row);
 int leat__facts_check(const leat_doctor_facts *f, leat_error *err) LEAT_MUST_CHECK;
 /* All facts as keys of an object the caller opened; unknown ones are null. */
 void leat__facts_json(leat__json *j, const leat_doctor_facts *f);
+/* The controller's decisions, as keys of the same object. */
+void leat__decisions_json(leat__json *j, const leat_doctor_facts *f);
 
 /* What each part could deliver, samples/s, negative = not known; `memory` is set only while the
  * budget holds the flow back. */

@@ -5,13 +5,13 @@
  */
 #include "doctor/report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "doctor/bars.h"
 #include "doctor/judge.h"
 #include "doctor/style.h"
 
@@ -34,72 +34,24 @@ void leat__html_text(leat__buf *out, const char *text)
 
 /* ---- Bars ---- */
 
-static void bar_row(leat__buf *out, const char *name, double share, const char *value, const char *color)
+static void bar_table(leat__buf *out, const char *title, const leat__bar *rows, uint32_t count)
 {
-    leat__buf_printf(out, "<tr><th>%s</th><td class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\"></i></td>"
-                          "<td class=\"num\">%s</td></tr>\n", name, color, 100 * LEAT_MIN(1.0, share), value);
-}
-
-/* Logarithmic, as on the text page. */
-static void rate_bars(leat__buf *out, const leat_doctor_diagnosis *d)
-{
-    const struct {
-        const char *name;
-        double rate;
-        uint32_t limit;
-    } rows[] = {{"reads", d->io, LEAT_LIMIT_IO},
-                {"decode + augment", d->cpu, LEAT_LIMIT_CPU},
-                {"delivery", d->delivery, LEAT_LIMIT_DELIVERY},
-                {"memory budget", d->memory, LEAT_LIMIT_MEMORY},
-                {"trainer", d->trainer, LEAT_LIMIT_TRAINER},
-                {"reached now", d->rate, LEAT_LIMIT_NONE}};
-    double low = INFINITY, high = 0;
-    char text[TEXT];
-    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
-        if (!known(rows[i].rate) || rows[i].rate <= 0) continue;
-        low = LEAT_MIN(low, rows[i].rate);
-        high = LEAT_MAX(high, rows[i].rate);
-    }
-    if (high <= 0) return;
-    double span = log(LEAT_MAX(high / low, 1.5));
-    leat__buf_puts(out, "<section><h2>Samples per second each part could deliver</h2><table>\n");
-    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
-        if (!known(rows[i].rate)) {
-            if (rows[i].limit != LEAT_LIMIT_MEMORY && rows[i].limit != LEAT_LIMIT_NONE)
-                bar_row(out, rows[i].name, 0, "not known", "c0");
-            continue;
-        }
-        double share = 0.25 + 0.75 * log(LEAT_MAX(rows[i].rate / low, 1.0)) / span;
-        bool limit = rows[i].limit == d->limit && d->limit != LEAT_LIMIT_NONE;
-        bar_row(out, rows[i].name, share, leat__format_count(rows[i].rate, text, TEXT),
-                limit ? "bad" : rows[i].limit == LEAT_LIMIT_NONE ? "c3" : "c0");
-    }
+    if (count == 0) return;
+    leat__buf_printf(out, "<section><h2>%s</h2><table>\n", title);
+    for (uint32_t i = 0; i < count; i++)
+        leat__buf_printf(out, "<tr><th>%s</th><td class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\"></i></td>"
+                              "<td class=\"num\">%s</td></tr>\n", rows[i].name,
+                         rows[i].limit ? "bad" : rows[i].reached ? "c3" : "c0", 100 * rows[i].share, rows[i].value);
     leat__buf_puts(out, "</table></section>\n");
 }
 
-static void share_bars(leat__buf *out, const leat_doctor_diagnosis *d)
+static void bars(leat__buf *out, const leat_doctor_diagnosis *d)
 {
-    const leat_doctor_facts *f = &d->facts;
-    double augment = or_else(f->augment_share, 0);
-    const struct {
-        const char *name;
-        double share;
-    } rows[] = {{"waiting for data", d->lost},
-                {"workers decoding", known(f->decode_share) ? f->decode_share * (1 - augment) : -1},
-                {"workers augmenting", known(f->augment_share) ? or_else(f->decode_share, 0) * augment : -1},
-                {"work waits for a worker", f->decode_ready},
-                {"work waits for memory", f->blocked},
-                {"CPUs busy", known(f->cpu_used) && f->cpus > 0 ? f->cpu_used / f->cpus : -1},
-                {"threads stand in line", f->run_delay},
-                {"quota throttled", f->throttled}};
-    char text[TEXT];
-    leat__buf_puts(out, "<section><h2>Share of the time</h2><table>\n");
-    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
-        if (!known(rows[i].share)) continue;
-        snprintf(text, sizeof text, "%.1f %%", 100 * rows[i].share);
-        bar_row(out, rows[i].name, rows[i].share, text, i == 0 ? "bad" : "c0");
-    }
-    leat__buf_puts(out, "</table></section>\n");
+    leat__bar rates[LEAT__RATE_BARS], shares[LEAT__SHARE_BARS];
+    leat__buf_puts(out, "<div class=\"pair\">\n");
+    bar_table(out, "Samples per second each part could deliver", rates, leat__rate_bars(d, rates));
+    bar_table(out, "Share of the time", shares, leat__share_bars(d, shares));
+    leat__buf_puts(out, "</div>\n");
 }
 
 /* ---- Plots ---- */
@@ -166,6 +118,24 @@ static void list(leat__buf *out, const char *title, const char *lines, size_t wi
     leat__buf_puts(out, "</ul></section>\n");
 }
 
+static void decision_table(leat__buf *out, const leat_doctor_facts *f)
+{
+    if (f->decision_count == 0) return;
+    leat__buf_puts(out, "<section><h2>Decided by the controller");
+    if (f->decisions_made > f->decision_count)
+        leat__buf_printf(out, ", the last %u of %u", f->decision_count, f->decisions_made);
+    leat__buf_puts(out, "</h2><table class=\"decisions\">\n");
+    for (uint32_t i = 0; i < f->decision_count; i++) {
+        const leat_doctor_decision *d = &f->decisions[i];
+        leat__buf_printf(out, "<tr><th>%.2f s</th><th>", d->at_s);
+        leat__html_text(out, d->knob);
+        leat__buf_printf(out, " %u &rarr; %u</th><td>", d->from, d->to);
+        leat__html_text(out, d->reason);
+        leat__buf_puts(out, "</td></tr>\n");
+    }
+    leat__buf_puts(out, "</table></section>\n");
+}
+
 static void remedy_table(leat__buf *out, const leat_doctor_diagnosis *d)
 {
     char text[TEXT];
@@ -206,11 +176,9 @@ void leat__report_body(const leat_doctor_diagnosis *d, const leat_doctor_frame *
 {
     verdict(out, d);
     list(out, "Not known", d->missing[0], sizeof d->missing[0], d->missing_count);
-    leat__buf_puts(out, "<div class=\"pair\">\n");
-    rate_bars(out, d);
-    share_bars(out, d);
-    leat__buf_puts(out, "</div>\n");
+    bars(out, d);
     plots(out, frames, count);
+    decision_table(out, &d->facts);
     remedy_table(out, d);
     list(out, "Evidence", d->evidence[0], sizeof d->evidence[0], d->evidence_count);
     list(out, "Also found", d->findings[0], sizeof d->findings[0], d->finding_count);

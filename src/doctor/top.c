@@ -121,6 +121,12 @@ int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *fra
     leat__buf_printf(&all, "%s\n", d->sentence);
     if (count > 0) stages(&all, &frames[count - 1], width, ascii != 0);
     if (count > 0) meters(&all, d, frames, count, width, ascii != 0);
+    const leat_doctor_facts *f = &d->facts;
+    if (f->decision_count > 0) {
+        const leat_doctor_decision *last = &f->decisions[f->decision_count - 1];
+        leat__buf_printf(&all, "decided at %.1f s: %s %u -> %u: %s\n", last->at_s, last->knob,
+                         last->from, last->to, last->reason);
+    }
     if (d->remedy_count > 0)
         leat__buf_printf(&all, "best remedy: %.2fx %s\n", d->remedies[0].gain, d->remedies[0].action);
     cut_lines(leat__buf_str(&all), columns, &out);

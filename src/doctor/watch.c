@@ -5,6 +5,7 @@
  * lock for a moment every interval and writes without it; the loader's own threads are never held
  * up. Lock order: record.lock, lock.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <leat/doctor.h>
@@ -311,6 +312,23 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->bad = share(t->bad, t->samples);
 }
 
+/* What the controller decided; the loader keeps more of it than a diagnosis shows. */
+static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
+{
+    leat_decision d[64];
+    uint32_t count = leat_loader_decisions(w->loader, 0, d, LEAT_COUNT(d));
+    uint32_t skip = count > LEAT_DOCTOR_DECISIONS ? count - LEAT_DOCTOR_DECISIONS : 0;
+    for (uint32_t i = skip; i < count; i++) {
+        leat_doctor_decision *to = &f->decisions[f->decision_count++];
+        to->at_s = d[i].at_ns > w->begin_ns ? (double)(d[i].at_ns - w->begin_ns) / 1e9 : 0;
+        snprintf(to->knob, sizeof to->knob, "%s", leat_knob_name(d[i].knob));
+        to->from = d[i].from;
+        to->to = d[i].to;
+        snprintf(to->reason, sizeof to->reason, "%s", d[i].reason);
+    }
+    if (count > 0) f->decisions_made = (uint32_t)d[count - 1].number + 1;
+}
+
 /* What is known from elsewhere stands in where the watch itself saw nothing, and for what it can
  * only guess at. */
 static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts)
@@ -336,6 +354,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     f->batch = batch;
     step_facts(&w->last, batch, f);
     flow_facts(w, f);
+    decision_facts(w, f);
     leat__sense_facts(&w->begin, &w->sense, f);
     take_over(f, &w->known);
     leat__mutex_unlock(&w->lock);

@@ -142,7 +142,7 @@ static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, loo
     bool other = costs_differ(f, i, l->cost_ns[i], s->cost_ns[i]);
     if (other) s->pace[i] = (leat__pace){0};
     pace_add(&s->pace[i], l->rate[i]);
-    if (st->decl.lane == LEAT_LANE_IO && other && l->cost_ns[i] < s->cost_ns[i]) s->narrow = true;
+    if (st->decl.lane == LEAT_LANE_IO && other) s->narrow = l->cost_ns[i] < s->cost_ns[i];
     if (l->cost_ns[i] > 0) s->cost_ns[i] = l->cost_ns[i];
     l->changing |= other && l->busy[i] >= 0.1; /* of a stage that matters */
 }
@@ -274,6 +274,7 @@ static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
     bool lost = o->gain <= -clear && o->gain <= -2 * o->noise && o->little < -worth_it;
     if (!lost && l->consumer >= fed && s->judging < doubt_looks) return true;
     s->tried = 0;
+    s->elastic = false;
     if (lost || (o->gain < -worth_it && l->consumer >= fed)) {
         s->narrow = false;
         take_back(f, LEAT_KNOB_IO_DEPTH, " lost by fewer at once", o->gain);

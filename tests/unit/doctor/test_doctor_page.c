@@ -40,11 +40,33 @@ static void what_is_not_known_is_said(void **state)
     assert_no_leaks();
 }
 
+static void what_the_controller_did_is_told(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    leat__buf out = page_of(f, true);
+    assert_null(strstr(out.data, "Decided"));
+    leat__buf_reset(&out);
+    f.decision_count = 1;
+    f.decisions_made = 1;
+    f.decisions[0] = (leat_doctor_decision){.at_s = 12.25, .knob = "threads", .from = 8, .to = 4,
+                                            .reason = "the consumer does not wait"};
+    out = page_of(f, true);
+    assert_contains(out.data, "\nDecided by the controller\n    12.25 s  threads 8 -> 4: the consumer does");
+    leat__buf_reset(&out);
+    f.decisions_made = 20;
+    out = page_of(f, true);
+    assert_contains(out.data, "Decided by the controller, the last 1 of 20\n");
+    leat__buf_reset(&out);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_begins_with_the_sentence_and_marks_the_limit),
         cmocka_unit_test(what_is_not_known_is_said),
+        cmocka_unit_test(what_the_controller_did_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,10 @@ static void facts_survive_json(void **state)
     f.option_count = 1;
     f.options[0] = (leat_doctor_option){.action = "leat pack --images raw", .set = "", .cpu_all = 9,
                                         .sample_bytes = 5, .out_bytes = -1};
+    f.decision_count = 2;
+    f.decisions_made = 9;
+    f.decisions[1] = (leat_doctor_decision){.at_s = 1.5, .knob = "io_depth", .from = 32, .to = 64,
+                                            .reason = "read had tasks waiting (90 %)"};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
     leat__json_init(&j, &out, 0);
     leat__json_object(&j);
@@ -32,6 +36,13 @@ static void facts_survive_json(void **state)
     assert_string_equal(back.options[0].action, f.options[0].action);
     assert_near(back.options[0].cpu_all, 9, 0);
     assert_true(back.options[0].out_bytes < 0);
+    assert_int_equal(back.decision_count, 2);
+    assert_int_equal(back.decisions_made, 9);
+    assert_near(back.decisions[1].at_s, 1.5, 0);
+    assert_int_equal(back.decisions[1].from, 32);
+    assert_int_equal(back.decisions[1].to, 64);
+    assert_string_equal(back.decisions[1].knob, "io_depth");
+    assert_string_equal(back.decisions[1].reason, f.decisions[1].reason);
     leat__buf_reset(&out);
     assert_no_leaks();
 }

@@ -33,7 +33,11 @@ static leat_doctor_facts starved(void)
 /* One file: nothing is fetched, nothing runs. */
 static void a_report_is_whole_in_itself(void **state)
 {
-    leat_doctor_diagnosis d = judge(starved());
+    leat_doctor_facts f = starved();
+    f.decision_count = f.decisions_made = 1;
+    f.decisions[0] = (leat_doctor_decision){.at_s = 2, .knob = "io_depth", .from = 32, .to = 64,
+                                            .reason = "reads < wanted"};
+    leat_doctor_diagnosis d = judge(f);
     leat__buf out = report_of(&d, 50);
     (void)state;
     assert_contains(out.data, "<!doctype html>");
@@ -42,6 +46,7 @@ static void a_report_is_whole_in_itself(void **state)
     assert_contains(out.data, "verdict critical");
     assert_contains(out.data, "<polyline");
     assert_contains(out.data, "Remedies, by predicted gain");
+    assert_contains(out.data, "<tr><th>2.00 s</th><th>io_depth 32 &rarr; 64</th><td>reads &lt; wanted</td>");
     assert_null(strstr(out.data, "<script"));
     assert_null(strstr(out.data, "http"));
     assert_null(strstr(out.data, "url("));

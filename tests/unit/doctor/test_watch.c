@@ -2,6 +2,7 @@
 #include "doctor_test.h"
 
 #include "base/clock.h"
+#include "io/inject.h"
 #include "loader/tiny_pack.h"
 
 #define PACK "doctor-watch.leat"
@@ -44,6 +45,32 @@ static void epoch_of(leat_loader *l, uint64_t epoch, uint64_t step_ns)
         leat__sleep_ns(step_ns);
         leat_batch_release(&b);
     }
+}
+
+/* Reads of 20 ms, four at once: the controller asks for more, and the facts say when and why. */
+static void decisions_are_among_the_facts(void **state)
+{
+    leat_loader *l = opened();
+    leat_doctor_watch *w;
+    leat_doctor_facts f;
+    uint64_t begin = leat__clock_ns();
+    (void)state;
+    assert_ok(leat__io_inject(&(leat__inject_rule){.path = PACK, .delay_ns = 20 * LEAT_NS_PER_MS}, NULL));
+    assert_ok(leat_doctor_watch_open(&w, l, 0, NULL));
+    f.decision_count = 0;
+    for (uint64_t e = 0; f.decision_count == 0 && leat__clock_ns() - begin < 20 * LEAT_NS_PER_S; e++) {
+        epoch_of(l, e, 0);
+        assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    }
+    leat__io_inject_clear();
+    assert_true(f.decision_count > 0);
+    assert_true(f.decisions_made >= f.decision_count);
+    assert_string_equal(f.decisions[0].knob, "io_depth");
+    assert_true(f.decisions[0].to > f.decisions[0].from);
+    assert_true(f.decisions[0].at_s > 0 && f.decisions[0].at_s < 21);
+    assert_contains(f.decisions[0].reason, "read had tasks waiting");
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&l);
 }
 
 /* Counters of the loader begin again with each epoch; the watch adds them up. */
@@ -158,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_add_up), cmocka_unit_test(a_run_is_recorded),
+        cmocka_unit_test(decisions_are_among_the_facts),
         cmocka_unit_test(what_is_known_is_taken_over),
         cmocka_unit_test(many_epochs_under_watch),
     };

@@ -29,6 +29,7 @@ typedef struct world {
     rig r;
     uint64_t begin, decisions_at[PHASES];
     uint32_t logged;
+    uint64_t last_ns, taken_back_ns; /* from a change to its taking back, the longest */
 } world;
 
 static int phase_at(const world *w, uint64_t now)
@@ -81,6 +82,8 @@ static void record(void *cookie, leat_log_level level, const char *line)
     uint64_t now = leat__replay_now(w->r.pool->replay);
     w->decisions_at[phase_at(w, now)] = (now - w->begin) % phase_ns;
     w->logged++;
+    if (strstr(line, "only wait longer")) w->taken_back_ns = LEAT_MAX(w->taken_back_ns, now - w->last_ns);
+    w->last_ns = now;
     if (getenv("LEAT_TEST_VERBOSE"))
         print_message("    %6.2f s  %s\n", (double)(now - w->begin) / 1e9, line);
 }
@@ -197,6 +200,61 @@ static void uneven_tasks_get_more_ahead(void **state)
     assert_true(o.at_end.prefetch > 20);
 }
 
+/* A disk that 4 reads at once fill; more of them only wait longer, and take memory and caches. */
+static uint64_t full_disk(const world *w, const char *stage, uint64_t seq, int phase)
+{
+    if (stage[0] != 'r') return 1000;
+    uint64_t at_once = w->r.flow->stages[1].running;
+    return at_once <= 4 ? 2000000 : 2000000 * at_once / 4 * 11 / 10;
+}
+
+static void a_full_disk_is_left_alone(void **state)
+{
+    world w = {.name = "full disk", .cost = full_disk};
+    outcome o = check_world(&w);
+    assert_int_equal(o.at_end.io_depth, 4);
+    assert_true(w.taken_back_ns > 0 && w.taken_back_ns <= 2 * LEAT__CONTROLLER_NS);
+    assert_in_range(o.at_end.decisions, 2, 8); /* in 24 s: seldom tried, always taken back */
+}
+
+/* Storage that answers 40 at once in 40 ms and becomes a disk that 4 at once fill. */
+static uint64_t faster_disk(const world *w, const char *stage, uint64_t seq, int phase)
+{
+    return phase == 0 && stage[0] == 'r' ? 40000000 : full_disk(w, stage, seq, phase);
+}
+
+static void fewer_at_once_when_more_are_useless(void **state)
+{
+    world w = {.name = "a faster disk", .cost = faster_disk};
+    outcome o = check_world(&w);
+    assert_int_equal(o.at_end.io_depth, 4);
+}
+
+static void depth_stays_within_its_bound(void **state)
+{
+    world w = {.name = "bounded", .cost = slow_storage, .step_ns = {800000, 800000, 800000}};
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    fo.io_depth_max = 12;
+    outcome o = simulate(&w, &fo);
+    assert_int_equal(o.at_end.io_depth, 12);
+}
+
+/* The consumer takes every result at once: they never pile up, so more room for them is no use. */
+static uint64_t slow_decode(const world *w, const char *stage, uint64_t seq, int phase)
+{
+    return stage[0] == 'd' ? 30000000 : 1000;
+}
+
+static void no_more_ahead_without_need(void **state)
+{
+    world w = {.name = "nothing to keep", .cost = slow_decode};
+    leat_flow_opts fo;
+    leat_flow_opts_init(&fo);
+    outcome o = simulate(&w, &fo);
+    assert_int_equal(o.at_end.decisions, 0);
+}
+
 static void pinned_numbers_stay(void **state)
 {
     world w = {.name = "pinned", .cost = slow_storage, .step_ns = {800000, 800000, 800000}};
@@ -218,6 +276,10 @@ int main(void)
         cmocka_unit_test(slow_storage_gets_more_at_once),
         cmocka_unit_test(costly_decode_gets_cpus_and_gives_them_back),
         cmocka_unit_test(uneven_tasks_get_more_ahead),
+        cmocka_unit_test(a_full_disk_is_left_alone),
+        cmocka_unit_test(fewer_at_once_when_more_are_useless),
+        cmocka_unit_test(depth_stays_within_its_bound),
+        cmocka_unit_test(no_more_ahead_without_need),
         cmocka_unit_test(pinned_numbers_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
