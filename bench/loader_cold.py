@@ -14,9 +14,7 @@ compiles in the first, while its threads go on reading: timed from the first bat
 read before the clock began. A file that FFCV has mapped cannot be dropped, so its os_cache is timed in the first epoch
 from the first batch on.
 
-Memory that was never used costs time when it is first filled, on virtual machines a lot: with a large --memory that is
-what the first epoch shows. A virtual disk may be served from its host's memory; an epoch shorter than a second is
-mostly its beginning.
+A virtual disk may be served from its host's memory; an epoch shorter than a second is mostly its beginning.
 """
 import argparse
 import json
@@ -26,10 +24,12 @@ import subprocess
 import sys
 import time
 
+from cold import drop
+
 LEAT = {f"leat {order}, {cache}": ["--order", order, "--cache", cache]
         for order in ("quasi_random", "random") for cache in ("process", "os")}
 FFCV = """
-import json, os, sys, time
+import json, sys, time
 from ffcv.fields.decoders import CenterCropRGBImageDecoder, IntDecoder
 from ffcv.loader import Loader, OrderOption
 from ffcv.transforms import ToTensor
@@ -45,18 +45,12 @@ def epoch():
     return samples / (end - begin), (samples - 64) / (end - first)
 rate = epoch()[1]
 if not os_cache:
-    fd = os.open(path, os.O_RDONLY)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    sys.path.insert(0, sys.argv[4])
+    from cold import drop
+    drop(path)
     rate = epoch()[0]
 print(json.dumps({"samples_per_s": rate}))
 """
-
-
-def drop(path):
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
 
 
 def plain(path):
@@ -75,7 +69,8 @@ def leat(o, flags):
 
 
 def ffcv(o, cache):
-    run = subprocess.run([sys.executable, "-c", FFCV, o.beton, cache, str(o.threads)], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-c", FFCV, o.beton, cache, str(o.threads), os.path.dirname(__file__)],
+                         capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(run.stderr[-800:])
     return json.loads(run.stdout.splitlines()[-1])["samples_per_s"]
