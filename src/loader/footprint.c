@@ -26,12 +26,15 @@ uint32_t leat__run_samples(uint32_t batch, uint32_t threads)
     return samples < 1 ? 1 : LEAT_MIN(samples, (uint32_t)LEAT__RUN_MAX);
 }
 
-/* Of a run of mean samples: it is full with the sample that passes the target. */
+uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes)
+{
+    uint64_t mean = LEAT_MAX(sample_bytes, UINT64_C(1));
+    return (uint32_t)LEAT_MIN(leat__run_samples(batch, threads), LEAT__RUN_TARGET / mean + 1);
+}
+
 static uint64_t samples_of_run(const leat__footprint_facts *f)
 {
-    uint64_t most = leat__run_samples(f->batch, f->threads);
-    uint64_t mean = LEAT_MAX(f->sample_bytes, UINT64_C(1));
-    return LEAT_MIN(most, LEAT__RUN_TARGET / mean + 1);
+    return leat__run_usual(f->batch, f->threads, f->sample_bytes);
 }
 
 static uint64_t reading(const leat__footprint_facts *f, uint32_t window)

@@ -17,6 +17,8 @@
 
 /* Samples in a run: small enough that every worker gets several per batch. */
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads);
+/* What a run really has of samples of this mean size: it is full with the one that passes the target. */
+uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes);
 
 typedef struct leat__footprint_facts {
     uint32_t batch, threads, prefetch;

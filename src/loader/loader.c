@@ -436,8 +436,8 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.budget = l->budget;
     o.threads = l->opts.threads;
     /* the flow counts runs, the user reads */
-    o.io_depth = (l->opts.io_depth + l->run_samples - 1) / l->run_samples;
-    o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_samples);
+    o.io_depth = (l->opts.io_depth + l->run_usual - 1) / l->run_usual;
+    o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_usual);
     o.prefetch = l->opts.prefetch;
     o.tuner = l->tuner;
     o.loans = LEAT__LOANS;

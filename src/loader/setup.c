@@ -443,6 +443,8 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     LEAT_TRY(leat_tuner_open(&l->tuner, err));
 
     l->run_samples = leat__run_samples(l->opts.batch_size, threads);
+    l->run_usual = leat__run_usual(l->opts.batch_size, threads,
+                                   l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)));
     uint64_t share = l->max_frame_bytes / l->opts.batch_size * l->run_samples + 4096;
     l->max_run_bytes = LEAT__RUN_TARGET + l->info.max_sample_bytes + 3 * LEAT__IO_ALIGN + share;
     return 0;

@@ -54,7 +54,8 @@ struct leat_loader {
     leat__cache_user cache_user;
     leat__run_env env;
     uint8_t *page_seen; /* bit per page: announced this epoch */
-    uint32_t run_samples;
+    uint32_t run_samples; /* at most */
+    uint32_t run_usual;   /* on average: what the flow's depth is converted with */
     uint64_t max_frame_bytes, max_run_bytes;
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;

@@ -14,7 +14,7 @@
 /* The flow counts runs in flight; a run reads its samples at once. */
 static uint32_t reads_of(const leat_loader *l, uint32_t runs)
 {
-    return LEAT_MIN(runs * l->run_samples, leat__aio_depth(l->env.aio));
+    return LEAT_MIN(runs * l->run_usual, leat__aio_depth(l->env.aio));
 }
 
 static int read_flow(const leat_loader *l, leat_loader_stats *s)
