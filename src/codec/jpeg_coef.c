@@ -2,14 +2,16 @@
  *
  * Reads quantised coefficients into plain arrays: leat's own decoder (jpeg_scan.c) for files
  * that it takes, libjpeg for all others and for every verdict. The whole file is read to its end
- * marker, under the same rules on damage as a decode (jpeg_glue.c). Where pixels are to follow,
- * the file is read in libjpeg's buffered-image mode, which keeps the coefficients for an output
- * pass of its own. One reader per thread.
+ * marker, under the same rules on damage as a decode (jpeg_glue.c). libjpeg reads in its
+ * buffered-image mode, which keeps the coefficients for an output pass of its own; where leat has
+ * read the file, libjpeg is given the file's own headers with a blank image, and then the
+ * coefficients. One reader per thread.
  */
 #include "codec/jpeg_coef.h"
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -29,6 +31,10 @@ struct leat__jpeg_coef_reader {
     size_t capacity; /* bytes */
     uint8_t *row;    /* one of interleaved pixels */
     size_t row_capacity;
+    leat__decode_limits bounds; /* of the file at hand */
+    leat__jpeg_coefs own;       /* as leat has read it; no components: libjpeg has */
+    leat__buf blank;            /* for libjpeg, then */
+    bool in_output;
 };
 
 /* Alone with setjmp: see jpeg_glue.h. */
@@ -44,6 +50,7 @@ int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **reader, leat_error *err
     *reader = NULL;
     leat__jpeg_coef_reader *r = LEAT_NEW(CODEC, leat__jpeg_coef_reader);
     if (!r) return leat__fail_nomem(err, sizeof *r, "a coefficient reader");
+    leat__buf_init(&r->blank, LEAT__MEM_CODEC, (size_t)1 << 31);
     leat__jpeg_glue_init(&r->glue, (struct jpeg_common_struct *)&r->cinfo);
     r->glue.err = err;
     int rc = create_guarded(r);
@@ -63,6 +70,7 @@ void leat__jpeg_coef_reader_close(leat__jpeg_coef_reader **reader)
     leat__jpeg_scan_close(&r->scan);
     leat__free(r->block);
     leat__free(r->row);
+    leat__buf_reset(&r->blank);
     leat__free(r);
     *reader = NULL;
 }
@@ -216,15 +224,17 @@ static int read_guarded(leat__jpeg_coef_reader *r, const leat__jpeg_header *head
 
 /* Headers and limits, common to both ways. */
 static int prepare(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
-                   const leat__decode_limits *limits, leat__decode_limits *bounds,
-                   leat__jpeg_header *header, leat_error *err)
+                   const leat__decode_limits *limits, leat__jpeg_header *header,
+                   leat_error *err)
 {
-    *bounds = limits ? *limits : (leat__decode_limits){0};
-    leat__decode_limits_fill(bounds);
+    r->bounds = limits ? *limits : (leat__decode_limits){0};
+    leat__decode_limits_fill(&r->bounds);
     LEAT_TRY(leat__jpeg_header_read(data, len, header, err));
     leat__image_info info = {.width = header->width, .height = header->height};
-    LEAT_TRY(leat__decode_limits_check(bounds, &info, err));
+    LEAT_TRY(leat__decode_limits_check(&r->bounds, &info, err));
     jpeg_abort_decompress(&r->cinfo); /* the file before, had it pixels */
+    r->in_output = false;
+    r->own.components = 0;
     return 0;
 }
 
@@ -240,12 +250,12 @@ static void set_parts(leat__jpeg_coefs *coefs, const uint8_t *data, size_t len,
 }
 
 static int read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
-                        const leat__decode_limits *bounds, const leat__jpeg_header *header,
-                        leat__jpeg_coefs *coefs, leat_error *err)
+                        const leat__jpeg_header *header, leat__jpeg_coefs *coefs,
+                        leat_error *err)
 {
     memset(coefs, 0, sizeof *coefs);
-    leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, bounds,
-                           leat__decode_deadline(bounds), err);
+    leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &r->bounds,
+                           leat__decode_deadline(&r->bounds), err);
     LEAT_TRY(read_guarded(r, header, coefs, err));
     size_t end = leat__jpeg_glue_offset(&r->glue); /* just behind EOI */
     if (end < header->scan_offset + 2 || data[end - 2] != 0xff || data[end - 1] != 0xd9)
@@ -258,10 +268,9 @@ int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data,
                                  const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                                  leat_error *err)
 {
-    leat__decode_limits bounds;
     leat__jpeg_header header;
-    LEAT_TRY(prepare(r, data, len, limits, &bounds, &header, err));
-    return read_libjpeg(r, data, len, &bounds, &header, coefs, err);
+    LEAT_TRY(prepare(r, data, len, limits, &header, err));
+    return read_libjpeg(r, data, len, &header, coefs, err);
 }
 
 /* ---- leat's own way ---- */
@@ -300,61 +309,149 @@ static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, uint64_
     return leat__jpeg_scan_finish(s, &at, end);
 }
 
+/* As has_pixels, of leat's own reading. */
+static bool could_have_pixels(const leat__jpeg_coefs *f)
+{
+    if (f->components == 1) return f->colour == LEAT__JPEG_GREY;
+    if (f->components != 3 || f->colour != LEAT__JPEG_YCC) return false;
+    for (int i = 1; i < 3; i++)
+        if (f->component[i].h != 1 || f->component[i].v != 1) return false;
+    return true;
+}
+
 int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err)
 {
-    leat__decode_limits bounds;
     leat__jpeg_header header;
     size_t end;
-    LEAT_TRY(prepare(r, data, len, limits, &bounds, &header, err));
+    LEAT_TRY(prepare(r, data, len, limits, &header, err));
     if (leat__jpeg_scan_start(r->scan, data, len)) {
         *coefs = *leat__jpeg_scan_frame(r->scan);
         /* libjpeg's limit on memory is the output's: files beyond it are its to refuse */
-        if (room_needed(coefs) <= bounds.max_out_bytes) {
+        if (room_needed(coefs) <= r->bounds.max_out_bytes) {
             LEAT_TRY(make_room(r, coefs, err));
-            if (scan_all(r, coefs, leat__decode_deadline(&bounds), &end)) {
+            if (scan_all(r, coefs, leat__decode_deadline(&r->bounds), &end)) {
                 set_parts(coefs, data, len, header.scan_offset, end);
+                if (could_have_pixels(coefs)) coefs->pixels = r;
+                r->own = *coefs;
                 return 0;
             }
         }
     }
-    return read_libjpeg(r, data, len, &bounds, &header, coefs, err);
+    return read_libjpeg(r, data, len, &header, coefs, err);
 }
 
 /* ---- pixels ---- */
 
-static void put_rows(leat__jpeg_coef_reader *r, leat__planes *out)
+/* The segments that pixels depend on; the frame as that of a progressive file, of which one bit
+ * per block is enough to get started. */
+static void put_blank_headers(leat__buf *out, const leat__jpeg_coefs *f)
 {
-    struct jpeg_decompress_struct *c = &r->cinfo;
-    jpeg_start_output(c, c->input_scan_number);
-    for (uint32_t y = 0; y < out->height; y++) {
-        JSAMPROW row = r->row;
-        uint8_t *plane[4] = {0};
-        for (uint32_t i = 0; i < out->channels; i++)
-            plane[i] = out->plane[i] + y * out->stride;
-        jpeg_read_scanlines(c, &row, 1);
-        leat__planar_split(r->row, out->width, out->channels, plane);
+    enum { SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DQT = 0xdb, APP0 = 0xe0, APP14 = 0xee };
+    leat__buf_append(out, f->header, 2);
+    for (size_t at = 2; at + 4 <= f->header_len;) { /* whole segments: jpeg_scan.c has looked */
+        const uint8_t *p = f->header + at;
+        size_t size = 2 + ((size_t)p[2] << 8 | p[3]), to = out->len;
+        bool frame = p[1] == SOF0 || p[1] == SOF1;
+        if (frame || p[1] == DQT || p[1] == APP0 || p[1] == APP14)
+            leat__buf_append(out, p, size);
+        if (frame && out->status == 0) out->data[to + 1] = (char)SOF2;
+        at += size;
     }
 }
 
-static int put_guarded(leat__jpeg_coef_reader *r, leat__planes *out)
+/* One code, a zero bit, for "as the block before": zero. */
+static void put_blank_scan(leat__buf *out, const leat__jpeg_coefs *f)
+{
+    static const uint8_t code[4 + 1 + 16 + 1] = {0xff, 0xc4, 0, 20, 0, 1};
+    const uint8_t start[5] = {0xff, 0xda, 0, (uint8_t)(6 + 2 * f->components),
+                              (uint8_t)f->components};
+    const uint8_t means_only[3] = {0, 0, 0}, end[2] = {0xff, 0xd9};
+    uint64_t blocks = 0;
+    leat__buf_append(out, code, sizeof code);
+    leat__buf_append(out, start, sizeof start);
+    for (uint32_t c = 0; c < f->components; c++) {
+        const leat__jpeg_component *comp = &f->component[c];
+        leat__buf_putc(out, (char)comp->id);
+        leat__buf_putc(out, 0);
+        blocks += f->components == 1 ? (uint64_t)comp->blocks_x * comp->blocks_y
+                                     : (uint64_t)f->mcus_x * f->mcus_y * comp->h * comp->v;
+    }
+    leat__buf_append(out, means_only, sizeof means_only);
+    leat__buf_zeros(out, (size_t)leat__ceil_div(blocks, 8));
+    leat__buf_append(out, end, sizeof end);
+}
+
+/* What copy_component does, the other way. */
+static void fill_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array,
+                           const leat__jpeg_component *from)
+{
+    struct jpeg_decompress_struct *c = &r->cinfo;
+    const int16_t *src = from->coefs;
+    size_t row = (size_t)from->grid_x * 64;
+    for (uint32_t y = 0; y < from->grid_y; y += from->v) {
+        JBLOCKARRAY rows = c->mem->access_virt_barray((j_common_ptr)c, array, y,
+                                                      (JDIMENSION)from->v, TRUE);
+        for (uint32_t i = 0; i < from->v; i++, src += row)
+            memcpy(rows[i], src, row * sizeof(int16_t));
+    }
+}
+
+static void read_blank(leat__jpeg_coef_reader *r)
+{
+    struct jpeg_decompress_struct *c = &r->cinfo;
+    const leat__jpeg_coefs *f = &r->own;
+    jpeg_read_header(c, TRUE);
+    bool same = has_pixels(c) && c->image_width == f->width && c->image_height == f->height
+                && c->num_components == (int)f->components;
+    for (int i = 0; same && i < c->num_components; i++)
+        same = c->comp_info[i].h_samp_factor == (int)f->component[i].h
+               && c->comp_info[i].v_samp_factor == (int)f->component[i].v;
+    if (!same) leat__jpeg_glue_fail(&r->glue, LEAT_EDATA, "two headers that disagree");
+    read_for_pixels(c);
+    jvirt_barray_ptr *arrays = jpeg_read_coefficients(c);
+    for (uint32_t i = 0; i < f->components; i++) fill_component(r, arrays[i], &f->component[i]);
+}
+
+static int begin_guarded(leat__jpeg_coef_reader *r, bool blank)
 {
     if (setjmp(r->glue.jump)) {
         jpeg_abort_decompress(&r->cinfo);
+        r->in_output = false;
         return r->glue.code;
     }
-    put_rows(r, out);
-    jpeg_finish_output(&r->cinfo);
+    if (blank) read_blank(r);
+    if (r->in_output) jpeg_finish_output(&r->cinfo);
+    jpeg_start_output(&r->cinfo, r->cinfo.input_scan_number);
+    r->in_output = true;
     return 0;
 }
 
-int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat__planes *out, leat_error *err)
+static int begin_output(leat__jpeg_coef_reader *r, leat_error *err)
+{
+    bool blank = r->own.components != 0;
+    r->glue.err = err;
+    if (blank) {
+        leat__buf_clear(&r->blank);
+        put_blank_headers(&r->blank, &r->own);
+        put_blank_scan(&r->blank, &r->own);
+        if (leat__buf_status(&r->blank) != 0)
+            return leat__fail_nomem(err, r->blank.len, "a blank JPEG");
+        jpeg_abort_decompress(&r->cinfo);
+        r->in_output = false;
+        leat__jpeg_glue_source(&r->glue, &r->cinfo, (const uint8_t *)r->blank.data,
+                               r->blank.len, &r->bounds, leat__decode_deadline(&r->bounds),
+                               err);
+    }
+    return begin_guarded(r, blank);
+}
+
+int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat_error *err)
 {
     const struct jpeg_decompress_struct *c = &r->cinfo;
-    uint32_t channels = c->num_components == 1 ? 1 : 3;
-    size_t bytes = (size_t)c->image_width * channels;
-    LEAT_TRY(leat__planes_resize(out, c->image_width, c->image_height, channels, err));
+    LEAT_TRY(begin_output(r, err));
+    size_t bytes = (size_t)c->output_width * (size_t)c->output_components;
     if (bytes > r->row_capacity) {
         uint8_t *grown = leat__alloc(LEAT__MEM_CODEC, bytes);
         if (!grown) return leat__fail_nomem(err, bytes, "JPEG rows");
@@ -362,6 +459,26 @@ int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat__planes *out, leat_er
         r->row = grown;
         r->row_capacity = bytes;
     }
+    return 0;
+}
+
+static int row_guarded(leat__jpeg_coef_reader *r)
+{
+    if (setjmp(r->glue.jump)) {
+        jpeg_abort_decompress(&r->cinfo);
+        r->in_output = false;
+        return r->glue.code;
+    }
+    jpeg_read_scanlines(&r->cinfo, &r->row, 1);
+    return 0;
+}
+
+int leat__jpeg_coef_row(leat__jpeg_coef_reader *r, const uint8_t **row, leat_error *err)
+{
+    const struct jpeg_decompress_struct *c = &r->cinfo;
+    if (!r->in_output || c->output_scanline >= c->output_height)
+        return leat__fail(err, LEAT_EINVAL, "no row of pixels is left");
     r->glue.err = err;
-    return put_guarded(r, out);
+    *row = r->row;
+    return row_guarded(r);
 }

@@ -47,7 +47,7 @@ typedef struct leat__jpeg_coefs {
      * entropy-coded bytes are what lies between. Views into the caller's data. */
     const uint8_t *header, *scan, *tail;
     size_t header_len, scan_len, tail_len;
-    leat__jpeg_coef_reader *pixels; /* who still has them; NULL: decode the file for them */
+    leat__jpeg_coef_reader *pixels; /* whom to ask for them; NULL: nobody */
 } leat__jpeg_coefs;
 
 int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **r, leat_error *err) LEAT_MUST_CHECK;
@@ -61,15 +61,18 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
                          const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* The same through libjpeg alone, which then has the pixels, too: coefs.pixels is set for grey
- * and YCbCr images of ordinary sampling. */
+/* The same through libjpeg alone. */
 int leat__jpeg_coef_read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t len,
                                  const leat__decode_limits *limits, leat__jpeg_coefs *coefs,
                                  leat_error *err) LEAT_MUST_CHECK;
 
-/* libjpeg's own pixels of the file last read, without reading its scans once more: what
- * libjpeg gives for the whole file. Only where coefs.pixels is set. */
-int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat__planes *out,
-                           leat_error *err) LEAT_MUST_CHECK;
+/* libjpeg's own pixels of the file last read, without reading its scans once more: its inverse
+ * transform, upsampling and colour, by the file's own headers, of the coefficients that were
+ * read. Only where coefs.pixels is set: grey and YCbCr of ordinary sampling. `pixels` begins, as
+ * often as wanted; then each call of `row` gives the next row, its channels (1 or 3) side by side,
+ * valid until the next call. */
+int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat_error *err) LEAT_MUST_CHECK;
+int leat__jpeg_coef_row(leat__jpeg_coef_reader *r, const uint8_t **row,
+                        leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -214,9 +214,7 @@ static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_
     const leat__decode_limits *limits = &e->plan->limits;
     leat__tile_encode_opts opts = {.density = e->plan->density, .trust = e->plan->trust};
     *done = false;
-    /* libjpeg has the pixels, too, which the tiles are compared with */
-    LEAT_TRY(opts.trust ? leat__jpeg_coef_read(e->coefs, data, len, limits, &coefs, err)
-                        : leat__jpeg_coef_read_libjpeg(e->coefs, data, len, limits, &coefs, err));
+    LEAT_TRY(leat__jpeg_coef_read(e->coefs, data, len, limits, &coefs, err));
     leat__buf_clear(&e->work);
     LEAT_TRY(leat__tile_encode(e->tiles, &coefs, data, len, &opts, &e->work, &kept, err));
     if (kept != LEAT__TILE_KEPT_NONE) return 0;

@@ -101,8 +101,8 @@ void leat__tile_encoder_close(leat__tile_encoder **e);
  * the reason in *kept with `out` empty: the caller then stores the file as it is. DAMAGED is
  * never returned: it is for callers that could not read the coefficients. Negative codes mean
  * that nothing is known about the image (out of memory, `out` full). `jpeg` has
- * LEAT__CODEC_PADDING behind it. Where coefs->pixels is set, that reader is asked for them: it
- * has read no other file since. */
+ * LEAT__CODEC_PADDING behind it. The reader that coefs->pixels names is asked for them: it has
+ * read no other file since. */
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
                       const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,
                       leat__buf *out, leat__tile_kept *kept, leat_error *err) LEAT_MUST_CHECK;

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "dsp/pixel.h"
 #include "probe/cpu.h"
 
 enum {
@@ -27,7 +28,7 @@ struct leat__tile_encoder {
     leat__tile_parts parts;
     uint8_t tile[TILE_ROOM];
     leat__buf tiles, lengths, skeleton, packed, file;
-    leat__planes pixels; /* libjpeg-turbo's */
+    leat__buf row; /* of pixels, channels side by side */
 };
 
 int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *tables,
@@ -37,7 +38,7 @@ int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *t
     int rc = 0;
     *out = NULL;
     if (e == NULL) return leat__fail_nomem(err, sizeof *e, "tile encoder");
-    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file};
+    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file, &e->row};
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++)
         leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
     e->tables = tables;
@@ -57,9 +58,8 @@ void leat__tile_encoder_close(leat__tile_encoder **pe)
 {
     leat__tile_encoder *e = *pe;
     if (e == NULL) return;
-    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file};
+    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file, &e->row};
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_reset(bufs[i]);
-    leat__planes_reset(&e->pixels);
     leat__decoder_close(&e->decoder);
     leat__tile_restorer_close(&e->restorer);
     ZSTD_freeCCtx(e->zstd);
@@ -295,44 +295,55 @@ static int prove_file(leat__tile_encoder *e, const uint8_t *jpeg, size_t len, le
 }
 
 typedef struct comparison {
-    const leat__planes *want;
+    leat__jpeg_coef_reader *libjpeg;
+    const leat__pixel_dsp *dsp;
+    uint32_t width, channels;
+    uint8_t *row;
+    leat_error *err;
     bool differ;
 } comparison;
 
+/* Rows come in order, all of them. */
 static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                         size_t stride)
 {
     comparison *cmp = ctx;
-    const leat__planes *want = cmp->want;
-    for (uint32_t c = 0; c < want->channels; c++)
-        for (uint32_t i = 0; i < count; i++)
-            if (memcmp(plane[c] + i * stride, want->plane[c] + (y + i) * want->stride,
-                       want->width) != 0)
-                cmp->differ = true;
+    for (uint32_t i = 0; i < count && !cmp->differ; i++) {
+        const uint8_t *got[3] = {plane[0] + i * stride}, *want;
+        for (uint32_t c = 1; c < cmp->channels; c++) got[c] = plane[c] + i * stride;
+        LEAT_TRY(leat__jpeg_coef_row(cmp->libjpeg, &want, cmp->err));
+        if (cmp->channels == 3) {
+            cmp->dsp->interleave8(got, cmp->row, cmp->width);
+            got[0] = cmp->row;
+        }
+        cmp->differ = memcmp(got[0], want, (size_t)cmp->width * cmp->channels) != 0;
+    }
     return cmp->differ ? LEAT_ECANCELED : 0;
 }
 
+/* Against libjpeg-turbo's pixels of the same coefficients. That they are those of the file, the
+ * restored file shows; of a progressive one, libjpeg-turbo has read them itself. */
 static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
-                        const leat__image_info *jpeg_info, const uint8_t *jpeg, size_t len,
                         const leat__buf *out, leat__tile_kept *kept, leat_error *err)
 {
     const uint8_t *sample = (const uint8_t *)out->data;
     leat__image_info info;
     leat__decode_request request = {.tables = e->tables};
-    comparison cmp = {.want = &e->pixels};
+    comparison cmp = {.libjpeg = coefs->pixels, .err = err};
     leat__row_sink sink = {compare_rows, &cmp};
 
-    LEAT_TRY(coefs->pixels != NULL
-                 ? leat__jpeg_coef_pixels(coefs->pixels, &e->pixels, err)
-                 : leat__codec_decode_planes(e->decoder, jpeg_info, jpeg, len, NULL, &e->pixels,
-                                             err));
+    if (coefs->pixels == NULL)
+        return leat__fail(err, LEAT_EINVAL, "nothing to compare the tiles with");
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_TILE, sample, out->len, &info, err));
-    int rc = 0;
-    if (info.channels != jpeg_info->channels || info.width != jpeg_info->width
-        || info.height != jpeg_info->height)
-        cmp.differ = true;
-    else
-        rc = leat__codec_decode(e->decoder, &info, sample, out->len, &request, &sink, err);
+    leat__buf_clear(&e->row);
+    if (leat__buf_reserve(&e->row, (size_t)3 * info.width) != 0)
+        return leat__fail_nomem(err, (size_t)3 * info.width, "a row of pixels");
+    cmp.dsp = leat__pixel_dsp_for(leat__cpu_flags());
+    cmp.width = info.width;
+    cmp.channels = info.channels;
+    cmp.row = (uint8_t *)e->row.data;
+    LEAT_TRY(leat__jpeg_coef_pixels(coefs->pixels, err));
+    int rc = leat__codec_decode(e->decoder, &info, sample, out->len, &request, &sink, err);
     if (!cmp.differ) return rc;
     *kept = LEAT__TILE_KEPT_PIXELS;
     return 0;
@@ -365,7 +376,7 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
     bool exact = (((const uint8_t *)out->data)[5] & LEAT__TILE_FLAG_EXACT) != 0;
     if (opts->trust && exact) return 0;
-    return prove_pixels(e, coefs, &info, jpeg, len, out, kept, err);
+    return prove_pixels(e, coefs, out, kept, err);
 }
 
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
