@@ -4,10 +4,12 @@
 
     bench/autotune_react.py --react build-release/bench/autotune_react --pack PACK [SITUATION...]
 
-For each situation a timeline: rate before, the disturbance, each decision with its reason and how
-long after the disturbance it came, rate after; then the best of a grid of fixed settings under the
-same disturbance. Exit 1 when the first decision takes longer than 3 s, the rate after is below 90 %
-of the best fixed setting, or the budget was passed once it had been obeyed. Run on a quiet machine.
+First a grid of fixed settings under each disturbance. Then, in turns, so that what else the machine does
+hits both: a timeline of the default settings (rate before, the disturbance, each decision with its
+reason and how long after the disturbance it came, rate of the last seconds) and the best two of the grid.
+The share is the median over the rounds. Exit 1 when the first decision takes longer than 3 s, the rate
+after is below 95 % of the best fixed setting, or the budget was passed once it had been obeyed. Run on a
+quiet machine: what others do is a disturbance, too.
 """
 import argparse
 import itertools
@@ -38,7 +40,7 @@ def rate(rows, first, last):
 def timeline(o, name):
     rows = run(o, name, o.seconds, o.at)
     at = next(r["t"] for r in rows if "disturbance" in r)
-    before, after = rate(rows, at - 1.5, at), rate(rows, o.seconds - 3, o.seconds + 1)
+    before, after = rate(rows, at - 1.5, at), rate(rows, o.seconds - o.tail, o.seconds + 1)
     low = min((r["rate"] for r in rows if "rate" in r and at + 0.25 < r["t"] < at + 2), default=0)
     print(f"\n{name}: {WHAT[name]}, at {at:.2f} s; {before:.0f}/s before, {low:.0f}/s at the worst, {after:.0f}/s at the end")
     for r in rows:
@@ -46,16 +48,31 @@ def timeline(o, name):
             when = f"{r['t'] - at:+6.2f} s" if r["t"] >= at else f"{r['t']:5.2f} s "
             print(f"  {when}  {r['knob']} {r['from']} -> {r['to']}: {r['reason']}")
     first = next((r["t"] - at for r in rows if "knob" in r and r["t"] > at and r["knob"] in KNOBS[name]), None)
-    obeyed = [r for r in rows if "rate" in r and r["t"] > at + 1 and r["budget_used"] > r["budget_limit"]]
-    return first, before, after, not obeyed
+    over = [r for r in rows if "rate" in r and r["t"] > at + 1 and r["budget_used"] > r["budget_limit"]]
+    return first, before, after, not over
 
 
-def best_fixed(o, name):
+def fixed_rate(o, name, point):
+    return rate(run(o, name, 1 + o.tail, 0, point), 1, 2 + o.tail)
+
+
+def situation(o, name):
+    """A row of the table, and whether it is as it should be."""
     cpus = len(os.sched_getaffinity(0))
-    found = (0.0, ())
-    for point in itertools.product(sorted({1, cpus}), (32, 512), (4, 16)):
-        found = max(found, (rate(run(o, name, o.fixed, 0, point), o.fixed - 1.5, o.fixed + 1), point))
-    return found
+    grid = list(itertools.product(sorted({1, cpus}), (32, 512), (4, 16)))
+    best = sorted(grid, key=lambda p: -fixed_rate(o, name, p))[:2]
+    rounds = [(timeline(o, name), [fixed_rate(o, name, p) for p in best]) for _ in range(o.rounds)]
+    shares = [own[2] / max(fixed) for own, fixed in rounds]
+    firsts = [own[0] for own, _ in rounds]
+    first = None if None in firsts else max(firsts)
+    before, after = (statistics.median(own[i] for own, _ in rounds) for i in (1, 2))
+    rates = [statistics.median(fixed[i] for _, fixed in rounds) for i in range(len(best))]
+    top, inside = rates.index(max(rates)), all(own[3] for own, _ in rounds)
+    share, point = statistics.median(shares), best[top]
+    good = first is not None and first <= 3 and share >= 0.95 and inside
+    return (f"| {WHAT[name]} | {'none' if first is None else f'{first:.2f} s'} | {before:.0f} | {after:.0f} | "
+            f"{rates[top]:.0f} (threads {point[0]}, io-depth {point[1]}, prefetch {point[2]}) | {share:.2f} | "
+            f"{', '.join(f'{s:.2f}' for s in shares)} | {'yes' if inside else 'NO'} |"), good
 
 
 def main():
@@ -64,22 +81,15 @@ def main():
     args.add_argument("--pack", required=True)
     args.add_argument("--seconds", type=float, default=12)
     args.add_argument("--at", type=float, default=5)
-    args.add_argument("--fixed", type=float, default=2.5, help="seconds of each fixed setting")
+    args.add_argument("--tail", type=float, default=2, help="seconds that count, at the end of each run")
+    args.add_argument("--rounds", type=int, default=2)
     args.add_argument("names", nargs="*")
     o = args.parse_args()
-    bad, table = 0, []
-    for name in o.names or WHAT:
-        first, before, after, inside = timeline(o, name)
-        best, point = best_fixed(o, name)
-        good = first is not None and first <= 3 and after >= 0.9 * best and inside
-        bad += not good
-        table.append(f"| {WHAT[name]} | {'none' if first is None else f'{first:.2f} s'} | {before:.0f} | {after:.0f} | "
-                     f"{best:.0f} (threads {point[0]}, io-depth {point[1]}, prefetch {point[2]}) | {after / best:.2f} | "
-                     f"{'yes' if inside else 'NO'} |")
-    print("\n| what happens | first decision after | samples/s before | after | best fixed, after | share | inside the budget |")
-    print("|---|---|---|---|---|---|---|")
-    print("\n".join(table))
-    return 1 if bad else 0
+    rows = [situation(o, name) for name in o.names or WHAT]
+    print("\n| what happens | first decision after | samples/s before | after | best fixed, after | share | of each round "
+          "| inside the budget |\n|---|---|---|---|---|---|---|---|")
+    print("\n".join(row for row, _ in rows))
+    return 0 if all(good for _, good in rows) else 1
 
 
 if __name__ == "__main__":

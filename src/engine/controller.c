@@ -295,8 +295,8 @@ static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_
     if (!yes && !saturated && !needless && (s->judging < doubt_looks || open)) return true;
     s->tried = 0;
     s->elastic = io && yes && o->little > 0.6 * (f->knobs[knob].value / s->tried_from - 1);
-    if (yes || needless ||
-        (o->gain >= worth_it && o->gain >= o->noise && o->little >= worth_it)) {
+    bool large = o->gain >= clear, told = o->gain >= worth_it && o->gain >= o->noise;
+    if (yes || needless || (!saturated && (large || (told && o->little >= worth_it)))) {
         s->hold[knob] = (leat__hold){0};
         return false;
     }
