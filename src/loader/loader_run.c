@@ -8,13 +8,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
+#include "probe/meter.h"
 
 #define REPLACE_TRIES 16
 #define WARM_RUNS 16 /* without a miss, before one sample stands for its run */
@@ -440,7 +440,7 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
 {
     leat__run_env *env = r->env;
     const leat__file *file = leat__pack_file(env->pack, s->row.shard);
-    uint64_t begin = leat__clock_ns();
+    uint64_t begin = leat__meters_now();
 
     if (r->hand.data == NULL) r->hand = leat__blocks_take(env->blocks, r->hand_bytes);
     if (r->hand.data == NULL) return leat__fail_nomem(err, r->hand_bytes, "an encoded sample");
@@ -452,7 +452,7 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
     }
     memset(to + s->row.size, 0, LEAT_PACK_PADDING);
     s->data = to;
-    count_read(env, s->row.size, leat__clock_ns() - begin);
+    count_read(env, s->row.size, leat__meters_now() - begin);
     return 0;
 }
 
@@ -563,7 +563,7 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
 
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
 {
-    uint64_t begin = leat__clock_ns();
+    uint64_t begin = leat__meters_now();
     int rc = 0;
 
     for (uint32_t i = 0; i < r->count && rc == 0; i++) {
@@ -587,6 +587,6 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
         }
     }
     drop_encoded(r);
-    atomic_fetch_add_explicit(&r->env->decode_ns, leat__clock_ns() - begin, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->env->decode_ns, leat__meters_now() - begin, memory_order_relaxed);
     return rc;
 }

@@ -4,14 +4,12 @@
  */
 #include "loader/steps.h"
 
-#include "base/clock.h"
-
 int leat__steps_init(leat__steps *s, leat_error *err)
 {
     LEAT_TRY(leat__meters_open(&s->meters, "loader", err));
     s->data = leat__timer_make(s->meters, "data_ns", NULL, "waiting in next() for a batch, per step");
     s->batch = leat__timer_make(s->meters, "batch_ns", NULL, "between next() calls, per step");
-    if (s->data == NULL || s->batch == NULL) return leat__fail_nomem(err, 4096, "meters");
+    if (leat__meters_enabled() && (s->data == NULL || s->batch == NULL)) return leat__fail_nomem(err, 4096, "meters");
     return 0;
 }
 
@@ -29,7 +27,7 @@ void leat__steps_epoch(leat__steps *s)
 
 void leat__steps_enter(leat__steps *s)
 {
-    s->enter_ns = leat__clock_ns();
+    s->enter_ns = leat__meters_now();
     if (s->leave_ns == 0) return; /* the first call, or one that goes on waiting */
     if (s->step > 1 || s->short_epochs) leat__timer_record(s->batch, s->enter_ns - s->leave_ns);
     s->leave_ns = 0;
@@ -37,7 +35,7 @@ void leat__steps_enter(leat__steps *s)
 
 uint64_t leat__steps_leave(leat__steps *s, bool got)
 {
-    uint64_t now = leat__clock_ns(), waited = now - s->enter_ns;
+    uint64_t now = leat__meters_now(), waited = now - s->enter_ns;
 
     s->waited_ns += waited;
     if (!got) return waited;

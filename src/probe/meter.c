@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -265,9 +266,27 @@ static leat__meter *new_meter(leat__meter_kind kind, const char *name, const cha
     return m;
 }
 
+static atomic_bool off;
+
+void leat__meters_enable(bool on)
+{
+    atomic_store_explicit(&off, !on, memory_order_relaxed);
+}
+
+bool leat__meters_enabled(void)
+{
+    return !atomic_load_explicit(&off, memory_order_relaxed);
+}
+
+uint64_t leat__meters_now(void)
+{
+    return leat__meters_enabled() ? leat__clock_ns() : 0;
+}
+
 static void *make(leat__meters *set, leat__meter_kind kind, const char *name,
                   const char *label, const char *help)
 {
+    if (!leat__meters_enabled()) return NULL;
     if (!set || !leat__meter_name_ok(name) || (label && !label_ok(label))) return NULL;
     leat__meter *m = NULL;
     leat__mutex_lock(&leat__meters_lock);

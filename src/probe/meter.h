@@ -32,11 +32,18 @@ int leat__meters_open(leat__meters **set, const char *name, leat_error *err) LEA
 void leat__meters_close(leat__meters **set);
 const char *leat__meters_name(const leat__meters *set);
 
+/* Off, for measuring what they cost (bench/meters_cost): meters that are asked for now are NULL,
+ * and their clock stands still. On unless somebody says otherwise. */
+void leat__meters_enable(bool on);
+bool leat__meters_enabled(void);
+/* The time for a meter's two ends; 0 while meters are off. */
+uint64_t leat__meters_now(void);
+
 /* `name` in snake_case with its unit at the end ("read_bytes", "decode_ns"), `label` tells
  * stages apart ("stage=decode", "stage=decode,op=crop" or NULL). Asking again for the same
  * name and label gives the same meter. NULL when out of memory, when the name or label is
- * malformed or reserved (leat__meter_name_ok), or when an open set uses the name for another
- * kind of meter; writing to NULL does nothing. */
+ * malformed or reserved (leat__meter_name_ok), when an open set uses the name for another kind
+ * of meter, or while meters are off; writing to NULL does nothing. */
 leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label,
                                   const char *help);
 leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label,

@@ -330,6 +330,26 @@ static void test_more_threads_than_slots(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
+static void test_off(void **state)
+{
+    leat__meters *set = NULL;
+    assert_int_equal(leat__meters_open(&set, "t", NULL), 0);
+    assert_true(leat__meters_enabled());
+    assert_true(leat__meters_now() > 0);
+    leat__counter *before = leat__counter_make(set, "before", NULL, NULL);
+    leat__meters_enable(false);
+    assert_false(leat__meters_enabled());
+    assert_int_equal(leat__meters_now(), 0);
+    assert_null(leat__counter_make(set, "items", NULL, NULL));
+    assert_null(leat__timer_make(set, "x_ns", NULL, NULL));
+    leat__counter_add(before, 3); /* what was there goes on */
+    leat__meters_enable(true);
+    assert_int_equal(leat__counter_value(before), 3);
+    assert_non_null(leat__counter_make(set, "items", NULL, NULL));
+    leat__meters_close(&set);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 /* ---- no memory ------------------------------------------------------------------------- */
 
 static void test_making_without_memory(void **state)
@@ -370,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_timer_extremes),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_more_threads_than_slots),
+        cmocka_unit_test(test_off),
         cmocka_unit_test(test_making_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
