@@ -134,6 +134,11 @@ static void place_taps(leat__axis *a, double in0, double scale, double support)
         a->first[j] = (uint32_t)from;
         a->taps_of[j] = (uint32_t)((hi > in ? in : hi) - from);
     }
+    for (uint32_t j = a->count; j < a->stride; j++) {
+        a->center[j] = a->center[a->count - 1];
+        a->first[j] = a->first[a->count - 1];
+        a->taps_of[j] = a->taps_of[a->count - 1];
+    }
     uint32_t most = 1;
     for (uint32_t j = 0; j < a->count; j++) most = LEAT_MAX(most, a->taps_of[j]);
     a->taps = most;
@@ -180,7 +185,7 @@ static void round_weights(leat__axis *a)
     }
 }
 
-static int build_filtered(leat__axis *a, leat_error *err)
+static int build_filtered(leat__axis *a, const leat__resize_dsp *dsp, leat_error *err)
 {
     const leat__axis_request *q = &a->request;
     const bool boxed = q->box_hi > 0;
@@ -189,8 +194,12 @@ static int build_filtered(leat__axis *a, leat_error *err)
     const double scale = span / q->out, stretch = scale < 1.0 ? 1.0 : scale;
     place_taps(a, in0, scale, filters[q->filter].support * stretch);
     LEAT_TRY(grow_weights(a, err));
-    weigh_by(a, 1.0 / stretch);
-    round_weights(a);
+    if (q->filter == LEAT__FILTER_BILINEAR && dsp->weigh_bilinear) {
+        dsp->weigh_bilinear(a, 1.0 / stretch);
+    } else {
+        weigh_by(a, 1.0 / stretch);
+        round_weights(a);
+    }
     return 0;
 }
 
@@ -285,7 +294,7 @@ int leat__axis_build(leat__axis *a, const leat__axis_request *request,
     if (same || q->filter == LEAT__FILTER_NEAREST) {
         LEAT_TRY(build_nearest(a, err));
     } else {
-        LEAT_TRY(build_filtered(a, err));
+        LEAT_TRY(build_filtered(a, dsp, err));
     }
     if (q->mirror_in) mirror_taps(a);
     finish(a);

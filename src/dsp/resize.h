@@ -63,6 +63,9 @@ typedef struct leat__axis {
 
 typedef struct leat__resize_dsp {
     const char *isa;
+    /* Weights of the bilinear filter at inputs `scale` apart; NULL: the portable ones. Outputs are
+     * worked on by fours: what lies behind the last one is overwritten later. */
+    void (*weigh_bilinear)(leat__axis *a, double scale);
     uint32_t tap_group; /* vertical rows are given in multiples of this many taps */
     /* Bytes of `packed` for an axis, and its making (once per axis, after the build). */
     size_t (*pack_bytes)(const leat__axis *a, bool vertical);

@@ -44,7 +44,7 @@ struct leat__resizer {
     uint32_t next_in, next_out;
     leat__resize_out out;
     const uint8_t **taps; /* row pointers of one vertical call */
-    uint32_t taps_cap;
+    uint32_t taps_cap, taps_used;
 };
 
 int leat__resizer_open(leat__resizer **r, leat_error *err)
@@ -177,19 +177,24 @@ static uint32_t place_of(const leat__resizer *r, uint32_t k)
     return r->reverse_rows ? r->axis[Y]->count - 1 - k : k;
 }
 
-/* Vertical pass for output k of one plane: `n` bytes at dst. */
-static void run_vertical(leat__resizer *r, uint32_t k, uint32_t plane, uint8_t *dst, size_t n)
+/* The rows under the taps of output k, of the first plane. */
+static void find_taps(leat__resizer *r, uint32_t k)
 {
     const leat__axis *const a = r->axis[Y];
     const uint32_t group = r->dsp->tap_group;
-    if (a->taps == 1) {
-        memcpy(dst, slot(r, a->first[k], plane), n);
-        return;
-    }
     const uint32_t own = a->taps_of[k], padded = (own + group - 1) / group * group;
-    for (uint32_t t = 0; t < own; t++) r->taps[t] = slot(r, a->first[k] + t, plane);
+    for (uint32_t t = 0; t < own; t++) r->taps[t] = slot(r, a->first[k] + t, 0);
     for (uint32_t t = own; t < padded; t++) r->taps[t] = r->taps[own - 1];
-    r->dsp->vertical(a, k, r->taps, dst, n);
+    r->taps_used = padded;
+}
+
+/* Vertical pass for output k of one plane: `n` bytes at dst. The taps move on to the next. */
+static void run_vertical(leat__resizer *r, uint32_t k, uint8_t *dst, size_t n)
+{
+    const leat__axis *const a = r->axis[Y];
+    if (a->taps == 1) memcpy(dst, r->taps[0], n);
+    else r->dsp->vertical(a, k, r->taps, dst, n);
+    for (uint32_t t = 0; t < r->taps_used; t++) r->taps[t] += r->pitch;
 }
 
 /* Output k, whose last tap has just come. */
@@ -197,14 +202,15 @@ static int emit(leat__resizer *r, uint32_t k)
 {
     const leat__axis *const x = r->axis[X];
     const uint32_t y = place_of(r, k);
+    find_taps(r, k);
     for (uint32_t c = 0; c < r->planes; c++) {
         uint8_t *const dst = r->out.target(r->out.ctx, y, c);
         if (!r->vertical_first || x->copy) {
-            run_vertical(r, k, c, dst, x->count);
+            run_vertical(r, k, dst, x->count);
             continue;
         }
         /* kernels write whole vectors: not where the neighbour's pixels may be */
-        run_vertical(r, k, c, line(r, 0), x->hi - x->lo);
+        run_vertical(r, k, line(r, 0), x->hi - x->lo);
         const uint8_t *const from = line(r, 0);
         uint8_t *const to = line(r, 1);
         r->dsp->horizontal(x, &from, &to, 1);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "dsp/x86/resize.h"
+#include "dsp/x86/weights_x86.h"
 
 #define HALF (1 << (LEAT__RESIZE_BITS - 1))
 #define LOW_BITS 15
@@ -155,22 +156,34 @@ static void pack(const leat__axis *a, bool vertical, void *packed)
 
 /* ---- horizontal ---- */
 
-static inline __attribute__((always_inline)) __m256i sums_of(const h_vector *v,
-                                                             const uint8_t *src,
-                                                             const uint32_t pairs)
+/* Eight sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or 3:
+ * the planes of a pixel row share what is loaded of the weights, which is what limits this. */
+static inline __attribute__((always_inline)) void sums_of(const h_vector *v,
+                                                          const uint8_t *const *src,
+                                                          __m256i sum[3], const uint32_t rows,
+                                                          const uint32_t pairs)
 {
-    const uint8_t *const s0 = src + v->base[0], *const s1 = src + v->base[1];
-    __m256i low = _mm256_set1_epi32(HALF), high = _mm256_setzero_si256();
-    for (uint32_t g = 0; g < pairs; g++) {
-        const __m128i lane0 = _mm_loadu_si128((const __m128i *)(s0 + 2 * g));
-        const __m128i lane1 = _mm_loadu_si128((const __m128i *)(s1 + 2 * g));
-        const __m256i px = _mm256_shuffle_epi8(
-            _mm256_inserti128_si256(_mm256_castsi128_si256(lane0), lane1, 1), v->take);
-        low = _mm256_add_epi32(low, _mm256_madd_epi16(px, v->weight[2 * g]));
-        high = _mm256_add_epi32(high, _mm256_madd_epi16(px, v->weight[2 * g + 1]));
+    const __m256i take = v->take;
+    __m256i low[3], high[3];
+    for (uint32_t i = 0; i < rows; i++) {
+        low[i] = _mm256_set1_epi32(HALF);
+        high[i] = _mm256_setzero_si256();
     }
-    low = _mm256_add_epi32(low, _mm256_slli_epi32(high, LOW_BITS));
-    return _mm256_srai_epi32(low, LEAT__RESIZE_BITS);
+    for (uint32_t g = 0; g < pairs; g++) {
+        const __m256i k0 = v->weight[2 * g], k1 = v->weight[2 * g + 1];
+        for (uint32_t i = 0; i < rows; i++) {
+            const uint8_t *const s = src[i] + 2 * g;
+            const __m128i lane0 = _mm_loadu_si128((const __m128i *)(s + v->base[0]));
+            const __m128i lane1 = _mm_loadu_si128((const __m128i *)(s + v->base[1]));
+            const __m256i px = _mm256_shuffle_epi8(
+                _mm256_inserti128_si256(_mm256_castsi128_si256(lane0), lane1, 1), take);
+            low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(px, k0));
+            high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(px, k1));
+        }
+    }
+    for (uint32_t i = 0; i < rows; i++)
+        sum[i] = _mm256_srai_epi32(
+            _mm256_add_epi32(low[i], _mm256_slli_epi32(high[i], LOW_BITS)), LEAT__RESIZE_BITS);
 }
 
 static inline __m256i clip32(const __m256i sum[4])
@@ -179,15 +192,21 @@ static inline __m256i clip32(const __m256i sum[4])
                                _mm256_packus_epi32(sum[2], sum[3]));
 }
 
-static inline __attribute__((always_inline)) void row_of(const h_head *h, const uint8_t *src,
-                                                         uint8_t *dst, const uint32_t pairs)
+static inline __attribute__((always_inline)) void rows_of(const h_head *h,
+                                                          const uint8_t *const *src,
+                                                          uint8_t *const *dst,
+                                                          const uint32_t rows,
+                                                          const uint32_t pairs)
 {
     const uint8_t *at = (const uint8_t *)(h + 1);
-    for (uint32_t b = 0; b < h->blocks; b++, dst += 32) {
-        __m256i sum[4];
-        for (int i = 0; i < 4; i++, at += h->record)
-            sum[i] = sums_of((const h_vector *)at, src, pairs);
-        _mm256_storeu_si256((__m256i *)dst, clip32(sum));
+    for (size_t x = 0; x < 32 * (size_t)h->blocks; x += 32) {
+        __m256i sum[3][4], each[3];
+        for (int v = 0; v < 4; v++, at += h->record) {
+            sums_of((const h_vector *)at, src, each, rows, pairs);
+            for (uint32_t i = 0; i < rows; i++) sum[i][v] = each[i];
+        }
+        for (uint32_t i = 0; i < rows; i++)
+            _mm256_storeu_si256((__m256i *)(dst[i] + x), clip32(sum[i]));
     }
 }
 
@@ -220,25 +239,29 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     }
 }
 
-static void horizontal_row(const leat__axis *a, const uint8_t *src, uint8_t *dst)
+static inline __attribute__((always_inline)) void narrow(const h_head *h,
+                                                         const uint8_t *const *src,
+                                                         uint8_t *const *dst,
+                                                         const uint32_t rows)
 {
-    const h_head *const h = a->packed;
-    if (h->wide) {
-        row_wide(a, h, src, dst);
-        return;
-    }
     switch (h->pairs) {
-    case 1: row_of(h, src, dst, 1); break;
-    case 2: row_of(h, src, dst, 2); break;
-    case 3: row_of(h, src, dst, 3); break;
-    default: row_of(h, src, dst, h->pairs); break;
+    case 1: rows_of(h, src, dst, rows, 1); break;
+    case 2: rows_of(h, src, dst, rows, 2); break;
+    case 3: rows_of(h, src, dst, rows, 3); break;
+    default: rows_of(h, src, dst, rows, h->pairs); break;
     }
 }
 
 static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *const *dst,
                        uint32_t rows)
 {
-    for (uint32_t i = 0; i < rows; i++) horizontal_row(a, src[i], dst[i]);
+    const h_head *const h = a->packed;
+    if (h->wide)
+        for (uint32_t i = 0; i < rows; i++) row_wide(a, h, src[i], dst[i]);
+    else if (rows == 3)
+        narrow(h, src, dst, 3);
+    else
+        for (uint32_t i = 0; i < rows; i++) narrow(h, src + i, dst + i, 1);
 }
 
 /* ---- vertical ---- */
@@ -302,6 +325,7 @@ static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *
 
 const leat__resize_dsp leat__resize_avx2 = {
     .isa = "avx2",
+    .weigh_bilinear = weigh_bilinear,
     .tap_group = 2,
     .pack_bytes = pack_bytes,
     .pack = pack,

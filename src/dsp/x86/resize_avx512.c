@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "dsp/x86/resize.h"
+#include "dsp/x86/weights_x86.h"
 
 #define HALF_TOP (1 << (LEAT__RESIZE_BITS - 1 - 16)) /* one half, in units of the top byte */
 
@@ -373,6 +374,7 @@ static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *
 
 const leat__resize_dsp leat__resize_avx512 = {
     .isa = "avx512",
+    .weigh_bilinear = weigh_bilinear,
     .tap_group = 4,
     .pack_bytes = pack_bytes,
     .pack = pack,
