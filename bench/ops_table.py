@@ -18,21 +18,21 @@ from PIL import Image, ImageEnhance, ImageOps
 
 
 def find_torchvision():
-    """torchvision's functional module, or None. Its compiled part is not needed here."""
+    """torchvision's functional module, or None. Its compiled part is not needed here: where that does
+    not load, the operators that it would have declared are declared for it."""
     try:
         import torch
 
         torch.set_num_threads(1)
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            try:
-                library.define(name + "(Tensor a, Tensor b, float c) -> Tensor")
-            except RuntimeError:
-                pass
-        import torchvision
+        try:
+            import torchvision
+        except RuntimeError:
+            find_torchvision.keep = torch.library.Library("torchvision", "DEF")
+            for name in ("nms", "qnms"):
+                find_torchvision.keep.define(name + "(Tensor a, Tensor b, float c) -> Tensor")
+            import torchvision
         from torchvision.transforms import functional
 
-        find_torchvision.keep = library
         return functional, f"torchvision {torchvision.__version__}, torch {torch.__version__}"
     except Exception:
         return None, "Pillow only"

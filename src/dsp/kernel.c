@@ -13,6 +13,7 @@
 #include "dsp/resize.h"
 #include "dsp/tile_entropy.h"
 #include "dsp/tile_pack.h"
+#include "dsp/warp.h"
 #include "dsp/ycc.h"
 
 static const char *color_isa(uint32_t cpu_flags)
@@ -51,6 +52,11 @@ static const char *tile_pack_isa(uint32_t cpu_flags)
     return dsp.isa;
 }
 
+static const char *warp_isa(uint32_t cpu_flags)
+{
+    return leat__warp_dsp_for(cpu_flags)->isa;
+}
+
 static const char *ycc_isa(uint32_t cpu_flags)
 {
     leat__ycc_dsp dsp;
@@ -69,6 +75,7 @@ static const struct {
     {"resize", resize_isa},
     {"pixel", pixel_isa},
     {"color", color_isa},
+    {"warp", warp_isa},
 };
 
 bool leat__kernel_report(size_t i, uint32_t cpu_flags, const char **family, const char **isa)

@@ -36,6 +36,7 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
 {
     leat__step s = *step;
     if (!b->color) b->color = leat__color_dsp_for(leat__cpu_flags());
+    if (!b->warp) b->warp = leat__warp_dsp_for(leat__cpu_flags());
     if (nearest) {
         if (!leat__step_is_geometry(s.kind)) return 0;
         s.filter = LEAT__FILTER_NEAREST;

@@ -7,6 +7,7 @@
 #define LEAT_OP_APPLY_H
 
 #include "dsp/color.h"
+#include "dsp/warp.h"
 #include "op/image.h"
 #include "op/step.h"
 
@@ -14,6 +15,7 @@ typedef struct leat__bench {
     leat__planes image; /* in flight */
     leat__planes spare; /* where a step that cannot work in place puts its result */
     const leat__color_dsp *color;
+    const leat__warp_dsp *warp;
     void *work; /* of one step: leat__bench_work */
     size_t work_cap;
 } leat__bench;

@@ -28,35 +28,47 @@ static int64_t look(int64_t i, int64_t n, leat__edge edge)
     }
 }
 
-static void pad_row(const uint8_t *src, uint32_t n, uint8_t *dst, const leat__step *s,
-                    uint8_t fill)
+/* What pads a row: for each of its places left and right of the image, where to look. */
+typedef struct sides {
+    uint32_t left, right;
+    int32_t *look; /* left + right places */
+} sides;
+
+static void pad_row(const uint8_t *src, uint32_t n, uint8_t *dst, const sides *s, bool filled, int fill)
 {
-    const uint32_t left = (uint32_t)s->x, end = left + n;
-    for (uint32_t x = 0; x < s->width; x++) {
-        if (x == left) {
-            memcpy(dst + x, src, n);
-            x = end - 1;
-            continue;
-        }
-        const int64_t at = look((int64_t)x - left, n, s->edge);
-        dst[x] = at < 0 ? fill : src[at];
+    uint8_t *const after = dst + s->left + n;
+    memcpy(dst + s->left, src, n);
+    if (filled) {
+        memset(dst, fill, s->left);
+        memset(after, fill, s->right);
+        return;
     }
+    for (uint32_t x = 0; x < s->left; x++) dst[x] = src[s->look[x]];
+    for (uint32_t x = 0; x < s->right; x++) after[x] = src[s->look[s->left + x]];
 }
 
 int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err)
 {
     const leat__planes *const in = &b->image;
     leat__planes *const out = &b->spare;
+    const bool filled = s->edge == LEAT__EDGE_CONSTANT;
+    sides side = {.left = (uint32_t)s->x, .right = s->width - (uint32_t)s->x - in->width};
+    side.look = leat__bench_work(b, ((size_t)side.left + side.right) * sizeof *side.look + 1, err);
+    if (!side.look) return LEAT_ENOMEM;
     LEAT_TRY(leat__planes_resize(out, s->width, s->height, in->channels, err));
+    for (uint32_t x = 0; x < side.left + side.right; x++) {
+        const int64_t i = x < side.left ? (int64_t)x - side.left : (int64_t)x - side.left + in->width;
+        side.look[x] = (int32_t)look(i, in->width, s->edge);
+    }
     for (uint32_t c = 0; c < in->channels; c++) {
-        const uint8_t fill = (uint8_t)s->fill[c < 3 ? c : 0];
+        const int fill = (uint8_t)s->fill[c < 3 ? c : 0];
         for (uint32_t y = 0; y < s->height; y++) {
             uint8_t *const dst = leat__planes_row(out, c, y);
             const int64_t at = look((int64_t)y - s->y, in->height, s->edge);
             if (at < 0)
                 memset(dst, fill, s->width);
             else
-                pad_row(leat__planes_row(in, c, (uint32_t)at), in->width, dst, s, fill);
+                pad_row(leat__planes_row(in, c, (uint32_t)at), in->width, dst, &side, filled, fill);
         }
     }
     leat__planes_swap(&b->image, &b->spare);
