@@ -92,6 +92,12 @@ def _line_s(pids: list[int]) -> float:
     return total / 1e9
 
 
+def _work_s() -> float:
+    """CPU time of this thread, and what it stood in line for it."""
+    part = _read("/proc/thread-self/schedstat").split()
+    return time.thread_time() + (int(part[1]) / 1e9 if len(part) > 1 else 0.0)
+
+
 def _read_bytes(pids: list[int]) -> float | None:
     """Bytes these processes really fetched from storage."""
     total, seen = 0, False
@@ -179,7 +185,7 @@ class _Loop:
         self.iterable, self.step, self.sync, self.sampler = iterable, step, sync, sampler
         self.data_s: list[float] = []
         self.batch_s: list[float] = []
-        self.next_cpu_s = 0.0  # of this thread, inside next()
+        self.next_work_s = 0.0  # inside next() this thread ran, or wanted to
         self.samples = 0
         self.kept: list[Any] = []
         self.begin: _Look | None = None
@@ -198,7 +204,7 @@ class _Loop:
         restarts = 0
         while len(self.data_s) < steps and (time.monotonic() < until or len(self.data_s) < 2):
             self.sampler.waiting = True
-            begin, cpu = time.perf_counter(), time.thread_time()
+            begin, work = time.perf_counter(), _work_s()
             try:
                 batch = next(stream)
             except StopIteration:
@@ -207,7 +213,7 @@ class _Loop:
                     break
                 stream = iter(self.iterable)
                 continue
-            waited, cpu = time.perf_counter() - begin, time.thread_time() - cpu
+            waited, work = time.perf_counter() - begin, _work_s() - work
             self.sampler.waiting = False
             trained = self._train(batch)
             if len(self.kept) < keep:
@@ -217,7 +223,7 @@ class _Loop:
                 continue
             self.data_s.append(waited)
             self.batch_s.append(trained)
-            self.next_cpu_s += cpu
+            self.next_work_s += work
             self.samples += _batch_size(batch) or 0
         self.end = _look()
         close = getattr(stream, "close", None)
@@ -294,11 +300,12 @@ def _worker_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
 
 
 def _own_thread_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
-    """A loader without workers: preparing is the CPU time inside next(), fetching is the rest of it."""
+    """A loader without workers: preparing is the time inside next() in which this thread ran or stood in
+    line for a CPU, fetching is the rest of it."""
     waited = sum(loop.data_s)
     if loop.sampler.workers or waited <= 0:
         return
-    share = min(1.0, loop.next_cpu_s / waited)
+    share = min(1.0, loop.next_work_s / waited)
     facts["threads"] = 1.0
     facts["decode_ready"] = share
     lost = waited / (waited + sum(loop.batch_s))

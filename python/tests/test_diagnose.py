@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.diagnose on loaders with a known trouble, PyTorch's among them, and loader.doctor()."""
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -58,6 +61,18 @@ def test_a_loop_that_prepares_too_long():
     assert d.lost > 0.5
 
 
+def test_standing_in_line_is_not_storage():
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    try:
+        d = leat.diagnose(Slow(cpu=0.01), lambda batch: time.sleep(0.001), steps=STEPS)
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    assert d.limit == "cpu", d.verdict
+    assert d["facts"]["read_share"] < 0.2
+
+
 def test_a_loop_that_trains():
     d = leat.diagnose(Slow(), lambda batch: time.sleep(0.01), steps=STEPS)
     assert d.limit == "trainer" and d.grade == "fine", d.verdict
@@ -109,5 +124,7 @@ def test_loader_doctor(pack):
                 time.sleep(0.002)
         d = loader.doctor()
         assert d.facts["steps"] > 10 and d.verdict
+        assert d.decisions_made >= len(d.decisions)
+        assert all(row["reason"] and row["from"] != row["to"] for row in d.decisions)
         assert "<polyline" in loader.report() or "<svg" not in loader.report()
         assert "leat" in loader.report(title="leat & me")
