@@ -326,7 +326,7 @@ static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
 }
 
 /* A block with a long run or a large value. */
-static bool put_plain(bit_queue *q, const leat__scan_block *block, const huffman *ac,
+static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_block *block, const huffman *ac,
                       uint64_t before)
 {
     uint32_t last = 0;
@@ -349,31 +349,30 @@ static bool put_plain(bit_queue *q, const leat__scan_block *block, const huffman
     return ((none | end) & NO_CODE) == 0;
 }
 
-static void put_block(writer *w, const leat__scan_block *block, const huffman *dc,
-                      const huffman *ac, int *guess)
+/* False when something has no code. */
+static inline bool put_block(bit_queue *q, const leat__scan_block *block, const huffman *dc,
+                             const huffman *ac, int *guess)
 {
-    bit_queue q = w->queue; /* a copy stays in registers */
-    uint64_t first = code_of(dc, 0, block->dc - *guess);
-    bool good = (first & NO_CODE) == 0;
+    uint64_t first = code_of(dc, 0, block->dc - *guess), none = first;
     *guess = block->dc;
     if (__builtin_expect(block->plain, 0)) {
-        good = put_plain(&q, block, ac, first) && good;
-    } else {
-        const uint8_t *symbol = block->symbol, *end = symbol + block->symbols;
-        const uint16_t *extra = block->extra;
-        uint64_t code = ac->entry[*symbol++] | (uint64_t)*extra++ << 8, all = code;
-        put_two(&q, first, code);
-        for (; symbol < end; symbol += 2, extra += 2) { /* NOTHING stands behind an odd one */
-            uint64_t a = ac->entry[symbol[0]] | (uint64_t)extra[0] << 8;
-            uint64_t b = ac->entry[symbol[1]] | (uint64_t)extra[1] << 8;
-            put_two(&q, a, b);
-            all |= a | b;
-        }
-        good = good && (all & NO_CODE) == 0;
+        bit_queue copy = *q; /* whose address may be taken: `q` itself stays in registers */
+        bool good = put_plain(&copy, block, ac, first);
+        *q = copy;
+        return good && (none & NO_CODE) == 0;
     }
-    w->no_code = w->no_code || !good;
-    w->queue = q;
-    if (q.at > w->stage + STAGE - BLOCK_ROOM) put_staged(w);
+    const uint8_t *symbol = block->symbol, *end = symbol + block->symbols;
+    const uint16_t *extra = block->extra;
+    uint64_t code = ac->entry[*symbol++] | (uint64_t)*extra++ << 8;
+    put_two(q, first, code);
+    none |= code;
+    for (; symbol < end; symbol += 2, extra += 2) { /* NOTHING stands behind an odd one */
+        uint64_t a = ac->entry[symbol[0]] | (uint64_t)extra[0] << 8;
+        uint64_t b = ac->entry[symbol[1]] | (uint64_t)extra[1] << 8;
+        put_two(q, a, b);
+        none |= a | b;
+    }
+    return (none & NO_CODE) == 0;
 }
 
 static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
@@ -452,6 +451,21 @@ typedef struct place {
     int *guess;
 } place;
 
+/* As many MCUs as fit the stage, `count` at most; returns how many. */
+static uint32_t put_mcus(writer *w, place *places, uint32_t blocks, uint32_t count)
+{
+    const uint8_t *full = w->stage + STAGE - MCU_BLOCKS_MAX * BLOCK_ROOM;
+    bit_queue q = w->queue;
+    bool good = true;
+    uint32_t done = 0;
+    for (; done < count && q.at <= full; done++)
+        for (place *p = places; p < places + blocks; p->block += p->step, p++)
+            good &= put_block(&q, p->block, p->dc, p->ac, p->guess);
+    w->queue = q;
+    w->no_code = w->no_code || !good;
+    return done;
+}
+
 /* The blocks of the MCUs of row my. */
 static uint32_t find_places(writer *w, const scan *s, uint32_t my, int guess[3],
                             place places[MCU_BLOCKS_MAX])
@@ -498,14 +512,16 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
     for (uint32_t my = 0; my < s->mcus_y; my++) {
         if (my % per_tile == 0) LEAT_TRY(load_tile_row(w, my / per_tile, err));
         uint32_t n = find_places(w, s, my, guess, places);
-        for (uint32_t mx = 0; mx < s->mcus_x; mx++) {
-            for (place *p = places; p < places + n; p->block += p->step, p++)
-                put_block(w, p->block, p->dc, p->ac, p->guess);
-            done++;
+        for (uint32_t left = s->mcus_x; left > 0;) {
+            uint64_t to_restart = w->restart ? w->restart - done % w->restart : left;
+            uint32_t now = put_mcus(w, places, n, (uint32_t)LEAT_MIN(left, to_restart));
+            left -= now;
+            done += now;
             if (w->restart != 0 && done % w->restart == 0 && done != total)
                 put_restart(w, done / w->restart - 1, guess);
+            else
+                put_staged(w);
         }
-        put_staged(w);
         if (w->no_code) return bad_skeleton(err, "a coefficient has no code");
         LEAT_TRY(target_status(w, err));
     }
