@@ -1,32 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How near `leat plan --calibrate` comes: predicted against measured over a grid of runs.
+"""How near `leat plan` comes: predicted against measured over a grid of runs.
 
     bench/plan_grid.py --leat build-release/tools/leat keep=k.leat raw=r.leat mix=m.leat
-    bench/plan_grid.py … --part 2/5 --append grid.jsonl     a part of it
+    bench/plan_grid.py … --part 2/6 --append grid.jsonl     a part of it
     bench/plan_grid.py --summary grid.jsonl                 errors over all lines
 
 Each pack is loaded with two image sizes, one and two threads, two crops, its file in the page
-cache or dropped from it. The plan is made first, from a calibration on the same pack. Then two
-runs of `leat load` with the plan's settings:
+cache or dropped from it, by `leat load` with the plan's settings:
 
-  samples/s    nobody waits between batches
+  samples/s    nobody waits between batches. The median of runs before and after the calibration, so
+               that a drift of the machine cancels; `spread` is half their range over it: what no
+               prediction can be better than
+  plain        the same against the plan without a calibration: tables and the pack's index alone
   peak memory  RSS; the consumer takes twice as long as the loader, so that every queue fills up:
                the moment that gets a job killed, and what the plan predicts (ram.resident_bytes)
 
-One JSON line per run; the summary has the 50th and 90th percentile and the largest of the relative
-errors. Only on an idle machine do they mean much: the load average is in each line.
+One JSON line per setting, warm and cold; the summary has the 50th and 90th percentile and the largest
+of the relative errors of each. Only on an idle machine do they mean much: the load average is in
+each line. A setting takes some 15 seconds.
 """
 import argparse
 import itertools
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 
 BATCH = 128
 MEMORY_BATCHES = 11
+RUNS_BEFORE, RUNS_AFTER = 2, 3  # of a calibration
+WARM_SECONDS = 0.7
 
 
 def drop_cache(path):
@@ -48,37 +54,67 @@ def run(*args):
 
 
 def row(predicted, measured):
-    return {"predicted": round(predicted, 1), "measured": round(measured, 1),
-            "error": round((predicted - measured) / measured, 4)}
+    middle = statistics.median(measured)
+    return {"predicted": round(predicted, 1), "measured": round(middle, 1),
+            "error": round((predicted - middle) / middle, 4),
+            "spread": round((max(measured) - min(measured)) / 2 / middle, 4)}
 
 
-def runs(leat, name, pack, size, threads, crop):
+class Setting:
+    """One setting of the grid: its plan and its runs."""
+
+    def __init__(self, leat, pack, size, threads, crop):
+        self.pack = pack
+        self.facts = [leat, "plan", "--dataset", pack, "--gpus", "0", "--dtype", "u8", "--image", str(size),
+                      "--crop", crop, "--threads", str(threads), "--batch", str(BATCH), "--single-loader", "--json"]
+        self.plain = self.plan()
+        config = self.plain["config"]
+        self.load = [leat, "load", pack, "--batch", str(BATCH), "--size", str(size), "--crop", crop, "--dtype", "u8",
+                     "--threads", str(threads), "--memory", str(config["memory"]),
+                     "--prefetch", str(config["prefetch"]), "--json"]
+        self.rates = {warm: [] for warm in (True, False)}
+
+    def plan(self, *flags):
+        return run(*self.facts, *flags)[0]
+
+    def set_cache(self, warm):
+        (warm_cache if warm else drop_cache)(self.pack)
+
+    def measure(self, warm):
+        self.set_cache(warm)
+        guess = self.rates[False][-1] if warm else 0  # a cold run comes first: warm ones are no slower
+        epochs = max(1, math.ceil(WARM_SECONDS * guess / self.plain["facts"]["samples"]))
+        done = run(*self.load, "--epochs", str(epochs))
+        self.rates[warm].append(sum(e["samples"] for e in done) / sum(e["seconds"] for e in done))
+
+    def measure_all(self, times):
+        for _ in range(times):
+            self.measure(False)
+            self.measure(True)
+
+    def memory(self, warm, rate):
+        self.set_cache(warm)
+        held = run(*self.load, "--step-ms", str(2000 * BATCH / rate), "--stop-after", str(MEMORY_BATCHES * BATCH))
+        return max(e["peak_rss_bytes"] for e in held) / 1e6
+
+
+def lines_of(leat, name, pack, size, threads, crop):
     """Two lines, warm and cold, from one calibration."""
-    facts = [leat, "plan", "--dataset", pack, "--gpus", "0", "--dtype", "u8", "--image", str(size), "--crop", crop,
-             "--threads", str(threads), "--batch", str(BATCH), "--single-loader", "--json"]
-    plan = run(*facts, "--calibrate")[0]
+    setting = Setting(leat, pack, size, threads, crop)
+    setting.measure_all(RUNS_BEFORE)
+    calibrated = setting.plan("--calibrate")
+    setting.measure_all(RUNS_AFTER)
+    in_memory = setting.plan("--storage", "memory")
     for warm in (True, False):
-        if warm:
-            rate = plan["speed"]["rates"]["cpu"]["mid"]
-            ram = run(*facts, "--storage", "memory")[0]["ram"]
-        else:
-            rate = plan["speed"]["first_epoch_samples_per_s"]["mid"]
-            ram = plan["ram"]
-        config = plan["config"]
-        load = [leat, "load", pack, "--batch", str(BATCH), "--size", str(size), "--crop", crop, "--dtype", "u8",
-                "--threads", str(threads), "--memory", str(config["memory"]), "--prefetch", str(config["prefetch"]),
-                "--json"]
-        set_cache = warm_cache if warm else drop_cache
-        set_cache(pack)
-        samples = plan["facts"]["samples"]
-        epochs = max(1, math.ceil(2 * rate / samples)) if warm else 1
-        measured = run(*load, "--epochs", str(epochs))
-        set_cache(pack)
-        held = run(*load, "--step-ms", str(2000 * BATCH / rate), "--stop-after", str(MEMORY_BATCHES * BATCH))
+        speed, plain = calibrated["speed"], setting.plain["speed"]
+        rate = (speed["rates"]["cpu"] if warm else speed["first_epoch_samples_per_s"])["mid"]
+        guess = (plain["rates"]["cpu"] if warm else plain["first_epoch_samples_per_s"])["mid"]
+        ram = (in_memory if warm else calibrated)["ram"]
+        peaks = [setting.memory(warm, rate) for _ in range(1 if warm else 3)]
         yield {"images": name, "size": size, "threads": threads, "crop": crop, "cache": "warm" if warm else "cold",
                "load": round(os.getloadavg()[0], 2),
-               "samples/s": row(rate, sum(e["samples"] for e in measured) / sum(e["seconds"] for e in measured)),
-               "peak memory": row(ram["resident_bytes"] / 1e6, max(e["peak_rss_bytes"] for e in held) / 1e6)}
+               "samples/s": row(rate, setting.rates[warm]), "plain": row(guess, setting.rates[warm]),
+               "peak memory": row(ram["resident_bytes"] / 1e6, peaks)}
 
 
 def percentile(values, share):
@@ -87,11 +123,20 @@ def percentile(values, share):
 
 
 def summary(lines):
-    out = {"runs": len(lines)}
-    for key in ("samples/s", "peak memory"):
-        errors = [abs(line[key]["error"]) for line in lines]
-        out[key] = {"p50": percentile(errors, 0.5), "p90": percentile(errors, 0.9), "max": max(errors)}
-    return out
+    """A row per quantity and state of the cache."""
+    for cache, key in itertools.product(("warm", "cold"), ("samples/s", "plain", "peak memory")):
+        some = [line[key] for line in lines if line["cache"] == cache]
+        if some:
+            errors, spreads = [abs(r["error"]) for r in some], [r["spread"] for r in some]
+            yield {"cache": cache, "of": key, "runs": len(some), "p50": percentile(errors, 0.5),
+                   "p90": percentile(errors, 0.9), "max": max(errors),
+                   "mean": round(statistics.mean(r["error"] for r in some), 4),
+                   "spread p50": percentile(spreads, 0.5), "spread p90": percentile(spreads, 0.9)}
+
+
+def print_summary(lines):
+    for line in summary(lines):
+        print(json.dumps(line))
 
 
 def main():
@@ -105,20 +150,20 @@ def main():
     args = p.parse_args()
     if args.summary:
         with open(args.summary, encoding="utf-8") as f:
-            print(json.dumps(summary([json.loads(line) for line in f])))
+            print_summary([json.loads(line) for line in f])
         return
     part, parts = (int(n) for n in args.part.split("/"))
     grid = list(itertools.product(args.packs, args.sizes.split(","), (1, 2), ("rrc", "center")))
     lines = []
     for pack, size, threads, crop in grid[part - 1::parts]:
         name, path = pack.split("=", 1)
-        for line in runs(args.leat, name, path, int(size), threads, crop):
+        for line in lines_of(args.leat, name, path, int(size), threads, crop):
             print(json.dumps(line), flush=True)
             lines.append(line)
             if args.append:
                 with open(args.append, "a", encoding="utf-8") as f:
                     f.write(json.dumps(line) + "\n")
-    print(json.dumps(summary(lines)))
+    print_summary(lines)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,21 @@
  * `leat plan --calibrate`: a few seconds on the real pack and the real machine.
  *
  *   storage  direct reads of pages by a few threads
- *   cold     the loader itself, the pack dropped from the page cache
+ *   cold     the loader itself, the pack dropped from the page cache: in turns with the reads, until
+ *            the median of the turns is known well
  *   warm     the loader from memory, with one thread and with all of them: the rates, and the CPU
  *            time of a sample
  *   copy     page-locked memory to the GPU, where there is one
  *
  * Rates of the loader are wall time with nobody waiting between batches, so what else the machine
- * does meanwhile is in them; their interval is that of slices of a quarter of a second.
+ * does meanwhile is in them; their interval is that of the turns, or of slices of a quarter of a
+ * second.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include <leat/loader.h>
+#include <leat/machine.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -30,7 +33,13 @@
 #define SLICE_NS (LEAT_NS_PER_S / 4)
 #define SLICES 5
 #define READERS 8
-#define READ_NS (LEAT_NS_PER_S / 2)
+#define READ_NS (LEAT_NS_PER_S / 4)
+/* Equal cold runs of a virtual disk differ by some 5 %, and now and then one by 30 %: a median of
+ * turns is taken, of so many, until so long was read and half of them lie within NARROW. */
+#define TURNS_MIN 3
+#define TURNS_MAX 9
+#define COLD_NS (2 * LEAT_NS_PER_S)
+#define NARROW 0.05
 /* Warm rates: samples of this many bytes, again and again, so that they stay in memory. */
 #define WARM_BYTES (UINT64_C(512) << 20)
 #define EPOCH_MAX (UINT64_C(1) << 20)
@@ -65,9 +74,10 @@ static void read_pages(void *arg)
     leat__free(buf);
 }
 
-/* Reads the first `pages` pages, for at most span_ns (0 = all of them); bytes per second. */
-static int read_for(const char *path, bool direct, uint64_t pages, uint64_t span_ns, double *rate,
-                    leat_error *err)
+/* Reads pages from `first` on, up to `end`, for at most span_ns (0 = all of them); bytes per
+ * second. */
+static int read_for(const char *path, bool direct, uint64_t first, uint64_t end, uint64_t span_ns,
+                    double *rate, leat_error *err)
 {
     leat_pack_opts opts = LEAT_PACK_OPTS_INIT;
     leat__thread threads[READERS] = {{0}};
@@ -78,7 +88,8 @@ static int read_for(const char *path, bool direct, uint64_t pages, uint64_t span
     opts.no_verify = 1;
     LEAT_GO(rc, out, leat_pack_open(&r.pack, path, &opts, err));
     LEAT_GO(rc, out, leat_pack_info_read(r.pack, &info, sizeof info));
-    r.pages = LEAT_MIN(pages, info.pages);
+    r.pages = LEAT_MIN(end, info.pages);
+    r.next = first;
     r.largest = info.max_page_bytes;
     uint64_t begin = leat__clock_ns();
     r.until_ns = span_ns > 0 ? begin + span_ns : UINT64_MAX;
@@ -118,9 +129,9 @@ typedef struct look {
 
 /* Batches for SLICES slices of time, epoch after epoch or, when `once`, until the first one ends.
  * The beginning of an epoch is part of it, as it is of any run. */
-static int run_loader(leat_loader *l, bool once, look *out, leat_error *err)
+static int run_loader(leat_loader *l, uint64_t epoch, bool once, look *out, leat_error *err)
 {
-    uint64_t epoch = 0, begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     uint64_t slice_begin = begin, slice_samples = 0;
     *out = (look){0};
     LEAT_TRY(leat_loader_begin(l, epoch, err));
@@ -159,18 +170,77 @@ static leat_plan_range range_of(const look *l)
 }
 
 static int measure_loader(const char *path, const leat_loader_opts *base, uint32_t threads,
-                          bool once, look *out, leat_error *err)
+                          uint64_t epoch, bool once, look *out, leat_error *err)
 {
     leat_loader_opts opts = *base;
     leat_loader *l = NULL;
     int rc;
     opts.threads = threads;
     LEAT_GO(rc, out, leat_loader_open(&l, path, &opts, err));
-    rc = run_loader(l, once, out, err);
+    rc = run_loader(l, epoch, once, out, err);
 out:
     leat_loader_close(&l);
     return rc;
 }
+
+/* ---- Cold ---- */
+
+/* Values in ascending order. */
+typedef struct turns {
+    double value[TURNS_MAX];
+    int count;
+} turns;
+
+static void add_turn(turns *t, double value)
+{
+    int i = t->count++;
+    for (; i > 0 && t->value[i - 1] > value; i--) t->value[i] = t->value[i - 1];
+    t->value[i] = value;
+}
+
+static double median(const turns *t)
+{
+    return (t->value[(t->count - 1) / 2] + t->value[t->count / 2]) / 2;
+}
+
+/* The middle half of the values lies close around the median. */
+static bool narrow(const turns *t)
+{
+    double half = t->value[t->count - 1 - t->count / 4] - t->value[t->count / 4];
+    return half <= 2 * NARROW * median(t);
+}
+
+static leat_plan_range range_of_turns(const turns *t)
+{
+    return (leat_plan_range){t->value[0], median(t), t->value[t->count - 1]};
+}
+
+/* Each turn reads other pages first: storage may have a cache of its own. */
+static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
+                        const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
+{
+    turns read = {0}, cold = {0}, cpu = {0};
+    uint64_t wall_ns = 0;
+    for (uint64_t turn = 0; turn < TURNS_MAX; turn++) {
+        uint64_t first = info->bytes > WARM_BYTES ? info->pages / TURNS_MAX * turn : 0;
+        look l;
+        double rate;
+        if (turn >= TURNS_MIN && wall_ns >= COLD_NS && narrow(&cold)) break;
+        LEAT_TRY(read_for(path, true, first, UINT64_MAX, READ_NS, &rate, err));
+        LEAT_TRY(forget(path, err));
+        LEAT_TRY(measure_loader(path, opts, threads, turn, true, &l, err));
+        add_turn(&read, rate);
+        add_turn(&cold, (double)l.samples * 1e9 / (double)l.wall_ns);
+        add_turn(&cpu, (double)l.cpu_ns / 1e3 / (double)l.samples);
+        wall_ns += l.wall_ns;
+    }
+    k->io_bytes_per_s = range_of_turns(&read);
+    k->rate_cold = range_of_turns(&cold);
+    k->cold_cpu_us = median(&cpu);
+    return 0;
+}
+
+/* ---- Warm ---- */
 
 /* An epoch as long as the pack's, over the samples that fit WARM_BYTES: those are read first. */
 static int measure_warm(const char *path, const leat_loader_opts *base, uint32_t threads,
@@ -191,9 +261,9 @@ static int measure_warm(const char *path, const leat_loader_opts *base, uint32_t
     for (uint64_t i = 0; i < count; i++) indices[i] = i % some;
     opts.indices = indices;
     opts.index_count = count;
-    LEAT_GO(rc, out, read_for(path, false, pages + 1, 0, &ignored, err));
-    LEAT_GO(rc, out, measure_loader(path, &opts, 1, false, &one, err));
-    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, threads, false, &all, err));
+    LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
+    LEAT_GO(rc, out, measure_loader(path, &opts, 1, 0, false, &one, err));
+    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, threads, 0, false, &all, err));
     const look *last = threads > 1 ? &all : &one;
     k->rate_one = range_of(&one);
     k->rate_all = range_of(last);
@@ -231,21 +301,18 @@ int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint3
 {
     leat_pack *pack = NULL;
     leat_pack_info info;
-    look cold;
-    double rate;
+    leat_machine m;
+    LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
     int rc = leat_pack_info_read(pack, &info, sizeof info);
     leat_pack_close(&pack);
     LEAT_TRY(rc);
     if (info.samples == 0) return leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", path);
     cli_say(c, "calibrating on %s ...", path);
-    LEAT_TRY(read_for(path, true, UINT64_MAX, READ_NS, &rate, err));
-    if (rate > 0) k->io_bytes_per_s = (leat_plan_range){rate / 1.1, rate, rate * 1.1};
-    LEAT_TRY(forget(path, err));
-    LEAT_TRY(measure_loader(path, opts, threads, true, &cold, err));
-    k->rate_cold = range_of(&cold);
+    LEAT_TRY(measure_cold(path, opts, threads, &info, k, err));
     LEAT_TRY(measure_warm(path, opts, threads, &info, k, err));
     k->threads = threads;
+    k->cpus = m.cpus_usable;
     k->calibrated |= 1u << LEAT_PLAN_IO | 1u << LEAT_PLAN_CPU;
     return copies ? measure_copy(c, k, err) : 0;
 }

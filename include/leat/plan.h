@@ -80,6 +80,9 @@ typedef struct leat_plan_calibration {
     leat_plan_range rate_one, rate_all, rate_cold;
     uint32_t threads;
     uint32_t calibrated;              /* bit (1 << leat_plan_resource): not given by hand */
+    double cold_cpu_us;               /* CPU time of one sample that has to be read; 0 = not known */
+    uint32_t cpus;                    /* of the machine that was measured */
+    uint32_t reserved;
 } leat_plan_calibration;
 
 /* Everything known. Set struct_size (leat_plan_facts_init does) and fill what you know. */

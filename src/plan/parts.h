@@ -47,6 +47,7 @@ const plan_gpu *leat__plan_gpu_find(const char *name); /* NULL when unknown */
 /* rate.c */
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);
+bool leat__plan_in_memory(const leat_plan_facts *f); /* nothing is read from storage */
 bool leat__plan_reads_limit(const leat_plan_facts *f); /* storage is slower than the CPUs */
 double leat__plan_quality_share(uint32_t quality); /* of the original's bytes */
 void leat__plan_what_ifs(leat_plan *plan);

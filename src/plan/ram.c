@@ -10,8 +10,6 @@
  */
 #include "plan/parts.h"
 
-#include <string.h>
-
 #include "base/num.h"
 #include "engine/lean.h"
 #include "loader/footprint.h"
@@ -79,7 +77,6 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
 /* The loader's own arithmetic (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
-    bool in_memory = strcmp(f->storage, "memory") == 0 && f->measured.io_bytes_per_s.mid <= 0;
     uint32_t first = LEAT__DEPTH_FIRST;
     leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24),
                                .threads = (uint32_t)f->workers,
@@ -89,7 +86,7 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .frame_bytes = leat__plan_batch_bytes(f) + f->batch * ROW_BYTES,
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
-                               .in_memory = in_memory};
+                               .in_memory = leat__plan_in_memory(f)};
     leat__footprint_of(&k, out);
 }
 

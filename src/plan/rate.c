@@ -133,6 +133,11 @@ static leat_plan_range io_rate(const leat_plan_facts *f)
     return scaled(bytes, 1.0 / (double)f->sample_bytes);
 }
 
+bool leat__plan_in_memory(const leat_plan_facts *f)
+{
+    return strcmp(f->storage, "memory") == 0 && f->measured.io_bytes_per_s.mid <= 0;
+}
+
 bool leat__plan_reads_limit(const leat_plan_facts *f)
 {
     double ignored;
@@ -167,6 +172,50 @@ static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold,
                          blend(cold.mid, LEAT_MAX(warm.mid, cold.mid), share),
                          blend(cold.high, LEAT_MAX(warm.high, cold.high), share)};
     return r;
+}
+
+/* ---- Reading and decoding at once ---- */
+
+/* How both go together, from a calibration. Reading takes CPU time as well, and neither hides the
+ * other wholly: a sample takes the longer of both and a share of the shorter. */
+typedef struct overlap {
+    double read_us;  /* CPU time per byte that has to be read */
+    double io_scale; /* time of the loader's reads against that of plain reads */
+    double beside;   /* share of the shorter that is not hidden: 0 to 1 */
+} overlap;
+
+static overlap overlap_of(const leat_plan_facts *f)
+{
+    const leat_plan_calibration *m = &f->measured;
+    overlap o = {.io_scale = 1};
+    if (m->rate_cold.mid <= 0 || m->rate_all.mid <= 0 || m->cpus == 0) return o;
+    double both = 1 / m->rate_cold.mid, io = (double)f->sample_bytes / m->io_bytes_per_s.mid;
+    double cpu = LEAT_MAX(1 / m->rate_all.mid, m->cold_cpu_us / 1e6 / m->cpus);
+    o.read_us = LEAT_MAX(m->cold_cpu_us - m->cpu_us.mid, 0.0) / (double)f->sample_bytes;
+    if (both >= LEAT_MAX(io, cpu))
+        o.beside = LEAT_MIN((both - LEAT_MAX(io, cpu)) / LEAT_MIN(io, cpu), 1.0);
+    if (both > io + cpu) o.io_scale = (both - cpu) / io;
+    if (both < io) o.io_scale = LEAT_MAX(both, cpu) / io;
+    return o;
+}
+
+/* The loader with `read` of its samples not in memory, where storage gives `io` a second. */
+static double loader_rate(const leat_plan_facts *f, const overlap *o, double io, double cpu,
+                          double us, double read)
+{
+    if (io <= 0 || cpu <= 0) return LEAT_MAX(io, cpu);
+    double io_s = (1 + (o->io_scale - 1) * read) / io;
+    double read_us = o->read_us * (double)f->sample_bytes * read;
+    double cpu_s = LEAT_MAX(1 / cpu, (us + read_us) / 1e6 / f->cpus);
+    return 1 / (LEAT_MAX(io_s, cpu_s) + o->beside * read * LEAT_MIN(io_s, cpu_s));
+}
+
+static leat_plan_range loader_range(const leat_plan_facts *f, const overlap *o, leat_plan_range io,
+                                    leat_plan_range cpu, double us, double read)
+{
+    return (leat_plan_range){loader_rate(f, o, io.low, cpu.low, us, read),
+                             loader_rate(f, o, io.mid, cpu.mid, us, read),
+                             loader_rate(f, o, io.high, cpu.high, us, read)};
 }
 
 /* ---- GPU ---- */
@@ -319,8 +368,14 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
     }
 }
 
-void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
-                      const leat_plan_vram *vram, leat_plan_speed *s)
+static leat_plan_range at_most(leat_plan_range a, leat_plan_range b)
+{
+    return (leat_plan_range){LEAT_MIN(a.low, b.low), LEAT_MIN(a.mid, b.mid),
+                             LEAT_MIN(a.high, b.high)};
+}
+
+static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan_ram *ram,
+                     const leat_plan_vram *vram, leat_plan_speed *s)
 {
     uint32_t ignored;
     *s = (leat_plan_speed){0};
@@ -331,23 +386,35 @@ void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
     s->h2d = h2d_rate(f);
     s->gpu = gpu_rate(f, vram, &s->gpu_measured);
     leat_plan_range warm[5] = {{0}, s->io_cached, s->cpu, s->h2d, s->gpu};
-    /* cold, the loader itself was measured with as many threads; else storage stands for it */
+    /* cold, the loader itself was measured with as many threads; else it is put together */
     bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
-    leat_plan_range cold[5] = {{0}, same ? f->measured.rate_cold : s->io, s->cpu, s->h2d, s->gpu};
+    leat_plan_range first = same ? f->measured.rate_cold
+                                 : loader_range(f, o, s->io, s->cpu, s->cpu_us, 1);
+    leat_plan_range cold[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
+    double read = leat__plan_in_memory(f) ? 0 : 1 - s->cached_share;
     s->first_epoch = smallest(cold, &ignored, &ignored);
     s->rate = smallest(warm, &s->limit, &s->next);
+    if (s->io.mid > 0 && s->cpu.mid > 0)
+        s->rate = at_most(s->rate, loader_range(f, o, s->io_cached, s->cpu, s->cpu_us, read));
     s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0);
     s->iterations = f->samples / f->nodes / (f->batch * LEAT_MAX(f->gpus, 1u));
     double share = (double)f->samples / f->nodes; /* of the dataset, per node */
-    leat_plan_range first = seconds_for(share, s->first_epoch);
+    leat_plan_range first_s = seconds_for(share, s->first_epoch);
     s->epoch_s = seconds_for(share, s->rate);
     double rest = f->epochs - 1.0;
-    s->total_s = (leat_plan_range){first.low + rest * s->epoch_s.low,
-                                   first.mid + rest * s->epoch_s.mid,
-                                   first.high + rest * s->epoch_s.high};
+    s->total_s = (leat_plan_range){first_s.low + rest * s->epoch_s.low,
+                                   first_s.mid + rest * s->epoch_s.mid,
+                                   first_s.high + rest * s->epoch_s.high};
     s->needed = s->gpu.mid;
     s->cores_needed = s->needed * s->cpu_us / 1e6;
     name_sources(f, s);
+}
+
+void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
+                      const leat_plan_vram *vram, leat_plan_speed *s)
+{
+    overlap o = overlap_of(f);
+    speed_of(f, &o, ram, vram, s);
 }
 
 double leat__plan_quality_share(uint32_t quality)
@@ -368,8 +435,9 @@ static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *
 {
     if (plan->what_if_count == LEAT_PLAN_WHAT_IFS) return;
     leat_plan_what_if *row = &plan->what_ifs[plan->what_if_count];
+    overlap o = overlap_of(&plan->facts);
     leat_plan_speed s;
-    leat__plan_speed(f, &plan->ram, &plan->vram, &s);
+    speed_of(f, &o, &plan->ram, &plan->vram, &s);
     if (s.rate.mid <= 0 || plan->speed.rate.mid <= 0) return;
     *row = (leat_plan_what_if){.rate = s.rate.mid, .gain = s.rate.mid / plan->speed.rate.mid,
                                .limit = s.limit};

@@ -74,6 +74,61 @@ static void what_fits_in_memory_is_read_once(void **state)
     assert_near(s.io_cached.mid, 1 / (s.cached_share / memory + (1 - s.cached_share) / 5000), 1e-6);
 }
 
+/* A calibration on two cores: 1,000 us a sample from memory, 1,200 when it is read; storage gives
+ * 2,500 samples a second, the loader with two threads 1,500 of the 1,667 that its CPU time
+ * allows. */
+static leat_plan_facts calibrated_facts(void)
+{
+    leat_plan_facts f = measured_facts();
+    f.gpus = 0;
+    f.cpus = 2;
+    f.workers = 2;
+    f.measured = (leat_plan_calibration){.io_bytes_per_s = {240e6, 250e6, 260e6},
+                                         .cpu_us = {950, 1000, 1050},
+                                         .rate_one = {950, 1000, 1050},
+                                         .rate_all = {1900, 2000, 2100},
+                                         .rate_cold = {1400, 1500, 1600},
+                                         .cold_cpu_us = 1200,
+                                         .threads = 2,
+                                         .cpus = 2};
+    return f;
+}
+
+/* As many threads as were measured: what was measured, its interval too, in every epoch that
+ * reads everything. */
+static void the_cold_loader_is_given_back(void **state)
+{
+    leat_plan_speed s = plan_of(calibrated_facts()).speed;
+    (void)state;
+    assert_near(s.first_epoch.mid, 1500, 1e-6);
+    assert_near(s.first_epoch.low, 1400, 1e-6);
+    assert_near(s.rate.mid, 1500, 1e-6);
+    assert_int_equal(s.limit, LEAT_PLAN_CPU);
+    leat_plan_facts f = calibrated_facts();
+    f.ram_bytes = 1024 * GIB; /* all of it stays in memory: reading costs nothing any more */
+    s = plan_of(f).speed;
+    assert_near(s.first_epoch.mid, 1500, 1e-6);
+    assert_near(s.rate.mid, 2000, 1e-6);
+}
+
+/* 600 us of CPU and 400 of storage became 667: a sixth of the shorter is not hidden. */
+static void reading_takes_cpu_time_and_is_not_hidden_wholly(void **state)
+{
+    leat_plan_facts f = calibrated_facts();
+    (void)state;
+    double beside = (1e6 / 1500 - 600) / 400;
+    f.cpus = f.workers = 4; /* now the longer is storage's */
+    leat_plan_speed s = plan_of(f).speed;
+    assert_near(s.first_epoch.mid, 1e6 / (400 + beside * 300), 1e-6);
+    assert_near(s.rate.mid, s.first_epoch.mid, 1e-6);
+    f.cpus = f.workers = 1; /* one core decodes and reads */
+    assert_near(plan_of(f).speed.first_epoch.mid, 1e6 / (1200 + beside * 400), 1e-6);
+    f = calibrated_facts();
+    f.measured.rate_cold.mid = 900; /* worse than one after the other: its reads are slower */
+    f.cpus = f.workers = 1;
+    assert_near(plan_of(f).speed.first_epoch.mid, 1e6 / (1200 + 1e6 / 900 - 600), 1e-6);
+}
+
 static void a_missing_rate_is_incomplete(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -180,6 +235,8 @@ int main(void)
         cmocka_unit_test(cores_past_the_machine_do_not_help),
         cmocka_unit_test(an_epoch_has_5004_iterations),
         cmocka_unit_test(what_fits_in_memory_is_read_once),
+        cmocka_unit_test(the_cold_loader_is_given_back),
+        cmocka_unit_test(reading_takes_cpu_time_and_is_not_hidden_wholly),
         cmocka_unit_test(a_missing_rate_is_incomplete),
         cmocka_unit_test(a_measured_step_is_given_back),
         cmocka_unit_test(costs_come_from_the_table_and_scale_with_pixels),
