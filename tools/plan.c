@@ -123,6 +123,7 @@ static int dataset_facts(cli *c, leat_plan_facts *f)
     if (cli_given(c, "sample-bytes")) f->sample_bytes = cli_bytes(c, "sample-bytes");
     if (cli_given(c, "width")) f->width = (uint32_t)cli_int(c, "width");
     if (cli_given(c, "height")) f->height = (uint32_t)cli_int(c, "height");
+    if (cli_given(c, "images")) f->work = 0;
     if (!pack || cli_given(c, "images")) f->images = (uint32_t)cli_choice(c, "images");
     if (!pack || cli_given(c, "mix-raw")) f->mix_raw = cli_float(c, "mix-raw");
     if (cli_given(c, "storage"))
@@ -316,9 +317,9 @@ static int run(cli *c)
     leat_error err = {0};
     int rc;
     leat_plan_facts_init(&f);
-    if ((rc = dataset_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = dataset_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
     measured_facts(c, &f);
     if (cli_flag(c, "calibrate") && (rc = calibrate(c, &f)) != CLI_OK) return rc;

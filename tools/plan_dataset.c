@@ -2,6 +2,7 @@
  *
  * Facts for `leat plan` out of a pack's index: no page of it is read.
  */
+#include <jansson.h>
 #include <stdio.h>
 
 #include <leat/machine.h>
@@ -9,23 +10,34 @@
 
 #include "base/num.h"
 #include "base/str.h"
-#include "ingest/image_cost.h"
+#include "codec/codec.h"
+#include "plan/parts.h"
 #include "plan_modes.h"
 
 /* Cells looked at, evenly spaced: means of a large pack are known well before all are. */
 #define CELLS 4096
 
-enum { CODEC_RAW = 4, CODEC_TILES = 5 };
-
-/* What the plan's tables were measured on, as this codec. PNG and WebP are priced as so many
- * JPEGs. */
-static double reference_cost(uint32_t codec)
+/* What the plan's table of costs calls the way this image is stored. */
+static const char *method_of(const leat_pack_image *image, bool fast)
 {
-    leat__image_info info = {.codec = codec == CODEC_RAW || codec == CODEC_TILES
-                                          ? (leat__codec_id)codec : LEAT__CODEC_JPEG,
-                             .width = 500, .height = 375, .channels = 3};
-    snprintf(info.format, sizeof info.format, "4:2:0");
-    return leat__image_cost(&info, 110000);
+    switch (image->codec) {
+    case LEAT__CODEC_RAW: return "raw";
+    case LEAT__CODEC_TILE: return fast ? "fast" : "tiled";
+    case LEAT__CODEC_PNG: return "png";
+    case LEAT__CODEC_WEBP: return "webp";
+    default: return image->flags & LEAT_PACK_IMAGE_ENTRIES ? "keep" : "plain";
+    }
+}
+
+/* `--tiles fast` is told by the settings that the pack was made with. */
+static bool fast_tiles(const leat_pack *pack)
+{
+    json_t *root = json_loads(leat_pack_provenance(pack), 0, NULL);
+    const json_t *source = json_object_get(root, "source");
+    const char *tiles = json_string_value(json_object_get(json_object_get(source, "settings"), "tiles"));
+    bool fast = tiles != NULL && leat__str_eq(tiles, "fast");
+    json_decref(root);
+    return fast;
 }
 
 static int first_image_field(const leat_pack *pack)
@@ -39,7 +51,8 @@ static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, le
 {
     int field = first_image_field(pack);
     uint64_t seen = 0, width = 0, height = 0, raw = 0, tiles = 0;
-    double work = 0;
+    bool fast = fast_tiles(pack);
+    double us = 0;
     if (field < 0) return 0;
     uint64_t step = LEAT_MAX(samples / CELLS, UINT64_C(1));
     for (uint64_t i = 0; i < samples; i += step) {
@@ -50,19 +63,20 @@ static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, le
         seen++;
         width += cell.image.width;
         height += cell.image.height;
-        raw += cell.image.codec == CODEC_RAW;
-        tiles += cell.image.codec == CODEC_TILES;
-        work += cell.image.cost / reference_cost(cell.image.codec);
+        raw += cell.image.codec == LEAT__CODEC_RAW;
+        tiles += cell.image.codec == LEAT__CODEC_TILE;
+        us += leat__plan_sample_us(f, method_of(&cell.image, fast), (double)cell.length,
+                                   (double)cell.image.width * cell.image.height);
     }
     if (seen == 0) return 0;
     f->width = (uint32_t)(width / seen);
     f->height = (uint32_t)(height / seen);
     f->mix_raw = (double)raw / (double)seen;
-    f->work = work / (double)seen;
     f->images = raw == seen ? LEAT_PLAN_RAW
                 : raw > 0   ? LEAT_PLAN_MIX
                 : 2 * tiles >= seen ? LEAT_PLAN_TILED
                                     : LEAT_PLAN_KEEP;
+    f->work = us / (double)seen / leat__plan_table_us(f);
     return 0;
 }
 

@@ -13,8 +13,8 @@
 
 #include "cli.h"
 
-/* Facts of a pack: samples, bytes, pages, how its images are stored and their mean size, and
- * what it lies on. LEAT_E… as opening a pack gives. */
+/* Facts of a pack: samples, bytes, pages, how its images are stored, their mean size and work, and
+ * what it lies on. Crop, output size and ISA have to be there. LEAT_E… as opening a pack gives. */
 int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures storage, the loader cold and warm with one thread and with `threads`, and, when

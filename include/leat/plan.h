@@ -106,8 +106,8 @@ typedef struct leat_plan_facts {
     uint64_t max_sample_bytes; /* largest; default four times the mean */
     uint32_t width, height;   /* mean, as stored; default 500 × 375 */
     uint64_t page_bytes;      /* of the pack; default 512 KiB */
-    double work;              /* decoding a mean image, by the costs that the pack's index records;
-                                 1 = a JPEG of 500 × 375 in 110 KB; 0 = by its pixels */
+    double work;              /* CPU time of a sample against one of the same size that is stored as
+                                 `images` says: other where some are PNG or WebP; 0 = 1 */
     uint32_t images;          /* leat_plan_images */
     double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX; 0.5 from the
                                  initializer, since 0 is a share as well */

@@ -13,14 +13,6 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/* What sample_cost's rows were measured on. */
-#define REF_PIXELS (500.0 * 375.0)
-#define REF_CROP 0.42
-
-/* Copying a sample out of the page cache and checking its checksum: a raw pack of 602 KB a
- * sample costs 230 us of which 50 are its resize. */
-#define READ_NS_PER_BYTE 0.3
-
 /* What a step takes however small its batch: the host launching kernels. ResNet-50 in bf16 on
  * an H200 takes 19.3, 30.4 and 55.0 ms for 64, 128 and 256 samples, ViT-B 26.9, 50.0 and 92.4:
  * 7 and 5 ms beside the slope. Compiled steps launch fewer, larger kernels. */
@@ -32,6 +24,8 @@
 #define SPREAD_EXACT 0.08
 #define SPREAD_FAMILY 0.25
 #define SPREAD_OTHER 0.40
+/* Spread of the table of CPU costs: it was measured on one machine. */
+#define SPREAD_COST 0.20
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
 {
@@ -52,40 +46,39 @@ static const char *isa_class(const char *isa)
     return "scalar";
 }
 
-/* Microseconds on one core; low is the fast end. */
-static leat_plan_range cost_of(const char *method, const char *isa)
+double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes,
+                            double pixels)
 {
+    double out = (double)f->image * f->image, crop = f->crop_area;
     for (size_t i = 0; i < LEAT_COUNT(plan_sample_cost_rows); i++) {
         const plan_sample_cost *row = &plan_sample_cost_rows[i];
         if (strcmp(row->method, method) != 0) continue;
-        if (strcmp(row->isa, "any") != 0 && strcmp(row->isa, isa_class(isa)) != 0) continue;
-        return (leat_plan_range){1e6 / row->high, 2e6 / (row->high + row->low), 1e6 / row->low};
+        if (strcmp(row->isa, "any") != 0 && strcmp(row->isa, isa_class(f->isa)) != 0) continue;
+        return row->fixed_us + ((row->byte_ns + row->crop_byte_ns * crop) * bytes +
+                                (row->pixel_ns + row->crop_pixel_ns * crop) * pixels +
+                                row->out_ns * out) / 1e3;
     }
-    return (leat_plan_range){0};
+    return 0;
 }
 
-/* Work of a mean image against the table's: as the pack's index records it, else by pixels. */
-static double work_of(const leat_plan_facts *f)
+double leat__plan_table_us(const leat_plan_facts *f)
 {
-    double image = f->work > 0 ? f->work : (double)f->width * f->height / REF_PIXELS;
-    return image * f->crop_area / REF_CROP;
+    double pixels = (double)f->width * f->height, bytes = (double)f->sample_bytes;
+    double work = f->work > 0 ? f->work : 1;
+    if (f->loader == LEAT_PLAN_PROCESS)
+        return work * leat__plan_sample_us(f, "process", bytes, pixels);
+    double share = f->images == LEAT_PLAN_RAW ? 1 : f->images == LEAT_PLAN_MIX ? f->mix_raw : 0;
+    if (f->images == LEAT_PLAN_MIX && share < 1) /* of those that are not raw */
+        bytes = LEAT_MAX(bytes - share * 3 * pixels, 0.0) / (1 - share);
+    const char *coded = f->images == LEAT_PLAN_TILED ? "tiled" : "keep";
+    return work * ((1 - share) * leat__plan_sample_us(f, coded, bytes, pixels) +
+                   share * leat__plan_sample_us(f, "raw", 3 * pixels, pixels));
 }
 
 static leat_plan_range cpu_us(const leat_plan_facts *f)
 {
     if (f->measured.cpu_us.mid > 0) return f->measured.cpu_us;
-    if (f->loader == LEAT_PLAN_PROCESS) return scaled(cost_of("process", f->isa), work_of(f));
-    /* a mix keeps what it does not store raw */
-    bool keep = f->images == LEAT_PLAN_KEEP || f->images == LEAT_PLAN_MIX;
-    leat_plan_range coded = cost_of(keep ? "keep" : "tiled", f->isa);
-    leat_plan_range raw = cost_of("raw", f->isa);
-    double share = f->images == LEAT_PLAN_RAW ? 1 : f->images == LEAT_PLAN_MIX ? f->mix_raw : 0;
-    leat_plan_range us = {coded.low * (1 - share) + raw.low * share,
-                          coded.mid * (1 - share) + raw.mid * share,
-                          coded.high * (1 - share) + raw.high * share};
-    us = scaled(us, work_of(f));
-    double read = (double)f->sample_bytes * READ_NS_PER_BYTE / 1e3;
-    return (leat_plan_range){us.low + read, us.mid + read, us.high + read};
+    return spread(leat__plan_table_us(f), SPREAD_COST);
 }
 
 /* The rate with `t` threads, from those of 1 and `n`: a part of each sample's time is divided
@@ -456,20 +449,23 @@ static void scale_calibration(leat_plan_facts *f, double factor)
     m->rate_cold = (leat_plan_range){0}; /* other bytes are read then */
 }
 
-/* A measured cost holds for the way images are stored now; another way is priced by the
- * ratio of the table's costs. */
+/* A measured cost holds for images as they are stored now; others are priced by the ratio of the
+ * table's costs. */
+static void reprice(leat_plan_facts *f, const leat_plan_facts *before)
+{
+    scale_calibration(f, leat__plan_table_us(f) / leat__plan_table_us(before));
+}
+
 static void store_as(leat_plan_facts *f, uint32_t images, double mix)
 {
-    leat_plan_facts plain = *f;
-    plain.measured = (leat_plan_calibration){0};
-    double before = cpu_us(&plain).mid;
+    leat_plan_facts before = *f;
     uint64_t raw_bytes = (uint64_t)f->width * f->height * 3;
     double share = images == LEAT_PLAN_RAW ? 1 : images == LEAT_PLAN_MIX ? mix : 0;
     f->sample_bytes = (uint64_t)(share * (double)raw_bytes +
                                  (1 - share) * (double)f->sample_bytes);
-    f->images = plain.images = images;
-    f->mix_raw = plain.mix_raw = mix;
-    if (before > 0) scale_calibration(f, cpu_us(&plain).mid / before);
+    f->images = images;
+    f->mix_raw = mix;
+    reprice(f, &before);
 }
 
 void leat__plan_what_ifs(leat_plan *plan)
@@ -504,12 +500,13 @@ void leat__plan_what_ifs(leat_plan *plan)
             f.width = (uint32_t)(f.width * shrink + 0.5);
             f.height = (uint32_t)(f.height * shrink + 0.5);
             f.sample_bytes = (uint64_t)((double)f.sample_bytes * shrink * shrink);
-            scale_calibration(&f, shrink * shrink);
+            reprice(&f, base);
             what_if(plan, "--max-side 400", &f);
         }
         if (base->images != LEAT_PLAN_RAW) {
             f = *base;
             f.sample_bytes = (uint64_t)((double)f.sample_bytes * leat__plan_quality_share(90));
+            reprice(&f, base);
             what_if(plan, "--quality 90", &f);
         }
     }

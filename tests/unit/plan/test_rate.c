@@ -144,7 +144,7 @@ static void a_missing_rate_is_incomplete(void **state)
     assert_int_equal(plan_of(f).speed.incomplete, 1);
 }
 
-/* Measured on an H200: 4,652 samples/s eager, 6,700 compiled, and with smaller batches. */
+/* Measured on an H200: 4,652 samples/s eager, 6,578 compiled, and with smaller batches. */
 static void a_measured_step_is_given_back(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -156,36 +156,66 @@ static void a_measured_step_is_given_back(void **state)
     assert_near(plan_of(f).speed.gpu.mid, 3312, 331);
     f.batch = 0;
     f.compile = 1;
-    assert_near(plan_of(f).speed.gpu.mid, 6700, 1);
+    assert_near(plan_of(f).speed.gpu.mid, 6578, 1);
     /* a card with an eighth of the bandwidth and a fourteenth of the arithmetic */
     snprintf(f.gpu, sizeof f.gpu, "A10G");
     leat_plan_range slow = plan_of(f).speed.gpu;
-    assert_true(slow.mid > 6700 / 15.0 && slow.mid < 6700 / 7.0);
+    assert_true(slow.mid > 6578 / 15.0 && slow.mid < 6578 / 7.0);
     assert_true(slow.low < slow.mid && slow.mid < slow.high);
 }
 
-/* Design, section 11: per core and image, and with the pixels of the crop. */
-static void costs_come_from_the_table_and_scale_with_pixels(void **state)
+/* What one core of the table's machine was measured with (bench/RESULTS.md): 440 to 480 us for a
+ * JPEG with entry points, 550 to 650 without, 170 to 240 for tiles, PyTorch with Pillow 3,190. */
+static void costs_come_from_the_table(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
     f.gpus = 0;
     f.cpus = 2;
     f.loader = LEAT_PLAN_PROCESS;
-    leat_plan_speed s = plan_of(f).speed;
-    assert_true(s.cpu.low >= 203 && s.cpu.high <= 229); /* DataLoader and Pillow: 204–228 */
+    leat_plan_range r = plan_of(f).speed.cpu;
+    assert_true(r.low < 594 && r.high > 594);
     f.loader = LEAT_PLAN_LEAT;
     snprintf(f.isa, sizeof f.isa, "avx512icl");
-    /* 4,650/s and the read of 110 KB at 0.3 ns a byte */
-    assert_near(plan_of(f).speed.cpu.mid, 2e6 / (1e6 / 4650 + 33), 1);
-    f.width = 1000;
-    f.height = 750;
-    assert_near(plan_of(f).speed.cpu.mid, 2e6 / (4e6 / 4650 + 33), 1);
+    assert_near(plan_of(f).speed.cpu_us, 205, 35);
     f.images = LEAT_PLAN_KEEP;
-    double keep = plan_of(f).speed.cpu.mid;
-    f.images = LEAT_PLAN_MIX; /* half of it raw, the other half kept */
-    f.mix_raw = 0.5;
-    assert_true(plan_of(f).speed.cpu.mid > 1.6 * keep);
+    leat_plan p = plan_of(f);
+    assert_near(p.speed.cpu_us, 460, 30);
+    assert_near(leat__plan_sample_us(&p.facts, "plain", 110000, 500 * 375), 600, 50);
+    f.work = 1.5;
+    assert_near(plan_of(f).speed.cpu_us, 1.5 * p.speed.cpu_us, 1e-6);
+    snprintf(f.isa, sizeof f.isa, "avx2");
+    assert_true(plan_of(f).speed.cpu_us > 1.5 * p.speed.cpu_us);
+}
+
+/* Four times the pixels and bytes cost nearly four times as much, whatever is fixed aside; larger
+ * crops and outputs cost more; in a mix every part has its own bytes. */
+static void costs_grow_with_bytes_pixels_and_crops(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.images = LEAT_PLAN_KEEP;
+    f.sample_bytes = 110000;
+    double once = plan_of(f).speed.cpu_us;
+    leat_plan_facts g = f;
+    g.sample_bytes *= 4;
+    g.width = 1000;
+    g.height = 750;
+    assert_true(plan_of(g).speed.cpu_us > 3 * once && plan_of(g).speed.cpu_us < 4 * once);
+    g = f;
+    g.crop_area = 1;
+    assert_true(plan_of(g).speed.cpu_us > 1.2 * once);
+    g = f;
+    g.image = 448;
+    assert_true(plan_of(g).speed.cpu_us > 1.05 * once);
+    g = f;
+    g.images = LEAT_PLAN_RAW;
+    double raw = plan_of(g).speed.cpu_us;
+    g.images = LEAT_PLAN_MIX;
+    g.mix_raw = 0.25;
+    g.sample_bytes = (f.sample_bytes * 3 + 500 * 375 * 3) / 4;
+    assert_near(plan_of(g).speed.cpu_us, 0.75 * once + 0.25 * raw, 0.1);
 }
 
 static void quality_shares_are_interpolated(void **state)
@@ -224,8 +254,8 @@ static void what_if_moves_the_limit(void **state)
     assert_int_equal(w->dataset_bytes, UINT64_C(1281167) * 562500);
     assert_near(row_of(&p, "twice the cores")->gain, 1.2, 1e-6);
     assert_near(row_of(&p, "whole dataset cached in memory")->gain, 1.0, 1e-6);
-    assert_true(row_of(&p, "--max-side 400")->gain > 1.5);
-    assert_near(row_of(&p, "--quality 90")->gain, 1.0, 1e-6);
+    assert_true(row_of(&p, "--max-side 400")->gain > 1.3);
+    assert_true(row_of(&p, "--quality 90")->gain > 1.1); /* fewer bytes to decode */
 }
 
 int main(void)
@@ -239,7 +269,8 @@ int main(void)
         cmocka_unit_test(reading_takes_cpu_time_and_is_not_hidden_wholly),
         cmocka_unit_test(a_missing_rate_is_incomplete),
         cmocka_unit_test(a_measured_step_is_given_back),
-        cmocka_unit_test(costs_come_from_the_table_and_scale_with_pixels),
+        cmocka_unit_test(costs_come_from_the_table),
+        cmocka_unit_test(costs_grow_with_bytes_pixels_and_crops),
         cmocka_unit_test(quality_shares_are_interpolated),
         cmocka_unit_test(what_if_moves_the_limit),
     };
