@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Kept blocks: a short list under a lock. Sizes are rounded up, so that blocks for nearly equal
- * needs serve each other.
+ * needs serve each other. A need that none of them serves takes the place of one, so there are
+ * never more blocks, small and large, than were in use at once.
  */
 #include "loader/blocks.h"
 
@@ -12,8 +13,10 @@
 #include "base/thread.h"
 
 #define KEPT_MAX 64
+/* Up to here a block that is much larger than the need wastes little. */
+#define SMALL (UINT64_C(1) << 20)
 /* Small enough that rounding is noise, large enough that sizes repeat. */
-#define STEP(bytes) ((bytes) < UINT64_C(1) << 20 ? UINT64_C(4) << 10 : UINT64_C(64) << 10)
+#define STEP(bytes) ((bytes) < SMALL ? UINT64_C(4) << 10 : UINT64_C(64) << 10)
 
 struct leat__blocks {
     leat_budget *budget;
@@ -80,6 +83,37 @@ uint64_t leat__blocks_kept(leat__blocks *b)
     return bytes;
 }
 
+static leat__block remove_locked(leat__blocks *b, uint32_t at)
+{
+    leat__block block = b->kept[at];
+    b->count--;
+    for (uint32_t i = at; i < b->count; i++) b->kept[i] = b->kept[i + 1];
+    return block;
+}
+
+/* Forgets the smallest kept one that is small, or large, as `bytes` is. */
+static void drop_smallest(leat__blocks *b, uint64_t bytes)
+{
+    leat__block block = {0};
+
+    leat__mutex_lock(&b->lock);
+    uint32_t at = b->count;
+    for (uint32_t i = 0; i < b->count; i++) {
+        if ((b->kept[i].bytes > SMALL) != (bytes > SMALL)) continue;
+        if (at == b->count || b->kept[i].bytes < b->kept[at].bytes) at = i;
+    }
+    if (at < b->count) block = remove_locked(b, at);
+    leat__mutex_unlock(&b->lock);
+    if (block.data == NULL) return;
+    leat_budget_release(b->budget, b->cat, block.bytes);
+    leat__free(block.data);
+}
+
+static bool serves(const leat__block *kept, uint64_t bytes)
+{
+    return kept->bytes >= bytes && (kept->bytes <= SMALL || kept->bytes / 2 <= bytes);
+}
+
 /* The last kept one that is large enough and not wastefully larger: its pages are the warmest. */
 static leat__block find(leat__blocks *b, uint64_t bytes)
 {
@@ -87,10 +121,7 @@ static leat__block find(leat__blocks *b, uint64_t bytes)
 
     leat__mutex_lock(&b->lock);
     for (uint32_t i = b->count; i-- > 0 && found.data == NULL;) {
-        if (b->kept[i].bytes < bytes || b->kept[i].bytes / 2 > bytes) continue;
-        found = b->kept[i];
-        b->count--;
-        for (uint32_t k = i; k < b->count; k++) b->kept[k] = b->kept[k + 1];
+        if (serves(&b->kept[i], bytes)) found = remove_locked(b, i);
     }
     leat__mutex_unlock(&b->lock);
     if (found.data != NULL) leat_budget_release(b->budget, b->cat, found.bytes);
@@ -103,8 +134,10 @@ leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
 
     if (!leat__align_up_u64(bytes > 0 ? bytes : 1, STEP(bytes), &rounded)) return (leat__block){0};
     leat__block block = find(b, rounded);
-    if (block.data == NULL)
+    if (block.data == NULL) {
+        drop_smallest(b, rounded);
         block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded};
+    }
     if (block.data != NULL) atomic_fetch_add(&b->refs, 1);
     return block;
 }

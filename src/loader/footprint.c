@@ -2,9 +2,9 @@
  *
  * Batches: those the consumer lets be made ahead, the one it holds, the one whose runs come in,
  * and as many as the runs on their way belong to. Encoded samples: one block for each run on its
- * way. Blocks are used again only for needs of at least half their size, so packs whose samples
- * differ much keep a few more than are ever in use; how many was fitted to the peak RSS of runs
- * over packs of kept, raw and mixed images (docs/plan.md).
+ * way, which is used again; and blocks for single samples that the system's read-ahead had
+ * brought by the time they came. How many of those was fitted to the peak RSS of runs over packs
+ * of kept, raw and mixed images (docs/plan.md).
  */
 #include "loader/footprint.h"
 
@@ -13,10 +13,9 @@
 
 #define PROCESS_BYTES (UINT64_C(8300) << 10)
 #define THREAD_BYTES (UINT64_C(750) << 10) /* stack, tables and decoder of one worker */
-/* Kept blocks, in largest samples: beside those of the workers, and when whole runs are read. */
-#define KEPT_IN_MEMORY 2
-#define KEPT_READING 6
-#define KEPT_READING_BYTES (UINT64_C(4) << 20)
+/* Blocks for single samples: beside those of the workers, and when whole runs are read. */
+#define SINGLES_IN_MEMORY 2
+#define SINGLES_READING 8
 /* The depth up to which the controller shall find room in the budget. */
 #define DEPTH_ROOM 16
 
@@ -40,9 +39,8 @@ static uint64_t samples_of_run(const leat__footprint_facts *f)
 static uint64_t reading(const leat__footprint_facts *f, uint32_t window)
 {
     uint64_t largest = LEAT_MAX(f->max_sample_bytes, f->sample_bytes);
-    if (f->in_memory) return (KEPT_IN_MEMORY + f->threads) * largest;
-    return window * samples_of_run(f) * f->sample_bytes + KEPT_READING * largest +
-           KEPT_READING_BYTES;
+    if (f->in_memory) return (SINGLES_IN_MEMORY + f->threads) * largest;
+    return window * samples_of_run(f) * f->sample_bytes + SINGLES_READING * largest;
 }
 
 void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
@@ -63,10 +61,11 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     leat__footprint_facts wide = *f;
     wide.in_memory = false;
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
-    out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
-                  f->threads * LEAT__WORKER_RAM;
     /* as the engine counts it: the largest step, a group, the batches on loan, one worker */
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes +
                            frame / LEAT_MAX(f->batch, 1u) * leat__run_samples(f->batch, f->threads);
     out->floor = LEAT_MAX(largest_run, frame) + (1 + LEAT__LOANS) * frame + LEAT__WORKER_RAM;
+    /* what is kept to be used again has to lie below the floor */
+    out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
+                  f->threads * LEAT__WORKER_RAM + out->floor;
 }

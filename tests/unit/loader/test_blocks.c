@@ -42,9 +42,9 @@ static void a_block_given_back_serves_again(void **state)
     leat__block b = leat__blocks_take(blocks, 90000);
     assert_ptr_equal(a.data, b.data);
     assert_int_equal(charged(), 0);
-    leat__block small = leat__blocks_take(blocks, 10); /* not from a block many times its size */
-    assert_ptr_not_equal(small.data, b.data);
     leat__blocks_give(blocks, b);
+    leat__block small = leat__blocks_take(blocks, 10); /* many times too large, but small itself */
+    assert_ptr_equal(small.data, a.data);
     leat__blocks_give(blocks, small);
     leat__blocks_give(blocks, (leat__block){0});
     leat__blocks_trim(blocks);
@@ -59,6 +59,24 @@ static void nothing_is_kept_that_the_budget_needs(void **state)
     leat__blocks_give(blocks, b); /* a second one does not fit a megabyte */
     assert_true(charged() == a.bytes);
     assert_true(leat__mem_used(LEAT__MEM_PAGE) == a.bytes);
+}
+
+/* Needs that grow: as many blocks as are in use at once, not one of every size. */
+static void a_block_that_is_too_small_makes_room(void **state)
+{
+    (void)state;
+    leat__block two[2] = {leat__blocks_take(blocks, 10000), leat__blocks_take(blocks, 40000)};
+    leat__blocks_give(blocks, two[0]);
+    leat__blocks_give(blocks, two[1]);
+    for (uint64_t bytes = 50000; bytes < 200000; bytes += 10000) {
+        leat__block a = leat__blocks_take(blocks, bytes);
+        assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), charged() + a.bytes);
+        leat__blocks_give(blocks, a);
+    }
+    leat__block largest = leat__blocks_take(blocks, 190000), other = leat__blocks_take(blocks, 180000);
+    assert_int_equal(leat__mem_used(LEAT__MEM_PAGE), largest.bytes + other.bytes);
+    leat__blocks_give(blocks, largest);
+    leat__blocks_give(blocks, other);
 }
 
 static void a_block_outlives_its_owner(void **state)
@@ -87,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_block_given_back_serves_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_kept_that_the_budget_needs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_block_that_is_too_small_makes_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_outlives_its_owner, set_up, tear_down),
         cmocka_unit_test_setup_teardown(impossible_sizes_and_no_memory, set_up, tear_down),
     };
