@@ -75,7 +75,7 @@ def make_files(sources, into, form, scale, quality, raw):
 
 def cpu_us(leat, pack, crop, size, mask):
     env = {**os.environ, **({"LEAT_CPU_MASK": mask} if mask else {})}
-    out = subprocess.run([leat, "load", pack, "--threads", "1", "--batch", "32", "--size", str(size), "--crop", crop,
+    out = subprocess.run([leat, "load", pack, "--threads", "1", "--batch", "256", "--size", str(size), "--crop", crop,
                           "--epochs", str(EPOCHS), "--json"], check=True, stdout=subprocess.PIPE, text=True, env=env)
     epochs = [json.loads(line) for line in out.stdout.splitlines()]
     return min(e["cpu_seconds"] / e["samples"] for e in epochs[1:]) * 1e6
