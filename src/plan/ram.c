@@ -97,21 +97,24 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     leat__footprint k;
     ask_loader(f, &k);
     *ram = (leat_plan_ram){.batch = leat__plan_batch_bytes(f)};
-    uint64_t want = k.budget + window_bytes, outside = k.process + k.scratch;
+    /* parts of the budget that are ever taken at once, besides the floor */
+    uint64_t want = k.budget + window_bytes, parts = want - k.floor;
+    uint64_t outside = k.process + k.scratch;
     uint64_t charged = (uint64_t)f->workers * LEAT__WORKER_RAM;
     ram->budget = f->memory_bytes > 0 ? f->memory_bytes : want;
     ram->queue = trainers * k.waiting;
     ram->assembling = trainers * k.filling;
     ram->pinned = trainers * k.lent;
     ram->workers = trainers * (charged + outside);
-    ram->pages = trainers * (want - k.waiting - k.filling - k.lent - charged);
+    ram->pages = trainers * (parts - k.waiting - k.filling - k.lent - charged);
     if (ram->budget < want) { /* tight: less is read ahead, then fewer batches wait */
         uint64_t over = trainers * (want - ram->budget);
         uint64_t cut = LEAT_MIN(over, ram->pages);
         ram->pages -= cut;
         ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
-    ram->resident = trainers * LEAT_MIN(k.resident + window_bytes, ram->budget + outside);
+    uint64_t most = LEAT_MAX(ram->budget, 2 * k.floor) - k.floor;
+    ram->resident = trainers * LEAT_MIN(k.resident + window_bytes, most + outside);
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);

@@ -25,11 +25,11 @@ true
 # a plan that fits ends with 0, one that does not with 3 and the smallest change
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 --json | jget fits fix
 false
---workers 17 (instead of 32); or leat's loader with a budget of 1.67 GiB
-! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.67 GiB
+--workers 17 (instead of 32); or leat's loader with a budget of 2.10 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 2.10 GiB
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 > page
-! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 1.67 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 2.10 GiB
 = 3
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 17 --prefetch 8 --json | jget fits ram.verdict
@@ -52,7 +52,7 @@ Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: sa
   assembling          588 MiB  the batch being filled
   pinned              294 MiB  lent to the trainer
   workers            98.2 MiB  scratch of the threads
-  pages              66.7 MiB  of the pack, read ahead and in the shuffle window
+  pages              60.4 MiB  of the pack, read ahead and in the shuffle window
   That is the bound its budget keeps; with every queue full it takes 1.81 GiB.
   Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
 (empty)
@@ -88,7 +88,7 @@ What if                             samples/s   gain  then limited by
   --dtype u8, normalise on the GPU       5.54k  1.00x  gpu
 (empty)
 Configuration
-  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 945 MiB
+  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.35 GiB
   precision bf16-mixed, not compiled, lr 1 for a total batch of 512
 (empty)
 GPUs  nodes  total batch  workers      lr  RAM per node  guide: 8 GB x GPUs + 5 GB
@@ -121,7 +121,7 @@ order: random
 cache: os
 threads: 3
 epochs: 1
-memory: 1008394368
+memory: 1469611520
 prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
 
@@ -159,7 +159,7 @@ Nothing in the guide fits
   GPU                    T4
   vCPUs                  16
   memory per node        59.6 GiB
-  memory needed          6.54 GiB
+  memory needed          6.53 GiB
   GPU memory needed      47.1 GiB of 15.0 GiB
   rule of thumb          59.6 GiB of memory and 29.8 GiB of GPU memory for 16 vCPUs
   raised                 2 rows
@@ -188,7 +188,7 @@ $ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"sampl
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
-peak memory                       922 MiB      916 MiB    +0.7 %
+peak memory                       918 MiB      916 MiB    +0.3 %
 
 $ leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory
