@@ -293,9 +293,12 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
         d->cause = LEAT_CAUSE_TRAINER;
         d->confidence = 1 - d->lost / LEAT__LOST_WARNING * 0.3;
     } else if (bursts(d)) {
-        d->limit = or_else(f->blocked, 0) >= BLOCKED ? LEAT_LIMIT_MEMORY : LEAT_LIMIT_DELIVERY;
-        d->cause = d->limit == LEAT_LIMIT_MEMORY ? LEAT_CAUSE_BUDGET : LEAT_CAUSE_BURSTS;
-        d->confidence = 0.6;
+        bool others = contention(f); /* enough, whenever they leave it the CPUs */
+        d->limit = or_else(f->blocked, 0) >= BLOCKED ? LEAT_LIMIT_MEMORY
+                   : others                          ? LEAT_LIMIT_CPU
+                                                     : LEAT_LIMIT_DELIVERY;
+        d->cause = d->limit == LEAT_LIMIT_DELIVERY ? LEAT_CAUSE_BURSTS : cause_of(d->limit, f);
+        d->confidence = known(f->others) && known(f->run_delay) ? 0.6 : 0.5;
     } else {
         ask_rates(f, r, &v);
         ask_queues(f, &v);

@@ -194,6 +194,13 @@ static void bursty(leat_doctor_facts *f)
     f->samples_per_s = 4400;
 }
 
+static void bursty_among_others(leat_doctor_facts *f)
+{
+    bursty(f);
+    f->others = 9;
+    f->run_delay = 0.6;
+}
+
 static void damaged(leat_doctor_facts *f)
 {
     f->bad = 0.12;
@@ -231,6 +238,7 @@ static const struct {
      LEAT_GRADE_CRITICAL},
     {"swapping", swapping, LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, LEAT_GRADE_CRITICAL},
     {"bursts", bursty, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_BURSTS, LEAT_GRADE_WARNING},
+    {"bursts of others", bursty_among_others, LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, LEAT_GRADE_WARNING},
     {"damaged samples", damaged, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
     {"all well", all_well, LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, LEAT_GRADE_FINE},
 };
