@@ -111,6 +111,9 @@ def bounded(limit):
 
 
 def a_refused_plan_fails_and_its_fix_runs():
+    if "LEAT_SANITIZED" in os.environ:
+        print("skipped: the sanitizer's own memory is in no plan")
+        return
     limit = 100 << 20
     asked = {"--batch": 8, "--prefetch": 20, "--threads": 1}
 

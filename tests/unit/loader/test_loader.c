@@ -390,12 +390,13 @@ static void a_lowered_budget_is_obeyed_in_time(void **state)
                 print_message("cache %d: %.0f ms, %.1f MiB over, resident %.1f -> %.1f MiB\n", cache,
                               (double)took / 1e6, (double)over / 1048576, (double)resident / 1048576,
                               (double)now / 1048576);
-                assert_true(now < resident - over / 2); /* the C library may keep some of it */
+                /* the C library may keep some of it, a sanitizer all */
+                assert_true(now < resident - over / 2 || getenv("LEAT_SANITIZED") != NULL);
             }
             if (took != 0) assert_true(s.used <= half);
             leat__sleep_ns(10 * LEAT_NS_PER_MS); /* the training step */
             if (n != 5) continue;
-            for (int tries = 0; tries < 1000; tries++) { /* until it is well ahead: others may run */
+            for (int tries = 0; tries < 3000; tries++) { /* until it is well ahead: others may run */
                 leat_budget_read(leat_loader_budget(l), &s);
                 if (s.used >= half + half / 8) break;
                 leat__sleep_ns(10 * LEAT_NS_PER_MS);
