@@ -39,9 +39,11 @@ static void bar_table(leat__buf *out, const char *title, const leat__bar *rows, 
     if (count == 0) return;
     leat__buf_printf(out, "<section><h2>%s</h2><table>\n", title);
     for (uint32_t i = 0; i < count; i++)
-        leat__buf_printf(out, "<tr><th>%s</th><td class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\"></i></td>"
-                              "<td class=\"num\">%s</td></tr>\n", rows[i].name,
-                         rows[i].limit ? "bad" : rows[i].reached ? "c3" : "c0", 100 * rows[i].share, rows[i].value);
+        leat__buf_printf(out,
+                         "<tr><th>%s</th><td class=\"bar\"><i class=\"%s\" style=\"width:%.1f%%\">"
+                         "</i></td><td class=\"num\">%s</td></tr>\n",
+                         rows[i].name, rows[i].limit ? "bad" : rows[i].reached ? "c3" : "c0",
+                         100 * rows[i].share, rows[i].value);
     leat__buf_puts(out, "</table></section>\n");
 }
 

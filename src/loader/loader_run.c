@@ -532,7 +532,8 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_er
     uint32_t row = r->first + i;
 
     for (uint64_t attempt = 0; attempt < REPLACE_TRIES; attempt++) {
-        uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ s->id) + attempt * 0x9e3779b97f4a7c15u;
+        uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ s->id);
+        draw += attempt * 0x9e3779b97f4a7c15u;
         uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
         uint64_t other = env->indices != NULL ? env->indices[at] : at;
         leat_error why;

@@ -9,7 +9,8 @@ int leat__steps_init(leat__steps *s, leat_error *err)
     LEAT_TRY(leat__meters_open(&s->meters, "loader", err));
     s->data = leat__timer_make(s->meters, "data_ns", NULL, "waiting in next() for a batch, per step");
     s->batch = leat__timer_make(s->meters, "batch_ns", NULL, "between next() calls, per step");
-    if (leat__meters_enabled() && (s->data == NULL || s->batch == NULL)) return leat__fail_nomem(err, 4096, "meters");
+    if (leat__meters_enabled() && (s->data == NULL || s->batch == NULL))
+        return leat__fail_nomem(err, 4096, "meters");
     return 0;
 }
 

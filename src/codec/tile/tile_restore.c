@@ -326,8 +326,8 @@ static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
 }
 
 /* A block with a long run or a large value. */
-static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_block *block, const huffman *ac,
-                      uint64_t before)
+static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_block *block,
+                                                const huffman *ac, uint64_t before)
 {
     uint32_t last = 0;
     uint64_t none = 0;

@@ -2,7 +2,8 @@
  *
  * What the warp kernels of AVX2 and AVX-512 have written out: moving bytes, positions of images that
  * 16 bits can count, and fetching pixels. In 256 bits for both: twice the width was slower here
- * (224 pixels on Zen 4, in ns: pack 24 and 12, fixed 25 and 22, a gather 68 and four loads 54). Only static functions.
+ * (224 pixels on Zen 4, in ns: pack 24 and 12, fixed 25 and 22, a gather 68 and four loads 54).
+ * Only static functions.
  */
 #include <immintrin.h>
 
