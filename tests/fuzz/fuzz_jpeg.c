@@ -10,6 +10,16 @@
 #include "codec/jpeg_coef.h"
 #include "codec/jpeg_entries.h"
 
+/* libjpeg's pixels of the coefficients: whatever was read, all rows come or an error does. */
+static void read_pixels(const leat__jpeg_coefs *coefs)
+{
+    const uint8_t *row;
+    if (coefs->pixels == NULL || leat__jpeg_coef_pixels(coefs->pixels, NULL) != 0) return;
+    for (uint32_t y = 0; y < coefs->height; y++)
+        if (leat__jpeg_coef_row(coefs->pixels, &row, NULL) != 0) return;
+    if (leat__jpeg_coef_row(coefs->pixels, &row, NULL) != LEAT_EINVAL) abort();
+}
+
 static void read_coefs(const uint8_t *data, size_t size)
 {
     leat__jpeg_coef_reader *r = NULL;
@@ -24,6 +34,7 @@ static void read_coefs(const uint8_t *data, size_t size)
             volatile int16_t last = c->coefs[(size_t)c->grid_x * c->grid_y * 64 - 1];
             (void)last;
         }
+        read_pixels(&coefs);
     }
     leat__jpeg_coef_reader_close(&r);
 }

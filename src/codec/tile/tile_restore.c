@@ -325,7 +325,7 @@ static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
     }
 }
 
-/* A block with a long run or a large value. */
+/* A block with a long run of zeros. */
 static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_block *block,
                                                 const huffman *ac, uint64_t before)
 {
