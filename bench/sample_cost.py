@@ -5,8 +5,9 @@
     python bench/sample_cost.py --leat build-release/tools/leat IMAGES [--isa avx512,avx2,scalar]
 
 Every fourth JPEG of the folder IMAGES is taken as it is, and scaled and encoded anew in several sizes and
-qualities, so often that a pack is no toy that stays in the CPU's cache, and packed in every way there is: JPEGs with entry points (keep) and without (plain: `pack --trust`), small
-and fast tiles, raw pixels, PNG, WebP. One thread of `leat load` then takes crops of each out of
+qualities, so often that a pack is no toy that stays in the CPU's cache, and packed in every way there is:
+JPEGs with entry points (keep) and without (plain: `pack --trust`), small and fast tiles, raw pixels, PNG,
+WebP. One thread of `leat load` then takes crops of each out of
 the page cache. Its CPU time per sample, the least of some epochs, is fitted by
 
     fixed + byte · bytes + crop_byte · bytes · share + pixel · pixels + crop_pixel · pixels · share + out · out_pixels

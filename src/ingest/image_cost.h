@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an image will cost to decode, told from its size in bytes and pixels alone.
+ * What an image will cost to decode, told from its size in bytes and pixels alone. It is recorded in
+ * packs; `leat plan` has costs of its own, per way of decoding (data/plan/costs.txt).
  */
 #ifndef LEAT_INGEST_IMAGE_COST_H
 #define LEAT_INGEST_IMAGE_COST_H
