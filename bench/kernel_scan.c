@@ -8,7 +8,6 @@
  *
  * One JSON line per method on stdout, remarks on stderr. Exit 1 when anything differs.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,64 +17,28 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "codec/jpeg_scan.h"
+#include "pictures.h"
 
 enum { IMAGES_MAX = 4096, REPEATS_MAX = 100 };
 
-typedef struct picture {
-    uint8_t *jpeg;
-    size_t len;
-} picture;
-
-static picture pictures[IMAGES_MAX];
+static jpeg_file pictures[IMAGES_MAX];
 static uint32_t picture_count;
 static struct jpeg_decompress_struct cinfo;
 static struct jpeg_error_mgr errors;
 static leat__jpeg_scan *scan;
 static int16_t *room;
 
-static void load_file(const char *path)
+static bool take(const jpeg_file *j)
 {
-    FILE *f = fopen(path, "rb");
-    picture *p = &pictures[picture_count];
-    if (f == NULL || picture_count == IMAGES_MAX) return;
-    fseek(f, 0, SEEK_END);
-    p->len = (size_t)ftell(f);
-    rewind(f);
-    p->jpeg = calloc(1, p->len + LEAT__CODEC_PADDING);
-    bool whole = fread(p->jpeg, 1, p->len, f) == p->len;
-    fclose(f);
-    if (whole && leat__codec_sniff(p->jpeg, p->len) == LEAT__CODEC_JPEG)
-        picture_count++;
-    else
-        free(p->jpeg);
-}
-
-static void load_folder(const char *path, int depth)
-{
-    struct dirent **entries;
-    int n = scandir(path, &entries, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        char full[4096];
-        snprintf(full, sizeof full, "%s/%s", path, entries[i]->d_name);
-        if (entries[i]->d_name[0] != '.') {
-            DIR *d = depth > 0 ? opendir(full) : NULL;
-            if (d != NULL) {
-                closedir(d);
-                load_folder(full, depth - 1);
-            } else {
-                load_file(full);
-            }
-        }
-        free(entries[i]);
-    }
-    if (n >= 0) free(entries);
+    pictures[picture_count++] = *j;
+    return picture_count < IMAGES_MAX;
 }
 
 /* ---- methods ---- */
 
-static bool with_libjpeg(const picture *p)
+static bool with_libjpeg(const jpeg_file *p)
 {
-    jpeg_mem_src(&cinfo, p->jpeg, p->len);
+    jpeg_mem_src(&cinfo, p->data, p->len);
     jpeg_read_header(&cinfo, TRUE);
     jpeg_read_coefficients(&cinfo);
     jpeg_finish_decompress(&cinfo);
@@ -83,12 +46,12 @@ static bool with_libjpeg(const picture *p)
 }
 
 /* Into memory for the whole image, or over and over into one row of MCUs. */
-static bool decode(const picture *p, bool whole)
+static bool decode(const jpeg_file *p, bool whole)
 {
     leat__jpeg_cursor at;
     leat__jpeg_blocks to = {0};
     size_t end;
-    if (!leat__jpeg_scan_start(scan, p->jpeg, p->len)) return false;
+    if (!leat__jpeg_scan_start(scan, p->data, p->len)) return false;
     const leat__jpeg_coefs *f = leat__jpeg_scan_frame(scan);
     int16_t *next = room;
     leat__jpeg_scan_begin(scan, &at);
@@ -106,29 +69,29 @@ static bool decode(const picture *p, bool whole)
     return leat__jpeg_scan_finish(scan, &at, &end);
 }
 
-static bool with_leat(const picture *p)
+static bool with_leat(const jpeg_file *p)
 {
     return decode(p, true);
 }
 
-static bool by_rows(const picture *p)
+static bool by_rows(const jpeg_file *p)
 {
     return decode(p, false);
 }
 
-static bool with_check(const picture *p)
+static bool with_check(const jpeg_file *p)
 {
-    return leat__jpeg_scan_whole(scan, p->jpeg, p->len, NULL);
+    return leat__jpeg_scan_whole(scan, p->data, p->len, NULL);
 }
 
-static bool headers_only(const picture *p)
+static bool headers_only(const jpeg_file *p)
 {
-    return leat__jpeg_scan_start(scan, p->jpeg, p->len);
+    return leat__jpeg_scan_start(scan, p->data, p->len);
 }
 
 static const struct {
     const char *name;
-    bool (*run)(const picture *p);
+    bool (*run)(const jpeg_file *p);
 } methods[] = {
     {"libjpeg-turbo", with_libjpeg},
     {"leat", with_leat},
@@ -139,13 +102,13 @@ static const struct {
 
 /* ---- proof ---- */
 
-static bool same(const picture *p)
+static bool same(const jpeg_file *p)
 {
     if (!with_leat(p)) return false;
     const leat__jpeg_coefs *f = leat__jpeg_scan_frame(scan);
     bool equal = true;
     const int16_t *next = room;
-    jpeg_mem_src(&cinfo, p->jpeg, p->len);
+    jpeg_mem_src(&cinfo, p->data, p->len);
     jpeg_read_header(&cinfo, TRUE);
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(&cinfo);
     for (uint32_t c = 0; c < f->components; c++)
@@ -164,15 +127,13 @@ static void prove(void)
 {
     size_t largest = 0, mine = 0;
     for (uint32_t i = 0; i < picture_count; i++) {
-        leat__image_info info;
-        if (leat__codec_probe(LEAT__CODEC_JPEG, pictures[i].jpeg, pictures[i].len, &info, NULL))
-            continue;
-        size_t blocks = ((info.width + 31) / 8) * ((info.height + 31) / 8) * (size_t)4;
+        const leat__image_info *const info = &pictures[i].info;
+        size_t blocks = ((info->width + 31) / 8) * ((info->height + 31) / 8) * (size_t)4;
         largest = LEAT_MAX(largest, blocks);
     }
     room = calloc(largest + 64, 128);
     for (uint32_t i = 0; i < picture_count; i++) {
-        if (!leat__jpeg_scan_start(scan, pictures[i].jpeg, pictures[i].len)) continue;
+        if (!leat__jpeg_scan_start(scan, pictures[i].data, pictures[i].len)) continue;
         if (!same(&pictures[i])) {
             fprintf(stderr, "kernel_scan: image %u differs\n", i);
             exit(1);
@@ -194,7 +155,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: kernel_scan DIR [REPEATS]\n");
         return 2;
     }
-    load_folder(dir, 2);
+    jpeg_folder_load(dir, 2, take);
     cinfo.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&cinfo);
     if (leat__jpeg_scan_open(&scan, NULL) != 0) return 1;

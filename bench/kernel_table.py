@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels per instruction set beside OpenCV and Pillow, one thread: a Markdown table.
 
-    python bench/kernel_table.py build-release [IMAGES]
+    python bench/kernel_table.py build-release [IMAGES] [--also PYTHON]
 
 leat's figures are those of tests/check/check_{resize,tile} --time (each kernel is first held against
 the portable one) and of bench/kernel_resize; bytes are what a kernel reads and writes, the share is
 that of copying 64 MiB. The others do the same work on whole images: OpenCV's bilinear resize takes
 two taps whatever the scale (no antialiasing), Pillow's is leat's own arithmetic. With IMAGES (JPEGs)
-decoding is compared as well. CPU time, medians; the libraries get as many pixels as leat.
+decoding of the first 200 is compared as well, in full and (leat and libjpeg-turbo, the only ones that
+can) of a RandomResizedCrop, as GB/s of RGB written and its share of copying. --also measures the
+libraries of another interpreter too: Pillow-SIMD has the name of Pillow, so both cannot be in one.
+CPU time, medians; the libraries get as many pixels as leat.
 """
 import argparse
 import json
@@ -15,11 +18,13 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import time
 
 import numpy as np
 
 WIDTH, HEIGHT, SIDE = 333, 250, 224  # a usual crop of a usual photograph
+IMAGES, REPEATS = 200, 5  # of decoding
 LINE = re.compile(r"(.{28}) (.{14}) +([\d.]+) ns +([\d.]+) GB/s +(\d+) % of copying")
 WANTED = ("idct", "h2v1", "h2v2", "rgb", "horizontal", "vertical", "entropy")
 
@@ -34,15 +39,16 @@ def measure(call, repeats=41):
 
 
 def leat_kernels(build):
-    """(what, isa) -> (GB/s, percent of copying), in order of appearance."""
-    rows = {}
+    """(what, isa) -> (GB/s, percent of copying), in order of appearance; and the GB/s of copying."""
+    rows, copying = {}, 0.0
     for name in ("check_tile", "check_resize"):
         text = subprocess.run([build / "tests/check" / name, "--time"], check=True,
                               capture_output=True, text=True).stdout
+        copying = float(re.search(r"reads and writes ([\d.]+) GB/s", text)[1])
         for what, isa, _, speed, share in LINE.findall(text):
             if what.startswith(WANTED) and isa.strip() in ("c", "avx2", "avx512icl"):
                 rows[what.strip(), isa.strip()] = (float(speed), int(share))
-    return rows
+    return rows, copying
 
 
 def print_kernels(rows):
@@ -92,7 +98,20 @@ def peer_rows(name, module, images):
         yield "colour", measure(lambda: ycc.convert("RGB"))
         decode = lambda d: module.open(io.BytesIO(d)).convert("RGB")
     if images:
-        yield "decode", measure(lambda: [decode(d) for d in images], 5) / len(images)
+        pixels = sum(np.asarray(decode(d)).nbytes for d in images)
+        us = measure(lambda: [decode(d) for d in images], REPEATS)
+        yield "decode", us / len(images)
+        yield "decode GB/s", pixels / us / 1e3
+
+
+def other_peers(python, build, images):
+    """The same rows of another interpreter's libraries: name -> {work: figure}."""
+    done = subprocess.run([python, __file__, build, *([images] if images else []), "--peers"],
+                          capture_output=True, text=True)
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    print(f"{python}: not measured: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+    return {}
 
 
 def leat_rows(build, kernels, folder):
@@ -107,36 +126,59 @@ def leat_rows(build, kernels, folder):
         speed = next(v[0] for (what, i), v in kernels.items() if what.startswith("rgb") and i == column)
         rows["colour", isa] = WIDTH * HEIGHT * 6 / speed / 1e3
     if folder:
-        text = subprocess.run([build / "bench/kernel_tile", folder], check=True,
+        text = subprocess.run([build / "bench/kernel_tile", folder, str(REPEATS), str(IMAGES)], check=True,
                               capture_output=True, text=True).stdout
         for line in map(json.loads, text.splitlines()):
-            if line.get("method") == "tiles small" and line.get("region") == "full":
-                rows["decode", line["isa"]] = line["us"]
+            column = {"tiles small": line.get("isa"), "libjpeg-turbo": "libjpeg-turbo"}.get(line.get("method"))
+            if column:
+                work = {"full": "decode", "crop": "crop"}[line["region"]]
+                rows[work, column] = line["us"]
+                rows[work + " GB/s", column] = line["rgb_gb_per_s"]
     return rows
+
+
+WORKS = {"resize": f"resize of crops (mean {87000:,} pixels; others {WIDTH} x {HEIGHT}) to {SIDE}, RGB, µs",
+         "colour": f"YCbCr to RGB, {WIDTH} x {HEIGHT}, µs",
+         "decode": "JPEG or its tiles in full, mean, µs",
+         "decode GB/s": "the same, GB/s of RGB (share of copying)",
+         "crop": "the crop alone, mean, µs",
+         "crop GB/s": "the same, GB/s of RGB (share of copying)"}
+
+
+def print_works(table, columns, copying):
+    print("\n| work | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
+    for work, text in WORKS.items():
+        cells = [table.get((work, c)) for c in columns.values()]
+        show = (lambda v: f"{v:.2f} ({100 * v / copying:.0f} %)") if "GB/s" in work else "{:.1f}".format
+        if any(cells):
+            print(f"| {text} | " + " | ".join(show(c) if c else "" for c in cells) + " |")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("images", nargs="?", type=pathlib.Path)
+    parser.add_argument("--also", help="a Python whose Pillow is to be measured as well")
+    parser.add_argument("--peers", action="store_true", help="only the libraries of this Python, as JSON")
     args = parser.parse_args()
-    kernels = leat_kernels(args.build)
+    paths = sorted(args.images.rglob("*.[jJ][pP]*[gG]"))[:IMAGES] if args.images else []
+    found = {name: dict(peer_rows(name, module, [p.read_bytes() for p in paths]))
+             for name, module in peers().items()}
+    if args.peers:
+        print(json.dumps(found))
+        return
+    if args.also:
+        found.update(other_peers(args.also, args.build, args.images))
+    kernels, copying = leat_kernels(args.build)
     print_kernels(kernels)
-    images = [p.read_bytes() for p in sorted(args.images.rglob("*.[jJ][pP]*g"))] if args.images else []
     table = leat_rows(args.build, kernels, args.images)
     columns = {"leat scalar": "scalar", "leat AVX2": "avx2", "leat AVX-512": "avx512"}
-    for name, module in peers().items():
+    if args.images:
+        columns["libjpeg-turbo"] = "libjpeg-turbo"
+    for name, rows in found.items():
         columns[name] = name
-        for work, us in peer_rows(name, module, images):
-            table[work, name] = us
-    works = {"resize": f"resize of crops (mean {87000:,} pixels; others {WIDTH} x {HEIGHT}) to {SIDE}, RGB",
-             "colour": f"YCbCr to RGB, {WIDTH} x {HEIGHT}",
-             "decode": "JPEG or its tiles in full, mean"}
-    print("\n| work, µs | " + " | ".join(columns) + " |\n|---|" + "---|" * len(columns))
-    for work, text in works.items():
-        cells = [table.get((work, c)) for c in columns.values()]
-        if any(cells):
-            print(f"| {text} | " + " | ".join(f"{c:.1f}" if c else "" for c in cells) + " |")
+        table.update({(work, name): figure for work, figure in rows.items()})
+    print_works(table, columns, copying)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@
  * core: libjpeg-turbo in full, libjpeg-turbo's own region decode, and the tiles with each
  * instruction set. Methods alternate within a repeat; figures are CPU time per image.
  *
- *   kernel_tile [DIR] [REPEATS]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders
+ *   kernel_tile [DIR] [REPEATS] [IMAGES]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders;
+ *                                             of which the first IMAGES
  *
  * One JSON line per result on stdout, remarks on stderr. Exit 1 when anything differs.
  */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,26 +21,23 @@
 #include "base/hash.h"
 #include "base/num.h"
 #include "base/rng.h"
-#include "base/str.h"
 #include "codec/codec.h"
 #include "codec/jpeg_coef.h"
 #include "codec/tile/tile.h"
+#include "pictures.h"
 #include "probe/cpu.h"
 
 enum { IMAGES_MAX = 4096, METHODS_MAX = 16, REPEATS_MAX = 64, TRAIN_EVERY = 4 };
 
 typedef struct picture {
-    char name[128];
-    uint8_t *jpeg;
-    size_t jpeg_len;
-    leat__image_info info;
+    jpeg_file file;
     uint8_t *tiled[2]; /* by density; NULL when kept */
     size_t tiled_len[2];
     uint32_t x, y, width, height; /* the crop */
 } picture;
 
 static picture pictures[IMAGES_MAX];
-static uint32_t picture_count;
+static uint32_t picture_count, most = IMAGES_MAX;
 static leat__tile_tables *tables;
 static leat__decoder *decoder;
 static leat_error err;
@@ -53,40 +50,10 @@ static void die(const char *what)
 
 /* ---- loading ---- */
 
-static void load_file(const char *path)
+static bool take(const jpeg_file *j)
 {
-    FILE *f = fopen(path, "rb");
-    picture *p = &pictures[picture_count];
-    if (f == NULL || picture_count == IMAGES_MAX) return;
-    fseek(f, 0, SEEK_END);
-    p->jpeg_len = (size_t)ftell(f);
-    rewind(f);
-    p->jpeg = calloc(1, p->jpeg_len + LEAT__CODEC_PADDING);
-    size_t got = fread(p->jpeg, 1, p->jpeg_len, f);
-    fclose(f);
-    snprintf(p->name, sizeof p->name, "%s", leat__path_base(path));
-    if (got == p->jpeg_len
-        && leat__codec_probe(LEAT__CODEC_JPEG, p->jpeg, p->jpeg_len, &p->info, &err) == 0)
-        picture_count++;
-    else
-        free(p->jpeg);
-}
-
-static void load_folder(const char *path, int depth)
-{
-    struct dirent **entries;
-    int n = scandir(path, &entries, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        char full[4096];
-        const char *name = entries[i]->d_name;
-        snprintf(full, sizeof full, "%s/%s", path, name);
-        if (leat__str_ends_nocase(name, ".jpeg") || leat__str_ends_nocase(name, ".jpg"))
-            load_file(full);
-        else if (name[0] != '.' && depth > 0)
-            load_folder(full, depth - 1);
-        free(entries[i]);
-    }
-    if (n >= 0) free(entries);
+    pictures[picture_count++].file = *j;
+    return picture_count < most;
 }
 
 /* torchvision's RandomResizedCrop: area 8 to 100 %, aspect 3/4 to 4/3. */
@@ -95,16 +62,16 @@ static void draw_crop(picture *p, uint64_t id)
     leat__rng rng;
     leat__rng_init(&rng, 1, 0, id, 0);
     p->x = p->y = 0;
-    p->width = p->info.width;
-    p->height = p->info.height;
+    p->width = p->file.info.width;
+    p->height = p->file.info.height;
     for (int i = 0; i < 10; i++) {
-        double area = (double)p->info.width * p->info.height * leat__rng_range(&rng, 0.08, 1);
+        double area = (double)p->file.info.width * p->file.info.height * leat__rng_range(&rng, 0.08, 1);
         double aspect = exp(leat__rng_range(&rng, log(3 / 4.), log(4 / 3.)));
         uint32_t w = (uint32_t)lrint(sqrt(area * aspect));
         uint32_t h = (uint32_t)lrint(sqrt(area / aspect));
-        if (w == 0 || h == 0 || w > p->info.width || h > p->info.height) continue;
-        p->x = (uint32_t)leat__rng_below(&rng, p->info.width - w + 1);
-        p->y = (uint32_t)leat__rng_below(&rng, p->info.height - h + 1);
+        if (w == 0 || h == 0 || w > p->file.info.width || h > p->file.info.height) continue;
+        p->x = (uint32_t)leat__rng_below(&rng, p->file.info.width - w + 1);
+        p->y = (uint32_t)leat__rng_below(&rng, p->file.info.height - h + 1);
         p->width = w;
         p->height = h;
         return;
@@ -122,8 +89,8 @@ static void train(leat__jpeg_coef_reader *reader)
     for (uint32_t i = 0; i < picture_count; i += TRAIN_EVERY) {
         leat__jpeg_coefs coefs;
         picture *p = &pictures[i];
-        if (leat__jpeg_coef_read(reader, p->jpeg, p->jpeg_len, NULL, &coefs, &err) == 0
-            && leat__tile_trainer_add(trainer, &coefs, p->jpeg, p->jpeg_len, &err) != 0)
+        if (leat__jpeg_coef_read(reader, p->file.data, p->file.len, NULL, &coefs, &err) == 0
+            && leat__tile_trainer_add(trainer, &coefs, p->file.data, p->file.len, &err) != 0)
             die("training");
     }
     if (leat__tile_trainer_finish(trainer, &blob, &err) != 0) die("tables");
@@ -150,23 +117,23 @@ static void tile_all(leat__jpeg_coef_reader *reader, leat__tile_density density)
         leat__jpeg_coefs coefs;
         leat__tile_kept why = LEAT__TILE_KEPT_DAMAGED;
         leat__tile_encode_opts opts = {.density = density};
-        if (leat__jpeg_coef_read(reader, p->jpeg, p->jpeg_len, NULL, &coefs, &err) == 0
-            && leat__tile_encode(encoder, &coefs, p->jpeg, p->jpeg_len, &opts, &out, &why, &err)
+        if (leat__jpeg_coef_read(reader, p->file.data, p->file.len, NULL, &coefs, &err) == 0
+            && leat__tile_encode(encoder, &coefs, p->file.data, p->file.len, &opts, &out, &why, &err)
                    != 0)
             die("encode");
         kept[why]++;
         if (why != LEAT__TILE_KEPT_NONE) {
-            fprintf(stderr, "kept: %s: %s\n", p->name, leat__tile_kept_text(why));
+            fprintf(stderr, "kept: %s: %s\n", p->file.name, leat__tile_kept_text(why));
             continue;
         }
         leat__tile_facts facts;
         if (leat__tile_describe((uint8_t *)out.data, out.len, &facts, &err) != 0) die("facts");
         exact += facts.exact;
-        if (!facts.exact) fprintf(stderr, "not restored byte for byte: %s\n", p->name);
+        if (!facts.exact) fprintf(stderr, "not restored byte for byte: %s\n", p->file.name);
         p->tiled[density] = calloc(1, out.len + LEAT__CODEC_PADDING);
         memcpy(p->tiled[density], out.data, out.len);
         p->tiled_len[density] = out.len;
-        jpeg_bytes += p->jpeg_len;
+        jpeg_bytes += p->file.len;
         tiled_bytes += out.len;
         header += facts.header_bytes;
         restore += facts.restore_bytes;
@@ -198,7 +165,7 @@ static void jpeg_start(struct jpeg_decompress_struct *s, struct jpeg_error_mgr *
 {
     s->err = jpeg_std_error(e);
     jpeg_create_decompress(s);
-    jpeg_mem_src(s, p->jpeg, p->jpeg_len);
+    jpeg_mem_src(s, p->file.data, p->file.len);
     jpeg_read_header(s, TRUE);
     if (s->jpeg_color_space != JCS_GRAYSCALE) s->out_color_space = JCS_RGB;
     s->dct_method = JDCT_ISLOW;
@@ -263,7 +230,7 @@ static void decode_tiles(const picture *p, leat__tile_density density, bool crop
     size_t len = p->tiled_len[density];
     if (leat__codec_probe(LEAT__CODEC_TILE, data, len, &info, &err) != 0
         || leat__codec_decode(decoder, &info, data, len, &request, &sink, &err) != 0)
-        die(p->name);
+        die(p->file.name);
 }
 
 typedef struct method {
@@ -288,6 +255,8 @@ static method methods[METHODS_MAX] = {
     {"tiles small", "crop", "avx2", LEAT__TILE_SMALL, true, AVX2},
     {"tiles small", "crop", "scalar", LEAT__TILE_SMALL, true, SCALAR},
     {"tiles small", "full", "avx512", LEAT__TILE_SMALL, false, ALL},
+    {"tiles small", "full", "avx2", LEAT__TILE_SMALL, false, AVX2},
+    {"tiles small", "full", "scalar", LEAT__TILE_SMALL, false, SCALAR},
     {"tiles fast", "crop", "avx512", LEAT__TILE_FAST, true, ALL},
     {"tiles fast", "crop", "avx2", LEAT__TILE_FAST, true, AVX2},
     {"tiles fast", "crop", "scalar", LEAT__TILE_FAST, true, SCALAR},
@@ -334,26 +303,39 @@ static uint32_t check_crops(const method *m)
         leat__decode_request all = {0};
         leat__decode_request part = {p->x, p->y, p->width, p->height, .tables = tables};
         if (!m->crop) part.x = part.y = part.width = part.height = 0;
-        if (leat__codec_decode_planes(decoder, &p->info, p->jpeg, p->jpeg_len, &all, &want,
+        if (leat__codec_decode_planes(decoder, &p->file.info, p->file.data, p->file.len, &all, &want,
                                       &err) != 0
             || leat__codec_probe(LEAT__CODEC_TILE, p->tiled[m->density],
                                  p->tiled_len[m->density], &info, &err) != 0
             || leat__codec_decode_planes(decoder, &info, p->tiled[m->density],
                                          p->tiled_len[m->density], &part, &got, &err) != 0)
-            die(p->name);
+            die(p->file.name);
         bool same = got.channels == want.channels;
         for (uint32_t c = 0; c < got.channels && same; c++)
             for (uint32_t y = 0; y < got.height && same; y++)
                 same = memcmp(got.plane[c] + y * got.stride,
                               want.plane[c] + (part.y + y) * want.stride + part.x,
                               got.width) == 0;
-        if (!same) fprintf(stderr, "DIFFERENT: %s with %s\n", p->name, m->isa);
+        if (!same) fprintf(stderr, "DIFFERENT: %s with %s\n", p->file.name, m->isa);
         bad += !same;
     }
     leat__cpu_mask(~0u);
     leat__planes_reset(&want);
     leat__planes_reset(&got);
     return bad;
+}
+
+/* Mean bytes of RGB of the images, or of the crops, that are timed. */
+static double rgb_bytes(bool crop)
+{
+    double sum = 0, n = 0;
+    for (uint32_t i = 0; i < picture_count; i++) {
+        const picture *p = &pictures[i];
+        if (p->tiled[0] == NULL || p->tiled[1] == NULL) continue;
+        sum += 3.0 * (crop ? (double)p->width * p->height : (double)p->file.info.width * p->file.info.height);
+        n++;
+    }
+    return sum / n;
 }
 
 static void report(uint32_t count, int repeats)
@@ -364,8 +346,9 @@ static void report(uint32_t count, int repeats)
         double us = m->us[repeats / 2];
         printf("{\"method\": \"%s\", \"region\": \"%s\", \"isa\": \"%s\", \"us\": %.1f, "
                "\"us_min\": %.1f, \"us_max\": %.1f, \"images_per_s\": %.0f, "
-               "\"vs_full\": %.2f, \"vs_roi\": %.2f}\n", m->name, m->what, m->isa, us,
-               m->us[0], m->us[repeats - 1], 1e6 / us, full / us, roi / us);
+               "\"rgb_gb_per_s\": %.3f, \"vs_full\": %.2f, \"vs_roi\": %.2f}\n", m->name, m->what, m->isa, us,
+               m->us[0], m->us[repeats - 1], 1e6 / us,
+               m->density == -3 ? 0 : rgb_bytes(m->crop) / us / 1e3, full / us, roi / us);
     }
 }
 
@@ -377,10 +360,11 @@ int main(int argc, char **argv)
     uint32_t count = 0, bad = 0;
     size_t largest = 0;
     if (dir == NULL || repeats < 1 || repeats > REPEATS_MAX) {
-        fprintf(stderr, "usage: kernel_tile DIR [REPEATS]\n");
+        fprintf(stderr, "usage: kernel_tile DIR [REPEATS] [IMAGES]\n");
         return 2;
     }
-    load_folder(dir, 2);
+    if (argc > 3) most = (uint32_t)LEAT_MAX(1, LEAT_MIN(atoi(argv[3]), IMAGES_MAX));
+    jpeg_folder_load(dir, 2, take);
     if (picture_count == 0) die("no JPEG found");
     if (leat__decoder_open(&decoder, &err) != 0) die("decoder");
     if (leat__jpeg_coef_reader_open(&reader, &err) != 0) die("reader");
@@ -388,8 +372,8 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < picture_count; i++) {
         picture *p = &pictures[i];
         draw_crop(p, i);
-        largest = LEAT_MAX(largest, (size_t)p->info.width * (p->info.height + 64) * 3);
-        area += (double)p->width * p->height / p->info.width / p->info.height / picture_count;
+        largest = LEAT_MAX(largest, (size_t)p->file.info.width * (p->file.info.height + 64) * 3);
+        area += (double)p->width * p->height / p->file.info.width / p->file.info.height / picture_count;
     }
     rgb = malloc(largest + 4096);
     train(reader);
