@@ -265,6 +265,7 @@ static void take_back(leat_flow *f, leat_flow_knob knob, const char *reason, dou
     if (f->knobs[knob].pinned) return;
     set(f, knob, s->tried_from, s->at_ns, f->stages[s->tried_stage].name, reason, gain);
     s->pace[s->tried_stage] = s->tried_pace;
+    s->cost_ns[s->tried_stage] = s->tried_cost_ns; /* or its fall would look like a faster disk */
 }
 
 /* Fewer reads at once: good when nothing was lost. True while it is not yet clear. */
