@@ -40,6 +40,7 @@ static uint64_t reading(const leat__footprint_facts *f, uint32_t window)
 {
     uint64_t largest = LEAT_MAX(f->max_sample_bytes, f->sample_bytes);
     if (f->in_memory) return (SINGLES_IN_MEMORY + f->threads) * largest;
+    if (f->reads_limit) window = LEAT_MIN(window, f->io_depth + f->threads + 1);
     return window * samples_of_run(f) * f->sample_bytes + SINGLES_READING * largest;
 }
 
@@ -59,7 +60,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
                     out->process;
 
     leat__footprint_facts wide = *f;
-    wide.in_memory = false;
+    wide.in_memory = wide.reads_limit = false;
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
     /* as the engine counts it: the largest step, a group, the batches on loan, one worker */
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes +

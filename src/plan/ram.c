@@ -77,16 +77,16 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
 /* The loader's own arithmetic (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
-    uint32_t first = LEAT__DEPTH_FIRST;
     leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24),
                                .threads = (uint32_t)f->workers,
                                .prefetch = f->prefetch,
-                               /* the controller's first step, when reads are the limit */
-                               .io_depth = leat__plan_reads_limit(f) ? 2 * first : first,
+                               .io_depth = LEAT__DEPTH_FIRST,
                                .frame_bytes = leat__plan_batch_bytes(f) + f->batch * ROW_BYTES,
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
-                               .in_memory = leat__plan_in_memory(f)};
+                               .in_memory = leat__plan_in_memory(f),
+                               /* beside a trainer that may be slower than both, all queues fill */
+                               .reads_limit = f->gpus == 0 && leat__plan_reads_limit(f)};
     leat__footprint_of(&k, out);
 }
 
