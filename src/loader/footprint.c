@@ -16,6 +16,10 @@
 /* Blocks for single samples: beside those of the workers, and when whole runs are read. */
 #define SINGLES_IN_MEMORY 2
 #define SINGLES_READING 8
+/* Workers that are busy for this share of their time never find a run waiting that was read; for
+ * that one and more, as many as may. From runs over the same packs, not in memory. */
+#define BUSY_NONE 0.35
+#define BUSY_ALL 0.80
 /* The depth up to which the controller shall find room in the budget. */
 #define DEPTH_ROOM 16
 
@@ -36,12 +40,20 @@ static uint64_t samples_of_run(const leat__footprint_facts *f)
     return leat__run_usual(f->batch, f->threads, f->sample_bytes);
 }
 
+/* Runs that have memory: being read, being decoded, and of the rest of the window those that wait. */
+static uint64_t runs_held(const leat__footprint_facts *f, uint32_t window)
+{
+    uint32_t moving = LEAT_MIN(window, f->io_depth + f->threads + 1);
+    double share = f->busy > 0 ? (f->busy - BUSY_NONE) / (BUSY_ALL - BUSY_NONE) : 1;
+    share = LEAT_MAX(0.0, LEAT_MIN(share, 1.0));
+    return moving + (uint64_t)(share * (window - moving) + 0.5);
+}
+
 static uint64_t reading(const leat__footprint_facts *f, uint32_t window)
 {
     uint64_t largest = LEAT_MAX(f->max_sample_bytes, f->sample_bytes);
     if (f->in_memory) return (SINGLES_IN_MEMORY + f->threads) * largest;
-    if (f->reads_limit) window = LEAT_MIN(window, f->io_depth + f->threads + 1);
-    return window * samples_of_run(f) * f->sample_bytes + SINGLES_READING * largest;
+    return runs_held(f, window) * samples_of_run(f) * f->sample_bytes + SINGLES_READING * largest;
 }
 
 void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
@@ -60,7 +72,8 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
                     out->process;
 
     leat__footprint_facts wide = *f;
-    wide.in_memory = wide.reads_limit = false;
+    wide.in_memory = false;
+    wide.busy = 1;
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
     /* as the engine counts it: the largest step, a group, the batches on loan, one worker */
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes +

@@ -26,7 +26,7 @@ typedef struct leat__footprint_facts {
     uint64_t frame_bytes; /* a full batch */
     uint64_t sample_bytes, max_sample_bytes; /* encoded: mean and largest */
     bool in_memory; /* the system has the pack in its page cache: nothing is read ahead */
-    bool reads_limit; /* storage is the slowest part: no run that was read waits for a worker */
+    double busy; /* share of their time that the workers have something to decode; 0 = not known: all */
 } leat__footprint_facts;
 
 /* All bytes. `frames` counts batches in memory when the consumer is the slower side and every

@@ -48,7 +48,8 @@ const plan_gpu *leat__plan_gpu_find(const char *name); /* NULL when unknown */
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);
 bool leat__plan_in_memory(const leat_plan_facts *f); /* nothing is read from storage */
-bool leat__plan_reads_limit(const leat_plan_facts *f); /* storage is slower than the CPUs */
+/* Share of their time that the workers decode, while the pack is read from storage. */
+double leat__plan_busy(const leat_plan_facts *f);
 /* CPU time of one sample in microseconds by the table: stored by `method` of data/plan/costs.txt in
  * so many bytes and pixels; and of a mean sample of the facts. */
 double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes,

@@ -86,7 +86,7 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),
                                /* beside a trainer that may be slower than both, all queues fill */
-                               .reads_limit = f->gpus == 0 && leat__plan_reads_limit(f)};
+                               .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
 }
 

@@ -131,11 +131,13 @@ bool leat__plan_in_memory(const leat_plan_facts *f)
     return strcmp(f->storage, "memory") == 0 && f->measured.io_bytes_per_s.mid <= 0;
 }
 
-bool leat__plan_reads_limit(const leat_plan_facts *f)
+double leat__plan_busy(const leat_plan_facts *f)
 {
     double ignored;
     leat_plan_range io = io_rate(f), cpu = cpu_rate(f, &ignored);
-    return io.mid > 0 && cpu.mid > 0 && io.mid < cpu.mid;
+    if (f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads)
+        io = f->measured.rate_cold; /* of the loader itself, with all that reading costs it */
+    return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
 /* Bytes that fit nowhere else stay cached: t = c / memory + (1 − c) / storage. */

@@ -57,10 +57,13 @@ static void each_fact_moves_its_part(void **state)
     assert_true(b.reading < a.reading / 2);
     assert_int_equal(b.budget, a.budget);
     f = facts();
-    f.reads_limit = true; /* what was read is decoded at once */
+    f.busy = 0.2; /* what was read is decoded at once */
     leat__footprint_of(&f, &b);
     assert_int_equal(b.reading, a.reading - (a.window - (f.io_depth + f.threads + 1)) * 16 * f.sample_bytes);
     assert_int_equal(b.budget, a.budget);
+    f.busy = 0.9; /* as good as always */
+    leat__footprint_of(&f, &b);
+    assert_int_equal(b.reading, a.reading);
     f = facts();
     f.io_depth = 8;
     leat__footprint_of(&f, &b);
