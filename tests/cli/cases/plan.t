@@ -53,7 +53,7 @@ Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: sa
   pinned              294 MiB  lent to the trainer
   workers            98.2 MiB  scratch of the threads
   pages              60.4 MiB  of the pack, read ahead and in the shuffle window
-  That is the bound its budget keeps; with every queue full it takes 1.81 GiB.
+  That is the bound its budget keeps; with every queue full it takes 1.80 GiB.
   Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
 (empty)
 GPU memory: 18.4 GiB: safe
