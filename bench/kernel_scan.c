@@ -66,7 +66,7 @@ static bool decode(const jpeg_file *p, bool whole)
         for (uint32_t c = 0; whole && c < f->components; c++)
             to.block[c] += 64 * to.stride[c] * (f->components == 1 ? 1 : f->component[c].v);
     }
-    return leat__jpeg_scan_finish(scan, &at, &end);
+    return leat__jpeg_scan_finish(scan, &at, &end, NULL);
 }
 
 static bool with_leat(const jpeg_file *p)

@@ -293,7 +293,8 @@ static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, uint64_
     bool alone = coefs->components == 1;
     uint32_t mcus_x = leat__jpeg_scan_mcus_x(s), mcus_y = leat__jpeg_scan_mcus_y(s);
     leat__jpeg_cursor at;
-    leat__jpeg_blocks to = {0};
+    leat__jpeg_traits traits = {0};
+    leat__jpeg_blocks to = {.traits = &traits};
     for (uint32_t c = 0; c < coefs->components; c++) {
         to.block[c] = r->block + (coefs->component[c].coefs - r->block);
         to.stride[c] = coefs->component[c].grid_x;
@@ -306,7 +307,10 @@ static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, uint64_
         for (uint32_t c = 0; c < coefs->components; c++)
             to.block[c] += 64 * to.stride[c] * (alone ? 1 : coefs->component[c].v);
     }
-    return leat__jpeg_scan_finish(s, &at, end);
+    if (!leat__jpeg_scan_finish(s, &at, end, &traits)) return false;
+    coefs->usual = !traits.odd && !(traits.ones && traits.zeros);
+    coefs->pads_zero = traits.zeros;
+    return true;
 }
 
 /* As has_pixels, of leat's own reading. */

@@ -47,6 +47,9 @@ typedef struct leat__jpeg_coefs {
      * entropy-coded bytes are what lies between. Views into the caller's data. */
     const uint8_t *header, *scan, *tail;
     size_t header_len, scan_len, tail_len;
+    /* The scan is the one that the usual encoder makes of the coefficients by the headers, its
+     * unused bits ones, or zeros. Not set: it is not known. */
+    bool usual, pads_zero;
     leat__jpeg_coef_reader *pixels; /* whom to ask for them; NULL: nobody */
 } leat__jpeg_coefs;
 

@@ -95,7 +95,7 @@ static bool walk(const leat__jpeg_scan *scan, leat__jpeg_cursor *out, uint32_t s
         *out++ = at;
         if (!leat__jpeg_scan_skip(scan, &at, LEAT_MIN(step, mcus - mcu))) return false;
     }
-    return leat__jpeg_scan_finish(scan, &at, &end);
+    return leat__jpeg_scan_finish(scan, &at, &end, NULL);
 }
 
 static void choose_bits(leat__jpeg_entries *e, const leat__jpeg_cursor *at, size_t count)

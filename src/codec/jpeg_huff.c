@@ -53,6 +53,8 @@ static void join(uint32_t *look, const uint32_t *single)
 static bool assign_codes(leat__huff *t, uint32_t *look)
 {
     uint32_t code = 0, at = 0;
+    bool seen[256] = {false};
+    t->unique = true;
     for (uint32_t l = 1; l <= 16; l++, code <<= 1) {
         t->place[l] = (int32_t)at - (int32_t)code;
         for (uint32_t i = 0; i < t->counts[l - 1]; i++, code++, at++) {
@@ -60,6 +62,8 @@ static bool assign_codes(leat__huff *t, uint32_t *look)
             if (t->is_dc && symbol > 15) return false;
             if (code >> l != 0) return false;
             t->symbol[at] = (uint8_t)symbol;
+            t->unique = t->unique && !seen[symbol];
+            seen[symbol] = true;
             if (l > LOOK) continue;
             if (t->is_dc)
                 fill(look, code << (LOOK - l), 1u << (LOOK - l),

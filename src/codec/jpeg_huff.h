@@ -41,6 +41,7 @@ typedef struct leat__huff {
     uint8_t symbol[256];
     uint8_t counts[16], symbols[256]; /* as in the file, to know the table again */
     bool is_dc, built;
+    bool unique; /* no symbol has two codes */
 } leat__huff;
 
 /* `counts` of codes per length 1..16, then `symbols` in the order of their codes, as in the

@@ -182,6 +182,6 @@ int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, 
         *done = r->raster.done;
     }
     size_t end;
-    *complete = !job->whole || leat__jpeg_scan_finish(r->scan, &r->at, &end);
+    *complete = !job->whole || leat__jpeg_scan_finish(r->scan, &r->at, &end, NULL);
     return 0;
 }

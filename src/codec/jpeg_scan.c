@@ -447,11 +447,22 @@ void leat__jpeg_scan_begin(const leat__jpeg_scan *s, leat__jpeg_cursor *at)
     *at = (leat__jpeg_cursor){.byte = s->frame.header_len};
 }
 
+/* The bits between the last code and a marker. */
+static void note_unused(const reader *r, leat__jpeg_traits *traits)
+{
+    uint32_t n = r->bits - r->pad;
+    if (traits == NULL || n == 0) return;
+    traits->ones |= r->acc >> (64 - n) != 0;
+    traits->zeros |= ~r->acc >> (64 - n) != 0;
+}
+
 /* Before every interval but the first: the right marker, and nothing else. */
-static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval)
+static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval,
+                    leat__jpeg_traits *traits)
 {
     uint32_t number = (at->mcu / interval - 1) & 7;
     if (!at_marker(r, (uint8_t)(RST0 + number))) return false;
+    note_unused(r, traits);
     *r = (reader){.at = r->at + 2, .end = r->end};
     r->ff = next_ff(r->at, r->end);
     memset(at->dc, 0, sizeof at->dc);
@@ -482,13 +493,15 @@ static void find_places(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
     }
 }
 
-INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool keep)
+/* *odd: also when the last thing in a block was a run of zeros. */
+INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, bool keep)
 {
     reader local = *r;
     for (place *end = p + blocks; p < end; p++) {
         uint32_t last;
         if (!decode_block(&local, p->dc, p->ac, p->guess, p->block, &last, keep)) return false;
         if (!keep) continue;
+        *odd |= last != 0 && p->block[natural[last]] == 0;
         p->block += 64 * p->step;
         if (p->last == NULL) continue;
         *p->last = (uint8_t)last;
@@ -505,13 +518,16 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
     place places[MCU_BLOCKS_MAX];
     find_places(s, at, to, places);
     uint32_t interval = s->frame.restart_interval;
+    leat__jpeg_traits *traits = to ? to->traits : NULL;
+    bool odd = false;
     if (at->mcu > s->mcus || count > s->mcus - at->mcu || !reader_load(&r, s, at)) return false;
     for (uint32_t i = 0; i < count; i++, at->mcu++) {
         if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0
-            && !restart(&r, at, interval))
+            && !restart(&r, at, interval, traits))
             return false;
-        if (!decode_mcu(&r, places, s->blocks, to != NULL)) return false;
+        if (!decode_mcu(&r, places, s->blocks, &odd, to != NULL)) return false;
     }
+    if (traits) traits->odd |= odd;
     reader_save(&r, s, at);
     return true;
 }
@@ -527,12 +543,16 @@ bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint3
     return decode_mcus(s, at, count, NULL);
 }
 
-bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end)
+bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,
+                            leat__jpeg_traits *traits)
 {
     reader r;
     if (at->mcu != s->mcus || s->mcus == 0 || !reader_load(&r, s, at)) return false;
     if (!at_marker(&r, EOI)) return false;
     *end = (size_t)(r.at + 2 - s->data);
+    note_unused(&r, traits);
+    for (uint32_t c = 0; traits && c < s->frame.components; c++)
+        traits->odd |= !s->dc[c]->unique || !s->ac[c]->unique;
     return true;
 }
 
@@ -558,5 +578,5 @@ bool leat__jpeg_scan_whole(leat__jpeg_scan *s, const uint8_t *data, size_t len,
     size_t end;
     if (!leat__jpeg_scan_start(s, data, len) || !has_pixels(&s->frame, limits)) return false;
     leat__jpeg_scan_begin(s, &at);
-    return leat__jpeg_scan_skip(s, &at, s->mcus) && leat__jpeg_scan_finish(s, &at, &end);
+    return leat__jpeg_scan_skip(s, &at, s->mcus) && leat__jpeg_scan_finish(s, &at, &end, NULL);
 }

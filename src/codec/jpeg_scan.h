@@ -30,6 +30,13 @@ typedef struct leat__jpeg_cursor {
     int16_t dc[4]; /* of the last block of each component; 0 after a restart */
 } leat__jpeg_cursor;
 
+/* What a scan has beside its coefficients. Without oddities and with unused bits of one kind,
+ * it is the only scan that the usual encoder can make of them: see tile_restore.c. */
+typedef struct leat__jpeg_traits {
+    bool odd;         /* a symbol with two codes, or a run of zeros before the end of a block */
+    bool ones, zeros; /* among the unused bits before markers */
+} leat__jpeg_traits;
+
 /* Where the blocks of a run of MCUs go. Block (x, y) of component c in the n-th MCU of the run
  * is written to block[c] + 64 * (y * stride[c] + n * mcu_h + x), in natural order and whole,
  * zeros too. mcu_h is the component's h, or 1 in a scan of one component. */
@@ -38,6 +45,7 @@ typedef struct leat__jpeg_blocks {
     size_t stride[4]; /* in blocks */
     uint8_t *last[4]; /* or NULL: at the same places without the 64, the zigzag place
                        * behind which all coefficients are zero */
+    leat__jpeg_traits *traits; /* or NULL: added to */
 } leat__jpeg_blocks;
 
 /* One per thread, for any number of files: keeps tables that the next file has too. */
@@ -67,9 +75,10 @@ bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
                           uint32_t count) LEAT_MUST_CHECK;
 
 /* Whether the scan ends here as it should: no MCU and no byte is left, and the end marker
- * follows. *end is then just behind it. */
-bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at,
-                            size_t *end) LEAT_MUST_CHECK;
+ * follows. *end is then just behind it, and `traits` (or NULL), if all MCUs were decoded with
+ * them, complete. */
+bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,
+                            leat__jpeg_traits *traits) LEAT_MUST_CHECK;
 
 /* Starts and decodes all MCUs, keeping nothing: whether the file is whole, within the limits
  * (zeroed: the defaults), and such that libjpeg-turbo would decode it to pixels without a

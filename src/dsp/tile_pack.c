@@ -73,11 +73,20 @@ static void order_c(leat__scan_block *out, const leat__tile_coefs *coefs, uint32
     for (uint32_t i = 0; i < count; i++) pack_order(out + i, coefs, first + i);
 }
 
+static bool same_c(const leat__tile_coefs *coefs, uint32_t first, const int16_t *blocks,
+                   uint32_t count)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < count; i++) same &= pack_same(coefs, first + i, blocks + 64 * i);
+    return same;
+}
+
 void leat__tile_pack_init(leat__tile_pack_dsp *dsp, uint32_t cpu_flags)
 {
     dsp->take = take_c;
     dsp->put_values = put_values_c;
     dsp->order = order_c;
+    dsp->same = same_c;
     dsp->isa = "c";
 #ifdef LEAT_X86
     leat__tile_pack_init_x86(dsp, cpu_flags);

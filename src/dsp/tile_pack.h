@@ -61,10 +61,16 @@ typedef struct leat__scan_block {
 typedef void (*leat__tile_order_fn)(leat__scan_block *out, const leat__tile_coefs *coefs,
                                     uint32_t first, uint32_t count);
 
+/* Whether blocks first .. first+count-1 of a decoded tile are these, which lie one behind the
+ * other as for `take`. */
+typedef bool (*leat__tile_same_fn)(const leat__tile_coefs *coefs, uint32_t first,
+                                   const int16_t *blocks, uint32_t count);
+
 typedef struct leat__tile_pack_dsp {
     leat__tile_take_fn take;
     leat__tile_put_values_fn put_values;
     leat__tile_order_fn order;
+    leat__tile_same_fn same;
     const char *isa;
 } leat__tile_pack_dsp;
 

@@ -95,6 +95,18 @@ PACK_INLINE void pack_extra(pack_bits *b, int32_t v)
     pack_put(b, pack_low_bits(v, size), size);
 }
 
+/* ---- back into blocks ---- */
+
+PACK_INLINE bool pack_same(const leat__tile_coefs *coefs, uint32_t b, const int16_t *block)
+{
+    const int16_t *value = coefs->value + coefs->first[b];
+    int16_t whole[64] = {0};
+    for (uint64_t mask = coefs->mask[b]; mask != 0; mask &= mask - 1)
+        whole[leat__tile_order[__builtin_ctzll(mask)]] = *value++;
+    whole[0] = coefs->dc[b];
+    return memcmp(whole, block, sizeof whole) == 0;
+}
+
 /* ---- back into the order of a scan ---- */
 
 /* Bit of a tile's bitmap -> place in zigzag order. */

@@ -381,6 +381,35 @@ static void check_order(check *c, const leat__tile_pack_dsp *ref, const leat__ti
     }
 }
 
+/* Blocks of a decoded tile as they are, and with one coefficient changed. */
+static void check_same(check *c, const leat__tile_pack_dsp *ref, const leat__tile_pack_dsp *opt)
+{
+    leat__tile_entropy_dsp entropy;
+    leat__tile_coefs *coefs = coefs_alloc(c);
+    int16_t *room = (int16_t *)(void *)check_alloc(c, LEAT__TILE_BLOCKS_MAX * 128);
+    leat__tile_entropy_init(&entropy, CHECK_REFERENCE);
+    for (int round = 0; round < 400; round++) {
+        random_tile(c, &one_tile);
+        size_t len = encode_tile(encoded, &one_tile, NULL);
+        uint32_t n = one_tile.shape.blocks, first = check_below(c, n), count = n - first;
+        if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE)
+            CHECK(c, false, "round %d: decode", round);
+        int16_t *blocks = room + 64 * (LEAT__TILE_BLOCKS_MAX - count);
+        for (uint32_t b = 0; b < count; b++)
+            leat__tile_block_expand(blocks + 64 * b, coefs, first + b);
+        CHECK(c, ref->same(coefs, first, blocks, count), "round %d: same", round);
+        CHECK(c, opt->same(coefs, first, blocks, count), "round %d: same", round);
+        for (int i = 0; i < 20; i++) {
+            uint32_t at = check_below(c, 64 * count);
+            int16_t was = blocks[at];
+            blocks[at] = (int16_t)(was ^ (1 << check_below(c, 16)));
+            CHECK(c, !ref->same(coefs, first, blocks, count), "round %d: at %u", round, at);
+            CHECK(c, !opt->same(coefs, first, blocks, count), "round %d: at %u", round, at);
+            blocks[at] = was;
+        }
+    }
+}
+
 static void time_pack(check *c, const leat__tile_pack_dsp *dsp)
 {
     leat__tile_entropy_dsp entropy;
@@ -399,6 +428,8 @@ static void time_pack(check *c, const leat__tile_pack_dsp *dsp)
                dsp->put_values(encoded, parts));
     CHECK_TIME(c, "order 96 blocks", sizeof blocks + one_tile.values * 2.0,
                dsp->order(blocks, coefs, 0, 96));
+    CHECK_TIME(c, "same 96 blocks", sizeof plain + one_tile.values * 2.0,
+               dsp->same(coefs, 0, plain, 96));
 }
 
 /* ---- inverse DCT ---- */
@@ -670,6 +701,7 @@ static void pack(check *c)
     check_take(c, &ref, &opt);
     check_put_values(c, &opt);
     check_order(c, &ref, &opt);
+    check_same(c, &ref, &opt);
     if (c->timing) time_pack(c, &opt);
 }
 

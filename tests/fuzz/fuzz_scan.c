@@ -1,18 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * leat's own entropy decoding against libjpeg's: what it takes, libjpeg takes too, with the same
- * coefficients, and with pixels where it said so. What it does not take says nothing.
+ * coefficients, and with pixels where it said so; of a scan that it calls usual, tiles restore
+ * the file. What it does not take says nothing.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "codec/jpeg_scan.h"
+#include "codec/tile/tile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const leat__decode_limits limits = {.max_pixels = 1 << 20, .max_out_bytes = 1 << 22,
                                            .max_scans = 50, .max_seconds = 5};
+
+/* A scan called usual is restored from its coefficients alone, byte for byte. */
+static void restore_usual(leat__jpeg_coef_reader *r, const uint8_t *data, size_t size)
+{
+    leat__jpeg_coefs coefs;
+    leat__tile_encoder *e = NULL;
+    leat__tile_encode_opts opts = {.density = LEAT__TILE_FAST, .trust = true};
+    leat__tile_kept kept;
+    leat__buf sample, file;
+    if (leat__jpeg_coef_read(r, data, size, &limits, &coefs, NULL) != 0) abort();
+    if (!coefs.usual) return;
+    leat__buf_init(&sample, LEAT__MEM_MISC, 1 << 26);
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 26);
+    if (leat__tile_encoder_open(&e, NULL, NULL) != 0
+        || leat__tile_encode(e, &coefs, data, size, &opts, &sample, &kept, NULL) != 0)
+        abort();
+    if (kept == LEAT__TILE_KEPT_RESTORE) abort();
+    if (kept == LEAT__TILE_KEPT_NONE
+        && (leat__tile_restore((const uint8_t *)sample.data, sample.len, NULL, &file, NULL) != 0
+            || file.len != size || memcmp(file.data, data, size) != 0))
+        abort();
+    leat__tile_encoder_close(&e);
+    leat__buf_reset(&sample);
+    leat__buf_reset(&file);
+}
 
 /* All blocks of the frame, as leat__jpeg_coefs has them. */
 static int16_t *make_blocks(const leat__jpeg_coefs *f, leat__jpeg_blocks *to)
@@ -49,7 +76,7 @@ static bool decode(const leat__jpeg_scan *s, const leat__jpeg_blocks *blocks, si
         for (uint32_t c = 0; c < f->components; c++)
             to.block[c] += 64 * to.stride[c] * (f->components == 1 ? 1 : f->component[c].v);
     }
-    return leat__jpeg_scan_finish(s, &at, end);
+    return leat__jpeg_scan_finish(s, &at, end, NULL);
 }
 
 static void compare(const leat__jpeg_scan *s, const leat__jpeg_blocks *mine, size_t end,
@@ -71,6 +98,7 @@ static void compare(const leat__jpeg_scan *s, const leat__jpeg_blocks *mine, siz
             || memcmp(a->coefs, mine->block[c], n * sizeof(int16_t)) != 0)
             abort();
     }
+    restore_usual(r, data, size);
     leat__jpeg_coef_reader_close(&r);
 }
 

@@ -25,9 +25,10 @@ struct leat__tile_encoder {
     leat__tile_restorer *restorer;
     ZSTD_CCtx *zstd;
     leat__tile_pack_dsp dsp;
+    leat__tile_entropy_dsp entropy;
     leat__tile_parts parts;
-    uint8_t tile[TILE_ROOM];
-    leat__buf tiles, lengths, skeleton, packed, file;
+    leat__tile_coefs *coefs; /* of a tile as it is decoded again */
+    leat__buf skeleton, packed, file;
     leat__buf row; /* of pixels, channels side by side */
 };
 
@@ -38,11 +39,16 @@ int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *t
     int rc = 0;
     *out = NULL;
     if (e == NULL) return leat__fail_nomem(err, sizeof *e, "tile encoder");
-    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file, &e->row};
+    leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->file, &e->row};
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++)
         leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
     e->tables = tables;
     leat__tile_pack_init(&e->dsp, leat__cpu_flags());
+    leat__tile_entropy_init(&e->entropy, leat__cpu_flags());
+    e->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *e->coefs, 64);
+    if (e->coefs == NULL)
+        LEAT_GO(rc, out, leat__fail_nomem(err, sizeof *e->coefs, "tile coefficients"));
+    memset(e->coefs, 0, sizeof *e->coefs);
     e->zstd = ZSTD_createCCtx();
     if (e->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
     LEAT_GO(rc, out, leat__decoder_open(&e->decoder, err));
@@ -58,11 +64,12 @@ void leat__tile_encoder_close(leat__tile_encoder **pe)
 {
     leat__tile_encoder *e = *pe;
     if (e == NULL) return;
-    leat__buf *bufs[] = {&e->tiles, &e->lengths, &e->skeleton, &e->packed, &e->file, &e->row};
+    leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->file, &e->row};
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_reset(bufs[i]);
     leat__decoder_close(&e->decoder);
     leat__tile_restorer_close(&e->restorer);
     ZSTD_freeCCtx(e->zstd);
+    leat__free(e->coefs);
     leat__free(e);
     *pe = NULL;
 }
@@ -201,27 +208,62 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
     return at;
 }
 
-static int encode_tiles(leat__tile_encoder *e, const leat__tile_header *h,
-                        const leat__jpeg_coefs *coefs, leat__tile_kept *kept)
+/* The tile's bytes at `at`, decoded, are the coefficients they were made from. */
+static bool tile_is_good(leat__tile_encoder *e, const leat__tile_header *h,
+                         const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty,
+                         const leat__tile_shape *shape, const uint8_t *at, size_t len)
 {
-    leat__buf_clear(&e->tiles);
-    leat__buf_clear(&e->lengths);
+    const leat__tile_codes *codes =
+        (h->flags & LEAT__TILE_FLAG_SMALL) ? &e->tables->codes : NULL;
+    bool good = e->entropy.decode(e->coefs, at, len, shape, codes) == LEAT__TILE_WHOLE;
+    for (uint32_t c = 0, b = 0; good && c < shape->components; c++) {
+        const leat__jpeg_component *comp = &coefs->component[c];
+        const int16_t *row = comp->coefs + 64 * (size_t)tx * leat__tile_blocks_x(h, c);
+        size_t y = (size_t)ty * leat__tile_blocks_y(h, c), end = y + shape->high[c];
+        for (; y < end; y++, b += shape->wide[c])
+            good &= e->dsp.same(e->coefs, b, row + 64 * y * comp->grid_x, shape->wide[c]);
+    }
+    return good;
+}
+
+/* Appends a tile to `out`. *good: it is what its bytes there decode to. */
+static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h,
+                       const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty, leat__buf *out,
+                       leat__tile_kept *kept, bool *good)
+{
+    leat__tile_shape shape;
+    *kept = leat__tile_take_apart(&e->dsp, &e->parts, h, coefs, tx, ty);
+    if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+    leat__tile_shape_at(h, tx, ty, &shape);
+    LEAT_TRY(leat__buf_reserve(out, TILE_ROOM));
+    uint8_t *start = (uint8_t *)out->data + out->len;
+    uint8_t *at = (h->flags & LEAT__TILE_FLAG_SMALL)
+                      ? put_small(start, &e->parts, &shape, e->tables)
+                      : put_fast(start, &e->parts, shape.blocks);
+    at = e->dsp.put_values(at, &e->parts);
+    *good = tile_is_good(e, h, coefs, tx, ty, &shape, start, (size_t)(at - start));
+    out->len += (size_t)(at - start);
+    return 0;
+}
+
+/* Appends all tiles and stores their lengths. *good: each decodes to its coefficients. */
+static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h,
+                        const leat__jpeg_coefs *coefs, leat__buf *out, size_t lengths,
+                        leat__tile_kept *kept, bool *good)
+{
+    size_t first = out->len;
+    *good = true;
     for (uint32_t ty = 0; ty < h->tiles_y; ty++)
-        for (uint32_t tx = 0; tx < h->tiles_x; tx++) {
-            leat__tile_shape shape;
-            *kept = leat__tile_take_apart(&e->dsp, &e->parts, h, coefs, tx, ty);
+        for (uint32_t tx = 0; tx < h->tiles_x; tx++, lengths += 2) {
+            size_t from = out->len;
+            bool this_good;
+            LEAT_TRY(encode_tile(e, h, coefs, tx, ty, out, kept, &this_good));
             if (*kept != LEAT__TILE_KEPT_NONE) return 0;
-            leat__tile_shape_at(h, tx, ty, &shape);
-            uint8_t *at = (h->flags & LEAT__TILE_FLAG_SMALL)
-                              ? put_small(e->tile, &e->parts, &shape, e->tables)
-                              : put_fast(e->tile, &e->parts, shape.blocks);
-            at = e->dsp.put_values(at, &e->parts);
-            uint16_t len = (uint16_t)(at - e->tile);
-            leat__buf_append(&e->tiles, e->tile, len);
-            leat__buf_append(&e->lengths, &len, sizeof len);
+            *good = *good && this_good;
+            leat__store_u16(out->data + lengths, (uint16_t)(out->len - from));
         }
-    int rc = leat__buf_status(&e->tiles);
-    return rc != 0 ? rc : leat__buf_status(&e->lengths);
+    h->tile_bytes = (uint32_t)(out->len - first);
+    return 0;
 }
 
 /* ---- the rest of the sample ---- */
@@ -251,11 +293,16 @@ static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h,
     return 0;
 }
 
-static int assemble(leat__tile_encoder *e, leat__tile_header *h, leat__buf *out)
+/* The whole sample, and whether its tiles are good. */
+static int assemble(leat__tile_encoder *e, leat__tile_header *h, const leat__jpeg_coefs *coefs,
+                    leat__buf *out, leat__tile_kept *kept, bool *good)
 {
+    size_t lengths;
     leat__buf_clear(out);
-    LEAT_TRY(leat__tile_header_write(h, (const uint16_t *)(const void *)e->lengths.data, out));
-    leat__buf_append(out, e->tiles.data, e->tiles.len);
+    LEAT_TRY(leat__tile_header_write(h, out, &lengths));
+    LEAT_TRY(encode_tiles(e, h, coefs, out, lengths, kept, good));
+    if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+    leat__tile_header_totals(h, (uint8_t *)out->data);
     leat__buf_zeros(out, LEAT__TILE_GUARD);
     leat__buf_append(out, e->packed.data, e->packed.len);
     LEAT_TRY(leat__buf_status(out));
@@ -265,32 +312,50 @@ static int assemble(leat__tile_encoder *e, leat__tile_header *h, leat__buf *out)
 
 /* ---- proofs ---- */
 
+/* Whether the sample gives the file back, and how it has to pad for that: without writing the
+ * scan where it is `usual`, else both ways. */
+static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *sample,
+                    const uint8_t *jpeg, size_t len, const leat__jpeg_coefs *usual, bool *same,
+                    leat_error *err)
+{
+    const uint32_t flags = h->flags;
+    int rc = 0;
+    *same = false;
+    for (int way = usual ? 0 : 1; way < 3 && !*same && rc == 0; way++) {
+        bool zeros = way == 0 ? usual->pads_zero : way == 2;
+        h->flags = flags | (zeros ? LEAT__TILE_FLAG_PAD_ZERO : 0);
+        rc = leat__tile_rebuilds(e->restorer, h, sample, e->tables, jpeg, len,
+                                 way == 0 ? usual : NULL, same, err);
+        if (way == 0 && rc == LEAT_EDATA) rc = 0;
+    }
+    return rc;
+}
+
 /* Sets `exact` or another way to pad when that is what the file needs. Rewrites the header
  * fields in place: nothing else depends on them. */
-static int prove_file(leat__tile_encoder *e, const uint8_t *jpeg, size_t len, leat__buf *out,
-                      leat__tile_kept *kept, leat_error *err)
+static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, bool good,
+                      const uint8_t *jpeg, size_t len, leat__buf *out, leat__tile_kept *kept,
+                      leat_error *err)
 {
     uint8_t *sample = (uint8_t *)out->data;
     leat__tile_header h;
+    bool same = false;
+    int rc;
     LEAT_TRY(leat__tile_header_parse(&h, sample, out->len, err));
-    bool progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0, same = false;
-    leat__buf_clear(&e->file);
-    if (progressive) { /* any file will do */
-        int rc = leat__tile_rebuild(e->restorer, &h, sample, e->tables, &e->file, err);
-        if (rc != 0 && rc != LEAT_EDATA) return rc;
+    if ((h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0) { /* any file will do */
+        leat__buf_clear(&e->file);
+        rc = leat__tile_rebuild(e->restorer, &h, sample, e->tables, &e->file, err);
         same = rc == 0;
-        len = e->file.len;
+        h.file_bytes = (uint32_t)e->file.len;
+    } else {
+        bool usual = good && coefs->usual && coefs->header == jpeg;
+        rc = try_file(e, &h, sample, jpeg, len, usual ? coefs : NULL, &same, err);
+        h.file_bytes = (uint32_t)len;
+        if (rc == 0 && same) h.flags |= LEAT__TILE_FLAG_EXACT;
     }
-    for (int pass = 0; pass < 2 && !progressive && !same; pass++) {
-        if (pass > 0) h.flags |= LEAT__TILE_FLAG_PAD_ZERO;
-        int rc = leat__tile_rebuilds(e->restorer, &h, sample, e->tables, jpeg, len, &same, err);
-        if (rc == LEAT_EDATA) break;
-        if (rc != 0) return rc;
-    }
-    if (!same) *kept = LEAT__TILE_KEPT_RESTORE;
-    if (same && !progressive) h.flags |= LEAT__TILE_FLAG_EXACT;
-    sample[5] = (uint8_t)h.flags;
-    leat__store_u32(sample + 32, (uint32_t)len);
+    if (rc != 0 && rc != LEAT_EDATA) return rc;
+    if (rc != 0 || !same) *kept = LEAT__TILE_KEPT_RESTORE;
+    leat__tile_header_totals(&h, sample);
     return 0;
 }
 
@@ -364,15 +429,14 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, jpeg, len, &info, err));
     h.orientation = info.orientation;
     if (opts->density == LEAT__TILE_SMALL) h.flags |= LEAT__TILE_FLAG_SMALL;
-    int rc = encode_tiles(e, &h, coefs, kept);
-    if (rc == 0 && *kept != LEAT__TILE_KEPT_NONE) return 0;
-    h.tile_bytes = (uint32_t)e->tiles.len;
-    if (rc == 0) rc = pack_skeleton(e, &h, coefs, jpeg, len);
+    bool good = false;
+    int rc = pack_skeleton(e, &h, coefs, jpeg, len);
     if ((h.flags & (LEAT__TILE_FLAG_SMALL | LEAT__TILE_FLAG_DICTIONARY)) != 0)
         h.tables_id = e->tables->id;
-    if (rc == 0) rc = assemble(e, &h, out);
+    if (rc == 0) rc = assemble(e, &h, coefs, out, kept, &good);
     if (rc != 0) return leat__fail(err, rc, "tiling an image of %zu bytes", len);
-    LEAT_TRY(prove_file(e, jpeg, len, out, kept, err));
+    if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+    LEAT_TRY(prove_file(e, coefs, good, jpeg, len, out, kept, err));
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
     bool exact = (((const uint8_t *)out->data)[5] & LEAT__TILE_FLAG_EXACT) != 0;
     if (opts->trust && exact) return 0;

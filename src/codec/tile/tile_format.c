@@ -129,7 +129,14 @@ static uint32_t quant_map(const leat__tile_header *h, uint32_t order[3], uint32_
     return stored;
 }
 
-int leat__tile_header_write(leat__tile_header *h, const uint16_t *lengths, leat__buf *out)
+void leat__tile_header_totals(const leat__tile_header *h, uint8_t *sample)
+{
+    sample[5] = (uint8_t)h->flags;
+    leat__store_u32(sample + 20, h->tile_bytes);
+    leat__store_u32(sample + 32, h->file_bytes);
+}
+
+int leat__tile_header_write(leat__tile_header *h, leat__buf *out, size_t *lengths)
 {
     uint32_t order[3], map, stored;
     bool wide;
@@ -138,7 +145,6 @@ int leat__tile_header_write(leat__tile_header *h, const uint16_t *lengths, leat_
 
     stored = quant_map(h, order, &map, &wide);
     fixed[4] = LEAT__TILE_VERSION;
-    fixed[5] = (uint8_t)h->flags;
     fixed[6] = (uint8_t)h->sampling;
     fixed[7] = (uint8_t)h->orientation;
     leat__store_u16(fixed + 8, (uint16_t)h->width);
@@ -146,10 +152,9 @@ int leat__tile_header_write(leat__tile_header *h, const uint16_t *lengths, leat_
     fixed[12] = (uint8_t)stored;
     fixed[13] = (uint8_t)(map | (wide ? 128u : 0u));
     leat__store_u32(fixed + 16, h->tables_id);
-    leat__store_u32(fixed + 20, h->tile_bytes);
     leat__store_u32(fixed + 24, h->restore_bytes);
     leat__store_u32(fixed + 28, h->skeleton_bytes);
-    leat__store_u32(fixed + 32, h->file_bytes);
+    leat__tile_header_totals(h, fixed);
     leat__buf_append(out, fixed, sizeof fixed);
     for (uint32_t i = 0; i < stored; i++)
         for (uint32_t k = 0; k < 64; k++) {
@@ -158,7 +163,8 @@ int leat__tile_header_write(leat__tile_header *h, const uint16_t *lengths, leat_
             leat__buf_append(out, le, wide ? 2 : 1);
         }
     uint64_t tiles = (uint64_t)h->tiles_x * h->tiles_y;
-    leat__buf_append(out, lengths, tiles * sizeof lengths[0]);
+    *lengths = out->len;
+    leat__buf_zeros(out, tiles * sizeof(uint16_t));
     size_t used = out->len - start;
     leat__buf_zeros(out, (0 - used) & (LEAT__TILE_ALIGN - 1));
     h->header_bytes = (uint32_t)(out->len - start);

@@ -65,9 +65,13 @@ void leat__tile_geometry(leat__tile_header *h);
 int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t len,
                             leat_error *err) LEAT_MUST_CHECK;
 
-/* Appends the header; `lengths` has one entry per tile. Sets header_bytes. */
-int leat__tile_header_write(leat__tile_header *h, const uint16_t *lengths,
-                            leat__buf *out) LEAT_MUST_CHECK;
+/* Appends the header, with zeros for what is known only later: the length of each tile, to be
+ * stored from *lengths in `out` on, and what leat__tile_header_totals stores. Sets
+ * header_bytes. */
+int leat__tile_header_write(leat__tile_header *h, leat__buf *out,
+                            size_t *lengths) LEAT_MUST_CHECK;
+/* Into a header at `sample`: flags, tile_bytes, file_bytes. */
+void leat__tile_header_totals(const leat__tile_header *h, uint8_t *sample);
 
 /* Blocks of tile (tx, ty). */
 void leat__tile_shape_at(const leat__tile_header *h, uint32_t tx, uint32_t ty,
@@ -158,10 +162,13 @@ int leat__tile_rebuild(leat__tile_restorer *r, const leat__tile_header *h, const
                        const leat__tile_tables *tables, leat__buf *out,
                        leat_error *err) LEAT_MUST_CHECK;
 
-/* Whether that gives this file: stops at the first difference. LEAT_EDATA when it gives none. */
+/* Whether that gives this file: stops at the first difference. LEAT_EDATA when it gives none.
+ * `usual`, or NULL: coefficients of the file that the tiles are known to hold, of a scan that
+ * is `usual`. Which bytes are then restored for the scan is known as well (tile_restore.c says
+ * why), and they are not made. */
 int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
                         const uint8_t *data, const leat__tile_tables *tables,
-                        const uint8_t *file, size_t len, bool *same,
-                        leat_error *err) LEAT_MUST_CHECK;
+                        const uint8_t *file, size_t len, const leat__jpeg_coefs *usual,
+                        bool *same, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -4,6 +4,26 @@
  * entropy-coded bytes of its scans) and scans that follow from the coefficients and the
  * skeleton's Huffman tables, restart interval and scan headers. Restoring writes the scans
  * back where they were. Whatever an unusual encoder did shows as a difference when packing.
+ *
+ * When packing, most scans need not be written to know that they come back. Say the scan was
+ * decoded by jpeg_scan.c to coefficients that the tiles give back. Then it is a sequence of
+ * codes with their extra bits, some unused bits before each marker, and zeros behind each byte
+ * 0xff. What is written here from the same coefficients is the same bytes, provided that
+ *
+ *  - the symbols are the same. A size and its extra bits stand for values of exactly that size:
+ *    a value leads back to both. A run of zeros has one way to be written, as runs of sixteen
+ *    and the rest before a value; jpeg_scan.c refuses any other symbol without a value. A block
+ *    ends at its last place, or with the end symbol. That leaves runs of sixteen before an end
+ *    symbol, which are never written here.
+ *  - the codes are the same: the tables are those of the same headers, and no symbol has two.
+ *  - unused bits are as written here, all ones or all zeros. There are fewer than eight, or
+ *    jpeg_scan.c would not have taken the marker behind them.
+ *  - markers are where they are written here: after each interval the next of eight, nothing
+ *    else between, and an end marker behind the last MCU.
+ *
+ * leat__jpeg_traits says whether it is so. Then only headers and tail are compared, and whether
+ * this file's own parser understands them as jpeg_scan.c did. The tests and a fuzzer compare this
+ * with writing the scan.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +258,7 @@ struct leat__tile_restorer {
     uint8_t id[LEAT__TILE_COMPONENTS];
     bool no_code;      /* a symbol had no code */
     uint32_t scans;
+    const leat__jpeg_coefs *usual; /* or NULL: scans are written */
     target to;
     bit_queue queue;
 };
@@ -576,6 +597,26 @@ static bool read_frame(writer *w, const segment *s)
     return true;
 }
 
+/* Over a scan whose bytes are known to be those that put_scan would write. */
+static int pass_scan(writer *w, const scan *s, leat_error *err)
+{
+    const leat__jpeg_coefs *f = w->usual;
+    bool pads_zero = (w->h->flags & LEAT__TILE_FLAG_PAD_ZERO) != 0;
+    bool same = w->scans == 1 && s->components == f->components
+                && w->restart == f->restart_interval && pads_zero == f->pads_zero;
+    for (uint32_t i = 0; i < s->components; i++)
+        same = same && s->index[i] == i && w->id[i] == f->component[i].id;
+    uint32_t mcus_x = s->alone ? f->component[0].blocks_x : f->mcus_x;
+    uint32_t mcus_y = s->alone ? f->component[0].blocks_y : f->mcus_y;
+    same = same && s->mcus_x == mcus_x && s->mcus_y == mcus_y;
+    if (!same) return bad_skeleton(err, "not those of the coefficients");
+    w->to.differs = w->to.differs || w->to.want != f->scan || f->scan_len > w->to.left;
+    LEAT_TRY(target_status(w, err));
+    w->to.want += f->scan_len;
+    w->to.left -= f->scan_len;
+    return 0;
+}
+
 static int write_file(writer *w, const uint8_t *skeleton, size_t len, leat_error *err)
 {
     size_t at = 0, copied = 0;
@@ -594,7 +635,7 @@ static int write_file(writer *w, const uint8_t *skeleton, size_t len, leat_error
         copied = at;
         if (!scan_parse(w, &s, &sc) || ++w->scans > SCANS_MAX)
             return bad_skeleton(err, "scan");
-        LEAT_TRY(put_scan(w, &sc, err));
+        LEAT_TRY(w->usual ? pass_scan(w, &sc, err) : put_scan(w, &sc, err));
     }
     put_bytes(w, skeleton + copied, len - copied);
     return target_status(w, err);
@@ -699,7 +740,7 @@ static int rebuild(writer *w, const leat__tile_header *h, const uint8_t *data,
     w->no_code = false;
     memset(w->id, 0, sizeof w->id);
     for (int i = 0; i < 4; i++) w->dc[i].defined = w->ac[i].defined = false;
-    LEAT_TRY(fit_blocks(w, err));
+    if (w->usual == NULL) LEAT_TRY(fit_blocks(w, err));
     LEAT_TRY(unpack_skeleton(w, tables, err));
     return write_file(w, (const uint8_t *)w->skeleton.data, h->skeleton_bytes, err);
 }
@@ -708,14 +749,17 @@ int leat__tile_rebuild(leat__tile_restorer *r, const leat__tile_header *h, const
                        const leat__tile_tables *tables, leat__buf *out, leat_error *err)
 {
     r->to = (target){.out = out};
+    r->usual = NULL;
     return rebuild(r, h, data, tables, err);
 }
 
 int leat__tile_rebuilds(leat__tile_restorer *r, const leat__tile_header *h,
                         const uint8_t *data, const leat__tile_tables *tables,
-                        const uint8_t *file, size_t len, bool *same, leat_error *err)
+                        const uint8_t *file, size_t len, const leat__jpeg_coefs *usual,
+                        bool *same, leat_error *err)
 {
     r->to = (target){.want = file, .left = len};
+    r->usual = usual;
     int rc = rebuild(r, h, data, tables, err);
     *same = rc == 0 && r->to.left == 0;
     return r->to.differs ? 0 : rc;

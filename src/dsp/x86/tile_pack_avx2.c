@@ -97,6 +97,13 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx2)
     return pack_flush(&b);
 }
 
+TILE_SAME_VARIANT(leat__tile_same_avx2)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < count; i++) same &= pack_same(coefs, first + i, blocks + 64 * i);
+    return same;
+}
+
 TILE_ORDER_VARIANT(leat__tile_order_avx2)
 {
     for (uint32_t i = 0; i < count; i++) pack_order(out + i, coefs, first + i);

@@ -34,10 +34,13 @@ PACK_INLINE uint32_t all_bits(__m512i v)
     return (all | all >> 16) & 0xffff;
 }
 
+/* Half rows of a block's two halves, in tile order. */
+#define FIRST_HALF _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 8, 10)
+#define SECOND_HALF _mm512_setr_epi64(5, 7, 12, 14, 9, 11, 13, 15)
+
 TILE_TAKE_VARIANT(leat__tile_take_avx512)
 {
-    const __m512i first_half = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 8, 10);
-    const __m512i second_half = _mm512_setr_epi64(5, 7, 12, 14, 9, 11, 13, 15);
+    const __m512i first_half = FIRST_HALF, second_half = SECOND_HALF;
     __m512i all = _mm512_setzero_si512();
     for (uint32_t i = 0; i < count; i++, blocks += 64) {
         __m512i a = _mm512_loadu_si512(blocks), b = _mm512_loadu_si512(blocks + 32);
@@ -116,6 +119,32 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
     return pack_flush(&b);
 }
 
+/* ---- back into blocks ---- */
+
+/* The values of a block at their bits. */
+PACK_INLINE void expand(__m512i *low, __m512i *high, const leat__tile_coefs *c, uint32_t b)
+{
+    uint32_t in_low = (uint32_t)c->mask[b], in_high = (uint32_t)(c->mask[b] >> 32);
+    const int16_t *value = c->value + c->first[b];
+    *low = _mm512_maskz_expand_epi16(in_low, load512(value));
+    *high = _mm512_maskz_expand_epi16(in_high, load512(value + _mm_popcnt_u32(in_low)));
+}
+
+TILE_SAME_VARIANT(leat__tile_same_avx512)
+{
+    const __m512i first_half = FIRST_HALF, second_half = SECOND_HALF;
+    __m512i differ = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < count; i++, blocks += 64) {
+        __m512i a = _mm512_loadu_si512(blocks), b = _mm512_loadu_si512(blocks + 32), low, high;
+        expand(&low, &high, coefs, first + i);
+        low = _mm512_mask_set1_epi16(low, 1, coefs->dc[first + i]);
+        low = _mm512_xor_si512(low, _mm512_permutex2var_epi64(a, first_half, b));
+        high = _mm512_xor_si512(high, _mm512_permutex2var_epi64(a, second_half, b));
+        differ = _mm512_or_si512(differ, _mm512_or_si512(low, high));
+    }
+    return _mm512_test_epi64_mask(differ, differ) == 0;
+}
+
 /* ---- back into the order of a scan ---- */
 
 /* Place in a scan -> bit of a tile's bitmap. */
@@ -128,10 +157,8 @@ static const uint16_t from_bit[64] __attribute__((aligned(64))) = {
 /* The coefficients of a block in zigzag order, its DC difference among them. */
 PACK_INLINE void zigzag(__m512i out[2], const leat__tile_coefs *c, uint32_t b)
 {
-    uint32_t in_low = (uint32_t)c->mask[b], in_high = (uint32_t)(c->mask[b] >> 32);
-    const int16_t *value = c->value + c->first[b];
-    __m512i low = _mm512_maskz_expand_epi16(in_low, load512(value));
-    __m512i high = _mm512_maskz_expand_epi16(in_high, load512(value + _mm_popcnt_u32(in_low)));
+    __m512i low, high;
+    expand(&low, &high, c, b);
     out[0] = _mm512_permutex2var_epi16(low, _mm512_load_si512(from_bit), high);
     out[1] = _mm512_permutex2var_epi16(low, _mm512_load_si512(from_bit + 32), high);
 }

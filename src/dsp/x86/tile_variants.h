@@ -26,12 +26,17 @@ TILE_ENTROPY_VARIANT(leat__tile_decode_avx512);
 #define TILE_ORDER_VARIANT(name)                                                           \
     void name(leat__scan_block *out, const leat__tile_coefs *coefs, uint32_t first,        \
               uint32_t count)
+#define TILE_SAME_VARIANT(name)                                                            \
+    bool name(const leat__tile_coefs *coefs, uint32_t first, const int16_t *blocks,        \
+              uint32_t count)
 TILE_TAKE_VARIANT(leat__tile_take_avx2);
 TILE_TAKE_VARIANT(leat__tile_take_avx512);
 TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx2); /* with pext */
 TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512);
 TILE_ORDER_VARIANT(leat__tile_order_avx2);
 TILE_ORDER_VARIANT(leat__tile_order_avx512);
+TILE_SAME_VARIANT(leat__tile_same_avx2);
+TILE_SAME_VARIANT(leat__tile_same_avx512);
 
 #define IDCT_VARIANT(name)                                                                 \
     void name(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,  \

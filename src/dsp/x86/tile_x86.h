@@ -27,6 +27,7 @@ static inline void leat__tile_pack_init_x86(leat__tile_pack_dsp *dsp, uint32_t f
     if (!(flags & LEAT__CPU_AVX2)) return;
     dsp->take = leat__tile_take_avx2;
     dsp->order = leat__tile_order_avx2;
+    dsp->same = leat__tile_same_avx2;
     dsp->isa = "avx2 without pext";
     if (!(flags & LEAT__CPU_SLOW_PDEP)) {
         dsp->put_values = leat__tile_put_values_avx2;
@@ -37,6 +38,7 @@ static inline void leat__tile_pack_init_x86(leat__tile_pack_dsp *dsp, uint32_t f
     dsp->take = leat__tile_take_avx512;
     dsp->put_values = leat__tile_put_values_avx512;
     dsp->order = leat__tile_order_avx512;
+    dsp->same = leat__tile_same_avx512;
     dsp->isa = "avx512";
 }
 

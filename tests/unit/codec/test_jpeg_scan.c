@@ -109,7 +109,7 @@ static bool decode_all(bytes file, blocks *b)
         leat__jpeg_blocks to = blocks_at(b, 0, y);
         if (!leat__jpeg_scan_mcus(scan, &at, leat__jpeg_scan_mcus_x(scan), &to)) return false;
     }
-    return leat__jpeg_scan_finish(scan, &at, &end) && end <= file.len;
+    return leat__jpeg_scan_finish(scan, &at, &end, NULL) && end <= file.len;
 }
 
 static const uint8_t zigzag_of[64] = {

@@ -6,6 +6,7 @@
 #include "codec/make_tiles.h"
 
 #include "base/fault.h"
+#include "base/num.h"
 
 static leat__buf file;
 
@@ -107,6 +108,116 @@ static void zero_padding_comes_back(void **state)
     leat__buf_reset(&file);
 }
 
+/* Tiled as it is read, and with the scan written to compare it: the same sample, or the same
+ * reason, and where it is exact the file comes back. Damaged files pass. */
+static leat__tile_kept expect_same_both_ways(bytes jpeg, bool *usual)
+{
+    leat__tile_encode_opts opts = {.density = LEAT__TILE_SMALL, .trust = true};
+    leat__tile_kept kept[2] = {LEAT__TILE_KEPT_DAMAGED, LEAT__TILE_KEPT_DAMAGED};
+    leat__jpeg_coefs coefs;
+    leat__buf out[2];
+    *usual = false;
+    for (int way = 0; way < 2; way++) {
+        leat__buf_init(&out[way], LEAT__MEM_MISC, 1 << 24);
+        if (leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, NULL) != 0) continue;
+        *usual = *usual || coefs.usual;
+        coefs.usual = coefs.usual && way == 0;
+        assert_int_equal(leat__tile_encode(encoder, &coefs, jpeg.data, jpeg.len, &opts,
+                                           &out[way], &kept[way], NULL), 0);
+    }
+    assert_int_equal(kept[0], kept[1]);
+    assert_int_equal(out[0].len, out[1].len);
+    if (kept[0] == LEAT__TILE_KEPT_NONE) {
+        leat__tile_facts facts;
+        bytes sample = {(uint8_t *)out[0].data, out[0].len};
+        assert_memory_equal(out[0].data, out[1].data, out[0].len);
+        assert_int_equal(leat__tile_describe(sample.data, sample.len, &facts, NULL), 0);
+        restore(sample);
+        if (facts.exact) {
+            assert_int_equal(file.len, jpeg.len);
+            assert_memory_equal(file.data, jpeg.data, jpeg.len);
+        }
+    }
+    leat__buf_reset(&out[0]);
+    leat__buf_reset(&out[1]);
+    return kept[0];
+}
+
+/* Bits of the scan flipped: most of what still decodes is some other sequence of codes. */
+static void unwritten_scans_are_those_that_would_be_written(void **state)
+{
+    uint32_t seed = 5, usual = 0, other = 0;
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    for (size_t k = 0; k < JPEG_KINDS; k++) {
+        if (!can_be_tiled(&jpeg_kinds[k]) || jpeg_kinds[k].progressive) continue;
+        bytes jpeg = make_jpeg(&jpeg_kinds[k], 45, 37, 70, 6);
+        bool is_usual;
+        expect_same_both_ways(jpeg, &is_usual);
+        assert_int_equal(is_usual, !jpeg_kinds[k].separate_scans);
+        for (int i = 0; i < 300; i++) {
+            size_t at = jpeg.len - 3 - dice_below(&seed, (uint32_t)jpeg.len / 2);
+            uint8_t was = jpeg.data[at];
+            jpeg.data[at] ^= (uint8_t)(1u << dice_below(&seed, 8));
+            leat__tile_kept kept = expect_same_both_ways(jpeg, &is_usual);
+            jpeg.data[at] = was;
+            usual += is_usual;
+            other += !is_usual && kept != LEAT__TILE_KEPT_DAMAGED;
+        }
+        free(jpeg.data);
+    }
+    assert_true(usual > 100);
+    assert_true(other > 0); /* unused bits of both kinds, at least */
+    leat__buf_reset(&file);
+}
+
+/* A grey file of one block, made by hand. DC codes: 0 for size 0. AC codes: 00 end, 01 sixteen
+ * zeros, 10 size 1, and 110 `fourth`. */
+static bytes one_block(uint8_t fourth, uint8_t scan)
+{
+    uint8_t made[] = {
+        0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0,
+        0xff, 0xc4, 0, 20, 0x00, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0xff, 0xc4, 0, 23, 0x10, 0, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0x00, 0xf0, 0x01, fourth,
+        0xff, 0xdb, 0, 67, 0,
+    };
+    const uint8_t rest[] = {0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, scan, 0xff, 0xd9};
+    size_t len = sizeof made + 64 + sizeof rest;
+    bytes b = {calloc(1, len + LEAT__CODEC_PADDING), len};
+    assert_non_null(b.data);
+    memcpy(b.data, made, sizeof made);
+    memset(b.data + sizeof made, 1, 64);
+    memcpy(b.data + sizeof made + 64, rest, sizeof rest);
+    return b;
+}
+
+static void only_the_usual_codes_are_usual(void **state)
+{
+    const struct {
+        uint8_t fourth, scan;
+        bool usual;
+        leat__tile_kept kept;
+    } cases[] = {
+        {0x11, 0x1f, true, LEAT__TILE_KEPT_NONE},     /* 0 00 11111 */
+        {0x11, 0x00, true, LEAT__TILE_KEPT_NONE},     /* 0 00 00000 */
+        {0x11, 0x07, false, LEAT__TILE_KEPT_RESTORE}, /* 0 00 00111: padded with both */
+        {0x11, 0x34, true, LEAT__TILE_KEPT_NONE},     /* 0 01 10 1 00: zeros, then a value */
+        {0x11, 0x27, false, LEAT__TILE_KEPT_RESTORE}, /* 0 01 00 111: zeros, then the end */
+        {0x00, 0x1f, false, LEAT__TILE_KEPT_RESTORE}, /* two codes for the end: the first */
+        {0x00, 0x6f, false, LEAT__TILE_KEPT_NONE},    /* 0 110 1111: the one that is written */
+    };
+    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
+    for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
+        bool usual;
+        bytes jpeg = one_block(cases[i].fourth, cases[i].scan);
+        leat__tile_kept kept = expect_same_both_ways(jpeg, &usual);
+        if (usual != cases[i].usual || kept != cases[i].kept)
+            fail_msg("case %zu: usual %d, %s", i, usual, leat__tile_kept_text(kept));
+        free(jpeg.data);
+    }
+    leat__buf_reset(&file);
+}
+
 static void progressive_becomes_baseline_with_the_same_pixels(void **state)
 {
     leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
@@ -187,6 +298,8 @@ int main(void)
         cmocka_unit_test(files_come_back),
         cmocka_unit_test(odd_bytes_around_come_back),
         cmocka_unit_test(zero_padding_comes_back),
+        cmocka_unit_test(unwritten_scans_are_those_that_would_be_written),
+        cmocka_unit_test(only_the_usual_codes_are_usual),
         cmocka_unit_test(progressive_becomes_baseline_with_the_same_pixels),
         cmocka_unit_test(a_damaged_restore_part_is_an_error),
         cmocka_unit_test(restoring_survives_failed_allocations),
