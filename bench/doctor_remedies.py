@@ -75,10 +75,10 @@ def json_lines(command):
 
 
 def rates(leat, pack, flags, seconds):
-    """Samples per second, and per second of CPU time, of epochs after the first, for about so long."""
+    """Samples per second, and per second of CPU time, for about so long after as long for settling."""
     first = json_lines([leat, "load", pack, *flags, "--json", "--epochs", "2"])[-1]
     epochs = max(2, int(seconds / first["seconds"]))
-    rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(1 + epochs)])[1:]
+    rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(2 * epochs)])[epochs:]
     samples = sum(r["samples"] for r in rows)
     return samples / sum(r["seconds"] for r in rows), samples / sum(r["cpu_seconds"] for r in rows)
 

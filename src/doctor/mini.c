@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <leat/machine.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -19,13 +21,19 @@
 #include "io/file.h"
 
 #define EPOCH_BATCHES 4096u
-#define BATCH_MAX 32u   /* larger ones cost the same per sample, and take long to be warm */
+#define BATCH_MAX 64u   /* larger ones cost the same per sample, and take long to be warm */
 #define PREFETCH 2u
-#define LEAST_BATCHES 6u /* all memory for batches was touched, before anything counts; and then as many */
-#define WARM_PART 0.25
+#define LEAST_BATCHES 6u
+#define SETTLED_NS (2 * LEAT_NS_PER_S) /* at the latest */
+#define LOOK_NS 500000 /* whether anything runs: every so often, */
+#define STILL_LOOKS 3u /* until so many in a row found nothing */
 #define PATIENCE 5.0 /* times the time, where others use the CPUs */
 #define IMAGES_MAX 64u
 #define NAME_BYTES 4096
+#define CACHE_TIMES 2.5
+#define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
+#define BYTES_MAX (128.0 * 1048576)
+#define SAMPLES_MAX 8192.0
 
 struct leat__mini {
     char path[NAME_BYTES];
@@ -62,20 +70,33 @@ static int store(leat__mini *m, const leat__set *set, leat_error *err)
     m->there = true;
     if (set->blob.len > 0)
         LEAT_GO(rc, out, leat_packer_blob(p, LEAT__TILE_TABLES_BLOB, set->blob.data, set->blob.len, err));
-    for (uint32_t i = 0; i < set->count; i++) LEAT_GO(rc, out, put_sample(p, &set->sample[i], i, err));
+    for (uint32_t i = 0; i < m->count; i++)
+        LEAT_GO(rc, out, put_sample(p, &set->sample[i % set->count], i, err));
     rc = leat_packer_finish(p, NULL, err);
 out:
     leat_packer_close(&p);
     return rc;
 }
 
-int leat__mini_open(leat__mini **out, const leat__set *set, leat_error *err)
+/* How many samples make a pack as hard to read as one of `samples`. */
+static uint32_t enough_samples(const leat__set *set, uint64_t samples)
+{
+    leat_machine machine;
+    double cache = CACHE_BYTES;
+    if (leat_machine_read(&machine, sizeof machine, NULL) == 0 && machine.cache_l3_bytes > 0)
+        cache = machine.cache_l3_bytes;
+    double fill = LEAT_MIN(CACHE_TIMES * cache, BYTES_MAX) / LEAT_MAX(leat__set_bytes(set), 1.0);
+    double want = LEAT_MIN(LEAT_MIN((double)samples, SAMPLES_MAX), fill);
+    return LEAT_MAX(set->count, (uint32_t)want);
+}
+
+int leat__mini_open(leat__mini **out, const leat__set *set, uint64_t samples, leat_error *err)
 {
     const char *folder = getenv("TMPDIR");
     *out = NULL;
     leat__mini *m = LEAT_NEW(DOCTOR, leat__mini);
     if (m == NULL) return leat__fail_nomem(err, sizeof *m, "a small pack");
-    m->count = set->count;
+    m->count = enough_samples(set, samples);
     snprintf(m->path, sizeof m->path, "%s/leat-doctor-%d-%llx.leat",
              folder != NULL && folder[0] != '\0' ? folder : "/tmp", (int)getpid(),
              (unsigned long long)leat__clock_ns());
@@ -101,78 +122,125 @@ void leat__mini_close(leat__mini **out)
 
 /* ---- Loading it ---- */
 
-typedef struct tally {
-    uint64_t cpu_ns, samples, batches;
-} tally;
+struct leat__mini_run {
+    leat_loader *loader;
+    double *weights;
+    uint64_t epoch;
+    uint32_t threads;
+};
 
-/* Whether `part` of the CPU time was spent since `from`: the clock says little on a busy machine. */
-static bool enough(const tally *from, const tally *now, double cpu_ns)
+/* Whether anything ran since the last look. */
+static bool stirred(leat_loader *l, uint64_t *items)
 {
-    return now->batches - from->batches >= LEAST_BATCHES && (double)(now->cpu_ns - from->cpu_ns) >= cpu_ns;
+    leat_loader_stats s;
+    uint64_t before = *items;
+    uint32_t running = 0;
+    if (leat_loader_read_all(l, &s, sizeof s) != 0) return false;
+    *items = 0;
+    for (uint32_t i = 0; i < LEAT_LOADER_STAGES; i++) {
+        *items += s.stages[i].items;
+        running += s.stages[i].running;
+    }
+    return running > 0 || *items != before;
 }
 
-static int take_batches(leat_loader *l, uint32_t threads, double seconds, double *cpu_s, leat_error *err)
+/* Waits until the loader has made all batches it may make ahead and its threads sleep. */
+static void settle(leat_loader *l)
 {
-    uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), epoch = 0;
-    double cpu_ns = seconds * 1e9 * threads;
-    tally begin = {.cpu_ns = leat__clock_process_ns()}, from = {0}, now = begin;
+    uint64_t until = leat__clock_ns() + SETTLED_NS, items = 0;
+    for (uint32_t still = 0; still < STILL_LOOKS && leat__clock_ns() < until;) {
+        still = stirred(l, &items) ? 0 : still + 1;
+        leat__sleep_ns(LOOK_NS);
+    }
+}
 
-    LEAT_TRY(leat_loader_begin(l, epoch, err));
-    while (from.samples == 0 || now.samples == from.samples ||
-           (!enough(&from, &now, (1 - WARM_PART) * cpu_ns) && leat__clock_ns() < until)) {
+/* As many batches are ahead before as after, so that the CPU time spent is that of the samples taken,
+ * whoever spent it and whenever. The clock says little on a busy machine. */
+int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s, leat_error *err)
+{
+    uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), samples = 0, batches = 0;
+    double want_ns = seconds * 1e9 * run->threads;
+
+    settle(run->loader);
+    uint64_t begin = leat__clock_process_ns();
+    while (batches < LEAST_BATCHES ||
+           ((double)(leat__clock_process_ns() - begin) < want_ns && leat__clock_ns() < until)) {
         leat_batch *b = NULL;
-        LEAT_TRY(leat_loader_next(l, &b, -1, err));
+        LEAT_TRY(leat_loader_next(run->loader, &b, -1, err));
         if (b == NULL) {
-            if (now.samples == 0) return leat__fail(err, LEAT_EDATA, "no sample of these can be decoded");
-            LEAT_TRY(leat_loader_begin(l, ++epoch, err));
+            if (samples == 0) return leat__fail(err, LEAT_EDATA, "no sample of these can be decoded");
+            LEAT_TRY(leat_loader_begin(run->loader, ++run->epoch, err));
             continue;
         }
-        now = (tally){leat__clock_process_ns(), now.samples + b->samples, now.batches + 1};
+        samples += b->samples;
+        batches++;
         leat_batch_release(&b);
-        if (from.samples == 0 && enough(&begin, &now, WARM_PART * cpu_ns)) from = now;
     }
-    *cpu_s = (double)(now.cpu_ns - from.cpu_ns) / 1e9 / (double)(now.samples - from.samples);
+    settle(run->loader);
+    *cpu_s = (double)(leat__clock_process_ns() - begin) / 1e9 / (double)LEAT_MAX(samples, 1u);
     return 0;
 }
 
-int leat__mini_cost(const leat__mini *m, const leat_loader_opts *opts, const char *ops, uint32_t threads,
-                    double seconds, double *cpu_s, leat_error *err)
+/* The user's options, of a loader that draws from the few samples again and again. */
+static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], const char *const *ops)
+{
+    o->image_count = LEAT_MIN(o->image_count, IMAGES_MAX);
+    for (uint32_t i = 0; i < o->image_count; i++) { /* all of the one field that is there */
+        images[i] = o->images[i];
+        if (images[i].name == NULL) images[i].name = images[i].field;
+        images[i].field = NULL;
+        if (ops != NULL) images[i].ops = ops[i];
+    }
+    o->images = images;
+    if (ops != NULL && o->image_count == 0) o->ops = ops[0];
+    o->batch_size = LEAT_MIN(LEAT_MAX(o->batch_size, 1u), BATCH_MAX);
+    o->prefetch = PREFETCH;
+    o->order = LEAT_ORDER_RANDOM;
+    o->on_error = LEAT_ON_ERROR_SKIP;
+    o->max_bad = o->memory = o->index_count = 0;
+    o->rank = o->world = o->field_count = 0;
+    o->budget = NULL;
+    o->quarantine = o->balance = NULL;
+    o->indices = NULL;
+    o->fields = NULL;
+    o->sample_fn = NULL; /* it knows the fields of the real pack */
+    o->draws = (uint64_t)o->batch_size * EPOCH_BATCHES;
+}
+
+int leat__mini_run_open(leat__mini_run **out, const leat__mini *m, const leat_loader_opts *opts,
+                        const char *const *ops, uint32_t threads, leat_error *err)
 {
     leat_loader_image images[IMAGES_MAX];
     leat_loader_opts o = *opts;
-    leat_loader *l = NULL;
     int rc;
 
-    double *weights = LEAT_NEW_ARRAY(DOCTOR, double, m->count);
-    if (weights == NULL) return leat__fail_nomem(err, m->count * sizeof *weights, "samples");
-    for (uint32_t i = 0; i < m->count; i++) weights[i] = 1;
-    o.image_count = LEAT_MIN(opts->image_count, IMAGES_MAX);
-    for (uint32_t i = 0; i < o.image_count; i++) { /* all of the one field that is there */
-        images[i] = opts->images[i];
-        if (images[i].name == NULL) images[i].name = images[i].field;
-        images[i].field = NULL;
-        if (ops != NULL) images[i].ops = ops;
-    }
-    o.images = images;
-    if (ops != NULL) o.ops = ops;
+    *out = NULL;
+    leat__mini_run *run = LEAT_NEW(DOCTOR, leat__mini_run);
+    if (run == NULL) return leat__fail_nomem(err, sizeof *run, "a small loader");
+    run->threads = LEAT_MAX(threads, 1u);
+    run->weights = LEAT_NEW_ARRAY(DOCTOR, double, m->count);
+    if (run->weights == NULL)
+        LEAT_GO(rc, out, leat__fail_nomem(err, m->count * sizeof *run->weights, "samples"));
+    for (uint32_t i = 0; i < m->count; i++) run->weights[i] = 1;
+    options(&o, images, ops);
     o.threads = threads;
-    o.batch_size = LEAT_MIN(LEAT_MAX(o.batch_size, 1u), BATCH_MAX);
-    o.prefetch = PREFETCH;
-    o.order = LEAT_ORDER_RANDOM;
-    o.on_error = LEAT_ON_ERROR_SKIP;
-    o.max_bad = o.memory = o.index_count = 0;
-    o.rank = o.world = o.field_count = 0;
-    o.budget = NULL;
-    o.quarantine = o.balance = NULL;
-    o.indices = NULL;
-    o.fields = NULL;
-    o.sample_fn = NULL; /* it knows the fields of the real pack */
-    o.weights = weights;
-    o.draws = (uint64_t)o.batch_size * EPOCH_BATCHES;
-    LEAT_GO(rc, out, leat_loader_open(&l, m->path, &o, err));
-    rc = take_batches(l, LEAT_MAX(threads, 1u), seconds, cpu_s, err);
+    o.weights = run->weights;
+    LEAT_GO(rc, out, leat_loader_open(&run->loader, m->path, &o, err));
+    rc = leat_loader_begin(run->loader, run->epoch, err);
 out:
-    leat_loader_close(&l);
-    leat__free(weights);
+    if (rc != 0)
+        leat__mini_run_close(&run);
+    else
+        *out = run;
     return rc;
+}
+
+void leat__mini_run_close(leat__mini_run **out)
+{
+    leat__mini_run *run = *out;
+    if (run == NULL) return;
+    leat_loader_close(&run->loader);
+    leat__free(run->weights);
+    leat__free(run);
+    *out = NULL;
 }

@@ -12,13 +12,22 @@
 
 typedef struct leat__mini leat__mini;
 
-/* Writes the set into a pack in the folder for temporary files. */
-int leat__mini_open(leat__mini **m, const leat__set *set, leat_error *err) LEAT_MUST_CHECK;
+/* Writes the set into a pack in the folder for temporary files: each sample, again and again, until
+ * there are as many as the real pack has or they no longer fit the CPU's caches. Few samples stay in
+ * there and are read faster than the many they stand for. */
+int leat__mini_open(leat__mini **m, const leat__set *set, uint64_t samples, leat_error *err) LEAT_MUST_CHECK;
 void leat__mini_close(leat__mini **m); /* and removes it */
 
-/* CPU seconds of one sample, over about `seconds` of loading with these options (order, subset,
- * rank and memory are its own). `ops` instead of theirs, or NULL. */
-int leat__mini_cost(const leat__mini *m, const leat_loader_opts *opts, const char *ops, uint32_t threads,
-                    double seconds, double *cpu_s, leat_error *err) LEAT_MUST_CHECK;
+/* A loader of that pack with these options (order, subset, rank and memory are its own); `ops`
+ * instead of theirs, a text for each of their images, or NULL. */
+typedef struct leat__mini_run leat__mini_run;
+int leat__mini_run_open(leat__mini_run **run, const leat__mini *m, const leat_loader_opts *opts,
+                        const char *const *ops, uint32_t threads, leat_error *err) LEAT_MUST_CHECK;
+void leat__mini_run_close(leat__mini_run **run);
+
+/* CPU seconds of one sample, over about `seconds` of loading. Nothing else may work in this process
+ * meanwhile; other runs that are open stand still. The first time pays for memory touched first. */
+int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s,
+                        leat_error *err) LEAT_MUST_CHECK;
 
 #endif

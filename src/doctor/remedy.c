@@ -244,21 +244,6 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     return true;
 }
 
-static bool lighter_augmentation(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
-{
-    leat_doctor_facts *f = &w->f;
-    double share = or_else(f->augment_share, 0);
-    if (!known(f->cpu_all) || share < 0.2) return false;
-    f->cpu_all /= 1 - LEAT_MIN(share, 0.95);
-    f->augment_share = 0;
-    r->basis = LEAT_BASIS_MEASURED;
-    snprintf(r->action, sizeof r->action,
-             "move the augmentation behind the crop to the GPU, or drop it: it is %.0f %% of the CPU time",
-             100 * share);
-    (void)d;
-    return true;
-}
-
 /* ---- Memory and delivery ---- */
 
 static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
@@ -385,9 +370,9 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 
 static const remedy_fn remedies[] = {
     stay_cached,   process_cache,  quasi_random, deeper_reads,         smaller_window,
-    more_threads,  fewer_threads,  free_cpus,    raise_quota,          lighter_augmentation,
-    raise_budget,  lower_budget,   more_prefetch, larger_batches,      faster_storage,
-    more_cpus,     mixed_precision, compiled_model, channels_last,     second_gpu,
+    more_threads,  fewer_threads,  free_cpus,    raise_quota,          raise_budget,
+    lower_budget,  more_prefetch,  larger_batches, faster_storage,     more_cpus,
+    mixed_precision, compiled_model, channels_last, second_gpu,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 

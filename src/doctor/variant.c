@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@
 #define ALIGN 64u
 #define LOAD_NS (LEAT_NS_PER_S / 2)
 #define LEAST_SAMPLES 8u
+#define SIZES_MAX 2048u /* samples whose size is asked for */
 
 /* ---- Sets ---- */
 
@@ -114,26 +116,71 @@ static int load_tables(leat__set *set, leat_pack *pack, leat_error *err)
     return rc != 0 ? rc : set_tables(set, blob, size, err);
 }
 
-int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count,
+typedef struct sized {
+    uint64_t id, bytes;
+} sized;
+
+static int by_size(const void *a, const void *b)
+{
+    const sized *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int sort_by_size(leat_pack *pack, const uint64_t *ids, sized *out, uint64_t count, leat_error *err)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        leat_pack_row row;
+        LEAT_TRY(leat_pack_rows(pack, ids[i], 1, &row, err));
+        out[i] = (sized){ids[i], row.size};
+    }
+    qsort(out, count, sizeof *out, by_size);
+    return 0;
+}
+
+/* Goes through n things in steps that come by each once and are spread evenly however early it ends:
+ * the golden section, or what is next to it and has no divisor in common with n. */
+static uint64_t golden_step(uint64_t n)
+{
+    for (uint64_t step = (uint64_t)(0.618034 * (double)n); step > 1; step--) {
+        uint64_t a = n, b = step;
+        while (b != 0) {
+            uint64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1) return step;
+    }
+    return 1;
+}
+
+int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count, uint32_t max,
                    uint64_t max_bytes, leat_error *err)
 {
     leat_pack *pack = NULL;
     leat_sample *s = NULL;
+    sized *sorted = NULL;
     int rc, field;
 
-    LEAT_TRY(set_open(set, count, err));
+    count = LEAT_MIN(count, (uint64_t)SIZES_MAX);
+    LEAT_TRY(set_open(set, max, err));
     LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
     field = first_image_field(pack);
     if (field < 0) goto out;
     LEAT_GO(rc, out, leat_sample_open(&s, pack, err));
+    sorted = LEAT_NEW_ARRAY(DOCTOR, sized, LEAT_MAX(count, 1u));
+    if (sorted == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, count * sizeof *sorted, "samples"));
+    LEAT_GO(rc, out, sort_by_size(pack, ids, sorted, count, err));
     uint64_t until = leat__clock_ns() + LOAD_NS; /* a slow disk must not hold up what is not about it */
-    for (uint64_t i = 0; i < count && set->memory.len < max_bytes; i++) {
+    uint64_t step = golden_step(count);
+    for (uint64_t i = 0; i < count && set->count < max && set->memory.len < max_bytes; i++) {
         if (set->count >= LEAST_SAMPLES && leat__clock_ns() > until) break;
-        LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, ids[i], err));
+        LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, sorted[(count / 2 + i * step) % count].id, err));
     }
     rc = load_tables(set, pack, err);
     set_close(set);
 out:
+    leat__free(sorted);
     leat_sample_close(&s);
     leat_pack_close(&pack);
     return rc;
@@ -286,8 +333,7 @@ static double mean_side(const leat__set *set)
     return set->count > 0 ? sum / set->count : 0;
 }
 
-/* How many of a set are made anew. */
-static uint32_t part_of(const leat__set *set)
+uint32_t leat__variant_part(const leat__set *set)
 {
     double bytes = 0;
     uint32_t n = 0;
@@ -301,7 +347,7 @@ static uint32_t part_of(const leat__set *set)
 int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
                        char *action, size_t size, leat_error *err)
 {
-    uint32_t count = part_of(from);
+    uint32_t count = leat__variant_part(from);
     double jpeg = share_of(from, LEAT__CODEC_JPEG), tiled = share_of(from, LEAT__CODEC_TILE);
     bool tiles = tiled > 0.5;
     leat__encode_plan plan = {.images = LEAT_IMAGES_KEEP}; /* with entry points, as pack makes them */

@@ -29,8 +29,9 @@ typedef struct leat__set {
     leat__buf blob;
 } leat__set;
 
-/* Reads up to `count` samples' first image field; those that cannot be read are passed over. */
-int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count,
+/* Reads the first image field of up to `max` of these samples; those that cannot be read are passed
+ * over. Any leading part of the set has large and small ones in the shares in which all have them. */
+int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count, uint32_t max,
                    uint64_t max_bytes, leat_error *err) LEAT_MUST_CHECK;
 void leat__set_reset(leat__set *set);
 double leat__set_bytes(const leat__set *set); /* mean of a sample's image */
@@ -44,7 +45,10 @@ enum {
     LEAT__VARIANTS
 };
 
-/* The same samples (a leading part of them) in another form, and the words for it. An empty set
+/* How many leading samples of a set are stored in other ways: encoding takes long. */
+uint32_t leat__variant_part(const leat__set *set);
+
+/* That part of the samples in another form, and the words for it. An empty set
  * when the form makes no sense here (raw of raw) or cannot be made. */
 int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
                        char *action, size_t size, leat_error *err) LEAT_MUST_CHECK;

@@ -27,6 +27,7 @@
 #define THREADS_MAX 256u
 #define PRICE_PART 0.03 /* of the time for all of this, each measurement of a price */
 #define PRICE_ROUNDS 3
+#define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
 #define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
 
 /* ---- Pipeline texts ---- */
@@ -149,37 +150,52 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
 
 typedef struct pipes {
     leat__pipeline **at;
+    char **text; /* what each was made of */
     uint32_t count;
 } pipes;
 
 static void pipes_close(pipes *p)
 {
-    for (uint32_t i = 0; i < p->count; i++) leat__pipeline_close(&p->at[i]);
+    for (uint32_t i = 0; i < p->count; i++) {
+        leat__pipeline_close(&p->at[i]);
+        leat__free(p->text[i]);
+    }
     leat__free(p->at);
+    leat__free(p->text);
     *p = (pipes){0};
 }
 
-/* All images of the options, each text changed by `part` when `strip`. */
+/* The text of one image, with `part` of it only when `strip`. */
+static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__ops_part part, char **text,
+                   leat_error *err)
+{
+    const char *ops = opts->image_count > 0 ? opts->images[i].ops : opts->ops;
+    leat__buf out;
+    leat__buf_init(&out, LEAT__MEM_DOCTOR, 65536);
+    if (ops == NULL) ops = DEFAULT_OPS;
+    if (strip)
+        (void)leat__ops_strip(ops, part, &out); /* the buffer remembers */
+    else
+        leat__buf_puts(&out, ops);
+    int rc = leat__buf_status(&out);
+    *text = leat__buf_take(&out, NULL);
+    return rc != 0 || *text == NULL ? leat__fail_nomem(err, strlen(ops), "a pipeline") : 0;
+}
+
+/* All images of the options. */
 static int pipes_open(pipes *p, const leat_loader_opts *opts, bool strip, leat__ops_part part,
                       leat_error *err)
 {
     uint32_t n = opts->image_count > 0 ? opts->image_count : 1;
-    leat__buf text;
     int rc = 0;
 
-    leat__buf_init(&text, LEAT__MEM_DOCTOR, 65536);
-    p->at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n);
-    if (p->at == NULL) return leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
-    for (uint32_t i = 0; i < n && rc == 0; i++) {
-        const char *ops = opts->image_count > 0 ? opts->images[i].ops : opts->ops;
-        leat__pipeline_opts o = {.ops = ops != NULL ? ops : DEFAULT_OPS, .view = i};
-        leat__buf_clear(&text);
-        if (strip && (rc = leat__ops_strip(o.ops, part, &text)) != 0) break;
-        if (strip) o.ops = leat__buf_str(&text);
-        rc = leat__pipeline_open(&p->at[i], &o, err);
-        if (rc == 0) p->count++;
+    *p = (pipes){.at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n), .text = LEAT_NEW_ARRAY(DOCTOR, char *, n)};
+    if (p->at == NULL || p->text == NULL) rc = leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
+    for (uint32_t i = 0; i < n && rc == 0; i++, p->count++) {
+        rc = text_of(opts, i, strip, part, &p->text[i], err);
+        leat__pipeline_opts o = {.ops = p->text[i], .view = i};
+        if (rc == 0) rc = leat__pipeline_open(&p->at[i], &o, err);
     }
-    leat__buf_reset(&text);
     if (rc != 0) pipes_close(p);
     return rc;
 }
@@ -201,44 +217,50 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
  * CPU time it saves, it gains. */
 typedef struct pricing {
     const leat_loader_opts *opts;
+    uint64_t samples; /* of the pack */
     uint32_t threads;
     double seconds; /* of each measurement */
+    const leat__mini *now;
     leat_doctor_facts *f;
 } pricing;
 
-static int price(const pricing *p, const leat__mini *now, const leat__mini *then, const char *ops,
-                 const char *action, const char *set, double sample_bytes, double out_bytes, leat_error *err)
+static int price(const pricing *p, const leat__mini *then, const char *const *ops, const char *action,
+                 const char *set, double sample_bytes, double out_bytes, leat_error *err)
 {
+    leat__mini_run *a = NULL, *b = NULL;
     double was = 0, is = 0, cost;
-    for (int i = 0; i < PRICE_ROUNDS; i++) { /* the least of each: what others do only adds to it */
-        LEAT_TRY(leat__mini_cost(now, p->opts, NULL, p->threads, p->seconds, &cost, err));
-        was = i == 0 ? cost : LEAT_MIN(was, cost);
-        LEAT_TRY(leat__mini_cost(then, p->opts, ops, p->threads, p->seconds, &cost, err));
-        is = i == 0 ? cost : LEAT_MIN(is, cost);
+    int rc;
+
+    LEAT_GO(rc, out, leat__mini_run_open(&a, p->now, p->opts, NULL, p->threads, err));
+    LEAT_GO(rc, out, leat__mini_run_open(&b, then, p->opts, ops, p->threads, err));
+    for (int i = 0; i <= PRICE_ROUNDS; i++) { /* the least of each: what others do only adds to it */
+        LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &cost, err));
+        was = i <= 1 ? cost : LEAT_MIN(was, cost); /* the first is for warming */
+        LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &cost, err));
+        is = i <= 1 ? cost : LEAT_MIN(is, cost);
     }
-    if (was > 0 && is > 0) add_option(p->f, action, set, p->f->cpu_all * was / is, sample_bytes, out_bytes);
-    return 0;
+    add_option(p->f, action, set, p->f->cpu_all * was / is, sample_bytes, out_bytes);
+out:
+    leat__mini_run_close(&b);
+    leat__mini_run_close(&a);
+    return rc;
 }
 
 /* The same samples stored in another way. */
 static int price_variants(const pricing *p, const leat__set *set, leat_error *err)
 {
+    double before = leat__set_bytes(set);
     for (uint32_t v = 0; v < LEAT__VARIANTS; v++) {
-        leat__set other = {0}, same = *set;
-        leat__mini *now = NULL, *then = NULL;
+        leat__set other = {0};
+        leat__mini *then = NULL;
         char action[128];
         int rc = leat__variant_make(v, set, or_else(p->f->out_pixels, 0), &other, action, sizeof action, err);
-        same.count = other.count;
-        double before = leat__set_bytes(&same), after = leat__set_bytes(&other);
-        if (rc == 0 && other.count > 0 && before > 0) {
-            rc = leat__mini_open(&now, &same, err);
-            if (rc == 0) rc = leat__mini_open(&then, &other, err);
-            if (rc == 0)
-                rc = price(p, now, then, NULL, action, "",
-                           or_else(p->f->sample_bytes, before) * after / before, -1, err);
+        if (rc == 0 && other.count > 0) {
+            double after = or_else(p->f->sample_bytes, before) * leat__set_bytes(&other) / before;
+            rc = leat__mini_open(&then, &other, p->samples, err);
+            if (rc == 0) rc = price(p, then, NULL, action, "", after, -1, err);
         }
         leat__mini_close(&then);
-        leat__mini_close(&now);
         leat__set_reset(&other);
         LEAT_TRY(rc);
     }
@@ -259,10 +281,9 @@ static bool with_dtype(const char *ops, const char *dtype, leat__buf *out)
 }
 
 /* The same samples delivered in fewer bytes. */
-static int price_bytes_out(const pricing *p, const leat__set *set, leat_error *err)
+static int price_bytes_out(const pricing *p, leat_error *err)
 {
-    const char *ops = p->opts->image_count > 0 ? p->opts->images[0].ops : p->opts->ops;
-    leat__mini *now = NULL;
+    const char *ops = p->opts->image_count > 0 ? p->opts->images[0].ops : p->opts->ops, *text;
     leat__pipeline *plain = NULL;
     leat__buf u8, f16;
     int rc = 0;
@@ -271,22 +292,50 @@ static int price_bytes_out(const pricing *p, const leat__set *set, leat_error *e
     leat__buf_init(&f16, LEAT__MEM_DOCTOR, 65536);
     if (ops == NULL || p->opts->image_count > 1) goto out;
     if (leat__ops_strip(ops, LEAT__OPS_PLAIN_U8, &u8) != 0) goto out;
-    leat__pipeline_opts o = {.ops = leat__buf_str(&u8)};
+    text = leat__buf_str(&u8);
+    leat__pipeline_opts o = {.ops = text};
     if (leat__pipeline_open(&plain, &o, NULL) != 0) goto out;
     double bytes = (double)leat__pipeline_output(plain)->bytes;
     if (bytes >= p->f->out_bytes) goto out;
-    LEAT_GO(rc, out, leat__mini_open(&now, set, err));
-    LEAT_GO(rc, out, price(p, now, now, leat__buf_str(&u8), "deliver u8 and normalise on the GPU",
-                           "dtype=u8", -1, bytes, err));
-    if (with_dtype(ops, "f16", &f16))
-        rc = price(p, now, now, leat__buf_str(&f16),
-                   "deliver f16: what a model in mixed precision computes with", "dtype=f16", -1,
-                   p->f->out_bytes / 2, err);
+    LEAT_GO(rc, out, price(p, p->now, &text, "deliver u8 and normalise on the GPU", "dtype=u8", -1, bytes, err));
+    if (!with_dtype(ops, "f16", &f16)) goto out;
+    text = leat__buf_str(&f16);
+    rc = price(p, p->now, &text, "deliver f16: what a model in mixed precision computes with", "dtype=f16", -1,
+               p->f->out_bytes / 2, err);
 out:
-    leat__mini_close(&now);
     leat__pipeline_close(&plain);
     leat__buf_reset(&f16);
     leat__buf_reset(&u8);
+    return rc;
+}
+
+/* The same samples without what is behind the crop. */
+static int price_crop(const pricing *p, const pipes *crop, leat_error *err)
+{
+    char action[128];
+    double share = or_else(p->f->augment_share, 0);
+    if (share < WORTH_MOVING) return 0;
+    snprintf(action, sizeof action,
+             "move the augmentation behind the crop to the GPU, or drop it: it is %.0f %% of the CPU time",
+             100 * share);
+    return price(p, p->now, (const char *const *)crop->text, action, "", -1, -1, err);
+}
+
+/* On a leading part of the samples. */
+static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_error *err)
+{
+    leat__mini *now = NULL;
+    leat__set part = *set;
+    int rc;
+
+    part.count = leat__variant_part(set);
+    LEAT_GO(rc, out, leat__mini_open(&now, &part, p->samples, err));
+    p->now = now;
+    LEAT_GO(rc, out, price_crop(p, crop, err));
+    LEAT_GO(rc, out, price_bytes_out(p, err));
+    rc = price_variants(p, &part, err);
+out:
+    leat__mini_close(&now);
     return rc;
 }
 
@@ -311,12 +360,13 @@ static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
 
 /* ---- Together ---- */
 
-static int measure(const leat__set *set, const leat_loader_opts *opts, const pipes *p,
+static int measure(const leat__set *set, uint64_t samples, const leat_loader_opts *opts, const pipes *p,
                    uint32_t threads, double seconds, leat_doctor_facts *f, double *cpu_s,
                    leat_error *err)
 {
     pipes crop = {0};
     pace one, all, bare;
+    int rc;
 
     describe(set, p, f);
     LEAT_TRY(run_crew(set, p->at, p->count, threads, seconds * 0.3, &all, err));
@@ -325,15 +375,16 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
     f->cpu_one = one.per_s;
     *cpu_s = all.cpu_s;
     if (pipes_open(&crop, opts, true, LEAT__OPS_CROP_ONLY, NULL) == 0) {
-        int rc = run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err);
-        if (rc == 0) f->augment_share = LEAT_MAX(0.0, 1 - bare.cpu_s / LEAT_MAX(one.cpu_s, 1e-12));
-        pipes_close(&crop);
-        LEAT_TRY(rc);
+        LEAT_GO(rc, out, run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err));
+        f->augment_share = LEAT_MAX(0.0, 1 - bare.cpu_s / LEAT_MAX(one.cpu_s, 1e-12));
     }
-    pricing how = {.opts = opts, .threads = threads, .seconds = seconds * PRICE_PART, .f = f};
-    int rc = price_bytes_out(&how, set, err);
-    if (rc == 0) rc = price_variants(&how, set, err);
-    return rc == LEAT_ENOMEM ? rc : 0; /* no room for temporary files: nothing was priced, nothing is wrong */
+    pricing how = {.opts = opts, .samples = samples, .threads = threads, .seconds = seconds * PRICE_PART,
+                   .f = f};
+    rc = price_all(&how, set, &crop, err);
+    if (rc != LEAT_ENOMEM) rc = 0; /* no room for temporary files: nothing was priced, nothing is wrong */
+out:
+    pipes_close(&crop);
+    return rc;
 }
 
 int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
@@ -345,11 +396,11 @@ int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
     int rc;
 
     *cpu_s = -1;
-    LEAT_GO(rc, out, leat__set_load(&set, path, ids, LEAT_MIN(count, (uint64_t)SET_SAMPLES), SET_BYTES, err));
+    LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, SET_SAMPLES, SET_BYTES, err));
     if (set.count == 0) goto out; /* no images: nothing to decode */
     LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
     threads = LEAT_MIN(LEAT_MAX(threads, 1u), THREADS_MAX);
-    rc = measure(&set, opts, &p, threads, seconds, f, cpu_s, err);
+    rc = measure(&set, count, opts, &p, threads, seconds, f, cpu_s, err);
 out:
     pipes_close(&p);
     leat__set_reset(&set);

@@ -191,9 +191,9 @@ int leat_flow_start(leat_flow *f, leat_error *err)
     LEAT_TRY(check_gpus(f, err));
     first_knobs(f);
     if (!f->segments) LEAT_TRY(leat__segments_build(f, parallel_of(f), err));
+    uint32_t ahead = f->opts.prefetch_first ? f->opts.prefetch_first : LEAT__PREFETCH_FIRST;
     if (f->knobs[LEAT_KNOB_PREFETCH].value == 0)
-        f->knobs[LEAT_KNOB_PREFETCH].value =
-            f->segment_count == 1 ? f->segments[0].window : 4;
+        f->knobs[LEAT_KNOB_PREFETCH].value = f->segment_count == 1 ? f->segments[0].window : ahead;
     leat__knobs_apply(f);
     leat__sched_bounds(f);
     uint64_t floor = leat__sched_floor(f);

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/lean.h"
 #include "io/file.h"
 #include "loader/setup.h"
 #include "pack/reader.h"
@@ -24,6 +25,8 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
+#define AHEAD_SAMPLES 32u
+#define AHEAD_BYTES (UINT64_C(16) << 20)
 
 int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
                      leat_error *err)
@@ -408,6 +411,15 @@ static void reset_counters(leat_loader *l)
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
 }
 
+/* Batches of a few samples are too little work to wake anybody for: begin with more of them ahead, where
+ * that is not much memory. */
+static uint32_t first_prefetch(const leat_loader *l)
+{
+    uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, l->opts.batch_size);
+    uint64_t cheap = AHEAD_BYTES / LEAT_MAX(l->max_frame_bytes, 1u);
+    return (uint32_t)LEAT_MAX(LEAT__PREFETCH_FIRST, LEAT_MIN(wanted, cheap));
+}
+
 /* Begins `epoch` at row `row` of this rank. */
 static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *err)
 {
@@ -439,6 +451,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *er
     o.io_depth = (l->opts.io_depth + l->run_usual - 1) / l->run_usual;
     o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_usual);
     o.prefetch = l->opts.prefetch;
+    o.prefetch_first = first_prefetch(l);
     o.tuner = l->tuner;
     o.loans = LEAT__LOANS;
     o.lean = 1;

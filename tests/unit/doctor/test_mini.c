@@ -41,21 +41,24 @@ static leat__set loaded(void)
     uint64_t ids[16];
     leat__set set;
     for (uint64_t i = 0; i < 16; i++) ids[i] = i + 1;
-    assert_ok(leat__set_load(&set, PACK, ids, 16, 1 << 20, NULL));
+    assert_ok(leat__set_load(&set, PACK, ids, 16, 16, 1 << 20, NULL));
     return set;
 }
 
 static double cost(const leat__set *set, const char *ops)
 {
     leat__mini *m;
+    leat__mini_run *run;
     leat_loader_opts o;
     double cpu_s = -1;
     leat_loader_opts_init(&o);
     o.batch_size = 8;
     o.ops = "RandomResizedCrop(64)";
-    assert_ok(leat__mini_open(&m, set, NULL));
+    assert_ok(leat__mini_open(&m, set, 40, NULL));
     assert_int_equal(files_left(), 1);
-    assert_ok(leat__mini_cost(m, &o, ops, 2, 0.2, &cpu_s, NULL));
+    assert_ok(leat__mini_run_open(&run, m, &o, ops != NULL ? &ops : NULL, 2, NULL));
+    for (int i = 0; i < 2; i++) assert_ok(leat__mini_run_cost(run, 0.1, &cpu_s, NULL));
+    leat__mini_run_close(&run);
     leat__mini_close(&m);
     assert_int_equal(files_left(), 0);
     return cpu_s;
@@ -99,12 +102,12 @@ static void entry_points_go_along(void **state)
     uint64_t first = 0;
     set.sample[0].entries = (const uint8_t *)"a few of";
     set.sample[0].entries_len = 8;
-    assert_ok(leat__mini_open(&m, &set, NULL));
+    assert_ok(leat__mini_open(&m, &set, 40, NULL));
     DIR *d = opendir(FOLDER);
     for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
         if (e->d_name[0] != '.') snprintf(path + sizeof FOLDER, 256, "%s", e->d_name);
     closedir(d);
-    assert_ok(leat__set_load(&back, path, &first, 1, 1 << 20, NULL));
+    assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL));
     assert_int_equal(back.sample[0].entries_len, 8);
     assert_memory_equal(back.sample[0].entries, "a few of", 8);
     leat__set_reset(&back);
@@ -119,7 +122,7 @@ static void no_folder_is_an_error_that_leaves_nothing(void **state)
     leat__mini *m;
     (void)state;
     setenv("TMPDIR", "no-such-folder", 1);
-    assert_code(leat__mini_open(&m, &set, NULL), LEAT_ENOENT);
+    assert_code(leat__mini_open(&m, &set, 40, NULL), LEAT_ENOENT);
     assert_null(m);
     setenv("TMPDIR", FOLDER, 1);
     leat__set_reset(&set);

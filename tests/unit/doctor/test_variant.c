@@ -23,10 +23,33 @@ static leat__set loaded(void)
 {
     static const uint64_t ids[] = {3, 1, 4, 15, 9, 2, 6};
     leat__set set;
-    assert_ok(leat__set_load(&set, PACK, ids, LEAT_COUNT(ids), 1 << 20, NULL));
+    assert_ok(leat__set_load(&set, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL));
     assert_int_equal(set.count, LEAT_COUNT(ids));
-    for (uint32_t i = 0; i < set.count; i++) assert_int_equal(set.sample[i].id, ids[i]);
+    for (uint32_t i = 0; i < LEAT_COUNT(ids); i++) { /* each once, in an order of its own */
+        uint32_t found = 0;
+        for (uint32_t k = 0; k < set.count; k++) found += set.sample[k].id == ids[i];
+        assert_int_equal(found, 1);
+    }
     return set;
+}
+
+/* A few samples stand for all: the mean size of any leading part is near that of the whole. */
+static void a_part_has_large_and_small_ones(void **state)
+{
+    uint64_t ids[40];
+    leat__set all, part;
+    (void)state;
+    for (uint64_t i = 0; i < LEAT_COUNT(ids); i++) ids[i] = i;
+    assert_ok(leat__set_load(&all, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL));
+    for (uint32_t n = 8; n < all.count; n += 8) {
+        assert_ok(leat__set_load(&part, PACK, ids, LEAT_COUNT(ids), n, 1 << 20, NULL));
+        assert_int_equal(part.count, n);
+        double ratio = leat__set_bytes(&part) / leat__set_bytes(&all);
+        if (ratio < 0.93 || ratio > 1.07) fail_msg("%u samples are %.3f of the mean size", n, ratio);
+        leat__set_reset(&part);
+    }
+    leat__set_reset(&all);
+    assert_no_leaks();
 }
 
 /* Tiles hold the same pixels: the set that is priced is the set that would be stored. */
@@ -104,6 +127,7 @@ static void what_makes_no_sense_is_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_has_large_and_small_ones),
         cmocka_unit_test(tiles_are_the_same_pixels),
         cmocka_unit_test(pixels_take_more_bytes_and_quality_fewer),
         cmocka_unit_test(what_makes_no_sense_is_empty),

@@ -364,6 +364,32 @@ static void the_budget_holds(void **state)
     assert_no_leaks();
 }
 
+/* Enough samples ahead to be worth waking for, unless they are large. */
+static void small_batches_begin_with_more_of_them_ahead(void **state)
+{
+    static const struct {
+        uint32_t batch, prefetch;
+        const char *ops;
+    } rows[] = {{1, 32, "Resize((8, 8))"}, {4, 8, "Resize((8, 8))"}, {16, 4, "Resize((8, 8))"},
+                {1, 5, "Resize((1000, 1000))"}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat_loader_opts o = base_opts();
+        leat_loader_stats s;
+        leat_loader *l;
+        leat_batch *b;
+        o.batch_size = rows[i].batch;
+        o.ops = rows[i].ops;
+        assert_ok(leat_loader_open(&l, plain, &o, NULL));
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        assert_ok(leat_loader_read(l, &s, sizeof s));
+        assert_int_equal(s.prefetch, rows[i].prefetch);
+        leat_batch_release(&b);
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
 /* Half the memory from now on: whatever is kept or made ahead is gone within a second of a loop that
  * goes on, from the budget and from the process, and the epoch goes on as well. */
 static void a_lowered_budget_is_obeyed_in_time(void **state)
@@ -579,6 +605,7 @@ int main(void)
         cmocka_unit_test(the_budget_holds),
         cmocka_unit_test(a_lowered_budget_is_obeyed_in_time),
         cmocka_unit_test(every_failure_in_turn),
+        cmocka_unit_test(small_batches_begin_with_more_of_them_ahead),
         cmocka_unit_test(a_forked_child_is_told),
         cmocka_unit_test(several_loaders_at_once),
         cmocka_unit_test(a_sample_function_sees_every_sample),
