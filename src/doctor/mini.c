@@ -30,7 +30,7 @@
 #define PATIENCE 5.0 /* times the time, where others use the CPUs */
 #define IMAGES_MAX 64u
 #define NAME_BYTES 4096
-#define CACHE_TIMES 2.5
+#define CACHE_TIMES 3
 #define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
 #define BYTES_MAX (128.0 * 1048576)
 #define SAMPLES_MAX 8192.0
@@ -78,25 +78,23 @@ out:
     return rc;
 }
 
-/* How many samples make a pack as hard to read as one of `samples`. */
-static uint32_t enough_samples(const leat__set *set, uint64_t samples)
+static uint32_t samples_beyond_caches(const leat__set *set)
 {
     leat_machine machine;
     double cache = CACHE_BYTES;
     if (leat_machine_read(&machine, sizeof machine, NULL) == 0 && machine.cache_l3_bytes > 0)
         cache = machine.cache_l3_bytes;
     double fill = LEAT_MIN(CACHE_TIMES * cache, BYTES_MAX) / LEAT_MAX(leat__set_bytes(set), 1.0);
-    double want = LEAT_MIN(LEAT_MIN((double)samples, SAMPLES_MAX), fill);
-    return LEAT_MAX(set->count, (uint32_t)want);
+    return LEAT_MAX(set->count, (uint32_t)LEAT_MIN(fill, SAMPLES_MAX));
 }
 
-int leat__mini_open(leat__mini **out, const leat__set *set, uint64_t samples, leat_error *err)
+int leat__mini_open(leat__mini **out, const leat__set *set, leat_error *err)
 {
     const char *folder = getenv("TMPDIR");
     *out = NULL;
     leat__mini *m = LEAT_NEW(DOCTOR, leat__mini);
     if (m == NULL) return leat__fail_nomem(err, sizeof *m, "a small pack");
-    m->count = enough_samples(set, samples);
+    m->count = samples_beyond_caches(set);
     snprintf(m->path, sizeof m->path, "%s/leat-doctor-%d-%llx.leat",
              folder != NULL && folder[0] != '\0' ? folder : "/tmp", (int)getpid(),
              (unsigned long long)leat__clock_ns());

@@ -12,10 +12,10 @@
 
 typedef struct leat__mini leat__mini;
 
-/* Writes the set into a pack in the folder for temporary files: each sample, again and again, until
- * there are as many as the real pack has or they no longer fit the CPU's caches. Few samples stay in
- * there and are read faster than the many they stand for. */
-int leat__mini_open(leat__mini **m, const leat__set *set, uint64_t samples, leat_error *err) LEAT_MUST_CHECK;
+/* Writes the set into a pack in the folder for temporary files: its samples again and again, until they
+ * no longer fit the CPU's caches. Few would stay in there and be read faster than the many they stand
+ * for. */
+int leat__mini_open(leat__mini **m, const leat__set *set, leat_error *err) LEAT_MUST_CHECK;
 void leat__mini_close(leat__mini **m); /* and removes it */
 
 /* A loader of that pack with these options (order, subset, rank and memory are its own); `ops`

@@ -217,7 +217,6 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
  * CPU time it saves, it gains. */
 typedef struct pricing {
     const leat_loader_opts *opts;
-    uint64_t samples; /* of the pack */
     uint32_t threads;
     double seconds; /* of each measurement */
     const leat__mini *now;
@@ -257,7 +256,7 @@ static int price_variants(const pricing *p, const leat__set *set, leat_error *er
         int rc = leat__variant_make(v, set, or_else(p->f->out_pixels, 0), &other, action, sizeof action, err);
         if (rc == 0 && other.count > 0) {
             double after = or_else(p->f->sample_bytes, before) * leat__set_bytes(&other) / before;
-            rc = leat__mini_open(&then, &other, p->samples, err);
+            rc = leat__mini_open(&then, &other, err);
             if (rc == 0) rc = price(p, then, NULL, action, "", after, -1, err);
         }
         leat__mini_close(&then);
@@ -329,7 +328,7 @@ static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_e
     int rc;
 
     part.count = leat__variant_part(set);
-    LEAT_GO(rc, out, leat__mini_open(&now, &part, p->samples, err));
+    LEAT_GO(rc, out, leat__mini_open(&now, &part, err));
     p->now = now;
     LEAT_GO(rc, out, price_crop(p, crop, err));
     LEAT_GO(rc, out, price_bytes_out(p, err));
@@ -360,8 +359,8 @@ static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
 
 /* ---- Together ---- */
 
-static int measure(const leat__set *set, uint64_t samples, const leat_loader_opts *opts, const pipes *p,
-                   uint32_t threads, double seconds, leat_doctor_facts *f, double *cpu_s,
+static int measure(const leat__set *set, const leat_loader_opts *opts, const pipes *p, uint32_t threads,
+                   double seconds, leat_doctor_facts *f, double *cpu_s,
                    leat_error *err)
 {
     pipes crop = {0};
@@ -378,8 +377,7 @@ static int measure(const leat__set *set, uint64_t samples, const leat_loader_opt
         LEAT_GO(rc, out, run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err));
         f->augment_share = LEAT_MAX(0.0, 1 - bare.cpu_s / LEAT_MAX(one.cpu_s, 1e-12));
     }
-    pricing how = {.opts = opts, .samples = samples, .threads = threads, .seconds = seconds * PRICE_PART,
-                   .f = f};
+    pricing how = {.opts = opts, .threads = threads, .seconds = seconds * PRICE_PART, .f = f};
     rc = price_all(&how, set, &crop, err);
     if (rc != LEAT_ENOMEM) rc = 0; /* no room for temporary files: nothing was priced, nothing is wrong */
 out:
@@ -400,7 +398,7 @@ int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
     if (set.count == 0) goto out; /* no images: nothing to decode */
     LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
     threads = LEAT_MIN(LEAT_MAX(threads, 1u), THREADS_MAX);
-    rc = measure(&set, count, opts, &p, threads, seconds, f, cpu_s, err);
+    rc = measure(&set, opts, &p, threads, seconds, f, cpu_s, err);
 out:
     pipes_close(&p);
     leat__set_reset(&set);
