@@ -19,10 +19,11 @@
 #define POINTS 240u
 #define TEXT 24
 
-/* 1, 2 or 5 times a power of ten, not below the value. */
-static double round_up(double value)
+/* Not below the value and short to write: 1, 2 or 5 times a power of ten, of bytes a power of two. */
+static double round_up(double value, bool bytes)
 {
     if (!(value > 0)) return 1;
+    if (bytes) return exp2(ceil(log2(value)));
     double unit = pow(10, floor(log10(value)));
     double steps[] = {1, 2, 5, 10};
     for (size_t i = 0; i < LEAT_COUNT(steps); i++)
@@ -91,7 +92,7 @@ void leat__svg_plot(leat__buf *out, const char *title, const char *unit, const l
 {
     if (count == 0) return;
     double from = frames[0].at_s, to = frames[count - 1].at_s;
-    if (top <= 0) top = round_up(highest(curves, n, frames, count));
+    if (top <= 0) top = round_up(highest(curves, n, frames, count), unit[0] == 'B');
     leat__buf_puts(out, "<figure><figcaption>");
     leat__html_text(out, title);
     for (size_t c = 0; c < n && n > 1; c++)

@@ -22,7 +22,7 @@ static const char leat__report_style[] =
     "small{color:var(--dim);display:block}.pair{display:grid;grid-template-columns:1fr 1fr;gap:14px}"
     ".pair section{margin:0}.plots div{display:grid;grid-template-columns:1fr 1fr;gap:10px 18px}"
     "@media(max-width:800px){.pair,.plots div{grid-template-columns:1fr}}figure{margin:0}"
-    "figcaption{font-size:13px}.key{font-size:12px;margin-left:8px}.key::before{content:'';"
+    "figcaption{font-size:13px}.key{font-size:12px;margin-left:8px;white-space:nowrap}.key::before{content:'';"
     "display:inline-block;width:10px;height:3px;background:currentColor;margin-right:4px;"
     "vertical-align:middle}.key.c0{color:var(--c0)}.key.c1{color:var(--c1)}.key.c2{color:var(--c2)}"
     ".key.c3{color:var(--c3)}.key.bad{color:var(--bad)}svg{width:100%;height:auto;display:block}"

@@ -13,7 +13,7 @@ static double lost_of(const leat_doctor_frame *f)
     return f->lost;
 }
 
-static leat__buf plotted(size_t count, double top)
+static leat__buf plotted(size_t count, double top, const char *unit)
 {
     static leat_doctor_frame frames[1000];
     static const leat__curve curves[] = {{"rate", "c0", rate_of}, {"lost", "bad", lost_of}};
@@ -22,7 +22,7 @@ static leat__buf plotted(size_t count, double top)
         frames[i] = (leat_doctor_frame){.at_s = (double)i, .samples_per_s = 130.0 * (double)(i % 2),
                                         .lost = 0.5};
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 1 << 20);
-    leat__svg_plot(&out, "a <b>", "", curves, 2, top, frames, count);
+    leat__svg_plot(&out, "a <b>", unit, curves, 2, top, frames, count);
     return out;
 }
 
@@ -35,7 +35,7 @@ static size_t occurs(const char *text, const char *part)
 
 static void a_plot_has_a_line_per_curve_and_a_round_axis(void **state)
 {
-    leat__buf out = plotted(10, 0);
+    leat__buf out = plotted(10, 0, "");
     (void)state;
     assert_int_equal(occurs(out.data, "<polyline"), 2);
     assert_contains(out.data, ">200<"); /* 130, rounded up */
@@ -44,10 +44,19 @@ static void a_plot_has_a_line_per_curve_and_a_round_axis(void **state)
     leat__buf_reset(&out);
 }
 
+static void bytes_have_an_axis_of_their_own(void **state)
+{
+    leat__buf out = plotted(10, 0, "B");
+    (void)state;
+    assert_contains(out.data, ">256 B<"); /* 130, and 200 would not be round further up */
+    assert_contains(out.data, ">128 B<");
+    leat__buf_reset(&out);
+}
+
 /* Half of the axis: half of the height between the margins. */
 static void values_lie_where_the_axis_says(void **state)
 {
-    leat__buf out = plotted(2, 260);
+    leat__buf out = plotted(2, 260, "");
     (void)state;
     assert_contains(out.data, "points=\"52.0,128.0 552.0,69.0\"");
     leat__buf_reset(&out);
@@ -55,7 +64,7 @@ static void values_lie_where_the_axis_says(void **state)
 
 static void many_frames_are_averaged(void **state)
 {
-    leat__buf out = plotted(1000, 0);
+    leat__buf out = plotted(1000, 0, "");
     (void)state;
     assert_true(occurs(out.data, ",") < 600);
     leat__buf_reset(&out);
@@ -63,11 +72,11 @@ static void many_frames_are_averaged(void **state)
 
 static void nothing_gives_nothing(void **state)
 {
-    leat__buf out = plotted(0, 0);
+    leat__buf out = plotted(0, 0, "");
     (void)state;
     assert_int_equal(out.len, 0);
     leat__buf_reset(&out);
-    out = plotted(1, 0);
+    out = plotted(1, 0, "");
     assert_int_equal(occurs(out.data, "<polyline"), 2);
     assert_null(strstr(out.data, "nan"));
     leat__buf_reset(&out);
@@ -78,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plot_has_a_line_per_curve_and_a_round_axis),
+        cmocka_unit_test(bytes_have_an_axis_of_their_own),
         cmocka_unit_test(values_lie_where_the_axis_says),
         cmocka_unit_test(many_frames_are_averaged),
         cmocka_unit_test(nothing_gives_nothing),
