@@ -20,7 +20,7 @@
 
 /* Blocks first .. first+count-1 of `coefs`, side by side: 8 rows of 8 * count samples at dst.
  * Kernels work on up to four blocks at a time: each row is written up to the next multiple of
- * 32 samples. quant: row by row, 64-byte aligned. */
+ * 32 samples. quant: row by row. */
 typedef void (*leat__idct_row_fn)(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
                                   uint32_t first, uint32_t count, const uint16_t quant[64]);
 

@@ -464,7 +464,7 @@ static void check_idct(check *c)
     leat__idct_init(&ref, CHECK_REFERENCE);
     leat__idct_init(&opt, c->flags);
     leat__tile_coefs *coefs = coefs_alloc(c);
-    uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 128);
+    uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 130); /* not aligned */
     uint8_t *a = check_alloc(c, 8 * STRIDE);
     for (int round = 0; round < 4000; round++) {
         uint32_t first = check_below(c, BLOCKS), count = 1 + check_below(c, BLOCKS - first);
@@ -514,7 +514,7 @@ static void check_idct_plain(check *c)
     leat__idct_init(&ref, CHECK_REFERENCE);
     leat__idct_init(&opt, c->flags);
     leat__tile_coefs *coefs = coefs_alloc(c);
-    uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 128);
+    uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 130); /* not aligned */
     uint8_t *a = check_alloc(c, 8 * STRIDE);
     /* Both end at guard pages, behind what may be read of them. */
     int16_t *all = (int16_t *)(void *)check_alloc(c, (BLOCKS + LEAT__IDCT_BLOCKS_PAD) * 128);

@@ -13,11 +13,11 @@
 #define V __m256i
 #define V_SET32(x) _mm256_set1_epi32(x)
 #define V_LANES(x) _mm256_broadcastsi128_si256(x)
-#define V_MADD _mm256_madd_epi16
-#define V_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
+#define V_MADD(x, a, b) _mm256_madd_epi16(x, V_SET32(IDCT_PAIR(a, b)))
+#define V_DOT(s, x, a, b) _mm256_add_epi32(s, V_MADD(x, a, b))
 #define V_BOTH(s, x, a, b, sum, difference)                                                \
     do {                                                                                   \
-        V dot_ = V_MADD(x, IDCT_PAIR(a, b));                                               \
+        V dot_ = V_MADD(x, a, b);                                                          \
         *(sum) = V_ADD32(s, dot_);                                                         \
         *(difference) = V_SUB32(s, dot_);                                                  \
     } while (0)
@@ -38,6 +38,106 @@
 #define V_HIGHS(a, b) _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa)
 #define V_SHUFFLE8 _mm256_shuffle_epi8
 #include "dsp/x86/idct_tmpl.h"
+
+/* ---- moves: one block per lane ---- */
+
+/* Shuffles are what these machines have least of: one turn of 4x4 pairs leads from the first
+ * pass to the second. */
+
+/* Four rows of eight columns -> the pairs of columns of these rows. */
+IDCT_INLINE void idct_turn(const V low[4], const V high[4], idct_pairs *x)
+{
+    const V pairs =
+        V_LANES(_mm_setr_epi8(0, 1, 8, 9, 4, 5, 12, 13, 14, 15, 2, 3, 6, 7, 10, 11));
+    V p[4];
+    for (int i = 0; i < 4; i++) {
+        V row = V_PACK32(V_SRA32(low[i], IDCT_SHIFT1), V_SRA32(high[i], IDCT_SHIFT1));
+        p[i] = V_SHUFFLE8(row, pairs);
+    }
+    V a = V_LO32(p[0], p[1]), b = V_LO32(p[2], p[3]);
+    V c = V_HI32(p[0], p[1]), d = V_HI32(p[2], p[3]);
+    x->x04 = V_LO64(a, b);
+    x->x26 = V_HI64(a, b);
+    x->x71 = V_LO64(c, d);
+    x->x35 = V_HI64(c, d);
+}
+
+/* All pairs of a block: its left and its right four columns. */
+typedef struct idct_block {
+    idct_pairs left, right;
+} idct_block;
+
+/* g: the groups of leat__tile_order, dequantised. */
+IDCT_INLINE idct_block idct_of_groups(const V g[8])
+{
+    return (idct_block){{V_LO16(g[0], g[3]), V_LO16(g[1], g[5]), V_HI16(g[5], g[0]),
+                         V_HI16(g[1], g[3])},
+                        {V_LO16(g[2], g[6]), V_LO16(g[4], g[7]), V_HI16(g[7], g[2]),
+                         V_HI16(g[4], g[6])}};
+}
+
+IDCT_INLINE idct_block idct_of_rows(const V r[8])
+{
+    return (idct_block){{V_LO16(r[0], r[4]), V_LO16(r[2], r[6]), V_LO16(r[7], r[1]),
+                         V_LO16(r[3], r[5])},
+                        {V_HI16(r[0], r[4]), V_HI16(r[2], r[6]), V_HI16(r[7], r[1]),
+                         V_HI16(r[3], r[5])}};
+}
+
+/* Both passes. Leaves columns: rows 0 to 3 in top, 4 to 7 in bottom, to be shifted by
+ * IDCT_SHIFT2. */
+IDCT_INLINE void idct_full(const idct_block *in, V top[8], V bottom[8])
+{
+    V low[8], high[8];
+    idct_pairs x;
+    idct_half(&in->left, low, IDCT_SHIFT1);
+    idct_half(&in->right, high, IDCT_SHIFT1);
+    idct_turn(low, high, &x);
+    idct_half(&x, top, IDCT_SHIFT2);
+    idct_turn(low + 4, high + 4, &x);
+    idct_half(&x, bottom, IDCT_SHIFT2);
+}
+
+/* Two rows of four columns -> the pairs of columns (0,2) of both rows, then (1,3). */
+IDCT_INLINE V idct_turn_two(V first, V second)
+{
+    const V pairs =
+        V_LANES(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    return V_SHUFFLE8(V_PACK32(V_SRA32(first, IDCT_SHIFT1), V_SRA32(second, IDCT_SHIFT1)),
+                      pairs);
+}
+
+/* idct_full for blocks whose coefficients are all in the 4x4 corner, a third of them in
+ * photographs; from the pairs of rows (0,2) and (1,3). */
+IDCT_INLINE void idct_corner(V x02, V x13, V top[8], V bottom[8])
+{
+    V d[8];
+    idct_half_corner(x02, x13, d, IDCT_SHIFT1);
+    V a = idct_turn_two(d[0], d[1]), b = idct_turn_two(d[2], d[3]);
+    V e = idct_turn_two(d[4], d[5]), f = idct_turn_two(d[6], d[7]);
+    idct_half_corner(V_LO64(a, b), V_HI64(a, b), top, IDCT_SHIFT2);
+    idct_half_corner(V_LO64(e, f), V_HI64(e, f), bottom, IDCT_SHIFT2);
+}
+
+/* Quantisers in the order of the groups, */
+IDCT_INLINE void idct_quant(const uint16_t quant[64], V q[8])
+{
+    for (int i = 0; i < 8; i++) {
+        const uint16_t *const at = quant + leat__tile_order[8 * i];
+        q[i] = V_LANES(_mm_unpacklo_epi64(
+            _mm_loadl_epi64((const __m128i *)(const void *)at),
+            _mm_loadl_epi64((const __m128i *)(const void *)(at + 8))));
+    }
+}
+
+/* and of the rows. */
+IDCT_INLINE void idct_quant_rows(const uint16_t quant[64], V q[8])
+{
+    for (int i = 0; i < 8; i++)
+        q[i] = V_LANES(_mm_loadu_si128((const __m128i *)(const void *)(quant + 8 * i)));
+}
+
+/* ---- blocks ---- */
 
 static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {
     EXPAND_256(EXPAND_WORDS_OF)};

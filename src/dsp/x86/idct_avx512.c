@@ -1,68 +1,152 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverse DCT for AVX-512 (VBMI2): four blocks at a time, one per lane; vpexpandw takes the
- * coefficients out of the sparse form, half a block at once.
+ * Inverse DCT for AVX-512 (VBMI2, VNNI): four blocks at a time; vpexpandw takes the coefficients
+ * out of the sparse form, half a block at once. The first pass works on all columns of two
+ * blocks, in an order in which neighbours are the pairs of the second pass: packed, its rows
+ * need only be dealt out by 32 and 128 bits. The second works on four rows of all four.
  */
 #include <immintrin.h>
-#include <string.h>
 
+#include "base/bytes.h"
 #include "dsp/idct.h"
 #include "dsp/idct_constants.h"
 #include "dsp/x86/load512.h"
 #include "dsp/x86/tile_variants.h"
 
 #define V __m512i
+
+/* Constants stay in memory, as operands: held in registers they push the rest out of them, and
+ * compilers make them anew in every round (7 % of the whole). */
+static inline __attribute__((always_inline)) V madd(V x, const int32_t *pair)
+{
+    V product;
+    __asm__("vpbroadcastd %1, %0" : "=v"(product) : "m"(*pair));
+    return _mm512_madd_epi16(x, product);
+}
+
+static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pair)
+{
+    __asm__("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(x), "m"(*pair));
+    return sum;
+}
+
+#define PAIR_AT(a, b)                                                                      \
+    ({                                                                                     \
+        static const int32_t pair_ = IDCT_PAIR(a, b);                                      \
+        &pair_;                                                                            \
+    })
 #define V_SET32(x) _mm512_set1_epi32(x)
-#define V_LANES(x) _mm512_broadcast_i32x4(x)
-#define V_MADD _mm512_madd_epi16
-#define V_DOT _mm512_dpwssd_epi32
+#define V_MADD(x, a, b) madd(x, PAIR_AT(a, b))
+#define V_DOT(s, x, a, b) dot(s, x, PAIR_AT(a, b))
 #define V_BOTH(s, x, a, b, sum, difference)                                                \
     do {                                                                                   \
-        *(sum) = V_DOT(s, x, IDCT_PAIR(a, b));                                             \
-        *(difference) = V_DOT(s, x, IDCT_PAIR(-(a), -(b)));                                \
+        *(sum) = V_DOT(s, x, a, b);                                                        \
+        *(difference) = V_DOT(s, x, -(a), -(b));                                           \
     } while (0)
 #define V_XOR _mm512_xor_si512
 #define V_ADD16 _mm512_add_epi16
 #define V_ADD32 _mm512_add_epi32
 #define V_SUB32 _mm512_sub_epi32
-#define V_SRA32 _mm512_srai_epi32
 #define V_SRA16 _mm512_srai_epi16
-#define V_PACK32 _mm512_packs_epi32
 #define V_PACK16 _mm512_packs_epi16
-#define V_LO16 _mm512_unpacklo_epi16
-#define V_HI16 _mm512_unpackhi_epi16
-#define V_LO32 _mm512_unpacklo_epi32
-#define V_HI32 _mm512_unpackhi_epi32
-#define V_LO64 _mm512_unpacklo_epi64
-#define V_HI64 _mm512_unpackhi_epi64
 #define V_HIGHS(a, b) _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a, 16), b)
-#define V_SHUFFLE8 _mm512_shuffle_epi8
 #include "dsp/x86/idct_tmpl.h"
 
-/* Groups 0 to 3 of block b, the mean put in. */
-IDCT_INLINE V low_half(const leat__tile_coefs *c, uint32_t b)
+/* ---- which words go where ---- */
+
+/* PAIRS(at, a, b): places at(i, a) and at(i, b) by turns, i = 0 .. 7: half a vector. */
+#define PAIRS(at, a, b)                                                                    \
+    at(0, a), at(0, b), at(1, a), at(1, b), at(2, a), at(2, b), at(3, a), at(3, b), at(4, a), \
+        at(4, b), at(5, a), at(5, b), at(6, a), at(6, b), at(7, a), at(7, b)
+
+/* Pairs of rows, picked from the two halves of a block, or from the first halves of two. */
+typedef struct places {
+    _Alignas(64) uint16_t even[32], odd[32]; /* (0,4) and (2,6); (7,1) and (3,5) */
+    uint16_t corner[32];                     /* (0,2) and (1,3) */
+} places;
+#define PLACES(at, corner_at)                                                              \
+    {{PAIRS(at, 0, 4), PAIRS(at, 2, 6)}, {PAIRS(at, 7, 1), PAIRS(at, 3, 5)},               \
+     {PAIRS(corner_at, 0, 2), PAIRS(corner_at, 1, 3)}}
+
+/* Columns 0 4 2 6 7 1 3 5, and 0 2 1 3 of both corners. */
+#define COLUMN(i) ((i) < 4 ? ((i) & 2) + ((i) & 1) * 4 : (i) == 4 ? 7 : (i) * 2 - 9)
+#define CORNER_COLUMN(i) (((i) & 1) * 2 + ((i) >> 1 & 1))
+/* Column c, row r of a block in leat__tile_order, and row by row. */
+#define GROUP(c, r)                                                                        \
+    ((c) < 4 ? ((r) < 2 ? 0 : (r) / 2 * 2 - 1) : (r) < 6 ? (r) / 2 * 2 + 2 : 7)
+#define IN_GROUPS(c, r) 8 * GROUP(c, r) + 4 * ((r) & 1) + ((c) & 3)
+#define IN_ROWS(c, r) 8 * (r) + (c)
+#define WHOLE_IN_GROUPS(i, r) IN_GROUPS(COLUMN(i), r)
+#define WHOLE_IN_ROWS(i, r) IN_ROWS(COLUMN(i), r)
+#define CORNERS_IN_GROUPS(i, r) 32 * ((i) / 4) + IN_GROUPS(CORNER_COLUMN(i), r)
+#define CORNERS_IN_ROWS(i, r) 32 * ((i) / 4) + IN_ROWS(CORNER_COLUMN(i), r)
+static const places of_groups = PLACES(WHOLE_IN_GROUPS, CORNERS_IN_GROUPS);
+static const places of_rows = PLACES(WHOLE_IN_ROWS, CORNERS_IN_ROWS);
+
+IDCT_INLINE V words(V a, const uint16_t at[32], V b)
 {
-    V v = _mm512_maskz_expand_epi16((__mmask32)c->mask[b],
-                                    load512(c->value + c->first[b]));
-    return _mm512_mask_set1_epi16(v, 1, c->dc[b]);
+    return _mm512_permutex2var_epi16(a, _mm512_load_si512(at), b);
 }
 
-IDCT_INLINE V high_half(const leat__tile_coefs *c, uint32_t b)
+/* Halves of two vectors: both low ones, both high ones. */
+IDCT_INLINE V lows(V a, V b)
 {
-    uint32_t before = (uint32_t)_mm_popcnt_u32((uint32_t)c->mask[b]);
-    return _mm512_maskz_expand_epi16((__mmask32)(c->mask[b] >> 32),
-                                     load512(c->value + c->first[b] + before));
+    return _mm512_inserti64x4(a, _mm512_castsi512_si256(b), 1);
 }
 
-/* x[block] with groups in lanes -> g[group] with blocks in lanes. */
-IDCT_INLINE void lanes_4x4(const V x[4], V g[4])
+IDCT_INLINE V highs(V a, V b)
 {
-    V a = _mm512_shuffle_i32x4(x[0], x[1], 0x44), b = _mm512_shuffle_i32x4(x[2], x[3], 0x44);
-    V c = _mm512_shuffle_i32x4(x[0], x[1], 0xee), d = _mm512_shuffle_i32x4(x[2], x[3], 0xee);
-    g[0] = _mm512_shuffle_i32x4(a, b, 0x88);
-    g[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
-    g[2] = _mm512_shuffle_i32x4(c, d, 0x88);
-    g[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
+    return _mm512_shuffle_i64x2(a, b, 0xee);
+}
+
+/* 32-bit numbers 0, 2 of each lane of both; 1, 3. */
+IDCT_INLINE V evens(V a, V b)
+{
+    return _mm512_castps_si512(
+        _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0x88));
+}
+
+IDCT_INLINE V odds(V a, V b)
+{
+    return _mm512_castps_si512(
+        _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
+}
+
+/* ---- passes ---- */
+
+/* As it is stored, dequantised: groups 0 to 3 or rows 0 to 3, then the others. */
+typedef struct block {
+    V low, high;
+} block;
+
+/* Two blocks between the passes, rows 0 to 3 and 4 to 7. Lanes: columns (0,4) of four rows, (7,1),
+ * the same of the second block; (2,6), (3,5) and so on. */
+typedef struct turned {
+    V x04_71[2], x26_35[2];
+} turned;
+
+IDCT_INLINE V pack_rows(V a, V b)
+{
+    return _mm512_packs_epi32(_mm512_srai_epi32(a, IDCT_SHIFT1),
+                              _mm512_srai_epi32(b, IDCT_SHIFT1));
+}
+
+IDCT_INLINE turned first_pass(const block in[2], const places *p)
+{
+    V even0 = words(in[0].low, p->even, in[0].high), odd0 = words(in[0].low, p->odd, in[0].high);
+    V even1 = words(in[1].low, p->even, in[1].high), odd1 = words(in[1].low, p->odd, in[1].high);
+    const idct_pairs x = {lows(even0, even1), highs(even0, even1), lows(odd0, odd1),
+                          highs(odd0, odd1)};
+    V row[8];
+    turned t;
+    idct_half(&x, row, IDCT_SHIFT1);
+    for (int i = 0; i < 2; i++) {
+        V a = pack_rows(row[4 * i], row[4 * i + 1]);
+        V b = pack_rows(row[4 * i + 2], row[4 * i + 3]);
+        t.x04_71[i] = evens(a, b);
+        t.x26_35[i] = odds(a, b);
+    }
+    return t;
 }
 
 /* Two rows of 32 samples from a vector. */
@@ -90,46 +174,104 @@ IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
                    _mm512_permutex2var_epi8(left, _mm512_load_si512(rows_at[i]), right));
 }
 
+IDCT_INLINE void full_four(uint8_t *dst, size_t stride, const block in[4], const places *p)
+{
+    V column[8];
+    const turned a = first_pass(in, p), b = first_pass(in + 2, p);
+    for (int i = 0; i < 2; i++) {
+        const idct_pairs x = {_mm512_shuffle_i32x4(a.x04_71[i], b.x04_71[i], 0x88),
+                              _mm512_shuffle_i32x4(a.x26_35[i], b.x26_35[i], 0x88),
+                              _mm512_shuffle_i32x4(a.x04_71[i], b.x04_71[i], 0xdd),
+                              _mm512_shuffle_i32x4(a.x26_35[i], b.x26_35[i], 0xdd)};
+        idct_half(&x, column, IDCT_SHIFT2);
+        store_half(dst + (size_t)i * 4 * stride, stride, column);
+    }
+}
+
+/* Blocks whose coefficients are all in the 4x4 corner, a third of them in photographs. */
+IDCT_INLINE void corner_four(uint8_t *dst, size_t stride, const V low[4], const places *p)
+{
+    V row[8], column[8];
+    V a = words(low[0], p->corner, low[1]), b = words(low[2], p->corner, low[3]);
+    idct_half_corner(lows(a, b), highs(a, b), row, IDCT_SHIFT1);
+    for (int i = 0; i < 2; i++) {
+        a = pack_rows(row[4 * i], row[4 * i + 1]);
+        b = pack_rows(row[4 * i + 2], row[4 * i + 3]);
+        idct_half_corner(evens(a, b), odds(a, b), column, IDCT_SHIFT2);
+        store_half(dst + (size_t)i * 4 * stride, stride, column);
+    }
+}
+
 static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
 {
-    uint64_t v[4];
-    for (int i = 0; i < 4; i++)
-        v[i] = idct_flat((int16_t)(dc[i] * quant)) * UINT64_C(0x0101010101010101);
-    for (size_t y = 0; y < 8; y++) memcpy(dst + y * stride, v, sizeof v);
+    const __m256i each = _mm256_setr_epi64x(0, 0x0808080808080808, 0, 0x0808080808080808);
+    uint8_t v[4];
+    for (int i = 0; i < 4; i++) v[i] = idct_flat((int16_t)(dc[i] * quant));
+    const __m256i row = _mm256_shuffle_epi8(_mm256_setr_epi64x(v[0], v[1], v[2], v[3]), each);
+    for (size_t y = 0; y < 8; y++)
+        _mm256_storeu_si256((__m256i *)(void *)(dst + y * stride), row);
+}
+
+/* ---- variants ---- */
+
+/* Half a bitmap, from memory: moving a half of 64 bits into a mask takes twice as long. */
+IDCT_INLINE uint32_t half_mask(const leat__tile_coefs *c, size_t b, size_t half)
+{
+    return leat__load_u32((const uint8_t *)(c->mask + b) + 4 * half);
+}
+
+/* Groups 0 to 3 of block b, the mean put in, */
+IDCT_INLINE V low_half(const leat__tile_coefs *c, size_t b)
+{
+    V v = _mm512_maskz_expand_epi16(half_mask(c, b, 0), load512(c->value + c->first[b]));
+    /* by 32 bits and a mask: broadcasts of less are shuffles */
+    return _mm512_mask_mov_epi16(v, 1, V_SET32((int)leat__load_u32(c->dc + b)));
+}
+
+/* and groups 4 to 7. */
+IDCT_INLINE V high_half(const leat__tile_coefs *c, size_t b)
+{
+    uint32_t before = (uint32_t)_mm_popcnt_u32(half_mask(c, b, 0));
+    return _mm512_maskz_expand_epi16(half_mask(c, b, 1),
+                                     load512(c->value + c->first[b] + before));
+}
+
+/* Half the quantisers in the order of the groups. */
+IDCT_INLINE V quant_groups(const uint16_t quant[64], const uint8_t order[32])
+{
+    return _mm512_permutex2var_epi16(
+        _mm512_loadu_si512(quant),
+        _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)order)),
+        _mm512_loadu_si512(quant + 32));
 }
 
 IDCT_VARIANT(leat__idct_row_avx512)
 {
-    V q[8], g[8], x[4], top[8], bottom[8];
-    idct_quant(quant, q);
-    for (uint32_t b = first; b < first + count; b += 4, dst += 32) {
+    const V q0 = quant_groups(quant, leat__tile_order);
+    const V q1 = quant_groups(quant, leat__tile_order + 32);
+    for (size_t b = first, end = b + count; b < end; b += 4, dst += 32) {
         const uint64_t *m = coefs->mask + b;
         uint64_t any = m[0] | m[1] | m[2] | m[3];
         if (any <= 1) {
             flat_four(dst, stride, coefs->dc + b, quant[0]);
-            continue;
-        }
-        for (uint32_t i = 0; i < 4; i++) x[i] = low_half(coefs, b + i);
-        lanes_4x4(x, g);
-        if ((any & ~LEAT__TILE_CORNER) == 0) {
-            for (int i = 0; i < 2; i++) g[i] = _mm512_mullo_epi16(g[i], q[i]);
-            idct_corner(V_LO16(g[0], g[1]), V_HI16(g[0], g[1]), top, bottom);
+        } else if ((any & ~LEAT__TILE_CORNER) == 0) {
+            V low[4];
+            for (size_t i = 0; i < 4; i++)
+                low[i] = _mm512_mullo_epi16(low_half(coefs, b + i), q0);
+            corner_four(dst, stride, low, &of_groups);
         } else {
-            for (uint32_t i = 0; i < 4; i++) x[i] = high_half(coefs, b + i);
-            lanes_4x4(x, g + 4);
-            for (int i = 0; i < 8; i++) g[i] = _mm512_mullo_epi16(g[i], q[i]);
-            const idct_block block = idct_of_groups(g);
-            idct_full(&block, top, bottom);
+            block in[4];
+            for (size_t i = 0; i < 4; i++)
+                in[i] = (block){_mm512_mullo_epi16(low_half(coefs, b + i), q0),
+                                _mm512_mullo_epi16(high_half(coefs, b + i), q1)};
+            full_four(dst, stride, in, &of_groups);
         }
-        store_half(dst, stride, top);
-        store_half(dst + 4 * stride, stride, bottom);
     }
 }
 
 IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
 {
-    V q[8], r[8], x[4], top[8], bottom[8];
-    idct_quant_rows(quant, q);
+    const V q0 = _mm512_loadu_si512(quant), q1 = _mm512_loadu_si512(quant + 32);
     for (uint32_t b = 0; b < count; b += 4, dst += 32, blocks += 256) {
         uint8_t behind = idct_latest(last + b, count - b < 4 ? count - b : 4);
         if (behind == 0) {
@@ -137,19 +279,16 @@ IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
             flat_four(dst, stride, dc, quant[0]);
             continue;
         }
-        for (int i = 0; i < 4; i++) x[i] = _mm512_loadu_si512(blocks + 64 * i);
-        lanes_4x4(x, r);
+        block in[4];
+        V low[4];
+        for (int i = 0; i < 4; i++)
+            in[i].low = low[i] = _mm512_mullo_epi16(_mm512_loadu_si512(blocks + 64 * i), q0);
         if (behind <= LEAT__IDCT_CORNER_LAST) {
-            for (int i = 0; i < 4; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
-            idct_corner(V_LO16(r[0], r[2]), V_LO16(r[1], r[3]), top, bottom);
-        } else {
-            for (int i = 0; i < 4; i++) x[i] = _mm512_loadu_si512(blocks + 64 * i + 32);
-            lanes_4x4(x, r + 4);
-            for (int i = 0; i < 8; i++) r[i] = _mm512_mullo_epi16(r[i], q[i]);
-            const idct_block block = idct_of_rows(r);
-            idct_full(&block, top, bottom);
+            corner_four(dst, stride, low, &of_rows);
+            continue;
         }
-        store_half(dst, stride, top);
-        store_half(dst + 4 * stride, stride, bottom);
+        for (int i = 0; i < 4; i++)
+            in[i].high = _mm512_mullo_epi16(_mm512_loadu_si512(blocks + 64 * i + 32), q1);
+        full_four(dst, stride, in, &of_rows);
     }
 }
