@@ -3,7 +3,8 @@
  * sample_path: the whole way of one sample on one core, without the loader: decode the crop,
  * Pillow-exact bilinear resize to 224, flip, 8-bit planes into the batch. Stored as JPEG, with
  * and without entry points, and as tiles, on each instruction set, beside libjpeg-turbo (called
- * here) in full followed by leat's resize of the crop. Methods alternate within a repeat.
+ * here) in full followed by leat's resize of the crop, and with `like=fast`, whose distance from
+ * the exact pixels is reported. Methods alternate within a repeat.
  *
  *   sample_path [-m METHOD] [-s FILE] [-t] [DIR] [REPEATS]
  *
@@ -16,6 +17,7 @@
  * One JSON line per method on stdout; remarks on stderr. Exit 1 when pixels differ.
  */
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +176,7 @@ typedef struct method {
     uint32_t keep;        /* CPU flags */
     bool tiled, entries;
     bool full;            /* the whole image is decoded first, by libjpeg-turbo */
+    bool fast;            /* like=fast: other pixels, whose difference is reported */
     leat__tile_density density;
     leat__pipeline_worker *worker;
     double us[REPEATS_MAX];
@@ -196,9 +199,19 @@ static method methods[] = {
      .tiled = true, .density = LEAT__TILE_FAST},
     {.name = "tiled (plain bitmaps), avx512", .keep = ~0u, .tiled = true,
      .density = LEAT__TILE_FAST},
+    {.name = "keep (region, entry index), fast, avx512", .keep = ~0u, .entries = true, .fast = true},
+    {.name = "tiled, fast, scalar", .keep = LEAT__CPU_SSE42, .tiled = true, .fast = true},
+    {.name = "tiled, fast, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .tiled = true,
+     .fast = true},
+    {.name = "tiled, fast, avx512", .keep = ~0u, .tiled = true, .fast = true},
+    {.name = "tiled (plain bitmaps), fast, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
+     .tiled = true, .density = LEAT__TILE_FAST, .fast = true},
+    {.name = "tiled (plain bitmaps), fast, avx512", .keep = ~0u, .tiled = true,
+     .density = LEAT__TILE_FAST, .fast = true},
 };
+enum { SAMPLES_BY = 12 }; /* the method whose samples -s writes: exact */
 
-static leat__pipeline *pipeline;
+static leat__pipeline *pipelines[2]; /* exact, fast */
 static leat__planes whole;
 
 /* The peer: all of the image, interleaved, then apart. */
@@ -234,14 +247,14 @@ static int run_one(method *m, uint32_t i, uint8_t *out)
     const stored *const s = m->tiled && tiled->data ? tiled : &pictures[i].jpeg;
     if (m->full) {
         LEAT_TRY(decode_plainly(s));
-        return leat__pipeline_run_pixels(pipeline, m->worker, &whole, &key, out, &err);
+        return leat__pipeline_run_pixels(pipelines[0], m->worker, &whole, &key, out, &err);
     }
     leat__encoded e = {.info = &s->info, .data = s->data, .len = s->len, .tables = tables};
     if (m->entries && pictures[i].entries.len > 0) {
         e.entries = (const uint8_t *)pictures[i].entries.data;
         e.entries_len = pictures[i].entries.len;
     }
-    return leat__pipeline_run(pipeline, m->worker, &e, &key, out, &err);
+    return leat__pipeline_run(pipelines[m->fast], m->worker, &e, &key, out, &err);
 }
 
 static int by_value(const void *a, const void *b)
@@ -255,16 +268,58 @@ static bool chosen(const method *m, const char *only)
     return !only || strstr(m->name, only);
 }
 
+/* How far the fast pixels are from the exact ones. */
+static struct {
+    uint64_t values, off[256], squares; /* off: by how many levels */
+} distance;
+
+static void compare(const uint8_t *exact, const uint8_t *fast)
+{
+    for (uint32_t i = 0; i < OUT_BYTES; i++) {
+        const int d = abs(exact[i] - fast[i]);
+        distance.off[d]++;
+        distance.squares += (uint64_t)(d * d);
+    }
+    distance.values += OUT_BYTES;
+}
+
+static void report_distance(void)
+{
+    static const int beyond[] = {0, 1, 2, 4, 8};
+    double sum = 0;
+    int most = 0;
+    for (int d = 0; d < 256; d++) {
+        sum += (double)distance.off[d] * d;
+        if (distance.off[d]) most = d;
+    }
+    const double n = (double)distance.values;
+    printf("{\"bench\":\"sample_path\",\"fast_against_exact\":{\"mean\":%.4f,\"max\":%d,"
+           "\"psnr_db\":%.2f", sum / n, most,
+           10 * log10(255.0 * 255.0 * n / (double)LEAT_MAX(distance.squares, 1u)));
+    for (size_t i = 0; i < LEAT_COUNT(beyond); i++) {
+        uint64_t more = 0;
+        for (int d = beyond[i] + 1; d < 256; d++) more += distance.off[d];
+        printf(",\"share_off_by_more_than_%d\":%.6f", beyond[i], (double)more / n);
+    }
+    printf("}}\n");
+}
+
+/* All exact methods give the same pixels, and so do all fast ones. */
 static uint32_t check_pixels(void)
 {
-    static uint8_t want[OUT_BYTES], got[OUT_BYTES];
+    static uint8_t want[2][OUT_BYTES], got[OUT_BYTES];
     uint32_t bad = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        bool known[2] = {false, false};
         for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
+            const bool fast = methods[k].fast;
             leat__cpu_mask(methods[k].keep);
-            if (run_one(&methods[k], i, k == 0 ? want : got) != 0) die(methods[k].name);
-            if (k > 0 && memcmp(want, got, OUT_BYTES) != 0) bad++;
+            if (run_one(&methods[k], i, known[fast] ? got : want[fast]) != 0) die(methods[k].name);
+            if (known[fast] && memcmp(want[fast], got, OUT_BYTES) != 0) bad++;
+            known[fast] = true;
         }
+        compare(want[0], want[1]);
+    }
     return bad;
 }
 
@@ -279,8 +334,8 @@ static void write_samples(const char *path)
         const leat__image_info *const info = &pictures[i].jpeg.info;
         const leat__draw_key key = {1, 0, i};
         leat__recipe recipe;
-        if (leat__pipeline_draw(pipeline, &key, info->width, info->height, &recipe, &err) != 0 ||
-            run_one(&methods[LEAT_COUNT(methods) - 1], i, out) != 0)
+        if (leat__pipeline_draw(pipelines[0], &key, info->width, info->height, &recipe, &err) != 0 ||
+            run_one(&methods[SAMPLES_BY], i, out) != 0)
             die("samples");
         if (fwrite(out, 1, sizeof out, f) != sizeof out) die(path);
         const leat__step *const crop = &recipe.step[0];
@@ -342,7 +397,7 @@ static void release(void)
         leat__buf_reset(&pictures[i].entries);
         free(pictures[i].path);
     }
-    leat__pipeline_close(&pipeline);
+    for (int i = 0; i < 2; i++) leat__pipeline_close(&pipelines[i]);
     leat__planes_reset(&whole);
     leat__tile_tables_close(&tables);
 }
@@ -367,14 +422,20 @@ int main(int argc, char **argv)
     load_folder(dir, 2);
     tile_all();
     index_all();
-    const leat__pipeline_opts opts = {.ops = "RandomResizedCrop(224); RandomHorizontalFlip()"};
-    if (leat__pipeline_open(&pipeline, &opts, &err) != 0) die("pipeline");
+    static const char *const ops[2] = {
+        "RandomResizedCrop(224); RandomHorizontalFlip()",
+        "RandomResizedCrop(224, like=fast); RandomHorizontalFlip()"};
+    for (int i = 0; i < 2; i++) {
+        const leat__pipeline_opts opts = {.ops = ops[i]};
+        if (leat__pipeline_open(&pipelines[i], &opts, &err) != 0) die("pipeline");
+    }
     for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
         leat__cpu_mask(methods[k].keep);
         if (leat__pipeline_worker_open(&methods[k].worker, &err) != 0) die("worker");
     }
     const uint32_t bad = check_pixels();
     fprintf(stderr, "%u images, %u results differ\n", count, bad);
+    report_distance();
     if (samples) write_samples(samples);
     run(only, repeats, turns);
     release();

@@ -16,6 +16,7 @@
 #include "codec/jpeg_encode.h"
 #include "codec/png_encode.h"
 #include "codec/raw.h"
+#include "dsp/idct_fast.h"
 
 #define MAX_PIXELS UINT64_C(178956970)
 #define MAX_OUT_BYTES (UINT64_C(1) << 30)
@@ -145,6 +146,26 @@ int leat__decode_in_time(const leat__decode_job *job, leat_error *err)
                       job->limits.max_seconds);
 }
 
+/* Components are no more bytes than pixels: the limit on these holds for them, too. */
+static int check_parts(const leat__image_info *info, const leat__decode_request *request,
+                       leat_error *err)
+{
+    for (uint32_t c = 0; c < info->channels; c++) {
+        const leat__ycc_part *p = &request->parts[c];
+        if (info->chroma_h == 0 || p->shrink >= LEAT__IDCT_SHRINKS)
+            return leat__fail(err, LEAT_EINVAL, "components cannot be asked for");
+        uint32_t across = (c == 0 ? 1 : info->chroma_h) << p->shrink;
+        uint32_t down = (c == 0 ? 1 : info->chroma_v) << p->shrink;
+        uint64_t width = leat__ceil_div(info->width, across);
+        uint64_t height = leat__ceil_div(info->height, down);
+        if (p->width == 0 || p->height == 0 || !leat__range_inside(p->x, p->width, width) ||
+            !leat__range_inside(p->y, p->height, height))
+            return leat__fail(err, LEAT_EINVAL, "part %u x %u at (%u, %u) is not inside the "
+                              "component", p->width, p->height, p->x, p->y);
+    }
+    return 0;
+}
+
 /* Fills *job from the request, or says what is wrong with it. */
 static int check_request(const leat__codec_ops *ops, const leat__image_info *info,
                          const leat__decode_request *request, leat__decode_job *job,
@@ -172,7 +193,9 @@ static int check_request(const leat__codec_ops *ops, const leat__image_info *inf
         return leat__fail(err, LEAT_EINVAL,
                           "region %u x %u at (%u, %u) is not inside the %u x %u image",
                           job->width, job->height, job->x, job->y, full_w, full_h);
-    job->whole = job->width == full_w && job->height == full_h;
+    job->whole = !request->parts && job->width == full_w && job->height == full_h;
+    job->parts = request->parts;
+    if (request->parts) LEAT_TRY(check_parts(info, request, err));
     job->limits = request->limits;
     leat__decode_limits_fill(&job->limits);
     LEAT_TRY(leat__decode_limits_check(&job->limits, info, err));

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "dsp/ycc_resizer.h"
 
 #define LEAT__CODEC_PADDING 64
 
@@ -41,6 +42,8 @@ typedef struct leat__image_info {
     uint32_t orientation;    /* EXIF 1..8, 1 when there is none */
     uint32_t bits;           /* per sample in the file: 8 (others are refused by decode) */
     bool progressive, cmyk;  /* JPEG; CMYK and YCCK are delivered as RGB, as Pillow converts */
+    uint32_t chroma_h, chroma_v; /* pixels per chroma sample (1 when grey) where components can
+                                  * be asked for instead of pixels, else 0 */
     char format[24];         /* "jpeg 4:2:0", "png rgba" … for people */
 } leat__image_info;
 
@@ -55,16 +58,23 @@ typedef struct leat__decode_limits {
 /* Receives bands of planar rows: rows y .. y+count-1 of the region, top to bottom, each row
  * once. plane[c] points at row y of channel c, rows `stride` bytes apart, `width` of the
  * region pixels each, readable (not meaningful) up to 64 bytes past the end and 64 before the
- * start of each row. The pixels are valid during the call only. Returns 0 to go on. */
+ * start of each row. The pixels are valid during the call only. Returns 0 to go on.
+ *
+ * `part` receives components instead, when they were asked for: the next `count` rows of the
+ * part of component c, as signed samples centred at 0. Components take turns. */
 typedef struct leat__row_sink {
     int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                 size_t stride);
     void *ctx;
+    int (*part)(void *ctx, uint32_t c, uint32_t count, const int8_t *rows, size_t stride);
 } leat__row_sink;
 
 typedef struct leat__decode_request {
     uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
     uint32_t scale_denom; /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
+    /* Components instead of pixels, in 16-bit arithmetic: one of each, and the region above is not
+     * looked at. Only where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
+    const leat__ycc_part *parts;
     const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
     const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */
     size_t entries_len;

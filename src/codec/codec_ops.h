@@ -17,6 +17,7 @@ typedef struct leat__decode_job {
     size_t len;
     uint32_t x, y, width, height;
     uint32_t scale_denom; /* 1, 2, 4, 8; above 1 only where ops->scales */
+    const leat__ycc_part *parts; /* checked as well; NULL: pixels of the region */
     bool whole;           /* the region is the whole image: prove the file whole, too */
     const void *tables;
     const uint8_t *entries; /* JPEG: not checked; NULL when there are none */

@@ -41,6 +41,20 @@ static bool jpeg_sniff(const uint8_t *data, size_t len)
     return len >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
 }
 
+/* Sampling of what leat decodes itself: leat__jpeg_region_shape() in terms of the header. */
+static void find_grid(const leat__jpeg_header *h, leat__image_info *info)
+{
+    if (h->bits != 8 || h->progressive || h->arithmetic || h->lossless) return;
+    if (h->colour == LEAT__JPEG_GREY) info->chroma_h = info->chroma_v = 1;
+    if (h->colour != LEAT__JPEG_YCC) return;
+    for (int c = 1; c < 3; c++)
+        if (h->component[c].h != 1 || h->component[c].v != 1) return;
+    const uint32_t across = h->component[0].h, down = h->component[0].v;
+    if (down > 2 || across == 3 || across * down > 4) return;
+    info->chroma_h = across;
+    info->chroma_v = down;
+}
+
 static int jpeg_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
 {
     leat__jpeg_header h;
@@ -53,6 +67,7 @@ static int jpeg_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->progressive = h.progressive;
     info->cmyk = h.components == 4;
     leat__jpeg_header_describe(&h, info->format, sizeof info->format);
+    find_grid(&h, info);
     return 0;
 }
 
@@ -256,9 +271,10 @@ static int jpeg_decode(void *state, const leat__decode_job *job, leat_error *err
     jpeg_state *s = state;
     later_rows later = {.sink = job->sink};
     bool complete = false;
-    if (job->scale_denom == 1 && own_is_faster())
+    if (job->scale_denom == 1 && (own_is_faster() || job->parts))
         LEAT_TRY(leat__jpeg_region_decode(s->region, job, &later.done, &complete, err));
     if (complete) return 0;
+    if (job->parts) return leat__fail(err, LEAT_ENOTSUP, "JPEG: only its pixels can be decoded");
     const leat__row_sink sink = {take_later, &later};
     leat__decode_job rest = *job;
     if (later.done > 0) rest.sink = &sink;

@@ -16,6 +16,7 @@
 #include "codec/jpeg_entries.h"
 #include "codec/jpeg_scan.h"
 #include "dsp/idct.h"
+#include "dsp/idct_fast.h"
 #include "probe/cpu.h"
 
 enum {
@@ -32,6 +33,7 @@ struct leat__jpeg_region {
     leat__jpeg_scan *scan;
     leat__raster raster;
     leat__idct_dsp idct;
+    leat__idct_fast_dsp fast; /* for components */
     uint32_t cpu_flags; /* that the kernels were chosen for */
     coefficients *coefs;
     /* the job at hand */
@@ -126,10 +128,15 @@ static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t 
         uint32_t x1 = LEAT_MIN(need->bx1, gx + count * r->mcu_h[c]);
         uint32_t y0 = LEAT_MAX(need->by0, gy), y1 = LEAT_MIN(need->by1, gy + r->mcu_v[c]);
         for (uint32_t y = y0; y < y1 && x0 < x1; y++) {
-            size_t first = (y - gy) * from->stride[c] + (x0 - gx);
-            r->idct.plain(leat__raster_at(&r->raster, row, c, 8 * x0, 8 * y),
-                          r->raster.planes.stride, from->block[c] + 64 * first,
-                          from->last[c] + first, x1 - x0, frame->component[c].quant);
+            size_t first = (y - gy) * from->stride[c] + (x0 - gx), stride = r->raster.planes.stride;
+            uint8_t *to = leat__raster_at(&r->raster, row, c, need->side * x0, need->side * y);
+            const int16_t *blocks = from->block[c] + 64 * first;
+            const uint16_t *quant = frame->component[c].quant;
+            if (r->raster.parts)
+                r->fast.plain[need->shrink]((int8_t *)to, stride, blocks, from->last[c] + first,
+                                            x1 - x0, quant);
+            else
+                r->idct.plain(to, stride, blocks, from->last[c] + first, x1 - x0, quant);
         }
     }
 }
@@ -157,6 +164,7 @@ static void choose_kernels(leat__jpeg_region *r)
     if (r->idct.plain && r->cpu_flags == leat__cpu_flags()) return;
     r->cpu_flags = leat__cpu_flags(); /* masked since */
     leat__idct_init(&r->idct, r->cpu_flags);
+    leat__idct_fast_init(&r->fast, r->cpu_flags);
 }
 
 int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, uint32_t *done,
@@ -168,8 +176,11 @@ int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, 
     if (!leat__jpeg_scan_start(r->scan, job->data, job->len)) return 0;
     if (!leat__jpeg_region_shape(leat__jpeg_scan_frame(r->scan), &shape)) return 0;
     if (!is_as_probed(&shape, job->info)) return 0;
-    LEAT_TRY(leat__raster_begin(&r->raster, &shape, job->x, job->y, job->width, job->height,
-                                8 * shape.v, err));
+    if (job->parts)
+        LEAT_TRY(leat__raster_begin_parts(&r->raster, &shape, job->parts, 8 * shape.v, err));
+    else
+        LEAT_TRY(leat__raster_begin(&r->raster, &shape, job->x, job->y, job->width, job->height,
+                                    8 * shape.v, err));
     find_columns(r, &shape);
     choose_kernels(r);
     leat__jpeg_scan_begin(r->scan, &r->at);

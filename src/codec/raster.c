@@ -11,16 +11,16 @@
 
 enum { CARRY = LEAT__RASTER_CARRY };
 
+/* Samples that the region needs. */
 static void find_spans(leat__raster *r)
 {
     const leat__raster_shape *shape = &r->shape;
-    r->first = UINT32_MAX;
-    r->last = 0;
     for (uint32_t c = 0; c < shape->components; c++) {
         leat__raster_span *s = &r->comp[c];
         uint32_t dx = c == 0 ? 1 : shape->h, dy = c == 0 ? 1 : shape->v;
         s->width = (uint32_t)leat__ceil_div(shape->width, dx);
         s->height = (uint32_t)leat__ceil_div(shape->height, dy);
+        s->shrink = 0;
         s->x0 = r->x / dx;
         s->x1 = (r->x + r->width - 1) / dx + 1;
         s->y0 = r->y / dy;
@@ -30,25 +30,37 @@ static void find_spans(leat__raster *r)
         if (dx == 2 && s->x1 < s->width) s->x1++;
         if (dy == 2 && s->y0 > 0) s->y0--;
         if (dy == 2 && s->y1 < s->height) s->y1++;
-        s->bx0 = s->x0 / 8;
-        s->bx1 = (s->x1 + 7) / 8;
-        s->by0 = s->y0 / 8;
-        s->by1 = (s->y1 + 7) / 8;
-        r->first = LEAT_MIN(r->first, s->y0 / leat__raster_rows(r, c));
-        r->last = LEAT_MAX(r->last, (s->y1 - 1) / leat__raster_rows(r, c));
     }
     /* libjpeg-turbo repeats where there are too few columns to interpolate. */
     r->smooth = shape->components == 3 && (shape->h == 1 || r->comp[1].width > 2);
+}
+
+/* The blocks they are in, and the strips. */
+static void find_blocks(leat__raster *r)
+{
+    r->first = UINT32_MAX;
+    r->last = 0;
+    for (uint32_t c = 0; c < r->shape.components; c++) {
+        leat__raster_span *s = &r->comp[c];
+        s->side = 8 >> s->shrink;
+        s->strip_rows = (r->strip_rows / (c == 0 ? 1 : r->shape.v)) >> s->shrink;
+        s->bx0 = s->x0 / s->side;
+        s->bx1 = (s->x1 + s->side - 1) / s->side;
+        s->by0 = s->y0 / s->side;
+        s->by1 = (s->y1 + s->side - 1) / s->side;
+        r->first = LEAT_MIN(r->first, s->y0 / s->strip_rows);
+        r->last = LEAT_MAX(r->last, (s->y1 - 1) / s->strip_rows);
+    }
 }
 
 static int fit_scratch(leat__raster *r, leat_error *err)
 {
     uint32_t width = 0;
     for (uint32_t c = 0; c < r->shape.components; c++)
-        width = LEAT_MAX(width, 8 * (r->comp[c].bx1 - r->comp[c].bx0));
+        width = LEAT_MAX(width, r->comp[c].side * (r->comp[c].bx1 - r->comp[c].bx0));
     LEAT_TRY(leat__planes_resize(&r->planes, width, CARRY + r->strip_rows,
                                  r->shape.components, err));
-    if (r->shape.components == 1) return 0;
+    if (r->parts || r->shape.components == 1) return 0;
     /* Four times a chroma row may be up to six pixels wider than the region. */
     LEAT_TRY(leat__planes_resize(&r->chroma, r->width + 8, 1, 2, err));
     return leat__band_fit(&r->band, r->width, 3, err);
@@ -65,11 +77,30 @@ int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_
     r->height = height;
     r->strip_rows = strip_rows;
     r->done = 0;
+    r->parts = false;
     find_spans(r);
+    find_blocks(r);
     if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* masked since */
         r->cpu_flags = leat__cpu_flags();
         leat__ycc_init(&r->ycc, r->cpu_flags);
     }
+    return fit_scratch(r, err);
+}
+
+int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
+                             const leat__ycc_part *part, uint32_t strip_rows,
+                             leat_error *err)
+{
+    r->shape = *shape;
+    r->strip_rows = strip_rows;
+    r->parts = true;
+    for (uint32_t c = 0; c < shape->components; c++) {
+        const leat__ycc_part *p = &part[c];
+        r->comp[c] = (leat__raster_span){.x0 = p->x, .x1 = p->x + p->width,
+                                         .y0 = p->y, .y1 = p->y + p->height,
+                                         .shrink = p->shrink};
+    }
+    find_blocks(r);
     return fit_scratch(r, err);
 }
 
@@ -86,8 +117,8 @@ static void repeat_edges(leat__raster *r, uint32_t strip)
 {
     for (uint32_t c = 1; c < r->shape.components; c++) {
         const leat__raster_span *need = &r->comp[c];
-        uint32_t y0 = LEAT_MAX(need->y0, strip * leat__raster_rows(r, c));
-        uint32_t y1 = LEAT_MIN(need->y1, (strip + 1) * leat__raster_rows(r, c));
+        uint32_t y0 = LEAT_MAX(need->y0, strip * need->strip_rows);
+        uint32_t y1 = LEAT_MIN(need->y1, (strip + 1) * need->strip_rows);
         for (uint32_t y = y0; y < y1; y++) {
             if (need->x0 == 0) {
                 uint8_t *left = leat__raster_at(r, strip, c, 0, y);
@@ -157,12 +188,26 @@ static void carry_rows(leat__raster *r)
 {
     for (uint32_t c = 0; c < r->shape.components; c++) {
         uint8_t *rows = r->planes.plane[c] - LEAT__CODEC_PADDING;
-        memcpy(rows, rows + leat__raster_rows(r, c) * r->planes.stride, r->planes.stride);
+        memcpy(rows, rows + r->comp[c].strip_rows * r->planes.stride, r->planes.stride);
     }
+}
+
+static int emit_parts(leat__raster *r, uint32_t strip, const leat__row_sink *sink)
+{
+    for (uint32_t c = 0; c < r->shape.components; c++) {
+        const leat__raster_span *need = &r->comp[c];
+        uint32_t y0 = LEAT_MAX(need->y0, strip * need->strip_rows);
+        uint32_t y1 = LEAT_MIN(need->y1, (strip + 1) * need->strip_rows);
+        if (y0 >= y1) continue;
+        const uint8_t *rows = leat__raster_at(r, strip, c, need->x0, y0);
+        LEAT_TRY(sink->part(sink->ctx, c, y1 - y0, (const int8_t *)rows, r->planes.stride));
+    }
+    return 0;
 }
 
 int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sink)
 {
+    if (r->parts) return emit_parts(r, strip, sink);
     uint32_t y = r->y + r->done, end = r->y + r->height;
     if (r->shape.h == 2) repeat_edges(r, strip);
     /* A strip's last row waits for the chroma below it. */

@@ -13,7 +13,9 @@
  *   }
  *
  * Grey, and YCbCr of 4:4:4, 4:2:2, 4:2:0, 4:4:0 or 4:1:1. Pixels are libjpeg-turbo's, bit for
- * bit. One per thread; zeroed is empty.
+ * bit. Instead of pixels the components themselves may be asked for, each with its own rectangle
+ * and size of block (leat__raster_begin_parts): then nothing is upsampled or converted here.
+ * One per thread; zeroed is empty.
  */
 #ifndef LEAT_CODEC_RASTER_H
 #define LEAT_CODEC_RASTER_H
@@ -35,6 +37,8 @@ typedef struct leat__raster_span {
     uint32_t x0, x1, y0, y1;     /* samples */
     uint32_t bx0, bx1, by0, by1; /* blocks */
     uint32_t width, height;      /* of the whole component, in samples */
+    uint32_t shrink, side;       /* blocks are of 8 >> shrink samples each way */
+    uint32_t strip_rows;         /* samples */
 } leat__raster_span;
 
 typedef struct leat__raster {
@@ -45,6 +49,7 @@ typedef struct leat__raster {
     uint32_t first, last;         /* strips that the region touches */
     uint32_t done;                /* rows that the sink has */
     bool smooth;                  /* chroma is interpolated, not repeated */
+    bool parts;                   /* components are wanted, not pixels */
     leat__planes planes;          /* CARRY + strip_rows rows of each component */
     leat__planes chroma;          /* two upsampled rows */
     leat__band band;
@@ -56,23 +61,24 @@ typedef struct leat__raster {
 int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
                        uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
                        leat_error *err) LEAT_MUST_CHECK;
+/* The same for components: part[c] of each, which lie inside them and are not empty. */
+int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
+                             const leat__ycc_part *part, uint32_t strip_rows,
+                             leat_error *err) LEAT_MUST_CHECK;
 void leat__raster_reset(leat__raster *r);
-
-static inline uint32_t leat__raster_rows(const leat__raster *r, uint32_t c)
-{
-    return r->strip_rows / (c == 0 ? 1 : r->shape.v);
-}
 
 /* Where sample x of row y of component c is while `strip` is in the planes. Up to
  * LEAT__CODEC_PADDING bytes behind the last block of a row may be written. */
 static inline uint8_t *leat__raster_at(const leat__raster *r, uint32_t strip, uint32_t c,
                                        uint32_t x, uint32_t y)
 {
-    uint32_t row = y + LEAT__RASTER_CARRY - strip * leat__raster_rows(r, c);
-    return r->planes.plane[c] + row * r->planes.stride + (x - r->comp[c].bx0 * 8);
+    const leat__raster_span *s = &r->comp[c];
+    uint32_t row = y + LEAT__RASTER_CARRY - strip * s->strip_rows;
+    return r->planes.plane[c] + row * r->planes.stride + (x - s->bx0 * s->side);
 }
 
-/* The rows of the region that `strip` completes, to the sink; what the sink returned. */
+/* The rows of the region, or of the parts, that `strip` completes, to the sink; what the sink
+ * returned. */
 int leat__raster_emit(leat__raster *r, uint32_t strip, const leat__row_sink *sink);
 
 #endif

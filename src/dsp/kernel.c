@@ -9,12 +9,14 @@
 #include "base/str.h"
 #include "dsp/color.h"
 #include "dsp/idct.h"
+#include "dsp/idct_fast.h"
 #include "dsp/pixel.h"
 #include "dsp/resize.h"
 #include "dsp/tile_entropy.h"
 #include "dsp/tile_pack.h"
 #include "dsp/warp.h"
 #include "dsp/ycc.h"
+#include "dsp/ycc_resize.h"
 
 static const char *color_isa(uint32_t cpu_flags)
 {
@@ -25,6 +27,13 @@ static const char *idct_isa(uint32_t cpu_flags)
 {
     leat__idct_dsp dsp;
     leat__idct_init(&dsp, cpu_flags);
+    return dsp.isa;
+}
+
+static const char *idct_fast_isa(uint32_t cpu_flags)
+{
+    leat__idct_fast_dsp dsp;
+    leat__idct_fast_init(&dsp, cpu_flags);
     return dsp.isa;
 }
 
@@ -64,6 +73,11 @@ static const char *ycc_isa(uint32_t cpu_flags)
     return dsp.isa;
 }
 
+static const char *ycc_resize_isa(uint32_t cpu_flags)
+{
+    return leat__ycc_dsp8_for(cpu_flags)->isa;
+}
+
 static const struct {
     const char *name;
     const char *(*isa)(uint32_t cpu_flags);
@@ -71,7 +85,9 @@ static const struct {
     {"tile_entropy", tile_entropy_isa},
     {"tile_pack", tile_pack_isa},
     {"idct", idct_isa},
+    {"idct_fast", idct_fast_isa},
     {"ycc", ycc_isa},
+    {"ycc_resize", ycc_resize_isa},
     {"resize", resize_isa},
     {"pixel", pixel_isa},
     {"color", color_isa},

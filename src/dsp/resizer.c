@@ -108,7 +108,7 @@ int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x,
     leat__axis_request ordered = *y;
     ordered.mirror_out = y->mirror_in;
     r->reverse_rows = y->mirror_in != y->mirror_out;
-    r->vertical_first = order == LEAT__PASS_PILLOW13 && starts_vertical(x, y);
+    r->vertical_first = order != LEAT__PASS_PILLOW12 && starts_vertical(x, y);
     LEAT_TRY(find_axis(r, X, x, err));
     LEAT_TRY(find_axis(r, Y, &ordered, err));
     need->x = r->axis[X]->lo;

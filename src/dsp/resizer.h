@@ -38,9 +38,10 @@ void leat__resizer_close(leat__resizer **r);
  * (x, y, width, height, unmirrored) must be delivered. */
 typedef enum leat__pass_order {
     LEAT__PASS_PILLOW13, /* by that rule */
-    LEAT__PASS_PILLOW12  /* horizontal first */
+    LEAT__PASS_PILLOW12, /* horizontal first */
+    LEAT__PASS_FAST      /* by ycc_resizer.h where it can; here as the first */
 } leat__pass_order;
-#define LEAT__PASS_CHOICES "pillow13|pillow12"
+#define LEAT__PASS_CHOICES "pillow13|pillow12|fast"
 
 typedef struct leat__resize_need {
     uint32_t x, y, width, height;

@@ -17,7 +17,7 @@
 #define LIKE_PARAM                                                                         \
     {.name = "like", .kind = LEAT__PARAM_CHOICE, .def = "pillow13",                        \
      .choices = LEAT__PASS_CHOICES, .min = 1,                                              \
-     .help = "whose order of passes: Pillow 13's, or that of Pillow up to 12"}
+     .help = "whose pixels: Pillow 13's, Pillow 12's, or fast: near them, faster for JPEG and tiles"}
 #define P_PARAM(default_)                                                                  \
     {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = default_, .min = 0, .max = 1,          \
      .help = "probability"}

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "dsp/resizer.h"
+#include "dsp/ycc_resizer.h"
 #include "op/apply.h"
 #include "op/compiled.h"
 #include "op/head.h"
@@ -19,6 +20,7 @@
 struct leat__pipeline_worker {
     leat__decoder *decoder;
     leat__resizer *resizer;
+    leat__ycc_resizer *fast;
     leat__bench bench;
     leat__planes decoded; /* a region held whole: turned images, several views */
     leat__planes turned;
@@ -34,6 +36,7 @@ int leat__pipeline_worker_open(leat__pipeline_worker **out, leat_error *err)
     if (!w) return leat__fail_nomem(err, sizeof *w, "a pipeline worker");
     LEAT_GO(rc, out, leat__decoder_open(&w->decoder, err));
     LEAT_GO(rc, out, leat__resizer_open(&w->resizer, err));
+    LEAT_GO(rc, out, leat__ycc_resizer_open(&w->fast, err));
     *out = w;
     w = NULL;
 out:
@@ -47,6 +50,7 @@ void leat__pipeline_worker_close(leat__pipeline_worker **pw)
     if (!w) return;
     leat__decoder_close(&w->decoder);
     leat__resizer_close(&w->resizer);
+    leat__ycc_resizer_close(&w->fast);
     leat__bench_reset(&w->bench);
     leat__planes_reset(&w->decoded);
     leat__planes_reset(&w->turned);
@@ -175,6 +179,51 @@ static int plan_head(leat__pipeline_worker *w, const source *s, leat__head *h, r
     return 0;
 }
 
+static int part_to_resizer(void *ctx, uint32_t c, uint32_t count, const int8_t *rows,
+                           size_t stride)
+{
+    leat__ycc_resizer_rows(ctx, c, count, rows, stride);
+    return 0;
+}
+
+/* like=fast: components through their own resize, colours last. *done false (with 0): the source
+ * has no components, is turned, or the resize is none for it; nothing has been written. */
+static int run_fast(leat__pipeline_worker *w, const source *s, const leat__head *head,
+                    const leat__resize_out *out, bool *done, leat_error *err)
+{
+    const leat__encoded *const e = s->encoded;
+    leat__head h = *head;
+    leat__ycc_part part[3];
+    *done = false;
+    if (h.order != LEAT__PASS_FAST || !e || e->info->chroma_h == 0 || is_turned(s->orientation))
+        return 0;
+    const leat__ycc_grid grid = {e->info->channels, e->info->chroma_h, e->info->chroma_v};
+    bool fits;
+    leat__head_orient(&h, s->width, s->height, s->orientation);
+    LEAT_TRY(leat__ycc_resizer_plan(w->fast, &grid, h.x, h.y, &h.ax, &h.ay, part, &fits, err));
+    if (!fits) return 0;
+    const leat__row_sink sink = {.part = part_to_resizer, .ctx = w->fast};
+    leat__decode_request request = request_for(e, (region){0});
+    request.parts = part;
+    const int rc = leat__codec_decode(w->decoder, e->info, e->data, e->len, &request, &sink, err);
+    if (rc == LEAT_ENOTSUP) return 0;
+    if (rc != 0) return rc;
+    *done = true;
+    return leat__ycc_resizer_finish(w->fast, out);
+}
+
+static int run_head(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t planes,
+                    const leat__resize_out *out, leat_error *err)
+{
+    bool done;
+    region r;
+    LEAT_TRY(run_fast(w, s, h, out, &done, err));
+    if (done) return 0;
+    LEAT_TRY(plan_head(w, s, h, &r, err));
+    LEAT_TRY(leat__resizer_begin(w->resizer, planes, out, err));
+    return feed(w, s, r, err);
+}
+
 /* The head's result into the spare image, which becomes the one in flight. */
 static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uint32_t channels,
                          leat_error *err)
@@ -182,11 +231,8 @@ static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uin
     leat__planes *const im = &w->bench.spare;
     const uint32_t planes = LEAT_MIN(s->planes, channels);
     const leat__resize_out out = {image_target, planes < channels ? grey_done : image_done, im};
-    region r;
-    LEAT_TRY(plan_head(w, s, h, &r, err));
     LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, channels, err));
-    LEAT_TRY(leat__resizer_begin(w->resizer, planes, &out, err));
-    LEAT_TRY(feed(w, s, r, err));
+    LEAT_TRY(run_head(w, s, h, planes, &out, err));
     leat__planes_swap(&w->bench.image, &w->bench.spare);
     return 0;
 }
@@ -194,11 +240,8 @@ static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uin
 static int head_to_batch(leat__pipeline_worker *w, source *s, leat__head *h, leat_error *err)
 {
     const leat__resize_out out = leat__writer_rows(&w->writer);
-    region r;
     w->writer.planes = s->planes;
-    LEAT_TRY(plan_head(w, s, h, &r, err));
-    LEAT_TRY(leat__resizer_begin(w->resizer, s->planes, &out, err));
-    return feed(w, s, r, err);
+    return run_head(w, s, h, s->planes, &out, err);
 }
 
 /* Steps that make pixels: erasing the output comes after them. */

@@ -16,11 +16,13 @@
 #include "codec/raster.h"
 #include "codec/tile/tile_format.h"
 #include "dsp/idct.h"
+#include "dsp/idct_fast.h"
 #include "probe/cpu.h"
 
 typedef struct tile_state {
     leat__tile_entropy_dsp entropy;
     leat__idct_dsp idct;
+    leat__idct_fast_dsp fast; /* for components */
     uint32_t cpu_flags; /* that the tables were filled for */
     leat__tile_coefs *coefs;
     leat__raster raster; /* a strip is a row of tiles */
@@ -55,11 +57,16 @@ static void transform_tile(tile_state *s, const region *r, const leat__tile_shap
         uint32_t gy = ty * leat__tile_blocks_y(&r->h, c);
         uint32_t x0 = LEAT_MAX(need->bx0, gx), x1 = LEAT_MIN(need->bx1, gx + shape->wide[c]);
         uint32_t y0 = LEAT_MAX(need->by0, gy), y1 = LEAT_MIN(need->by1, gy + shape->high[c]);
-        for (uint32_t y = y0; y < y1 && x0 < x1; y++)
-            s->idct.row(leat__raster_at(&s->raster, ty, c, 8 * x0, 8 * y),
-                        s->raster.planes.stride, s->coefs,
-                        base + (y - gy) * shape->wide[c] + (x0 - gx), x1 - x0,
-                        r->h.quant[c]);
+        for (uint32_t y = y0; y < y1 && x0 < x1; y++) {
+            uint8_t *to = leat__raster_at(&s->raster, ty, c, need->side * x0, need->side * y);
+            uint32_t first = base + (y - gy) * shape->wide[c] + (x0 - gx);
+            if (s->raster.parts)
+                s->fast.row[need->shrink]((int8_t *)to, s->raster.planes.stride, s->coefs, first,
+                                          x1 - x0, r->h.quant[c]);
+            else
+                s->idct.row(to, s->raster.planes.stride, s->coefs, first, x1 - x0,
+                            r->h.quant[c]);
+        }
     }
 }
 
@@ -106,6 +113,7 @@ static void choose_kernels(tile_state *s)
     s->cpu_flags = leat__cpu_flags();
     leat__tile_entropy_init(&s->entropy, s->cpu_flags);
     leat__idct_init(&s->idct, s->cpu_flags);
+    leat__idct_fast_init(&s->fast, s->cpu_flags);
 }
 
 static int find_codes(region *r, const leat__tile_tables *tables, leat_error *err)
@@ -130,8 +138,11 @@ static int tile_decode(void *state, const leat__decode_job *job, leat_error *err
         return leat__fail(err, LEAT_EDATA, "tiled image: not the one that was probed");
     LEAT_TRY(find_codes(&r, job->tables, err));
     const leat__raster_shape shape = {r.h.width, r.h.height, r.h.components, r.h.h, r.h.v};
-    LEAT_TRY(leat__raster_begin(&s->raster, &shape, job->x, job->y, job->width, job->height,
-                                LEAT__TILE_PIXELS, err));
+    if (job->parts)
+        LEAT_TRY(leat__raster_begin_parts(&s->raster, &shape, job->parts, LEAT__TILE_PIXELS, err));
+    else
+        LEAT_TRY(leat__raster_begin(&s->raster, &shape, job->x, job->y, job->width, job->height,
+                                    LEAT__TILE_PIXELS, err));
     find_columns(&r, &s->raster);
     if (s->cpu_flags != leat__cpu_flags()) choose_kernels(s); /* masked since */
 
@@ -162,6 +173,10 @@ static int tile_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     info->channels = h.components;
     info->orientation = h.orientation;
     info->progressive = (h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0;
+    if (!info->progressive) { /* of which the JPEG codec has only pixels: the same here */
+        info->chroma_h = h.h;
+        info->chroma_v = h.v;
+    }
     snprintf(info->format, sizeof info->format, "%s", names[h.sampling]);
     return 0;
 }

@@ -39,7 +39,7 @@ static void put_strip(leat__raster *r, const leat__jpeg_coefs *coefs, const leat
     for (uint32_t c = 0; c < coefs->components; c++) {
         const leat__jpeg_component *from = &coefs->component[c];
         const leat__raster_span *need = &r->comp[c];
-        uint32_t high = leat__raster_rows(r, c) / 8;
+        uint32_t high = r->comp[c].strip_rows / 8;
         for (uint32_t by = strip * high; by < (strip + 1) * high && by < from->grid_y; by++)
             for (uint32_t bx = need->bx0; bx < need->bx1; bx++) {
                 /* Kernels read and write past one block: give them room, then copy. */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * 16-bit inverse DCT for AVX2: 8x8 two blocks at a time, 4x4 four.
+ */
+#include <immintrin.h>
+#include <string.h>
+
+#include "dsp/x86/expand_tables.h"
+#include "dsp/x86/idct_fast.h"
+
+#define V __m256i
+#define V_ADD _mm256_add_epi16
+#define V_SUB _mm256_sub_epi16
+#define V_MUL(v, k) _mm256_mulhrs_epi16(v, _mm256_set1_epi16(k))
+#define V_PACK _mm256_packs_epi16
+#define V_LO8 _mm256_unpacklo_epi8
+#define V_HI8 _mm256_unpackhi_epi8
+#define V_LO16 _mm256_unpacklo_epi16
+#define V_HI16 _mm256_unpackhi_epi16
+#define V_LO32 _mm256_unpacklo_epi32
+#define V_HI32 _mm256_unpackhi_epi32
+#define V_LO64 _mm256_unpacklo_epi64
+#define V_HI64 _mm256_unpackhi_epi64
+#include "dsp/x86/idct_fast_tmpl.h"
+
+static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {
+    EXPAND_256(EXPAND_WORDS_OF)};
+
+/* A block on its way out of the sparse form: its next group; moves past it. */
+typedef struct sparse {
+    uint64_t mask;
+    const int16_t *value;
+} sparse;
+
+FAST_INLINE __m128i next_group(sparse *s)
+{
+    const uint32_t bits = s->mask & 255;
+    const __m128i v =
+        _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)s->value),
+                         _mm_load_si128((const __m128i *)(const void *)expand_words[bits]));
+    s->value += _mm_popcnt_u32(bits);
+    s->mask >>= 8;
+    return v;
+}
+
+FAST_INLINE __m128i first_group(sparse *s, int16_t dc)
+{
+    return _mm_insert_epi16(next_group(s), dc, 0);
+}
+
+FAST_INLINE sparse sparse_at(const leat__tile_coefs *c, uint32_t b)
+{
+    return (sparse){c->mask[b], c->value + c->first[b]};
+}
+
+/* Eight rows of two blocks. */
+FAST_INLINE void store8(int8_t *dst, size_t stride, const V rows[4])
+{
+    for (size_t i = 0; i < 4; i++)
+        fast_store4(dst + 2 * i * stride, stride, _mm256_permute4x64_epi64(rows[i], 0xd8));
+}
+
+FAST_INLINE void quant_rows(const uint16_t quant[64], V q[8])
+{
+    for (int i = 0; i < 8; i++) q[i] = _mm256_broadcastsi128_si256(fast_quant_row(quant, i));
+}
+
+static void flat_pair(int8_t *dst, size_t stride, const int16_t dc[2], uint16_t quant)
+{
+    const int8_t low = leat__idct_fast_flat(dc[0], quant), high = leat__idct_fast_flat(dc[1], quant);
+    for (size_t y = 0; y < 8; y++) {
+        memset(dst + y * stride, low, 8);
+        memset(dst + y * stride + 8, high, 8);
+    }
+}
+
+static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
+                 uint32_t count, const uint16_t quant[64])
+{
+    V q[8], g[8], x[8], out[4];
+    quant_rows(quant, q);
+    for (uint32_t b = first; b < first + count; b += 2, dst += 16) {
+        sparse left = sparse_at(coefs, b), right = sparse_at(coefs, b + 1);
+        const uint64_t any = left.mask | right.mask;
+        if (any <= 1) {
+            flat_pair(dst, stride, coefs->dc + b, quant[0]);
+            continue;
+        }
+        g[0] = _mm256_set_m128i(first_group(&right, coefs->dc[b + 1]),
+                                first_group(&left, coefs->dc[b]));
+        const int groups = any >> 24 != 0 ? 8 : 3;
+        for (int i = 1; i < groups; i++)
+            g[i] = _mm256_set_m128i(next_group(&right), next_group(&left));
+        for (int i = groups; i < 8; i++) g[i] = _mm256_setzero_si256();
+        fast_rows_of(g, x);
+        for (int i = 0; i < 8; i++) x[i] = _mm256_mullo_epi16(x[i], q[i]);
+        fast_block8(x, out);
+        store8(dst, stride, out);
+    }
+}
+
+static void plain8(int8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
+                   uint32_t count, const uint16_t quant[64])
+{
+    V q[8], x[8], out[4];
+    quant_rows(quant, q);
+    for (uint32_t b = 0; b < count; b += 2, dst += 16, blocks += 128) {
+        for (int i = 0; i < 8; i++)
+            x[i] = _mm256_mullo_epi16(
+                _mm256_loadu2_m128i((const __m128i *)(const void *)(blocks + 64 + 8 * i),
+                                    (const __m128i *)(const void *)(blocks + 8 * i)),
+                q[i]);
+        fast_block8(x, out);
+        store8(dst, stride, out);
+    }
+}
+
+static void row4(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
+                 uint32_t count, const uint16_t quant[64])
+{
+    const __m256i q[2] = {fast_quant4(quant, 0), fast_quant4(quant, 1)};
+    for (uint32_t b = first; b < first + count; b += 4, dst += 16) {
+        __m128i lo[4], hi[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            sparse s = sparse_at(coefs, b + i);
+            lo[i] = first_group(&s, coefs->dc[b + i]);
+            hi[i] = next_group(&s);
+        }
+        fast_block4(dst, stride, lo, hi, q);
+    }
+}
+
+void leat__idct_fast_avx2(leat__idct_fast_dsp *dsp)
+{
+    dsp->row[0] = row8;
+    dsp->row[1] = row4;
+    dsp->plain[0] = plain8;
+    dsp->plain[1] = fast_plain4;
+    dsp->isa = "avx2";
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The component resize on vectors, included by the AVX2 and the AVX-512 file, which define
+ *
+ *   V, V_BYTES   vector type and its size      V_SET16(x)          x in every 16 bits
+ *   V_LOAD(p), V_STORE(p, v)  unaligned        V_ADD, V_SUB        16 bits
+ *   V_DOT(w, s)  pmaddubsw: unsigned weights,  V_MUL(v, k)         pmulhrsw by a constant
+ *                signed samples                V_SRA(v, n)         16 bits
+ *   V_LO8, V_HI8 unpack within lanes           V_PACK, V_PACKU     to signed, unsigned bytes
+ *   V_ZERO, V_XOR
+ */
+#include <string.h>
+
+#define YCC_INLINE static inline __attribute__((always_inline))
+
+/* ---- down ---- */
+
+/* The sums of V_BYTES pixels, as the unpacks leave them; the packs bring them back in order. */
+typedef struct ycc_sums {
+    V lo, hi;
+} ycc_sums;
+
+YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, size_t x)
+{
+    uint16_t both;
+    memcpy(&both, t->weight + pair * t->step, 2);
+    const V w = V_SET16((short)both);
+    const V a = V_LOAD(t->row[2 * pair] + x), b = V_LOAD(t->row[2 * pair + 1] + x);
+    return (ycc_sums){V_DOT(w, V_LO8(a, b)), V_DOT(w, V_HI8(a, b))};
+}
+
+YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, size_t x)
+{
+    ycc_sums all = ycc_pair_at(t, 0, x);
+    for (uint32_t p = 1; p < t->pairs; p++) {
+        const ycc_sums more = ycc_pair_at(t, p, x);
+        all.lo = V_ADD(all.lo, more.lo);
+        all.hi = V_ADD(all.hi, more.hi);
+    }
+    return all;
+}
+
+YCC_INLINE V ycc_grey_at(const leat__ycc_taps *y, size_t x)
+{
+    const ycc_sums s = ycc_sums_at(y, x);
+    return V_XOR(V_PACK(V_MUL(s.lo, LEAT__YCC_ROUND8), V_MUL(s.hi, LEAT__YCC_ROUND8)),
+                 V_SET16((short)0x8080));
+}
+
+/* Red, green and blue of half a vector of pixels, in 16 bits. */
+YCC_INLINE void ycc_rgb_of(V y, V cb, V cr, V out[3])
+{
+    const V luma = V_ADD(V_MUL(y, LEAT__YCC_ROUND4), V_SET16(LEAT__YCC_BIAS));
+    const V green = V_ADD(V_MUL(cb, LEAT__YCC_GREEN_CB), V_MUL(cr, LEAT__YCC_GREEN_CR));
+    out[0] = V_SRA(V_ADD(luma, V_MUL(cr, LEAT__YCC_RED)), 4);
+    out[1] = V_SRA(V_SUB(luma, green), 4);
+    out[2] = V_SRA(V_ADD(luma, V_MUL(cb, LEAT__YCC_BLUE)), 4);
+}
+
+YCC_INLINE void ycc_colour_at(const leat__ycc_taps comp[3], size_t x, V rgb[3])
+{
+    V lo[3], hi[3];
+    const ycc_sums y = ycc_sums_at(&comp[0], x);
+    const ycc_sums cb = ycc_sums_at(&comp[1], x), cr = ycc_sums_at(&comp[2], x);
+    ycc_rgb_of(y.lo, cb.lo, cr.lo, lo);
+    ycc_rgb_of(y.hi, cb.hi, cr.hi, hi);
+    for (int c = 0; c < 3; c++) rgb[c] = V_PACKU(lo[c], hi[c]);
+}
+
+/* The last vector ends with the row and does some pixels of the one before it again; only rows
+ * shorter than a vector are cut. */
+YCC_INLINE size_t ycc_next(size_t x, size_t n)
+{
+    return x + V_BYTES < n && x + 2 * V_BYTES > n ? n - V_BYTES : x + V_BYTES;
+}
+
+YCC_INLINE void ycc_store(uint8_t *dst, V v, size_t left)
+{
+    uint8_t some[V_BYTES];
+    if (left >= V_BYTES) {
+        V_STORE(dst, v);
+        return;
+    }
+    V_STORE(some, v);
+    memcpy(dst, some, left);
+}
+
+static void ycc_grey(const leat__ycc_taps *y, uint8_t *dst, size_t n)
+{
+    for (size_t x = 0; x < n; x = ycc_next(x, n)) ycc_store(dst + x, ycc_grey_at(y, x), n - x);
+}
+
+static void ycc_colour(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n)
+{
+    for (size_t x = 0; x < n; x = ycc_next(x, n)) {
+        V rgb[3];
+        ycc_colour_at(comp, x, rgb);
+        for (int c = 0; c < 3; c++) ycc_store(dst[c] + x, rgb[c], n - x);
+    }
+}
+
+/* ---- across, where outputs lie too far apart for a shuffle ---- */
+
+static void ycc_across_far(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
+{
+    for (uint32_t j = 0; j < a->count; j++) {
+        const int8_t *s = src + a->first[j];
+        const uint8_t *w = a->weight + 2 * j;
+        int32_t sum = 0;
+        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += 2 * a->stride)
+            sum += w[0] * s[0] + w[1] * s[1];
+        dst[j] = (int8_t)((sum + 128) >> 8);
+    }
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Axes of 8-bit weights, the portable kernels, and the choice of variant: see ycc_resize.h. Any
+ * thread; no state.
+ */
+#include "dsp/ycc_resize.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "dsp/x86/ycc_resize.h"
+
+/* ---- axes ---- */
+
+static size_t no_bytes(const leat__axis *a, bool vertical)
+{
+    return 0;
+}
+
+static void no_pack(const leat__axis *a, bool vertical, void *packed)
+{
+}
+
+static bool is_positive(leat__filter f)
+{
+    return f == LEAT__FILTER_BOX || f == LEAT__FILTER_BILINEAR || f == LEAT__FILTER_HAMMING;
+}
+
+static int make_room(leat__ycc_axis *a, leat_error *err)
+{
+    const size_t n = a->stride;
+    const size_t bytes = n * (sizeof *a->first + sizeof *a->base + 2 * ((size_t)a->pairs + 1));
+    if (bytes > a->cap) {
+        leat__free(a->block);
+        a->cap = 0;
+        a->block = leat__alloc_aligned(LEAT__MEM_SCRATCH, bytes, 64);
+        if (!a->block) return leat__fail_nomem(err, bytes, "resize coefficients");
+        a->cap = bytes;
+    }
+    a->weight = a->block;
+    a->take = a->weight + 2 * n * a->pairs;
+    a->first = (uint32_t *)(void *)(a->take + 2 * n);
+    a->base = (int32_t *)(a->first + n);
+    return 0;
+}
+
+/* Two weights of 8 bits, of which one may be all there is. */
+static inline uint32_t two_weights(uint32_t a, uint32_t b)
+{
+    const uint32_t whole_a = a >> 8, whole_b = b >> 8;
+    a = a - whole_a + whole_b;
+    b = b - whole_b + whole_a;
+    return a | b << 8;
+}
+
+/* Rounds where the sum of the weights so far is, not each weight: so they add up. `sum` is per
+ * output what came before. */
+static void round_pair(const leat__ycc_axis *a, uint32_t pair, uint32_t *restrict sum)
+{
+    enum { SHIFT = LEAT__RESIZE_BITS - 8, HALF = 1 << (SHIFT - 1) };
+    const leat__axis *const e = &a->exact;
+    const int32_t *restrict const w0 = e->weight + (size_t)(2 * pair) * e->stride;
+    const int32_t *restrict const w1 = w0 + e->stride;
+    uint8_t *restrict const out = a->weight + 2 * (size_t)pair * a->stride;
+    for (uint32_t j = 0; j < e->stride; j++) {
+        const uint32_t s0 = sum[j], s1 = s0 + (uint32_t)w0[j], s2 = s1 + (uint32_t)w1[j];
+        const uint32_t c0 = (s0 + HALF) >> SHIFT, c1 = (s1 + HALF) >> SHIFT;
+        const uint32_t c2 = (s2 + HALF) >> SHIFT;
+        const uint16_t both = (uint16_t)two_weights(c1 - c0, c2 - c1);
+        memcpy(out + 2 * j, &both, 2);
+        sum[j] = s2;
+    }
+}
+
+/* Taps that would reach beyond the end move back, their weights forth: of the exact ones, whose
+ * rows are there for a multiple of four taps. */
+static void stay_inside(leat__ycc_axis *a)
+{
+    const leat__axis *const e = &a->exact;
+    const uint32_t taps = 2 * a->pairs, last = a->width - taps;
+    for (uint32_t j = 0; j < a->count; j++) {
+        const uint32_t first = e->first[j], back = first > last ? first - last : 0;
+        a->first[j] = first - back;
+        for (uint32_t t = taps; back > 0 && t-- > 0;)
+            e->weight[(size_t)t * e->stride + j] =
+                t >= back ? e->weight[(size_t)(t - back) * e->stride + j] : 0;
+    }
+    for (uint32_t j = a->count; j < a->stride; j++) a->first[j] = a->first[a->count - 1];
+}
+
+/* Where each group loads: at its lowest input, moved back where that passes the row's slack.
+ * False when some group does not find its first pair there. */
+static bool place_loads(leat__ycc_axis *a, uint32_t group, int32_t load)
+{
+    const int32_t end = (int32_t)a->width + LEAT__RESIZE_SLACK - 2 * (int32_t)(a->pairs - 1);
+    for (uint32_t j = 0; j < a->stride; j += group) {
+        uint32_t low = UINT32_MAX, high = 0;
+        for (uint32_t i = j; i < j + group; i++) {
+            low = LEAT_MIN(low, a->first[i]);
+            high = LEAT_MAX(high, a->first[i]);
+        }
+        const int32_t base = LEAT_MIN((int32_t)low, end - load);
+        if (base < -LEAT__RESIZE_SLACK || (int32_t)high + 2 - base > load) return false;
+        a->base[j / group] = base;
+        for (uint32_t i = j; i < j + group; i++) {
+            const uint32_t at = (uint32_t)((int32_t)a->first[i] - base);
+            const uint16_t both = (uint16_t)(at | (at + 1) << 8);
+            memcpy(a->take + 2 * i, &both, 2);
+        }
+    }
+    return true;
+}
+
+int leat__ycc_axis_build(leat__ycc_axis *a, const leat__axis_request *request,
+                         const leat__ycc_dsp8 *dsp, uint32_t cpu_flags, bool *fits,
+                         leat_error *err)
+{
+    leat__resize_dsp weights = *leat__resize_dsp_for(cpu_flags);
+    leat__axis *const e = &a->exact;
+    weights.pack_bytes = no_bytes;
+    weights.pack = no_pack;
+    *fits = false;
+    if (!is_positive(request->filter)) return 0;
+    LEAT_TRY(leat__axis_build(e, request, &weights, false, err));
+    a->lo = e->lo;
+    a->width = e->hi - e->lo;
+    a->count = e->count;
+    a->stride = (a->count + 63) & ~63u;
+    a->pairs = (e->taps + 1) / 2;
+    if (2 * a->pairs > LEAT__YCC_TAPS_MAX || 2 * a->pairs > a->width) return 0;
+    LEAT_TRY(make_room(a, err));
+    /* the exact build's scratch is free now */
+    uint32_t *const sum = (uint32_t *)(void *)e->sum;
+    memset(sum, 0, e->stride * sizeof *sum);
+    memset(a->weight, 0, 2 * (size_t)a->stride * a->pairs);
+    stay_inside(a);
+    for (uint32_t p = 0; p < a->pairs; p++) round_pair(a, p, sum);
+    a->loads = 0;
+    for (uint32_t n = 1; n <= 2 && a->loads == 0 && dsp->group > 0; n++)
+        if (place_loads(a, dsp->group, (int32_t)(n * dsp->load))) a->loads = n;
+    *fits = true;
+    return 0;
+}
+
+void leat__ycc_axis_reset(leat__ycc_axis *a)
+{
+    leat__axis_reset(&a->exact);
+    leat__free(a->block);
+    memset(a, 0, sizeof *a);
+}
+
+/* ---- portable kernels ---- */
+
+/* Sums are of at most 256 times a signed sample: 16 bits. */
+static inline int32_t scaled(int32_t sum, int32_t k)
+{
+    return (sum * k + (1 << 14)) >> 15;
+}
+
+static inline uint8_t clamp8(int32_t v)
+{
+    return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+static void across_c(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
+{
+    for (uint32_t j = 0; j < a->count; j++) {
+        const int8_t *s = src + a->first[j];
+        const uint8_t *w = a->weight + 2 * j;
+        int32_t sum = 0;
+        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += 2 * a->stride)
+            sum += w[0] * s[0] + w[1] * s[1];
+        dst[j] = (int8_t)scaled(sum, LEAT__YCC_ROUND8);
+    }
+}
+
+static inline int32_t sum_at(const leat__ycc_taps *t, size_t x)
+{
+    int32_t sum = 0;
+    for (uint32_t p = 0; p < t->pairs; p++)
+        sum += t->weight[p * t->step] * t->row[2 * p][x] +
+               t->weight[p * t->step + 1] * t->row[2 * p + 1][x];
+    return sum;
+}
+
+static void grey_c(const leat__ycc_taps *y, uint8_t *dst, size_t n)
+{
+    for (size_t x = 0; x < n; x++)
+        dst[x] = (uint8_t)(scaled(sum_at(y, x), LEAT__YCC_ROUND8) + 128);
+}
+
+static void colour_c(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n)
+{
+    for (size_t x = 0; x < n; x++) {
+        const int32_t y = scaled(sum_at(&comp[0], x), LEAT__YCC_ROUND4) + LEAT__YCC_BIAS;
+        const int32_t cb = sum_at(&comp[1], x), cr = sum_at(&comp[2], x);
+        const int32_t green = scaled(cb, LEAT__YCC_GREEN_CB) + scaled(cr, LEAT__YCC_GREEN_CR);
+        dst[0][x] = clamp8((y + scaled(cr, LEAT__YCC_RED)) >> 4);
+        dst[1][x] = clamp8((y - green) >> 4);
+        dst[2][x] = clamp8((y + scaled(cb, LEAT__YCC_BLUE)) >> 4);
+    }
+}
+
+static const leat__ycc_dsp8 ycc_c = {
+    .isa = "scalar", .across = across_c, .grey = grey_c, .colour = colour_c};
+
+const leat__ycc_dsp8 *leat__ycc_dsp8_for(uint32_t cpu_flags)
+{
+    const leat__ycc_dsp8 *best = &ycc_c;
+#ifdef LEAT_X86
+    if (cpu_flags & LEAT__CPU_AVX2) best = &leat__ycc_dsp8_avx2;
+    if (cpu_flags & LEAT__CPU_AVX512ICL) best = &leat__ycc_dsp8_avx512;
+#endif
+    return best;
+}
