@@ -30,7 +30,8 @@ static bool is_positive(leat__filter f)
 static int make_room(leat__ycc_axis *a, leat_error *err)
 {
     const size_t n = a->stride;
-    const size_t bytes = n * (sizeof *a->first + sizeof *a->base + 2 * ((size_t)a->pairs + 1));
+    const size_t bytes = n * (sizeof *a->first + sizeof *a->base +
+                              ((size_t)a->pairs + 1) * sizeof *a->weight);
     if (bytes > a->cap) {
         leat__free(a->block);
         a->cap = 0;
@@ -39,8 +40,8 @@ static int make_room(leat__ycc_axis *a, leat_error *err)
         a->cap = bytes;
     }
     a->weight = a->block;
-    a->take = a->weight + 2 * n * a->pairs;
-    a->first = (uint32_t *)(void *)(a->take + 2 * n);
+    a->take = a->weight + n * a->pairs;
+    a->first = (uint32_t *)(void *)(a->take + n);
     a->base = (int32_t *)(a->first + n);
     return 0;
 }
@@ -62,13 +63,12 @@ static void round_pair(const leat__ycc_axis *a, uint32_t pair, uint32_t *restric
     const leat__axis *const e = &a->exact;
     const int32_t *restrict const w0 = e->weight + (size_t)(2 * pair) * e->stride;
     const int32_t *restrict const w1 = w0 + e->stride;
-    uint8_t *restrict const out = a->weight + 2 * (size_t)pair * a->stride;
+    uint16_t *restrict const out = a->weight + (size_t)pair * a->stride;
     for (uint32_t j = 0; j < e->stride; j++) {
         const uint32_t s0 = sum[j], s1 = s0 + (uint32_t)w0[j], s2 = s1 + (uint32_t)w1[j];
         const uint32_t c0 = (s0 + HALF) >> SHIFT, c1 = (s1 + HALF) >> SHIFT;
         const uint32_t c2 = (s2 + HALF) >> SHIFT;
-        const uint16_t both = (uint16_t)two_weights(c1 - c0, c2 - c1);
-        memcpy(out + 2 * j, &both, 2);
+        out[j] = (uint16_t)two_weights(c1 - c0, c2 - c1);
         sum[j] = s2;
     }
 }
@@ -95,18 +95,15 @@ static bool place_loads(leat__ycc_axis *a, uint32_t group, int32_t load)
 {
     const int32_t end = (int32_t)a->width + LEAT__RESIZE_SLACK - 2 * (int32_t)(a->pairs - 1);
     for (uint32_t j = 0; j < a->stride; j += group) {
-        uint32_t low = UINT32_MAX, high = 0;
-        for (uint32_t i = j; i < j + group; i++) {
-            low = LEAT_MIN(low, a->first[i]);
-            high = LEAT_MAX(high, a->first[i]);
-        }
+        /* outputs go up or, mirrored, down */
+        const uint32_t one = a->first[j], other = a->first[j + group - 1];
+        const uint32_t low = LEAT_MIN(one, other), high = LEAT_MAX(one, other);
         const int32_t base = LEAT_MIN((int32_t)low, end - load);
         if (base < -LEAT__RESIZE_SLACK || (int32_t)high + 2 - base > load) return false;
         a->base[j / group] = base;
         for (uint32_t i = j; i < j + group; i++) {
             const uint32_t at = (uint32_t)((int32_t)a->first[i] - base);
-            const uint16_t both = (uint16_t)(at | (at + 1) << 8);
-            memcpy(a->take + 2 * i, &both, 2);
+            a->take[i] = (uint16_t)(at | (at + 1) << 8);
         }
     }
     return true;
@@ -133,7 +130,7 @@ int leat__ycc_axis_build(leat__ycc_axis *a, const leat__axis_request *request,
     /* the exact build's scratch is free now */
     uint32_t *const sum = (uint32_t *)(void *)e->sum;
     memset(sum, 0, e->stride * sizeof *sum);
-    memset(a->weight, 0, 2 * (size_t)a->stride * a->pairs);
+    memset(a->weight, 0, (size_t)a->stride * a->pairs * sizeof *a->weight);
     stay_inside(a);
     for (uint32_t p = 0; p < a->pairs; p++) round_pair(a, p, sum);
     a->loads = 0;
@@ -167,10 +164,10 @@ static void across_c(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
 {
     for (uint32_t j = 0; j < a->count; j++) {
         const int8_t *s = src + a->first[j];
-        const uint8_t *w = a->weight + 2 * j;
+        const uint16_t *w = a->weight + j;
         int32_t sum = 0;
-        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += 2 * a->stride)
-            sum += w[0] * s[0] + w[1] * s[1];
+        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += a->stride)
+            sum += (*w & 255) * s[0] + (*w >> 8) * s[1];
         dst[j] = (int8_t)scaled(sum, LEAT__YCC_ROUND8);
     }
 }
@@ -179,8 +176,8 @@ static inline int32_t sum_at(const leat__ycc_taps *t, size_t x)
 {
     int32_t sum = 0;
     for (uint32_t p = 0; p < t->pairs; p++)
-        sum += t->weight[p * t->step] * t->row[2 * p][x] +
-               t->weight[p * t->step + 1] * t->row[2 * p + 1][x];
+        sum += (t->weight[p * t->step] & 255) * t->row[2 * p][x] +
+               (t->weight[p * t->step] >> 8) * t->row[2 * p + 1][x];
     return sum;
 }
 

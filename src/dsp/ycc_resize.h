@@ -27,9 +27,9 @@ typedef struct leat__ycc_axis {
     uint32_t stride;    /* outputs with padding */
     uint32_t pairs;     /* of taps, the same for all outputs */
     uint32_t *first;    /* per output, from lo; all taps lie inside the width */
-    uint8_t *weight;    /* pair by pair: two bytes per output */
+    uint16_t *weight;   /* pair by pair, per output: the first tap's in the low byte */
     int32_t *base;      /* per group of outputs: where kernels load, and */
-    uint8_t *take;      /* two bytes per output: which bytes of it are the first pair's */
+    uint16_t *take;     /* per output: which bytes of it are the first pair's */
     uint32_t loads;     /* side by side in which every group finds them; 0: in two they do not */
     void *block;
     size_t cap;
@@ -38,7 +38,7 @@ typedef struct leat__ycc_axis {
 /* Rows under the taps of one output of one component. */
 typedef struct leat__ycc_taps {
     const int8_t *const *row; /* 2 * pairs of them, readable to a multiple of 64 */
-    const uint8_t *weight;    /* two bytes, `step` bytes from pair to pair */
+    const uint16_t *weight;   /* `step` apart from pair to pair */
     size_t step;
     uint32_t pairs;
 } leat__ycc_taps;

@@ -150,7 +150,7 @@ static leat__ycc_taps taps_of(const leat__ycc_resizer *r, uint32_t c, uint32_t k
     const leat__ycc_axis *const y = &r->axis[c == 0 ? LUMA : CHROMA][Y];
     const int8_t *at = r->rows[c] + y->first[k] * r->pitch;
     for (uint32_t t = 0; t < 2 * y->pairs; t++, at += r->pitch) row[t] = at;
-    return (leat__ycc_taps){row, y->weight + 2 * k, 2 * (size_t)y->stride, y->pairs};
+    return (leat__ycc_taps){row, y->weight + k, y->stride, y->pairs};
 }
 
 int leat__ycc_resizer_finish(leat__ycc_resizer *r, const leat__resize_out *out)

@@ -65,37 +65,66 @@ FAST_INLINE void quant_rows(const uint16_t quant[64], V q[8])
     for (int i = 0; i < 8; i++) q[i] = _mm256_broadcastsi128_si256(fast_quant_row(quant, i));
 }
 
-static void flat_pair(int8_t *dst, size_t stride, const int16_t dc[2], uint16_t quant)
+
+/* Groups 0 and 1 of block b. */
+FAST_INLINE void corner_of(const leat__tile_coefs *c, uint32_t b, __m128i *lo, __m128i *hi)
 {
-    const int8_t low = leat__idct_fast_flat(dc[0], quant), high = leat__idct_fast_flat(dc[1], quant);
-    for (size_t y = 0; y < 8; y++) {
-        memset(dst + y * stride, low, 8);
-        memset(dst + y * stride + 8, high, 8);
+    sparse s = sparse_at(c, b);
+    *lo = first_group(&s, c->dc[b]);
+    *hi = next_group(&s);
+}
+
+/* Four blocks of which nothing is outside the corner. */
+FAST_INLINE void corner_four(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t b,
+                             const __m256i quant[2])
+{
+    static const uint8_t order[4] = {0, 2, 1, 3};
+    __m128i lo[4], hi[4];
+    V x[2][8], out[4];
+    for (uint32_t i = 0; i < 4; i++) corner_of(coefs, b + order[i], &lo[i], &hi[i]);
+    fast_corner_columns(lo, hi, quant, x[0], x[1]);
+    for (int i = 0; i < 2; i++) {
+        fast_corner8(x[i]);
+        fast_samples8(x[i], out);
+        store8(dst + 16 * i, stride, out);
     }
+}
+
+/* Two blocks. */
+FAST_INLINE void full_pair(const leat__tile_coefs *coefs, uint32_t b, const V q[8], V out[4])
+{
+    sparse left = sparse_at(coefs, b), right = sparse_at(coefs, b + 1);
+    const int groups = (left.mask | right.mask) >> 24 != 0 ? 8 : 3;
+    V g[8], x[8];
+    g[0] = _mm256_set_m128i(first_group(&right, coefs->dc[b + 1]),
+                            first_group(&left, coefs->dc[b]));
+    for (int i = 1; i < groups; i++)
+        g[i] = _mm256_set_m128i(next_group(&right), next_group(&left));
+    for (int i = groups; i < 8; i++) g[i] = _mm256_setzero_si256();
+    fast_rows_of(g, x);
+    for (int i = 0; i < 8; i++) x[i] = _mm256_mullo_epi16(x[i], q[i]);
+    fast_block8(x, out);
 }
 
 static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
                  uint32_t count, const uint16_t quant[64])
 {
-    V q[8], g[8], x[8], out[4];
+    const __m256i q4[2] = {fast_quant4(quant, 0), fast_quant4(quant, 1)};
+    V q[8], out[4];
     quant_rows(quant, q);
-    for (uint32_t b = first; b < first + count; b += 2, dst += 16) {
-        sparse left = sparse_at(coefs, b), right = sparse_at(coefs, b + 1);
-        const uint64_t any = left.mask | right.mask;
+    for (uint32_t b = first; b < first + count; b += 4, dst += 32) {
+        const uint64_t *const m = coefs->mask + b;
+        const uint64_t any = m[0] | m[1] | m[2] | m[3];
         if (any <= 1) {
-            flat_pair(dst, stride, coefs->dc + b, quant[0]);
-            continue;
+            flat_four(dst, stride, coefs->dc + b, quant[0]);
+        } else if ((any & ~LEAT__TILE_CORNER) == 0) {
+            corner_four(dst, stride, coefs, b, q4);
+        } else {
+            for (uint32_t i = 0; i < 4 && b + i < first + count; i += 2) {
+                full_pair(coefs, b + i, q, out);
+                store8(dst + 8 * i, stride, out);
+            }
         }
-        g[0] = _mm256_set_m128i(first_group(&right, coefs->dc[b + 1]),
-                                first_group(&left, coefs->dc[b]));
-        const int groups = any >> 24 != 0 ? 8 : 3;
-        for (int i = 1; i < groups; i++)
-            g[i] = _mm256_set_m128i(next_group(&right), next_group(&left));
-        for (int i = groups; i < 8; i++) g[i] = _mm256_setzero_si256();
-        fast_rows_of(g, x);
-        for (int i = 0; i < 8; i++) x[i] = _mm256_mullo_epi16(x[i], q[i]);
-        fast_block8(x, out);
-        store8(dst, stride, out);
     }
 }
 
@@ -121,11 +150,7 @@ static void row4(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint
     const __m256i q[2] = {fast_quant4(quant, 0), fast_quant4(quant, 1)};
     for (uint32_t b = first; b < first + count; b += 4, dst += 16) {
         __m128i lo[4], hi[4];
-        for (uint32_t i = 0; i < 4; i++) {
-            sparse s = sparse_at(coefs, b + i);
-            lo[i] = first_group(&s, coefs->dc[b + i]);
-            hi[i] = next_group(&s);
-        }
+        for (uint32_t i = 0; i < 4; i++) corner_of(coefs, b + i, &lo[i], &hi[i]);
         fast_block4(dst, stride, lo, hi, q);
     }
 }

@@ -65,17 +65,34 @@ FAST_INLINE void quant_rows(const uint16_t quant[64], V q[8])
     for (int i = 0; i < 8; i++) q[i] = _mm512_broadcast_i32x4(fast_quant_row(quant, i));
 }
 
-static void flat_four(int8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
+/* Groups 0 and 1 of block b. */
+FAST_INLINE void corner_of(const leat__tile_coefs *c, uint32_t b, __m128i *lo, __m128i *hi)
 {
-    uint64_t v[4];
+    const __m256i two = _mm512_castsi512_si256(low_half(c, b));
+    *lo = _mm256_castsi256_si128(two);
+    *hi = _mm256_extracti128_si256(two, 1);
+}
+
+/* Four blocks of which nothing is outside the corner. */
+FAST_INLINE void corner_four(const leat__tile_coefs *coefs, uint32_t b, const __m256i quant[2],
+                             V out[4])
+{
+    static const uint8_t order[4] = {0, 2, 1, 3};
+    __m128i lo[4], hi[4];
+    __m256i first[4], second[4];
+    V x[8];
+    for (uint32_t i = 0; i < 4; i++) corner_of(coefs, b + order[i], &lo[i], &hi[i]);
+    fast_corner_columns(lo, hi, quant, first, second);
     for (int i = 0; i < 4; i++)
-        v[i] = (uint8_t)leat__idct_fast_flat(dc[i], quant) * UINT64_C(0x0101010101010101);
-    for (size_t y = 0; y < 8; y++) memcpy(dst + y * stride, v, sizeof v);
+        x[i] = _mm512_inserti64x4(_mm512_castsi256_si512(first[i]), second[i], 1);
+    fast_corner8(x);
+    fast_samples8(x, out);
 }
 
 static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
                  uint32_t count, const uint16_t quant[64])
 {
+    const __m256i q4[2] = {fast_quant4(quant, 0), fast_quant4(quant, 1)};
     V q[8], g[8], x[8], out[4];
     quant_rows(quant, q);
     for (uint32_t b = first; b < first + count; b += 4, dst += 32) {
@@ -83,6 +100,11 @@ static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint
         const uint64_t any = m[0] | m[1] | m[2] | m[3];
         if (any <= 1) {
             flat_four(dst, stride, coefs->dc + b, quant[0]);
+            continue;
+        }
+        if ((any & ~LEAT__TILE_CORNER) == 0) {
+            corner_four(coefs, b, q4, out);
+            store8(dst, stride, out);
             continue;
         }
         for (uint32_t i = 0; i < 4; i++) x[i] = low_half(coefs, b + i);
@@ -122,11 +144,7 @@ static void row4(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint
     const __m256i q[2] = {fast_quant4(quant, 0), fast_quant4(quant, 1)};
     for (uint32_t b = first; b < first + count; b += 4, dst += 16) {
         __m128i lo[4], hi[4];
-        for (uint32_t i = 0; i < 4; i++) {
-            const __m256i two = _mm512_castsi512_si256(low_half(coefs, b + i));
-            lo[i] = _mm256_castsi256_si128(two);
-            hi[i] = _mm256_extracti128_si256(two, 1);
-        }
+        for (uint32_t i = 0; i < 4; i++) corner_of(coefs, b + i, &lo[i], &hi[i]);
         fast_block4(dst, stride, lo, hi, q);
     }
 }

@@ -98,9 +98,83 @@ FAST_INLINE __m128i fast_quant_row(const uint16_t quant[64], int row)
                           IDCT_FAST_BITS);
 }
 
-/* ---- 4x4 ---- */
+/* Four blocks that are only their means. */
+static void flat_four(int8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
+{
+    uint64_t v[4];
+    for (int i = 0; i < 4; i++)
+        v[i] = (uint8_t)leat__idct_fast_flat(dc[i], quant) * UINT64_C(0x0101010101010101);
+    for (size_t y = 0; y < 8; y++) memcpy(dst + y * stride, v, sizeof v);
+}
+
+/* ---- blocks of which only the 4x4 corner of low frequencies is there ---- */
 
 #define H_MUL(v, k) _mm256_mulhrs_epi16(v, _mm256_set1_epi16(k))
+
+/* The pass where rows 4 to 7 are zero; x[0] .. x[3] in, all eight out. For both widths. */
+#define FAST_PASS_CORNER(name, T, ADD, SUB, MUL)                                           \
+    FAST_INLINE void name(T x[8])                                                          \
+    {                                                                                      \
+        const T e0 = MUL(x[0], IDCT_FAST_C4);                                              \
+        const T e2 = MUL(x[2], IDCT_FAST_C2), e3 = MUL(x[2], IDCT_FAST_C6);                \
+        const T a0 = ADD(e0, e2), a3 = SUB(e0, e2), a1 = ADD(e0, e3), a2 = SUB(e0, e3);    \
+        const T p = MUL(x[1], IDCT_FAST_C1), q = MUL(x[1], IDCT_FAST_C7);                  \
+        const T r = MUL(x[3], IDCT_FAST_C3), s = MUL(x[3], IDCT_FAST_C5);                  \
+        const T b0 = ADD(p, r), b3 = SUB(q, s), u = SUB(p, r), v = ADD(q, s);              \
+        const T b1 = MUL(ADD(u, v), IDCT_FAST_C4), b2 = MUL(SUB(u, v), IDCT_FAST_C4);      \
+        x[0] = ADD(a0, b0);                                                                \
+        x[7] = SUB(a0, b0);                                                                \
+        x[1] = ADD(a1, b1);                                                                \
+        x[6] = SUB(a1, b1);                                                                \
+        x[2] = ADD(a2, b2);                                                                \
+        x[5] = SUB(a2, b2);                                                                \
+        x[3] = ADD(a3, b3);                                                                \
+        x[4] = SUB(a3, b3);                                                                \
+    }
+FAST_PASS_CORNER(fast_corner8, V, V_ADD, V_SUB, V_MUL)
+FAST_PASS_CORNER(fast_corner4, __m256i, _mm256_add_epi16, _mm256_sub_epi16, H_MUL)
+
+/* lo, hi: rows 0 and 1, rows 2 and 3 of four blocks, not yet dequantised -> rows, four columns
+ * each: of blocks 0 and 1 in the low lane, 2 and 3 in the high one. */
+FAST_INLINE void fast_rows4(const __m128i lo[4], const __m128i hi[4], const __m256i quant[2],
+                            __m256i x[4])
+{
+    for (int i = 0; i < 2; i++) {
+        const __m128i *const from = i == 0 ? lo : hi;
+        const __m256i a = _mm256_mullo_epi16(_mm256_set_m128i(from[2], from[0]), quant[i]);
+        const __m256i b = _mm256_mullo_epi16(_mm256_set_m128i(from[3], from[1]), quant[i]);
+        x[2 * i] = _mm256_unpacklo_epi64(a, b);
+        x[2 * i + 1] = _mm256_unpackhi_epi64(a, b);
+    }
+}
+
+/* The first pass of four blocks in the order 0, 2, 1, 3, turned: columns 0 to 3 of blocks 0 and
+ * 1, and of blocks 2 and 3. */
+FAST_INLINE void fast_corner_columns(const __m128i lo[4], const __m128i hi[4],
+                                     const __m256i quant[2], __m256i first[4], __m256i second[4])
+{
+    __m256i x[8], a[4], b[4];
+    fast_rows4(lo, hi, quant, x);
+    fast_corner4(x);
+    for (int i = 0; i < 4; i++) {
+        a[i] = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]);
+        b[i] = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        const __m256i *const from = i == 0 ? a : b;
+        __m256i *const to = i == 0 ? first : second;
+        const __m256i top = _mm256_unpacklo_epi32(from[0], from[1]);
+        const __m256i bottom = _mm256_unpacklo_epi32(from[2], from[3]);
+        const __m256i top2 = _mm256_unpackhi_epi32(from[0], from[1]);
+        const __m256i bottom2 = _mm256_unpackhi_epi32(from[2], from[3]);
+        to[0] = _mm256_unpacklo_epi64(top, bottom);
+        to[1] = _mm256_unpackhi_epi64(top, bottom);
+        to[2] = _mm256_unpacklo_epi64(top2, bottom2);
+        to[3] = _mm256_unpackhi_epi64(top2, bottom2);
+    }
+}
+
+/* ---- 4x4 ---- */
 
 FAST_INLINE void fast_pass4(__m256i x[4])
 {
@@ -139,13 +213,7 @@ FAST_INLINE void fast_block4(int8_t *dst, size_t stride, const __m128i lo[4], co
     const __m256i order = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15));
     __m256i x[4];
-    for (int i = 0; i < 2; i++) {
-        const __m128i *const from = i == 0 ? lo : hi;
-        const __m256i a = _mm256_mullo_epi16(_mm256_set_m128i(from[2], from[0]), quant[i]);
-        const __m256i b = _mm256_mullo_epi16(_mm256_set_m128i(from[3], from[1]), quant[i]);
-        x[2 * i] = _mm256_unpacklo_epi64(a, b);
-        x[2 * i + 1] = _mm256_unpackhi_epi64(a, b);
-    }
+    fast_rows4(lo, hi, quant, x);
     fast_pass4(x);
     fast_turn4(x);
     fast_pass4(x);

@@ -38,8 +38,8 @@ YCC_INLINE V sixteen(const leat__ycc_axis *a, uint32_t j, const int8_t *src, con
                      const bool two)
 {
     const int8_t *low = src + a->base[j / GROUP], *high = src + a->base[j / GROUP + 1];
-    const uint8_t *w = a->weight + 2 * j;
-    const V take = V_LOAD(a->take + 2 * j);
+    const uint16_t *w = a->weight + j;
+    const V take = V_LOAD(a->take + j);
     /* pshufb gives 0 for indices of 128 and more: each load's own stay below */
     const V near = _mm256_adds_epu8(take, _mm256_set1_epi8(128 - LOAD));
     const V far = _mm256_sub_epi8(take, _mm256_set1_epi8(LOAD));
@@ -49,7 +49,7 @@ YCC_INLINE V sixteen(const leat__ycc_axis *a, uint32_t j, const int8_t *src, con
         if (two)
             px = _mm256_or_si256(px, _mm256_shuffle_epi8(two_loads(low + LOAD, high + LOAD), far));
         sum = V_ADD(sum, V_DOT(V_LOAD(w), px));
-        w += 2 * a->stride;
+        w += a->stride;
     }
     return V_MUL(sum, LEAT__YCC_ROUND8);
 }

@@ -31,10 +31,10 @@ YCC_INLINE __m256i thirty_two(const leat__ycc_axis *a, uint32_t j, const int8_t 
                               const uint32_t pairs, const bool two)
 {
     const int8_t *s = src + a->base[j / GROUP];
-    const uint8_t *w = a->weight + 2 * j;
-    const V take = V_LOAD(a->take + 2 * j);
+    const uint16_t *w = a->weight + j;
+    const V take = V_LOAD(a->take + j);
     V sum = _mm512_setzero_si512();
-    for (uint32_t p = 0; p < (pairs ? pairs : a->pairs); p++, s += 2, w += 2 * a->stride) {
+    for (uint32_t p = 0; p < (pairs ? pairs : a->pairs); p++, s += 2, w += a->stride) {
         const V px = two ? _mm512_permutex2var_epi8(V_LOAD(s), take, V_LOAD(s + LOAD))
                          : _mm512_permutexvar_epi8(take, V_LOAD(s));
         const V dot = V_DOT(V_LOAD(w), px);

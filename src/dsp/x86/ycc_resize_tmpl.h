@@ -22,9 +22,7 @@ typedef struct ycc_sums {
 
 YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, size_t x)
 {
-    uint16_t both;
-    memcpy(&both, t->weight + pair * t->step, 2);
-    const V w = V_SET16((short)both);
+    const V w = V_SET16((short)t->weight[pair * t->step]);
     const V a = V_LOAD(t->row[2 * pair] + x), b = V_LOAD(t->row[2 * pair + 1] + x);
     return (ycc_sums){V_DOT(w, V_LO8(a, b)), V_DOT(w, V_HI8(a, b))};
 }
@@ -105,10 +103,10 @@ static void ycc_across_far(const leat__ycc_axis *a, const int8_t *src, int8_t *d
 {
     for (uint32_t j = 0; j < a->count; j++) {
         const int8_t *s = src + a->first[j];
-        const uint8_t *w = a->weight + 2 * j;
+        const uint16_t *w = a->weight + j;
         int32_t sum = 0;
-        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += 2 * a->stride)
-            sum += w[0] * s[0] + w[1] * s[1];
+        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += a->stride)
+            sum += (*w & 255) * s[0] + (*w >> 8) * s[1];
         dst[j] = (int8_t)((sum + 128) >> 8);
     }
 }
