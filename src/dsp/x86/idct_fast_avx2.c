@@ -53,9 +53,19 @@ FAST_INLINE sparse sparse_at(const leat__tile_coefs *c, uint32_t b)
     return (sparse){c->mask[b], c->value + c->first[b]};
 }
 
-/* Eight rows of two blocks. */
-FAST_INLINE void store8(int8_t *dst, size_t stride, const V rows[4])
+/* Columns of 16-bit sums -> eight rows of two blocks. */
+FAST_INLINE void store8(int8_t *dst, size_t stride, const V x[8])
 {
+    V s[8];
+    for (int i = 0; i < 8; i++) s[i] = V_MUL(x[i], 1 << (15 - IDCT_FAST_SHIFT));
+    const V p02 = V_PACK(s[0], s[2]), p13 = V_PACK(s[1], s[3]);
+    const V p46 = V_PACK(s[4], s[6]), p57 = V_PACK(s[5], s[7]);
+    const V c01 = V_LO8(p02, p13), c23 = V_HI8(p02, p13);
+    const V c45 = V_LO8(p46, p57), c67 = V_HI8(p46, p57);
+    const V left0 = V_LO16(c01, c23), left4 = V_HI16(c01, c23);
+    const V right0 = V_LO16(c45, c67), right4 = V_HI16(c45, c67);
+    const V rows[4] = {V_LO32(left0, right0), V_HI32(left0, right0), V_LO32(left4, right4),
+                       V_HI32(left4, right4)};
     for (size_t i = 0; i < 4; i++)
         fast_store4(dst + 2 * i * stride, stride, _mm256_permute4x64_epi64(rows[i], 0xd8));
 }
@@ -80,22 +90,21 @@ FAST_INLINE void corner_four(int8_t *dst, size_t stride, const leat__tile_coefs 
 {
     static const uint8_t order[4] = {0, 2, 1, 3};
     __m128i lo[4], hi[4];
-    V x[2][8], out[4];
+    V x[2][8];
     for (uint32_t i = 0; i < 4; i++) corner_of(coefs, b + order[i], &lo[i], &hi[i]);
     fast_corner_columns(lo, hi, quant, x[0], x[1]);
     for (int i = 0; i < 2; i++) {
         fast_corner8(x[i]);
-        fast_samples8(x[i], out);
-        store8(dst + 16 * i, stride, out);
+        store8(dst + 16 * i, stride, x[i]);
     }
 }
 
 /* Two blocks. */
-FAST_INLINE void full_pair(const leat__tile_coefs *coefs, uint32_t b, const V q[8], V out[4])
+FAST_INLINE void full_pair(const leat__tile_coefs *coefs, uint32_t b, const V q[8], V x[8])
 {
     sparse left = sparse_at(coefs, b), right = sparse_at(coefs, b + 1);
     const int groups = (left.mask | right.mask) >> 24 != 0 ? 8 : 3;
-    V g[8], x[8];
+    V g[8];
     g[0] = _mm256_set_m128i(first_group(&right, coefs->dc[b + 1]),
                             first_group(&left, coefs->dc[b]));
     for (int i = 1; i < groups; i++)
@@ -103,14 +112,14 @@ FAST_INLINE void full_pair(const leat__tile_coefs *coefs, uint32_t b, const V q[
     for (int i = groups; i < 8; i++) g[i] = _mm256_setzero_si256();
     fast_rows_of(g, x);
     for (int i = 0; i < 8; i++) x[i] = _mm256_mullo_epi16(x[i], q[i]);
-    fast_block8(x, out);
+    fast_block8(x);
 }
 
 static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
                  uint32_t count, const uint16_t quant[64])
 {
     const __m256i q4[2] = {fast_quant4(quant, 0), fast_quant4(quant, 1)};
-    V q[8], out[4];
+    V q[8], x[8];
     quant_rows(quant, q);
     for (uint32_t b = first; b < first + count; b += 4, dst += 32) {
         const uint64_t *const m = coefs->mask + b;
@@ -121,8 +130,8 @@ static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint
             corner_four(dst, stride, coefs, b, q4);
         } else {
             for (uint32_t i = 0; i < 4 && b + i < first + count; i += 2) {
-                full_pair(coefs, b + i, q, out);
-                store8(dst + 8 * i, stride, out);
+                full_pair(coefs, b + i, q, x);
+                store8(dst + 8 * i, stride, x);
             }
         }
     }
@@ -131,7 +140,7 @@ static void row8(int8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint
 static void plain8(int8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
                    uint32_t count, const uint16_t quant[64])
 {
-    V q[8], x[8], out[4];
+    V q[8], x[8];
     quant_rows(quant, q);
     for (uint32_t b = 0; b < count; b += 2, dst += 16, blocks += 128) {
         for (int i = 0; i < 8; i++)
@@ -139,8 +148,8 @@ static void plain8(int8_t *dst, size_t stride, const int16_t *blocks, const uint
                 _mm256_loadu2_m128i((const __m128i *)(const void *)(blocks + 64 + 8 * i),
                                     (const __m128i *)(const void *)(blocks + 8 * i)),
                 q[i]);
-        fast_block8(x, out);
-        store8(dst, stride, out);
+        fast_block8(x);
+        store8(dst, stride, x);
     }
 }
 

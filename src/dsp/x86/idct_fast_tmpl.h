@@ -3,8 +3,8 @@
  * The 16-bit inverse DCT on vectors of 128-bit lanes, included by the AVX2 and the AVX-512 file.
  * 8x8: one block per lane, on vectors V as wide as the ISA has them:
  *
- *   V, V_ADD, V_SUB (16 bits)      V_MUL(v, k)   pmulhrsw by a constant      V_PACK  to 8 bits
- *   V_LO8 … V_LO64, V_HI8 … V_HI64 unpack within lanes
+ *   V, V_ADD, V_SUB (16 bits)        V_MUL(v, k)   pmulhrsw by a constant
+ *   V_LO16 … V_LO64, V_HI16 … V_HI64 unpack within lanes
  *
  * 4x4: two blocks per lane, four in all, on 256 bits in both.
  */
@@ -55,30 +55,12 @@ FAST_INLINE void fast_turn8(V x[8])
     }
 }
 
-/* Columns of 16-bit sums -> samples: out[i] has rows 2i and 2i+1 of each lane's block. */
-FAST_INLINE void fast_samples8(const V x[8], V out[4])
-{
-    V s[8];
-    for (int i = 0; i < 8; i++) s[i] = V_MUL(x[i], 1 << (15 - IDCT_FAST_SHIFT));
-    const V p02 = V_PACK(s[0], s[2]), p13 = V_PACK(s[1], s[3]);
-    const V p46 = V_PACK(s[4], s[6]), p57 = V_PACK(s[5], s[7]);
-    const V c01 = V_LO8(p02, p13), c23 = V_HI8(p02, p13);
-    const V c45 = V_LO8(p46, p57), c67 = V_HI8(p46, p57);
-    const V left0 = V_LO16(c01, c23), left4 = V_HI16(c01, c23);
-    const V right0 = V_LO16(c45, c67), right4 = V_HI16(c45, c67);
-    out[0] = V_LO32(left0, right0);
-    out[1] = V_HI32(left0, right0);
-    out[2] = V_LO32(left4, right4);
-    out[3] = V_HI32(left4, right4);
-}
-
-/* From dequantised rows to samples. */
-FAST_INLINE void fast_block8(V x[8], V out[4])
+/* From dequantised rows to columns of sums. */
+FAST_INLINE void fast_block8(V x[8])
 {
     fast_pass8(x);
     fast_turn8(x);
     fast_pass8(x);
-    fast_samples8(x, out);
 }
 
 /* g: the groups of leat__tile_order -> rows. */
