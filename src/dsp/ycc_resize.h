@@ -47,9 +47,10 @@ struct leat__ycc_dsp8 {
     const char *isa;
     uint32_t group; /* outputs that share a load across, */
     uint32_t load;  /* of so many bytes, or two such; group 0: none are placed */
-    /* One row: src points at input lo and is readable LEAT__RESIZE_SLACK bytes beyond both
+    /* Some rows: src points at input lo and is readable LEAT__RESIZE_SLACK bytes beyond both
      * ends; writes up to the next multiple of 64. */
-    void (*across)(const leat__ycc_axis *a, const int8_t *src, int8_t *dst);
+    void (*across)(const leat__ycc_axis *a, uint32_t rows, const int8_t *src, size_t src_stride,
+                   int8_t *dst, size_t dst_stride);
     /* n pixels of one row, written exactly: grey, or red, green and blue. */
     void (*grey)(const leat__ycc_taps *y, uint8_t *dst, size_t n);
     void (*colour)(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n);

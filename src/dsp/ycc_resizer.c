@@ -137,9 +137,7 @@ void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, co
                             size_t stride)
 {
     const leat__ycc_axis *const x = &r->axis[c == 0 ? LUMA : CHROMA][X];
-    int8_t *to = r->rows[c] + r->have[c] * r->pitch;
-    for (uint32_t i = 0; i < count; i++, rows += stride, to += r->pitch)
-        r->dsp->across(x, rows, to);
+    r->dsp->across(x, count, rows, stride, r->rows[c] + r->have[c] * r->pitch, r->pitch);
     r->have[c] += count;
 }
 

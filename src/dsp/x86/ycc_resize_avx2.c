@@ -32,50 +32,63 @@ YCC_INLINE V two_loads(const int8_t *low, const int8_t *high)
                                (const __m128i *)(const void *)low);
 }
 
-/* Sixteen outputs, rounded, in 16 bits: a group in each lane. `pairs` is a constant 1, 2, or 0 =
- * any. */
-YCC_INLINE V sixteen(const leat__ycc_axis *a, uint32_t j, const int8_t *src, const uint32_t pairs,
-                     const bool two)
+/* A pair of taps of 16 outputs: a group in each lane. */
+YCC_INLINE V dots_at(const int8_t *low, const int8_t *high, V take, V weights, const bool two)
 {
-    const int8_t *low = src + a->base[j / GROUP], *high = src + a->base[j / GROUP + 1];
-    const uint16_t *w = a->weight + j;
-    const V take = V_LOAD(a->take + j);
     /* pshufb gives 0 for indices of 128 and more: each load's own stay below */
     const V near = _mm256_adds_epu8(take, _mm256_set1_epi8(128 - LOAD));
     const V far = _mm256_sub_epi8(take, _mm256_set1_epi8(LOAD));
-    V sum = _mm256_setzero_si256();
-    for (uint32_t p = 0; p < (pairs ? pairs : a->pairs); p++, low += 2, high += 2) {
-        V px = _mm256_shuffle_epi8(two_loads(low, high), two ? near : take);
-        if (two)
-            px = _mm256_or_si256(px, _mm256_shuffle_epi8(two_loads(low + LOAD, high + LOAD), far));
-        sum = V_ADD(sum, V_DOT(V_LOAD(w), px));
-        w += a->stride;
-    }
-    return V_MUL(sum, LEAT__YCC_ROUND8);
+    const V px = two_loads(low, high);
+    if (!two) return V_DOT(weights, _mm256_shuffle_epi8(px, take));
+    const V more = two_loads(low + LOAD, high + LOAD);
+    return V_DOT(weights, _mm256_or_si256(_mm256_shuffle_epi8(px, near),
+                                          _mm256_shuffle_epi8(more, far)));
 }
 
-YCC_INLINE void row_of(const leat__ycc_axis *a, const int8_t *src, int8_t *dst,
-                       const uint32_t pairs, const bool two)
+/* Sixteen outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2,
+ * `pairs` a constant 1, 2, or 0 = any. */
+YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const int8_t *const src[2],
+                        const uint32_t rows, const uint32_t pairs, const bool two, V out[2])
+{
+    const uint16_t *w = a->weight + j;
+    const V take = V_LOAD(a->take + j), first = V_LOAD(w);
+    const ptrdiff_t low = a->base[j / GROUP], high = a->base[j / GROUP + 1];
+    for (uint32_t r = 0; r < rows; r++)
+        out[r] = dots_at(src[r] + low, src[r] + high, take, first, two);
+    for (uint32_t p = 1; p < (pairs ? pairs : a->pairs); p++) {
+        const V next = V_LOAD(w + p * a->stride);
+        for (uint32_t r = 0; r < rows; r++)
+            out[r] = V_ADD(out[r], dots_at(src[r] + low + 2 * p, src[r] + high + 2 * p, take, next,
+                                           two));
+    }
+    for (uint32_t r = 0; r < rows; r++) out[r] = V_MUL(out[r], LEAT__YCC_ROUND8);
+}
+
+YCC_INLINE void rows_of(const leat__ycc_axis *a, const int8_t *const src[2], int8_t *const dst[2],
+                        const uint32_t rows, const uint32_t pairs, const bool two)
 {
     for (uint32_t j = 0; j < a->count; j += 32) {
-        const V both = V_PACK(sixteen(a, j, src, pairs, two), sixteen(a, j + 16, src, pairs, two));
-        V_STORE(dst + j, _mm256_permute4x64_epi64(both, 0xd8));
+        V left[2], right[2];
+        sixteen(a, j, src, rows, pairs, two, left);
+        sixteen(a, j + 16, src, rows, pairs, two, right);
+        for (uint32_t r = 0; r < rows; r++)
+            V_STORE(dst[r] + j, _mm256_permute4x64_epi64(V_PACK(left[r], right[r]), 0xd8));
     }
 }
 
-static void across(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const int8_t *const src[2],
+                          int8_t *const dst[2], const uint32_t rows)
 {
-    if (a->loads == 0) ycc_across_far(a, src, dst);
-    else if (a->loads == 2 && a->pairs == 2) row_of(a, src, dst, 2, true);
-    else if (a->loads == 2) row_of(a, src, dst, 0, true);
-    else if (a->pairs == 1) row_of(a, src, dst, 1, false);
-    else if (a->pairs == 2) row_of(a, src, dst, 2, false);
-    else row_of(a, src, dst, 0, false);
+    if (a->loads == 2 && a->pairs == 2) rows_of(a, src, dst, rows, 2, true);
+    else if (a->loads == 2) rows_of(a, src, dst, rows, 0, true);
+    else if (a->pairs == 1) rows_of(a, src, dst, rows, 1, false);
+    else if (a->pairs == 2) rows_of(a, src, dst, rows, 2, false);
+    else rows_of(a, src, dst, rows, 0, false);
 }
 
 const leat__ycc_dsp8 leat__ycc_dsp8_avx2 = {.isa = "avx2",
                                             .group = GROUP,
                                             .load = LOAD,
-                                            .across = across,
+                                            .across = ycc_across,
                                             .grey = ycc_grey,
                                             .colour = ycc_colour};

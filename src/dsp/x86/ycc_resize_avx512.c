@@ -26,42 +26,56 @@
 
 enum { GROUP = 32, LOAD = 64 };
 
-/* `pairs` is a constant 1, 2, or 0 = any. */
-YCC_INLINE __m256i thirty_two(const leat__ycc_axis *a, uint32_t j, const int8_t *src,
-                              const uint32_t pairs, const bool two)
+/* A pair of taps of 32 outputs. */
+YCC_INLINE V dots_at(const int8_t *src, V take, V weights, const bool two)
 {
-    const int8_t *s = src + a->base[j / GROUP];
+    const V low = V_LOAD(src);
+    return V_DOT(weights, two ? _mm512_permutex2var_epi8(low, take, V_LOAD(src + LOAD))
+                              : _mm512_permutexvar_epi8(take, low));
+}
+
+/* 32 outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2, `pairs` a
+ * constant 1, 2, or 0 = any. */
+YCC_INLINE void thirty_two(const leat__ycc_axis *a, uint32_t j, const int8_t *const src[2],
+                           const uint32_t rows, const uint32_t pairs, const bool two, V out[2])
+{
     const uint16_t *w = a->weight + j;
-    const V take = V_LOAD(a->take + j);
-    V sum = _mm512_setzero_si512();
-    for (uint32_t p = 0; p < (pairs ? pairs : a->pairs); p++, s += 2, w += a->stride) {
-        const V px = two ? _mm512_permutex2var_epi8(V_LOAD(s), take, V_LOAD(s + LOAD))
-                         : _mm512_permutexvar_epi8(take, V_LOAD(s));
-        const V dot = V_DOT(V_LOAD(w), px);
-        sum = p == 0 ? dot : V_ADD(sum, dot);
+    const V take = V_LOAD(a->take + j), first = V_LOAD(w);
+    const ptrdiff_t at = a->base[j / GROUP];
+    for (uint32_t r = 0; r < rows; r++) out[r] = dots_at(src[r] + at, take, first, two);
+    for (uint32_t p = 1; p < (pairs ? pairs : a->pairs); p++) {
+        const V next = V_LOAD(w + p * a->stride);
+        for (uint32_t r = 0; r < rows; r++)
+            out[r] = V_ADD(out[r], dots_at(src[r] + at + 2 * p, take, next, two));
     }
-    return _mm512_cvtepi16_epi8(V_MUL(sum, LEAT__YCC_ROUND8));
+    for (uint32_t r = 0; r < rows; r++) out[r] = V_MUL(out[r], LEAT__YCC_ROUND8);
 }
 
-YCC_INLINE void row_of(const leat__ycc_axis *a, const int8_t *src, int8_t *dst,
-                       const uint32_t pairs, const bool two)
+YCC_INLINE void rows_of(const leat__ycc_axis *a, const int8_t *const src[2], int8_t *const dst[2],
+                        const uint32_t rows, const uint32_t pairs, const bool two)
 {
-    for (uint32_t j = 0; j < a->count; j += GROUP)
-        _mm256_storeu_si256((__m256i *)(void *)(dst + j), thirty_two(a, j, src, pairs, two));
+    const V order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    for (uint32_t j = 0; j < a->count; j += 2 * GROUP) {
+        V left[2], right[2];
+        thirty_two(a, j, src, rows, pairs, two, left);
+        thirty_two(a, j + GROUP, src, rows, pairs, two, right);
+        for (uint32_t r = 0; r < rows; r++)
+            V_STORE(dst[r] + j, _mm512_permutexvar_epi64(order, V_PACK(left[r], right[r])));
+    }
 }
 
-static void across(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const int8_t *const src[2],
+                          int8_t *const dst[2], const uint32_t rows)
 {
-    if (a->loads == 0) ycc_across_far(a, src, dst);
-    else if (a->loads == 2) row_of(a, src, dst, 0, true);
-    else if (a->pairs == 1) row_of(a, src, dst, 1, false);
-    else if (a->pairs == 2) row_of(a, src, dst, 2, false);
-    else row_of(a, src, dst, 0, false);
+    if (a->loads == 2) rows_of(a, src, dst, rows, 0, true);
+    else if (a->pairs == 1) rows_of(a, src, dst, rows, 1, false);
+    else if (a->pairs == 2) rows_of(a, src, dst, rows, 2, false);
+    else rows_of(a, src, dst, rows, 0, false);
 }
 
 const leat__ycc_dsp8 leat__ycc_dsp8_avx512 = {.isa = "avx512",
                                               .group = GROUP,
                                               .load = LOAD,
-                                              .across = across,
+                                              .across = ycc_across,
                                               .grey = ycc_grey,
                                               .colour = ycc_colour};
