@@ -407,7 +407,8 @@ class Leat(Peer):
     """Through the command: the same C loader that Python uses."""
 
     needs = ""
-    flags = ()
+    flags = ()  # of leat pack
+    how = ()  # of leat load
 
     def prepare(self):
         source = self.dir / "images"
@@ -421,7 +422,7 @@ class Leat(Peer):
 
     def run(self):
         out = subprocess.run([self.o.leat, "load", str(self.dir / "d.leat"), "--batch", str(self.o.batch), "--threads",
-                              str(self.o.threads), "--order", "random", "--epochs", str(self.o.epochs + 1), "--json"],
+                              str(self.o.threads), "--order", "random", "--epochs", str(self.o.epochs + 1), "--json", *self.how],
                              check=True, capture_output=True, text=True).stdout
         lines = [json.loads(line) for line in out.splitlines()]
         timed = lines[1:]
@@ -447,13 +448,30 @@ class LeatFast(Leat):
     flags = ("--images", "tiled", "--tiles", "fast")
 
 
+class LeatFastPixels(LeatFast):
+    """Pixels near Pillow's, not Pillow's: docs/fast.md says how near."""
+
+    name = "leat tiled, --tiles fast, --like fast"
+    how = ("--like", "fast")
+
+
+class LeatFastCached(LeatFastPixels):
+    name = "leat tiled, --tiles fast, --like fast --cache process"
+    how = ("--like", "fast", "--cache", "process")
+
+
+class LeatCached(LeatFast):
+    name = "leat tiled, --tiles fast, --cache process"
+    how = ("--cache", "process")
+
+
 class LeatRaw(Leat):
     name = "leat raw, max side 256"
     flags = ("--images", "raw", "--max-side", "256")
 
 
-PEERS = [LeatTiled, LeatFast, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw, TorchPillow, TorchVision, OpenCV,
-         WebDataset, LitData, Mosaic, Spdl, TensorFlow]
+PEERS = [LeatTiled, LeatFast, LeatCached, LeatFastPixels, LeatFastCached, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw,
+         TorchPillow, TorchVision, OpenCV, WebDataset, LitData, Mosaic, Spdl, TensorFlow]
 
 
 def same_device(a, b):

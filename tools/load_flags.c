@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dsp/resizer.h"
 #include "io/file.h"
 
 #define CONFIG_MAX ((size_t)1 << 20)
@@ -24,7 +25,9 @@ const leat__param cli_load_options[] = {
     CLI_FLOAT("flip", 0, "0.5", 0, 1, "P", "mirror with this probability (with --crop rrc)"),
     CLI_CHOICE("dtype", 0, "u8", "u8|f16|bf16|f32", "element type of the images"),
     CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
-    CLI_STRING("ops", 0, NULL, "TEXT", "the whole pipeline as text, instead of the five above"),
+    CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
+               "whose pixels a resize gives; fast: near Pillow's, and faster"),
+    CLI_STRING("ops", 0, NULL, "TEXT", "the whole pipeline as text, instead of the six above"),
     CLI_CHOICE("order", 0, "random", "sequential|random|quasi_random", "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
     CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "how many epochs"),
@@ -165,18 +168,19 @@ static leat__value get(reader *r, const char *name)
     return v;
 }
 
-void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *dtype,
-                    const char *layout)
+void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like,
+                    const char *dtype, const char *layout)
 {
     switch (crop) {
     case 0:
-        leat__buf_printf(out, "RandomResizedCrop(%d)", side);
+        leat__buf_printf(out, "RandomResizedCrop(%d, like=%s)", side, like);
         if (flip > 0) leat__buf_printf(out, "; RandomHorizontalFlip(%.17g)", flip);
         break;
     case 1: /* the usual evaluation: 256 for 224, and in proportion */
-        leat__buf_printf(out, "Resize(%d); CenterCrop(%d)", (side * 256 + 112) / 224, side);
+        leat__buf_printf(out, "Resize(%d, like=%s); CenterCrop(%d)", (side * 256 + 112) / 224, like,
+                         side);
         break;
-    default: leat__buf_printf(out, "Resize((%d, %d))", side, side);
+    default: leat__buf_printf(out, "Resize((%d, %d), like=%s)", side, side, like);
     }
     leat__buf_printf(out, "; ToDtype(%s); ToLayout(%s)", dtype, layout);
 }
@@ -184,12 +188,14 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
 static int make_ops(load_flags *f, reader *r)
 {
     static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
+    static const char *const likes[] = {"pillow13", "pillow12", "fast"};
     leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
-    leat__value flip = get(r, "flip"), dtype = get(r, "dtype"), layout = get(r, "layout");
+    leat__value like = get(r, "like"), flip = get(r, "flip"), dtype = get(r, "dtype"), layout = get(r, "layout");
 
     if (r->rc != 0) return r->rc;
     if (ops.s != NULL) return leat__buf_puts(&f->ops, ops.s);
-    load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, dtypes[dtype.i], layout.i ? "nhwc" : "nchw");
+    load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i], dtypes[dtype.i],
+                   layout.i ? "nhwc" : "nchw");
     return leat__buf_status(&f->ops);
 }
 

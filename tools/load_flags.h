@@ -29,8 +29,8 @@ void load_flags_reset(load_flags *f);
 
 /* The usual pipelines as text: crop 0 = random resized crop and mirror, 1 = resize and centre
  * crop, 2 = resize only. */
-void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *dtype,
-                    const char *layout);
+void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like,
+                    const char *dtype, const char *layout);
 
 /* Value of a flag after --config was read: for what is not part of load_flags. */
 int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *err);

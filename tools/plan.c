@@ -229,7 +229,8 @@ static int calibrate(cli *c, leat_plan_facts *f)
     leat_loader_opts opts;
     if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
     leat__buf_init(&ops, LEAT__MEM_MISC, 4096);
-    load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, 0.5, cli_str(c, "dtype"), "nchw");
+    load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, 0.5, "pillow13", cli_str(c, "dtype"),
+                   "nchw");
     leat_loader_opts_init(&opts);
     opts.ops = leat__buf_str(&ops);
     opts.batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : 256);
