@@ -9,70 +9,70 @@
 
 #define LOOK LEAT__HUFF_LOOK
 
-/* Values that fit an entry: seven bits and a sign, distances up to 15. */
-enum { SIZE_MAX_IN_ENTRY = 7, DISTANCE_MAX = 15, ZRL = 0xf0, EOB = 0 };
+enum { EOB = 0, VALUE_BITS_MAX = 7 };
 
-static void fill(uint32_t *look, uint32_t first, uint32_t count, uint32_t entry)
+/* The code that LOOK bits begin with; of 0 bits when it is longer. */
+typedef struct code {
+    uint8_t bits, symbol;
+} code;
+
+static leat__huff_look look_at(const code *codes, uint32_t seen)
 {
-    for (uint32_t i = 0; i < count; i++) look[first + i] = entry;
+    const leat__huff_look other = {.last = LEAT__HUFF_NOWHERE};
+    code a = codes[seen];
+    uint32_t size = a.symbol & 15, bits = a.bits + size, place = (a.symbol >> 4) + 1u;
+    if (a.bits == 0) return other;
+    if (a.symbol == EOB)
+        return (leat__huff_look){.bits = (uint8_t)(LEAT__HUFF_END | bits), .first = 1, .last = 1};
+    if (size == 0 || bits > LEAT__HUFF_TAKE) return other;
+    leat__huff_look e = {.bits = (uint8_t)bits, .first = (uint8_t)place, .last = (uint8_t)place,
+                         .mask = (uint16_t)((1u << size) - 1)};
+    if (size > VALUE_BITS_MAX || bits >= LOOK) return e;
+
+    code b = codes[seen << bits & ((1u << LOOK) - 1)];
+    uint32_t size_b = b.symbol & 15, both = bits + b.bits + size_b;
+    if (b.bits == 0 || bits + b.bits > LOOK || both > LEAT__HUFF_TAKE) return e;
+    if (size_b == 0 && b.symbol != EOB) return e;
+    e.bits = (uint8_t)(both | (b.symbol == EOB ? LEAT__HUFF_END : 0u));
+    e.last = (uint8_t)(place + (b.symbol >> 4) + 1);
+    e.value = (int8_t)leat__huff_extend((uint64_t)seen << (64 - LOOK + a.bits), size);
+    e.mask = (uint16_t)((1u << size_b) - 1);
+    return e;
 }
 
-/* All entries that begin with `code` of l <= LOOK bits. */
-static void put_ac(uint32_t *look, uint32_t code, uint32_t l, uint32_t symbol)
+static void put_ac(code *codes, uint32_t bits, uint32_t l, uint32_t symbol)
 {
-    uint32_t first = code << (LOOK - l), count = 1u << (LOOK - l);
-    uint32_t size = symbol & 15, distance = (symbol >> 4) + 1;
-    if (symbol == EOB) {
-        fill(look, first, count, LEAT__HUFF_END | 1u << 8 | l); /* a zero in the next place */
-    } else if (size == 0 || size > SIZE_MAX_IN_ENTRY || distance > DISTANCE_MAX
-               || l + size > LOOK) {
-        fill(look, first, count, LEAT__HUFF_CODE | l | symbol << 8);
-    } else {
-        count >>= size;
-        for (uint32_t extra = 0; extra < 1u << size; extra++, first += count) {
-            uint32_t v = (uint8_t)leat__huff_extend((uint64_t)extra << (64 - size), size);
-            fill(look, first, count, v << 24 | v << 16 | distance << 8 | (l + size));
-        }
-    }
+    uint32_t first = bits << (LOOK - l), count = 1u << (LOOK - l);
+    for (uint32_t i = first; i < first + count; i++)
+        codes[i] = (code){(uint8_t)l, (uint8_t)symbol};
 }
 
-/* Joins each entry of one value with what follows it, where both fit into the bits seen. */
-static void join(uint32_t *look, const uint32_t *single)
+static void put_dc(leat__huff_mean *mean, uint32_t bits, uint32_t l, uint32_t size)
 {
-    for (uint32_t i = 0; i < 1u << LOOK; i++) {
-        uint32_t a = single[i];
-        uint32_t b = single[i << (a & 63) & ((1u << LOOK) - 1)];
-        uint32_t bits = (a & 63) + (b & 63);
-        bool fits = (a & LEAT__HUFF_KIND) == 0 && (b & LEAT__HUFF_CODE) == 0 && bits <= LOOK;
-        uint32_t pair = (a & 0x00ff0f00) | (b & 0xff000000) | (b << 4 & 0xf000) | bits;
-        uint32_t last = (a & 0xffff0f00) | LEAT__HUFF_END | bits;
-        look[i] = !fits ? a : (b & LEAT__HUFF_END) != 0 ? last : pair;
-    }
+    uint32_t first = bits << (LEAT__HUFF_LOOK_DC - l), count = 1u << (LEAT__HUFF_LOOK_DC - l);
+    for (uint32_t i = first; i < first + count; i++)
+        mean[i] = (leat__huff_mean){(uint8_t)(l + size), (uint8_t)l, (uint8_t)size};
 }
 
-static bool assign_codes(leat__huff *t, uint32_t *look)
+static bool assign_codes(leat__huff *t, code *codes)
 {
-    uint32_t code = 0, at = 0;
+    uint32_t bits = 0, at = 0;
     bool seen[256] = {false};
     t->unique = true;
-    for (uint32_t l = 1; l <= 16; l++, code <<= 1) {
-        t->place[l] = (int32_t)at - (int32_t)code;
-        for (uint32_t i = 0; i < t->counts[l - 1]; i++, code++, at++) {
+    for (uint32_t l = 1; l <= 16; l++, bits <<= 1) {
+        t->place[l] = (int32_t)at - (int32_t)bits;
+        for (uint32_t i = 0; i < t->counts[l - 1]; i++, bits++, at++) {
             uint32_t symbol = t->symbols[at];
             if (t->is_dc && symbol > 15) return false;
-            if (code >> l != 0) return false;
+            if (bits >> l != 0) return false;
             t->symbol[at] = (uint8_t)symbol;
             t->unique = t->unique && !seen[symbol];
             seen[symbol] = true;
-            if (l > LOOK) continue;
-            if (t->is_dc)
-                fill(look, code << (LOOK - l), 1u << (LOOK - l),
-                     LEAT__HUFF_CODE | l | symbol << 8);
-            else
-                put_ac(look, code, l, symbol);
+            if (t->is_dc && l <= LEAT__HUFF_LOOK_DC) put_dc(t->mean, bits, l, symbol);
+            if (!t->is_dc && l <= LOOK) put_ac(codes, bits, l, symbol);
         }
-        if (code >> l != 0) return false; /* no code is all ones */
-        t->limit[l] = code << (16 - l);
+        if (bits >> l != 0) return false; /* no code is all ones */
+        t->limit[l] = bits << (16 - l);
     }
     t->limit[17] = UINT32_MAX;
     return true;
@@ -91,10 +91,10 @@ bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *sy
     t->is_dc = is_dc;
     memcpy(t->counts, counts, 16);
     memcpy(t->symbols, symbols, n);
-    uint32_t single[1 << LOOK];
-    uint32_t *look = is_dc ? t->look : single;
-    fill(look, 0, 1u << LOOK, LEAT__HUFF_CODE);
-    t->built = assign_codes(t, look);
-    if (t->built && !is_dc) join(t->look, single);
+    code codes[1 << LOOK] = {{0}};
+    if (is_dc) memset(t->mean, 0, sizeof t->mean);
+    t->built = assign_codes(t, codes);
+    for (uint32_t i = 0; t->built && !is_dc && i < 1u << LOOK; i++)
+        t->look[i] = look_at(codes, i);
     return t->built;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Huffman tables of a JPEG in the form that jpeg_scan.c decodes with: one look at the next
- * few bits gives up to two coefficients, their places and how many bits they took.
+ * few bits gives up to two coefficients, their places and how many bits they take.
  * No state of its own; whoever owns a table rebuilds it.
  */
 #ifndef LEAT_CODEC_JPEG_HUFF_H
@@ -11,29 +11,46 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LEAT__HUFF_LOOK 11 /* bits looked at: 8 KiB per table, two of which stay in L1 */
+/* Bits looked at for an AC coefficient and for a DC difference: 8 KiB and 1 KiB per table, so
+ * that two of each stay in L1. */
+#define LEAT__HUFF_LOOK 10
+#define LEAT__HUFF_LOOK_DC 8
 
-/* An entry: bits 0..5 how many bits it takes; bits 6 and 7 what it is beside plain values. */
+/* What AC coefficients the next bits begin with: one or two, or one and the end of the block.
+ * The first of two is within the bits seen, and in the table. Of the last, only the code has to
+ * be: its value is the last bits that are taken. With one coefficient only, `first` is where the
+ * last is; with the end, `last` is the place behind the first, whose value is zero. Bytes are
+ * loaded one by one: a core has more loads to spare than shifts. */
+typedef struct leat__huff_look {
+    _Alignas(8) uint8_t bits; /* taken, LEAT__HUFF_TAKE at most; may have LEAT__HUFF_END */
+    uint8_t first, last;      /* how far they are from the coefficient before */
+    int8_t value;             /* of the first */
+    uint16_t mask;            /* as many ones as the last has bits */
+} leat__huff_look;
+
 enum {
-    LEAT__HUFF_END = 64,   /* the block ends behind the first value, which may be 0 for none */
-    LEAT__HUFF_CODE = 128, /* just a code, its symbol in bits 8..15; none if it takes no bits */
-    LEAT__HUFF_KIND = 192
+    LEAT__HUFF_END = 64,
+    LEAT__HUFF_TAKE = 18,   /* so that 56 bits are enough for three looks */
+    LEAT__HUFF_NOWHERE = 63 /* `last` of what is none of that: behind the end of any block */
 };
 
-/* Bits 8..11: how far the first value is from the one before, 12..15: the second from the first;
- * 0 when there is none. Bits 16..23 and 24..31: the values, equal when there is one. */
-static inline uint32_t leat__huff_first(uint32_t entry)
+/* The value that `bits`, all of `mask`, stand for. */
+static inline int32_t leat__huff_signed(uint32_t bits, uint32_t mask)
 {
-    return entry >> 8 & 15;
+    return (int32_t)(bits - (2 * bits < mask ? mask : 0));
 }
 
-static inline uint32_t leat__huff_second(uint32_t entry)
-{
-    return entry >> 12 & 15;
-}
+/* What DC difference the next bits are. */
+typedef struct leat__huff_mean {
+    uint8_t bits;       /* of both; 0: the code is longer than the bits seen */
+    uint8_t code, size; /* bits of the code, of the value */
+} leat__huff_mean;
 
 typedef struct leat__huff {
-    uint32_t look[1 << LEAT__HUFF_LOOK];
+    union {
+        leat__huff_look look[1 << LEAT__HUFF_LOOK];
+        leat__huff_mean mean[1 << LEAT__HUFF_LOOK_DC];
+    };
     /* Any code: the first of l bits that is too large for a code of l bits, left-aligned in
      * 16 bits, and what to add to a code for its symbol's place. */
     uint32_t limit[18];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Headers and entropy-coded data of ordinary JPEGs; see jpeg_scan.h. Decoding is bound by the
- * chain from one code to the next: bits -> table -> shift. So one look gives two coefficients
- * where their codes are short (jpeg_huff.h), three looks go with one refill, and the bit buffer
- * is refilled by eight bytes without looking at them: where the next 0xff is, is known. All
- * sizes come from headers that were checked; bits behind the end read as zeros and are found
- * out after each MCU.
+ * chain from one code to the next (bits -> table -> shift) and by branches that cannot be
+ * foreseen. So one look gives two coefficients where their codes are short, of any size without
+ * a branch (jpeg_huff.h), three looks go with one refill, and the bit buffer is refilled by eight
+ * bytes at once unless there is a 0xff among them. All sizes come from headers that were checked;
+ * bits behind the end read as zeros and are found out after each MCU.
  */
 #include "codec/jpeg_scan.h"
 
@@ -258,29 +258,23 @@ bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data, size_t len)
  * refill will put there. */
 typedef struct reader {
     uint64_t acc;
-    uint32_t bits, pad;
+    uint32_t bits; /* modulo 64 between refills within an MCU */
+    uint32_t pad;
     const uint8_t *at;
-    const uint8_t *ff; /* the next 0xff at or behind `at`, or the end */
     const uint8_t *end;
 } reader;
 
-static const uint8_t *next_ff(const uint8_t *at, const uint8_t *end)
-{
-    const uint8_t *ff = memchr(at, 0xff, (size_t)(end - at));
-    return ff ? ff : end;
-}
-
-/* Byte by byte: near a 0xff, and behind the last byte before a marker. */
+/* Byte by byte: near a 0xff, at the end, and behind the last byte before a marker. */
 static __attribute__((noinline)) void refill_slowly(reader *r)
 {
     for (; r->bits < 56; r->bits += 8) {
         uint64_t byte = 0;
-        if (r->at != r->ff) {
+        size_t left = (size_t)(r->end - r->at);
+        if (left > 0 && r->at[0] != 0xff) {
             byte = *r->at++;
-        } else if (r->end - r->at >= 2 && r->at[1] == 0) {
+        } else if (left >= 2 && r->at[1] == 0) {
             byte = 0xff;
             r->at += 2;
-            r->ff = next_ff(r->at, r->end);
         } else {
             r->pad += 8;
         }
@@ -288,11 +282,20 @@ static __attribute__((noinline)) void refill_slowly(reader *r)
     }
 }
 
+/* Whether one of eight bytes is 0xff. */
+static inline __attribute__((always_inline)) bool has_ff(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    return ((~bytes - ones) & bytes & ones << 7) != 0;
+}
+
 /* Makes it 56 bits or more. */
 static inline __attribute__((always_inline)) void refill(reader *r)
 {
-    if (__builtin_expect(r->ff - r->at >= 8, 1)) {
-        r->acc |= __builtin_bswap64(leat__load_u64(r->at)) >> r->bits;
+    uint64_t next;
+    r->bits &= 63;
+    if (__builtin_expect(r->end - r->at >= 8 && !has_ff(next = leat__load_u64(r->at)), 1)) {
+        r->acc |= __builtin_bswap64(next) >> r->bits;
         r->at += (63 - r->bits) >> 3;
         r->bits |= 56;
     } else {
@@ -302,9 +305,10 @@ static inline __attribute__((always_inline)) void refill(reader *r)
     }
 }
 
+/* Takes n mod 64 bits. */
 static inline __attribute__((always_inline)) void take(reader *r, uint32_t n)
 {
-    r->acc <<= n;
+    r->acc <<= n & 63;
     r->bits -= n;
 }
 
@@ -312,7 +316,6 @@ static bool reader_load(reader *r, const leat__jpeg_scan *s, const leat__jpeg_cu
 {
     if (at->byte > s->len || at->bit > 7) return false;
     *r = (reader){.at = s->data + at->byte, .end = s->data + s->len};
-    r->ff = next_ff(r->at, r->end);
     refill(r);
     take(r, at->bit);
     return r->pad <= r->bits;
@@ -340,19 +343,18 @@ static bool at_marker(const reader *r, uint8_t marker)
 
 #define INLINE static inline __attribute__((always_inline))
 
-typedef enum step { GO_ON, REFILL, DONE, BAD } step;
+typedef enum step { GO_ON, OTHER, DONE, BAD } step;
 
 /* The value of a symbol whose code was taken; *k is the place of the one before. */
-INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block,
-                       bool keep)
+INLINE step put_symbol(reader *r, uint32_t symbol, uint32_t *k, int16_t *block, bool keep)
 {
     uint32_t size = symbol & 15;
     *k += (symbol >> 4) + 1;
     if (*k > 63) return BAD;
-    if (size == 0) return symbol == 0xf0 && *k < 63 ? REFILL : BAD;
+    if (size == 0) return symbol == 0xf0 && *k < 63 ? GO_ON : BAD;
     if (keep) block[natural[*k]] = (int16_t)leat__huff_extend(r->acc, size);
     take(r, size);
-    return *k < 63 ? REFILL : DONE;
+    return *k < 63 ? GO_ON : DONE;
 }
 
 /* One code of any length. */
@@ -365,49 +367,37 @@ static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff 
     return symbol == 0 ? DONE : put_symbol(r, symbol, k, block, block != NULL);
 }
 
-/* What one look gives. Needs 31 bits. */
-INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block,
-                        bool keep)
+/* What one look gives: coefficients before the last place, and the end. The rest is left. Needs
+ * LEAT__HUFF_TAKE bits. */
+INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block, bool keep)
 {
-    uint32_t entry = ac->look[r->acc >> (64 - LEAT__HUFF_LOOK)];
-    uint32_t k1 = *k + leat__huff_first(entry), k2 = k1 + leat__huff_second(entry);
-    if (__builtin_expect((entry & LEAT__HUFF_KIND) == 0 && k2 < 63, 1)) {
-        if (keep) {
-            block[natural[k1]] = (int8_t)(entry >> 16);
-            block[natural[k2]] = (int8_t)(entry >> 24);
-        }
-        take(r, entry & 63);
-        *k = k2;
-        return GO_ON;
+    const leat__huff_look *e = &ac->look[r->acc >> (64 - LEAT__HUFF_LOOK)];
+    uint32_t bits = e->bits, first = *k + e->first, last = *k + e->last;
+    if (__builtin_expect(last >= 63, 0)) return OTHER;
+    if (keep) {
+        uint32_t value = (uint32_t)(r->acc >> (-bits & 63)) & e->mask;
+        block[natural[first]] = e->value;
+        block[natural[last]] = (int16_t)leat__huff_signed(value, e->mask);
     }
-    if ((entry & LEAT__HUFF_END) && k1 < 63) {
-        int8_t value = (int8_t)(entry >> 16);
-        if (keep) block[natural[k1]] = value;
-        take(r, entry & 63);
-        *k = k1 - (value == 0);
-        return DONE;
-    }
-    if ((entry & LEAT__HUFF_CODE) && (entry & 63) != 0) {
-        take(r, entry & 63);
-        return put_symbol(r, entry >> 8, k, block, keep);
-    }
-    reader copy = *r; /* as in refill */
-    uint32_t from = *k;
-    step next = decode_slowly(&copy, ac, &from, keep ? block : NULL);
-    *r = copy;
-    *k = from;
-    return next;
+    take(r, bits);
+    *k = last;
+    if (__builtin_expect((bits & LEAT__HUFF_END) == 0, 1)) return GO_ON;
+    *k = last - 1;
+    return DONE;
 }
 
+/* Needs 31 bits. */
 INLINE bool decode_dc(reader *r, const leat__huff *dc, int16_t *guess)
 {
-    refill(r);
-    uint32_t entry = dc->look[r->acc >> (64 - LEAT__HUFF_LOOK)];
-    uint32_t length = entry & 63, symbol = entry >> 8;
-    if (__builtin_expect(length == 0, 0)) length = leat__huff_code(dc, r->acc, &symbol);
-    if (__builtin_expect(length == 0, 0)) return false;
-    int32_t value = *guess + leat__huff_extend(r->acc << length, symbol);
-    take(r, length + symbol);
+    const leat__huff_mean *e = &dc->mean[r->acc >> (64 - LEAT__HUFF_LOOK_DC)];
+    uint32_t bits = e->bits, code = e->code, size = e->size;
+    if (__builtin_expect(bits == 0, 0)) {
+        code = leat__huff_code(dc, r->acc, &size);
+        bits = code + size;
+        if (code == 0) return false;
+    }
+    int32_t value = *guess + leat__huff_extend(r->acc << code, size);
+    take(r, bits);
     *guess = (int16_t)value;
     return *guess == value;
 }
@@ -423,19 +413,28 @@ INLINE void clear(int16_t block[64])
 INLINE bool decode_block(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
                          int16_t *block, uint32_t *last, bool keep)
 {
+    refill(r);
     if (!decode_dc(r, dc, guess)) return false;
     if (keep) {
         clear(block);
         block[0] = *guess;
     }
     uint32_t k = 0;
-    step next;
-    do { /* two looks leave 34 bits */
+    step next = decode_look(r, ac, &k, block, keep); /* the means leave 25 bits or more */
+    while (next < DONE) {
         refill(r);
+        if (next == OTHER) {
+            reader copy = *r; /* as in refill */
+            uint32_t from = k;
+            next = decode_slowly(&copy, ac, &from, keep ? block : NULL);
+            *r = copy;
+            k = from;
+            continue;
+        }
         next = decode_look(r, ac, &k, block, keep);
         if (next == GO_ON) next = decode_look(r, ac, &k, block, keep);
         if (next == GO_ON) next = decode_look(r, ac, &k, block, keep);
-    } while (next < DONE);
+    }
     *last = k;
     return next == DONE;
 }
@@ -464,7 +463,6 @@ static bool restart(reader *r, leat__jpeg_cursor *at, uint32_t interval,
     if (!at_marker(r, (uint8_t)(RST0 + number))) return false;
     note_unused(r, traits);
     *r = (reader){.at = r->at + 2, .end = r->end};
-    r->ff = next_ff(r->at, r->end);
     memset(at->dc, 0, sizeof at->dc);
     return true;
 }
@@ -508,11 +506,12 @@ INLINE bool decode_mcu(reader *r, place *p, uint32_t blocks, bool *odd, bool kee
         p->last += p->step;
     }
     *r = local;
+    r->bits &= 63;
     return r->pad <= r->bits; /* no bit was taken from behind the end */
 }
 
 INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
-                        const leat__jpeg_blocks *to)
+                        const leat__jpeg_blocks *to, bool keep)
 {
     reader r;
     place places[MCU_BLOCKS_MAX];
@@ -525,7 +524,7 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
         if (interval != 0 && at->mcu != 0 && at->mcu % interval == 0
             && !restart(&r, at, interval, traits))
             return false;
-        if (!decode_mcu(&r, places, s->blocks, &odd, to != NULL)) return false;
+        if (!decode_mcu(&r, places, s->blocks, &odd, keep)) return false;
     }
     if (traits) traits->odd |= odd;
     reader_save(&r, s, at);
@@ -535,12 +534,12 @@ INLINE bool decode_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_
 bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
                           const leat__jpeg_blocks *to)
 {
-    return decode_mcus(s, at, count, to);
+    return decode_mcus(s, at, count, to, true);
 }
 
 bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count)
 {
-    return decode_mcus(s, at, count, NULL);
+    return decode_mcus(s, at, count, NULL, false);
 }
 
 bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,

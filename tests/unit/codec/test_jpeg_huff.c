@@ -32,52 +32,92 @@ static int32_t plain_value(uint32_t bits, uint32_t size)
     return bits < 1u << (size - 1) ? (int32_t)bits - (int32_t)(1u << size) + 1 : (int32_t)bits;
 }
 
-/* Every look, replayed code by code. */
+/* What is in the table for the bits at the top of `seen`, where LEAT__HUFF_LOOK of 32 are known,
+ * replayed code by code. */
+static void replay(leat__huff_look e, uint32_t seen, uint32_t *pairs, uint32_t *ends)
+{
+    uint32_t symbol = 0, length = plain_code(ac_counts, ac_symbols, seen >> 16, &symbol);
+    uint32_t size = symbol & 15, taken = length + size, bits = e.bits & 63;
+    if (e.last == LEAT__HUFF_NOWHERE) { /* and nothing else could be said */
+        assert_true(length == 0 || length > LEAT__HUFF_LOOK || symbol == 0xf0
+                    || taken > LEAT__HUFF_TAKE);
+        return;
+    }
+    assert_in_range(length, 1, LEAT__HUFF_LOOK);
+    assert_true(bits <= LEAT__HUFF_TAKE);
+    uint32_t last = (uint32_t)((uint64_t)seen << 32 >> (64 - bits)) & e.mask;
+    if (symbol == 0) {
+        assert_int_equal(e.bits, LEAT__HUFF_END | length);
+        assert_true(e.first == 1 && e.last == 1 && e.value == 0 && e.mask == 0);
+        return;
+    }
+    assert_int_equal(e.first, (symbol >> 4) + 1);
+    int32_t value = plain_value((seen << length) >> (32 - size), size);
+    if (bits == taken) {
+        assert_int_equal(e.bits, bits);
+        assert_int_equal(e.last, e.first);
+        assert_int_equal(leat__huff_signed(last, e.mask), value);
+        return;
+    }
+    assert_int_equal(e.value, value);
+    length = plain_code(ac_counts, ac_symbols, seen << taken >> 16, &symbol);
+    size = symbol & 15;
+    assert_true(taken + length <= LEAT__HUFF_LOOK); /* known bits only */
+    assert_int_equal(bits, taken + length + size);
+    assert_int_equal(e.last, e.first + (symbol >> 4) + 1);
+    assert_int_equal((e.bits & LEAT__HUFF_END) != 0, symbol == 0);
+    if (size > 0)
+        assert_int_equal(leat__huff_signed(last, e.mask),
+                         plain_value((seen << (taken + length)) >> (32 - size), size));
+    else
+        assert_int_equal(e.mask, 0);
+    *pairs += symbol != 0;
+    *ends += symbol == 0;
+}
+
+/* With any bits behind those that are looked at. */
 static void looks_are_codes_one_by_one(void **state)
 {
     static leat__huff t;
     assert_true(leat__huff_build(&t, ac_counts, ac_symbols, false));
-    uint32_t pairs = 0, ends = 0;
-    for (uint32_t i = 0; i < 1u << LEAT__HUFF_LOOK; i++) {
-        uint32_t entry = t.look[i], top = i << (16 - LEAT__HUFF_LOOK), symbol = 0;
-        uint32_t length = plain_code(ac_counts, ac_symbols, top, &symbol);
-        uint32_t size = symbol & 15, kind = entry & LEAT__HUFF_KIND;
-        if (kind == LEAT__HUFF_CODE) {
-            assert_int_equal(entry & 63, length > LEAT__HUFF_LOOK ? 0 : length);
-            if ((entry & 63) != 0) assert_int_equal(entry >> 8, symbol);
-            continue;
+    uint32_t pairs = 0, ends = 0, behind = 1;
+    for (uint32_t i = 0; i < 1u << LEAT__HUFF_LOOK; i++)
+        for (int k = 0; k < 20; k++) {
+            behind = behind * 1664525u + 1013904223u;
+            replay(t.look[i], i << (32 - LEAT__HUFF_LOOK) | behind >> LEAT__HUFF_LOOK, &pairs,
+                   &ends);
         }
-        if (length > 0 && symbol == 0) {
-            assert_int_equal(kind, LEAT__HUFF_END);
-            assert_int_equal(entry & 63, length);
-            assert_int_equal((int8_t)(entry >> 16), 0);
-            continue;
-        }
-        assert_int_equal(leat__huff_first(entry), (symbol >> 4) + 1);
-        uint32_t bits = (top << length & 0xffff) >> (16 - size);
-        assert_int_equal((int8_t)(entry >> 16), plain_value(bits, size));
-        uint32_t taken = length + size;
-        if (taken == (entry & 63)) {
-            assert_int_equal(leat__huff_second(entry), 0);
-            assert_int_equal((int8_t)(entry >> 24), (int8_t)(entry >> 16));
-            continue;
-        }
-        length = plain_code(ac_counts, ac_symbols, top << taken & 0xffff, &symbol);
-        size = symbol & 15;
-        assert_int_equal(entry & 63, taken + length + size);
-        assert_true((entry & 63) <= LEAT__HUFF_LOOK);
-        if (kind == LEAT__HUFF_END) {
-            assert_int_equal(symbol, 0);
-            ends++;
-            continue;
-        }
-        assert_int_equal(leat__huff_second(entry), (symbol >> 4) + 1);
-        bits = (top << (taken + length) & 0xffff) >> (16 - size);
-        assert_int_equal((int8_t)(entry >> 24), plain_value(bits, size));
-        pairs++;
+    assert_true(pairs > 20 * 300);
+    assert_true(ends > 20 * 30);
+}
+
+static void means_are_codes_of_sizes(void **state)
+{
+    static leat__huff t;
+    static const uint8_t counts[16] = {0, 1, 5, 1, 1, 1, 1, 1, 1}; /* Annex K.3.1 */
+    static const uint8_t symbols[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    assert_true(leat__huff_build(&t, counts, symbols, true));
+    uint32_t longer = 0;
+    for (uint32_t i = 0; i < 1u << LEAT__HUFF_LOOK_DC; i++) {
+        uint32_t size = 0, length = plain_code(counts, symbols, i << (16 - LEAT__HUFF_LOOK_DC),
+                                               &size);
+        leat__huff_mean e = t.mean[i];
+        bool seen = length > 0 && length <= LEAT__HUFF_LOOK_DC;
+        assert_int_equal(e.bits, seen ? length + size : 0);
+        if (seen) assert_true(e.code == length && e.size == size);
+        longer += !seen;
     }
-    assert_true(pairs > 300);
-    assert_true(ends > 50);
+    assert_int_equal(longer, 1); /* all ones */
+}
+
+static void symbols_with_two_codes_are_seen(void **state)
+{
+    static leat__huff t;
+    const uint8_t counts[16] = {1, 1}, one[] = {5, 6}, two[] = {5, 5};
+    assert_true(leat__huff_build(&t, counts, one, false));
+    assert_true(t.unique);
+    assert_true(leat__huff_build(&t, counts, two, false));
+    assert_false(t.unique);
 }
 
 static void any_code_is_found(void **state)
@@ -129,20 +169,22 @@ static void the_same_table_is_kept(void **state)
 {
     static leat__huff t;
     assert_true(leat__huff_build(&t, ac_counts, ac_symbols, false));
-    t.look[0] = 12345; /* would be overwritten */
+    t.look[0].mask = 12345; /* would be overwritten */
     assert_true(leat__huff_build(&t, ac_counts, ac_symbols, false));
-    assert_int_equal(t.look[0], 12345);
+    assert_int_equal(t.look[0].mask, 12345);
     uint8_t other[sizeof ac_symbols];
     memcpy(other, ac_symbols, sizeof other);
     other[39] ^= 1;
     assert_true(leat__huff_build(&t, ac_counts, other, false));
-    assert_int_not_equal(t.look[0], 12345);
+    assert_int_not_equal(t.look[0].mask, 12345);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(looks_are_codes_one_by_one),
+        cmocka_unit_test(means_are_codes_of_sizes),
+        cmocka_unit_test(symbols_with_two_codes_are_seen),
         cmocka_unit_test(any_code_is_found),
         cmocka_unit_test(extra_bits_are_values),
         cmocka_unit_test(tables_that_libjpeg_refuses),
