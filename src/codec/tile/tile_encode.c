@@ -139,71 +139,61 @@ typedef struct symbols {
 static void collect_symbols(symbols *s, const leat__tile_parts *p,
                             const leat__tile_shape *shape, const leat__tile_codes *codes)
 {
-    s->n = 0;
+    uint32_t n = 0; /* not s->n, which any store of a byte could change */
     for (uint32_t c = 0, b = 0; c < shape->components; b += shape->count[c], c++)
-        for (uint32_t i = 0; i < (shape->count[c] + 1) / 2; i++) {
-            s->table[s->n] = (uint8_t)(LEAT__TILE_CONTEXTS + (c > 0));
-            s->symbol[s->n++] =
-                (uint8_t)leat__tile_pair_symbol(p->groups + b, shape->count[c], i);
+        for (uint32_t i = 0; i < (shape->count[c] + 1) / 2; i++, n++) {
+            s->table[n] = (uint8_t)(LEAT__TILE_CONTEXTS + (c > 0));
+            s->symbol[n] = (uint8_t)leat__tile_pair_symbol(p->groups + b, shape->count[c], i);
         }
-    s->pairs = s->n;
+    s->pairs = n;
     for (uint32_t c = 0, b = 0; c < shape->components; c++)
         for (uint32_t i = 0; i < shape->count[c]; i++, b++) {
-            memcpy(s->table + s->n, codes->context[c > 0][p->groups[b]], 8);
-            leat__store_u64(s->symbol + s->n, p->mask[b]);
-            s->n += p->groups[b];
+            memcpy(s->table + n, codes->context[c > 0][p->groups[b]], 8);
+            leat__store_u64(s->symbol + n, p->mask[b]);
+            n += p->groups[b];
         }
+    s->n = n;
 }
 
-enum {
-    STREAM_ROOM = LEAT__TILE_BLOCKS_MAX * 9 / STREAMS * LEAT__TILE_CODE_BITS / 8 + 16,
-    ROUNDS = 4 /* codes that fit beside seven bits that wait */
-};
+enum { ROUNDS = 4 }; /* codes that fit beside seven bits that wait */
 
-/* Symbols `from` to `end` are dealt to the streams from the first one on. All four go on at the
- * same time: each is a chain of its own. */
-static inline void deal(bits to[STREAMS], const symbols *s, uint32_t from, uint32_t end,
+/* Symbols `from` to `end` are dealt to the streams from the first one on: every fourth is this
+ * one's. */
+static inline void deal(bits *to, const symbols *s, uint32_t from, uint32_t end,
                         const leat__tile_tables *t)
 {
-    bits b[STREAMS]; /* a copy stays in registers */
+    bits b = *to; /* a copy stays in registers */
     uint32_t i = from;
-    for (uint32_t k = 0; k < STREAMS; k++) b[k] = to[k];
-    for (; end - i >= ROUNDS * STREAMS; i += ROUNDS * STREAMS)
+    for (; i + (ROUNDS - 1) * STREAMS < end; i += ROUNDS * STREAMS) {
 #pragma GCC unroll 4
-        for (uint32_t k = 0; k < STREAMS; k++) {
-#pragma GCC unroll 4
-            for (uint32_t j = i + k; j < i + k + ROUNDS * STREAMS; j += STREAMS) {
-                uint32_t code = t->put[s->table[j]][s->symbol[j]];
-                put(&b[k], code >> 4, code & 15);
-            }
-            spill(&b[k]);
+        for (uint32_t k = i; k < i + ROUNDS * STREAMS; k += STREAMS) {
+            uint32_t code = t->put[s->table[k]][s->symbol[k]];
+            put(&b, code >> 4, code & 15);
         }
-    for (uint32_t k = 0; k < STREAMS; k++) to[k] = b[k];
-    for (; i < end; i++) {
-        uint32_t code = t->put[s->table[i]][s->symbol[i]];
-        put(&to[(i - from) % STREAMS], code >> 4, code & 15);
-        spill(&to[(i - from) % STREAMS]);
+        spill(&b);
     }
+    for (; i < end; i += STREAMS) {
+        uint32_t code = t->put[s->table[i]][s->symbol[i]];
+        put(&b, code >> 4, code & 15);
+        spill(&b);
+    }
+    *to = b;
 }
 
 static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
                           const leat__tile_shape *shape, const leat__tile_tables *t)
 {
     symbols s;
-    uint8_t stream[STREAMS][STREAM_ROOM];
-    bits b[STREAMS];
-    for (uint32_t k = 0; k < STREAMS; k++) b[k] = (bits){.at = stream[k]};
     collect_symbols(&s, p, shape, &t->codes);
-    deal(b, &s, 0, s.pairs, t);
-    deal(b, &s, s.pairs, s.n, t);
     uint8_t *header = at;
     at += 2 * (STREAMS - 1);
     for (uint32_t k = 0; k < STREAMS; k++) {
-        flush(&b[k]);
-        size_t len = (size_t)(b[k].at - stream[k]);
-        memcpy(at, stream[k], len);
-        at += len;
-        if (k < STREAMS - 1) leat__store_u16(header + 2 * k, (uint16_t)len);
+        bits b = {.at = at};
+        deal(&b, &s, k, s.pairs, t);
+        deal(&b, &s, s.pairs + k, s.n, t);
+        flush(&b);
+        if (k < STREAMS - 1) leat__store_u16(header + 2 * k, (uint16_t)(b.at - at));
+        at = b.at;
     }
     return at;
 }

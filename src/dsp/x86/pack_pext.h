@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extra bits by pext, four values at a time: what both x86 variants of packing share.
+ * Extra bits by pext, four values at once: what both x86 variants of packing share.
  */
 #ifndef LEAT_DSP_X86_PACK_PEXT_H
 #define LEAT_DSP_X86_PACK_PEXT_H
@@ -9,22 +9,52 @@
 
 #include "dsp/tile_pack_tmpl.h"
 
-/* `ones` says which bits of the values count. */
-PACK_INLINE void pack_four(pack_bits *b, const uint16_t *extra, const uint16_t *ones)
+/* Some bits, low first, and how many. */
+typedef struct pext_bits {
+    uint64_t value;
+    uint32_t n;
+} pext_bits;
+
+/* Of four values; `ones` says which of their bits count. */
+PACK_INLINE pext_bits pext_four(const uint16_t *extra, const uint16_t *ones)
 {
     uint64_t which, bits;
     memcpy(&which, ones, sizeof which);
     memcpy(&bits, extra, sizeof bits);
-    uint64_t value = _pext_u64(bits, which);
-    uint32_t n = (uint32_t)_mm_popcnt_u64(which), half = n / 2;
-    if (__builtin_expect(n > 56, 0)) { /* too many beside seven that wait */
-        pack_put(b, _bzhi_u64(value, half), half);
+    return (pext_bits){_pext_u64(bits, which), (uint32_t)_mm_popcnt_u64(which)};
+}
+
+PACK_INLINE pext_bits pext_join(pext_bits a, pext_bits b)
+{
+    return (pext_bits){a.value | b.value << (a.n & 63), a.n + b.n};
+}
+
+PACK_INLINE void pack_four(pack_bits *b, pext_bits four)
+{
+    uint32_t half = four.n / 2;
+    if (__builtin_expect(four.n > 56, 0)) { /* too many beside seven that wait */
+        pack_put(b, _bzhi_u64(four.value, half), half);
         pack_spill(b);
-        value >>= half;
-        n -= half;
+        four.value >>= half;
+        four.n -= half;
     }
-    pack_put(b, value, n);
+    pack_put(b, four.value, four.n);
     pack_spill(b);
+}
+
+/* Sixteen values, mostly small enough for one turn of the chain from byte to byte. */
+PACK_INLINE void pack_sixteen(pack_bits *b, const uint16_t *extra, const uint16_t *ones)
+{
+    pext_bits four[4];
+    for (uint32_t i = 0; i < 4; i++) four[i] = pext_four(extra + 4 * i, ones + 4 * i);
+    pext_bits low = pext_join(four[0], four[1]), high = pext_join(four[2], four[3]);
+    if (__builtin_expect(low.n + high.n <= 56, 1)) {
+        pext_bits all = pext_join(low, high);
+        pack_put(b, all.value, all.n);
+        pack_spill(b);
+    } else {
+        for (uint32_t i = 0; i < 4; i++) pack_four(b, four[i]);
+    }
 }
 
 #endif

@@ -92,7 +92,7 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx2)
         __m256i less = _mm256_add_epi16(v, _mm256_srai_epi16(v, 15));
         _mm256_storeu_si256((__m256i *)(void *)extra, less);
         _mm256_storeu_si256((__m256i *)(void *)ones, ones_of(v));
-        for (uint32_t k = 0; k < 16; k += 4) pack_four(&b, extra + k, ones + k);
+        pack_sixteen(&b, extra, ones);
     }
     return pack_flush(&b);
 }

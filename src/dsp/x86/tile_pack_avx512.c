@@ -114,7 +114,8 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
         __m512i less = _mm512_add_epi16(v, _mm512_srai_epi16(v, 15));
         _mm512_storeu_si512(ones, ones_of(v));
         _mm512_storeu_si512(extra, less);
-        for (uint32_t k = 0; k < 32; k += 4) pack_four(&b, extra + k, ones + k);
+        pack_sixteen(&b, extra, ones);
+        pack_sixteen(&b, extra + 16, ones + 16);
     }
     return pack_flush(&b);
 }
