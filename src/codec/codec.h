@@ -61,12 +61,16 @@ typedef struct leat__decode_limits {
  * start of each row. The pixels are valid during the call only. Returns 0 to go on.
  *
  * `part` receives components instead, when they were asked for: the next `count` rows of the
- * part of component c, as signed samples centred at 0. Components take turns. */
+ * part of component c, as signed samples centred at 0. Components take turns.
+ *
+ * `tile`, where it is set, sees each tile of a tiled image once it is decoded, before its pixels:
+ * its place and a leat__tile_coefs. */
 typedef struct leat__row_sink {
     int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                 size_t stride);
     void *ctx;
     int (*part)(void *ctx, uint32_t c, uint32_t count, const int8_t *rows, size_t stride);
+    int (*tile)(void *ctx, uint32_t tx, uint32_t ty, const void *coefs);
 } leat__row_sink;
 
 typedef struct leat__decode_request {

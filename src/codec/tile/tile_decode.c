@@ -33,6 +33,7 @@ typedef struct region {
     uint32_t tx0, tx1; /* columns of tiles, the last one included */
     const uint8_t *data;
     const leat__tile_codes *codes;
+    const leat__row_sink *sink;
 } region;
 
 static void find_columns(region *r, const leat__raster *raster)
@@ -101,6 +102,7 @@ static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *
         leat__tile_damage damage =
             s->entropy.decode(s->coefs, r->data + at, len, &shape, r->codes);
         if (damage != LEAT__TILE_WHOLE) return bad_tile(r, tx, ty, at, damage, err);
+        if (r->sink->tile) LEAT_TRY(r->sink->tile(r->sink->ctx, tx, ty, s->coefs));
         transform_tile(s, r, &shape, tx, ty);
         at += len;
     }
@@ -131,7 +133,7 @@ static int find_codes(region *r, const leat__tile_tables *tables, leat_error *er
 static int tile_decode(void *state, const leat__decode_job *job, leat_error *err)
 {
     tile_state *s = state;
-    region r = {.data = job->data};
+    region r = {.data = job->data, .sink = job->sink};
     LEAT_TRY(leat__tile_header_parse(&r.h, job->data, job->len, err));
     if (r.h.width != job->info->width || r.h.height != job->info->height
         || r.h.components != job->info->channels)

@@ -198,58 +198,60 @@ static uint8_t *put_small(uint8_t *at, const leat__tile_parts *p,
     return at;
 }
 
-/* The tile's bytes at `at`, decoded, are the coefficients they were made from. */
-static bool tile_is_good(leat__tile_encoder *e, const leat__tile_header *h,
-                         const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty,
-                         const leat__tile_shape *shape, const uint8_t *at, size_t len)
+/* Whether a decoded tile has the coefficients it was made from. */
+static bool same_tile(const leat__tile_pack_dsp *dsp, const leat__tile_coefs *tile,
+                      const leat__tile_header *h, const leat__jpeg_coefs *coefs, uint32_t tx,
+                      uint32_t ty)
 {
-    const leat__tile_codes *codes =
-        (h->flags & LEAT__TILE_FLAG_SMALL) ? &e->tables->codes : NULL;
-    bool good = e->entropy.decode(e->coefs, at, len, shape, codes) == LEAT__TILE_WHOLE;
-    for (uint32_t c = 0, b = 0; good && c < shape->components; c++) {
+    leat__tile_shape shape;
+    bool same = true;
+    leat__tile_shape_at(h, tx, ty, &shape);
+    for (uint32_t c = 0, b = 0; c < shape.components; c++) {
         const leat__jpeg_component *comp = &coefs->component[c];
         const int16_t *row = comp->coefs + 64 * (size_t)tx * leat__tile_blocks_x(h, c);
-        size_t y = (size_t)ty * leat__tile_blocks_y(h, c), end = y + shape->high[c];
-        for (; y < end; y++, b += shape->wide[c])
-            good &= e->dsp.same(e->coefs, b, row + 64 * y * comp->grid_x, shape->wide[c]);
+        size_t y = (size_t)ty * leat__tile_blocks_y(h, c), end = y + shape.high[c];
+        for (; y < end; y++, b += shape.wide[c])
+            same &= dsp->same(tile, b, row + 64 * y * comp->grid_x, shape.wide[c]);
     }
-    return good;
+    return same;
 }
 
-/* Appends a tile to `out`. *good: it is what its bytes there decode to. */
+/* Appends a tile to `out`. *good, if it is true: unless its bytes there decode to something
+ * else. */
 static int encode_tile(leat__tile_encoder *e, const leat__tile_header *h,
                        const leat__jpeg_coefs *coefs, uint32_t tx, uint32_t ty, leat__buf *out,
                        leat__tile_kept *kept, bool *good)
 {
+    const leat__tile_tables *small = (h->flags & LEAT__TILE_FLAG_SMALL) ? e->tables : NULL;
     leat__tile_shape shape;
     *kept = leat__tile_take_apart(&e->dsp, &e->parts, h, coefs, tx, ty);
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
     leat__tile_shape_at(h, tx, ty, &shape);
     LEAT_TRY(leat__buf_reserve(out, TILE_ROOM));
     uint8_t *start = (uint8_t *)out->data + out->len;
-    uint8_t *at = (h->flags & LEAT__TILE_FLAG_SMALL)
-                      ? put_small(start, &e->parts, &shape, e->tables)
-                      : put_fast(start, &e->parts, shape.blocks);
+    uint8_t *at = small ? put_small(start, &e->parts, &shape, small)
+                        : put_fast(start, &e->parts, shape.blocks);
     at = e->dsp.put_values(at, &e->parts);
-    *good = tile_is_good(e, h, coefs, tx, ty, &shape, start, (size_t)(at - start));
-    out->len += (size_t)(at - start);
+    size_t len = (size_t)(at - start);
+    *good = *good
+            && e->entropy.decode(e->coefs, start, len, &shape, small ? &small->codes : NULL)
+                   == LEAT__TILE_WHOLE
+            && same_tile(&e->dsp, e->coefs, h, coefs, tx, ty);
+    out->len += len;
     return 0;
 }
 
-/* Appends all tiles and stores their lengths. *good: each decodes to its coefficients. */
+/* Appends all tiles and stores their lengths; *good as above. */
 static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h,
                         const leat__jpeg_coefs *coefs, leat__buf *out, size_t lengths,
                         leat__tile_kept *kept, bool *good)
 {
     size_t first = out->len;
-    *good = true;
     for (uint32_t ty = 0; ty < h->tiles_y; ty++)
         for (uint32_t tx = 0; tx < h->tiles_x; tx++, lengths += 2) {
             size_t from = out->len;
-            bool this_good;
-            LEAT_TRY(encode_tile(e, h, coefs, tx, ty, out, kept, &this_good));
+            LEAT_TRY(encode_tile(e, h, coefs, tx, ty, out, kept, good));
             if (*kept != LEAT__TILE_KEPT_NONE) return 0;
-            *good = *good && this_good;
             leat__store_u16(out->data + lengths, (uint16_t)(out->len - from));
         }
     h->tile_bytes = (uint32_t)(out->len - first);
@@ -283,7 +285,7 @@ static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h,
     return 0;
 }
 
-/* The whole sample, and whether its tiles are good. */
+/* The whole sample. *good, if it is true: whether its tiles decode to the coefficients. */
 static int assemble(leat__tile_encoder *e, leat__tile_header *h, const leat__jpeg_coefs *coefs,
                     leat__buf *out, leat__tile_kept *kept, bool *good)
 {
@@ -322,10 +324,9 @@ static int try_file(leat__tile_encoder *e, leat__tile_header *h, const uint8_t *
 }
 
 /* Sets `exact` or another way to pad when that is what the file needs. Rewrites the header
- * fields in place: nothing else depends on them. */
-static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, bool good,
-                      const uint8_t *jpeg, size_t len, leat__buf *out, leat__tile_kept *kept,
-                      leat_error *err)
+ * fields in place: nothing else depends on them. `usual` as in leat__tile_rebuilds. */
+static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *usual, const uint8_t *jpeg,
+                      size_t len, leat__buf *out, leat__tile_kept *kept, leat_error *err)
 {
     uint8_t *sample = (uint8_t *)out->data;
     leat__tile_header h;
@@ -338,8 +339,7 @@ static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, bool
         same = rc == 0;
         h.file_bytes = (uint32_t)e->file.len;
     } else {
-        bool usual = good && coefs->usual && coefs->header == jpeg;
-        rc = try_file(e, &h, sample, jpeg, len, usual ? coefs : NULL, &same, err);
+        rc = try_file(e, &h, sample, jpeg, len, usual, &same, err);
         h.file_bytes = (uint32_t)len;
         if (rc == 0 && same) h.flags |= LEAT__TILE_FLAG_EXACT;
     }
@@ -352,6 +352,10 @@ static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *coefs, bool
 typedef struct comparison {
     leat__jpeg_coef_reader *libjpeg;
     const leat__pixel_dsp *dsp;
+    const leat__tile_encoder *encoder;
+    const leat__jpeg_coefs *coefs;
+    leat__tile_header h;
+    uint32_t tiles; /* of which the coefficients are the same */
     uint32_t width, channels;
     uint8_t *row;
     leat_error *err;
@@ -376,20 +380,30 @@ static int compare_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *co
     return cmp->differ ? LEAT_ECANCELED : 0;
 }
 
+static int compare_tile(void *ctx, uint32_t tx, uint32_t ty, const void *tile)
+{
+    comparison *cmp = ctx;
+    cmp->tiles += same_tile(&cmp->encoder->dsp, tile, &cmp->h, cmp->coefs, tx, ty);
+    return 0;
+}
+
 /* Against libjpeg-turbo's pixels of the same coefficients. That they are those of the file, the
- * restored file shows; of a progressive one, libjpeg-turbo has read them itself. */
+ * restored file shows; of a progressive one, libjpeg-turbo has read them itself. *good: whether
+ * all tiles were seen to decode to the coefficients, on the way. */
 static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
-                        const leat__buf *out, leat__tile_kept *kept, leat_error *err)
+                        const leat__buf *out, leat__tile_kept *kept, bool *good,
+                        leat_error *err)
 {
     const uint8_t *sample = (const uint8_t *)out->data;
     leat__image_info info;
     leat__decode_request request = {.tables = e->tables};
-    comparison cmp = {.libjpeg = coefs->pixels, .err = err};
-    leat__row_sink sink = {compare_rows, &cmp};
+    comparison cmp = {.libjpeg = coefs->pixels, .encoder = e, .coefs = coefs, .err = err};
+    leat__row_sink sink = {.rows = compare_rows, .ctx = &cmp, .tile = compare_tile};
 
     if (coefs->pixels == NULL)
         return leat__fail(err, LEAT_EINVAL, "nothing to compare the tiles with");
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_TILE, sample, out->len, &info, err));
+    LEAT_TRY(leat__tile_header_parse(&cmp.h, sample, out->len, err));
     leat__buf_clear(&e->row);
     if (leat__buf_reserve(&e->row, (size_t)3 * info.width) != 0)
         return leat__fail_nomem(err, (size_t)3 * info.width, "a row of pixels");
@@ -399,6 +413,7 @@ static int prove_pixels(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
     cmp.row = (uint8_t *)e->row.data;
     LEAT_TRY(leat__jpeg_coef_pixels(coefs->pixels, err));
     int rc = leat__codec_decode(e->decoder, &info, sample, out->len, &request, &sink, err);
+    *good = rc == 0 && cmp.tiles == cmp.h.tiles_x * cmp.h.tiles_y;
     if (!cmp.differ) return rc;
     *kept = LEAT__TILE_KEPT_PIXELS;
     return 0;
@@ -419,18 +434,21 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, jpeg, len, &info, err));
     h.orientation = info.orientation;
     if (opts->density == LEAT__TILE_SMALL) h.flags |= LEAT__TILE_FLAG_SMALL;
-    bool good = false;
+    /* A usual scan needs no more than a decode to coefficients, and pixels need it as well. */
+    bool usual = coefs->usual && coefs->header == jpeg, pixels = usual && !opts->trust;
+    bool good = usual && !pixels;
     int rc = pack_skeleton(e, &h, coefs, jpeg, len);
     if ((h.flags & (LEAT__TILE_FLAG_SMALL | LEAT__TILE_FLAG_DICTIONARY)) != 0)
         h.tables_id = e->tables->id;
     if (rc == 0) rc = assemble(e, &h, coefs, out, kept, &good);
     if (rc != 0) return leat__fail(err, rc, "tiling an image of %zu bytes", len);
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
-    LEAT_TRY(prove_file(e, coefs, good, jpeg, len, out, kept, err));
+    if (pixels) LEAT_TRY(prove_pixels(e, coefs, out, kept, &good, err));
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
+    LEAT_TRY(prove_file(e, good ? coefs : NULL, jpeg, len, out, kept, err));
+    if (*kept != LEAT__TILE_KEPT_NONE || pixels) return 0;
     bool exact = (((const uint8_t *)out->data)[5] & LEAT__TILE_FLAG_EXACT) != 0;
-    if (opts->trust && exact) return 0;
-    return prove_pixels(e, coefs, out, kept, err);
+    return opts->trust && exact ? 0 : prove_pixels(e, coefs, out, kept, &good, err);
 }
 
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
