@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Takes the doctor at its word: for each remedy that needs another pack or other deliveries, what gain it
-predicts, what comes out when it is done, and how far the two are apart.
+predicts, what comes out when it is done, and how far the two are apart; and for flags that --apply writes, the same
+by the doctor's own --verify.
 
     bench/doctor_remedies.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
     bench/doctor_remedies.py … --prepare       only makes the packs (minutes), so that measuring is quick
@@ -51,6 +52,13 @@ REMEDIES = [
      ["--batch", "32", "--ops", "Resize((8, 8))"]),
 ]
 
+# name, load flags, injected into reads (None = nothing): what --apply writes is checked by --verify
+APPLIED = [
+    ("one thread of two CPUs", [*FAST, "--threads", "1"], None),
+    ("15 ms a read, --io-depth 4", [*FAST, "--io-depth", "4"], "delay=15ms"),
+    ("a budget of 160 MB, 3 ms a read", ["--batch", "256", "--step-ms", "1", "--memory", "160M"], "delay=3ms"),
+]
+
 
 class Packs:
     """Made once and kept; named by their flags."""
@@ -66,8 +74,8 @@ class Packs:
         return path
 
 
-def json_lines(command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
+def json_lines(command, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})},
                           preexec_fn=(lambda: hurry(NICE)) if NICE else None)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr.strip()[-400:]}")
@@ -118,6 +126,24 @@ def verify(o, packs, row):
             "after": b, "basis": found["basis"], "next": found["next"]}
 
 
+def verify_applied(o, packs, row):
+    name, flags, inject = row
+    pack = packs.get(["--images", "tiled"])
+    env = {"LEAT_IO_INJECT": f"path={os.path.basename(pack)},{inject}"} if inject else {}
+    command = [o.leat, "doctor", pack, "--json", "--seconds", str(o.seconds), *flags,
+               "--apply", os.path.join(o.work, "applied.yaml"), "--verify"]
+    turns = [lines[1] for lines in (json_lines(command, env) for _ in range(o.rounds)) if len(lines) > 1]
+    if not turns:
+        print(f"| {name} | nothing to apply | | | |", flush=True)
+        return None
+    predicted, real, error = (statistics.median(t[k] for t in turns)
+                              for k in ("predicted_gain", "real_gain", "error"))
+    each = ", ".join(f"{100 * t['error']:+.0f}" for t in turns)
+    print(f"| {name} | {turns[0]['verified']} | {predicted:.2f} | {real:.2f} | {100 * error:+.0f} % ({each}) |",
+          flush=True)
+    return {"name": name, "turns": turns, "real": real, "error": error}
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--leat", required=True)
@@ -145,6 +171,10 @@ def main():
         return 0
     print("| remedy | predicted | real | of CPU time | samples/s | prediction off by |\n|---|---|---|---|---|---|")
     rows = [r for r in (verify(o, packs, row) for row in wanted) if r is not None]
+    applied = [row for row in APPLIED if not o.names or row[0] in o.names]
+    if applied:
+        print("\n| applied | flags | predicted | real | off by (each round) |\n|---|---|---|---|---|")
+    rows += [r for r in (verify_applied(o, packs, row) for row in applied) if r is not None]
     good = sum(abs(r["error"]) <= WITHIN for r in rows)
     print(f"\n{good} of {len(rows)} within {100 * WITHIN:.0f} %")
     if o.json:

@@ -85,6 +85,7 @@ extern "C" {
     X(read_bytes, "mean bytes really read per sample")                                       \
     X(cached, "share of the pack that is in memory now")                                     \
     X(io_depth, "reads in flight")                                                           \
+    X(io_fixed, "1 = the user fixed the reads in flight, 0 = the controller decides")        \
     X(prefetch, "batches made ahead")                                                        \
     X(network, "1 = storage is on the network")                                              \
     X(rotational, "1 = storage spins")                                                       \

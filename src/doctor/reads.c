@@ -253,6 +253,7 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     LEAT_GO(rc, out, leat_pack_info_read(warm, &info, sizeof info));
     r.at = LEAT_NEW_ARRAY(DOCTOR, range, RANGES_MAX);
     if (r.at == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, RANGES_MAX * sizeof(range), "reads"));
+    f->io_fixed = opts->io_depth > 0;
     f->io_depth = opts->io_depth > 0 ? opts->io_depth : DEPTH;
     f->dataset_bytes = (double)info.bytes;
     f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;

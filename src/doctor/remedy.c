@@ -110,13 +110,14 @@ static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
 static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
+    if (or_else(f->io_fixed, 0) < 1) return false; /* the controller finds out what depth helps */
     if (!known(f->io_deep) || !known(f->io_cold) || or_else(f->io_depth, 0) >= 64) return false;
     f->io_cold = f->io_deep;
     if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_deep);
-    if (w->reach < 1) w->reach = (w->reach + 1) / 2; /* the depth is there at once and not looked for */
+    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is there at once and not looked for */
+        w->reach = (w->reach + 1) / 2;
     act(r, LEAT_BASIS_MEASURED, "io-depth=64",
         "64 reads in flight: the storage answers late, not slowly");
-    (void)d;
     return true;
 }
 

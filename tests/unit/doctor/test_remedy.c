@@ -72,6 +72,9 @@ static void more_reads_in_flight_help_against_latency(void **state)
     (void)state;
     f.io_deep = 4000;
     leat_doctor_diagnosis d = judge(f);
+    assert_null(remedy(&d, "io-depth=64")); /* the controller would have */
+    f.io_fixed = 1;
+    d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "io-depth=64");
     assert_non_null(r);
     assert_near(r->gain, 4000 / 2600.0, 1e-3);
@@ -87,6 +90,15 @@ static void what_lifts_no_limit_is_not_offered(void **state)
     assert_null(remedy(&d, "storage"));
     assert_null(remedy(&d, "precision"));
     assert_non_null(remedy(&d, "a machine with 32 CPUs"));
+    /* also where the run reaches less than its smallest part could do */
+    leat_doctor_facts f = starved_by_cpu();
+    f.cpu_all = 3200;
+    f.io_depth = 8;
+    f.io_fixed = 1;
+    f.io_deep = 2 * f.io_cold;
+    d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+    assert_null(remedy(&d, "io-depth=64"));
 }
 
 static void missing_threads_are_priced_by_cpus(void **state)
