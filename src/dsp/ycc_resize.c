@@ -79,12 +79,14 @@ static void stay_inside(leat__ycc_axis *a)
 {
     const leat__axis *const e = &a->exact;
     const uint32_t taps = 2 * a->pairs, last = a->width - taps;
+    memcpy(a->first, e->first, a->count * sizeof *a->first);
     for (uint32_t j = 0; j < a->count; j++) {
-        const uint32_t first = e->first[j], back = first > last ? first - last : 0;
-        a->first[j] = first - back;
-        for (uint32_t t = taps; back > 0 && t-- > 0;)
+        if (a->first[j] <= last) continue;
+        const uint32_t back = a->first[j] - last;
+        for (uint32_t t = taps; t-- > 0;)
             e->weight[(size_t)t * e->stride + j] =
                 t >= back ? e->weight[(size_t)(t - back) * e->stride + j] : 0;
+        a->first[j] = last;
     }
     for (uint32_t j = a->count; j < a->stride; j++) a->first[j] = a->first[a->count - 1];
 }
@@ -180,10 +182,11 @@ static void across_c(const leat__ycc_axis *a, uint32_t rows, const int8_t *src, 
 
 static inline int32_t sum_at(const leat__ycc_taps *t, size_t x)
 {
+    const int8_t *at = t->rows + x;
     int32_t sum = 0;
-    for (uint32_t p = 0; p < t->pairs; p++)
-        sum += (t->weight[p * t->step] & 255) * t->row[2 * p][x] +
-               (t->weight[p * t->step] >> 8) * t->row[2 * p + 1][x];
+    for (uint32_t p = 0; p < t->pairs; p++, at += 2 * t->pitch)
+        sum += (t->weight[p * t->step] & 255) * at[0] +
+               (t->weight[p * t->step] >> 8) * at[t->pitch];
     return sum;
 }
 

@@ -37,8 +37,9 @@ typedef struct leat__ycc_axis {
 
 /* Rows under the taps of one output of one component. */
 typedef struct leat__ycc_taps {
-    const int8_t *const *row; /* 2 * pairs of them, readable to a multiple of 64 */
-    const uint16_t *weight;   /* `step` apart from pair to pair */
+    const int8_t *rows; /* 2 * pairs of them, `pitch` apart, readable to a multiple of 64 */
+    size_t pitch;
+    const uint16_t *weight; /* `step` apart from pair to pair */
     size_t step;
     uint32_t pairs;
 } leat__ycc_taps;

@@ -142,13 +142,11 @@ void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, co
 }
 
 /* The rows under output k of component c. */
-static leat__ycc_taps taps_of(const leat__ycc_resizer *r, uint32_t c, uint32_t k,
-                              const int8_t *row[LEAT__YCC_TAPS_MAX])
+static leat__ycc_taps taps_of(const leat__ycc_resizer *r, uint32_t c, uint32_t k)
 {
     const leat__ycc_axis *const y = &r->axis[c == 0 ? LUMA : CHROMA][Y];
-    const int8_t *at = r->rows[c] + y->first[k] * r->pitch;
-    for (uint32_t t = 0; t < 2 * y->pairs; t++, at += r->pitch) row[t] = at;
-    return (leat__ycc_taps){row, y->weight + k, y->stride, y->pairs};
+    return (leat__ycc_taps){r->rows[c] + y->first[k] * r->pitch, r->pitch, y->weight + k,
+                            y->stride, y->pairs};
 }
 
 int leat__ycc_resizer_finish(leat__ycc_resizer *r, const leat__resize_out *out)
@@ -157,12 +155,11 @@ int leat__ycc_resizer_finish(leat__ycc_resizer *r, const leat__resize_out *out)
     for (uint32_t c = 0; c < r->components; c++)
         if (r->have[c] != r->axis[c == 0 ? LUMA : CHROMA][Y].width) return LEAT_EINTERNAL;
     for (uint32_t k = 0; k < count; k++) {
-        const int8_t *row[3][LEAT__YCC_TAPS_MAX];
         const uint32_t y = r->reverse_rows ? count - 1 - k : k;
         leat__ycc_taps taps[3];
         uint8_t *dst[3];
         for (uint32_t c = 0; c < r->components; c++) {
-            taps[c] = taps_of(r, c, k, row[c]);
+            taps[c] = taps_of(r, c, k);
             dst[c] = out->target(out->ctx, y, c);
         }
         if (r->components == 1) r->dsp->grey(taps, dst[0], width);

@@ -204,27 +204,24 @@ static void check_colour(check *c)
     enum { MOST = 6, ROW = 320 };
     const leat__ycc_dsp8 *const ref = leat__ycc_dsp8_for(CHECK_REFERENCE);
     const leat__ycc_dsp8 *const opt = leat__ycc_dsp8_for(c->flags);
-    int8_t *rows[3][2 * MOST];
-    uint8_t *out[3];
+    uint8_t *rows[3], *out[3];
     for (int k = 0; k < 3; k++) {
         out[k] = check_alloc(c, ROW);
-        for (int t = 0; t < 2 * MOST; t++) rows[k][t] = (int8_t *)check_alloc(c, ROW);
+        rows[k] = check_alloc(c, 2 * MOST * ROW);
     }
     for (int round = 0; round < 2000; round++) {
         const uint32_t n = 1 + check_below(c, ROW);
-        const size_t shift = ROW - (n + 63) / 64 * 64; /* rows end at the guard page */
+        const size_t pitch = (n + 63) / 64 * 64;
         uint16_t weight[2][MOST];
-        const int8_t *taps[3][2 * MOST];
         leat__ycc_taps comp[3];
         uint8_t want[3][ROW], *wanted[3] = {want[0], want[1], want[2]}, *got[3];
         for (int k = 0; k < 3; k++) {
             const uint32_t pairs = k == 2 ? comp[1].pairs : 1 + check_below(c, MOST);
             if (k < 2) random_weights(c, weight[k], pairs);
-            for (uint32_t t = 0; t < 2 * pairs; t++) {
-                random_samples(c, rows[k][t], ROW);
-                taps[k][t] = rows[k][t] + shift;
-            }
-            comp[k] = (leat__ycc_taps){taps[k], weight[k > 0], 1, pairs};
+            /* the last row ends at the guard page */
+            int8_t *const from = (int8_t *)rows[k] + 2 * MOST * ROW - 2 * pairs * pitch;
+            random_samples(c, from, 2 * pairs * pitch);
+            comp[k] = (leat__ycc_taps){from, pitch, weight[k > 0], 1, pairs};
             got[k] = out[k] + ROW - n;
             memset(out[k], 0x5a, ROW);
         }
@@ -248,7 +245,6 @@ static void time_resize(check *c)
     static int8_t src[8 * 512], dst[8 * 256];
     static uint8_t out[3][256];
     uint8_t *const to[3] = {out[0], out[1], out[2]};
-    const int8_t *const rows[4] = {dst, dst, dst, dst};
     const uint16_t w[2] = {64 | 64 << 8, 64 | 64 << 8};
     leat__ycc_axis a = {0};
     bool fits;
@@ -260,7 +256,7 @@ static void time_resize(check *c)
     CHECK(c, leat__ycc_axis_build(&a, &grow, dsp, c->flags, &fits, NULL) == 0 && fits, "build");
     CHECK_TIME(c, "across, 8 rows of 150 to 224", 8 * 374,
                dsp->across(&a, 8, src + 64, 512, dst, 256));
-    const leat__ycc_taps taps[3] = {{rows, w, 1, 2}, {rows, w, 1, 1}, {rows, w, 1, 1}};
+    const leat__ycc_taps taps[3] = {{dst, 256, w, 1, 2}, {dst, 256, w, 1, 1}, {dst, 256, w, 1, 1}};
     CHECK_TIME(c, "colour, 224 pixels", 224 * 11, dsp->colour(taps, to, 224));
     leat__ycc_axis_reset(&a);
 }

@@ -23,7 +23,8 @@ typedef struct ycc_sums {
 YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, size_t x)
 {
     const V w = V_SET16((short)t->weight[pair * t->step]);
-    const V a = V_LOAD(t->row[2 * pair] + x), b = V_LOAD(t->row[2 * pair + 1] + x);
+    const int8_t *const at = t->rows + 2 * pair * t->pitch + x;
+    const V a = V_LOAD(at), b = V_LOAD(at + t->pitch);
     return (ycc_sums){V_DOT(w, V_LO8(a, b)), V_DOT(w, V_HI8(a, b))};
 }
 
