@@ -16,7 +16,7 @@
 #include "codec/jpeg_encode.h"
 #include "codec/png_encode.h"
 #include "codec/raw.h"
-#include "dsp/idct_fast.h"
+#include "dsp/idct_small.h"
 
 #define MAX_PIXELS UINT64_C(178956970)
 #define MAX_OUT_BYTES (UINT64_C(1) << 30)

@@ -61,7 +61,7 @@ typedef struct leat__decode_limits {
  * start of each row. The pixels are valid during the call only. Returns 0 to go on.
  *
  * `part` receives components instead, when they were asked for: the next `count` rows of the
- * part of component c, as signed samples centred at 0. Components take turns.
+ * part of component c. Components take turns.
  *
  * `tile`, where it is set, sees each tile of a tiled image once it is decoded, before its pixels:
  * its place and a leat__tile_coefs. */
@@ -69,15 +69,14 @@ typedef struct leat__row_sink {
     int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                 size_t stride);
     void *ctx;
-    int (*part)(void *ctx, uint32_t c, uint32_t count, const int8_t *rows, size_t stride);
+    int (*part)(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride);
     int (*tile)(void *ctx, uint32_t tx, uint32_t ty, const void *coefs);
 } leat__row_sink;
 
 typedef struct leat__decode_request {
     uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
     uint32_t scale_denom; /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
-    /* Components instead of pixels, in 16-bit arithmetic: one of each, and the region above is not
-     * looked at. Only where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
+    /* Components instead of pixels: a part of each, and the region above is not looked at. Only where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
     const leat__ycc_part *parts;
     const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
     const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */

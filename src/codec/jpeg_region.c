@@ -15,8 +15,7 @@
 #include "base/num.h"
 #include "codec/jpeg_entries.h"
 #include "codec/jpeg_scan.h"
-#include "dsp/idct.h"
-#include "dsp/idct_fast.h"
+#include "dsp/idct_small.h"
 #include "probe/cpu.h"
 
 enum {
@@ -32,8 +31,7 @@ typedef struct coefficients {
 struct leat__jpeg_region {
     leat__jpeg_scan *scan;
     leat__raster raster;
-    leat__idct_dsp idct;
-    leat__idct_fast_dsp fast; /* for components */
+    leat__idct_small_dsp idct;
     uint32_t cpu_flags; /* that the kernels were chosen for */
     coefficients *coefs;
     /* the job at hand */
@@ -128,15 +126,11 @@ static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t 
         uint32_t x1 = LEAT_MIN(need->bx1, gx + count * r->mcu_h[c]);
         uint32_t y0 = LEAT_MAX(need->by0, gy), y1 = LEAT_MIN(need->by1, gy + r->mcu_v[c]);
         for (uint32_t y = y0; y < y1 && x0 < x1; y++) {
-            size_t first = (y - gy) * from->stride[c] + (x0 - gx), stride = r->raster.planes.stride;
+            size_t first = (y - gy) * from->stride[c] + (x0 - gx);
             uint8_t *to = leat__raster_at(&r->raster, row, c, need->side * x0, need->side * y);
-            const int16_t *blocks = from->block[c] + 64 * first;
-            const uint16_t *quant = frame->component[c].quant;
-            if (r->raster.parts)
-                r->fast.plain[need->shrink]((int8_t *)to, stride, blocks, from->last[c] + first,
-                                            x1 - x0, quant);
-            else
-                r->idct.plain(to, stride, blocks, from->last[c] + first, x1 - x0, quant);
+            r->idct.plain[need->shrink](to, r->raster.planes.stride, from->block[c] + 64 * first,
+                                        from->last[c] + first, x1 - x0,
+                                        frame->component[c].quant);
         }
     }
 }
@@ -161,10 +155,9 @@ static bool decode_row(leat__jpeg_region *r, uint32_t row)
 
 static void choose_kernels(leat__jpeg_region *r)
 {
-    if (r->idct.plain && r->cpu_flags == leat__cpu_flags()) return;
+    if (r->idct.isa && r->cpu_flags == leat__cpu_flags()) return;
     r->cpu_flags = leat__cpu_flags(); /* masked since */
-    leat__idct_init(&r->idct, r->cpu_flags);
-    leat__idct_fast_init(&r->fast, r->cpu_flags);
+    leat__idct_small_init(&r->idct, r->cpu_flags);
 }
 
 int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, uint32_t *done,

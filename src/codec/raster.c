@@ -199,8 +199,8 @@ static int emit_parts(leat__raster *r, uint32_t strip, const leat__row_sink *sin
         uint32_t y0 = LEAT_MAX(need->y0, strip * need->strip_rows);
         uint32_t y1 = LEAT_MIN(need->y1, (strip + 1) * need->strip_rows);
         if (y0 >= y1) continue;
-        const uint8_t *rows = leat__raster_at(r, strip, c, need->x0, y0);
-        LEAT_TRY(sink->part(sink->ctx, c, y1 - y0, (const int8_t *)rows, r->planes.stride));
+        LEAT_TRY(sink->part(sink->ctx, c, y1 - y0, leat__raster_at(r, strip, c, need->x0, y0),
+                            r->planes.stride));
     }
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "dsp/color.h"
 #include "dsp/idct.h"
-#include "dsp/idct_fast.h"
+#include "dsp/idct_small.h"
 #include "dsp/pixel.h"
 #include "dsp/resize.h"
 #include "dsp/tile_entropy.h"
@@ -30,10 +30,10 @@ static const char *idct_isa(uint32_t cpu_flags)
     return dsp.isa;
 }
 
-static const char *idct_fast_isa(uint32_t cpu_flags)
+static const char *idct_small_isa(uint32_t cpu_flags)
 {
-    leat__idct_fast_dsp dsp;
-    leat__idct_fast_init(&dsp, cpu_flags);
+    leat__idct_small_dsp dsp;
+    leat__idct_small_init(&dsp, cpu_flags);
     return dsp.isa;
 }
 
@@ -85,7 +85,7 @@ static const struct {
     {"tile_entropy", tile_entropy_isa},
     {"tile_pack", tile_pack_isa},
     {"idct", idct_isa},
-    {"idct_fast", idct_fast_isa},
+    {"idct_small", idct_small_isa},
     {"ycc", ycc_isa},
     {"ycc_resize", ycc_resize_isa},
     {"resize", resize_isa},

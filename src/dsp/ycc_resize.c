@@ -162,19 +162,19 @@ static inline uint8_t clamp8(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-static void row_c(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
+static void row_c(const leat__ycc_axis *a, const uint8_t *src, int8_t *dst)
 {
     for (uint32_t j = 0; j < a->count; j++) {
-        const int8_t *s = src + a->first[j];
+        const uint8_t *s = src + a->first[j];
         const uint16_t *w = a->weight + j;
         int32_t sum = 0;
         for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += a->stride)
-            sum += (*w & 255) * s[0] + (*w >> 8) * s[1];
+            sum += (*w & 255) * (s[0] - 128) + (*w >> 8) * (s[1] - 128);
         dst[j] = (int8_t)scaled(sum, LEAT__YCC_ROUND8);
     }
 }
 
-static void across_c(const leat__ycc_axis *a, uint32_t rows, const int8_t *src, size_t src_stride,
+static void across_c(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride,
                      int8_t *dst, size_t dst_stride)
 {
     for (; rows > 0; rows--, src += src_stride, dst += dst_stride) row_c(a, src, dst);

@@ -3,11 +3,11 @@
  * Resize of the components of an image before they become pixels, for `like=fast`: each from its
  * own grid straight to the output's, with weights of 8 bits, the conversion to RGB behind it.
  *
- *   signed samples --across--> signed rows --down, colour--> RGB rows
+ *   samples --across--> rows, signed --down, colour--> RGB rows
  *
  * Weights come from those of the exact resize (resize.h), so that the filters are the same. Those
  * of an output sum up to 256, none is negative, and none is above 255 (a pixel taken alone gives
- * 1/256 to its neighbour): then sums of signed samples fit 16 bits, whatever they are. A pass
+ * 1/256 to its neighbour): then sums of samples centred at 0 fit 16 bits, whatever they are. A pass
  * rounds to 8 bits; the colours see the sums before rounding. All variants give the same bits.
  */
 #ifndef LEAT_DSP_YCC_RESIZE_H
@@ -50,7 +50,7 @@ struct leat__ycc_dsp8 {
     uint32_t load;  /* of so many bytes, or two such; group 0: none are placed */
     /* Some rows: src points at input lo and is readable LEAT__RESIZE_SLACK bytes beyond both
      * ends; writes up to the next multiple of 64. */
-    void (*across)(const leat__ycc_axis *a, uint32_t rows, const int8_t *src, size_t src_stride,
+    void (*across)(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride,
                    int8_t *dst, size_t dst_stride);
     /* n pixels of one row, written exactly: grey, or red, green and blue. */
     void (*grey)(const leat__ycc_taps *y, uint8_t *dst, size_t n);

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "dsp/idct_fast.h"
+#include "dsp/idct_small.h"
 #include "probe/cpu.h"
 
 enum { LUMA = 0, CHROMA = 1, X = 0, Y = 1 };
@@ -133,7 +133,7 @@ int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uin
     return make_room(r, part, err);
 }
 
-void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, const int8_t *rows,
+void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, const uint8_t *rows,
                             size_t stride)
 {
     const leat__ycc_axis *const x = &r->axis[c == 0 ? LUMA : CHROMA][X];

@@ -3,7 +3,7 @@
  * A resize of an image that comes as components (grey, or Y, Cb and Cr, chroma perhaps coarser) and
  * leaves as pixels: the fast counterpart of resizer.h, on the kernels of ycc_resize.h. Where a
  * component's grid is so fine that it would be halved anyway, its blocks are asked for at half
- * the size (`shrink`, idct_fast.h).
+ * the size (`shrink`, idct_small.h).
  *
  *   plan -> which part of each component is needed
  *   rows -> resized across at once and kept: as long as the crop, as wide as the output
@@ -43,9 +43,9 @@ int leat__ycc_resizer_plan(leat__ycc_resizer *r, const leat__ycc_grid *grid, uin
                            const leat__axis_request *y, leat__ycc_part part[3], bool *fits,
                            leat_error *err) LEAT_MUST_CHECK;
 
-/* The next `count` rows of component c's part, signed samples; readable LEAT__RESIZE_SLACK bytes
+/* The next `count` rows of component c's part; readable LEAT__RESIZE_SLACK bytes
  * beyond both ends. */
-void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, const int8_t *rows,
+void leat__ycc_resizer_rows(leat__ycc_resizer *r, uint32_t c, uint32_t count, const uint8_t *rows,
                             size_t stride);
 
 /* All rows to `out`; LEAT_EINTERNAL when parts are missing, or what `done` returned. */

@@ -179,7 +179,7 @@ static int plan_head(leat__pipeline_worker *w, const source *s, leat__head *h, r
     return 0;
 }
 
-static int part_to_resizer(void *ctx, uint32_t c, uint32_t count, const int8_t *rows,
+static int part_to_resizer(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows,
                            size_t stride)
 {
     leat__ycc_resizer_rows(ctx, c, count, rows, stride);

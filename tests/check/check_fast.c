@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of like=fast: the 16-bit inverse DCT at every size of block, the resize of components
- * with 8-bit weights, and their conversion to RGB. Every variant must equal the portable C in
+ * Kernels of like=fast: the inverse DCT at every size of block, the resize of components with
+ * 8-bit weights, and their conversion to RGB. Every variant must equal the portable C in
  * every bit, on photographs' coefficients and on extreme ones, and touch no byte it should not.
  */
 #include <string.h>
 
 #include "check.h"
-#include "dsp/idct.h"
-#include "dsp/idct_fast.h"
+#include "dsp/idct_small.h"
 #include "dsp/ycc_resize.h"
 
 enum { BLOCKS = 24, PAD = LEAT__IDCT_BLOCKS_PAD };
@@ -41,7 +40,7 @@ static void random_blocks(check *c, leat__tile_coefs *coefs, bool extreme)
 }
 
 /* `rows` of `width` bytes that must be the same; the rest of the canvas untouched. */
-static void same_rows(check *c, const int8_t *got, const int8_t *want, size_t stride,
+static void same_rows(check *c, const uint8_t *got, const uint8_t *want, size_t stride,
                       uint32_t rows, uint32_t width, const char *what)
 {
     for (uint32_t y = 0; y < rows; y++)
@@ -53,9 +52,9 @@ static void check_one_size(check *c, uint32_t shrink)
 {
     enum { STRIDE = 256 };
     const uint32_t side = 8u >> shrink;
-    leat__idct_fast_dsp ref, opt;
-    leat__idct_fast_init(&ref, CHECK_REFERENCE);
-    leat__idct_fast_init(&opt, c->flags);
+    leat__idct_small_dsp ref, opt;
+    leat__idct_small_init(&ref, CHECK_REFERENCE);
+    leat__idct_small_init(&opt, c->flags);
     leat__tile_coefs *const coefs = coefs_alloc(c);
     uint16_t *const quant = (uint16_t *)(void *)check_alloc(c, 128);
     int16_t *const all = (int16_t *)(void *)check_alloc(c, (BLOCKS + PAD) * 128);
@@ -65,7 +64,7 @@ static void check_one_size(check *c, uint32_t shrink)
     for (int round = 0; round < 2000; round++) {
         const uint32_t first = check_below(c, BLOCKS), count = 1 + check_below(c, BLOCKS - first);
         const uint32_t room = (count + 3) / 4 * 4 * side; /* the last row ends at the guard page */
-        int8_t want[8 * STRIDE], *const dst = (int8_t *)canvas + STRIDE - room;
+        uint8_t want[8 * STRIDE], *const dst = canvas + STRIDE - room;
         int16_t *const blocks = all + (BLOCKS - count) * 64;
         random_blocks(c, coefs, round & 1);
         for (int k = 0; k < 64; k++)
@@ -86,13 +85,11 @@ static void check_one_size(check *c, uint32_t shrink)
 
 static void time_idct(check *c)
 {
-    static const char *const names[] = {"idct_fast, 64 blocks", "64 to 4x4", "64 to 2x2",
+    static const char *const names[] = {"64 to 8x8 (exact)", "64 to 4x4", "64 to 2x2",
                                         "64 to 1x1"};
-    static const uint16_t quant[64] = {[0 ... 63] = 3};
-    leat__idct_fast_dsp dsp;
-    leat__idct_dsp exact;
-    leat__idct_fast_init(&dsp, c->flags);
-    leat__idct_init(&exact, c->flags);
+    static const uint16_t quant[64] __attribute__((aligned(64))) = {[0 ... 63] = 3};
+    leat__idct_small_dsp dsp;
+    leat__idct_small_init(&dsp, c->flags);
     leat__tile_coefs *const coefs = coefs_alloc(c);
     uint8_t *const out = check_alloc(c, 64 * 128);
     uint32_t n = 0;
@@ -106,14 +103,11 @@ static void time_idct(check *c)
     const double bytes = n * 2.0 + 64 * 64;
     for (uint32_t s = 0; s < LEAT__IDCT_SHRINKS; s++)
         CHECK_TIME(c, names[s], bytes,
-                   for (uint32_t y = 0; y < 8; y++) dsp.row[s](
-                       (int8_t *)out + y * 8 * 128, 128, coefs, 8 * y, 8, quant));
-    CHECK_TIME(c, "idct (exact), 64 blocks", bytes,
-               for (uint32_t y = 0; y < 8; y++)
-                   exact.row(out + y * 8 * 128, 128, coefs, 8 * y, 8, quant));
+                   for (uint32_t y = 0; y < 8; y++)
+                       dsp.row[s](out + y * 8 * 128, 128, coefs, 8 * y, 8, quant));
 }
 
-static void idct_fast(check *c)
+static void idct_small(check *c)
 {
     for (uint32_t s = 0; s < LEAT__IDCT_SHRINKS; s++) check_one_size(c, s);
     if (c->timing) time_idct(c);
@@ -174,7 +168,7 @@ static void check_across(check *c)
         /* the slack of the last row ends at the guard page; what is written, at another */
         const uint32_t rows = 1 + check_below(c, ROWS);
         const size_t padded = (a.count + 63) / 64 * 64;
-        int8_t *const src = (int8_t *)in + (ROWS - rows) * IN + IN - LEAT__RESIZE_SLACK - a.width;
+        const uint8_t *const src = in + (ROWS - rows) * IN + IN - LEAT__RESIZE_SLACK - a.width;
         int8_t *const got = (int8_t *)out + ROWS * OUT - rows * padded, want[ROWS * OUT];
         random_samples(c, (int8_t *)in, ROWS * IN);
         ref->across(&a, rows, src, IN, want, padded);
@@ -242,7 +236,8 @@ static void time_resize(check *c)
     const leat__ycc_dsp8 *const dsp = leat__ycc_dsp8_for(c->flags);
     const leat__axis_request shrink = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     const leat__axis_request grow = {.in = 150, .out = 224, .filter = LEAT__FILTER_BILINEAR};
-    static int8_t src[8 * 512], dst[8 * 256];
+    static uint8_t src[8 * 512];
+    static int8_t dst[8 * 256];
     static uint8_t out[3][256];
     uint8_t *const to[3] = {out[0], out[1], out[2]};
     const uint16_t w[2] = {64 | 64 << 8, 64 | 64 << 8};
@@ -268,4 +263,4 @@ static void ycc_resize(check *c)
     if (c->timing) time_resize(c);
 }
 
-CHECK_MAIN({"idct_fast", idct_fast}, {"ycc_resize", ycc_resize})
+CHECK_MAIN({"idct_small", idct_small}, {"ycc_resize", ycc_resize})

@@ -15,14 +15,12 @@
 #include "codec/codec_ops.h"
 #include "codec/raster.h"
 #include "codec/tile/tile_format.h"
-#include "dsp/idct.h"
-#include "dsp/idct_fast.h"
+#include "dsp/idct_small.h"
 #include "probe/cpu.h"
 
 typedef struct tile_state {
     leat__tile_entropy_dsp entropy;
-    leat__idct_dsp idct;
-    leat__idct_fast_dsp fast; /* for components */
+    leat__idct_small_dsp idct;
     uint32_t cpu_flags; /* that the tables were filled for */
     leat__tile_coefs *coefs;
     leat__raster raster; /* a strip is a row of tiles */
@@ -61,12 +59,8 @@ static void transform_tile(tile_state *s, const region *r, const leat__tile_shap
         for (uint32_t y = y0; y < y1 && x0 < x1; y++) {
             uint8_t *to = leat__raster_at(&s->raster, ty, c, need->side * x0, need->side * y);
             uint32_t first = base + (y - gy) * shape->wide[c] + (x0 - gx);
-            if (s->raster.parts)
-                s->fast.row[need->shrink]((int8_t *)to, s->raster.planes.stride, s->coefs, first,
-                                          x1 - x0, r->h.quant[c]);
-            else
-                s->idct.row(to, s->raster.planes.stride, s->coefs, first, x1 - x0,
-                            r->h.quant[c]);
+            s->idct.row[need->shrink](to, s->raster.planes.stride, s->coefs, first, x1 - x0,
+                                      r->h.quant[c]);
         }
     }
 }
@@ -114,8 +108,7 @@ static void choose_kernels(tile_state *s)
 {
     s->cpu_flags = leat__cpu_flags();
     leat__tile_entropy_init(&s->entropy, s->cpu_flags);
-    leat__idct_init(&s->idct, s->cpu_flags);
-    leat__idct_fast_init(&s->fast, s->cpu_flags);
+    leat__idct_small_init(&s->idct, s->cpu_flags);
 }
 
 static int find_codes(region *r, const leat__tile_tables *tables, leat_error *err)

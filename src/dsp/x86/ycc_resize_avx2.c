@@ -26,28 +26,27 @@
 
 enum { GROUP = 8, LOAD = 16 };
 
-YCC_INLINE V two_loads(const int8_t *low, const int8_t *high)
+YCC_INLINE V two_loads(const uint8_t *low, const uint8_t *high)
 {
     return _mm256_loadu2_m128i((const __m128i *)(const void *)high,
                                (const __m128i *)(const void *)low);
 }
 
 /* A pair of taps of 16 outputs: a group in each lane. */
-YCC_INLINE V dots_at(const int8_t *low, const int8_t *high, V take, V weights, const bool two)
+YCC_INLINE V dots_at(const uint8_t *low, const uint8_t *high, V take, V weights, const bool two)
 {
     /* pshufb gives 0 for indices of 128 and more: each load's own stay below */
     const V near = _mm256_adds_epu8(take, _mm256_set1_epi8(128 - LOAD));
     const V far = _mm256_sub_epi8(take, _mm256_set1_epi8(LOAD));
-    const V px = two_loads(low, high);
-    if (!two) return V_DOT(weights, _mm256_shuffle_epi8(px, take));
-    const V more = two_loads(low + LOAD, high + LOAD);
-    return V_DOT(weights, _mm256_or_si256(_mm256_shuffle_epi8(px, near),
-                                          _mm256_shuffle_epi8(more, far)));
+    V px = _mm256_shuffle_epi8(two_loads(low, high), two ? near : take);
+    if (two)
+        px = _mm256_or_si256(px, _mm256_shuffle_epi8(two_loads(low + LOAD, high + LOAD), far));
+    return V_DOT(weights, V_XOR(px, V_SET16((short)0x8080)));
 }
 
 /* Sixteen outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2,
  * `pairs` a constant 1, 2, or 0 = any. */
-YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const int8_t *const src[2],
+YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const uint8_t *const src[2],
                         const uint32_t rows, const uint32_t pairs, const bool two, V out[2])
 {
     const uint16_t *w = a->weight + j;
@@ -64,7 +63,7 @@ YCC_INLINE void sixteen(const leat__ycc_axis *a, uint32_t j, const int8_t *const
     for (uint32_t r = 0; r < rows; r++) out[r] = V_MUL(out[r], LEAT__YCC_ROUND8);
 }
 
-YCC_INLINE void rows_of(const leat__ycc_axis *a, const int8_t *const src[2], int8_t *const dst[2],
+YCC_INLINE void rows_of(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
                         const uint32_t rows, const uint32_t pairs, const bool two)
 {
     for (uint32_t j = 0; j < a->count; j += 32) {
@@ -76,7 +75,7 @@ YCC_INLINE void rows_of(const leat__ycc_axis *a, const int8_t *const src[2], int
     }
 }
 
-YCC_INLINE void some_rows(const leat__ycc_axis *a, const int8_t *const src[2],
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
                           int8_t *const dst[2], const uint32_t rows)
 {
     if (a->loads == 2 && a->pairs == 2) rows_of(a, src, dst, rows, 2, true);

@@ -27,16 +27,17 @@
 enum { GROUP = 32, LOAD = 64 };
 
 /* A pair of taps of 32 outputs. */
-YCC_INLINE V dots_at(const int8_t *src, V take, V weights, const bool two)
+YCC_INLINE V dots_at(const uint8_t *src, V take, V weights, const bool two)
 {
     const V low = V_LOAD(src);
-    return V_DOT(weights, two ? _mm512_permutex2var_epi8(low, take, V_LOAD(src + LOAD))
-                              : _mm512_permutexvar_epi8(take, low));
+    const V px = two ? _mm512_permutex2var_epi8(low, take, V_LOAD(src + LOAD))
+                     : _mm512_permutexvar_epi8(take, low);
+    return V_DOT(weights, V_XOR(px, V_SET16((short)0x8080)));
 }
 
 /* 32 outputs of each of `rows` rows, rounded, in 16 bits. `rows` is a constant 1 or 2, `pairs` a
  * constant 1, 2, or 0 = any. */
-YCC_INLINE void thirty_two(const leat__ycc_axis *a, uint32_t j, const int8_t *const src[2],
+YCC_INLINE void thirty_two(const leat__ycc_axis *a, uint32_t j, const uint8_t *const src[2],
                            const uint32_t rows, const uint32_t pairs, const bool two, V out[2])
 {
     const uint16_t *w = a->weight + j;
@@ -51,7 +52,7 @@ YCC_INLINE void thirty_two(const leat__ycc_axis *a, uint32_t j, const int8_t *co
     for (uint32_t r = 0; r < rows; r++) out[r] = V_MUL(out[r], LEAT__YCC_ROUND8);
 }
 
-YCC_INLINE void rows_of(const leat__ycc_axis *a, const int8_t *const src[2], int8_t *const dst[2],
+YCC_INLINE void rows_of(const leat__ycc_axis *a, const uint8_t *const src[2], int8_t *const dst[2],
                         const uint32_t rows, const uint32_t pairs, const bool two)
 {
     const V order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
@@ -64,7 +65,7 @@ YCC_INLINE void rows_of(const leat__ycc_axis *a, const int8_t *const src[2], int
     }
 }
 
-YCC_INLINE void some_rows(const leat__ycc_axis *a, const int8_t *const src[2],
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
                           int8_t *const dst[2], const uint32_t rows)
 {
     if (a->loads == 2) rows_of(a, src, dst, rows, 0, true);

@@ -101,29 +101,29 @@ static void ycc_colour(const leat__ycc_taps comp[3], uint8_t *const dst[3], size
 /* ---- across ---- */
 
 /* One or two rows, a constant, so that weights are loaded once for both; the ISA's own. */
-YCC_INLINE void some_rows(const leat__ycc_axis *a, const int8_t *const src[2],
+YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
                           int8_t *const dst[2], const uint32_t rows);
 
 /* Where outputs lie too far apart for a shuffle. */
-static void ycc_far_row(const leat__ycc_axis *a, const int8_t *src, int8_t *dst)
+static void ycc_far_row(const leat__ycc_axis *a, const uint8_t *src, int8_t *dst)
 {
     for (uint32_t j = 0; j < a->count; j++) {
-        const int8_t *s = src + a->first[j];
+        const uint8_t *s = src + a->first[j];
         const uint16_t *w = a->weight + j;
         int32_t sum = 0;
         for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += a->stride)
-            sum += (*w & 255) * s[0] + (*w >> 8) * s[1];
+            sum += (*w & 255) * (s[0] - 128) + (*w >> 8) * (s[1] - 128);
         dst[j] = (int8_t)((sum + 128) >> 8);
     }
 }
 
-static void ycc_across(const leat__ycc_axis *a, uint32_t rows, const int8_t *src, size_t src_stride,
+static void ycc_across(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride,
                        int8_t *dst, size_t dst_stride)
 {
     for (; rows > 0 && a->loads == 0; rows--, src += src_stride, dst += dst_stride)
         ycc_far_row(a, src, dst);
     for (; rows > 0; src += 2 * src_stride, dst += 2 * dst_stride) {
-        const int8_t *const from[2] = {src, src + src_stride};
+        const uint8_t *const from[2] = {src, src + src_stride};
         int8_t *const to[2] = {dst, dst + dst_stride};
         if (rows >= 2) some_rows(a, from, to, 2);
         else some_rows(a, from, to, 1);

@@ -85,9 +85,51 @@ static void every_allocation_may_fail(void **state)
     free(b.data);
 }
 
+static int count_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride)
+{
+    ((uint32_t *)ctx)[c] += count;
+    return 0;
+}
+
+/* Components come whole, at their own size; what lies outside them or has none is refused. */
+static void components_may_be_asked_for(void **state)
+{
+    bytes b = make_jpeg(&jpeg_kinds[2], 90, 61, 85, 1);
+    bytes odd = make_jpeg(&jpeg_kinds[9], 90, 61, 85, 1);
+    leat__image_info info, rgb;
+    leat__decoder *d = NULL;
+    leat__ycc_part part[3] = {{3, 5, 60, 50, 0}, {0, 0, 45, 31, 0}, {1, 2, 22, 14, 1}};
+    const leat__decode_request request = {.parts = part};
+    uint32_t rows[3] = {0};
+    const leat__row_sink sink = {.part = count_part, .ctx = rows};
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, b.data, b.len, &info, NULL), 0);
+    assert_int_equal(info.chroma_h, 2);
+    assert_int_equal(info.chroma_v, 2);
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    assert_int_equal(leat__codec_decode(d, &info, b.data, b.len, &request, &sink, NULL), 0);
+    for (int c = 0; c < 3; c++) assert_int_equal(rows[c], part[c].height);
+    part[2].width = 23; /* of 23 samples at this size, from the second on */
+    assert_int_equal(leat__codec_decode(d, &info, b.data, b.len, &request, &sink, NULL), LEAT_EINVAL);
+    part[2].width = 22;
+    part[1].shrink = 4;
+    assert_int_equal(leat__codec_decode(d, &info, b.data, b.len, &request, &sink, NULL), LEAT_EINVAL);
+    part[1].shrink = 0;
+    assert_int_equal(leat__codec_decode(d, &info, b.data, b.len / 2, &request, &sink, NULL),
+                     LEAT_ENOTSUP); /* damage: the verdict is that of a decode to pixels */
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, odd.data, odd.len, &rgb, NULL), 0);
+    assert_int_equal(rgb.chroma_h, 0);
+    assert_int_equal(leat__codec_decode(d, &rgb, odd.data, odd.len, &request, &sink, NULL),
+                     LEAT_EINVAL);
+    leat__decoder_close(&d);
+    free(b.data);
+    free(odd.data);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(components_may_be_asked_for),
         cmocka_unit_test(sniff_knows_the_formats),
         cmocka_unit_test(unknown_is_said_so),
         cmocka_unit_test(limits_get_defaults),

@@ -39,7 +39,7 @@ static double ramp(uint32_t c, double x, double y)
 static void deliver(leat__ycc_resizer *r, const leat__ycc_grid *grid,
                     const leat__ycc_part part[3])
 {
-    static int8_t rows[512 * 1024];
+    static uint8_t rows[512 * 1024];
     for (uint32_t c = 0; c < grid->components; c++) {
         const leat__ycc_part *const p = &part[c];
         const uint32_t across = (c ? grid->h : 1) << p->shrink;
@@ -47,8 +47,8 @@ static void deliver(leat__ycc_resizer *r, const leat__ycc_grid *grid,
         assert_true(p->width <= 512 && p->height <= 512);
         for (uint32_t y = 0; y < p->height; y++)
             for (uint32_t x = 0; x < p->width; x++)
-                rows[64 + y * 1024 + x] = (int8_t)lrint(
-                    ramp(c, (p->x + x + 0.5) * across, (p->y + y + 0.5) * down));
+                rows[64 + y * 1024 + x] = (uint8_t)lrint(
+                    128 + ramp(c, (p->x + x + 0.5) * across, (p->y + y + 0.5) * down));
         /* in two goes, as a decoder would */
         leat__ycc_resizer_rows(r, c, p->height / 2, rows + 64, 1024);
         leat__ycc_resizer_rows(r, c, p->height - p->height / 2,

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inverse DCT to 4x4 for AVX2: four blocks at a time, two per lane. 2x2 and 1x1 stay portable:
+ * they are for images so large that their time goes elsewhere.
+ */
+#include <immintrin.h>
+
+#include "dsp/idct_small.h"
+#include "dsp/x86/expand_tables.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define V __m256i
+#define ADD _mm256_add_epi16
+#define SUB _mm256_sub_epi16
+#define MUL(v, k) _mm256_mulhrs_epi16(v, _mm256_set1_epi16(k))
+
+static const uint8_t expand_words[256][16] __attribute__((aligned(64))) = {
+    EXPAND_256(EXPAND_WORDS_OF)};
+
+/* Down the rows x[0] .. x[3]; in place. */
+INLINE void pass(V x[4])
+{
+    const V a0 = MUL(ADD(x[0], x[2]), IDCT_SMALL_C4), a1 = MUL(SUB(x[0], x[2]), IDCT_SMALL_C4);
+    const V b0 = ADD(MUL(x[1], IDCT_SMALL_C2), MUL(x[3], IDCT_SMALL_C6));
+    const V b1 = SUB(MUL(x[1], IDCT_SMALL_C6), MUL(x[3], IDCT_SMALL_C2));
+    x[0] = ADD(a0, b0);
+    x[3] = SUB(a0, b0);
+    x[1] = ADD(a1, b1);
+    x[2] = SUB(a1, b1);
+}
+
+INLINE void turn(V x[4])
+{
+    const V a = _mm256_unpacklo_epi16(x[0], x[1]), b = _mm256_unpackhi_epi16(x[0], x[1]);
+    const V c = _mm256_unpacklo_epi16(x[2], x[3]), d = _mm256_unpackhi_epi16(x[2], x[3]);
+    const V e = _mm256_unpacklo_epi32(a, c), f = _mm256_unpackhi_epi32(a, c);
+    const V g = _mm256_unpacklo_epi32(b, d), h = _mm256_unpackhi_epi32(b, d);
+    x[0] = _mm256_unpacklo_epi64(e, g);
+    x[1] = _mm256_unpackhi_epi64(e, g);
+    x[2] = _mm256_unpacklo_epi64(f, h);
+    x[3] = _mm256_unpackhi_epi64(f, h);
+}
+
+INLINE void store_two(uint8_t *dst, size_t stride, V rows)
+{
+    const V apart = _mm256_permute4x64_epi64(rows, 0xd8);
+    _mm_storeu_si128((__m128i *)(void *)dst, _mm256_castsi256_si128(apart));
+    _mm_storeu_si128((__m128i *)(void *)(dst + stride), _mm256_extracti128_si256(apart, 1));
+}
+
+/* top, bottom: rows 0 and 1, rows 2 and 3 of four blocks, as stored. */
+INLINE void four_blocks(uint8_t *dst, size_t stride, const __m128i top[4], const __m128i bottom[4],
+                        const V quant[2])
+{
+    const V order = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15));
+    V x[4];
+    for (int i = 0; i < 2; i++) {
+        const __m128i *const from = i == 0 ? top : bottom;
+        const V a = _mm256_mullo_epi16(_mm256_set_m128i(from[2], from[0]), quant[i]);
+        const V b = _mm256_mullo_epi16(_mm256_set_m128i(from[3], from[1]), quant[i]);
+        x[2 * i] = _mm256_unpacklo_epi64(a, b);
+        x[2 * i + 1] = _mm256_unpackhi_epi64(a, b);
+    }
+    pass(x);
+    turn(x);
+    pass(x);
+    for (int i = 0; i < 4; i++) x[i] = MUL(x[i], 1 << (15 - IDCT_SMALL_SHIFT));
+    /* columns 0, 1 and 2, 3 side by side, row by row, then all four */
+    const V left = _mm256_shuffle_epi8(_mm256_packs_epi16(x[0], x[1]), order);
+    const V right = _mm256_shuffle_epi8(_mm256_packs_epi16(x[2], x[3]), order);
+    const V middle = _mm256_set1_epi8((char)0x80);
+    store_two(dst, stride, _mm256_xor_si256(_mm256_unpacklo_epi16(left, right), middle));
+    store_two(dst + 2 * stride, stride,
+              _mm256_xor_si256(_mm256_unpackhi_epi16(left, right), middle));
+}
+
+/* Four columns of two rows, 8 apart. */
+INLINE __m128i two_rows(const void *at)
+{
+    const int16_t *const row = at;
+    return _mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)(const void *)row),
+                              _mm_loadl_epi64((const __m128i *)(const void *)(row + 8)));
+}
+
+INLINE void quant_of(const uint16_t quant[64], V q[2])
+{
+    for (int i = 0; i < 2; i++)
+        q[i] = _mm256_broadcastsi128_si256(
+            _mm_slli_epi16(two_rows(quant + 16 * i), IDCT_SMALL_BITS));
+}
+
+/* The first two groups of a sparse block are its corner. */
+INLINE __m128i group_of(const int16_t *value, uint32_t bits)
+{
+    return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)value),
+                            _mm_load_si128((const __m128i *)(const void *)expand_words[bits]));
+}
+
+static void row4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
+                 uint32_t count, const uint16_t quant[64])
+{
+    V q[2];
+    quant_of(quant, q);
+    for (uint32_t b = first; b < first + count; b += 4, dst += 16) {
+        __m128i top[4], bottom[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t mask = (uint32_t)coefs->mask[b + i];
+            const int16_t *const value = coefs->value + coefs->first[b + i];
+            top[i] = _mm_insert_epi16(group_of(value, mask & 255), coefs->dc[b + i], 0);
+            bottom[i] = group_of(value + _mm_popcnt_u32(mask & 255), mask >> 8 & 255);
+        }
+        four_blocks(dst, stride, top, bottom, q);
+    }
+}
+
+static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
+                   uint32_t count, const uint16_t quant[64])
+{
+    V q[2];
+    quant_of(quant, q);
+    for (uint32_t b = 0; b < count; b += 4, dst += 16, blocks += 256) {
+        __m128i top[4], bottom[4];
+        for (int i = 0; i < 4; i++) {
+            top[i] = two_rows(blocks + 64 * i);
+            bottom[i] = two_rows(blocks + 64 * i + 16);
+        }
+        four_blocks(dst, stride, top, bottom, q);
+    }
+}
+
+void leat__idct_small_avx2(leat__idct_small_dsp *dsp)
+{
+    dsp->row[1] = row4;
+    dsp->plain[1] = plain4;
+    dsp->isa = "avx2";
+}
