@@ -97,7 +97,8 @@ void leat__tile_encoder_close(leat__tile_encoder **e);
 /* Tiles one image: replaces the content of `out` (whose maximum should be well above `len`),
  * after proving that the tiles decode to libjpeg-turbo's pixels, all of them, and that the file
  * is restored. (A file that is restored byte for byte has its coefficients in the tiles: with
- * `trust` that is proof enough.) Returns 0 and *kept = NONE with the sample in `out`, or 0 and
+ * `trust` that is proof enough.) Where coefs->usual is set, the scan is not written for that: its
+ * coefficients, which the tiles are seen to give back, determine it. Returns 0 and *kept = NONE with the sample in `out`, or 0 and
  * the reason in *kept with `out` empty: the caller then stores the file as it is. DAMAGED is
  * never returned: it is for callers that could not read the coefficients. Negative codes mean
  * that nothing is known about the image (out of memory, `out` full). `jpeg` has
