@@ -45,7 +45,10 @@ TILE_INLINE uint64_t tile_bits_at(const uint8_t *base, uint64_t pos)
  * symbol takes at most 11 bits, so five fit. */
 TILE_INLINE uint64_t tile_fill(const tile_streams *s, uint64_t *pos)
 {
-    if (__builtin_expect(*pos > s->limit, 0)) *pos = s->limit;
+    if (__builtin_expect(*pos > s->limit, 0)) {
+        *pos = s->limit;
+        __asm__("" : "+r"(*pos)); /* a branch, not a choice that each load waits for */
+    }
     return tile_bits_at(s->base, *pos) | UINT64_C(1) << 63;
 }
 
@@ -200,13 +203,14 @@ TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t
 
 TILE_INLINE uint32_t tile_popcount(const uint8_t *bits, uint32_t n)
 {
-    uint32_t count = 0, i = 0;
-    for (; i + 64 <= n; i += 64)
-        count += (uint32_t)__builtin_popcountll(leat__load_u64(bits + i / 8));
-    if (i < n)
-        count += (uint32_t)__builtin_popcountll(leat__load_u64(bits + i / 8)
-                                                & ((UINT64_C(1) << (n - i)) - 1));
-    return count;
+    uint32_t count = 0;
+    for (; n >= 64; n -= 64, bits += 8) {
+        uint64_t word = leat__load_u64(bits);
+        __asm__("" : "+r"(word)); /* no vectors: they would be gathered */
+        count += (uint32_t)__builtin_popcountll(word);
+    }
+    uint64_t rest = leat__load_u64(bits) & ((UINT64_C(1) << n) - 1);
+    return count + (uint32_t)__builtin_popcountll(rest);
 }
 
 /* Bitmaps into c->mask, the places of the rest into *p. */
