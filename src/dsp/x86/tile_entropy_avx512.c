@@ -55,9 +55,30 @@ static void large_values(int16_t *value, __m512i sizes, const uint8_t *extra, ui
     }
 }
 
+/* The sizes of up to 64 values, their running sums in each lane and the bits before it. */
+typedef struct sized {
+    __m512i sizes, in_lanes, sums, ahead;
+} sized;
+
+/* The next `left` values, at most 64, of those whose lowest plane continues with `bits`. */
+TILE_INLINE sized measure(uint64_t bits, const uint8_t *above, uint32_t left)
+{
+    const uint64_t valid = left < 64 ? _bzhi_u64(~UINT64_C(0), left) : ~UINT64_C(0);
+    sized m;
+    m.sizes = _mm512_maskz_add_epi8(
+        valid, _mm512_maskz_expand_epi8(bits, load512(above)), _mm512_set1_epi8(1));
+    m.in_lanes =
+        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), m.sizes);
+    m.sums = _mm512_mullo_epi64(m.in_lanes, _mm512_set1_epi64(INT64_C(0x0101010101010101)));
+    m.ahead = _mm512_sad_epu8(
+        _mm512_maskz_permutexvar_epi8(EIGHTS_BEFORE, _mm512_set1_epi64(LAST_SUMS), m.sums),
+        _mm512_setzero_si512());
+    return m;
+}
+
 /* 64 values from pos on, low and high byte apart. Returns the bits used. No branch for sizes
  * above 8, which one vector in seven has in photographs. */
-TILE_INLINE uint64_t values64(int16_t *value, __m512i sizes, const uint8_t *extra,
+TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *extra,
                               uint64_t pos)
 {
     const __m512i to_bytes = _mm512_broadcast_i32x4(
@@ -67,28 +88,23 @@ TILE_INLINE uint64_t values64(int16_t *value, __m512i sizes, const uint8_t *extr
         _mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, -1, -1, -1, -1, -1, -1, -1));
     const __m512i high_ones = _mm512_broadcast_i32x4(
         _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 63, 127));
-    __m512i s = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), sizes);
-    /* running sums in each lane, then the bits before it */
-    __m512i sums = _mm512_mullo_epi64(s, _mm512_set1_epi64(INT64_C(0x0101010101010101)));
-    __m512i ahead = _mm512_sad_epu8(
-        _mm512_maskz_permutexvar_epi8(EIGHTS_BEFORE, _mm512_set1_epi64(LAST_SUMS), sums),
-        _mm512_setzero_si512());
-    uint64_t used = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(ahead));
+    uint64_t used = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(m->ahead));
     /* A lane's bits must lie in 8 bytes after a shift of up to 7. */
-    if (__builtin_expect(_mm512_mask_cmpgt_epu8_mask(UINT64_C(0x8080808080808080), sums,
+    if (__builtin_expect(_mm512_mask_cmpgt_epu8_mask(UINT64_C(0x8080808080808080), m->sums,
                                                      _mm512_set1_epi8(57)) != 0, 0)) {
-        large_values(value, sizes, extra, pos);
+        large_values(value, m->sizes, extra, pos);
         return used;
     }
     __m512i odd = _mm512_set1_epi64((long long)(pos & 7));
-    __m512i start = _mm512_mask_add_epi64(odd, 0xfe, ahead, odd);
+    __m512i start = _mm512_mask_add_epi64(odd, 0xfe, m->ahead, odd);
     __m512i byte = _mm512_add_epi8(
         _mm512_shuffle_epi8(_mm512_srli_epi64(start, 3), to_bytes), iota);
     __m512i bits = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(extra + (pos >> 3)));
     __m512i shift = _mm512_add_epi8(
-        _mm512_slli_epi64(sums, 8),
+        _mm512_slli_epi64(m->sums, 8),
         _mm512_shuffle_epi8(_mm512_and_si512(start, _mm512_set1_epi64(7)), to_bytes));
-    __m512i ones0 = _mm512_shuffle_epi8(low_ones, s), ones1 = _mm512_shuffle_epi8(high_ones, s);
+    __m512i ones0 = _mm512_shuffle_epi8(low_ones, m->in_lanes);
+    __m512i ones1 = _mm512_shuffle_epi8(high_ones, m->in_lanes);
     __m512i v0 = _mm512_and_si512(_mm512_multishift_epi64_epi8(shift, bits), ones0);
     shift = _mm512_add_epi8(shift, _mm512_set1_epi8(8));
     __m512i v1 = _mm512_and_si512(_mm512_multishift_epi64_epi8(shift, bits), ones1);
@@ -99,25 +115,25 @@ TILE_INLINE uint64_t values64(int16_t *value, __m512i sizes, const uint8_t *extr
     return used;
 }
 
-/* A function of its own: inlined into the front, GCC 12 makes both slower (15 % of the front). */
+/* A vector is measured while the one before it is unpacked. A function of its own: inlined into
+ * the front, GCC 12 makes both slower (15 % of the front). */
 static __attribute__((noinline)) void values(leat__tile_coefs *c, const tile_planes *p)
 {
-    const __m512i one = _mm512_set1_epi8(1);
-    const uint8_t *above = upper_sizes(c, p);
-    uint64_t pos = 0;
-    uint32_t i = 0;
-    for (; i + 64 <= p->values; i += 64) {
-        uint64_t bits = leat__load_u64(p->plane[0] + i / 8);
-        __m512i sizes = _mm512_add_epi8(_mm512_maskz_expand_epi8(bits, load512(above)), one);
+    const uint8_t *above = upper_sizes(c, p), *plane = p->plane[0];
+    const uint32_t n = p->values;
+    uint64_t pos = 0, bits = leat__load_u64(plane);
+    sized m = measure(bits, above, n);
+    for (uint32_t i = 0;; i += 64) {
+        if (n - i <= 64) {
+            values64(c->value + i, &m, p->extra, pos);
+            return;
+        }
         above += _mm_popcnt_u64(bits);
-        pos += values64(c->value + i, sizes, p->extra, pos);
+        bits = leat__load_u64(plane += 8);
+        const sized next = measure(bits, above, n - i - 64);
+        pos += values64(c->value + i, &m, p->extra, pos);
+        m = next;
     }
-    if (i == p->values) return;
-    uint64_t valid = _bzhi_u64(~UINT64_C(0), p->values - i);
-    uint64_t bits = leat__load_u64(p->plane[0] + i / 8) & valid;
-    values64(c->value + i,
-             _mm512_maskz_add_epi8(valid, _mm512_maskz_expand_epi8(bits, load512(above)), one),
-             p->extra, pos);
 }
 
 TILE_ENTROPY_VARIANT(leat__tile_decode_avx512)
