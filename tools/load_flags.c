@@ -190,7 +190,8 @@ static int make_ops(load_flags *f, reader *r)
     static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
     static const char *const likes[] = {"pillow13", "pillow12", "fast"};
     leat__value ops = get(r, "ops"), size = get(r, "size"), crop = get(r, "crop");
-    leat__value like = get(r, "like"), flip = get(r, "flip"), dtype = get(r, "dtype"), layout = get(r, "layout");
+    leat__value like = get(r, "like"), flip = get(r, "flip"), dtype = get(r, "dtype");
+    leat__value layout = get(r, "layout");
 
     if (r->rc != 0) return r->rc;
     if (ops.s != NULL) return leat__buf_puts(&f->ops, ops.s);

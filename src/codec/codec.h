@@ -76,7 +76,8 @@ typedef struct leat__row_sink {
 typedef struct leat__decode_request {
     uint32_t x, y, width, height; /* region in stored pixels; width 0 = whole image */
     uint32_t scale_denom; /* JPEG only: 1 (0), 2, 4, 8: decode at 1/n; region is in scaled px */
-    /* Components instead of pixels: a part of each, and the region above is not looked at. Only where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
+    /* Components instead of pixels: a part of each, and the region above is not looked at. Only
+     * where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
     const leat__ycc_part *parts;
     const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
     const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */

@@ -125,22 +125,25 @@ static void place_taps(leat__axis *a, double in0, double scale, double support)
     const int32_t in = (int32_t)q->in;
     const int32_t step = q->mirror_out ? -1 : 1;
     const int32_t start = (int32_t)output_at(q, a->count, 0);
-    for (uint32_t j = 0; j < a->count; j++) {
+    const uint32_t n = a->count;
+    double *restrict const center = a->center; /* said to be apart: so it becomes vectors */
+    uint32_t *restrict const first = a->first, *restrict const taps_of = a->taps_of;
+    uint32_t most = 1;
+    for (uint32_t j = 0; j < n; j++) {
         const double c = in0 + ((double)(start + step * (int32_t)j) + 0.5) * scale;
         const int32_t lo = (int32_t)(c - support + 0.5);
         const int32_t hi = (int32_t)(c + support + 0.5);
         const int32_t from = lo < 0 ? 0 : lo;
-        a->center[j] = c;
-        a->first[j] = (uint32_t)from;
-        a->taps_of[j] = (uint32_t)((hi > in ? in : hi) - from);
+        center[j] = c;
+        first[j] = (uint32_t)from;
+        taps_of[j] = (uint32_t)((hi > in ? in : hi) - from);
+        most = LEAT_MAX(most, taps_of[j]);
     }
-    for (uint32_t j = a->count; j < a->stride; j++) {
-        a->center[j] = a->center[a->count - 1];
-        a->first[j] = a->first[a->count - 1];
-        a->taps_of[j] = a->taps_of[a->count - 1];
+    for (uint32_t j = n; j < a->stride; j++) {
+        center[j] = center[n - 1];
+        first[j] = first[n - 1];
+        taps_of[j] = taps_of[n - 1];
     }
-    uint32_t most = 1;
-    for (uint32_t j = 0; j < a->count; j++) most = LEAT_MAX(most, a->taps_of[j]);
     a->taps = most;
 }
 
