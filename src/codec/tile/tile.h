@@ -98,12 +98,12 @@ void leat__tile_encoder_close(leat__tile_encoder **e);
  * after proving that the tiles decode to libjpeg-turbo's pixels, all of them, and that the file
  * is restored. (A file that is restored byte for byte has its coefficients in the tiles: with
  * `trust` that is proof enough.) Where coefs->usual is set, the scan is not written for that: its
- * coefficients, which the tiles are seen to give back, determine it. Returns 0 and *kept = NONE with the sample in `out`, or 0 and
- * the reason in *kept with `out` empty: the caller then stores the file as it is. DAMAGED is
- * never returned: it is for callers that could not read the coefficients. Negative codes mean
- * that nothing is known about the image (out of memory, `out` full). `jpeg` has
- * LEAT__CODEC_PADDING behind it. The reader that coefs->pixels names is asked for them: it has
- * read no other file since. */
+ * coefficients, which the tiles are seen to give back, determine it. Returns 0 and *kept = NONE
+ * with the sample in `out`, or 0 and the reason in *kept with `out` empty: the caller then stores
+ * the file as it is. DAMAGED is never returned: it is for callers that could not read the
+ * coefficients. Negative codes mean that nothing is known about the image (out of memory, `out`
+ * full). `jpeg` has LEAT__CODEC_PADDING behind it. The reader that coefs->pixels names is asked
+ * for them: it has read no other file since. */
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
                       const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,
                       leat__buf *out, leat__tile_kept *kept, leat_error *err) LEAT_MUST_CHECK;
