@@ -260,13 +260,23 @@ static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h,
 
 /* ---- the rest of the sample ---- */
 
+/* Everything but the scan: where there is only one, its ends are known. */
+static int make_skeleton(leat__buf *out, const leat__jpeg_coefs *coefs, const uint8_t *jpeg,
+                         size_t len)
+{
+    if (coefs->progressive) return leat__tile_skeleton_baseline(coefs, out);
+    if (!coefs->usual) return leat__tile_skeleton_of(jpeg, len, out);
+    leat__buf_append(out, coefs->header, coefs->header_len);
+    leat__buf_append(out, coefs->tail, coefs->tail_len);
+    return leat__buf_status(out);
+}
+
 static int pack_skeleton(leat__tile_encoder *e, leat__tile_header *h,
                          const leat__jpeg_coefs *coefs, const uint8_t *jpeg, size_t len)
 {
     leat__buf_clear(&e->skeleton);
     leat__buf_clear(&e->packed);
-    LEAT_TRY(coefs->progressive ? leat__tile_skeleton_baseline(coefs, &e->skeleton)
-                                : leat__tile_skeleton_of(jpeg, len, &e->skeleton));
+    LEAT_TRY(make_skeleton(&e->skeleton, coefs, jpeg, len));
     size_t room = ZSTD_compressBound(e->skeleton.len);
     LEAT_TRY(leat__buf_reserve(&e->packed, room));
     size_t n;
