@@ -75,7 +75,7 @@ static const char *ycc_isa(uint32_t cpu_flags)
 
 static const char *ycc_resize_isa(uint32_t cpu_flags)
 {
-    return leat__ycc_dsp8_for(cpu_flags)->isa;
+    return leat__ycc_resize_dsp_for(cpu_flags)->isa;
 }
 
 static const struct {

@@ -112,7 +112,7 @@ static bool place_loads(leat__ycc_axis *a, uint32_t group, int32_t load)
 }
 
 int leat__ycc_axis_build(leat__ycc_axis *a, const leat__axis_request *request,
-                         const leat__ycc_dsp8 *dsp, uint32_t cpu_flags, bool *fits,
+                         const leat__ycc_resize_dsp *dsp, uint32_t cpu_flags, bool *fits,
                          leat_error *err)
 {
     leat__resize_dsp weights = *leat__resize_dsp_for(cpu_flags);
@@ -208,15 +208,15 @@ static void colour_c(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t
     }
 }
 
-static const leat__ycc_dsp8 ycc_c = {
+static const leat__ycc_resize_dsp ycc_c = {
     .isa = "scalar", .across = across_c, .grey = grey_c, .colour = colour_c};
 
-const leat__ycc_dsp8 *leat__ycc_dsp8_for(uint32_t cpu_flags)
+const leat__ycc_resize_dsp *leat__ycc_resize_dsp_for(uint32_t cpu_flags)
 {
-    const leat__ycc_dsp8 *best = &ycc_c;
+    const leat__ycc_resize_dsp *best = &ycc_c;
 #ifdef LEAT_X86
-    if (cpu_flags & LEAT__CPU_AVX2) best = &leat__ycc_dsp8_avx2;
-    if (cpu_flags & LEAT__CPU_AVX512ICL) best = &leat__ycc_dsp8_avx512;
+    if (cpu_flags & LEAT__CPU_AVX2) best = &leat__ycc_resize_avx2;
+    if (cpu_flags & LEAT__CPU_AVX512ICL) best = &leat__ycc_resize_avx512;
 #endif
     return best;
 }

@@ -17,8 +17,6 @@
 
 #define LEAT__YCC_TAPS_MAX 64 /* more would make 8 bits too coarse */
 
-typedef struct leat__ycc_dsp8 leat__ycc_dsp8;
-
 /* One axis of one component. Outputs are padded to a multiple of 64. */
 typedef struct leat__ycc_axis {
     leat__axis exact;   /* whose request, range and weights these are made of */
@@ -44,7 +42,7 @@ typedef struct leat__ycc_taps {
     uint32_t pairs;
 } leat__ycc_taps;
 
-struct leat__ycc_dsp8 {
+typedef struct leat__ycc_resize_dsp {
     const char *isa;
     uint32_t group; /* outputs that share a load across, */
     uint32_t load;  /* of so many bytes, or two such; group 0: none are placed */
@@ -55,14 +53,14 @@ struct leat__ycc_dsp8 {
     /* n pixels of one row, written exactly: grey, or red, green and blue. */
     void (*grey)(const leat__ycc_taps *y, uint8_t *dst, size_t n);
     void (*colour)(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n);
-};
+} leat__ycc_resize_dsp;
 
-const leat__ycc_dsp8 *leat__ycc_dsp8_for(uint32_t cpu_flags);
+const leat__ycc_resize_dsp *leat__ycc_resize_dsp_for(uint32_t cpu_flags);
 
 /* Zeroed struct = empty axis; build reuses its memory. *fits false (with 0): not something for 8
  * bits: a filter with negative weights, nearest, too many taps, or an input of fewer. */
 int leat__ycc_axis_build(leat__ycc_axis *a, const leat__axis_request *request,
-                         const leat__ycc_dsp8 *dsp, uint32_t cpu_flags, bool *fits,
+                         const leat__ycc_resize_dsp *dsp, uint32_t cpu_flags, bool *fits,
                          leat_error *err) LEAT_MUST_CHECK;
 void leat__ycc_axis_reset(leat__ycc_axis *a);
 

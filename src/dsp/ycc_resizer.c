@@ -16,7 +16,7 @@
 enum { LUMA = 0, CHROMA = 1, X = 0, Y = 1 };
 
 struct leat__ycc_resizer {
-    const leat__ycc_dsp8 *dsp;
+    const leat__ycc_resize_dsp *dsp;
     uint32_t cpu_flags;
     leat__ycc_axis axis[2][2]; /* [luma, chroma][x, y] */
     uint32_t components;
@@ -33,7 +33,7 @@ int leat__ycc_resizer_open(leat__ycc_resizer **out, leat_error *err)
     *out = r;
     if (!r) return leat__fail_nomem(err, sizeof *r, "a resizer");
     r->cpu_flags = leat__cpu_flags();
-    r->dsp = leat__ycc_dsp8_for(r->cpu_flags);
+    r->dsp = leat__ycc_resize_dsp_for(r->cpu_flags);
     return 0;
 }
 

@@ -143,8 +143,8 @@ static void random_samples(check *c, int8_t *to, size_t n)
 static void check_across(check *c)
 {
     enum { ROWS = 5, IN = 1024, OUT = 320 };
-    const leat__ycc_dsp8 *const ref = leat__ycc_dsp8_for(CHECK_REFERENCE);
-    const leat__ycc_dsp8 *const opt = leat__ycc_dsp8_for(c->flags);
+    const leat__ycc_resize_dsp *const ref = leat__ycc_resize_dsp_for(CHECK_REFERENCE);
+    const leat__ycc_resize_dsp *const opt = leat__ycc_resize_dsp_for(c->flags);
     leat__ycc_axis a = {0}, b = {0};
     uint8_t *const in = check_alloc(c, ROWS * IN), *const out = check_alloc(c, ROWS * OUT);
     for (int round = 0; round < 3000; round++) {
@@ -196,8 +196,8 @@ static void random_weights(check *c, uint16_t *w, uint32_t pairs)
 static void check_colour(check *c)
 {
     enum { MOST = 6, ROW = 320 };
-    const leat__ycc_dsp8 *const ref = leat__ycc_dsp8_for(CHECK_REFERENCE);
-    const leat__ycc_dsp8 *const opt = leat__ycc_dsp8_for(c->flags);
+    const leat__ycc_resize_dsp *const ref = leat__ycc_resize_dsp_for(CHECK_REFERENCE);
+    const leat__ycc_resize_dsp *const opt = leat__ycc_resize_dsp_for(c->flags);
     uint8_t *rows[3], *out[3];
     for (int k = 0; k < 3; k++) {
         out[k] = check_alloc(c, ROW);
@@ -233,7 +233,7 @@ static void check_colour(check *c)
 
 static void time_resize(check *c)
 {
-    const leat__ycc_dsp8 *const dsp = leat__ycc_dsp8_for(c->flags);
+    const leat__ycc_resize_dsp *const dsp = leat__ycc_resize_dsp_for(c->flags);
     const leat__axis_request shrink = {.in = 300, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     const leat__axis_request grow = {.in = 150, .out = 224, .filter = LEAT__FILTER_BILINEAR};
     static uint8_t src[8 * 512];

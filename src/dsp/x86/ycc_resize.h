@@ -9,7 +9,7 @@
 #include "dsp/ycc_resize.h"
 #include "probe/cpu.h"
 
-extern const leat__ycc_dsp8 leat__ycc_dsp8_avx2;
-extern const leat__ycc_dsp8 leat__ycc_dsp8_avx512;
+extern const leat__ycc_resize_dsp leat__ycc_resize_avx2;
+extern const leat__ycc_resize_dsp leat__ycc_resize_avx512;
 
 #endif

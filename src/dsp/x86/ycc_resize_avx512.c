@@ -74,9 +74,11 @@ YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
     else rows_of(a, src, dst, rows, 0, false);
 }
 
-const leat__ycc_dsp8 leat__ycc_dsp8_avx512 = {.isa = "avx512",
-                                              .group = GROUP,
-                                              .load = LOAD,
-                                              .across = ycc_across,
-                                              .grey = ycc_grey,
-                                              .colour = ycc_colour};
+const leat__ycc_resize_dsp leat__ycc_resize_avx512 = {
+    .isa = "avx512",
+    .group = GROUP,
+    .load = LOAD,
+    .across = ycc_across,
+    .grey = ycc_grey,
+    .colour = ycc_colour,
+};

@@ -16,7 +16,7 @@ static bool build(leat__ycc_axis *a, const leat__axis_request *q)
 {
     const uint32_t flags = leat__cpu_flags();
     bool fits = false;
-    assert_ok(leat__ycc_axis_build(a, q, leat__ycc_dsp8_for(flags), flags, &fits, NULL));
+    assert_ok(leat__ycc_axis_build(a, q, leat__ycc_resize_dsp_for(flags), flags, &fits, NULL));
     return fits;
 }
 
@@ -87,7 +87,7 @@ static void says_what_is_not_for_8_bits(void **state)
 static void colours_are_near_libjpegs(void **state)
 {
     enum { N = 64 };
-    const leat__ycc_dsp8 *const dsp = leat__ycc_dsp8_for(leat__cpu_flags());
+    const leat__ycc_resize_dsp *const dsp = leat__ycc_resize_dsp_for(leat__cpu_flags());
     const uint16_t half = 128 | 128 << 8;
     leat__ycc_dsp exact;
     leat__ycc_init(&exact, LEAT__CPU_SSE42);

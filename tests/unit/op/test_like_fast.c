@@ -40,7 +40,8 @@ static void run(const char *ops, leat__codec_id codec, bytes b, uint32_t orienta
 /* Every kind that can be tiled, sizes with and without whole blocks, mirrored or not. */
 static void same_bits_everywhere(void **state)
 {
-    static const uint32_t sizes[][2] = {{97, 75}, {160, 128}, {300, 250}, {41, 40}};
+    static const uint32_t sizes[][2] = {{97, 75}, {160, 128}, {300, 250}, {41, 40}, {1, 1},
+                                        {2, 3},   {9, 1},     {17, 8}};
     for (size_t k = 0; k < JPEG_KINDS; k++)
         for (size_t s = 0; s < LEAT_COUNT(sizes); s++) {
             const jpeg_kind *const kind = &jpeg_kinds[k];
@@ -50,12 +51,12 @@ static void same_bits_everywhere(void **state)
             leat__tile_kept kept;
             for (size_t m = 0; m < LEAT_COUNT(masks); m++) {
                 leat__cpu_mask(masks[m]);
-                run(FAST, LEAT__CODEC_JPEG, jpeg, 1 + s, k, m == 0 ? want : got);
+                run(FAST, LEAT__CODEC_JPEG, jpeg, 1 + s % 4, k, m == 0 ? want : got);
                 if (m > 0) assert_memory_equal(want, got, BYTES);
                 for (int d = 0; d < 2; d++) {
                     bytes tiled = tile_jpeg(jpeg, d ? LEAT__TILE_FAST : LEAT__TILE_SMALL, false, &kept);
                     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
-                    run(FAST, LEAT__CODEC_TILE, tiled, 1 + s, k, got);
+                    run(FAST, LEAT__CODEC_TILE, tiled, 1 + s % 4, k, got);
                     if (memcmp(want, got, BYTES) != 0)
                         fail_msg("%s, size %zu, mask %zu: tiles differ", kind->name, s, m);
                     free(tiled.data);
@@ -182,6 +183,41 @@ static void goes_on_behind_the_head(void **state)
     free(b.data);
 }
 
+/* Bytes changed anywhere in a JPEG or its tiles: pixels or an error, nothing else. */
+static void damage_is_an_error_at_most(void **state)
+{
+    bytes jpeg = make_jpeg(&jpeg_kinds[2], 200, 150, 85, 5);
+    leat__tile_kept kept;
+    bytes tiled = tile_jpeg(jpeg, LEAT__TILE_SMALL, false, &kept);
+    leat__pipeline *p = fixture_pipeline(FAST);
+    leat__pipeline_worker *w = NULL;
+    uint32_t dice_state = 11, refused = 0;
+    assert_ok(leat__pipeline_worker_open(&w, NULL));
+    for (int round = 0; round < 600; round++) {
+        const bytes from = round & 1 ? tiled : jpeg;
+        const leat__codec_id codec = round & 1 ? LEAT__CODEC_TILE : LEAT__CODEC_JPEG;
+        bytes b = {calloc(1, from.len + LEAT__CODEC_PADDING), from.len};
+        uint8_t out[BYTES];
+        leat__image_info info;
+        assert_non_null(b.data);
+        memcpy(b.data, from.data, from.len);
+        for (uint32_t i = 0; i < 1 + dice_below(&dice_state, 4); i++)
+            b.data[dice_below(&dice_state, (uint32_t)b.len)] = (uint8_t)dice(&dice_state);
+        if (leat__codec_probe(codec, b.data, b.len, &info, NULL) == 0 && info.width < 4096 &&
+            info.height < 4096) {
+            const leat__encoded e = {.info = &info, .data = b.data, .len = b.len, .tables = tables};
+            const leat__draw_key key = {1, 0, (uint64_t)round};
+            refused += leat__pipeline_run(p, w, &e, &key, out, NULL) != 0;
+        }
+        free(b.data);
+    }
+    assert_true(refused > 50);
+    leat__pipeline_worker_close(&w);
+    leat__pipeline_close(&p);
+    free(jpeg.data);
+    free(tiled.data);
+}
+
 /* Each allocation fails in turn: never a crash, never another answer than LEAT_ENOMEM. */
 static void survives_lack_of_memory(void **state)
 {
@@ -214,6 +250,7 @@ int main(void)
         cmocka_unit_test(near_the_exact_pixels),
         cmocka_unit_test(exact_where_it_does_not_apply),
         cmocka_unit_test(goes_on_behind_the_head),
+        cmocka_unit_test(damage_is_an_error_at_most),
         cmocka_unit_test(survives_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, open_tiles, close_tiles);
