@@ -151,8 +151,8 @@ void leat__ycc_axis_reset(leat__ycc_axis *a)
 
 /* ---- portable kernels ---- */
 
-/* Sums are of at most 256 times a signed sample: 16 bits. */
-static inline int32_t scaled(int32_t sum, int32_t k)
+/* Sums are of at most 256 times a sample centred at 0: 16 bits. */
+static inline int32_t scaled(int16_t sum, int32_t k)
 {
     return (sum * k + (1 << 14)) >> 15;
 }
@@ -162,49 +162,77 @@ static inline uint8_t clamp8(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-static void row_c(const leat__ycc_axis *a, const uint8_t *src, int8_t *dst)
+/* `pairs` is a constant for the common counts, so that the inner loop is unrolled. */
+static inline __attribute__((always_inline)) void row_c(const leat__ycc_axis *a,
+                                                        const uint8_t *src, int8_t *dst,
+                                                        const uint32_t pairs)
 {
-    for (uint32_t j = 0; j < a->count; j++) {
-        const uint8_t *s = src + a->first[j];
-        const uint16_t *w = a->weight + j;
-        int32_t sum = 0;
-        for (uint32_t p = 0; p < a->pairs; p++, s += 2, w += a->stride)
-            sum += (*w & 255) * (s[0] - 128) + (*w >> 8) * (s[1] - 128);
-        dst[j] = (int8_t)scaled(sum, LEAT__YCC_ROUND8);
+    const uint32_t n = a->count, *const first = a->first;
+    const size_t stride = a->stride;
+    for (uint32_t j = 0; j < n; j++) {
+        const uint8_t *const s = src + first[j];
+        const uint16_t *const w = a->weight + j;
+        int32_t sum = -128 * 256; /* weights sum up to 256 */
+        for (uint32_t p = 0; p < pairs; p++)
+            sum += (w[p * stride] & 255) * s[2 * p] + (w[p * stride] >> 8) * s[2 * p + 1];
+        dst[j] = (int8_t)((sum + 128) >> 8);
     }
 }
 
 static void across_c(const leat__ycc_axis *a, uint32_t rows, const uint8_t *src, size_t src_stride,
                      int8_t *dst, size_t dst_stride)
 {
-    for (; rows > 0; rows--, src += src_stride, dst += dst_stride) row_c(a, src, dst);
+    for (; rows > 0; rows--, src += src_stride, dst += dst_stride) {
+        if (a->pairs == 1) row_c(a, src, dst, 1);
+        else if (a->pairs == 2) row_c(a, src, dst, 2);
+        else row_c(a, src, dst, a->pairs);
+    }
 }
 
-static inline int32_t sum_at(const leat__ycc_taps *t, size_t x)
+enum { STRIP = 32 }; /* pixels whose sums stay near */
+
+static void sums_of(const leat__ycc_taps *t, size_t x, int16_t sum[STRIP])
 {
     const int8_t *at = t->rows + x;
-    int32_t sum = 0;
-    for (uint32_t p = 0; p < t->pairs; p++, at += 2 * t->pitch)
-        sum += (t->weight[p * t->step] & 255) * at[0] +
-               (t->weight[p * t->step] >> 8) * at[t->pitch];
-    return sum;
+    memset(sum, 0, STRIP * sizeof *sum);
+    for (uint32_t p = 0; p < t->pairs; p++, at += 2 * t->pitch) {
+        const int16_t w0 = t->weight[p * t->step] & 255;
+        const int16_t w1 = (int16_t)(t->weight[p * t->step] >> 8);
+        const int8_t *const below = at + t->pitch;
+        for (int i = 0; i < STRIP; i++)
+            sum[i] = (int16_t)(sum[i] + (int16_t)(w0 * at[i]) + (int16_t)(w1 * below[i]));
+    }
 }
 
 static void grey_c(const leat__ycc_taps *y, uint8_t *dst, size_t n)
 {
-    for (size_t x = 0; x < n; x++)
-        dst[x] = (uint8_t)(scaled(sum_at(y, x), LEAT__YCC_ROUND8) + 128);
+    for (size_t x = 0; x < n; x += STRIP) {
+        int16_t sum[STRIP];
+        uint8_t out[STRIP];
+        sums_of(y, x, sum);
+        for (int i = 0; i < STRIP; i++)
+            out[i] = (uint8_t)(scaled(sum[i], LEAT__YCC_ROUND8) + 128);
+        memcpy(dst + x, out, LEAT_MIN(n - x, (size_t)STRIP));
+    }
 }
 
 static void colour_c(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n)
 {
-    for (size_t x = 0; x < n; x++) {
-        const int32_t y = scaled(sum_at(&comp[0], x), LEAT__YCC_ROUND4) + LEAT__YCC_BIAS;
-        const int32_t cb = sum_at(&comp[1], x), cr = sum_at(&comp[2], x);
-        const int32_t green = scaled(cb, LEAT__YCC_GREEN_CB) + scaled(cr, LEAT__YCC_GREEN_CR);
-        dst[0][x] = clamp8((y + scaled(cr, LEAT__YCC_RED)) >> 4);
-        dst[1][x] = clamp8((y - green) >> 4);
-        dst[2][x] = clamp8((y + scaled(cb, LEAT__YCC_BLUE)) >> 4);
+    for (size_t x = 0; x < n; x += STRIP) {
+        int16_t y[STRIP], cb[STRIP], cr[STRIP];
+        uint8_t out[3][STRIP];
+        sums_of(&comp[0], x, y);
+        sums_of(&comp[1], x, cb);
+        sums_of(&comp[2], x, cr);
+        for (int i = 0; i < STRIP; i++) {
+            const int32_t luma = scaled(y[i], LEAT__YCC_ROUND4) + LEAT__YCC_BIAS;
+            const int32_t green =
+                scaled(cb[i], LEAT__YCC_GREEN_CB) + scaled(cr[i], LEAT__YCC_GREEN_CR);
+            out[0][i] = clamp8((luma + scaled(cr[i], LEAT__YCC_RED)) >> 4);
+            out[1][i] = clamp8((luma - green) >> 4);
+            out[2][i] = clamp8((luma + scaled(cb[i], LEAT__YCC_BLUE)) >> 4);
+        }
+        for (int c = 0; c < 3; c++) memcpy(dst[c] + x, out[c], LEAT_MIN(n - x, (size_t)STRIP));
     }
 }
 
