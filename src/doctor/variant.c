@@ -175,7 +175,8 @@ int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64
     uint64_t step = golden_step(count);
     for (uint64_t i = 0; i < count && set->count < max && set->memory.len < max_bytes; i++) {
         if (set->count >= LEAST_SAMPLES && leat__clock_ns() > until) break;
-        LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, sorted[(count / 2 + i * step) % count].id, err));
+        uint64_t id = sorted[(count / 2 + i * step) % count].id;
+        LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, id, err));
     }
     rc = load_tables(set, pack, err);
     set_close(set);

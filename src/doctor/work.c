@@ -189,7 +189,8 @@ static int pipes_open(pipes *p, const leat_loader_opts *opts, bool strip, leat__
     uint32_t n = opts->image_count > 0 ? opts->image_count : 1;
     int rc = 0;
 
-    *p = (pipes){.at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n), .text = LEAT_NEW_ARRAY(DOCTOR, char *, n)};
+    *p = (pipes){.at = LEAT_NEW_ARRAY(DOCTOR, leat__pipeline *, n),
+                 .text = LEAT_NEW_ARRAY(DOCTOR, char *, n)};
     if (p->at == NULL || p->text == NULL) rc = leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
     for (uint32_t i = 0; i < n && rc == 0; i++, p->count++) {
         rc = text_of(opts, i, strip, part, &p->text[i], err);
@@ -296,11 +297,12 @@ static int price_bytes_out(const pricing *p, leat_error *err)
     if (leat__pipeline_open(&plain, &o, NULL) != 0) goto out;
     double bytes = (double)leat__pipeline_output(plain)->bytes;
     if (bytes >= p->f->out_bytes) goto out;
-    LEAT_GO(rc, out, price(p, p->now, &text, "deliver u8 and normalise on the GPU", "dtype=u8", -1, bytes, err));
+    LEAT_GO(rc, out, price(p, p->now, &text, "deliver u8 and normalise on the GPU", "dtype=u8", -1, bytes,
+                           err));
     if (!with_dtype(ops, "f16", &f16)) goto out;
     text = leat__buf_str(&f16);
-    rc = price(p, p->now, &text, "deliver f16: what a model in mixed precision computes with", "dtype=f16", -1,
-               p->f->out_bytes / 2, err);
+    rc = price(p, p->now, &text, "deliver f16: what a model in mixed precision computes with",
+               "dtype=f16", -1, p->f->out_bytes / 2, err);
 out:
     leat__pipeline_close(&plain);
     leat__buf_reset(&f16);
