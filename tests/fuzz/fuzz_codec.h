@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "codec/codec.h"
+#include "dsp/idct_small.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,6 +37,48 @@ static void fuzz_decode(leat__decoder *d, const leat__image_info *info, const ui
     int rc = leat__codec_decode(d, info, data, size, &rq, &sink, &err);
     if (rc == 0 && rows != height) abort();
     if (rc != 0 && (err.code != rc || err.message[0] == 0)) abort();
+}
+
+/* Components instead of pixels: a rectangle of each, drawn from `a` and `b`, `shrink` times halved.
+ * *digest is of all samples. The sink counts: every row of every component once. */
+typedef struct fuzz_parts_seen {
+    leat__ycc_part part[4];
+    uint32_t rows[4];
+    uint64_t digest;
+} fuzz_parts_seen;
+
+static int fuzz_part_rows(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride)
+{
+    fuzz_parts_seen *seen = ctx;
+    if (c >= 4 || count == 0 || seen->rows[c] + count > seen->part[c].height) abort();
+    for (uint32_t i = 0; i < count; i++)
+        seen->digest = leat__hash64(rows + i * stride, seen->part[c].width, seen->digest);
+    seen->rows[c] += count;
+    return 0;
+}
+
+static inline int fuzz_parts(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
+                             size_t size, leat__decode_request rq, uint32_t shrink, uint32_t a, uint32_t b,
+                             uint64_t *digest)
+{
+    fuzz_parts_seen seen = {.digest = 0};
+    leat__row_sink sink = {.ctx = &seen, .part = fuzz_part_rows};
+    leat_error err = {0};
+    for (uint32_t c = 0; c < info->channels; c++) {
+        uint32_t across = (c == 0 ? 1 : info->chroma_h) << shrink, down = (c == 0 ? 1 : info->chroma_v) << shrink;
+        uint32_t width = (info->width + across - 1) / across, height = (info->height + down - 1) / down;
+        leat__ycc_part p = {.x = a * width / 300, .y = b * height / 300, .shrink = shrink};
+        p.width = 1 + (width - p.x - 1) * b / 256;
+        p.height = 1 + (height - p.y - 1) * a / 256;
+        seen.part[c] = p;
+    }
+    rq.parts = seen.part;
+    int rc = leat__codec_decode(d, info, data, size, &rq, &sink, &err);
+    if (rc != 0 && (err.code != rc || err.message[0] == 0)) abort();
+    for (uint32_t c = 0; rc == 0 && c < info->channels; c++)
+        if (seen.rows[c] != seen.part[c].height) abort();
+    *digest = rc == 0 ? seen.digest : 0;
+    return rc;
 }
 
 static inline void fuzz_codec(leat__codec_id id, const uint8_t *data, size_t size)
@@ -62,6 +106,10 @@ static inline void fuzz_codec(leat__codec_id id, const uint8_t *data, size_t siz
             if (id == LEAT__CODEC_JPEG)
                 fuzz_decode(d, &info, padded, size, (leat__decode_request){.scale_denom = 4},
                             leat__scaled_side(info.height, 4));
+            uint64_t digest;
+            if (info.chroma_h != 0)
+                (void)fuzz_parts(d, &info, padded, size, (leat__decode_request){0}, (a ^ b) % LEAT__IDCT_SHRINKS,
+                                 a, b, &digest);
         }
     }
     leat__decoder_close(&d);

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "fuzz_codec.h"
 #include "probe/cpu.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -71,9 +72,30 @@ static int decode_at(uint32_t flags, const uint8_t *data, size_t len, bool crop,
     return rc;
 }
 
+/* Components of all sizes, by three sets of kernels. */
+static void try_parts(const uint8_t *data, size_t len)
+{
+    static const uint32_t sets[] = {LEAT__CPU_SSE42, LEAT__CPU_SSE42 | LEAT__CPU_AVX2, ~0u};
+    leat__image_info info;
+    leat__decode_request request = {.tables = tables, .limits = {.max_pixels = 1 << 20}};
+    if (leat__codec_probe(LEAT__CODEC_TILE, data, len, &info, NULL) != 0 || info.chroma_h == 0) return;
+    for (uint32_t shrink = 0; shrink < LEAT__IDCT_SHRINKS; shrink++) {
+        uint64_t seen[LEAT_COUNT(sets)];
+        int rc[LEAT_COUNT(sets)];
+        for (size_t i = 0; i < LEAT_COUNT(sets); i++) {
+            leat__cpu_mask(sets[i]);
+            rc[i] = fuzz_parts(decoder, &info, data, len, request, shrink, data[len / 2], data[len / 3],
+                               &seen[i]);
+            leat__cpu_mask(~0u);
+            if (rc[i] != rc[0] || seen[i] != seen[0]) abort();
+        }
+    }
+}
+
 static void try_sample(const uint8_t *data, size_t len)
 {
     leat__buf file;
+    try_parts(data, len);
     for (int crop = 0; crop < 2; crop++) {
         digest a, b, c;
         int ra = decode_at(LEAT__CPU_SSE42, data, len, crop != 0, &a);
