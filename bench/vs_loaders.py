@@ -460,6 +460,11 @@ class LeatFastCached(LeatFastPixels):
     how = ("--like", "fast", "--cache", "process")
 
 
+class LeatTiledCached(LeatTiled):
+    name = "leat tiled, --cache process"
+    how = ("--cache", "process")
+
+
 class LeatCached(LeatFast):
     name = "leat tiled, --tiles fast, --cache process"
     how = ("--cache", "process")
@@ -470,8 +475,8 @@ class LeatRaw(Leat):
     flags = ("--images", "raw", "--max-side", "256")
 
 
-PEERS = [LeatTiled, LeatFast, LeatCached, LeatFastPixels, LeatFastCached, LeatKeep, LeatRaw, FfcvJpg, FfcvMix, FfcvRaw,
-         TorchPillow, TorchVision, OpenCV, WebDataset, LitData, Mosaic, Spdl, TensorFlow]
+PEERS = [LeatTiled, LeatTiledCached, LeatFast, LeatCached, LeatFastPixels, LeatFastCached, LeatKeep, LeatRaw, FfcvJpg,
+         FfcvMix, FfcvRaw, TorchPillow, TorchVision, OpenCV, WebDataset, LitData, Mosaic, Spdl, TensorFlow]
 
 
 def same_device(a, b):

@@ -65,7 +65,8 @@ static inline int fuzz_parts(leat__decoder *d, const leat__image_info *info, con
     leat__row_sink sink = {.ctx = &seen, .part = fuzz_part_rows};
     leat_error err = {0};
     for (uint32_t c = 0; c < info->channels; c++) {
-        uint32_t across = (c == 0 ? 1 : info->chroma_h) << shrink, down = (c == 0 ? 1 : info->chroma_v) << shrink;
+        uint32_t across = (c == 0 ? 1 : info->chroma_h) << shrink;
+        uint32_t down = (c == 0 ? 1 : info->chroma_v) << shrink;
         uint32_t width = (info->width + across - 1) / across, height = (info->height + down - 1) / down;
         leat__ycc_part p = {.x = a * width / 300, .y = b * height / 300, .shrink = shrink};
         p.width = 1 + (width - p.x - 1) * b / 256;
@@ -108,8 +109,8 @@ static inline void fuzz_codec(leat__codec_id id, const uint8_t *data, size_t siz
                             leat__scaled_side(info.height, 4));
             uint64_t digest;
             if (info.chroma_h != 0)
-                (void)fuzz_parts(d, &info, padded, size, (leat__decode_request){0}, (a ^ b) % LEAT__IDCT_SHRINKS,
-                                 a, b, &digest);
+                (void)fuzz_parts(d, &info, padded, size, (leat__decode_request){0},
+                                 (a ^ b) % LEAT__IDCT_SHRINKS, a, b, &digest);
         }
     }
     leat__decoder_close(&d);
