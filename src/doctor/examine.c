@@ -25,7 +25,6 @@
 #define LEAST_STEPS 24u  /* a verdict wants 20 */
 #define TRIAL_STRETCH 5.0 /* a slow run may take this much longer to make them */
 #define SLEEP_NS 300000   /* shorter steps than this cannot be slept */
-#define SMALL_BATCH 16u
 #define LEAST_OVERHEAD 0.02 /* of a sample's own cost: less cannot be told from noise */
 
 typedef struct exam {
@@ -199,25 +198,6 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
-/* The part of a batch's cost that does not grow with its size, from two sizes. */
-static int find_batch_cost(exam *e, const trial *t, double cpu_s, leat_error *err)
-{
-    leat_doctor_facts *f = e->f;
-    leat_loader_opts with = e->loader;
-    uint32_t batch = e->loader.batch_size, larger = (uint32_t)leat__larger_batch(batch);
-    trial other;
-
-    if (batch > SMALL_BATCH || cpu_s <= 0 || t->per_s <= 0) return 0;
-    with.batch_size = larger;
-    LEAT_TRY(try_loader(e, &with, 0, e->seconds * FREE_PART / 2, "larger batches", 0.9, 0.95, &other, err));
-    if (other.per_s <= 0) return 0;
-    f->larger = other.facts.samples_per_s;
-    double small = t->facts.cpu_used / t->per_s, large = other.facts.cpu_used / other.per_s;
-    double fixed = (small - large) / (1.0 / batch - 1.0 / larger);
-    f->handover_us = LEAT_MAX(0.0, fixed) * 1e6;
-    return 0;
-}
-
 /* Facts of the run that the measurements did not give. */
 static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
 {
@@ -253,7 +233,6 @@ static int examine(exam *e, leat_error *err)
     LEAT_TRY(leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
                                 e->seconds * WORK_PART, f, &cpu_s, err));
     find_delivery(f, &busy.facts, busy.per_s, cpu_s);
-    LEAT_TRY(find_batch_cost(e, &busy, cpu_s, err));
     LEAT_TRY(report(e, "reads", done + WORK_PART, NULL, err));
     LEAT_TRY(leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, f, err));
     return report(e, "done", 1, NULL, err);

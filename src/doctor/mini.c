@@ -22,7 +22,7 @@
 
 #define EPOCH_BATCHES 4096u
 #define BATCH_MAX 64u   /* larger ones cost the same per sample, and take long to be warm */
-#define PREFETCH 2u
+#define AHEAD_SAMPLES 64u
 #define LEAST_BATCHES 6u
 #define SETTLED_NS (2 * LEAT_NS_PER_S) /* at the latest */
 #define LOOK_NS 500000 /* whether anything runs: every so often, */
@@ -192,7 +192,7 @@ static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], c
     o->images = images;
     if (ops != NULL && o->image_count == 0) o->ops = ops[0];
     o->batch_size = LEAT_MIN(LEAT_MAX(o->batch_size, 1u), BATCH_MAX);
-    o->prefetch = PREFETCH;
+    o->prefetch = LEAT_MAX(2u, AHEAD_SAMPLES / o->batch_size);
     o->order = LEAT_ORDER_RANDOM;
     o->on_error = LEAT_ON_ERROR_SKIP;
     o->max_bad = o->memory = o->index_count = 0;

@@ -27,6 +27,7 @@
 #define THREADS_MAX 256u
 #define PRICE_PART 0.03 /* of the time for all of this, each measurement of a price */
 #define PRICE_ROUNDS 3
+#define SMALL_BATCH 16u
 #define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
 #define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
 
@@ -224,26 +225,49 @@ typedef struct pricing {
     leat_doctor_facts *f;
 } pricing;
 
-static int price(const pricing *p, const leat__mini *then, const char *const *ops, const char *action,
-                 const char *set, double sample_bytes, double out_bytes, leat_error *err)
+/* CPU seconds of a sample as it is, and then: of another pack, with other options or texts. */
+static int in_turns(const pricing *p, const leat__mini *then, const leat_loader_opts *opts,
+                    const char *const *ops, double *was, double *is, leat_error *err)
 {
     leat__mini_run *a = NULL, *b = NULL;
-    double was = 0, is = 0, cost;
+    double cost;
     int rc;
 
     LEAT_GO(rc, out, leat__mini_run_open(&a, p->now, p->opts, NULL, p->threads, err));
-    LEAT_GO(rc, out, leat__mini_run_open(&b, then, p->opts, ops, p->threads, err));
+    LEAT_GO(rc, out, leat__mini_run_open(&b, then, opts, ops, p->threads, err));
     for (int i = 0; i <= PRICE_ROUNDS; i++) { /* the least of each: what others do only adds to it */
         LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &cost, err));
-        was = i <= 1 ? cost : LEAT_MIN(was, cost); /* the first is for warming */
+        *was = i <= 1 ? cost : LEAT_MIN(*was, cost); /* the first is for warming */
         LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &cost, err));
-        is = i <= 1 ? cost : LEAT_MIN(is, cost);
+        *is = i <= 1 ? cost : LEAT_MIN(*is, cost);
     }
-    add_option(p->f, action, set, p->f->cpu_all * was / is, sample_bytes, out_bytes);
 out:
     leat__mini_run_close(&b);
     leat__mini_run_close(&a);
     return rc;
+}
+
+static int price(const pricing *p, const leat__mini *then, const char *const *ops, const char *action,
+                 const char *set, double sample_bytes, double out_bytes, leat_error *err)
+{
+    double was, is;
+    LEAT_TRY(in_turns(p, then, p->opts, ops, &was, &is, err));
+    add_option(p->f, action, set, p->f->cpu_all * was / is, sample_bytes, out_bytes);
+    return 0;
+}
+
+/* Small batches, and larger ones: what a batch costs whatever its size. */
+static int price_batch(const pricing *p, leat_error *err)
+{
+    leat_loader_opts opts = *p->opts;
+    double batch = opts.batch_size, larger = leat__larger_batch(batch), was, is;
+
+    if (batch > SMALL_BATCH || !known(p->f->loader)) return 0;
+    opts.batch_size = (uint32_t)larger;
+    LEAT_TRY(in_turns(p, p->now, &opts, NULL, &was, &is, err));
+    p->f->larger = p->f->loader * was / is;
+    p->f->handover_us = 1e6 * LEAT_MAX(0.0, was - is) / (1 / batch - 1 / larger);
+    return 0;
 }
 
 /* The same samples stored in another way. */
@@ -332,6 +356,7 @@ static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_e
     part.count = leat__variant_part(set);
     LEAT_GO(rc, out, leat__mini_open(&now, &part, err));
     p->now = now;
+    LEAT_GO(rc, out, price_batch(p, err));
     LEAT_GO(rc, out, price_crop(p, crop, err));
     LEAT_GO(rc, out, price_bytes_out(p, err));
     rc = price_variants(p, &part, err);

@@ -10,7 +10,8 @@
 #include <leat/doctor.h>
 #include <leat/loader.h>
 
-/* Fills cpu_all, cpu_one, augment_share, the facts about images, and the options; returns the CPU
+/* Fills cpu_all, cpu_one, augment_share, the facts about images, those about larger batches (where
+ * f->loader is known), and the options; returns the CPU
  * seconds of one sample in *cpu_s. Spends about `seconds`. */
 int leat__work_measure(const char *path, const uint64_t *samples, uint64_t count,
                        const leat_loader_opts *opts, uint32_t threads, double seconds,
