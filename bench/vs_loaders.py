@@ -543,16 +543,16 @@ def table(rows, options):
 
 
 def plot(rows, path):
-    width, bar = 760, 26
+    width, bar, names = 860, 26, 370
     top = max(r["rate"] for r in rows)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{bar * len(rows) + 40}" '
              'font-family="sans-serif" font-size="13">', '<text x="10" y="20" font-weight="bold">images/s</text>']
     for i, r in enumerate(rows):
         y, length = 34 + i * bar, 380 * r["rate"] / top
         colour = "#1f77b4" if r["name"].startswith("leat") else "#aaaaaa"
-        parts.append(f'<text x="270" y="{y + 14}" text-anchor="end">{r["name"]}</text>'
-                     f'<rect x="278" y="{y}" width="{length:.1f}" height="{bar - 7}" fill="{colour}"/>'
-                     f'<text x="{284 + length:.1f}" y="{y + 14}">{r["rate"]:.0f}</text>')
+        parts.append(f'<text x="{names}" y="{y + 14}" text-anchor="end">{r["name"]}</text>'
+                     f'<rect x="{names + 8}" y="{y}" width="{length:.1f}" height="{bar - 7}" fill="{colour}"/>'
+                     f'<text x="{names + 14 + length:.1f}" y="{y + 14}">{r["rate"]:.0f}</text>')
     pathlib.Path(path).write_text("\n".join(parts) + "\n</svg>\n")
 
 
