@@ -3,7 +3,8 @@
  * First half of every variant of the entropy decoder: Huffman streams or plain bytes ->
  * bitmaps, then where the size planes and the extra bits lie. Compiled into each ISA file
  * with its own flags, so everything here is static inline. Table lookups along four
- * independent streams do not gain from wider registers: this part is plain C everywhere.
+ * independent streams do not gain from wider registers: they are plain C everywhere. Bitmaps do: a
+ * file that has its own way to them says so by TILE_OWN_BITMAPS.
  */
 #ifndef LEAT_DSP_TILE_FRONT_TMPL_H
 #define LEAT_DSP_TILE_FRONT_TMPL_H
@@ -100,12 +101,6 @@ static const uint16_t tile_pair[LEAT__TILE_PAIRS] = {
 };
 #undef TILE_ROW9
 
-/* Keeps the low `groups` bytes of a bitmap. */
-static const uint64_t tile_keep[9] = {
-    0, UINT64_C(0xff), UINT64_C(0xffff), UINT64_C(0xffffff), UINT64_C(0xffffffff),
-    UINT64_C(0xffffffffff), UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffffff), ~UINT64_C(0),
-};
-
 /* Counts of bitmap bytes of a component: `pairs` symbols or bytes -> groups[0 .. n). */
 TILE_INLINE void tile_unpair(uint8_t *groups, const uint8_t *symbol, uint32_t n)
 {
@@ -113,20 +108,15 @@ TILE_INLINE void tile_unpair(uint8_t *groups, const uint8_t *symbol, uint32_t n)
         leat__store_u16(groups + i, tile_pair[*symbol++]);
 }
 
-/* Bitmaps from their bytes, and where their values begin; returns the number of values. */
-TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks)
-{
-    uint32_t values = 0;
-    for (uint32_t b = 0; b < blocks; b++) {
-        uint32_t groups = c->groups[b];
-        uint64_t mask = leat__load_u64(bytes) & tile_keep[groups];
-        c->mask[b] = mask;
-        c->first[b] = values;
-        values += (uint32_t)__builtin_popcountll(mask);
-        bytes += groups;
-    }
-    return values;
-}
+/* Bitmaps from their bytes, of which block b has groups[b], and where their values begin; returns
+ * the number of values. */
+TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks);
+
+/* The same of plain bitmaps: a nibble per block says how many nibbles of bitmap follow, less one;
+ * then the nibbles of all blocks, back to back. */
+TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in,
+                                              size_t len, const leat__tile_shape *shape,
+                                              size_t *used, uint32_t *values);
 
 /* Huffman-coded bitmaps. *used: bytes of the tile that were read. */
 TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_t *in,
@@ -173,8 +163,28 @@ TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_
     return LEAT__TILE_WHOLE;
 }
 
-/* Plain bitmaps: a nibble per block says how many nibbles of bitmap follow, less one; then the
- * nibbles of all blocks, back to back. */
+#ifndef TILE_OWN_BITMAPS
+
+/* Keeps the low `groups` bytes of a bitmap. */
+static const uint64_t tile_keep[9] = {
+    0, UINT64_C(0xff), UINT64_C(0xffff), UINT64_C(0xffffff), UINT64_C(0xffffffff),
+    UINT64_C(0xffffffffff), UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffffff), ~UINT64_C(0),
+};
+
+TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks)
+{
+    uint32_t values = 0;
+    for (uint32_t b = 0; b < blocks; b++) {
+        uint32_t groups = c->groups[b];
+        uint64_t mask = leat__load_u64(bytes) & tile_keep[groups];
+        c->mask[b] = mask;
+        c->first[b] = values;
+        values += (uint32_t)__builtin_popcountll(mask);
+        bytes += groups;
+    }
+    return values;
+}
+
 TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in,
                                               size_t len, const leat__tile_shape *shape,
                                               size_t *used, uint32_t *values)
@@ -200,6 +210,8 @@ TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t
     *values = n;
     return *used <= len ? LEAT__TILE_WHOLE : LEAT__TILE_SHORT;
 }
+
+#endif
 
 TILE_INLINE uint32_t tile_popcount(const uint8_t *bits, uint32_t n)
 {

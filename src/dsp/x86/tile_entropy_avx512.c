@@ -1,13 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tile entropy decoder for AVX-512 with VBMI and VBMI2: sizes by vpexpandb, extra bits of 64
- * values at once by vpermb (to eight values per lane of 64 bits) and vpmultishiftqb.
+ * Tile entropy decoder for AVX-512 with VBMI and VBMI2: bitmaps of eight blocks at once by vpermb,
+ * sizes by vpexpandb, extra bits of 64 values at once by vpermb (to eight values per lane of 64
+ * bits) and vpmultishiftqb.
  */
 #include <immintrin.h>
 
+#define TILE_OWN_BITMAPS
 #include "dsp/tile_front_tmpl.h"
 #include "dsp/x86/load512.h"
 #include "dsp/x86/tile_variants.h"
+
+#define BLOCKS_BEFORE UINT64_C(0x7f3f1f0f070301ff) /* of each block; all of them of the first */
+#define EACH_BYTE(x) ((x) * UINT64_C(0x0101010101010101))
+
+/* Eight blocks from b on, whose nibbles lie back to back from nibble `odd` of `in`: `counts` has a
+ * byte for each, how many, at most 16. Their values begin at `value`; returns how many they have.
+ * Reads 65 bytes. */
+TILE_INLINE uint32_t eight_bitmaps(leat__tile_coefs *c, uint32_t b, const uint8_t *in, uint32_t odd,
+                                   uint64_t counts, uint32_t value)
+{
+    const __m512i spread = _mm512_set_epi64(0x0707070707070707, 0x0606060606060606,
+                                            0x0505050505050505, 0x0404040404040404,
+                                            0x0303030303030303, 0x0202020202020202,
+                                            0x0101010101010101, 0);
+    const __m512i iota = _mm512_set1_epi64(INT64_C(0x0706050403020100));
+    const uint64_t start = (EACH_BYTE(counts) << 8) + EACH_BYTE(odd);
+    const uint64_t unused = EACH_BYTE(UINT64_C(64)) - (counts << 2); /* bits on top */
+    const __mmask8 halfway = (__mmask8)_pext_u64(start, EACH_BYTE(UINT64_C(1)));
+    const __m512i byte = _mm512_add_epi8(
+        iota, _mm512_shuffle_epi8(
+                  _mm512_set1_epi64((long long)(start >> 1 & EACH_BYTE(UINT64_C(0x7f)))), spread));
+    const __m512i bits = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(in));
+    const __m512i next = _mm512_permutexvar_epi8(byte, _mm512_loadu_si512(in + 1));
+    /* where one begins with a high nibble: that, and all but the last nibble of the bytes behind */
+    const __m512i all =
+        _mm512_mask_shldi_epi64(bits, halfway, next, _mm512_slli_epi64(bits, 56), 4);
+    const __m512i keep =
+        _mm512_srlv_epi64(_mm512_set1_epi64(-1),
+                          _mm512_cvtepu8_epi64(_mm_cvtsi64_si128((long long)unused)));
+    const __m512i mask = _mm512_and_si512(all, keep);
+    _mm512_storeu_si512(c->mask + b, mask);
+    /* values before each block; of all of them where the first has none before it */
+    const __m512i before = _mm512_sad_epu8(
+        _mm512_maskz_permutexvar_epi8(BLOCKS_BEFORE, _mm512_set1_epi64(INT64_C(0x3830282018100800)),
+                                      _mm512_popcnt_epi64(mask)),
+        _mm512_setzero_si512());
+    const __m512i at = _mm512_set1_epi64(value);
+    _mm256_storeu_si256((__m256i *)(void *)(c->first + b),
+                        _mm512_cvtepi64_epi32(_mm512_mask_add_epi64(at, 0xfe, at, before)));
+    return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(before));
+}
+
+/* Bytes of the blocks that there are, of eight from block b on. */
+TILE_INLINE uint64_t existing(uint64_t counts, uint32_t b, uint32_t blocks)
+{
+    return blocks - b < 8 ? _bzhi_u64(counts, 8 * (blocks - b)) : counts;
+}
+
+TILE_INLINE uint32_t tile_bitmaps(leat__tile_coefs *c, const uint8_t *bytes, uint32_t blocks)
+{
+    uint32_t values = 0;
+    for (uint32_t b = 0; b < blocks; b += 8) {
+        const uint64_t groups = existing(leat__load_u64(c->groups + b), b, blocks);
+        values += eight_bitmaps(c, b, bytes, 0, 2 * groups, values);
+        bytes += EACH_BYTE(groups) >> 56;
+    }
+    return values;
+}
+
+TILE_INLINE leat__tile_damage tile_front_fast(leat__tile_coefs *c, const uint8_t *in,
+                                              size_t len, const leat__tile_shape *shape,
+                                              size_t *used, uint32_t *values)
+{
+    size_t at = (size_t)(shape->blocks + 1) / 2 * 2; /* in nibbles */
+    uint32_t n = 0;
+    for (uint32_t b = 0; b < shape->blocks; b += 8) {
+        if (at / 2 >= len) return LEAT__TILE_SHORT;
+        const uint64_t nibbles = _pdep_u64(leat__load_u32(in + b / 2), EACH_BYTE(UINT64_C(15)));
+        const uint64_t counts = existing(nibbles + EACH_BYTE(UINT64_C(1)), b, shape->blocks);
+        n += eight_bitmaps(c, b, in + at / 2, at & 1, counts, n);
+        at += EACH_BYTE(counts) >> 56;
+    }
+    *used = (at + 1) / 2;
+    *values = n;
+    return *used <= len ? LEAT__TILE_WHOLE : LEAT__TILE_SHORT;
+}
 
 /* All levels but the lowest, bottom up: see the portable version. */
 TILE_INLINE const uint8_t *upper_sizes(leat__tile_coefs *c, const tile_planes *p)
