@@ -96,18 +96,24 @@ static void block_full(uint8_t *dst, size_t stride, const int16_t in[64],
         for (int x = 0; x < 8; x++) dst[(size_t)y * stride + (size_t)x] = sample[x][y];
 }
 
-static void row_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
-                  uint32_t count, const uint16_t quant[64])
+static void sparse_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t b,
+                     const uint16_t quant[64])
 {
-    for (uint32_t b = first; b < first + count; b++, dst += 8) {
-        if (coefs->mask[b] <= 1) {
-            block_flat(dst, stride, (int16_t)(coefs->dc[b] * quant[0]));
-            continue;
-        }
-        int16_t block[64];
-        leat__tile_block_expand(block, coefs, b);
-        block_full(dst, stride, block, quant);
+    if (coefs->mask[b] <= 1) {
+        block_flat(dst, stride, (int16_t)(coefs->dc[b] * quant[0]));
+        return;
     }
+    int16_t block[64];
+    leat__tile_block_expand(block, coefs, b);
+    block_full(dst, stride, block, quant);
+}
+
+static void area_c(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                   const leat__idct_area *area, const uint16_t quant[64])
+{
+    for (uint32_t y = 0; y < area->high; y++, dst += 8 * stride)
+        for (uint32_t x = 0; x < area->wide; x++)
+            sparse_c(dst + 8 * x, stride, coefs, area->first + y * area->pitch + x, quant);
 }
 
 static void plain_c(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
@@ -121,7 +127,7 @@ static void plain_c(uint8_t *dst, size_t stride, const int16_t *blocks, const ui
 
 void leat__idct_init(leat__idct_dsp *dsp, uint32_t cpu_flags)
 {
-    dsp->row = row_c;
+    dsp->area = area_c;
     dsp->plain = plain_c;
     dsp->isa = "c";
 #ifdef LEAT_X86

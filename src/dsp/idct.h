@@ -18,13 +18,21 @@
 
 #include "dsp/tile_entropy.h"
 
-/* Blocks first .. first+count-1 of `coefs`, side by side: 8 rows of 8 * count samples at dst.
- * Kernels work on up to four blocks at a time: each row is written up to the next multiple of
- * 32 samples. quant: row by row. */
-typedef void (*leat__idct_row_fn)(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
-                                  uint32_t first, uint32_t count, const uint16_t quant[64]);
+/* A rectangle of blocks of a tile. */
+typedef struct leat__idct_area {
+    uint32_t first;      /* block at its top left */
+    uint32_t wide, high; /* blocks, at most LEAT__IDCT_AREA_SIDE each */
+    uint32_t pitch;      /* blocks from a row of them to the next */
+} leat__idct_area;
 
-/* The same of plain blocks: 64 coefficients each, row by row, one block after the other. last:
+#define LEAT__IDCT_AREA_SIDE 8 /* a tile's */
+
+/* Blocks of `coefs`: 8 * high rows of 8 * wide samples at dst. Kernels work on up to four blocks
+ * at a time: each row is written up to the next multiple of 32 samples. quant: row by row. */
+typedef void (*leat__idct_area_fn)(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                                   const leat__idct_area *area, const uint16_t quant[64]);
+
+/* `count` plain blocks side by side: 64 coefficients each, row by row, one after the other. last:
  * for each, a zigzag place behind which all coefficients are zero. Up to LEAT__IDCT_BLOCKS_PAD
  * blocks behind the last are read (and not used). */
 typedef void (*leat__idct_plain_fn)(uint8_t *dst, size_t stride, const int16_t *blocks,
@@ -36,7 +44,7 @@ typedef void (*leat__idct_plain_fn)(uint8_t *dst, size_t stride, const int16_t *
 #define LEAT__IDCT_ROUND 32 /* samples: what count * 8 is rounded up to */
 
 typedef struct leat__idct_dsp {
-    leat__idct_row_fn row;
+    leat__idct_area_fn area;
     leat__idct_plain_fn plain;
     const char *isa;
 } leat__idct_dsp;

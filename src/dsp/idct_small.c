@@ -80,14 +80,15 @@ static void expand_corner(int16_t out[64], const leat__tile_coefs *coefs, uint32
 }
 
 #define VARIANTS(n)                                                                        \
-    static void row##n(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,         \
-                       uint32_t first, uint32_t count, const uint16_t quant[64])           \
+    static void area##n(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,        \
+                        const leat__idct_area *area, const uint16_t quant[64])             \
     {                                                                                      \
         int16_t block[64];                                                                 \
-        for (uint32_t b = first; b < first + count; b++, dst += n) {                       \
-            expand_corner(block, coefs, b);                                                \
-            block_of(dst, stride, block, quant, n);                                        \
-        }                                                                                  \
+        for (uint32_t y = 0; y < area->high; y++, dst += n * stride)                       \
+            for (uint32_t x = 0; x < area->wide; x++) {                                    \
+                expand_corner(block, coefs, area->first + y * area->pitch + x);            \
+                block_of(dst + n * x, stride, block, quant, n);                            \
+            }                                                                              \
     }                                                                                      \
     static void plain##n(uint8_t *dst, size_t stride, const int16_t *blocks,               \
                          const uint8_t *last, uint32_t count, const uint16_t quant[64])    \
@@ -103,7 +104,7 @@ void leat__idct_small_init(leat__idct_small_dsp *dsp, uint32_t cpu_flags)
 {
     leat__idct_dsp exact;
     leat__idct_init(&exact, cpu_flags);
-    *dsp = (leat__idct_small_dsp){{exact.row, row4, row2, row1},
+    *dsp = (leat__idct_small_dsp){{exact.area, area4, area2, area1},
                                   {exact.plain, plain4, plain2, plain1},
                                   "c"};
 #ifdef LEAT_X86

@@ -19,7 +19,7 @@
 /* As leat__idct_dsp, by shrink: 8 >> shrink rows of as many samples per block. Each row is written
  * up to the next multiple of four blocks. */
 typedef struct leat__idct_small_dsp {
-    leat__idct_row_fn row[LEAT__IDCT_SHRINKS];
+    leat__idct_area_fn area[LEAT__IDCT_SHRINKS];
     leat__idct_plain_fn plain[LEAT__IDCT_SHRINKS];
     const char *isa;
 } leat__idct_small_dsp;

@@ -50,7 +50,7 @@ static void same_rows(check *c, const uint8_t *got, const uint8_t *want, size_t 
 
 static void check_one_size(check *c, uint32_t shrink)
 {
-    enum { STRIDE = 256 };
+    enum { STRIDE = 96, HIGH = 3 };
     const uint32_t side = 8u >> shrink;
     leat__idct_small_dsp ref, opt;
     leat__idct_small_init(&ref, CHECK_REFERENCE);
@@ -58,28 +58,31 @@ static void check_one_size(check *c, uint32_t shrink)
     leat__tile_coefs *const coefs = coefs_alloc(c);
     uint16_t *const quant = (uint16_t *)(void *)check_alloc(c, 128);
     int16_t *const all = (int16_t *)(void *)check_alloc(c, (BLOCKS + PAD) * 128);
-    uint8_t *const canvas = check_alloc(c, side * STRIDE), last[BLOCKS];
+    uint8_t *const canvas = check_alloc(c, HIGH * side * STRIDE), last[BLOCKS];
     memset(all, 0x33, (BLOCKS + PAD) * 128);
     memset(last, 63, sizeof last);
     for (int round = 0; round < 2000; round++) {
-        const uint32_t first = check_below(c, BLOCKS), count = 1 + check_below(c, BLOCKS - first);
-        const uint32_t room = (count + 3) / 4 * 4 * side; /* the last row ends at the guard page */
-        uint8_t want[8 * STRIDE], *const dst = canvas + STRIDE - room;
-        int16_t *const blocks = all + (BLOCKS - count) * 64;
+        const uint32_t wide = 1 + check_below(c, LEAT__IDCT_AREA_SIDE);
+        const uint32_t high = 1 + check_below(c, HIGH);
+        const leat__idct_area area = {check_below(c, BLOCKS + 1 - wide * high), wide, high, wide};
+        const uint32_t room = (wide + 3) / 4 * 4 * side; /* the last row ends at the guard page */
+        uint8_t want[8 * HIGH * STRIDE];
+        uint8_t *const top = canvas + (HIGH - high) * side * STRIDE, *const dst = top + STRIDE - room;
+        int16_t *const blocks = all + (BLOCKS - wide) * 64;
         random_blocks(c, coefs, round & 1);
         for (int k = 0; k < 64; k++)
             quant[k] = (uint16_t)(round & 2 ? 1 + check_below(c, 99) : leat__rng_u32(&c->rng));
-        memset(canvas, 0x5a, side * STRIDE);
-        ref.row[shrink](want, STRIDE, coefs, first, count, quant);
-        opt.row[shrink](dst, STRIDE, coefs, first, count, quant);
-        same_rows(c, dst, want, STRIDE, side, side * count, "sparse");
-        for (uint32_t y = 0; y < side; y++)
+        memset(canvas, 0x5a, HIGH * side * STRIDE);
+        ref.area[shrink](want, STRIDE, coefs, &area, quant);
+        opt.area[shrink](dst, STRIDE, coefs, &area, quant);
+        same_rows(c, dst, want, STRIDE, side * high, side * wide, "sparse");
+        for (uint32_t y = 0; y < side * high; y++)
             for (uint32_t x = 0; x < STRIDE - room; x++)
-                if (canvas[y * STRIDE + x] != 0x5a) CHECK(c, false, "wrote outside");
-        for (uint32_t i = 0; i < count; i++)
-            leat__tile_block_expand(blocks + 64 * i, coefs, first + i);
-        opt.plain[shrink](dst, STRIDE, blocks, last, count, quant);
-        same_rows(c, dst, want, STRIDE, side, side * count, "plain");
+                if (top[y * STRIDE + x] != 0x5a) CHECK(c, false, "wrote outside");
+        for (uint32_t i = 0; i < wide; i++)
+            leat__tile_block_expand(blocks + 64 * i, coefs, area.first + i);
+        opt.plain[shrink](dst, STRIDE, blocks, last, wide, quant);
+        same_rows(c, dst, want, STRIDE, side, side * wide, "plain");
     }
 }
 
@@ -103,8 +106,7 @@ static void time_idct(check *c)
     const double bytes = n * 2.0 + 64 * 64;
     for (uint32_t s = 0; s < LEAT__IDCT_SHRINKS; s++)
         CHECK_TIME(c, names[s], bytes,
-                   for (uint32_t y = 0; y < 8; y++)
-                       dsp.row[s](out + y * 8 * 128, 128, coefs, 8 * y, 8, quant));
+                   dsp.area[s](out, 128, coefs, &(leat__idct_area){0, 8, 8, 8}, quant));
 }
 
 static void idct_small(check *c)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "check.h"
 #include "dsp/idct.h"
 #include "dsp/tile_entropy.h"
@@ -457,37 +458,48 @@ static void random_blocks(check *c, leat__tile_coefs *coefs, uint32_t blocks)
     }
 }
 
+static leat__idct_area random_area(check *c, uint32_t blocks)
+{
+    leat__idct_area area = {.wide = 1 + check_below(c, LEAT__IDCT_AREA_SIDE),
+                            .high = 1 + check_below(c, LEAT__IDCT_AREA_SIDE)};
+    area.pitch = area.wide + check_below(c, LEAT__IDCT_AREA_SIDE + 1 - area.wide);
+    area.first = check_below(c, blocks + 1 - area.high * area.pitch);
+    return area;
+}
+
 static void check_idct(check *c)
 {
-    enum { STRIDE = 256, BLOCKS = 24 };
+    enum { STRIDE = 96, ROWS = 8 * LEAT__IDCT_AREA_SIDE };
     leat__idct_dsp ref, opt;
     leat__idct_init(&ref, CHECK_REFERENCE);
     leat__idct_init(&opt, c->flags);
     leat__tile_coefs *coefs = coefs_alloc(c);
     uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 130); /* not aligned */
-    uint8_t *a = check_alloc(c, 8 * STRIDE);
+    uint8_t *a = check_alloc(c, ROWS * STRIDE);
     for (int round = 0; round < 4000; round++) {
-        uint32_t first = check_below(c, BLOCKS), count = 1 + check_below(c, BLOCKS - first);
-        uint32_t room = (8 * count + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND
-                        * LEAT__IDCT_ROUND;
-        uint8_t want[8 * STRIDE];
-        random_blocks(c, coefs, BLOCKS);
+        const uint32_t blocks = LEAT__TILE_BLOCKS_MAX;
+        const leat__idct_area area = random_area(c, blocks);
+        const uint32_t rows = 8 * area.high, width = 8 * area.wide;
+        const uint32_t room = (width + LEAT__IDCT_ROUND - 1) / LEAT__IDCT_ROUND
+                              * LEAT__IDCT_ROUND;
+        uint8_t want[ROWS * STRIDE];
+        random_blocks(c, coefs, blocks);
         for (int k = 0; k < 64; k++)
             quant[k] = (uint16_t)(round & 1 ? 1 + check_below(c, 99) : leat__rng_u32(&c->rng));
-        memset(a, 0x5a, 8 * STRIDE);
-        ref.row(want, STRIDE, coefs, first, count, quant);
+        memset(a, 0x5a, ROWS * STRIDE);
+        ref.area(want, STRIDE, coefs, &area, quant);
         /* The last row ends at the guard page. */
-        uint8_t *dst = a + STRIDE - room;
-        opt.row(dst, STRIDE, coefs, first, count, quant);
-        for (int y = 0; y < 8; y++) {
-            CHECK(c, memcmp(dst + y * STRIDE, want + y * STRIDE, 8 * count) == 0,
-                  "round %d: row %d of %u blocks", round, y, count);
+        uint8_t *top = a + (ROWS - rows) * STRIDE, *dst = top + STRIDE - room;
+        opt.area(dst, STRIDE, coefs, &area, quant);
+        bool inside = true;
+        for (uint32_t y = 0; y < rows; y++) {
+            CHECK(c, memcmp(dst + y * STRIDE, want + y * STRIDE, width) == 0,
+                  "round %d: row %u of %ux%u blocks", round, y, area.wide, area.high);
             for (uint32_t x = 0; x < STRIDE - room; x++)
-                if (a[(uint32_t)y * STRIDE + x] != 0x5a) {
-                    CHECK(c, false, "round %d: wrote outside", round);
-                    break;
-                }
+                inside = inside && top[y * STRIDE + x] == 0x5a;
         }
+        for (uint8_t *p = a; p < top; p++) inside = inside && *p == 0x5a;
+        CHECK(c, inside, "round %d: wrote outside", round);
     }
 }
 
@@ -531,7 +543,10 @@ static void check_idct_plain(check *c)
         plain_blocks(blocks, last, coefs, 0, count);
         for (int k = 0; k < 64; k++)
             quant[k] = (uint16_t)(round & 1 ? 1 + check_below(c, 99) : leat__rng_u32(&c->rng));
-        ref.row(want, STRIDE, coefs, 0, count, quant); /* one reference for both forms */
+        for (uint32_t b = 0; b < count; b += LEAT__IDCT_AREA_SIDE) { /* one reference for both */
+            const leat__idct_area area = {b, LEAT_MIN(count - b, LEAT__IDCT_AREA_SIDE), 1, 1};
+            ref.area(want + 8 * b, STRIDE, coefs, &area, quant);
+        }
         uint8_t *dst = a + STRIDE - room;
         opt.plain(dst, STRIDE, blocks, last, count, quant);
         for (int y = 0; y < 8; y++)
@@ -554,8 +569,7 @@ static void time_idct(check *c)
     if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE) return;
     double bytes = one_tile.values * 2.0 * 64 / 96 + 64 * 64;
     CHECK_TIME(c, "idct, 64 blocks", bytes,
-               for (uint32_t y = 0; y < 8; y++)
-                   dsp.row(out + y * 8 * 128, 128, coefs, 8 * y, 8, ones));
+               dsp.area(out, 128, coefs, &(leat__idct_area){0, 8, 8, 8}, ones));
     static int16_t blocks[(64 + LEAT__IDCT_BLOCKS_PAD) * 64] __attribute__((aligned(64)));
     uint8_t last[64];
     plain_blocks(blocks, last, coefs, 0, 64);

@@ -144,8 +144,8 @@ static leat__tile_damage decode(uint32_t v, const tile *t, const uint8_t *bytes,
     if (damage != LEAT__TILE_WHOLE) return damage;
     uint8_t *out = pixels[v];
     for (uint32_t b = 0; b < t->shape.blocks; b += 4, out += 256) {
-        uint32_t n = LEAT_MIN(4, t->shape.blocks - b);
-        idct[v].row(out, 32, coefs[v], b, n, quant);
+        const leat__idct_area area = {b, LEAT_MIN(4, t->shape.blocks - b), 1, 4};
+        idct[v].area(out, 32, coefs[v], &area, quant);
     }
     return damage;
 }

@@ -56,12 +56,12 @@ static void transform_tile(tile_state *s, const region *r, const leat__tile_shap
         uint32_t gy = ty * leat__tile_blocks_y(&r->h, c);
         uint32_t x0 = LEAT_MAX(need->bx0, gx), x1 = LEAT_MIN(need->bx1, gx + shape->wide[c]);
         uint32_t y0 = LEAT_MAX(need->by0, gy), y1 = LEAT_MIN(need->by1, gy + shape->high[c]);
-        for (uint32_t y = y0; y < y1 && x0 < x1; y++) {
-            uint8_t *to = leat__raster_at(&s->raster, ty, c, need->side * x0, need->side * y);
-            uint32_t first = base + (y - gy) * shape->wide[c] + (x0 - gx);
-            s->idct.row[need->shrink](to, s->raster.planes.stride, s->coefs, first, x1 - x0,
-                                      r->h.quant[c]);
-        }
+        if (x0 >= x1 || y0 >= y1) continue;
+        const leat__idct_area area = {base + (y0 - gy) * shape->wide[c] + (x0 - gx), x1 - x0,
+                                      y1 - y0, shape->wide[c]};
+        s->idct.area[need->shrink](
+            leat__raster_at(&s->raster, ty, c, need->side * x0, need->side * y0),
+            s->raster.planes.stride, s->coefs, &area, r->h.quant[c]);
     }
 }
 
@@ -83,6 +83,14 @@ static size_t skip_tiles(const region *r, uint32_t from, uint32_t count)
     return bytes;
 }
 
+/* Asks for the bytes of tile `index`, which begin at `at`: they come while others are worked on. */
+static void fetch_ahead(const region *r, size_t at, uint32_t index)
+{
+    const uint8_t *const tile = r->data + at;
+    for (size_t i = 0, len = skip_tiles(r, index, 1); i < len; i += 64)
+        __builtin_prefetch(tile + i, 0, 2);
+}
+
 /* Decodes the needed tiles of a tile row that begins at *offset, and moves it on. */
 static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *offset,
                            leat_error *err)
@@ -97,8 +105,9 @@ static int decode_tile_row(tile_state *s, const region *r, uint32_t ty, size_t *
             s->entropy.decode(s->coefs, r->data + at, len, &shape, r->codes);
         if (damage != LEAT__TILE_WHOLE) return bad_tile(r, tx, ty, at, damage, err);
         if (r->sink->tile) LEAT_TRY(r->sink->tile(r->sink->ctx, tx, ty, s->coefs));
-        transform_tile(s, r, &shape, tx, ty);
         at += len;
+        if (tx < r->tx1) fetch_ahead(r, at, first + tx + 1);
+        transform_tile(s, r, &shape, tx, ty);
     }
     *offset = at + skip_tiles(r, first + r->tx1 + 1, r->h.tiles_x - r->tx1 - 1);
     return 0;
@@ -145,6 +154,10 @@ static int tile_decode(void *state, const leat__decode_job *job, leat_error *err
     for (uint32_t ty = s->raster.first; ty <= s->raster.last; ty++) {
         LEAT_TRY(leat__decode_in_time(job, err));
         LEAT_TRY(decode_tile_row(s, &r, ty, &offset, err));
+        if (ty < s->raster.last) {
+            const uint32_t next = (ty + 1) * r.h.tiles_x;
+            fetch_ahead(&r, offset + skip_tiles(&r, next, r.tx0), next + r.tx0);
+        }
         LEAT_TRY(leat__raster_emit(&s->raster, ty, job->sink));
     }
     return 0;

@@ -222,27 +222,35 @@ static void flat_pair(uint8_t *dst, size_t stride, int16_t dc0, int16_t dc1, uin
     }
 }
 
-IDCT_VARIANT(leat__idct_row_avx2)
+/* Two blocks from b on. */
+IDCT_INLINE void sparse_pair(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                             uint32_t b, const V q[8], uint16_t quant)
 {
-    V q[8], top[8], bottom[8];
-    idct_quant(quant, q);
-    for (uint32_t b = first; b < first + count; b += 2, dst += 16) {
-        pair p = {{coefs->mask[b], coefs->mask[b + 1]},
-                  {coefs->value + coefs->first[b], coefs->value + coefs->first[b + 1]},
-                  _mm256_setzero_si256()};
-        uint64_t any = p.mask[0] | p.mask[1];
-        if (any <= 1) {
-            flat_pair(dst, stride, coefs->dc[b], coefs->dc[b + 1], quant[0]);
-            continue;
-        }
-        p.dc = _mm256_inserti128_si256(
-            _mm256_castsi128_si256(_mm_cvtsi32_si128(coefs->dc[b])),
-            _mm_cvtsi32_si128(coefs->dc[b + 1]), 1);
-        if ((any & ~LEAT__TILE_CORNER) == 0) corner_pair(&p, q, top, bottom);
-        else full_pair(&p, any, q, top, bottom);
-        store_half(dst, stride, top);
-        store_half(dst + 4 * stride, stride, bottom);
+    V top[8], bottom[8];
+    pair p = {{coefs->mask[b], coefs->mask[b + 1]},
+              {coefs->value + coefs->first[b], coefs->value + coefs->first[b + 1]},
+              _mm256_setzero_si256()};
+    uint64_t any = p.mask[0] | p.mask[1];
+    if (any <= 1) {
+        flat_pair(dst, stride, coefs->dc[b], coefs->dc[b + 1], quant);
+        return;
     }
+    p.dc = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_cvtsi32_si128(coefs->dc[b])),
+                                   _mm_cvtsi32_si128(coefs->dc[b + 1]), 1);
+    if ((any & ~LEAT__TILE_CORNER) == 0) corner_pair(&p, q, top, bottom);
+    else full_pair(&p, any, q, top, bottom);
+    store_half(dst, stride, top);
+    store_half(dst + 4 * stride, stride, bottom);
+}
+
+IDCT_VARIANT(leat__idct_area_avx2)
+{
+    V q[8];
+    idct_quant(quant, q);
+    for (uint32_t y = 0; y < area->high; y++, dst += 8 * stride)
+        for (uint32_t x = 0; x < area->wide; x += 2)
+            sparse_pair(dst + 8 * x, stride, coefs, area->first + y * area->pitch + x, q,
+                        quant[0]);
 }
 
 IDCT_PLAIN_VARIANT(leat__idct_plain_avx2)

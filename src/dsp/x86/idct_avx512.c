@@ -172,34 +172,66 @@ IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
                    _mm512_permutex2var_epi8(left, _mm512_load_si512(rows_at[i]), right));
 }
 
-/* Both halves of a pass side by side: schedulers look ahead by half of this function at most, so
- * what does not wait for each other must stand together (by turns: 15 % slower). */
-IDCT_INLINE void full_four(uint8_t *dst, size_t stride, const block in[4], const places *p)
+/* What a pass works on, of four blocks. Its halves stand side by side: schedulers look ahead by half
+ * of both passes at most (by turns: 15 % slower). */
+typedef struct halves {
+    idct_pairs a, b;
+} halves;
+
+IDCT_INLINE halves first_pass(const halves *columns)
 {
     V a[8], b[8];
-    idct_pairs x = columns_of(in, p), y = columns_of(in + 2, p);
-    idct_half(&x, a, IDCT_SHIFT1);
-    idct_half(&y, b, IDCT_SHIFT1);
-    x = rows_of(a, b);
-    y = rows_of(a + 4, b + 4);
-    idct_half(&x, a, IDCT_SHIFT2);
-    idct_half(&y, b, IDCT_SHIFT2);
+    idct_half(&columns->a, a, IDCT_SHIFT1);
+    idct_half(&columns->b, b, IDCT_SHIFT1);
+    return (halves){rows_of(a, b), rows_of(a + 4, b + 4)};
+}
+
+IDCT_INLINE void second_pass(uint8_t *dst, size_t stride, const halves *rows)
+{
+    V a[8], b[8];
+    idct_half(&rows->a, a, IDCT_SHIFT2);
+    idct_half(&rows->b, b, IDCT_SHIFT2);
     store_half(dst, stride, a);
     store_half(dst + 4 * stride, stride, b);
 }
 
-/* Blocks whose coefficients are all in the 4x4 corner, a third of them in photographs. */
-IDCT_INLINE void corner_four(uint8_t *dst, size_t stride, const V low[4], const places *p)
+/* Blocks whose coefficients are all in the 4x4 corner, a third of them in photographs: pairs (0,2)
+ * and (1,3) of all columns; then of all rows, which are twice as many. */
+typedef struct corner_columns {
+    V x02, x13;
+} corner_columns;
+
+typedef struct corner_rows {
+    V x02[2], x13[2];
+} corner_rows;
+
+IDCT_INLINE corner_columns corner_columns_of(const V low[4], const places *p)
 {
-    V row[8], column[8];
     V a = words(low[0], p->corner, low[1]), b = words(low[2], p->corner, low[3]);
-    idct_half_corner(lows(a, b), highs(a, b), row, IDCT_SHIFT1);
+    return (corner_columns){lows(a, b), highs(a, b)};
+}
+
+IDCT_INLINE corner_rows corner_first_pass(const corner_columns *c)
+{
+    corner_rows rows;
+    V row[8];
+    idct_half_corner(c->x02, c->x13, row, IDCT_SHIFT1);
     for (int i = 0; i < 2; i++) {
-        a = pack_rows(row[4 * i], row[4 * i + 1]);
-        b = pack_rows(row[4 * i + 2], row[4 * i + 3]);
-        idct_half_corner(evens(a, b), odds(a, b), column, IDCT_SHIFT2);
-        store_half(dst + (size_t)i * 4 * stride, stride, column);
+        V a = pack_rows(row[4 * i], row[4 * i + 1]);
+        V b = pack_rows(row[4 * i + 2], row[4 * i + 3]);
+        rows.x02[i] = evens(a, b);
+        rows.x13[i] = odds(a, b);
     }
+    return rows;
+}
+
+IDCT_INLINE void corner_second_pass(uint8_t *dst, size_t stride, const corner_rows *rows)
+{
+    V a[8], b[8];
+    idct_half_corner(rows->x02[0], rows->x13[0], a, IDCT_SHIFT2);
+    idct_half_corner(rows->x02[1], rows->x13[1], b, IDCT_SHIFT2);
+    store_half(dst, stride, a);
+    store_half(dst + 4 * stride, stride, b);
 }
 
 static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
@@ -212,7 +244,7 @@ static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t
         _mm256_storeu_si256((__m256i *)(void *)(dst + y * stride), row);
 }
 
-/* ---- variants ---- */
+/* ---- sparse blocks ---- */
 
 /* Half a bitmap, from memory: moving a half of 64 bits into a mask takes twice as long. */
 IDCT_INLINE uint32_t half_mask(const leat__tile_coefs *c, size_t b, size_t half)
@@ -245,29 +277,98 @@ IDCT_INLINE V quant_groups(const uint16_t quant[64], const uint8_t order[32])
         _mm512_loadu_si512(quant + 32));
 }
 
-IDCT_VARIANT(leat__idct_row_avx512)
+/* Four neighbours, transformed together: their first block, and where they go. */
+typedef struct four {
+    uint32_t b, to;
+} four;
+
+#define FOURS_MAX (LEAT__IDCT_AREA_SIDE * LEAT__IDCT_AREA_SIDE / 4)
+
+/* Those of an area, by what they need. */
+typedef struct fours {
+    four flat[FOURS_MAX], corner[FOURS_MAX], full[FOURS_MAX];
+    uint32_t flats, corners, fulls;
+} fours;
+
+/* Without a branch, which would be foreseen only in two cases of three. */
+static void sort_area(fours *f, size_t stride, const leat__tile_coefs *c,
+                      const leat__idct_area *area)
+{
+    uint32_t flats = 0, corners = 0, fulls = 0;
+    for (uint32_t y = 0; y < area->high; y++)
+        for (uint32_t x = 0; x < area->wide; x += 4) {
+            const uint32_t b = area->first + y * area->pitch + x;
+            const uint64_t *const m = c->mask + b;
+            const uint64_t any = m[0] | m[1] | m[2] | m[3];
+            const four each = {b, 8 * (y * (uint32_t)stride + x)};
+            f->flat[flats] = each;
+            f->corner[corners] = each;
+            f->full[fulls] = each;
+            flats += any <= 1;
+            corners += any > 1 && any <= LEAT__TILE_CORNER;
+            fulls += any > LEAT__TILE_CORNER;
+        }
+    f->flats = flats;
+    f->corners = corners;
+    f->fulls = fulls;
+}
+
+IDCT_INLINE corner_columns expand_corners(const leat__tile_coefs *c, size_t b, V q0)
+{
+    V low[4];
+    for (size_t i = 0; i < 4; i++) low[i] = _mm512_mullo_epi16(low_half(c, b + i), q0);
+    return corner_columns_of(low, &of_groups);
+}
+
+IDCT_INLINE halves expand_full(const leat__tile_coefs *c, size_t b, V q0, V q1)
+{
+    block in[4];
+    for (size_t i = 0; i < 4; i++)
+        in[i] = (block){_mm512_mullo_epi16(low_half(c, b + i), q0),
+                        _mm512_mullo_epi16(high_half(c, b + i), q1)};
+    return (halves){columns_of(in, &of_groups), columns_of(in + 2, &of_groups)};
+}
+
+/* The next four are expanded between the passes of these, which leave room for it. */
+static void corner_fours(uint8_t *dst, size_t stride, const leat__tile_coefs *c, const four *f,
+                         uint32_t count, V q0)
+{
+    corner_columns columns = expand_corners(c, f->b, q0);
+    for (; count > 1; count--, f++) {
+        const corner_rows rows = corner_first_pass(&columns);
+        columns = expand_corners(c, f[1].b, q0);
+        corner_second_pass(dst + f->to, stride, &rows);
+    }
+    const corner_rows rows = corner_first_pass(&columns);
+    corner_second_pass(dst + f->to, stride, &rows);
+}
+
+static void full_fours(uint8_t *dst, size_t stride, const leat__tile_coefs *c, const four *f,
+                       uint32_t count, V q0, V q1)
+{
+    halves columns = expand_full(c, f->b, q0, q1);
+    for (; count > 1; count--, f++) {
+        const halves rows = first_pass(&columns);
+        columns = expand_full(c, f[1].b, q0, q1);
+        second_pass(dst + f->to, stride, &rows);
+    }
+    const halves rows = first_pass(&columns);
+    second_pass(dst + f->to, stride, &rows);
+}
+
+IDCT_VARIANT(leat__idct_area_avx512)
 {
     const V q0 = quant_groups(quant, leat__tile_order);
     const V q1 = quant_groups(quant, leat__tile_order + 32);
-    for (size_t b = first, end = b + count; b < end; b += 4, dst += 32) {
-        const uint64_t *m = coefs->mask + b;
-        uint64_t any = m[0] | m[1] | m[2] | m[3];
-        if (any <= 1) {
-            flat_four(dst, stride, coefs->dc + b, quant[0]);
-        } else if ((any & ~LEAT__TILE_CORNER) == 0) {
-            V low[4];
-            for (size_t i = 0; i < 4; i++)
-                low[i] = _mm512_mullo_epi16(low_half(coefs, b + i), q0);
-            corner_four(dst, stride, low, &of_groups);
-        } else {
-            block in[4];
-            for (size_t i = 0; i < 4; i++)
-                in[i] = (block){_mm512_mullo_epi16(low_half(coefs, b + i), q0),
-                                _mm512_mullo_epi16(high_half(coefs, b + i), q1)};
-            full_four(dst, stride, in, &of_groups);
-        }
-    }
+    fours f;
+    sort_area(&f, stride, coefs, area);
+    for (uint32_t i = 0; i < f.flats; i++)
+        flat_four(dst + f.flat[i].to, stride, coefs->dc + f.flat[i].b, quant[0]);
+    if (f.corners > 0) corner_fours(dst, stride, coefs, f.corner, f.corners, q0);
+    if (f.fulls > 0) full_fours(dst, stride, coefs, f.full, f.fulls, q0, q1);
 }
+
+/* ---- plain blocks ---- */
 
 IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
 {
@@ -284,11 +385,15 @@ IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
         for (int i = 0; i < 4; i++)
             in[i].low = low[i] = _mm512_mullo_epi16(_mm512_loadu_si512(blocks + 64 * i), q0);
         if (behind <= LEAT__IDCT_CORNER_LAST) {
-            corner_four(dst, stride, low, &of_rows);
+            const corner_columns columns = corner_columns_of(low, &of_rows);
+            const corner_rows rows = corner_first_pass(&columns);
+            corner_second_pass(dst, stride, &rows);
             continue;
         }
         for (int i = 0; i < 4; i++)
             in[i].high = _mm512_mullo_epi16(_mm512_loadu_si512(blocks + 64 * i + 32), q1);
-        full_four(dst, stride, in, &of_rows);
+        const halves columns = {columns_of(in, &of_rows), columns_of(in + 2, &of_rows)};
+        const halves rows = first_pass(&columns);
+        second_pass(dst, stride, &rows);
     }
 }

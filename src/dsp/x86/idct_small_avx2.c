@@ -97,21 +97,23 @@ INLINE __m128i group_of(const int16_t *value, uint32_t bits)
                             _mm_load_si128((const __m128i *)(const void *)expand_words[bits]));
 }
 
-static void row4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,
-                 uint32_t count, const uint16_t quant[64])
+static void area4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                  const leat__idct_area *area, const uint16_t quant[64])
 {
     V q[2];
     quant_of(quant, q);
-    for (uint32_t b = first; b < first + count; b += 4, dst += 16) {
-        __m128i top[4], bottom[4];
-        for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t mask = (uint32_t)coefs->mask[b + i];
-            const int16_t *const value = coefs->value + coefs->first[b + i];
-            top[i] = _mm_insert_epi16(group_of(value, mask & 255), coefs->dc[b + i], 0);
-            bottom[i] = group_of(value + _mm_popcnt_u32(mask & 255), mask >> 8 & 255);
+    for (uint32_t y = 0; y < area->high; y++, dst += 4 * stride)
+        for (uint32_t x = 0; x < area->wide; x += 4) {
+            const uint32_t b = area->first + y * area->pitch + x;
+            __m128i top[4], bottom[4];
+            for (uint32_t i = 0; i < 4; i++) {
+                const uint32_t mask = (uint32_t)coefs->mask[b + i];
+                const int16_t *const value = coefs->value + coefs->first[b + i];
+                top[i] = _mm_insert_epi16(group_of(value, mask & 255), coefs->dc[b + i], 0);
+                bottom[i] = group_of(value + _mm_popcnt_u32(mask & 255), mask >> 8 & 255);
+            }
+            four_blocks(dst + 4 * x, stride, top, bottom, q);
         }
-        four_blocks(dst, stride, top, bottom, q);
-    }
 }
 
 static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
@@ -131,7 +133,7 @@ static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uin
 
 void leat__idct_small_avx2(leat__idct_small_dsp *dsp)
 {
-    dsp->row[1] = row4;
+    dsp->area[1] = area4;
     dsp->plain[1] = plain4;
     dsp->isa = "avx2";
 }

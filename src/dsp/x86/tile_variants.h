@@ -39,10 +39,10 @@ TILE_SAME_VARIANT(leat__tile_same_avx2);
 TILE_SAME_VARIANT(leat__tile_same_avx512);
 
 #define IDCT_VARIANT(name)                                                                 \
-    void name(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs, uint32_t first,  \
-              uint32_t count, const uint16_t quant[64])
-IDCT_VARIANT(leat__idct_row_avx2);
-IDCT_VARIANT(leat__idct_row_avx512);
+    void name(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,                  \
+              const leat__idct_area *area, const uint16_t quant[64])
+IDCT_VARIANT(leat__idct_area_avx2);
+IDCT_VARIANT(leat__idct_area_avx512);
 #define IDCT_PLAIN_VARIANT(name)                                                           \
     void name(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,     \
               uint32_t count, const uint16_t quant[64])

@@ -45,12 +45,12 @@ static inline void leat__tile_pack_init_x86(leat__tile_pack_dsp *dsp, uint32_t f
 static inline void leat__idct_init_x86(leat__idct_dsp *dsp, uint32_t flags)
 {
     if (!(flags & LEAT__CPU_AVX2)) return;
-    dsp->row = leat__idct_row_avx2;
+    dsp->area = leat__idct_area_avx2;
     dsp->plain = leat__idct_plain_avx2;
     dsp->isa = "avx2";
 
     if (!(flags & LEAT__CPU_AVX512ICL)) return;
-    dsp->row = leat__idct_row_avx512;
+    dsp->area = leat__idct_area_avx512;
     dsp->plain = leat__idct_plain_avx512;
     dsp->isa = "avx512";
 }
