@@ -56,20 +56,25 @@ typedef struct readers {
 static void read_pages(void *arg)
 {
     readers *r = arg;
-    size_t capacity = (size_t)r->largest + LEAT_PACK_PADDING;
-    char *buf = leat__alloc_aligned(LEAT__MEM_MISC, capacity, 4096);
+    size_t capacity = (size_t)leat__span_around(LEAT__IO_ALIGN - 1, r->largest).len;
+    char *buf = leat__alloc_aligned(LEAT__MEM_MISC, capacity, LEAT__IO_ALIGN);
     if (buf == NULL) atomic_store(&r->failed, LEAT_ENOMEM);
     while (buf != NULL && leat__clock_ns() < r->until_ns) {
         leat_pack_page info;
         uint64_t page = atomic_fetch_add(&r->next, 1);
         if (page >= r->pages) break;
+        leat__span span = {0};
         int rc = leat_pack_page_info(r->pack, page, &info, NULL);
-        if (rc == 0) rc = leat_pack_page_read(r->pack, page, buf, capacity, NULL);
+        if (rc == 0) {
+            span = leat__span_around(info.offset, info.bytes);
+            rc = leat__file_pread(leat__pack_file(r->pack, info.shard), buf, (size_t)span.len,
+                                  span.offset, NULL);
+        }
         if (rc != 0) {
             atomic_store(&r->failed, rc);
             break;
         }
-        atomic_fetch_add(&r->bytes, info.bytes);
+        atomic_fetch_add(&r->bytes, span.len);
     }
     leat__free(buf);
 }

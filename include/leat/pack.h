@@ -223,7 +223,7 @@ LEAT_API int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *
 
 /* Pages: whole samples that lie, and are best read, together. */
 typedef struct leat_pack_page {
-    uint64_t bytes;   /* a multiple of 4096 */
+    uint64_t bytes;   /* a multiple of 16; of 4096 before version 2 */
     uint64_t first;   /* sample */
     uint64_t samples; /* how many */
     uint64_t offset;  /* in its file */

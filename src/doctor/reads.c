@@ -70,17 +70,15 @@ static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bo
         leat_pack_page page;
         LEAT_TRY(leat_pack_rows(pack, ids[i], 1, &row, err));
         LEAT_TRY(leat_pack_page_info(pack, row.page, &page, err));
-        uint64_t begin = page.offset + row.offset, end = begin + row.size;
-        if (direct) {
-            begin = begin / LEAT__IO_ALIGN * LEAT__IO_ALIGN;
-            end = leat__ceil_div(end, LEAT__IO_ALIGN) * LEAT__IO_ALIGN;
-        }
-        put(r, leat__pack_file(pack, page.shard), begin, end - begin, 1);
+        leat__span span = {page.offset + row.offset, row.size, 0};
+        if (direct) span = leat__span_around(span.offset, span.len);
+        put(r, leat__pack_file(pack, page.shard), span.offset, span.len, 1);
     }
     return 0;
 }
 
-/* Whole pages, each once, in the order in which the samples first touch them. */
+/* Whole pages, each once, in the order in which the samples first touch them; out to the
+ * alignment. */
 static int list_pages(leat_pack *pack, const uint64_t *ids, uint64_t count, uint64_t pages,
                       ranges *r, leat_error *err)
 {
@@ -94,9 +92,10 @@ static int list_pages(leat_pack *pack, const uint64_t *ids, uint64_t count, uint
         if (seen[row.page / 8] & (1u << row.page % 8)) continue;
         seen[row.page / 8] |= (uint8_t)(1u << row.page % 8);
         rc = leat_pack_page_info(pack, row.page, &page, err);
-        if (rc == 0)
-            put(r, leat__pack_file(pack, page.shard), page.offset, page.bytes,
-                (uint32_t)LEAT_MIN(page.samples, UINT32_MAX));
+        if (rc != 0) break;
+        leat__span span = leat__span_around(page.offset, page.bytes);
+        put(r, leat__pack_file(pack, page.shard), span.offset, span.len,
+            (uint32_t)LEAT_MIN(page.samples, UINT32_MAX));
     }
     leat__free(seen);
     return rc;

@@ -246,7 +246,10 @@ int leat__file_sync(leat__file *f, leat_error *err)
 
 void leat__file_flush_hint(leat__file *f, uint64_t offset, uint64_t len)
 {
-    (void)sync_file_range(f->fd, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
+    uint64_t begin = offset / LEAT__IO_ALIGN, end = (offset + len) / LEAT__IO_ALIGN;
+    if (begin == end) return; /* a length of 0 would mean all of the file */
+    (void)sync_file_range(f->fd, (off_t)(begin * LEAT__IO_ALIGN),
+                          (off_t)((end - begin) * LEAT__IO_ALIGN), SYNC_FILE_RANGE_WRITE);
 }
 
 void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,

@@ -19,6 +19,18 @@
 
 typedef struct leat__file leat__file;
 
+/* The whole blocks around a range, as a direct read takes them: the range itself begins `lead`
+ * bytes into them. */
+typedef struct leat__span {
+    uint64_t offset, len, lead;
+} leat__span;
+static inline leat__span leat__span_around(uint64_t offset, uint64_t len)
+{
+    uint64_t lead = offset % LEAT__IO_ALIGN;
+    uint64_t blocks = (lead + len + LEAT__IO_ALIGN - 1) / LEAT__IO_ALIGN;
+    return (leat__span){offset - lead, blocks * LEAT__IO_ALIGN, lead};
+}
+
 enum {
     LEAT__FILE_READ = 0,
     LEAT__FILE_WRITE = 1 << 0,     /* read and write; must exist unless CREATE */
@@ -58,7 +70,8 @@ void leat__file_reserve(leat__file *f, uint64_t offset, uint64_t len);
 int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err) LEAT_MUST_CHECK;
 /* Data (and size) on stable storage when it returns 0. */
 int leat__file_sync(leat__file *f, leat_error *err) LEAT_MUST_CHECK;
-/* Starts write-back of a range without waiting, so that sync later has little left to do. */
+/* Starts write-back of a range without waiting, so that sync later has little left to do. A
+ * block that it ends inside of is left to whoever writes the rest of it. */
 void leat__file_flush_hint(leat__file *f, uint64_t offset, uint64_t len);
 
 /* Hints; never fail. len 0 = to the end. */

@@ -68,7 +68,8 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
             c->entries = entries;
             c->fingerprint = info.fingerprint;
             c->pages = info.pages;
-            c->pack_bytes = info.bytes;
+            /* a block that two pages share is read with both */
+            c->pack_bytes = info.bytes + info.pages * LEAT__IO_ALIGN;
             leat__mutex_init(&c->lock);
             c->next = list;
             list = c;
@@ -157,24 +158,23 @@ static leat__chunk *new_chunk_locked(leat__cache_user *user, uint64_t bytes)
 /* Memory for `room` bytes within the cap and the budget; false when there is none. */
 static bool get_room_locked(leat__cache_user *user, uint64_t room, entry *e)
 {
-    uint64_t padded, whole = chunk_bytes(user);
+    uint64_t whole = chunk_bytes(user);
     uint32_t looks = CHUNK_LOOKS;
 
-    if (!leat__add_u64(room, LEAT_PACK_PADDING, &padded)) return false;
     e->room = room;
     e->user = user;
-    if (padded > whole / 4) {
+    if (room > whole / 4) {
         if (!charge_locked(user, room)) return false;
-        uint64_t align = padded >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN;
-        e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, padded, align);
+        uint64_t align = room >= LEAT__CHUNK_ALIGN ? LEAT__CHUNK_ALIGN : LEAT__IO_ALIGN;
+        e->page.data = leat__alloc_aligned(LEAT__MEM_PAGE, room, align);
         if (e->page.data == NULL) discharge_locked(user, room);
         return e->page.data != NULL;
     }
     for (e->chunk = user->chunks; e->chunk != NULL; e->chunk = --looks > 0 ? e->chunk->next : NULL) {
-        if ((e->page.data = leat__chunk_take(e->chunk, padded)) != NULL) return true;
+        if ((e->page.data = leat__chunk_take(e->chunk, room)) != NULL) return true;
     }
     e->chunk = new_chunk_locked(user, whole);
-    if (e->chunk != NULL) e->page.data = leat__chunk_take(e->chunk, padded);
+    if (e->chunk != NULL) e->page.data = leat__chunk_take(e->chunk, room);
     return e->chunk != NULL;
 }
 
@@ -187,7 +187,7 @@ static void give_room_locked(entry *e)
         leat__free(e->page.data);
         return;
     }
-    leat__chunk_give(k, e->page.data, e->room + LEAT_PACK_PADDING);
+    leat__chunk_give(k, e->page.data, e->room);
     unlink_chunk_locked(k);
     if (leat__chunk_empty(k)) {
         discharge_locked(k->owner, k->bytes);
@@ -316,7 +316,6 @@ static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t
 
     if (!leat__add_u64(user->asked, bytes, &user->asked)) user->asked = UINT64_MAX;
     if (e == NULL) return NULL;
-    memset(e->page.data + bytes, 0, LEAT_PACK_PADDING);
     e->page.page = page;
     e->page.bytes = bytes;
     e->page.checked = e->page.damaged = false;

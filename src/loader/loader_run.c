@@ -148,36 +148,46 @@ static void sample_read(leat__aio_req *req)
 static void read_sample(leat__run_sample *s, uint8_t *slot)
 {
     leat__run_env *env = s->run->env;
-    uint64_t offset = s->row.file_offset, lead = 0, len = s->row.size;
+    leat__span span = {s->row.file_offset, s->row.size, 0};
 
     if (slot == NULL) {
-        lead = offset % LEAT__IO_ALIGN;
-        offset -= lead;
-        len = (lead + len + LEAT__IO_ALIGN - 1) / LEAT__IO_ALIGN * LEAT__IO_ALIGN;
-        s->direct = leat__blocks_take(env->blocks, len + LEAT_PACK_PADDING);
+        span = leat__span_around(span.offset, span.len);
+        s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
         if (s->direct.data == NULL) {
             leat_error why;
-            set_error(s, leat__fail_nomem(&why, len, "a sample"), &why);
+            set_error(s, leat__fail_nomem(&why, span.len, "a sample"), &why);
             one_done(s->run);
             return;
         }
         slot = s->direct.data;
     }
-    memset(slot + len, 0, LEAT_PACK_PADDING);
-    s->data = slot + lead;
+    memset(slot + span.len, 0, LEAT_PACK_PADDING);
+    s->data = slot + span.lead;
     s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
-                             .offset = offset,
+                             .offset = span.offset,
                              .buf = slot,
-                             .len = len,
+                             .len = span.len,
                              .done = sample_read,
                              .cookie = s};
     leat__aio_submit(env->aio, &s->req);
 }
 
+/* A page in the cache lies in the blocks around it, as direct reads bring them. */
+static leat__span page_span(const leat__run_sample *s)
+{
+    return leat__span_around(s->page.offset, s->page.bytes);
+}
+
+static uint64_t page_memory(const leat__run_sample *s)
+{
+    leat__span span = page_span(s);
+    return LEAT_MAX(span.len, span.lead + s->page.bytes + LEAT_PACK_PADDING);
+}
+
 static void use_page(leat__run_sample *s, leat__cached *page)
 {
     s->cached = page;
-    s->data = page->data + s->row.offset;
+    s->data = page->data + page_span(s).lead + s->row.offset;
 }
 
 /* A page that is one large sample is left for the worker to check, which reads it anyway and
@@ -185,7 +195,8 @@ static void use_page(leat__run_sample *s, leat__cached *page)
 static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
 {
     if (s->page.samples == 1) return 0;
-    LEAT_TRY(leat__pack_page_check(s->run->env->pack, s->row.page, &s->page, page->data, err));
+    LEAT_TRY(leat__pack_page_check(s->run->env->pack, s->row.page, &s->page,
+                                   page->data + page_span(s).lead, err));
     page->checked = true;
     return 0;
 }
@@ -220,6 +231,22 @@ static void page_ready(leat__cache_waiter *w, leat__cached *page)
     }
 }
 
+static void read_page(leat__run_sample *s, leat__cached *page)
+{
+    leat__run_env *env = s->run->env;
+    leat__span span = page_span(s);
+
+    memset(page->data + span.len, 0, page->bytes - span.len);
+    s->cached = page;
+    s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
+                             .offset = span.offset,
+                             .buf = page->data,
+                             .len = span.len,
+                             .done = page_read,
+                             .cookie = s};
+    leat__aio_submit(env->aio, &s->req);
+}
+
 static void read_through_cache(leat__run_sample *s)
 {
     leat__run_env *env = s->run->env;
@@ -227,7 +254,7 @@ static void read_through_cache(leat__run_sample *s)
 
     s->waiter.ready = page_ready;
     leat__cache_answer answer = leat__cache_get(env->cache, env->cache_user, s->row.page,
-                                                s->page.bytes, s->uses, &s->waiter, &page);
+                                                page_memory(s), s->uses, &s->waiter, &page);
     bool hit = answer == LEAT__CACHE_HIT || answer == LEAT__CACHE_WAIT;
     atomic_fetch_add_explicit(hit ? &env->cache_hits : &env->cache_misses, 1, memory_order_relaxed);
     switch (answer) {
@@ -235,16 +262,7 @@ static void read_through_cache(leat__run_sample *s)
         use_page(s, page);
         one_done(s->run);
         return;
-    case LEAT__CACHE_FILL:
-        s->cached = page;
-        s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
-                                 .offset = s->page.offset,
-                                 .buf = page->data,
-                                 .len = s->page.bytes,
-                                 .done = page_read,
-                                 .cookie = s};
-        leat__aio_submit(env->aio, &s->req);
-        return;
+    case LEAT__CACHE_FILL: read_page(s, page); return;
     case LEAT__CACHE_WAIT: return;
     case LEAT__CACHE_BYPASS: read_sample(s, NULL); return;
     }

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small sorted array of named blobs: see blobs.h.
+ * A small sorted array of named blobs: see blobs.h. They are compressed when they are set: a
+ * set of shards writes them into each file.
  */
 #include "pack/blobs.h"
 
 #include <string.h>
+#include <zstd.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "pack/layout.h"
 
+#define LEVEL 19 /* blobs are few and small, and written once */
+
 void leat__blobs_reset(leat__blobs *b)
 {
     for (size_t i = 0; i < b->count; i++) {
         leat__free(b->items[i].name);
         leat__free(b->items[i].data);
+        leat__free(b->items[i].packed);
     }
     leat__free(b->items);
     memset(b, 0, sizeof *b);
@@ -57,6 +62,30 @@ static int grow(leat__blobs *b, leat_error *err)
     return 0;
 }
 
+/* The frame is left out where it would save nothing. */
+static int pack(leat__blob *blob, leat_error *err)
+{
+    blob->packed = NULL;
+    blob->packed_size = 0;
+    if (blob->size == 0 || blob->size > LEAT__PACK_PACKED_MAX) return 0;
+    void *frame = leat__alloc(LEAT__MEM_PACK, blob->size);
+    if (frame == NULL) return leat__fail_nomem(err, blob->size, "a blob");
+    size_t n = ZSTD_compress(frame, blob->size, blob->data, blob->size, LEVEL);
+    if (ZSTD_isError(n) || n >= blob->size) {
+        leat__free(frame);
+    } else {
+        blob->packed = frame;
+        blob->packed_size = n;
+    }
+    return 0;
+}
+
+bool leat__blob_unpack(const void *frame, size_t frame_size, void *out, size_t size)
+{
+    if (ZSTD_findFrameCompressedSize(frame, frame_size) != frame_size) return false;
+    return ZSTD_decompress(out, size, frame, frame_size) == size;
+}
+
 int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t size,
                     leat_error *err)
 {
@@ -69,24 +98,29 @@ int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t s
     bool found;
     size_t at = position(b, name, &found);
     LEAT_TRY(grow(b, err));
-    char *own_name = found ? NULL : leat__strdup(LEAT__MEM_PACK, name);
-    void *own_data = leat__alloc(LEAT__MEM_PACK, size);
-    if ((own_name == NULL && !found) || own_data == NULL) {
-        leat__free(own_name);
-        leat__free(own_data);
-        return leat__fail_nomem(err, len + size, "a blob");
+    leat__blob own = {.name = found ? NULL : leat__strdup(LEAT__MEM_PACK, name),
+                      .data = leat__alloc(LEAT__MEM_PACK, size),
+                      .size = size};
+    int rc = (own.name == NULL && !found) || own.data == NULL
+                 ? leat__fail_nomem(err, len + size, "a blob")
+                 : 0;
+    if (rc == 0 && size > 0) memcpy(own.data, data, size);
+    if (rc == 0) rc = pack(&own, err);
+    if (rc != 0) {
+        leat__free(own.name);
+        leat__free(own.data);
+        return rc;
     }
-    if (size > 0) memcpy(own_data, data, size);
     leat__blob *item = &b->items[at];
     if (found) {
+        own.name = item->name;
         leat__free(item->data);
+        leat__free(item->packed);
     } else {
         memmove(item + 1, item, (b->count - at) * sizeof *item);
         b->count++;
-        item->name = own_name;
     }
-    item->data = own_data;
-    item->size = size;
+    *item = own;
     return 0;
 }
 

@@ -29,19 +29,21 @@ static int open_blocks(leat__index *x, leat_error *err)
 {
     const char *path = leat__file_path(x->file);
     uint8_t block[LEAT__PACK_BLOCK];
-    uint64_t size, file_bytes, footer_check;
-    uint32_t kind;
+    leat__footer told; /* by the header */
+    uint64_t size;
     size_t got;
     LEAT_TRY(leat__file_size(x->file, &size, err));
     LEAT_TRY(leat__file_pread_some(x->file, block, sizeof block, 0, &got, err));
     memset(block + got, 0, sizeof block - got);
-    LEAT_TRY(leat__header_decode(block, path, &file_bytes, &footer_check, &kind, err));
-    if (size != file_bytes)
+    LEAT_TRY(leat__header_decode(block, path, &told, err));
+    if (size != told.file_bytes)
         return leat__fail(err, LEAT_EDATA, "%s: has %llu bytes, %llu were written", path,
-                          (unsigned long long)size, (unsigned long long)file_bytes);
+                          (unsigned long long)size, (unsigned long long)told.file_bytes);
     LEAT_TRY(leat__file_pread(x->file, block, sizeof block, size - sizeof block, err));
     LEAT_TRY(leat__footer_decode(block, path, size, &x->footer, err));
-    if (x->footer.check != footer_check || x->footer.kind != kind)
+    const leat__footer *f = &x->footer;
+    if (f->check != told.check || f->kind != told.kind || f->major != told.major ||
+        f->minor != told.minor)
         return damaged(err, x, 24, "header and footer belong to different files");
     return 0;
 }
@@ -301,7 +303,7 @@ int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_
         end = next.first;
     }
     if (e->offset < LEAT__PACK_BLOCK || e->bytes == 0 || e->bytes > f->max_page_bytes ||
-        (e->offset | e->bytes) % LEAT__PACK_BLOCK != 0 ||
+        (e->offset | e->bytes) % leat__footer_page_align(f) != 0 ||
         !leat__range_inside(e->offset, e->bytes, f->index_offset) || e->first >= end ||
         end > f->samples)
         return damaged(err, x, s->offset + page * LEAT__PACK_PAGE_WIDTH,

@@ -28,10 +28,14 @@ typedef struct plan {
     leat__footer footer;
 } plan;
 
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + LEAT__PACK_SECTION_ALIGN - 1) & ~(uint64_t)(LEAT__PACK_SECTION_ALIGN - 1);
+}
+
 static leat__section *add_section(plan *p, uint32_t kind, uint64_t length, uint32_t width)
 {
-    uint64_t start = (p->end + LEAT__PACK_SECTION_ALIGN - 1) &
-                     ~(uint64_t)(LEAT__PACK_SECTION_ALIGN - 1);
+    uint64_t start = round_up(p->end);
     leat__section *s = &p->sections[p->count++];
     *s = (leat__section){.kind = kind, .field = LEAT__PACK_NO_FIELD, .offset = start,
                          .length = length, .width = width};
@@ -53,9 +57,12 @@ static void plan_blobs(plan *p, const leat__blobs *blobs)
     add_section(p, LEAT__SECTION_BLOB_NAMES, p->names.len, 1);
     uint64_t name_at = 0;
     for (size_t i = 0; i < blobs->count; i++) {
-        leat__section *s = add_section(p, LEAT__SECTION_BLOB, blobs->items[i].size, 1);
+        const leat__blob *b = &blobs->items[i];
+        leat__section *s = add_section(p, LEAT__SECTION_BLOB,
+                                       b->packed != NULL ? b->packed_size : b->size, 1);
+        if (b->packed != NULL) s->unpacked = b->size;
         s->name_offset = name_at;
-        s->name_length = (uint32_t)strlen(blobs->items[i].name);
+        s->name_length = (uint32_t)strlen(b->name);
         name_at += s->name_length;
     }
 }
@@ -74,11 +81,6 @@ static void plan_samples(plan *p, const leat__indexer *x)
     add_section(p, LEAT__SECTION_KEY_ROWS, n * 4, 4);
 }
 
-static uint64_t blocks(uint64_t bytes)
-{
-    return leat__ceil_div(bytes, LEAT__PACK_BLOCK) * LEAT__PACK_BLOCK;
-}
-
 static void plan_footer(plan *p, const leat__indexer *x)
 {
     leat__footer *f = &p->footer;
@@ -91,11 +93,11 @@ static void plan_footer(plan *p, const leat__indexer *x)
     f->max_page_bytes = x->max_page_bytes;
     f->max_sample_bytes = x->max_sample_bytes;
     f->index_offset = x->data_end;
-    f->index_bytes = blocks(p->end - x->data_end);
-    f->checks_bytes = blocks(leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8);
-    f->roots_bytes = blocks(leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8);
+    f->index_bytes = round_up(p->end) - x->data_end;
+    f->checks_bytes = round_up(leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8);
+    f->roots_bytes = round_up(leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8);
     f->sections = p->count;
-    f->directory_bytes = blocks(p->count * LEAT__PACK_ENTRY);
+    f->directory_bytes = round_up(p->count * LEAT__PACK_ENTRY);
     f->file_bytes = leat__footer_directory_at(f) + f->directory_bytes + LEAT__PACK_BLOCK;
 }
 
@@ -312,14 +314,17 @@ static int write_texts(const leat__indexer *x, leat__file *file, const plan *p, 
         if (s->kind == LEAT__SECTION_PROVENANCE) data = x->provenance;
         if (s->kind == LEAT__SECTION_SHARDS) data = x->shards;
         if (s->kind == LEAT__SECTION_BLOB_NAMES) data = p->names.data;
-        if (s->kind == LEAT__SECTION_BLOB) data = x->blobs->items[blob++].data;
+        if (s->kind == LEAT__SECTION_BLOB) {
+            const leat__blob *b = &x->blobs->items[blob++];
+            data = b->packed != NULL ? b->packed : b->data;
+        }
         if (data != NULL)
             LEAT_TRY(leat__file_pwrite(file, data, (size_t)s->length, s->offset, err));
     }
     return 0;
 }
 
-/* One check per chunk of [from, from + bytes) into `out`, padded to whole blocks. */
+/* One check per chunk of [from, from + bytes) into `out`, padded. */
 static int hash_chunks(leat__file *file, uint64_t from, uint64_t bytes, uint8_t *chunk,
                        leat__buf *out, leat_error *err)
 {
@@ -330,7 +335,7 @@ static int hash_chunks(leat__file *file, uint64_t from, uint64_t bytes, uint8_t 
         leat__store_u64(check, leat__hash64(chunk, n, 0));
         (void)leat__buf_append(out, check, sizeof check);
     }
-    (void)leat__buf_zeros(out, (size_t)(blocks(out->len) - out->len));
+    (void)leat__buf_zeros(out, (size_t)(round_up(out->len) - out->len));
     if (leat__buf_status(out) != 0) return leat__fail_nomem(err, out->len, "checks");
     return 0;
 }

@@ -42,10 +42,15 @@ void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK])
     memcpy(block, partial_magic, sizeof partial_magic);
 }
 
-int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
-                        uint64_t *file_bytes, uint64_t *footer_check, uint32_t *kind,
-                        leat_error *err)
+static bool known_major(uint16_t major)
 {
+    return major >= 1 && major <= LEAT__PACK_MAJOR;
+}
+
+int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
+                        leat__footer *f, leat_error *err)
+{
+    memset(f, 0, sizeof *f);
     if (memcmp(block, partial_magic, sizeof partial_magic) == 0)
         return leat__fail(err, LEAT_EFORMAT,
                           "%s: an unfinished pack; continue it with --resume", path);
@@ -53,18 +58,19 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
         return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack", path);
     if (leat__load_u64(block + HEADER_CHECK_AT) != leat__hash64(block, HEADER_CHECK_AT, 0))
         return damaged(err, path, 0, "header checksum does not match");
-    uint16_t major = leat__load_u16(block + 8);
-    if (major != LEAT__PACK_MAJOR)
-        return leat__fail(err, LEAT_EFORMAT, "%s: format %u.%u is newer than this leat's %u.%u",
-                          path, major, leat__load_u16(block + 10), LEAT__PACK_MAJOR,
-                          LEAT__PACK_MINOR);
-    *kind = leat__load_u32(block + 12);
-    *file_bytes = leat__load_u64(block + 16);
-    *footer_check = leat__load_u64(block + 24);
-    if (*kind != LEAT__PACK_FILE && *kind != LEAT__PACK_SET)
-        return leat__fail(err, LEAT_EFORMAT, "%s: unknown kind of file %u", path, *kind);
-    if (*file_bytes < 2 * LEAT__PACK_BLOCK || *file_bytes % LEAT__PACK_BLOCK != 0 ||
-        *file_bytes > INT64_MAX)
+    f->major = leat__load_u16(block + 8);
+    f->minor = leat__load_u16(block + 10);
+    if (!known_major(f->major))
+        return leat__fail(err, LEAT_EFORMAT,
+                          "%s: format %u.%u is newer than this leat's " LEAT__PACK_VERSION, path,
+                          f->major, f->minor);
+    f->kind = leat__load_u32(block + 12);
+    f->file_bytes = leat__load_u64(block + 16);
+    f->check = leat__load_u64(block + 24);
+    if (f->kind != LEAT__PACK_FILE && f->kind != LEAT__PACK_SET)
+        return leat__fail(err, LEAT_EFORMAT, "%s: unknown kind of file %u", path, f->kind);
+    if (f->file_bytes < 2 * LEAT__PACK_BLOCK || f->file_bytes % leat__footer_part_align(f) != 0 ||
+        f->file_bytes > INT64_MAX)
         return damaged(err, path, 16, "impossible file size in the header");
     return 0;
 }
@@ -101,41 +107,35 @@ void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
     leat__store_u64(block, f->check);
 }
 
-static bool whole_blocks(uint64_t v)
-{
-    return v % LEAT__PACK_BLOCK == 0;
-}
-
 /* Parts in order, no gaps, each as large as what it must hold. */
 static bool footer_consistent(const leat__footer *f)
 {
-    if (!whole_blocks(f->index_offset) || !whole_blocks(f->index_bytes) ||
-        !whole_blocks(f->checks_bytes) || !whole_blocks(f->roots_bytes) ||
-        !whole_blocks(f->directory_bytes) || f->index_offset < LEAT__PACK_BLOCK)
+    const uint64_t parts[] = {f->index_bytes, f->checks_bytes, f->roots_bytes, f->directory_bytes};
+    uint64_t align = leat__footer_part_align(f), end = f->index_offset;
+    if (!known_major(f->major) || f->index_offset < LEAT__PACK_BLOCK ||
+        f->index_offset % leat__footer_page_align(f) != 0)
         return false;
-    uint64_t end = f->index_offset;
-    if (!leat__add_u64(end, f->index_bytes, &end) || !leat__add_u64(end, f->checks_bytes, &end) ||
-        !leat__add_u64(end, f->roots_bytes, &end) ||
-        !leat__add_u64(end, f->directory_bytes, &end) ||
-        !leat__add_u64(end, LEAT__PACK_BLOCK, &end) || end != f->file_bytes)
-        return false;
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++)
+        if (!leat__add_u64(end, parts[i], &end) || end % align != 0) return false;
+    if (!leat__add_u64(end, LEAT__PACK_BLOCK, &end) || end != f->file_bytes) return false;
     /* Every part lies inside the file now, so products below cannot overflow. */
     uint64_t checks = leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t roots = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t entries = f->sections <= UINT32_MAX ? f->sections * LEAT__PACK_ENTRY : UINT64_MAX;
-    return f->checks_bytes >= checks && f->checks_bytes - checks < LEAT__PACK_BLOCK &&
-           f->roots_bytes >= roots && f->roots_bytes - roots < LEAT__PACK_BLOCK &&
-           f->directory_bytes >= entries && f->directory_bytes - entries < LEAT__PACK_BLOCK;
+    return f->checks_bytes >= checks && f->checks_bytes - checks < align &&
+           f->roots_bytes >= roots && f->roots_bytes - roots < align &&
+           f->directory_bytes >= entries && f->directory_bytes - entries < align;
 }
 
 static bool footer_in_limits(const leat__footer *f)
 {
     uint64_t room = f->index_offset - LEAT__PACK_BLOCK; /* of all pages */
+    uint64_t align = leat__footer_page_align(f);
     if (f->samples > LEAT__PACK_SAMPLES_MAX || f->pages > f->samples) return false;
     if (f->kind == LEAT__PACK_SET) return f->samples == 0 && room == 0;
     if ((f->samples == 0) != (f->pages == 0)) return false;
     return f->max_page_bytes <= room && f->max_sample_bytes <= f->max_page_bytes &&
-           f->pages <= room / LEAT__PACK_BLOCK && whole_blocks(f->max_page_bytes) &&
+           f->pages <= room / align && f->max_page_bytes % align == 0 &&
            (f->pages == 0) == (f->max_page_bytes == 0) && (f->pages == 0) == (room == 0);
 }
 
@@ -174,14 +174,20 @@ int leat__section_append(leat__buf *out, const leat__section *s)
     leat__store_u32(e + 24, s->width);
     leat__store_u32(e + 28, s->name_length);
     leat__store_u64(e + 32, s->name_offset);
+    leat__store_u64(e + 40, s->unpacked);
     return leat__buf_append(out, e, sizeof e);
+}
+
+static uint64_t section_start(uint64_t end_before)
+{
+    return (end_before + LEAT__PACK_SECTION_ALIGN - 1) & ~(uint64_t)(LEAT__PACK_SECTION_ALIGN - 1);
 }
 
 int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,
                            leat__section *out, leat_error *err)
 {
     uint64_t at = leat__footer_directory_at(f);
-    uint64_t next = f->index_offset, index_end = f->index_offset + f->index_bytes;
+    uint64_t next = section_start(f->index_offset), index_end = f->index_offset + f->index_bytes;
     for (uint64_t i = 0; i < f->sections; i++) {
         const uint8_t *e = bytes + i * LEAT__PACK_ENTRY;
         leat__section *s = &out[i];
@@ -192,15 +198,17 @@ int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const ch
         s->width = leat__load_u32(e + 24);
         s->name_length = leat__load_u32(e + 28);
         s->name_offset = leat__load_u64(e + 32);
+        s->unpacked = s->kind == LEAT__SECTION_BLOB && f->major >= 2 ? leat__load_u64(e + 40) : 0;
         int64_t here = (int64_t)(at + i * LEAT__PACK_ENTRY);
         if (s->offset != next || s->width == 0 || s->length % s->width != 0 ||
             !leat__range_inside(s->offset, s->length, index_end))
             return damaged(err, path, here, "directory entry out of place");
-        /* index_end is whole blocks, so rounding up to 64 stays inside. */
-        next = (s->offset + s->length + LEAT__PACK_SECTION_ALIGN - 1) &
-               ~(uint64_t)(LEAT__PACK_SECTION_ALIGN - 1);
+        if (s->unpacked > LEAT__PACK_PACKED_MAX)
+            return damaged(err, path, here, "a compressed blob is too large");
+        /* index_end is a multiple of 64, so rounding up to that stays inside. */
+        next = section_start(s->offset + s->length);
     }
-    if (index_end - next >= LEAT__PACK_BLOCK)
+    if (index_end - next >= leat__footer_part_align(f))
         return damaged(err, path, (int64_t)at, "directory does not cover the index");
     return 0;
 }

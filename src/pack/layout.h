@@ -15,11 +15,12 @@
 
 #define LEAT__PACK_BLOCK 4096u
 #define LEAT__PACK_CHUNK 65536u    /* of the index, under one checksum */
-#define LEAT__PACK_ALIGN 16u       /* of samples in a page and payloads in a sample */
-#define LEAT__PACK_SECTION_ALIGN 64u
+#define LEAT__PACK_ALIGN 16u       /* of pages, of samples in them, of payloads in samples */
+#define LEAT__PACK_SECTION_ALIGN 64u /* and of the parts behind the index */
 #define LEAT__PACK_ENTRY 64u       /* bytes of a directory entry */
-#define LEAT__PACK_MAJOR 1u
-#define LEAT__PACK_MINOR 1u
+#define LEAT__PACK_MAJOR 2u
+#define LEAT__PACK_MINOR 0u
+#define LEAT__PACK_VERSION "2.0"
 #define LEAT__PACK_NO_FIELD UINT32_MAX
 #define LEAT__PACK_ABSENT UINT64_MAX /* length of a payload that is not there */
 
@@ -38,6 +39,7 @@
 #define LEAT__PACK_KEY_MAX (1u << 20)
 #define LEAT__PACK_JSON_MAX (64u << 20)
 #define LEAT__PACK_BLOB_MAX (1u << 30)
+#define LEAT__PACK_PACKED_MAX (1u << 20) /* of a compressed blob: what little bytes may ask for */
 #define LEAT__PACK_BLOBS_MAX 65536u
 #define LEAT__PACK_SHARDS_MAX 65536u
 #define LEAT__PACK_SAMPLE_MAX (UINT64_C(1) << 40)
@@ -68,6 +70,7 @@ typedef struct leat__section {
     uint32_t width;       /* bytes per element */
     uint32_t name_length; /* LEAT__SECTION_BLOB: its name inside the names section */
     uint64_t name_offset;
+    uint64_t unpacked; /* LEAT__SECTION_BLOB: its size when it is stored as a zstd frame, else 0 */
 } leat__section;
 
 typedef struct leat__footer {
@@ -75,13 +78,23 @@ typedef struct leat__footer {
     uint32_t kind; /* leat__pack_kind */
     uint64_t file_bytes, samples, pages, page_bytes;
     uint64_t max_page_bytes, max_sample_bytes;
-    uint64_t index_offset, index_bytes; /* sections, whole blocks */
-    uint64_t checks_bytes;              /* one u64 per chunk of the index, whole blocks */
-    uint64_t roots_bytes;               /* one u64 per chunk of the checks, whole blocks */
+    uint64_t index_offset, index_bytes; /* sections */
+    uint64_t checks_bytes;              /* one u64 per chunk of the index */
+    uint64_t roots_bytes;               /* one u64 per chunk of the checks */
     uint64_t directory_bytes, sections;
     uint64_t roots_check, directory_check;
     uint64_t check; /* of the footer itself: the fingerprint of the file */
 } leat__footer;
+
+/* What pages, and what the ends of index, checks, roots and directory are multiples of. */
+static inline uint64_t leat__footer_page_align(const leat__footer *f)
+{
+    return f->major < 2 ? LEAT__PACK_BLOCK : LEAT__PACK_ALIGN;
+}
+static inline uint64_t leat__footer_part_align(const leat__footer *f)
+{
+    return f->major < 2 ? LEAT__PACK_BLOCK : LEAT__PACK_SECTION_ALIGN;
+}
 
 /* Where the parts behind the index start; all follow each other. */
 static inline uint64_t leat__footer_checks_at(const leat__footer *f)
@@ -103,11 +116,10 @@ void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
 /* What stands in the header's place until the file is whole: readers refuse it. */
 void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK]);
 
-/* Header: LEAT_EFORMAT not a pack, unfinished or newer; LEAT_EDATA damaged. On success the
- * size the file must have and the check its footer must have. */
+/* Header: LEAT_EFORMAT not a pack, unfinished or newer; LEAT_EDATA damaged. On success *f has
+ * what the header repeats of the footer: version, kind, file_bytes, check. */
 int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
-                        uint64_t *file_bytes, uint64_t *footer_check, uint32_t *kind,
-                        leat_error *err) LEAT_MUST_CHECK;
+                        leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
                         uint64_t file_bytes, leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 

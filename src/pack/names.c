@@ -78,11 +78,38 @@ static leat__loaded_blob *find(const leat_pack *p, const char *name)
     return NULL;
 }
 
+static int unpack(leat_pack *p, leat__loaded_blob *b, const void *frame, size_t frame_size,
+                  leat_error *err)
+{
+    size_t size = (size_t)b->section->unpacked; /* small: the directory was checked */
+    uint8_t *data = leat__alloc_aligned(LEAT__MEM_PACK, size + LEAT_PACK_PADDING, 64);
+    if (data == NULL) return leat__fail_nomem(err, size, "a blob");
+    if (!leat__blob_unpack(frame, frame_size, data, size)) {
+        leat__free(data);
+        return leat__fail(err, LEAT_EDATA, "%s: blob \"%s\" does not decompress (byte %llu)", p->path,
+                          b->name, (unsigned long long)b->section->offset);
+    }
+    memset(data + size, 0, LEAT_PACK_PADDING);
+    b->data = data;
+    b->size = size;
+    return 0;
+}
+
 static int load_locked(leat_pack *p, leat__loaded_blob *b, leat_error *err)
 {
     if (b->data != NULL) return 0;
-    return leat__index_load(leat__pack_meta(p), b->section, LEAT__PACK_BLOB_MAX,
-                            LEAT_PACK_PADDING, &b->data, &b->size, err);
+    void *bytes;
+    size_t len;
+    LEAT_TRY(leat__index_load(leat__pack_meta(p), b->section, LEAT__PACK_BLOB_MAX,
+                              LEAT_PACK_PADDING, &bytes, &len, err));
+    if (b->section->unpacked == 0) {
+        b->data = bytes;
+        b->size = len;
+        return 0;
+    }
+    int rc = unpack(p, b, bytes, len, err);
+    leat__free(bytes);
+    return rc;
 }
 
 int leat_pack_blob(leat_pack *p, const char *name, const void **data, size_t *size,

@@ -359,7 +359,7 @@ static int make_provenance(leat_packer *p, const char *source, leat_error *err)
     leat__json_init(&j, &b, 0);
     leat__json_object(&j);
     leat__json_kstr(&j, "created_with", "leat " LEAT_VERSION);
-    leat__json_kstr(&j, "format", "1.1");
+    leat__json_kstr(&j, "format", LEAT__PACK_VERSION);
     leat__json_key(&j, "source");
     leat__json_raw(&j, source);
     leat__json_end(&j);

@@ -2,7 +2,7 @@
  *
  * The page builder: see page.h.
  *
- *   data   | sample 0 | pad to 16 | sample 1 | … | zeros to whole blocks |
+ *   data   | sample 0 | pad to 16 | sample 1 | … | pad to 16 |
  *   rows   | entry 0, cells 0 | entry 1, cells 1 | …
  */
 #include "pack/page.h"
@@ -173,6 +173,11 @@ bool leat__page_fits(const leat__page *p, const leat_pack_sample *sample, uint64
 
 /* ---- filling --------------------------------------------------------------------------- */
 
+static uint64_t sealed_bytes(const leat__page *p)
+{
+    return LEAT_MAX(round_up(p->used, LEAT__PACK_ALIGN), LEAT__PACK_ALIGN);
+}
+
 static int reserve(leat__page *p, uint64_t bytes, leat_error *err)
 {
     if (bytes <= p->capacity) return 0;
@@ -256,7 +261,7 @@ int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *er
     if (p->sealed) return leat__fail(err, LEAT_ESTATE, "page is sealed");
     LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
     uint64_t at = round_up(p->used, LEAT__PACK_ALIGN);
-    LEAT_TRY(reserve(p, LEAT_MAX(at + size, 1u), err)); /* a page is one block at least */
+    LEAT_TRY(reserve(p, LEAT_MAX(at + size, 1u), err)); /* no page is empty */
     LEAT_TRY(reserve_row(p, sample, err));
     memset(p->data + p->used, 0, at - p->used);
     p->used = at;
@@ -330,7 +335,7 @@ int leat__page_lend(leat__page *p, const leat_pack_sample *sample, leat_error *e
     add_row(p, sample, 0, size, false);
     p->lent = sample;
     p->used = size;
-    p->bytes = LEAT_MAX(round_up(size, LEAT__PACK_BLOCK), LEAT__PACK_BLOCK);
+    p->bytes = sealed_bytes(p);
     (void)lent_sample(p, hash_piece, h);
     leat__sample_entry e;
     leat__sample_entry_load((uint8_t *)p->rows.data, &e);
@@ -354,8 +359,7 @@ void leat__page_seal(leat__page *p)
         e.check = leat__hash64(p->data + e.offset, e.size, 0);
         leat__sample_entry_store(row, &e);
     }
-    /* reserve() rounds to blocks, so the padding is inside. */
-    p->bytes = LEAT_MAX(round_up(p->used, LEAT__PACK_BLOCK), LEAT__PACK_BLOCK);
+    p->bytes = sealed_bytes(p); /* reserve() rounds to blocks, so the padding is inside */
     memset(p->data + p->used, 0, p->bytes - p->used);
     p->check = leat__hash64(p->data, p->bytes, 0);
     p->sealed = true;

@@ -22,9 +22,9 @@
 typedef struct leat__page {
     const leat__schema *schema;
     uint64_t target;     /* page_bytes */
-    uint8_t *data;       /* aligned to LEAT__PACK_BLOCK */
+    uint8_t *data;       /* in whole blocks */
     uint64_t used, capacity;
-    uint64_t bytes;      /* when sealed: whole blocks */
+    uint64_t bytes;      /* when sealed: a multiple of LEAT__PACK_ALIGN */
     uint64_t check;      /* when sealed */
     uint32_t samples;
     uint64_t max_sample; /* bytes of the largest */

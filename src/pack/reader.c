@@ -484,6 +484,22 @@ int leat__pack_page_check(leat_pack *p, uint64_t page, const leat_pack_page *inf
     return LEAT_EDATA;
 }
 
+/* Past the page cache where the pack was opened for that: in whole blocks, hence not straight
+ * into the caller's memory. */
+static int read_page(const leat_pack *p, const leat_pack_page *info, void *buf, leat_error *err)
+{
+    const leat__file *file = leat__pack_file(p, info->shard);
+    leat__span span = leat__span_around(info->offset, info->bytes);
+    if (!leat__file_direct(file) || span.len == info->bytes)
+        return leat__file_pread(file, buf, (size_t)info->bytes, info->offset, err);
+    uint8_t *blocks = leat__alloc_aligned(LEAT__MEM_PACK, (size_t)span.len, LEAT__IO_ALIGN);
+    if (blocks == NULL) return leat__fail_nomem(err, span.len, "a page");
+    int rc = leat__file_pread(file, blocks, (size_t)span.len, span.offset, err);
+    if (rc == 0) memcpy(buf, blocks + span.lead, (size_t)info->bytes);
+    leat__free(blocks);
+    return rc;
+}
+
 int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
                         leat_error *err)
 {
@@ -493,8 +509,7 @@ int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
         return leat__fail(err, LEAT_ELIMIT, "%s: page %llu needs %llu bytes of buffer", p->path,
                           (unsigned long long)page,
                           (unsigned long long)info.bytes + LEAT_PACK_PADDING);
-    LEAT_TRY(leat__file_pread(leat__pack_file(p, info.shard), buf, (size_t)info.bytes,
-                              info.offset, err));
+    LEAT_TRY(read_page(p, &info, buf, err));
     memset((char *)buf + info.bytes, 0, LEAT_PACK_PADDING);
     return leat__pack_page_check(p, page, &info, buf, err);
 }

@@ -11,7 +11,7 @@
 #include "io/file.h"
 
 /* The file of a shard: a view that lives as long as the pack. Opened with direct I/O when
- * the pack was (then reads need LEAT__IO_ALIGN; pages are aligned in offset and length). */
+ * the pack was: then reads need LEAT__IO_ALIGN, which pages do not have (leat__span_around). */
 const leat__file *leat__pack_file(const leat_pack *pack, uint32_t shard);
 
 /* leat_pack_read() for someone who has looked already. */

@@ -2,8 +2,9 @@
  *
  * Going on after a crash. The journal is replayed from its start; pages that were written
  * after the last SYNC record are read back and compared with their checks, because a power
- * cut may have kept the record and lost the page. At the first thing that does not hold the
- * journal is cut: what is before it is as if it had just been written.
+ * cut may have kept the record and lost the page. So are pages of the block that the synced
+ * ones ended in: it was written again, with what came next. At the first thing that does not
+ * hold the journal is cut: what is before it is as if it had just been written.
  */
 #include <string.h>
 
@@ -12,19 +13,35 @@
 #include "base/num.h"
 #include "pack/packer.h"
 
-/* First pass: where the whole records end, up to where pages are known to be safe, and
- * whether only publishing is left. */
-static int survey(leat_packer *p, uint64_t *end, uint64_t *synced, leat_error *err)
+/* What is known to be on stable storage: pages whose records lie before `at`, but for those of
+ * file `shard` that reach behind `whole`. */
+typedef struct safe {
+    uint64_t at;
+    uint32_t shard;
+    uint64_t whole;
+} safe;
+
+/* First pass: where the whole records end, up to where pages are safe, and whether only
+ * publishing is left. */
+static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
 {
     leat__record r;
-    uint64_t at = leat__journal_first();
-    *synced = at;
+    uint64_t at = leat__journal_first(), pages_end = LEAT__PACK_BLOCK;
+    uint32_t shard = 0;
+    *s = (safe){.at = at};
     for (;;) {
         int rc = leat__journal_read(&p->journal, at, &r, err);
         if (rc == LEAT_ENOENT) break;
         LEAT_TRY(rc);
         at = r.next;
-        if (r.kind == LEAT__RECORD_SYNC || r.kind == LEAT__RECORD_SHARD) *synced = at;
+        if (r.kind == LEAT__RECORD_PAGE) {
+            shard = r.page.shard;
+            pages_end = r.page.offset + r.page.bytes;
+        }
+        if (r.kind == LEAT__RECORD_SYNC || r.kind == LEAT__RECORD_SHARD)
+            *s = (safe){at, shard, pages_end / LEAT__PACK_BLOCK * LEAT__PACK_BLOCK};
+        if (r.kind == LEAT__RECORD_SHARD && p->shard_bytes != 0)
+            s->whole = UINT64_MAX; /* nothing but its header is written any more */
         if (r.kind == LEAT__RECORD_FINISH) p->finishing = true;
     }
     *end = at;
@@ -58,12 +75,19 @@ static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *ther
     return rc;
 }
 
-static int apply_page(leat_packer *p, const leat__record *r, uint64_t synced, bool *keep,
+static bool is_safe(const leat_packer *p, const leat__record *r, const safe *s)
+{
+    if (r->at >= s->at) return false;
+    return p->finishing || r->page.shard != s->shard ||
+           r->page.offset + r->page.bytes <= s->whole;
+}
+
+static int apply_page(leat_packer *p, const leat__record *r, const safe *s, bool *keep,
                       leat_error *err)
 {
     const leat__journal_page *g = &r->page;
     *keep = g->shard == p->shard && g->offset == p->data_end;
-    if (*keep && r->at >= synced) LEAT_TRY(page_is_there(p, g, keep, err));
+    if (*keep && !is_safe(p, r, s)) LEAT_TRY(page_is_there(p, g, keep, err));
     if (!*keep) return 0;
     p->data_end += g->bytes;
     p->pages++;
@@ -78,12 +102,12 @@ static int apply_page(leat_packer *p, const leat__record *r, uint64_t synced, bo
     return 0;
 }
 
-static int apply(leat_packer *p, const leat__record *r, uint64_t synced, bool *keep,
+static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *keep,
                  leat_error *err)
 {
     *keep = true;
     switch (r->kind) {
-    case LEAT__RECORD_PAGE: return apply_page(p, r, synced, keep, err);
+    case LEAT__RECORD_PAGE: return apply_page(p, r, s, keep, err);
     case LEAT__RECORD_BLOB:
         return leat__blobs_set(&p->blobs, r->blob_name, r->blob, (size_t)r->blob_bytes, err);
     case LEAT__RECORD_SHARD:
@@ -162,15 +186,16 @@ static int settle(leat_packer *p, leat_error *err)
 
 int leat__packer_replay(leat_packer *p, leat_error *err)
 {
-    uint64_t end, synced, at = leat__journal_first();
+    uint64_t end, at = leat__journal_first();
     leat__record r;
+    safe s;
     p->journal.end = at;
     leat__packer_forget_shard(p);
-    LEAT_TRY(survey(p, &end, &synced, err));
+    LEAT_TRY(survey(p, &end, &s, err));
     while (at < end) {
         bool keep;
         LEAT_TRY(leat__journal_read(&p->journal, at, &r, err));
-        LEAT_TRY(apply(p, &r, synced, &keep, err));
+        LEAT_TRY(apply(p, &r, &s, &keep, err));
         if (!keep) break;
         at = r.next;
     }

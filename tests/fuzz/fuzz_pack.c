@@ -3,7 +3,7 @@
  * The reader of packs against any bytes. Checksums would stop nearly every mutation at the
  * door, so the input is repaired first: the checks are computed anew over whatever the
  * mutation left, and the hostile numbers behind them reach the code that must survive them.
- * An input that is not whole blocks is taken as it is, but for sets: two sizes (u32), then the
+ * An input that is not a multiple of 64 is taken as it is, but for sets: two sizes (u32), then the
  * set file and two shards, s-00000.leat and s-00001.leat, whose fingerprints are written into
  * the list before the set is repaired.
  */
@@ -171,9 +171,9 @@ static void sign(uint8_t *set, size_t size, int n, const uint8_t *shard, size_t 
     if (at != NULL && size - (size_t)(at - set) >= 16) memcpy(at, digits, 16);
 }
 
-static bool whole_blocks(size_t size)
+static bool can_be_whole(size_t size)
 {
-    return size % LEAT__PACK_BLOCK == 0 && size >= 2 * LEAT__PACK_BLOCK;
+    return size % LEAT__PACK_SECTION_ALIGN == 0 && size >= 2 * LEAT__PACK_BLOCK;
 }
 
 static void use_set(uint8_t *data, size_t size)
@@ -189,9 +189,9 @@ static void use_set(uint8_t *data, size_t size)
     if (sizes[0] > size || sizes[1] > size - sizes[0]) return;
     sizes[2] = size - sizes[0] - sizes[1];
     uint8_t *part[3] = {data + 8, data + 8 + sizes[0], data + 8 + sizes[0] + sizes[1]};
-    if (!whole_blocks(sizes[0])) return;
+    if (!can_be_whole(sizes[0])) return;
     for (int i = 1; i < 3; i++) {
-        if (!whole_blocks(sizes[i])) continue;
+        if (!can_be_whole(sizes[i])) continue;
         repair(part[i], sizes[i]);
         sign(part[0], sizes[0], i - 1, part[i], sizes[i]);
     }
@@ -209,10 +209,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *file = malloc(size + 1);
     if (size > 0) memcpy(file, data, size);
     leat__mem_limit_set(256u << 20);
-    if (size % LEAT__PACK_BLOCK == 8 && size > LEAT__PACK_BLOCK) {
+    if (size % LEAT__PACK_SECTION_ALIGN == 8 && size > LEAT__PACK_BLOCK) {
         use_set(file, size);
     } else {
-        if (whole_blocks(size)) repair(file, size);
+        if (can_be_whole(size)) repair(file, size);
         int fd = memfd_create("fuzz", MFD_CLOEXEC);
         if (fd < 0 || write(fd, file, size) != (ssize_t)size) abort();
         char path[64];

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An independent reader of leat packs, written from docs/format.md alone.
 
-It shares no code with the library: plain Python and the system's libxxhash through ctypes. It is the oracle of the
+It shares no code with the library: plain Python and the system's libxxhash and libzstd through ctypes. It is the oracle of the
 tests: slow, strict, and complete. It checks every rule of the document and raises BadPack where one is broken.
 
     leatpack.py dump FILE      one JSON line about the pack, then one per sample (payloads as XXH3)
@@ -26,6 +26,9 @@ SIZES = {"bool": 1, "u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u
 _xxh = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
 _xxh.XXH3_64bits.restype = ctypes.c_uint64
 _xxh.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+_zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+_zstd.ZSTD_decompress.restype = ctypes.c_size_t
+_zstd.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
 
 def check_of(data):
@@ -41,12 +44,19 @@ def need(condition, what):
         raise BadPack(what)
 
 
+def unpacked(frame, size):
+    need(size <= 1 << 20, "size of a compressed blob")
+    out = ctypes.create_string_buffer(size)
+    need(_zstd.ZSTD_decompress(out, size, frame, len(frame)) == size, "frame of a compressed blob")
+    return out.raw
+
+
 def u64s(data):
     return struct.unpack("<%dQ" % (len(data) // 8), data)
 
 
-def blocks(n):
-    return -(-n // BLOCK) * BLOCK
+def up(n, align):
+    return -(-n // align) * align
 
 
 class File:
@@ -73,8 +83,9 @@ class File:
         need(d[:8] != b"LEATPART", "unfinished")
         need(d[:8] == MAGIC, "magic")
         need(check_of(d[:4088]) == u64s(d[4088:4096])[0], "header check")
-        major, _minor, self.kind, size, self.footer_check = struct.unpack_from("<HHIQQ", d, 8)
-        need(major == 1, "major version")
+        self.major, self.minor, self.kind, size, self.footer_check = struct.unpack_from("<HHIQQ", d, 8)
+        need(self.major in (1, 2), "major version")
+        self.page_align, self.part_align = (BLOCK, BLOCK) if self.major == 1 else (16, 64)
         need(self.kind in (1, 2), "kind")
         need(size == len(d), "file_bytes")
         need(not any(d[32:4088]), "header zeros")
@@ -85,16 +96,19 @@ class File:
         (self.fingerprint,) = u64s(f[:8])
         need(check_of(f[8:]) == self.fingerprint, "footer check")
         need(self.fingerprint == self.footer_check, "footer of this header")
-        major, _minor, kind = struct.unpack_from("<HHI", f, 8)
-        need(major == 1 and kind == self.kind, "footer version and kind")
+        need(struct.unpack_from("<HHI", f, 8) == (self.major, self.minor, self.kind), "footer version and kind")
         (size, self.samples, self.pages, self.page_bytes, self.max_page, self.max_sample, self.index_offset,
          self.index_bytes, self.checks_bytes, self.roots_bytes, self.directory_bytes, self.sections_count,
          self.roots_check, self.directory_check) = struct.unpack_from("<14Q", f, 16)
         need(size == len(self.data), "file_bytes in the footer")
         need(struct.unpack_from("<I", f, 128)[0] == CHUNK, "chunk size")
         parts = (self.index_bytes, self.checks_bytes, self.roots_bytes, self.directory_bytes)
-        need(all(p % BLOCK == 0 for p in parts), "whole blocks")
-        need(self.index_offset + sum(parts) + BLOCK == size, "parts without gaps")
+        need(self.index_offset % self.page_align == 0, "start of the index")
+        end = self.index_offset
+        for part in parts:
+            end += part
+            need(end % self.part_align == 0, "ends of the parts")
+        need(end + BLOCK == size, "parts without gaps")
 
     def _part(self, offset, length):
         return self.data[offset:offset + length]
@@ -107,7 +121,7 @@ class File:
         need(check_of(roots) == self.roots_check, "roots_check")
         for what, data, table in (("checks", checks, roots), ("index", index, checks)):
             count = -(-len(data) // CHUNK)
-            need(len(table) == blocks(8 * count), "size of the table over the " + what)
+            need(len(table) == up(8 * count, self.part_align), "size of the table over the " + what)
             need(not any(table[8 * count:]), "padding of the table over the " + what)
             for j, want in enumerate(u64s(table[:8 * count])):
                 need(check_of(data[j * CHUNK:(j + 1) * CHUNK]) == want, "chunk %d of the %s" % (j, what))
@@ -116,19 +130,22 @@ class File:
         at = self.index_offset + self.index_bytes + self.checks_bytes + self.roots_bytes
         data = self._part(at, self.directory_bytes)
         need(check_of(data) == self.directory_check, "directory_check")
-        need(len(data) == blocks(64 * self.sections_count), "size of the directory")
+        need(len(data) == up(64 * self.sections_count, self.part_align), "size of the directory")
         self.entries = []
-        expect = self.index_offset
+        end = self.index_offset
         for i in range(self.sections_count):
-            kind, field, offset, length, width, name_len, name_at = struct.unpack_from("<IIQQIIQ", data, 64 * i)
-            need(offset == expect and offset % 64 == 0, "section %d tiles the index" % i)
+            entry = struct.unpack_from("<IIQQIIQQ", data, 64 * i)
+            kind, _field, offset, length, width, _name_len, _name_at, size = entry
+            need(offset == up(end, 64), "section %d tiles the index" % i)
+            need(not any(self._part(end, offset - end)), "padding before section %d" % i)
             need(width > 0 and length % width == 0, "width of section %d" % i)
-            self.entries.append((kind, field, offset, length, width, name_len, name_at))
-            expect = -(-(offset + length) // 64) * 64
-            need(not any(self._part(offset + length, expect - offset - length)), "padding of section %d" % i)
-        end = self.index_offset + self.index_bytes
-        need(blocks(expect - self.index_offset) == self.index_bytes, "sections fill the index")
-        need(not any(self._part(expect, end - expect)), "padding of the index")
+            need(size == 0 or (self.major > 1 and kind == 10), "section %d is not compressed" % i)
+            need(not any(data[64 * i + 48:64 * i + 64]), "zeros behind entry %d" % i)
+            self.entries.append(entry)
+            end = offset + length
+        index_end = self.index_offset + self.index_bytes
+        need(up(end, self.part_align) == index_end, "sections fill the index")
+        need(not any(self._part(end, index_end - end)), "padding of the index")
 
     def section(self, kind, field=None):
         found = [e for e in self.entries if e[0] == kind and (field is None or e[1] == field)]
@@ -139,12 +156,13 @@ class File:
         names = self.section(9)
         self.blobs = {}
         last = b""
-        for kind, _f, offset, length, _w, name_len, name_at in self.entries:
+        for kind, _f, offset, length, _w, name_len, name_at, size in self.entries:
             if kind != 10:
                 continue
             name = names[name_at:name_at + name_len]
             need(len(name) == name_len and name > last, "blob names ascend")
-            self.blobs[name.decode()] = self._part(offset, length)
+            data = self._part(offset, length)
+            self.blobs[name.decode()] = unpacked(data, size) if size else data
             last = name
 
 
@@ -244,7 +262,7 @@ class Pack(File):
         at, first = BLOCK, 0
         largest = largest_sample = 0
         for p, (offset, size, want, page_first) in enumerate(self.page_table):
-            need(offset == at and size > 0 and size % BLOCK == 0, "page %d tiles the file" % p)
+            need(offset == at and size > 0 and size % self.page_align == 0, "page %d tiles the file" % p)
             need(page_first == first, "page %d follows in samples" % p)
             data = self._part(offset, size)
             need(check_of(data) == want, "check of page %d" % p)
@@ -271,6 +289,7 @@ class Pack(File):
             used = offset + size
             i += 1
         need(i > first and not any(data[used:]), "page %d has samples and zeros behind them" % p)
+        need(len(data) == max(up(used, self.page_align), self.page_align), "page %d ends with its samples" % p)
         return i
 
 

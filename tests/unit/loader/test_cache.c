@@ -55,15 +55,20 @@ static leat__cache_user user_of(leat_budget *b, uint64_t cap, bool keep)
     return (leat__cache_user){.budget = b, .cap = cap, .keep = keep};
 }
 
+static uint64_t memory_of(const leat_pack_page *info)
+{
+    return info->bytes + LEAT_PACK_PADDING;
+}
+
 /* Asks and, when told to, fills. */
 static leat__cache_answer ask(leat__cache *c, leat__cache_user *u, uint64_t page, uint32_t uses,
                               leat__cached **got)
 {
     leat_pack_page info;
     assert_ok(leat_pack_page_info(pack, page, &info, NULL));
-    leat__cache_answer a = leat__cache_get(c, u, page, info.bytes, uses, NULL, got);
+    leat__cache_answer a = leat__cache_get(c, u, page, memory_of(&info), uses, NULL, got);
     if (a == LEAT__CACHE_FILL) {
-        assert_ok(leat_pack_page_read(pack, page, (*got)->data, info.bytes + LEAT_PACK_PADDING, NULL));
+        assert_ok(leat_pack_page_read(pack, page, (*got)->data, (*got)->bytes, NULL));
         leat__cache_filled(c, *got, 0);
     }
     return a;
@@ -90,7 +95,7 @@ static void pages_are_kept_and_shared(void **state)
     /* its reader leaves while the other holds it: valid until the pin ends, then gone */
     leat__cache_unpin(c, a);
     leat__cache_leave(&c, &one);
-    assert_int_equal(b->data[b->bytes], 0);
+    assert_int_equal(b->data[b->bytes - 1], 0);
     leat_budget_read(budget, &s);
     assert_int_equal(s.cat_used[LEAT_BUDGET_PAGE], 0);
     leat__cache_unpin(d, b);
@@ -227,7 +232,8 @@ static void large_caps_are_held_in_chunks(void **state)
     }
     for (uint64_t i = 0; i < info.pages; i++) {
         assert_int_equal(ask(c, &u, i, 1, &page), LEAT__CACHE_HIT);
-        for (uint64_t k = 0; k < 64; k++) assert_int_equal(page->data[page->bytes + k], 0);
+        for (uint64_t k = 1; k <= LEAT_PACK_PADDING; k++)
+            assert_int_equal(page->data[page->bytes - k], 0);
         leat__cache_unpin(c, page);
     }
     u.cap = CHUNK;
@@ -302,9 +308,9 @@ static void waiters_are_told(void **state)
     assert_ok(leat_pack_page_info(pack, 7, &info, NULL));
     for (int fail = 0; fail < 2; fail++) {
         waiting a = {.w = {.ready = told}}, b = {.w = {.ready = told}};
-        assert_int_equal(leat__cache_get(c, &u, 7, info.bytes, 1, NULL, &page), LEAT__CACHE_FILL);
-        assert_int_equal(leat__cache_get(c, &u, 7, info.bytes, 1, &a.w, &none), LEAT__CACHE_WAIT);
-        assert_int_equal(leat__cache_get(c, &u, 7, info.bytes, 1, &b.w, &none), LEAT__CACHE_WAIT);
+        assert_int_equal(leat__cache_get(c, &u, 7, memory_of(&info), 1, NULL, &page), LEAT__CACHE_FILL);
+        assert_int_equal(leat__cache_get(c, &u, 7, memory_of(&info), 1, &a.w, &none), LEAT__CACHE_WAIT);
+        assert_int_equal(leat__cache_get(c, &u, 7, memory_of(&info), 1, &b.w, &none), LEAT__CACHE_WAIT);
         assert_null(none);
         leat__cache_filled(c, page, fail == 0 ? LEAT_EIO : 0);
         assert_int_equal(a.calls + b.calls, 2);

@@ -119,7 +119,19 @@ static inline leat_packer_opts pt_opts(void)
     return o;
 }
 
+/* A blob that is worth compressing. */
+static const char pt_words[] = "water runs down the leat, down the leat to the mill, to the mill"
+                               " wheel, and the wheel turns the stone, the stone grinds the corn,"
+                               " the corn is flour, the flour is bread, and water runs down the leat";
+
 static const char *const pt_classes[] = {"zero", "one", "two \"quoted\"", "drei", "四"};
+
+static inline int pt_blobs(leat_packer *p, leat_error *err)
+{
+    int rc = leat_packer_blob(p, "tile-tables", "some tables", 11, err);
+    if (rc == 0) rc = leat_packer_blob(p, "words", pt_words, sizeof pt_words, err);
+    return rc == 0 ? leat_packer_classes(p, PT_LABEL, pt_classes, 5, err) : rc;
+}
 
 /* Appends samples first … last-1; returns the first failure. */
 static inline int pt_append(leat_packer *p, uint64_t first, uint64_t last, size_t scale,
@@ -142,8 +154,7 @@ static inline int pt_write(const char *path, const leat_packer_opts *o, uint64_t
     leat_packer *p = NULL;
     int rc = leat_packer_open(&p, path, o, err);
     uint64_t from = rc == 0 ? leat_packer_resumed(p, NULL) : 0;
-    if (rc == 0) rc = leat_packer_blob(p, "tile-tables", "some tables", 11, err);
-    if (rc == 0) rc = leat_packer_classes(p, PT_LABEL, pt_classes, 5, err);
+    if (rc == 0) rc = pt_blobs(p, err);
     if (rc == 0) rc = pt_append(p, from, n, scale, err);
     if (rc == 0) rc = leat_packer_finish(p, stats, err);
     leat_packer_close(&p);

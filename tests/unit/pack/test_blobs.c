@@ -26,9 +26,43 @@ static void test_sorted(void **state)
     leat__free(name);
 }
 
+/* Stored as a frame only where that is smaller and the blob small enough to be trusted for it. */
+static void test_packed(void **state)
+{
+    enum { LARGE = (1 << 20) + 1 };
+    leat__blobs b = {0};
+    leat_error err;
+    uint8_t *data = calloc(1, LARGE), noise[1000], out[1000];
+    pt_fill(noise, sizeof noise, 5);
+    assert_int_equal(leat__blobs_set(&b, "a", data, LARGE - 1, &err), 0);
+    assert_int_equal(leat__blobs_set(&b, "b", data, LARGE, &err), 0);
+    assert_int_equal(leat__blobs_set(&b, "c", noise, sizeof noise, &err), 0);
+    assert_int_equal(leat__blobs_set(&b, "d", data, 0, &err), 0);
+    assert_int_equal(leat__blobs_set(&b, "e", data, 1000, &err), 0);
+    assert_non_null(b.items[0].packed);
+    assert_in_range(b.items[0].packed_size, 1, 1000);
+    for (int i = 1; i < 4; i++) assert_null(b.items[i].packed);
+    const leat__blob *e = &b.items[4];
+    memset(out, 1, sizeof out);
+    assert_true(leat__blob_unpack(e->packed, e->packed_size, out, 1000));
+    assert_memory_equal(out, data, 1000);
+    assert_false(leat__blob_unpack(e->packed, e->packed_size, out, 999));
+    assert_false(leat__blob_unpack(e->packed, e->packed_size - 1, out, 1000));
+    uint8_t twice[100];
+    assert_true(e->packed_size <= 50);
+    memcpy(twice, e->packed, e->packed_size);
+    memcpy(twice + e->packed_size, e->packed, e->packed_size);
+    assert_false(leat__blob_unpack(twice, 2 * e->packed_size, out, 1000));
+    assert_false(leat__blob_unpack("nonsense", 8, out, 1000));
+    assert_int_equal(leat__blobs_set(&b, "e", noise, 10, &err), 0); /* replaced: no frame is left */
+    assert_null(b.items[4].packed);
+    leat__blobs_reset(&b);
+    free(data);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorted), cmocka_unit_test(test_packed)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;
 }

@@ -6,10 +6,12 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/num.h"
 #include "pack/layout.h"
 
-/* A footer of a file with 10 samples in 2 pages and one section. */
-static leat__footer good_footer(void)
+/* Footers of a file with 10 samples in 2 pages and one section: in whole blocks, and in as many
+ * bytes as it takes. */
+static leat__footer blocks_footer(void)
 {
     return (leat__footer){.major = 1, .kind = LEAT__PACK_FILE, .file_bytes = 4096 * 8,
                           .samples = 10, .pages = 2, .page_bytes = 65536, .max_page_bytes = 8192,
@@ -18,37 +20,56 @@ static leat__footer good_footer(void)
                           .directory_bytes = 4096, .sections = 1};
 }
 
+static leat__footer good_footer(void)
+{
+    return (leat__footer){.major = 2, .kind = LEAT__PACK_FILE,
+                          .file_bytes = 4096 + 7024 + 592 + 3 * 64 + 4096, .samples = 10,
+                          .pages = 2, .page_bytes = 65536, .max_page_bytes = 5008,
+                          .max_sample_bytes = 5000, .index_offset = 4096 + 7024,
+                          .index_bytes = 592, .checks_bytes = 64, .roots_bytes = 64,
+                          .directory_bytes = 64, .sections = 1};
+}
+
 static void test_header(void **state)
 {
     uint8_t block[4096];
-    leat__footer f = good_footer();
+    leat__footer f = good_footer(), g;
     leat_error err;
-    uint64_t bytes, check;
-    uint32_t kind;
     f.check = 77;
     leat__header_encode(&f, block);
-    assert_int_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), 0);
-    assert_int_equal(bytes, f.file_bytes);
-    assert_int_equal(check, 77);
-    assert_int_equal(kind, LEAT__PACK_FILE);
+    assert_int_equal(leat__header_decode(block, "x", &g, &err), 0);
+    assert_int_equal(g.major, 2);
+    assert_int_equal(g.minor, 0);
+    assert_int_equal(g.file_bytes, f.file_bytes);
+    assert_int_equal(g.check, 77);
+    assert_int_equal(g.kind, LEAT__PACK_FILE);
     for (int i = 0; i < 4096; i++) {
         block[i] ^= 0x10;
-        assert_int_not_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), 0);
+        assert_int_not_equal(leat__header_decode(block, "x", &g, &err), 0);
         block[i] ^= 0x10;
     }
-    leat__store_u16(block + 8, 2); /* a newer major, with a right check */
-    leat__store_u64(block + 4088, leat__hash64(block, 4088, 0));
-    assert_int_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), LEAT_EFORMAT);
-    assert_non_null(strstr(err.message, "2.0"));
+    f.major = 1; /* a file of an older major is whole blocks */
+    leat__header_encode(&f, block);
+    assert_int_equal(leat__header_decode(block, "x", &g, &err), LEAT_EDATA);
+    f = blocks_footer();
+    leat__header_encode(&f, block);
+    assert_int_equal(leat__header_decode(block, "x", &g, &err), 0);
+    f.major = 3; /* newer, with a right check */
+    leat__header_encode(&f, block);
+    assert_int_equal(leat__header_decode(block, "x", &g, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "3.0"));
+    f.major = 0;
+    leat__header_encode(&f, block);
+    assert_int_equal(leat__header_decode(block, "x", &g, &err), LEAT_EFORMAT);
     leat__header_encode_partial(block);
-    assert_int_equal(leat__header_decode(block, "x", &bytes, &check, &kind, &err), LEAT_EFORMAT);
+    assert_int_equal(leat__header_decode(block, "x", &g, &err), LEAT_EFORMAT);
     assert_non_null(strstr(err.message, "unfinished"));
 }
 
-static void test_footer(void **state)
+static void footer_comes_back(leat__footer f)
 {
     uint8_t block[4096];
-    leat__footer f = good_footer(), g;
+    leat__footer g;
     leat_error err;
     leat__footer_encode(&f, block);
     assert_int_equal(leat__footer_decode(block, "x", f.file_bytes, &g, &err), 0);
@@ -61,19 +82,33 @@ static void test_footer(void **state)
     assert_int_equal(leat__footer_decode(block, "x", f.file_bytes + 4096, &g, &err), LEAT_EDATA);
 }
 
+static void test_footer(void **state)
+{
+    footer_comes_back(good_footer());
+    footer_comes_back(blocks_footer());
+}
+
 /* Each number made impossible in turn, under a right check. */
 static void test_impossible_footers(void **state)
 {
     uint8_t block[4096];
     leat_error err;
     leat__footer g;
-#define WRONG(change)                                                                      \
-    do {                                                                                   \
-        leat__footer f = good_footer();                                                    \
-        change;                                                                            \
-        leat__footer_encode(&f, block);                                                    \
-        assert_int_equal(leat__footer_decode(block, "x", 4096 * 8, &g, &err), LEAT_EDATA); \
+#define WRONG_IN(from, change)                                                                  \
+    do {                                                                                        \
+        leat__footer f = from;                                                                  \
+        uint64_t size = f.file_bytes;                                                           \
+        change;                                                                                 \
+        leat__footer_encode(&f, block);                                                         \
+        assert_int_equal(leat__footer_decode(block, "x", size, &g, &err), LEAT_EDATA);          \
     } while (0)
+#define WRONG(change)                        \
+    do {                                     \
+        WRONG_IN(good_footer(), change);     \
+        WRONG_IN(blocks_footer(), change);   \
+    } while (0)
+    WRONG(f.major = 0);
+    WRONG(f.major = 3);
     WRONG(f.index_offset = 0);
     WRONG(f.index_offset += 1);
     WRONG(f.index_bytes = UINT64_MAX - 4095);
@@ -85,24 +120,35 @@ static void test_impossible_footers(void **state)
     WRONG(f.samples = 0);
     WRONG(f.pages = 11);
     WRONG(f.pages = 0);
-    WRONG(f.pages = 3);
     WRONG(f.max_page_bytes = 4096 * 3);
     WRONG(f.max_page_bytes = 100);
     WRONG(f.max_page_bytes = 0);
     WRONG(f.max_sample_bytes = 8193);
     WRONG(f.kind = LEAT__PACK_SET);
+    /* what only one of the two does not allow */
+    WRONG_IN(blocks_footer(), f.pages = 3);
+    WRONG_IN(blocks_footer(), f.max_page_bytes = 5008);
+    WRONG_IN(blocks_footer(), (f.index_offset += 16, f.index_bytes -= 16));
+    WRONG_IN(blocks_footer(), (f.index_bytes += 64, f.checks_bytes -= 64));
+    WRONG_IN(good_footer(), (f.index_offset += 8, f.index_bytes -= 8));
+    WRONG_IN(good_footer(), (f.index_bytes += 16, f.checks_bytes -= 16));
+    WRONG_IN(good_footer(), (f.index_bytes -= 64, f.checks_bytes += 64));
+    WRONG_IN(good_footer(), (f.roots_bytes += 64, f.directory_bytes -= 64));
+    WRONG_IN(good_footer(), f.major = 1);
+    WRONG_IN(good_footer(), (f.max_page_bytes = 7024, f.pages = 440, f.samples = 440));
 #undef WRONG
+#undef WRONG_IN
 }
 
-static void test_directory(void **state)
+/* `first`: where the first section starts. */
+static void directory_is_checked(leat__footer f, uint64_t first)
 {
-    leat__footer f = good_footer();
     leat_error err;
     leat__buf b;
     leat__section in[3] = {
-        {1, LEAT__PACK_NO_FIELD, 4096 * 3, 100, 1, 0, 0},
-        {4, LEAT__PACK_NO_FIELD, 4096 * 3 + 128, 320, 32, 0, 0},
-        {10, LEAT__PACK_NO_FIELD, 4096 * 3 + 448, 5, 1, 4, 9},
+        {1, LEAT__PACK_NO_FIELD, first, 100, 1, 0, 0, 0},
+        {4, LEAT__PACK_NO_FIELD, first + 128, 320, 32, 0, 0, 0},
+        {10, LEAT__PACK_NO_FIELD, first + 448, 65, 1, 4, 9, f.major == 1 ? 0 : 1000},
     }, out[3];
     f.sections = 3;
     leat__buf_init(&b, LEAT__MEM_PACK, 65536);
@@ -112,16 +158,32 @@ static void test_directory(void **state)
     const struct {
         int at;
         uint64_t value;
-    } wrong[] = {{64 + 8, 4096 * 3 + 192}, {64 + 8, 0}, {64 + 16, 321}, {64 + 16, UINT64_MAX - 31},
-                 {128 + 16, 5000}, {64 + 24, 0}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    } wrong[] = {{8, first - 16}, {8, first + 64}, {64 + 8, first + 192}, {64 + 8, 0},
+                 {64 + 16, 321}, {64 + 16, UINT64_MAX - 31}, {128 + 16, 5000}, {64 + 24, 0},
+                 {128 + 40, UINT64_MAX}, {128 + 40, LEAT__PACK_PACKED_MAX + 1}};
+    /* version 1 has no compressed blobs and gives these bytes no meaning */
+    size_t count = LEAT_COUNT(wrong) - (f.major == 1 ? 2 : 0);
+    for (size_t i = 0; i < count; i++) {
         uint64_t keep = leat__load_u64(b.data + wrong[i].at);
         leat__store_u64(b.data + wrong[i].at, wrong[i].value);
         assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err),
                          LEAT_EDATA);
         leat__store_u64(b.data + wrong[i].at, keep);
     }
+    if (f.major > 1) { /* not all of the index is a section's */
+        leat__store_u64(b.data + 128 + 16, 64);
+        assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err),
+                         LEAT_EDATA);
+    }
     leat__buf_reset(&b);
+}
+
+static void test_directory(void **state)
+{
+    leat__footer f = good_footer();
+    assert_int_equal(f.index_offset % 64, 48); /* the first section starts behind that */
+    directory_is_checked(f, f.index_offset + 16);
+    directory_is_checked(blocks_footer(), 4096 * 3);
 }
 
 static void test_entries(void **state)

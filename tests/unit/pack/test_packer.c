@@ -66,8 +66,7 @@ static void test_pages_by_hand(void **state)
     int at = 0;
     assert_int_equal(pt_write(pt_path(dir, "a.leat"), &o, 300, 3000, NULL, &err), 0);
     assert_int_equal(leat_packer_open(&p, pt_path(dir, "b.leat"), &o, &err), 0);
-    assert_int_equal(leat_packer_blob(p, "tile-tables", "some tables", 11, &err), 0);
-    assert_int_equal(leat_packer_classes(p, PT_LABEL, pt_classes, 5, &err), 0);
+    assert_int_equal(pt_blobs(p, &err), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(leat__page_open(&pages[i], leat__packer_schema(p),
                                          leat__packer_page_bytes(p), &err), 0);

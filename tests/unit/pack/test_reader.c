@@ -4,6 +4,7 @@
  */
 #include "packtest.h"
 
+#include "base/num.h"
 #include "io/aio.h"
 #include "pack/reader.h"
 
@@ -34,7 +35,7 @@ static void test_facts(void **state)
     assert_int_equal(info.samples, N);
     assert_int_equal(info.page_bytes, 65536);
     assert_true(info.max_page_bytes >= 40 * SCALE);
-    assert_int_equal(info.version_major, 1);
+    assert_int_equal(info.version_major, 2);
     leat_pack_info small = {.fingerprint = 5};
     assert_int_equal(leat_pack_info_read(p, &small, 16), 0); /* an older caller's struct */
     assert_int_equal(small.samples, N);
@@ -126,9 +127,10 @@ static void test_pages(void **state)
         leat_pack_info_read(p, &info, sizeof info);
         size_t capacity = info.max_page_bytes + LEAT_PACK_PADDING;
         uint8_t *one = leat__alloc_aligned(LEAT__MEM_PAGE, capacity, 4096);
-        uint8_t *two = leat__alloc_aligned(LEAT__MEM_PAGE, capacity, 4096);
+        uint8_t *blocks = leat__alloc_aligned(LEAT__MEM_PAGE, capacity + 2 * LEAT__IO_ALIGN,
+                                              LEAT__IO_ALIGN);
         assert_int_equal(leat__aio_open(&a, NULL, &err), 0);
-        uint64_t next = 0;
+        uint64_t next = 0, inside = 0;
         for (uint64_t i = 0; i < info.pages; i++) {
             leat_pack_page g;
             assert_int_equal(leat_pack_page_info(p, i, &g, &err), 0);
@@ -136,11 +138,15 @@ static void test_pages(void **state)
             next += g.samples;
             assert_int_equal(leat_pack_page_read(p, i, one, g.bytes + 63, &err), LEAT_ELIMIT);
             assert_int_equal(leat_pack_page_read(p, i, one, capacity, &err), 0);
-            leat__aio_req r = {.file = leat__pack_file(p, g.shard), .offset = g.offset,
-                               .len = g.bytes, .buf = two};
+            leat__span span = leat__span_around(g.offset, g.bytes);
+            assert_int_equal(g.offset % 16, 0);
+            inside += span.lead > 0;
+            leat__aio_req r = {.file = leat__pack_file(p, g.shard), .offset = span.offset,
+                               .len = span.len, .buf = blocks};
             leat__aio_submit(a, &r);
             assert_int_equal(leat__aio_wait(a, &done, UINT64_MAX), 0);
             assert_int_equal(r.rc, 0);
+            uint8_t *two = blocks + span.lead;
             assert_int_equal(leat__pack_page_check(p, i, &g, two, &err), 0);
             assert_memory_equal(one, two, g.bytes);
             leat_pack_row row;
@@ -153,9 +159,10 @@ static void test_pages(void **state)
                                  LEAT_EDATA);
         }
         assert_int_equal(next, N);
+        assert_true(inside > info.pages / 2); /* most pages start inside of a block */
         leat__aio_close(&a);
         leat__free(one);
-        leat__free(two);
+        leat__free(blocks);
         leat_pack_close(&p);
         pt_rmdir(dir);
     }
@@ -182,14 +189,35 @@ static void test_golden(void **state)
 {
     const char *data = getenv("LEAT_TEST_DATA");
     if (data == NULL) skip();
-    leat_error err;
-    char path[1024];
-    snprintf(path, sizeof path, "%s/pack-1.0.leat", data);
-    pt_check(path, 20, 60);
-    assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), 0);
-    snprintf(path, sizeof path, "%s/pack-1.0-set.leat", data);
-    pt_check(path, 12, 60);
-    assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), 0);
+    static const struct {
+        const char *name;
+        uint32_t major, minor;
+        uint64_t samples;
+        size_t scale;
+    } files[] = {{"pack-1.0.leat", 1, 0, 20, 60}, {"pack-1.0-set.leat", 1, 0, 12, 60},
+                 {"pack-1.1.leat", 1, 1, 40, 200}, {"pack-2.0.leat", 2, 0, 40, 200},
+                 {"pack-2.0-set.leat", 2, 0, 12, 60}};
+    for (size_t i = 0; i < LEAT_COUNT(files); i++) {
+        leat_error err;
+        leat_pack *p;
+        leat_pack_info info;
+        leat_pack_verify_stats stats;
+        const void *blob;
+        size_t size;
+        char path[1024];
+        snprintf(path, sizeof path, "%s/%s", data, files[i].name);
+        pt_check(path, files[i].samples, files[i].scale);
+        assert_int_equal(leat_pack_verify(path, NULL, &stats, &err), 0);
+        assert_int_equal(stats.samples, files[i].samples);
+        assert_int_equal(leat_pack_open(&p, path, NULL, &err), 0);
+        assert_int_equal(leat_pack_info_read(p, &info, sizeof info), 0);
+        assert_int_equal(info.version_major, files[i].major);
+        assert_int_equal(info.version_minor, files[i].minor);
+        assert_int_equal(leat_pack_blob(p, "tile-tables", &blob, &size, &err), 0);
+        assert_int_equal(size, 11);
+        assert_memory_equal(blob, "some tables", 11);
+        leat_pack_close(&p);
+    }
 }
 
 int main(void)

@@ -161,8 +161,7 @@ static void write_some(file_set *w, uint64_t n)
     leat_error err;
     assert_int_equal(leat_packer_open(&p, w->path, &w->opts, &err), 0);
     uint64_t from = leat_packer_resumed(p, NULL);
-    assert_int_equal(leat_packer_blob(p, "tile-tables", "some tables", 11, &err), 0);
-    assert_int_equal(leat_packer_classes(p, PT_LABEL, pt_classes, 5, &err), 0);
+    assert_int_equal(pt_blobs(p, &err), 0);
     assert_int_equal(pt_append(p, from, n, SCALE, &err), 0);
     leat_packer_close(&p);
 }
