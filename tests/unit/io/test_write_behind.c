@@ -46,6 +46,7 @@ static void write_all(bool reserve)
     for (int i = 0; i < 100; i++) {
         size_t len = i % 10 == 9 ? 3 * BLOCK : BLOCK; /* now and then a large one */
         if (i == 99) len = 1234;                      /* a ragged end */
+        else if (i >= 50) len -= 16u * (uint32_t)i;   /* neighbours in a block */
         fill(&block, at, len);
         assert_int_equal(leat__writer_put(w, f, at, len, &block, &err), 0);
         at += len;

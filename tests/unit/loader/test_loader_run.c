@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "io/file.h"
 #include "io/inject.h"
 
 static char plain[64], damaged[64];
@@ -160,6 +161,115 @@ static void what_is_in_memory_is_not_read_ahead(void **state)
     assert_no_leaks();
 }
 
+/* Pages start anywhere in a block: each is read once, with the whole of the blocks it lies in, and
+ * that is what the meters say. */
+static void reads_are_counted_as_wide_as_they_are(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader_stats s;
+    leat_loader *l;
+    leat_pack *pack;
+    leat_pack_info info;
+    outcome direct = {0}, plainly = {0};
+    uint64_t bytes = 0, inside = 0;
+    (void)state;
+    assert_ok(leat_pack_open(&pack, plain, NULL, NULL));
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    for (uint64_t i = 0; i < info.pages; i++) {
+        leat_pack_page page;
+        assert_ok(leat_pack_page_info(pack, i, &page, NULL));
+        leat__span span = leat__span_around(page.offset, page.bytes);
+        assert_true(span.offset <= page.offset && span.lead == page.offset - span.offset);
+        assert_true(span.len >= span.lead + page.bytes && span.len % LEAT__IO_ALIGN == 0);
+        bytes += span.len;
+        inside += span.lead > 0;
+    }
+    leat_pack_close(&pack);
+    assert_true(inside > 0);
+    plainly = run_with(plain, &o, 0);
+    o.cache = LEAT_CACHE_PROCESS;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    assert_ok(leat_loader_begin(l, 0, NULL));
+    drain(l, &direct);
+    assert_ok(leat_loader_read(l, &s, sizeof s));
+    assert_int_equal(s.reads, info.pages);
+    assert_int_equal(s.read_bytes, bytes);
+    leat_loader_close(&l);
+    assert_ok(direct.rc);
+    assert_true(direct.digest == plainly.digest);
+    assert_no_leaks();
+}
+
+/* Packs all samples of `from` again, with the version of the format that is written now. */
+static void pack_again(const char *from, const char *to)
+{
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_packer *packer;
+    leat_pack *pack;
+    leat_sample *s;
+    leat_field fields[2];
+    assert_ok(leat_pack_open(&pack, from, NULL, NULL));
+    assert_int_equal(leat_pack_field_count(pack), 2); /* image, label */
+    for (uint32_t f = 0; f < 2; f++) fields[f] = *leat_pack_field(pack, f);
+    opts.fields = fields;
+    opts.field_count = 2;
+    opts.page_bytes = 65536;
+    opts.no_sync = 1;
+    assert_ok(leat_packer_open(&packer, to, &opts, NULL));
+    assert_ok(leat_sample_open(&s, pack, NULL));
+    for (uint64_t i = 0; i < leat_pack_count(pack); i++) {
+        leat_view image, label;
+        leat_pack_value v[2] = {0};
+        assert_ok(leat_sample_read(s, i, NULL));
+        assert_ok(leat_sample_field(s, 0, &image, NULL));
+        assert_ok(leat_sample_field(s, 1, &label, NULL));
+        v[0] = (leat_pack_value){.data = image.data, .size = image.size, .image = image.image,
+                                 .entries = image.entries, .entries_size = image.entries_size};
+        memcpy(&v[1].i, label.data, sizeof v[1].i);
+        leat_pack_sample sample = {.values = v};
+        sample.key = leat_sample_key(s, &sample.key_size);
+        assert_ok(leat_packer_append(packer, &sample, NULL));
+    }
+    assert_ok(leat_packer_finish(packer, NULL, NULL));
+    leat_packer_close(&packer);
+    leat_sample_close(&s);
+    leat_pack_close(&pack);
+}
+
+/* The same samples in a pack of an older and of this version of the format: the same batches. */
+static void packs_of_older_versions_are_loaded(void **state)
+{
+    const char *data = getenv("LEAT_TEST_DATA");
+    char path[2][1024];
+    uint64_t digest = 0;
+    (void)state;
+    if (data == NULL) skip();
+    snprintf(path[0], sizeof path[0], "%s/images-1.1.leat", data);
+    snprintf(path[1], sizeof path[1], "%s.again", plain);
+    pack_again(path[0], path[1]);
+    for (int variant = 0; variant < 8; variant++) {
+        leat_pack *pack;
+        leat_pack_info info;
+        leat_loader_opts o = base_opts();
+        o.batch_size = 5;
+        o.cache = variant / 2 % 2 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
+        o.order = LEAT_ORDER_RANDOM;
+        o.threads = variant / 4 ? 1 : 3;
+        outcome r = run_with(path[variant % 2], &o, 0);
+        if (r.rc != 0) fail_msg("%s: %s", path[variant % 2], r.err.message);
+        assert_int_equal(r.samples, 12);
+        if (variant == 0) digest = r.digest;
+        assert_true(r.digest == digest);
+        assert_ok(leat_pack_open(&pack, path[variant % 2], NULL, NULL));
+        assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+        assert_int_equal(info.version_major, 1 + variant % 2);
+        assert_true(info.pages > 1);
+        leat_pack_close(&pack);
+    }
+    unlink(path[1]);
+    assert_no_leaks();
+}
+
 static void leaving_an_epoch_waits_for_a_sample_not_a_run(void **state)
 {
     leat_loader_opts o = base_opts();
@@ -192,6 +302,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_in_memory_is_not_read_ahead),
+        cmocka_unit_test(reads_are_counted_as_wide_as_they_are),
+        cmocka_unit_test(packs_of_older_versions_are_loaded),
         cmocka_unit_test(leaving_an_epoch_waits_for_a_sample_not_a_run),
         cmocka_unit_test(bad_samples_go_to_the_policy),
         cmocka_unit_test(a_broken_disk_is_an_error_in_time),

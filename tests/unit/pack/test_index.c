@@ -7,6 +7,9 @@
 
 #include <fcntl.h>
 
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/num.h"
 #include "base/thread.h"
 #include "pack/index.h"
 
@@ -121,6 +124,101 @@ static void test_damage_on_touch(void **state)
     pt_rmdir(dir);
 }
 
+/* Puts `value` at `at` of a file with one chunk of index and makes all checks right again. */
+static void forge(const char *path, uint64_t at, uint64_t value)
+{
+    size_t size;
+    leat__footer f;
+    leat_error err;
+    uint8_t *file = pt_load(path, &size), *foot = file + size - LEAT__PACK_BLOCK;
+    leat__store_u64(file + at, value);
+    assert_int_equal(leat__footer_decode(foot, path, size, &f, &err), 0);
+    assert_true(f.index_bytes <= LEAT__PACK_CHUNK);
+    uint8_t *checks = file + leat__footer_checks_at(&f), *roots = file + leat__footer_roots_at(&f);
+    leat__store_u64(checks, leat__hash64(file + f.index_offset, f.index_bytes, 0));
+    leat__store_u64(roots, leat__hash64(checks, f.checks_bytes, 0));
+    f.roots_check = leat__hash64(roots, f.roots_bytes, 0);
+    leat__footer_encode(&f, foot);
+    leat__header_encode(&f, file);
+    pt_store(path, file, size);
+    free(file);
+}
+
+/* Places of pages that cannot be, under right checks: refused where they are looked up, and those
+ * that only do not fit their neighbours by verify. */
+static void test_impossible_pages(void **state)
+{
+    char *dir = pt_dir(), *path = pt_path(dir, "a.leat");
+    leat_packer_opts o = pt_opts();
+    leat_error err;
+    leat__index *x;
+    leat__page_entry e, was;
+    uint64_t n;
+    assert_int_equal(pt_write(path, &o, 60, 4000, NULL, &err), 0);
+    assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+    uint64_t at = leat__index_section(x, LEAT__SECTION_PAGES)->offset + LEAT__PACK_PAGE_WIDTH;
+    uint64_t index_offset = x->footer.index_offset, largest = x->footer.max_page_bytes;
+    assert_true(x->footer.pages > 3);
+    assert_int_equal(leat__index_page(x, 1, &was, &n, &err), 0);
+    assert_int_not_equal(was.offset % LEAT__PACK_BLOCK, 0);
+    leat__index_close(&x);
+    const struct {
+        uint64_t at, value, keep;
+        bool alone; /* impossible without a look at its neighbours */
+    } wrong[] = {
+        {at, was.offset + 8, was.offset, true},
+        {at, was.offset + 1, was.offset, true},
+        {at, LEAT__PACK_BLOCK - 16, was.offset, true},
+        {at, index_offset - was.bytes + 16, was.offset, true},
+        {at, UINT64_MAX - 15, was.offset, true},
+        {at, was.offset + 16, was.offset, false},
+        {at, was.offset - 16, was.offset, false},
+        {at + 8, was.bytes + 8, was.bytes, true},
+        {at + 8, 0, was.bytes, true},
+        {at + 8, largest + 16, was.bytes, true},
+        {at + 8, UINT64_MAX - 15, was.bytes, true},
+        {at + 8, was.bytes - 16, was.bytes, false},
+        {at + 8, was.bytes + 16, was.bytes, false},
+        {at + 24, UINT64_MAX, was.first, true},
+        {at + 24, was.first + 1, was.first, false},
+    };
+    for (size_t i = 0; i < LEAT_COUNT(wrong); i++) {
+        forge(path, wrong[i].at, wrong[i].value);
+        assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+        assert_int_equal(leat__index_page(x, 1, &e, &n, &err), wrong[i].alone ? LEAT_EDATA : 0);
+        leat__index_close(&x);
+        assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), LEAT_EDATA);
+        forge(path, wrong[i].at, wrong[i].keep);
+        assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), 0);
+    }
+    pt_rmdir(dir);
+}
+
+/* A header and a footer of different versions do not belong together. */
+static void test_versions_agree(void **state)
+{
+    char *dir = pt_dir(), *path = pt_path(dir, "a.leat");
+    leat_error err;
+    leat__index *x;
+    leat__footer f;
+    size_t size;
+    write_many(path, 10);
+    uint8_t *file = pt_load(path, &size);
+    assert_int_equal(leat__footer_decode(file + size - LEAT__PACK_BLOCK, path, size, &f, &err), 0);
+    f.minor++; /* a reader takes higher minors of its major */
+    leat__footer_encode(&f, file + size - LEAT__PACK_BLOCK);
+    leat__header_encode(&f, file);
+    pt_store(path, file, size);
+    assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+    leat__index_close(&x);
+    f.minor++;
+    leat__header_encode(&f, file);
+    pt_store(path, file, size);
+    assert_int_equal(leat__index_open(&x, path, false, 0, &err), LEAT_EDATA);
+    free(file);
+    pt_rmdir(dir);
+}
+
 static leat__index *shared;
 
 static void reader(void *arg)
@@ -159,6 +257,8 @@ int main(void)
         cmocka_unit_test(test_same_with_any_cache),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_damage_on_touch),
+        cmocka_unit_test(test_impossible_pages),
+        cmocka_unit_test(test_versions_agree),
         cmocka_unit_test(test_many_threads),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,12 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/hash.h"
+#include "pack/journal.h"
+#include "pack/layout.h"
 
 #define SAMPLES 700
 #define SCALE 4000
@@ -239,6 +243,72 @@ static void test_lost_pages(void **state)
     forget(&w);
 }
 
+/* Says in the journal that all pages are on stable storage; returns where the last one ends. */
+static uint64_t mark_synced(file_set *w)
+{
+    leat__journal j;
+    leat__record r;
+    leat_error err;
+    uint64_t at = leat__journal_first(), end = 0;
+    assert_int_equal(leat__journal_hold(&j, pt_path(w->dir, "x.leat.journal"), &err), 0);
+    while (leat__journal_read(&j, at, &r, &err) == 0) {
+        if (r.kind == LEAT__RECORD_PAGE) end = r.page.offset + r.page.bytes;
+        at = r.next;
+    }
+    j.end = at;
+    assert_int_equal(leat__journal_put_mark(&j, LEAT__RECORD_SYNC, &err), 0);
+    leat__journal_reset(&j);
+    return end;
+}
+
+/* The block in which synced pages end is written again with what follows them: a power cut may
+ * spoil it, and all that reaches into it is looked at again. */
+static void test_spoiled_shared_block(void **state)
+{
+    file_set w;
+    int inside = 0;
+    prepare(&w, false);
+    for (uint64_t n = 300; n < 340; n += 4) {
+        uint8_t junk[LEAT__PACK_BLOCK];
+        write_some(&w, n);
+        uint64_t end = mark_synced(&w), from = end / sizeof junk * sizeof junk;
+        memset(junk, 0xee, sizeof junk);
+        int fd = open(pt_path(w.dir, "x.leat.partial"), O_WRONLY);
+        assert_int_equal(pwrite(fd, junk, end - from, (off_t)from), end - from);
+        close(fd);
+        inside += end > from;
+        leat_packer *p;
+        leat_error err;
+        assert_int_equal(leat_packer_open(&p, w.path, &w.opts, &err), 0);
+        uint64_t kept = leat_packer_resumed(p, NULL);
+        assert_in_range(kept, n / 2, n); /* what lies before that block is believed */
+        leat_packer_close(&p);
+        finish_and_check(&w);
+    }
+    assert_true(inside > 5);
+    forget(&w);
+}
+
+/* A journal of an earlier version of the format: its pages do not lie where ours would. */
+static void test_another_format(void **state)
+{
+    file_set w;
+    leat_packer *p;
+    leat_error err;
+    size_t size;
+    prepare(&w, false);
+    write_some(&w, 100);
+    char *path = pt_path(w.dir, "x.leat.journal");
+    uint8_t *journal = pt_load(path, &size);
+    leat__store_u64(journal + 8, 1); /* the identity has the format in it */
+    leat__store_u64(journal + 24, leat__hash64(journal, 24, 0));
+    pt_store(path, journal, size);
+    free(journal);
+    assert_int_equal(leat_packer_open(&p, w.path, &w.opts, &err), LEAT_ESTATE);
+    assert_null(p);
+    forget(&w);
+}
+
 static void test_missing_partial(void **state)
 {
     file_set w;
@@ -290,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_marks_and_blobs_come_back),
         cmocka_unit_test(test_torn_journal),
         cmocka_unit_test(test_lost_pages),
+        cmocka_unit_test(test_spoiled_shared_block),
+        cmocka_unit_test(test_another_format),
         cmocka_unit_test(test_missing_partial),
         cmocka_unit_test(test_published_and_removed),
     };
