@@ -23,7 +23,7 @@ label
 leat 0.1.0
 
 $ leat verify photos.leat
-photos.leat: whole, 3 samples, 1 pages, 28672 bytes
+photos.leat: whole, 3 samples, 1 pages, 10[0-9][0-9][0-9] bytes (glob)
 
 $ leat export photos.leat -o back --json | jget files changed
 > diff -r photos back && echo same
