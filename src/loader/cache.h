@@ -25,7 +25,7 @@
 typedef struct leat__cache leat__cache;
 
 typedef struct leat__cached {
-    uint8_t *data; /* aligned for direct reads: the page is somewhere in it */
+    uint8_t *data; /* aligned for direct reads; where in it the page begins, its filler knows */
     uint64_t page;
     uint64_t bytes; /* of data */
     /* set by whoever holds a pin: its checksum was right; was wrong, and it goes when unpinned */
@@ -61,8 +61,9 @@ int leat__cache_open(leat__cache **c, const leat_pack *pack, leat_error *err) LE
 /* Drops the pages of `user`; the cache goes with its last user. It must hold no pins. */
 void leat__cache_leave(leat__cache **c, leat__cache_user *user);
 
-/* Asks for a page that takes `bytes` bytes of memory, always the same for a page. `uses`: how often this loader will still ask for it this
- * epoch, this one included; announced once, with the first ask of an epoch. */
+/* Asks for a page that takes `bytes` bytes of memory, always as many for the same page. `uses`: how
+ * often this loader will still ask for it this epoch, this one included; announced once, with the
+ * first ask of an epoch. */
 leat__cache_answer leat__cache_get(leat__cache *c, leat__cache_user *user, uint64_t page,
                                    uint64_t bytes, uint32_t uses, leat__cache_waiter *waiter,
                                    leat__cached **out);

@@ -22,7 +22,7 @@
 typedef struct leat__page {
     const leat__schema *schema;
     uint64_t target;     /* page_bytes */
-    uint8_t *data;       /* in whole blocks */
+    uint8_t *data;       /* whole blocks of memory */
     uint64_t used, capacity;
     uint64_t bytes;      /* when sealed: a multiple of LEAT__PACK_ALIGN */
     uint64_t check;      /* when sealed */
