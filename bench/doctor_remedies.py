@@ -82,8 +82,18 @@ def json_lines(command, env=None):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def forget(path):
+    """Out of the page cache: the next reading finds other memory for it. On virtual machines the same bytes cost
+    up to a third more in some memory than in other; a median over several is what a run can expect."""
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
 def rates(leat, pack, flags, seconds):
     """Samples per second, and per second of CPU time, for about so long after as long for settling."""
+    forget(pack)
     first = json_lines([leat, "load", pack, *flags, "--json", "--epochs", "2"])[-1]
     epochs = max(2, int(seconds / first["seconds"]))
     rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(2 * epochs)])[epochs:]

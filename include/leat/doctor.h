@@ -47,6 +47,7 @@ extern "C" {
     X(io_pages, "reads of whole pages, nothing cached")                                      \
     X(io_deep, "as io_cold, with 64 reads in flight")                                        \
     X(io_warm, "reads from the page cache")                                                  \
+    X(io_warm_deep, "as io_warm, with 64 reads in flight")                                   \
     X(cpu_all, "decode and augment from memory, on all threads")                             \
     X(cpu_one, "the same on one thread")                                                     \
     X(delivery, "everything but reading and decoding: order, scheduling, hand-over")         \

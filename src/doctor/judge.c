@@ -189,8 +189,7 @@ static bool cold(const leat_doctor_facts *f)
            f->dataset_bytes < or_else(f->memory_free, 0);
 }
 
-/* With more reads in flight more would come: nobody moves bytes, everybody waits. */
-static bool latency(const leat_doctor_facts *f)
+bool leat__doctor_latency(const leat_doctor_facts *f)
 {
     return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
            (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep));
@@ -221,7 +220,7 @@ static const struct {
     {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
     {LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, network},
     {LEAT_LIMIT_IO, LEAT_CAUSE_COLD, cold},
-    {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, latency},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, leat__doctor_latency},
     {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, always},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, small_batches},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_HANDOVER, always},

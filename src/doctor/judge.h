@@ -63,6 +63,9 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
 /* Share of the step spent waiting, from clocks or else from rates; negative = not known. */
 double leat__doctor_lost(const leat_doctor_facts *f);
 
+/* With more reads in flight more would come: nobody moves bytes, everybody waits. */
+bool leat__doctor_latency(const leat_doctor_facts *f);
+
 /* Fills the remedies and what to apply; limit, rates and sentence are there already. */
 void leat__doctor_remedies(leat_doctor_diagnosis *d);
 

@@ -30,9 +30,9 @@
 #define PATIENCE 5.0 /* times the time, where others use the CPUs */
 #define IMAGES_MAX 64u
 #define NAME_BYTES 4096
-#define CACHE_TIMES 3
+#define CACHE_TIMES 8 /* drawn at random: one in eight may still be in there */
 #define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
-#define BYTES_MAX (128.0 * 1048576)
+#define BYTES_MAX (256.0 * 1048576)
 #define SAMPLES_MAX 8192.0
 
 struct leat__mini {
@@ -78,23 +78,24 @@ out:
     return rc;
 }
 
-static uint32_t samples_beyond_caches(const leat__set *set)
+static uint32_t samples_beyond_caches(const leat__set *set, double most_bytes)
 {
     leat_machine machine;
     double cache = CACHE_BYTES;
     if (leat_machine_read(&machine, sizeof machine, NULL) == 0 && machine.cache_l3_bytes > 0)
         cache = machine.cache_l3_bytes;
-    double fill = LEAT_MIN(CACHE_TIMES * cache, BYTES_MAX) / LEAT_MAX(leat__set_bytes(set), 1.0);
+    double fill = LEAT_MIN(CACHE_TIMES * cache, LEAT_MIN(BYTES_MAX, most_bytes)) /
+                  LEAT_MAX(leat__set_bytes(set), 1.0);
     return LEAT_MAX(set->count, (uint32_t)LEAT_MIN(fill, SAMPLES_MAX));
 }
 
-int leat__mini_open(leat__mini **out, const leat__set *set, leat_error *err)
+int leat__mini_open(leat__mini **out, const leat__set *set, double most_bytes, leat_error *err)
 {
     const char *folder = getenv("TMPDIR");
     *out = NULL;
     leat__mini *m = LEAT_NEW(DOCTOR, leat__mini);
     if (m == NULL) return leat__fail_nomem(err, sizeof *m, "a small pack");
-    m->count = samples_beyond_caches(set);
+    m->count = samples_beyond_caches(set, most_bytes);
     snprintf(m->path, sizeof m->path, "%s/leat-doctor-%d-%llx.leat",
              folder != NULL && folder[0] != '\0' ? folder : "/tmp", (int)getpid(),
              (unsigned long long)leat__clock_ns());

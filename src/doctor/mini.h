@@ -14,8 +14,9 @@ typedef struct leat__mini leat__mini;
 
 /* Writes the set into a pack in the folder for temporary files: its samples again and again, until they
  * no longer fit the CPU's caches. Few would stay in there and be read faster than the many they stand
- * for. */
-int leat__mini_open(leat__mini **m, const leat__set *set, leat_error *err) LEAT_MUST_CHECK;
+ * for. No more than `most_bytes` unless each of them once is more. */
+int leat__mini_open(leat__mini **m, const leat__set *set, double most_bytes,
+                    leat_error *err) LEAT_MUST_CHECK;
 void leat__mini_close(leat__mini **m); /* and removes it */
 
 /* A loader of that pack with these options (order, subset, rank and memory are its own); `ops`

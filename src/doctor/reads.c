@@ -265,6 +265,10 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     LEAT_GO(rc, out, read_for(&r, DEEP, 60, true, &got, err)); /* now they are in memory */
     LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, &got, err));
     f->io_warm = got.per_s;
+    if (f->io_fixed && f->io_depth < DEEP) { /* warm reads that take long: a file system of a network */
+        LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, &got, err));
+        f->io_warm_deep = got.per_s;
+    }
     if (!known(f->io_cold) && f->cached > 0.99) f->io_cold = f->io_pages = f->io_deep = f->io_warm;
 out:
     leat__free(r.at);

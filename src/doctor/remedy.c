@@ -16,6 +16,7 @@
 #define WORTH 1.02 /* gains below this are noise */
 #define TEXT 24
 #define MIB 1048576.0
+#define COPIED 1e9 /* bytes per second: reads this fast are copies out of memory */
 
 /* A world in which a remedy was taken. */
 typedef struct world {
@@ -113,7 +114,8 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     if (or_else(f->io_fixed, 0) < 1) return false; /* the controller finds out what depth helps */
     if (!known(f->io_deep) || !known(f->io_cold) || or_else(f->io_depth, 0) >= 64) return false;
     f->io_cold = f->io_deep;
-    if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_deep);
+    if (known(f->io_warm))
+        f->io_warm = LEAT_MAX(f->io_warm, known(f->io_warm_deep) ? f->io_warm_deep : f->io_deep);
     if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is there at once and not looked for */
         w->reach = (w->reach + 1) / 2;
     act(r, LEAT_BASIS_MEASURED, "io-depth=64",
@@ -317,18 +319,26 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
 
 /* ---- Other ways to store and deliver: priced by measuring them ---- */
 
+/* Samples of another size. Where the depth is fixed and storage answers late, not slowly, their size is
+ * no matter; and where reading is copying, it is CPU time and in the price of what was loaded as a whole. */
+static void resize_reads(const leat_doctor_option *o, leat_doctor_facts *f)
+{
+    double factor = f->sample_bytes / o->sample_bytes;
+    bool late = or_else(f->io_fixed, 0) >= 1 && leat__doctor_latency(f);
+    bool copied = o->whole > 0 && f->io_warm * f->sample_bytes >= COPIED;
+
+    if (known(f->io_cold) && !late) f->io_cold *= factor;
+    if (known(f->io_warm) && !late) f->io_warm = copied ? HUGE_VAL : f->io_warm * factor;
+    if (known(f->cached) && known(f->dataset_bytes) && known(f->memory_free)) {
+        double bytes = f->dataset_bytes / factor;
+        f->cached = LEAT_MIN(f->cached, LEAT_MAX(0.0, f->memory_free / bytes));
+    }
+}
+
 static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
-    if (known(o->sample_bytes) && known(f->sample_bytes) && o->sample_bytes > 0) {
-        double factor = f->sample_bytes / o->sample_bytes;
-        f->io_cold *= factor;
-        f->io_warm *= factor;
-        if (known(f->cached) && known(f->dataset_bytes) && known(f->memory_free)) {
-            double bytes = f->dataset_bytes / factor;
-            f->cached = LEAT_MIN(f->cached, LEAT_MAX(0.0, f->memory_free / bytes));
-        }
-    }
+    if (known(o->sample_bytes) && known(f->sample_bytes) && o->sample_bytes > 0) resize_reads(o, f);
     if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
     if (o->whole > 0) f->delivery = -1; /* it is in there */
     act(r, LEAT_BASIS_MEASURED, o->set, o->action);

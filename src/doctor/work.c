@@ -6,6 +6,7 @@
 #include "doctor/work.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -26,7 +27,10 @@
 #define SET_BYTES (UINT64_C(64) << 20)
 #define THREADS_MAX 256u
 #define PRICE_PART 0.03 /* of the time for all of this, each measurement of a price */
-#define PRICE_ROUNDS 3
+#define PRICE_ROUNDS 5
+#define PRICE_ROUNDS_MAX 11
+#define PRICE_SPREAD 0.03 /* of the middle half of the ratios: more rounds would tell no more */
+#define COPIED 8e9 /* bytes per second, of one thread */
 #define SMALL_BATCH 16u
 #define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
 #define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
@@ -215,8 +219,8 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
     snprintf(o->set, sizeof o->set, "%s", set);
 }
 
-/* One thing changed and nothing else: each priced against the same samples as they are, in turns. What
- * CPU time it saves, it gains. */
+/* One thing changed and nothing else: each priced against the same samples as they are. What CPU time it
+ * saves, it gains. */
 typedef struct pricing {
     const leat_loader_opts *opts;
     uint32_t threads;
@@ -225,22 +229,55 @@ typedef struct pricing {
     leat_doctor_facts *f;
 } pricing;
 
-/* CPU seconds of a sample as it is, and then: of another pack, with other options or texts. */
-static int in_turns(const pricing *p, const leat__mini *then, const leat_loader_opts *opts,
-                    const char *const *ops, double *was, double *is, leat_error *err)
+/* What one measurement reads at most: to repeat samples beyond that is work for nothing. */
+static double bytes_read(const pricing *p)
+{
+    return COPIED * p->seconds * p->threads;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How a sample as it is compares with one of another pack, or with other options or texts: CPU seconds
+ * of each, one measured right after the other, until half of the comparisons agree. What disturbs the
+ * machine for a moment is outvoted, what slows it for longer slows both. */
+typedef struct comparison {
+    double ratio; /* was / is, the median */
+    double is;    /* CPU seconds then */
+    double ratios[PRICE_ROUNDS_MAX];
+    uint32_t rounds;
+} comparison;
+
+static bool settled(comparison *c)
+{
+    uint32_t n = c->rounds;
+    qsort(c->ratios, n, sizeof c->ratios[0], by_value);
+    c->ratio = c->ratios[n / 2];
+    double spread = c->ratios[n - 1 - n / 4] - c->ratios[n / 4];
+    return n == PRICE_ROUNDS_MAX || (n >= PRICE_ROUNDS && spread < PRICE_SPREAD * c->ratio);
+}
+
+static int compare(const pricing *p, const leat__mini *then, const leat_loader_opts *opts,
+                   const char *const *ops, comparison *c, leat_error *err)
 {
     leat__mini_run *a = NULL, *b = NULL;
-    double cost;
+    double was, is;
     int rc;
 
+    *c = (comparison){0};
     LEAT_GO(rc, out, leat__mini_run_open(&a, p->now, p->opts, NULL, p->threads, err));
     LEAT_GO(rc, out, leat__mini_run_open(&b, then, opts, ops, p->threads, err));
-    for (int i = 0; i <= PRICE_ROUNDS; i++) { /* the least of each: what others do only adds to it */
-        LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &cost, err));
-        *was = i <= 1 ? cost : LEAT_MIN(*was, cost); /* the first is for warming */
-        LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &cost, err));
-        *is = i <= 1 ? cost : LEAT_MIN(*is, cost);
-    }
+    LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err)); /* warming */
+    LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &is, err));
+    do {
+        LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err));
+        LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &is, err));
+        c->is = c->rounds == 0 ? is : LEAT_MIN(c->is, is);
+        c->ratios[c->rounds++] = was / is;
+    } while (!settled(c));
 out:
     leat__mini_run_close(&b);
     leat__mini_run_close(&a);
@@ -250,9 +287,9 @@ out:
 static int price(const pricing *p, const leat__mini *then, const char *const *ops, const char *action,
                  const char *set, double sample_bytes, double out_bytes, leat_error *err)
 {
-    double was, is;
-    LEAT_TRY(in_turns(p, then, p->opts, ops, &was, &is, err));
-    add_option(p->f, action, set, p->f->cpu_all * was / is, sample_bytes, out_bytes);
+    comparison c;
+    LEAT_TRY(compare(p, then, p->opts, ops, &c, err));
+    add_option(p->f, action, set, p->f->cpu_all * c.ratio, sample_bytes, out_bytes);
     return 0;
 }
 
@@ -260,13 +297,14 @@ static int price(const pricing *p, const leat__mini *then, const char *const *op
 static int price_batch(const pricing *p, leat_error *err)
 {
     leat_loader_opts opts = *p->opts;
-    double batch = opts.batch_size, larger = leat__larger_batch(batch), was, is;
+    double batch = opts.batch_size, larger = leat__larger_batch(batch);
+    comparison c;
 
     if (batch > SMALL_BATCH || !known(p->f->loader)) return 0;
     opts.batch_size = (uint32_t)larger;
-    LEAT_TRY(in_turns(p, p->now, &opts, NULL, &was, &is, err));
-    p->f->larger = p->f->loader * was / is;
-    p->f->handover_us = 1e6 * LEAT_MAX(0.0, was - is) / (1 / batch - 1 / larger);
+    LEAT_TRY(compare(p, p->now, &opts, NULL, &c, err));
+    p->f->larger = p->f->loader * c.ratio;
+    p->f->handover_us = 1e6 * LEAT_MAX(0.0, c.ratio - 1) * c.is / (1 / batch - 1 / larger);
     return 0;
 }
 
@@ -281,7 +319,7 @@ static int price_variants(const pricing *p, const leat__set *set, leat_error *er
         int rc = leat__variant_make(v, set, or_else(p->f->out_pixels, 0), &other, action, sizeof action, err);
         if (rc == 0 && other.count > 0) {
             double after = or_else(p->f->sample_bytes, before) * leat__set_bytes(&other) / before;
-            rc = leat__mini_open(&then, &other, err);
+            rc = leat__mini_open(&then, &other, bytes_read(p), err);
             if (rc == 0) rc = price(p, then, NULL, action, "", after, -1, err);
         }
         leat__mini_close(&then);
@@ -354,7 +392,7 @@ static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_e
     int rc;
 
     part.count = leat__variant_part(set);
-    LEAT_GO(rc, out, leat__mini_open(&now, &part, err));
+    LEAT_GO(rc, out, leat__mini_open(&now, &part, bytes_read(p), err));
     p->now = now;
     LEAT_GO(rc, out, price_batch(p, err));
     LEAT_GO(rc, out, price_crop(p, crop, err));

@@ -54,7 +54,7 @@ static double cost(const leat__set *set, const char *ops)
     leat_loader_opts_init(&o);
     o.batch_size = 8;
     o.ops = "RandomResizedCrop(64)";
-    assert_ok(leat__mini_open(&m, set, NULL));
+    assert_ok(leat__mini_open(&m, set, 64e6, NULL));
     assert_int_equal(files_left(), 1);
     assert_ok(leat__mini_run_open(&run, m, &o, ops != NULL ? &ops : NULL, 2, NULL));
     for (int i = 0; i < 2; i++) assert_ok(leat__mini_run_cost(run, 0.1, &cpu_s, NULL));
@@ -102,7 +102,7 @@ static void entry_points_go_along(void **state)
     uint64_t first = 0;
     set.sample[0].entries = (const uint8_t *)"a few of";
     set.sample[0].entries_len = 8;
-    assert_ok(leat__mini_open(&m, &set, NULL));
+    assert_ok(leat__mini_open(&m, &set, 64e6, NULL));
     DIR *d = opendir(FOLDER);
     for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
         if (e->d_name[0] != '.') snprintf(path + sizeof FOLDER, 256, "%s", e->d_name);
@@ -122,7 +122,7 @@ static void no_folder_is_an_error_that_leaves_nothing(void **state)
     leat__mini *m;
     (void)state;
     setenv("TMPDIR", "no-such-folder", 1);
-    assert_code(leat__mini_open(&m, &set, NULL), LEAT_ENOENT);
+    assert_code(leat__mini_open(&m, &set, 64e6, NULL), LEAT_ENOENT);
     assert_null(m);
     setenv("TMPDIR", FOLDER, 1);
     leat__set_reset(&set);

@@ -79,6 +79,13 @@ static void more_reads_in_flight_help_against_latency(void **state)
     assert_non_null(r);
     assert_near(r->gain, 4000 / 2600.0, 1e-3);
     assert_int_equal(r->next, LEAT_LIMIT_IO);
+    f.cached = 1; /* where even the cache answers late, what counts was measured there */
+    f.io_warm = 2600;
+    f.io_warm_deep = 4200;
+    d = judge(f);
+    r = remedy(&d, "io-depth=64");
+    assert_non_null(r);
+    assert_near(r->gain, 4200 / 2600.0, 1e-3);
 }
 
 static void what_lifts_no_limit_is_not_offered(void **state)
@@ -135,6 +142,40 @@ static void a_measured_option_is_priced_as_measured(void **state)
     assert_near(u8->gain, 1.1, 1e-6);
     assert_true(tiled < u8);                    /* ranked */
     assert_null(strstr(d.apply, "dtype"));      /* a trainer would see it: never set by itself */
+}
+
+static void copies_out_of_memory_are_in_the_price(void **state)
+{
+    leat_doctor_facts f = starved_by_cpu();
+    (void)state;
+    f.cached = 1;
+    f.io_warm = 12000; /* 1.3 GB/s on one thread; five times the bytes would be 2,400 */
+    f.sample_bytes = 110000;
+    f.option_count = 1;
+    f.options[0] = (leat_doctor_option){.action = "leat pack --images raw", .cpu_all = 3840,
+                                        .sample_bytes = 550000, .out_bytes = -1, .whole = 1};
+    leat_doctor_diagnosis d = judge(f);
+    const leat_doctor_remedy *raw = remedy(&d, "raw");
+    assert_non_null(raw);
+    assert_near(raw->gain, 1.5, 1e-6);
+    f.io_warm = f.io_cold = 8000; /* too slow for a copy: a file system that asks a network */
+    d = judge(f);
+    assert_null(remedy(&d, "raw"));
+}
+
+static void fewer_bytes_do_not_shorten_an_answer(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    f.io_deep = 4000;
+    f.option_count = 1;
+    f.options[0] = (leat_doctor_option){.action = "at lower quality", .cpu_all = f.cpu_all,
+                                        .sample_bytes = f.sample_bytes / 2, .out_bytes = -1, .whole = 1};
+    leat_doctor_diagnosis d = judge(f);
+    assert_non_null(remedy(&d, "lower quality")); /* the controller reads as deep as it helps */
+    f.io_fixed = 1;
+    d = judge(f);
+    assert_null(remedy(&d, "lower quality"));
 }
 
 static void a_small_budget_is_raised(void **state)
@@ -207,6 +248,8 @@ int main(void)
         cmocka_unit_test(what_lifts_no_limit_is_not_offered),
         cmocka_unit_test(missing_threads_are_priced_by_cpus),
         cmocka_unit_test(a_measured_option_is_priced_as_measured),
+        cmocka_unit_test(copies_out_of_memory_are_in_the_price),
+        cmocka_unit_test(fewer_bytes_do_not_shorten_an_answer),
         cmocka_unit_test(a_small_budget_is_raised),
         cmocka_unit_test(the_trainer_is_sped_up_to_the_next_limit),
         cmocka_unit_test(ranking_is_by_gain),
