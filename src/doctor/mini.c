@@ -30,9 +30,12 @@
 #define PATIENCE 5.0 /* times the time, where others use the CPUs */
 #define IMAGES_MAX 64u
 #define NAME_BYTES 4096
-#define CACHE_TIMES 8 /* drawn at random: one in eight may still be in there */
+#define CACHE_TIMES 3
 #define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
-#define BYTES_MAX (256.0 * 1048576)
+#define BYTES_MAX (128.0 * 1048576)
+#define COPY_SHOWS (256.0 * 1024) /* bytes of a sample, most of whose cost is copying */
+#define COPY_TIMES 3 /* as many of those: one in nine is in a cache, and memory is not equally fast everywhere */
+#define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
 
 struct leat__mini {
@@ -42,6 +45,11 @@ struct leat__mini {
 };
 
 /* ---- The pack ---- */
+
+static bool copy_shows(const leat__set *set)
+{
+    return leat__set_bytes(set) >= COPY_SHOWS;
+}
 
 static int put_sample(leat_packer *p, const leat__set_sample *s, uint32_t number, leat_error *err)
 {
@@ -65,7 +73,7 @@ static int store(leat__mini *m, const leat__set *set, leat_error *err)
 
     o.fields = &field;
     o.field_count = 1;
-    o.no_sync = 1;
+    o.no_sync = !copy_shows(set); /* else it must be on disk, to be forgotten */
     LEAT_TRY(leat_packer_open(&p, m->path, &o, err));
     m->there = true;
     if (set->blob.len > 0)
@@ -78,14 +86,33 @@ out:
     return rc;
 }
 
+/* Forgets what was written and reads it, not one behind the other. The page cache keeps what is written
+ * in large pieces and what is read at random in single pages, out of which copying takes a third longer. */
+static int read_again(const leat__mini *m, leat_error *err)
+{
+    leat__file *f = NULL;
+    uint8_t *buf = leat__alloc_aligned(LEAT__MEM_DOCTOR, READ_BYTES, LEAT__IO_ALIGN);
+    int rc = buf == NULL ? leat__fail_nomem(err, READ_BYTES, "reads") : 0;
+
+    if (rc == 0) rc = leat__file_open(&f, m->path, LEAT__FILE_READ, err);
+    if (rc != 0) goto out;
+    leat__file_advise(f, 0, 0, LEAT__ADVICE_DONTNEED);
+    for (uint64_t i = leat__file_size_at_open(f) / READ_BYTES; i > 0 && rc == 0; i--) /* not as it lies */
+        rc = leat__file_pread(f, buf, READ_BYTES, (i - 1) * READ_BYTES, err);
+out:
+    leat__file_close(&f);
+    leat__free(buf);
+    return rc;
+}
+
 static uint32_t samples_beyond_caches(const leat__set *set, double most_bytes)
 {
     leat_machine machine;
     double cache = CACHE_BYTES;
     if (leat_machine_read(&machine, sizeof machine, NULL) == 0 && machine.cache_l3_bytes > 0)
         cache = machine.cache_l3_bytes;
-    double fill = LEAT_MIN(CACHE_TIMES * cache, LEAT_MIN(BYTES_MAX, most_bytes)) /
-                  LEAT_MAX(leat__set_bytes(set), 1.0);
+    double bytes = LEAT_MIN(CACHE_TIMES * cache, BYTES_MAX) * (copy_shows(set) ? COPY_TIMES : 1);
+    double fill = LEAT_MIN(bytes, most_bytes) / LEAT_MAX(leat__set_bytes(set), 1.0);
     return LEAT_MAX(set->count, (uint32_t)LEAT_MIN(fill, SAMPLES_MAX));
 }
 
@@ -100,6 +127,7 @@ int leat__mini_open(leat__mini **out, const leat__set *set, double most_bytes, l
              folder != NULL && folder[0] != '\0' ? folder : "/tmp", (int)getpid(),
              (unsigned long long)leat__clock_ns());
     int rc = store(m, set, err);
+    if (rc == 0 && copy_shows(set)) rc = read_again(m, err);
     if (rc != 0)
         leat__mini_close(&m);
     else
