@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "dsp/resizer.h"
 #include "io/file.h"
@@ -185,6 +186,19 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
     leat__buf_printf(out, "; ToDtype(%s); ToLayout(%s)", dtype, layout);
 }
 
+/* The text says it all: a flag beside it would be passed over without a word. What a file says, a text on
+ * the command line may pass over. */
+static int ops_alone(reader *r)
+{
+    static const char *const parts[] = {"size", "crop", "flip", "dtype", "layout", "like"};
+    bool wins = cli_given(r->c, "ops");
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++)
+        if (get(r, parts[i]).set && (!wins || cli_given(r->c, parts[i])))
+            return leat__fail(r->err, LEAT_EINVAL, "--ops is the whole pipeline: write what --%s says into it",
+                              parts[i]);
+    return r->rc;
+}
+
 static int make_ops(load_flags *f, reader *r)
 {
     static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
@@ -194,7 +208,10 @@ static int make_ops(load_flags *f, reader *r)
     leat__value layout = get(r, "layout");
 
     if (r->rc != 0) return r->rc;
-    if (ops.s != NULL) return leat__buf_puts(&f->ops, ops.s);
+    if (ops.s != NULL) {
+        LEAT_TRY(ops_alone(r));
+        return leat__buf_puts(&f->ops, ops.s);
+    }
     load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i], dtypes[dtype.i],
                    layout.i ? "nhwc" : "nchw");
     return leat__buf_status(&f->ops);

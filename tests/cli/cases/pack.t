@@ -83,6 +83,20 @@ $ for p in 0 1; do leat pack photos.leat -o mix$p.leat --images mix --mix-raw $p
 3
 3
 
+# loading: a pipeline as text is the whole pipeline, and goes before a file
+$ printf 'size: 64\ndtype: f32\n' > load.yaml
+> leat load photos.leat --config load.yaml --ops 'Resize((8, 8))' --json | jget samples
+3
+
+$ leat load photos.leat --ops 'Resize((8, 8))' --dtype f16
+! leat load: --ops is the whole pipeline: write what --dtype says into it
+= 2
+
+$ printf 'ops: Resize((8, 8))\nsize: 64\n' > load.yaml
+> leat load photos.leat --config load.yaml
+! leat load: --ops is the whole pipeline: write what --size says into it
+= 2
+
 # wrong usage
 $ leat pack photos
 ! leat pack: --output is missing: write the pack here (see leat pack --help)
