@@ -44,6 +44,7 @@ static uint32_t take_c(leat__tile_parts *p, uint32_t b, const int16_t *blocks, u
         guess = blocks[0];
         mask = (mask & ~UINT64_C(1)) | (ordered[0] != 0);
         pack_note(p, b + i, mask);
+        p->values += (uint32_t)__builtin_popcountll(mask);
         for (; mask != 0; mask &= mask - 1) *value++ = ordered[__builtin_ctzll(mask)];
     }
     return all;

@@ -53,7 +53,6 @@ PACK_INLINE void pack_note(leat__tile_parts *p, uint32_t b, uint64_t mask)
 {
     p->mask[b] = mask;
     p->groups[b] = mask == 0 ? 0 : (uint8_t)((71 - __builtin_clzll(mask)) / 8);
-    p->values += (uint32_t)__builtin_popcountll(mask);
 }
 
 /* ---- values ---- */

@@ -129,27 +129,37 @@ static uint8_t *put_fast(uint8_t *at, const leat__tile_parts *p, uint32_t blocks
     return b.at;
 }
 
-/* Symbols of a tile in coding order, with their tables: pairs of counts, then bitmap bytes. Eight
- * bytes are written where fewer count. */
+/* Symbols of a tile in coding order, with their tables << 8: pairs of counts, then bitmap bytes.
+ * Eight are written where fewer count. */
 typedef struct symbols {
     uint32_t pairs, n;
-    uint8_t table[LEAT__TILE_BLOCKS_MAX * 9 + 8], symbol[LEAT__TILE_BLOCKS_MAX * 9 + 8];
+    uint16_t at[LEAT__TILE_BLOCKS_MAX * 9 + 8];
 } symbols;
+
+/* The bytes of a bitmap, each with its table << 8. */
+static inline void eight_pairs(uint16_t *to, uint64_t mask, const uint8_t table[8])
+{
+    typedef uint8_t bytes __attribute__((vector_size(16)));
+    typedef uint64_t words __attribute__((vector_size(16)));
+    bytes low = (bytes)(words){mask}, high = (bytes)(words){leat__load_u64(table)};
+    bytes pairs = __builtin_shufflevector(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                          6, 22, 7, 23);
+    memcpy(to, &pairs, sizeof pairs);
+}
 
 static void collect_symbols(symbols *s, const leat__tile_parts *p,
                             const leat__tile_shape *shape, const leat__tile_codes *codes)
 {
-    uint32_t n = 0; /* not s->n, which any store of a byte could change */
+    uint32_t n = 0;
     for (uint32_t c = 0, b = 0; c < shape->components; b += shape->count[c], c++)
         for (uint32_t i = 0; i < (shape->count[c] + 1) / 2; i++, n++) {
-            s->table[n] = (uint8_t)(LEAT__TILE_CONTEXTS + (c > 0));
-            s->symbol[n] = (uint8_t)leat__tile_pair_symbol(p->groups + b, shape->count[c], i);
+            uint32_t pair = leat__tile_pair_symbol(p->groups + b, shape->count[c], i);
+            s->at[n] = (uint16_t)((LEAT__TILE_CONTEXTS + (c > 0)) << 8 | pair);
         }
     s->pairs = n;
     for (uint32_t c = 0, b = 0; c < shape->components; c++)
         for (uint32_t i = 0; i < shape->count[c]; i++, b++) {
-            memcpy(s->table + n, codes->context[c > 0][p->groups[b]], 8);
-            leat__store_u64(s->symbol + n, p->mask[b]);
+            eight_pairs(s->at + n, p->mask[b], codes->context[c > 0][p->groups[b]]);
             n += p->groups[b];
         }
     s->n = n;
@@ -162,18 +172,19 @@ enum { ROUNDS = 4 }; /* codes that fit beside seven bits that wait */
 static inline void deal(bits *to, const symbols *s, uint32_t from, uint32_t end,
                         const leat__tile_tables *t)
 {
+    const uint16_t *codes = t->put[0]; /* of all tables, one behind the other */
     bits b = *to; /* a copy stays in registers */
     uint32_t i = from;
     for (; i + (ROUNDS - 1) * STREAMS < end; i += ROUNDS * STREAMS) {
 #pragma GCC unroll 4
         for (uint32_t k = i; k < i + ROUNDS * STREAMS; k += STREAMS) {
-            uint32_t code = t->put[s->table[k]][s->symbol[k]];
+            uint32_t code = codes[s->at[k]];
             put(&b, code >> 4, code & 15);
         }
         spill(&b);
     }
     for (; i < end; i += STREAMS) {
-        uint32_t code = t->put[s->table[i]][s->symbol[i]];
+        uint32_t code = codes[s->at[i]];
         put(&b, code >> 4, code & 15);
         spill(&b);
     }

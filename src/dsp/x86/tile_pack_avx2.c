@@ -60,6 +60,7 @@ TILE_TAKE_VARIANT(leat__tile_take_avx2)
         int16_t *value = parts->value + parts->values;
         uint64_t mask = nonzero(g);
         pack_note(parts, first + i, mask);
+        parts->values += (uint32_t)_mm_popcnt_u64(mask);
         for (; mask != 0; mask &= mask - 1) *value++ = ordered[__builtin_ctzll(mask)];
     }
     return all_bits(all);

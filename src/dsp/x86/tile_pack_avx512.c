@@ -38,10 +38,13 @@ PACK_INLINE uint32_t all_bits(__m512i v)
 #define FIRST_HALF _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 8, 10)
 #define SECOND_HALF _mm512_setr_epi64(5, 7, 12, 14, 9, 11, 13, 15)
 
+enum { NEXT_TILE = 8 * 64 }; /* from a block to the same of the tile that is taken next */
+
 TILE_TAKE_VARIANT(leat__tile_take_avx512)
 {
     const __m512i first_half = FIRST_HALF, second_half = SECOND_HALF;
     __m512i all = _mm512_setzero_si512();
+    int16_t *value = parts->value + parts->values; /* in a register: a store may be a long way */
     for (uint32_t i = 0; i < count; i++, blocks += 64) {
         __m512i a = _mm512_loadu_si512(blocks), b = _mm512_loadu_si512(blocks + 32);
         __m512i low = _mm512_permutex2var_epi64(a, first_half, b);
@@ -52,12 +55,15 @@ TILE_TAKE_VARIANT(leat__tile_take_avx512)
         guess = blocks[0];
         __mmask32 in_low = _mm512_test_epi16_mask(low, low);
         __mmask32 in_high = _mm512_test_epi16_mask(high, high);
-        int16_t *value = parts->value + parts->values;
         _mm512_storeu_si512(value, _mm512_maskz_compress_epi16(in_low, low));
-        _mm512_storeu_si512(value + _mm_popcnt_u32(in_low),
-                            _mm512_maskz_compress_epi16(in_high, high));
+        value += _mm_popcnt_u32(in_low);
+        _mm512_storeu_si512(value, _mm512_maskz_compress_epi16(in_high, high));
+        value += _mm_popcnt_u32(in_high);
         pack_note(parts, first + i, two_masks(in_low, in_high));
+        _mm_prefetch((const char *)(blocks + NEXT_TILE), _MM_HINT_T0);
+        _mm_prefetch((const char *)(blocks + NEXT_TILE + 32), _MM_HINT_T0);
     }
+    parts->values = (uint32_t)(value - parts->value);
     return all_bits(all);
 }
 
@@ -97,6 +103,72 @@ PACK_INLINE uint32_t put_plane(uint8_t *at, uint8_t *left, uint32_t n, uint32_t 
     return next;
 }
 
+/* Some bits, low first, in each lane, and how many. */
+typedef struct lane_bits {
+    __m512i value, n;
+} lane_bits;
+
+/* Each lane with its upper half behind its lower: neighbours become one. */
+PACK_INLINE lane_bits join32(lane_bits b)
+{
+    const __m512i low = _mm512_set1_epi32(0xffff);
+    __m512i n = _mm512_and_si512(b.n, low);
+    __m512i high = _mm512_sllv_epi32(_mm512_srli_epi32(b.value, 16), n);
+    return (lane_bits){_mm512_or_si512(_mm512_and_si512(b.value, low), high),
+                       _mm512_add_epi32(n, _mm512_srli_epi32(b.n, 16))};
+}
+
+PACK_INLINE lane_bits join64(lane_bits b)
+{
+    const __m512i low = _mm512_set1_epi64(0xffffffff);
+    __m512i n = _mm512_and_si512(b.n, low);
+    __m512i high = _mm512_sllv_epi64(_mm512_srli_epi64(b.value, 32), n);
+    return (lane_bits){_mm512_or_si512(_mm512_and_si512(b.value, low), high),
+                       _mm512_add_epi64(n, _mm512_srli_epi64(b.n, 32))};
+}
+
+/* Each lane and behind it that of `next`; right where there are 64 bits at most. */
+PACK_INLINE lane_bits join(lane_bits b, lane_bits next)
+{
+    return (lane_bits){_mm512_or_si512(b.value, _mm512_sllv_epi64(next.value, b.n)),
+                       _mm512_add_epi64(b.n, next.n)};
+}
+
+PACK_INLINE void put_eights(pack_bits *b, lane_bits eight)
+{
+    uint64_t value[8], n[8];
+    _mm512_storeu_si512(value, eight.value);
+    _mm512_storeu_si512(n, eight.n);
+    for (uint32_t i = 0; i < 8; i += 2) {
+        pack_put(b, value[i], (uint32_t)n[i]);
+        pack_spill(b);
+    }
+}
+
+PACK_INLINE void put_fours(pack_bits *b, lane_bits four)
+{
+    uint64_t value[8], n[8];
+    _mm512_storeu_si512(value, four.value);
+    _mm512_storeu_si512(n, four.n);
+    for (uint32_t i = 0; i < 8; i++) pack_four(b, (pext_bits){value[i], (uint32_t)n[i]});
+}
+
+/* Extra bits of 32 values: eight at a time nearly always fit one turn of the chain from byte
+ * to byte. */
+PACK_INLINE void put_extra(pack_bits *b, __m512i v)
+{
+    const __mmask8 even = 0x55;
+    __m512i ones = ones_of(v), less = _mm512_add_epi16(v, _mm512_srai_epi16(v, 15));
+    lane_bits four = join64(join32((lane_bits){_mm512_and_si512(less, ones),
+                                               _mm512_popcnt_epi16(ones)}));
+    lane_bits eight = join(four, (lane_bits){_mm512_unpackhi_epi64(four.value, four.value),
+                                             _mm512_unpackhi_epi64(four.n, four.n)});
+    if (__builtin_expect(_mm512_mask_cmpgt_epu64_mask(even, eight.n, _mm512_set1_epi64(56)), 0))
+        put_fours(b, four);
+    else
+        put_eights(b, eight);
+}
+
 TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
 {
     const uint32_t n = parts->values;
@@ -107,15 +179,11 @@ TILE_PUT_VALUES_VARIANT(leat__tile_put_values_avx512)
         left = next;
     }
     pack_bits b = {.at = at};
-    for (uint32_t i = 0; i < n; i += 32) {
-        uint16_t extra[32], ones[32];
-        __mmask32 valid = (__mmask32)low_ones(n - i < 32 ? n - i : 32);
-        __m512i v = _mm512_maskz_loadu_epi16(valid, parts->value + i);
-        __m512i less = _mm512_add_epi16(v, _mm512_srai_epi16(v, 15));
-        _mm512_storeu_si512(ones, ones_of(v));
-        _mm512_storeu_si512(extra, less);
-        pack_sixteen(&b, extra, ones);
-        pack_sixteen(&b, extra + 16, ones + 16);
+    uint32_t i = 0;
+    for (; i + 32 <= n; i += 32) put_extra(&b, load512(parts->value + i));
+    if (i < n) {
+        __mmask32 valid = (__mmask32)low_ones(n - i);
+        put_extra(&b, _mm512_maskz_loadu_epi16(valid, parts->value + i));
     }
     return pack_flush(&b);
 }
