@@ -30,6 +30,8 @@ int leat__writer_begin(leat__writer *w, const leat__output_spec *spec, const lea
     w->planes = 3;
     w->out = out;
     w->pitch = pitch;
+    w->row = spec->width * (size_t)leat__dtype_bytes(spec->dtype);
+    w->plane = spec->height * w->row;
     w->direct = spec->dtype == LEAT__DTYPE_U8 &&
                 (spec->layout == LEAT__LAYOUT_NCHW || spec->channels == 1);
     return 0;
@@ -44,8 +46,7 @@ void leat__writer_reset(leat__writer *w)
 /* Where row y of channel c starts in a planar output. */
 static uint8_t *planar_row(const leat__writer *w, uint32_t y, uint32_t c)
 {
-    const leat__output_spec *const s = w->spec;
-    return w->out + ((size_t)c * s->height + y) * s->width * leat__dtype_bytes(s->dtype);
+    return w->out + c * w->plane + y * w->row;
 }
 
 static void convert(const leat__writer *w, uint32_t c, const uint8_t *src, void *dst)

@@ -16,6 +16,7 @@ typedef struct leat__writer {
     const leat__output_spec *spec;
     const leat__norm *norm; /* three of them; unused for u8 */
     uint8_t *out;
+    size_t row, plane; /* bytes of them in a planar output */
     uint32_t planes; /* of the rows that come: 1 (grey, repeated) or 3; set by the caller */
     bool direct;     /* 8-bit planes: rows are made where they stay */
     uint8_t *line;   /* scratch: three 8-bit rows, then three of the output type */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inverse DCT to 4x4 for AVX2: four blocks at a time, two per lane. 2x2 and 1x1 stay portable:
- * they are for images so large that their time goes elsewhere.
+ * Inverse DCT to 4x4, 2x2 and 1x1 for AVX2: four blocks at a time. Smaller ones of plain blocks stay
+ * portable: reading the JPEG takes far longer.
  */
 #include <immintrin.h>
 
+#include "base/bytes.h"
 #include "dsp/idct_small.h"
 #include "dsp/x86/expand_tables.h"
 
@@ -116,6 +117,66 @@ static void area4(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
         }
 }
 
+/* Two rows of two columns of four blocks, as 32 bits each. */
+INLINE void two_by_two(uint8_t *dst, size_t stride, __m128i top, __m128i bottom)
+{
+    const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
+    const __m128i level = _mm_set1_epi16(1 << (15 - IDCT_SMALL_SHIFT));
+    const __m128i turns = _mm_set1_epi32((int)0xffff0001); /* 1, -1 */
+    __m128i row[2] = {_mm_mulhrs_epi16(_mm_add_epi16(top, bottom), c4),
+                      _mm_mulhrs_epi16(_mm_sub_epi16(top, bottom), c4)};
+    for (int i = 0; i < 2; i++) {
+        const __m128i swapped =
+            _mm_or_si128(_mm_slli_epi32(row[i], 16), _mm_srli_epi32(row[i], 16));
+        row[i] = _mm_mulhrs_epi16(_mm_add_epi16(swapped, _mm_sign_epi16(row[i], turns)), c4);
+        row[i] = _mm_mulhrs_epi16(row[i], level);
+    }
+    const __m128i both =
+        _mm_xor_si128(_mm_packs_epi16(row[0], row[1]), _mm_set1_epi8((char)0x80));
+    _mm_storel_epi64((__m128i *)(void *)dst, both);
+    _mm_storeh_pd((double *)(void *)(dst + stride), _mm_castsi128_pd(both));
+}
+
+static void area2(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                  const leat__idct_area *area, const uint16_t quant[64])
+{
+    const __m128i q0 = _mm_set1_epi32((int)(quant[0] | (uint32_t)quant[1] << 16));
+    const __m128i q1 = _mm_set1_epi32((int)(quant[8] | (uint32_t)quant[9] << 16));
+    for (uint32_t y = 0; y < area->high; y++, dst += 2 * stride)
+        for (uint32_t x = 0; x < area->wide; x += 4) {
+            const uint32_t b = area->first + y * area->pitch + x;
+            __m128i g[4];
+            for (uint32_t i = 0; i < 4; i++)
+                g[i] = _mm_insert_epi16(group_of(coefs->value + coefs->first[b + i],
+                                                 (uint32_t)coefs->mask[b + i] & 255),
+                                        coefs->dc[b + i], 0);
+            const __m128i top = _mm_unpacklo_epi64(_mm_unpacklo_epi32(g[0], g[1]),
+                                                   _mm_unpacklo_epi32(g[2], g[3]));
+            const __m128i bottom = _mm_unpacklo_epi64(_mm_unpackhi_epi32(g[0], g[1]),
+                                                      _mm_unpackhi_epi32(g[2], g[3]));
+            two_by_two(dst + 2 * x, stride,
+                       _mm_slli_epi16(_mm_mullo_epi16(top, q0), IDCT_SMALL_BITS),
+                       _mm_slli_epi16(_mm_mullo_epi16(bottom, q1), IDCT_SMALL_BITS));
+        }
+}
+
+/* Nothing but the means. */
+static void area1(uint8_t *dst, size_t stride, const leat__tile_coefs *coefs,
+                  const leat__idct_area *area, const uint16_t quant[64])
+{
+    const __m128i q = _mm_set1_epi16((short)(quant[0] << IDCT_SMALL_BITS));
+    const __m128i c4 = _mm_set1_epi16(IDCT_SMALL_C4);
+    const __m128i level = _mm_set1_epi16(1 << (15 - IDCT_SMALL_SHIFT));
+    for (uint32_t y = 0; y < area->high; y++, dst += stride)
+        for (uint32_t x = 0; x < area->wide; x += 4) {
+            const int16_t *const dc = coefs->dc + area->first + y * area->pitch + x;
+            __m128i v = _mm_mullo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)dc), q);
+            v = _mm_mulhrs_epi16(_mm_mulhrs_epi16(_mm_mulhrs_epi16(v, c4), c4), level);
+            v = _mm_xor_si128(_mm_packs_epi16(v, v), _mm_set1_epi8((char)0x80));
+            leat__store_u32(dst + x, (uint32_t)_mm_cvtsi128_si32(v));
+        }
+}
+
 static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uint8_t *last,
                    uint32_t count, const uint16_t quant[64])
 {
@@ -134,6 +195,8 @@ static void plain4(uint8_t *dst, size_t stride, const int16_t *blocks, const uin
 void leat__idct_small_avx2(leat__idct_small_dsp *dsp)
 {
     dsp->area[1] = area4;
+    dsp->area[2] = area2;
+    dsp->area[3] = area1;
     dsp->plain[1] = plain4;
     dsp->isa = "avx2";
 }

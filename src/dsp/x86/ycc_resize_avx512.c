@@ -56,13 +56,18 @@ YCC_INLINE void rows_of(const leat__ycc_axis *a, const uint8_t *const src[2], in
                         const uint32_t rows, const uint32_t pairs, const bool two)
 {
     const V order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-    for (uint32_t j = 0; j < a->count; j += 2 * GROUP) {
-        V left[2], right[2];
+    V left[2], right[2];
+    uint32_t j = 0;
+    for (; j + GROUP < a->count; j += 2 * GROUP) {
         thirty_two(a, j, src, rows, pairs, two, left);
         thirty_two(a, j + GROUP, src, rows, pairs, two, right);
         for (uint32_t r = 0; r < rows; r++)
             V_STORE(dst[r] + j, _mm512_permutexvar_epi64(order, V_PACK(left[r], right[r])));
     }
+    if (j >= a->count) return;
+    thirty_two(a, j, src, rows, pairs, two, left);
+    for (uint32_t r = 0; r < rows; r++)
+        _mm256_storeu_si256((__m256i *)(void *)(dst[r] + j), _mm512_cvtepi16_epi8(left[r]));
 }
 
 YCC_INLINE void some_rows(const leat__ycc_axis *a, const uint8_t *const src[2],
