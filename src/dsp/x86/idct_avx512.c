@@ -49,7 +49,11 @@ static inline __attribute__((always_inline)) V dot(V sum, V x, const int32_t *pa
 #define V_SUB32 _mm512_sub_epi32
 #define V_SRA16 _mm512_srai_epi16
 #define V_PACK16 _mm512_packs_epi16
-#define V_HIGHS(a, b) _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a, 16), b)
+#define V_HIGHS(a, b) /* one shuffle, into the low words of b: a shift and a blend take longer */ \
+    _mm512_mask_shuffle_epi8(                                                              \
+        b, UINT64_C(0x3333333333333333), a,                                                \
+        _mm512_broadcast_i32x4(                                                            \
+            _mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15)))
 #include "dsp/x86/idct_tmpl.h"
 
 /* ---- which words go where ---- */
