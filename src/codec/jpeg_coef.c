@@ -22,6 +22,7 @@
 #include "codec/planes.h"
 
 #define ALIGN 64
+#define ODD 1 /* libjpeg-turbo writes aligned rows past the caches, where they are read at once */
 
 struct leat__jpeg_coef_reader {
     struct jpeg_decompress_struct cinfo;
@@ -29,7 +30,7 @@ struct leat__jpeg_coef_reader {
     leat__jpeg_scan *scan;
     int16_t *block;
     size_t capacity; /* bytes */
-    uint8_t *row;    /* one of interleaved pixels */
+    uint8_t *row;    /* one of interleaved pixels, from ODD on */
     size_t row_capacity;
     leat__decode_limits bounds; /* of the file at hand */
     leat__jpeg_coefs own;       /* as leat has read it; no components: libjpeg has */
@@ -455,7 +456,7 @@ int leat__jpeg_coef_pixels(leat__jpeg_coef_reader *r, leat_error *err)
 {
     const struct jpeg_decompress_struct *c = &r->cinfo;
     LEAT_TRY(begin_output(r, err));
-    size_t bytes = (size_t)c->output_width * (size_t)c->output_components;
+    size_t bytes = (size_t)c->output_width * (size_t)c->output_components + ODD;
     if (bytes > r->row_capacity) {
         uint8_t *grown = leat__alloc(LEAT__MEM_CODEC, bytes);
         if (!grown) return leat__fail_nomem(err, bytes, "JPEG rows");
@@ -473,7 +474,8 @@ static int row_guarded(leat__jpeg_coef_reader *r)
         r->in_output = false;
         return r->glue.code;
     }
-    jpeg_read_scanlines(&r->cinfo, &r->row, 1);
+    JSAMPROW row = r->row + ODD;
+    jpeg_read_scanlines(&r->cinfo, &row, 1);
     return 0;
 }
 
@@ -483,6 +485,6 @@ int leat__jpeg_coef_row(leat__jpeg_coef_reader *r, const uint8_t **row, leat_err
     if (!r->in_output || c->output_scanline >= c->output_height)
         return leat__fail(err, LEAT_EINVAL, "no row of pixels is left");
     r->glue.err = err;
-    *row = r->row;
+    *row = r->row + ODD;
     return row_guarded(r);
 }

@@ -38,8 +38,6 @@ PACK_INLINE uint32_t all_bits(__m512i v)
 #define FIRST_HALF _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 8, 10)
 #define SECOND_HALF _mm512_setr_epi64(5, 7, 12, 14, 9, 11, 13, 15)
 
-enum { NEXT_TILE = 8 * 64 }; /* from a block to the same of the tile that is taken next */
-
 TILE_TAKE_VARIANT(leat__tile_take_avx512)
 {
     const __m512i first_half = FIRST_HALF, second_half = SECOND_HALF;
@@ -60,8 +58,6 @@ TILE_TAKE_VARIANT(leat__tile_take_avx512)
         _mm512_storeu_si512(value, _mm512_maskz_compress_epi16(in_high, high));
         value += _mm_popcnt_u32(in_high);
         pack_note(parts, first + i, two_masks(in_low, in_high));
-        _mm_prefetch((const char *)(blocks + NEXT_TILE), _MM_HINT_T0);
-        _mm_prefetch((const char *)(blocks + NEXT_TILE + 32), _MM_HINT_T0);
     }
     parts->values = (uint32_t)(value - parts->value);
     return all_bits(all);
