@@ -151,11 +151,19 @@ IDCT_INLINE idct_pairs rows_of(const V first[4], const V others[4])
                         _mm512_shuffle_i32x4(x26_35, y26_35, 0xdd)};
 }
 
-/* Two rows of 32 samples from a vector. */
-IDCT_INLINE void store_rows(uint8_t *dst, size_t stride, V rows)
+/* Where four blocks go: two by two, side by side or not. */
+typedef struct spot {
+    uint8_t *left, *right;
+} spot;
+
+IDCT_INLINE void store_row(spot to, size_t at, __m256i row)
 {
-    _mm256_storeu_si256((__m256i *)(void *)dst, _mm512_castsi512_si256(rows));
-    _mm256_storeu_si256((__m256i *)(void *)(dst + stride), _mm512_extracti64x4_epi64(rows, 1));
+    if (to.right == to.left + 16) {
+        _mm256_storeu_si256((__m256i *)(void *)(to.left + at), row);
+    } else {
+        _mm_storeu_si128((__m128i *)(void *)(to.left + at), _mm256_castsi256_si128(row));
+        _mm_storeu_si128((__m128i *)(void *)(to.right + at), _mm256_extracti128_si256(row, 1));
+    }
 }
 
 /* Byte of row r, column c of block b in a pair of idct_samples. */
@@ -167,13 +175,19 @@ IDCT_INLINE void store_rows(uint8_t *dst, size_t stride, V rows)
 static const uint8_t rows_at[2][64] __attribute__((aligned(64))) = {{ROW(0), ROW(1)},
                                                                     {ROW(2), ROW(3)}};
 
-/* Four rows of four blocks. */
-IDCT_INLINE void store_half(uint8_t *dst, size_t stride, const V columns[8])
+/* Rows 0 to 3 and 4 to 7 of four blocks. */
+IDCT_INLINE void store_blocks(spot to, size_t stride, const V upper[8], const V lower[8])
 {
-    V left = idct_samples(columns), right = idct_samples(columns + 4);
-    for (size_t i = 0; i < 2; i++)
-        store_rows(dst + 2 * i * stride, stride,
-                   _mm512_permutex2var_epi8(left, _mm512_load_si512(rows_at[i]), right));
+    V left[2] = {idct_samples(upper), idct_samples(lower)};
+    V right[2] = {idct_samples(upper + 4), idct_samples(lower + 4)};
+    V rows[4];
+    for (size_t i = 0; i < 4; i++)
+        rows[i] = _mm512_permutex2var_epi8(left[i / 2], _mm512_load_si512(rows_at[i % 2]),
+                                           right[i / 2]);
+    for (size_t i = 0; i < 4; i++) {
+        store_row(to, 2 * i * stride, _mm512_castsi512_si256(rows[i]));
+        store_row(to, (2 * i + 1) * stride, _mm512_extracti64x4_epi64(rows[i], 1));
+    }
 }
 
 /* What a pass works on, of four blocks. Its halves stand side by side: schedulers look ahead by half
@@ -190,13 +204,12 @@ IDCT_INLINE halves first_pass(const halves *columns)
     return (halves){rows_of(a, b), rows_of(a + 4, b + 4)};
 }
 
-IDCT_INLINE void second_pass(uint8_t *dst, size_t stride, const halves *rows)
+IDCT_INLINE void second_pass(spot to, size_t stride, const halves *rows)
 {
     V a[8], b[8];
     idct_half(&rows->a, a, IDCT_SHIFT2);
     idct_half(&rows->b, b, IDCT_SHIFT2);
-    store_half(dst, stride, a);
-    store_half(dst + 4 * stride, stride, b);
+    store_blocks(to, stride, a, b);
 }
 
 /* Blocks whose coefficients are all in the 4x4 corner, a third of them in photographs: pairs (0,2)
@@ -229,23 +242,21 @@ IDCT_INLINE corner_rows corner_first_pass(const corner_columns *c)
     return rows;
 }
 
-IDCT_INLINE void corner_second_pass(uint8_t *dst, size_t stride, const corner_rows *rows)
+IDCT_INLINE void corner_second_pass(spot to, size_t stride, const corner_rows *rows)
 {
     V a[8], b[8];
     idct_half_corner(rows->x02[0], rows->x13[0], a, IDCT_SHIFT2);
     idct_half_corner(rows->x02[1], rows->x13[1], b, IDCT_SHIFT2);
-    store_half(dst, stride, a);
-    store_half(dst + 4 * stride, stride, b);
+    store_blocks(to, stride, a, b);
 }
 
-static void flat_four(uint8_t *dst, size_t stride, const int16_t dc[4], uint16_t quant)
+static void flat_four(spot to, size_t stride, const int16_t dc[4], uint16_t quant)
 {
     const __m256i each = _mm256_setr_epi64x(0, 0x0808080808080808, 0, 0x0808080808080808);
     uint8_t v[4];
     for (int i = 0; i < 4; i++) v[i] = idct_flat((int16_t)(dc[i] * quant));
     const __m256i row = _mm256_shuffle_epi8(_mm256_setr_epi64x(v[0], v[1], v[2], v[3]), each);
-    for (size_t y = 0; y < 8; y++)
-        _mm256_storeu_si256((__m256i *)(void *)(dst + y * stride), row);
+    for (size_t y = 0; y < 8; y++) store_row(to, y * stride, row);
 }
 
 /* ---- sparse blocks ---- */
@@ -281,9 +292,10 @@ IDCT_INLINE V quant_groups(const uint16_t quant[64], const uint8_t order[32])
         _mm512_loadu_si512(quant + 32));
 }
 
-/* Four neighbours, transformed together: their first block, and where they go. */
+/* Four blocks that are transformed together: two neighbours, and two others. */
 typedef struct four {
-    uint32_t b, to;
+    uint32_t b[2];
+    spot to;
 } four;
 
 #define FOURS_MAX (LEAT__IDCT_AREA_SIDE * LEAT__IDCT_AREA_SIDE / 4)
@@ -294,70 +306,86 @@ typedef struct fours {
     uint32_t flats, corners, fulls;
 } fours;
 
-/* Without a branch, which would be foreseen only in two cases of three. */
-static void sort_area(fours *f, size_t stride, const leat__tile_coefs *c,
-                      const leat__idct_area *area)
+IDCT_INLINE size_t block_of(const four *f, size_t i)
 {
-    uint32_t flats = 0, corners = 0, fulls = 0;
-    for (uint32_t y = 0; y < area->high; y++)
-        for (uint32_t x = 0; x < area->wide; x += 4) {
-            const uint32_t b = area->first + y * area->pitch + x;
-            const uint64_t *const m = c->mask + b;
-            const uint64_t any = m[0] | m[1] | m[2] | m[3];
-            const four each = {b, 8 * (y * (uint32_t)stride + x)};
-            f->flat[flats] = each;
-            f->corner[corners] = each;
-            f->full[fulls] = each;
-            flats += any <= 1;
-            corners += any > 1 && any <= LEAT__TILE_CORNER;
-            fulls += any > LEAT__TILE_CORNER;
-        }
-    f->flats = flats;
-    f->corners = corners;
-    f->fulls = fulls;
+    return f->b[i / 2] + i % 2;
 }
 
-IDCT_INLINE corner_columns expand_corners(const leat__tile_coefs *c, size_t b, V q0)
+/* Without a branch, which would be foreseen only in two cases of three. */
+IDCT_INLINE void add_four(fours *f, const leat__tile_coefs *c, uint32_t b0, uint32_t b1,
+                          uint8_t *left, uint8_t *right)
+{
+    const uint64_t any = c->mask[b0] | c->mask[b0 + 1] | c->mask[b1] | c->mask[b1 + 1];
+    const four each = {{b0, b1}, {left, right}};
+    f->flat[f->flats] = each;
+    f->corner[f->corners] = each;
+    f->full[f->fulls] = each;
+    f->flats += any <= 1;
+    f->corners += any > 1 && any <= LEAT__TILE_CORNER;
+    f->fulls += any > LEAT__TILE_CORNER;
+}
+
+/* One or two columns that are left over: two rows of them at a time. */
+static void sort_area(fours *f, uint8_t *dst, size_t stride, const leat__tile_coefs *c,
+                      const leat__idct_area *area)
+{
+    const uint32_t over = area->wide % 4 < 3 ? area->wide % 4 : 0, wide = area->wide - over;
+    f->flats = f->corners = f->fulls = 0;
+    for (uint32_t y = 0; y < area->high; y++)
+        for (uint32_t x = 0; x < wide; x += 4) {
+            const uint32_t b = area->first + y * area->pitch + x;
+            uint8_t *const to = dst + 8 * (y * stride + x);
+            add_four(f, c, b, b + 2, to, to + 16);
+        }
+    for (uint32_t y = 0; y < area->high && over > 0; y += 2) {
+        const uint32_t b = area->first + y * area->pitch + wide;
+        uint8_t *const to = dst + 8 * (y * stride + wide);
+        if (y + 1 < area->high) add_four(f, c, b, b + area->pitch, to, to + 8 * stride);
+        else add_four(f, c, b, b + 2, to, to + 16);
+    }
+}
+
+IDCT_INLINE corner_columns expand_corners(const leat__tile_coefs *c, const four *f, V q0)
 {
     V low[4];
-    for (size_t i = 0; i < 4; i++) low[i] = _mm512_mullo_epi16(low_half(c, b + i), q0);
+    for (size_t i = 0; i < 4; i++) low[i] = _mm512_mullo_epi16(low_half(c, block_of(f, i)), q0);
     return corner_columns_of(low, &of_groups);
 }
 
-IDCT_INLINE halves expand_full(const leat__tile_coefs *c, size_t b, V q0, V q1)
+IDCT_INLINE halves expand_full(const leat__tile_coefs *c, const four *f, V q0, V q1)
 {
     block in[4];
     for (size_t i = 0; i < 4; i++)
-        in[i] = (block){_mm512_mullo_epi16(low_half(c, b + i), q0),
-                        _mm512_mullo_epi16(high_half(c, b + i), q1)};
+        in[i] = (block){_mm512_mullo_epi16(low_half(c, block_of(f, i)), q0),
+                        _mm512_mullo_epi16(high_half(c, block_of(f, i)), q1)};
     return (halves){columns_of(in, &of_groups), columns_of(in + 2, &of_groups)};
 }
 
 /* The next four are expanded between the passes of these, which leave room for it. */
-static void corner_fours(uint8_t *dst, size_t stride, const leat__tile_coefs *c, const four *f,
-                         uint32_t count, V q0)
+static void corner_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count,
+                         V q0)
 {
-    corner_columns columns = expand_corners(c, f->b, q0);
+    corner_columns columns = expand_corners(c, f, q0);
     for (; count > 1; count--, f++) {
         const corner_rows rows = corner_first_pass(&columns);
-        columns = expand_corners(c, f[1].b, q0);
-        corner_second_pass(dst + f->to, stride, &rows);
+        columns = expand_corners(c, f + 1, q0);
+        corner_second_pass(f->to, stride, &rows);
     }
     const corner_rows rows = corner_first_pass(&columns);
-    corner_second_pass(dst + f->to, stride, &rows);
+    corner_second_pass(f->to, stride, &rows);
 }
 
-static void full_fours(uint8_t *dst, size_t stride, const leat__tile_coefs *c, const four *f,
-                       uint32_t count, V q0, V q1)
+static void full_fours(size_t stride, const leat__tile_coefs *c, const four *f, uint32_t count,
+                       V q0, V q1)
 {
-    halves columns = expand_full(c, f->b, q0, q1);
+    halves columns = expand_full(c, f, q0, q1);
     for (; count > 1; count--, f++) {
         const halves rows = first_pass(&columns);
-        columns = expand_full(c, f[1].b, q0, q1);
-        second_pass(dst + f->to, stride, &rows);
+        columns = expand_full(c, f + 1, q0, q1);
+        second_pass(f->to, stride, &rows);
     }
     const halves rows = first_pass(&columns);
-    second_pass(dst + f->to, stride, &rows);
+    second_pass(f->to, stride, &rows);
 }
 
 IDCT_VARIANT(leat__idct_area_avx512)
@@ -365,11 +393,14 @@ IDCT_VARIANT(leat__idct_area_avx512)
     const V q0 = quant_groups(quant, leat__tile_order);
     const V q1 = quant_groups(quant, leat__tile_order + 32);
     fours f;
-    sort_area(&f, stride, coefs, area);
-    for (uint32_t i = 0; i < f.flats; i++)
-        flat_four(dst + f.flat[i].to, stride, coefs->dc + f.flat[i].b, quant[0]);
-    if (f.corners > 0) corner_fours(dst, stride, coefs, f.corner, f.corners, q0);
-    if (f.fulls > 0) full_fours(dst, stride, coefs, f.full, f.fulls, q0, q1);
+    sort_area(&f, dst, stride, coefs, area);
+    for (uint32_t n = 0; n < f.flats; n++) {
+        int16_t dc[4];
+        for (size_t i = 0; i < 4; i++) dc[i] = coefs->dc[block_of(&f.flat[n], i)];
+        flat_four(f.flat[n].to, stride, dc, quant[0]);
+    }
+    if (f.corners > 0) corner_fours(stride, coefs, f.corner, f.corners, q0);
+    if (f.fulls > 0) full_fours(stride, coefs, f.full, f.fulls, q0, q1);
 }
 
 /* ---- plain blocks ---- */
@@ -379,9 +410,10 @@ IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
     const V q0 = _mm512_loadu_si512(quant), q1 = _mm512_loadu_si512(quant + 32);
     for (uint32_t b = 0; b < count; b += 4, dst += 32, blocks += 256) {
         uint8_t behind = idct_latest(last + b, count - b < 4 ? count - b : 4);
+        const spot to = {dst, dst + 16};
         if (behind == 0) {
             const int16_t dc[4] = {blocks[0], blocks[64], blocks[128], blocks[192]};
-            flat_four(dst, stride, dc, quant[0]);
+            flat_four(to, stride, dc, quant[0]);
             continue;
         }
         block in[4];
@@ -391,13 +423,13 @@ IDCT_PLAIN_VARIANT(leat__idct_plain_avx512)
         if (behind <= LEAT__IDCT_CORNER_LAST) {
             const corner_columns columns = corner_columns_of(low, &of_rows);
             const corner_rows rows = corner_first_pass(&columns);
-            corner_second_pass(dst, stride, &rows);
+            corner_second_pass(to, stride, &rows);
             continue;
         }
         for (int i = 0; i < 4; i++)
             in[i].high = _mm512_mullo_epi16(_mm512_loadu_si512(blocks + 64 * i + 32), q1);
         const halves columns = {columns_of(in, &of_rows), columns_of(in + 2, &of_rows)};
         const halves rows = first_pass(&columns);
-        second_pass(dst, stride, &rows);
+        second_pass(to, stride, &rows);
     }
 }
