@@ -20,19 +20,26 @@ typedef struct ycc_sums {
     V lo, hi;
 } ycc_sums;
 
-YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, size_t x)
+/* The weights of a pair of rows. */
+YCC_INLINE V ycc_weights(const leat__ycc_taps *t, uint32_t pair)
 {
-    const V w = V_SET16((short)t->weight[pair * t->step]);
-    const int8_t *const at = t->rows + 2 * pair * t->pitch + x;
-    const V a = V_LOAD(at), b = V_LOAD(at + t->pitch);
-    return (ycc_sums){V_DOT(w, V_LO8(a, b)), V_DOT(w, V_HI8(a, b))};
+    return V_SET16((short)t->weight[pair * t->step]);
 }
 
-YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, size_t x)
+YCC_INLINE ycc_sums ycc_pair_at(const leat__ycc_taps *t, uint32_t pair, V weights, size_t x)
 {
-    ycc_sums all = ycc_pair_at(t, 0, x);
-    for (uint32_t p = 1; p < t->pairs; p++) {
-        const ycc_sums more = ycc_pair_at(t, p, x);
+    const int8_t *const at = t->rows + 2 * pair * t->pitch + x;
+    const V a = V_LOAD(at), b = V_LOAD(at + t->pitch);
+    return (ycc_sums){V_DOT(weights, V_LO8(a, b)), V_DOT(weights, V_HI8(a, b))};
+}
+
+/* `pairs` is a constant 1, 2, or 0 = any; w: the weights of the first two. */
+YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, const V w[2], const uint32_t pairs,
+                                size_t x)
+{
+    ycc_sums all = ycc_pair_at(t, 0, w[0], x);
+    for (uint32_t p = 1; p < (pairs ? pairs : t->pairs); p++) {
+        const ycc_sums more = ycc_pair_at(t, p, pairs ? w[p] : ycc_weights(t, p), x);
         all.lo = V_ADD(all.lo, more.lo);
         all.hi = V_ADD(all.hi, more.hi);
     }
@@ -41,7 +48,8 @@ YCC_INLINE ycc_sums ycc_sums_at(const leat__ycc_taps *t, size_t x)
 
 YCC_INLINE V ycc_grey_at(const leat__ycc_taps *y, size_t x)
 {
-    const ycc_sums s = ycc_sums_at(y, x);
+    const V w[2] = {ycc_weights(y, 0)};
+    const ycc_sums s = ycc_sums_at(y, w, 0, x);
     return V_XOR(V_PACK(V_MUL(s.lo, LEAT__YCC_ROUND8), V_MUL(s.hi, LEAT__YCC_ROUND8)),
                  V_SET16((short)0x8080));
 }
@@ -54,16 +62,6 @@ YCC_INLINE void ycc_rgb_of(V y, V cb, V cr, V out[3])
     out[0] = V_SRA(V_ADD(luma, V_MUL(cr, LEAT__YCC_RED)), 4);
     out[1] = V_SRA(V_SUB(luma, green), 4);
     out[2] = V_SRA(V_ADD(luma, V_MUL(cb, LEAT__YCC_BLUE)), 4);
-}
-
-YCC_INLINE void ycc_colour_at(const leat__ycc_taps comp[3], size_t x, V rgb[3])
-{
-    V lo[3], hi[3];
-    const ycc_sums y = ycc_sums_at(&comp[0], x);
-    const ycc_sums cb = ycc_sums_at(&comp[1], x), cr = ycc_sums_at(&comp[2], x);
-    ycc_rgb_of(y.lo, cb.lo, cr.lo, lo);
-    ycc_rgb_of(y.hi, cb.hi, cr.hi, hi);
-    for (int c = 0; c < 3; c++) rgb[c] = V_PACKU(lo[c], hi[c]);
 }
 
 /* The last vector ends with the row and does some pixels of the one before it again; only rows
@@ -89,13 +87,33 @@ static void ycc_grey(const leat__ycc_taps *y, uint8_t *dst, size_t n)
     for (size_t x = 0; x < n; x = ycc_next(x, n)) ycc_store(dst + x, ycc_grey_at(y, x), n - x);
 }
 
+/* luma, chroma: their pairs, as above. */
+YCC_INLINE void ycc_colour_of(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n,
+                              const uint32_t luma, const uint32_t chroma)
+{
+    V w[3][2];
+    for (int c = 0; c < 3; c++)
+        for (uint32_t p = 0; p < 2; p++)
+            w[c][p] = ycc_weights(&comp[c], p < comp[c].pairs ? p : 0);
+    for (size_t x = 0; x < n; x = ycc_next(x, n)) {
+        V lo[3], hi[3];
+        const ycc_sums y = ycc_sums_at(&comp[0], w[0], luma, x);
+        const ycc_sums cb = ycc_sums_at(&comp[1], w[1], chroma, x);
+        const ycc_sums cr = ycc_sums_at(&comp[2], w[2], chroma, x);
+        ycc_rgb_of(y.lo, cb.lo, cr.lo, lo);
+        ycc_rgb_of(y.hi, cb.hi, cr.hi, hi);
+        for (int c = 0; c < 3; c++) ycc_store(dst[c] + x, V_PACKU(lo[c], hi[c]), n - x);
+    }
+}
+
 static void ycc_colour(const leat__ycc_taps comp[3], uint8_t *const dst[3], size_t n)
 {
-    for (size_t x = 0; x < n; x = ycc_next(x, n)) {
-        V rgb[3];
-        ycc_colour_at(comp, x, rgb);
-        for (int c = 0; c < 3; c++) ycc_store(dst[c] + x, rgb[c], n - x);
-    }
+    const uint32_t luma = comp[0].pairs, chroma = comp[1].pairs;
+    if (luma > 2 || chroma > 2) ycc_colour_of(comp, dst, n, 0, 0);
+    else if (luma == 1 && chroma == 1) ycc_colour_of(comp, dst, n, 1, 1);
+    else if (luma == 1) ycc_colour_of(comp, dst, n, 1, 2);
+    else if (chroma == 1) ycc_colour_of(comp, dst, n, 2, 1);
+    else ycc_colour_of(comp, dst, n, 2, 2);
 }
 
 /* ---- across ---- */
