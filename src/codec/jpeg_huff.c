@@ -16,28 +16,46 @@ typedef struct code {
     uint8_t bits, symbol;
 } code;
 
-static leat__huff_look look_at(const code *codes, uint32_t seen)
+/* What the bits of code `a` and its value give alone. */
+static leat__huff_look look_at_one(code a)
 {
-    const leat__huff_look other = {.last = LEAT__HUFF_NOWHERE};
-    code a = codes[seen];
-    uint32_t size = a.symbol & 15, bits = a.bits + size, place = (a.symbol >> 4) + 1u;
-    if (a.bits == 0) return other;
-    if (a.symbol == EOB)
+    uint32_t size = a.symbol & 15, bits = a.bits + size;
+    uint8_t place = (uint8_t)((a.symbol >> 4) + 1);
+    if (a.bits != 0 && a.symbol == EOB)
         return (leat__huff_look){.bits = (uint8_t)(LEAT__HUFF_END | bits), .first = 1, .last = 1};
-    if (size == 0 || bits > LEAT__HUFF_TAKE) return other;
-    leat__huff_look e = {.bits = (uint8_t)bits, .first = (uint8_t)place, .last = (uint8_t)place,
-                         .mask = (uint16_t)((1u << size) - 1)};
-    if (size > VALUE_BITS_MAX || bits >= LOOK) return e;
+    if (a.bits == 0 || size == 0 || bits > LEAT__HUFF_TAKE)
+        return (leat__huff_look){.last = LEAT__HUFF_NOWHERE};
+    return (leat__huff_look){.bits = (uint8_t)bits, .first = place, .last = place,
+                             .mask = (uint16_t)((1u << size) - 1)};
+}
 
-    code b = codes[seen << bits & ((1u << LOOK) - 1)];
-    uint32_t size_b = b.symbol & 15, both = bits + b.bits + size_b;
-    if (b.bits == 0 || bits + b.bits > LOOK || both > LEAT__HUFF_TAKE) return e;
-    if (size_b == 0 && b.symbol != EOB) return e;
-    e.bits = (uint8_t)(both | (b.symbol == EOB ? LEAT__HUFF_END : 0u));
-    e.last = (uint8_t)(place + (b.symbol >> 4) + 1);
-    e.value = (int8_t)leat__huff_extend((uint64_t)seen << (64 - LOOK + a.bits), size);
-    e.mask = (uint16_t)((1u << size_b) - 1);
-    return e;
+/* `one`, whose value is known, and behind it code `b` with its value if they fit. */
+static inline leat__huff_look look_at_two(leat__huff_look one, int32_t value, code b)
+{
+    uint32_t size = b.symbol & 15, code_end = one.bits + b.bits, end = code_end + size;
+    bool is_end = b.symbol == EOB;
+    if (b.bits == 0 || code_end > LOOK || end > LEAT__HUFF_TAKE || (size == 0 && !is_end))
+        return one;
+    return (leat__huff_look){.bits = (uint8_t)(end | (is_end ? LEAT__HUFF_END : 0u)),
+                             .first = one.first,
+                             .last = (uint8_t)(one.last + (b.symbol >> 4) + 1),
+                             .value = (int8_t)value,
+                             .mask = (uint16_t)((1u << size) - 1)};
+}
+
+/* Entries that begin with the same code, or with the same code and value, lie together. */
+static void fill_looks(leat__huff_look *look, const code *codes)
+{
+    for (uint32_t seen = 0, n; seen < 1u << LOOK; seen += n) {
+        code a = codes[seen];
+        leat__huff_look one = look_at_one(a);
+        uint32_t size = a.symbol & 15;
+        bool alone = one.mask == 0 || size > VALUE_BITS_MAX || one.bits >= LOOK;
+        n = a.bits == 0 ? 1 : 1u << (LOOK - (alone ? a.bits : one.bits));
+        int32_t value = leat__huff_extend((uint64_t)seen << (64 - LOOK + a.bits), size);
+        for (uint32_t i = 0; i < n; i++)
+            look[seen + i] = alone ? one : look_at_two(one, value, codes[i << one.bits]);
+    }
 }
 
 static void put_ac(code *codes, uint32_t bits, uint32_t l, uint32_t symbol)
@@ -94,7 +112,6 @@ bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *sy
     code codes[1 << LOOK] = {{0}};
     if (is_dc) memset(t->mean, 0, sizeof t->mean);
     t->built = assign_codes(t, codes);
-    for (uint32_t i = 0; t->built && !is_dc && i < 1u << LOOK; i++)
-        t->look[i] = look_at(codes, i);
+    if (t->built && !is_dc) fill_looks(t->look, codes);
     return t->built;
 }
