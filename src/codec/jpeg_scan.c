@@ -371,8 +371,12 @@ static __attribute__((noinline)) step decode_slowly(reader *r, const leat__huff 
  * LEAT__HUFF_TAKE bits. */
 INLINE step decode_look(reader *r, const leat__huff *ac, uint32_t *k, int16_t *block, bool keep)
 {
-    const leat__huff_look *e = &ac->look[r->acc >> (64 - LEAT__HUFF_LOOK)];
-    uint32_t bits = e->bits, first = *k + e->first, last = *k + e->last;
+    uint64_t seen = r->acc >> (64 - LEAT__HUFF_LOOK);
+    const leat__huff_look *e = &ac->look[seen];
+    /* The chain from code to code is through `bits`, which need not wait for the address that
+     * the others share. */
+    __asm__("" : "+r"(e));
+    uint32_t bits = ac->look[seen].bits, first = *k + e->first, last = *k + e->last;
     if (__builtin_expect(last >= 63, 0)) return OTHER;
     if (keep) {
         uint32_t value = (uint32_t)(r->acc >> (-bits & 63)) & e->mask;
