@@ -51,10 +51,15 @@ static void fill_looks(leat__huff_look *look, const code *codes)
         leat__huff_look one = look_at_one(a);
         uint32_t size = a.symbol & 15;
         bool alone = one.mask == 0 || size > VALUE_BITS_MAX || one.bits >= LOOK;
-        n = a.bits == 0 ? 1 : 1u << (LOOK - (alone ? a.bits : one.bits));
+        if (alone) {
+            n = a.bits == 0 ? 1 : 1u << (LOOK - a.bits);
+            for (uint32_t i = 0; i < n; i++) look[seen + i] = one;
+            continue;
+        }
         int32_t value = leat__huff_extend((uint64_t)seen << (64 - LOOK + a.bits), size);
+        n = 1u << (LOOK - one.bits);
         for (uint32_t i = 0; i < n; i++)
-            look[seen + i] = alone ? one : look_at_two(one, value, codes[i << one.bits]);
+            look[seen + i] = look_at_two(one, value, codes[i << one.bits]);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Extra bits by pext, four values at once: what both x86 variants of packing share.
+ * Extra bits of four values at once: written by both x86 variants of packing, gathered by pext
+ * in that of AVX2.
  */
 #ifndef LEAT_DSP_X86_PACK_PEXT_H
 #define LEAT_DSP_X86_PACK_PEXT_H

@@ -42,7 +42,7 @@ TILE_TAKE_VARIANT(leat__tile_take_avx512)
 {
     const __m512i first_half = FIRST_HALF, second_half = SECOND_HALF;
     __m512i all = _mm512_setzero_si512();
-    int16_t *value = parts->value + parts->values; /* in a register: a store may be a long way */
+    int16_t *value = parts->value + parts->values; /* not in memory from block to block */
     for (uint32_t i = 0; i < count; i++, blocks += 64) {
         __m512i a = _mm512_loadu_si512(blocks), b = _mm512_loadu_si512(blocks + 32);
         __m512i low = _mm512_permutex2var_epi64(a, first_half, b);
