@@ -194,8 +194,8 @@ static int ops_alone(reader *r)
     bool wins = cli_given(r->c, "ops");
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
         if (get(r, parts[i]).set && (!wins || cli_given(r->c, parts[i])))
-            return leat__fail(r->err, LEAT_EINVAL, "--ops is the whole pipeline: write what --%s says into it",
-                              parts[i]);
+            return leat__fail(r->err, LEAT_EINVAL,
+                              "--ops is the whole pipeline: write what --%s says into it", parts[i]);
     return r->rc;
 }
 

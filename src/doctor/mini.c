@@ -34,7 +34,7 @@
 #define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
 #define BYTES_MAX (128.0 * 1048576)
 #define COPY_SHOWS (256.0 * 1024) /* bytes of a sample, most of whose cost is copying */
-#define COPY_TIMES 3 /* as many of those: one in nine is in a cache, and memory is not equally fast everywhere */
+#define COPY_TIMES 3 /* as many of those: memory is not equally fast everywhere */
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
 
