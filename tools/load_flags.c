@@ -124,7 +124,27 @@ static const leat__param *param_of(const char *name)
     return NULL;
 }
 
-int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *err)
+/* A value of the file. Text must outlive the value: `f` keeps it. */
+static int take_text(load_flags *f, const char *path, const char *name, leat__buf *found,
+                     leat__value *value, leat_error *err)
+{
+    const leat__param *p = param_of(name);
+    char shown[256], *text = leat__buf_take(found, NULL);
+    if (text == NULL) return leat__fail_nomem(err, CONFIG_MAX, "a flag");
+    snprintf(shown, sizeof shown, "%s: %s", path, name);
+    int rc = leat__param_parse(p, shown, text, value, err);
+    bool is_text = p->kind == LEAT__PARAM_STRING || p->kind == LEAT__PARAM_PATH;
+    if (rc == 0 && is_text && f->text_count == LEAT_COUNT(f->texts))
+        rc = leat__fail(err, LEAT_ELIMIT, "%s: too many flags that are text", path);
+    if (rc == 0 && is_text)
+        f->texts[f->text_count++] = text;
+    else
+        leat__free(text);
+    return rc;
+}
+
+/* Of the command line, else of the file, else the default. */
+static int flag_value(load_flags *f, cli *c, const char *name, leat__value *value, leat_error *err)
 {
     const char *path = cli_str(c, "config");
     char *text = NULL;
@@ -138,16 +158,7 @@ int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *er
     leat__buf_init(&found_text, LEAT__MEM_MISC, CONFIG_MAX);
     LEAT_GO(rc, out, leat__file_load(path, CONFIG_MAX, 1, &text, &len, err));
     LEAT_GO(rc, out, search_config(path, text, len, name, &found_text, &found, err));
-    if (found) {
-        char shown[256];
-        /* the text must outlive the value: kept by the parsed line's lifetime, the process */
-        const char *kept = leat__buf_take(&found_text, NULL);
-        if (kept == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, len, "a flag"));
-        snprintf(shown, sizeof shown, "%s: %s", path, name);
-        rc = leat__param_parse(param_of(name), shown, kept, value, err);
-        if (param_of(name)->kind != LEAT__PARAM_STRING && param_of(name)->kind != LEAT__PARAM_PATH)
-            leat__free((void *)kept);
-    }
+    if (found) rc = take_text(f, path, name, &found_text, value, err);
 out:
     leat__buf_reset(&found_text);
     leat__free(text);
@@ -157,6 +168,7 @@ out:
 /* ---- to options --------------------------------------------------------------------------- */
 
 typedef struct reader {
+    load_flags *f;
     cli *c;
     leat_error *err;
     int rc;
@@ -165,7 +177,7 @@ typedef struct reader {
 static leat__value get(reader *r, const char *name)
 {
     leat__value v = {0};
-    if (r->rc == 0) r->rc = load_flag_value(r->c, name, &v, r->err);
+    if (r->rc == 0) r->rc = flag_value(r->f, r->c, name, &v, r->err);
     return v;
 }
 
@@ -254,7 +266,7 @@ out:
 
 int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
 {
-    reader r = {c, err, 0};
+    reader r = {f, c, err, 0};
     leat_loader_opts *o = &f->opts;
 
     memset(f, 0, sizeof *f);
@@ -294,4 +306,5 @@ void load_flags_reset(load_flags *f)
     leat__buf_reset(&f->ops);
     leat__free(f->indices);
     f->indices = NULL;
+    while (f->text_count > 0) leat__free(f->texts[--f->text_count]);
 }

@@ -19,6 +19,8 @@ typedef struct load_flags {
     leat_loader_opts opts;
     leat__buf ops;        /* pipeline text */
     uint64_t *indices;    /* of --keys */
+    char *texts[16];      /* of the file: flags that are text point into them */
+    uint32_t text_count;
     uint64_t epochs;
     double step_s;        /* simulated step of a trainer */
 } load_flags;
@@ -31,8 +33,5 @@ void load_flags_reset(load_flags *f);
  * crop, 2 = resize only. */
 void load_ops_write(leat__buf *out, int crop, int side, double flip, const char *like,
                     const char *dtype, const char *layout);
-
-/* Value of a flag after --config was read: for what is not part of load_flags. */
-int load_flag_value(cli *c, const char *name, leat__value *value, leat_error *err);
 
 #endif
