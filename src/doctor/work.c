@@ -30,7 +30,7 @@
 #define PRICE_ROUNDS 5
 #define PRICE_ROUNDS_MAX 11
 #define PRICE_SPREAD 0.03 /* of the middle half of the ratios: more rounds would tell no more */
-#define COPIED 8e9 /* bytes per second, of one thread */
+#define READ_PER_S 8e9 /* bytes, of one thread, at most */
 #define SMALL_BATCH 16u
 #define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
 #define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
@@ -232,7 +232,7 @@ typedef struct pricing {
 /* What one measurement reads at most: to repeat samples beyond that is work for nothing. */
 static double bytes_read(const pricing *p)
 {
-    return COPIED * p->seconds * p->threads;
+    return READ_PER_S * p->seconds * p->threads;
 }
 
 static int by_value(const void *a, const void *b)

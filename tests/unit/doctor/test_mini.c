@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "doctor/mini.h"
+#include "doctor/reads.h"
 #include "loader/tiny_pack.h"
 
 #define PACK "doctor-mini.leat"
@@ -92,26 +93,69 @@ static void every_way_to_store_can_be_loaded(void **state)
     assert_no_leaks();
 }
 
+/* Where the pack of the test lies: there is one. */
+static void the_path(char path[300])
+{
+    DIR *d = opendir(FOLDER);
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
+        if (e->d_name[0] != '.') snprintf(path, 300, FOLDER "/%s", e->d_name);
+    closedir(d);
+}
+
 /* What the pack is measured by must have all that the real one has. */
 static void entry_points_go_along(void **state)
 {
     (void)state;
     leat__set set = loaded(), back;
     leat__mini *m;
-    char path[300] = FOLDER "/";
+    char path[300] = "";
     uint64_t first = 0;
     set.sample[0].entries = (const uint8_t *)"a few of";
     set.sample[0].entries_len = 8;
     assert_ok(leat__mini_open(&m, &set, 64e6, NULL));
-    DIR *d = opendir(FOLDER);
-    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d))
-        if (e->d_name[0] != '.') snprintf(path + sizeof FOLDER, 256, "%s", e->d_name);
-    closedir(d);
+    the_path(path);
     assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL));
     assert_int_equal(back.sample[0].entries_len, 8);
     assert_memory_equal(back.sample[0].entries, "a few of", 8);
     leat__set_reset(&back);
     leat__mini_close(&m);
+    leat__set_reset(&set);
+    assert_no_leaks();
+}
+
+/* Samples whose cost is copying are forgotten and read: in memory again, and the same bytes; no more of
+ * them than asked for. */
+static void large_samples_are_read_again(void **state)
+{
+    static uint8_t large[300000];
+    leat__set set = loaded(), back;
+    leat__mini *m;
+    char path[300] = "";
+    uint64_t first = 0;
+    double cached = -1;
+    leat_pack *pack;
+    leat_pack_info info;
+    uint32_t count = set.count;
+    (void)state;
+    for (size_t i = 0; i < sizeof large; i++) large[i] = (uint8_t)(i * 2654435761u >> 24);
+    memcpy(large, set.sample[0].data, set.sample[0].len); /* an image, and much behind it */
+    set.sample[0].data = large;
+    set.sample[0].len = sizeof large;
+    set.count = 1;
+    assert_ok(leat__mini_open(&m, &set, 4e6, NULL));
+    the_path(path);
+    assert_ok(leat__reads_resident(path, &cached, NULL));
+    assert_true(cached > 0.8);
+    assert_ok(leat_pack_open(&pack, path, NULL, NULL));
+    assert_ok(leat_pack_info_read(pack, &info, sizeof info));
+    assert_int_equal(info.samples, 13);
+    leat_pack_close(&pack);
+    assert_ok(leat__set_load(&back, path, &first, 1, 1, 1 << 20, NULL));
+    assert_int_equal(back.sample[0].len, sizeof large);
+    assert_memory_equal(back.sample[0].data, large, sizeof large);
+    leat__set_reset(&back);
+    leat__mini_close(&m);
+    set.count = count;
     leat__set_reset(&set);
     assert_no_leaks();
 }
@@ -135,6 +179,7 @@ int main(void)
         cmocka_unit_test(more_work_costs_more),
         cmocka_unit_test(every_way_to_store_can_be_loaded),
         cmocka_unit_test(entry_points_go_along),
+        cmocka_unit_test(large_samples_are_read_again),
         cmocka_unit_test(no_folder_is_an_error_that_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
