@@ -83,8 +83,8 @@ def json_lines(command, env=None):
 
 
 def forget(path):
-    """Out of the page cache: the next reading finds other memory for it. On virtual machines the same bytes cost
-    up to a third more in some memory than in other; a median over several is what a run can expect."""
+    """Out of the page cache, so that the run itself reads it in, at random, as training does. What a program just
+    wrote lies there in larger pieces and is copied up to a third faster."""
     fd = os.open(path, os.O_RDONLY)
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
