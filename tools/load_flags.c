@@ -36,7 +36,7 @@ const leat__param cli_load_options[] = {
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
     CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),
     CLI_INT("window-pages", 0, "4096", 1, 1000000000, "N", "quasi_random: pages open at once"),
-    CLI_INT("streams", 0, "64", 1, 65536, "N", "quasi_random: canonical streams"),
+    CLI_INT("streams", 0, "64", 1, 65536, "N", "quasi_random: windows that a batch draws from"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip|replace", "what to do with a bad sample"),
     CLI_INT("max-bad", 0, "0", 0, 9007199254740992.0, "N",
             "more bad samples than this per epoch fail it, 0 = no limit"),

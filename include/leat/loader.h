@@ -42,7 +42,8 @@ extern "C" {
 typedef enum leat_order {
     LEAT_ORDER_SEQUENTIAL, /* as packed */
     LEAT_ORDER_RANDOM,     /* a keyed shuffle of everything */
-    LEAT_ORDER_QUASI       /* pages shuffled, samples shuffled inside windows of pages */
+    LEAT_ORDER_QUASI       /* pages shuffled, samples shuffled inside windows of pages; the random
+                              order itself when one window holds the whole pack */
 } leat_order;
 
 typedef enum leat_cache {
@@ -103,7 +104,8 @@ typedef struct leat_loader_opts {
     const char *quarantine;  /* bad samples are appended to this file as JSON lines; or NULL */
     uint32_t rank, world;    /* this rank's share; world 0 = 1 */
     uint32_t window_pages;   /* quasi: pages open at once over all streams; 0 = 4096 */
-    uint32_t streams;        /* quasi: canonical streams; 0 = 64. Both are part of the order */
+    uint32_t streams;        /* quasi: how many windows a batch draws from at once, at most
+                                window_pages / 8; 0 = 64. Both are part of the order */
     uint32_t prefetch;       /* batches made ahead; 0 = decided while running */
     uint32_t io_depth;       /* reads in flight; 0 = decided while running */
     const uint64_t *indices; /* only these samples, in this order of positions; copied */

@@ -646,6 +646,7 @@ static leat__state state_of(const leat_loader *l)
         .fingerprint = l->info.fingerprint,
         .subset = l->subset,
         .order = l->opts.order,
+        .order_version = leat__order_version(l->opts.order),
         .seed = l->opts.seed,
         .epoch = l->epoch,
         .count = l->count,

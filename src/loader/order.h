@@ -2,15 +2,19 @@
  *
  * Orders as pure functions: (seed, epoch, position) -> sample. Nothing is shuffled in memory.
  *
- * quasi: the pages are put into a keyed order. Their samples, laid end to end in that order,
- * are cut into `streams` equal stretches; position p belongs to stream p mod streams. Within a
- * stream, samples are shuffled inside windows. So a batch draws from all streams at once, a rank
- * of a world that divides the streams only ever touches its own stretches, and the order does
- * not depend on the world at all. The first window of each stream is shorter by a different
- * amount, so that streams do not all turn to new pages at the same moment.
+ * quasi: when one window holds all pages, the order is the random one. Otherwise the pages are put
+ * into a keyed order. Their samples, laid end to end in that order, are cut into `streams` equal
+ * stretches. Every round of `streams` positions takes one sample of each stream, in a keyed order
+ * of turns. Within a stream, samples are shuffled inside windows. Their first windows
+ * have different lengths, so that streams do not all turn to new pages at once.
  *
  *   pages:    7 2 9 | 4 0 8 | 1 5 3        (keyed order, cut into 3 streams)
  *   stream 0: [7 2][9]   stream 1: [4][0 8]   …   [ ] = a window, shuffled inside
+ *
+ * The order does not depend on the world. Ranks take turns in all streams, so they share the open
+ * pages: every rank sees the classes that `random` would show it. Ranks with pages of their own
+ * would see window_pages / world pages at a time, which gave 4 of 100 classes per rank at world 64.
+ * The price: processes that do not share a page cache read a page once each.
  *
  * An order is set up for one epoch at a time and then constant: any thread may ask.
  */
@@ -21,6 +25,9 @@
 
 #include "base/perm.h"
 
+/* Version of the positions that each leat_order gives; part of a state. Raise it when they change. */
+#define LEAT__ORDER_VERSIONS {1, 1, 2}
+
 #define LEAT__ORDER_STREAMS 64
 #define LEAT__ORDER_WINDOW_PAGES 4096
 
@@ -28,7 +35,7 @@ typedef struct leat__order_opts {
     leat_order kind;
     uint64_t seed;
     uint64_t count;          /* positions of an epoch, all ranks together */
-    uint32_t streams;        /* quasi */
+    uint32_t streams;        /* quasi: at most; windows keep 8 pages per stream */
     uint32_t window_pages;   /* quasi, over all streams */
     uint64_t pages;          /* quasi: pages of the pack */
     const uint32_t *page_samples; /* quasi: samples in each page; must outlive the order */
@@ -49,7 +56,7 @@ void leat__order_epoch(leat__order *o, uint64_t epoch);
 /* The sample at a global position of the epoch; position < count. */
 uint64_t leat__order_at(const leat__order *o, uint64_t position);
 
-/* Samples that are shuffled together in one window of one stream (quasi), 0 otherwise. */
+/* Samples that are shuffled together in one window of one stream (quasi); 0 = the whole epoch. */
 uint64_t leat__order_window_samples(const leat__order *o);
 
 uint64_t leat__order_memory(const leat__order *o); /* bytes it holds */

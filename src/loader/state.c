@@ -13,12 +13,19 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "loader/order.h"
 
+static const uint32_t order_versions[] = LEAT__ORDER_VERSIONS;
 static const char *const order_names[] = {"sequential", "random", "quasi_random"};
 
 const char *leat__order_name(leat_order order)
 {
     return (unsigned)order < 3 ? order_names[order] : "?";
+}
+
+uint32_t leat__order_version(leat_order order)
+{
+    return (unsigned)order < 3 ? order_versions[order] : 0;
 }
 
 static void put_hex(leat__json *j, const char *key, uint64_t value)
@@ -38,6 +45,7 @@ int leat__state_write(const leat__state *s, leat__buf *out)
     put_hex(&j, "pack", s->fingerprint);
     put_hex(&j, "subset", s->subset);
     leat__json_kstr(&j, "order", leat__order_name(s->order));
+    leat__json_ku64(&j, "order_version", s->order_version);
     put_hex(&j, "seed", s->seed);
     leat__json_ku64(&j, "epoch", s->epoch);
     leat__json_ku64(&j, "count", s->count);
@@ -99,6 +107,9 @@ static int read_root(const json_t *root, leat__state *s, leat_error *err)
         if (leat__str_eq(order, order_names[i])) s->order = (leat_order)i;
     }
     if ((int)s->order == 3) return bad_state("order", err);
+    s->order_version = 1;
+    if (json_object_get(root, "order_version") != NULL)
+        LEAT_TRY(get_u32(root, "order_version", &s->order_version, err));
     LEAT_TRY(get_u64(root, "epoch", UINT64_MAX, &s->epoch, err));
     LEAT_TRY(get_u64(root, "count", UINT64_MAX, &s->count, err));
     LEAT_TRY(get_u64(root, "global_batch", UINT64_MAX, &s->global_batch, err));
@@ -143,6 +154,13 @@ int leat__state_check(const leat__state *mine, const leat__state *other, leat_er
     if (mine->order != other->order)
         return leat__fail(err, LEAT_EINVAL, "loader state: its order is %s, this loader's is %s",
                           leat__order_name(other->order), leat__order_name(mine->order));
+    if (mine->order_version != other->order_version)
+        return leat__fail(err, LEAT_EINVAL,
+                          "loader state: it has version %u of the %s order, this build of leat gives "
+                          "version %u: finish its epoch %" PRIu64 " with the leat that wrote it, or begin "
+                          "epoch %" PRIu64 " without it",
+                          other->order_version, leat__order_name(other->order), mine->order_version,
+                          other->epoch, other->epoch + 1);
     if (mine->subset != other->subset)
         return leat__fail(err, LEAT_EINVAL, "loader state: it was taken on another subset or weights");
     if (mine->seed != other->seed) return differs("seed", other->seed, mine->seed, err);

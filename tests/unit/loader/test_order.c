@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/num.h"
 #include "base/rng.h"
 #include "loader/order.h"
 
@@ -45,7 +46,8 @@ static void every_order_visits_each_sample_once(void **state)
     (void)state;
     for (int kind = LEAT_ORDER_SEQUENTIAL; kind <= LEAT_ORDER_QUASI; kind++) {
         for (uint64_t pages = 1; pages < 60; pages += 7) {
-            static const uint32_t shapes[][2] = {{1, 1}, {1, 8}, {4, 8}, {64, 64}, {64, 4096}, {3, 2}};
+            static const uint32_t shapes[][2] = {{1, 1}, {1, 8}, {4, 8}, {64, 64},
+                                                 {64, 4096}, {3, 2}, {5, 40}, {64, 24}};
             uint64_t count;
             uint32_t *samples = some_pages(pages, pages, &count);
             for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
@@ -95,36 +97,27 @@ static void an_order_is_a_function_of_seed_and_epoch(void **state)
     free(samples);
 }
 
-/* A rank whose world divides the streams touches only its own pages, but for the two at the
- * ends of each of its streams. */
-static void ranks_read_their_own_pages(void **state)
+/* All ranks together see each sample once, whatever the world: the order knows nothing of it. Up to
+ * one window of pages, it is the random order itself. */
+static void small_packs_come_in_the_random_order(void **state)
 {
-    enum { PAGES = 2000, STREAMS = 16 };
-    uint64_t count;
-    uint32_t *samples = some_pages(PAGES, 5, &count);
-    leat__order_opts opts = quasi(count, PAGES, samples, STREAMS, 128);
-    leat__order *o;
-    uint32_t *page_of = malloc(count * sizeof *page_of);
+    static const uint64_t sizes[] = {1, 2, 9, 65, 4096};
     (void)state;
-    for (uint64_t page = 0, s = 0; page < PAGES; page++)
-        for (uint32_t i = 0; i < samples[page]; i++) page_of[s++] = (uint32_t)page;
-    assert_ok(leat__order_open(&o, &opts, NULL));
-    for (uint32_t world = 1; world <= STREAMS; world *= 2) {
-        uint64_t touched = 0;
-        for (uint32_t rank = 0; rank < world; rank++) {
-            unsigned char *seen = calloc(PAGES, 1);
-            for (uint64_t p = rank; p < count; p += world) {
-                uint32_t page = page_of[leat__order_at(o, p)];
-                touched += !seen[page];
-                seen[page] = 1;
-            }
-            free(seen);
-        }
-        assert_in_range(touched, PAGES, PAGES + STREAMS);
+    for (size_t n = 0; n < LEAT_COUNT(sizes); n++) {
+        uint64_t count;
+        uint32_t *samples = some_pages(sizes[n], 3, &count);
+        leat__order_opts opts = quasi(count, sizes[n], samples, 64, LEAT__ORDER_WINDOW_PAGES);
+        leat__order *q, *r;
+        assert_ok(leat__order_open(&q, &opts, NULL));
+        opts.kind = LEAT_ORDER_RANDOM;
+        assert_ok(leat__order_open(&r, &opts, NULL));
+        leat__order_epoch(q, 5);
+        leat__order_epoch(r, 5);
+        for (uint64_t p = 0; p < count; p++) assert_int_equal(leat__order_at(q, p), leat__order_at(r, p));
+        leat__order_close(&q);
+        leat__order_close(&r);
+        free(samples);
     }
-    leat__order_close(&o);
-    free(page_of);
-    free(samples);
 }
 
 /* At any moment only about window_pages pages are between their first and last use. */
@@ -157,44 +150,81 @@ static void open_pages_stay_within_the_window(void **state)
     free(samples);
 }
 
-/* ImageNet in small: 1,000 classes sorted, 1,300 samples each, about 5 samples per page. */
-static void batches_are_as_mixed_as_random_ones(void **state)
+typedef struct mix {
+    uint64_t count, page; /* samples of the pack, and of a page */
+    uint64_t classes;     /* the pack is sorted by class */
+    uint32_t window;
+} mix;
+
+/* Distinct classes in batches of `batch` samples, and in an epoch, of the ranks of a world: means over
+ * the first, a middle and the last rank. World 1 takes 300 batches of its epoch. */
+static void measure_mix(const mix *m, leat_order kind, uint32_t world, uint32_t batch, double out[2])
 {
-    enum { CLASSES = 1000, EACH = 1300, BATCH = 256, BATCHES = 200 };
-    uint64_t count = (uint64_t)CLASSES * EACH, pages = 0, filled = 0;
-    uint32_t *samples = malloc(count * sizeof *samples);
-    leat__rng r;
-    double distinct[2] = {0, 0};
-    (void)state;
-    leat__rng_init(&r, 1, 0, 0, 0);
-    while (filled < count) {
-        uint32_t n = 3 + (uint32_t)leat__rng_below(&r, 4);
-        if (n > count - filled) n = (uint32_t)(count - filled);
-        samples[pages++] = n;
-        filled += n;
-    }
-    for (int kind = 0; kind < 2; kind++) {
-        leat__order_opts opts = quasi(count, pages, samples, LEAT__ORDER_STREAMS,
-                                      LEAT__ORDER_WINDOW_PAGES);
-        leat__order *o;
-        opts.kind = kind == 0 ? LEAT_ORDER_RANDOM : LEAT_ORDER_QUASI;
-        assert_ok(leat__order_open(&o, &opts, NULL));
-        for (uint64_t b = 0; b < BATCHES; b++) {
-            unsigned char seen[CLASSES] = {0};
-            uint64_t first = b * (count / BATCHES / BATCH) * BATCH;
-            for (uint64_t i = 0; i < BATCH; i++) {
-                uint64_t c = leat__order_at(o, first + i) / EACH;
-                distinct[kind] += !seen[c];
-                seen[c] = 1;
+    uint64_t pages = (m->count + m->page - 1) / m->page, batches = 0, ranks = 0;
+    uint64_t each = (m->count + m->classes - 1) / m->classes;
+    uint32_t *samples = malloc(pages * sizeof *samples);
+    unsigned char *seen = malloc(m->classes), *in_batch = malloc(m->classes);
+    leat__order *o;
+    for (uint64_t i = 0; i < pages; i++)
+        samples[i] = (uint32_t)(i + 1 < pages ? m->page : m->count - i * m->page);
+    leat__order_opts opts = quasi(m->count, pages, samples, LEAT__ORDER_STREAMS, m->window);
+    opts.kind = kind;
+    assert_ok(leat__order_open(&o, &opts, NULL));
+    out[0] = out[1] = 0;
+    uint64_t epochs = m->count < 5000 ? 20 : 1;
+    for (uint64_t epoch = 0; epoch < epochs; epoch++) {
+        leat__order_epoch(o, epoch);
+        for (uint32_t third = 0; third < (world > 2 ? 3u : 1u); third++, ranks++) {
+            uint32_t rank = (world - 1) * third / 2;
+            uint64_t rows = leat__share_count(m->count, rank, world);
+            uint64_t size = rows < batch ? rows : batch;
+            if (size == 0) continue;
+            uint64_t skip = rows / size > 300 && world == 1 ? rows / size / 300 : 1;
+            memset(seen, 0, m->classes);
+            for (uint64_t first = 0; first + size <= rows; first += size * skip, batches++) {
+                memset(in_batch, 0, m->classes);
+                for (uint64_t row = first; row < first + size; row++) {
+                    uint64_t c = leat__order_at(o, row * world + rank) / each;
+                    out[0] += !in_batch[c];
+                    out[1] += !seen[c];
+                    in_batch[c] = seen[c] = 1;
+                }
             }
         }
-        distinct[kind] /= BATCHES;
-        leat__order_close(&o);
     }
-    print_message("distinct classes per batch of 256: random %.1f, quasi_random %.1f (%.1f %%)\n",
-                  distinct[0], distinct[1], 100 * distinct[1] / distinct[0]);
-    assert_true(distinct[1] > 0.95 * distinct[0]);
+    assert_true(batches > 0);
+    out[0] /= (double)batches;
+    out[1] /= (double)ranks;
+    leat__order_close(&o);
     free(samples);
+    free(seen);
+    free(in_batch);
+}
+
+/* Class-sorted packs from 50 samples to 100 GB, and small windows: batches and ranks see at least 97 % of
+ * the classes that the random order shows them. */
+static void batches_and_ranks_are_as_mixed_as_random_ones(void **state)
+{
+    static const mix packs[] = {
+        {50, 50, 10, 4096},         {60, 60, 20, 4096},       {5000, 2500, 10, 4096},
+        {40000, 170, 100, 4096},    {40000, 170, 10, 128},    {200000, 40, 100, 1024},
+        {25000, 5, 100, 4096}, /* 2.5 GB: just above one window */
+        {300000, 5, 1000, 4096}, {1000000, 5, 1000, 4096}, {1000000, 5, 10000, 4096}};
+    static const struct { uint32_t world, batch; } runs[] = {{1, 16}, {1, 256}, {3, 64}, {8, 16}, {64, 64}};
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(packs); i++) {
+        for (size_t k = 0; k < LEAT_COUNT(runs); k++) {
+            double random[2], quasi_random[2];
+            measure_mix(&packs[i], LEAT_ORDER_RANDOM, runs[k].world, runs[k].batch, random);
+            measure_mix(&packs[i], LEAT_ORDER_QUASI, runs[k].world, runs[k].batch, quasi_random);
+            print_message("%8llu samples, %5llu classes, world %2u, batch %3u: batch %.1f of %.1f, rank "
+                          "%.1f of %.1f\n",
+                          (unsigned long long)packs[i].count, (unsigned long long)packs[i].classes,
+                          runs[k].world, runs[k].batch, quasi_random[0], random[0], quasi_random[1],
+                          random[1]);
+            for (int what = 0; what < 2; what++) assert_true(quasi_random[what] >= 0.97 * random[what]);
+        }
+    }
 }
 
 static void weights_are_obeyed(void **state)
@@ -260,9 +290,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_order_visits_each_sample_once),
         cmocka_unit_test(an_order_is_a_function_of_seed_and_epoch),
-        cmocka_unit_test(ranks_read_their_own_pages),
+        cmocka_unit_test(small_packs_come_in_the_random_order),
         cmocka_unit_test(open_pages_stay_within_the_window),
-        cmocka_unit_test(batches_are_as_mixed_as_random_ones),
+        cmocka_unit_test(batches_and_ranks_are_as_mixed_as_random_ones),
         cmocka_unit_test(weights_are_obeyed),
         cmocka_unit_test(subsets_and_failures),
     };
