@@ -23,7 +23,7 @@
 #define FRAMES 2048
 
 static const leat__param options[] = {
-    CLI_SECONDS("seconds", 0, "8", 1, 600, "about how long to measure"),
+    CLI_SECONDS("seconds", 0, "8", 1, 600, "time to measure; it ends after twice this + 5 s at the latest"),
     CLI_FLAG("spin", 0, "the pretended trainer keeps one CPU busy"),
     CLI_PATH("apply", 0, NULL, "FILE", "write the load flags that help to this YAML file"),
     CLI_FLAG("verify", 0, "run again with those flags and compare with what was predicted"),
@@ -48,6 +48,7 @@ typedef struct job {
     size_t frame_count;
     uint32_t watches;
     int serve_rc;
+    bool stopped; /* by a signal, with a verdict on what was measured until then */
     leat_error serve_err;
 } job;
 
@@ -130,7 +131,12 @@ static int examine(job *j, const leat_loader_opts *loader, leat_doctor_diagnosis
     int rc = leat_doctor_examine(cli_arg(j->c, 0), loader, &o, &facts, err);
     cli_progress_end(&j->bar);
     if (j->serve_rc != 0) *err = j->serve_err;
-    return rc != 0 ? rc : leat_doctor_judge(&facts, d, sizeof *d, err);
+    /* stopped by a signal: what was measured so far is still worth a verdict */
+    bool partial = rc == LEAT_ECANCELED && j->serve_rc == 0 && facts.samples_per_s > 0;
+    if (rc != 0 && !partial) return rc;
+    int judged = leat_doctor_judge(&facts, d, sizeof *d, err);
+    j->stopped = partial && judged == 0;
+    return judged;
 }
 
 static int read_stdin(char **text, size_t *len, leat_error *err)
@@ -266,7 +272,9 @@ static int work(job *j, leat_error *err)
 
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
     rc = run_file != NULL ? attach(j, run_file, err) : examine(j, &j->flags.opts, &j->d, err);
+    if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");
     if (rc == 0) rc = show(j, err);
+    if (rc == 0 && j->stopped) return leat__fail(err, LEAT_ECANCELED, "stopped");
     if (rc == 0 && apply != NULL) rc = write_yaml(j, apply, err);
     if (rc == 0 && cli_flag(c, "verify")) rc = verify(j, err);
     if (rc == 0 && cli_str(c, "report") != NULL)
@@ -313,7 +321,10 @@ const cli_command cli_cmd_doctor = {
         "that comes after it.\n\n"
         "Under 5 % of the step lost is fine, from 20 % on it is critical; fewer than 20 steps are at "
         "most a warning. A signal that is missing makes the verdict INCOMPLETE. Exit code 1 says that "
-        "something was found.",
+        "something was found.\n\n"
+        "It ends after 2 x --seconds + 5 s at the latest, whatever a sample costs (--verify runs it twice): "
+        "measurements that do not fit are shortened or left out, and it says so. Ctrl-C and SIGTERM end it "
+        "within a second with a verdict on what was measured until then.",
     .args = (const cli_arg_spec[]){
         {.name = "PACK", .path = true, .optional = true, .help = "a pack or a set of shards"},
         {.name = NULL}},

@@ -40,6 +40,8 @@ extern "C" {
     X(batch_ms_p50, "its median")                                                            \
     X(batch_ms_p95, "its 95th percentile")                                                   \
     X(samples_per_s, "samples the run delivered per second")                                 \
+    X(skipped, "measurements left out because the time ran out")                             \
+    X(trial_batch, "samples per batch in the trial, when smaller than the batch asked for")  \
     X(gpu_busy, "share of time the GPU was busy")                                            \
     X(gpu_bus_in, "bytes per second into the first GPU, over its bus")                       \
     /* what each part can do alone, in samples per second */                                 \
@@ -362,7 +364,9 @@ typedef struct leat_doctor_examine_opts {
     uint32_t struct_size;
     uint32_t spin;    /* 1 = the pretended trainer keeps one CPU busy, as a training loop may */
     double step_ms;   /* time of one training step; 0 = not known */
-    double seconds;   /* about how long it may take in all; 0 = 8 */
+    /* Time for the measurements; 0 = 8. They end after 2 * seconds + 5 at the latest: what does not
+     * fit is shortened or left out (facts trial_batch and skipped say so). */
+    double seconds;
     /* Called now and then; non-zero stops. `watch` while a loader runs, and NULL once before it is
      * closed: what was built on it must be closed then. */
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
@@ -372,7 +376,7 @@ typedef struct leat_doctor_examine_opts {
 
 /* Measures on the user's own data what each part can do alone, and runs the loader with a
  * pretended trainer. Reads the pack only; leaves the page cache nearly as it was. LEAT_ECANCELED
- * when progress stopped it; else as leat_loader_open. */
+ * when progress stopped it: `facts` then has what was measured so far. Else as leat_loader_open. */
 LEAT_API int leat_doctor_examine(const char *pack, const leat_loader_opts *loader,
                                  const leat_doctor_examine_opts *opts, leat_doctor_facts *facts,
                                  leat_error *err) LEAT_MUST_CHECK;

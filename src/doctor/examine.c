@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "doctor/judge.h"
 #include "doctor/reads.h"
+#include "doctor/time_limit.h"
 #include "doctor/work.h"
 
 #define SECONDS 8.0
@@ -23,8 +24,15 @@
 #define READ_PART 0.2
 #define WORK_PART 0.28
 #define LEAST_STEPS 24u  /* a verdict wants 20 */
+#define FREE_STEPS 4u    /* a rate alone needs fewer */
 #define TRIAL_STRETCH 5.0 /* a slow run may take this much longer to make them */
 #define SLEEP_NS 300000   /* shorter steps than this cannot be slept */
+#define STRETCH_PART 0.35 /* of the time that is left, at most, for one stretched run */
+#define ESTIMATE_PART 0.5 /* of the trial, to be filled by an estimate: it may be wrong by as much */
+#define CEILING_TIMES 2.0 /* the whole ends after this much of the time asked for */
+#define CEILING_MORE 4.0  /* and so many seconds; closing takes up to one more */
+#define READ_RESERVE 1.5  /* seconds kept for reads beside their share: without them there is no verdict */
+#define ASK_NS (LEAT_NS_PER_S / 50) /* between questions whether to stop */
 #define LEAST_OVERHEAD 0.02 /* of a sample's own cost: less cannot be told from noise */
 
 typedef struct exam {
@@ -35,13 +43,33 @@ typedef struct exam {
     uint64_t *ids;
     uint64_t id_count;
     leat_doctor_facts *f;
+    leat__time_limit limit;
+    const char *now; /* what is being measured, and how far all of it is */
+    double done;
+    uint64_t ask_ns; /* when to ask again whether to stop */
 } exam;
 
-static int report(const exam *e, const char *what, double done, leat_doctor_watch *watch,
-                  leat_error *err)
+static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)
 {
+    e->now = what;
+    e->done = done;
     if (e->opts.progress == NULL || e->opts.progress(e->opts.cookie, what, done, watch) == 0) return 0;
     return leat__fail(err, LEAT_ECANCELED, "stopped");
+}
+
+/* What the time limit asks while parts are measured that run no watched loader. */
+static int wants_stop(void *cookie)
+{
+    exam *e = cookie;
+    uint64_t now = leat__clock_ns();
+    if (e->opts.progress == NULL || now < e->ask_ns) return 0;
+    e->ask_ns = now + ASK_NS;
+    return e->opts.progress(e->opts.cookie, e->now, e->done, NULL);
+}
+
+static void skip(exam *e)
+{
+    e->f->skipped++;
 }
 
 /* ---- The loader with a pretended trainer ---- */
@@ -59,15 +87,17 @@ static void pretend_training(double step_ms, bool spin)
 
 /* Batches until the time is over, epoch after epoch; a slow trainer gets more time to make enough
  * steps. */
-static int take_batches(const exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms,
-                        double seconds, const char *what, double from, double to, leat_error *err)
+static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms, double seconds,
+                        const char *what, double from, double to, leat_error *err)
 {
+    uint64_t least = step_ms > 0 ? LEAST_STEPS : FREE_STEPS;
+    double most = LEAT_MIN(TRIAL_STRETCH * seconds, STRETCH_PART * leat__time_left(&e->limit));
     uint64_t begin = leat__clock_ns(), steps = 0, epoch = 0, failures = 0;
     double passed = 0;
 
     LEAT_TRY(leat_loader_begin(l, epoch, err));
     /* the first step of each epoch does not count */
-    while (passed < seconds || (steps < LEAST_STEPS + epoch && passed < TRIAL_STRETCH * seconds)) {
+    while (passed < LEAT_MIN(seconds, most) || (steps < least + epoch && passed < most)) {
         leat_batch *b = NULL;
         LEAT_TRY(report(e, what, from + (to - from) * LEAT_MIN(1.0, passed / seconds), w, err));
         int rc = leat_loader_next(l, &b, 200, err);
@@ -104,7 +134,7 @@ typedef struct trial {
     double per_s; /* samples over the whole time, CPU time measured over the same */
 } trial;
 
-static int try_loader(const exam *e, const leat_loader_opts *with, double step_ms, double seconds,
+static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds,
                       const char *what, double from, double to, trial *t, leat_error *err)
 {
     leat_loader *l = NULL;
@@ -114,8 +144,10 @@ static int try_loader(const exam *e, const leat_loader_opts *with, double step_m
 
     LEAT_GO(rc, out, leat_loader_open(&l, e->path, with, err));
     LEAT_GO(rc, out, leat_doctor_watch_open(&w, l, 100, err));
-    LEAT_GO(rc, out, take_batches(e, l, w, step_ms, seconds, what, from, to, err));
-    LEAT_GO(rc, out, leat_doctor_watch_facts(w, &t->facts, err));
+    rc = take_batches(e, l, w, step_ms, seconds, what, from, to, err);
+    if (rc != 0 && rc != LEAT_ECANCELED) goto out;
+    int facts_rc = leat_doctor_watch_facts(w, &t->facts, rc == 0 ? err : NULL);
+    if (facts_rc != 0) LEAT_GO(rc, out, facts_rc);
     t->per_s = leat_doctor_watch_frames(w, &last, 1) == 1 ? (double)last.samples / last.at_s
                                                            : t->facts.samples_per_s;
 out:
@@ -145,6 +177,26 @@ out:
     return rc;
 }
 
+/* A trial needs some steps. Where the batches are too large to make so many in time, smaller ones are
+ * made, and the trainer's step is shorter by as much. */
+static int choose_trial_batch(exam *e, leat_error *err)
+{
+    double cpu_s, asked = e->loader.batch_size;
+    leat_machine machine;
+
+    LEAT_TRY(leat__work_estimate(e->path, e->ids, e->id_count, &e->loader, &cpu_s, err));
+    LEAT_TRY(leat_machine_read(&machine, sizeof machine, err));
+    double cpus = LEAT_MAX(machine.cpus_usable, 1.0);
+    if (e->loader.threads > 0) cpus = LEAT_MIN(cpus, (double)e->loader.threads);
+    double in_time = ESTIMATE_PART * e->seconds * TRIAL_PART * cpus / LEAT_MAX(cpu_s, 1e-9);
+    if (cpu_s <= 0 || asked * LEAST_STEPS <= in_time) return 0;
+    e->loader.batch_size = (uint32_t)LEAT_MAX(1.0, in_time / LEAST_STEPS);
+    if (e->loader.batch_size >= asked) return 0;
+    e->f->trial_batch = e->loader.batch_size;
+    e->opts.step_ms *= e->loader.batch_size / asked;
+    return 0;
+}
+
 static void describe_settings(const exam *e, leat_doctor_facts *f)
 {
     leat_disk disk;
@@ -172,6 +224,10 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
         f->loader = t->facts.samples_per_s;
         return 0;
     }
+    if (e->opts.step_ms > 0 && leat__time_left(&e->limit) < e->seconds) {
+        skip(e);
+        return 0;
+    }
     if (e->opts.step_ms > 0) {
         LEAT_TRY(try_loader(e, &e->loader, 0, e->seconds * FREE_PART,
                             "the loader without a trainer", TRIAL_PART, TRIAL_PART + FREE_PART, &all, err));
@@ -189,6 +245,10 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     trial all;
 
     if (known(leat__doctor_lost(&t->facts)) && leat__doctor_lost(&t->facts) < LEAT__LOST_WARNING) return 0;
+    if (leat__time_left(&e->limit) < e->seconds) {
+        skip(e);
+        return 0;
+    }
     with.memory = 0;
     with.budget = NULL;
     LEAT_TRY(try_loader(e, &with, 0, e->seconds * FREE_PART, "the loader with memory to spare", TRIAL_PART,
@@ -210,32 +270,72 @@ static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
     memcpy(f->decisions, run->decisions, sizeof f->decisions);
 }
 
+/* Times of a trial with smaller batches, as the batches asked for would take. */
+static void scale_times(leat_doctor_facts *run, double times)
+{
+    double *const at[] = {&run->data_ms,  &run->data_ms_p50,  &run->data_ms_p95,
+                          &run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
+    for (size_t i = 0; i < LEAT_COUNT(at); i++)
+        if (known(*at[i])) *at[i] *= times;
+}
+
+/* The run with the trainer: its facts count first. They are kept also when it was stopped. */
+static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
+{
+    leat_doctor_facts_init(&t->facts);
+    int rc = try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
+                        e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART, t,
+                        err);
+    if (e->opts.step_ms <= 0) /* nobody trained: there is no step to lose a share of */
+        t->facts.batch_ms = t->facts.batch_ms_p50 = t->facts.batch_ms_p95 = t->facts.data_ms =
+            t->facts.data_ms_p50 = t->facts.data_ms_p95 = -1;
+    scale_times(&t->facts, asked_batch / e->loader.batch_size);
+    return rc;
+}
+
+/* What each part can do alone, and what remedies would bring. */
+static int measure_parts(exam *e, const trial *busy, leat_error *err)
+{
+    leat_doctor_facts *f = e->f;
+    double cpu_s = -1, done = TRIAL_PART + FREE_PART, reserve = e->seconds * READ_PART + READ_RESERVE;
+    leat__time_limit work = e->limit;
+    int rc;
+
+    work.until_ns -= LEAT_MIN(work.until_ns, (uint64_t)(reserve * 1e9));
+    LEAT_TRY(report(e, "decode and augmentation", done, NULL, err));
+    rc = leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
+                            e->seconds * WORK_PART, &work, f, &cpu_s, err);
+    if (rc != 0) return rc;
+    find_delivery(f, &busy->facts, busy->per_s, cpu_s);
+    LEAT_TRY(report(e, "reads", done + WORK_PART, NULL, err));
+    rc = leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, &e->limit, f,
+                             err);
+    if (rc == LEAT_ETIMEDOUT) {
+        skip(e);
+        rc = 0;
+    }
+    return rc;
+}
+
 static int examine(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
-    trial first, busy;
-    double cpu_s = -1, done = TRIAL_PART + FREE_PART;
+    double asked = e->loader.batch_size;
+    trial first = {.per_s = 0}, busy;
 
+    f->skipped = 0;
     LEAT_TRY(leat__reads_resident(e->path, &f->cached, err));
     LEAT_TRY(list_ids(e, err));
+    LEAT_TRY(choose_trial_batch(e, err));
     describe_settings(e, f);
-    LEAT_TRY(try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
-                        e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART,
-                        &first, err));
-    if (e->opts.step_ms <= 0) /* nobody trained: there is no step to lose a share of */
-        first.facts.batch_ms = first.facts.batch_ms_p50 = first.facts.batch_ms_p95 =
-            first.facts.data_ms = first.facts.data_ms_p50 = first.facts.data_ms_p95 = -1;
+    f->batch = asked;
+    int rc = run_trial(e, asked, &first, err);
     busy = first;
-    LEAT_TRY(find_headroom(e, &busy, err));
-    LEAT_TRY(try_spacious(e, &busy, err));
+    if (rc == 0) rc = find_headroom(e, &busy, err);
+    if (rc == 0) rc = try_spacious(e, &busy, err);
     merge(f, &first.facts);
-    LEAT_TRY(report(e, "decode and augmentation", done, NULL, err));
-    LEAT_TRY(leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
-                                e->seconds * WORK_PART, f, &cpu_s, err));
-    find_delivery(f, &busy.facts, busy.per_s, cpu_s);
-    LEAT_TRY(report(e, "reads", done + WORK_PART, NULL, err));
-    LEAT_TRY(leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, f, err));
-    return report(e, "done", 1, NULL, err);
+    if (rc == 0) rc = measure_parts(e, &busy, err);
+    return rc != 0 ? rc : report(e, "done", 1, NULL, err);
 }
 
 int leat_doctor_examine(const char *path, const leat_loader_opts *loader,
@@ -249,6 +349,10 @@ int leat_doctor_examine(const char *path, const leat_loader_opts *loader,
     if (opts != NULL) memcpy(&e.opts, opts, LEAT_MIN(opts->struct_size, sizeof e.opts));
     if (e.loader.batch_size == 0) e.loader.batch_size = 256;
     e.seconds = e.opts.seconds > 0 ? e.opts.seconds : SECONDS;
+    e.limit = (leat__time_limit){
+        .until_ns = leat__clock_ns() + (uint64_t)((CEILING_TIMES * e.seconds + CEILING_MORE) * 1e9),
+        .stop = wants_stop, .cookie = &e};
+    e.now = "the pack";
     int rc = examine(&e, err);
     leat__free(e.ids);
     return rc;

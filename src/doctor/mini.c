@@ -29,6 +29,7 @@
 #define STILL_LOOKS 3u /* until so many in a row found nothing */
 #define PATIENCE 5.0 /* times the time, where others use the CPUs */
 #define IMAGES_MAX 64u
+#define WAIT_MS 100 /* for a batch, between checks of the time limit */
 #define NAME_BYTES 4096
 #define CACHE_TIMES 3
 #define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
@@ -42,6 +43,7 @@ struct leat__mini {
     char path[NAME_BYTES];
     bool there;
     uint32_t count;
+    const leat__time_limit *limit; /* of the set it was made from */
 };
 
 /* ---- The pack ---- */
@@ -78,8 +80,10 @@ static int store(leat__mini *m, const leat__set *set, leat_error *err)
     m->there = true;
     if (set->blob.len > 0)
         LEAT_GO(rc, out, leat_packer_blob(p, LEAT__TILE_TABLES_BLOB, set->blob.data, set->blob.len, err));
-    for (uint32_t i = 0; i < m->count; i++)
+    for (uint32_t i = 0; i < m->count; i++) {
+        LEAT_GO(rc, out, leat__time_check(m->limit, err));
         LEAT_GO(rc, out, put_sample(p, &set->sample[i % set->count], i, err));
+    }
     rc = leat_packer_finish(p, NULL, err);
 out:
     leat_packer_close(&p);
@@ -122,6 +126,7 @@ int leat__mini_open(leat__mini **out, const leat__set *set, double most_bytes, l
     *out = NULL;
     leat__mini *m = LEAT_NEW(DOCTOR, leat__mini);
     if (m == NULL) return leat__fail_nomem(err, sizeof *m, "a small pack");
+    m->limit = set->limit;
     m->count = samples_beyond_caches(set, most_bytes);
     snprintf(m->path, sizeof m->path, "%s/leat-doctor-%d-%llx.leat",
              folder != NULL && folder[0] != '\0' ? folder : "/tmp", (int)getpid(),
@@ -154,6 +159,7 @@ struct leat__mini_run {
     double *weights;
     uint64_t epoch;
     uint32_t threads;
+    const leat__time_limit *limit;
 };
 
 /* Whether anything ran since the last look. */
@@ -172,12 +178,24 @@ static bool stirred(leat_loader *l, uint64_t *items)
 }
 
 /* Waits until the loader has made all batches it may make ahead and its threads sleep. */
-static void settle(leat_loader *l)
+static int settle(const leat__mini_run *run, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + SETTLED_NS, items = 0;
     for (uint32_t still = 0; still < STILL_LOOKS && leat__clock_ns() < until;) {
-        still = stirred(l, &items) ? 0 : still + 1;
+        LEAT_TRY(leat__time_check(run->limit, err));
+        still = stirred(run->loader, &items) ? 0 : still + 1;
         leat__sleep_ns(LOOK_NS);
+    }
+    return 0;
+}
+
+/* The next batch; gives up at the time limit. */
+static int next_batch(const leat__mini_run *run, leat_batch **b, leat_error *err)
+{
+    for (;;) {
+        LEAT_TRY(leat__time_check(run->limit, err));
+        int rc = leat_loader_next(run->loader, b, WAIT_MS, err);
+        if (rc != LEAT_ETIMEDOUT) return rc;
     }
 }
 
@@ -188,12 +206,12 @@ int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s, leat
     uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), samples = 0, batches = 0;
     double want_ns = seconds * 1e9 * run->threads;
 
-    settle(run->loader);
+    LEAT_TRY(settle(run, err));
     uint64_t begin = leat__clock_process_ns();
     while (batches < LEAST_BATCHES ||
            ((double)(leat__clock_process_ns() - begin) < want_ns && leat__clock_ns() < until)) {
         leat_batch *b = NULL;
-        LEAT_TRY(leat_loader_next(run->loader, &b, -1, err));
+        LEAT_TRY(next_batch(run, &b, err));
         if (b == NULL) {
             if (samples == 0) return leat__fail(err, LEAT_EDATA, "no sample of these can be decoded");
             LEAT_TRY(leat_loader_begin(run->loader, ++run->epoch, err));
@@ -203,7 +221,7 @@ int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s, leat
         batches++;
         leat_batch_release(&b);
     }
-    settle(run->loader);
+    LEAT_TRY(settle(run, err));
     *cpu_s = (double)(leat__clock_process_ns() - begin) / 1e9 / (double)LEAT_MAX(samples, 1u);
     return 0;
 }
@@ -245,6 +263,7 @@ int leat__mini_run_open(leat__mini_run **out, const leat__mini *m, const leat_lo
     leat__mini_run *run = LEAT_NEW(DOCTOR, leat__mini_run);
     if (run == NULL) return leat__fail_nomem(err, sizeof *run, "a small loader");
     run->threads = LEAT_MAX(threads, 1u);
+    run->limit = m->limit;
     run->weights = LEAT_NEW_ARRAY(DOCTOR, double, m->count);
     if (run->weights == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, m->count * sizeof *run->weights, "samples"));

@@ -26,6 +26,7 @@
 #define SET_PART 8                     /* the pack: what is in memory should stay nearly as it was */
 #define DEPTH 32u                      /* where a loader starts */
 #define DEEP 64u
+#define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
 
 typedef struct range {
@@ -139,11 +140,11 @@ static void start_read(lane *l, uint32_t i, const range *r)
 }
 
 /* Goes round the list until the time is over, or once when `once`. */
-static int read_for(const ranges *list, uint32_t depth, double seconds, bool once, result *out,
-                    leat_error *err)
+static int read_for(const ranges *list, uint32_t depth, double seconds, bool once,
+                    const leat__time_limit *limit, result *out, leat_error *err)
 {
     lane l = {0};
-    uint64_t samples = 0, begin = 0, wait_ns = 0, next = 0, limit = once ? list->count : UINT64_MAX;
+    uint64_t samples = 0, begin = 0, wait_ns = 0, next = 0, most = once ? list->count : UINT64_MAX;
     uint32_t flying = 0;
     int rc = 0;
 
@@ -152,16 +153,18 @@ static int read_for(const ranges *list, uint32_t depth, double seconds, bool onc
     LEAT_GO(rc, out, lane_open(&l, depth, list->longest, err));
     begin = leat__clock_ns();
     uint64_t until = begin + (uint64_t)(seconds * 1e9);
-    for (; flying < l.depth && next < limit; flying++, next++)
+    for (; flying < l.depth && next < most; flying++, next++)
         start_read(&l, flying, &list->at[next % list->count]);
     while (flying > 0) {
         leat__aio_req *q;
-        LEAT_GO(rc, out, leat__aio_wait(l.aio, &q, UINT64_MAX));
+        LEAT_GO(rc, out, leat__time_check(limit, err));
+        if ((rc = leat__aio_wait(l.aio, &q, leat__clock_ns() + WAIT_NS)) == LEAT_ETIMEDOUT) continue;
+        if (rc != 0) goto out;
         if (q->rc != 0) LEAT_GO(rc, out, leat__aio_error(q, err));
         samples += ((const range *)q->cookie)->samples;
         wait_ns += q->done_ns - q->submit_ns;
         out->reads++;
-        if (next < limit && leat__clock_ns() < until)
+        if (next < most && leat__clock_ns() < until)
             start_read(&l, (uint32_t)(q - l.req), &list->at[next++ % list->count]);
         else
             flying--;
@@ -209,35 +212,35 @@ out:
 /* ---- Together ---- */
 
 static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint64_t *ids,
-                        uint64_t count, bool random, double seconds, ranges *r,
-                        leat_doctor_facts *f, leat_error *err)
+                        uint64_t count, bool random, double seconds, const leat__time_limit *limit,
+                        ranges *r, leat_doctor_facts *f, leat_error *err)
 {
     uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
 
     LEAT_TRY(list_pages(pack, ids, count, info->pages, r, err));
-    LEAT_TRY(read_for(r, LEAT_MAX(usual / 4, 1u), seconds, false, &got, err));
+    LEAT_TRY(read_for(r, LEAT_MAX(usual / 4, 1u), seconds, false, limit, &got, err));
     f->io_pages = got.per_s;
     if (!random) {
         f->io_cold = got.per_s;
         f->read_ms = got.read_ms;
-        LEAT_TRY(read_for(r, deep / 4, seconds, false, &got, err));
+        LEAT_TRY(read_for(r, deep / 4, seconds, false, limit, &got, err));
         f->io_deep = got.per_s;
         return 0;
     }
     *r = (ranges){.at = r->at};
     LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
-    LEAT_TRY(read_for(r, usual, seconds, false, &got, err));
+    LEAT_TRY(read_for(r, usual, seconds, false, limit, &got, err));
     f->io_cold = got.per_s;
     f->read_ms = got.read_ms;
-    LEAT_TRY(read_for(r, deep, seconds, false, &got, err));
+    LEAT_TRY(read_for(r, deep, seconds, false, limit, &got, err));
     f->io_deep = got.per_s;
     return 0;
 }
 
 int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
-                        const leat_loader_opts *opts, double seconds, leat_doctor_facts *f,
-                        leat_error *err)
+                        const leat_loader_opts *opts, double seconds, const leat__time_limit *limit,
+                        leat_doctor_facts *f, leat_error *err)
 {
     leat_pack_opts po = LEAT_PACK_OPTS_INIT;
     leat_pack *warm = NULL, *cold = NULL;
@@ -258,15 +261,15 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;
     if (leat__file_direct(leat__pack_file(cold, 0)))
         LEAT_GO(rc, out, measure_cold(cold, &info, ids, count, opts->order == LEAT_ORDER_RANDOM,
-                                      seconds / 4, &r, f, err));
+                                      seconds / 4, limit, &r, f, err));
     r = (ranges){.at = r.at};
     uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
     LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
-    LEAT_GO(rc, out, read_for(&r, DEEP, 60, true, &got, err)); /* now they are in memory */
-    LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, &got, err));
+    LEAT_GO(rc, out, read_for(&r, DEEP, 60, true, limit, &got, err)); /* now they are in memory */
+    LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, limit, &got, err));
     f->io_warm = got.per_s;
     if (f->io_fixed && f->io_depth < DEEP) { /* warm reads that take long: a file system of a network */
-        LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, &got, err));
+        LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, limit, &got, err));
         f->io_warm_deep = got.per_s;
     }
     if (!known(f->io_cold) && f->cached > 0.99) f->io_cold = f->io_pages = f->io_deep = f->io_warm;

@@ -9,14 +9,16 @@
 #include <leat/doctor.h>
 #include <leat/loader.h>
 
+#include "doctor/time_limit.h"
+
 /* Share of the pack that is in the page cache now. */
 int leat__reads_resident(const char *path, double *cached, leat_error *err) LEAT_MUST_CHECK;
 
 /* Fills io_cold, io_pages, io_deep, io_warm, read_ms and what the index says about bytes,
  * spending about `seconds`. f->cached says how much was in memory before anyone read. `samples`
- * are ids in the order they will be read. */
+ * are ids in the order they will be read. LEAT_ETIMEDOUT and LEAT_ECANCELED as `limit` says. */
 int leat__reads_measure(const char *path, const uint64_t *samples, uint64_t count,
-                        const leat_loader_opts *opts, double seconds, leat_doctor_facts *f,
-                        leat_error *err) LEAT_MUST_CHECK;
+                        const leat_loader_opts *opts, double seconds, const leat__time_limit *limit,
+                        leat_doctor_facts *f, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

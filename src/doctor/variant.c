@@ -231,10 +231,13 @@ static int encode_set(const leat__set *from, uint32_t count, const leat__encode_
     int rc;
 
     LEAT_TRY(set_open(to, count, err));
+    to->limit = from->limit;
     leat__shelf_init(&shelf, 1, 1);
     LEAT_GO(rc, out, leat__encoder_open(&e, plan, err));
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        LEAT_GO(rc, out, leat__time_check(from->limit, err));
         LEAT_GO(rc, out, encode_one(e, &shelf, &from->sample[i], from->tables, to, err));
+    }
     set_close(to);
 out:
     leat__encoder_close(&e);
@@ -255,6 +258,7 @@ static int train(const leat__set *from, uint32_t count, leat__buf *blob, leat_er
     for (uint32_t i = 0; i < count; i++) {
         leat__jpeg_coefs coefs;
         const leat__set_sample *s = &from->sample[i];
+        LEAT_GO(rc, out, leat__time_check(from->limit, err));
         if (s->info.codec != LEAT__CODEC_JPEG) continue;
         if (leat__jpeg_coef_read(reader, s->data, s->len, &limits, &coefs, NULL) != 0) continue;
         LEAT_GO(rc, out, leat__tile_trainer_add(t, &coefs, s->data, s->len, err));
@@ -293,6 +297,7 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
     leat__set raw = {0};
     int rc = encode_set(from, count, &plan, &raw, err);
     if (rc == 0) rc = set_open(to, count, err);
+    to->limit = from->limit;
     for (uint32_t i = 0, r = 0; rc == 0 && i < count; i++) {
         const leat__set_sample *s = &from->sample[i];
         while (r < raw.count && raw.sample[r].id != s->id) r++; /* damaged ones are missing there */

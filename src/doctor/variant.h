@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "codec/codec.h"
 #include "codec/tile/tile.h"
+#include "doctor/time_limit.h"
 
 typedef struct leat__set_sample {
     uint64_t id;
@@ -27,6 +28,7 @@ typedef struct leat__set {
     leat__buf memory;
     leat__tile_tables *tables; /* of tiled images, and as they are stored */
     leat__buf blob;
+    const leat__time_limit *limit; /* checked between samples when they are encoded or loaded; may be NULL */
 } leat__set;
 
 /* Reads the first image field of up to `max` of these samples; those that cannot be read are passed

@@ -257,6 +257,12 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d)
 void leat__doctor_findings(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
+    if (or_else(f->skipped, 0) > 0)
+        FIND("%.0f measurements were left out because the time ran out: a larger --seconds makes them",
+             f->skipped);
+    if (known(f->trial_batch))
+        FIND("measured with batches of %.0f: there was no time to make enough batches of %.0f",
+             f->trial_batch, or_else(f->batch, 0));
     if (or_else(f->bad, 0) > 0)
         FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
              "trains on without them", percent(f->bad));

@@ -5,6 +5,7 @@
  */
 #include "doctor/work.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,9 @@
 #define PRICE_SPREAD 0.03 /* of the middle half of the ratios: more rounds would tell no more */
 #define READ_PER_S 8e9 /* bytes, of one thread, at most */
 #define SMALL_BATCH 16u
+#define COSTLY_SAMPLE_S 5e-3 /* what batches and copies cost does not show beside it */
+#define PRICE_BATCHES 12 /* batches that one measurement should at least hold */
+#define CHECK_NS (LEAT_NS_PER_S / 50) /* between checks of the time limit */
 #define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
 #define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
 
@@ -73,6 +77,8 @@ typedef struct crew {
     uint32_t pipeline_count;
     uint64_t until_ns;
     uint64_t out_bytes;
+    const atomic_bool *stop;
+    atomic_bool done;
     leat__thread thread;
     uint32_t first;   /* sample to begin with */
     uint64_t samples; /* done */
@@ -105,6 +111,7 @@ static void crew_main(void *arg)
     c->rc = out == NULL ? leat__fail_nomem(&c->err, c->out_bytes, "a sample")
                         : leat__pipeline_worker_open(&w, &c->err);
     for (uint32_t i = c->first; c->rc == 0 && (c->samples == 0 || leat__clock_ns() < c->until_ns); i++) {
+        if (atomic_load(c->stop)) break;
         const leat__set_sample *s = &c->set->sample[i % c->set->count];
         int rc = do_sample(c, s, w, out, &c->err);
         if (rc == LEAT_ENOMEM) c->rc = rc; /* a damaged sample costs what it costs */
@@ -113,6 +120,7 @@ static void crew_main(void *arg)
     c->cpu_ns = leat__clock_thread_ns() - cpu;
     leat__pipeline_worker_close(&w);
     leat__free(out);
+    atomic_store(&c->done, true);
 }
 
 typedef struct pace {
@@ -120,9 +128,27 @@ typedef struct pace {
     double cpu_s; /* of one sample */
 } pace;
 
+/* Returns when all are done; asks the time limit meanwhile and stops them when it ends. */
+static int watch_crew(const crew *c, uint32_t threads, const leat__time_limit *limit, atomic_bool *stop,
+                      leat_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < threads;) {
+        if (atomic_load(&c[i].done)) {
+            i++;
+            continue;
+        }
+        if (rc == 0 && (rc = leat__time_check(limit, err)) != 0) atomic_store(stop, true);
+        leat__sleep_ns(CHECK_NS);
+    }
+    return rc == LEAT_ETIMEDOUT ? 0 : rc; /* a shorter measurement is one, too */
+}
+
 static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint32_t n,
                     uint32_t threads, double seconds, pace *out, leat_error *err)
 {
+    atomic_bool stop = false;
+    uint32_t started = 0;
     crew *c = LEAT_NEW_ARRAY(DOCTOR, crew, threads);
     uint64_t begin = leat__clock_ns(), samples = 0, cpu = 0, bytes = 0;
     int rc = c == NULL ? leat__fail_nomem(err, threads * sizeof *c, "threads") : 0;
@@ -132,9 +158,12 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
     for (uint32_t i = 0; i < threads && rc == 0; i++) {
         c[i] = (crew){.set = set, .pipelines = pipelines, .pipeline_count = n,
                       .until_ns = begin + (uint64_t)(seconds * 1e9), .out_bytes = bytes,
-                      .first = set->count * i / threads};
+                      .first = set->count * i / threads, .stop = &stop};
         rc = leat__thread_start(&c[i].thread, "leat-doctor", crew_main, &c[i], err);
+        started += rc == 0;
     }
+    if (rc == 0) rc = watch_crew(c, started, set->limit, &stop, err);
+    if (rc != 0) atomic_store(&stop, true);
     for (uint32_t i = 0; c != NULL && i < threads; i++) {
         leat__thread_join(&c[i].thread);
         samples += c[i].samples;
@@ -222,16 +251,26 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
 /* One thing changed and nothing else: each priced against the same samples as they are. What CPU time it
  * saves, it gains. */
 typedef struct pricing {
-    const leat_loader_opts *opts;
+    leat_loader_opts *opts; /* the user's, with batches small enough to be measured */
     uint32_t threads;
     double seconds; /* of each measurement */
+    double sample_s; /* CPU seconds of one sample */
     const leat__mini *now;
     leat_doctor_facts *f;
 } pricing;
 
+/* A price that does not fit the time is left out and counted. */
+static int or_skipped(const pricing *p, int rc)
+{
+    if (rc != LEAT_ETIMEDOUT) return rc;
+    p->f->skipped = or_else(p->f->skipped, 0) + 1;
+    return 0;
+}
+
 /* What one measurement reads at most: to repeat samples beyond that is work for nothing. */
 static double bytes_read(const pricing *p)
 {
+    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches make no difference to such: each once */
     return READ_PER_S * p->seconds * p->threads;
 }
 
@@ -300,7 +339,7 @@ static int price_batch(const pricing *p, leat_error *err)
     double batch = opts.batch_size, larger = leat__larger_batch(batch);
     comparison c;
 
-    if (batch > SMALL_BATCH || !known(p->f->loader)) return 0;
+    if (batch > SMALL_BATCH || !known(p->f->loader) || p->sample_s > COSTLY_SAMPLE_S) return 0;
     opts.batch_size = (uint32_t)larger;
     LEAT_TRY(compare(p, p->now, &opts, NULL, &c, err));
     p->f->larger = p->f->loader * c.ratio;
@@ -311,8 +350,13 @@ static int price_batch(const pricing *p, leat_error *err)
 /* The same samples stored in another way. */
 static int price_variants(const pricing *p, const leat__set *set, leat_error *err)
 {
+    /* the most useful ones first, in case the time ends: large images gain most from being smaller */
+    static const uint32_t turns[LEAT__VARIANTS] = {LEAT__VARIANT_SMALLER, LEAT__VARIANT_TILED,
+                                                   LEAT__VARIANT_RAW, LEAT__VARIANT_MIX,
+                                                   LEAT__VARIANT_QUALITY};
     double before = leat__set_bytes(set);
-    for (uint32_t v = 0; v < LEAT__VARIANTS; v++) {
+    for (uint32_t i = 0; i < LEAT__VARIANTS; i++) {
+        uint32_t v = turns[i];
         leat__set other = {0};
         leat__mini *then = NULL;
         char action[128];
@@ -324,7 +368,7 @@ static int price_variants(const pricing *p, const leat__set *set, leat_error *er
         }
         leat__mini_close(&then);
         leat__set_reset(&other);
-        LEAT_TRY(rc);
+        LEAT_TRY(or_skipped(p, rc));
     }
     return 0;
 }
@@ -394,9 +438,9 @@ static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_e
     part.count = leat__variant_part(set);
     LEAT_GO(rc, out, leat__mini_open(&now, &part, bytes_read(p), err));
     p->now = now;
-    LEAT_GO(rc, out, price_batch(p, err));
-    LEAT_GO(rc, out, price_crop(p, crop, err));
-    LEAT_GO(rc, out, price_bytes_out(p, err));
+    LEAT_GO(rc, out, or_skipped(p, price_batch(p, err)));
+    LEAT_GO(rc, out, or_skipped(p, price_crop(p, crop, err)));
+    LEAT_GO(rc, out, or_skipped(p, price_bytes_out(p, err)));
     rc = price_variants(p, &part, err);
 out:
     leat__mini_close(&now);
@@ -442,9 +486,13 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
         LEAT_GO(rc, out, run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err));
         f->augment_share = LEAT_MAX(0.0, 1 - bare.cpu_s / LEAT_MAX(one.cpu_s, 1e-12));
     }
-    pricing how = {.opts = opts, .threads = threads, .seconds = seconds * PRICE_PART, .f = f};
-    rc = price_all(&how, set, &crop, err);
-    if (rc != LEAT_ENOMEM) rc = 0; /* no room for temporary files: nothing was priced, nothing is wrong */
+    leat_loader_opts small = *opts;
+    double part = seconds * PRICE_PART, fits = part * threads / (PRICE_BATCHES * LEAT_MAX(one.cpu_s, 1e-9));
+    small.batch_size = LEAT_MAX(1u, LEAT_MIN(opts->batch_size, (uint32_t)LEAT_MIN(fits, 1e6)));
+    pricing how = {.opts = &small, .threads = threads, .seconds = part, .sample_s = one.cpu_s, .f = f};
+    rc = or_skipped(&how, price_all(&how, set, &crop, err));
+    /* no room for temporary files: nothing was priced, nothing is wrong */
+    if (rc != LEAT_ENOMEM && rc != LEAT_ECANCELED) rc = 0;
 out:
     pipes_close(&crop);
     return rc;
@@ -452,7 +500,8 @@ out:
 
 int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
                        const leat_loader_opts *opts, uint32_t threads, double seconds,
-                       leat_doctor_facts *f, double *cpu_s, leat_error *err)
+                       const leat__time_limit *limit, leat_doctor_facts *f, double *cpu_s,
+                       leat_error *err)
 {
     leat__set set = {0};
     pipes p = {0};
@@ -461,9 +510,30 @@ int leat__work_measure(const char *path, const uint64_t *ids, uint64_t count,
     *cpu_s = -1;
     LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, SET_SAMPLES, SET_BYTES, err));
     if (set.count == 0) goto out; /* no images: nothing to decode */
+    set.limit = limit;
     LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
     threads = LEAT_MIN(LEAT_MAX(threads, 1u), THREADS_MAX);
     rc = measure(&set, opts, &p, threads, seconds, f, cpu_s, err);
+out:
+    pipes_close(&p);
+    leat__set_reset(&set);
+    return rc;
+}
+
+int leat__work_estimate(const char *path, const uint64_t *ids, uint64_t count,
+                        const leat_loader_opts *opts, double *cpu_s, leat_error *err)
+{
+    leat__set set = {0};
+    pipes p = {0};
+    pace one = {-1, -1};
+    int rc;
+
+    *cpu_s = -1;
+    LEAT_GO(rc, out, leat__set_load(&set, path, ids, count, 1, SET_BYTES, err));
+    if (set.count == 0) goto out;
+    LEAT_GO(rc, out, pipes_open(&p, opts, false, 0, err));
+    LEAT_GO(rc, out, run_crew(&set, p.at, p.count, 1, 0, &one, err));
+    *cpu_s = one.cpu_s;
 out:
     pipes_close(&p);
     leat__set_reset(&set);

@@ -10,12 +10,21 @@
 #include <leat/doctor.h>
 #include <leat/loader.h>
 
+#include "doctor/time_limit.h"
+
 /* Fills cpu_all, cpu_one, augment_share, the facts about images, those about larger batches (where
  * f->loader is known), and the options; returns the CPU
- * seconds of one sample in *cpu_s. Spends about `seconds`. */
+ * seconds of one sample in *cpu_s. Spends about `seconds`. Prices that do not fit the time limit are
+ * counted in f->skipped; LEAT_ECANCELED as the limit says. */
 int leat__work_measure(const char *path, const uint64_t *samples, uint64_t count,
                        const leat_loader_opts *opts, uint32_t threads, double seconds,
-                       leat_doctor_facts *f, double *cpu_s, leat_error *err) LEAT_MUST_CHECK;
+                       const leat__time_limit *limit, leat_doctor_facts *f, double *cpu_s,
+                       leat_error *err) LEAT_MUST_CHECK;
+
+/* About how many CPU seconds one sample takes to decode and augment: one or two of them are decoded.
+ * Negative when there is no image. */
+int leat__work_estimate(const char *path, const uint64_t *samples, uint64_t count,
+                        const leat_loader_opts *opts, double *cpu_s, leat_error *err) LEAT_MUST_CHECK;
 
 /* The pipeline text without the ops that `keep` refuses; for tests too. */
 typedef enum leat__ops_part {

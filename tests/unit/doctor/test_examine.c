@@ -36,7 +36,8 @@ static int progress(void *cookie, const char *what, double done, leat_doctor_wat
     return s->stop_at > 0 && s->calls >= s->stop_at;
 }
 
-static int examined(double step_ms, uint32_t batch, seen *s, leat_doctor_facts *f, leat_error *err)
+static int examined_for(double seconds, double step_ms, uint32_t batch, seen *s, leat_doctor_facts *f,
+                        leat_error *err)
 {
     leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
     leat_loader_opts l;
@@ -46,10 +47,15 @@ static int examined(double step_ms, uint32_t batch, seen *s, leat_doctor_facts *
     l.order = LEAT_ORDER_RANDOM;
     l.threads = 2;
     o.step_ms = step_ms;
-    o.seconds = 1.5;
+    o.seconds = seconds;
     o.progress = progress;
     o.cookie = s;
     return leat_doctor_examine(PACK, &l, &o, f, err);
+}
+
+static int examined(double step_ms, uint32_t batch, seen *s, leat_doctor_facts *f, leat_error *err)
+{
+    return examined_for(1.5, step_ms, batch, s, f, err);
 }
 
 /* A trainer that takes 40 ms for 4 tiny images is the limit on any machine. */
@@ -115,6 +121,38 @@ static void it_can_be_stopped(void **state)
     assert_no_leaks();
 }
 
+/* 24 batches of a million samples do not fit a millisecond: the trial makes smaller ones, says so, and
+ * the step it reports is that of the batches asked for. */
+static void batches_too_large_for_the_time_are_shrunk(void **state)
+{
+    leat_doctor_facts f;
+    leat_error err = {0};
+    seen s = {0};
+    (void)state;
+    assert_ok(examined_for(0.001, 10, 1000000, &s, &f, &err));
+    assert_true(f.trial_batch >= 1 && f.trial_batch < 1000000);
+    assert_near(f.batch, 1000000, 0);
+    leat_doctor_diagnosis d = judge(f);
+    bool said = false;
+    for (uint32_t i = 0; i < d.finding_count; i++)
+        said |= strstr(d.findings[i], "no time to make enough batches of 1000000") != NULL;
+    assert_true(said);
+    assert_no_leaks();
+}
+
+/* Stopped in the run with the trainer: what it measured until then stays. */
+static void stopping_keeps_what_is_known(void **state)
+{
+    leat_doctor_facts f;
+    leat_error err = {0};
+    seen s = {.stop_at = 40};
+    (void)state;
+    assert_code(LEAT_ECANCELED, examined_for(600, 1, 4, &s, &f, &err));
+    assert_true(f.samples_per_s > 0 && f.steps > 0);
+    assert_true(f.io_cold < 0 && f.option_count == 0); /* later parts were not reached */
+    assert_no_leaks();
+}
+
 static void a_missing_pack_is_an_error(void **state)
 {
     leat_loader_opts l;
@@ -132,6 +170,8 @@ int main(void)
         cmocka_unit_test(a_slow_trainer_is_named), cmocka_unit_test(a_slow_disk_is_named),
         cmocka_unit_test(no_step_time_is_incomplete), cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(a_missing_pack_is_an_error),
+        cmocka_unit_test(batches_too_large_for_the_time_are_shrunk),
+        cmocka_unit_test(stopping_keeps_what_is_known),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

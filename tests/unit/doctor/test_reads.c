@@ -34,7 +34,7 @@ static leat_doctor_facts measured(leat_order order, uint32_t depth)
     o.io_depth = depth;
     leat_doctor_facts_init(&f);
     f.cached = 1;
-    int rc = leat__reads_measure(PACK, ids, SAMPLES, &o, 0.4, &f, &err);
+    int rc = leat__reads_measure(PACK, ids, SAMPLES, &o, 0.4, NULL, &f, &err);
     if (rc != 0) fail_msg("%s", err.message);
     return f;
 }
@@ -86,7 +86,7 @@ static void reads_that_fail_are_an_error(void **state)
     leat_loader_opts_init(&o);
     leat_doctor_facts_init(&f);
     assert_ok(leat__io_inject(&rule, NULL));
-    assert_true(leat__reads_measure(PACK, ids, SAMPLES, &o, 0.2, &f, &err) < 0);
+    assert_true(leat__reads_measure(PACK, ids, SAMPLES, &o, 0.2, NULL, &f, &err) < 0);
     leat__io_inject_clear();
     assert_contains(err.message, PACK);
     assert_no_leaks();

@@ -56,7 +56,7 @@ static leat_doctor_facts measured(const char *ops)
     leat_loader_opts_init(&o);
     o.ops = ops;
     leat_doctor_facts_init(&f);
-    int rc = leat__work_measure(PACK, ids, SAMPLES, &o, 2, 0.5, &f, &cpu_s, &err);
+    int rc = leat__work_measure(PACK, ids, SAMPLES, &o, 2, 0.5, NULL, &f, &cpu_s, &err);
     if (rc != 0) fail_msg("%s", err.message);
     assert_true(cpu_s > 0);
     return f;
