@@ -14,6 +14,7 @@
 #include "cli_frame.h"
 #include "cli_page.h"
 #include "cli_parse.h"
+#include "probe/cpu.h"
 
 /* ---- Values ---- */
 
@@ -128,6 +129,7 @@ static int run_top(cli *c, int argc, char **argv)
     if (line.help) return cli_show_help(c, NULL);
     if (line.arg_count > 0)
         return cli_usage(c, "options come after the command: leat %s [OPTIONS]", line.args[0]);
+    if (leat__cpu_check(&err) != 0) return cli_usage(c, "%s", err.message);
     if (cli_flag(c, "version")) return cli_version(c);
     return cli_show_help(c, NULL);
 }
@@ -148,6 +150,7 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
         return cli_usage(c, "%s", err.message);
     cli_adapt(c, &line);
     if (line.help) return cli_show_help(c, command);
+    if (leat__cpu_check(&err) != 0) return cli_usage(c, "%s", err.message);
     const int exit_code = command->run(c);
     cli_watch_end(c);
     c->line = NULL;

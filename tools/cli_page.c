@@ -27,7 +27,7 @@ static const cli_example exits[] = {
 static const cli_example variables[] = {
     {"NO_COLOR", "when set and not empty: no colour"},
     {"COLUMNS", "width of help pages when the output is no terminal"},
-    {"LEAT_CPU_MASK", "scalar, avx2 or avx512: the newest instructions that kernels may use"},
+    {"LEAT_CPU_MASK", "scalar, avx2, avx512 or avx512icl: the newest instructions that kernels may use"},
     {NULL, NULL},
 };
 

@@ -6,6 +6,7 @@
 #include "probe/cpu.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static struct {
     uint32_t detected;
     uint32_t env_keep;
     char model[49];
+    char bad_mask[32]; /* value of LEAT_CPU_MASK that means nothing, or "" */
 } cpu = {.once = LEAT__ONCE_INIT, .env_keep = ~UINT32_C(0)};
 
 static _Atomic uint32_t api_keep = ~UINT32_C(0);
@@ -167,10 +169,17 @@ static void detect(void)
     cpu.detected = leat__cpu_decode(&id);
     read_model(cpu.model);
 #endif
-    /* A value that says nothing masks nothing: `leat machine` shows the level in use. */
     const char *text = getenv("LEAT_CPU_MASK");
-    uint32_t keep;
-    if (text && leat__cpu_mask_parse(text, &keep)) cpu.env_keep = keep;
+    if (!text || text[0] == '\0' || leat__cpu_mask_parse(text, &cpu.env_keep)) return;
+    snprintf(cpu.bad_mask, sizeof cpu.bad_mask, "%s", text);
+}
+
+int leat__cpu_check(leat_error *err)
+{
+    leat__once_run(&cpu.once, detect);
+    if (cpu.bad_mask[0] == '\0') return 0;
+    return leat__fail(err, LEAT_EINVAL, "LEAT_CPU_MASK: \"%s\" is not scalar, avx2, avx512, "
+                      "avx512icl or a hexadecimal mask", cpu.bad_mask);
 }
 
 uint32_t leat__cpu_detected(void)

@@ -3,7 +3,8 @@
  * What instructions this CPU has, and which of them kernels may use. Detection runs once,
  * outside the files compiled for newer ISAs. Two masks can take levels away: the environment
  * (LEAT_CPU_MASK=scalar|avx2|avx512|avx512icl, or a hexadecimal mask of bits to keep), for the
- * whole life of the process, and the API, for tests. Levels build on each other: whoever masks
+ * whole life of the process, and the API, for tests. Another value of the variable masks nothing,
+ * and leat__cpu_check refuses it. Levels build on each other: whoever masks
  * AVX2 away masks AVX-512 away too. Any thread may call.
  */
 #ifndef LEAT_PROBE_CPU_H
@@ -11,6 +12,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 enum {
     LEAT__CPU_SSE42 = 1 << 0,      /* x86-64-v2: the baseline */
@@ -27,6 +30,10 @@ uint32_t leat__cpu_flags(void);    /* detected and not masked: what kernels look
  * gives back all that the environment allows. Function tables filled earlier are not
  * changed: see each kernel family. */
 void leat__cpu_mask(uint32_t keep);
+
+/* LEAT_EINVAL when LEAT_CPU_MASK has a value that means nothing: called where decoders are opened
+ * and by the command line. */
+int leat__cpu_check(leat_error *err) LEAT_MUST_CHECK;
 
 /* "avx512icl", "avx512", "avx2" or "scalar": highest level of these flags. */
 const char *leat__cpu_level(uint32_t flags);

@@ -22,3 +22,8 @@ leat - keep accelerators fed
 
 $ LEAT_CPU_MASK=scalar leat --version --json | jget isa
 scalar
+
+# a value that means nothing is refused, not passed over
+$ LEAT_CPU_MASK=sse42 leat --version
+! leat: LEAT_CPU_MASK: "sse42" is not scalar, avx2, avx512, avx512icl or a hexadecimal mask (see leat --help)
+= 2
