@@ -60,7 +60,7 @@ static const leat__param limits[] = {
     CLI_BYTES("max-out-bytes", 0, "1GiB", 1, 1e15, "decoded bytes of one image"),
     CLI_BYTES("max-sample-bytes", 0, "1GiB", 1, 1e12, "stored bytes of one sample"),
     CLI_INT("max-scans", 0, "500", 1, 100000, "N", "scans of one progressive JPEG"),
-    CLI_SECONDS("max-seconds", 0, "30s", 0.001, 86400, "decoding time of one image"),
+    CLI_INT("max-work", 0, "4000000000", 1, 1e15, "N", "pixels times scans of one JPEG"),
     CLI_END,
 };
 
@@ -103,7 +103,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->max_out_bytes = cli_bytes(c, "max-out-bytes");
     o->max_sample_bytes = cli_bytes(c, "max-sample-bytes");
     o->max_scans = (uint32_t)cli_int(c, "max-scans");
-    o->max_seconds = cli_float(c, "max-seconds");
+    o->max_work = (uint64_t)cli_int(c, "max-work");
     o->log = c->log;
     if (cli_given(c, "tiles") && o->images != LEAT_IMAGES_TILED)
         return leat__fail(err, LEAT_EINVAL, "--tiles goes with --images tiled");

@@ -62,7 +62,7 @@ typedef struct leat_ingest_opts {
     uint64_t max_out_bytes; /* 1 GiB */
     uint32_t max_scans;     /* 500 */
     uint32_t fast_tiles;    /* 1 = tiles with plain bitmaps: a tenth more bytes, faster to decode */
-    double max_seconds;     /* 30 */
+    uint64_t max_work;      /* JPEG: pixels times scans; 4,000,000,000 */
     uint64_t max_sample_bytes; /* 1 GiB */
     /* Called by one thread, a few times a second or more; return non-zero to stop (the
      * answer is then LEAT_ECANCELED and what is written can be resumed). total 0 = unknown. */

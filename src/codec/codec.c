@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table of codecs, and everything about a request that does not depend on the format:
- * the region is checked, limits get their defaults, the deadline is set. A decoder keeps the
- * scratch of each codec it has met. One decoder per thread; the table is constant.
+ * the region is checked and limits get their defaults. A decoder keeps the scratch of each codec
+ * it has met, and nothing that a later image could see. One decoder per thread; the table is constant.
  */
 #include "codec/codec.h"
 
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/codec_ops.h"
@@ -17,11 +16,12 @@
 #include "codec/png_encode.h"
 #include "codec/raw.h"
 #include "dsp/idct_small.h"
+#include "probe/cpu.h"
 
 #define MAX_PIXELS UINT64_C(178956970)
 #define MAX_OUT_BYTES (UINT64_C(1) << 30)
 #define MAX_SCANS 500
-#define MAX_SECONDS 30.0
+#define MAX_WORK UINT64_C(4000000000)
 
 struct leat__decoder {
     void *state[LEAT__CODEC_COUNT];
@@ -100,6 +100,8 @@ int leat__codec_probe(leat__codec_id id, const uint8_t *data, size_t len,
 
 int leat__decoder_open(leat__decoder **d, leat_error *err)
 {
+    *d = NULL;
+    LEAT_TRY(leat__cpu_check(err));
     *d = LEAT_NEW(CODEC, leat__decoder);
     return *d ? 0 : leat__fail_nomem(err, sizeof **d, "a decoder");
 }
@@ -118,7 +120,7 @@ void leat__decode_limits_fill(leat__decode_limits *limits)
     if (limits->max_pixels == 0) limits->max_pixels = MAX_PIXELS;
     if (limits->max_out_bytes == 0) limits->max_out_bytes = MAX_OUT_BYTES;
     if (limits->max_scans == 0) limits->max_scans = MAX_SCANS;
-    if (!(limits->max_seconds > 0)) limits->max_seconds = MAX_SECONDS;
+    if (limits->max_work == 0) limits->max_work = MAX_WORK;
 }
 
 int leat__decode_limits_check(const leat__decode_limits *limits, const leat__image_info *info,
@@ -130,20 +132,6 @@ int leat__decode_limits_check(const leat__decode_limits *limits, const leat__ima
                           info->width, info->height,
                           (unsigned long long)limits->max_pixels);
     return 0;
-}
-
-uint64_t leat__decode_deadline(const leat__decode_limits *limits)
-{
-    double ns = limits->max_seconds * (double)LEAT_NS_PER_S;
-    if (ns >= 9.0e18) return UINT64_MAX;
-    return leat__clock_ns() + (uint64_t)ns;
-}
-
-int leat__decode_in_time(const leat__decode_job *job, leat_error *err)
-{
-    if (leat__clock_ns() <= job->deadline_ns) return 0;
-    return leat__fail(err, LEAT_ELIMIT, "decoding took longer than the limit of %g s",
-                      job->limits.max_seconds);
 }
 
 /* Components are no more bytes than pixels: the limit on these holds for them, too. */
@@ -220,7 +208,6 @@ int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uin
         .info = info, .data = data, .len = len, .tables = request->tables,
         .entries = request->entries, .entries_len = request->entries_len, .sink = sink};
     LEAT_TRY(check_request(ops, info, request, &job, err));
-    job.deadline_ns = leat__decode_deadline(&job.limits);
     if (!d->opened[info->codec] && ops->open) {
         LEAT_TRY(ops->open(&d->state[info->codec], err));
         d->opened[info->codec] = true;

@@ -52,7 +52,7 @@ typedef struct leat__decode_limits {
     uint64_t max_pixels;    /* 178,956,970 (Pillow's bomb limit) */
     uint64_t max_out_bytes; /* 1 GiB */
     uint32_t max_scans;     /* JPEG: 500 */
-    double max_seconds;     /* 30 */
+    uint64_t max_work;      /* JPEG: pixels times scans, 4,000,000,000 */
 } leat__decode_limits;
 
 /* Receives bands of planar rows: rows y .. y+count-1 of the region, top to bottom, each row

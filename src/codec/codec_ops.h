@@ -23,7 +23,6 @@ typedef struct leat__decode_job {
     const uint8_t *entries; /* JPEG: not checked; NULL when there are none */
     size_t entries_len;
     leat__decode_limits limits;
-    uint64_t deadline_ns; /* of leat__clock_ns */
     const leat__row_sink *sink;
 } leat__decode_job;
 
@@ -48,9 +47,5 @@ extern const leat__codec_ops leat__codec_ops_tile;
 void leat__decode_limits_fill(leat__decode_limits *limits);
 int leat__decode_limits_check(const leat__decode_limits *limits, const leat__image_info *info,
                               leat_error *err) LEAT_MUST_CHECK;
-uint64_t leat__decode_deadline(const leat__decode_limits *limits);
-
-/* LEAT_ELIMIT once the deadline of the job has passed: for use once per band. */
-int leat__decode_in_time(const leat__decode_job *job, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

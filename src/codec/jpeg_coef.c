@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/codec_ops.h"
@@ -42,7 +41,7 @@ struct leat__jpeg_coef_reader {
 static int create_guarded(leat__jpeg_coef_reader *r)
 {
     if (setjmp(r->glue.jump)) return r->glue.code;
-    jpeg_create_decompress(&r->cinfo);
+    leat__jpeg_glue_create(&r->glue, &r->cinfo);
     return 0;
 }
 
@@ -255,8 +254,7 @@ static int read_libjpeg(leat__jpeg_coef_reader *r, const uint8_t *data, size_t l
                         leat_error *err)
 {
     memset(coefs, 0, sizeof *coefs);
-    leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &r->bounds,
-                           leat__decode_deadline(&r->bounds), err);
+    leat__jpeg_glue_source(&r->glue, &r->cinfo, data, len, &r->bounds, err);
     LEAT_TRY(read_guarded(r, header, coefs, err));
     size_t end = leat__jpeg_glue_offset(&r->glue); /* just behind EOI */
     if (end < header->scan_offset + 2 || data[end - 2] != 0xff || data[end - 1] != 0xd9)
@@ -287,8 +285,7 @@ static void clear_padding(const leat__jpeg_component *c, int16_t *block)
 }
 
 /* True when all MCUs are in place and the file ends behind them. */
-static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, uint64_t deadline_ns,
-                     size_t *end)
+static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, size_t *end)
 {
     const leat__jpeg_scan *s = r->scan;
     bool alone = coefs->components == 1;
@@ -303,8 +300,7 @@ static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, uint64_
     if (alone) clear_padding(&coefs->component[0], to.block[0]);
     leat__jpeg_scan_begin(s, &at);
     for (uint32_t y = 0; y < mcus_y; y++) {
-        if (leat__clock_ns() > deadline_ns || !leat__jpeg_scan_mcus(s, &at, mcus_x, &to))
-            return false;
+        if (!leat__jpeg_scan_mcus(s, &at, mcus_x, &to)) return false;
         for (uint32_t c = 0; c < coefs->components; c++)
             to.block[c] += 64 * to.stride[c] * (alone ? 1 : coefs->component[c].v);
     }
@@ -336,7 +332,7 @@ int leat__jpeg_coef_read(leat__jpeg_coef_reader *r, const uint8_t *data, size_t 
         /* libjpeg's limit on memory is the output's: files beyond it are its to refuse */
         if (room_needed(coefs) <= r->bounds.max_out_bytes) {
             LEAT_TRY(make_room(r, coefs, err));
-            if (scan_all(r, coefs, leat__decode_deadline(&r->bounds), &end)) {
+            if (scan_all(r, coefs, &end)) {
                 set_parts(coefs, data, len, header.scan_offset, end);
                 if (could_have_pixels(coefs)) coefs->pixels = r;
                 r->own = *coefs;
@@ -446,8 +442,7 @@ static int begin_output(leat__jpeg_coef_reader *r, leat_error *err)
         jpeg_abort_decompress(&r->cinfo);
         r->in_output = false;
         leat__jpeg_glue_source(&r->glue, &r->cinfo, (const uint8_t *)r->blank.data,
-                               r->blank.len, &r->bounds, leat__decode_deadline(&r->bounds),
-                               err);
+                               r->blank.len, &r->bounds, err);
     }
     return begin_guarded(r, blank);
 }

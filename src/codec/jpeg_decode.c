@@ -23,7 +23,6 @@
 #include "codec/jpeg_header.h"
 #include "codec/jpeg_region.h"
 #include "codec/planes.h"
-#include "probe/cpu.h"
 
 #define MARGIN 4 /* output pixels; two would do at every sampling factor */
 
@@ -94,7 +93,7 @@ static int jpeg_open(void **state, leat_error *err)
         leat__free(s);
         return code;
     }
-    jpeg_create_decompress(&s->cinfo);
+    leat__jpeg_glue_create(&s->glue, &s->cinfo);
     *state = s;
     int rc = leat__jpeg_region_open(&s->region, err);
     if (rc != 0) jpeg_close(state);
@@ -231,8 +230,7 @@ static int decode_rows(jpeg_state *s, const leat__decode_job *job, leat_error *e
 
 static int library_decode(jpeg_state *s, const leat__decode_job *job, leat_error *err)
 {
-    leat__jpeg_glue_source(&s->glue, &s->cinfo, job->data, job->len, &job->limits,
-                           job->deadline_ns, err);
+    leat__jpeg_glue_source(&s->glue, &s->cinfo, job->data, job->len, &job->limits, err);
     if (setjmp(s->glue.jump)) {
         jpeg_abort_decompress(&s->cinfo);
         return s->glue.code;
@@ -260,18 +258,13 @@ static int take_later(void *ctx, uint32_t y, uint32_t count, const uint8_t *cons
     return later->sink->rows(later->sink->ctx, y + known, count - known, from, stride);
 }
 
-/* Without kernels of its own for this CPU, leat leaves the pixels to libjpeg-turbo's. */
-static bool own_is_faster(void)
-{
-    return (leat__cpu_flags() & LEAT__CPU_AVX2) != 0;
-}
-
 static int jpeg_decode(void *state, const leat__decode_job *job, leat_error *err)
 {
     jpeg_state *s = state;
     later_rows later = {.sink = job->sink};
     bool complete = false;
-    if (job->scale_denom == 1 && (own_is_faster() || job->parts))
+    /* On every CPU: what is accepted must not depend on the instruction set. */
+    if (job->scale_denom == 1)
         LEAT_TRY(leat__jpeg_region_decode(s->region, job, &later.done, &complete, err));
     if (complete) return 0;
     if (job->parts) return leat__fail(err, LEAT_ENOTSUP, "JPEG: only its pixels can be decoded");

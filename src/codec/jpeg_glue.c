@@ -14,8 +14,6 @@
 
 #include <jerror.h>
 
-#include "base/clock.h"
-
 #define RST0 0xd0
 #define RST7 0xd7
 
@@ -92,11 +90,13 @@ static void on_output(j_common_ptr cinfo)
 static void on_progress(j_common_ptr cinfo)
 {
     leat__jpeg_glue *g = (leat__jpeg_glue *)cinfo->err;
-    if (cinfo->is_decompressor &&
-        ((j_decompress_ptr)cinfo)->input_scan_number > (int)g->limits.max_scans)
+    if (!cinfo->is_decompressor) return;
+    const struct jpeg_decompress_struct *c = (j_decompress_ptr)cinfo;
+    uint64_t scans = (uint64_t)c->input_scan_number;
+    if (scans > g->limits.max_scans)
         leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans than the limit allows");
-    if (leat__clock_ns() > g->deadline_ns)
-        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "decoding took longer than the limit allows");
+    if (scans * c->image_width * c->image_height > g->limits.max_work)
+        leat__jpeg_glue_fail(g, LEAT_ELIMIT, "more scans of so many pixels than the limit allows");
 }
 
 static void source_nothing(j_decompress_ptr cinfo)
@@ -135,18 +135,35 @@ void leat__jpeg_glue_init(leat__jpeg_glue *g, struct jpeg_common_struct *cinfo)
     g->src.skip_input_data = source_skip;
     g->src.resync_to_restart = jpeg_resync_to_restart;
     g->src.term_source = source_nothing;
-    g->deadline_ns = UINT64_MAX;
+}
+
+/* libjpeg allocates quantisation and Huffman tables for the life of the decompressor. Here they
+ * live as long as the image: the next one must not see them, and the pool must not grow. */
+static void *alloc_for_image(j_common_ptr cinfo, int pool, size_t size)
+{
+    leat__jpeg_glue *g = (leat__jpeg_glue *)cinfo->err;
+    return g->alloc_small(cinfo, JPOOL_IMAGE, size);
+}
+
+void leat__jpeg_glue_create(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo)
+{
+    jpeg_create_decompress(cinfo);
+    g->alloc_small = cinfo->mem->alloc_small;
+    cinfo->mem->alloc_small = alloc_for_image;
 }
 
 void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo,
                             const uint8_t *data, size_t len, const leat__decode_limits *limits,
-                            uint64_t deadline_ns, leat_error *err)
+                            leat_error *err)
 {
+    jpeg_abort_decompress(cinfo); /* frees the tables of the image before */
+    for (int i = 0; i < NUM_QUANT_TBLS; i++) cinfo->quant_tbl_ptrs[i] = NULL;
+    for (int i = 0; i < NUM_HUFF_TBLS; i++)
+        cinfo->dc_huff_tbl_ptrs[i] = cinfo->ac_huff_tbl_ptrs[i] = NULL;
     g->src.next_input_byte = data;
     g->src.bytes_in_buffer = len;
     g->len = len;
     g->limits = *limits;
-    g->deadline_ns = deadline_ns;
     g->err = err;
     g->code = 0;
     g->mgr.num_warnings = 0;

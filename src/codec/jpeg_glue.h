@@ -33,8 +33,8 @@ typedef struct leat__jpeg_glue {
     struct jpeg_source_mgr src;
     struct jpeg_progress_mgr progress;
     jmp_buf jump;
+    void *(*alloc_small)(j_common_ptr cinfo, int pool, size_t size); /* libjpeg's own */
     size_t len; /* of the source */
-    uint64_t deadline_ns;
     leat__decode_limits limits;
     leat_error *err;
     int code;
@@ -43,10 +43,15 @@ typedef struct leat__jpeg_glue {
 /* Sets up cinfo->err; call before jpeg_create_…. */
 void leat__jpeg_glue_init(leat__jpeg_glue *g, struct jpeg_common_struct *cinfo);
 
-/* Points a decompressor at the data, under these limits. `err` receives what fails next. */
+/* Creates a decompressor whose tables are freed with each image. Jumps when out of memory. */
+void leat__jpeg_glue_create(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo);
+
+/* Points a decompressor at the data, under these limits. No table of an earlier image is left:
+ * a file without Huffman tables gets the standard ones, a file without quantisation tables is
+ * refused. `err` receives what fails next. */
 void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *cinfo,
                             const uint8_t *data, size_t len, const leat__decode_limits *limits,
-                            uint64_t deadline_ns, leat_error *err);
+                            leat_error *err);
 
 /* Bytes the decompressor has taken from the source. */
 static inline size_t leat__jpeg_glue_offset(const leat__jpeg_glue *g)

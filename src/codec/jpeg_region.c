@@ -180,7 +180,6 @@ int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, 
     r->indexed = job->entries && leat__jpeg_entries_view(&r->entries, job->entries,
                                                          job->entries_len, r->scan);
     for (uint32_t row = r->raster.first; row <= r->raster.last; row++) {
-        LEAT_TRY(leat__decode_in_time(job, err));
         if (!decode_row(r, row)) return 0;
         LEAT_TRY(leat__raster_emit(&r->raster, row, job->sink));
         *done = r->raster.done;

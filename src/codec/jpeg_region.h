@@ -22,7 +22,7 @@ bool leat__jpeg_region_shape(const leat__jpeg_coefs *frame, leat__raster_shape *
 /* Decodes the region of the job, whose scale must be 1. *done: rows that the sink has got,
  * which are right whatever comes after. *complete false (with 0): the rest, and the verdict on
  * the file, are libjpeg's: it is of a kind that is not decoded here, or damaged. Errors are
- * those of the sink, of memory and of time. */
+ * those of the sink and of memory. */
 int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, uint32_t *done,
                              bool *complete, leat_error *err) LEAT_MUST_CHECK;
 

@@ -20,6 +20,7 @@
 #include "codec/planes.h"
 
 #define CHUNK_MAX (64u << 20) /* of one ancillary chunk, and of all of them together */
+#define SIDE_MAX 1000000u     /* as libpng: a row costs much more than its one pixel */
 
 typedef struct png_state {
     leat__band band;
@@ -177,8 +178,7 @@ static int make_room(png_state *s, size_t bytes, leat_error *err)
 }
 
 /* Row y of the image, interleaved: to the band when it lies in the region. */
-static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, const uint8_t *src,
-                    leat_error *err)
+static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, const uint8_t *src)
 {
     if (y < job->y || y - job->y >= job->height) return 0;
     uint8_t *row[4];
@@ -188,7 +188,6 @@ static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, const
     s->band.count++;
     uint32_t done = y - job->y + 1;
     if (!leat__band_full(&s->band) && done < job->height) return 0;
-    LEAT_TRY(leat__decode_in_time(job, err));
     return leat__band_flush(&s->band, job->sink, done - s->band.count);
 }
 
@@ -208,13 +207,11 @@ static int decode_rows(png_state *s, const leat__decode_job *job, spng_ctx *ctx,
         code = spng_decode_row(ctx, row, stride);
         if (code && code != SPNG_EOI) return spng_failed(src, code, err);
         if (!interlaced)
-            LEAT_TRY(take_row(s, job, info.row_num, row, err));
-        else if (info.row_num % 64 == 0)
-            LEAT_TRY(leat__decode_in_time(job, err));
+            LEAT_TRY(take_row(s, job, info.row_num, row));
         if (code == SPNG_EOI || info.row_num + 1 >= last) break;
     }
     for (uint32_t y = 0; interlaced && y < job->info->height; y++)
-        LEAT_TRY(take_row(s, job, y, s->pixels + y * stride, err));
+        LEAT_TRY(take_row(s, job, y, s->pixels + y * stride));
     if (!job->whole) return 0;
     int code = spng_decode_chunks(ctx); /* to the end chunk */
     return code ? spng_failed(src, code, err) : 0;
@@ -244,6 +241,8 @@ static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
         return bad(err, LEAT_EDATA, 16, "header does not match what was probed");
     if (h.bits == 16)
         return bad(err, LEAT_EFORMAT, 24, "16 bits per sample are not supported");
+    if (h.width > SIDE_MAX || h.height > SIDE_MAX)
+        return bad(err, LEAT_ELIMIT, 16, "more than 1,000,000 pixels wide or high");
     size_t bytes, rows = h.interlace ? h.height : 1;
     if (!leat__mul_size((size_t)h.width * job->info->channels, rows, &bytes) ||
         bytes > job->limits.max_out_bytes)

@@ -93,6 +93,7 @@ int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
 {
     r->shape = *shape;
     r->strip_rows = strip_rows;
+    r->done = 0;
     r->parts = true;
     for (uint32_t c = 0; c < shape->components; c++) {
         const leat__ycc_part *p = &part[c];

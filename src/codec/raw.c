@@ -80,7 +80,6 @@ static int raw_decode(void *state, const leat__decode_job *job, leat_error *err)
         leat__planar_split(src, job->width, now.channels, row);
         band->count++;
         if (leat__band_full(band) || y + 1 == job->height) {
-            LEAT_TRY(leat__decode_in_time(job, err));
             LEAT_TRY(leat__band_flush(band, job->sink, y + 1 - band->count));
         }
     }

@@ -161,7 +161,6 @@ static int webp_decode(void *state, const leat__decode_job *job, leat_error *err
     }
     LEAT_TRY(leat__band_fit(&s->band, job->width, channels, err));
     LEAT_TRY(run(s, job, r, err));
-    LEAT_TRY(leat__decode_in_time(job, err));
     const uint8_t *src = s->pixels + (job->y - r.y) * stride + (job->x - r.x) * channels;
     for (uint32_t y = 0; y < job->height; y++, src += stride) {
         uint8_t *row[4];

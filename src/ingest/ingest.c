@@ -257,7 +257,8 @@ static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
     for (uint32_t i = 0; i < o->source_count; i++)
         h = leat__hash64(o->sources[i], strlen(o->sources[i]), h);
     if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
-    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_sample_bytes};
+    uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_work,
+                          o->max_sample_bytes};
     return leat__hash64(numbers, sizeof numbers, h);
 }
 
@@ -276,7 +277,7 @@ static int make_plan(ingest *in, leat_error *err)
     p->limits = (leat__decode_limits){.max_pixels = o->max_pixels,
                                       .max_out_bytes = o->max_out_bytes,
                                       .max_scans = o->max_scans,
-                                      .max_seconds = o->max_seconds};
+                                      .max_work = o->max_work};
     if (o->quality > 100 || !(o->mix_raw >= 0 && o->mix_raw <= 1))
         return leat__fail(err, LEAT_EINVAL, "quality or share of raw images out of range");
     if (in->source->image_field < 0) p->images = LEAT_IMAGES_KEEP;

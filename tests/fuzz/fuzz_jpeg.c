@@ -25,7 +25,7 @@ static void read_coefs(const uint8_t *data, size_t size)
     leat__jpeg_coef_reader *r = NULL;
     leat__jpeg_coefs coefs;
     leat__decode_limits limits = {.max_pixels = 1 << 22, .max_out_bytes = 1 << 24,
-                                  .max_scans = 50, .max_seconds = 5};
+                                  .max_scans = 50, .max_work = 100000000};
     if (leat__jpeg_coef_reader_open(&r, NULL) != 0) return;
     if (leat__jpeg_coef_read(r, data, size, &limits, &coefs, NULL) == 0) {
         if (coefs.header_len + coefs.scan_len + coefs.tail_len != size) abort();
@@ -40,7 +40,7 @@ static void read_coefs(const uint8_t *data, size_t size)
 }
 
 static const leat__decode_limits small = {.max_pixels = 1 << 20, .max_out_bytes = 1 << 22,
-                                          .max_scans = 50, .max_seconds = 5};
+                                          .max_scans = 50, .max_work = 100000000};
 
 typedef struct picture {
     uint32_t width, channels, next;

@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const leat__decode_limits limits = {.max_pixels = 1 << 20, .max_out_bytes = 1 << 22,
-                                           .max_scans = 50, .max_seconds = 5};
+                                           .max_scans = 50, .max_work = 100000000};
 
 /* A scan called usual is restored from its coefficients alone, byte for byte. */
 static void restore_usual(leat__jpeg_coef_reader *r, const uint8_t *data, size_t size)

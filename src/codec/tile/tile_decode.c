@@ -152,7 +152,6 @@ static int tile_decode(void *state, const leat__decode_job *job, leat_error *err
 
     size_t offset = r.h.header_bytes + skip_tiles(&r, 0, s->raster.first * r.h.tiles_x);
     for (uint32_t ty = s->raster.first; ty <= s->raster.last; ty++) {
-        LEAT_TRY(leat__decode_in_time(job, err));
         LEAT_TRY(decode_tile_row(s, &r, ty, &offset, err));
         if (ty < s->raster.last) {
             const uint32_t next = (ty + 1) * r.h.tiles_x;

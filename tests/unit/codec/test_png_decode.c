@@ -154,6 +154,29 @@ static void sixteen_bits_are_refused_by_name(void **state)
 }
 
 /* A PNG is under checksums to the last byte: every cut and every flip of a bit is known. */
+/* A tall image is refused for its height, at once, on every machine. */
+static void sides_are_limited(void **state)
+{
+    uint8_t pixel[3] = {1, 2, 3};
+    bytes b = make_png(&kinds[1], 1, 1, pixel, false, 1);
+    leat__decoder *d = NULL;
+    leat__planes out = {0};
+    leat_error err = {0};
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    leat__image_info info;
+    for (int at = 16; at <= 20; at += 4) {
+        memcpy(b.data + 16, "\0\0\0\1\0\0\0\1", 8);
+        memcpy(b.data + at, "\x00\x0f\x42\x41", 4); /* 1,000,001 */
+        assert_int_equal(leat__codec_probe(LEAT__CODEC_PNG, b.data, b.len, &info, NULL), 0);
+        assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, &err),
+                         LEAT_ELIMIT);
+        assert_non_null(strstr(err.message, "1,000,000"));
+    }
+    leat__planes_reset(&out);
+    leat__decoder_close(&d);
+    free(b.data);
+}
+
 static void damage_is_known(void **state)
 {
     uint8_t *pixels = make_pixels(40, 30, 3, 2);
@@ -192,6 +215,7 @@ int main(void)
         cmocka_unit_test(pixels_come_back),
         cmocka_unit_test(orientation_is_read),
         cmocka_unit_test(sixteen_bits_are_refused_by_name),
+        cmocka_unit_test(sides_are_limited),
         cmocka_unit_test(damage_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of all kinds in one pack: no image may change what another one becomes."""
+
+import hashlib
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import leat
+from conftest import pixels
+
+
+def without(data: bytes, marker: int) -> bytes:
+    """The JPEG without its segments of one kind before the first scan."""
+    out, at = data[:2], 2
+    while data[at + 1] != 0xDA:
+        size = 2 + int.from_bytes(data[at + 2:at + 4], "big")
+        if data[at + 1] != marker:
+            out += data[at:at + size]
+        at += size
+    return out + data[at:]
+
+
+def picture(seed: int) -> Image.Image:
+    rng = np.random.default_rng(seed)
+    small = Image.fromarray(rng.integers(0, 256, (6, 6, 3), np.uint8))
+    return small.resize((int(rng.integers(40, 120)), int(rng.integers(40, 120))), Image.BICUBIC)
+
+
+def encoded(kind: str, seed: int) -> bytes:
+    out, image = io.BytesIO(), picture(seed)
+    if kind == "png":
+        image.quantize(16).save(out, "PNG") if seed % 2 else image.save(out, "PNG")
+    elif kind == "webp":
+        image.save(out, "WEBP", lossless=bool(seed % 2))
+    else:
+        if kind in ("L", "CMYK"):
+            image = image.convert(kind)
+        image.save(out, "JPEG", quality=50 + seed % 45, progressive=kind == "progressive",
+                   optimize=kind == "optimised")
+    return without(out.getvalue(), 0xC4) if kind == "no tables" else out.getvalue()
+
+
+KINDS = ["baseline", "progressive", "optimised", "no tables", "L", "CMYK", "png", "webp"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("mixed")
+    order = np.random.default_rng(3).permutation(96)
+    for name, i in enumerate(order):
+        path = root / f"class{name % 3}" / f"{name:03d}.img"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(encoded(KINDS[i % len(KINDS)], int(i)))
+    return root
+
+
+@pytest.mark.parametrize("mode", ["keep", "tiled", "raw", "mix"])
+def test_each_image_is_its_own(folder, tmp_path, mode):
+    packs = []
+    for threads in (1, 2, 3):
+        out = tmp_path / f"{threads}.leat"
+        assert leat.pack(folder, out, images=mode, threads=threads, sync=False)["samples"] == 96
+        packs.append(hashlib.sha256(out.read_bytes()).hexdigest())
+    assert len(set(packs)) == 1
+    for s in leat.open(tmp_path / "1.leat"):
+        want = pixels((folder / s.key).read_bytes())
+        np.testing.assert_array_equal(np.broadcast_to(np.asarray(s["image"]), want.shape), want)
+    batches = []
+    for threads in (1, 2, 3):
+        with leat.Loader(tmp_path / "1.leat", 32, "CenterCrop(32)", threads=threads, seed=5,
+                         order="random", as_="numpy") as loader:
+            batches.append(np.concatenate([b["image"].copy() for b in loader]))
+    assert np.array_equal(batches[0], batches[1]) and np.array_equal(batches[0], batches[2])
+
+
+def test_a_jpeg_without_quantisers_is_refused(tmp_path):
+    good = encoded("progressive", 1)
+    for i, data in enumerate([good, without(encoded("baseline", 2), 0xDB), good]):
+        path = tmp_path / "in" / "a" / f"{i}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    for mode in ("keep", "tiled", "raw"):
+        with pytest.raises(leat.Error, match="a/1.jpg"):
+            leat.pack(tmp_path / "in", tmp_path / f"{mode}.leat", images=mode, threads=1, sync=False)
