@@ -4,7 +4,8 @@
  *
  * Owns no memory but its own: it counts. Any thread enters; `lock` guards the numbers and is
  * the innermost lock of the engine, `listening` guards the list of those to tell and is taken
- * before a pool's lock.
+ * before a pool's lock, `keeping` guards the list of those who can give bytes back and is taken
+ * before all others.
  */
 #include "engine/budget.h"
 
@@ -27,6 +28,8 @@ struct leat_budget {
     bool starved; /* a flow was refused since the last notification */
     leat__mutex listening;
     leat__budget_listener *listeners;
+    leat__mutex keeping; /* taken before every other lock: keepers lock what they keep */
+    leat__budget_keeper *keepers;
 };
 
 static uint64_t default_limit(void)
@@ -43,6 +46,7 @@ int leat_budget_open(leat_budget **budget, uint64_t limit, leat_error *err)
     if (!b) return leat__fail_nomem(err, sizeof *b, "a budget");
     leat__mutex_init(&b->lock);
     leat__mutex_init(&b->listening);
+    leat__mutex_init(&b->keeping);
     leat__cond_init(&b->freed);
     b->refs = 1;
     b->limit = b->ceiling = limit ? limit : default_limit();
@@ -68,6 +72,7 @@ void leat_budget_close(leat_budget **budget)
     if (!last) return;
     leat__cond_destroy(&b->freed);
     leat__mutex_destroy(&b->listening);
+    leat__mutex_destroy(&b->keeping);
     leat__mutex_destroy(&b->lock);
     leat__free(b);
 }
@@ -152,6 +157,64 @@ void leat__budget_unlisten(leat_budget *b, leat__budget_listener *l)
     leat__mutex_unlock(&b->listening);
 }
 
+void leat__budget_keep(leat_budget *b, leat__budget_keeper *k)
+{
+    leat__mutex_lock(&b->keeping);
+    k->next = b->keepers;
+    b->keepers = k;
+    leat__mutex_unlock(&b->keeping);
+}
+
+void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k)
+{
+    leat__mutex_lock(&b->keeping);
+    for (leat__budget_keeper **at = &b->keepers; *at; at = &(*at)->next) {
+        if (*at != k) continue;
+        *at = k->next;
+        break;
+    }
+    leat__mutex_unlock(&b->keeping);
+}
+
+uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes)
+{
+    uint64_t freed = 0;
+    leat__mutex_lock(&b->keeping);
+    for (leat__budget_keeper *k = b->keepers; k && freed < bytes; k = k->next)
+        freed += k->trim(k->arg, bytes - freed);
+    leat__mutex_unlock(&b->keeping);
+    return freed;
+}
+
+uint64_t leat__budget_lacking(leat_budget *b, uint64_t bytes)
+{
+    uint64_t sum;
+    leat__mutex_lock(&b->lock);
+    if (!leat__add_u64(b->used, bytes, &sum)) sum = UINT64_MAX;
+    uint64_t lacking = sum > b->ceiling ? sum - b->ceiling : 0;
+    leat__mutex_unlock(&b->lock);
+    return lacking;
+}
+
+uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t floor)
+{
+    uint64_t sum;
+    leat__mutex_lock(&b->lock);
+    if (!leat__add_u64(b->floors - old_floor + b->kept, floor, &sum)) sum = UINT64_MAX;
+    uint64_t lacking = sum > b->limit ? sum - b->limit : 0;
+    leat__mutex_unlock(&b->lock);
+    return lacking;
+}
+
+bool leat__budget_hopeless(leat_budget *b, uint64_t charged, uint64_t bytes)
+{
+    leat__mutex_lock(&b->lock);
+    bool alone = b->used <= charged + b->kept;
+    bool fits = b->used <= b->ceiling && bytes <= b->ceiling - b->used;
+    leat__mutex_unlock(&b->lock);
+    return alone && !fits;
+}
+
 int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
                        leat_error *err)
 {
@@ -227,6 +290,13 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
                                     : leat__clock_ns() + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
+    if (rc == LEAT_EAGAIN) { /* what is only cached must not be waited for */
+        uint64_t lacking = b->used + bytes - below_floors_locked(b);
+        leat__mutex_unlock(&b->lock);
+        leat__budget_reclaim(b, lacking);
+        leat__mutex_lock(&b->lock);
+        rc = try_locked(b, cat, bytes);
+    }
     while (rc == LEAT_EAGAIN) {
         b->waiters++;
         bool in_time = true;
@@ -267,6 +337,14 @@ uint64_t leat__budget_limit(leat_budget *b)
     uint64_t limit = b->limit;
     leat__mutex_unlock(&b->lock);
     return limit;
+}
+
+uint64_t leat__budget_used(leat_budget *b)
+{
+    leat__mutex_lock(&b->lock);
+    uint64_t used = b->used;
+    leat__mutex_unlock(&b->lock);
+    return used;
 }
 
 void leat_budget_read(const leat_budget *budget, leat_budget_stats *stats)

@@ -22,7 +22,27 @@ typedef struct leat__budget_listener {
     struct leat__budget_listener *next;
 } leat__budget_listener;
 
+/* Someone who holds bytes only because they may be useful later (caches, spare blocks). `trim` is
+ * called without any lock of the budget's or a pool's; it releases up to about `bytes` and answers
+ * how many it released. */
+typedef struct leat__budget_keeper {
+    uint64_t (*trim)(void *arg, uint64_t bytes);
+    void *arg;
+    struct leat__budget_keeper *next;
+} leat__budget_keeper;
+
 void leat__budget_ref(leat_budget *b);
+
+void leat__budget_keep(leat_budget *b, leat__budget_keeper *k);
+void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k); /* waits for a trim that runs */
+/* Asks the keepers for `bytes`; answers what they released. Holds no lock that a release takes. */
+uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes);
+/* Bytes missing for a senior grant of `bytes`; for a floor of `floor` instead of `old_floor`. */
+uint64_t leat__budget_lacking(leat_budget *b, uint64_t bytes);
+uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t floor);
+/* True when a senior grant of `bytes` is impossible though only this flow (`charged` bytes) and
+ * keepers hold anything. */
+bool leat__budget_hopeless(leat_budget *b, uint64_t charged, uint64_t bytes);
 
 void leat__budget_listen(leat_budget *b, leat__budget_listener *l);
 void leat__budget_unlisten(leat_budget *b, leat__budget_listener *l);
@@ -41,5 +61,6 @@ bool leat__budget_apply(leat_budget *b, const int64_t delta[LEAT_BUDGET_CATS]);
 void leat__budget_notify(leat_budget *b);
 
 uint64_t leat__budget_limit(leat_budget *b);
+uint64_t leat__budget_used(leat_budget *b);
 
 #endif

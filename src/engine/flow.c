@@ -197,6 +197,8 @@ int leat_flow_start(leat_flow *f, leat_error *err)
     leat__knobs_apply(f);
     leat__sched_bounds(f);
     uint64_t floor = leat__sched_floor(f);
+    uint64_t lacking = leat__budget_floor_lacking(f->budget, f->floor, floor);
+    if (lacking > 0) leat__budget_reclaim(f->budget, lacking);
     LEAT_TRY(leat__budget_floor(f->budget, f->floor, floor, f->name, err));
     f->floor = floor;
     if (!f->listener.freed) {
@@ -216,17 +218,24 @@ static int check_fork(const leat_flow *f, leat_error *err)
                       "%s: opened before the process forked; open it again in the child", f->name);
 }
 
-/* Nothing runs, something waits for bytes, and the consumer has them. */
-static bool starved_by_loans(const leat_flow *f)
+/* Nothing runs and something waits for bytes, which the consumer or another user of the budget has. */
+static bool starved_of_bytes(const leat_flow *f)
 {
-    if (f->loans == 0 || f->running > 0) return false;
+    if (f->running > 0) return false;
     for (uint32_t i = 0; i < f->stage_count; i++)
         if (f->stages[i].starved) return true;
     return false;
 }
 
-static int fail_for_loans(const leat_flow *f, leat_error *err)
+static int fail_starved(const leat_flow *f, leat_error *err)
 {
+    if (f->loans == 0)
+        return leat__fail(err, LEAT_EBUDGET,
+                          "%s: nothing can be made: %llu of the budget's %llu bytes are held by "
+                          "others that share it",
+                          f->name,
+                          (unsigned long long)(leat__budget_used(f->budget) - atomic_load(&f->charged)),
+                          (unsigned long long)leat__budget_limit(f->budget));
     return leat__fail(err, LEAT_EBUDGET,
                       "%s: nothing can be made: %llu results on loan hold %llu of the budget's "
                       "%llu bytes; release some",
@@ -278,7 +287,7 @@ static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error
         bool moved = leat__replay_step(p);
         leat__pool_lock(p);
         if (moved || f->state != LEAT__FLOW_RUNNING) return 0; /* a fruitless look may fail it */
-        if (starved_by_loans(f)) return fail_for_loans(f, err);
+        if (f->loans > 0 && starved_of_bytes(f)) return fail_starved(f, err);
         return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can move", f->name);
     }
     uint64_t look = LEAT_MIN(until, begin + loan_patience_ns);
@@ -291,7 +300,9 @@ static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error
         in_time = leat__cond_wait_until(&f->changed, &p->lock, look);
     f->waiters--;
     if (in_time) return 0;
-    if (starved_by_loans(f)) return fail_for_loans(f, err);
+    if (starved_of_bytes(f) &&
+        (f->loans > 0 || leat__clock_ns() >= f->moved_ns + loan_patience_ns))
+        return fail_starved(f, err);
     if (look < until) return 0;
     return LEAT_ETIMEDOUT;
 }

@@ -103,10 +103,32 @@ static void write_notes(leat_pool *p, uint32_t count)
     }
 }
 
+/* A senior was refused bytes: asks those who only cache for them, without the lock. Then every
+ * refused request is worth asking again, also when nothing came: that look may fail the flow. */
+static void reclaim(leat_pool *p)
+{
+    for (leat_flow *f = p->flows; f; f = f->next) {
+        if (f->reclaim == 0) continue;
+        uint64_t bytes = f->reclaim;
+        f->reclaim = 0;
+        if (f->state != LEAT__FLOW_RUNNING) continue;
+        f->reaping++; /* the flow stays */
+        leat__mutex_unlock(&p->lock);
+        leat__budget_reclaim(f->budget, leat__budget_lacking(f->budget, bytes));
+        leat__mutex_lock(&p->lock);
+        if (--f->reaping == 0 && f->closing) leat__cond_broadcast(&f->changed);
+        f->reclaimed = true;
+        p->epoch++;
+        return; /* the list may have changed */
+    }
+    p->reclaims = false;
+}
+
 void leat__pool_unlock(leat_pool *p)
 {
     for (;;) {
         if (p->note_count > 0) write_notes(p, p->note_count);
+        while (p->reclaims) reclaim(p);
         wake_locked(p);
         leat__list dead = p->dead;
         p->dead = (leat__list){0};
@@ -129,6 +151,7 @@ void leat__pool_freed(void *pool)
     leat_pool *p = pool;
     leat__mutex_lock(&p->lock);
     p->epoch++;
+    for (leat_flow *f = p->flows; f; f = f->next) f->reclaimed = false;
     wake_locked(p);
     leat__mutex_unlock(&p->lock);
 }

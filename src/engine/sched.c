@@ -184,7 +184,7 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
                               "budget of %llu are held by others that wait for it: the "
                               "stages' bounds are too low",
                               f->name, s->name, (unsigned long long)need,
-                              (unsigned long long)atomic_load(&f->charged),
+                              (unsigned long long)leat__budget_used(f->budget),
                               (unsigned long long)limit);
     f->pool->stirred = true;
     if (!n) { /* the source: there is no task to blame yet */
@@ -222,10 +222,15 @@ static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *nee
     *n = senior;
     *need = need_of(s, senior);
     if (leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, *need, true)) return GRANTED_SENIOR;
-    /* Nothing of this flow runs, nothing is with the consumer, and all it holds waits for this
-     * one: more will not come free. */
+    if (!f->reclaimed) { /* first what is only cached goes: whoever unlocks asks for it */
+        f->pool->reclaims = f->pool->stirred = true;
+        f->reclaim = LEAT_MAX(*need, UINT64_C(1));
+        return REFUSED;
+    }
+    /* Nothing of this flow runs, nothing is with the consumer, nobody else holds bytes that could
+     * come free, and all it holds waits for this one: more will not come. */
     bool hopeless = f->running == 0 && f->reaping == 0 && f->loans == 0 &&
-                    atomic_load(&f->charged) + *need > limit;
+                    leat__budget_hopeless(f->budget, atomic_load(&f->charged), *need);
     return hopeless ? TOO_LARGE : REFUSED;
 }
 
@@ -244,6 +249,7 @@ static void start(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need, ui
     n->rc = 0;
     n->async = n->pending = n->early = false;
     atomic_fetch_add(&f->charged, need);
+    f->moved_ns = now;
     s->running++;
     f->running++;
 }
@@ -614,6 +620,7 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
         /* This pool looks again by itself; others on the same budget must be told. */
         if (leat__budget_apply(f->budget, delta)) f->tell_others = true;
     }
+    f->reclaimed = false;
     f->pool->epoch++;
     leat__flow_advance(f, now);
     if (f->running == 0 && f->closing) leat__cond_broadcast(&f->changed);

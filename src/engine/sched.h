@@ -209,6 +209,9 @@ struct leat_flow {
     uint64_t source_later_ns; /* not before */
     uint64_t floor;
     uint64_t out_bound; /* most that one result holds */
+    uint64_t reclaim;   /* bytes its senior was refused, to be asked of the budget's keepers … */
+    bool reclaimed;     /* … which has happened since anything changed */
+    uint64_t moved_ns;  /* when a task was last started */
     atomic_uint_fast64_t charged;
     uint64_t scan; /* the pool's, when it was last looked at */
     double vtime; /* ns of work it got: the flow with the least goes first */
@@ -281,6 +284,7 @@ struct leat_pool {
     uint64_t scan;
     double vclock; /* vtime of whom was served last */
     bool stirred;   /* a fruitless look changed something: others should look again */
+    bool reclaims;  /* a flow's `reclaim` is set */
     uint64_t epoch; /* changes whenever a refused request may be worth asking again */
     leat__list dead; /* to be freed by whoever unlocks */
     struct leat__note { /* lines for the flows' logs, written by whoever unlocks */

@@ -248,6 +248,7 @@ void leat_task_release(leat_task *task)
         leat__pool_lock(p);
         leat__mutex_unlock(&f->lending);
         p->epoch++;
+        f->reclaimed = false;
         if (f->waiters) leat__cond_broadcast(&f->changed);
     }
     f->loans--;

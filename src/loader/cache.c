@@ -406,17 +406,58 @@ void leat__cache_forget(leat__cache *c)
     leat__mutex_unlock(&c->lock);
 }
 
+static bool droppable(const entry *e, const leat__cache_user *user)
+{
+    return e != NULL && e->user == user && e->pins == 0 && e->ready;
+}
+
+/* Marks chunks of `user` to leave as a whole, since a chunk with one page left frees nothing: those
+ * without a pinned page, up to `bytes`. */
+static void choose_chunks_locked(leat__cache *c, const leat__cache_user *user, uint64_t bytes)
+{
+    uint64_t sum = 0;
+
+    for (leat__chunk *k = user->chunks; k != NULL; k = k->next) k->pinned = k->leaves = false;
+    for (uint64_t i = 0; i < c->pages; i++) {
+        const entry *e = c->entries[i];
+        if (e != NULL && e->chunk != NULL && !droppable(e, user)) e->chunk->pinned = true;
+    }
+    for (leat__chunk *k = user->chunks; k != NULL && sum < bytes; k = k->next) {
+        if (k->pinned) continue;
+        k->leaves = true;
+        sum += k->bytes;
+    }
+}
+
+static uint64_t shed_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
+{
+    uint64_t before = atomic_load(&user->bytes), target = before > bytes ? before - bytes : 0;
+
+    for (entry *e = c->oldest, *next; e != NULL && atomic_load(&user->bytes) > target; e = next) {
+        next = e->newer; /* idle pages with memory of their own first */
+        if (e->user == user && e->chunk == NULL) drop_locked(c, e);
+    }
+    uint64_t now = atomic_load(&user->bytes);
+    if (now > target) choose_chunks_locked(c, user, now - target);
+    for (uint64_t i = 0; i < c->pages && atomic_load(&user->bytes) > target; i++) {
+        entry *e = c->entries[i];
+        if (droppable(e, user) && (e->chunk == NULL || e->chunk->leaves)) drop_locked(c, e);
+    }
+    return before - atomic_load(&user->bytes);
+}
+
+uint64_t leat__cache_shed(leat__cache *c, leat__cache_user *user, uint64_t bytes)
+{
+    leat__mutex_lock(&c->lock);
+    uint64_t freed = shed_locked(c, user, bytes);
+    leat__mutex_unlock(&c->lock);
+    return freed;
+}
+
 void leat__cache_trim(leat__cache *c, leat__cache_user *user)
 {
-    if (atomic_load(&user->bytes) <= user->cap) return;
-    leat__mutex_lock(&c->lock);
-    while (atomic_load(&user->bytes) > user->cap && drop_idle_locked(c, user)) {
-    }
-    for (uint64_t i = 0; i < c->pages && atomic_load(&user->bytes) > user->cap; i++) {
-        entry *e = c->entries[i];
-        if (e != NULL && e->user == user && e->pins == 0 && e->ready) drop_locked(c, e);
-    }
-    leat__mutex_unlock(&c->lock);
+    uint64_t bytes = atomic_load(&user->bytes), cap = atomic_load(&user->cap);
+    if (bytes > cap) leat__cache_shed(c, user, bytes - cap);
 }
 
 uint64_t leat__cache_bytes(leat__cache *c)

@@ -77,6 +77,9 @@ void leat__cache_forget(leat__cache *c);
 
 /* Drops pages of `user` that nobody has pinned until it is within its cap. */
 void leat__cache_trim(leat__cache *c, leat__cache_user *user);
+/* Drops pages of `user` that nobody has pinned until about `bytes` were given back to the budget;
+ * answers how many were. */
+uint64_t leat__cache_shed(leat__cache *c, leat__cache_user *user, uint64_t bytes);
 uint64_t leat__cache_bytes(leat__cache *c);
 
 #endif

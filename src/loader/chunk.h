@@ -19,6 +19,7 @@
 typedef struct leat__chunk {
     struct leat__chunk *prev, *next; /* its owner's */
     void *owner;
+    bool pinned, leaves; /* its owner's notes */
     uint8_t *data;
     uint64_t bytes;
     uint64_t units, free_units;

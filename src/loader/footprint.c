@@ -56,6 +56,16 @@ static uint64_t reading(const leat__footprint_facts *f, uint32_t window)
     return runs_held(f, window) * samples_of_run(f) * f->sample_bytes + SINGLES_READING * largest;
 }
 
+uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes)
+{
+    uint64_t frames, sum;
+    if (!leat__mul_u64(frame_bytes, 1 + LEAT__LOANS, &frames) ||
+        !leat__add_u64(frames, LEAT_MAX(run_bytes, frame_bytes), &sum) ||
+        !leat__add_u64(sum, LEAT__WORKER_RAM, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
 void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
@@ -75,10 +85,9 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     wide.in_memory = false;
     wide.busy = 1;
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
-    /* as the engine counts it: the largest step, a group, the batches on loan, one worker */
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes +
                            frame / LEAT_MAX(f->batch, 1u) * leat__run_samples(f->batch, f->threads);
-    out->floor = LEAT_MAX(largest_run, frame) + (1 + LEAT__LOANS) * frame + LEAT__WORKER_RAM;
+    out->floor = leat__footprint_floor(largest_run, frame);
     /* what is kept to be used again has to lie below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
                   f->threads * LEAT__WORKER_RAM + out->floor;

@@ -43,6 +43,10 @@ typedef struct leat__footprint {
     uint64_t floor;   /* the least it starts with */
 } leat__footprint;
 
+/* The least budget: the largest step, a group, the batches on loan, one worker; as the engine
+ * counts it for the loader's stages. UINT64_MAX when it is no number. */
+uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes);
+
 void leat__footprint_of(const leat__footprint_facts *facts, leat__footprint *out);
 
 #endif

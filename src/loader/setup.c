@@ -13,11 +13,11 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "loader/bounds.h"
 #include "pack/schema.h"
 
 #define DEPTH_MAX 512u /* reads in flight */
 #define DEFAULT_OPS "RandomResizedCrop(224)"
-#define RAGGED_USUAL 16384 /* bytes of a ragged value that batches are planned with */
 
 void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
 {
@@ -398,39 +398,22 @@ static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Bytes of a full batch. Ragged columns are not bounded by the index: a usual size stands in, and
- * the engine corrects itself by what it meets. */
-static int bound_frame(leat_loader *l, leat_error *err)
-{
-    const leat__shape *shape = leat__frames_shape(l->frames);
-    uint64_t *ragged = l->feed.ragged, usual = LEAT_MIN(l->info.max_sample_bytes, RAGGED_USUAL);
-
-    for (uint32_t c = 0; c < shape->count; c++) {
-        ragged[c] = 0;
-        if (shape->columns[c].kind == LEAT__COLUMN_RAGGED &&
-            !leat__mul_u64(usual, l->opts.batch_size, &ragged[c]))
-            return leat__fail(err, LEAT_EOVERFLOW, "a batch is too large");
-    }
-    if (!leat__frame_size(shape, l->opts.batch_size, ragged, l->opts.digest != 0, &l->max_frame_bytes))
-        return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
-    return 0;
-}
-
 static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
                          leat_error *err)
 {
     uint32_t threads = l->opts.threads;
 
-    if (given->budget != NULL)
+    if (given->budget != NULL) {
         l->budget = given->budget;
-    else
+        leat__budget_ref(l->budget);
+    } else {
         LEAT_TRY(leat_budget_open(&l->budget, l->opts.memory, err));
+    }
     uint32_t columns = shape->count;
     LEAT_TRY(leat__frames_open(&l->frames, l->budget, shape, err));
     l->feed.ragged = LEAT_NEW_ARRAY(LOADER, uint64_t, columns + 1);
     l->feed.ids = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
     if (l->feed.ragged == NULL || l->feed.ids == NULL) return leat__fail_nomem(err, columns * 8, "a feed");
-    LEAT_TRY(bound_frame(l, err));
 
     leat_pool_opts pool;
     leat_pool_opts_init(&pool);
@@ -445,20 +428,31 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     l->run_samples = leat__run_samples(l->opts.batch_size, threads);
     l->run_usual = leat__run_usual(l->opts.batch_size, threads,
                                    l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)));
-    uint64_t share = l->max_frame_bytes / l->opts.batch_size * l->run_samples + 4096;
-    l->max_run_bytes = LEAT__RUN_TARGET + l->info.max_sample_bytes + 3 * LEAT__IO_ALIGN + share;
-    return 0;
+    return leat__loader_bound(l, given->weights != NULL || given->balance != NULL, err);
 }
 
-
+/* Above the floor the cache takes what the flow does not need to run well, and half at most. */
 void leat__loader_cap_cache(leat_loader *l)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
+    uint64_t free = b.limit > l->floor ? b.limit - l->floor : 0;
     uint64_t runs = (uint64_t)leat_pool_threads(l->pool) * 4 * l->max_run_bytes;
-    uint64_t flow = 6 * l->max_frame_bytes + runs + (UINT64_C(8) << 20);
-    if (flow > b.limit / 2) flow = b.limit / 2;
-    l->cache_user.cap = b.limit - flow;
+    uint64_t flow = 4 * l->max_frame_bytes + runs + (UINT64_C(8) << 20);
+    l->cache_user.cap = free - LEAT_MIN(flow, free / 2);
+}
+
+/* The budget's keeper: a flow cannot go on for want of bytes. */
+static uint64_t give_up_kept(void *arg, uint64_t bytes)
+{
+    leat_loader *l = arg;
+    uint64_t freed = leat__frames_kept(l->frames) + leat__blocks_kept(l->env.blocks);
+
+    leat__frames_trim(l->frames);
+    leat__blocks_trim(l->env.blocks);
+    if (l->env.cache != NULL && freed < bytes)
+        freed += leat__cache_shed(l->env.cache, &l->cache_user, bytes - freed);
+    return freed;
 }
 
 void leat__loader_obey_budget(leat_loader *l)
@@ -502,6 +496,8 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     } else if (l->opts.order != LEAT_ORDER_RANDOM) {
         LEAT_TRY(leat__readahead_open(&l->env.ahead, 0, 0, err));
     }
+    l->keeper = (leat__budget_keeper){.trim = give_up_kept, .arg = l};
+    leat__budget_keep(l->budget, &l->keeper);
     return 0;
 }
 
@@ -562,6 +558,7 @@ out:
 
 void leat__loader_teardown(leat_loader *l)
 {
+    if (l->keeper.trim != NULL) leat__budget_unkeep(l->budget, &l->keeper);
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);
     leat__free(l->feed.ids);
@@ -587,7 +584,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__tile_tables_close(&l->tables);
     leat_tuner_close(&l->tuner);
     leat_pool_close(&l->pool);
-    if (l->opts.budget == NULL) leat_budget_close(&l->budget);
+    leat_budget_close(&l->budget);
     leat__order_close(&l->order);
     leat__free(l->page_samples);
     leat__free(l->page_seen);

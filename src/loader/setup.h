@@ -56,7 +56,8 @@ struct leat_loader {
     uint8_t *page_seen; /* bit per page: announced this epoch */
     uint32_t run_samples; /* at most */
     uint32_t run_usual;   /* on average: what the flow's depth is converted with */
-    uint64_t max_frame_bytes, max_run_bytes;
+    uint64_t max_frame_bytes, max_run_bytes, floor; /* true bounds: loader/bounds.h */
+    leat__budget_keeper keeper;
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;

@@ -2,14 +2,10 @@
  *
  * The byte budget: limits, categories, floors, waiting, lowering.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "leat_test.h"
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "engine/budget.h"
 
 static leat_budget *with_limit(uint64_t limit)
@@ -169,9 +165,45 @@ static void listeners_hear_only_when_someone_was_refused(void **state)
     leat_budget_close(&b);
 }
 
+static uint64_t give_all(void *arg, uint64_t bytes)
+{
+    leat_budget_stats s;
+    leat_budget *b = arg;
+    leat_budget_read(b, &s);
+    uint64_t freed = LEAT_MIN(bytes, s.cat_used[LEAT_BUDGET_PAGE]);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, freed);
+    return freed;
+}
+
+static void kept_bytes_are_given_back_when_wanted(void **state)
+{
+    leat_budget *b;
+    (void)state;
+    assert_ok(leat_budget_open(&b, 1000, NULL));
+    leat__budget_keeper keeper = {.trim = give_all, .arg = b};
+    leat__budget_keep(b, &keeper);
+    assert_ok(leat_budget_try(b, LEAT_BUDGET_PAGE, 900));
+    assert_int_equal(leat__budget_lacking(b, 300), 200);
+    assert_int_equal(leat__budget_floor_lacking(b, 0, 400), 300);
+    assert_ok(leat_budget_charge(b, LEAT_BUDGET_BATCH, 300, -1, NULL)); /* would wait for ever */
+    assert_int_equal(leat__budget_used(b), 1000);
+    /* all that is left is kept or the flow's own: more will not come once the keepers are empty */
+    assert_int_equal(leat__budget_reclaim(b, 5000), 700);
+    assert_false(leat__budget_hopeless(b, 300, 700));
+    assert_true(leat__budget_hopeless(b, 300, 701));
+    assert_ok(leat_budget_try(b, LEAT_BUDGET_PAGE, 100));
+    assert_true(leat__budget_hopeless(b, 0, 601)); /* kept bytes count as held */
+    leat__budget_unkeep(b, &keeper);
+    assert_int_equal(leat__budget_reclaim(b, 100), 0);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 100);
+    leat_budget_release(b, LEAT_BUDGET_BATCH, 300);
+    leat_budget_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_bytes_are_given_back_when_wanted),
         cmocka_unit_test(charges_up_to_the_limit),
         cmocka_unit_test(no_number_overflows_it),
         cmocka_unit_test(default_is_part_of_what_is_left),

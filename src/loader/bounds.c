@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bounds: see bounds.h. Ragged values are the only part of a batch whose size varies.
+ */
+#include "loader/bounds.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "io/file.h"
+#include "loader/footprint.h"
+
+#define CHUNK 512u /* index entries asked for at once */
+#define ASSUME_SHARE 8 /* part of the budget up to which assumed bounds are good enough */
+#define PART_ALIGN 256u /* parts of a batch begin on such a boundary */
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return leat__mul_u64(a, b, &product) ? product : UINT64_MAX;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return leat__add_u64(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+leat__ragged_bound leat__ragged_assume(const leat_pack_info *info, uint32_t batch, bool repeats)
+{
+    leat__ragged_bound b = {.value = info->max_sample_bytes,
+                            .batch = times(info->max_sample_bytes, batch)};
+    if (!repeats) b.batch = LEAT_MIN(b.batch, info->bytes);
+    return b;
+}
+
+/* The largest values so far: a heap with the smallest of them on top. */
+typedef struct top {
+    uint64_t *value;
+    uint32_t count, room;
+} top;
+
+static void sink(top *t, uint32_t at)
+{
+    for (;;) {
+        uint32_t least = at, left = 2 * at + 1;
+        if (left < t->count && t->value[left] < t->value[least]) least = left;
+        if (left + 1 < t->count && t->value[left + 1] < t->value[least]) least = left + 1;
+        if (least == at) return;
+        uint64_t swap = t->value[at];
+        t->value[at] = t->value[least];
+        t->value[least] = swap;
+        at = least;
+    }
+}
+
+static void top_add(top *t, uint64_t value)
+{
+    if (t->count == t->room) {
+        if (value <= t->value[0]) return;
+        t->value[0] = value;
+        sink(t, 0);
+        return;
+    }
+    uint32_t at = t->count++;
+    while (at > 0 && t->value[(at - 1) / 2] > value) {
+        t->value[at] = t->value[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    t->value[at] = value;
+}
+
+static void add_cells(top *t, const leat_pack_cell *cells, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (!cells[i].absent) top_add(t, cells[i].length);
+}
+
+static void add_range(top *t, leat_pack *pack, uint32_t field, uint64_t first, uint64_t count,
+                      leat_pack_cell *cells)
+{
+    if (leat_pack_cells(pack, field, first, count, cells, NULL) == 0) {
+        add_cells(t, cells, count);
+        return;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        if (leat_pack_cells(pack, field, first + i, 1, cells, NULL) == 0) add_cells(t, cells, 1);
+}
+
+int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indices, uint64_t count,
+                         uint32_t batch, bool repeats, leat__ragged_bound *out, leat_error *err)
+{
+    top t = {.room = repeats ? 1 : batch};
+    int rc = 0;
+
+    t.value = LEAT_NEW_ARRAY(LOADER, uint64_t, t.room);
+    leat_pack_cell *cells = LEAT_NEW_ARRAY(LOADER, leat_pack_cell, CHUNK);
+    if (t.value == NULL || cells == NULL) {
+        rc = leat__fail_nomem(err, t.room * sizeof *t.value, "the largest values");
+        goto out;
+    }
+    uint64_t step = indices != NULL ? 1 : CHUNK;
+    for (uint64_t i = 0; i < count; i += step)
+        add_range(&t, pack, field, indices != NULL ? indices[i] : i, LEAT_MIN(step, count - i), cells);
+    *out = (leat__ragged_bound){0};
+    for (uint32_t i = 0; i < t.count; i++) {
+        out->value = LEAT_MAX(out->value, t.value[i]);
+        out->batch = plus(out->batch, t.value[i]);
+    }
+    if (repeats) out->batch = times(out->value, batch);
+out:
+    leat__free(t.value);
+    leat__free(cells);
+    return rc;
+}
+
+/* Bounds with these ragged columns. A run's share of a batch is largest when the batch is no larger
+ * than the run. */
+static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_error *err)
+{
+    const leat__shape *shape = leat__frames_shape(l->frames);
+    uint64_t *sizes = l->feed.ragged, share = 0;
+
+    for (uint32_t c = 0; c < shape->count; c++) sizes[c] = ragged[c].batch;
+    bool fits = leat__frame_size(shape, l->opts.batch_size, sizes, l->opts.digest != 0,
+                                 &l->max_frame_bytes);
+    for (uint32_t c = 0; c < shape->count; c++)
+        sizes[c] = LEAT_MIN(times(ragged[c].value, l->run_samples), ragged[c].batch);
+    fits = fits && leat__frame_size(shape, l->run_samples, sizes, l->opts.digest != 0, &share);
+    if (!fits)
+        return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
+    share = plus(share, (3 * (uint64_t)shape->count + 3) * PART_ALIGN);
+    uint64_t slots = l->run_samples * (uint64_t)(2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING);
+    l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, l->info.max_sample_bytes), plus(slots, share));
+    l->floor = leat__footprint_floor(l->max_run_bytes, l->max_frame_bytes);
+    return 0;
+}
+
+static int measure(leat_loader *l, bool repeats, leat__ragged_bound *ragged, leat_error *err)
+{
+    const leat__shape *shape = leat__frames_shape(l->frames);
+
+    for (uint32_t c = 0; c < shape->count; c++) {
+        if (shape->columns[c].kind != LEAT__COLUMN_RAGGED) continue;
+        LEAT_TRY(leat__ragged_measure(l->pack, shape->columns[c].field, l->indices, l->universe,
+                                      l->opts.batch_size, repeats, &ragged[c], err));
+    }
+    return 0;
+}
+
+int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err)
+{
+    const leat__shape *shape = leat__frames_shape(l->frames);
+    leat_budget_stats b;
+    bool any = false;
+    int rc = 0;
+
+    leat__ragged_bound *ragged = LEAT_NEW_ARRAY(LOADER, leat__ragged_bound, shape->count + 1);
+    if (ragged == NULL) return leat__fail_nomem(err, shape->count * sizeof *ragged, "bounds");
+    for (uint32_t c = 0; c < shape->count; c++) {
+        if (shape->columns[c].kind != LEAT__COLUMN_RAGGED) continue;
+        ragged[c] = leat__ragged_assume(&l->info, l->opts.batch_size, repeats);
+        any = true;
+    }
+    leat_budget_read(l->budget, &b);
+    rc = bound_with(l, ragged, NULL);
+    if (any && (rc != 0 || l->floor > b.limit / ASSUME_SHARE)) {
+        LEAT_GO(rc, out, measure(l, repeats, ragged, err));
+    }
+    LEAT_GO(rc, out, bound_with(l, ragged, err));
+    if (l->floor > b.limit)
+        rc = leat__fail(err, LEAT_EBUDGET,
+                        "batches of %u samples need at least %llu bytes, %llu more than the budget of %llu",
+                        l->opts.batch_size, (unsigned long long)l->floor,
+                        (unsigned long long)(l->floor - b.limit), (unsigned long long)b.limit);
+out:
+    leat__free(ragged);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The most that a batch and a run of a loader can hold. The engine's proof that it cannot deadlock
+ * stands on these numbers, so they are true for every batch of every epoch. Runs once, at open.
+ */
+#ifndef LEAT_LOADER_BOUNDS_H
+#define LEAT_LOADER_BOUNDS_H
+
+#include "loader/setup.h"
+
+/* Payload bytes of one ragged column: of the largest value, and of the values of any batch. */
+typedef struct leat__ragged_bound {
+    uint64_t value, batch;
+} leat__ragged_bound;
+
+/* From the largest sample of the pack: costs nothing, but counts other fields' bytes too. */
+leat__ragged_bound leat__ragged_assume(const leat_pack_info *info, uint32_t batch, bool repeats);
+
+/* From the index entries of `field`, of all samples (indices NULL) or of these: exact for the
+ * largest value; for a batch the sum of the `batch` largest, or of the largest `batch` times when
+ * samples may repeat. Damaged entries are left out, as batches leave them out. */
+int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indices, uint64_t count,
+                         uint32_t batch, bool repeats, leat__ragged_bound *out,
+                         leat_error *err) LEAT_MUST_CHECK;
+
+/* Sets max_frame_bytes, max_run_bytes and floor of `l`, from the index where assuming would take a
+ * good part of the budget. LEAT_EBUDGET when the floor does not fit. */
+int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
