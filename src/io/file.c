@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,6 +27,7 @@
 
 /* Linux moves at most 2 GiB - 4 KiB per call. */
 #define TRANSFER_MAX (UINT64_C(1) << 30)
+#define LINKS_MAX 40 /* as the kernel follows them */
 
 struct leat__file {
     int fd;        /* plain */
@@ -61,6 +64,14 @@ static int refuse_other_than_regular(int fd, const char *path, uint64_t *size, l
     return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
 }
 
+/* A file whose last user removed it between our open and our lock is not the one at `path`. */
+static bool lock_file(int fd, const char *path)
+{
+    struct stat held, named;
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 &&
+           stat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
 int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_error *err)
 {
     *out = NULL;
@@ -85,7 +96,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
         goto out;
     }
     LEAT_GO(rc, out, refuse_other_than_regular(f->fd, path, &f->size_at_open, err));
-    if ((flags & LEAT__FILE_LOCK) && flock(f->fd, LOCK_EX | LOCK_NB) != 0) {
+    if ((flags & LEAT__FILE_LOCK) && !lock_file(f->fd, path)) {
         rc = leat__fail(err, LEAT_ESTATE, "%s: in use by another process", path);
         goto out;
     }
@@ -314,6 +325,53 @@ int leat__path_exists(const char *path, bool *exists, leat_error *err)
     return leat__fail_errno(err, errno, "%s: cannot stat", path);
 }
 
+int leat__path_regular(const char *path, bool *regular, leat_error *err)
+{
+    struct stat st;
+    if (LEAT_FAULT(LEAT__FAULT_READ)) return leat__fail_errno(err, EIO, "%s: cannot stat", path);
+    if (stat(path, &st) != 0) return leat__fail_errno(err, errno, "%s: cannot stat", path);
+    *regular = S_ISREG(st.st_mode);
+    return 0;
+}
+
+/* One symbolic link: the path it names, seen from the link's folder. */
+static int follow_link(const char *path, char **target, leat_error *err)
+{
+    char link[PATH_MAX];
+    ssize_t n = readlink(path, link, sizeof link - 1);
+    if (n < 0 && (errno == EINVAL || errno == ENOENT)) { /* not a link: it is the target */
+        *target = leat__strdup(LEAT__MEM_IO, path);
+        return *target != NULL ? 0 : leat__fail_nomem(err, strlen(path) + 1, "a path");
+    }
+    if (n < 0) return leat__fail_errno(err, errno, "%s: cannot read the link", path);
+    link[n] = '\0';
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_IO, 1u << 20);
+    if (link[0] != '/')
+        (void)leat__buf_append(&b, path, (size_t)(leat__path_base(path) - path));
+    (void)leat__buf_puts(&b, link);
+    *target = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    return *target != NULL ? 0 : leat__fail_nomem(err, (size_t)n, "a path");
+}
+
+int leat__path_resolve(const char *path, char **target, leat_error *err)
+{
+    *target = leat__strdup(LEAT__MEM_IO, path);
+    if (*target == NULL) return leat__fail_nomem(err, strlen(path) + 1, "a path");
+    for (int links = 0; links < LINKS_MAX; links++) {
+        char *next;
+        int rc = follow_link(*target, &next, err);
+        bool same = rc == 0 && strcmp(next, *target) == 0;
+        leat__free(*target);
+        *target = rc == 0 ? next : NULL;
+        if (rc != 0 || same) return rc;
+    }
+    leat__free(*target);
+    *target = NULL;
+    return leat__fail_errno(err, ELOOP, "%s: cannot follow the link", path);
+}
+
 int leat__path_mkdir(const char *path, leat_error *err)
 {
     char *p = leat__strdup(LEAT__MEM_IO, path);
@@ -375,29 +433,80 @@ out:
     return rc;
 }
 
-int leat__file_store(const char *path, const void *data, size_t len, leat_error *err)
+/* ---- a whole file at once ---------------------------------------------------------------- */
+
+/* Writes into what is there, as a shell's redirection does. A FIFO without a reader is an error
+ * instead of a wait without end. */
+static int write_through(const char *path, const void *data, size_t len, leat_error *err)
 {
+    int fd = open_retry(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return leat__fail_errno(err, errno, "%s: cannot open", path);
+    int rc = 0, flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
+        rc = leat__fail_errno(err, errno, "%s: cannot open", path);
+    for (size_t done = 0; done < len && rc == 0;) {
+        ssize_t n = LEAT_FAULT(LEAT__FAULT_WRITE) ? (errno = EIO, -1)
+                                                  : write(fd, (const char *)data + done, len - done);
+        if (n > 0) done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            rc = leat__fail_errno(err, n == 0 ? EIO : errno, "%s: cannot write", path);
+    }
+    close(fd);
+    return rc;
+}
+
+/* Written beside its name, synced, renamed. The name beside it is new: another writer, or a
+ * link that somebody put there, is never written to. */
+static int replace_file(const char *path, const struct stat *old, const void *data, size_t len,
+                        leat_error *err)
+{
+    static _Atomic unsigned count;
     leat__file *f = NULL;
     leat__buf tmp;
+    bool made = false;
     leat__buf_init(&tmp, LEAT__MEM_IO, 1u << 20);
-    int rc = leat__buf_printf(&tmp, "%s.tmp", path);
+    int rc = leat__buf_printf(&tmp, "%s.%ld-%u.tmp", path, (long)getpid(), count++);
     if (rc != 0) {
         rc = leat__fail(err, rc, "%s: path too long or out of memory", path);
         goto out;
     }
     LEAT_GO(rc, out, leat__file_open(&f, leat__buf_str(&tmp),
-                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE,
+                                     LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE,
                                      err));
+    made = true;
+    if (old != NULL) (void)!fchmod(f->fd, old->st_mode & 07777); /* who may read it stays */
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     leat__file_close(&f);
     LEAT_GO(rc, out, leat__path_rename(leat__buf_str(&tmp), path, err));
 out:
-    if (f != NULL) {
-        leat__file_close(&f);
-        (void)unlink(leat__buf_str(&tmp));
-    }
+    leat__file_close(&f);
+    if (rc != 0 && made) (void)unlink(leat__buf_str(&tmp));
     leat__buf_reset(&tmp);
+    return rc;
+}
+
+/* /dev/stdout may lead to a regular file that somebody else has open: never renamed over. */
+static bool is_descriptor(const char *path)
+{
+    return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+           strncmp(path, "/proc/", 6) == 0;
+}
+
+int leat__file_store(const char *path, const void *data, size_t len, leat_error *err)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (!exists && errno != ENOENT)
+        return leat__fail_errno(err, errno, "%s: cannot stat", path);
+    if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || is_descriptor(path)))
+        return write_through(path, data, len, err);
+    if (exists && !S_ISREG(st.st_mode))
+        return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
+    char *target;
+    LEAT_TRY(leat__path_resolve(path, &target, err));
+    int rc = replace_file(target, exists ? &st : NULL, data, len, err);
+    leat__free(target);
     return rc;
 }
 

@@ -90,13 +90,20 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
 int leat__path_rename(const char *from, const char *to, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_unlink(const char *path, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_exists(const char *path, bool *exists, leat_error *err) LEAT_MUST_CHECK;
+int leat__path_regular(const char *path, bool *regular, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_mkdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* with parents */
+/* Where a path leads when it is a symbolic link, also a dangling one: a new string (leat__free).
+ * A path that is no link comes back as it is. */
+int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MUST_CHECK;
 
 /* The whole file into a new block (free with leat__free), followed by `padding` zero bytes;
  * LEAT_ELIMIT when it has more than `max` bytes. */
 int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
                     leat_error *err) LEAT_MUST_CHECK;
-/* The whole file at once: written beside its name, synced, renamed. */
+/* Writes a whole output file. A regular file is replaced atomically (written beside its name,
+ * synced, renamed); a symbolic link keeps pointing and its target is replaced. Character devices,
+ * FIFOs and descriptors (/dev/stdout, /proc/self/fd/1) are written to, never replaced. LEAT_EINVAL
+ * for anything else that exists: folders, sockets, block devices. */
 int leat__file_store(const char *path, const void *data, size_t len,
                      leat_error *err) LEAT_MUST_CHECK;
 /* Adds to the end of the file, making it when it is not there. One writer at a time. */

@@ -4,8 +4,12 @@
  */
 #include "iotest.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
 
 #include "io/inject.h"
 
@@ -137,6 +141,88 @@ static void test_only_regular_files(void **state)
     it_rmdir(dir);
 }
 
+static mode_t kind_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_mode & S_IFMT;
+}
+
+static int files_in(const char *dir)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+/* Whatever is there and is not a regular file is written to or refused, and stays what it is. */
+static void test_store_keeps_nodes(void **state)
+{
+    char *dir = it_dir(), got[8];
+    leat_error err;
+    char *fifo = it_path(dir, "fifo"), *folder = it_path(dir, "folder");
+    char *node = it_path(dir, "node"), *sock = it_path(dir, "sock");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_true(leat__file_store(fifo, "abc", 3, &err) < 0); /* no reader: does not wait */
+    assert_non_null(strstr(err.message, fifo));
+    int fd = open(fifo, O_RDONLY | O_NONBLOCK);
+    assert_int_equal(leat__file_store(fifo, "abc", 3, &err), 0);
+    assert_int_equal(read(fd, got, sizeof got), 3);
+    assert_memory_equal(got, "abc", 3);
+    close(fd);
+    assert_int_equal(kind_of(fifo), S_IFIFO);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(leat__file_store(folder, "abc", 3, &err), LEAT_EINVAL);
+    assert_int_equal(kind_of(folder), S_IFDIR);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", sock);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (strlen(sock) < sizeof at.sun_path && bind(listener, (struct sockaddr *)&at, sizeof at) == 0) {
+        assert_int_equal(leat__file_store(sock, "abc", 3, &err), LEAT_EINVAL);
+        assert_int_equal(kind_of(sock), S_IFSOCK);
+    }
+    close(listener);
+    if (mknod(node, S_IFCHR | 0600, makedev(1, 3)) == 0) { /* as root only: another /dev/null */
+        int rc = leat__file_store(node, "abc", 3, &err); /* a nodev mount refuses to open it */
+        assert_true(rc == 0 || rc == LEAT_EPERM);
+        assert_int_equal(kind_of(node), S_IFCHR);
+    }
+    it_rmdir(dir);
+}
+
+/* A link keeps pointing, also through another link and to a name that is not there yet. */
+static void test_store_through_links(void **state)
+{
+    char *dir = it_dir(), *data;
+    size_t len;
+    struct stat st;
+    leat_error err;
+    char *a = it_path(dir, "a"), *to_a = it_path(dir, "to_a"), *far = it_path(dir, "far");
+    char *dangling = it_path(dir, "dangling"), *loop = it_path(dir, "loop");
+    assert_int_equal(leat__file_store(a, "old", 3, &err), 0);
+    assert_int_equal(chmod(a, 0640), 0);
+    assert_int_equal(symlink("a", to_a), 0);
+    assert_int_equal(symlink(to_a, far), 0);
+    assert_int_equal(symlink("new", dangling), 0);
+    assert_int_equal(symlink("loop", loop), 0);
+    assert_int_equal(leat__file_store(far, "newer", 5, &err), 0);
+    assert_int_equal(kind_of(far), S_IFLNK);
+    assert_int_equal(kind_of(to_a), S_IFLNK);
+    assert_int_equal(leat__file_load(a, 100, 0, &data, &len, &err), 0);
+    assert_int_equal(len, 5);
+    leat__free(data);
+    assert_int_equal(stat(a, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(leat__file_store(dangling, "x", 1, &err), 0);
+    assert_int_equal(kind_of(dangling), S_IFLNK);
+    assert_int_equal(kind_of(it_path(dir, "new")), S_IFREG);
+    assert_true(leat__file_store(loop, "x", 1, &err) < 0);
+    assert_int_equal(files_in(dir), 6); /* nothing is left beside them */
+    it_rmdir(dir);
+}
+
 static void test_faults(void **state)
 {
     if (!leat__fault_available()) skip();
@@ -165,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_read_cached),
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
+        cmocka_unit_test(test_store_keeps_nodes),
+        cmocka_unit_test(test_store_through_links),
         cmocka_unit_test(test_faults),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
