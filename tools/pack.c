@@ -193,7 +193,7 @@ static int run(cli *c)
     if (rc != 0) {
         int code = cli_fail(c, &err);
         if (rc == LEAT_EEXIST)
-            cli_say(c, "--force replaces a pack, --resume goes on with an unfinished one");
+            cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
         else if (st.samples > 0 && rc != LEAT_ESTATE)
             cli_say(c, "what is written so far is kept: --resume goes on from there");
         return code;

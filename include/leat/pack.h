@@ -284,7 +284,9 @@ typedef struct leat_packer_opts {
     const char *provenance; /* JSON object: source, settings. No times, hosts, threads */
     uint64_t identity;      /* hash of source and settings: resume refuses another one */
     uint32_t resume;        /* 1 = go on with a partial pack if there is one */
-    uint32_t replace;       /* 1 = a pack of that name may be there and is replaced at the end */
+    uint32_t replace;       /* 1 = a pack of that name may be there and is replaced at the end;
+                               an unfinished one that no process writes is discarded, unless
+                               resume is 1 */
     uint32_t no_sync;       /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
     uint32_t reserved;
 } leat_packer_opts;
@@ -314,8 +316,9 @@ typedef struct leat_pack_sample {
 } leat_pack_sample;
 
 /* Starts (or resumes) NAME. LEAT_EEXIST: NAME is there and replace is 0, or a partial is
- * there and resume is 0; LEAT_ESTATE: another process writes it, or resume with another
- * identity or schema. */
+ * there and both resume and replace are 0; LEAT_ESTATE: another process writes it, or resume with
+ * another identity or schema; LEAT_EINVAL: NAME exists and is not a regular file. When NAME is a
+ * symbolic link, the file it points to is written. */
 LEAT_API int leat_packer_open(leat_packer **p, const char *path, const leat_packer_opts *opts,
                               leat_error *err) LEAT_MUST_CHECK;
 /* What resume found: samples already safe and the marks of the last of them (zeros when 0). */
@@ -348,7 +351,8 @@ LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats,
                                 leat_error *err) LEAT_MUST_CHECK;
 /* Without finish the partial pack stays for resume. */
 LEAT_API void leat_packer_close(leat_packer **p);
-/* Removes what an unfinished run left beside NAME. */
+/* Removes what an unfinished run left beside NAME; never a file that the pack or set at NAME
+ * needs. LEAT_ESTATE: another process is writing it. */
 LEAT_API int leat_packer_discard(const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -31,6 +31,8 @@ bool leat__fault_hit(leat__fault_kind kind);
 
 /* Arms `kind` (n = 0: count only), disarms all, tells how often `kind` was asked since. */
 void leat__fault_arm(leat__fault_kind kind, uint64_t nth, bool for_ever);
+/* The n-th question kills the process instead, as kill -9 would. */
+void leat__fault_arm_kill(leat__fault_kind kind, uint64_t nth);
 void leat__fault_disarm(void);
 uint64_t leat__fault_count(leat__fault_kind kind);
 

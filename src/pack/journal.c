@@ -44,12 +44,17 @@ int leat__journal_hold(leat__journal *j, const char *path, leat_error *err)
 int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err)
 {
-    uint8_t head[HEAD_BYTES];
     memset(j, 0, sizeof *j);
     leat__buf_init(&j->buf, LEAT__MEM_PACK, RECORD_MAX + RECORD_HEAD);
     LEAT_TRY(leat__file_open(&j->file, path,
                              LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
     /* Emptied only now that the lock is held: another run may be using it. */
+    return leat__journal_restart(j, identity, err);
+}
+
+int leat__journal_restart(leat__journal *j, uint64_t identity, leat_error *err)
+{
+    uint8_t head[HEAD_BYTES];
     LEAT_TRY(leat__file_truncate(j->file, 0, err));
     encode_head(head, identity);
     LEAT_TRY(leat__file_pwrite(j->file, head, sizeof head, 0, err));
@@ -159,6 +164,13 @@ int leat__journal_put_shard(leat__journal *j, const leat__journal_shard *s, leat
     return commit(j, LEAT__RECORD_SHARD, err);
 }
 
+int leat__journal_put_old(leat__journal *j, const char *shards, leat_error *err)
+{
+    begin(j);
+    (void)leat__buf_append(&j->buf, shards, strlen(shards) + 1);
+    return commit(j, LEAT__RECORD_OLD, err);
+}
+
 int leat__journal_put_mark(leat__journal *j, leat__record_kind kind, leat_error *err)
 {
     begin(j);
@@ -228,12 +240,19 @@ static bool parse_blob(leat__record *r, const uint8_t *p, uint64_t len)
     return true;
 }
 
+static bool parse_old(leat__record *r, const uint8_t *p, uint64_t len)
+{
+    r->old_shards = (const char *)p;
+    return len > 0 && p[len - 1] == '\0';
+}
+
 static bool parse(leat__record *r, const uint8_t *p, uint64_t len)
 {
     switch (r->kind) {
     case LEAT__RECORD_PAGE: return parse_page(r, p, len);
     case LEAT__RECORD_SHARD: return parse_shard(r, p, len);
     case LEAT__RECORD_BLOB: return parse_blob(r, p, len);
+    case LEAT__RECORD_OLD: return parse_old(r, p, len);
     case LEAT__RECORD_SYNC:
     case LEAT__RECORD_FINISH: return len == 0;
     }

@@ -21,7 +21,8 @@ typedef enum leat__record_kind {
     LEAT__RECORD_SYNC = 2,   /* all pages before are on stable storage */
     LEAT__RECORD_BLOB = 3,   /* a blob was set */
     LEAT__RECORD_SHARD = 4,  /* a file got its index and footer */
-    LEAT__RECORD_FINISH = 5  /* all files are complete but for their headers and names */
+    LEAT__RECORD_FINISH = 5, /* all files are complete but for their headers and names */
+    LEAT__RECORD_OLD = 6     /* the shards of the set that is replaced: removed at the end */
 } leat__record_kind;
 
 typedef struct leat__journal_page {
@@ -52,6 +53,7 @@ typedef struct leat__record {
     const char *blob_name;  /* NUL-terminated view */
     const uint8_t *blob;
     uint64_t blob_bytes;
+    const char *old_shards; /* NUL-terminated view: the JSON list of a set */
 } leat__record;
 
 /* Starts an empty journal, or opens one for resume: LEAT_ESTATE when its identity is another
@@ -62,6 +64,8 @@ int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err) LEAT_MUST_CHECK;
 /* Opens one to look at or remove it, whatever its identity; takes its lock. */
 int leat__journal_hold(leat__journal *j, const char *path, leat_error *err) LEAT_MUST_CHECK;
+/* Empties a journal that is held and begins it anew. */
+int leat__journal_restart(leat__journal *j, uint64_t identity, leat_error *err) LEAT_MUST_CHECK;
 void leat__journal_reset(leat__journal *j);
 
 uint64_t leat__journal_first(void); /* position of the first record */
@@ -78,6 +82,7 @@ int leat__journal_put_blob(leat__journal *j, const char *name, const void *data,
                            leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_shard(leat__journal *j, const leat__journal_shard *shard,
                             leat_error *err) LEAT_MUST_CHECK;
+int leat__journal_put_old(leat__journal *j, const char *shards, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_mark(leat__journal *j, leat__record_kind kind,
                            leat_error *err) LEAT_MUST_CHECK; /* SYNC, FINISH */
 

@@ -6,6 +6,7 @@
 #include "pack/packer.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -32,22 +33,36 @@ char *leat__path_with(const char *path, const char *suffix)
     return s;
 }
 
-char *leat__packer_shard_path(const leat_packer *p, uint32_t shard, const char *suffix)
+/* NAME-00000.leat.partial, NAME-00000-FINGERPRINT.leat */
+static char *shard_path(const char *path, uint32_t shard, const char *mark, const char *suffix)
 {
-    if (p->shard_bytes == 0) return leat__path_with(p->path, suffix);
     leat__buf b;
     leat__buf_init(&b, LEAT__MEM_PACK, 1u << 20);
-    size_t stem = strlen(p->path);
+    size_t stem = strlen(path);
     const char *ext = "";
-    if (leat__str_ends(p->path, ".leat")) {
+    if (leat__str_ends(path, ".leat")) {
         stem -= strlen(".leat");
         ext = ".leat";
     }
-    (void)leat__buf_append(&b, p->path, stem);
-    (void)leat__buf_printf(&b, "-%05u%s%s", shard, ext, suffix);
+    (void)leat__buf_append(&b, path, stem);
+    (void)leat__buf_printf(&b, "-%05u%s%s%s", shard, mark, ext, suffix);
     char *s = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
     leat__buf_reset(&b);
     return s;
+}
+
+char *leat__packer_partial_path(const leat_packer *p, uint32_t shard)
+{
+    if (p->shard_bytes == 0) return leat__path_with(p->path, ".partial");
+    return shard_path(p->path, shard, "", ".partial");
+}
+
+char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s)
+{
+    if (p->shard_bytes == 0) return leat__path_with(p->path, "");
+    char mark[24];
+    snprintf(mark, sizeof mark, "-%016llx", (unsigned long long)s->fingerprint);
+    return shard_path(p->path, s->shard, mark, "");
 }
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -61,25 +76,12 @@ void leat__packer_forget_shard(leat_packer *p)
     p->at_start = p->totals;
 }
 
-static int refuse_existing(const leat_packer *p, const char *path, leat_error *err)
-{
-    bool exists;
-    LEAT_TRY(leat__path_exists(path, &exists, err));
-    if (!exists || p->replace) return 0;
-    return leat__fail(err, LEAT_EEXIST, "%s: already there", path);
-}
-
 int leat__packer_start_shard(leat_packer *p, leat_error *err)
 {
     uint8_t block[LEAT__PACK_BLOCK];
-    char *final = leat__packer_shard_path(p, p->shard, "");
-    char *partial = leat__packer_shard_path(p, p->shard, ".partial");
+    char *partial = leat__packer_partial_path(p, p->shard);
     int rc;
-    if (final == NULL || partial == NULL) {
-        rc = leat__fail_nomem(err, strlen(p->path), "a path");
-        goto out;
-    }
-    LEAT_GO(rc, out, refuse_existing(p, final, err));
+    if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     leat__packer_forget_shard(p);
     LEAT_GO(rc, out, leat__file_open(&p->file, partial,
                                      LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK,
@@ -89,7 +91,6 @@ int leat__packer_start_shard(leat_packer *p, leat_error *err)
     LEAT_GO(rc, out, leat__file_pwrite(p->file, block, sizeof block, 0, err));
 out:
     if (rc != 0) leat__file_close(&p->file);
-    leat__free(final);
     leat__free(partial);
     return rc;
 }
@@ -404,6 +405,30 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     return make_provenance(p, o->provenance, err);
 }
 
+/* What may be at NAME: nothing, or with `replace` a regular file. */
+static int check_output(const leat_packer *p, leat_error *err)
+{
+    bool exists, regular;
+    LEAT_TRY(leat__path_exists(p->path, &exists, err));
+    if (!exists) return 0;
+    LEAT_TRY(leat__path_regular(p->path, &regular, err));
+    if (!regular) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", p->path);
+    if (p->replace) return 0;
+    return leat__fail(err, LEAT_EEXIST, "%s: already exists", p->path);
+}
+
+/* An unfinished run is there and is not to be resumed. Its lock tells whether it is dead. */
+static int take_over(leat_packer *p, const char *journal, uint64_t id, leat_error *err)
+{
+    LEAT_TRY(leat__journal_hold(&p->journal, journal, err));
+    if (!p->replace)
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: an unfinished pack is there: resume it, or replace it to start"
+                          " again", p->path);
+    LEAT_TRY(leat__packer_discard_files(p->path, &p->journal, err));
+    return leat__journal_restart(&p->journal, id, err);
+}
+
 static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
 {
     uint64_t id = 0;
@@ -413,19 +438,16 @@ static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
     if (journal == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     int rc;
     LEAT_GO(rc, out, leat__path_exists(journal, &unfinished, err));
-    if (unfinished && !o->resume) {
-        rc = leat__fail(err, LEAT_EEXIST,
-                        "%s: an unfinished pack is there: resume it or remove %s", p->path,
-                        journal);
-        goto out;
-    }
-    if (unfinished) {
+    if (unfinished && o->resume) {
         LEAT_GO(rc, out, leat__journal_resume(&p->journal, journal, id, err));
         LEAT_GO(rc, out, leat__packer_replay(p, err));
         p->resumed = p->totals;
-        if (!p->finishing) LEAT_GO(rc, out, refuse_existing(p, p->path, err));
+        if (!p->finishing) LEAT_GO(rc, out, check_output(p, err));
+    } else if (unfinished) {
+        LEAT_GO(rc, out, take_over(p, journal, id, err));
+        LEAT_GO(rc, out, check_output(p, err));
     } else {
-        LEAT_GO(rc, out, refuse_existing(p, p->path, err));
+        LEAT_GO(rc, out, check_output(p, err));
         LEAT_GO(rc, out, leat__journal_create(&p->journal, journal, id, err));
     }
     if (p->file == NULL && p->done_count == 0) rc = leat__packer_start_shard(p, err);
@@ -445,8 +467,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     leat_packer *p = LEAT_NEW(PACK, leat_packer);
     if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
     int rc = 0;
-    p->path = leat__strdup(LEAT__MEM_PACK, path);
-    if (p->path == NULL) rc = leat__fail_nomem(err, strlen(path) + 1, "a path");
+    rc = leat__path_resolve(path, &p->path, err); /* a link keeps pointing */
     if (rc == 0) rc = take_options(p, &o, err);
     if (rc == 0) rc = leat__writer_open(&p->writer, p->page_bytes, err);
     if (rc == 0) rc = start(p, &o, err);
@@ -468,7 +489,7 @@ static int close_last(leat_packer *p, leat_error *err)
     if (p->file == NULL) return 0;
     if (p->pages > 0 || p->done_count == 0) return leat__packer_close_shard(p, err);
     leat__file_close(&p->file);
-    char *partial = leat__packer_shard_path(p, p->shard, ".partial");
+    char *partial = leat__packer_partial_path(p, p->shard);
     if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     int rc = leat__path_unlink(partial, err);
     leat__free(partial);
@@ -481,6 +502,7 @@ int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err
     if (!p->finishing) {
         if (p->page != NULL) LEAT_TRY(leat__packer_put(p, p->page, err));
         LEAT_TRY(close_last(p, err));
+        LEAT_TRY(leat__packer_note_old(p, err));
         LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_FINISH, err));
         if (p->sync) LEAT_TRY(leat__journal_sync(&p->journal, err));
         p->finishing = true;
@@ -510,6 +532,7 @@ void leat_packer_close(leat_packer **packer)
     leat__schema_close(&p->schema);
     leat__free(p->provenance);
     leat__free(p->done);
+    leat__free(p->old_shards);
     leat__free(p->path);
     leat__free(p);
     *packer = NULL;

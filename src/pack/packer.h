@@ -47,12 +47,15 @@ struct leat_packer {
     leat__packer_totals totals, resumed;
     leat__journal_shard *done; /* files that have their footer */
     size_t done_count, done_capacity;
+    char *old_shards; /* JSON list of the set that is replaced, from the journal; or NULL */
     bool finishing; /* FINISH is in the journal: only publishing is left */
     bool finished;
 };
 
-/* New strings (leat__free); NULL: out of memory. */
-char *leat__packer_shard_path(const leat_packer *p, uint32_t shard, const char *suffix);
+/* New strings (leat__free); NULL: out of memory. A shard gets its fingerprint into its name, so
+ * that the shards of a new set never take the names of the set it replaces. */
+char *leat__packer_partial_path(const leat_packer *p, uint32_t shard);
+char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s);
 char *leat__path_with(const char *path, const char *suffix);
 
 /* Opens the next file, empty, under its partial name. */
@@ -68,5 +71,12 @@ void leat__packer_indexer(const leat_packer *p, leat__indexer *x);
 int leat__packer_replay(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
 /* publish.c: headers and names, in an order that a crash cannot spoil. */
 int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err) LEAT_MUST_CHECK;
+
+/* publish.c: writes down the shards of the set that is about to be replaced. */
+int leat__packer_note_old(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
+/* publish.c: removes the files that the journal speaks of, but none that a published set lists.
+ * The journal itself stays. */
+int leat__packer_discard_files(const char *path, leat__journal *held,
+                               leat_error *err) LEAT_MUST_CHECK;
 
 #endif

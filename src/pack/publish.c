@@ -41,8 +41,8 @@ static int read_footer(const leat__file *file, const leat__journal_shard *s, lea
 
 static int publish_shard(leat_packer *p, const leat__journal_shard *s, leat_error *err)
 {
-    char *final = leat__packer_shard_path(p, s->shard, "");
-    char *partial = leat__packer_shard_path(p, s->shard, ".partial");
+    char *final = leat__packer_final_path(p, s);
+    char *partial = leat__packer_partial_path(p, s->shard);
     leat__file *file = NULL;
     leat__footer footer;
     bool waiting;
@@ -79,7 +79,7 @@ static int shards_json(const leat_packer *p, leat__buf *out, leat_error *err)
     leat__json_array(&j);
     for (size_t i = 0; i < p->done_count; i++) {
         const leat__journal_shard *s = &p->done[i];
-        char *path = leat__packer_shard_path(p, s->shard, "");
+        char *path = leat__packer_final_path(p, s);
         char fingerprint[17];
         if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
         snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)s->fingerprint);
@@ -152,88 +152,127 @@ static int unlink_with(const char *path, const char *suffix, leat_error *err)
 
 /* ---- replacing a set -------------------------------------------------------------------- */
 
-/* The list of shards of the set that is about to be replaced; NULL when there is none. A set
- * that cannot be read is simply replaced. */
-static json_t *old_list(const leat_packer *p)
+/* The list of shards of the set at `path` as JSON text; "" when there is no set. Fails when
+ * something is there that cannot be read: nobody knows then which shards belong to it. */
+static int listed_shards(const char *path, char **text, leat_error *err)
 {
     leat__index *x = NULL;
-    void *text = NULL;
+    void *data = NULL;
     size_t len;
-    json_t *root = NULL;
-    if (!p->replace || leat__index_open(&x, p->path, false, 0, NULL) != 0) return NULL;
-    if (x->footer.kind == LEAT__PACK_SET &&
-        leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS), LEAT__PACK_JSON_MAX, 1,
-                         &text, &len, NULL) == 0)
-        root = json_loadb(text, len, 0, NULL);
-    leat__free(text);
+    *text = NULL;
+    int rc = leat__index_open(&x, path, false, 0, err);
+    if (rc != 0 && rc != LEAT_ENOENT) return rc;
+    if (rc == 0 && x->footer.kind == LEAT__PACK_SET) {
+        rc = leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS),
+                              LEAT__PACK_JSON_MAX, 1, &data, &len, err);
+        *text = data;
+    } else {
+        *text = leat__strdup(LEAT__MEM_PACK, "");
+        rc = *text != NULL ? 0 : leat__fail_nomem(err, 1, "a list of shards");
+    }
     leat__index_close(&x);
-    return root;
+    return rc;
 }
 
-static bool is_ours(const leat_packer *p, const char *path)
+int leat__packer_note_old(leat_packer *p, leat_error *err)
 {
-    bool ours = false;
-    for (uint32_t i = 0; i < p->done_count && !ours; i++) {
-        char *mine = leat__packer_shard_path(p, i, "");
-        ours = mine == NULL || strcmp(mine, path) == 0; /* in doubt nothing is removed */
-        leat__free(mine);
+    char *text = NULL;
+    int rc = 0;
+    /* A set that cannot be read is simply replaced. */
+    if (p->replace && listed_shards(p->path, &text, NULL) == 0 && *text != '\0')
+        rc = leat__journal_put_old(&p->journal, text, err);
+    if (rc == 0 && text != NULL && *text != '\0') {
+        leat__free(p->old_shards);
+        p->old_shards = text;
+        text = NULL;
     }
-    return ours;
+    leat__free(text);
+    return rc;
 }
 
-/* Shards of the old set that the new pack does not use. Leftovers are no failure of the pack
- * that was just finished, so errors end here. */
-static void remove_old(const leat_packer *p, const json_t *old)
+/* The names of a list as the keys of an object, to look them up; NULL: out of memory. */
+static json_t *names_of(const char *shards)
 {
-    const json_t *list = json_object_get(old, "shards");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *file = json_string_value(json_object_get(json_array_get(list, i), "file"));
-        if (file == NULL || !leat__path_relative_safe(file, strlen(file)) || strchr(file, '/'))
+    json_t *root = json_loads(shards, 0, NULL), *names = json_object();
+    const json_t *list = json_object_get(root, "shards");
+    for (size_t i = 0; i < json_array_size(list) && names != NULL; i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(list, i), "file"));
+        if (name == NULL || json_object_set_new(names, name, json_true()) == 0) continue;
+        json_decref(names);
+        names = NULL;
+    }
+    json_decref(root);
+    return names;
+}
+
+/* Removes the files of the list `old` that are not among `kept`. Leftovers are no failure of the
+ * pack that was just finished, so errors end here. */
+static void remove_listed(const char *path, const char *old, const json_t *kept)
+{
+    json_t *names = names_of(old), *value;
+    const char *file;
+    json_object_foreach(names, file, value) {
+        if (!leat__path_relative_safe(file, strlen(file)) || strchr(file, '/') != NULL ||
+            json_object_get(kept, file) != NULL)
             continue;
-        leat__buf path;
-        leat__buf_init(&path, LEAT__MEM_PACK, 1u << 20);
-        (void)leat__buf_append(&path, p->path, (size_t)(leat__path_base(p->path) - p->path));
-        if (leat__buf_puts(&path, file) == 0 && !is_ours(p, leat__buf_str(&path)))
-            (void)!leat__path_unlink(leat__buf_str(&path), NULL);
-        leat__buf_reset(&path);
+        leat__buf name;
+        leat__buf_init(&name, LEAT__MEM_PACK, 1u << 20);
+        (void)leat__buf_append(&name, path, (size_t)(leat__path_base(path) - path));
+        if (leat__buf_puts(&name, file) == 0) (void)!leat__path_unlink(leat__buf_str(&name), NULL);
+        leat__buf_reset(&name);
     }
+    json_decref(names);
+}
+
+/* The shards of the set at `path`, none when there is no set; NULL when that cannot be told. */
+static json_t *names_at(const char *path)
+{
+    char *text = NULL;
+    json_t *names = listed_shards(path, &text, NULL) == 0 ? names_of(text) : NULL;
+    leat__free(text);
+    return names;
+}
+
+/* Only once the new pack has its name: until then the old set needs its shards. */
+static void remove_old(const leat_packer *p)
+{
+    json_t *kept = p->old_shards != NULL ? names_at(p->path) : NULL;
+    if (kept != NULL) remove_listed(p->path, p->old_shards, kept);
+    json_decref(kept);
 }
 
 int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err)
 {
-    int rc = 0;
-    json_t *old = old_list(p);
     *file_bytes = 0;
-    for (size_t i = 0; i < p->done_count && rc == 0; i++)
-        rc = publish_shard(p, &p->done[i], err);
-    if (rc == 0 && p->shard_bytes != 0) rc = publish_set(p, file_bytes, err);
-    if (rc == 0 && old != NULL) remove_old(p, old);
-    json_decref(old);
-    LEAT_TRY(rc);
+    for (size_t i = 0; i < p->done_count; i++) LEAT_TRY(publish_shard(p, &p->done[i], err));
+    if (p->shard_bytes != 0) LEAT_TRY(publish_set(p, file_bytes, err));
+    remove_old(p);
     for (size_t i = 0; i < p->done_count; i++) *file_bytes += p->done[i].file_bytes;
     return unlink_with(p->path, ".journal", err);
 }
 
 /* ---- discarding ------------------------------------------------------------------------- */
 
-static int unlink_shard(const leat_packer *p, uint32_t shard, const char *suffix, leat_error *err)
+static int unlink_partial(const leat_packer *p, uint32_t shard, leat_error *err)
 {
-    char *name = leat__packer_shard_path(p, shard, suffix);
+    char *name = leat__packer_partial_path(p, shard);
     if (name == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     int rc = leat__path_unlink(name, err);
     leat__free(name);
     return rc;
 }
 
-/* A shard that has its name already, without the set that would list it. Only the very file
- * that the journal knows is removed. */
-static int unlink_published(const leat_packer *p, const leat__journal_shard *s, leat_error *err)
+/* A shard that has its name already, without a set that lists it. Only the very file that the
+ * journal knows is removed. */
+static int unlink_unlisted(const leat_packer *p, const leat__journal_shard *s, const json_t *kept,
+                           leat_error *err)
 {
     leat__file *file = NULL;
     leat__footer footer;
-    char *name = leat__packer_shard_path(p, s->shard, "");
+    char *name = leat__packer_final_path(p, s);
     if (name == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
-    bool ours = leat__file_open(&file, name, LEAT__FILE_READ, NULL) == 0 &&
+    bool ours = json_object_get(kept, leat__path_base(name)) == NULL &&
+                leat__file_open(&file, name, LEAT__FILE_READ, NULL) == 0 &&
                 read_footer(file, s, &footer, NULL) == 0;
     leat__file_close(&file);
     int rc = ours ? leat__path_unlink(name, err) : 0;
@@ -241,38 +280,57 @@ static int unlink_published(const leat_packer *p, const leat__journal_shard *s, 
     return rc;
 }
 
-/* The shards that the journal speaks of, and the one that may have been begun after them. */
-static int discard_shards(leat_packer *p, leat_error *err)
+/* The shards that the journal speaks of, and the one that may have been begun after them.
+ * `kept` lists the shards of the set at NAME; NULL when that is not known: then no file that
+ * has its name is touched. */
+static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
 {
-    leat_pack *whole = NULL;
-    bool set = leat_pack_open(&whole, p->path, NULL, NULL) == 0; /* finished: its shards stay */
-    leat_pack_close(&whole);
     uint32_t last = 0;
     leat__record r;
+    bool exists;
+    LEAT_TRY(leat__path_exists(p->path, &exists, err));
     for (uint64_t at = leat__journal_first();; at = r.next) {
         int rc = leat__journal_read(&p->journal, at, &r, err);
         if (rc == LEAT_ENOENT) break;
         LEAT_TRY(rc);
         if (r.kind == LEAT__RECORD_PAGE) last = r.page.shard;
-        if (r.kind == LEAT__RECORD_SHARD && !set) LEAT_TRY(unlink_published(p, &r.shard, err));
+        if (r.kind == LEAT__RECORD_SHARD && kept != NULL)
+            LEAT_TRY(unlink_unlisted(p, &r.shard, kept, err));
+        /* The new pack had replaced the set already, only the old shards were left to remove. */
+        if (r.kind == LEAT__RECORD_OLD && kept != NULL && exists)
+            remove_listed(p->path, r.old_shards, kept);
     }
     for (uint32_t i = 0; i <= last && i < LEAT__PACK_SHARDS_MAX; i++)
-        LEAT_TRY(unlink_shard(p, i, ".partial", err));
-    return last < LEAT__PACK_SHARDS_MAX ? unlink_shard(p, last + 1, ".partial", err) : 0;
+        LEAT_TRY(unlink_partial(p, i, err));
+    return last < LEAT__PACK_SHARDS_MAX ? unlink_partial(p, last + 1, err) : 0;
+}
+
+int leat__packer_discard_files(const char *path, leat__journal *held, leat_error *err)
+{
+    leat_packer p = {.path = (char *)path, .shard_bytes = 1, .journal = *held}; /* for names */
+    json_t *kept = names_at(path);
+    int rc = unlink_with(path, ".partial", err);
+    if (rc == 0) rc = discard_shards(&p, kept, err);
+    *held = p.journal; /* its buffer may have grown */
+    json_decref(kept);
+    return rc;
 }
 
 int leat_packer_discard(const char *path, leat_error *err)
 {
+    leat__journal held = {0};
+    char *target, *name = NULL;
+    LEAT_TRY(leat__path_resolve(path, &target, err));
+    int rc = 0;
+    if ((name = leat__path_with(target, ".journal")) == NULL)
+        rc = leat__fail_nomem(err, strlen(path), "a path");
     /* Holding the journal's lock proves that no packer is at work. */
-    leat_packer p = {.path = (char *)path};
-    char *name = leat__path_with(path, ".journal");
-    if (name == NULL) return leat__fail_nomem(err, strlen(path), "a path");
-    int rc = leat__journal_hold(&p.journal, name, err);
+    if (rc == 0) rc = leat__journal_hold(&held, name, err);
+    if (rc == 0) rc = leat__packer_discard_files(target, &held, err);
+    if (rc == 0) rc = unlink_with(target, ".journal", err);
+    else if (rc == LEAT_ENOENT) rc = unlink_with(target, ".partial", err);
+    leat__journal_reset(&held);
     leat__free(name);
-    if (rc == 0) rc = unlink_with(path, ".partial", err);
-    p.shard_bytes = 1; /* names of shards from here on */
-    if (rc == 0) rc = discard_shards(&p, err);
-    if (rc == 0) rc = unlink_with(path, ".journal", err);
-    leat__journal_reset(&p.journal);
-    return rc == LEAT_ENOENT ? unlink_with(path, ".partial", err) : rc;
+    leat__free(target);
+    return rc;
 }

@@ -17,6 +17,7 @@
 
 #define BATCH 128u /* rows read at once */
 #define INDEX_CACHE_DEFAULT (16u << 20)
+#define REPLACED_MAX 16 /* times that a set may be replaced while it is opened */
 
 /* ---- open ------------------------------------------------------------------------------- */
 
@@ -105,13 +106,12 @@ static int open_files(leat_pack *p, leat_error *err)
     return leat__pack_add_shard(p, x, err);
 }
 
-int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts,
-                   leat_error *err)
+/* *set: the fingerprint of the set, 0 when it is none or could not be opened. */
+static int open_pack(leat_pack **out, const char *path, const leat_pack_opts *opts, uint64_t *set,
+                     leat_error *err)
 {
-    *out = NULL;
-    leat_pack_opts o = {0};
-    if (opts != NULL) memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
-    if (path == NULL) return leat__fail(err, LEAT_EINVAL, "pack: no path");
+    const leat_pack_opts o = *opts;
+    *set = 0;
     leat_pack *p = LEAT_NEW(PACK, leat_pack);
     if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a pack");
     size_t len;
@@ -126,8 +126,32 @@ int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts
     if (rc == 0)
         rc = load_text(leat__pack_meta(p), LEAT__SECTION_PROVENANCE, &p->provenance, &len, err);
     if (rc == 0) rc = leat__pack_open_blobs(p, err);
+    if (p->set != NULL) *set = p->set->footer.check;
     if (rc == 0) *out = p;
     else leat_pack_close(&p);
+    return rc;
+}
+
+static bool was_replaced(const char *path, uint64_t set)
+{
+    leat__index *x = NULL;
+    bool other = leat__index_open(&x, path, false, 0, NULL) == 0 && x->footer.check != set;
+    leat__index_close(&x);
+    return other;
+}
+
+int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts,
+                   leat_error *err)
+{
+    *out = NULL;
+    leat_pack_opts o = {0};
+    uint64_t set;
+    if (opts != NULL) memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
+    if (path == NULL) return leat__fail(err, LEAT_EINVAL, "pack: no path");
+    int rc = open_pack(out, path, &o, &set, err);
+    /* A set that is replaced just now: its shards went between its list and their opening. */
+    for (int i = 0; i < REPLACED_MAX && rc == LEAT_ENOENT && set != 0 && was_replaced(path, set); i++)
+        rc = open_pack(out, path, &o, &set, err);
     return rc;
 }
 

@@ -52,7 +52,7 @@ static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
 static int open_partial(leat_packer *p, leat_error *err)
 {
     if (p->file != NULL) return 0;
-    char *path = leat__packer_shard_path(p, p->shard, ".partial");
+    char *path = leat__packer_partial_path(p, p->shard);
     if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
     int rc = leat__file_open(&p->file, path, LEAT__FILE_WRITE | LEAT__FILE_LOCK, err);
     leat__free(path);
@@ -121,6 +121,10 @@ static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *kee
         p->journal.end = r->next;
         leat__packer_forget_shard(p);
         return 0;
+    case LEAT__RECORD_OLD:
+        leat__free(p->old_shards);
+        p->old_shards = leat__strdup(LEAT__MEM_PACK, r->old_shards);
+        return p->old_shards != NULL ? 0 : leat__fail_nomem(err, 1, "the list of old shards");
     case LEAT__RECORD_FINISH:
     case LEAT__RECORD_SYNC: return 0;
     }
@@ -139,18 +143,18 @@ static int cut_back(leat_packer *p, uint64_t at, leat_error *err)
     return 0;
 }
 
-static int shard_is_there(const leat_packer *p, uint32_t shard, bool *there, leat_error *err)
+static int shard_is_there(const leat_packer *p, const leat__journal_shard *s, bool *there,
+                          leat_error *err)
 {
-    static const char *const suffixes[] = {".partial", ""};
+    char *paths[] = {leat__packer_partial_path(p, s->shard), leat__packer_final_path(p, s)};
+    int rc = 0;
     *there = false;
-    for (size_t i = 0; i < LEAT_COUNT(suffixes) && !*there; i++) {
-        char *path = leat__packer_shard_path(p, shard, suffixes[i]);
-        if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
-        int rc = leat__path_exists(path, there, err);
-        leat__free(path);
-        LEAT_TRY(rc);
+    for (size_t i = 0; i < LEAT_COUNT(paths); i++) {
+        if (paths[i] == NULL) rc = leat__fail_nomem(err, strlen(p->path), "a path");
+        if (rc == 0 && !*there) rc = leat__path_exists(paths[i], there, err);
+        leat__free(paths[i]);
     }
-    return 0;
+    return rc;
 }
 
 /* A pack or set that was published and then taken away, before the journal could go: nothing
@@ -160,7 +164,7 @@ static int settle_finished(leat_packer *p, leat_error *err)
 {
     bool there = p->done_count == 0;
     for (size_t i = 0; i < p->done_count && !there; i++)
-        LEAT_TRY(shard_is_there(p, p->done[i].shard, &there, err));
+        LEAT_TRY(shard_is_there(p, &p->done[i], &there, err));
     if (there) return 0;
     p->finishing = false;
     p->done_count = 0;

@@ -43,11 +43,14 @@ static int parse_entry(const leat_pack *p, const json_t *obj, listed *l, leat_er
 static int path_of(const leat_pack *p, const char *file, char **path, leat_error *err)
 {
     leat__buf b;
+    char *set;
+    LEAT_TRY(leat__path_resolve(p->path, &set, err)); /* beside the set, not beside a link to it */
     leat__buf_init(&b, LEAT__MEM_PACK, 1u << 20);
-    (void)leat__buf_append(&b, p->path, (size_t)(leat__path_base(p->path) - p->path));
+    (void)leat__buf_append(&b, set, (size_t)(leat__path_base(set) - set));
     (void)leat__buf_puts(&b, file);
     *path = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
     leat__buf_reset(&b);
+    leat__free(set);
     return *path != NULL ? 0 : leat__fail_nomem(err, strlen(file), "a path");
 }
 

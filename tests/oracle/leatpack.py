@@ -12,6 +12,7 @@ import ctypes
 import ctypes.util
 import json
 import os
+import re
 import struct
 import sys
 
@@ -311,6 +312,8 @@ class Set:
                 need((len(pack.data), pack.samples, pack.pages, "%016x" % pack.fingerprint) ==
                      (entry["bytes"], entry["samples"], entry["pages"], entry["fingerprint"]), "the listed shard")
                 need(pack.schema == self.file.schema, "schema of a shard")
+                marked = re.search(r"-\d{5}-([0-9a-f]{16})(?:\.leat)?$", entry["file"])
+                need(not marked or marked[1] == entry["fingerprint"], "the fingerprint in the shard's name")
                 self.packs.append(pack)
             need(self.file.max_page == max(p.max_page for p in self.packs), "largest page of the set")
         self.fields = self.file.fields

@@ -33,8 +33,8 @@ same
 
 # it is there already
 $ leat pack photos -o photos.leat
-! leat pack: photos.leat: already there
-! --force replaces a pack, --resume goes on with an unfinished one
+! leat pack: photos.leat: already exists
+! --resume continues an unfinished pack; --force replaces what is there
 = 2
 
 $ leat pack photos -o photos.leat --force --json | jget samples

@@ -6,6 +6,7 @@
 #ifndef PACKTEST_H
 #define PACKTEST_H
 
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -185,6 +186,21 @@ static inline char *pt_path(const char *dir, const char *name)
     char *p = paths[next++ % 64];
     snprintf(p, 600, "%s/%s", dir, name);
     return p;
+}
+
+/* Shard i of the set STEM.leat, whatever its fingerprint; a name without a file when none is
+ * there. */
+static inline char *pt_shard(const char *dir, const char *stem, unsigned i)
+{
+    char name[64];
+    glob_t found;
+    snprintf(name, sizeof name, "%s-%05u-????????????????.leat", stem, i);
+    char *path = pt_path(dir, name);
+    if (glob(path, 0, NULL, &found) == 0) {
+        snprintf(path, 600, "%s", found.gl_pathv[0]);
+        globfree(&found);
+    }
+    return path;
 }
 
 static inline uint8_t *pt_load(const char *path, size_t *size)

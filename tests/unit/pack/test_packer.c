@@ -109,15 +109,14 @@ static void test_shards(void **state)
     pt_check(path, 1000, 4000);
     assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), 0);
     for (unsigned i = 0; i < stats.shards; i++) {
-        char name[64];
         size_t n;
-        snprintf(name, sizeof name, "s-%05u.leat", i);
-        free(pt_load(pt_path(dir, name), &n));
+        char *shard = pt_shard(dir, "s", i);
+        free(pt_load(shard, &n));
         assert_true(n <= 1 << 20);
-        assert_int_equal(leat_pack_verify(pt_path(dir, name), NULL, NULL, &err), 0);
+        assert_int_equal(leat_pack_verify(shard, NULL, NULL, &err), 0);
     }
     /* A shard that is not the listed one is refused. */
-    assert_int_equal(rename(pt_path(dir, "s-00001.leat"), pt_path(dir, "s-00000.leat")), 0);
+    assert_int_equal(rename(pt_shard(dir, "s", 1), pt_shard(dir, "s", 0)), 0);
     leat_pack *p;
     assert_int_equal(leat_pack_open(&p, path, NULL, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "not the shard"));
@@ -154,10 +153,10 @@ static void test_refusals(void **state)
     leat_packer_close(&p);
     pt_check(path, 10, 100); /* the old pack is untouched until finish */
 
-    o.resume = 0;
+    o.resume = o.replace = 0;
     assert_int_equal(leat_packer_open(&p, path, &o, &err), LEAT_EEXIST);
     assert_non_null(strstr(err.message, "unfinished"));
-    o.resume = 1;
+    o.resume = o.replace = 1;
     o.identity = 99;
     assert_int_equal(leat_packer_open(&p, path, &o, &err), LEAT_ESTATE);
     assert_int_equal(leat_packer_discard(path, &err), 0);

@@ -32,9 +32,8 @@ typedef struct file_set {
 static char *name_of(const file_set *w, const char *stem, int i)
 {
     char name[64];
-    if (i == 0) snprintf(name, sizeof name, "%s.leat", stem);
-    else snprintf(name, sizeof name, "%s-%05d.leat", stem, i - 1);
-    return pt_path(w->dir, name);
+    snprintf(name, sizeof name, "%s.leat", stem);
+    return i == 0 ? pt_path(w->dir, name) : pt_shard(w->dir, stem, (unsigned)i - 1);
 }
 
 /* Writes the undisturbed pack "good" and remembers its files. The set lists its shards by
