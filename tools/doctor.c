@@ -334,7 +334,7 @@ const cli_command cli_cmd_doctor = {
     .json =
         (const cli_key[]){
             {"verdict", "one sentence"},
-            {"limit", "io, cpu, delivery, trainer, memory or none"},
+            {"limit", "io, cpu, delivery, trainer, memory, python or none"},
             {"cause", "what exactly about it"},
             {"grade", "fine, warning, critical or unknown"},
             {"confidence", "0 to 1"},
@@ -342,7 +342,7 @@ const cli_command cli_cmd_doctor = {
             {"lost", "share of the step spent waiting for data"},
             {"rates{}", "samples/s that io, cpu, delivery, loader and gpu (the trainer) could do; now"},
             {"shares{}", "of the step (wait, compute) and of the workers' time"},
-            {"remedies[].action", "what to do, the largest gain first"},
+            {"remedies[].action", "what to do, the largest gain first; guesses from guides last"},
             {"remedies[].gain", "predicted speed as a factor of now"},
             {"remedies[].next", "what limits then"},
             {"remedies[].basis", "measured, model or guide"},

@@ -36,7 +36,8 @@ extern "C" {
     X(data_ms, "mean time in next(), waiting for a batch")                                   \
     X(data_ms_p50, "its median")                                                             \
     X(data_ms_p95, "its 95th percentile")                                                    \
-    X(batch_ms, "mean time between next() calls: the training itself")                       \
+    X(prepare_ms, "mean time per step in a Python transform of the batch")                   \
+    X(batch_ms, "mean time between next() calls, less prepare_ms: the training itself")      \
     X(batch_ms_p50, "its median")                                                            \
     X(batch_ms_p95, "its 95th percentile")                                                   \
     X(samples_per_s, "samples the run delivered per second")                                 \
@@ -156,6 +157,7 @@ typedef enum leat_doctor_limit {
     LEAT_LIMIT_DELIVERY = 3, /* order, scheduling, hand-over */
     LEAT_LIMIT_TRAINER = 4,  /* the loader keeps up */
     LEAT_LIMIT_MEMORY = 5,
+    LEAT_LIMIT_PYTHON = 6, /* Python code on batches, in the trainer's thread: transform= */
     LEAT_LIMITS
 } leat_doctor_limit;
 
@@ -180,7 +182,8 @@ typedef enum leat_doctor_limit {
     X(BURSTS, "bursts")              /* enough on average, not at every moment */            \
     X(BUDGET, "budget")                                                                      \
     X(SWAPPING, "swapping")                                                                  \
-    X(TRAINER, "trainer")
+    X(TRAINER, "trainer")                                                                    \
+    X(TRANSFORM, "transform")
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,

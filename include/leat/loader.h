@@ -222,6 +222,7 @@ typedef struct leat_loader_stats {
     uint64_t blocked_ns; /* of this epoch: something was ready but for memory */
     uint64_t floor_bytes; /* least budget it can run with */
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
+    double prepare_ms; /* of a step, told by leat_loader_prepared; not in batch_ms */
 } leat_loader_stats;
 /* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
  * are in next(). */
@@ -229,6 +230,11 @@ LEAT_API int leat_loader_read(leat_loader *loader, leat_loader_stats *stats,
                               uint32_t struct_size) LEAT_MUST_CHECK;
 LEAT_API int leat_loader_read_all(leat_loader *loader, leat_loader_stats *stats,
                                   uint32_t struct_size) LEAT_MUST_CHECK;
+
+/* Tells that the caller's thread spent `ns` on preparing the batch it was handed last (a transform in
+ * Python, a copy to a device), so that meters and doctor count it apart from the training. May be called
+ * several times for a batch; from the thread that calls leat_loader_next. */
+LEAT_API void leat_loader_prepared(leat_loader *loader, uint64_t ns);
 
 /* What the controller changed and why, over all epochs: as leat_tuner_read, io_depth in reads.
  * Any thread. */

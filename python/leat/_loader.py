@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -247,7 +248,13 @@ class Loader:
             batch = batch.asdict()
         if self._monitor is not None:
             self._monitor.steps += 1
-        return batch if self.transform is None else self.transform(batch)
+        if self.transform is None:
+            return batch
+        begin = time.perf_counter_ns()
+        try:
+            return self.transform(batch)
+        finally:
+            self._loader.prepared(time.perf_counter_ns() - begin)
 
     def _value(self, kind: str, item: Any) -> Any:
         if kind in _RAGGED:

@@ -133,6 +133,7 @@ def _figures(before: Mapping[str, Any], now: Mapping[str, Any], seconds: float) 
         "samples_per_s": grown("samples") / seconds,
         "data_time_ms": mean_ms("data_ms"),
         "batch_time_ms": mean_ms("batch_ms"),
+        "transform_time_ms": mean_ms("prepare_ms"),
         "wait_share": min(1.0, grown("wait_seconds") / seconds),
         "read_bytes_per_s": grown("read_bytes") / seconds,
         "memory_bytes": float(now["budget_used_bytes"]),

@@ -438,7 +438,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     double busy[LEAT_LOADER_STAGES];
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
     return Py_BuildValue(
-        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd s(dddd)}", "threads",
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd s(dddd)}", "threads",
         (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch",
         (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples,
         "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits, "cache_misses",
@@ -446,7 +446,20 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         "decode_seconds", (double)s.decode_ns / 1e9, "wait_seconds", (double)s.wait_ns / 1e9, "seconds",
         (double)s.elapsed_ns / 1e9, "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes",
         (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms,
-        "batch_ms", s.batch_ms, "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
+        "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "busy_seconds", busy[0], busy[1], busy[2],
+        busy[3]);
+}
+
+/* prepared(ns): the caller spent so long on the batch it was handed last. */
+static PyObject *loader_prepared(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    unsigned long long ns;
+
+    if (!PyArg_ParseTuple(args, "K", &ns) || !enter(self)) return NULL;
+    leat_loader_prepared(self->loader, ns);
+    self->busy = false;
+    Py_RETURN_NONE;
 }
 
 /* set_memory(bytes): the budget from now on. */
@@ -584,6 +597,8 @@ static PyMethodDef loader_methods[] = {
     {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): goes on from a state."},
     {"fields", loader_fields, METH_NOARGS, "(name, type, dtype, shape) of each field of a batch."},
     {"set_memory", loader_set_memory, METH_VARARGS, "set_memory(bytes): the budget from now on."},
+    {"prepared", loader_prepared, METH_VARARGS,
+     "prepared(ns): time the caller spent on the last batch before the training."},
     {"stats", loader_stats, METH_VARARGS, "stats(all=False): figures of this epoch, or of all."},
     {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},

@@ -128,3 +128,17 @@ def test_loader_doctor(pack):
         assert all(row["reason"] and row["from"] != row["to"] for row in d.decisions)
         assert "<polyline" in loader.report() or "<svg" not in loader.report()
         assert "leat" in loader.report(title="leat & me")
+
+
+def test_a_slow_transform_is_not_the_trainer(pack):
+    loader = leat.Loader(pack, 4, image="RandomResizedCrop(16)", transform=lambda b: burn(0.03) or b, doctor=True)
+    for _ in range(12):
+        for _ in loader:
+            time.sleep(0.002)
+        if loader.stats()["steps"] >= STEPS:
+            break
+    d = loader.doctor()
+    assert d.limit == "python" and d.cause == "transform", d.verdict
+    assert d.facts["prepare_ms"] > 10 and "transform=" in d.verdict
+    assert "transform=" in d.remedies[0]["action"] and d.remedies[0]["gain"] > 2
+    assert loader.stats()["prepare_ms"] > 10

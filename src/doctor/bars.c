@@ -13,6 +13,7 @@
 
 uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RATE_BARS])
 {
+    const double with_transform = leat__doctor_rates_of(&d->facts).part[LEAT_LIMIT_PYTHON];
     const struct {
         const char *name;
         double rate;
@@ -22,6 +23,7 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
                                {"delivery", d->delivery, LEAT_LIMIT_DELIVERY},
                                {"memory budget", d->memory, LEAT_LIMIT_MEMORY},
                                {"trainer", d->trainer, LEAT_LIMIT_TRAINER},
+                               {"trainer + transform", with_transform, LEAT_LIMIT_PYTHON},
                                {"reached now", d->rate, LEAT_LIMIT_NONE}};
     double low = INFINITY, high = 0;
     uint32_t count = 0;
@@ -35,7 +37,8 @@ uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__RAT
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
         double rate = rows[i].rate;
         bool reached = rows[i].limit == LEAT_LIMIT_NONE;
-        if (!known(rate) && (reached || rows[i].limit == LEAT_LIMIT_MEMORY)) continue;
+        bool rare = rows[i].limit == LEAT_LIMIT_MEMORY || rows[i].limit == LEAT_LIMIT_PYTHON;
+        if (!known(rate) && (reached || rare)) continue;
         leat__bar *b = &out[count++];
         *b = (leat__bar){.name = rows[i].name, .reached = reached,
                          .limit = !reached && rows[i].limit == d->limit};

@@ -75,10 +75,16 @@ static void lines(leat__buf *out, const char *title, const char *text, size_t wi
 static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
 {
     char text[TEXT];
+    bool guesses = false;
     leat__buf_puts(out, "\nRemedies, by predicted gain\n");
-    if (d->remedy_count == 0) leat__buf_puts(out, "  none that can be priced\n");
+    if (d->remedy_count == 0 || d->remedies[0].basis == LEAT_BASIS_GUIDE)
+        leat__buf_puts(out, "  none that can be priced\n");
     for (uint32_t i = 0; i < d->remedy_count; i++) {
         const leat_doctor_remedy *r = &d->remedies[i];
+        if (r->basis == LEAT_BASIS_GUIDE && !guesses) {
+            guesses = true;
+            leat__buf_puts(out, "\nGuesses from published guides, not measured here\n");
+        }
         leat__buf_printf(out, "  %5.2fx  %s\n", r->gain, r->action);
         leat__buf_printf(out, "          %s samples/s, then %s limits (%s)",
                          leat__format_count(r->rate, text, TEXT), leat_doctor_limit_name(r->next),

@@ -273,7 +273,7 @@ static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
 /* Times of a trial with smaller batches, as the batches asked for would take. */
 static void scale_times(leat_doctor_facts *run, double times)
 {
-    double *const at[] = {&run->data_ms,  &run->data_ms_p50,  &run->data_ms_p95,
+    double *const at[] = {&run->prepare_ms, &run->data_ms,  &run->data_ms_p50,  &run->data_ms_p95,
                           &run->batch_ms, &run->batch_ms_p50, &run->batch_ms_p95};
     for (size_t i = 0; i < LEAT_COUNT(at); i++)
         if (known(*at[i])) *at[i] *= times;

@@ -227,6 +227,9 @@ leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
     r.part[LEAT_LIMIT_DELIVERY] = f->delivery;
     if (known(f->batch_ms) && f->batch_ms > 0 && known(f->batch))
         r.part[LEAT_LIMIT_TRAINER] = f->batch * 1e3 / f->batch_ms;
+    /* one thread does both: together they take what each takes */
+    if (or_else(f->prepare_ms, 0) > 0 && known(f->batch))
+        r.part[LEAT_LIMIT_PYTHON] = f->batch * 1e3 / (f->prepare_ms + or_else(f->batch_ms, 0));
     return r;
 }
 
@@ -234,7 +237,8 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
 {
     uint32_t first = LEAT_LIMIT_NONE, second = LEAT_LIMIT_NONE;
     for (uint32_t i = LEAT_LIMIT_IO; i < LEAT_LIMITS; i++) {
-        if (!known(r->part[i]) || (i == LEAT_LIMIT_TRAINER && !with_trainer)) continue;
+        bool takes = i == LEAT_LIMIT_TRAINER || i == LEAT_LIMIT_PYTHON;
+        if (!known(r->part[i]) || (takes && !with_trainer)) continue;
         if (first == LEAT_LIMIT_NONE || r->part[i] < r->part[first]) {
             second = first;
             first = i;
@@ -248,8 +252,10 @@ uint32_t leat__doctor_smallest(const leat__doctor_rates *r, bool with_trainer, u
 
 double leat__doctor_lost(const leat_doctor_facts *f)
 {
-    if (known(f->data_ms) && known(f->batch_ms) && f->data_ms + f->batch_ms > 0)
-        return f->data_ms / (f->data_ms + f->batch_ms);
+    if (known(f->data_ms) && known(f->batch_ms) && f->data_ms + f->batch_ms > 0) {
+        double lost = f->data_ms + or_else(f->prepare_ms, 0);
+        return lost / (lost + f->batch_ms);
+    }
     leat__doctor_rates r = leat__doctor_rates_of(f);
     double trainer = r.part[LEAT_LIMIT_TRAINER];
     double supply = known(f->samples_per_s) ? f->samples_per_s : f->loader;

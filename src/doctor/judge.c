@@ -225,6 +225,7 @@ static const struct {
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, small_batches},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_HANDOVER, always},
     {LEAT_LIMIT_TRAINER, LEAT_CAUSE_TRAINER, always},
+    {LEAT_LIMIT_PYTHON, LEAT_CAUSE_TRANSFORM, always},
 };
 
 static uint32_t cause_of(uint32_t limit, const leat_doctor_facts *f)
@@ -282,12 +283,24 @@ static void weigh(leat_doctor_diagnosis *d, const votes *v)
     d->confidence = best / sum * clamp(best / 1.2, 0, 1);
 }
 
+/* The transform takes a share of the step that matters, and more than waiting for batches does. */
+static bool transform_limits(const leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double prepare = or_else(f->prepare_ms, 0), wait = or_else(f->data_ms, 0);
+    return known(d->lost) && d->lost >= LEAT__LOST_WARNING && prepare > wait;
+}
+
 static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
 {
     const leat_doctor_facts *f = &d->facts;
     votes v = {{0}};
 
-    if (known(d->trainer) && known(d->lost) && d->lost < LEAT__LOST_WARNING) {
+    if (transform_limits(d)) { /* its own clock says so: no witness is needed */
+        d->limit = LEAT_LIMIT_PYTHON;
+        d->cause = LEAT_CAUSE_TRANSFORM;
+        d->confidence = 0.95;
+    } else if (known(d->trainer) && known(d->lost) && d->lost < LEAT__LOST_WARNING) {
         d->limit = LEAT_LIMIT_TRAINER;
         d->cause = LEAT_CAUSE_TRAINER;
         d->confidence = 1 - d->lost / LEAT__LOST_WARNING * 0.3;

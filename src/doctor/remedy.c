@@ -30,14 +30,16 @@ typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_
 static double predict(const world *w, uint32_t *limit)
 {
     leat__doctor_rates r = leat__doctor_rates_of(&w->f);
-    double trainer = r.part[LEAT_LIMIT_TRAINER];
+    uint32_t taker = known(r.part[LEAT_LIMIT_PYTHON]) ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
+    double trainer = r.part[taker];
     r.part[LEAT_LIMIT_MEMORY] = w->memory;
     *limit = leat__doctor_smallest(&r, false, NULL);
     if (*limit == LEAT_LIMIT_NONE) return -1;
     double supply = r.part[*limit];
     if (*limit != LEAT_LIMIT_MEMORY) supply *= w->reach;
     if (!known(trainer) || supply < trainer) return supply;
-    *limit = LEAT_LIMIT_TRAINER;
+    bool python = taker == LEAT_LIMIT_PYTHON && w->f.prepare_ms > or_else(w->f.batch_ms, 0);
+    *limit = python ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
     return trainer;
 }
 
@@ -48,7 +50,7 @@ static world world_now(const leat_doctor_diagnosis *d)
     uint32_t first = leat__doctor_smallest(&r, false, NULL);
     bool waits = !known(d->lost) || d->lost >= LEAT__LOST_WARNING;
     if (first != LEAT_LIMIT_NONE && waits && known(d->rate) && r.part[first] > 0 &&
-        d->limit != LEAT_LIMIT_MEMORY)
+        d->limit != LEAT_LIMIT_MEMORY && d->limit != LEAT_LIMIT_PYTHON)
         w.reach = LEAT_MIN(1.3, LEAT_MAX(0.3, d->rate / r.part[first]));
     return w;
 }
@@ -69,9 +71,9 @@ static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
     if (or_else(f->cached, 0) >= 0.99 || f->dataset_bytes * 1.1 > f->memory_free) return false;
     f->cached = 1;
-    act(r, LEAT_BASIS_MEASURED, "cache=os", "");
+    act(r, LEAT_BASIS_MEASURED, or_else(f->cache_process, 0) >= 1 ? "cache=os" : "", "");
     snprintf(r->action, sizeof r->action,
-             "keep the pack in the system's cache from the second epoch on: its %s fit the %s that are free",
+             "nothing to set: from the second epoch on the page cache holds the pack (%s of %s free)",
              leat__format_bytes((uint64_t)f->dataset_bytes, a, TEXT),
              leat__format_bytes((uint64_t)f->memory_free, b, TEXT));
     (void)d;
@@ -146,13 +148,11 @@ static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor
     f->io_cold *= 4;
     if (known(f->io_warm)) f->io_warm = LEAT_MAX(f->io_warm, f->io_cold);
     r->basis = LEAT_BASIS_MODEL;
-    double mbs = or_else(f->sample_bytes, 0) * was / 1e6;
-    if (or_else(f->network, 0) >= 1)
-        snprintf(r->action, sizeof r->action,
-                 "local disk, or a bucket in this region: storage four times as fast (now %.0f MB/s)", mbs);
-    else
-        snprintf(r->action, sizeof r->action,
-                 "storage four times as fast (now %.0f MB/s)", mbs);
+    char now[TEXT + 16] = "";
+    double bytes = known(f->sample_bytes) ? f->sample_bytes : or_else(f->read_bytes, 0);
+    if (bytes > 0) snprintf(now, sizeof now, " (now %.3g MB/s)", bytes * was / 1e6);
+    snprintf(r->action, sizeof r->action, "%sstorage four times as fast%s",
+             or_else(f->network, 0) >= 1 ? "local disk, or a bucket in this region: " : "", now);
     (void)d;
     return true;
 }
@@ -234,10 +234,27 @@ static bool raise_quota(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     return true;
 }
 
+static bool lift_affinity(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (or_else(f->quota, 0) > 0 || !known(f->cpus_host)) return false;
+    if (!known(f->cpus) || !known(f->cpu_all)) return false;
+    if (f->cpus_host <= f->cpus || f->cpus <= 0) return false;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action,
+             "let this process use all %.0f CPUs of the machine: its affinity (taskset, cpuset) allows %.0f",
+             f->cpus_host, f->cpus);
+    f->cpu_all *= f->cpus_host / f->cpus;
+    f->cpus = f->threads = f->cpus_host;
+    (void)d;
+    return true;
+}
+
 static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
+    if (known(f->cpus_host) && f->cpus < f->cpus_host) return false; /* it has more: they may be used */
     f->cpu_all *= 2;
     f->cpus *= 2;
     r->basis = LEAT_BASIS_MODEL;
@@ -310,6 +327,7 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
         f->delivery = 1 / (LEAT_MAX(sample, 0) + fixed / batch);
     }
     if (known(f->batch_ms)) f->batch_ms *= batch / f->batch; /* at best the step grows as the batch */
+    if (known(f->prepare_ms)) f->prepare_ms *= batch / f->batch;
     f->batch = batch;
     r->basis = known(f->larger) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
     snprintf(r->action, sizeof r->action, "batches of %.0f: each batch costs %.0f us whatever its size",
@@ -342,6 +360,20 @@ static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remed
     if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
     if (o->whole > 0) f->delivery = -1; /* it is in there */
     act(r, LEAT_BASIS_MEASURED, o->set, o->action);
+    return true;
+}
+
+/* ---- Python code on batches ---- */
+
+static bool no_transform(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (or_else(f->prepare_ms, 0) <= 0) return false;
+    f->prepare_ms = -1;
+    act(r, LEAT_BASIS_MODEL, "",
+        "take transform= out of the loop: as ops of the pipeline, as sample_fn= in the workers, or on "
+        "the GPU");
+    (void)d;
     return true;
 }
 
@@ -381,9 +413,10 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 
 static const remedy_fn remedies[] = {
     stay_cached,   process_cache,  quasi_random, deeper_reads,         smaller_window,
-    more_threads,  fewer_threads,  free_cpus,    raise_quota,          raise_budget,
+    more_threads,  fewer_threads,  free_cpus,    raise_quota,          lift_affinity,
+    raise_budget,
     lower_budget,  more_prefetch,  larger_batches, faster_storage,     more_cpus,
-    mixed_precision, compiled_model, channels_last, second_gpu,
+    no_transform,  mixed_precision, compiled_model, channels_last, second_gpu,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 
@@ -407,16 +440,23 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     return r->gain >= WORTH;
 }
 
+/* Guesses from guides stand behind everything that was priced on this machine. */
+static bool ranks_before(const leat_doctor_remedy *a, const leat_doctor_remedy *b)
+{
+    bool guess_a = a->basis == LEAT_BASIS_GUIDE, guess_b = b->basis == LEAT_BASIS_GUIDE;
+    return guess_a != guess_b ? guess_b : a->gain > b->gain;
+}
+
 static void insert(leat_doctor_diagnosis *d, size_t rows[], size_t row,
                    const leat_doctor_remedy *r)
 {
     uint32_t at = d->remedy_count;
     if (at == LEAT_DOCTOR_REMEDIES) {
-        if (d->remedies[--at].gain >= r->gain) return;
+        if (!ranks_before(r, &d->remedies[--at])) return;
     } else {
         d->remedy_count++;
     }
-    for (; at > 0 && d->remedies[at - 1].gain < r->gain; at--) {
+    for (; at > 0 && ranks_before(r, &d->remedies[at - 1]); at--) {
         d->remedies[at] = d->remedies[at - 1];
         rows[at] = rows[at - 1];
     }

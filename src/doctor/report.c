@@ -146,6 +146,10 @@ static void remedy_table(leat__buf *out, const leat_doctor_diagnosis *d)
     leat__buf_puts(out, "<table class=\"remedies\">\n");
     for (uint32_t i = 0; i < d->remedy_count; i++) {
         const leat_doctor_remedy *r = &d->remedies[i];
+        bool guess = r->basis == LEAT_BASIS_GUIDE, first = i == 0 || d->remedies[i - 1].basis != r->basis;
+        if (guess && first)
+            leat__buf_puts(out, "<tr><th colspan=\"2\">Guesses from published guides, not measured here"
+                                "</th></tr>\n");
         leat__buf_printf(out, "<tr><td class=\"gain\">%.2f&times;</td><td>", r->gain);
         leat__html_text(out, r->action);
         leat__buf_printf(out, "<small>%s samples/s, then %s limits &middot; %s",

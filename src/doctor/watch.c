@@ -285,7 +285,8 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
     f->batch_ms = s->batch_ms;
     f->batch_ms_p50 = s->batch_ms_p50;
     f->batch_ms_p95 = s->batch_ms_p95;
-    double step = f->data_ms + f->batch_ms;
+    if (s->prepare_ms > 0) f->prepare_ms = s->prepare_ms;
+    double step = f->data_ms + or_else(f->prepare_ms, 0) + f->batch_ms;
     if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
 }
 

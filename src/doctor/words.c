@@ -13,7 +13,7 @@
 #define TEXT 24
 
 static const char *const limit_names[LEAT_LIMITS] = {"none", "io", "cpu", "delivery", "trainer",
-                                                     "memory"};
+                                                     "memory", "python"};
 static const char *const grade_names[] = {"unknown", "fine", "warning", "critical"};
 static const char *const basis_names[] = {"measured", "model", "guide"};
 #define CAUSE_NAME(name, text) text,
@@ -108,10 +108,13 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
 static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
-    char a[TEXT], b[TEXT] = "?";
-    rate_text(known(d->io) ? d->io : or_else(d->rate, 0), a);
+    char a[TEXT], b[2 * TEXT];
+    double rate = or_else(d->io, or_else(d->rate, 0));
+    rate_text(rate, a);
     if (known(f->sample_bytes))
-        snprintf(b, sizeof b, "%.0f", f->sample_bytes * or_else(d->io, or_else(d->rate, 0)) / 1e6);
+        snprintf(b, sizeof b, "%.3g MB/s (%s samples/s)", f->sample_bytes * rate / 1e6, a);
+    else
+        snprintf(b, sizeof b, "%s samples/s", a);
     switch (d->cause) {
     case LEAT_CAUSE_COLD:
         snprintf(out, size, "only %.0f %% of the pack is in memory yet, storage gives %s samples/s",
@@ -124,13 +127,13 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
             snprintf(out, size, "reads wait rather than move bytes: %s samples/s", a);
         break;
     case LEAT_CAUSE_NETWORK:
-        snprintf(out, size, "network storage gives %s MB/s (%s samples/s)", b, a);
+        snprintf(out, size, "network storage gives %s", b);
         break;
     case LEAT_CAUSE_AMPLIFIED:
         snprintf(out, size, "%.1f times the bytes of the samples are read", f->read_bytes / f->sample_bytes);
         break;
     default:
-        snprintf(out, size, "storage gives %s MB/s (%s samples/s)", b, a);
+        snprintf(out, size, "storage gives %s", b);
     }
 }
 
@@ -172,13 +175,22 @@ static void say_trainer(const leat_doctor_diagnosis *d, char *out, size_t size)
         snprintf(out, size, "it takes %s samples/s and the loader keeps up", rate_text(d->trainer, a));
 }
 
+static void say_python(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double step = f->prepare_ms + or_else(f->data_ms, 0) + or_else(f->batch_ms, 0);
+    snprintf(out, size, "transform= takes %.1f ms of each step of %.1f ms, in the trainer's own thread",
+             f->prepare_ms, step);
+}
+
 static const char *const titles[LEAT_LIMITS] = {"Unknown", "I/O-bound", "CPU-bound",
-                                                "Delivery-bound", "Trainer-bound", "Memory-bound"};
+                                                "Delivery-bound", "Trainer-bound", "Memory-bound",
+                                                "Python-bound"};
 
 void leat__doctor_sentence(leat_doctor_diagnosis *d)
 {
     static void (*const say[LEAT_LIMITS])(const leat_doctor_diagnosis *, char *, size_t) = {
-        NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory};
+        NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory, say_python};
     char why[192] = "nothing that was measured says what holds this run back", end[80] = "";
 
     if (say[d->limit] != NULL) say[d->limit](d, why, sizeof why);
@@ -187,7 +199,7 @@ void leat__doctor_sentence(leat_doctor_diagnosis *d)
     bool few = known(d->facts.steps) && d->facts.steps < LEAT__STEPS_ENOUGH;
     snprintf(d->sentence, sizeof d->sentence, "%s%s%s: %s%s",
              d->complete ? "" : "INCOMPLETE: ", titles[d->limit],
-             few ? " (few steps, a first impression)" : d->confidence < 0.4 ? " (unsure)" : "", why, end);
+             few ? " (few steps, a first impression)" : d->confidence < 0.5 ? " (not sure)" : "", why, end);
 }
 
 /* ---- Evidence ---- */
@@ -201,6 +213,8 @@ static void trainer_evidence(leat_doctor_diagnosis *d)
         SAY("data_time %.1f ms and batch_time %.1f ms per step (p95 %.1f and %.1f), %.0f steps",
             f->data_ms, f->batch_ms, or_else(f->data_ms_p95, f->data_ms),
             or_else(f->batch_ms_p95, f->batch_ms), or_else(f->steps, 0));
+    if (or_else(f->prepare_ms, 0) > 0)
+        SAY("transform= takes %.1f ms per step, beside data_time and batch_time", f->prepare_ms);
     if (known(d->lost))
         SAY("%.1f %% of the step is lost (under 5 %% fine, from 20 %% critical); accelerator "
             "utilisation %.0f %%", percent(d->lost), percent(1 - d->lost));

@@ -126,6 +126,11 @@ int leat_loader_read_all(leat_loader *l, leat_loader_stats *out, uint32_t struct
     return read_stats(l, true, out, struct_size);
 }
 
+void leat_loader_prepared(leat_loader *l, uint64_t ns)
+{
+    if (l != NULL) leat__steps_prepared(&l->steps, ns);
+}
+
 uint32_t leat_loader_decisions(leat_loader *l, uint64_t first, leat_decision *out, uint32_t max)
 {
     uint32_t count = leat_tuner_read(l->tuner, first, out, max);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data_time and batch_time per step, as meters.
+ * data_time, prepare_time and batch_time per step, as meters.
  */
 #include "loader/steps.h"
+
+#include "base/num.h"
 
 int leat__steps_init(leat__steps *s, leat_error *err)
 {
     LEAT_TRY(leat__meters_open(&s->meters, "loader", err));
     s->data = leat__timer_make(s->meters, "data_ns", NULL, "waiting in next() for a batch, per step");
     s->batch = leat__timer_make(s->meters, "batch_ns", NULL, "between next() calls, per step");
-    if (leat__meters_enabled() && (s->data == NULL || s->batch == NULL))
+    s->prepare = leat__timer_make(s->meters, "prepare_ns", NULL,
+                                  "the caller preparing a batch before the training, per step");
+    if (leat__meters_enabled() && (s->data == NULL || s->batch == NULL || s->prepare == NULL))
         return leat__fail_nomem(err, 4096, "meters");
     return 0;
 }
@@ -17,21 +21,30 @@ int leat__steps_init(leat__steps *s, leat_error *err)
 void leat__steps_reset(leat__steps *s)
 {
     if (s->meters != NULL) leat__meters_close(&s->meters);
-    s->data = s->batch = NULL;
+    s->data = s->batch = s->prepare = NULL;
 }
 
 void leat__steps_epoch(leat__steps *s)
 {
     if (s->step == 1 || s->step == 2) s->short_epochs = true;
-    s->enter_ns = s->leave_ns = s->waited_ns = s->step = 0;
+    s->enter_ns = s->leave_ns = s->waited_ns = s->prepared_ns = s->step = 0;
 }
 
 void leat__steps_enter(leat__steps *s)
 {
     s->enter_ns = leat__meters_now();
     if (s->leave_ns == 0) return; /* the first call, or one that goes on waiting */
-    if (s->step > 1 || s->short_epochs) leat__timer_record(s->batch, s->enter_ns - s->leave_ns);
-    s->leave_ns = 0;
+    uint64_t between = s->enter_ns - s->leave_ns, prepared = LEAT_MIN(s->prepared_ns, between);
+    if (s->step > 1 || s->short_epochs) {
+        leat__timer_record(s->batch, between - prepared);
+        if (prepared > 0) leat__timer_record(s->prepare, prepared);
+    }
+    s->leave_ns = s->prepared_ns = 0;
+}
+
+void leat__steps_prepared(leat__steps *s, uint64_t ns)
+{
+    s->prepared_ns += ns;
 }
 
 uint64_t leat__steps_leave(leat__steps *s, bool got)
@@ -49,13 +62,15 @@ uint64_t leat__steps_leave(leat__steps *s, bool got)
 
 void leat__steps_read(const leat__steps *s, leat_loader_stats *stats)
 {
-    leat__timer_stats data, batch;
+    leat__timer_stats data, batch, prepare;
 
     leat__timer_read(s->data, &data);
     leat__timer_read(s->batch, &batch);
+    leat__timer_read(s->prepare, &prepare);
     stats->steps = batch.count;
     if (data.count > 0) stats->data_ms = (double)data.sum_ns / (double)data.count / 1e6;
     if (batch.count > 0) stats->batch_ms = (double)batch.sum_ns / (double)batch.count / 1e6;
+    if (batch.count > 0) stats->prepare_ms = (double)prepare.sum_ns / (double)batch.count / 1e6;
     stats->data_ms_p50 = data.p50_ns / 1e6;
     stats->data_ms_p95 = data.p95_ns / 1e6;
     stats->batch_ms_p50 = batch.p50_ns / 1e6;

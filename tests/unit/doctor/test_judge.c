@@ -387,9 +387,41 @@ static void shares_above_one_are_refused(void **state)
     assert_contains(err.message, "blocked");
 }
 
+/* 60 ms of a transform in each step of 65: Python, not the trainer. */
+static void a_slow_transform_is_named(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.prepare_ms = 60;
+    f.batch_ms = f.batch_ms_p50 = f.batch_ms_p95 = 5;
+    f.data_ms = 0.1;
+    f.samples_per_s = 256e3 / 65.1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_PYTHON);
+    assert_int_equal(d.cause, LEAT_CAUSE_TRANSFORM);
+    assert_int_equal(d.grade, LEAT_GRADE_CRITICAL);
+    assert_contains(d.sentence, "transform= takes 60.0 ms of each step of 65.1 ms");
+    assert_contains(d.remedies[0].action, "transform=");
+    /* without it the 12,000 samples/s of decoding are the next limit, not the 51,200 of the trainer */
+    assert_near(d.remedies[0].gain, 12000 / f.samples_per_s, 0.4);
+    for (uint32_t i = 1; i < d.remedy_count; i++) /* what makes the training faster is worth little */
+        assert_true(d.remedies[i].gain < 1.1);
+}
+
+/* A transform of a millisecond in a step of 50 does not matter. */
+static void a_quick_transform_is_no_limit(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    f.prepare_ms = 1;
+    assert_int_equal(judge(f).limit, LEAT_LIMIT_TRAINER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_transform_is_named),
+        cmocka_unit_test(a_quick_transform_is_no_limit),
         cmocka_unit_test(every_situation_is_named),
         cmocka_unit_test(no_missing_fact_makes_it_confidently_wrong),
         cmocka_unit_test(a_witness_may_be_away),

@@ -33,7 +33,7 @@ static void a_pack_that_fits_memory_stays_there(void **state)
     f.cached = 0.1;
     f.io_cold = 2400; /* so that with the tenth in memory it is near what was reached */
     leat_doctor_diagnosis d = judge(f);
-    const leat_doctor_remedy *r = remedy(&d, "system's cache");
+    const leat_doctor_remedy *r = remedy(&d, "page cache holds the pack");
     assert_non_null(r);
     assert_near(r->rate, 5120, 1);
     assert_int_equal(r->next, LEAT_LIMIT_TRAINER);
@@ -49,7 +49,7 @@ static void a_pack_larger_than_memory_gets_a_cache_that_never_evicts(void **stat
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "cache=process");
     assert_non_null(r);
-    assert_null(remedy(&d, "system's cache"));
+    assert_null(remedy(&d, "page cache holds the pack"));
     double expected = 1 / (0.3 / 80000 + 0.7 / 2600);
     assert_near(r->rate, expected, 1);
     assert_near(r->gain, expected / 2600, 1e-3);

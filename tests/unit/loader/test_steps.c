@@ -35,6 +35,51 @@ static void the_first_step_of_an_epoch_does_not_count(void **state)
     assert_no_leaks();
 }
 
+/* What the caller tells to have spent on a batch is neither waiting nor training. */
+static void preparing_is_counted_apart(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    leat__steps_epoch(&s);
+    step(&s, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        leat__steps_enter(&s);
+        leat__steps_leave(&s, true);
+        leat__sleep_ns(6 * MS);
+        leat__steps_prepared(&s, 4 * MS);
+        leat__steps_prepared(&s, 1 * MS);
+    }
+    leat__steps_enter(&s);
+    leat__steps_leave(&s, false);
+    leat__steps_read(&s, &stats);
+    assert_int_equal(stats.steps, 4);
+    assert_true(stats.prepare_ms > 4.99 && stats.prepare_ms < 5.01);
+    assert_true(stats.batch_ms >= 0.8); /* the rest of 6 ms */
+    leat__steps_reset(&s);
+    assert_no_leaks();
+}
+
+/* More than the time between two calls is no more than that. */
+static void preparing_is_bounded_by_the_step(void **state)
+{
+    leat__steps s = {0};
+    leat_loader_stats stats = {0};
+    (void)state;
+    assert_ok(leat__steps_init(&s, NULL));
+    leat__steps_epoch(&s);
+    step(&s, 0, 0);
+    leat__steps_enter(&s);
+    leat__steps_leave(&s, true);
+    leat__steps_prepared(&s, UINT64_MAX / 2);
+    leat__steps_enter(&s);
+    leat__steps_leave(&s, false);
+    leat__steps_read(&s, &stats);
+    assert_true(stats.batch_ms < 1e6 && stats.prepare_ms < 1e6);
+    leat__steps_reset(&s);
+}
+
 /* A wait cut in pieces by a timeout is one wait, and no step in between. */
 static void timeouts_are_one_wait(void **state)
 {
@@ -94,7 +139,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_step_of_an_epoch_does_not_count),
-        cmocka_unit_test(timeouts_are_one_wait),
+        cmocka_unit_test(preparing_is_counted_apart),
+        cmocka_unit_test(preparing_is_bounded_by_the_step), cmocka_unit_test(timeouts_are_one_wait),
         cmocka_unit_test(short_epochs_count_whole),
         cmocka_unit_test(nothing_measured_is_nothing),
     };
