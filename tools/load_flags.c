@@ -14,29 +14,35 @@
 #include "base/str.h"
 #include "dsp/resizer.h"
 #include "io/file.h"
+#include "loader/defaults.h"
 
 #define CONFIG_MAX ((size_t)1 << 20)
 #define KEYS_MAX ((size_t)1 << 32)
 
 const leat__param cli_load_options[] = {
-    CLI_INT("batch", 'b', "256", 1, 1048576, "N", "samples per batch of this rank"),
-    CLI_INT("size", 's', "224", 1, 16384, "N", "side of the square image delivered"),
+    CLI_INT("batch", 'b', LEAT__TEXT(LEAT__DEFAULT_BATCH), 1, 1048576, "N", "samples per batch of this rank"),
+    CLI_INT("size", 's', LEAT__TEXT(LEAT__DEFAULT_SIDE), 1, 16384, "N", "side of the square image delivered"),
     CLI_CHOICE("crop", 0, "rrc", "rrc|center|none",
                "random resized crop, resize and centre crop, or resize only"),
-    CLI_FLOAT("flip", 0, "0.5", 0, 1, "P", "mirror with this probability (with --crop rrc)"),
+    CLI_FLOAT("flip", 0, LEAT__TEXT(LEAT__DEFAULT_FLIP), 0, 1, "P",
+              "mirror with this probability (with --crop rrc)"),
     CLI_CHOICE("dtype", 0, "u8", "u8|f16|bf16|f32", "element type of the images"),
     CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
                "whose pixels a resize gives; fast: near Pillow's, and faster"),
     CLI_STRING("ops", 0, NULL, "TEXT", "the whole pipeline as text, instead of the six above"),
-    CLI_CHOICE("order", 0, "random", "sequential|random|quasi_random", "order of the samples"),
+    CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, "sequential|random|quasi_random",
+               "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
     CLI_INT("epochs", 'e', "1", 1, 1000000, "E", "how many epochs"),
     CLI_FLAG("drop-last", 0, "leave out the last, smaller batch"),
+    CLI_FLAG("keep-last", 0, "keep it also when ranks without a sample get an empty batch"),
     CLI_PATH("keys", 0, NULL, "FILE", "only the samples with these keys, one per line"),
     CLI_STRING("balance", 0, NULL, "FIELD", "draw every value of this int field equally often"),
-    CLI_INT("window-pages", 0, "4096", 1, 1000000000, "N", "quasi_random: pages open at once"),
-    CLI_INT("streams", 0, "64", 1, 65536, "N", "quasi_random: windows that a batch draws from"),
+    CLI_INT("window-pages", 0, LEAT__TEXT(LEAT__DEFAULT_WINDOW_PAGES),
+            1, 1000000000, "N", "quasi_random: pages open at once"),
+    CLI_INT("streams", 0, LEAT__TEXT(LEAT__DEFAULT_STREAMS),
+            1, 65536, "N", "quasi_random: windows that a batch draws from"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip|replace", "what to do with a bad sample"),
     CLI_INT("max-bad", 0, "0", 0, 9007199254740992.0, "N",
             "more bad samples than this per epoch fail it, 0 = no limit"),
@@ -46,8 +52,10 @@ const leat__param cli_load_options[] = {
 
 const leat__param cli_load_machine[] = {
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
-    CLI_BYTES("memory", 'm', "0", 0, 1e18, "byte budget, 0 = half of what is left"),
-    CLI_CHOICE("cache", 0, "os", "os|process", "who keeps pages: the system or the loader"),
+    CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY),
+              0, 1e18, "byte budget, 0 = half of what is left"),
+    CLI_CHOICE("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process",
+               "who keeps pages: the system or the loader"),
     CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
     CLI_INT("io-depth", 0, "0", 0, 1024, "N", "reads in flight, 0 = decided while running"),
     CLI_INT("rank", 0, "0", 0, 1000000, "R", "which share of the data"),
@@ -277,7 +285,9 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     o->batch_size = (uint32_t)get(&r, "batch").i;
     o->order = (leat_order)get(&r, "order").i;
     o->seed = (uint64_t)get(&r, "seed").i;
-    o->drop_last = get(&r, "drop-last").i != 0;
+    bool drop = get(&r, "drop-last").i != 0, keep = get(&r, "keep-last").i != 0;
+    if (drop) o->drop_last = LEAT_DROP_LAST;
+    if (keep) o->drop_last = LEAT_DROP_NEVER;
     o->threads = (uint32_t)get(&r, "threads").i;
     o->memory = get(&r, "memory").u;
     o->cache = (leat_cache)get(&r, "cache").i;
@@ -296,6 +306,8 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     f->step_s = get(&r, "step-ms").f / 1e3;
     leat__value keys = get(&r, "keys");
     LEAT_TRY(r.rc);
+    if (drop && keep)
+        return leat__fail(err, LEAT_EINVAL, "give either --drop-last or --keep-last, not both");
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "--rank %u must be below --world %u", o->rank, o->world);
     return keys.s != NULL ? read_keys(f, pack, keys.s, err) : 0;

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "load_flags.h"
+#include "loader/defaults.h"
 #include "plan_modes.h"
 
 /* ---- Options ---- */
@@ -229,12 +230,11 @@ static int calibrate(cli *c, leat_plan_facts *f)
     leat_loader_opts opts;
     if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
     leat__buf_init(&ops, LEAT__MEM_MISC, 4096);
-    load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, 0.5, "pillow13", cli_str(c, "dtype"),
-                   "nchw");
+    load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, LEAT__DEFAULT_FLIP, "pillow13",
+                   cli_str(c, "dtype"), "nchw");
     leat_loader_opts_init(&opts);
     opts.ops = leat__buf_str(&ops);
-    opts.batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : 256);
-    opts.order = LEAT_ORDER_RANDOM;
+    opts.batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : LEAT__DEFAULT_BATCH);
     opts.prefetch = f->prefetch;
     opts.memory = f->memory_bytes;
     uint32_t threads = f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus;

@@ -46,6 +46,16 @@ typedef enum leat_order {
                               order itself when one window holds the whole pack */
 } leat_order;
 
+/* What becomes of the last global batch (batch_size x world samples) when it is smaller. All ranks get
+ * the same number of batches in every case. */
+typedef enum leat_drop {
+    LEAT_DROP_NEVER, /* it is kept: no sample is left out or comes twice. When it has fewer samples than
+                        there are ranks, ranks without one get a batch of 0 samples */
+    LEAT_DROP_LAST,  /* it is left out */
+    LEAT_DROP_EMPTY  /* it is left out where a rank would get an empty batch, in shuffled orders; a
+                        mean over such a batch is NaN. Sequential orders (evaluation) keep it */
+} leat_drop;
+
 typedef enum leat_cache {
     LEAT_CACHE_OS,     /* the page cache of the system, told what comes next */
     LEAT_CACHE_PROCESS /* direct reads and pages kept inside the budget, shared by all loaders of
@@ -89,12 +99,13 @@ typedef struct leat_op_plugin {
 typedef struct leat_loader_opts {
     uint32_t struct_size;
     uint32_t batch_size; /* samples per batch of this rank; 0 = 256 */
-    const char *ops;     /* pipeline of the first image field; NULL = "RandomResizedCrop(224)" */
+    const char *ops;     /* pipeline of the first image field; NULL =
+                            "RandomResizedCrop(224); RandomHorizontalFlip(0.5)" */
     const leat_loader_image *images; /* instead of `ops`: any number of images and views */
     uint32_t image_count;
-    leat_order order;
+    leat_order order;    /* leat_loader_opts_init: LEAT_ORDER_RANDOM */
     uint64_t seed;
-    uint32_t drop_last; /* 1 = leave out the last, smaller global batch */
+    uint32_t drop_last; /* leat_drop; leat_loader_opts_init: LEAT_DROP_EMPTY */
     uint32_t threads;   /* CPU workers; 0 = usable CPUs */
     uint64_t memory;    /* budget in bytes; 0 = half of what the process may still take */
     leat_budget *budget; /* instead of `memory`: one budget for several loaders; kept alive */
@@ -121,6 +132,7 @@ typedef struct leat_loader_opts {
     void *sample_cookie;
 } leat_loader_opts;
 
+/* Sets the defaults above; 0 elsewhere. */
 LEAT_API void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size);
 #define leat_loader_opts_init(o) leat_loader_opts_init_sized((o), (uint32_t)sizeof *(o))
 
@@ -165,16 +177,20 @@ typedef struct leat_batch {
     void *cookie; /* the caller's */
 } leat_batch;
 
-/* Starts (or restarts) an epoch at its first batch, stopping one that is under way. */
+/* Starts (or restarts) an epoch at its first batch, stopping one that is under way. Epochs lie below
+ * 2^63: LEAT_EINVAL otherwise. */
 LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* Stops the epoch that is under way and gives its memory back. The state stays where it was. */
+/* Stops the epoch that is under way and gives its memory back. The state stays where it was; go on with
+ * leat_loader_restore, or begin another epoch. */
 LEAT_API void leat_loader_stop(leat_loader *loader);
 
-/* The next batch, NULL after the last one of the epoch. Waits up to timeout_ms (-1 = for ever):
- * LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET (not final) when the
- * batches on loan hold all memory, or the error that ends the epoch. One thread at a time. */
+/* The next batch, NULL after the last one of the epoch. A loader that was just opened begins epoch 0;
+ * after leat_loader_stop it is LEAT_ESTATE until an epoch is begun or a state restored. Waits up to
+ * timeout_ms (-1 = for ever): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET
+ * (not final) when the batches on loan hold all memory, or the error that ends the epoch. One thread
+ * at a time. */
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */
@@ -183,7 +199,12 @@ LEAT_API void leat_loader_interrupt(leat_loader *loader); /* any thread; signal-
 /* ---- facts ------------------------------------------------------------------------------ */
 
 LEAT_API uint64_t leat_loader_samples(const leat_loader *loader); /* of this rank per epoch */
-LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, all ranks alike */
+LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, alike on all ranks */
+
+/* What the user should know, one line each, i = 0, 1 …; NULL after the last. Views. The same lines were
+ * logged as warnings by leat_loader_open: an order that reads slowly here, ranks with an empty batch. */
+LEAT_API const char *leat_loader_advice(const leat_loader *loader, uint32_t i);
+
 LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);        /* view */
 LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
 
@@ -193,7 +214,8 @@ LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
 LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* The i-th sample of this rank in an epoch: the order as a pure function. */
+/* The sample at a position of this rank in an epoch: the order as a pure function. It changes nothing
+ * that a state holds. While an epoch runs, LEAT_ESTATE for any other. */
 LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position,
                                    uint64_t *sample, leat_error *err) LEAT_MUST_CHECK;
 

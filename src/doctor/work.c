@@ -20,6 +20,7 @@
 #include "doctor/judge.h"
 #include "doctor/mini.h"
 #include "doctor/variant.h"
+#include "loader/defaults.h"
 #include "op/pipeline.h"
 
 #include <leat/op.h>
@@ -37,7 +38,6 @@
 #define PRICE_BATCHES 12 /* batches that one measurement should at least hold */
 #define CHECK_NS (LEAT_NS_PER_S / 50) /* between checks of the time limit */
 #define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
-#define DEFAULT_OPS "RandomResizedCrop(224)" /* the loader's */
 
 /* ---- Pipeline texts ---- */
 
@@ -206,7 +206,7 @@ static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__o
     const char *ops = opts->image_count > 0 ? opts->images[i].ops : opts->ops;
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 65536);
-    if (ops == NULL) ops = DEFAULT_OPS;
+    if (ops == NULL) ops = LEAT__DEFAULT_OPS;
     if (strip)
         (void)leat__ops_strip(ops, part, &out); /* the buffer remembers */
     else

@@ -112,7 +112,8 @@ static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *rag
         if (!add_part(&at, rows, sizeof(uint64_t), &start)) return false;
         if (f != NULL) f->hashes = (uint64_t *)(f->block + start);
     }
-    return leat__align_up_u64(at, ALIGN, bytes);
+    /* a batch of 0 rows has memory, too */
+    return leat__align_up_u64(LEAT_MAX(at, UINT64_C(1)), ALIGN, bytes);
 }
 
 bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged, bool hashes,

@@ -420,21 +420,30 @@ static uint32_t first_prefetch(const leat_loader *l)
     return (uint32_t)LEAT_MAX(LEAT__PREFETCH_FIRST, LEAT_MIN(wanted, cheap));
 }
 
-/* Begins `epoch` at row `row` of this rank. */
-static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, leat_error *err)
+static void set_order_epoch(leat_loader *l, uint64_t epoch)
+{
+    if (l->order_epoch != epoch) leat__order_epoch(l->order, epoch);
+    l->order_epoch = epoch; /* 0 when it was opened */
+}
+
+/* Begins `epoch` at row `row` of this rank, which lies in its batch `first_batch`. */
+static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first_batch, leat_error *err)
 {
     leat_flow_opts o;
     leat_flow *flow = NULL;
     int rc;
 
+    if (epoch > INT64_MAX) /* a state could not be read back */
+        return leat__fail(err, LEAT_EINVAL, "epoch %llu: it must be below 2^63", (unsigned long long)epoch);
     stop_epoch(l);
     leat__mutex_lock(&l->lock);
     l->epoch = l->env.epoch = epoch;
     reset_counters(l);
-    l->begun = true;
+    l->begun = l->used_before = true;
     leat__mutex_unlock(&l->lock);
     l->started_at = row;
-    leat__order_epoch(l->order, epoch);
+    l->first_batch = first_batch;
+    set_order_epoch(l, epoch);
     l->feed.at = row;
     l->feed.end = l->rows;
     l->feed.rc = 0;
@@ -470,7 +479,7 @@ out:
 
 int leat_loader_begin(leat_loader *l, uint64_t epoch, leat_error *err)
 {
-    int rc = begin_at(l, epoch, 0, err);
+    int rc = begin_at(l, epoch, 0, 0, err);
     if (rc != 0) stop_epoch(l);
     return rc;
 }
@@ -533,6 +542,27 @@ static int fail_epoch(leat_loader *l, int rc, const leat_error *err)
     return rc;
 }
 
+/* At the end of this rank's rows: NULL, or the batch of 0 samples of a rank that has no part in the last
+ * global batch. All ranks get as many batches, so that collective calls stay in step. */
+static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
+{
+    leat__frame *f;
+
+    if (l->first_batch + l->delivered_batches >= l->batches) return 0;
+    memset(l->feed.ragged, 0, l->env.shape->count * sizeof *l->feed.ragged);
+    LEAT_TRY(leat__frame_open(&f, l->frames, 0, l->feed.ragged, l->env.hashes, err));
+    LEAT_TRY(measure_ragged(l, 0, f, err));
+    leat__frame_finish(f);
+    f->batch.epoch = l->epoch;
+    f->batch.index = l->first_batch + l->delivered_batches;
+    f->batch.position = l->rows;
+    leat__mutex_lock(&l->lock);
+    l->delivered_batches++;
+    leat__mutex_unlock(&l->lock);
+    *out = &f->batch;
+    return 0;
+}
+
 int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_error *err)
 {
     leat_error local;
@@ -540,12 +570,14 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
 
     *out = NULL;
     if (err == NULL) err = &local;
+    if (!l->begun && l->used_before)
+        return leat__fail(err, LEAT_ESTATE, "no epoch is running: begin one, or restore a state");
     if (!l->begun) LEAT_TRY(leat_loader_begin(l, 0, err));
     if (l->failed != 0) {
         *err = l->failure;
         return l->failed;
     }
-    if (l->ended) return 0;
+    if (l->ended) return give_empty(l, out, err);
     leat__loader_obey_budget(l);
     leat__steps_enter(&l->steps);
     uint64_t begin = leat__trace_begin();
@@ -559,7 +591,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     if (rc != 0) return fail_epoch(l, rc, err);
     if (task == NULL) {
         l->ended = true;
-        return 0;
+        return give_empty(l, out, err);
     }
     leat__frame *f = task->data;
     f->task = task;
@@ -580,7 +612,11 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
 void leat_batch_release(leat_batch **batch)
 {
     if (*batch == NULL) return;
-    leat_task_release(((leat__frame *)*batch)->task);
+    leat__frame *f = (leat__frame *)*batch;
+    if (f->task != NULL)
+        leat_task_release(f->task);
+    else
+        leat__frame_unref(f); /* an empty one: no task made it */
     *batch = NULL;
 }
 
@@ -599,6 +635,11 @@ uint64_t leat_loader_samples(const leat_loader *l)
 uint64_t leat_loader_batches(const leat_loader *l)
 {
     return l->batches;
+}
+
+const char *leat_loader_advice(const leat_loader *l, uint32_t i)
+{
+    return i < l->advice_count ? l->advice[i] : NULL;
 }
 
 leat_pack *leat_loader_pack(leat_loader *l)
@@ -627,13 +668,10 @@ int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uin
     if (position >= l->rows)
         return leat__fail(err, LEAT_EINVAL, "position %llu: this rank has %llu samples per epoch",
                           (unsigned long long)position, (unsigned long long)l->rows);
-    if (epoch != l->epoch || !l->begun) {
-        if (l->flow != NULL)
-            return leat__fail(err, LEAT_ESTATE, "epoch %llu is running: only its own order can be asked for",
-                              (unsigned long long)l->epoch);
-        l->epoch = epoch;
-        leat__order_epoch(l->order, epoch);
-    }
+    if (l->flow != NULL && epoch != l->epoch)
+        return leat__fail(err, LEAT_ESTATE, "epoch %llu is running: only its own order can be asked for",
+                          (unsigned long long)l->epoch);
+    set_order_epoch(l, epoch);
     *sample = leat__order_at(l->order, position * l->opts.world + l->opts.rank);
     return 0;
 }
@@ -653,7 +691,7 @@ static leat__state state_of(const leat_loader *l)
         .global_batch = (uint64_t)l->opts.batch_size * l->opts.world,
         .streams = l->opts.order == LEAT_ORDER_QUASI ? l->opts.streams : 0,
         .window_pages = l->opts.order == LEAT_ORDER_QUASI ? l->opts.window_pages : 0,
-        .drop_last = l->opts.drop_last != 0,
+        .drop_last = l->opts.drop_last == LEAT_DROP_LAST,
     };
 }
 
@@ -665,10 +703,9 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
 
     if (delivered > l->delivered_rows) delivered = l->delivered_rows;
     uint64_t rows = l->started_at + delivered;
-    /* All ranks stand at the same batch. In a last, smaller one the shares differ: a rank that is
-     * past its part of it is past the epoch, one that has no part in it is not. */
-    s.position = LEAT_MIN(rows * l->opts.world, s.count);
-    if (rows == l->rows && rows % l->opts.batch_size != 0) s.position = s.count;
+    /* All ranks stand at the same batch. In a last, smaller one the shares differ. */
+    bool done = delivered == l->delivered_rows && l->first_batch + l->delivered_batches >= l->batches;
+    s.position = done ? l->used : LEAT_MIN(rows * l->opts.world, s.count);
     leat__buf_init(&out, LEAT__MEM_LOADER, 4096);
     int rc = leat__state_write(&s, &out);
     if (rc == 0) {
@@ -693,7 +730,8 @@ int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
     /* rows p = j * world + rank below the position are done */
     uint64_t rows = leat__share_count(s.position, l->opts.rank, l->opts.world);
     if (rows > l->rows) rows = l->rows;
-    int rc = begin_at(l, s.epoch, rows, err);
+    uint64_t batch = s.position >= l->used ? l->batches : s.position / s.global_batch;
+    int rc = begin_at(l, s.epoch, rows, batch, err);
     if (rc != 0) stop_epoch(l);
     return rc;
 }

@@ -24,12 +24,13 @@
 #include <leat/loader.h>
 
 #include "base/perm.h"
+#include "loader/defaults.h"
 
 /* Version of the positions that each leat_order gives; part of a state. Raise it when they change. */
 #define LEAT__ORDER_VERSIONS {1, 1, 2}
 
-#define LEAT__ORDER_STREAMS 64
-#define LEAT__ORDER_WINDOW_PAGES 4096
+#define LEAT__ORDER_STREAMS LEAT__DEFAULT_STREAMS
+#define LEAT__ORDER_WINDOW_PAGES LEAT__DEFAULT_WINDOW_PAGES
 
 typedef struct leat__order_opts {
     leat_order kind;

@@ -9,27 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <leat/machine.h>
+
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "loader/bounds.h"
+#include "loader/defaults.h"
 #include "pack/schema.h"
 
+#define ADVICE_BYTES (UINT64_C(1) << 30)
 #define DEPTH_MAX 512u /* reads in flight */
-#define DEFAULT_OPS "RandomResizedCrop(224)"
 
 void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, struct_size);
-    opts->struct_size = struct_size;
+    leat_loader_opts full = {.struct_size = struct_size, .order = LEAT__DEFAULT_ORDER,
+                             .cache = LEAT__DEFAULT_CACHE, .drop_last = LEAT__DEFAULT_DROP};
+    if (struct_size > sizeof full) memset(opts, 0, struct_size); /* of a newer caller */
+    memcpy(opts, &full, LEAT_MIN((size_t)struct_size, sizeof full));
 }
 
 static int check_opts(leat_loader *l, leat_error *err)
 {
     leat_loader_opts *o = &l->opts;
 
-    if (o->batch_size == 0) o->batch_size = 256;
+    if (o->batch_size == 0) o->batch_size = LEAT__DEFAULT_BATCH;
     if (o->world == 0) o->world = 1;
     if (o->streams == 0) o->streams = LEAT__ORDER_STREAMS;
     if (o->window_pages == 0) o->window_pages = LEAT__ORDER_WINDOW_PAGES;
@@ -37,9 +43,14 @@ static int check_opts(leat_loader *l, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "batch size %u: at most %u", o->batch_size, 1u << 20);
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "rank %u is not below the world size %u", o->rank, o->world);
-    if ((unsigned)o->order > LEAT_ORDER_QUASI || (unsigned)o->cache > LEAT_CACHE_PROCESS ||
-        (unsigned)o->on_error > LEAT_ON_ERROR_REPLACE)
-        return leat__fail(err, LEAT_EINVAL, "order, cache or on_error has a value that does not exist");
+    const struct { const char *name; unsigned value, most; } choices[] = {
+        {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_PROCESS},
+        {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY}};
+    for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
+        if (choices[i].value > choices[i].most)
+            return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
+                              choices[i].value);
+    }
     if (o->ops != NULL && o->image_count > 0)
         return leat__fail(err, LEAT_EINVAL, "give either ops or images, not both");
     if (o->weights != NULL && o->balance != NULL)
@@ -178,9 +189,10 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     }
     LEAT_GO(rc, out, leat__order_open(&l->order, &o, err));
     uint64_t step = (uint64_t)l->opts.batch_size * l->opts.world;
-    l->batches = l->opts.drop_last ? l->count / step : leat__ceil_div(l->count, step);
-    uint64_t used = l->opts.drop_last ? l->batches * step : l->count;
-    l->rows = leat__share_count(used, l->opts.rank, l->opts.world);
+    l->batches = leat__epoch_batches(l->count, l->opts.batch_size, l->opts.world, l->opts.order,
+                                     (leat_drop)l->opts.drop_last);
+    l->used = LEAT_MIN(l->batches * step, l->count);
+    l->rows = leat__share_count(l->used, l->opts.rank, l->opts.world);
 out:
     leat__free(weights);
     return rc;
@@ -328,7 +340,7 @@ static uint32_t views_of(const leat_loader *l, uint32_t field)
 static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
                          leat_error *err)
 {
-    leat_loader_image single = {.ops = given->ops != NULL ? given->ops : DEFAULT_OPS};
+    leat_loader_image single = {.ops = given->ops != NULL ? given->ops : LEAT__DEFAULT_OPS};
     const leat_loader_image *images = given->image_count > 0 ? given->images : &single;
     uint32_t n = given->image_count > 0 ? given->image_count : 1, field = 0;
 
@@ -341,7 +353,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
         LEAT_TRY(find_image_field(l, images[i].field, &field, err));
         const char *name = leat_pack_field(l->pack, field)->name;
         if (images[i].name == NULL && !wanted(given, name)) continue;
-        leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : DEFAULT_OPS,
+        leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : LEAT__DEFAULT_OPS,
                                  .view = views_of(l, field)};
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
         leat__pipeline *p = l->pipelines[l->pipeline_count++];
@@ -514,6 +526,31 @@ static int set_up_tables(leat_loader *l, leat_error *err)
     return 0;
 }
 
+/* Facts are only read where they can matter: a small pack fits every machine's page cache. */
+static void give_advice(leat_loader *l)
+{
+    leat__advice_facts f = {.pack = leat_pack_path(l->pack), .order = l->opts.order,
+                            .pack_bytes = l->info.bytes, .page_bytes = l->info.page_bytes,
+                            .sample_bytes = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
+                            .memory_bytes = UINT64_MAX, .count = l->count, .batches = l->batches,
+                            .world = l->opts.world, .batch_size = l->opts.batch_size,
+                            .drop = (leat_drop)l->opts.drop_last};
+    leat_machine machine;
+    leat_disk disk;
+
+    if (f.order == LEAT_ORDER_RANDOM && f.pack_bytes >= ADVICE_BYTES &&
+        leat_machine_read(&machine, sizeof machine, NULL) == 0 &&
+        leat_disk_read(&disk, f.pack, NULL) == 0) {
+        f.memory_bytes = machine.memory_available_bytes;
+        f.rotational = disk.rotational == 1;
+        f.network = disk.network == 1;
+    }
+    if (leat__advice_order(&f, l->advice[l->advice_count])) l->advice_count++;
+    if (leat__advice_ranks(&f, l->advice[l->advice_count])) l->advice_count++;
+    for (uint32_t i = 0; i < l->advice_count; i++)
+        leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);
+}
+
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *given, leat_error *err)
 {
     leat_pack_opts pack_opts = LEAT_PACK_OPTS_INIT;
@@ -546,6 +583,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.sample_cookie = l->opts.sample_cookie;
     l->env.universe = l->universe;
     l->env.indices = l->indices;
+    give_advice(l);
     l->opts.ops = l->opts.balance = l->opts.quarantine = NULL; /* the caller's memory */
     l->opts.images = NULL;
     l->opts.indices = NULL;

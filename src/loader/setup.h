@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "codec/tile/tile.h"
 #include "engine/sched.h"
+#include "loader/advice.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
 #include "loader/order.h"
@@ -42,6 +43,9 @@ struct leat_loader {
     uint64_t count;    /* positions per epoch, all ranks */
     uint64_t rows;     /* of this rank per epoch */
     uint64_t batches;
+    uint64_t used;     /* positions that come in those batches: all, or less the last ones */
+    char advice[LEAT__ADVICE_MAX][LEAT__ADVICE_TEXT];
+    uint32_t advice_count;
     /* the images */
     leat__pipeline **pipelines;
     uint32_t pipeline_count;
@@ -66,8 +70,11 @@ struct leat_loader {
     leat_flow *flow;
     leat__feed feed;
     uint64_t epoch, started_at; /* started_at: row the epoch was begun at */
+    uint64_t first_batch;       /* the same in batches */
+    uint64_t order_epoch;       /* that `order` is set up for */
     uint64_t delivered_rows, delivered_batches, bad, wait_ns, begin_ns;
     bool begun, ended;
+    bool used_before; /* an epoch was begun or a state restored */
     int failed;
     leat_error failure;
 };

@@ -194,6 +194,99 @@ static void worlds_share_an_epoch(void **state)
     assert_no_leaks();
 }
 
+/* Every rank gets leat_loader_batches() batches, also after resuming in front of the last one; a rank
+ * without a part in it gets one of 0 samples, or by default in shuffled orders the batch is left out. */
+static void ranks_get_equally_many_batches(void **state)
+{
+    static const struct { uint32_t world, batch; } runs[] = {{4, 25}, {7, 1}, {9, 11}, {SAMPLES - 1, 1}};
+    (void)state;
+    for (int n = 0; n < 4 * 6; n++) {
+        uint32_t world = runs[n / 6].world, ranks = LEAT_MIN(world, 9u);
+        leat_loader_opts o = base_opts();
+        o.order = n % 2 ? LEAT_ORDER_RANDOM : LEAT_ORDER_SEQUENTIAL;
+        o.drop_last = (uint32_t)(n % 6 / 2);
+        o.world = world;
+        o.batch_size = runs[n / 6].batch;
+        uint64_t rows = 0, full = SAMPLES / (o.batch_size * world);
+        for (uint32_t i = 0; i < ranks; i++) {
+            leat_loader *l;
+            leat_batch *b;
+            uint64_t given = 0, empty = 0;
+            char text[1024], last[1024] = "";
+            size_t size;
+            o.rank = world - ranks + i;
+            assert_ok(leat_loader_open(&l, plain, &o, NULL));
+            for (;;) {
+                assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+                assert_ok(leat_loader_next(l, &b, -1, NULL));
+                if (b == NULL) break;
+                assert_int_equal(b->index, given);
+                empty += b->samples == 0;
+                rows += b->samples;
+                given++;
+                leat_batch_release(&b);
+                memcpy(last, text, sizeof last);
+            }
+            assert_int_equal(given, leat_loader_batches(l));
+            assert_ok(leat_loader_next(l, &b, -1, NULL)); /* it stays at the end */
+            assert_null(b);
+            bool keeps = o.drop_last == LEAT_DROP_NEVER ||
+                         (o.drop_last == LEAT_DROP_EMPTY && o.order == LEAT_ORDER_SEQUENTIAL);
+            if (!keeps && full > 0) assert_int_equal(empty, 0);
+            assert_int_equal(given, keeps && SAMPLES % (o.batch_size * world) ? full + 1 : given);
+            if (given > 0) {
+                assert_ok(leat_loader_restore(l, last, NULL));
+                assert_ok(leat_loader_next(l, &b, -1, NULL));
+                assert_int_equal(b->index, given - 1);
+                leat_batch_release(&b);
+                assert_ok(leat_loader_next(l, &b, -1, NULL));
+                assert_null(b);
+            }
+            leat_loader_close(&l);
+        }
+        if (o.drop_last == LEAT_DROP_NEVER && ranks == world) assert_int_equal(rows, SAMPLES);
+    }
+    assert_no_leaks();
+}
+
+/* Asking for another epoch's order leaves the state alone; a stopped loader does not begin anew. */
+static void questions_and_stops_keep_the_state(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    leat_batch *b;
+    leat_error err;
+    char before[1024], after[1024];
+    size_t size;
+    uint64_t sample, third;
+    (void)state;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    assert_ok(leat_loader_begin(l, 2, NULL));
+    assert_ok(leat_loader_next(l, &b, -1, NULL));
+    leat_batch_release(&b);
+    assert_ok(leat_loader_sample_at(l, 2, o.batch_size, &third, NULL));
+    assert_code(LEAT_ESTATE, leat_loader_sample_at(l, 7, 0, &sample, NULL));
+    leat_loader_stop(l);
+    assert_ok(leat_loader_state(l, UINT64_MAX, before, sizeof before, &size, NULL));
+    assert_ok(leat_loader_sample_at(l, 7, 0, &sample, NULL));
+    assert_ok(leat_loader_state(l, UINT64_MAX, after, sizeof after, &size, NULL));
+    assert_string_equal(before, after);
+    assert_code(LEAT_ESTATE, leat_loader_next(l, &b, -1, &err));
+    assert_contains(err.message, "no epoch is running");
+    assert_ok(leat_loader_restore(l, before, NULL));
+    assert_ok(leat_loader_next(l, &b, -1, NULL));
+    assert_int_equal(b->epoch, 2);
+    assert_int_equal(b->sample_ids[0], third);
+    leat_batch_release(&b);
+    assert_code(LEAT_EINVAL, leat_loader_begin(l, UINT64_C(1) << 63, &err));
+    assert_contains(err.message, "below 2^63");
+    assert_ok(leat_loader_begin(l, INT64_MAX, NULL));
+    assert_ok(leat_loader_state(l, UINT64_MAX, after, sizeof after, &size, NULL));
+    assert_ok(leat_loader_restore(l, after, NULL));
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
 static void states_move_between_worlds(void **state)
 {
     leat_loader_opts o = base_opts();
@@ -238,6 +331,7 @@ static void a_rank_without_a_part_in_the_last_batch_is_not_past_it(void **state)
         o.world = 4;
         o.rank = rank;
         o.batch_size = 25;
+        o.drop_last = LEAT_DROP_NEVER;
         assert_ok(leat_loader_open(&l, plain, &o, NULL));
         for (int i = 0; i < 3; i++) {
             assert_ok(leat_loader_next(l, &b, -1, NULL));
@@ -246,12 +340,11 @@ static void a_rank_without_a_part_in_the_last_batch_is_not_past_it(void **state)
         assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
         assert_contains(text, "\"position\":300");
         assert_ok(leat_loader_next(l, &b, -1, NULL));
-        assert_true((b != NULL && b->samples > 0) == (rank == 0));
+        assert_non_null(b);
+        assert_int_equal(b->samples, rank == 0);
         leat_batch_release(&b);
-        if (rank == 0) {
-            assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
-            assert_contains(text, "\"position\":301");
-        }
+        assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+        assert_contains(text, "\"position\":301");
         leat_loader_close(&l);
     }
     assert_no_leaks();
@@ -598,6 +691,8 @@ int main(void)
         cmocka_unit_test(what_is_delivered_is_what_is_packed),
         cmocka_unit_test(a_stopped_run_goes_on),
         cmocka_unit_test(worlds_share_an_epoch),
+        cmocka_unit_test(ranks_get_equally_many_batches),
+        cmocka_unit_test(questions_and_stops_keep_the_state),
         cmocka_unit_test(states_move_between_worlds),
         cmocka_unit_test(a_rank_without_a_part_in_the_last_batch_is_not_past_it),
         cmocka_unit_test(a_batch_is_a_loan),

@@ -65,7 +65,8 @@ static void wrong_options_are_named(void **state)
     o = small(), o.balance = "label", o.order = LEAT_ORDER_QUASI, refused(&o, "must be random");
     o = small(), o.weights = weights, o.balance = "label", refused(&o, "either weights or balance");
     o = small(), o.draws = 5, refused(&o, "draws needs");
-    o = small(), o.order = (leat_order)7, refused(&o, "does not exist");
+    o = small(), o.order = (leat_order)7, refused(&o, "order: 7 is not a valid value");
+    o = small(), o.drop_last = 9, refused(&o, "drop_last: 9 is not a valid value");
     o = small(), o.ops = "RandomResizedCrp(16)", refused(&o, "RandomResizedCrop");
     o = small(), o.batch_size = 1 << 30, refused(&o, "batch size");
     o = small(), o.on_error = LEAT_ON_ERROR_REPLACE, refused(&o, "'caption'");

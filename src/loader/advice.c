@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Advice on an open loader, and the number of batches that it is about. No state, any thread.
+ */
+#include "loader/advice.h"
+
+#include <stdio.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+/* Reads of samples this small are limited by their number on every disk, not only on slow ones. */
+#define SMALL_READ (UINT64_C(16) << 10)
+
+uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,
+                             leat_drop drop)
+{
+    uint64_t step = (uint64_t)batch_size * world, full = count / step, rest = count % step;
+
+    if (rest == 0 || drop == LEAT_DROP_LAST) return full;
+    bool empty = rest < world && full > 0;
+    return drop == LEAT_DROP_EMPTY && empty && order != LEAT_ORDER_SEQUENTIAL ? full : full + 1;
+}
+
+bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])
+{
+    char pack[32], memory[32];
+
+    if (f->order != LEAT_ORDER_RANDOM || f->pack_bytes <= f->memory_bytes) return false;
+    if (f->sample_bytes * 2 > f->page_bytes) return false; /* pages hardly read more at once */
+    bool small = f->sample_bytes <= SMALL_READ;
+    if (!f->rotational && !f->network && !small) return false;
+    snprintf(text, LEAT__ADVICE_TEXT,
+             "%s: order=quasi_random would read faster: the pack (%s) is larger than the memory left for the "
+             "page cache (%s) and %s; leat doctor measures by how much",
+             f->pack, leat__format_bytes(f->pack_bytes, pack, sizeof pack),
+             leat__format_bytes(f->memory_bytes, memory, sizeof memory),
+             f->rotational ? "lies on a spinning disk"
+             : f->network  ? "lies on a network file system"
+                           : "its samples are small");
+    return true;
+}
+
+bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])
+{
+    uint64_t step = (uint64_t)f->batch_size * f->world, rest = f->count % step;
+
+    if (rest == 0 || rest >= f->world || f->drop == LEAT_DROP_LAST) return false;
+    if (f->batches * step < f->count)
+        snprintf(text, LEAT__ADVICE_TEXT,
+                 "%llu of %llu samples are left out at the end of every epoch: they are too few for the %u "
+                 "ranks. Keep them (drop_last=False, --keep-last), and ranks without one get an empty batch",
+                 (unsigned long long)rest, (unsigned long long)f->count, f->world);
+    else
+        snprintf(text, LEAT__ADVICE_TEXT,
+                 "%llu of %u ranks get an empty last batch in every epoch (%llu samples, batches of %u): a "
+                 "mean over it is NaN. Skip batches without samples, or set drop_last",
+                 (unsigned long long)(f->world - rest), f->world, (unsigned long long)f->count,
+                 f->batch_size);
+    return true;
+}

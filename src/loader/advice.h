@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a user should know about a loader that was just opened: an order that reads slowly, ranks whose
+ * last batch is empty. Pure functions of facts; setup collects them.
+ */
+#ifndef LEAT_LOADER_ADVICE_H
+#define LEAT_LOADER_ADVICE_H
+
+#include <stdbool.h>
+
+#include <leat/loader.h>
+
+#define LEAT__ADVICE_MAX 2
+#define LEAT__ADVICE_TEXT 320
+
+typedef struct leat__advice_facts {
+    const char *pack;
+    leat_order order;
+    uint64_t pack_bytes, page_bytes, sample_bytes; /* sample_bytes: mean */
+    uint64_t memory_bytes; /* that the page cache may still take */
+    bool rotational, network;
+    uint64_t count, batches; /* of an epoch, all ranks */
+    uint32_t world, batch_size;
+    leat_drop drop;
+} leat__advice_facts;
+
+/* Each writes one line into `text` and returns true, or returns false when there is nothing to say. */
+bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
+bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
+
+/* Batches per epoch, alike on all ranks. */
+uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,
+                             leat_drop drop);
+
+#endif
