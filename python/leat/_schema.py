@@ -17,6 +17,7 @@ written                       field
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -52,11 +53,17 @@ def field(name: str, spec: object) -> Field:
         return Field(name, spec)
     if isinstance(spec, tuple) and len(spec) == 2:
         dtype, shape = spec
-        shape = (shape,) if isinstance(shape, int) or shape is None else tuple(shape)
-        dtype = "bfloat16" if str(dtype) in ("bf16", "bfloat16") else np.dtype(dtype).name
-        if any(size is None for size in shape):
-            return Field(name, "ragged", dtype, None, len(shape))
-        return Field(name, "array", dtype, tuple(int(size) for size in shape), len(shape))
+        try:
+            shape = (shape,) if isinstance(shape, int) or shape is None else tuple(shape)
+            dtype = "bfloat16" if str(dtype) in ("bf16", "bfloat16") else np.dtype(dtype).name
+            sizes = tuple(None if size is None else operator.index(size) for size in shape)
+        except TypeError as error:
+            raise ArgumentError(f"field '{name}': {spec!r} is no (dtype, shape): {error}") from error
+        if any(size is not None and size < 0 for size in sizes):
+            raise ArgumentError(f"field '{name}': {shape} has a negative size")
+        if any(size is None for size in sizes):
+            return Field(name, "ragged", dtype, None, len(sizes))
+        return Field(name, "array", dtype, sizes, len(sizes))  # type: ignore[arg-type]
     raise ArgumentError(
         f"field '{name}': {spec!r} is no type; write one of {', '.join(_PLAIN)}, int, float, str, "
         "bytes, dict, or (dtype, shape)")

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
-from . import _leat, _schema
+from . import _leat, _schema, _values
 from ._errors import ArgumentError, StateError
 
 
@@ -22,9 +21,14 @@ class Writer:
     ...     for path, label in files:
     ...         w.append({"image": path, "label": label}, key=str(path))
 
-    The pack appears under its name when the ``with`` block ends well, whole; when it ends in an
-    exception, what is written stays beside it and ``resume=True`` goes on from there: the writer
-    then says in ``resumed`` how many samples it has.
+    The pack appears under its name, whole, when the ``with`` block ends or ``close`` is called.
+    When the block ends in an exception, what is written stays beside it and the exception says so:
+    ``resume=True`` continues it (``resumed`` says how many samples it has), ``replace=True`` starts
+    again.
+
+    A value that does not fit its field is an ``ArgumentError`` naming field, sample and value: 300 in
+    a uint8 array, 1.7 in an int, 1e300 in float32, text for a number, another shape. Nothing is
+    wrapped or cut.
 
     Parameters
         path: of the pack
@@ -33,8 +37,9 @@ class Writer:
         shard_bytes: several files of at most this size ("10G"); 0 = one file
         classes: names of an int field's values: ``{"label": ["cat", "dog"]}``
         provenance: a JSON-able dict kept in the pack: where it came from, settings
-        resume: go on with an unfinished pack of the same fields, if there is one
-        replace: a pack of that name may be there; it is replaced at the end
+        resume: continue an unfinished pack of the same fields, if there is one
+        replace: a pack of that name may be there and is replaced at the end; an unfinished one is
+            discarded, unless another process is writing it
         sync: wait for the disk at the end; without, a power cut may lose the pack
     """
 
@@ -90,10 +95,7 @@ class Writer:
             self._open(_schema.infer(sample))
         packer = self._packer
         assert packer is not None
-        if key is None:
-            key = f"{self._count:08d}"
-        data = key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
-        packer.append(data, self._values(sample))
+        packer.append(_key(key, self._count), self._values(sample))
         self._count += 1
 
     def extend(self, samples: Iterable[Mapping[str, object] | Sequence[object]]) -> None:
@@ -111,7 +113,7 @@ class Writer:
             values = list(sample)
             if len(values) != len(self.fields):
                 raise ArgumentError(f"{len(self.fields)} values are expected, not {len(values)}")
-        return [_prepare(f, value) for f, value in zip(self.fields, values)]
+        return [_values.prepare(f, self._count, value) for f, value in zip(self.fields, values)]
 
     def finish(self) -> dict[str, int]:
         """Writes the index and puts the pack in its place; how much was written."""
@@ -123,9 +125,19 @@ class Writer:
         return stats
 
     def close(self) -> None:
-        """Stops without finishing: what is written can be resumed."""
+        """Finishes the pack, as the end of a ``with`` block does; nothing when it is closed."""
         if self._packer is not None:
-            self._packer.close()
+            try:
+                self.finish()
+            except BaseException:
+                self.abort()
+                raise
+        self._closed = True
+
+    def abort(self, discard: bool = False) -> None:
+        """Stops without finishing. What is written stays for ``resume=True``, unless ``discard``."""
+        if self._packer is not None:
+            self._packer.close(discard)
         self._packer = None
         self._closed = True
 
@@ -134,44 +146,36 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if kind is None and not self._closed:
-            self.finish()
-        else:
+        unfinished = self._packer is not None
+        if kind is None:
+            if not unfinished and not self._closed:
+                raise StateError("nothing was appended, and without fields there is no pack")
             self.close()
+            return
+        self.abort()
+        if unfinished and error is not None:
+            error.add_note(f"leat: {self.path} is not finished: resume=True continues it, "
+                           "replace=True starts again")
+
+    def __del__(self) -> None:
+        if getattr(self, "_packer", None) is not None:
+            warnings.warn(f"{self!r} was never closed: the pack is not finished; resume=True "
+                          "continues it", ResourceWarning, stacklevel=2, source=self)
+
+    def __repr__(self) -> str:
+        return f"leat.Writer({self.path!r}, {self._count} samples)"
+
+
+def _key(key: str | bytes | None, row: int) -> bytes:
+    if key is None:
+        key = f"{row:08d}"
+    if isinstance(key, bytes):
+        return key
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except (AttributeError, UnicodeEncodeError) as error:
+        raise ArgumentError(f"sample {row}: the key {key!r} is not text or bytes") from error
 
 
 def _bytes(size: int | str) -> int:
     return _leat.parse_bytes(size) if isinstance(size, str) else int(size)
-
-
-def _prepare(f: _schema.Field, value: object) -> object:
-    """The value as C takes it: int, float, bytes-like or contiguous array."""
-    if value is None:
-        if f.type in ("int", "float"):
-            raise ArgumentError(f"field '{f.name}': {f.type} fields have a value in every sample")
-        return None
-    if f.type == "image":
-        return _image(value)
-    if f.type == "int":
-        return int(value)  # type: ignore[call-overload]
-    if f.type == "text":
-        return str(value).encode("utf-8")
-    if f.type == "json":
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    if f.type in ("array", "ragged"):
-        dtype = "uint16" if f.dtype == "bfloat16" else f.dtype
-        if f.dtype == "bfloat16" and getattr(value, "itemsize", 2) == 2:
-            value = np.asarray(value).view(np.uint16)
-        array = np.asarray(value, dtype=dtype)
-        return array if array.flags.c_contiguous else array.copy()
-    return value
-
-
-def _image(value: object) -> object:
-    if isinstance(value, (str, os.PathLike)):
-        with open(value, "rb") as file:
-            return file.read()
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return value
-    array = np.asarray(value)
-    return np.ascontiguousarray(array)

@@ -5,6 +5,7 @@
  */
 #include "py_leat.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,11 +16,24 @@
 typedef struct py_packer {
     PyObject_HEAD
     leat_packer *packer; /* NULL when closed */
+    char *path; /* owned */
     pid_t made_by;
     bool busy; /* a thread is inside without the GIL */
     uint32_t field_count;
     leat_field *fields; /* names owned */
 } py_packer;
+
+/* Raises leat.ArgumentError; -1. */
+static int wrong(const char *format, ...)
+{
+    leat_error err = {.code = LEAT_EINVAL, .sample = -1, .offset = -1};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err.message, sizeof err.message, format, args);
+    va_end(args);
+    py_raise(&err);
+    return -1;
+}
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
@@ -36,8 +50,7 @@ static int parse_shape(leat_field *f, PyObject *shape)
     Py_ssize_t n = PySequence_Size(shape);
     if (n < 0) return -1;
     if (n > LEAT_NDIM_MAX) {
-        PyErr_Format(PyExc_ValueError, "field '%s': at most %d dimensions", f->name, LEAT_NDIM_MAX);
-        return -1;
+        return wrong("field '%s': at most %d dimensions", f->name, LEAT_NDIM_MAX);
     }
     f->ndim = (uint32_t)n;
     for (Py_ssize_t d = 0; d < n; d++) {
@@ -65,9 +78,7 @@ static int parse_field(leat_field *f, PyObject *row)
     f->type = type_find(type);
     f->dtype = dtype != NULL ? py_dtype_find(dtype) : LEAT_DTYPE_NONE;
     if (f->type == 0 || (dtype != NULL && f->dtype == LEAT_DTYPE_NONE)) {
-        PyErr_Format(PyExc_ValueError, "field '%s': there is no type '%s'", name,
-                     f->type == 0 ? type : dtype);
-        return -1;
+        return wrong("field '%s': there is no type '%s'", name, f->type == 0 ? type : dtype);
     }
     f->ndim = ndim;
     return shape != Py_None ? parse_shape(f, shape) : 0;
@@ -101,6 +112,7 @@ static void packer_dealloc(PyObject *o)
     if (self->made_by == getpid()) leat_packer_close(&self->packer);
     for (uint32_t i = 0; i < self->field_count; i++) leat__free((char *)self->fields[i].name);
     leat__free(self->fields);
+    leat__free(self->path);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
 }
@@ -137,6 +149,12 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     opts.replace = (uint32_t)replace;
     opts.no_sync = !sync;
     const char *name = PyBytes_AsString(path);
+    self->path = leat__strdup(LEAT__MEM_PACK, name);
+    if (self->path == NULL) {
+        PyErr_NoMemory();
+        Py_CLEAR(self);
+        goto out;
+    }
     Py_BEGIN_ALLOW_THREADS
     rc = leat_packer_open(&self->packer, name, &opts, &err);
     Py_END_ALLOW_THREADS
@@ -165,16 +183,20 @@ static bool enter(py_packer *self)
     return false;
 }
 
-static PyObject *packer_close(PyObject *o, PyObject *unused)
+static PyObject *packer_close(PyObject *o, PyObject *args)
 {
     py_packer *self = (py_packer *)o;
-    (void)unused;
+    leat_error err = {.sample = -1, .offset = -1};
+    int discard = 0, rc = 0;
+    if (!PyArg_ParseTuple(args, "|p", &discard)) return NULL;
     if (self->packer == NULL) Py_RETURN_NONE;
     if (!enter(self)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     leat_packer_close(&self->packer);
+    if (discard) rc = leat_packer_discard(self->path, &err);
     Py_END_ALLOW_THREADS
     self->busy = false;
+    if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }
 
@@ -217,13 +239,13 @@ static int image_value(leat_pack_value *v, holding *h, PyObject *o)
     }
     const Py_ssize_t *shape = h->view.shape;
     for (int d = 0; d < h->view.ndim; d++) {
-        if (shape[d] < 1 || shape[d] > UINT16_MAX) goto wrong;
+        if (shape[d] < 1 || shape[d] > UINT16_MAX) goto refused;
     }
-    if (h->view.ndim > 3 || h->view.itemsize != 1) goto wrong;
+    if (h->view.ndim > 3 || h->view.itemsize != 1) goto refused;
     height = (uint32_t)shape[0];
     width = (uint32_t)shape[1];
     if (h->view.ndim == 3) channels = (uint32_t)shape[2];
-    if (channels != 1 && channels != 3 && channels != 4) goto wrong;
+    if (channels != 1 && channels != 3 && channels != 4) goto refused;
     if (py_image_raw(h->view.buf, height, width, channels, &h->block, &v->size, &err) != 0) {
         py_raise(&err);
         return -1;
@@ -235,10 +257,8 @@ static int image_value(leat_pack_value *v, holding *h, PyObject *o)
     }
     v->image.flags = 0;
     return 0;
-wrong:
-    PyErr_SetString(PyExc_ValueError,
-                    "pixels must be uint8, height x width x channels, with 1, 3 or 4 channels");
-    return -1;
+refused:
+    return wrong("pixels must be uint8, height x width x channels, with 1, 3 or 4 channels");
 }
 
 static int array_value(leat_pack_value *v, holding *h, const leat_field *f, PyObject *o)
@@ -251,8 +271,7 @@ static int array_value(leat_pack_value *v, holding *h, const leat_field *f, PyOb
         if (f->type == LEAT_FIELD_ARRAY && v->shape[d] != f->shape[d]) same = false;
     }
     if (!same) {
-        PyErr_Format(PyExc_ValueError, "field '%s': the array has another shape or element type", f->name);
-        return -1;
+        return wrong("field '%s': the array has another shape or element type", f->name);
     }
     v->data = h->view.buf;
     v->size = (size_t)h->view.len;
@@ -394,7 +413,8 @@ static PyMethodDef packer_methods[] = {
     {"classes", packer_classes, METH_VARARGS, "classes(field, names): names of an int field's values."},
     {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is there when this returns."},
     {"resumed", packer_resumed, METH_NOARGS, "Samples that were already safe when writing went on."},
-    {"close", packer_close, METH_NOARGS, "Without finish: what is written can be resumed."},
+    {"close", packer_close, METH_VARARGS,
+     "close(discard=False): without finish; what is written can be resumed unless discarded."},
     {NULL, NULL, 0, NULL},
 };
 

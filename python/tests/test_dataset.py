@@ -148,7 +148,7 @@ def test_bfloat16_fields(tmp_path):
 @pytest.mark.parametrize("sample, error", [
     ({"label": 1, "other": 2}, "there is no field 'other'"),
     ({"vector": [1, 2, 3]}, "int fields have a value"),
-    ({"label": 1, "vector": np.zeros(4)}, "another shape"),
+    ({"label": 1, "vector": np.zeros(4)}, r"shape \(4,\), \(3,\) is expected"),
     ({"label": 1, "image": b"no image"}, "no JPEG, PNG or WebP"),
     ([1, 2], "3 values are expected"),
 ])
@@ -161,9 +161,9 @@ def test_wrong_samples_are_refused(tmp_path, sample, error):
     w.close()
 
 
-@pytest.mark.parametrize("spec", ["picture", ("f99", (3,)), 7, ()])
+@pytest.mark.parametrize("spec", ["picture", ("f99", (3,)), ("complex64", (3,)), ("f4", (-1,)), ("f4", (1.5,)), 7, ()])
 def test_wrong_schemas_are_refused(tmp_path, spec):
-    with pytest.raises((leat.ArgumentError, TypeError)):
+    with pytest.raises(leat.ArgumentError):
         leat.Writer(tmp_path / "w.leat", {"x": spec} if spec != () else {})
 
 

@@ -161,6 +161,8 @@ static void look_at_text(column *c, const char *text)
         c->saw |= SAW_NOTHING;
     else if (leat__str_to_i64(text, &i))
         c->saw |= SAW_INT;
+    else if (text[strspn(text, "+-0123456789")] == 0) /* too long for int64: kept digit by digit */
+        c->saw |= SAW_TEXT;
     else if (leat__str_to_double(text, &f))
         c->saw |= SAW_NUMBER;
     else
@@ -346,6 +348,25 @@ static int set_text(manifest_source *s, leat__run *run, leat__item *item, const 
     return leat__run_bytes(run, item, text, len) ? 0 : no_memory(err);
 }
 
+/* Whole numbers in a column of floats, because others there are fractions or missing. */
+static bool float_holds(int64_t number)
+{
+    double f = (double)number;
+    return f < 0x1p63 && (int64_t)f == number;
+}
+
+static int set_float(manifest_source *s, leat__item *item, const char *text, leat_error *err)
+{
+    int64_t whole;
+    item->absent = false;
+    item->f = NAN;
+    if (text[0] == 0) return 0;
+    if (!leat__str_to_double(text, &item->f)) return row_error(s, "not a number", err);
+    if (leat__str_to_i64(text, &whole) && !float_holds(whole))
+        return row_error(s, "a whole number too long for the column's floats", err);
+    return 0;
+}
+
 static int set_cell(manifest_source *s, leat__run *run, leat__record *r, uint32_t i,
                     const char *text, leat_error *err)
 {
@@ -357,10 +378,7 @@ static int set_cell(manifest_source *s, leat__run *run, leat__record *r, uint32_
         item->absent = false;
         return leat__str_to_i64(text, &item->i) ? 0 : row_error(s, "not a whole number", err);
     case LEAT_FIELD_FLOAT:
-        item->absent = false;
-        item->f = NAN;
-        if (text[0] == 0 || leat__str_to_double(text, &item->f)) return 0;
-        return row_error(s, "not a number", err);
+        return set_float(s, item, text, err);
     default:
         return text[0] ? set_text(s, run, item, text, strlen(text), err) : 0;
     }
@@ -404,6 +422,8 @@ static int set_json(manifest_source *s, leat__run *run, leat__record *r, uint32_
     case LEAT_FIELD_FLOAT:
         item->absent = false;
         item->f = whole ? (double)number : json_is_real(value) ? json_real_value(value) : NAN;
+        if (whole && !float_holds(number))
+            return row_error(s, "a whole number too long for the column's floats", err);
         return 0;
     case LEAT_FIELD_TEXT:
         if (!json_is_string(value)) return 0;

@@ -97,7 +97,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
     }
     LEAT_GO(rc, out, refuse_other_than_regular(f->fd, path, &f->size_at_open, err));
     if ((flags & LEAT__FILE_LOCK) && !lock_file(f->fd, path)) {
-        rc = leat__fail(err, LEAT_ESTATE, "%s: in use by another process", path);
+        rc = leat__fail(err, LEAT_ESTATE, "%s: in use by another process or writer", path);
         goto out;
     }
     /* File systems without direct reads (tmpfs, some network ones) refuse the flag. */

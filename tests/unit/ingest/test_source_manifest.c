@@ -167,6 +167,26 @@ static void shuffled_rows_are_the_same_rows(void **state)
     end();
 }
 
+/* Digits are never lost: too long for int64 they are text, too long for a float an error. */
+static void long_numbers_are_kept(void **state)
+{
+    begin("m/long.csv",
+          "path,id,part\n"
+          "img/a.jpg,123456789012345678901234567890,9007199254740993\n"
+          "img/b.jpg,7,\n",
+          NULL);
+    assert_true(next());
+    assert_true(rec->failed);
+    assert_non_null(strstr(rec->error->message, "too long for the column's floats"));
+    done();
+    assert_true(next());
+    assert_false(rec->failed);
+    expect_text("id", LEAT_FIELD_TEXT, "7");
+    assert_true(isnan(item("part", LEAT_FIELD_FLOAT)->f));
+    done();
+    end();
+}
+
 static void a_manifest_without_paths_is_refused(void **state)
 {
     put_text("m/none.csv", "name,label\nx,1\n");
@@ -187,6 +207,7 @@ int main(void)
         cmocka_unit_test(csv_with_numbers_and_bad_rows),
         cmocka_unit_test(json_lines),
         cmocka_unit_test(shuffled_rows_are_the_same_rows),
+        cmocka_unit_test(long_numbers_are_kept),
         cmocka_unit_test(a_manifest_without_paths_is_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
