@@ -30,7 +30,14 @@ const leat__param cli_load_options[] = {
     CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
                "whose pixels a resize gives; fast: near Pillow's, and faster"),
-    CLI_STRING("ops", 0, NULL, "TEXT", "the whole pipeline as text, instead of the six above"),
+    CLI_STRING("ops", 0, NULL, "TEXT",
+               "the whole pipeline as text, instead of the six above; see leat help ops"),
+    CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
+               "MixUp, CutMix: deliver labels as one float per class (default), or as label, partner's "
+               "label and weight"),
+    CLI_STRING("label", 0, NULL, "FIELD", "MixUp, CutMix: int field of the labels (default label)"),
+    CLI_INT("classes", 0, "0", 0, 1048576, "N",
+            "MixUp, CutMix: number of classes, 0 = as many as the field has class names"),
     CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, "sequential|random|quasi_random",
                "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),
@@ -295,6 +302,10 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     o->max_bad = (uint64_t)get(&r, "max-bad").i;
     o->quarantine = get(&r, "quarantine").s;
     o->balance = get(&r, "balance").s;
+    leat__value mix = get(&r, "mix-labels");
+    o->mix_labels = mix.set ? (leat_mix_labels)(LEAT_MIX_LABELS_SOFT + mix.i) : LEAT_MIX_LABELS_DEFAULT;
+    o->label = get(&r, "label").s;
+    o->classes = (uint32_t)get(&r, "classes").i;
     o->window_pages = (uint32_t)get(&r, "window-pages").i;
     o->streams = (uint32_t)get(&r, "streams").i;
     o->prefetch = (uint32_t)get(&r, "prefetch").i;

@@ -83,6 +83,14 @@ typedef struct leat_loader_image {
 typedef int (*leat_sample_fn)(void *cookie, void *const *rows, uint32_t fields, uint64_t sample,
                               uint64_t epoch, uint64_t random);
 
+/* How the labels of a batch that MixUp or CutMix changed are delivered. */
+typedef enum leat_mix_labels {
+    LEAT_MIX_LABELS_DEFAULT, /* soft */
+    LEAT_MIX_LABELS_SOFT,    /* the label field is f32 [samples, classes] */
+    LEAT_MIX_LABELS_PAIRS    /* the label stays; beside it NAME_partner (the other sample's label)
+                                and NAME_lambda (f32: the weight of the sample's own) */
+} leat_mix_labels;
+
 #define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch when there is such a function */
 
 /* What a plugin, a shared object that is loaded only where it is asked for by name, exports under
@@ -130,6 +138,10 @@ typedef struct leat_loader_opts {
     leat_log log;
     leat_sample_fn sample_fn; /* or NULL */
     void *sample_cookie;
+    /* With MixUp or CutMix in the pipeline; without, setting one of these is an error. */
+    const char *label;          /* INT field whose labels are mixed; NULL = "label" */
+    uint32_t classes;           /* of soft labels; 0 = as many as the field has class names */
+    leat_mix_labels mix_labels; /* how mixed labels are delivered; 0 = soft */
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */

@@ -30,6 +30,7 @@ Pipeline = str | ops.Op | Sequence[str | ops.Op]
 _ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
 _CACHES = {"os": 0, "process": 1}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
+_MIX_LABELS = {"soft": 1, "pairs": 2}
 _RAGGED = ("bytes", "text", "json", "ragged")
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -80,6 +81,11 @@ class Loader:
         balance: int field whose values shall come equally often, with replacement
         draws: samples per epoch with weights or balance; 0 = as many as there are
         fields: which fields of the pack to deliver; None = all
+        label: int field whose labels MixUp and CutMix mix; None = "label"
+        classes: number of classes of soft labels; 0 = as many as the field has class names
+        mix_labels: how MixUp and CutMix deliver labels: "soft" (the default: float32 of shape
+            ``(batch, classes)``), or "pairs" (the label, and the fields ``label_partner`` and
+            ``label_lambda``: the loss is ``lambda * loss(label) + (1 - lambda) * loss(partner)``)
         as_: "torch", "numpy", "jax" or "dlpack"; "auto" is torch where it is installed
         channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
@@ -109,7 +115,9 @@ class Loader:
                  indices: Sequence[int] | np.ndarray | None = None,
                  keys: Sequence[str | bytes] | None = None,
                  weights: Sequence[float] | np.ndarray | None = None, balance: str | None = None,
-                 draws: int = 0, fields: Sequence[str] | None = None, as_: str = "auto",
+                 draws: int = 0, fields: Sequence[str] | None = None,
+                 label: str | None = None, classes: int = 0, mix_labels: str | None = None,
+                 as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
@@ -146,7 +154,8 @@ class Loader:
             indices=None if indices is None else np.ascontiguousarray(indices, np.uint64),
             weights=None if weights is None else np.ascontiguousarray(weights, np.float64),
             balance=balance, draws=draws, fields=names, digest=digest, sample_fn=address,
-            sample_cookie=cookie)
+            sample_cookie=cookie, label=label, classes=classes,
+            mix_labels=0 if mix_labels is None else _one_of("mix_labels", mix_labels, _MIX_LABELS))
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
         self._class = batch_class(self.field_names)

@@ -107,16 +107,19 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     static char *names[] = {"path", "batch_size", "images", "order", "seed", "drop_last", "threads",
                             "memory", "cache", "on_error", "max_bad", "quarantine", "rank", "world",
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
-                            "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie", NULL};
+                            "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
+                            "label", "classes", "mix_labels", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0;
-    int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0;
+    int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0, mix_labels = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKK", names, PyUnicode_FSConverter, path, &o->batch_size,
-            &images, &order, &seed, &drop_last, &o->threads, &memory, &cache, &on_error, &max_bad,
+            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIi", names, PyUnicode_FSConverter, path,
+            &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
+            &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
-            &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie))
+            &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
+            &o->label, &o->classes, &mix_labels))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -126,6 +129,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->on_error = (leat_on_error)on_error;
     o->max_bad = max_bad;
     o->draws = draws;
+    o->mix_labels = (leat_mix_labels)mix_labels;
     o->digest = (uint32_t)digest;
     o->sample_fn = (leat_sample_fn)(uintptr_t)fn;
     o->sample_cookie = (void *)(uintptr_t)cookie;

@@ -121,6 +121,34 @@ static void reverse_c(const uint8_t *src, uint8_t *dst, size_t count)
     for (size_t i = 0; i < count; i++) dst[i] = src[count - 1 - i];
 }
 
+static void blend_u8_c(uint8_t *a, const uint8_t *b, size_t n, float wa, float wb)
+{
+    for (size_t i = 0; i < n; i++) a[i] = (uint8_t)(wa * (float)a[i] + wb * (float)b[i] + 0.5f);
+}
+
+static void blend_f32_c(float *a, const float *b, size_t n, float wa, float wb)
+{
+    for (size_t i = 0; i < n; i++) a[i] = b[i] * wb + a[i] * wa;
+}
+
+static void blend_f16_c(uint16_t *a, const uint16_t *b, size_t n, float wa, float wb)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t x = leat__f16_of(leat__f32_of_f16(a[i]) * wa);
+        const uint16_t y = leat__f16_of(leat__f32_of_f16(b[i]) * wb);
+        a[i] = leat__f16_of(leat__f32_of_f16(y) + leat__f32_of_f16(x));
+    }
+}
+
+static void blend_bf16_c(uint16_t *a, const uint16_t *b, size_t n, float wa, float wb)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t x = leat__bf16_of(leat__f32_of_bf16(a[i]) * wa);
+        const uint16_t y = leat__bf16_of(leat__f32_of_bf16(b[i]) * wb);
+        a[i] = leat__bf16_of(leat__f32_of_bf16(y) + leat__f32_of_bf16(x));
+    }
+}
+
 static const leat__pixel_dsp pixel_c = {
     .isa = "scalar",
     .to_f32 = to_f32_c,
@@ -130,6 +158,10 @@ static const leat__pixel_dsp pixel_c = {
     .interleave16 = interleave16_c,
     .interleave32 = interleave32_c,
     .reverse = reverse_c,
+    .blend_u8 = blend_u8_c,
+    .blend_f32 = blend_f32_c,
+    .blend_f16 = blend_f16_c,
+    .blend_bf16 = blend_bf16_c,
 };
 
 const leat__pixel_dsp *leat__pixel_dsp_for(uint32_t cpu_flags)

@@ -37,6 +37,12 @@ typedef struct leat__pixel_dsp {
     void (*interleave16)(const uint16_t *const src[3], uint16_t *dst, size_t count);
     void (*interleave32)(const uint32_t *const src[3], uint32_t *dst, size_t count);
     void (*reverse)(const uint8_t *src, uint8_t *dst, size_t count); /* not in place */
+    /* a = wb * b + wa * a: both products and the sum are rounded to the element type; bytes are
+     * rounded once, to the nearest (weights from 0 to 1, sum 1). */
+    void (*blend_u8)(uint8_t *a, const uint8_t *b, size_t count, float wa, float wb);
+    void (*blend_f32)(float *a, const float *b, size_t count, float wa, float wb);
+    void (*blend_f16)(uint16_t *a, const uint16_t *b, size_t count, float wa, float wb);
+    void (*blend_bf16)(uint16_t *a, const uint16_t *b, size_t count, float wa, float wb);
 } leat__pixel_dsp;
 
 const leat__pixel_dsp *leat__pixel_dsp_for(uint32_t cpu_flags);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -248,30 +249,64 @@ static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged
     if (f->hashes != NULL) f->hashes[to] = f->hashes[from];
 }
 
+/* Moves the rows from `from` on to the front, without those that were dropped (NULL: none). */
+static void close_ranks(leat__frame *f, uint32_t from, uint32_t samples, const bool *dropped)
+{
+    int64_t *end = f->ragged_end;
+    uint32_t kept = 0;
+
+    memset(end, 0, f->shape->count * sizeof *end);
+    for (uint32_t row = from; row < samples; row++) {
+        if (dropped == NULL || !dropped[row]) move_row(f, kept++, row, end);
+    }
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        leat_tensor *t = &f->tensors[c];
+        if (t->offsets != NULL) ((int64_t *)t->offsets)[kept] = end[c];
+        t->shape[0] = t->offsets != NULL ? end[c] : kept;
+    }
+    f->batch.samples = kept;
+}
+
 void leat__frame_finish(leat__frame *f)
 {
-    uint32_t kept = 0, bad = 0;
+    uint32_t bad = 0;
 
     f->bad = sorted(f->bad);
     for (leat__bad *b = f->bad; b != NULL; b = b->next) bad++;
     f->batch.bad = bad;
     bool any = false;
     for (uint32_t row = 0; row < f->rows; row++) any |= f->dropped[row];
-    if (any) {
-        int64_t *end = f->ragged_end;
-        memset(end, 0, f->shape->count * sizeof *end);
-        for (uint32_t row = 0; row < f->rows; row++) {
-            if (!f->dropped[row]) move_row(f, kept++, row, end);
-        }
-        for (uint32_t c = 0; c < f->shape->count; c++) {
-            leat_tensor *t = &f->tensors[c];
-            if (t->offsets != NULL) ((int64_t *)t->offsets)[kept] = end[c];
-            t->shape[0] = kept;
-        }
-        f->batch.samples = kept;
-    }
+    if (any) close_ranks(f, 0, f->rows, f->dropped);
     for (uint32_t c = 0; c < f->shape->count; c++) {
         leat_tensor *t = &f->tensors[c];
         if (t->offsets != NULL) t->shape[0] = t->offsets[f->batch.samples];
     }
+}
+
+void leat__frame_skip(leat__frame *f, uint32_t rows)
+{
+    uint32_t gone = 0;
+
+    if (rows == 0) return;
+    for (uint32_t row = 0; row < rows; row++) gone += !f->dropped[row];
+    close_ranks(f, gone, f->batch.samples, NULL);
+    for (leat__bad *b; (b = f->bad) != NULL && b->row < rows; f->batch.bad--) {
+        f->bad = b->next;
+        leat__free(b);
+    }
+    f->batch.position += rows;
+    f->batch.rows -= rows;
+}
+
+uint64_t leat__frame_hash(const leat__frame *f, uint32_t row)
+{
+    uint64_t h = leat__hash64(&f->ids[row], sizeof f->ids[row], 0);
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        const leat_tensor *t = &f->tensors[c];
+        uint64_t bytes = f->shape->columns[c].row_bytes;
+        if (t->offsets != NULL)
+            bytes = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
+        h = leat__hash64(leat__frame_row(f, c, row), bytes, h);
+    }
+    return h;
 }

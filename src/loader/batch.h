@@ -21,6 +21,8 @@
 typedef enum leat__column_kind {
     LEAT__COLUMN_IMAGE, /* made by a pipeline */
     LEAT__COLUMN_FIXED, /* INT, FLOAT, ARRAY: the same bytes in every sample */
+    LEAT__COLUMN_ONE_HOT, /* INT as one float per class */
+    LEAT__COLUMN_LAMBDA,  /* 1 until the batch is mixed */
     LEAT__COLUMN_RAGGED /* BYTES, TEXT, JSON, RAGGED: offsets and bytes */
 } leat__column_kind;
 
@@ -99,5 +101,11 @@ void leat__frame_note(leat__frame *f, leat__bad *bad);
 
 /* After all runs wrote: leaves dropped rows out, sorts the bad ones by row, sets the counts. */
 void leat__frame_finish(leat__frame *f);
+
+/* Of a finished frame: takes the first `rows` rows of the order out again, and their bad ones. */
+void leat__frame_skip(leat__frame *f, uint32_t rows);
+
+/* Hash of all values of a row, the sample id included. */
+uint64_t leat__frame_hash(const leat__frame *f, uint32_t row);
 
 #endif

@@ -298,10 +298,17 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     leat__frame *f = last->frame;
 
     uint64_t begin = leat__trace_begin();
-    (void)cookie;
+    const leat_loader *l = cookie;
     (void)ctx;
     (void)err;
     leat__frame_finish(f);
+    if (l->env.mixed) {
+        leat__mixing_apply(&l->mixing, f);
+        if (f->batch.position < l->feed.begin)
+            leat__frame_skip(f, (uint32_t)(l->feed.begin - f->batch.position));
+        for (uint32_t i = 0; f->hashes != NULL && i < f->batch.samples; i++)
+            f->hashes[i] = leat__frame_hash(f, i);
+    }
     leat__frame_ref(f);
     leat__trace_end("collate", begin, (int64_t)f->batch.index);
     /* the rows move from the runs to the batch, and their bytes with them */
@@ -444,7 +451,9 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     l->started_at = row;
     l->first_batch = first_batch;
     set_order_epoch(l, epoch);
-    l->feed.at = row;
+    /* the rest of a mixed batch depends on its other rows: make them all, deliver the rest */
+    l->feed.at = l->env.mixed ? row - row % l->opts.batch_size : row;
+    l->feed.begin = row;
     l->feed.end = l->rows;
     l->feed.rc = 0;
     l->ended = row >= l->rows;
@@ -601,7 +610,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
         return fail_epoch(l, rc, err);
     }
     leat__mutex_lock(&l->lock);
-    l->delivered_rows += f->rows;
+    l->delivered_rows += f->batch.rows;
     l->delivered_batches++;
     leat__mutex_unlock(&l->lock);
     if (l->env.ahead != NULL) leat__readahead_consume(l->env.ahead, 1);

@@ -369,6 +369,19 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     return leat__pipeline_run_views(g->pipelines, g->count, w->pipeline, &image, &key, out, err);
 }
 
+/* A label as one float per class. */
+static int write_one_hot(const leat__column *column, int64_t label, float *row, leat_error *err)
+{
+    const int64_t classes = column->tensor.shape[1];
+
+    if (label < 0 || label >= classes)
+        return leat__fail(err, LEAT_EDATA, "field '%s': label %lld is not one of %lld classes",
+                          column->tensor.name, (long long)label, (long long)classes);
+    memset(row, 0, column->row_bytes);
+    row[label] = 1;
+    return 0;
+}
+
 /* Copies a plain field into its row. */
 static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_t row, leat_error *err)
 {
@@ -377,7 +390,10 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
     const leat_pack_cell *cell = &from->cells[column->cell];
     void *out = leat__frame_row(r->frame, c, row);
 
-    if (field->type == LEAT_FIELD_INT) {
+    if (column->kind == LEAT__COLUMN_ONE_HOT) return write_one_hot(column, cell->i, out, err);
+    if (column->kind == LEAT__COLUMN_LAMBDA) {
+        memcpy(out, &(float){1}, sizeof(float));
+    } else if (field->type == LEAT_FIELD_INT) {
         memcpy(out, &cell->i, sizeof cell->i);
     } else if (field->type == LEAT_FIELD_FLOAT) {
         memcpy(out, &cell->f, sizeof cell->f);
@@ -408,19 +424,6 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
     return 0;
 }
 
-static uint64_t hash_row(const leat__frame *f, uint32_t row)
-{
-    uint64_t h = leat__hash64(&f->ids[row], sizeof f->ids[row], 0);
-    for (uint32_t c = 0; c < f->shape->count; c++) {
-        const leat_tensor *t = &f->tensors[c];
-        uint64_t bytes = f->shape->columns[c].row_bytes;
-        if (t->offsets != NULL)
-            bytes = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
-        h = leat__hash64(leat__frame_row(f, c, row), bytes, h);
-    }
-    return h;
-}
-
 /* The caller's own augmentation, on the row as the pipelines left it. */
 static int call_sample_fn(const leat__run_env *env, const leat__frame *f, uint64_t id, uint32_t row,
                           leat_error *err)
@@ -449,7 +452,7 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
     }
     f->ids[row] = from->id;
     if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from->id, row, err));
-    if (f->hashes != NULL) f->hashes[row] = hash_row(f, row);
+    if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);
     return 0;
 }
 

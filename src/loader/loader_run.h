@@ -50,6 +50,7 @@ typedef struct leat__run_env {
     leat_on_error on_error;
     uint64_t seed, epoch;
     bool hashes;
+    bool mixed; /* batches change after their rows are complete: hashed then */
     leat_sample_fn sample_fn; /* the caller's augmentation, or NULL */
     void *sample_cookie;
     /* replacement: the universe to draw from */

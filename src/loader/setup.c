@@ -365,12 +365,25 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     return 0;
 }
 
+static int set_up_mixing(leat_loader *l, leat__shape *shape, leat_error *err)
+{
+    leat__mixed_image *images = LEAT_NEW_ARRAY(LOADER, leat__mixed_image, (uint64_t)l->pipeline_count + 1);
+
+    if (images == NULL) return leat__fail_nomem(err, l->pipeline_count * sizeof *images, "images");
+    for (uint32_t i = 0; i < l->pipeline_count; i++)
+        images[i] = (leat__mixed_image){.column = i, .pipeline = l->pipelines[i]}; /* images come first */
+    int rc = leat__mixing_open(&l->mixing, l->pack, &l->opts, shape, images, l->pipeline_count, err);
+    leat__free(images);
+    l->env.mixed = l->mixing.images != NULL;
+    return rc;
+}
+
 static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
                         leat_error *err)
 {
     uint32_t fields = leat_pack_field_count(l->pack);
 
-    shape->columns = LEAT_NEW_ARRAY(LOADER, leat__column, (uint64_t)fields + given->image_count + 1);
+    shape->columns = LEAT_NEW_ARRAY(LOADER, leat__column, (uint64_t)fields + given->image_count + 3);
     if (shape->columns == NULL) return leat__fail_nomem(err, fields * sizeof(leat__column), "fields");
     for (uint32_t i = 0; i < given->field_count && given->fields != NULL; i++) {
         if (leat_pack_field_find(l->pack, given->fields[i]) < 0)
@@ -384,6 +397,7 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
         shape->count++;
         LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
     }
+    LEAT_TRY(set_up_mixing(l, shape, err));
     if (given->sample_fn != NULL && shape->count > LEAT_SAMPLE_FN_FIELDS)
         return leat__fail(err, LEAT_EINVAL, "a sample function gets at most %d fields, not %u",
                           LEAT_SAMPLE_FN_FIELDS, shape->count);
@@ -589,6 +603,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->opts.indices = NULL;
     l->opts.weights = NULL;
     l->opts.fields = NULL;
+    l->opts.label = NULL;
 out:
     leat__shape_reset(&shape);
     return rc;
@@ -613,6 +628,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__frames_close(&l->frames);
     for (uint32_t i = 0; i < l->pipeline_count; i++) leat__pipeline_close(&l->pipelines[i]);
     leat__free(l->pipelines);
+    leat__mixing_reset(&l->mixing);
     for (uint32_t i = 0; i < l->env.group_count; i++) {
         leat__free(l->env.groups[i].columns);
         leat__free(l->env.groups[i].pipelines);

@@ -13,12 +13,14 @@
 #include "loader/cache.h"
 #include "loader/order.h"
 #include "loader/loader_run.h"
+#include "loader/mixing.h"
 #include "loader/state.h"
 #include "loader/steps.h"
 
 /* Where the source of the flow stands: one thread at a time, carried by the engine. */
 typedef struct leat__feed {
     uint64_t at, end;   /* rows of this rank in the epoch: next one to plan, past the last */
+    uint64_t begin;     /* first row that is delivered: a mixed batch is made as a whole */
     leat__frame *frame; /* of the batch being planned; a reference */
     uint32_t filled;    /* rows of it that are planned */
     uint64_t *ids;      /* samples of the batch being planned */
@@ -49,6 +51,7 @@ struct leat_loader {
     /* the images */
     leat__pipeline **pipelines;
     uint32_t pipeline_count;
+    leat__mixing mixing;
     leat__tile_tables *tables;
     /* memory and threads */
     leat_budget *budget;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mixup and CutMix: see mix.h. The batch is changed in place from its last sample on: sample
- * i reads sample i-1, which is still as it came; the first reads a copy of the last.
+ * MixUp and CutMix: see mix.h. The batch is changed in place, piece by piece, from its last
+ * sample on: sample i reads sample i-1, which is still as it came; the first reads a copy of the
+ * last one's piece. Pieces are small, so the copy lies on the stack and the rows in the cache.
  */
 #include "op/mix.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/num.h"
 #include "dsp/pixel.h"
+#include "probe/cpu.h"
 
 enum { MIX_ALPHA, MIX_P };
 static const leat__param mix_params[] = {
@@ -21,9 +22,9 @@ static const leat__param mix_params[] = {
 };
 
 const leat__op_def leat__ops_batch[] = {
-    {"MixUp", "blends each sample of a batch, and its label, with another", LEAT_OP_BATCH,
+    {"MixUp", "blends each sample of a batch, and its label, with the one before it", LEAT_OP_BATCH,
      mix_params, LEAT_COUNT(mix_params), NULL, NULL, NULL},
-    {"CutMix", "puts a rectangle of another sample into each, and mixes the labels",
+    {"CutMix", "pastes a rectangle of the sample before it into each, and mixes the labels",
      LEAT_OP_BATCH, mix_params, LEAT_COUNT(mix_params), NULL, NULL, NULL},
     {0},
 };
@@ -49,102 +50,89 @@ static void draw_box(leat__mix *mix, leat__rng *rng, const leat__output_spec *sp
     mix->lambda = (float)(1.0 - (double)(x1 - x0) * (double)(y1 - y0) / (w * h));
 }
 
+bool leat__mix_needs_size(const leat__op_spec *op)
+{
+    return op->def == &leat__ops_batch[1];
+}
+
 void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec,
-                    uint64_t seed, uint64_t epoch, uint64_t batch, uint32_t index)
+                    uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index)
 {
     leat__rng rng;
     *mix = (leat__mix){.lambda = 1};
-    leat__rng_init(&rng, seed, epoch, batch, BATCH_STREAM + index);
+    leat__rng_init(&rng, seed, epoch, position, BATCH_STREAM + index);
     if (leat__rng_double(&rng) >= op->value[MIX_P].f) return;
     const double alpha = op->value[MIX_ALPHA].f;
     mix->active = true;
     mix->lambda = (float)leat__rng_beta(&rng, alpha, alpha);
-    if (op->def == &leat__ops_batch[1]) draw_box(mix, &rng, spec);
+    if (leat__mix_needs_size(op)) draw_box(mix, &rng, spec);
 }
 
 /* ---- pixels ---- */
 
-static void blend_u8(uint8_t *a, const uint8_t *b, size_t n, float lambda)
+/* torch.roll(x, 1).mul_(1 - lambda).add_(x.mul(lambda)); integers, which torchvision refuses, are
+ * rounded to the nearest. */
+static void blend(leat__dtype dtype, void *a, const void *b, size_t bytes, float lambda)
 {
-    for (size_t i = 0; i < n; i++)
-        a[i] = (uint8_t)(lambda * (float)a[i] + (1.0f - lambda) * (float)b[i] + 0.5f);
-}
-
-static void blend_f32(float *a, const float *b, size_t n, float lambda)
-{
-    const float rest = 1.0f - lambda;
-    for (size_t i = 0; i < n; i++) a[i] = b[i] * rest + a[i] * lambda;
-}
-
-static void blend_half(uint16_t *a, const uint16_t *b, size_t n, float lambda, bool brain)
-{
-    const float rest = 1.0f - lambda;
-    for (size_t i = 0; i < n; i++) {
-        const float x = brain ? leat__f32_of_bf16(a[i]) : leat__f32_of_f16(a[i]);
-        const float y = brain ? leat__f32_of_bf16(b[i]) : leat__f32_of_f16(b[i]);
-        const float v = y * rest + x * lambda;
-        a[i] = brain ? leat__bf16_of(v) : leat__f16_of(v);
+    const leat__pixel_dsp *const dsp = leat__pixel_dsp_for(leat__cpu_flags());
+    const float rest = (float)(1.0 - (double)lambda);
+    switch (dtype) {
+    case LEAT__DTYPE_U8: dsp->blend_u8(a, b, bytes, lambda, rest); break;
+    case LEAT__DTYPE_F32: dsp->blend_f32(a, b, bytes / 4, lambda, rest); break;
+    case LEAT__DTYPE_F16: dsp->blend_f16(a, b, bytes / 2, lambda, rest); break;
+    case LEAT__DTYPE_BF16: dsp->blend_bf16(a, b, bytes / 2, lambda, rest); break;
     }
 }
 
-static void blend(const leat__output_spec *spec, void *a, const void *b, float lambda)
+enum { PIECE = 4096 };
+
+/* Bytes [at, at + bytes) of all samples: blended, or taken from the partner. */
+static void mix_piece(const leat__mix *mix, leat__dtype dtype, uint8_t *base, size_t n,
+                      size_t stride, size_t at, size_t bytes)
 {
-    const size_t n = spec->bytes / leat__dtype_bytes(spec->dtype);
-    switch (spec->dtype) {
-    case LEAT__DTYPE_U8: blend_u8(a, b, n, lambda); break;
-    case LEAT__DTYPE_F32: blend_f32(a, b, n, lambda); break;
-    case LEAT__DTYPE_F16: blend_half(a, b, n, lambda, false); break;
-    case LEAT__DTYPE_BF16: blend_half(a, b, n, lambda, true); break;
+    _Alignas(16) uint8_t last[PIECE];
+    memcpy(last, base + (n - 1) * stride + at, bytes);
+    for (size_t i = n; i-- > 0;) {
+        const uint8_t *const partner = i > 0 ? base + (i - 1) * stride + at : last;
+        uint8_t *const own = base + i * stride + at;
+        if (mix->paste)
+            memcpy(own, partner, bytes);
+        else
+            blend(dtype, own, partner, bytes, mix->lambda);
     }
 }
 
-static void paste(const leat__mix *mix, const leat__output_spec *spec, uint8_t *a,
-                  const uint8_t *b)
+static void mix_range(const leat__mix *mix, leat__dtype dtype, uint8_t *base, size_t n,
+                      size_t stride, size_t at, size_t bytes)
 {
+    for (size_t done = 0; done < bytes; done += PIECE)
+        mix_piece(mix, dtype, base, n, stride, at + done, LEAT_MIN(bytes - done, (size_t)PIECE));
+}
+
+void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void *batch, size_t n,
+                      size_t stride)
+{
+    if (!mix->active || n == 0) return;
+    if (!mix->paste) {
+        mix_range(mix, spec->dtype, batch, n, stride, 0, spec->bytes);
+        return;
+    }
     const size_t element = leat__dtype_bytes(spec->dtype);
     const bool woven = spec->layout == LEAT__LAYOUT_NHWC;
     const size_t pixel = woven ? element * spec->channels : element;
-    const uint32_t planes = woven ? 1 : spec->channels;
-    for (uint32_t c = 0; c < planes; c++)
+    for (uint32_t c = 0; c < (woven ? 1 : spec->channels); c++)
         for (uint32_t y = mix->y; y < mix->y + mix->height; y++) {
-            const size_t at =
-                (((size_t)c * spec->height + y) * spec->width + mix->x) * pixel;
-            memcpy(a + at, b + at, mix->width * pixel);
+            const size_t row = ((size_t)c * spec->height + y) * spec->width;
+            mix_range(mix, spec->dtype, batch, n, stride, (row + mix->x) * pixel,
+                      mix->width * pixel);
         }
 }
 
-int leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void *batch,
-                     size_t n, size_t stride, leat_error *err)
+/* CutMix's labels are blended by the share of the rectangle. */
+void leat__mix_targets(const leat__mix *mix, float *rows, size_t n, uint32_t classes)
 {
-    uint8_t *const base = batch;
-    if (!mix->active || n == 0) return 0;
-    uint8_t *const last = leat__alloc(LEAT__MEM_SCRATCH, spec->bytes);
-    if (!last) return leat__fail_nomem(err, spec->bytes, "a sample to mix with");
-    memcpy(last, base + (n - 1) * stride, spec->bytes);
-    for (size_t i = n; i-- > 0;) {
-        const uint8_t *const partner = i > 0 ? base + (i - 1) * stride : last;
-        if (mix->paste)
-            paste(mix, spec, base + i * stride, partner);
-        else
-            blend(spec, base + i * stride, partner, mix->lambda);
-    }
-    leat__free(last);
-    return 0;
-}
-
-int leat__mix_labels(const leat__mix *mix, const int64_t *labels, size_t n, uint32_t classes,
-                     float *targets, leat_error *err)
-{
-    const float lambda = mix->active ? mix->lambda : 1.0f;
-    for (size_t i = 0; i < n; i++)
-        if (labels[i] < 0 || labels[i] >= classes)
-            return leat__fail(err, LEAT_EINVAL, "label %lld is not one of %u classes",
-                              (long long)labels[i], classes);
-    memset(targets, 0, n * classes * sizeof *targets);
-    for (size_t i = 0; i < n; i++) {
-        float *const row = targets + i * classes;
-        row[labels[i > 0 ? i - 1 : n - 1]] += 1.0f - lambda;
-        row[labels[i]] += lambda;
-    }
-    return 0;
+    const size_t bytes = classes * sizeof *rows;
+    const leat__mix blended = {.active = true, .lambda = mix->lambda};
+    if (!mix->active || n == 0) return;
+    mix_range(&blended, LEAT__DTYPE_F32, (uint8_t *)rows, n, bytes, 0, bytes);
 }

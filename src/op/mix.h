@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batch ops: Mixup and CutMix with their labels. As torchvision's v2 MixUp and CutMix: one
- * draw per batch, sample i is mixed with sample i-1 (the first with the last). Drawn from
- * (seed, epoch, batch number), so equal on any number of threads.
+ * Batch ops: MixUp and CutMix. As torchvision's v2 MixUp and CutMix: one draw per batch, sample
+ * i is mixed with sample i-1 (the first with the last). Drawn from (seed, epoch, position of the
+ * batch), so equal on any number of threads. Pure functions; the loader calls them on finished
+ * batches (src/loader/mixing.c).
  */
 #ifndef LEAT_OP_MIX_H
 #define LEAT_OP_MIX_H
 
-#include "base/error.h"
 #include "op/op.h"
 #include "op/pipeline.h"
 
@@ -18,17 +18,19 @@ typedef struct leat__mix {
     float lambda;         /* weight of the sample itself; its partner has the rest */
 } leat__mix;
 
-/* What this batch gets. `op` comes from leat__pipeline_batch_op; `index` is its position. */
+/* Whether what the op draws depends on the size of the images. */
+bool leat__mix_needs_size(const leat__op_spec *op);
+
+/* What this batch gets. `op` comes from leat__pipeline_batch_op; `index` is its position there;
+ * `position` is that of the batch's first sample in the epoch, over all ranks. */
 void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec,
-                    uint64_t seed, uint64_t epoch, uint64_t batch, uint32_t index);
+                    uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index);
 
 /* Mixes `n` samples that lie `stride` bytes apart, in place. */
-int leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void *batch,
-                     size_t n, size_t stride, leat_error *err) LEAT_MUST_CHECK;
+void leat__mix_pixels(const leat__mix *mix, const leat__output_spec *spec, void *batch, size_t n,
+                      size_t stride);
 
-/* Soft labels: targets[i * classes + c], from labels[n] in [0, classes). LEAT_EINVAL for a
- * label out of range. */
-int leat__mix_labels(const leat__mix *mix, const int64_t *labels, size_t n, uint32_t classes,
-                     float *targets, leat_error *err) LEAT_MUST_CHECK;
+/* The same for `n` rows of `classes` soft labels. */
+void leat__mix_targets(const leat__mix *mix, float *rows, size_t n, uint32_t classes);
 
 #endif

@@ -49,6 +49,18 @@ const char *leat__op_nearest(const char *name)
     return leat__str_nearest(name, names, n);
 }
 
+bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b)
+{
+    if (a->def != b->def) return false;
+    for (uint32_t i = 0; i < a->def->param_count; i++) {
+        const leat__value *const x = &a->value[i], *const y = &b->value[i];
+        if (x->i != y->i || x->f != y->f || x->count != y->count) return false;
+        for (int k = 0; k < x->count; k++)
+            if (x->list[k] != y->list[k]) return false;
+    }
+    return true;
+}
+
 uint32_t leat__op_param_index(const leat__op_def *def, const char *name)
 {
     uint32_t i = 0;

@@ -58,6 +58,9 @@ const leat__op_def *leat__op_at(uint32_t index); /* NULL past the end */
 const leat__op_def *leat__op_find(const char *name);
 const char *leat__op_nearest(const char *name); /* for a hint; NULL when none is near */
 
+/* Same op, same values. */
+bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b);
+
 /* Position of a parameter; the caller names one that exists. */
 uint32_t leat__op_param_index(const leat__op_def *def, const char *name);
 

@@ -47,6 +47,8 @@ const leat__op_def leat__ops_output[] = {
     {0},
 };
 
+const leat__op_def *const leat__op_layout = &leat__ops_output[2];
+
 static float channel_value(const leat__value *v, int c)
 {
     return (float)v->list[v->count == 3 ? c : 0];

@@ -15,6 +15,8 @@ typedef struct leat__output_draft {
     float mean[3], std[3];
 } leat__output_draft;
 
+extern const leat__op_def *const leat__op_layout; /* ToLayout */
+
 void leat__output_apply(leat__output_draft *draft, const leat__op_spec *op);
 
 #endif

@@ -31,7 +31,8 @@ const char *leat__layout_name(leat__layout layout)
     return layout == LEAT__LAYOUT_NCHW ? "nchw" : "nhwc";
 }
 
-/* Ops in an order that makes sense: pixels before numbers, numbers before batches. */
+/* Ops in an order that makes sense: pixels before numbers, numbers before batches. The layout
+ * changes no values, so it may stand behind all of them. */
 static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err)
 {
     const leat__op_def *last = NULL;
@@ -42,6 +43,7 @@ static int check_order(const leat__op_spec *ops, uint32_t count, leat_error *err
         if (pixels && last)
             return leat__fail(err, LEAT_EINVAL, "%s works on 8-bit pixels: put it before %s",
                               d->name, last->name);
+        if (d == leat__op_layout) continue;
         if (last && last->kind == LEAT_OP_BATCH && d->kind != LEAT_OP_BATCH)
             return leat__fail(err, LEAT_EINVAL, "%s works on single samples: put it before %s",
                               d->name, last->name);
@@ -141,8 +143,9 @@ uint32_t leat__pipeline_batch_ops(const leat__pipeline *p)
 
 const leat__op_spec *leat__pipeline_batch_op(const leat__pipeline *p, uint32_t i)
 {
-    /* batch ops are the last of the list: check_order saw to it */
-    return i < p->batch_ops ? &p->ops[p->count - p->batch_ops + i] : NULL;
+    for (uint32_t k = 0; k < p->count; k++)
+        if (p->ops[k].def->kind == LEAT_OP_BATCH && i-- == 0) return &p->ops[k];
+    return NULL;
 }
 
 int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,

@@ -63,6 +63,35 @@ static void check_writers(check *c)
     CHECK(c, memcmp(want, back, n) == 0, "reverse, %zu", n);
 }
 
+/* Rows as MixUp blends them: finite numbers, weights that sum up to 1. */
+static void check_blends(check *c)
+{
+    const leat__pixel_dsp *const ref = leat__pixel_dsp_for(CHECK_REFERENCE);
+    const leat__pixel_dsp *const opt = leat__pixel_dsp_for(c->flags);
+    static uint8_t want[4 * MOST];
+    leat__norm norm;
+    leat__norm_init(&norm, true, 0.4f, 0.01f + (float)check_below(c, 100) / 50);
+    const float wa = (float)check_below(c, 1001) / 1000, wb = (float)(1.0 - (double)wa);
+    const size_t n = check_below(c, MOST);
+    const uint8_t *const x = random_bytes(c, n), *const y = random_bytes(c, n);
+    void *const a = (uint8_t *)check_alloc(c, 4 * n + 4) + 4, *const b = check_alloc(c, 4 * n + 4);
+    memcpy(want, x, n);
+    memcpy(a, x, n);
+    ref->blend_u8(want, y, n, wa, wb);
+    opt->blend_u8(a, y, n, wa, wb);
+    CHECK(c, memcmp(want, a, n) == 0, "blend_u8, %zu", n);
+#define BLEND(name, type, size)                                                            \
+    ref->to_##name(&norm, x, (type *)want, n);                                             \
+    ref->to_##name(&norm, x, a, n);                                                        \
+    ref->to_##name(&norm, y, b, n);                                                        \
+    ref->blend_##name((type *)want, b, n, wa, wb);                                         \
+    opt->blend_##name(a, b, n, wa, wb);                                                    \
+    CHECK(c, memcmp(want, a, (size) * n) == 0, "blend_" #name ", %zu", n)
+    BLEND(f32, float, 4);
+    BLEND(f16, uint16_t, 2);
+    BLEND(bf16, uint16_t, 2);
+}
+
 static void time_writers(check *c)
 {
     const leat__pixel_dsp *const opt = leat__pixel_dsp_for(c->flags);
@@ -180,8 +209,10 @@ static void check_blurs(check *c)
 /* Cases of random length, several per call. */
 static void many_writers(check *c)
 {
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         check_writers(c);
+        check_blends(c);
+    }
     time_writers(c);
 }
 

@@ -5,6 +5,7 @@
  */
 #include <immintrin.h>
 
+#include "dsp/x86/blend.h"
 #include "dsp/x86/pixel.h"
 #include "dsp/x86/weave.h"
 
@@ -133,4 +134,8 @@ const leat__pixel_dsp leat__pixel_avx512 = {
     .interleave16 = interleave16,
     .interleave32 = interleave32,
     .reverse = reverse,
+    .blend_u8 = blend_u8,
+    .blend_f32 = blend_f32,
+    .blend_f16 = blend_f16,
+    .blend_bf16 = blend_bf16,
 };

@@ -58,7 +58,7 @@ static void mixup_blends_with_the_one_before(void **state)
                 if (t == 3) ((float *)batch[s])[i] = v;
             }
         const leat__mix mix = {.active = true, .lambda = 0.75f};
-        assert_ok(leat__mix_pixels(&mix, o, batch, 3, 64, NULL));
+        leat__mix_pixels(&mix, o, batch, 3, 64);
         for (int s = 0; s < 3; s++)
             for (int i = 0; i < 12; i++) {
                 const float want =
@@ -93,8 +93,7 @@ static void cutmix_pastes_a_rectangle(void **state)
             assert_true(fabs((double)mix.lambda - share) < 1e-6);
             for (int s = 0; s < 4; s++)
                 memset(batch[s], s, 768);
-            assert_ok(
-                leat__mix_pixels(&mix, leat__pipeline_output(p), batch, 4, 768, NULL));
+            leat__mix_pixels(&mix, leat__pipeline_output(p), batch, 4, 768);
             for (uint32_t s = 0; s < 4; s++)
                 for (uint32_t i = 0; i < 768; i++) {
                     const uint32_t px = t ? i / 3 : i % 256, x = px % 16, y = px / 16;
@@ -108,19 +107,31 @@ static void cutmix_pastes_a_rectangle(void **state)
     assert_no_leaks();
 }
 
-static void labels_are_mixed_alike(void **state)
+static void targets_are_mixed_alike(void **state)
 {
-    const int64_t labels[3] = {2, 0, 2};
-    float t[12];
-    assert_ok(leat__mix_labels(&(leat__mix){.active = true, .lambda = 0.75f}, labels, 3,
-                               4, t, NULL));
+    float t[12] = {0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0};
+    leat__mix_targets(&(leat__mix){.lambda = 0.1f}, t, 3, 4); /* not active */
+    assert_true(t[2] == 1 && t[4] == 1 && t[10] == 1);
+    leat__mix_targets(&(leat__mix){.active = true, .paste = true, .lambda = 0.75f}, t, 3, 4);
     const float want[12] = {0, 0, 1, 0, 0.75f, 0, 0.25f, 0, 0.25f, 0, 0.75f, 0};
     assert_memory_equal(t, want, sizeof want);
-    assert_ok(leat__mix_labels(&(leat__mix){.lambda = 0.1f}, labels, 3, 4, t, NULL));
-    assert_true(t[2] == 1 && t[4] == 1 && t[10] == 1);
-    leat_error err = {0};
-    assert_code(LEAT_EINVAL, leat__mix_labels(&(leat__mix){0}, labels, 3, 2, t, &err));
-    assert_contains(err.message, "label 2");
+}
+
+/* Samples are mixed in pieces of 4096 bytes: all of a larger one must be. */
+static void large_samples_are_mixed_whole(void **state)
+{
+    enum { SIDE = 60, BYTES = SIDE * SIDE * 3 };
+    leat__pipeline *p = fixture_pipeline("CenterCrop(60); MixUp()");
+    static uint8_t batch[2][BYTES];
+    memset(batch[0], 10, BYTES);
+    memset(batch[1], 30, BYTES);
+    const leat__mix mix = {.active = true, .lambda = 0.25f};
+    leat__mix_pixels(&mix, leat__pipeline_output(p), batch, 2, BYTES);
+    for (int i = 0; i < BYTES; i++) {
+        assert_int_equal(batch[0][i], 25);
+        assert_int_equal(batch[1][i], 15);
+    }
+    leat__pipeline_close(&p);
 }
 
 int main(void)
@@ -129,7 +140,8 @@ int main(void)
         cmocka_unit_test(draws_are_beta_and_repeatable),
         cmocka_unit_test(mixup_blends_with_the_one_before),
         cmocka_unit_test(cutmix_pastes_a_rectangle),
-        cmocka_unit_test(labels_are_mixed_alike),
+        cmocka_unit_test(targets_are_mixed_alike),
+        cmocka_unit_test(large_samples_are_mixed_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MixUp and CutMix on finished batches, and the labels that go with them: soft targets in place
+ * of the label, or the partner's label and the weight beside it. Constant after opening; batches
+ * are mixed by the worker that collates them.
+ */
+#ifndef LEAT_LOADER_MIXING_H
+#define LEAT_LOADER_MIXING_H
+
+#include "loader/batch.h"
+#include "op/pipeline.h"
+
+/* One image column that is mixed. */
+typedef struct leat__mixed_image {
+    uint32_t column;
+    const leat__pipeline *pipeline; /* a view */
+} leat__mixed_image;
+
+typedef struct leat__mixing {
+    leat__mixed_image *images; /* all image columns; NULL = nothing is mixed */
+    uint32_t image_count;
+    uint32_t label;           /* column of the labels, as soft targets when classes > 0 */
+    uint32_t partner, lambda; /* columns of the other form */
+    uint32_t classes;
+    uint64_t seed;
+    uint32_t rank, world;
+} leat__mixing;
+
+/* Reads the batch ops of the image columns and changes the shape to what they deliver. The shape
+ * has room for two more columns. LEAT_EINVAL: no label, unknown classes, columns whose ops
+ * differ, or options that would have no effect. */
+int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *opts,
+                      leat__shape *shape, const leat__mixed_image *images, uint32_t count,
+                      leat_error *err) LEAT_MUST_CHECK;
+void leat__mixing_reset(leat__mixing *m);
+
+/* Mixes a frame whose rows are complete. */
+void leat__mixing_apply(const leat__mixing *m, leat__frame *f);
+
+#endif
