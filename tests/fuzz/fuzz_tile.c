@@ -115,8 +115,8 @@ static void repair(uint8_t *data, size_t len)
 {
     if (len < LEAT__TILE_FIXED) return;
     memcpy(data, LEAT__TILE_MAGIC, 4);
-    data[4] = LEAT__TILE_VERSION;
     data[5] &= LEAT__TILE_FLAGS & ~LEAT__TILE_FLAG_DICTIONARY;
+    data[4] = (data[5] & LEAT__TILE_FLAG_EXACT) && (data[5] & LEAT__TILE_FLAG_PROGRESSIVE) ? 2 : 1;
     data[6] %= LEAT__TILE_SAMPLINGS;
     data[7] = (uint8_t)(1 + data[7] % 8);
     data[9] = data[11] = 0; /* at most 255 pixels */

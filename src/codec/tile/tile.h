@@ -65,7 +65,6 @@ typedef enum leat__tile_density {
     X(COLOUR, "colour", "colour space is not grey or YCbCr")                               \
     X(SAMPLING, "sampling", "unusual chroma sampling")                                     \
     X(CODING, "coding", "arithmetic coding")                                               \
-    X(PROGRESSIVE, "progressive", "progressive, and exact restoring was asked for")        \
     X(RANGE, "range", "coefficients that no encoder makes")                                \
     X(SIZE, "size", "too large")                                                           \
     X(PIXELS, "pixels", "decoded pixels differ from libjpeg-turbo's")                      \
@@ -84,8 +83,7 @@ const char *leat__tile_kept_text(leat__tile_kept kept);
 
 typedef struct leat__tile_encode_opts {
     leat__tile_density density;
-    bool exact; /* refuse what cannot be restored byte for byte (progressive files) */
-    bool trust; /* where the file is restored byte for byte, do not compare pixels as well */
+    bool trust; /* the file is restored byte for byte: do not compare pixels as well */
 } leat__tile_encode_opts;
 
 typedef struct leat__tile_encoder leat__tile_encoder;
@@ -112,7 +110,8 @@ int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
 
 typedef struct leat__tile_facts {
     leat__tile_density density;
-    bool exact;            /* restore gives the original file, byte for byte */
+    bool exact;            /* restore gives the original file, byte for byte; false only in
+                              packs of old writers, of which the original was progressive */
     bool progressive;      /* the original was progressive */
     uint32_t tiles;
     uint32_t tables_id;    /* 0: needs none */

@@ -28,7 +28,7 @@ struct leat__tile_encoder {
     leat__tile_entropy_dsp entropy;
     leat__tile_parts parts;
     leat__tile_coefs *coefs; /* of a tile as it is decoded again */
-    leat__buf skeleton, packed, file;
+    leat__buf skeleton, packed;
     leat__buf row; /* of pixels, channels side by side */
 };
 
@@ -39,7 +39,7 @@ int leat__tile_encoder_open(leat__tile_encoder **out, const leat__tile_tables *t
     int rc = 0;
     *out = NULL;
     if (e == NULL) return leat__fail_nomem(err, sizeof *e, "tile encoder");
-    leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->file, &e->row};
+    leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->row};
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++)
         leat__buf_init(bufs[i], LEAT__MEM_CODEC, (size_t)1 << 31);
     e->tables = tables;
@@ -64,7 +64,7 @@ void leat__tile_encoder_close(leat__tile_encoder **pe)
 {
     leat__tile_encoder *e = *pe;
     if (e == NULL) return;
-    leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->file, &e->row};
+    leat__buf *bufs[] = {&e->skeleton, &e->packed, &e->row};
     for (size_t i = 0; i < LEAT_COUNT(bufs); i++) leat__buf_reset(bufs[i]);
     leat__decoder_close(&e->decoder);
     leat__tile_restorer_close(&e->restorer);
@@ -275,7 +275,6 @@ static int encode_tiles(leat__tile_encoder *e, leat__tile_header *h,
 static int make_skeleton(leat__buf *out, const leat__jpeg_coefs *coefs, const uint8_t *jpeg,
                          size_t len)
 {
-    if (coefs->progressive) return leat__tile_skeleton_baseline(coefs, out);
     if (!coefs->usual) return leat__tile_skeleton_of(jpeg, len, out);
     leat__buf_append(out, coefs->header, coefs->header_len);
     leat__buf_append(out, coefs->tail, coefs->tail_len);
@@ -352,18 +351,10 @@ static int prove_file(leat__tile_encoder *e, const leat__jpeg_coefs *usual, cons
     uint8_t *sample = (uint8_t *)out->data;
     leat__tile_header h;
     bool same = false;
-    int rc;
     LEAT_TRY(leat__tile_header_parse(&h, sample, out->len, err));
-    if ((h.flags & LEAT__TILE_FLAG_PROGRESSIVE) != 0) { /* any file will do */
-        leat__buf_clear(&e->file);
-        rc = leat__tile_rebuild(e->restorer, &h, sample, e->tables, &e->file, err);
-        same = rc == 0;
-        h.file_bytes = (uint32_t)e->file.len;
-    } else {
-        rc = try_file(e, &h, sample, jpeg, len, usual, &same, err);
-        h.file_bytes = (uint32_t)len;
-        if (rc == 0 && same) h.flags |= LEAT__TILE_FLAG_EXACT;
-    }
+    int rc = try_file(e, &h, sample, jpeg, len, usual, &same, err);
+    h.file_bytes = (uint32_t)len;
+    if (rc == 0 && same) h.flags |= LEAT__TILE_FLAG_EXACT;
     if (rc != 0 && rc != LEAT_EDATA) return rc;
     if (rc != 0 || !same) *kept = LEAT__TILE_KEPT_RESTORE;
     leat__tile_header_totals(&h, sample);
@@ -448,8 +439,6 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     leat__tile_header h;
     leat__image_info info;
     *kept = leat__tile_header_from(&h, coefs);
-    if (*kept == LEAT__TILE_KEPT_NONE && opts->exact && coefs->progressive)
-        *kept = LEAT__TILE_KEPT_PROGRESSIVE;
     if (*kept == LEAT__TILE_KEPT_NONE && len > UINT32_MAX / 2) *kept = LEAT__TILE_KEPT_SIZE;
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, jpeg, len, &info, err));
@@ -468,8 +457,7 @@ static int encode_and_prove(leat__tile_encoder *e, const leat__jpeg_coefs *coefs
     if (*kept != LEAT__TILE_KEPT_NONE) return 0;
     LEAT_TRY(prove_file(e, good ? coefs : NULL, jpeg, len, out, kept, err));
     if (*kept != LEAT__TILE_KEPT_NONE || pixels) return 0;
-    bool exact = (((const uint8_t *)out->data)[5] & LEAT__TILE_FLAG_EXACT) != 0;
-    return opts->trust && exact ? 0 : prove_pixels(e, coefs, out, kept, &good, err);
+    return opts->trust ? 0 : prove_pixels(e, coefs, out, kept, &good, err);
 }
 
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,

@@ -69,13 +69,20 @@ static int parse_quant(leat__tile_header *h, const uint8_t *data, size_t len, si
     return 0;
 }
 
+/* Readers of version 1 do not know how to restore progressive files. */
+static uint8_t version_of(uint32_t flags)
+{
+    const uint32_t both = LEAT__TILE_FLAG_EXACT | LEAT__TILE_FLAG_PROGRESSIVE;
+    return (flags & both) == both ? 2 : 1;
+}
+
 int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t len,
                             leat_error *err)
 {
     memset(h, 0, sizeof *h);
     if (len < LEAT__TILE_FIXED || memcmp(data, LEAT__TILE_MAGIC, 4) != 0)
         return bad(err, LEAT_EDATA, 0, "no tile header");
-    if (data[4] != LEAT__TILE_VERSION)
+    if (data[4] < 1 || data[4] > LEAT__TILE_VERSION)
         return bad(err, LEAT_EFORMAT, 4, "a version this library does not know");
     h->flags = data[5];
     h->orientation = data[7];
@@ -88,6 +95,8 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
     h->file_bytes = leat__load_u32(data + 32);
     if ((h->flags & ~(uint32_t)LEAT__TILE_FLAGS) != 0)
         return bad(err, LEAT_EDATA, 5, "unknown flags");
+    if (data[4] != version_of(h->flags))
+        return bad(err, LEAT_EDATA, 4, "version does not match its flags");
     if (data[6] >= LEAT__TILE_SAMPLINGS) return bad(err, LEAT_EDATA, 6, "unknown sampling");
     if (h->orientation < 1 || h->orientation > 8)
         return bad(err, LEAT_EDATA, 7, "orientation out of range");
@@ -131,6 +140,7 @@ static uint32_t quant_map(const leat__tile_header *h, uint32_t order[3], uint32_
 
 void leat__tile_header_totals(const leat__tile_header *h, uint8_t *sample)
 {
+    sample[4] = version_of(h->flags);
     sample[5] = (uint8_t)h->flags;
     leat__store_u32(sample + 20, h->tile_bytes);
     leat__store_u32(sample + 32, h->file_bytes);
@@ -144,7 +154,6 @@ int leat__tile_header_write(leat__tile_header *h, leat__buf *out, size_t *length
     size_t start = out->len;
 
     stored = quant_map(h, order, &map, &wide);
-    fixed[4] = LEAT__TILE_VERSION;
     fixed[6] = (uint8_t)h->sampling;
     fixed[7] = (uint8_t)h->orientation;
     leat__store_u16(fixed + 8, (uint16_t)h->width);

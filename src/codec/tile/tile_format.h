@@ -11,7 +11,7 @@
 #include "dsp/tile_pack.h"
 
 #define LEAT__TILE_MAGIC "LTIL"
-#define LEAT__TILE_VERSION 1
+#define LEAT__TILE_VERSION 2   /* the newest: 2 where a progressive file is restored, else 1 */
 #define LEAT__TILE_FIXED 36    /* bytes before the quantisation tables */
 #define LEAT__TILE_GUARD 16    /* zero bytes after the last tile */
 #define LEAT__TILE_ALIGN 16    /* tile data begins on a multiple of this in the sample */
@@ -70,7 +70,7 @@ int leat__tile_header_parse(leat__tile_header *h, const uint8_t *data, size_t le
  * header_bytes. */
 int leat__tile_header_write(leat__tile_header *h, leat__buf *out,
                             size_t *lengths) LEAT_MUST_CHECK;
-/* Into a header at `sample`: flags, tile_bytes, file_bytes. */
+/* Into a header at `sample`: version, flags, tile_bytes, file_bytes. */
 void leat__tile_header_totals(const leat__tile_header *h, uint8_t *sample);
 
 /* Blocks of tile (tx, ty). */
@@ -102,6 +102,7 @@ static inline uint32_t leat__tile_blocks_y(const leat__tile_header *h, uint32_t 
 /* ---- tables ---- */
 
 #define LEAT__TILE_TABLES_MAGIC "LTTB"
+#define LEAT__TILE_TABLES_VERSION 1
 #define LEAT__TILE_DICTIONARY_MAX (256 * 1024)
 
 /* Code lengths and contexts: what is stored of the Huffman tables. */
@@ -147,9 +148,6 @@ static inline uint32_t leat__tile_pair_symbol(const uint8_t *groups, uint32_t co
 
 /* The file less the entropy-coded bytes of its scans. */
 int leat__tile_skeleton_of(const uint8_t *jpeg, size_t len, leat__buf *out) LEAT_MUST_CHECK;
-/* A skeleton of a baseline file with these coefficients; keeps APPn and COM segments. */
-int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
-    LEAT_MUST_CHECK;
 
 /* Who restores: keeps its scratch between files. One per thread. */
 typedef struct leat__tile_restorer leat__tile_restorer;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file around the coefficients. A baseline JPEG is a *skeleton* (everything but the
- * entropy-coded bytes of its scans) and scans that follow from the coefficients and the
- * skeleton's Huffman tables, restart interval and scan headers. Restoring writes the scans
- * back where they were. Whatever an unusual encoder did shows as a difference when packing.
+ * The file around the coefficients. A JPEG is a *skeleton* (everything but the entropy-coded
+ * bytes of its scans) and scans that follow from the coefficients and the skeleton's Huffman
+ * tables, restart interval and scan headers. Restoring writes the scans back where they were,
+ * those of progressive files by tile_progressive.c. Whatever an unusual encoder did shows as a
+ * difference when packing.
  *
  * When packing, most scans need not be written to know that they come back. Say the scan was
  * decoded by jpeg_scan.c to coefficients that the tiles give back. Then it is a sequence of
@@ -32,16 +33,20 @@
 #include "base/bytes.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "codec/tile/tile_scan.h"
 #include "probe/cpu.h"
 
 enum {
-    SOF0 = 0xc0, SOF1 = 0xc1, DHT = 0xc4, RST0 = 0xd0, RST7 = 0xd7, SOI = 0xd8, EOI = 0xd9,
-    SOS = 0xda, DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP15 = 0xef, COM = 0xfe, TEM = 0x01
+    SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, RST0 = 0xd0, RST7 = 0xd7, SOI = 0xd8,
+    EOI = 0xd9, SOS = 0xda, DRI = 0xdd, TEM = 0x01
 };
 
-enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 4, STAGE = 16384 };
+/* Scans: of one file, and of all of them the pixels. What an encoder makes has far fewer. */
+enum { SKELETON_MAX = 64 << 20, SCANS_MAX = 500, STAGE = 16384 };
+#define WORK_MAX UINT64_C(4000000000)
 
-static const uint8_t zigzag[64] = {
+/* Zigzag to row by row. */
+static const uint8_t natural[64] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
@@ -109,126 +114,13 @@ int leat__tile_skeleton_of(const uint8_t *jpeg, size_t len, leat__buf *out)
     return leat__buf_status(out);
 }
 
-/* ---- a skeleton for files whose own cannot be used ---- */
-
-/* Annex K.3: counts of codes per length, then symbols. */
-static const uint8_t std_dc[2][28] = {
-    {0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
-    {0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
-};
-static const uint8_t std_ac[2][178] = {
-    {0,    2,    1,    3,    3,    2,    4,    3,    5,    5,    4,    4,    0,    0,    1,
-     0x7d, 0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51,
-     0x61, 0x07, 0x22, 0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15,
-     0x52, 0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72, 0x82, 0x09, 0x0a, 0x16, 0x17, 0x18, 0x19, 0x1a,
-     0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44,
-     0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63,
-     0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a,
-     0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98,
-     0x99, 0x9a, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5,
-     0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2,
-     0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda, 0xe1, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7,
-     0xe8, 0xe9, 0xea, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa},
-    {0,    2,    1,    2,    4,    4,    3,    4,    7,    5,    4,    4,    0,    1,    2,
-     0x77, 0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07,
-     0x61, 0x71, 0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23,
-     0x33, 0x52, 0xf0, 0x15, 0x62, 0x72, 0xd1, 0x0a, 0x16, 0x24, 0x34, 0xe1, 0x25, 0xf1, 0x17,
-     0x18, 0x19, 0x1a, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43,
-     0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a,
-     0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79,
-     0x7a, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96,
-     0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3,
-     0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9,
-     0xca, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6,
-     0xe7, 0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa},
-};
-
-static void put_marker(leat__buf *out, uint8_t marker, size_t body)
-{
-    const uint8_t bytes[4] = {0xff, marker, (uint8_t)((body + 2) >> 8), (uint8_t)(body + 2)};
-    leat__buf_append(out, bytes, 4);
-}
-
-static void put_quant(leat__buf *out, uint32_t number, const uint16_t *quant)
-{
-    bool wide = false;
-    for (int k = 0; k < 64; k++) wide = wide || quant[k] > 255;
-    put_marker(out, DQT, wide ? 129 : 65);
-    leat__buf_putc(out, (char)((wide ? 16u : 0u) | number));
-    for (int k = 0; k < 64; k++) {
-        uint16_t q = quant[zigzag[k]];
-        if (wide) leat__buf_putc(out, (char)(q >> 8));
-        leat__buf_putc(out, (char)q);
-    }
-}
-
-static void put_huffman(leat__buf *out, uint8_t id, const uint8_t *table, size_t len)
-{
-    put_marker(out, DHT, 1 + len);
-    leat__buf_putc(out, (char)id);
-    leat__buf_append(out, table, len);
-}
-
-int leat__tile_skeleton_baseline(const leat__jpeg_coefs *coefs, leat__buf *out)
-{
-    const uint8_t soi[2] = {0xff, SOI}, eoi[2] = {0xff, EOI};
-    size_t at = 2;
-    segment s;
-    leat__buf_append(out, soi, 2);
-    while (next_segment(coefs->header, coefs->header_len, at, &s) && s.marker != SOS) {
-        if ((s.marker >= APP0 && s.marker <= APP15) || s.marker == COM)
-            leat__buf_append(out, s.body - 4, s.body_len + 4);
-        at = s.end;
-    }
-    uint32_t n = coefs->components;
-    for (uint32_t c = 0; c < n; c++) put_quant(out, c, coefs->component[c].quant);
-    put_marker(out, SOF1, 6 + 3 * n); /* allows wide tables; baseline otherwise */
-    const uint8_t frame[6] = {8, (uint8_t)(coefs->height >> 8), (uint8_t)coefs->height,
-                              (uint8_t)(coefs->width >> 8), (uint8_t)coefs->width, (uint8_t)n};
-    leat__buf_append(out, frame, sizeof frame);
-    for (uint32_t c = 0; c < n; c++) {
-        const leat__jpeg_component *comp = &coefs->component[c];
-        const uint8_t entry[3] = {(uint8_t)comp->id, (uint8_t)(comp->h << 4 | comp->v),
-                                  (uint8_t)c};
-        leat__buf_append(out, entry, 3);
-    }
-    for (uint8_t t = 0; t < (n > 1 ? 2 : 1); t++) {
-        put_huffman(out, t, std_dc[t], sizeof std_dc[t]);
-        put_huffman(out, 0x10 | t, std_ac[t], sizeof std_ac[t]);
-    }
-    put_marker(out, SOS, 4 + 2 * n);
-    leat__buf_putc(out, (char)n);
-    for (uint32_t c = 0; c < n; c++) {
-        leat__buf_putc(out, (char)coefs->component[c].id);
-        leat__buf_putc(out, (char)(c > 0 ? 0x11 : 0));
-    }
-    const uint8_t whole[3] = {0, 63, 0};
-    leat__buf_append(out, whole, sizeof whole);
-    leat__buf_append(out, eoi, 2);
-    return leat__buf_status(out);
-}
-
 /* ---- writing scans ---- */
 
 /* Worst block: 64 symbols of 31 bits, and what is written past them. */
 enum { BLOCK_ROOM = 512, MCU_BLOCKS_MAX = 10 };
 
-/* A code: its bits << 8 | their number. With this bit, there is none. */
-#define NO_CODE (UINT64_C(1) << 63)
-
-typedef struct huffman {
-    uint64_t entry[256];    /* code of a symbol, and zeros where its extra bits go */
-    uint8_t spec[16 + 256]; /* what this was made from: counts and symbols */
-    size_t spec_len;
-    bool defined; /* by the file at hand */
-} huffman;
-
-/* Bits on their way into bytes, high first; fewer than eight wait between calls. */
-typedef struct bit_queue {
-    uint64_t acc; /* the lowest are the last; those above that wait are of no meaning */
-    uint32_t bits;
-    uint8_t *at;
-} bit_queue;
+typedef leat__scan_codes huffman;
+typedef leat__scan_queue bit_queue;
 
 /* Where the file goes: into a buffer, or against the bytes that it should have. */
 typedef struct target {
@@ -247,6 +139,7 @@ struct leat__tile_restorer {
     size_t blocks_room;
     leat__buf skeleton;
     huffman dc[4], ac[4];
+    uint8_t zigzag[64]; /* place of each bit of a tile's bitmaps */
     uint8_t stage[STAGE]; /* bytes of a scan, not yet stuffed */
     /* the file at hand */
     const leat__tile_header *h;
@@ -257,6 +150,8 @@ struct leat__tile_restorer {
     uint32_t restart;  /* interval in MCUs, 0 = none */
     uint8_t id[LEAT__TILE_COMPONENTS];
     bool no_code;      /* a symbol had no code */
+    bool progressive;
+    leat__scan_run run; /* of the scan at hand, when progressive */
     uint32_t scans;
     const leat__jpeg_coefs *usual; /* or NULL: scans are written */
     target to;
@@ -300,49 +195,23 @@ static void put_staged(writer *w)
     w->queue.at = w->stage;
 }
 
-/* At most 56 bits, the rest of `value` zero. No branch: how full the queue is cannot be
- * foreseen. Writes eight bytes, of which those count that are full. */
-static inline void put_bits(bit_queue *q, uint64_t value, uint32_t n)
-{
-    q->acc = q->acc << n | value;
-    q->bits += n;
-    leat__store_u64(q->at, __builtin_bswap64(q->acc << 1 << (63 - q->bits)));
-    q->at += q->bits >> 3;
-    q->bits &= 7;
-}
-
 static void pad_bits(writer *w)
 {
     uint32_t fill = (8 - w->queue.bits) % 8;
     bool zeros = (w->h->flags & LEAT__TILE_FLAG_PAD_ZERO) != 0;
-    put_bits(&w->queue, zeros ? 0 : (1u << fill) - 1, fill);
+    leat__scan_put_bits(&w->queue, zeros ? 0 : (1u << fill) - 1, fill);
     put_staged(w);
 }
 
-/* Symbol and extra bits of any value. */
-static uint64_t code_of(const huffman *t, uint32_t run, int v)
-{
-    uint32_t size = v == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)abs(v));
-    uint64_t extra = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
-    if (size > 15) return NO_CODE; /* a damaged sample may have it */
-    return t->entry[run << 4 | size] | extra << 8;
-}
-
-/* At most 31 bits each. Two codes in one turn halve the chain from turn to turn. The mark of a
- * missing code gets among the bits, which does no harm: there is an error to follow. */
-static inline void put_code(bit_queue *q, uint64_t code)
-{
-    put_bits(q, code >> 8, code & 255);
-}
-
+/* At most 31 bits each. Two codes in one turn halve the chain from turn to turn. */
 static inline void put_two(bit_queue *q, uint64_t a, uint64_t b)
 {
     uint32_t n = (uint32_t)(a & 255) + (uint32_t)(b & 255);
     if (__builtin_expect(n > 56, 0)) {
-        put_code(q, a);
-        put_code(q, b);
+        leat__scan_put_code(q, a);
+        leat__scan_put_code(q, b);
     } else {
-        put_bits(q, a >> 8 << (b & 255) | b >> 8, n);
+        leat__scan_put_bits(q, a >> 8 << (b & 255) | b >> 8, n);
     }
 }
 
@@ -352,35 +221,35 @@ static __attribute__((noinline)) bool put_plain(bit_queue *q, const leat__scan_b
 {
     uint32_t last = 0;
     uint64_t none = 0;
-    put_code(q, before);
+    leat__scan_put_code(q, before);
     for (uint64_t mask = block->ac; mask != 0; mask &= mask - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(mask), run = k - last - 1;
-        uint64_t zeros = code_of(ac, 15, 0), code;
+        uint64_t zeros = leat__scan_code_of(ac, 15, 0), code;
         for (; run > LEAT__SCAN_RUN_MAX; run -= 16) {
             none |= zeros;
-            put_code(q, zeros);
+            leat__scan_put_code(q, zeros);
         }
-        code = code_of(ac, run, block->at[k]);
+        code = leat__scan_code_of(ac, run, block->at[k]);
         none |= code;
-        put_code(q, code);
+        leat__scan_put_code(q, code);
         last = k;
     }
-    uint64_t end = last < 63 ? code_of(ac, 0, 0) : 0;
-    put_code(q, end);
-    return ((none | end) & NO_CODE) == 0;
+    uint64_t end = last < 63 ? leat__scan_code_of(ac, 0, 0) : 0;
+    leat__scan_put_code(q, end);
+    return ((none | end) & LEAT__SCAN_NO_CODE) == 0;
 }
 
 /* False when something has no code. */
 static inline bool put_block(bit_queue *q, const leat__scan_block *block, const huffman *dc,
                              const huffman *ac, int *guess)
 {
-    uint64_t first = code_of(dc, 0, block->dc - *guess), none = first;
+    uint64_t first = leat__scan_code_of(dc, 0, block->dc - *guess), none = first;
     *guess = block->dc;
     if (__builtin_expect(block->plain, 0)) {
         bit_queue copy = *q; /* whose address may be taken: `q` itself stays in registers */
         bool good = put_plain(&copy, block, ac, first);
         *q = copy;
-        return good && (none & NO_CODE) == 0;
+        return good && (none & LEAT__SCAN_NO_CODE) == 0;
     }
     const uint8_t *symbol = block->symbol, *end = symbol + block->symbols;
     const uint16_t *extra = block->extra;
@@ -393,7 +262,29 @@ static inline bool put_block(bit_queue *q, const leat__scan_block *block, const 
         put_two(q, a, b);
         none |= a | b;
     }
-    return (none & NO_CODE) == 0;
+    return (none & LEAT__SCAN_NO_CODE) == 0;
+}
+
+/* Coefficients of progressive scans stay as they are: each scan codes parts of them. */
+static void order_plain(const writer *w, leat__scan_block *out, uint32_t b)
+{
+    const int16_t *value = w->coefs->value + w->coefs->first[b];
+    *out = (leat__scan_block){.dc = w->coefs->dc[b], .plain = true};
+    for (uint64_t mask = w->coefs->mask[b]; mask != 0; mask &= mask - 1) {
+        uint32_t k = w->zigzag[__builtin_ctzll(mask)];
+        out->at[k] = *value++;
+        out->ac |= UINT64_C(1) << k;
+    }
+    out->ac &= ~UINT64_C(1);
+}
+
+static void order_blocks(const writer *w, leat__scan_block *out, uint32_t first, uint32_t count)
+{
+    if (!w->progressive) {
+        w->dsp.order(out, w->coefs, first, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) order_plain(w, out + i, first + i);
 }
 
 static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
@@ -416,7 +307,7 @@ static int load_tile_row(writer *w, uint32_t ty, leat_error *err)
         for (uint32_t c = 0, b = 0; c < h->components; c++) {
             leat__scan_block *row = w->rows[c] + tx * leat__tile_blocks_x(h, c);
             for (uint32_t y = 0; y < shape.high[c]; y++, b += shape.wide[c])
-                w->dsp.order(row + y * leat__tile_grid_x(h, c), w->coefs, b, shape.wide[c]);
+                order_blocks(w, row + y * leat__tile_grid_x(h, c), b, shape.wide[c]);
         }
     }
     return 0;
@@ -428,7 +319,26 @@ typedef struct scan {
     uint8_t dc[LEAT__TILE_COMPONENTS], ac[LEAT__TILE_COMPONENTS];
     uint32_t mcus_x, mcus_y;
     bool alone; /* one component: an MCU is one block, padding blocks are not in it */
+    leat__scan_pass pass; /* of a progressive file */
 } scan;
+
+/* Places and bits that a scan codes: all of them, or one pass of a progressive file. */
+static bool pass_parse(const writer *w, const uint8_t rest[3], scan *out)
+{
+    uint32_t high = rest[2] >> 4, low = rest[2] & 15;
+    if (!w->progressive) return rest[0] == 0 && rest[1] == 63 && rest[2] == 0;
+    out->pass = (leat__scan_pass){rest[0], rest[1], low, high != 0};
+    if (low > 13 || (high != 0 && high != low + 1)) return false;
+    if (rest[0] == 0) return rest[1] == 0;
+    return out->components == 1 && rest[0] <= rest[1] && rest[1] <= 63;
+}
+
+static bool has_codes(const writer *w, const scan *s, uint32_t i)
+{
+    bool dc = w->dc[s->dc[i]].defined, ac = w->ac[s->ac[i]].defined;
+    if (!w->progressive) return dc && ac;
+    return s->pass.first == 0 ? dc || s->pass.refine : ac;
+}
 
 static bool scan_parse(const writer *w, const segment *s, scan *out)
 {
@@ -440,7 +350,7 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
         || s->body_len != 4 + 2 * (size_t)out->components)
         return false;
     const uint8_t *rest = s->body + 1 + 2 * out->components;
-    if (rest[0] != 0 || rest[1] != 63 || rest[2] != 0) return false;
+    if (!pass_parse(w, rest, out)) return false;
     for (uint32_t i = 0; i < out->components; i++) {
         uint32_t c = 0;
         while (c < h->components && w->id[c] != s->body[1 + 2 * i]) c++;
@@ -449,7 +359,7 @@ static bool scan_parse(const writer *w, const segment *s, scan *out)
         out->dc[i] = s->body[2 + 2 * i] >> 4;
         out->ac[i] = s->body[2 + 2 * i] & 15;
         if (out->dc[i] > 3 || out->ac[i] > 3) return false;
-        if (!w->dc[out->dc[i]].defined || !w->ac[out->ac[i]].defined) return false;
+        if (!has_codes(w, out, i)) return false;
     }
     out->alone = out->components == 1;
     /* Two interleaved components of three would have other MCUs: no encoder does it. */
@@ -471,6 +381,19 @@ typedef struct place {
     const huffman *dc, *ac;
     int *guess;
 } place;
+
+/* As put_mcus, of one pass. */
+static uint32_t put_passes(writer *w, const leat__scan_pass *pass, place *places,
+                           uint32_t blocks, uint32_t count)
+{
+    const uint8_t *full = w->stage + STAGE - MCU_BLOCKS_MAX * LEAT__SCAN_PASS_ROOM;
+    uint32_t done = 0;
+    for (; done < count && w->queue.at <= full; done++)
+        for (place *p = places; p < places + blocks; p->block += p->step, p++)
+            w->no_code |= !leat__scan_put_pass(&w->queue, p->block, pass, p->dc, p->ac, p->guess,
+                                               &w->run);
+    return done;
+}
 
 /* As many MCUs as fit the stage, `count` at most; returns how many. */
 static uint32_t put_mcus(writer *w, place *places, uint32_t blocks, uint32_t count)
@@ -513,10 +436,17 @@ static int bad_skeleton(leat_error *err, const char *what)
     return leat__fail(err, LEAT_EDATA, "tiled image: its file headers: %s", what);
 }
 
-static void put_restart(writer *w, uint64_t number, int guess[3])
+/* The end of a scan or of a restart interval. */
+static void end_bits(writer *w, const scan *s)
+{
+    w->no_code |= !leat__scan_end_run(&w->queue, &w->run, &w->ac[s->ac[0]]);
+    pad_bits(w);
+}
+
+static void put_restart(writer *w, const scan *s, uint64_t number, int guess[3])
 {
     const uint8_t marker[2] = {0xff, (uint8_t)(RST0 + number % 8)};
-    pad_bits(w);
+    end_bits(w, s);
     put_bytes(w, marker, sizeof marker);
     memset(guess, 0, 3 * sizeof guess[0]);
 }
@@ -530,24 +460,27 @@ static int put_scan(writer *w, const scan *s, leat_error *err)
     place places[MCU_BLOCKS_MAX];
     uint64_t done = 0, total = (uint64_t)s->mcus_x * s->mcus_y;
     w->queue = (bit_queue){.at = w->stage};
+    w->run.blocks = w->run.bits = 0;
     for (uint32_t my = 0; my < s->mcus_y; my++) {
         if (my % per_tile == 0) LEAT_TRY(load_tile_row(w, my / per_tile, err));
         uint32_t n = find_places(w, s, my, guess, places);
         for (uint32_t left = s->mcus_x; left > 0;) {
             uint64_t to_restart = w->restart ? w->restart - done % w->restart : left;
-            uint32_t now = put_mcus(w, places, n, (uint32_t)LEAT_MIN(left, to_restart));
+            uint32_t most = (uint32_t)LEAT_MIN(left, to_restart);
+            uint32_t now = w->progressive ? put_passes(w, &s->pass, places, n, most)
+                                          : put_mcus(w, places, n, most);
             left -= now;
             done += now;
             if (w->restart != 0 && done % w->restart == 0 && done != total)
-                put_restart(w, done / w->restart - 1, guess);
+                put_restart(w, s, done / w->restart - 1, guess);
             else
                 put_staged(w);
         }
         if (w->no_code) return bad_skeleton(err, "a coefficient has no code");
         LEAT_TRY(target_status(w, err));
     }
-    pad_bits(w);
-    return 0;
+    end_bits(w, s);
+    return w->no_code ? bad_skeleton(err, "a run of blocks has no code") : 0;
 }
 
 /* ---- restoring ---- */
@@ -560,13 +493,14 @@ static bool make_codes(huffman *t, const uint8_t *spec, size_t len)
     uint64_t code = 0;
     if (len == t->spec_len && memcmp(spec, t->spec, len) == 0) return t->defined = true;
     t->spec_len = 0;
-    for (uint32_t i = 0; i < 256; i++) t->entry[i] = NO_CODE;
+    for (uint32_t i = 0; i < 256; i++) t->entry[i] = LEAT__SCAN_NO_CODE;
     for (uint32_t length = 1; length <= 16; length++, code <<= 1)
         for (uint32_t i = 0; i < spec[length - 1]; i++, symbol++, code++) {
             uint32_t size = *symbol & 15;
             if (code >= 1u << length) return false;
             t->entry[*symbol] = code << size << 8 | (length + size);
         }
+    t->run_of_two = t->entry[LEAT__SCAN_NOTHING];
     t->entry[LEAT__SCAN_NOTHING] = 0;
     memcpy(t->spec, spec, len);
     t->spec_len = len;
@@ -594,6 +528,7 @@ static bool read_frame(writer *w, const segment *s)
     uint32_t n = w->h->components;
     if (s->body_len != 6 + 3 * (size_t)n || s->body[5] != n) return false;
     for (uint32_t c = 0; c < n; c++) w->id[c] = s->body[6 + 3 * c];
+    w->progressive = s->marker == SOF2;
     return true;
 }
 
@@ -626,15 +561,16 @@ static int write_file(writer *w, const uint8_t *skeleton, size_t len, leat_error
         at = s.end;
         if (s.marker == EOI) break;
         if (s.marker == DHT && !read_huffman(w, &s)) return bad_skeleton(err, "codes");
-        if ((s.marker == SOF0 || s.marker == SOF1) && !read_frame(w, &s))
+        if (s.marker >= SOF0 && s.marker <= SOF2 && !read_frame(w, &s))
             return bad_skeleton(err, "frame");
         if (s.marker == DRI && s.body_len == 2)
             w->restart = (uint32_t)s.body[0] << 8 | s.body[1];
         if (s.marker != SOS) continue;
         put_bytes(w, skeleton + copied, at - copied);
         copied = at;
-        if (!scan_parse(w, &s, &sc) || ++w->scans > SCANS_MAX)
-            return bad_skeleton(err, "scan");
+        uint64_t work = (uint64_t)++w->scans * w->h->width * w->h->height;
+        if (w->scans > SCANS_MAX || work > WORK_MAX) return bad_skeleton(err, "too many scans");
+        if (!scan_parse(w, &s, &sc)) return bad_skeleton(err, "scan");
         LEAT_TRY(w->usual ? pass_scan(w, &sc, err) : put_scan(w, &sc, err));
     }
     put_bytes(w, skeleton + copied, len - copied);
@@ -704,6 +640,9 @@ int leat__tile_restorer_open(leat__tile_restorer **out, leat_error *err)
     leat__buf_init(&w->skeleton, LEAT__MEM_CODEC, SKELETON_MAX);
     leat__tile_entropy_init(&w->entropy, leat__cpu_flags());
     leat__tile_pack_init(&w->dsp, leat__cpu_flags());
+    for (uint32_t bit = 0; bit < 64; bit++)
+        for (uint8_t k = 0; k < 64; k++)
+            if (natural[k] == leat__tile_order[bit]) w->zigzag[bit] = k;
     w->zstd = ZSTD_createDCtx();
     if (w->zstd == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "zstd"));
     w->coefs = leat__alloc_aligned(LEAT__MEM_CODEC, sizeof *w->coefs, 64);
@@ -737,7 +676,7 @@ static int rebuild(writer *w, const leat__tile_header *h, const uint8_t *data,
     w->data = data;
     w->codes = (h->flags & LEAT__TILE_FLAG_SMALL) ? &tables->codes : NULL;
     w->restart = w->scans = 0;
-    w->no_code = false;
+    w->no_code = w->progressive = false;
     memset(w->id, 0, sizeof w->id);
     for (int i = 0; i < 4; i++) w->dc[i].defined = w->ac[i].defined = false;
     if (w->usual == NULL) LEAT_TRY(fit_blocks(w, err));

@@ -34,7 +34,7 @@ int leat__tile_tables_write(const leat__tile_lengths *lengths, const uint8_t *di
                             size_t dictionary_len, leat__buf *blob)
 {
     uint8_t fixed[FIXED] = LEAT__TILE_TABLES_MAGIC;
-    fixed[4] = LEAT__TILE_VERSION;
+    fixed[4] = LEAT__TILE_TABLES_VERSION;
     fixed[5] = LEAT__TILE_CODE_BITS;
     fixed[6] = LEAT__TILE_CONTEXTS;
     leat__store_u32(fixed + 8, (uint32_t)dictionary_len);
@@ -134,7 +134,7 @@ int leat__tile_tables_open(leat__tile_tables **out, const void *blob, size_t len
     *out = NULL;
     if (len < before || memcmp(bytes, LEAT__TILE_TABLES_MAGIC, 4) != 0)
         return bad(err, 0, "no tables");
-    if (bytes[4] != LEAT__TILE_VERSION)
+    if (bytes[4] != LEAT__TILE_TABLES_VERSION)
         return leat__fail(err, LEAT_EFORMAT, "tile tables: version %u is not known", bytes[4]);
     if (bytes[5] != LEAT__TILE_CODE_BITS || bytes[6] != LEAT__TILE_CONTEXTS || bytes[7] != 0)
         return bad(err, 5, "unknown sizes");

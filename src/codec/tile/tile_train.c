@@ -103,9 +103,7 @@ int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
     size_t before = t->skeletons.len;
     if (before >= SKELETONS_MAX) return 0;
     return end_skeleton(t, before,
-                        coefs->progressive ? leat__tile_skeleton_baseline(coefs, &t->skeletons)
-                                           : leat__tile_skeleton_of(jpeg, len, &t->skeletons),
-                        err);
+                        leat__tile_skeleton_of(jpeg, len, &t->skeletons), err);
 }
 
 int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *part,

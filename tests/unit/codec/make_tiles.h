@@ -63,13 +63,13 @@ static inline int close_tiles(void **state)
 }
 
 /* The sample of a JPEG, or why there is none; free .data. */
-static inline bytes tile_jpeg(bytes jpeg, leat__tile_density density, bool exact,
+static inline bytes tile_jpeg(bytes jpeg, leat__tile_density density,
                               leat__tile_kept *kept)
 {
     leat__jpeg_coefs coefs;
     leat__buf out;
     leat_error err = {0};
-    leat__tile_encode_opts opts = {.density = density, .exact = exact};
+    leat__tile_encode_opts opts = {.density = density};
     leat__buf_init(&out, LEAT__MEM_MISC, 1 << 26);
     assert_int_equal(leat__jpeg_coef_read(reader, jpeg.data, jpeg.len, NULL, &coefs, &err), 0);
     if (leat__tile_encode(encoder, &coefs, jpeg.data, jpeg.len, &opts, &out, kept, &err) != 0)

@@ -81,7 +81,7 @@ static void add_jpegs(uint32_t *s)
         add(LEAT__CODEC_JPEG, without(b, DQT));
         if (!can_be_tiled(&jpeg_kinds[k])) continue;
         leat__tile_kept kept;
-        bytes tile = tile_jpeg(b, k % 2 ? LEAT__TILE_FAST : LEAT__TILE_SMALL, false, &kept);
+        bytes tile = tile_jpeg(b, k % 2 ? LEAT__TILE_FAST : LEAT__TILE_SMALL, &kept);
         assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
         add_with_damage(LEAT__CODEC_TILE, tile, s);
     }

@@ -52,7 +52,7 @@ static void any_region_equals_libjpeg(void **state)
                 uint32_t x = dice_below(&seed, width - w + 1);
                 uint32_t y = dice_below(&seed, height - h + 1);
                 if (round == 0) x = y = 0, w = width, h = height;
-                bytes b = tile_jpeg(jpeg, (leat__tile_density)(round & 1), false, &kept);
+                bytes b = tile_jpeg(jpeg, (leat__tile_density)(round & 1), &kept);
                 assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
                 for (int l = 0; l < LEVELS; l++) {
                     leat__cpu_mask(levels[l]);
@@ -71,7 +71,7 @@ static void probe_tells_what_is_in_it(void **state)
     leat__tile_kept kept;
     leat__image_info info;
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 75, 43, 85, 4);
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, false, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
     assert_int_equal(leat__codec_sniff(b.data, b.len), LEAT__CODEC_TILE);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, b.data, b.len, &info, NULL), 0);
     assert_int_equal(info.width, 75);
@@ -89,7 +89,7 @@ static void tables_must_be_the_right_ones(void **state)
     leat__planes got = {0};
     leat__decode_request none = {0}, right = {.tables = tables};
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 75, 43, 85, 4);
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, false, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
     assert_int_equal(decode_tiles(b, &none, &got, NULL), LEAT_EINVAL);
     assert_int_equal(decode_tiles(b, &right, &got, NULL), 0);
     b.data[16] ^= 1; /* the id */
@@ -109,7 +109,7 @@ static void damage_is_found_and_placed(void **state)
     leat__decode_request request = {.tables = tables};
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 150, 143, 85, 4);
     for (int density = 0; density < 2; density++) {
-        bytes b = tile_jpeg(jpeg, (leat__tile_density)density, false, &kept);
+        bytes b = tile_jpeg(jpeg, (leat__tile_density)density, &kept);
         assert_int_equal(leat__tile_header_parse(&h, b.data, b.len, NULL), 0);
         uint8_t *lengths = b.data + (h.lengths - b.data);
         leat__store_u16(lengths + 4, (uint16_t)(leat__load_u16(lengths + 4) + 1));
@@ -141,7 +141,7 @@ static void what_the_sink_says_is_returned(void **state)
     int calls = 0;
     leat__row_sink sink = {stop_at_second, &calls};
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 75, 143, 85, 4);
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, false, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, b.data, b.len, &info, NULL), 0);
     assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len, NULL, &sink, NULL),
                      LEAT_ECANCELED);
@@ -157,7 +157,7 @@ static void decoding_survives_failed_allocations(void **state)
     leat__decode_request request = {.tables = tables};
     if (!leat__fault_available()) skip();
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
     assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, b.data, b.len, &info, NULL), 0);
     for (uint64_t nth = 1; nth < 50; nth++) {
         leat__decoder *d = NULL;

@@ -19,15 +19,15 @@ static void all_kinds_and_sizes_are_tiled(void **state)
                 leat__tile_facts facts;
                 if (!can_be_tiled(&jpeg_kinds[k])) continue;
                 bytes jpeg = make_jpeg(&jpeg_kinds[k], sizes[s][0], sizes[s][1], 90, 7);
-                bytes b = tile_jpeg(jpeg, (leat__tile_density)density, false, &kept);
+                bytes b = tile_jpeg(jpeg, (leat__tile_density)density, &kept);
                 if (kept != LEAT__TILE_KEPT_NONE)
                     fail_msg("%s %ux%u: %s", jpeg_kinds[k].name, sizes[s][0], sizes[s][1],
                              leat__tile_kept_text(kept));
                 assert_int_equal(leat__tile_describe(b.data, b.len, &facts, NULL), 0);
                 assert_int_equal(facts.density, density);
-                assert_int_equal(facts.exact, !jpeg_kinds[k].progressive);
+                assert_true(facts.exact);
                 assert_int_equal(facts.progressive, jpeg_kinds[k].progressive);
-                if (facts.exact) assert_int_equal(facts.file_bytes, jpeg.len);
+                assert_int_equal(facts.file_bytes, jpeg.len);
                 free(b.data);
                 free(jpeg.data);
             }
@@ -39,14 +39,12 @@ static void others_are_refused_with_their_reason(void **state)
         const jpeg_kind *kind = &jpeg_kinds[k];
         leat__tile_kept kept;
         bytes jpeg = make_jpeg(kind, 50, 40, 80, 1);
-        bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+        bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
         leat__tile_kept want = LEAT__TILE_KEPT_NONE;
         if (kind->file != JCS_YCbCr && kind->file != JCS_GRAYSCALE)
             want = LEAT__TILE_KEPT_COLOUR;
         else if (!can_be_tiled(kind))
             want = LEAT__TILE_KEPT_SAMPLING;
-        else if (kind->progressive) /* exact was asked for */
-            want = LEAT__TILE_KEPT_PROGRESSIVE;
         assert_int_equal(kept, want);
         assert_int_equal(b.len == 0, want != LEAT__TILE_KEPT_NONE);
         free(b.data);

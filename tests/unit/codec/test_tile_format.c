@@ -10,7 +10,7 @@ static bytes sample(leat__tile_density density)
 {
     leat__tile_kept kept;
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 150, 70, 85, 4);
-    bytes b = tile_jpeg(jpeg, density, false, &kept);
+    bytes b = tile_jpeg(jpeg, density, &kept);
     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
     free(jpeg.data);
     return b;
@@ -43,7 +43,7 @@ static void wrong_fields_are_refused(void **state)
         uint8_t at, value;
         int want;
     } cases[] = {
-        {0, 'X', LEAT_EDATA},  {4, 2, LEAT_EFORMAT}, {5, 32, LEAT_EDATA}, {6, 6, LEAT_EDATA},
+        {0, 'X', LEAT_EDATA},  {4, 2, LEAT_EDATA}, {4, 0, LEAT_EFORMAT}, {4, 3, LEAT_EFORMAT}, {5, 32, LEAT_EDATA}, {6, 6, LEAT_EDATA},
         {7, 0, LEAT_EDATA},    {7, 9, LEAT_EDATA},   {12, 0, LEAT_EDATA}, {12, 4, LEAT_EDATA},
         {13, 64, LEAT_EDATA},  {13, 3, LEAT_EDATA},  {14, 1, LEAT_EDATA}, {8, 200, LEAT_EDATA},
         {20, 255, LEAT_EDATA}, {27, 1, LEAT_EDATA},

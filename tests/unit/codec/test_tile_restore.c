@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Restoring files: with restarts, separate scans, bytes after the end, fill bytes, zero
- * padding; progressive ones as baseline with the same pixels.
+ * padding.
  */
 #include "codec/make_tiles.h"
 
@@ -22,7 +22,7 @@ static void expect_exact(bytes jpeg, const char *what)
 {
     leat__tile_kept kept;
     leat__tile_facts facts;
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
     if (kept != LEAT__TILE_KEPT_NONE) fail_msg("%s: %s", what, leat__tile_kept_text(kept));
     assert_int_equal(leat__tile_describe(b.data, b.len, &facts, NULL), 0);
     assert_true(facts.exact);
@@ -46,7 +46,7 @@ static void files_come_back(void **state)
 {
     leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
     for (size_t k = 0; k < JPEG_KINDS; k++) {
-        if (!can_be_tiled(&jpeg_kinds[k]) || jpeg_kinds[k].progressive) continue;
+        if (!can_be_tiled(&jpeg_kinds[k])) continue;
         for (int quality = 10; quality <= 100; quality += 30) {
             bytes jpeg = make_jpeg(&jpeg_kinds[k], 117, 95, quality, 6);
             expect_exact(jpeg, jpeg_kinds[k].name);
@@ -91,7 +91,7 @@ static void zero_padding_comes_back(void **state)
             uint8_t *last = jpeg.data + jpeg.len - 3, low = (uint8_t)((1u << cleared) - 1);
             if ((*last & low) == low && *last != 0xff) {
                 *last = (uint8_t)(*last & ~low);
-                bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, true, &kept);
+                bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
                 if (kept == LEAT__TILE_KEPT_NONE) {
                     restore(b);
                     assert_memory_equal(file.data, jpeg.data, jpeg.len);
@@ -218,39 +218,12 @@ static void only_the_usual_codes_are_usual(void **state)
     leat__buf_reset(&file);
 }
 
-static void progressive_becomes_baseline_with_the_same_pixels(void **state)
-{
-    leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
-    for (size_t k = 0; k < JPEG_KINDS; k++) {
-        uint32_t w, h, n, w2, h2, n2;
-        leat__tile_kept kept;
-        if (!can_be_tiled(&jpeg_kinds[k]) || !jpeg_kinds[k].progressive) continue;
-        bytes plain = make_jpeg(&jpeg_kinds[k], 117, 95, 80, 6);
-        bytes jpeg = insert(plain, 2, "\xff\xfe\x00\x05hey", 7);
-        bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, false, &kept);
-        assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
-        restore(b);
-        uint8_t *want = plain_jpeg(jpeg, 1, &w, &h, &n);
-        bytes again = {(uint8_t *)file.data, file.len};
-        uint8_t *got = plain_jpeg(again, 1, &w2, &h2, &n2);
-        assert_true(w == w2 && h == h2 && n == n2);
-        assert_memory_equal(got, want, (size_t)w * h * n);
-        assert_memory_equal(file.data + 2, "\xff\xfe\x00\x05hey", 7);
-        free(want);
-        free(got);
-        free(b.data);
-        free(jpeg.data);
-        free(plain.data);
-    }
-    leat__buf_reset(&file);
-}
-
 static void a_damaged_restore_part_is_an_error(void **state)
 {
     leat__tile_kept kept;
     leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, true, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
     uint32_t seed = 9, errors = 0;
     leat__tile_header h;
     assert_int_equal(leat__tile_header_parse(&h, b.data, b.len, NULL), 0);
@@ -276,7 +249,7 @@ static void restoring_survives_failed_allocations(void **state)
     leat__tile_kept kept;
     if (!leat__fault_available()) skip();
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 117, 95, 80, 6);
-    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, true, &kept);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
     for (uint64_t nth = 1; nth < 100; nth++) {
         leat__buf_init(&file, LEAT__MEM_MISC, 1 << 24);
         leat__fault_arm(LEAT__FAULT_ALLOC, nth, false);
@@ -300,7 +273,6 @@ int main(void)
         cmocka_unit_test(zero_padding_comes_back),
         cmocka_unit_test(unwritten_scans_are_those_that_would_be_written),
         cmocka_unit_test(only_the_usual_codes_are_usual),
-        cmocka_unit_test(progressive_becomes_baseline_with_the_same_pixels),
         cmocka_unit_test(a_damaged_restore_part_is_an_error),
         cmocka_unit_test(restoring_survives_failed_allocations),
     };

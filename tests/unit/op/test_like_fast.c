@@ -54,7 +54,7 @@ static void same_bits_everywhere(void **state)
                 run(FAST, LEAT__CODEC_JPEG, jpeg, 1 + s % 4, k, m == 0 ? want : got);
                 if (m > 0) assert_memory_equal(want, got, BYTES);
                 for (int d = 0; d < 2; d++) {
-                    bytes tiled = tile_jpeg(jpeg, d ? LEAT__TILE_FAST : LEAT__TILE_SMALL, false, &kept);
+                    bytes tiled = tile_jpeg(jpeg, d ? LEAT__TILE_FAST : LEAT__TILE_SMALL, &kept);
                     assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
                     run(FAST, LEAT__CODEC_TILE, tiled, 1 + s % 4, k, got);
                     if (memcmp(want, got, BYTES) != 0)
@@ -188,7 +188,7 @@ static void damage_is_an_error_at_most(void **state)
 {
     bytes jpeg = make_jpeg(&jpeg_kinds[2], 200, 150, 85, 5);
     leat__tile_kept kept;
-    bytes tiled = tile_jpeg(jpeg, LEAT__TILE_SMALL, false, &kept);
+    bytes tiled = tile_jpeg(jpeg, LEAT__TILE_SMALL, &kept);
     leat__pipeline *p = fixture_pipeline(FAST);
     leat__pipeline_worker *w = NULL;
     uint32_t dice_state = 11, refused = 0;
