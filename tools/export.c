@@ -83,7 +83,9 @@ const cli_command cli_cmd_export = {
                                       {NULL, NULL}},
     .description =
         "Writes each image under the path it was packed from, byte for byte as it was when the "
-        "pack kept or tiled it. Images stored as pixels come back as PNG, resized ones as JPEG. "
+        "pack kept or tiled it. Images stored as pixels come back as PNG, resized ones as JPEG; "
+        "so do progressive JPEGs that an older leat tiled, as baseline files of the same pixels. "
+        "These are counted; 'leat info' counts them before. "
         "Samples from tar shards get their other members back, too. A path that would leave the "
         "folder is refused.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},

@@ -22,7 +22,7 @@ typedef struct facts {
     leat_pack *pack;
     leat_pack_info info;
     uint64_t codec[LEAT__CODEC_COUNT];
-    uint64_t images, image_bytes, pixels, cost_us, resized, unchecked, absent;
+    uint64_t images, image_bytes, pixels, cost_us, resized, unchecked, absent, changed;
     uint64_t indexed, entries_bytes; /* JPEGs with entry points; what those take */
     char created_with[64];
     json_t *provenance;
@@ -63,6 +63,7 @@ static int count_images(facts *f, uint32_t field, leat_error *err)
             f->pixels += (uint64_t)m->width * m->height;
             f->cost_us += m->cost;
             f->resized += (m->flags & LEAT_PACK_IMAGE_RESIZED) != 0;
+            f->changed += !leat_pack_image_exact(m);
             f->unchecked += (m->flags & LEAT_PACK_IMAGE_UNCHECKED) != 0;
             if (!(m->flags & LEAT_PACK_IMAGE_ENTRIES)) continue;
             f->indexed++;
@@ -152,6 +153,7 @@ static int print_json(cli *c, facts *f)
     leat__json_ku64(&j, "pixels", f->pixels);
     leat__json_ku64(&j, "decode_cost_us", f->cost_us);
     leat__json_ku64(&j, "resized", f->resized);
+    leat__json_ku64(&j, "changed", f->changed);
     leat__json_ku64(&j, "unchecked", f->unchecked);
     leat__json_ku64(&j, "indexed", f->indexed);
     leat__json_ku64(&j, "entries_bytes", f->entries_bytes);
@@ -204,6 +206,9 @@ static void print_images(cli *c, const facts *f)
     cli_row(c, "decode cost", "%.0f us each on the reference machine",
             (double)f->cost_us / (double)f->images);
     if (f->resized) cli_row(c, "re-encoded", "%llu", (unsigned long long)f->resized);
+    if (f->changed)
+        cli_row(c, "changed", "%llu, which cannot be exported byte for byte",
+                (unsigned long long)f->changed);
     if (f->unchecked) cli_row(c, "unchecked", "%llu", (unsigned long long)f->unchecked);
     if (f->indexed)
         cli_row(c, "entry points", "%llu images, %.2f %% of the bytes of all images",
@@ -266,6 +271,7 @@ const cli_command cli_cmd_info = {
                               {"pixels", "pixels of all images"},
                               {"decode_cost_us", "predicted time to decode all images once"},
                               {"resized", "images that are not the source's pixels"},
+                              {"changed", "images that cannot be exported byte for byte"},
                               {"unchecked", "images that were not decoded when packed"},
                               {"indexed", "JPEGs with entry points: regions decode faster"},
                               {"entries_bytes", "stored bytes of all entry points"},

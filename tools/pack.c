@@ -140,6 +140,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
     leat__json_ku64(&j, "resumed", st->resumed);
     leat__json_ku64(&j, "duplicate_keys", st->duplicate_keys);
+    leat__json_ku64(&j, "changed", st->changed);
     leat__json_ku64(&j, "pages", st->pages);
     leat__json_ku64(&j, "shards", st->shards);
     leat__json_kstr(&j, "source", st->source_kind);
@@ -167,6 +168,9 @@ static void print_text(cli *c, const leat_ingest_stats *st)
     if (st->resumed)
         cli_say(c, "%llu samples were there from the run that was resumed",
                 (unsigned long long)st->resumed);
+    if (st->changed)
+        cli_say(c, "%llu image%s cannot be exported byte for byte: stored as pixels or encoded again",
+                (unsigned long long)st->changed, st->changed == 1 ? "" : "s");
     if (st->duplicate_keys)
         cli_warn(c, "%llu samples have the key of an earlier one",
                  (unsigned long long)st->duplicate_keys);
@@ -249,6 +253,7 @@ const cli_command cli_cmd_pack = {
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples already there from an interrupted run"},
                               {"duplicate_keys", "samples with the key of an earlier one"},
+                              {"changed", "images of this run whose file cannot be given back byte for byte"},
                               {"pages", "pages written"},
                               {"shards", "files with samples"},
                               {"source", "folder, tar, manifest or pack"},

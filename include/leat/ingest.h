@@ -89,6 +89,7 @@ typedef struct leat_ingest_stats {
     uint64_t budget_peak_bytes;
     double seconds;
     char source_kind[16];
+    uint64_t changed; /* images of this run whose file cannot be given back byte for byte */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as it came also on failure. LEAT_EDATA: a
@@ -109,7 +110,7 @@ typedef struct leat_export_opts {
 
 typedef struct leat_export_stats {
     uint64_t samples, files, bytes;
-    uint64_t changed; /* images whose source file cannot be given back: pixels were re-encoded */
+    uint64_t changed; /* images whose source file cannot be given back byte for byte */
 } leat_export_stats;
 
 LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size);

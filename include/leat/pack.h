@@ -90,6 +90,11 @@ enum {
     LEAT_PACK_IMAGE_ENTRIES = 8    /* entry points lie behind it: regions decode faster */
 };
 
+/* 1 when the source's file can be given back byte for byte, 0 when only its pixels, or what was
+ * made of them, are there: raw, resized or encoded again, and tiled progressive JPEGs of packs
+ * that were written by leat before it restored those. */
+LEAT_API int leat_pack_image_exact(const leat_pack_image *image);
+
 /* ---- reading --------------------------------------------------------------------------- */
 
 typedef struct leat_pack leat_pack;

@@ -35,8 +35,18 @@ class Image:
         code = CODECS.index(self.codec)
         return np.asarray(self._pack.decode(self.stored, code, self.orientation))
 
+    @property
+    def exact(self) -> bool:
+        """Whether ``file()`` is the source's file byte for byte: not of pixels, nor of what was resized
+        or encoded again, nor of progressive JPEGs that a leat of before tiled."""
+        resized, recoded = self.flags & 1, self.flags & 4
+        return self.codec != "raw" and not resized and (self.codec != "tiled" or bool(recoded))
+
     def file(self) -> bytes:
-        """The image file: as it was packed, restored from tiles where it is stored as tiles."""
+        """The image file, byte for byte as it was packed where ``exact`` is true.
+
+        Tiled images are restored from their tiles. Of an image stored as pixels this is a PNG; of one
+        that was resized or encoded again, what was made then."""
         return self._pack.file(self.stored, CODECS.index(self.codec), self.orientation)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

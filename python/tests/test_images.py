@@ -3,13 +3,14 @@
 
 import hashlib
 import io
+import os
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import leat
-from conftest import pixels
+from conftest import ROOT, pixels
 
 
 def without(data: bytes, marker: int) -> bytes:
@@ -85,3 +86,40 @@ def test_a_jpeg_without_quantisers_is_refused(tmp_path):
     for mode in ("keep", "tiled", "raw"):
         with pytest.raises(leat.Error, match="a/1.jpg"):
             leat.pack(tmp_path / "in", tmp_path / f"{mode}.leat", images=mode, threads=1, sync=False)
+
+
+@pytest.mark.parametrize("mode", ["keep", "tiled"])
+def test_files_come_back_byte_for_byte(folder, tmp_path, mode):
+    out = tmp_path / "out.leat"
+    assert leat.pack(folder, out, images=mode, sync=False)["changed"] == 0
+    kinds = {}
+    for s in leat.open(out):
+        source = (folder / s.key).read_bytes()
+        assert s["image"].exact and s["image"].file() == source
+        kinds[s["image"].codec] = kinds.get(s["image"].codec, 0) + 1
+    if mode == "tiled":  # baseline, progressive, optimised and grey JPEGs
+        assert kinds["tiled"] == 48
+    assert leat.export(out, tmp_path / "back")["changed"] == 0
+    again = tmp_path / "again.leat"  # a pack as the source
+    assert leat.pack(out, again, images="tiled", sync=False)["changed"] == 0
+    for s in leat.open(again):
+        assert s["image"].file() == (folder / s.key).read_bytes()
+
+
+def test_what_is_not_exact_is_counted(folder, tmp_path):
+    raw = leat.pack(folder, tmp_path / "raw.leat", images="raw", sync=False)
+    small = leat.pack(folder, tmp_path / "small.leat", max_side=30, sync=False)
+    assert raw["changed"] == 96 and small["changed"] == 96
+    assert not any(s["image"].exact for s in leat.open(tmp_path / "raw.leat"))
+
+
+def test_tiles_of_before_are_read(tmp_path):
+    """Two progressive JPEGs, tiled by a leat that restored them as baseline files."""
+    old = os.path.join(ROOT, "tests", "data", "tiles-1.leat")
+    for s in leat.open(old):
+        image = s["image"]
+        assert image.codec == "tiled" and not image.exact
+        want = pixels(image.file())
+        np.testing.assert_array_equal(np.broadcast_to(np.asarray(image), want.shape), want)
+    assert leat.export(old, tmp_path / "back")["changed"] == 2
+    assert leat.pack(old, tmp_path / "new.leat", sync=False)["changed"] == 2  # history stays

@@ -108,11 +108,9 @@ static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_e
 
 static int write_tiled(exporter *x, const char *key, const leat_view *v, leat_error *err)
 {
-    leat__tile_facts facts;
-    LEAT_TRY(leat__tile_describe(v->data, v->size, &facts, err));
     leat__buf_clear(&x->bytes);
     LEAT_TRY(leat__tile_restore(v->data, v->size, x->tables, &x->bytes, err));
-    if (!facts.exact || (v->image.flags & LEAT_PACK_IMAGE_RESIZED)) x->stats->changed++;
+    if (!leat_pack_image_exact(&v->image)) x->stats->changed++;
     return write_file(x, key, x->bytes.data, x->bytes.len, err);
 }
 

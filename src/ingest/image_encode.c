@@ -381,6 +381,8 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     bool raw = leat__encode_is_raw(plan, leat__run_str(run, r->key), r->key_size);
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
+    if (codec == LEAT__CODEC_TILE && !leat_pack_image_exact(&item->image))
+        flags |= LEAT_PACK_IMAGE_RESIZED; /* restoring gives another file than the first source */
     if (codec != LEAT__CODEC_TILE)
         return keep(e, run, item, &info, data, len, false, entries, flags, err);
     LEAT_TRY(restore(e, from, &data, &len, err));

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/codec.h"
 #include "base/str.h"
 #include "pack/reader_impl.h"
 
@@ -324,6 +325,13 @@ static int bad_cell(const leat_pack *p, const leat__shard *s, uint32_t field, ui
                p->schema->fields[field].name, (unsigned long long)at);
     leat__error_at(err, NULL, (int64_t)sample, (int64_t)at);
     return LEAT_EDATA;
+}
+
+int leat_pack_image_exact(const leat_pack_image *image)
+{
+    if (!image || image->codec == LEAT__CODEC_NONE || image->codec == LEAT__CODEC_RAW) return 0;
+    if (image->flags & LEAT_PACK_IMAGE_RESIZED) return 0;
+    return image->codec != LEAT__CODEC_TILE || (image->flags & LEAT_PACK_IMAGE_RECODED) != 0;
 }
 
 int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,

@@ -43,7 +43,8 @@ static void wrong_fields_are_refused(void **state)
         uint8_t at, value;
         int want;
     } cases[] = {
-        {0, 'X', LEAT_EDATA},  {4, 2, LEAT_EDATA}, {4, 0, LEAT_EFORMAT}, {4, 3, LEAT_EFORMAT}, {5, 32, LEAT_EDATA}, {6, 6, LEAT_EDATA},
+        {0, 'X', LEAT_EDATA},  {4, 2, LEAT_EDATA},
+        {4, 0, LEAT_EFORMAT},  {4, 3, LEAT_EFORMAT}, {5, 32, LEAT_EDATA}, {6, 6, LEAT_EDATA},
         {7, 0, LEAT_EDATA},    {7, 9, LEAT_EDATA},   {12, 0, LEAT_EDATA}, {12, 4, LEAT_EDATA},
         {13, 64, LEAT_EDATA},  {13, 3, LEAT_EDATA},  {14, 1, LEAT_EDATA}, {8, 200, LEAT_EDATA},
         {20, 255, LEAT_EDATA}, {27, 1, LEAT_EDATA},
