@@ -67,6 +67,17 @@ extern "C" {
     X(read_ms, "mean latency of a read")                                                     \
     X(handover_us, "fixed cost of one batch, whatever its size")                             \
     X(bad, "share of samples that were damaged")                                             \
+    /* another loader than leat's, with worker processes */                                  \
+    X(workers, "its worker processes; 0 = it works in the trainer's own")                    \
+    X(worker_fetch, "share of a worker's time waiting for data")                             \
+    X(worker_decode, "share of it decoding")                                                 \
+    X(worker_augment, "share of it augmenting")                                              \
+    X(worker_python, "share of it in other Python code of a sample")                         \
+    X(worker_collate, "share of it collating")                                               \
+    X(worker_transfer, "share of it sending the batch to the trainer")                       \
+    X(fetch_ms, "mean time a sample waits for its data")                                     \
+    X(more_workers, "worker processes that were tried beside")                               \
+    X(more_workers_rate, "samples/s of the loader with those")                               \
     /* CPU */                                                                                \
     X(cpus_host, "CPUs of the machine")                                                      \
     X(cpus, "CPUs this process may use, with the quota's fraction")                          \
@@ -183,7 +194,11 @@ typedef enum leat_doctor_limit {
     X(BUDGET, "budget")                                                                      \
     X(SWAPPING, "swapping")                                                                  \
     X(TRAINER, "trainer")                                                                    \
-    X(TRANSFORM, "transform")
+    X(TRANSFORM, "transform")                                                                \
+    X(WORKERS, "worker_time")        /* of another loader: what exactly is not known */      \
+    X(PYTHON, "python_code")         /* of a sample, in such a worker */                     \
+    X(COLLATE, "collate")                                                                    \
+    X(TRANSFER, "transfer")          /* pickling, shared memory */
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import _leat
+from . import _leat, _workers
 
 _JSON, _PAGE = 2, 0
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -277,6 +277,13 @@ def _memory_free() -> float | None:
     return None
 
 
+def _is_dataloader(iterable: Any) -> bool:
+    """PyTorch's, or one that has its attributes; leat's own loader has no worker processes."""
+    from ._loader import Loader
+
+    return hasattr(iterable, "num_workers") and hasattr(iterable, "collate_fn") and not isinstance(iterable, Loader)
+
+
 def _worker_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
     """Shares of the workers' time: running is preparing; disks, and sleep while they are waited for,
     are fetching."""
@@ -293,6 +300,8 @@ def _worker_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
     waited = sum(looks[True])
     if waited >= 20:  # whether workers had something to do while the trainer waited
         facts["decode_ready"] = looks[True][0] / waited
+    if _is_dataloader(loop.iterable):
+        facts["workers"] = float(loop.iterable.num_workers or len(loop.sampler.workers))
     if running > 0 and facts.get("samples_per_s"):
         facts["cpu_all"] = facts["samples_per_s"] * total / running
     if disk + asleep_while_needed > 0 and facts.get("samples_per_s"):
@@ -307,6 +316,8 @@ def _own_thread_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
         return
     share = min(1.0, loop.next_work_s / waited)
     facts["threads"] = 1.0
+    if _is_dataloader(loop.iterable):
+        facts["workers"] = 0.0
     facts["decode_ready"] = share
     lost = waited / (waited + sum(loop.batch_s))
     facts["decode_share"] = share * lost
@@ -394,6 +405,23 @@ def judge(facts: dict[str, Any]) -> Diagnosis:
     return from_text(_leat.doctor_judge(json.dumps({"facts": facts}), _JSON))
 
 
+def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float) -> None:
+    """What a worker does, where that can be seen, and whether more workers would help, where that can be
+    tried: only when the loop waits for data."""
+    data, train = facts.get("data_ms"), facts.get("batch_ms")
+    if facts.get("workers") is None or data is None or data < 0.05 * (data + (train or 0.0)):
+        return
+    facts.update(_workers.split(iterable, min(2.0, seconds / 10)) or {})
+    now, cpus = facts["workers"] or 0.0, facts.get("cpus") or 1.0
+    waiting = (facts.get("worker_fetch") or 0.0) > 0.3
+    more = 4 * max(now, 1.0) if waiting else max(cpus, 1.0)
+    if more <= now:
+        return
+    rate = _workers.try_workers(iterable, int(min(more, 64)), min(4.0, seconds / 6))
+    if rate:
+        facts["more_workers"], facts["more_workers_rate"] = float(int(min(more, 64))), rate
+
+
 def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, *, steps: int = 100,
              seconds: float = 30.0, replay: int = 10, sync: Callable[[], Any] | None = None) -> Diagnosis:
     """Runs some steps of a training loop and says what holds it back.
@@ -414,7 +442,9 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
         loop.run(steps, seconds, replay)
     finally:
         sampler.stop()
-    result = judge(_facts(loop, throttled))
+    facts = _facts(loop, throttled)
+    _look_closer(iterable, facts, seconds)
+    result = judge(facts)
     free_s = loop.replay(min(steps, 50), seconds / 4) if replay else None
     if free_s:
         now_s = (sum(loop.data_s) + sum(loop.batch_s)) / max(len(loop.data_s), 1)

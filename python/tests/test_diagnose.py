@@ -142,3 +142,53 @@ def test_a_slow_transform_is_not_the_trainer(pack):
     assert d.facts["prepare_ms"] > 10 and "transform=" in d.verdict
     assert "transform=" in d.remedies[0]["action"] and d.remedies[0]["gain"] > 2
     assert loader.stats()["prepare_ms"] > 10
+
+
+def _dataset(torch, item, size=4000):
+    class Data(torch.utils.data.Dataset):
+        def __len__(self):
+            return size
+
+        def __getitem__(self, i):
+            return item(i)
+
+    return Data()
+
+
+def _torch_diagnosis(item, *, workers=2, step_s=0.002, batch=8, **more):
+    torch = pytest.importorskip("torch")
+    loader = torch.utils.data.DataLoader(_dataset(torch, lambda i: item(torch)), batch_size=batch, num_workers=workers,
+                                         **more)
+    return leat.diagnose(loader, lambda b: time.sleep(step_s), steps=STEPS, seconds=20)
+
+
+def test_python_code_of_a_dataset_is_not_decode():
+    d = _torch_diagnosis(lambda torch: burn(0.004) or torch.zeros(3))
+    assert d.cause in ("python_code", "other_processes", "few_threads"), d.verdict
+    assert d.facts["worker_python"] > 0.5
+    assert "decode" not in d.verdict
+
+
+def test_a_slow_collate_is_named():
+    torch = pytest.importorskip("torch")
+    d = _torch_diagnosis(lambda torch: torch.zeros(3),
+                         collate_fn=lambda rows: burn(0.05) or torch.stack(rows))
+    assert d.facts["worker_collate"] > 0.5
+    assert d.cause in ("collate", "other_processes"), d.verdict
+    assert "decode" not in d.verdict
+
+
+def test_more_workers_are_the_remedy_for_latency():
+    d = _torch_diagnosis(lambda torch: time.sleep(0.02) or torch.zeros(3))
+    assert d.limit == "io", d.verdict
+    assert d.facts["more_workers"] == 8 and d.facts["worker_fetch"] > 0.5
+    best = next(r for r in d.remedies if "num_workers=8" in r["action"])
+    assert best["basis"] == "measured" and best["gain"] > 1.5
+    assert not any("0 MB/s" in r["action"] or "? MB/s" in r["action"] for r in d.remedies)
+
+
+def test_a_loader_without_workers_is_told_in_its_own_words():
+    d = _torch_diagnosis(lambda torch: burn(0.003) or torch.zeros(3), workers=0)
+    assert d.facts["workers"] == 0
+    assert any("num_workers=" in r["action"] for r in d.remedies) or os.cpu_count() == 1, d.verdict
+    assert not any("threads" in r["action"] for r in d.remedies)

@@ -31,6 +31,7 @@
 #define READY_LOW 0.2
 #define NOT_DECODING 0.3
 #define PRESSURE 0.1
+#define MOST 0.5           /* of a worker's time: this is what it does */
 #define FAULTS_PER_S 100.0
 #define SLACK 1.2          /* the loader can do this much more than the trainer asks for */
 
@@ -151,7 +152,28 @@ static bool few_threads(const leat_doctor_facts *f)
 
 static bool augment(const leat_doctor_facts *f)
 {
-    return or_else(f->augment_share, 0) >= 0.5;
+    return or_else(f->augment_share, 0) >= 0.5 || or_else(f->worker_augment, 0) >= MOST;
+}
+
+static bool python_code(const leat_doctor_facts *f)
+{
+    return or_else(f->worker_python, 0) >= MOST;
+}
+
+static bool collate(const leat_doctor_facts *f)
+{
+    return or_else(f->worker_collate, 0) >= MOST;
+}
+
+static bool transfer(const leat_doctor_facts *f)
+{
+    return or_else(f->worker_transfer, 0) >= MOST;
+}
+
+/* Another loader, of whose workers it is not known that they decode. */
+static bool some_worker_time(const leat_doctor_facts *f)
+{
+    return known(f->workers) && or_else(f->worker_decode, 0) < MOST;
 }
 
 /* Far more pixels than the network will ever see. */
@@ -191,6 +213,8 @@ static bool cold(const leat_doctor_facts *f)
 
 bool leat__doctor_latency(const leat_doctor_facts *f)
 {
+    if (known(f->more_workers_rate) && known(f->samples_per_s)) /* tried: more that wait at once get more */
+        return f->more_workers_rate >= 1.3 * f->samples_per_s;
     return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
            (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep));
 }
@@ -213,9 +237,13 @@ static const struct {
     {LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, contention},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_THREADS, few_threads},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_AUGMENT, augment},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_PYTHON, python_code},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_COLLATE, collate},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_TRANSFER, transfer},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_LARGE_IMAGES, large_images},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_PNG, png},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_CPUS, few_cpus},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_WORKERS, some_worker_time},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, always},
     {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
     {LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, network},

@@ -172,12 +172,32 @@ static bool more_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     leat_doctor_facts *f = &w->f;
     if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
     double threads = ceil(f->cpus);
-    if (f->threads >= threads) return false;
+    if (f->threads >= threads || known(f->more_workers_rate)) return false;
     f->cpu_all = cpu_with(f, threads, f->cpus);
     f->threads = threads;
     r->basis = LEAT_BASIS_MODEL;
+    if (known(f->workers)) {
+        if (f->workers < 1) w->reach = 1; /* workers make batches while the trainer trains */
+        snprintf(r->action, sizeof r->action, "num_workers=%.0f: as many as there are usable CPUs", threads);
+        return true;
+    }
     snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
     snprintf(r->action, sizeof r->action, "%.0f threads: as many as there are usable CPUs", threads);
+    (void)d;
+    return true;
+}
+
+/* Tried: the same loader with more worker processes. */
+static bool more_workers(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (!known(f->more_workers) || !known(f->more_workers_rate)) return false;
+    f->io_cold = f->io_deep = f->io_warm = f->cpu_all = f->delivery = f->more_workers_rate;
+    f->cached = -1;
+    w->reach = 1;
+    act(r, LEAT_BASIS_MEASURED, "", "");
+    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried for a moment",
+             f->more_workers, or_else(f->workers, 0));
     (void)d;
     return true;
 }
@@ -195,9 +215,9 @@ static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     f->threads = threads;
     f->run_delay = f->throttled = 0;
     r->basis = LEAT_BASIS_GUIDE;
-    snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
-    snprintf(r->action, sizeof r->action,
-             "%.0f threads: more than the usable CPUs only stand in line", threads);
+    if (!known(f->workers)) snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
+    snprintf(r->action, sizeof r->action, "%s%.0f%s: more than the usable CPUs only wait for each other",
+             known(f->workers) ? "num_workers=" : "", threads, known(f->workers) ? "" : " threads");
     (void)d;
     return true;
 }
@@ -307,9 +327,11 @@ static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     f->prefetch = prefetch;
     f->data_ms = 0;
     r->basis = LEAT_BASIS_MODEL;
-    snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
+    if (!known(f->workers)) snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
     snprintf(r->action, sizeof r->action,
-             "%.0f batches ahead: on average there is enough, at some moments there is not", prefetch);
+             "%s%.0f%s: on average there is enough, at some moments there is not",
+             known(f->workers) ? "prefetch_factor=" : "", prefetch,
+             known(f->workers) ? "" : " batches ahead");
     return true;
 }
 
@@ -413,7 +435,7 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 
 static const remedy_fn remedies[] = {
     stay_cached,   process_cache,  quasi_random, deeper_reads,         smaller_window,
-    more_threads,  fewer_threads,  free_cpus,    raise_quota,          lift_affinity,
+    more_threads,  more_workers,   fewer_threads, free_cpus,    raise_quota,          lift_affinity,
     raise_budget,
     lower_budget,  more_prefetch,  larger_batches, faster_storage,     more_cpus,
     no_transform,  mixed_precision, compiled_model, channels_last, second_gpu,

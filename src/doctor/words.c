@@ -75,12 +75,17 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
                  or_else(f->others, 0), or_else(f->cpus, 0));
         break;
     case LEAT_CAUSE_FEW_THREADS:
-        snprintf(out, size, "%.0f thread%s for %.0f usable CPUs", f->threads,
-                 f->threads == 1 ? " works" : "s work", f->cpus);
+        if (known(f->workers) && f->workers < 1)
+            snprintf(out, size, "num_workers=0: the trainer's own process makes the batches");
+        else if (known(f->workers))
+            snprintf(out, size, "num_workers=%.0f for %.0f usable CPUs", f->workers, f->cpus);
+        else
+            snprintf(out, size, "%.0f thread%s for %.0f usable CPUs", f->threads,
+                     f->threads == 1 ? " works" : "s work", f->cpus);
         break;
     case LEAT_CAUSE_AUGMENT:
         snprintf(out, size, "augmentation takes %.0f %% of the time per sample",
-                 percent(f->augment_share));
+                 percent(LEAT_MAX(f->augment_share, f->worker_augment)));
         break;
     case LEAT_CAUSE_LARGE_IMAGES:
         snprintf(out, size, "images of %.1f megapixels are decoded to deliver %.2f",
@@ -94,8 +99,25 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
         snprintf(out, size, "this process may use %.1f of the machine's %.0f CPUs", f->cpus,
                  f->cpus_host);
         break;
+    case LEAT_CAUSE_PYTHON:
+        snprintf(out, size, "Python code of the dataset takes %.0f %% of worker time",
+                 percent(f->worker_python));
+        break;
+    case LEAT_CAUSE_COLLATE:
+        snprintf(out, size, "collate_fn takes %.0f %% of worker time", percent(f->worker_collate));
+        break;
+    case LEAT_CAUSE_TRANSFER:
+        snprintf(out, size, "sending batches from workers to the trainer takes %.0f %% of worker time",
+                 percent(f->worker_transfer));
+        break;
+    case LEAT_CAUSE_WORKERS:
+        snprintf(out, size, "worker time: the workers run %.0f %% of the time",
+                 percent(or_else(f->decode_share, 1)));
+        break;
     default:
-        if (known(f->decode_share))
+        if (known(f->worker_decode))
+            snprintf(out, size, "decode takes %.0f %% of worker time", percent(f->worker_decode));
+        else if (known(f->decode_share))
             snprintf(out, size, "decode takes %.0f %% of worker time", percent(f->decode_share));
         else if (known(d->cpu))
             snprintf(out, size, "decode and augmentation manage %s samples/s", rate_text(d->cpu, a));
@@ -121,7 +143,10 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
                  percent(or_else(f->cached, 0)), a);
         break;
     case LEAT_CAUSE_LATENCY:
-        if (known(f->read_ms))
+        if (known(f->fetch_ms))
+            snprintf(out, size, "a sample waits %.1f ms for its data, which gives %s samples/s",
+                     f->fetch_ms, a);
+        else if (known(f->read_ms))
             snprintf(out, size, "a read takes %.1f ms, which gives %s samples/s", f->read_ms, a);
         else
             snprintf(out, size, "reads wait rather than move bytes: %s samples/s", a);

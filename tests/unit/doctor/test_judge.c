@@ -417,9 +417,42 @@ static void a_quick_transform_is_no_limit(void **state)
     assert_int_equal(judge(f).limit, LEAT_LIMIT_TRAINER);
 }
 
+/* Workers of another loader: what they do is named when it was seen, and not called decode when not. */
+static void worker_time_is_split_by_what_was_seen(void **state)
+{
+    static const struct {
+        size_t fact;
+        uint32_t cause;
+        const char *words;
+    } rows[] = {
+        {offsetof(leat_doctor_facts, worker_decode), LEAT_CAUSE_DECODE, "decode takes 70 %"},
+        {offsetof(leat_doctor_facts, worker_augment), LEAT_CAUSE_AUGMENT, "augmentation takes 70 %"},
+        {offsetof(leat_doctor_facts, worker_python), LEAT_CAUSE_PYTHON, "code of the dataset takes 70 %"},
+        {offsetof(leat_doctor_facts, worker_collate), LEAT_CAUSE_COLLATE, "collate_fn takes 70 %"},
+        {offsetof(leat_doctor_facts, worker_transfer), LEAT_CAUSE_TRANSFER, "to the trainer takes 70 %"},
+        {offsetof(leat_doctor_facts, worker_fetch), LEAT_CAUSE_WORKERS, "worker time: the workers run 93 %"},
+    };
+    (void)state;
+    for (size_t i = 0; i < LEAT_COUNT(rows); i++) {
+        leat_doctor_facts f = healthy();
+        starve(&f, 2560);
+        f.cpu_all = 2600;
+        f.decode_ready = 0.95;
+        f.decode_share = 0.93;
+        f.cpu_used = 15.8;
+        f.workers = 16;
+        *(double *)((char *)&f + rows[i].fact) = 0.7;
+        leat_doctor_diagnosis d = judge(f);
+        assert_int_equal(d.limit, LEAT_LIMIT_CPU);
+        assert_int_equal(d.cause, rows[i].cause);
+        assert_contains(d.sentence, rows[i].words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker_time_is_split_by_what_was_seen),
         cmocka_unit_test(a_slow_transform_is_named),
         cmocka_unit_test(a_quick_transform_is_no_limit),
         cmocka_unit_test(every_situation_is_named),
