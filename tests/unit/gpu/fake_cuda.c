@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stand-in for the CUDA driver, loaded by test_device. Copies take the time a bus of 8 GB/s
- * (page-locked) or 4 GB/s (ordinary memory) would need. FAKE_CUDA chooses what goes wrong. Calls
+ * A stand-in for the CUDA driver. Device memory is memory of the host, so that tests see what arrived.
+ * Work on streams waits for events as on a device; work of a "trainer" that the tests begin and end
+ * (fake_cuda_begin, fake_cuda_end) stands for kernels on streams that leat does not know. Copies that
+ * are waited for with cuStreamSynchronize take the time of a bus of 8 GB/s (page-locked memory) or
+ * 4 GB/s (ordinary). FAKE_CUDA chooses what goes wrong, fake_cuda_fail makes the n-th call fail. Calls
  * in the wrong order abort; fake_cuda_held() says what was taken and not given back.
  */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,10 +16,18 @@
 #include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, UNKNOWN = 999 };
+enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_CONTEXT = 201, NOT_READY = 600,
+       CAPTURE = 900, UNKNOWN = 999 };
 #define MEMORY ((size_t)8 << 30)
+#define DEVICES 2
+#define TIMED ((size_t)16 << 20) /* copies that only take their time */
 
 EXPORT int fake_cuda_held(void);
+EXPORT int fake_cuda_begin(void);      /* a kernel of the trainer begins: its number */
+EXPORT void fake_cuda_end(int kernel); /* and ends, with all before it */
+EXPORT int fake_cuda_calls(void);      /* made so far */
+EXPORT void fake_cuda_fail(int call);  /* this one fails; 0 = none */
+EXPORT int fake_cuda_locked(void);     /* blocks of page-locked memory */
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuGetErrorName(int rc, const char **name);
 EXPORT int cuDeviceGetCount(int *count);
@@ -27,19 +39,71 @@ EXPORT int cuDevicePrimaryCtxRetain(void **ctx, int device);
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
 EXPORT int cuCtxPushCurrent_v2(void *ctx);
 EXPORT int cuCtxPopCurrent_v2(void **ctx);
+EXPORT int cuCtxGetDevice(int *device);
+EXPORT int cuCtxSynchronize(void);
+EXPORT int cuThreadExchangeStreamCaptureMode(int *mode);
+EXPORT int cuMemGetInfo_v2(size_t *unused, size_t *total);
 EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags);
 EXPORT int cuMemFreeHost(void *memory);
+EXPORT int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags);
+EXPORT int cuMemHostUnregister(void *memory);
 EXPORT int cuMemAlloc_v2(uint64_t *memory, size_t bytes);
 EXPORT int cuMemFree_v2(uint64_t memory);
 EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream);
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream);
 EXPORT int cuStreamCreate(void **stream, unsigned flags);
 EXPORT int cuStreamSynchronize(void *stream);
 EXPORT int cuStreamDestroy_v2(void *stream);
+EXPORT int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
+EXPORT int cuEventCreate(void **event, unsigned flags);
+EXPORT int cuEventDestroy_v2(void *event);
+EXPORT int cuEventRecord(void *event, void *stream);
+EXPORT int cuEventQuery(void *event);
+EXPORT int cuEventSynchronize(void *event);
+EXPORT int cuEventElapsedTime(float *ms, void *begin, void *end);
+EXPORT int cuCtxRecordEvent(void *ctx, void *event);
 
+/* An event has passed when all of its marks have: one set by a stream, one by the trainer's work. */
+typedef struct fake_event {
+    bool pending; /* recorded on a stream that has not come to it */
+    int kernel;   /* of the trainer that must have ended */
+    int uses;     /* queued items that name it: it may be destroyed before */
+    bool destroyed;
+} fake_event;
+
+typedef enum item_kind { ITEM_COPY, ITEM_RECORD, ITEM_AFTER } item_kind;
+typedef struct item {
+    struct item *next;
+    item_kind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    fake_event *event;
+} item;
+
+typedef struct fake_stream {
+    struct fake_stream *next;
+    item *head, **tail;
+    size_t queued_ns;
+} fake_stream;
+
+typedef struct block {
+    struct block *next;
+    char *memory;
+    size_t bytes;
+    bool locked; /* of the host */
+} block;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool started;
-static int contexts, entered, blocks, pinned_blocks, streams;
-static char *locked;
-static size_t locked_bytes, queued_ns;
+static int contexts, events, begun, ended, calls, fail_at, token[DEVICES];
+static _Thread_local int entered, entered_device;
+static _Thread_local int capture_mode;
+static int all_entered;
+static fake_stream *streams;
+static block *blocks;
+static size_t taken;
 
 static bool mode(const char *name)
 {
@@ -52,10 +116,107 @@ static void need(bool condition)
     if (!condition) abort();
 }
 
+static bool fails(void)
+{
+    pthread_mutex_lock(&lock);
+    bool now = ++calls == fail_at;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+#define COUNTED                                                                                      \
+    do {                                                                                             \
+        if (fails()) return UNKNOWN;                                                                 \
+    } while (0)
+
 int fake_cuda_held(void)
 {
-    return contexts + entered + blocks + pinned_blocks + streams;
+    int n = contexts + all_entered + events;
+    for (const fake_stream *s = streams; s; s = s->next) n++;
+    for (const block *b = blocks; b; b = b->next) n++;
+    return n;
 }
+
+int fake_cuda_calls(void)
+{
+    return calls;
+}
+
+void fake_cuda_fail(int call)
+{
+    fail_at = call;
+}
+
+int fake_cuda_locked(void)
+{
+    int n = 0;
+    pthread_mutex_lock(&lock);
+    for (const block *b = blocks; b; b = b->next) n += b->locked;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+/* ---- work ---- */
+
+static bool passed(const fake_event *e)
+{
+    return !e->pending && e->kernel <= ended;
+}
+
+static void drop_use(fake_event *e)
+{
+    if (--e->uses == 0 && e->destroyed) free(e);
+}
+
+/* Runs what can run. The lock is held. */
+static void progress(void)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (fake_stream *s = streams; s; s = s->next) {
+            item *i = s->head;
+            if (!i || (i->kind == ITEM_AFTER && !passed(i->event))) continue;
+            if (i->kind == ITEM_COPY && i->bytes < TIMED) memcpy(i->to, i->from, i->bytes);
+            if (i->kind == ITEM_RECORD) i->event->pending = false;
+            if (i->event) drop_use(i->event);
+            s->head = i->next;
+            if (!s->head) s->tail = &s->head;
+            free(i);
+            moved = true;
+        }
+    }
+    pthread_cond_broadcast(&changed);
+}
+
+int fake_cuda_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    int kernel = ++begun;
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+void fake_cuda_end(int kernel)
+{
+    pthread_mutex_lock(&lock);
+    if (kernel > ended) ended = kernel;
+    progress();
+    pthread_mutex_unlock(&lock);
+}
+
+static void queue(fake_stream *s, item what)
+{
+    item *i = malloc(sizeof *i);
+    need(i != NULL);
+    *i = what;
+    i->next = NULL;
+    if (i->event) i->event->uses++;
+    *s->tail = i;
+    s->tail = &i->next;
+    progress();
+}
+
+/* ---- devices ---- */
 
 int cuInit(unsigned flags)
 {
@@ -76,13 +237,13 @@ int cuGetErrorName(int rc, const char **name)
 int cuDeviceGetCount(int *count)
 {
     need(started);
-    *count = mode("none") ? 0 : 2;
+    *count = mode("none") ? 0 : DEVICES;
     return OK;
 }
 
 int cuDeviceGet(int *device, int index)
 {
-    need(index >= 0 && index < 2);
+    need(index >= 0 && index < DEVICES);
     *device = 10 + index;
     return OK;
 }
@@ -110,23 +271,27 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 int cuDevicePrimaryCtxRetain(void **ctx, int device)
 {
     need(device >= 10);
+    COUNTED;
     if (mode("context") || mode("nameless")) return UNKNOWN;
-    *ctx = &contexts;
-    contexts++;
+    *ctx = &token[device - 10];
+    __atomic_add_fetch(&contexts, 1, __ATOMIC_SEQ_CST);
     return OK;
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
     need(device >= 10 && contexts > 0 && entered == 0);
-    contexts--;
+    __atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST);
     return OK;
 }
 
 int cuCtxPushCurrent_v2(void *ctx)
 {
-    need(ctx == &contexts && contexts > 0);
+    need((ctx == &token[0] || ctx == &token[1]) && contexts > 0);
+    COUNTED;
     entered++;
+    entered_device = (int)((int *)ctx - token);
+    __atomic_add_fetch(&all_entered, 1, __ATOMIC_SEQ_CST);
     return OK;
 }
 
@@ -134,75 +299,285 @@ int cuCtxPopCurrent_v2(void **ctx)
 {
     need(entered > 0);
     entered--;
-    *ctx = &contexts;
+    __atomic_sub_fetch(&all_entered, 1, __ATOMIC_SEQ_CST);
+    *ctx = &token[entered_device];
+    return OK;
+}
+
+int cuCtxGetDevice(int *device)
+{
+    if (mode("current")) *device = 11;
+    return mode("current") ? OK : NO_CONTEXT;
+}
+
+int cuThreadExchangeStreamCaptureMode(int *given)
+{
+    int before = capture_mode;
+    capture_mode = *given;
+    *given = before;
+    return OK;
+}
+
+/* ---- memory ---- */
+
+static int add_block(char *memory, size_t bytes, bool is_locked)
+{
+    block *b = malloc(sizeof *b);
+    need(b != NULL && memory != NULL);
+    *b = (block){blocks, memory, bytes, is_locked};
+    pthread_mutex_lock(&lock);
+    b->next = blocks;
+    blocks = b;
+    if (!is_locked) taken += bytes;
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+static void remove_block(const void *memory, bool is_locked)
+{
+    pthread_mutex_lock(&lock);
+    block **at = &blocks;
+    while (*at && ((*at)->memory != memory || (*at)->locked != is_locked)) at = &(*at)->next;
+    block *b = *at;
+    need(b != NULL);
+    *at = b->next;
+    if (!is_locked) taken -= b->bytes;
+    pthread_mutex_unlock(&lock);
+    free(b);
+}
+
+/* Whether the range lies in one block. The lock is held. */
+static bool inside(const void *from, size_t bytes, bool is_locked)
+{
+    for (const block *b = blocks; b; b = b->next)
+        if (b->locked == is_locked && (const char *)from >= b->memory &&
+            (const char *)from + bytes <= b->memory + b->bytes)
+            return true;
+    return false;
+}
+
+int cuMemGetInfo_v2(size_t *unused, size_t *total)
+{
+    need(entered > 0);
+    COUNTED;
+    *unused = MEMORY - taken;
+    *total = MEMORY;
     return OK;
 }
 
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
     need(entered > 0 && flags == 0);
+    COUNTED;
     if (mode("pin")) return NO_MEMORY;
-    locked = *memory = malloc(bytes);
-    locked_bytes = bytes;
-    pinned_blocks++;
-    return OK;
+    return add_block(*memory = malloc(bytes), bytes, true);
 }
 
 int cuMemFreeHost(void *memory)
 {
-    need(entered > 0 && memory == locked);
+    need(entered > 0);
+    remove_block(memory, true);
     free(memory);
-    locked = NULL;
-    pinned_blocks--;
+    return OK;
+}
+
+int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    need(entered > 0 && flags == 0 && (uintptr_t)memory % 4096 == 0 && bytes % 4096 == 0);
+    COUNTED;
+    if (mode("pin")) return NO_MEMORY;
+    return add_block(memory, bytes, true);
+}
+
+int cuMemHostUnregister(void *memory)
+{
+    need(entered > 0);
+    remove_block(memory, true);
     return OK;
 }
 
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
 {
-    need(entered > 0);
+    need(entered > 0 && capture_mode == 2);
+    COUNTED;
     if (mode("memory")) return NO_MEMORY;
-    *memory = bytes;
-    blocks++;
-    return OK;
+    void *p = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+    *memory = (uint64_t)(uintptr_t)p;
+    return add_block(p, bytes, false);
 }
 
 int cuMemFree_v2(uint64_t memory)
 {
-    need(entered > 0 && memory > 0 && blocks > 0);
-    blocks--;
+    void *p = (void *)(uintptr_t)memory;
+    need(entered > 0 && memory > 0);
+    remove_block(p, false);
+    free(p);
+    return OK;
+}
+
+/* ---- streams and events ---- */
+
+static int copy(void *to, const void *from, size_t bytes, fake_stream *s, const void *host)
+{
+    need(entered > 0);
+    COUNTED;
+    if (mode("copy")) return UNKNOWN;
+    pthread_mutex_lock(&lock);
+    need(inside(host == from ? to : from, bytes, false));
+    s->queued_ns += inside(host, bytes, true) ? bytes / 8 : bytes / 4;
+    queue(s, (item){.kind = ITEM_COPY, .to = to, .from = from, .bytes = bytes});
+    pthread_mutex_unlock(&lock);
     return OK;
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream)
 {
-    bool fast = locked != NULL && (const char *)from >= locked &&
-                (const char *)from + bytes <= locked + locked_bytes;
-    need(entered > 0 && blocks > 0 && bytes <= to && stream == &streams);
-    if (mode("copy")) return UNKNOWN;
-    queued_ns += fast ? bytes / 8 : bytes / 4;
-    return OK;
+    return copy((void *)(uintptr_t)to, from, bytes, stream, from);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
+{
+    return copy(to, (const void *)(uintptr_t)from, bytes, stream, to);
 }
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-    need(entered > 0 && flags == 0);
-    *stream = &streams;
-    streams++;
+    need(entered > 0 && flags <= 1);
+    COUNTED;
+    fake_stream *s = calloc(1, sizeof *s);
+    need(s != NULL);
+    s->tail = &s->head;
+    pthread_mutex_lock(&lock);
+    s->next = streams;
+    streams = s;
+    pthread_mutex_unlock(&lock);
+    *stream = s;
     return OK;
 }
 
 int cuStreamSynchronize(void *stream)
 {
-    struct timespec span = {.tv_nsec = (long)queued_ns};
-    need(entered > 0 && stream == &streams);
+    fake_stream *s = stream;
+    need(entered > 0);
+    COUNTED;
+    pthread_mutex_lock(&lock);
+    struct timespec span = {.tv_nsec = (long)s->queued_ns};
+    s->queued_ns = 0;
+    while (s->head) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
     nanosleep(&span, NULL);
-    queued_ns = 0;
     return OK;
 }
 
 int cuStreamDestroy_v2(void *stream)
 {
-    need(entered > 0 && stream == &streams);
-    streams--;
+    need(entered > 0);
+    pthread_mutex_lock(&lock);
+    fake_stream **at = &streams;
+    while (*at != stream) at = &(*at)->next;
+    *at = (*at)->next;
+    need(((fake_stream *)stream)->head == NULL);
+    pthread_mutex_unlock(&lock);
+    free(stream);
+    return OK;
+}
+
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
+{
+    need(entered > 0 && flags == 0);
+    COUNTED;
+    pthread_mutex_lock(&lock);
+    queue(stream, (item){.kind = ITEM_AFTER, .event = event});
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+int cuEventCreate(void **event, unsigned flags)
+{
+    need(entered > 0 && flags <= 3);
+    COUNTED;
+    fake_event *e = calloc(1, sizeof *e);
+    need(e != NULL);
+    *event = e;
+    __atomic_add_fetch(&events, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+int cuEventDestroy_v2(void *event)
+{
+    fake_event *e = event;
+    need(entered > 0);
+    pthread_mutex_lock(&lock);
+    e->destroyed = true;
+    e->uses++;
+    drop_use(e);
+    pthread_mutex_unlock(&lock);
+    __atomic_sub_fetch(&events, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+    fake_event *e = event;
+    need(entered > 0);
+    COUNTED;
+    pthread_mutex_lock(&lock);
+    e->pending = true;
+    e->kernel = 0;
+    queue(stream, (item){.kind = ITEM_RECORD, .event = e});
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+int cuCtxRecordEvent(void *ctx, void *event)
+{
+    fake_event *e = event;
+    need(entered > 0 && (ctx == &token[0] || ctx == &token[1]));
+    COUNTED;
+    if (mode("capture")) return CAPTURE;
+    pthread_mutex_lock(&lock);
+    e->pending = false;
+    e->kernel = begun;
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+int cuEventQuery(void *event)
+{
+    need(entered > 0);
+    COUNTED;
+    pthread_mutex_lock(&lock);
+    progress();
+    bool is = passed(event);
+    pthread_mutex_unlock(&lock);
+    return is ? OK : NOT_READY;
+}
+
+int cuEventSynchronize(void *event)
+{
+    need(entered > 0);
+    COUNTED;
+    pthread_mutex_lock(&lock);
+    progress();
+    while (!passed(event)) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+int cuEventElapsedTime(float *ms, void *begin, void *end)
+{
+    need(entered > 0 && begin != end);
+    *ms = 1;
+    return OK;
+}
+
+int cuCtxSynchronize(void)
+{
+    need(entered > 0);
+    COUNTED;
+    if (mode("capture")) return CAPTURE;
+    pthread_mutex_lock(&lock);
+    while (ended < begun) pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
     return OK;
 }

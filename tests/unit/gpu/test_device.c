@@ -3,42 +3,14 @@
  * Tests of src/gpu/device.c against a stand-in driver (fake_cuda.c), against libraries that are
  * no driver, and against what this machine has.
  */
-#include "leat_test.h"
-
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "fake_driver.h"
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "gpu/device.h"
 
-static char fake[PATH_MAX];
-static int (*held)(void);
-
-/* The stand-in lies in a folder beside this program. */
-static int find_fake(void **state)
-{
-    char exe[PATH_MAX - 32];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    if (n <= 0) return -1;
-    exe[n] = '\0';
-    *strrchr(exe, '/') = '\0';
-    snprintf(fake, sizeof fake, "%s/gpu/fake_cuda.so", exe);
-    void *lib = dlopen(fake, RTLD_LAZY | RTLD_LOCAL);
-    if (lib == NULL) return -1;
-    void *address = dlsym(lib, "fake_cuda_held");
-    memcpy(&held, &address, sizeof address);
-    return held == NULL ? -1 : 0;
-}
-
-static void go_wrong(const char *how)
-{
-    setenv("FAKE_CUDA", how, 1);
-}
+#define fake fake_path
+#define held fake_cuda.held
 
 static leat__gpu *open_fake(uint32_t index)
 {
@@ -151,10 +123,37 @@ static void no_driver_is_an_answer(void **state)
     assert_null(gpu);
 }
 
+static void a_name_chooses_the_device(void **state)
+{
+    static const char *const wrong[] = {"gpu", "cuda:", "cuda:x", "cuda:-1", "cudax", "cuda:1x", ""};
+    leat_error err = {0};
+    uint32_t index = 9;
+    go_wrong("");
+    for (size_t i = 0; i < LEAT_COUNT(wrong); i++)
+        assert_int_equal(leat__gpu_choose(wrong[i], &index, &err), LEAT_EINVAL);
+    assert_int_equal(leat__gpu_choose("cuda", &index, &err), 0);
+    assert_int_equal(index, 0);
+    go_wrong("current"); /* the thread uses device 1 already */
+    assert_int_equal(leat__gpu_choose("cuda", &index, &err), 0);
+    assert_int_equal(index, 1);
+    setenv("LOCAL_RANK", "0", 1);
+    assert_int_equal(leat__gpu_choose("cuda", &index, &err), 0);
+    assert_int_equal(index, 0);
+    setenv("LOCAL_RANK", "7", 1); /* more ranks than devices that this process sees */
+    go_wrong("");
+    assert_int_equal(leat__gpu_choose("cuda", &index, &err), 0);
+    assert_int_equal(index, 0);
+    unsetenv("LOCAL_RANK");
+    assert_int_equal(leat__gpu_choose("cuda:5", &index, &err), 0);
+    assert_int_equal(index, 5);
+    assert_int_equal(held(), 0); /* no context was made */
+}
+
 static void this_machine(void **state)
 {
     uint32_t count;
     leat_error err = {0};
+    unsetenv("LEAT_CUDA_DRIVER");
     int rc = leat__gpu_count(NULL, &count, &err);
     if (rc != 0) {
         assert_true(err.message[0] != '\0');
@@ -181,6 +180,7 @@ int main(void)
         cmocka_unit_test(rates_are_what_the_bus_gives),
         cmocka_unit_test(trouble_is_named_and_nothing_stays),
         cmocka_unit_test(no_driver_is_an_answer),
+        cmocka_unit_test(a_name_chooses_the_device),
         cmocka_unit_test(this_machine),
     };
     return cmocka_run_group_tests(tests, find_fake, NULL);

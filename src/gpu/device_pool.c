@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device blocks: a list of idle ones, oldest first, under a lock. A trainer's thread runs ahead of its
+ * device, so a block that was given back is usually still being read. A few more blocks are taken then;
+ * after that the copying stream waits for the oldest one.
+ */
+#include "gpu/device_pool.h"
+
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+
+#define ROUND (UINT64_C(64) << 10)
+#define WAITING_MAX 2 /* idle blocks that are still read, before the stream waits for one */
+
+struct leat__device_pool {
+    leat__gpu *gpu;
+    _Atomic uint32_t refs; /* its owner and the blocks in use */
+    leat__mutex lock;      /* guards the rest */
+    leat__cond given;
+    leat__device_block *idle;
+    leat__device_pool_stats stats;
+    uint64_t generation; /* counts blocks given back */
+    bool closed;
+};
+
+int leat__device_pool_open(leat__device_pool **out, leat__gpu *gpu, uint64_t limit, leat_error *err)
+{
+    leat__device_pool *p = LEAT_NEW(LOADER, leat__device_pool);
+    *out = p;
+    if (p == NULL) return leat__fail_nomem(err, sizeof *p, "device memory");
+    p->gpu = leat__gpu_ref(gpu);
+    p->refs = 1;
+    p->stats.limit = limit;
+    leat__mutex_init(&p->lock);
+    leat__cond_init(&p->given);
+    return 0;
+}
+
+static void unref(leat__device_pool *p)
+{
+    if (atomic_fetch_sub(&p->refs, 1) != 1) return;
+    leat__gpu_close(&p->gpu);
+    leat__cond_destroy(&p->given);
+    leat__mutex_destroy(&p->lock);
+    leat__free(p);
+}
+
+static void free_block(leat__device_pool *p, leat__device_block *b)
+{
+    leat__gpu_free(p->gpu, b->memory);
+    leat__gpu_event_close(&b->event);
+    leat__free(b);
+}
+
+/* Marks the work so far. A driver that cannot is waited for when the block is needed. */
+static int mark(leat__device_block *b, leat_error *err)
+{
+    int rc = b->marked ? 0 : leat__gpu_event_record_all(b->event, err);
+    if (rc == 0) b->marked = true;
+    return rc;
+}
+
+/* Before memory goes back to the device: nothing reads it any more. */
+static void wait_idle(leat__device_pool *p, leat__device_block *b)
+{
+    if (mark(b, NULL) == 0) {
+        int rc = leat__gpu_event_wait(b->event, NULL);
+        (void)rc; /* a device that failed reads nothing */
+    } else {
+        int rc = leat__gpu_wait_all(p->gpu, NULL);
+        (void)rc;
+    }
+}
+
+static leat__device_block *unlink_locked(leat__device_pool *p, leat__device_block **at)
+{
+    leat__device_block *b = *at;
+    *at = b->next;
+    b->next = NULL;
+    p->stats.idle--;
+    return b;
+}
+
+void leat__device_pool_close(leat__device_pool **out)
+{
+    leat__device_pool *p = *out;
+    if (p == NULL) return;
+    *out = NULL;
+    leat__mutex_lock(&p->lock);
+    p->closed = true;
+    while (p->idle != NULL) {
+        leat__device_block *b = unlink_locked(p, &p->idle);
+        wait_idle(p, b);
+        free_block(p, b);
+    }
+    leat__mutex_unlock(&p->lock);
+    unref(p);
+}
+
+static bool serves(const leat__device_block *b, uint64_t bytes)
+{
+    return b->bytes >= bytes && b->bytes / 2 <= bytes;
+}
+
+/* An idle block that nothing reads any more; *waiting counts the others that would do. */
+static leat__device_block *find_free_locked(leat__device_pool *p, uint64_t bytes, uint32_t *waiting)
+{
+    for (leat__device_block **at = &p->idle; *at != NULL; at = &(*at)->next) {
+        if (!serves(*at, bytes)) continue;
+        if (mark(*at, NULL) == 0 && leat__gpu_event_passed((*at)->event)) return unlink_locked(p, at);
+        ++*waiting;
+    }
+    return NULL;
+}
+
+/* The oldest idle block; the stream waits for it, or, with an old driver, this thread. */
+static int take_waiting_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
+                               leat__device_block **out, leat_error *err)
+{
+    leat__device_block **at = &p->idle;
+    while (*at != NULL && !serves(*at, bytes)) at = &(*at)->next;
+    if (*at == NULL) return LEAT_EAGAIN;
+    int rc = mark(*at, err);
+    if (rc == 0) rc = leat__gpu_stream_after(s, (*at)->event, err);
+    else if (rc == LEAT_ENOTSUP) rc = leat__gpu_wait_all(p->gpu, err);
+    if (rc != 0) return rc;
+    *out = unlink_locked(p, at);
+    return 0;
+}
+
+static int allocate_locked(leat__device_pool *p, uint64_t bytes, leat__device_block **out, leat_error *err)
+{
+    leat__device_block *b = LEAT_NEW(LOADER, leat__device_block);
+    int rc;
+    if (b == NULL) return leat__fail_nomem(err, sizeof *b, "device memory");
+    LEAT_GO(rc, out, leat__gpu_event_open(&b->event, p->gpu, false, err));
+    LEAT_GO(rc, out, leat__gpu_alloc(p->gpu, bytes, &b->memory, err));
+    b->bytes = bytes;
+    p->stats.used += bytes;
+    p->stats.peak = LEAT_MAX(p->stats.peak, p->stats.used);
+    p->stats.blocks++;
+    *out = b;
+    b = NULL;
+out:
+    if (b != NULL) free_block(p, b);
+    return rc;
+}
+
+/* Frees idle blocks of other sizes until `bytes` fit the limit. */
+static void make_room_locked(leat__device_pool *p, uint64_t bytes)
+{
+    leat__device_block **at = &p->idle;
+    while (*at != NULL && p->stats.used + bytes > p->stats.limit) {
+        if (serves(*at, bytes)) {
+            at = &(*at)->next;
+            continue;
+        }
+        leat__device_block *b = unlink_locked(p, at);
+        p->stats.used -= b->bytes;
+        p->stats.blocks--;
+        wait_idle(p, b);
+        free_block(p, b);
+    }
+}
+
+static int take_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s, leat__device_block **out,
+                       leat_error *err)
+{
+    uint32_t waiting = 0;
+    *out = find_free_locked(p, bytes, &waiting);
+    if (*out != NULL) return 0;
+    if (waiting < WAITING_MAX) {
+        make_room_locked(p, bytes);
+        if (p->stats.used + bytes <= p->stats.limit) {
+            int rc = allocate_locked(p, bytes, out, err);
+            /* the device has less than the limit says: go on with what there is */
+            if (rc != LEAT_ENOMEM || p->stats.blocks == 0) return rc;
+        }
+    }
+    return take_waiting_locked(p, bytes, s, out, err);
+}
+
+int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
+                           leat__device_block **out, leat_error *err)
+{
+    uint64_t rounded;
+    *out = NULL;
+    if (!leat__align_up_u64(LEAT_MAX(bytes, UINT64_C(1)), ROUND, &rounded) || rounded > p->stats.limit)
+        return leat__fail(err, LEAT_EBUDGET, "device memory: a batch needs %llu bytes, the limit is %llu",
+                          (unsigned long long)bytes, (unsigned long long)p->stats.limit);
+    leat__mutex_lock(&p->lock);
+    int rc = take_locked(p, rounded, s, out, err);
+    leat__mutex_unlock(&p->lock);
+    if (rc != 0) return rc;
+    (*out)->marked = false;
+    atomic_fetch_add(&p->refs, 1);
+    return 0;
+}
+
+void leat__device_pool_give(leat__device_pool *p, leat__device_block *b)
+{
+    if (b == NULL) return;
+    int rc = mark(b, NULL);
+    (void)rc; /* tried again when the block is needed */
+    leat__mutex_lock(&p->lock);
+    bool closed = p->closed;
+    if (!closed) {
+        leat__device_block **at = &p->idle;
+        while (*at != NULL) at = &(*at)->next;
+        *at = b;
+        p->stats.idle++;
+        p->generation++;
+        leat__cond_broadcast(&p->given);
+    }
+    leat__mutex_unlock(&p->lock);
+    if (closed) {
+        wait_idle(p, b);
+        free_block(p, b);
+    }
+    unref(p);
+}
+
+void leat__device_pool_wait(leat__device_pool *p, uint64_t deadline_ns)
+{
+    leat__mutex_lock(&p->lock);
+    uint64_t before = p->generation;
+    while (p->generation == before && leat__cond_wait_until(&p->given, &p->lock, deadline_ns)) {}
+    leat__mutex_unlock(&p->lock);
+}
+
+void leat__device_pool_read(leat__device_pool *p, leat__device_pool_stats *stats)
+{
+    leat__mutex_lock(&p->lock);
+    *stats = p->stats;
+    leat__mutex_unlock(&p->lock);
+}

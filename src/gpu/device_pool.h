@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocks of device memory inside a limit, used again when no stream can still read them. A consumer
+ * gives a block back while its kernels may still be queued, on streams that leat does not know. So
+ * giving back marks all work of the process on the device (leat__gpu_event_record_all), and a block is
+ * written again only after its mark. Any thread may call.
+ */
+#ifndef LEAT_GPU_DEVICE_POOL_H
+#define LEAT_GPU_DEVICE_POOL_H
+
+#include "gpu/stream.h"
+
+typedef struct leat__device_pool leat__device_pool;
+
+typedef struct leat__device_block {
+    leat__gpu_memory memory; /* aligned to 256 */
+    uint64_t bytes;
+    /* the pool's */
+    struct leat__device_block *next;
+    leat__gpu_event *event;
+    bool marked;
+} leat__device_block;
+
+typedef struct leat__device_pool_stats {
+    uint64_t limit, used, peak; /* bytes: allowed, taken from the device now, and at most */
+    uint32_t blocks, idle;      /* taken from the device; of them given back */
+} leat__device_pool_stats;
+
+/* Takes a reference of `gpu`. */
+int leat__device_pool_open(leat__device_pool **p, leat__gpu *gpu, uint64_t limit, leat_error *err)
+    LEAT_MUST_CHECK;
+/* Frees idle blocks. The pool lives on until the last block was given back. */
+void leat__device_pool_close(leat__device_pool **p);
+
+/* A block of at least `bytes`. `s` is the stream that will write it: where the block has to wait for its
+ * mark, the stream does. LEAT_EAGAIN: the limit is reached and no block is idle; LEAT_EBUDGET: `bytes`
+ * are more than the limit. */
+int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s,
+                           leat__device_block **block, leat_error *err) LEAT_MUST_CHECK;
+void leat__device_pool_give(leat__device_pool *p, leat__device_block *block); /* NULL is fine */
+
+/* Until a block was given back, or the deadline (leat__clock_ns). */
+void leat__device_pool_wait(leat__device_pool *p, uint64_t deadline_ns);
+void leat__device_pool_read(leat__device_pool *p, leat__device_pool_stats *stats);
+
+#endif

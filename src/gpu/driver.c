@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA driver by dlopen. Owns nothing: the library stays loaded, because the driver does not
+ * expect to be unloaded. Any thread.
+ */
+#include "gpu/driver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+#define DRIVER "libcuda.so.1"
+
+static int load(leat__cu *cu, const char *library, leat_error *err)
+{
+    /* POSIX: what dlsym returns may be copied into a function pointer. */
+    const struct {
+        const char *name;
+        void *slot;
+        int required;
+    } symbols[] = {
+#define SYMBOL(member, symbol, required, parameters) {symbol, &cu->member, required},
+        LEAT__CU_MAP(SYMBOL)
+#undef SYMBOL
+    };
+    const char *name = library != NULL ? library : getenv("LEAT_CUDA_DRIVER");
+    if (name == NULL || name[0] == '\0') name = DRIVER;
+    void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (lib == NULL) return leat__fail(err, LEAT_ENOTSUP, "no CUDA driver here (%s)", name);
+    for (size_t i = 0; i < LEAT_COUNT(symbols); i++) {
+        void *address = dlsym(lib, symbols[i].name);
+        if (address == NULL && symbols[i].required)
+            return leat__fail(err, LEAT_ENOTSUP, "the CUDA driver lacks %s", symbols[i].name);
+        memcpy(symbols[i].slot, &address, sizeof address);
+    }
+    return 0;
+}
+
+int leat__cu_explain(const leat__cu *cu, int rc, const char *what, leat_error *err)
+{
+    const char *name = NULL;
+    if (rc == 0) return 0;
+    if (cu->error_name(rc, &name) != 0 || name == NULL) name = "an unknown error";
+    int code = rc == LEAT__CU_OUT_OF_MEMORY ? LEAT_ENOMEM
+               : rc == LEAT__CU_NO_DEVICE   ? LEAT_ENOTSUP
+                                            : LEAT_EIO;
+    return leat__fail(err, code, "CUDA: %s: %s", what, name);
+}
+
+int leat__cu_start(leat__cu *cu, const char *library, int *count, leat_error *err)
+{
+    LEAT_TRY(load(cu, library, err));
+    LEAT_TRY(leat__cu_explain(cu, cu->init(0), "starting the driver", err));
+    LEAT_TRY(leat__cu_explain(cu, cu->count(count), "counting the GPUs", err));
+    if (*count <= 0) return leat__fail(err, LEAT_ENOTSUP, "a CUDA driver, but no GPU");
+    return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA driver's interface, loaded at run time: the calls that leat uses, declared here. Private
+ * to this module. The numbered names are the driver's binary interface and are kept by later drivers.
+ */
+#ifndef LEAT_GPU_DRIVER_H
+#define LEAT_GPU_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef void *leat__cu_context;
+typedef void *leat__cu_stream;
+typedef void *leat__cu_event;
+typedef void *leat__cu_module;
+typedef void *leat__cu_function;
+typedef uint64_t leat__cu_memory;
+
+/* member, symbol, 1 = leat cannot do without it, parameters */
+#define LEAT__CU_MAP(X)                                                                              \
+    X(init, "cuInit", 1, (unsigned flags))                                                           \
+    X(error_name, "cuGetErrorName", 1, (int rc, const char **name))                                  \
+    X(count, "cuDeviceGetCount", 1, (int *count))                                                    \
+    X(get, "cuDeviceGet", 1, (int *device, int index))                                               \
+    X(name, "cuDeviceGetName", 1, (char *name, int size, int device))                                \
+    X(total, "cuDeviceTotalMem_v2", 1, (size_t *bytes, int device))                                  \
+    X(attribute, "cuDeviceGetAttribute", 1, (int *value, int attribute, int device))                 \
+    X(retain, "cuDevicePrimaryCtxRetain", 1, (leat__cu_context * ctx, int device))                   \
+    X(release, "cuDevicePrimaryCtxRelease_v2", 1, (int device))                                      \
+    X(push, "cuCtxPushCurrent_v2", 1, (leat__cu_context ctx))                                        \
+    X(pop, "cuCtxPopCurrent_v2", 1, (leat__cu_context * ctx))                                        \
+    X(current_device, "cuCtxGetDevice", 1, (int *device))                                            \
+    X(capture_mode, "cuThreadExchangeStreamCaptureMode", 1, (int *mode))                             \
+    X(memory_info, "cuMemGetInfo_v2", 1, (size_t *unused, size_t *total))                            \
+    X(host_alloc, "cuMemHostAlloc", 1, (void **memory, size_t bytes, unsigned flags))                \
+    X(host_free, "cuMemFreeHost", 1, (void *memory))                                                 \
+    X(host_register, "cuMemHostRegister_v2", 1, (void *memory, size_t bytes, unsigned flags))        \
+    X(host_unregister, "cuMemHostUnregister", 1, (void *memory))                                     \
+    X(alloc, "cuMemAlloc_v2", 1, (leat__cu_memory * memory, size_t bytes))                           \
+    X(free, "cuMemFree_v2", 1, (leat__cu_memory memory))                                             \
+    X(copy, "cuMemcpyHtoDAsync_v2", 1,                                                               \
+      (leat__cu_memory to, const void *from, size_t bytes, leat__cu_stream s))                       \
+    X(copy_back, "cuMemcpyDtoHAsync_v2", 1,                                                          \
+      (void *to, leat__cu_memory from, size_t bytes, leat__cu_stream s))                             \
+    X(stream_make, "cuStreamCreate", 1, (leat__cu_stream * s, unsigned flags))                       \
+    X(stream_wait, "cuStreamSynchronize", 1, (leat__cu_stream s))                                    \
+    X(stream_free, "cuStreamDestroy_v2", 1, (leat__cu_stream s))                                     \
+    X(stream_after, "cuStreamWaitEvent", 1, (leat__cu_stream s, leat__cu_event e, unsigned flags))   \
+    X(event_make, "cuEventCreate", 1, (leat__cu_event * e, unsigned flags))                          \
+    X(event_free, "cuEventDestroy_v2", 1, (leat__cu_event e))                                        \
+    X(event_record, "cuEventRecord", 1, (leat__cu_event e, leat__cu_stream s))                       \
+    X(event_query, "cuEventQuery", 1, (leat__cu_event e))                                            \
+    X(event_wait, "cuEventSynchronize", 1, (leat__cu_event e))                                       \
+    X(event_span, "cuEventElapsedTime", 1, (float *ms, leat__cu_event begin, leat__cu_event end))    \
+    X(record_all, "cuCtxRecordEvent", 0, (leat__cu_context ctx, leat__cu_event e))                   \
+    X(synchronize, "cuCtxSynchronize", 1, (void))
+
+typedef struct leat__cu {
+#define LEAT__CU_MEMBER(member, symbol, required, parameters) int(*member) parameters;
+    LEAT__CU_MAP(LEAT__CU_MEMBER)
+#undef LEAT__CU_MEMBER
+} leat__cu;
+
+enum {
+    LEAT__CU_OUT_OF_MEMORY = 2,
+    LEAT__CU_NO_DEVICE = 100,
+    LEAT__CU_NOT_READY = 600,
+};
+
+/* Loads `library`; NULL: what LEAT_CUDA_DRIVER names, else the driver's own name. Starts the driver
+ * and counts the devices. LEAT_ENOTSUP: no driver, a driver that lacks a call, or no device. */
+int leat__cu_start(leat__cu *cu, const char *library, int *count, leat_error *err) LEAT_MUST_CHECK;
+
+/* 0, or `rc` of a call as an error that says what failed. */
+int leat__cu_explain(const leat__cu *cu, int rc, const char *what, leat_error *err);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/gpu/device_pool.c: a block is not written again while a stream may read it, whatever
+ * happens in between.
+ */
+#include "fake_driver.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "gpu/device_pool.h"
+
+#define SIZE (UINT64_C(1) << 20)
+
+typedef struct rig {
+    leat__gpu *gpu;
+    leat__gpu_stream *s;
+    leat__device_pool *pool;
+} rig;
+
+static rig open_rig(uint64_t limit)
+{
+    rig r = {0};
+    go_wrong("");
+    assert_int_equal(leat__gpu_open(&r.gpu, 0, fake_path, NULL), 0);
+    assert_int_equal(leat__gpu_stream_open(&r.s, r.gpu, NULL), 0);
+    assert_int_equal(leat__device_pool_open(&r.pool, r.gpu, limit, NULL), 0);
+    return r;
+}
+
+static void close_rig(rig *r)
+{
+    leat__device_pool_close(&r->pool);
+    leat__gpu_stream_close(&r->s);
+    leat__gpu_close(&r->gpu);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
+static leat__device_block *take(rig *r, uint64_t bytes)
+{
+    leat__device_block *b = NULL;
+    leat_error err = {0};
+    if (leat__device_pool_take(r->pool, bytes, r->s, &b, &err) != 0) fail_msg("%s", err.message);
+    return b;
+}
+
+static void blocks_are_used_again(void **state)
+{
+    rig r = open_rig(8 * SIZE);
+    leat__device_block *a = take(&r, SIZE);
+    leat__gpu_memory memory = a->memory;
+    assert_int_equal(memory % 256, 0);
+    for (int i = 0; i < 100; i++) {
+        leat__device_pool_give(r.pool, a);
+        a = take(&r, SIZE - 1000);
+        assert_true(a->memory == memory);
+    }
+    leat__device_pool_stats stats;
+    leat__device_pool_read(r.pool, &stats);
+    assert_int_equal(stats.blocks, 1);
+    assert_int_equal(stats.peak, SIZE);
+    leat__device_pool_give(r.pool, a);
+    close_rig(&r);
+}
+
+static void the_limit_holds(void **state)
+{
+    rig r = open_rig(2 * SIZE);
+    leat__device_block *a = take(&r, SIZE), *b = take(&r, SIZE), *c = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &c, &err), LEAT_EAGAIN);
+    assert_int_equal(leat__device_pool_take(r.pool, 3 * SIZE, r.s, &c, &err), LEAT_EBUDGET);
+    leat__device_pool_give(r.pool, a);
+    c = take(&r, SIZE / 8); /* another size: the idle block makes room */
+    leat__device_pool_stats stats;
+    leat__device_pool_read(r.pool, &stats);
+    assert_true(stats.used <= 2 * SIZE);
+    leat__device_pool_give(r.pool, b);
+    leat__device_pool_give(r.pool, c);
+    close_rig(&r);
+}
+
+/* What the pool gives out is either no longer read, or the stream waits before it writes. */
+static void nothing_is_written_while_a_stream_reads(void **state)
+{
+    rig r = open_rig(4 * SIZE);
+    uint8_t from[256];
+    int kernel[32];
+    leat__device_block *on_loan[32];
+    for (int i = 0; i < 32; i++) {
+        leat__device_block *b = take(&r, SIZE);
+        memset(from, i + 1, sizeof from);
+        assert_int_equal(leat__gpu_copy_in(r.s, b->memory, from, sizeof from, NULL), 0);
+        if (i >= 4) fake_cuda.end(kernel[i - 4]); /* the trainer is four steps behind */
+        kernel[i] = fake_cuda.begin();            /* reads the block until it ends */
+        on_loan[i] = b;
+        leat__device_pool_give(r.pool, b);
+        /* no later copy has reached blocks whose kernels have not ended */
+        for (int k = i >= 4 ? i - 3 : 0; k <= i; k++)
+            assert_true(((uint8_t *)(uintptr_t)on_loan[k]->memory)[0] <= k + 1);
+    }
+    fake_cuda.end(kernel[31]);
+    close_rig(&r);
+}
+
+static void a_capture_is_waited_out(void **state)
+{
+    rig r = open_rig(3 * SIZE);
+    leat__device_block *b[3], *other = NULL;
+    leat_error err = {0};
+    for (int i = 0; i < 3; i++) b[i] = take(&r, SIZE);
+    int kernel = fake_cuda.begin();
+    go_wrong("capture"); /* a graph is captured: the release cannot be marked */
+    for (int i = 0; i < 3; i++) leat__device_pool_give(r.pool, b[i]);
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &other, &err), LEAT_EAGAIN);
+    go_wrong("");
+    fake_cuda.end(kernel);
+    other = take(&r, SIZE);
+    assert_non_null(other);
+    leat__device_pool_give(r.pool, other);
+    close_rig(&r);
+}
+
+static void blocks_outlive_the_pool(void **state)
+{
+    rig r = open_rig(4 * SIZE);
+    leat__device_block *b = take(&r, SIZE);
+    leat__device_pool *pool = r.pool;
+    leat__device_pool_close(&r.pool);
+    leat__gpu_stream_close(&r.s);
+    leat__gpu_close(&r.gpu);
+    memset((void *)(uintptr_t)b->memory, 3, SIZE);
+    assert_true(fake_cuda.held() > 0);
+    leat__device_pool_give(pool, b);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
+static void less_memory_than_the_limit(void **state)
+{
+    rig r = open_rig(8 * SIZE);
+    leat__device_block *a = take(&r, SIZE), *b = NULL;
+    leat_error err = {0};
+    go_wrong("memory");
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &b, &err), LEAT_EAGAIN);
+    leat__device_pool_give(r.pool, a);
+    b = take(&r, SIZE);
+    go_wrong("");
+    leat__device_pool_give(r.pool, b);
+    close_rig(&r);
+    r = open_rig(8 * SIZE);
+    go_wrong("memory"); /* nothing there at all: an error, not a wait for ever */
+    assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &b, &err), LEAT_ENOMEM);
+    go_wrong("");
+    close_rig(&r);
+}
+
+static void waiting_ends(void **state)
+{
+    rig r = open_rig(4 * SIZE);
+    uint64_t begin = leat__clock_ns();
+    leat__device_pool_wait(r.pool, begin + LEAT_NS_PER_MS);
+    assert_true(leat__clock_ns() >= begin + LEAT_NS_PER_MS);
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_used_again),
+        cmocka_unit_test(the_limit_holds),
+        cmocka_unit_test(nothing_is_written_while_a_stream_reads),
+        cmocka_unit_test(a_capture_is_waited_out),
+        cmocka_unit_test(blocks_outlive_the_pool),
+        cmocka_unit_test(less_memory_than_the_limit),
+        cmocka_unit_test(waiting_ends),
+    };
+    return cmocka_run_group_tests(tests, find_fake, NULL);
+}
