@@ -144,6 +144,17 @@ static void put_decisions(job *j, leat__json *w)
     leat__json_end(w);
 }
 
+static void put_device(const job *j, leat__json *w, const leat_loader_stats *s)
+{
+    leat__json_ku64(w, "device", (uint64_t)leat_loader_device(j->loader));
+    leat__json_kbool(w, "page_locked", s->page_locked != 0);
+    leat__json_ku64(w, "device_peak_bytes", s->device_peak);
+    leat__json_ku64(w, "device_limit_bytes", s->device_limit);
+    leat__json_ku64(w, "copied_bytes", s->copied_bytes);
+    leat__json_kdouble(w, "copy_seconds", (double)s->copy_ns / 1e9);
+    leat__json_kdouble(w, "copy_wait_seconds", (double)s->copy_wait_ns / 1e9);
+}
+
 static void print_epoch(job *j)
 {
     leat_loader_stats s;
@@ -179,6 +190,7 @@ static void print_epoch(job *j)
         leat__json_ku64(&w, "threads", s.threads);
         leat__json_ku64(&w, "io_depth", s.io_depth);
         leat__json_ku64(&w, "prefetch", s.prefetch);
+        if (leat_loader_device(j->loader) >= 0) put_device(j, &w, &s);
         snprintf(hex, sizeof hex, "%016" PRIx64, j->digest);
         leat__json_kstr(&w, "digest", j->digest_on ? hex : NULL);
         put_decisions(j, &w);
@@ -340,6 +352,10 @@ const cli_command cli_cmd_load = {
             {"threads", "CPU workers at the end"},
             {"io_depth", "reads in flight at the end"},
             {"prefetch", "batches made ahead at the end"},
+            {"device, page_locked", "with --device cuda: the GPU; whether batches are page-locked"},
+            {"device_peak_bytes, device_limit_bytes", "highest use of its memory, and the limit"},
+            {"copied_bytes, copy_seconds", "copied to the GPU so far; time of the copies on the GPU"},
+            {"copy_wait_seconds", "time a batch waited for memory of the GPU"},
             {"digest", "hash of everything delivered in the epoch, or null"},
             {"decisions[]", "what the controller changed in the epoch: at_s (since the start), "
                             "knob, from, to, reason"},

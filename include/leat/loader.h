@@ -23,6 +23,11 @@
  * What comes out is a pure function of the pack, the options, the seed and the epoch: never of
  * threads, memory, cache or timing. A batch is a loan: it stays as it is until it is released,
  * from any thread, also after the loader was closed; its bytes stay charged to the budget.
+ *
+ * With opts.device = "cuda" batches arrive on the GPU. They are copied by a thread and a stream of
+ * the loader's own while the step before runs, and are complete when next() hands them out: any stream
+ * may read them at once. A batch may be released while kernels that read it are still queued, on any
+ * stream: its memory is not written before they have ended.
  */
 #ifndef LEAT_LOADER_H
 #define LEAT_LOADER_H
@@ -142,6 +147,10 @@ typedef struct leat_loader_opts {
     const char *label;          /* INT field whose labels are mixed; NULL = "label" */
     uint32_t classes;           /* of soft labels; 0 = as many as the field has class names */
     leat_mix_labels mix_labels; /* how mixed labels are delivered; 0 = soft */
+    /* Where batches arrive: NULL or "cpu"; "cuda:N"; or "cuda": the GPU of this process's LOCAL_RANK
+     * where a launcher set it, else the one that the opening thread uses, else the first. */
+    const char *device;
+    uint64_t device_memory; /* bytes of that device for batches; 0 = a quarter of what is free there */
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */
@@ -187,6 +196,8 @@ typedef struct leat_batch {
     uint32_t bad;                /* samples that were skipped or replaced, or could not stand in */
     uint32_t rows;               /* of the order that it covers: `samples` and those left out */
     void *cookie; /* the caller's */
+    int32_t device; /* CUDA device that `data` of the fields without offsets lies on; -1 = the host.
+                       Offsets, fields that have them, sample_ids and sample_hash lie on the host */
 } leat_batch;
 
 /* Starts (or restarts) an epoch at its first batch, stopping one that is under way. Epochs lie below
@@ -201,8 +212,8 @@ LEAT_API void leat_loader_stop(leat_loader *loader);
 /* The next batch, NULL after the last one of the epoch. A loader that was just opened begins epoch 0;
  * after leat_loader_stop it is LEAT_ESTATE until an epoch is begun or a state restored. Waits up to
  * timeout_ms (-1 = for ever): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET
- * (not final) when the batches on loan hold all memory, or the error that ends the epoch. One thread
- * at a time. */
+ * (not final) when the batches on loan hold all memory of the host or of the device, or the error that
+ * ends the epoch. One thread at a time. */
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */
@@ -235,6 +246,9 @@ LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t
 LEAT_API uint32_t leat_loader_field_count(const leat_loader *loader);
 LEAT_API const leat_tensor *leat_loader_field(const leat_loader *loader, uint32_t field);
 
+/* The CUDA device that batches arrive on; -1 = the host. */
+LEAT_API int32_t leat_loader_device(const leat_loader *loader);
+
 #define LEAT_LOADER_STAGES 4
 
 typedef struct leat_loader_stats {
@@ -257,6 +271,12 @@ typedef struct leat_loader_stats {
     uint64_t floor_bytes; /* least budget it can run with */
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
     double prepare_ms; /* of a step, told by leat_loader_prepared; not in batch_ms */
+    /* With opts.device; else 0. */
+    uint32_t page_locked; /* 1 = batches of the host lie in page-locked memory */
+    uint32_t device_blocks; /* batches for which there is memory on the device */
+    uint64_t device_limit, device_used, device_peak; /* bytes on the device */
+    uint64_t copied_bytes, copy_ns; /* to the device, since the loader was opened; time on the device */
+    uint64_t copy_wait_ns; /* a batch was ready, and the device's memory was not */
 } leat_loader_stats;
 /* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
  * are in next(). */

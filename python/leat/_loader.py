@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -87,6 +88,11 @@ class Loader:
             ``(batch, classes)``), or "pairs" (the label, and the fields ``label_partner`` and
             ``label_lambda``: the loss is ``lambda * loss(label) + (1 - lambda) * loss(partner)``)
         as_: "torch", "numpy", "jax" or "dlpack"; "auto" is torch where it is installed
+        device: None or "cpu": batches lie in host memory. "cuda:N": they arrive on that GPU, copied
+            there by the loader while the step before runs. "cuda": the GPU of LOCAL_RANK under torchrun,
+            else the current one, else the first. Fields of varying length and ``sample_id`` stay on the
+            host. A tensor may be dropped while kernels that read it are still queued, on any stream
+        device_memory: bytes or text for batches on the device; 0 = a quarter of what is free there
         channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
         transform: called with every batch before it is yielded, in this thread
@@ -120,6 +126,7 @@ class Loader:
                  as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
+                 device: str | None = None, device_memory: int | str = 0,
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
                  callbacks: Callback | Sequence[Callback] = ()) -> None:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
@@ -142,6 +149,9 @@ class Loader:
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
         self._sample_fn = sample_fn  # its code must outlive the workers
         names, images = _images(image, fields, channels_last, self)
+        self.device = "cpu" if device is None else str(device)
+        if self.device != "cpu" and self.as_ == "numpy":
+            raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
         self._loader = _leat.Loader(
             self.path, batch_size=self.batch_size, images=images,
             order=_one_of("order", order, _ORDERS), seed=self.seed & (2**64 - 1),
@@ -155,7 +165,10 @@ class Loader:
             weights=None if weights is None else np.ascontiguousarray(weights, np.float64),
             balance=balance, draws=draws, fields=names, digest=digest, sample_fn=address,
             sample_cookie=cookie, label=label, classes=classes,
-            mix_labels=0 if mix_labels is None else _one_of("mix_labels", mix_labels, _MIX_LABELS))
+            mix_labels=0 if mix_labels is None else _one_of("mix_labels", mix_labels, _MIX_LABELS),
+            device=self.device, device_memory=_leat.parse_bytes(device_memory)
+            if isinstance(device_memory, str) else int(device_memory))
+        self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
         self._class = batch_class(self.field_names)
@@ -250,6 +263,8 @@ class Loader:
             row = self._loader.next()
         if row is None:
             return None
+        if self._check_locked:
+            self._warn_unlocked()
         values = [self._value(kind, item) for (_, kind, *_), item in zip(self._fields, row)]
         values.append(self._convert(row[-1]))
         batch: Any = self._class._make(values)
@@ -264,6 +279,13 @@ class Loader:
             return self.transform(batch)
         finally:
             self._loader.prepared(time.perf_counter_ns() - begin)
+
+    def _warn_unlocked(self) -> None:
+        """Says once when batches could not be page-locked: copies to the device are slower then."""
+        self._check_locked = False
+        if not self._loader.stats()["page_locked"]:
+            warnings.warn("leat: batches lie in ordinary memory, which could not be page-locked: copies to "
+                          f"{self.device} are slower", RuntimeWarning, stacklevel=4)
 
     def _value(self, kind: str, item: Any) -> Any:
         if kind in _RAGGED:

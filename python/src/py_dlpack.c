@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-enum { DL_CPU = 1 };
+enum { DL_CPU = 1, DL_CUDA = 2 };
 enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
 #define DL_FLAG_READ_ONLY UINT64_C(1)
 #define DL_FLAG_IS_COPIED UINT64_C(2)
@@ -117,7 +117,7 @@ static void fill(const py_tensor *t, export *e, dl_tensor *out)
     }
     *out = (dl_tensor){
         .data = empty ? NULL : t->data, /* as the standard asks for tensors without elements */
-        .device = {DL_CPU, 0},
+        .device = {t->device < 0 ? DL_CPU : DL_CUDA, t->device < 0 ? 0 : t->device},
         .ndim = t->ndim,
         .shape = e->shape,
         .strides = e->strides,
@@ -171,14 +171,32 @@ static PyObject *make_capsule(const py_tensor *t, bool versioned, uint64_t flags
     return capsule;
 }
 
-static bool asks_other_device(PyObject *device)
+static bool asks_other_device(const py_tensor *t, PyObject *device)
 {
     long type, id;
     if (device == Py_None) return false;
     if (!PyArg_ParseTuple(device, "ll", &type, &id)) return true;
-    if (type == DL_CPU) return false;
-    PyErr_SetString(PyExc_BufferError, "this tensor is in memory of the CPU");
+    if (t->device < 0 ? type == DL_CPU : type == DL_CUDA && id == t->device) return false;
+    if (t->device < 0) PyErr_SetString(PyExc_BufferError, "this tensor is in memory of the CPU");
+    else PyErr_Format(PyExc_BufferError, "this tensor is on CUDA device %d", (int)t->device);
     return true;
+}
+
+/* What was handed out is complete, so no stream has to wait for it; and it is not written again before
+ * all streams are done with it. The stream is only checked. */
+static bool accepts_stream(const py_tensor *t, PyObject *stream)
+{
+    if (stream == Py_None) return true;
+    if (t->device < 0) {
+        PyErr_SetString(PyExc_BufferError, "memory of the CPU has no streams: stream must be None");
+        return false;
+    }
+    long long number = PyLong_AsLongLong(stream);
+    if (number == -1 && PyErr_Occurred()) return false;
+    if (number != 0) return true;
+    PyErr_SetString(PyExc_ValueError,
+                    "stream 0 is ambiguous: 1 is the legacy default stream, 2 the thread's");
+    return false;
 }
 
 PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -190,14 +208,16 @@ PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names, &stream, &version, &device, &copy))
         return NULL;
-    if (stream != Py_None) {
-        PyErr_SetString(PyExc_BufferError, "memory of the CPU has no streams: stream must be None");
-        return NULL;
-    }
+    if (!accepts_stream(t, stream)) return NULL;
     if (version != Py_None && !PyArg_ParseTuple(version, "ll", &major, &minor)) return NULL;
-    if (asks_other_device(device)) return NULL;
+    if (asks_other_device(t, device)) return NULL;
     int wants_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);
     if (wants_copy < 0) return NULL;
+    if (wants_copy && t->device >= 0) {
+        PyErr_SetString(PyExc_BufferError, "a tensor on a CUDA device is copied by its consumer: copy must "
+                                           "be None or False");
+        return NULL;
+    }
     bool versioned = major >= 1;
     if (!versioned && t->readonly && !wants_copy) {
         PyErr_SetString(PyExc_BufferError, "a read-only tensor needs DLPack 1.0 (max_version), which "
@@ -214,7 +234,7 @@ PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 
 PyObject *py_tensor_dlpack_device(PyObject *self, PyObject *unused)
 {
-    (void)self;
+    int32_t device = ((py_tensor *)self)->device;
     (void)unused;
-    return Py_BuildValue("(ii)", DL_CPU, 0);
+    return Py_BuildValue("(ii)", device < 0 ? DL_CPU : DL_CUDA, device < 0 ? 0 : (int)device);
 }

@@ -56,12 +56,14 @@ typedef struct py_tensor {
     uint32_t dtype; /* leat_dtype */
     int32_t ndim;
     bool readonly;
+    int32_t device; /* CUDA device that `data` is on, -1 = memory of the CPU */
     int64_t shape[LEAT_NDIM_MAX];
     int64_t strides[LEAT_NDIM_MAX]; /* elements */
     Py_ssize_t byte_shape[LEAT_NDIM_MAX], byte_strides[LEAT_NDIM_MAX]; /* for the buffer protocol */
 } py_tensor;
 
-/* A tensor over memory of `loan`, which gains a reference. strides NULL = row-major. */
+/* A tensor over memory of `loan`, which gains a reference. strides NULL = row-major. Of the CPU: set
+ * `device` for others. */
 PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
                         const int64_t *shape, const int64_t *strides);
 

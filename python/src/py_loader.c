@@ -108,18 +108,18 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "memory", "cache", "on_error", "max_bad", "quarantine", "rank", "world",
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
-                            "label", "classes", "mix_labels", NULL};
+                            "label", "classes", "mix_labels", "device", "device_memory", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
-    unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0;
+    unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0, mix_labels = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIi", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIizK", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
-            &o->label, &o->classes, &mix_labels))
+            &o->label, &o->classes, &mix_labels, &o->device, &device_memory))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -131,6 +131,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->draws = draws;
     o->mix_labels = (leat_mix_labels)mix_labels;
     o->digest = (uint32_t)digest;
+    o->device_memory = device_memory;
     o->sample_fn = (leat_sample_fn)(uintptr_t)fn;
     o->sample_cookie = (void *)(uintptr_t)cookie;
     if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
@@ -280,7 +281,7 @@ static PyObject *ragged_tuple(py_loan *loan, const leat_tensor *t, uint32_t rows
     return NULL;
 }
 
-static PyObject *field_value(py_loan *loan, const leat_tensor *t, uint32_t rows)
+static PyObject *field_value(py_loan *loan, const leat_tensor *t, uint32_t rows, int32_t device)
 {
     int64_t shape[LEAT_NDIM_MAX];
     bool ragged = t->type == LEAT_FIELD_BYTES || t->type == LEAT_FIELD_TEXT ||
@@ -289,18 +290,20 @@ static PyObject *field_value(py_loan *loan, const leat_tensor *t, uint32_t rows)
     if (ragged) return ragged_tuple(loan, t, rows);
     memcpy(shape, t->shape, sizeof shape);
     shape[0] = rows;
-    return py_tensor_new(loan, t->data, t->dtype, (int32_t)t->ndim, shape, t->strides);
+    PyObject *tensor = py_tensor_new(loan, t->data, t->dtype, (int32_t)t->ndim, shape, t->strides);
+    if (tensor != NULL) ((py_tensor *)tensor)->device = device;
+    return tensor;
 }
 
 /* (fields…, sample_id): tensors of one batch, which the loan keeps alive. */
 static PyObject *batch_tuple(py_loan *loan, uint32_t count, const leat_tensor *const *fields,
-                             uint32_t rows, const uint64_t *ids)
+                             uint32_t rows, const uint64_t *ids, int32_t device)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)count + 1), *item;
     int64_t n = rows;
 
     for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        item = field_value(loan, fields[i], rows);
+        item = field_value(loan, fields[i], rows, device);
         if (item == NULL || PyTuple_SetItem(tuple, i, item) != 0) Py_CLEAR(tuple);
     }
     if (tuple == NULL) return NULL;
@@ -325,7 +328,8 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     uint32_t rows = batch != NULL ? batch->samples : 0;
     const uint64_t *ids = batch != NULL ? batch->sample_ids : NULL;
     py_loan *loan = py_loan_new(batch, NULL);
-    if (loan != NULL) tuple = batch_tuple(loan, count, fields, rows, ids);
+    if (loan != NULL)
+        tuple = batch_tuple(loan, count, fields, rows, ids, leat_loader_device(self->loader));
     py_loan_drop(loan);
     leat__free(fields);
     return tuple;
@@ -441,7 +445,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     typedef unsigned long long u;
     double busy[LEAT_LOADER_STAGES];
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
-    return Py_BuildValue(
+    PyObject *stats = Py_BuildValue(
         "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd s(dddd)}", "threads",
         (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch",
         (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples,
@@ -452,6 +456,15 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms,
         "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "busy_seconds", busy[0], busy[1], busy[2],
         busy[3]);
+    if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
+    PyObject *device = Py_BuildValue(
+        "{sN sK sK sK sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked), "device_limit_bytes",
+        (u)s.device_limit, "device_used_bytes", (u)s.device_used, "device_peak_bytes", (u)s.device_peak,
+        "copied_bytes", (u)s.copied_bytes, "copy_seconds", (double)s.copy_ns / 1e9, "copy_wait_seconds",
+        (double)s.copy_wait_ns / 1e9);
+    if (device == NULL || PyDict_Update(stats, device) != 0) Py_CLEAR(stats);
+    Py_XDECREF(device);
+    return stats;
 }
 
 /* prepared(ns): the caller spent so long on the batch it was handed last. */

@@ -92,6 +92,7 @@ PyObject *py_tensor_new(py_loan *loan, void *data, uint32_t dtype, int32_t ndim,
     t->data = data;
     t->dtype = dtype;
     t->ndim = ndim;
+    t->device = -1;
     for (int32_t d = ndim - 1; d >= 0; d--) {
         t->shape[d] = shape[d];
         t->strides[d] = strides != NULL ? strides[d] : stride;
@@ -136,6 +137,11 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags)
     py_tensor *t = (py_tensor *)self;
 
     view->obj = NULL;
+    if (t->device >= 0) {
+        PyErr_Format(PyExc_BufferError, "this tensor is on CUDA device %d: take it through DLPack",
+                     (int)t->device);
+        return -1;
+    }
     if ((flags & PyBUF_WRITABLE) && t->readonly) {
         PyErr_SetString(PyExc_BufferError, "this tensor is read-only");
         return -1;
@@ -220,6 +226,42 @@ static PyObject *get_readonly(PyObject *self, void *unused)
     return PyBool_FromLong(((py_tensor *)self)->readonly);
 }
 
+static PyObject *get_device(PyObject *self, void *unused)
+{
+    int32_t device = ((py_tensor *)self)->device;
+    (void)unused;
+    return device < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cuda:%d", (int)device);
+}
+
+/* CuPy, Numba and others: version 3. The data is complete, so there is no stream to wait for. */
+static PyObject *get_cuda_array(PyObject *self, void *unused)
+{
+    static const char *const letters[DTYPES] = {
+        [LEAT_DTYPE_BOOL] = "|b1", [LEAT_DTYPE_U8] = "|u1",  [LEAT_DTYPE_I8] = "|i1",
+        [LEAT_DTYPE_U16] = "<u2",  [LEAT_DTYPE_I16] = "<i2", [LEAT_DTYPE_U32] = "<u4",
+        [LEAT_DTYPE_I32] = "<i4",  [LEAT_DTYPE_U64] = "<u8", [LEAT_DTYPE_I64] = "<i8",
+        [LEAT_DTYPE_F16] = "<f2",  [LEAT_DTYPE_F32] = "<f4", [LEAT_DTYPE_F64] = "<f8"};
+    py_tensor *t = (py_tensor *)self;
+    int64_t bytes[LEAT_NDIM_MAX];
+    (void)unused;
+    if (t->device < 0 || letters[t->dtype] == NULL) {
+        PyErr_SetString(PyExc_AttributeError, t->device < 0 ? "this tensor is not on a CUDA device"
+                                                            : "bfloat16 has no name in this interface");
+        return NULL;
+    }
+    for (int32_t d = 0; d < t->ndim; d++) bytes[d] = t->byte_strides[d];
+    PyObject *shape = int_tuple(t->shape, t->ndim), *strides = int_tuple(bytes, t->ndim);
+    if (shape == NULL || strides == NULL) {
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
+        return NULL;
+    }
+    unsigned long long address = elements(t) > 0 ? (unsigned long long)(uintptr_t)t->data : 0;
+    return Py_BuildValue("{sN sN ss s(KO) si sO}", "shape", shape, "strides", strides, "typestr",
+                         letters[t->dtype], "data", address, t->readonly ? Py_True : Py_False, "version", 3,
+                         "stream", Py_None);
+}
+
 static PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, NULL, "Size of each dimension.", NULL},
     {"strides", get_strides, NULL, "Elements from one to the next in each dimension.", NULL},
@@ -228,6 +270,8 @@ static PyGetSetDef tensor_getset[] = {
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"data_ptr", get_data_ptr, NULL, "Address of the first element; 0 when there is none.", NULL},
     {"readonly", get_readonly, NULL, "Whether consumers may not write.", NULL},
+    {"device", get_device, NULL, "Where it lies: cpu or cuda:N.", NULL},
+    {"__cuda_array_interface__", get_cuda_array, NULL, "For CuPy, Numba and others, on CUDA devices.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -255,7 +299,9 @@ static PyObject *tensor_as_readonly(PyObject *self, PyObject *unused)
     py_tensor *t = (py_tensor *)self;
     (void)unused;
     PyObject *view = py_tensor_new(t->loan, t->data, t->dtype, t->ndim, t->shape, t->strides);
-    if (view != NULL) ((py_tensor *)view)->readonly = true;
+    if (view == NULL) return NULL;
+    ((py_tensor *)view)->readonly = true;
+    ((py_tensor *)view)->device = t->device;
     return view;
 }
 
@@ -277,7 +323,9 @@ static PyObject *tensor_permute(PyObject *self, PyObject *args)
         strides[d] = t->strides[from];
     }
     PyObject *view = py_tensor_new(t->loan, t->data, t->dtype, t->ndim, shape, strides);
-    if (view != NULL) ((py_tensor *)view)->readonly = t->readonly;
+    if (view == NULL) return NULL;
+    ((py_tensor *)view)->readonly = t->readonly;
+    ((py_tensor *)view)->device = t->device;
     return view;
 wrong:
     PyErr_SetString(PyExc_ValueError, "permute takes each dimension once");
@@ -287,7 +335,8 @@ wrong:
 static PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "A DLPack capsule over the same memory."},
-    {"__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS, "(1, 0): memory of the CPU."},
+    {"__dlpack_device__", py_tensor_dlpack_device, METH_NOARGS,
+     "(1, 0): memory of the CPU; (2, N): of CUDA device N."},
     {"as_readonly", tensor_as_readonly, METH_NOARGS, "The same memory, read-only."},
     {"permute", tensor_permute, METH_VARARGS, "The same memory, dimensions in another order."},
     {NULL, NULL, 0, NULL},

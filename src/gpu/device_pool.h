@@ -8,7 +8,7 @@
 #ifndef LEAT_GPU_DEVICE_POOL_H
 #define LEAT_GPU_DEVICE_POOL_H
 
-#include "gpu/stream.h"
+#include "gpu/gpu_stream.h"
 
 typedef struct leat__device_pool leat__device_pool;
 

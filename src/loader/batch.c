@@ -17,6 +17,7 @@
 struct leat__frames {
     leat__shape shape;
     leat__blocks *blocks;
+    bool apart; /* sample ids and hashes lie outside the block, which may go before them */
     _Atomic uint32_t refs;
 };
 
@@ -48,6 +49,17 @@ static void unref(leat__frames *f)
     if (atomic_fetch_sub(&f->refs, 1) != 1) return;
     leat__shape_reset(&f->shape);
     leat__free(f);
+}
+
+void leat__frames_for_device(leat__frames *f, leat__gpu *gpu, const leat_log *log)
+{
+    leat__blocks_lock_pages(f->blocks, gpu, log);
+    f->apart = true;
+}
+
+bool leat__frames_locked(leat__frames *f)
+{
+    return leat__blocks_locked(f->blocks);
 }
 
 const leat__shape *leat__frames_shape(const leat__frames *f)
@@ -82,6 +94,19 @@ static bool add_part(uint64_t *at, uint64_t count, uint64_t size, uint64_t *star
     uint64_t bytes;
     if (!leat__align_up_u64(*at, ALIGN, start)) return false;
     return leat__mul_u64(count, size, &bytes) && leat__add_u64(*start, bytes, at);
+}
+
+uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows)
+{
+    uint64_t at = 0;
+    for (uint32_t c = 0; c < f->shape.count; c++) {
+        leat__column *column = &f->shape.columns[c];
+        if (column->kind == LEAT__COLUMN_RAGGED) continue;
+        bool fits = add_part(&at, rows, column->row_bytes, &column->device_start);
+        assert(fits); /* the host's layout, which was checked, has the same parts */
+        (void)fits;
+    }
+    return LEAT_MAX(at, UINT64_C(1));
 }
 
 /* Walks the layout; with `f` also fills in where everything is. */
@@ -130,12 +155,13 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     const leat__shape *shape = &frames->shape;
     uint64_t bytes;
     size_t extra = shape->count * (sizeof(leat_tensor) + sizeof(int64_t)) + rows * sizeof(bool);
+    size_t apart = frames->apart ? rows * 2 * sizeof(uint64_t) : 0;
 
     *out = NULL;
     if (!leat__frame_size(shape, rows, ragged, hashes, &bytes))
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", rows);
-    leat__frame *f = leat__zalloc(LEAT__MEM_LOADER, sizeof *f + extra);
-    if (f == NULL) return leat__fail_nomem(err, sizeof *f + extra, "a batch");
+    leat__frame *f = leat__zalloc(LEAT__MEM_LOADER, sizeof *f + apart + extra);
+    if (f == NULL) return leat__fail_nomem(err, sizeof *f + apart + extra, "a batch");
     f->memory = leat__blocks_take(frames->blocks, bytes);
     if (f->memory.data == NULL) {
         leat__free(f);
@@ -149,7 +175,7 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     f->blocks = frames->blocks;
     f->bytes = bytes;
     f->rows = rows;
-    f->tensors = (leat_tensor *)(f + 1);
+    f->tensors = (leat_tensor *)(void *)((uint8_t *)(f + 1) + apart);
     f->ragged_end = (int64_t *)(f->tensors + shape->count);
     f->dropped = (bool *)(f->ragged_end + shape->count);
     for (uint32_t c = 0; c < shape->count; c++) {
@@ -159,6 +185,11 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     bool fits = lay_out(shape, rows, ragged, hashes, f, &bytes);
     assert(fits);
     (void)fits;
+    if (frames->apart) {
+        f->ids = (uint64_t *)(f + 1);
+        if (hashes) f->hashes = f->ids + rows;
+    }
+    f->batch.device = -1;
     f->batch.samples = f->batch.rows = rows;
     f->batch.field_count = shape->count;
     f->batch.fields = f->tensors;
@@ -188,6 +219,7 @@ void leat__frame_unref(leat__frame *f)
     if (f == NULL || atomic_fetch_sub(&f->refs, 1) != 1) return;
     leat__frames *frames = f->frames;
     free_bad(f);
+    leat__device_pool_give(f->device_pool, f->on_device);
     leat__blocks_give(f->blocks, f->memory);
     leat__free(f);
     unref(frames);
@@ -198,6 +230,25 @@ void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row)
     const leat_tensor *t = &f->tensors[c];
     if (t->offsets == NULL) return (uint8_t *)t->data + row * f->shape->columns[c].row_bytes;
     return (uint8_t *)t->data + (uint64_t)t->offsets[row] * leat_dtype_size(t->dtype);
+}
+
+uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block,
+                           int32_t device)
+{
+    bool ragged = false;
+    for (uint32_t c = 0; c < f->shape->count; c++) {
+        const leat__column *column = &f->shape->columns[c];
+        if (column->kind == LEAT__COLUMN_RAGGED) ragged = true;
+        else f->tensors[c].data = (void *)(uintptr_t)(block->memory + column->device_start);
+    }
+    f->device_pool = pool;
+    f->on_device = block;
+    f->batch.device = device;
+    if (ragged) return f->bytes;
+    leat__blocks_give(f->blocks, f->memory);
+    f->memory = (leat__block){0};
+    f->block = NULL;
+    return 0;
 }
 
 void leat__frame_note(leat__frame *f, leat__bad *bad)

@@ -15,6 +15,7 @@
 #include <leat/loader.h>
 
 #include "base/error.h"
+#include "gpu/device_pool.h"
 #include "loader/blocks.h"
 
 /* Where the rows of one array come from. */
@@ -32,6 +33,7 @@ typedef struct leat__column {
     uint32_t cell;      /* its place among the cells of a sample */
     uint64_t row_bytes; /* IMAGE and FIXED */
     uint32_t ragged_ndim;
+    uint64_t device_start; /* IMAGE and FIXED: where it begins in a batch on a device */
     leat_tensor tensor; /* as in a full batch, data NULL; its name is owned */
 } leat__column;
 
@@ -68,6 +70,8 @@ typedef struct leat__frame {
     uint64_t *ids, *hashes;
     bool *dropped;       /* rows to leave out */
     int64_t *ragged_end; /* per column, while rows are left out */
+    leat__device_pool *device_pool; /* of `on_device` */
+    leat__device_block *on_device;  /* the columns of fixed size, once they are there; or NULL */
     leat__bad *_Atomic bad;
 } leat__frame;
 
@@ -81,6 +85,14 @@ void leat__frames_close(leat__frames **f);
 const leat__shape *leat__frames_shape(const leat__frames *f); /* view */
 void leat__frames_trim(leat__frames *f); /* gives kept blocks back to the budget */
 uint64_t leat__frames_kept(leat__frames *f); /* bytes of kept blocks */
+
+/* Bytes that batches of up to `rows` rows take on a device: the columns of fixed size, whose
+ * device_start is set. Ragged columns, sample ids and hashes stay on the host. Before the first frame,
+ * as the next. */
+uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows);
+/* Batches will be copied to a device: their memory is page-locked for it. */
+void leat__frames_for_device(leat__frames *f, leat__gpu *gpu, const leat_log *log);
+bool leat__frames_locked(leat__frames *f); /* and that has not failed */
 
 /* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per column (0 for
  * the others). False when it does not fit a size. */
@@ -98,6 +110,11 @@ void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row);
 
 /* Any thread: notes a bad sample; takes the memory of `bad`. */
 void leat__frame_note(leat__frame *f, leat__bad *bad);
+
+/* The columns were copied to `block`, which the frame takes: they are seen there from now on. Gives the
+ * memory of the host back unless ragged columns need it; returns the bytes that are still held. */
+uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block,
+                           int32_t device);
 
 /* After all runs wrote: leaves dropped rows out, sorts the bad ones by row, sets the counts. */
 void leat__frame_finish(leat__frame *f);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/log.h"
 #include "base/num.h"
 #include "base/thread.h"
 
@@ -22,6 +23,9 @@ struct leat__blocks {
     leat_budget *budget;
     leat_budget_cat cat;
     leat__mem_cat mem;
+    leat__gpu *gpu; /* that pages are locked for, or NULL */
+    leat_log log;
+    atomic_bool lock_failed;
     _Atomic uint64_t refs; /* its owner and the blocks taken */
     leat__mutex lock;      /* guards the rest */
     leat__block kept[KEPT_MAX];
@@ -46,8 +50,38 @@ int leat__blocks_open(leat__blocks **out, leat_budget *budget, leat_budget_cat c
 static void unref(leat__blocks *b)
 {
     if (atomic_fetch_sub(&b->refs, 1) != 1) return;
+    leat__gpu_close(&b->gpu);
     leat__mutex_destroy(&b->lock);
     leat__free(b);
+}
+
+void leat__blocks_lock_pages(leat__blocks *b, leat__gpu *gpu, const leat_log *log)
+{
+    b->gpu = leat__gpu_ref(gpu);
+    b->log = *log;
+}
+
+bool leat__blocks_locked(leat__blocks *b)
+{
+    return b->gpu != NULL && !atomic_load(&b->lock_failed);
+}
+
+/* Once per block, not per batch: a lock costs about as much as a copy. */
+static void lock_pages(leat__blocks *b, leat__block *block)
+{
+    leat_error why;
+    if (!leat__blocks_locked(b) || block->data == NULL) return;
+    if (leat__gpu_lock_pages(b->gpu, block->data, block->bytes, &why) == 0)
+        block->locked = true;
+    else if (!atomic_exchange(&b->lock_failed, true))
+        leat__log(&b->log, LEAT_LOG_WARN,
+                  "batches lie in ordinary memory, copies to the device are slower (%s)", why.message);
+}
+
+static void free_block(leat__blocks *b, leat__block block)
+{
+    if (block.locked) leat__gpu_unlock_pages(b->gpu, block.data);
+    leat__free(block.data);
 }
 
 void leat__blocks_trim(leat__blocks *b)
@@ -56,7 +90,7 @@ void leat__blocks_trim(leat__blocks *b)
     while (b->count > 0) {
         leat__block block = b->kept[--b->count];
         leat_budget_release(b->budget, b->cat, block.bytes);
-        leat__free(block.data);
+        free_block(b, block);
     }
     leat__mutex_unlock(&b->lock);
 }
@@ -106,7 +140,7 @@ static void drop_smallest(leat__blocks *b, uint64_t bytes)
     leat__mutex_unlock(&b->lock);
     if (block.data == NULL) return;
     leat_budget_release(b->budget, b->cat, block.bytes);
-    leat__free(block.data);
+    free_block(b, block);
 }
 
 static bool serves(const leat__block *kept, uint64_t bytes)
@@ -136,7 +170,8 @@ leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes)
     leat__block block = find(b, rounded);
     if (block.data == NULL) {
         drop_smallest(b, rounded);
-        block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded};
+        block = (leat__block){leat__alloc_aligned(b->mem, rounded, 4096), rounded, false};
+        lock_pages(b, &block);
     }
     if (block.data != NULL) atomic_fetch_add(&b->refs, 1);
     return block;
@@ -153,6 +188,6 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
         kept = true;
     }
     leat__mutex_unlock(&b->lock);
-    if (!kept) leat__free(block.data);
+    if (!kept) free_block(b, block);
     unref(b);
 }

@@ -10,16 +10,20 @@
 #ifndef LEAT_LOADER_BLOCKS_H
 #define LEAT_LOADER_BLOCKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <leat/flow.h>
+#include <leat/log.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "gpu/device.h"
 
 typedef struct leat__block {
     uint8_t *data; /* aligned to 4096 */
     uint64_t bytes;
+    bool locked; /* page-locked for a device */
 } leat__block;
 
 typedef struct leat__blocks leat__blocks;
@@ -27,6 +31,10 @@ typedef struct leat__blocks leat__blocks;
 /* The budget must outlive close; after close blocks given back are freed. */
 int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
                       leat_error *err) LEAT_MUST_CHECK;
+/* From now on new blocks are page-locked for the device, which is kept open. The first one that cannot
+ * be is said to `log`; then no other is tried, and blocks are ordinary memory. */
+void leat__blocks_lock_pages(leat__blocks *b, leat__gpu *gpu, const leat_log *log);
+bool leat__blocks_locked(leat__blocks *b); /* page-locking was asked for and has not failed */
 /* Frees what is kept. The object lives on until the last block taken was given back. */
 void leat__blocks_close(leat__blocks **b);
 void leat__blocks_trim(leat__blocks *b); /* frees what is kept */

@@ -27,6 +27,8 @@
 #define QUARANTINE_LINE_MAX 8192
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
+#define COPIES_MAX 65536 /* batches given to the copying thread at once: all that are ready */
+#define DEVICE_SLICE_MS 20 /* between looks whether the consumer holds all device memory */
 
 int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
                      leat_error *err)
@@ -319,6 +321,15 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     return 0;
 }
 
+static int copy_process(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    leat_loader *l = cookie;
+    (void)ctx;
+    (void)err;
+    leat__to_device_push(l->device, task->data, task);
+    return LEAT_FLOW_PENDING;
+}
+
 static int run_closes_batch(void *cookie, const leat_task *task)
 {
     (void)cookie;
@@ -365,6 +376,17 @@ static int add_stages(leat_loader *l, leat_flow *flow, leat_error *err)
     s.bytes_in = l->max_frame_bytes;
     s.category = LEAT_BUDGET_BATCH;
     s.process = collate_process;
+    LEAT_TRY(leat_flow_add(flow, &s, err));
+    if (l->device == NULL) return 0;
+
+    leat_stage_init(&s);
+    s.kind = LEAT_STAGE_MAP;
+    s.name = "copy";
+    s.lane = LEAT_LANE_GPU;
+    s.parallel = COPIES_MAX;
+    s.cookie = l;
+    s.category = LEAT_BUDGET_BATCH;
+    s.process = copy_process;
     return leat_flow_add(flow, &s, err);
 }
 
@@ -381,6 +403,7 @@ static void stop_epoch(leat_loader *l)
     l->begun = false;
     leat__mutex_unlock(&l->lock);
     if (flow != NULL) leat_flow_cancel(flow);
+    if (l->device != NULL) leat__to_device_cancel(l->device);
     atomic_store(&l->env.stop, true); /* close waits for one sample per worker, not for a run */
     leat_flow_close(&flow);
     atomic_store(&l->env.stop, false);
@@ -460,6 +483,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     if (l->ended) return 0;
 
     plan_ahead(l);
+    if (l->device != NULL) leat__to_device_begin(l->device, row / l->opts.batch_size);
     leat_flow_opts_init(&o);
     o.name = "loader";
     o.pool = l->pool;
@@ -568,8 +592,27 @@ static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
     leat__mutex_lock(&l->lock);
     l->delivered_batches++;
     leat__mutex_unlock(&l->lock);
+    f->batch.device = leat_loader_device(l);
     *out = &f->batch;
     return 0;
+}
+
+/* The next batch of the flow. With a device, looks now and then whether the consumer holds all of its
+ * memory: then no batch can come. */
+static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat_error *err)
+{
+    if (l->device == NULL) return leat_flow_next(l->flow, task, timeout_ms, err);
+    uint64_t begin = leat__clock_ns();
+    for (bool before = false;; before = leat__to_device_starved(l->device)) {
+        int64_t passed = (int64_t)((leat__clock_ns() - begin) / LEAT_NS_PER_MS), slice = DEVICE_SLICE_MS;
+        if (timeout_ms >= 0) slice = LEAT_MAX(0, LEAT_MIN(slice, timeout_ms - passed));
+        int rc = leat_flow_next(l->flow, task, slice, err);
+        if (rc != LEAT_ETIMEDOUT) return rc;
+        if (before && leat__to_device_starved(l->device))
+            return leat__fail(err, LEAT_EBUDGET,
+                              "the batches on loan hold all of device_memory: release some, or give more");
+        if (timeout_ms >= 0 && passed >= timeout_ms) return rc;
+    }
 }
 
 int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_error *err)
@@ -590,7 +633,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     leat__loader_obey_budget(l);
     leat__steps_enter(&l->steps);
     uint64_t begin = leat__trace_begin();
-    int rc = leat_flow_next(l->flow, &task, timeout_ms, err);
+    int rc = wait_batch(l, &task, timeout_ms, err);
     leat__trace_end("next", begin, (int64_t)l->delivered_batches);
     uint64_t waited = leat__steps_leave(&l->steps, rc == 0 && task != NULL);
     leat__mutex_lock(&l->lock);
@@ -659,6 +702,11 @@ leat_pack *leat_loader_pack(leat_loader *l)
 leat_budget *leat_loader_budget(leat_loader *l)
 {
     return l->budget;
+}
+
+int32_t leat_loader_device(const leat_loader *l)
+{
+    return l->device != NULL ? leat__to_device_index(l->device) : -1;
 }
 
 uint32_t leat_loader_field_count(const leat_loader *l)

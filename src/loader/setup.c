@@ -51,6 +51,8 @@ static int check_opts(leat_loader *l, leat_error *err)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
                               choices[i].value);
     }
+    if (o->device_memory > 0 && (o->device == NULL || strcmp(o->device, "cpu") == 0))
+        return leat__fail(err, LEAT_EINVAL, "device_memory needs a device (cuda or cuda:N)");
     if (o->ops != NULL && o->image_count > 0)
         return leat__fail(err, LEAT_EINVAL, "give either ops or images, not both");
     if (o->weights != NULL && o->balance != NULL)
@@ -502,6 +504,19 @@ int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
     return 0;
 }
 
+/* Nothing of CUDA is touched unless a device was asked for. */
+static int set_up_device(leat_loader *l, leat_error *err)
+{
+    const char *name = l->opts.device;
+    if (name == NULL || strcmp(name, "cpu") == 0) return 0;
+    leat__to_device_opts opts = {.device = name,
+                                 .memory = l->opts.device_memory,
+                                 .frame_bytes = leat__frames_device_bytes(l->frames, l->opts.batch_size)};
+    LEAT_TRY(leat__to_device_open(&l->device, &opts, err));
+    leat__frames_for_device(l->frames, leat__to_device_gpu(l->device), &l->opts.log);
+    return 0;
+}
+
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
     /* The engine decides how many runs read at once; the lane only has to let them. */
@@ -583,6 +598,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     LEAT_GO(rc, out, set_up_shape(l, given, &shape, err));
     LEAT_GO(rc, out, list_fields(l, &shape, err));
     LEAT_GO(rc, out, set_up_memory(l, given, &shape, err));
+    LEAT_GO(rc, out, set_up_device(l, err));
     LEAT_GO(rc, out, set_up_reading(l, err));
     if (given->quarantine != NULL) {
         l->quarantine = leat__strdup(LEAT__MEM_LOADER, given->quarantine);
@@ -599,6 +615,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.indices = l->indices;
     give_advice(l);
     l->opts.ops = l->opts.balance = l->opts.quarantine = NULL; /* the caller's memory */
+    l->opts.device = NULL;
     l->opts.images = NULL;
     l->opts.indices = NULL;
     l->opts.weights = NULL;
@@ -625,6 +642,7 @@ void leat__loader_teardown(leat_loader *l)
         l->idle = w->next;
         leat__run_worker_close(&w);
     }
+    leat__to_device_close(&l->device);
     leat__frames_close(&l->frames);
     for (uint32_t i = 0; i < l->pipeline_count; i++) leat__pipeline_close(&l->pipelines[i]);
     leat__free(l->pipelines);

@@ -16,6 +16,7 @@
 #include "loader/mixing.h"
 #include "loader/state.h"
 #include "loader/steps.h"
+#include "loader/to_device.h"
 
 /* Where the source of the flow stands: one thread at a time, carried by the engine. */
 typedef struct leat__feed {
@@ -58,6 +59,7 @@ struct leat_loader {
     leat_pool *pool;
     leat_tuner *tuner; /* what the controller learned in the epochs before */
     leat__frames *frames;
+    leat__to_device *device; /* where batches go, NULL = they stay on the host */
     leat__cache_user cache_user;
     leat__run_env env;
     uint8_t *page_seen; /* bit per page: announced this epoch */

@@ -95,6 +95,21 @@ void leat__loader_remember_locked(leat_loader *l)
     l->past.prefetch = s.prefetch;
 }
 
+static void read_device(leat_loader *l, leat_loader_stats *s)
+{
+    leat__to_device_stats d;
+    if (l->device == NULL) return;
+    leat__to_device_read(l->device, &d);
+    s->page_locked = leat__frames_locked(l->frames);
+    s->device_blocks = d.pool.blocks;
+    s->device_limit = d.pool.limit;
+    s->device_used = d.pool.used;
+    s->device_peak = d.pool.peak;
+    s->copied_bytes = d.copied_bytes;
+    s->copy_ns = d.copy_ns;
+    s->copy_wait_ns = d.wait_ns;
+}
+
 static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t struct_size)
 {
     leat_loader_stats s = {.struct_size = struct_size};
@@ -112,6 +127,7 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     s.budget_limit = b.limit;
     s.budget_used = b.used - leat__frames_kept(l->frames) - leat__blocks_kept(l->env.blocks);
     s.budget_peak = b.peak;
+    read_device(l, &s);
     memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));
     return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams and events through the driver: see stream.h.
+ * Streams and events through the driver: see gpu_stream.h.
  */
-#include "gpu/stream.h"
+#include "gpu/gpu_stream.h"
 
 #include "base/mem.h"
 #include "gpu/gpu_impl.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/gpu/stream.c: copies, events, and each call failing in turn.
+ * Tests of src/gpu/gpu_stream.c: copies, events, and each call failing in turn.
  */
 #include "fake_driver.h"
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "gpu/stream.h"
+#include "gpu/gpu_stream.h"
 
 static leat__gpu *open_fake(void)
 {

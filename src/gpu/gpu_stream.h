@@ -4,8 +4,8 @@
  * the default stream nor the default stream for it. Close them before the device. A stream is used by
  * one thread at a time, an event by any.
  */
-#ifndef LEAT_GPU_STREAM_H
-#define LEAT_GPU_STREAM_H
+#ifndef LEAT_GPU_GPU_STREAM_H
+#define LEAT_GPU_GPU_STREAM_H
 
 #include "gpu/device.h"
 

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches on a CUDA device, here the stand-in driver of the unit tests, whose memory can be read."""
+import ctypes
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leat
+
+SOURCE = Path(__file__).resolve().parents[2] / "tests/unit/gpu/fake_cuda.c"
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    compiler = shutil.which("cc")
+    if compiler is None or not SOURCE.exists():
+        pytest.skip("needs a C compiler and the source tree")
+    library = tmp_path_factory.mktemp("driver") / "fake_cuda.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-lpthread"], check=True)
+    return str(library)
+
+
+@pytest.fixture
+def cuda(driver, monkeypatch):
+    monkeypatch.setenv("LEAT_CUDA_DRIVER", driver)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    monkeypatch.setenv("FAKE_CUDA", "")
+    return ctypes.CDLL(driver)
+
+
+def read(tensor):
+    """What a kernel would see."""
+    data = ctypes.string_at(tensor.data_ptr, tensor.nbytes)
+    return np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
+
+
+OPTIONS = {"batch_size": 8, "order": "random", "seed": 3, "threads": 2,
+           "image": "RandomResizedCrop(16); RandomHorizontalFlip(); ToDtype(f16)"}
+
+
+def test_the_same_batches(pack, cuda):
+    with leat.Loader(pack, as_="numpy", **OPTIONS) as host, \
+            leat.Loader(pack, as_="dlpack", device="cuda:1", **OPTIONS) as device:
+        for a, b in zip(host, device, strict=True):
+            assert b.image.device == "cuda:1" and b.sample_id.device == "cpu"
+            np.testing.assert_array_equal(a.image, read(b.image))
+            np.testing.assert_array_equal(a.label, read(b.label))
+            np.testing.assert_array_equal(a.sample_id, np.asarray(b.sample_id))
+        stats = device.stats()
+        assert stats["page_locked"] and stats["copied_bytes"] > 0
+        assert 0 < stats["device_used_bytes"] <= stats["device_limit_bytes"]
+        del a, b
+    assert cuda.fake_cuda_held() == 0
+
+
+def test_the_tensors_say_where_they_are(pack, cuda):
+    with leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS) as loader:
+        image, label, *_ = next(iter(loader))
+        assert image.__dlpack_device__() == (2, 0)
+        view = image.permute(0, 2, 3, 1)
+        assert view.device == "cuda:0" and view.as_readonly().device == "cuda:0"
+        seen = image.__cuda_array_interface__
+        assert seen["shape"] == (8, 3, 16, 16) and seen["typestr"] == "<f2" and seen["version"] == 3
+        assert seen["data"] == (image.data_ptr, False) and seen["stream"] is None
+        assert seen["strides"] == (3 * 16 * 16 * 2, 16 * 16 * 2, 32, 2)
+        for stream in (None, -1, 1, 2, 0x1234):
+            assert "dltensor" in repr(image.__dlpack__(stream=stream))
+        with pytest.raises(ValueError, match="ambiguous"):
+            image.__dlpack__(stream=0)
+        with pytest.raises(BufferError, match="CUDA device 0"):
+            image.__dlpack__(dl_device=(1, 0))
+        with pytest.raises(BufferError, match="copied by its consumer"):
+            image.__dlpack__(copy=True)
+        with pytest.raises(BufferError, match="DLPack"):
+            memoryview(image)
+        assert not hasattr(leat.Loader(pack, as_="dlpack", **OPTIONS), "__cuda_array_interface__")
+        host, *_ = next(iter(leat.Loader(pack, as_="dlpack", **OPTIONS)))
+        assert host.device == "cpu" and not hasattr(host, "__cuda_array_interface__")
+
+
+def test_kept_batches_stay(pack, cuda):
+    loader = leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS)
+    kept = [(batch.image, read(batch.image).copy()) for batch in loader]
+    loader.close()
+    for tensor, before in kept:
+        np.testing.assert_array_equal(read(tensor), before)
+    del kept, tensor
+    assert cuda.fake_cuda_held() == 0
+
+
+def test_device_memory_is_a_limit(pack, cuda):
+    with pytest.raises(leat.BudgetError, match="device_memory"):
+        leat.Loader(pack, as_="dlpack", device="cuda", device_memory="8K", **OPTIONS)
+    with leat.Loader(pack, as_="dlpack", device="cuda", device_memory="256K", **OPTIONS) as loader:
+        run, kept = iter(loader), []
+        with pytest.raises(leat.BudgetError, match="device_memory"):
+            while True:
+                kept.append(next(run))
+        assert 2 <= len(kept) <= 4
+        kept.clear()
+        assert next(run) is not None
+
+
+def test_what_does_not_work_is_said(pack, cuda, monkeypatch):
+    with pytest.raises(leat.ArgumentError, match="NumPy"):
+        leat.Loader(pack, as_="numpy", device="cuda")
+    with pytest.raises(leat.ArgumentError, match="'tpu' is none of cpu, cuda, cuda:N"):
+        leat.Loader(pack, as_="dlpack", device="tpu")
+    with pytest.raises(leat.ArgumentError, match="there are 2"):
+        leat.Loader(pack, as_="dlpack", device="cuda:9")
+    with pytest.raises(leat.ArgumentError, match="needs a device"):
+        leat.Loader(pack, as_="dlpack", device_memory="1G")
+    monkeypatch.setenv("LEAT_CUDA_DRIVER", "/nowhere/libcuda.so.1")
+    with pytest.raises(leat.UnsupportedError, match="device 'cuda': no CUDA driver here"):
+        leat.Loader(pack, as_="dlpack", device="cuda")
+
+
+def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):
+    monkeypatch.setenv("FAKE_CUDA", "pin")
+    with leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS) as loader, \
+            pytest.warns(RuntimeWarning, match="page-locked") as seen:
+        assert sum(1 for _ in loader) == len(loader)
+    assert len(seen) == 1
+
+
+def test_no_driver_is_loaded_unless_asked_for(pack):
+    code = f"""
+        import leat
+        for batch in leat.Loader({str(pack)!r}, batch_size=8, image="Resize((8, 8))", as_="numpy"): pass
+        maps = open("/proc/self/maps").read()
+        assert "libcuda" not in maps and "nvidia" not in maps, maps
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The copying thread: see to_device.h. Up to FLIGHTS batches are in flight, so that the bus never waits
+ * for this thread.
+ */
+#include "loader/to_device.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/thread.h"
+#include "probe/trace.h"
+
+#define FLIGHTS 2
+#define LEAST_BATCHES 2 /* one with the consumer, one on its way */
+#define RETRY_NS (5 * LEAT_NS_PER_MS)
+
+/* A batch whose copies are queued. */
+typedef struct flight {
+    leat__frame *frame;
+    leat_task *task;
+    leat__device_block *block;
+    leat__gpu_event *begin, *end;
+    uint64_t begin_ns, bytes;
+} flight;
+
+typedef struct pushed {
+    struct pushed *next;
+    leat__frame *frame;
+    leat_task *task;
+} pushed;
+
+struct leat__to_device {
+    leat__gpu *gpu;
+    leat__gpu_stream *stream;
+    leat__device_pool *pool;
+    uint64_t frame_bytes;
+    leat__thread thread;
+    flight flights[FLIGHTS]; /* the thread's: a ring */
+    uint32_t first, count;
+    leat__mutex lock; /* guards the rest */
+    leat__cond changed;
+    pushed *waiting;
+    uint64_t next; /* batch that goes next */
+    bool canceled, closed;
+    atomic_bool starved;
+    uint64_t copied_bytes, copy_ns, wait_ns;
+};
+
+/* ---- one batch ---- */
+
+static bool is_canceled(leat__to_device *d)
+{
+    leat__mutex_lock(&d->lock);
+    bool canceled = d->canceled;
+    leat__mutex_unlock(&d->lock);
+    return canceled;
+}
+
+/* Waits for device memory as long as it takes; LEAT_ECANCELED when nobody wants the batch any more. */
+static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_error *err)
+{
+    uint64_t begin = leat__clock_ns();
+    int rc;
+    while ((rc = leat__device_pool_take(d->pool, d->frame_bytes, d->stream, block, err)) == LEAT_EAGAIN) {
+        leat__device_pool_stats stats;
+        if (is_canceled(d)) {
+            rc = LEAT_ECANCELED;
+            break;
+        }
+        leat__device_pool_read(d->pool, &stats);
+        atomic_store(&d->starved, stats.idle == 0);
+        leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
+    }
+    atomic_store(&d->starved, false);
+    leat__mutex_lock(&d->lock);
+    d->wait_ns += leat__clock_ns() - begin;
+    leat__mutex_unlock(&d->lock);
+    return rc;
+}
+
+static int copy_columns(leat__to_device *d, flight *f, leat_error *err)
+{
+    const leat__frame *frame = f->frame;
+    f->bytes = 0;
+    LEAT_TRY(leat__gpu_event_record(f->begin, d->stream, err));
+    for (uint32_t c = 0; c < frame->shape->count; c++) {
+        const leat__column *column = &frame->shape->columns[c];
+        uint64_t bytes = column->row_bytes * frame->batch.samples;
+        if (column->kind == LEAT__COLUMN_RAGGED) continue;
+        LEAT_TRY(leat__gpu_copy_in(d->stream, f->block->memory + column->device_start,
+                                   frame->tensors[c].data, bytes, err));
+        f->bytes += bytes;
+    }
+    return leat__gpu_event_record(f->end, d->stream, err);
+}
+
+static void land(leat__to_device *d)
+{
+    flight *f = &d->flights[d->first];
+    leat_error err;
+    leat__error_reset(&err);
+    d->first = (d->first + 1) % FLIGHTS;
+    d->count--;
+    int rc = leat__gpu_event_wait(f->end, &err);
+    if (rc == 0) {
+        f->task->bytes = leat__frame_moved(f->frame, d->pool, f->block, leat__to_device_index(d));
+        leat__mutex_lock(&d->lock);
+        d->copied_bytes += f->bytes;
+        d->copy_ns += (uint64_t)(leat__gpu_event_seconds(f->begin, f->end) * 1e9);
+        leat__mutex_unlock(&d->lock);
+        leat__trace_end("copy", f->begin_ns, (int64_t)f->frame->batch.index);
+    } else {
+        leat__device_pool_give(d->pool, f->block);
+    }
+    leat_task_done(f->task, rc, &err);
+}
+
+/* Queues the copies of a batch. Memory on the device is waited for when nothing is in flight; what is
+ * in flight lands first. */
+static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
+{
+    leat__device_block *block = NULL;
+    leat_error err;
+    leat__error_reset(&err);
+    int rc = leat__device_pool_take(d->pool, d->frame_bytes, d->stream, &block, &err);
+    if (rc == LEAT_EAGAIN) {
+        while (d->count > 0) land(d);
+        rc = wait_for_block(d, &block, &err);
+    }
+    if (rc != 0) {
+        leat_task_done(task, rc, &err);
+        return;
+    }
+    flight *f = &d->flights[(d->first + d->count) % FLIGHTS];
+    f->frame = frame;
+    f->task = task;
+    f->block = block;
+    f->begin_ns = leat__trace_begin();
+    rc = copy_columns(d, f, &err);
+    if (rc == 0) {
+        d->count++;
+        return;
+    }
+    leat__device_pool_give(d->pool, block);
+    leat_task_done(task, rc, &err);
+}
+
+/* ---- the thread ---- */
+
+/* The batch that goes next, or any when the epoch is over; NULL: none now. */
+static pushed *pop_locked(leat__to_device *d)
+{
+    pushed **at = &d->waiting;
+    while (*at != NULL && !d->canceled && (*at)->frame->batch.index != d->next) at = &(*at)->next;
+    pushed *p = *at;
+    if (p == NULL) return NULL;
+    *at = p->next;
+    if (!d->canceled) d->next++;
+    return p;
+}
+
+/* Waits for something to do; false at the end. *out NULL: a batch in flight should land. */
+static bool next_work(leat__to_device *d, pushed **out, bool *canceled)
+{
+    leat__mutex_lock(&d->lock);
+    while ((*out = pop_locked(d)) == NULL && d->count == 0 && !d->closed)
+        leat__cond_wait(&d->changed, &d->lock);
+    *canceled = d->canceled;
+    bool more = *out != NULL || d->count > 0;
+    leat__mutex_unlock(&d->lock);
+    return more;
+}
+
+static void copy_thread(void *arg)
+{
+    leat__to_device *d = arg;
+    pushed *p;
+    bool canceled;
+    while (next_work(d, &p, &canceled)) {
+        if (p == NULL || d->count == FLIGHTS) land(d);
+        if (p == NULL) continue;
+        if (canceled) leat_task_done(p->task, LEAT_ECANCELED, NULL);
+        else launch(d, p->frame, p->task);
+        leat__free(p);
+    }
+}
+
+/* ---- from outside ---- */
+
+static int set_limit(const leat__to_device *d, const leat__to_device_opts *opts, uint64_t *limit,
+                     leat_error *err)
+{
+    uint64_t unused = 0;
+    LEAT_TRY(leat__gpu_unused(d->gpu, &unused, err));
+    *limit = opts->memory > 0 ? opts->memory : unused / 4;
+    uint64_t least = LEAST_BATCHES * (opts->frame_bytes + (UINT64_C(64) << 10));
+    if (*limit >= least) return 0;
+    return leat__fail(err, LEAT_EBUDGET,
+                      "device_memory: %llu bytes, but %d batches need %llu (a smaller batch_size needs less)",
+                      (unsigned long long)*limit, LEAST_BATCHES, (unsigned long long)least);
+}
+
+static int open_parts(leat__to_device *d, const leat__to_device_opts *opts, leat_error *err)
+{
+    uint32_t index;
+    uint64_t limit;
+    d->frame_bytes = opts->frame_bytes;
+    LEAT_TRY(leat__gpu_choose(opts->device, &index, err));
+    int rc = leat__gpu_open(&d->gpu, index, NULL, err);
+    if (rc != 0) {
+        leat__error_context(err, "device '%s'", opts->device);
+        return rc;
+    }
+    LEAT_TRY(set_limit(d, opts, &limit, err));
+    LEAT_TRY(leat__gpu_stream_open(&d->stream, d->gpu, err));
+    LEAT_TRY(leat__device_pool_open(&d->pool, d->gpu, limit, err));
+    for (uint32_t i = 0; i < FLIGHTS; i++) {
+        LEAT_TRY(leat__gpu_event_open(&d->flights[i].begin, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&d->flights[i].end, d->gpu, true, err));
+    }
+    return leat__thread_start(&d->thread, "leat-copy", copy_thread, d, err);
+}
+
+int leat__to_device_open(leat__to_device **out, const leat__to_device_opts *opts, leat_error *err)
+{
+    leat__to_device *d = LEAT_NEW(LOADER, leat__to_device);
+    *out = d;
+    if (d == NULL) return leat__fail_nomem(err, sizeof *d, "batches on a device");
+    leat__mutex_init(&d->lock);
+    leat__cond_init(&d->changed);
+    d->canceled = true;
+    int rc = open_parts(d, opts, err);
+    if (rc != 0) leat__to_device_close(out);
+    return rc;
+}
+
+void leat__to_device_close(leat__to_device **out)
+{
+    leat__to_device *d = *out;
+    if (d == NULL) return;
+    *out = NULL;
+    leat__mutex_lock(&d->lock);
+    d->closed = d->canceled = true;
+    leat__cond_broadcast(&d->changed);
+    leat__mutex_unlock(&d->lock);
+    leat__thread_join(&d->thread);
+    for (uint32_t i = 0; i < FLIGHTS; i++) {
+        leat__gpu_event_close(&d->flights[i].begin);
+        leat__gpu_event_close(&d->flights[i].end);
+    }
+    leat__gpu_stream_close(&d->stream);
+    leat__device_pool_close(&d->pool);
+    leat__gpu_close(&d->gpu);
+    leat__cond_destroy(&d->changed);
+    leat__mutex_destroy(&d->lock);
+    leat__free(d);
+}
+
+leat__gpu *leat__to_device_gpu(leat__to_device *d)
+{
+    return d->gpu;
+}
+
+int32_t leat__to_device_index(const leat__to_device *d)
+{
+    return (int32_t)leat__gpu_info_view(d->gpu)->index;
+}
+
+void leat__to_device_begin(leat__to_device *d, uint64_t first)
+{
+    leat__mutex_lock(&d->lock);
+    d->next = first;
+    d->canceled = false;
+    leat__mutex_unlock(&d->lock);
+}
+
+void leat__to_device_cancel(leat__to_device *d)
+{
+    leat__mutex_lock(&d->lock);
+    d->canceled = true;
+    leat__cond_broadcast(&d->changed);
+    leat__mutex_unlock(&d->lock);
+}
+
+void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task)
+{
+    pushed *p = LEAT_NEW(LOADER, pushed);
+    if (p == NULL) {
+        leat_error err;
+        leat_task_done(task, leat__fail_nomem(&err, sizeof *p, "a batch on its way to the device"), &err);
+        return;
+    }
+    p->frame = f;
+    p->task = task;
+    leat__mutex_lock(&d->lock);
+    p->next = d->waiting;
+    d->waiting = p;
+    leat__cond_broadcast(&d->changed);
+    leat__mutex_unlock(&d->lock);
+}
+
+bool leat__to_device_starved(leat__to_device *d)
+{
+    return atomic_load(&d->starved);
+}
+
+void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)
+{
+    leat__device_pool_read(d->pool, &stats->pool);
+    leat__mutex_lock(&d->lock);
+    stats->copied_bytes = d->copied_bytes;
+    stats->copy_ns = d->copy_ns;
+    stats->wait_ns = d->wait_ns;
+    leat__mutex_unlock(&d->lock);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Batches on their way to a device: a thread and a stream per loader. The flow's last stage pushes a
+ * finished batch; the thread takes memory on the device, queues the copies, waits for them, gives the
+ * host's memory back and ends the stage's task. Batches take device memory in their order, so one that
+ * the consumer waits for never waits for one behind it.
+ */
+#ifndef LEAT_LOADER_TO_DEVICE_H
+#define LEAT_LOADER_TO_DEVICE_H
+
+#include "loader/batch.h"
+
+typedef struct leat__to_device leat__to_device;
+
+typedef struct leat__to_device_opts {
+    const char *device;  /* "cuda" or "cuda:N" */
+    uint64_t memory;     /* limit, 0 = a quarter of what is free */
+    uint64_t frame_bytes; /* of a full batch, on the device: the limit must hold two */
+} leat__to_device_opts;
+
+typedef struct leat__to_device_stats {
+    leat__device_pool_stats pool;
+    uint64_t copied_bytes, copy_ns, wait_ns;
+} leat__to_device_stats;
+
+/* LEAT_ENOTSUP no CUDA here, LEAT_EINVAL no such device, LEAT_EBUDGET the limit is too small. */
+int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts, leat_error *err)
+    LEAT_MUST_CHECK;
+/* After the flow was closed. Batches on loan stay. */
+void leat__to_device_close(leat__to_device **d);
+
+leat__gpu *leat__to_device_gpu(leat__to_device *d); /* view */
+int32_t leat__to_device_index(const leat__to_device *d);
+
+/* An epoch begins with batch `first`; or ends: what is pushed comes back with LEAT_ECANCELED. */
+void leat__to_device_begin(leat__to_device *d, uint64_t first);
+void leat__to_device_cancel(leat__to_device *d);
+
+/* Takes a batch; leat_task_done(task) follows. Any thread, batches in any order. */
+void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
+
+/* True while a batch waits for device memory and none is idle: the consumer has it all. */
+bool leat__to_device_starved(leat__to_device *d);
+void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);
+
+#endif
