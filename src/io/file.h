@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files. Reads and writes are whole or an error: EINTR and short transfers are handled here,
+ * Files, local ones and, for reading, remote ones (s3:// … , io/remote.h): whoever reads need not
+ * know which. Reads and writes are whole or an error: EINTR and short transfers are handled here,
  * a file that ends early is LEAT_EDATA with the offset where it ended. Every message names
  * the file. A leat__file may be read at positions by many threads at once; everything else
  * is for one thread at a time.
@@ -18,6 +19,7 @@
 #define LEAT__IO_ALIGN 4096u
 
 typedef struct leat__file leat__file;
+typedef struct leat__remote leat__remote;
 
 /* The whole blocks around a range, as a direct read takes them: the range itself begins `lead`
  * bytes into them. */
@@ -46,7 +48,10 @@ int leat__file_open(leat__file **f, const char *path, unsigned flags,
 /* Closes the descriptor; buffered data of the kernel is not waited for (see sync). */
 void leat__file_close(leat__file **f);
 
-const char *leat__file_path(const leat__file *f);
+const char *leat__file_path(const leat__file *f); /* for messages */
+leat__remote *leat__file_remote(const leat__file *f); /* NULL for a local file */
+/* What was read to open the file is no longer needed (remote files). */
+void leat__file_settle(const leat__file *f);
 int leat__file_fd(const leat__file *f);
 bool leat__file_direct(const leat__file *f); /* direct reads really on */
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;

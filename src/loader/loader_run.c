@@ -143,6 +143,12 @@ static void sample_read(leat__aio_req *req)
     one_done(s->run);
 }
 
+/* What a read of these bytes takes: direct reads need whole blocks. */
+static leat__span span_of(const leat__run_env *env, uint64_t offset, uint64_t len)
+{
+    return env->remote ? (leat__span){offset, len, 0} : leat__span_around(offset, len);
+}
+
 /* Reads just this sample: into the run's buffer, or into a block of its own where reads are
  * direct and have to be aligned. */
 static void read_sample(leat__run_sample *s, uint8_t *slot)
@@ -151,7 +157,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
     leat__span span = {s->row.file_offset, s->row.size, 0};
 
     if (slot == NULL) {
-        span = leat__span_around(span.offset, span.len);
+        span = span_of(env, span.offset, span.len);
         s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
         if (s->direct.data == NULL) {
             leat_error why;
@@ -175,7 +181,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
 /* A page in the cache lies in the blocks around it, as direct reads bring them. */
 static leat__span page_span(const leat__run_sample *s)
 {
-    return leat__span_around(s->page.offset, s->page.bytes);
+    return span_of(s->run->env, s->page.offset, s->page.bytes);
 }
 
 static uint64_t page_memory(const leat__run_sample *s)
@@ -477,8 +483,19 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
     return 0;
 }
 
+/* Reads a sample again that arrived damaged over a network. */
+static int read_again(leat__run_sample *s, leat__run_worker *w, leat_error *err)
+{
+    leat__buf_clear(&w->spare);
+    if (leat__buf_zeros(&w->spare, s->row.size + LEAT_PACK_PADDING) != 0)
+        return leat__fail_nomem(err, s->row.size + LEAT_PACK_PADDING, "a sample");
+    LEAT_TRY(leat__pack_read_row(s->run->env->pack, s->id, &s->row, w->spare.data, w->spare.len, err));
+    s->data = (const uint8_t *)w->spare.data;
+    return 0;
+}
+
 /* What a page's checksum has not vouched for is checked by its own. */
-static int check(const leat__run_sample *s, leat_error *err)
+static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
 {
     leat__cached *page = s->cached;
 
@@ -486,6 +503,7 @@ static int check(const leat__run_sample *s, leat_error *err)
     int rc = leat__pack_sample_check(s->run->env->pack, s->id, &s->row, s->data, err);
     if (page != NULL && rc == 0) page->checked = true;
     if (page != NULL && rc != 0) page->damaged = true;
+    if (rc != 0 && s->run->env->remote) rc = read_again(s, w, err);
     return rc;
 }
 
@@ -499,7 +517,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         return s->rc;
     }
     if (s->later) LEAT_TRY(fetch(r, s, err));
-    LEAT_TRY(check(s, err));
+    LEAT_TRY(check(s, w, err));
     return fill_row(r, w, &(found){s->id, s->cells, s->data, s->row.size}, r->first + i, err);
 }
 

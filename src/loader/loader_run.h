@@ -47,6 +47,7 @@ typedef struct leat__run_env {
     leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
     leat__cache *cache;      /* cache=process, or NULL */
     leat__cache_user *cache_user;
+    bool remote;             /* the pack is read over a network: exact ranges, no page cache */
     leat_on_error on_error;
     uint64_t seed, epoch;
     bool hashes;

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/url.h"
 #include "loader/bounds.h"
 #include "loader/defaults.h"
 #include "pack/schema.h"
@@ -528,7 +529,9 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
-    if (l->opts.cache == LEAT_CACHE_PROCESS) {
+    /* The system keeps no pages of remote files: the loader does, within the budget. */
+    l->env.remote = leat__path_remote(leat_pack_path(l->pack));
+    if (l->opts.cache == LEAT_CACHE_PROCESS || l->env.remote) {
         LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
         l->cache_user.budget = l->budget;
         l->cache_user.keep = l->opts.order == LEAT_ORDER_RANDOM;

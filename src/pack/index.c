@@ -14,6 +14,9 @@
 #include "base/num.h"
 
 #define CHECKS_PER_CHUNK (LEAT__PACK_CHUNK / 8)
+#define REMOTE_GROUP 16u /* chunks of a remote index that are read at once: a round trip costs more */
+#define REMOTE_CACHE (UINT64_C(1) << 30) /* and what is kept of it at least */
+#define REMOTE_READS 3u  /* of bytes that arrive damaged */
 
 static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const char *what)
 {
@@ -21,6 +24,19 @@ static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const
                (unsigned long long)offset);
     leat__error_at(err, NULL, -1, (int64_t)offset);
     return LEAT_EDATA;
+}
+
+/* Reads bytes that have a check. What arrives damaged over a network may be whole next time. */
+static int read_checked(const leat__index *x, void *buf, size_t bytes, uint64_t at, uint64_t check,
+                        const char *what, leat_error *err)
+{
+    bool remote = leat__file_remote(x->file) != NULL;
+    for (uint32_t i = 0; i < (remote ? REMOTE_READS : 1u); i++) {
+        if (i > 0) leat__file_settle(x->file); /* what is kept may be what is damaged */
+        LEAT_TRY(leat__file_pread(x->file, buf, bytes, at, err));
+        if (leat__hash64(buf, bytes, 0) == check) return 0;
+    }
+    return damaged(err, x, at, what);
 }
 
 /* ---- opening ---------------------------------------------------------------------------- */
@@ -62,10 +78,8 @@ static int open_roots(leat__index *x, leat_error *err)
     x->cache = leat__zalloc_array(LEAT__MEM_PACK, (size_t)x->chunk_count, sizeof *x->cache);
     if (x->roots == NULL || x->checks == NULL || x->verified == NULL || x->cache == NULL)
         return leat__fail_nomem(err, bytes, "the index");
-    LEAT_TRY(leat__file_pread(x->file, x->roots, bytes, leat__footer_roots_at(f), err));
-    if (leat__hash64(x->roots, bytes, 0) != f->roots_check)
-        return damaged(err, x, leat__footer_roots_at(f), "checksum of the roots does not match");
-    return 0;
+    return read_checked(x, x->roots, bytes, leat__footer_roots_at(f), f->roots_check,
+                        "checksum of the roots does not match", err);
 }
 
 static int open_directory(leat__index *x, leat_error *err)
@@ -80,11 +94,8 @@ static int open_directory(leat__index *x, leat_error *err)
         rc = leat__fail_nomem(err, bytes, "the directory");
         goto out;
     }
-    LEAT_GO(rc, out, leat__file_pread(x->file, data, bytes, at, err));
-    if (leat__hash64(data, bytes, 0) != f->directory_check) {
-        rc = damaged(err, x, at, "checksum of the directory does not match");
-        goto out;
-    }
+    LEAT_GO(rc, out, read_checked(x, data, bytes, at, f->directory_check,
+                                  "checksum of the directory does not match", err));
     LEAT_GO(rc, out, leat__directory_decode(data, f, leat__file_path(x->file), x->sections, err));
     for (uint64_t i = f->sections; i-- > 0;)
         if (x->sections[i].kind < LEAT_COUNT(x->first))
@@ -134,7 +145,13 @@ int leat__index_open(leat__index **out, const char *path, bool direct, uint64_t 
     int rc;
     LEAT_GO(rc, out, leat__file_open(&x->file, path, direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ,
                                      err));
-    LEAT_GO(rc, out, open_blocks(x, err));
+    if (leat__file_remote(x->file) != NULL) x->cache_limit = LEAT_MAX(cache_limit, REMOTE_CACHE);
+    rc = open_blocks(x, err);
+    for (uint32_t i = 1; rc == LEAT_EDATA && leat__file_remote(x->file) != NULL && i < REMOTE_READS; i++) {
+        leat__file_settle(x->file);
+        rc = open_blocks(x, err);
+    }
+    if (rc != 0) goto out;
     LEAT_GO(rc, out, open_roots(x, err));
     LEAT_GO(rc, out, open_directory(x, err));
     LEAT_GO(rc, out, check_sections(x, err));
@@ -176,9 +193,7 @@ static int checks_chunk(leat__index *x, uint64_t i, const uint64_t **checks, lea
         uint64_t *fresh = leat__alloc(LEAT__MEM_PACK, bytes);
         if (fresh == NULL) return leat__fail_nomem(err, bytes, "the index");
         at += leat__footer_checks_at(&x->footer);
-        int rc = leat__file_pread(x->file, fresh, bytes, at, err);
-        if (rc == 0 && leat__hash64(fresh, bytes, 0) != x->roots[i])
-            rc = damaged(err, x, at, "checksums of the index are damaged");
+        int rc = read_checked(x, fresh, bytes, at, x->roots[i], "checksums of the index are damaged", err);
         if (rc != 0) {
             leat__free(fresh);
             return rc;
@@ -196,6 +211,12 @@ static bool is_verified(const leat__index *x, uint64_t chunk)
                (chunk % 64) & 1;
 }
 
+static void set_verified(leat__index *x, uint64_t chunk)
+{
+    atomic_fetch_or_explicit(&x->verified[chunk / 64], UINT64_C(1) << (chunk % 64),
+                             memory_order_release);
+}
+
 int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat_error *err)
 {
     const uint64_t *checks = NULL;
@@ -203,11 +224,9 @@ int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat
     size_t bytes = (size_t)LEAT_MIN(x->footer.index_bytes - at, LEAT__PACK_CHUNK);
     at += x->footer.index_offset;
     LEAT_TRY(checks_chunk(x, chunk / CHECKS_PER_CHUNK, &checks, err));
-    LEAT_TRY(leat__file_pread(x->file, data, bytes, at, err));
-    if (leat__hash64(data, bytes, 0) != checks[chunk % CHECKS_PER_CHUNK])
-        return damaged(err, x, at, "the index is damaged in the 64 KiB from here");
-    atomic_fetch_or_explicit(&x->verified[chunk / 64], UINT64_C(1) << (chunk % 64),
-                             memory_order_release);
+    LEAT_TRY(read_checked(x, data, bytes, at, checks[chunk % CHECKS_PER_CHUNK],
+                          "the index is damaged in the 64 KiB from here", err));
+    set_verified(x, chunk);
     return 0;
 }
 
@@ -222,6 +241,35 @@ static bool keep_chunk(leat__index *x, uint64_t chunk, uint8_t *data)
     return false;
 }
 
+/* Reads the chunks from `chunk` on that are not kept, in one request, and keeps those that are
+ * whole. Only a hint: whoever needs one that is missing reads it and says what is wrong. */
+static void fetch_group(leat__index *x, uint64_t chunk)
+{
+    uint64_t n = 1;
+    const uint64_t *checks = NULL;
+    while (n < REMOTE_GROUP && chunk + n < x->chunk_count &&
+           (chunk + n) / CHECKS_PER_CHUNK == chunk / CHECKS_PER_CHUNK &&
+           atomic_load_explicit(&x->cache[chunk + n], memory_order_relaxed) == NULL)
+        n++;
+    uint64_t at = chunk * LEAT__PACK_CHUNK;
+    uint64_t bytes = LEAT_MIN(x->footer.index_bytes - at, n * LEAT__PACK_CHUNK);
+    uint8_t *all = leat__alloc(LEAT__MEM_PACK, (size_t)bytes);
+    if (all != NULL && checks_chunk(x, chunk / CHECKS_PER_CHUNK, &checks, NULL) == 0 &&
+        leat__file_pread(x->file, all, (size_t)bytes, x->footer.index_offset + at, NULL) == 0) {
+        for (uint64_t i = 0; i < n; i++) {
+            size_t len = (size_t)LEAT_MIN(bytes - i * LEAT__PACK_CHUNK, LEAT__PACK_CHUNK);
+            const uint8_t *from = all + i * LEAT__PACK_CHUNK;
+            if (leat__hash64(from, len, 0) != checks[(chunk + i) % CHECKS_PER_CHUNK]) continue;
+            uint8_t *one = leat__alloc(LEAT__MEM_PACK, LEAT__PACK_CHUNK);
+            if (one == NULL) break;
+            memcpy(one, from, len);
+            set_verified(x, chunk + i);
+            if (!keep_chunk(x, chunk + i, one)) leat__free(one);
+        }
+    }
+    leat__free(all);
+}
+
 /* Part of one chunk at `offset` in the index. */
 static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
                          leat_error *err)
@@ -231,6 +279,14 @@ static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
     if (have != NULL) {
         memcpy(buf, have + offset % LEAT__PACK_CHUNK, len);
         return 0;
+    }
+    if (leat__file_remote(x->file) != NULL && !is_verified(x, chunk)) {
+        fetch_group(x, chunk);
+        have = atomic_load_explicit(&x->cache[chunk], memory_order_acquire);
+        if (have != NULL) {
+            memcpy(buf, have + offset % LEAT__PACK_CHUNK, len);
+            return 0;
+        }
     }
     if (is_verified(x, chunk))
         return leat__file_pread(x->file, buf, len, x->footer.index_offset + offset, err);

@@ -14,11 +14,13 @@
 #include "base/num.h"
 #include "codec/codec.h"
 #include "base/str.h"
+#include "io/url.h"
 #include "pack/reader_impl.h"
 
 #define BATCH 128u /* rows read at once */
 #define INDEX_CACHE_DEFAULT (16u << 20)
 #define REPLACED_MAX 16 /* times that a set may be replaced while it is opened */
+#define REMOTE_READS 3u /* of bytes that arrive damaged over a network */
 
 /* ---- open ------------------------------------------------------------------------------- */
 
@@ -91,7 +93,7 @@ int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
 static int open_files(leat_pack *p, leat_error *err)
 {
     leat__index *x = NULL;
-    LEAT_TRY(leat__index_open(&x, p->path, p->direct, p->cache_limit, err));
+    LEAT_TRY(leat__index_open(&x, p->source, p->direct, p->cache_limit, err));
     if (x->footer.kind == LEAT__PACK_SET) {
         p->set = x;
         LEAT_TRY(take_schema(p, x, err));
@@ -105,6 +107,13 @@ static int open_files(leat_pack *p, leat_error *err)
         return rc;
     }
     return leat__pack_add_shard(p, x, err);
+}
+
+/* What was read of remote files to open them is not needed any more. */
+static void settle(const leat_pack *p)
+{
+    if (p->set != NULL) leat__file_settle(p->set->file);
+    for (uint32_t i = 0; i < p->shard_count; i++) leat__file_settle(p->shards[i].index->file);
 }
 
 /* *set: the fingerprint of the set, 0 when it is none or could not be opened. */
@@ -121,13 +130,15 @@ static int open_pack(leat_pack **out, const char *path, const leat_pack_opts *op
     p->direct = o.direct != 0;
     p->cache_limit = o.index_cache_bytes ? o.index_cache_bytes : INDEX_CACHE_DEFAULT;
     if (p->cache_limit == UINT64_MAX) p->cache_limit = 0;
-    p->path = leat__strdup(LEAT__MEM_PACK, path);
-    if (p->path == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
+    p->path = leat__path_display(path);
+    p->source = leat__strdup(LEAT__MEM_PACK, path);
+    if (p->path == NULL || p->source == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
     if (rc == 0) rc = open_files(p, err);
     if (rc == 0)
         rc = load_text(leat__pack_meta(p), LEAT__SECTION_PROVENANCE, &p->provenance, &len, err);
     if (rc == 0) rc = leat__pack_open_blobs(p, err);
     if (p->set != NULL) *set = p->set->footer.check;
+    if (rc == 0) settle(p);
     if (rc == 0) *out = p;
     else leat_pack_close(&p);
     return rc;
@@ -171,6 +182,7 @@ void leat_pack_close(leat_pack **pack)
     leat__free(p->schema_text);
     leat__free(p->provenance);
     leat__free(p->path);
+    leat__free(p->source);
     leat__free(p);
     *pack = NULL;
 }
@@ -474,10 +486,16 @@ int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row,
     if (!leat__add_u64(row->size, LEAT_PACK_PADDING, &want) || capacity < want)
         return leat__fail(err, LEAT_ELIMIT, "%s: sample %llu needs %llu bytes of buffer",
                           p->path, (unsigned long long)sample, (unsigned long long)want);
-    LEAT_TRY(leat__file_pread(leat__pack_file(p, row->shard), buf, (size_t)row->size,
-                              row->file_offset, err));
-    memset((char *)buf + row->size, 0, LEAT_PACK_PADDING);
-    return leat__pack_sample_check(p, sample, row, buf, err);
+    const leat__file *file = leat__pack_file(p, row->shard);
+    uint32_t reads = leat__file_remote(file) != NULL ? REMOTE_READS : 1;
+    int rc;
+    do {
+        LEAT_TRY(leat__file_pread(file, buf, (size_t)row->size, row->file_offset, err));
+        memset((char *)buf + row->size, 0, LEAT_PACK_PADDING);
+        rc = leat__pack_sample_check(p, sample, row, buf, err);
+        if (rc != 0) leat__file_settle(file); /* what is kept may be what is damaged */
+    } while (rc != 0 && --reads > 0);
+    return rc;
 }
 
 int leat_pack_read(leat_pack *p, uint64_t sample, void *buf, size_t capacity, leat_error *err)
@@ -541,7 +559,14 @@ int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
         return leat__fail(err, LEAT_ELIMIT, "%s: page %llu needs %llu bytes of buffer", p->path,
                           (unsigned long long)page,
                           (unsigned long long)info.bytes + LEAT_PACK_PADDING);
-    LEAT_TRY(read_page(p, &info, buf, err));
-    memset((char *)buf + info.bytes, 0, LEAT_PACK_PADDING);
-    return leat__pack_page_check(p, page, &info, buf, err);
+    const leat__file *file = leat__pack_file(p, info.shard);
+    uint32_t reads = leat__file_remote(file) != NULL ? REMOTE_READS : 1;
+    int rc;
+    do {
+        LEAT_TRY(read_page(p, &info, buf, err));
+        memset((char *)buf + info.bytes, 0, LEAT_PACK_PADDING);
+        rc = leat__pack_page_check(p, page, &info, buf, err);
+        if (rc != 0) leat__file_settle(file);
+    } while (rc != 0 && --reads > 0);
+    return rc;
 }

@@ -28,7 +28,7 @@ typedef struct leat__loaded_blob {
 } leat__loaded_blob;
 
 struct leat_pack {
-    char *path;
+    char *path, *source; /* for messages (without secrets), as given */
     bool verify, direct;
     uint64_t cache_limit; /* of each index */
     leat__index *set; /* NULL for a single pack */

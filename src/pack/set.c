@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/url.h"
 #include "pack/reader_impl.h"
 
 typedef struct listed {
@@ -42,22 +43,18 @@ static int parse_entry(const leat_pack *p, const json_t *obj, listed *l, leat_er
 
 static int path_of(const leat_pack *p, const char *file, char **path, leat_error *err)
 {
-    leat__buf b;
-    char *set;
-    LEAT_TRY(leat__path_resolve(p->path, &set, err)); /* beside the set, not beside a link to it */
-    leat__buf_init(&b, LEAT__MEM_PACK, 1u << 20);
-    (void)leat__buf_append(&b, set, (size_t)(leat__path_base(set) - set));
-    (void)leat__buf_puts(&b, file);
-    *path = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
-    leat__buf_reset(&b);
+    char *set = NULL;
+    if (!leat__path_remote(p->source)) /* beside the set, not beside a link to it */
+        LEAT_TRY(leat__path_resolve(p->source, &set, err));
+    *path = leat__path_beside(set != NULL ? set : p->source, file);
     leat__free(set);
     return *path != NULL ? 0 : leat__fail_nomem(err, strlen(file), "a path");
 }
 
 static int open_one(leat_pack *p, const listed *l, size_t share, leat_error *err)
 {
-    char *path;
     leat__index *x = NULL;
+    char *path;
     LEAT_TRY(path_of(p, l->file, &path, err));
     int rc = leat__index_open(&x, path, p->direct, p->cache_limit / share, err);
     leat__free(path);

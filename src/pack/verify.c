@@ -229,6 +229,13 @@ static void verify_page(job *j, uint64_t page, uint8_t *data)
     int rc = leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err);
     if (!survived(j, file, (int64_t)page, rc, &err)) return;
     bool whole = leat__hash64(data, (size_t)g.bytes, 0) == g.check;
+    if (!whole && leat__file_remote(file) != NULL) { /* damaged on its way, or where it is kept? */
+        leat__file_settle(file);
+        if (!survived(j, file, (int64_t)page, leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err),
+                      &err))
+            return;
+        whole = leat__hash64(data, (size_t)g.bytes, 0) == g.check;
+    }
     uint64_t bad = verify_samples(j, &g, page, data);
     if (!whole && bad == 0)
         report_plain(j, file, (int64_t)page, g.offset,

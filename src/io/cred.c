@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where credentials come from: see cred.h. Each source either fills a leat__cred, says LEAT_ENOENT
+ * (not set up: the next one is asked), or fails. Metadata services are asked once with short
+ * time-outs, since on most machines there are none.
+ */
+#include "io/cred.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "io/dir.h"
+#include "io/file.h"
+#include "io/xml.h"
+
+#define EARLY_NS (300 * LEAT_NS_PER_S) /* refresh so long before the end */
+#define FILE_MAX_BYTES (1u << 20)
+#define IMDS "http://169.254.169.254"
+#define GCE "http://metadata.google.internal"
+
+struct leat__creds {
+    leat__scheme scheme;
+    leat__http *http; /* the store's */
+    leat__mutex lock; /* guards all below */
+    leat__cred now;
+    bool refreshing;
+    uint64_t retry_ns; /* monotonic: no refresh before */
+    leat__thread thread;
+    leat_error failure; /* of the last refresh */
+};
+
+static void wipe(void *data, size_t len)
+{
+    volatile char *p = data;
+    while (len-- > 0) *p++ = 0;
+}
+
+static void drop_secret(char *text)
+{
+    if (text != NULL) wipe(text, strlen(text));
+    leat__free(text);
+}
+
+void leat__cred_reset(leat__cred *c)
+{
+    drop_secret(c->token);
+    wipe(c, sizeof *c);
+}
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+static int set_cred(leat__cred *c, const char *id, const char *secret, const char *token)
+{
+    if (strlen(id) >= sizeof c->key_id || strlen(secret) >= sizeof c->secret) return LEAT_ELIMIT;
+    snprintf(c->key_id, sizeof c->key_id, "%s", id);
+    snprintf(c->secret, sizeof c->secret, "%s", secret);
+    if (token == NULL || *token == '\0') return 0;
+    c->token = leat__strdup(LEAT__MEM_IO, token);
+    return c->token != NULL ? 0 : LEAT_ENOMEM;
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static char *copy_trimmed(const char *from, const char *to)
+{
+    while (from < to && (*from == ' ' || *from == '\t')) from++;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\t' || to[-1] == '\r')) to--;
+    return leat__strndup(LEAT__MEM_IO, from, (size_t)(to - from));
+}
+
+static bool same(const char *from, const char *to, const char *word)
+{
+    while (from < to && (*from == ' ' || *from == '\t')) from++;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\t' || to[-1] == '\r')) to--;
+    return (size_t)(to - from) == strlen(word) && memcmp(from, word, (size_t)(to - from)) == 0;
+}
+
+char *leat__ini_value(const char *text, const char *section, const char *key)
+{
+    bool inside = false;
+    for (const char *line = text; *line != '\0';) {
+        const char *end = line + strcspn(line, "\n");
+        const char *equals = memchr(line, '=', (size_t)(end - line));
+        const char *close = memchr(line, ']', (size_t)(end - line));
+        if (*line == '[' && close != NULL) inside = same(line + 1, close, section);
+        else if (inside && *line != '#' && *line != ';' && *line != ' ' && equals != NULL &&
+                 same(line, equals, key))
+            return copy_trimmed(equals + 1, end);
+        line = *end != '\0' ? end + 1 : end;
+    }
+    return NULL;
+}
+
+/* The text of ~/.aws/NAME, or of the file that `variable` names. NULL when it cannot be read. */
+static char *aws_file(const char *variable, const char *name)
+{
+    char path[4096];
+    const char *given = env(variable), *home = env("HOME");
+    char *text = NULL;
+    size_t len;
+    if (given != NULL) snprintf(path, sizeof path, "%s", given);
+    else if (home != NULL) snprintf(path, sizeof path, "%s/.aws/%s", home, name);
+    else return NULL;
+    return leat__file_load(path, FILE_MAX_BYTES, 1, &text, &len, NULL) == 0 ? text : NULL;
+}
+
+static const char *profile_name(void)
+{
+    const char *name = env("AWS_PROFILE");
+    if (name == NULL) name = env("AWS_DEFAULT_PROFILE");
+    return name != NULL ? name : "default";
+}
+
+static char *config_value(const char *kind, const char *name, const char *key)
+{
+    char section[300];
+    char *text = aws_file("AWS_CONFIG_FILE", "config"), *value = NULL;
+    bool plain = strcmp(kind, "profile") == 0 && strcmp(name, "default") == 0;
+    snprintf(section, sizeof section, "%s%s%s", plain ? "" : kind, plain ? "" : " ", name);
+    if (text != NULL) value = leat__ini_value(text, section, key);
+    drop_secret(text);
+    return value;
+}
+
+char *leat__profile_value(const char *key)
+{
+    char *text = aws_file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), *value = NULL;
+    if (text != NULL) value = leat__ini_value(text, profile_name(), key);
+    drop_secret(text);
+    return value != NULL ? value : config_value("profile", profile_name(), key);
+}
+
+static int from_profile(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    (void)s, (void)err;
+    char *id = leat__profile_value("aws_access_key_id");
+    char *secret = leat__profile_value("aws_secret_access_key");
+    char *token = leat__profile_value("aws_session_token");
+    int rc = id != NULL && secret != NULL ? set_cred(c, id, secret, token) : LEAT_ENOENT;
+    drop_secret(id);
+    drop_secret(secret);
+    drop_secret(token);
+    /* The files may be rewritten by another tool: look again now and then. */
+    if (rc == 0 && c->token != NULL) c->expires_ns = leat__clock_wall_ns() + 2 * EARLY_NS;
+    return rc;
+}
+
+static int from_environment(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    (void)s, (void)err;
+    const char *id = env("AWS_ACCESS_KEY_ID"), *secret = env("AWS_SECRET_ACCESS_KEY");
+    if (id == NULL || secret == NULL) return LEAT_ENOENT;
+    return set_cred(c, id, secret, env("AWS_SESSION_TOKEN"));
+}
+
+/* ---- services ---------------------------------------------------------------------------- */
+
+typedef struct question {
+    leat__http_req http;
+    const char *url;
+    const char *name, *value; /* of one header, or NULL */
+} question;
+
+static int prepare_question(leat__http_req *r, leat_error *err)
+{
+    question *q = r->cookie;
+    int rc = leat__buf_puts(&r->url, q->url);
+    if (rc == 0 && q->name != NULL) rc = leat__http_header(r, q->name, q->value);
+    return rc == 0 ? 0 : leat__fail(err, rc, "a request for credentials cannot be made");
+}
+
+/* Asks once and collects the answer; LEAT_ENOENT when there is no such service. */
+static int ask(leat__creds *s, const char *method, const char *url, const char *name,
+               const char *value, leat__buf *answer)
+{
+    static const leat__http_ops ops = {.prepare = prepare_question};
+    question q = {.url = url, .name = name, .value = value};
+    q.http = (leat__http_req){.ops = &ops, .what = "credentials", .method = method, .urgent = true,
+                              .once = true, .quick = true, .cookie = &q};
+    int rc = leat__http_run(s->http, &q.http, NULL);
+    leat__buf_init(answer, LEAT__MEM_IO, FILE_MAX_BYTES);
+    if (rc == 0) rc = leat__buf_append(answer, q.http.body.data, q.http.body.len);
+    if (q.http.body.data != NULL) wipe(q.http.body.data, q.http.body.len);
+    leat__http_req_reset(&q.http);
+    if (rc != 0) leat__buf_reset(answer);
+    return rc;
+}
+
+static void drop_answer(leat__buf *answer)
+{
+    if (answer->data != NULL) wipe(answer->data, answer->len);
+    leat__buf_reset(answer);
+}
+
+/* "2026-01-31T12:00:00Z" */
+static uint64_t parse_time(const char *text)
+{
+    struct tm tm = {0};
+    if (text == NULL || strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL) return 0;
+    time_t t = timegm(&tm);
+    return t > 0 ? (uint64_t)t * LEAT_NS_PER_S : 0;
+}
+
+static const char *member(const json_t *obj, const char *name)
+{
+    return json_string_value(json_object_get(obj, name));
+}
+
+/* The answer of container and instance services. */
+static int read_json(const leat__buf *answer, leat__cred *c, leat_error *err)
+{
+    json_error_t jerr;
+    json_t *root = json_loadb(answer->data, answer->len, 0, &jerr);
+    const char *id = member(root, "AccessKeyId"), *secret = member(root, "SecretAccessKey");
+    int rc = id != NULL && secret != NULL ? set_cred(c, id, secret, member(root, "Token"))
+                                          : leat__fail(err, LEAT_EPERM, "a credentials service "
+                                                       "answered without credentials");
+    if (rc == 0) c->expires_ns = parse_time(member(root, "Expiration"));
+    json_decref(root);
+    return rc;
+}
+
+static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    const char *file = env("AWS_WEB_IDENTITY_TOKEN_FILE"), *role = env("AWS_ROLE_ARN");
+    const char *session = env("AWS_ROLE_SESSION_NAME"), *region = env("AWS_REGION");
+    const char *endpoint = env("AWS_ENDPOINT_URL_STS");
+    char *token = NULL;
+    size_t len;
+    leat__buf url, answer, id, secret, word;
+    if (file == NULL || role == NULL) return LEAT_ENOENT;
+    LEAT_TRY(leat__file_load(file, FILE_MAX_BYTES, 1, &token, &len, err));
+    while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == ' ')) len--;
+    leat__buf_init(&url, LEAT__MEM_IO, FILE_MAX_BYTES);
+    if (endpoint != NULL) (void)leat__buf_printf(&url, "%s/?", endpoint);
+    else
+        (void)leat__buf_printf(&url, "https://sts.%s.amazonaws.com/?", region != NULL ? region : "us-east-1");
+    (void)leat__buf_puts(&url, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=");
+    (void)leat__url_encode(&url, role, strlen(role), false);
+    (void)leat__buf_puts(&url, "&RoleSessionName=");
+    if (session == NULL) session = "leat";
+    (void)leat__url_encode(&url, session, strlen(session), false);
+    (void)leat__buf_puts(&url, "&WebIdentityToken=");
+    (void)leat__url_encode(&url, token, len, false);
+    drop_secret(token);
+    int rc = leat__buf_status(&url);
+    if (rc == 0) rc = ask(s, "GET", leat__buf_str(&url), "Accept", "application/xml", &answer);
+    drop_answer(&url);
+    if (rc != 0) return leat__fail(err, LEAT_EPERM, "the token service refused the web identity of %s", role);
+    leat__buf_init(&id, LEAT__MEM_IO, FILE_MAX_BYTES);
+    leat__buf_init(&secret, LEAT__MEM_IO, FILE_MAX_BYTES);
+    leat__buf_init(&word, LEAT__MEM_IO, FILE_MAX_BYTES);
+    leat__xml xml = {answer.data, answer.len};
+    bool whole = leat__xml_text(xml, "AccessKeyId", &id) && leat__xml_text(xml, "SecretAccessKey", &secret) &&
+                 leat__xml_text(xml, "SessionToken", &word);
+    rc = whole ? set_cred(c, leat__buf_str(&id), leat__buf_str(&secret), leat__buf_str(&word))
+               : leat__fail(err, LEAT_EPERM, "the token service answered without credentials");
+    if (rc == 0 && leat__xml_text(xml, "Expiration", &word)) c->expires_ns = parse_time(leat__buf_str(&word));
+    drop_answer(&answer);
+    drop_answer(&id);
+    drop_answer(&secret);
+    drop_answer(&word);
+    return rc;
+}
+
+/* The cached sign-on of `aws sso login`: its token buys the role's credentials. */
+static char *sso_token(const char *start_url)
+{
+    char path[4096];
+    const char *home = env("HOME");
+    leat__dir dir = {0};
+    char *found = NULL;
+    snprintf(path, sizeof path, "%s/.aws/sso/cache", home != NULL ? home : "");
+    if (home == NULL || leat__dir_read(&dir, path, true, NULL) != 0) return NULL;
+    for (size_t i = 0; i < dir.count && found == NULL; i++) {
+        char *text = NULL;
+        size_t len;
+        json_error_t jerr;
+        snprintf(path, sizeof path, "%s/.aws/sso/cache/%s", home, leat__dir_name(&dir, i));
+        if (leat__file_load(path, FILE_MAX_BYTES, 1, &text, &len, NULL) != 0) continue;
+        json_t *root = json_loadb(text, len, 0, &jerr);
+        const char *url = member(root, "startUrl"), *token = member(root, "accessToken");
+        if (url != NULL && token != NULL && strcmp(url, start_url) == 0 &&
+            parse_time(member(root, "expiresAt")) > leat__clock_wall_ns())
+            found = leat__strdup(LEAT__MEM_IO, token);
+        json_decref(root);
+        drop_secret(text);
+    }
+    leat__dir_reset(&dir);
+    return found;
+}
+
+static int ask_sso(leat__creds *s, const char *region, const char *account, const char *role,
+                   const char *token, leat__cred *c, leat_error *err)
+{
+    leat__buf url, answer;
+    json_error_t jerr;
+    leat__buf_init(&url, LEAT__MEM_IO, FILE_MAX_BYTES);
+    (void)leat__buf_printf(&url, "https://portal.sso.%s.amazonaws.com/federation/credentials?account_id=%s"
+                           "&role_name=", region, account);
+    (void)leat__url_encode(&url, role, strlen(role), false);
+    int rc = leat__buf_status(&url);
+    if (rc == 0) rc = ask(s, "GET", leat__buf_str(&url), "x-amz-sso_bearer_token", token, &answer);
+    leat__buf_reset(&url);
+    if (rc != 0) return leat__fail(err, LEAT_EPERM, "the sign-on portal refused: run aws sso login");
+    json_t *root = json_loadb(answer.data, answer.len, 0, &jerr);
+    const json_t *keys = json_object_get(root, "roleCredentials");
+    const char *id = member(keys, "accessKeyId"), *secret = member(keys, "secretAccessKey");
+    rc = id != NULL && secret != NULL ? set_cred(c, id, secret, member(keys, "sessionToken")) : LEAT_EPERM;
+    c->expires_ns = (uint64_t)json_integer_value(json_object_get(keys, "expiration")) * LEAT_NS_PER_MS;
+    json_decref(root);
+    drop_answer(&answer);
+    return rc;
+}
+
+static int from_sso(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    char *session = config_value("profile", profile_name(), "sso_session");
+    char *account = config_value("profile", profile_name(), "sso_account_id");
+    char *role = config_value("profile", profile_name(), "sso_role_name");
+    char *url = session != NULL ? config_value("sso-session", session, "sso_start_url")
+                                : config_value("profile", profile_name(), "sso_start_url");
+    char *region = session != NULL ? config_value("sso-session", session, "sso_region")
+                                   : config_value("profile", profile_name(), "sso_region");
+    int rc = LEAT_ENOENT;
+    if (account != NULL && role != NULL && url != NULL && region != NULL) {
+        char *token = sso_token(url);
+        rc = token != NULL ? ask_sso(s, region, account, role, token, c, err)
+                           : leat__fail(err, LEAT_EPERM, "profile %s: not signed on (run aws sso login)",
+                                        profile_name());
+        drop_secret(token);
+    }
+    leat__free(session);
+    leat__free(account);
+    leat__free(role);
+    leat__free(url);
+    leat__free(region);
+    return rc;
+}
+
+static int from_container(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    const char *relative = env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const char *full = env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    const char *file = env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    const char *given = env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    char url[2048], *token = NULL;
+    size_t len;
+    leat__buf answer;
+    if (relative == NULL && full == NULL) return LEAT_ENOENT;
+    if (relative != NULL) snprintf(url, sizeof url, "http://169.254.170.2%s", relative);
+    else snprintf(url, sizeof url, "%s", full);
+    if (file != NULL) {
+        LEAT_TRY(leat__file_load(file, FILE_MAX_BYTES, 1, &token, &len, err));
+        while (len > 0 && (token[len - 1] == '\n' || token[len - 1] == '\r')) token[--len] = '\0';
+    }
+    const char *value = token != NULL ? token : given;
+    int rc = ask(s, "GET", url, value != NULL ? "Authorization" : NULL, value, &answer);
+    drop_secret(token);
+    if (rc != 0) return leat__fail(err, LEAT_EPERM, "the container's credentials service does not answer");
+    rc = read_json(&answer, c, err);
+    drop_answer(&answer);
+    return rc;
+}
+
+static int from_instance(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    const char *off = env("AWS_EC2_METADATA_DISABLED"), *base = env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    char url[2048], token[512];
+    leat__buf answer;
+    if (off != NULL && strcmp(off, "true") == 0) return LEAT_ENOENT;
+    if (base == NULL) base = IMDS;
+    snprintf(url, sizeof url, "%s/latest/api/token", base);
+    if (ask(s, "PUT", url, "X-aws-ec2-metadata-token-ttl-seconds", "21600", &answer) != 0) return LEAT_ENOENT;
+    snprintf(token, sizeof token, "%s", leat__buf_str(&answer));
+    drop_answer(&answer);
+    snprintf(url, sizeof url, "%s/latest/meta-data/iam/security-credentials/", base);
+    int rc = ask(s, "GET", url, "X-aws-ec2-metadata-token", token, &answer);
+    if (rc != 0) return LEAT_ENOENT; /* an instance without a role */
+    size_t at = strlen(url), name = strcspn(leat__buf_str(&answer), "\r\n");
+    snprintf(url + at, sizeof url - at, "%.*s", (int)name, leat__buf_str(&answer));
+    drop_answer(&answer);
+    rc = ask(s, "GET", url, "X-aws-ec2-metadata-token", token, &answer);
+    wipe(token, sizeof token);
+    if (rc != 0) return leat__fail(err, LEAT_EPERM, "the instance's metadata service gives no credentials");
+    rc = read_json(&answer, c, err);
+    drop_answer(&answer);
+    return rc;
+}
+
+/* ---- Google ------------------------------------------------------------------------------ */
+
+static int from_gs_keys(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    (void)s, (void)err;
+    const char *id = env("GS_ACCESS_KEY_ID"), *secret = env("GS_SECRET_ACCESS_KEY");
+    return id != NULL && secret != NULL ? set_cred(c, id, secret, NULL) : LEAT_ENOENT;
+}
+
+static int from_gs_token(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    (void)s, (void)err;
+    const char *token = env("GOOGLE_OAUTH_ACCESS_TOKEN");
+    if (token == NULL) token = env("CLOUDSDK_AUTH_ACCESS_TOKEN");
+    if (token == NULL) return LEAT_ENOENT;
+    c->bearer = true;
+    return set_cred(c, "", "", token);
+}
+
+static int from_gs_instance(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    const char *host = env("GCE_METADATA_HOST");
+    char url[1024];
+    leat__buf answer;
+    json_error_t jerr;
+    (void)err;
+    if (host != NULL) snprintf(url, sizeof url, "http://%s", host);
+    else snprintf(url, sizeof url, GCE);
+    size_t at = strlen(url);
+    snprintf(url + at, sizeof url - at, "/computeMetadata/v1/instance/service-accounts/default/token");
+    if (ask(s, "GET", url, "Metadata-Flavor", "Google", &answer) != 0) return LEAT_ENOENT;
+    json_t *root = json_loadb(answer.data, answer.len, 0, &jerr);
+    const char *token = member(root, "access_token");
+    int64_t left = json_integer_value(json_object_get(root, "expires_in"));
+    int rc = token != NULL ? set_cred(c, "", "", token) : LEAT_ENOENT;
+    c->bearer = true;
+    if (left > 0) c->expires_ns = leat__clock_wall_ns() + (uint64_t)left * LEAT_NS_PER_S;
+    json_decref(root);
+    drop_answer(&answer);
+    return rc;
+}
+
+/* ---- the chain --------------------------------------------------------------------------- */
+
+typedef int (*source)(leat__creds *s, leat__cred *c, leat_error *err);
+
+static int find(leat__creds *s, leat__cred *c, leat_error *err)
+{
+    static const source aws[] = {from_environment, from_web_identity, from_profile, from_sso,
+                                 from_container, from_instance, NULL};
+    static const source google[] = {from_gs_keys, from_gs_token, from_gs_instance, NULL};
+    for (const source *f = s->scheme == LEAT__SCHEME_GS ? google : aws; *f != NULL; f++) {
+        int rc = (*f)(s, c, err);
+        if (rc != LEAT_ENOENT) return rc;
+        leat__cred_reset(c);
+    }
+    if (s->scheme == LEAT__SCHEME_GS)
+        return leat__fail(err, LEAT_EPERM, "no credentials for gs:// (set GS_ACCESS_KEY_ID and "
+                          "GS_SECRET_ACCESS_KEY, or LEAT_ANONYMOUS=1 for a public bucket)");
+    return leat__fail(err, LEAT_EPERM, "no credentials for s3:// (set AWS_ACCESS_KEY_ID and "
+                      "AWS_SECRET_ACCESS_KEY or AWS_PROFILE, or LEAT_ANONYMOUS=1 for a public bucket)");
+}
+
+int leat__creds_open(leat__creds **out, leat__scheme scheme, bool anonymous, leat__http *http,
+                     leat_error *err)
+{
+    *out = NULL;
+    leat__creds *s = LEAT_NEW(IO, leat__creds);
+    if (s == NULL) return leat__fail_nomem(err, sizeof *s, "credentials");
+    s->scheme = scheme;
+    s->http = http;
+    leat__mutex_init(&s->lock);
+    int rc = 0;
+    if (anonymous) s->now.anonymous = true;
+    else rc = find(s, &s->now, err);
+    if (rc == 0) *out = s;
+    else leat__creds_close(&s);
+    return rc;
+}
+
+void leat__creds_close(leat__creds **creds)
+{
+    leat__creds *s = *creds;
+    if (s == NULL) return;
+    leat__thread_join(&s->thread);
+    leat__cred_reset(&s->now);
+    leat__mutex_destroy(&s->lock);
+    leat__free(s);
+    *creds = NULL;
+}
+
+/* A short-lived thread: fetching may wait for a service, and the loop that asks must not. */
+static void refresh(void *arg)
+{
+    leat__creds *s = arg;
+    leat__cred fresh = {0};
+    leat_error err;
+    leat__error_reset(&err);
+    int rc = find(s, &fresh, &err);
+    leat__mutex_lock(&s->lock);
+    if (rc == 0) {
+        leat__cred_reset(&s->now);
+        s->now = fresh;
+        leat__error_reset(&s->failure);
+    } else {
+        leat__cred_reset(&fresh);
+        s->failure = err;
+    }
+    s->retry_ns = leat__clock_ns() + (rc == 0 ? 1 : 10) * LEAT_NS_PER_S;
+    s->refreshing = false;
+    leat__mutex_unlock(&s->lock);
+}
+
+static void start_refresh_locked(leat__creds *s)
+{
+    if (s->refreshing || leat__clock_ns() < s->retry_ns) return;
+    leat__thread_join(&s->thread); /* of the refresh before: it has ended */
+    s->refreshing = true;
+    if (leat__thread_start(&s->thread, "leat-cred", refresh, s, NULL) != 0) s->refreshing = false;
+}
+
+int leat__creds_get(leat__creds *s, leat__cred *copy, leat_error *err)
+{
+    int rc = 0;
+    leat__mutex_lock(&s->lock);
+    uint64_t now = leat__clock_wall_ns();
+    if (s->now.expires_ns != 0 && now + EARLY_NS > s->now.expires_ns) start_refresh_locked(s);
+    bool over = s->now.expires_ns != 0 && now > s->now.expires_ns;
+    if (over && (s->refreshing || s->failure.code == 0)) {
+        rc = LEAT_EAGAIN;
+    } else if (over) {
+        if (err != NULL) *err = s->failure;
+        rc = s->failure.code;
+    } else {
+        *copy = s->now;
+        if (copy->token != NULL) {
+            copy->token = leat__strdup(LEAT__MEM_IO, s->now.token);
+            if (copy->token == NULL) rc = leat__fail_nomem(err, 1024, "credentials");
+        }
+    }
+    leat__mutex_unlock(&s->lock);
+    return rc;
+}
+
+void leat__creds_expire(leat__creds *s)
+{
+    leat__mutex_lock(&s->lock);
+    if (!s->now.anonymous && !s->refreshing) {
+        s->now.expires_ns = 1;
+        start_refresh_locked(s);
+    }
+    leat__mutex_unlock(&s->lock);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Credentials for object stores, found as users of the vendors' own tools expect, and fetched
+ * again before they expire. They are never printed, logged or stored; memory that held them is
+ * cleared.
+ *
+ * s3://, in this order: AWS_ACCESS_KEY_ID … in the environment; AWS_WEB_IDENTITY_TOKEN_FILE with
+ * AWS_ROLE_ARN; the profile (AWS_PROFILE, "default") in the shared credentials and config files,
+ * keys or SSO cache; the container's endpoint; the instance's metadata.
+ * gs://: GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (HMAC keys); an access token in
+ * GOOGLE_OAUTH_ACCESS_TOKEN or CLOUDSDK_AUTH_ACCESS_TOKEN; the instance's metadata.
+ */
+#ifndef LEAT_IO_CRED_H
+#define LEAT_IO_CRED_H
+
+#include "io/http.h"
+#include "io/url.h"
+
+typedef struct leat__cred {
+    char key_id[256], secret[256];
+    char *token;         /* session token, or the bearer token; NULL for none */
+    bool anonymous;      /* send no signature */
+    bool bearer;         /* token goes into "Authorization: Bearer" */
+    uint64_t expires_ns; /* wall clock, 0 = never */
+} leat__cred;
+
+typedef struct leat__creds leat__creds;
+
+/* Finds credentials now: may read files and ask metadata services, so it may wait. LEAT_EPERM
+ * when there are none, with one line about what can be set. */
+int leat__creds_open(leat__creds **c, leat__scheme scheme, bool anonymous, leat__http *http,
+                     leat_error *err) LEAT_MUST_CHECK;
+void leat__creds_close(leat__creds **c);
+
+/* A copy of the current ones (leat__cred_reset). Does not wait: near their end a thread fetches
+ * new ones; LEAT_EAGAIN when they have expired and the new ones are not there yet. */
+int leat__creds_get(leat__creds *c, leat__cred *copy, leat_error *err) LEAT_MUST_CHECK;
+/* The server said that they expired: fetch again, whatever the clock says. */
+void leat__creds_expire(leat__creds *c);
+void leat__cred_reset(leat__cred *cred);
+
+/* A value of the profile: key in the credentials file, else in the config file. A new block,
+ * NULL when there is none. */
+char *leat__profile_value(const char *key);
+
+/* Private, shown for its test: the value of `key` in [section] of an INI text. */
+char *leat__ini_value(const char *text, const char *section, const char *key);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libcurl, loaded when the first remote path is opened: a program that only reads local files
+ * does not load it and the thirty libraries behind it, and a machine without it still runs. Only
+ * its headers are needed to build. LEAT_CURL names another library than libcurl.so.4.
+ */
+#ifndef LEAT_IO_CURL_API_H
+#define LEAT_IO_CURL_API_H
+
+#include "base/error.h"
+
+#ifdef LEAT_HAVE_CURL
+
+#define CURL_DISABLE_TYPECHECK
+#define CURL_DISABLE_DEPRECATION /* old options work with every version that is loaded */
+#include <curl/curl.h>
+
+typedef struct leat__curl {
+    CURLcode (*global_init)(long flags);
+    CURL *(*easy_init)(void);
+    void (*easy_cleanup)(CURL *easy);
+    void (*easy_reset)(CURL *easy);
+    CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
+    CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
+    const char *(*easy_strerror)(CURLcode code);
+    struct curl_slist *(*slist_append)(struct curl_slist *list, const char *text);
+    void (*slist_free_all)(struct curl_slist *list);
+    CURLM *(*multi_init)(void);
+    CURLMcode (*multi_cleanup)(CURLM *multi);
+    CURLMcode (*multi_setopt)(CURLM *multi, CURLMoption option, ...);
+    CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
+    CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
+    CURLMcode (*multi_perform)(CURLM *multi, int *running);
+    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *more, unsigned count, int timeout_ms,
+                            int *ready);
+    CURLMcode (*multi_wakeup)(CURLM *multi);
+    CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
+} leat__curl;
+
+/* The functions of libcurl; LEAT_ENOTSUP with one line about what to install. Any thread. */
+int leat__curl_load(const leat__curl **curl, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
+#endif

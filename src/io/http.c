@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop of all HTTP requests: see http.h. Requests move
+ *
+ *   submit -> incoming (lock) -> waiting (for their time, or a free connection) -> active -> done
+ *
+ * and back to waiting for another attempt. Everything behind `incoming` belongs to the loop's
+ * thread. How many are active follows the server: each answer that says "slow down" halves the
+ * limit, answers without raise it again.
+ */
+#include "io/http.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "io/curl_api.h"
+#include "io/xml.h"
+
+#define BODY_MAX (1u << 20)
+#define BACKOFF_FIRST_NS (100 * LEAT_NS_PER_MS)
+#define BACKOFF_MAX_NS (10 * LEAT_NS_PER_S)
+#define RETRY_AFTER_MAX_S 30u
+#define ATTEMPTS_MAX 1000u /* with progress */
+#define ACTIVE_MIN 4.0
+#define IDLE_MAX 64 /* easy handles kept */
+
+static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled;
+
+void leat__http_read(leat__http_stats *s)
+{
+    *s = (leat__http_stats){atomic_load(&total_requests), atomic_load(&total_retries),
+                            atomic_load(&total_in), atomic_load(&total_out),
+                            atomic_load(&total_throttled)};
+}
+
+static leat__http_limits limits;
+static leat__once limits_once = LEAT__ONCE_INIT;
+
+static uint32_t number_from(const char *name, uint32_t standard, uint32_t most)
+{
+    const char *text = getenv(name);
+    uint64_t value;
+    if (text == NULL || !leat__str_to_u64(text, &value) || value == 0) return standard;
+    return (uint32_t)LEAT_MIN(value, most);
+}
+
+static void read_limits(void)
+{
+    limits.connections = number_from("LEAT_REMOTE_CONNECTIONS", 64, 1024);
+    limits.tries = number_from("LEAT_REMOTE_TRIES", 8, 1000);
+    limits.stall_s = number_from("LEAT_REMOTE_STALL_S", 20, 3600);
+    limits.connect_s = number_from("LEAT_REMOTE_CONNECT_S", 10, 3600);
+}
+
+const leat__http_limits *leat__http_get_limits(void)
+{
+    leat__once_run(&limits_once, read_limits);
+    return &limits;
+}
+
+bool leat__http_transient(const leat__http_req *r)
+{
+    return r->status == 0 || r->status == 408 || r->status == 429 || r->status >= 500;
+}
+
+static int code_of_status(long status)
+{
+    switch (status) {
+    case 401:
+    case 403: return LEAT_EPERM;
+    case 404:
+    case 410: return LEAT_ENOENT;
+    case 409:
+    case 412: return LEAT_EEXIST;
+    default: return LEAT_EIO;
+    }
+}
+
+int leat__http_explain(leat__http_req *r)
+{
+    leat__buf code, text;
+    leat__buf_init(&code, LEAT__MEM_IO, BODY_MAX);
+    leat__buf_init(&text, LEAT__MEM_IO, BODY_MAX);
+    leat__xml xml = {r->body.data, r->body.len};
+    bool known = leat__xml_text(xml, "Code", &code);
+    bool told = leat__xml_text(xml, "Message", &text);
+    r->rc = leat__fail(&r->err, code_of_status(r->status), "%s: %s: the server answered %ld%s%.60s%s%.200s",
+                       r->what, r->method, r->status, known ? " " : "",
+                       known ? leat__buf_str(&code) : "", told ? ": " : "",
+                       told ? leat__buf_str(&text) : "");
+    leat__buf_reset(&code);
+    leat__buf_reset(&text);
+    return r->rc;
+}
+
+#ifdef LEAT_HAVE_CURL
+
+struct leat__http {
+    const leat__curl *curl;
+    CURLM *multi;
+    leat__thread thread;
+    uint32_t users; /* guarded by process.lock */
+    uint32_t generation;
+    leat__mutex lock; /* guards the next four */
+    leat__http_req *incoming_head, *incoming_tail;
+    const void *cancel[64];
+    size_t cancel_count;
+    bool closing;
+    /* of the loop's thread */
+    leat__http_req *waiting_head, *waiting_tail;
+    leat__http_req *active; /* list */
+    uint32_t active_count;
+    double limit; /* of active ones */
+    uint64_t halved_ns;
+    CURL *idle[IDLE_MAX];
+    size_t idle_count;
+    uint64_t jitter;
+};
+
+static struct {
+    leat__mutex lock;
+    leat__http *loop;
+} process = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
+
+/* ---- one attempt ------------------------------------------------------------------------- */
+
+int leat__http_header(leat__http_req *r, const char *name, const char *value)
+{
+    const leat__curl *curl;
+    leat__buf line;
+    LEAT_TRY(leat__curl_load(&curl, NULL));
+    leat__buf_init(&line, LEAT__MEM_IO, BODY_MAX);
+    /* "name;" is how libcurl is told to send an empty value, "name:" to send none */
+    int rc = leat__buf_printf(&line, "%s: %s", name, value);
+    struct curl_slist *list = rc == 0 ? curl->slist_append(r->headers, leat__buf_str(&line)) : NULL;
+    leat__buf_reset(&line);
+    if (list == NULL) return LEAT_ENOMEM;
+    r->headers = list;
+    return 0;
+}
+
+static void copy_value(char *to, size_t size, const char *value, size_t len)
+{
+    len = LEAT_MIN(len, size - 1);
+    memcpy(to, value, len);
+    to[len] = '\0';
+}
+
+static void read_content_range(leat__http_req *r, const char *value)
+{
+    unsigned long long first, last, total;
+    if (sscanf(value, "bytes %llu-%llu/%llu", &first, &last, &total) != 3) return;
+    r->has_range = true;
+    r->range_first = first;
+    r->range_last = last;
+    r->range_total = total;
+}
+
+static void clear_answer(leat__http_req *r)
+{
+    r->status = 0;
+    r->etag[0] = r->modified[0] = r->region[0] = '\0';
+    r->length = UINT64_MAX;
+    r->has_range = r->refused = false;
+    r->range_first = r->range_last = r->range_total = 0;
+    r->retry_after_s = 0;
+    leat__buf_clear(&r->body);
+}
+
+static bool header_is(const char *line, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+    return len > n && line[n] == ':' && strncasecmp(line, name, n) == 0;
+}
+
+static void read_header(leat__http_req *r, const char *line, size_t len)
+{
+    const char *value = memchr(line, ':', len);
+    if (value == NULL) return;
+    for (value++; value < line + len && (*value == ' ' || *value == '\t');) value++;
+    size_t n = (size_t)(line + len - value);
+    char text[160];
+    copy_value(text, sizeof text, value, n);
+    if (header_is(line, len, "etag")) copy_value(r->etag, sizeof r->etag, value, n);
+    else if (header_is(line, len, "last-modified")) copy_value(r->modified, sizeof r->modified, value, n);
+    else if (header_is(line, len, "x-amz-bucket-region")) copy_value(r->region, sizeof r->region, value, n);
+    else if (header_is(line, len, "content-range")) read_content_range(r, text);
+    else if (header_is(line, len, "content-length")) r->length = strtoull(text, NULL, 10);
+    else if (header_is(line, len, "retry-after"))
+        r->retry_after_s = (uint32_t)LEAT_MIN(strtoul(text, NULL, 10), RETRY_AFTER_MAX_S);
+}
+
+static size_t on_header(char *data, size_t size, size_t count, void *cookie)
+{
+    leat__http_req *r = cookie;
+    size_t len = size * count, whole = len;
+    while (len > 0 && (data[len - 1] == '\r' || data[len - 1] == '\n')) len--;
+    if (len > 5 && strncmp(data, "HTTP/", 5) == 0) { /* also after a redirect or "100 Continue" */
+        const char *blank = memchr(data, ' ', len);
+        clear_answer(r);
+        r->status = blank != NULL ? strtol(blank, NULL, 10) : 0;
+    } else if (len > 0) {
+        read_header(r, data, len);
+    } else if (r->status / 100 == 2 && r->ops->accept != NULL && r->ops->accept(r) != 0) {
+        r->refused = true;
+        return 0; /* ends the transfer */
+    }
+    return whole;
+}
+
+static size_t on_body(char *data, size_t size, size_t count, void *cookie)
+{
+    leat__http_req *r = cookie;
+    size_t len = size * count;
+    atomic_fetch_add_explicit(&total_in, len, memory_order_relaxed);
+    if (r->status / 100 == 2 && r->ops->take != NULL) {
+        r->progressed = true;
+        r->ops->take(r, data, len);
+        return len;
+    }
+    if (leat__buf_append(&r->body, data, len) == 0) return len;
+    return r->status / 100 == 2 ? 0 : len; /* of an error page the first part is enough */
+}
+
+static size_t on_send(char *data, size_t size, size_t count, void *cookie)
+{
+    leat__http_req *r = cookie;
+    size_t len = LEAT_MIN(size * count, r->send_len - r->sent);
+    memcpy(data, (const char *)r->send + r->sent, len);
+    r->sent += len;
+    atomic_fetch_add_explicit(&total_out, len, memory_order_relaxed);
+    return len;
+}
+
+static int on_seek(void *cookie, curl_off_t offset, int origin)
+{
+    leat__http_req *r = cookie;
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > r->send_len) return CURL_SEEKFUNC_FAIL;
+    r->sent = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static void set_method(const leat__curl *curl, CURL *easy, leat__http_req *r)
+{
+    bool put = strcmp(r->method, "PUT") == 0, post = strcmp(r->method, "POST") == 0;
+    if (strcmp(r->method, "HEAD") == 0) curl->easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    if (put) curl->easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+    if (post) curl->easy_setopt(easy, CURLOPT_POST, 1L);
+    if (put || post) {
+        curl->easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+        curl->easy_setopt(easy, CURLOPT_READDATA, r);
+        curl->easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+        curl->easy_setopt(easy, CURLOPT_SEEKDATA, r);
+        curl->easy_setopt(easy, put ? CURLOPT_INFILESIZE_LARGE : CURLOPT_POSTFIELDSIZE_LARGE,
+                          (curl_off_t)r->send_len);
+    } else if (strcmp(r->method, "GET") != 0) {
+        curl->easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
+    }
+}
+
+static void set_trust(const leat__curl *curl, CURL *easy)
+{
+    static const char *const names[] = {"LEAT_CA_FILE", "AWS_CA_BUNDLE", "SSL_CERT_FILE"};
+    curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    for (size_t i = 0; i < LEAT_COUNT(names); i++) {
+        const char *file = getenv(names[i]);
+        if (file == NULL || *file == '\0') continue;
+        curl->easy_setopt(easy, CURLOPT_CAINFO, file);
+        return;
+    }
+}
+
+static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
+{
+    const leat__curl *curl = h->curl;
+    const leat__http_limits *l = leat__http_get_limits();
+    curl->easy_setopt(easy, CURLOPT_URL, leat__buf_str(&r->url));
+    curl->easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, r->follow ? 1L : 0L);
+    curl->easy_setopt(easy, CURLOPT_MAXREDIRS, 5L);
+    /* Many connections carry more than the streams of one: one lost packet stops one of them. */
+    curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(easy, CURLOPT_USERAGENT, "leat/" LEAT_VERSION);
+    curl->easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
+    curl->easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, r->quick ? 1L : (long)l->connect_s);
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, r->quick ? 3L : (long)l->stall_s);
+    curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl->easy_setopt(easy, CURLOPT_HEADERDATA, r);
+    curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl->easy_setopt(easy, CURLOPT_WRITEDATA, r);
+    curl->easy_setopt(easy, CURLOPT_PRIVATE, r);
+    curl->easy_setopt(easy, CURLOPT_HTTPHEADER, r->headers);
+    set_method(curl, easy, r);
+    set_trust(curl, easy);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------- */
+
+static void drop_headers(leat__http_req *r)
+{
+    const leat__curl *curl;
+    if (r->headers != NULL && leat__curl_load(&curl, NULL) == 0) curl->slist_free_all(r->headers);
+    r->headers = NULL;
+}
+
+void leat__http_req_reset(leat__http_req *r)
+{
+    drop_headers(r);
+    leat__buf_reset(&r->url);
+    leat__buf_reset(&r->body);
+}
+
+static void finish(leat__http_req *r, int rc)
+{
+    r->rc = rc;
+    drop_headers(r);
+    leat__buf_reset(&r->url);
+    r->ops->done(r);
+}
+
+static void put_waiting(leat__http *h, leat__http_req *r)
+{
+    r->next = NULL;
+    if (r->urgent) {
+        r->next = h->waiting_head;
+        h->waiting_head = r;
+        if (h->waiting_tail == NULL) h->waiting_tail = r;
+        return;
+    }
+    if (h->waiting_tail != NULL) h->waiting_tail->next = r;
+    else h->waiting_head = r;
+    h->waiting_tail = r;
+}
+
+static void throttled(leat__http *h)
+{
+    uint64_t now = leat__clock_ns();
+    atomic_fetch_add_explicit(&total_throttled, 1, memory_order_relaxed);
+    if (now - h->halved_ns < LEAT_NS_PER_S) return; /* one storm, one step */
+    h->halved_ns = now;
+    h->limit = LEAT_MAX(h->limit / 2, ACTIVE_MIN);
+}
+
+/* "Full jitter": anywhere between nothing and the exponential bound, so that many clients that
+ * failed together do not come back together. */
+static uint64_t backoff(leat__http *h, const leat__http_req *r)
+{
+    if (r->retry_after_s > 0) return r->retry_after_s * LEAT_NS_PER_S;
+    if (r->barren == 0) return 0; /* it moved on: resume at once */
+    uint64_t bound = BACKOFF_FIRST_NS << LEAT_MIN(r->barren - 1, 10u);
+    h->jitter = leat__mix64(h->jitter + leat__clock_ns());
+    return h->jitter % LEAT_MIN(bound, BACKOFF_MAX_NS);
+}
+
+static void try_again(leat__http *h, leat__http_req *r)
+{
+    r->barren = r->progressed ? 0 : r->barren + 1;
+    if (r->once || r->barren >= leat__http_get_limits()->tries || r->attempts >= ATTEMPTS_MAX) {
+        if (r->attempts > 1) leat__error_context(&r->err, "gave up after %u attempts", r->attempts);
+        finish(r, r->rc != 0 ? r->rc : LEAT_EIO);
+        return;
+    }
+    atomic_fetch_add_explicit(&total_retries, 1, memory_order_relaxed);
+    r->due_ns = leat__clock_ns() + backoff(h, r);
+    put_waiting(h, r);
+}
+
+static void begin(leat__http *h, leat__http_req *r)
+{
+    clear_answer(r);
+    drop_headers(r);
+    leat__buf_clear(&r->url);
+    r->progressed = false;
+    r->sent = 0;
+    int rc = r->ops->prepare(r, &r->err);
+    /* servers that do not know "Expect: 100-continue" would cost a second each */
+    if (rc == 0 && r->send != NULL) rc = leat__http_header(r, "Expect", "");
+    if (rc == LEAT_EAGAIN) {
+        r->due_ns = leat__clock_ns() + 50 * LEAT_NS_PER_MS;
+        put_waiting(h, r);
+        return;
+    }
+    if (rc == LEAT_ECLOSED) {
+        finish(r, 0);
+        return;
+    }
+    CURL *easy = h->idle_count > 0 ? h->idle[--h->idle_count] : h->curl->easy_init();
+    if (rc == 0 && easy == NULL) rc = leat__fail_nomem(&r->err, 4096, "a request");
+    if (rc == 0) {
+        set_up(h, easy, r);
+        r->attempts++;
+        atomic_fetch_add_explicit(&total_requests, 1, memory_order_relaxed);
+        if (h->curl->multi_add_handle(h->multi, easy) != CURLM_OK)
+            rc = leat__fail(&r->err, LEAT_EINTERNAL, "%s: libcurl refused the request", r->what);
+    }
+    if (rc != 0) {
+        if (easy != NULL) h->curl->easy_cleanup(easy);
+        finish(r, rc);
+        return;
+    }
+    r->easy = easy;
+    r->next = h->active;
+    h->active = r;
+    h->active_count++;
+}
+
+static void stop_transfer(leat__http *h, leat__http_req *r)
+{
+    CURL *easy = r->easy;
+    leat__http_req **at = &h->active;
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    r->next = NULL;
+    h->active_count--;
+    h->curl->multi_remove_handle(h->multi, easy);
+    h->curl->easy_reset(easy);
+    r->easy = NULL;
+    if (h->idle_count < IDLE_MAX) h->idle[h->idle_count++] = easy;
+    else h->curl->easy_cleanup(easy);
+}
+
+static void ended(leat__http *h, leat__http_req *r, CURLcode code)
+{
+    stop_transfer(h, r);
+    if (!r->refused) r->rc = 0;
+    if (code != CURLE_OK && !r->refused) {
+        bool tls = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+        bool name = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+        if (r->status / 100 == 2 && code == CURLE_WRITE_ERROR && r->ops->take == NULL) {
+            finish(r, leat__fail(&r->err, LEAT_ELIMIT, "%s: the answer is too long", r->what));
+            return;
+        }
+        r->rc = leat__fail(&r->err, tls ? LEAT_EPERM : LEAT_EIO, "%s: %s: %s", r->what, r->method,
+                           code == CURLE_OPERATION_TIMEDOUT ? "no progress until the time-out"
+                                                            : h->curl->easy_strerror(code));
+        if (tls || name) finish(r, r->rc); /* no attempt will change that */
+        else try_again(h, r);
+        return;
+    }
+    if (r->status == 429 || r->status == 503) throttled(h);
+    else if (r->status / 100 == 2) h->limit = LEAT_MIN(h->limit + 1 / h->limit, (double)limits.connections);
+    leat__http_verdict v = LEAT__HTTP_DONE;
+    if (r->ops->judge != NULL) {
+        v = r->ops->judge(r);
+    } else if (r->status / 100 != 2) {
+        leat__http_explain(r);
+        v = leat__http_transient(r) ? LEAT__HTTP_AGAIN : LEAT__HTTP_DONE;
+    }
+    if (v == LEAT__HTTP_AGAIN) try_again(h, r);
+    else finish(r, r->rc);
+}
+
+static void end_canceled(leat__http_req *r)
+{
+    finish(r, leat__fail(&r->err, LEAT_ECANCELED, "%s: %s was canceled", r->what, r->method));
+}
+
+static bool is_canceled(const leat__http *h, const leat__http_req *r)
+{
+    for (size_t i = 0; i < h->cancel_count; i++)
+        if (h->cancel[i] == r->owner) return true;
+    return false;
+}
+
+/* Takes what was submitted and marks what was canceled. False when the loop is to end. */
+static bool take_incoming(leat__http *h)
+{
+    leat__mutex_lock(&h->lock);
+    leat__http_req *list = h->incoming_head;
+    h->incoming_head = h->incoming_tail = NULL;
+    for (leat__http_req *r = list; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
+    for (leat__http_req *r = h->waiting_head; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
+    for (leat__http_req *r = h->active; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
+    bool any_canceled = h->cancel_count > 0;
+    h->cancel_count = 0;
+    bool over = h->closing && list == NULL && h->waiting_head == NULL && h->active == NULL;
+    leat__mutex_unlock(&h->lock);
+    while (list != NULL) {
+        leat__http_req *r = list;
+        list = r->next;
+        put_waiting(h, r);
+    }
+    for (leat__http_req *r = h->active, *next; any_canceled && r != NULL; r = next) {
+        next = r->next;
+        if (!r->canceled) continue;
+        stop_transfer(h, r);
+        end_canceled(r);
+    }
+    return !over;
+}
+
+/* Starts what is due; when the next one is, UINT64_MAX for none. */
+static uint64_t start_due(leat__http *h)
+{
+    leat__http_req *list = h->waiting_head;
+    uint64_t now = leat__clock_ns(), next_due = UINT64_MAX;
+    h->waiting_head = h->waiting_tail = NULL;
+    while (list != NULL) {
+        leat__http_req *r = list;
+        list = r->next;
+        r->next = NULL;
+        if (r->canceled) {
+            end_canceled(r);
+        } else if (r->due_ns > now) {
+            next_due = LEAT_MIN(next_due, r->due_ns);
+            bool urgent = r->urgent;
+            r->urgent = false; /* in place: not again in front of the others */
+            put_waiting(h, r);
+            r->urgent = urgent;
+        } else if (r->urgent || h->active_count < (uint32_t)h->limit) {
+            begin(h, r);
+        } else { /* nobody else fits: the rest stays in order */
+            leat__http_req *last = r;
+            r->next = list;
+            while (last->next != NULL) last = last->next;
+            if (h->waiting_tail != NULL) h->waiting_tail->next = r;
+            else h->waiting_head = r;
+            h->waiting_tail = last;
+            break;
+        }
+    }
+    return next_due;
+}
+
+static void reap(leat__http *h)
+{
+    int left;
+    for (CURLMsg *m; (m = h->curl->multi_info_read(h->multi, &left)) != NULL;) {
+        if (m->msg != CURLMSG_DONE) continue;
+        void *r = NULL;
+        CURLcode code = m->data.result;
+        h->curl->easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &r);
+        ended(h, r, code);
+    }
+}
+
+static void loop_main(void *arg)
+{
+    leat__http *h = arg;
+    int running, ready;
+    while (take_incoming(h)) {
+        uint64_t due = start_due(h);
+        (void)h->curl->multi_perform(h->multi, &running);
+        reap(h);
+        leat__mutex_lock(&h->lock);
+        bool more = h->incoming_head != NULL;
+        leat__mutex_unlock(&h->lock);
+        uint64_t now = leat__clock_ns();
+        uint64_t wait_ms = due == UINT64_MAX ? 1000 : due > now ? (due - now) / LEAT_NS_PER_MS + 1 : 0;
+        if (h->waiting_head != NULL && h->active_count == 0 && due == UINT64_MAX) wait_ms = 0;
+        if (more) continue;
+        (void)h->curl->multi_poll(h->multi, NULL, 0, (int)LEAT_MIN(wait_ms, 1000u), &ready);
+    }
+}
+
+/* ---- users ------------------------------------------------------------------------------- */
+
+static void close_loop(leat__http *h)
+{
+    for (size_t i = 0; i < h->idle_count; i++) h->curl->easy_cleanup(h->idle[i]);
+    if (h->multi != NULL) h->curl->multi_cleanup(h->multi);
+    leat__mutex_destroy(&h->lock);
+    leat__free(h);
+}
+
+static int open_loop(leat__http **out, leat_error *err)
+{
+    const leat__curl *curl;
+    LEAT_TRY(leat__curl_load(&curl, err));
+    leat__http *h = LEAT_NEW(IO, leat__http);
+    if (h == NULL) return leat__fail_nomem(err, sizeof *h, "the HTTP loop");
+    h->curl = curl;
+    h->generation = leat__fork_generation();
+    h->limit = leat__http_get_limits()->connections;
+    h->jitter = leat__clock_wall_ns();
+    leat__mutex_init(&h->lock);
+    h->multi = curl->multi_init();
+    int rc = h->multi == NULL ? leat__fail_nomem(err, 4096, "the HTTP loop") : 0;
+    if (rc == 0) {
+        curl->multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)limits.connections + 16);
+        rc = leat__thread_start(&h->thread, "leat-http", loop_main, h, err);
+    }
+    if (rc != 0) {
+        close_loop(h);
+        return rc;
+    }
+    *out = h;
+    return 0;
+}
+
+int leat__http_ref(leat__http **out, leat_error *err)
+{
+    int rc = 0;
+    *out = NULL;
+    leat__mutex_lock(&process.lock);
+    /* After a fork the thread is the parent's: the child begins anew. */
+    if (process.loop != NULL && process.loop->generation != leat__fork_generation()) process.loop = NULL;
+    if (process.loop == NULL) rc = open_loop(&process.loop, err);
+    if (rc == 0) {
+        process.loop->users++;
+        *out = process.loop;
+    }
+    leat__mutex_unlock(&process.lock);
+    return rc;
+}
+
+void leat__http_unref(leat__http **loop)
+{
+    leat__http *h = *loop;
+    *loop = NULL;
+    if (h == NULL || h->generation != leat__fork_generation()) return;
+    leat__mutex_lock(&process.lock);
+    bool last = --h->users == 0;
+    if (last && process.loop == h) process.loop = NULL;
+    leat__mutex_unlock(&process.lock);
+    if (!last) return;
+    leat__mutex_lock(&h->lock);
+    h->closing = true;
+    leat__mutex_unlock(&h->lock);
+    (void)h->curl->multi_wakeup(h->multi);
+    leat__thread_join(&h->thread);
+    close_loop(h);
+}
+
+void leat__http_submit(leat__http *h, leat__http_req *r)
+{
+    leat__buf_init(&r->url, LEAT__MEM_IO, BODY_MAX);
+    leat__buf_init(&r->body, LEAT__MEM_IO, r->body_max != 0 ? r->body_max : BODY_MAX);
+    r->headers = r->easy = NULL;
+    r->rc = 0;
+    leat__error_reset(&r->err);
+    r->attempts = r->barren = 0;
+    r->due_ns = r->delay_ns != 0 ? leat__clock_ns() + r->delay_ns : 0;
+    r->canceled = false;
+    r->next = NULL;
+    if (h->generation != leat__fork_generation()) {
+        finish(r, leat__fail(&r->err, LEAT_EFORK, "%s: opened before a fork; open it again", r->what));
+        return;
+    }
+    leat__mutex_lock(&h->lock);
+    if (h->incoming_tail != NULL) h->incoming_tail->next = r;
+    else h->incoming_head = r;
+    h->incoming_tail = r;
+    leat__mutex_unlock(&h->lock);
+    (void)h->curl->multi_wakeup(h->multi);
+}
+
+void leat__http_cancel(leat__http *h, const void *owner)
+{
+    for (bool put = false; !put;) {
+        leat__mutex_lock(&h->lock);
+        put = h->cancel_count < LEAT_COUNT(h->cancel);
+        if (put) h->cancel[h->cancel_count++] = owner;
+        leat__mutex_unlock(&h->lock);
+        (void)h->curl->multi_wakeup(h->multi);
+        if (!put) leat__sleep_ns(LEAT_NS_PER_MS);
+    }
+}
+
+#else
+
+int leat__http_ref(leat__http **h, leat_error *err)
+{
+    *h = NULL;
+    return leat__fail(err, LEAT_ENOTSUP, "this build has no remote storage: it was built without the "
+                      "headers of libcurl");
+}
+
+void leat__http_unref(leat__http **h)
+{
+    *h = NULL;
+}
+
+int leat__http_header(leat__http_req *r, const char *name, const char *value)
+{
+    (void)r, (void)name, (void)value;
+    return LEAT_ENOTSUP;
+}
+
+void leat__http_req_reset(leat__http_req *r)
+{
+    leat__buf_reset(&r->url);
+    leat__buf_reset(&r->body);
+}
+
+void leat__http_submit(leat__http *h, leat__http_req *r)
+{
+    (void)h;
+    r->rc = LEAT_ENOTSUP;
+    r->ops->done(r);
+}
+
+void leat__http_cancel(leat__http *h, const void *owner)
+{
+    (void)h, (void)owner;
+}
+
+#endif
+
+/* ---- waiting for one --------------------------------------------------------------------- */
+
+typedef struct waiter {
+    leat__mutex lock;
+    leat__cond ended;
+    leat__http_ops ops;
+    bool over;
+} waiter;
+
+static void wake(leat__http_req *r)
+{
+    waiter *w = (waiter *)((char *)r->ops - offsetof(waiter, ops));
+    leat__mutex_lock(&w->lock);
+    w->over = true;
+    leat__cond_signal(&w->ended);
+    leat__mutex_unlock(&w->lock);
+}
+
+int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err)
+{
+    waiter w = {.over = false};
+    const leat__http_ops *ops = r->ops;
+    leat__mutex_init(&w.lock);
+    leat__cond_init(&w.ended);
+    w.ops = *ops;
+    w.ops.done = wake;
+    r->ops = &w.ops;
+    leat__http_submit(h, r);
+    leat__mutex_lock(&w.lock);
+    while (!w.over) leat__cond_wait(&w.ended, &w.lock);
+    leat__mutex_unlock(&w.lock);
+    leat__cond_destroy(&w.ended);
+    leat__mutex_destroy(&w.lock);
+    r->ops = ops;
+    if (r->rc != 0 && err != NULL) *err = r->err;
+    return r->rc;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HTTP requests over libcurl's multi interface: one thread of the process (leat-http) drives all
+ * connections, whatever their number. It starts with the first user and ends with the last.
+ *
+ * A request belongs to the caller and must stay in place until `done`. The loop makes attempts:
+ * each is prepared anew (a signature has a date, a resumed body another range), judged, and
+ * repeated with backoff and jitter while that can help. Time-outs go by progress, not by total.
+ * All callbacks run on the loop's thread, must not block, and may submit.
+ */
+#ifndef LEAT_IO_HTTP_H
+#define LEAT_IO_HTTP_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+typedef struct leat__http leat__http;
+typedef struct leat__http_req leat__http_req;
+
+typedef enum leat__http_verdict {
+    LEAT__HTTP_DONE, /* the request is over, req->rc says how */
+    LEAT__HTTP_AGAIN /* another attempt, while the budget for them lasts */
+} leat__http_verdict;
+
+typedef struct leat__http_ops {
+    /* Fills url and headers (leat__http_header) of the next attempt. LEAT_EAGAIN: not yet;
+     * LEAT_ECLOSED: there is nothing left to ask, the request is done. */
+    int (*prepare)(leat__http_req *r, leat_error *err);
+    /* The headers of a 2xx answer are there. Non-zero refuses the body; `judge` decides. */
+    int (*accept)(leat__http_req *r);
+    /* Takes a piece of a 2xx body. NULL: it is collected in `body`. */
+    void (*take)(leat__http_req *r, const char *data, size_t len);
+    /* An attempt with an answer ended (also a refused one). NULL: 2xx is success. */
+    leat__http_verdict (*judge)(leat__http_req *r);
+    void (*done)(leat__http_req *r);
+} leat__http_ops;
+
+struct leat__http_req {
+    /* set by the caller, zero elsewhere */
+    const leat__http_ops *ops;
+    const char *what;   /* path for messages; no secrets */
+    const char *method; /* GET HEAD PUT POST DELETE */
+    const void *send;   /* body of PUT and POST; stays in place */
+    size_t send_len;
+    size_t body_max;    /* of a collected body; 0 = 1 MiB */
+    const void *owner;  /* for leat__http_cancel */
+    bool urgent;        /* someone waits for it: goes before others */
+    bool once;          /* no second attempt */
+    bool quick;         /* time-outs of a second or two: the server is near or not there */
+    bool follow;        /* redirects */
+    uint64_t delay_ns;  /* before the first attempt, so that neighbours can join it */
+    void *cookie;
+    /* of one attempt */
+    leat__buf url;
+    void *headers; /* libcurl's list */
+    /* the answer */
+    long status; /* 0: none */
+    char etag[160], modified[64], region[64];
+    uint64_t length; /* of the body, UINT64_MAX unknown */
+    bool has_range;
+    uint64_t range_first, range_last, range_total;
+    uint32_t retry_after_s;
+    leat__buf body;    /* collected, or the text of an error */
+    bool progressed;   /* body bytes were taken in this attempt */
+    bool refused;      /* by accept */
+    /* the outcome */
+    int rc;
+    leat_error err;
+    uint32_t attempts;
+    /* private */
+    uint32_t barren; /* attempts in a row without progress */
+    uint64_t due_ns;
+    void *easy;
+    size_t sent;
+    bool canceled;
+    leat__http_req *next;
+};
+
+/* The loop of this process. LEAT_ENOTSUP without libcurl. */
+int leat__http_ref(leat__http **h, leat_error *err) LEAT_MUST_CHECK;
+void leat__http_unref(leat__http **h);
+
+void leat__http_submit(leat__http *h, leat__http_req *r);
+/* Submits and waits; the outcome is in rc and err. Frees what the attempt used but `body`. Not
+ * from a callback. `done` must be unset. */
+int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err) LEAT_MUST_CHECK;
+/* Ends all requests of an owner with LEAT_ECANCELED, soon; their `done` is called. */
+void leat__http_cancel(leat__http *h, const void *owner);
+void leat__http_req_reset(leat__http_req *r); /* frees url, headers, body */
+
+/* In prepare: adds "name: value". */
+int leat__http_header(leat__http_req *r, const char *name, const char *value);
+
+/* "METHOD path: what the server said", with status and code. Returns the code it chose. */
+int leat__http_explain(leat__http_req *r);
+/* True when another attempt may help: no answer, 408, 429, 5xx. */
+bool leat__http_transient(const leat__http_req *r);
+
+/* Totals of this process since it began. */
+typedef struct leat__http_stats {
+    uint64_t requests, retries, bytes_in, bytes_out, throttled;
+} leat__http_stats;
+void leat__http_read(leat__http_stats *s);
+
+/* From the environment, read once: see docs/remote.md. */
+typedef struct leat__http_limits {
+    uint32_t connections; /* LEAT_REMOTE_CONNECTIONS, 64 */
+    uint32_t tries;       /* LEAT_REMOTE_TRIES without progress, 8 */
+    uint32_t stall_s;     /* LEAT_REMOTE_STALL_S, 20 */
+    uint32_t connect_s;   /* LEAT_REMOTE_CONNECT_S, 10 */
+} leat__http_limits;
+const leat__http_limits *leat__http_get_limits(void);
+
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files in buckets: see remote.h. A `get` is one request and the ranges it serves, in the order of
+ * their offsets. Gets that wait for their turn are listed with the file; the first whose turn
+ * comes takes in its neighbours, and those end without a request.
+ */
+#include "io/remote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "io/remote_ahead.h"
+#include "io/store.h"
+
+#define TAIL_BYTES (256u << 10)
+#define JOIN_BYTES (UINT64_C(8) << 20)
+#define JOIN_GAP (16u << 10)             /* bytes read for nothing rather than asked for apart */
+#define JOIN_WAIT_NS (LEAT_NS_PER_MS / 2) /* for neighbours to arrive */
+
+struct leat__remote {
+    leat__store *store;
+    char *path; /* for messages */
+    char *key;
+    uint64_t size;
+    char etag[160], modified[64];
+    bool match; /* If-Match can be sent: the ETag is a strong one */
+    leat__mutex lock; /* guards the next three */
+    struct get *queued; /* gets that have not had their turn */
+    uint32_t gets;      /* that exist: one may outlive its ranges a little */
+    uint8_t *tail;      /* the end of the file, from tail_at; NULL once settled */
+    leat__cond ended;   /* gets is 0 */
+    leat__ahead *ahead;
+    uint64_t tail_at;
+};
+
+typedef struct get {
+    leat__call call; /* first: requests are cast to it */
+    leat__remote *file;
+    uint64_t offset, len, got; /* the whole range, and how much of it came */
+    leat__range *ranges;       /* not yet complete, by offset */
+    struct get *prev, *next;   /* of `queued` */
+    bool listed;
+    char range_text[64];
+} get;
+
+/* ---- joining ----------------------------------------------------------------------------- */
+
+static void unlist_locked(get *g)
+{
+    if (!g->listed) return;
+    *(g->prev != NULL ? &g->prev->next : &g->file->queued) = g->next;
+    if (g->next != NULL) g->next->prev = g->prev;
+    g->prev = g->next = NULL;
+    g->listed = false;
+}
+
+/* Takes the ranges of `o`, which begins where `g` ends, or nearly. */
+static void append_locked(get *g, get *o)
+{
+    leat__range **at = &g->ranges;
+    while (*at != NULL) at = &(*at)->next;
+    *at = o->ranges;
+    o->ranges = NULL;
+    g->len = o->offset + o->len - g->offset;
+    unlist_locked(o);
+}
+
+static get *follower_locked(const get *g)
+{
+    uint64_t end = g->offset + g->len;
+    for (get *o = g->file->queued; o != NULL; o = o->next)
+        if (o != g && o->call.http.owner == g->call.http.owner && o->offset >= end &&
+            o->offset - end <= JOIN_GAP && o->offset + o->len - g->offset <= JOIN_BYTES)
+            return o;
+    return NULL;
+}
+
+/* The get's turn has come. False when another one took its ranges. */
+static bool join(get *g)
+{
+    leat__remote *f = g->file;
+    leat__mutex_lock(&f->lock);
+    unlist_locked(g);
+    bool any = g->ranges != NULL;
+    for (get *o; any && (o = follower_locked(g)) != NULL;) append_locked(g, o);
+    leat__mutex_unlock(&f->lock);
+    return any;
+}
+
+/* ---- one request ------------------------------------------------------------------------- */
+
+static int changed(get *g)
+{
+    leat__http_req *r = &g->call.http;
+    r->rc = leat__fail(&r->err, LEAT_EDATA, "%s: was replaced while it was being read", g->file->path);
+    leat__error_at(&r->err, NULL, -1, (int64_t)(g->offset + g->got));
+    return r->rc;
+}
+
+static int prepare(leat__http_req *r, leat_error *err)
+{
+    get *g = (get *)r;
+    leat__remote *f = g->file;
+    if (r->attempts == 0 && !join(g)) return LEAT_ECLOSED;
+    if (g->ranges == NULL) return LEAT_ECLOSED; /* broke behind the last byte that was wanted */
+    snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu",
+             (unsigned long long)(g->offset + g->got), (unsigned long long)(g->offset + g->len - 1));
+    g->call.header_count = 0;
+    leat__call_header(&g->call, "range", g->range_text);
+    if (f->match) leat__call_header(&g->call, "if-match", f->etag);
+    return leat__call_prepare(r, err);
+}
+
+static int accept_range(leat__http_req *r)
+{
+    get *g = (get *)r;
+    leat__remote *f = g->file;
+    uint64_t from = g->offset + g->got, last = g->offset + g->len - 1;
+    if ((r->etag[0] != '\0' && strcmp(r->etag, f->etag) != 0) ||
+        (f->etag[0] == '\0' && strcmp(r->modified, f->modified) != 0) ||
+        (r->has_range && r->range_total != f->size))
+        return changed(g);
+    /* Some servers answer 200 with the range they were asked for. */
+    if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
+    if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
+    r->rc = leat__fail(&r->err, LEAT_ENOTSUP, "%s: the server does not answer byte ranges", f->path);
+    return r->rc;
+}
+
+/* Hands bytes of the body to the ranges they belong to. */
+static void take(leat__http_req *r, const char *data, size_t len)
+{
+    get *g = (get *)r;
+    while (len > 0 && g->ranges != NULL) {
+        leat__range *p = g->ranges;
+        uint64_t at = g->offset + g->got;
+        size_t n = len;
+        if (at < p->offset) { /* a gap */
+            n = (size_t)LEAT_MIN((uint64_t)n, p->offset - at);
+        } else {
+            n = LEAT_MIN(n, p->len - p->got);
+            memcpy((char *)p->buf + p->got, data, n);
+            p->got += n;
+        }
+        g->got += n;
+        data += n;
+        len -= n;
+        if (p->got < p->len) continue;
+        g->ranges = p->next;
+        p->done(p, 0, NULL);
+    }
+}
+
+static leat__http_verdict judge(leat__http_req *r)
+{
+    get *g = (get *)r;
+    if (r->refused) return LEAT__HTTP_DONE; /* accept has said why */
+    if (r->status == 412 || r->status == 304) {
+        changed(g);
+        return LEAT__HTTP_DONE;
+    }
+    if (r->status == 404) {
+        r->rc = leat__fail(&r->err, LEAT_EDATA, "%s: was removed while it was being read", g->file->path);
+        return LEAT__HTTP_DONE;
+    }
+    if (r->status == 416) return changed(g), LEAT__HTTP_DONE;
+    if (r->status / 100 != 2) return leat__call_judge(r);
+    if (g->ranges == NULL) return LEAT__HTTP_DONE;
+    r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the body ended at byte %llu", g->file->path,
+                       (unsigned long long)(g->offset + g->got));
+    return LEAT__HTTP_AGAIN;
+}
+
+static void finished(leat__http_req *r)
+{
+    get *g = (get *)r;
+    leat__mutex_lock(&g->file->lock);
+    unlist_locked(g);
+    leat__range *list = g->ranges;
+    g->ranges = NULL;
+    leat__mutex_unlock(&g->file->lock);
+    leat_error err = r->err;
+    int rc = r->rc;
+    if (rc != 0 && rc != LEAT_ECANCELED) {
+        char range[80];
+        snprintf(range, sizeof range, " (bytes %llu to %llu)", (unsigned long long)(g->offset + g->got),
+                 (unsigned long long)(g->offset + g->len - 1));
+        size_t n = strlen(err.message);
+        snprintf(err.message + n, sizeof err.message - n, "%s", range);
+        if (err.offset < 0) err.offset = (int64_t)(g->offset + g->got);
+    }
+    while (list != NULL) {
+        leat__range *p = list;
+        list = p->next;
+        p->done(p, rc != 0 ? rc : LEAT_EIO, &err);
+    }
+    leat__remote *f = g->file;
+    leat__http_req_reset(r);
+    leat__free(g);
+    leat__mutex_lock(&f->lock);
+    if (--f->gets == 0) leat__cond_broadcast(&f->ended);
+    leat__mutex_unlock(&f->lock);
+}
+
+static const leat__http_ops get_ops = {prepare, accept_range, take, judge, finished};
+
+static void start(leat__remote *f, leat__range *p, bool urgent)
+{
+    get *g = LEAT_NEW(IO, get);
+    p->next = NULL;
+    p->got = 0;
+    if (g == NULL) {
+        leat_error err;
+        p->done(p, leat__fail_nomem(&err, sizeof *g, "a request"), &err);
+        return;
+    }
+    g->file = f;
+    g->offset = p->offset;
+    g->len = p->len;
+    g->ranges = p;
+    g->call.store = f->store;
+    g->call.key = f->key;
+    g->call.http = (leat__http_req){.ops = &get_ops, .what = f->path, .method = "GET", .owner = p->owner,
+                                    .urgent = urgent, .delay_ns = urgent ? 0 : JOIN_WAIT_NS};
+    g->call.http.follow = leat__store_scheme(f->store) >= LEAT__SCHEME_HTTP;
+    leat__mutex_lock(&f->lock);
+    g->next = f->queued;
+    if (g->next != NULL) g->next->prev = g;
+    f->queued = g;
+    f->gets++;
+    g->listed = true;
+    leat__mutex_unlock(&f->lock);
+    leat__http_submit(leat__store_http(f->store), &g->call.http);
+}
+
+void leat__remote_read(leat__remote *f, leat__range *r)
+{
+    start(f, r, false);
+}
+
+void leat__remote_cancel(leat__remote *f, const void *owner)
+{
+    leat__http_cancel(leat__store_http(f->store), owner);
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int accept_tail(leat__http_req *r)
+{
+    if (r->status == 206 || r->has_range) return 0;
+    return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* all of a small file */
+}
+
+static leat__http_verdict judge_tail(leat__http_req *r)
+{
+    if (!r->refused) return leat__call_judge(r);
+    r->rc = leat__fail(&r->err, LEAT_ENOTSUP,
+                       "%s: the server does not answer byte ranges, which reading needs", r->what);
+    return LEAT__HTTP_DONE;
+}
+
+static int ask_size(leat__remote *f, leat_error *err)
+{
+    leat__call c = {.store = f->store, .key = f->key};
+    c.http = (leat__http_req){.what = f->path, .method = "HEAD", .urgent = true};
+    int rc = leat__call_run(&c, err);
+    if (rc == 0 && c.http.length == UINT64_MAX)
+        rc = leat__fail(err, LEAT_ENOTSUP, "%s: the server does not tell its size", f->path);
+    if (rc == 0) {
+        f->size = c.http.length;
+        snprintf(f->etag, sizeof f->etag, "%s", c.http.etag);
+        snprintf(f->modified, sizeof f->modified, "%s", c.http.modified);
+    }
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+/* The end of the file, and with it the size and the ETag. */
+static int ask_tail(leat__remote *f, leat_error *err)
+{
+    static const leat__http_ops ops = {.prepare = leat__call_prepare, .accept = accept_tail,
+                                       .judge = judge_tail};
+    char range[64];
+    leat__call c = {.store = f->store, .key = f->key};
+    c.http = (leat__http_req){.ops = &ops, .what = f->path, .method = "GET", .urgent = true,
+                              .body_max = TAIL_BYTES + 4096};
+    /* Azure does not know ranges that count from the end. */
+    if (f->size > 0)
+        snprintf(range, sizeof range, "bytes=%llu-%llu",
+                 (unsigned long long)(f->size > TAIL_BYTES ? f->size - TAIL_BYTES : 0),
+                 (unsigned long long)f->size - 1);
+    else
+        snprintf(range, sizeof range, "bytes=-%u", TAIL_BYTES);
+    leat__call_header(&c, "range", range);
+    if (f->size > 0 && f->etag[0] != '\0') leat__call_header(&c, "if-match", f->etag);
+    int rc = leat__call_run(&c, err);
+    if (c.http.status == 416) rc = LEAT_EAGAIN; /* an empty object has no range */
+    if (rc == 0) {
+        f->size = c.http.has_range ? c.http.range_total : c.http.body.len;
+        f->tail_at = c.http.has_range ? c.http.range_first : 0;
+        snprintf(f->etag, sizeof f->etag, "%s", c.http.etag);
+        snprintf(f->modified, sizeof f->modified, "%s", c.http.modified);
+        if (f->tail_at + c.http.body.len != f->size)
+            rc = leat__fail(err, LEAT_EIO, "%s: the server sent %zu bytes of its end, not %llu", f->path,
+                            c.http.body.len, (unsigned long long)(f->size - f->tail_at));
+        size_t len;
+        if (rc == 0 && f->size > 0) f->tail = (uint8_t *)leat__buf_take(&c.http.body, &len);
+    }
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+static int find_out(leat__remote *f, leat_error *err)
+{
+    if (leat__store_scheme(f->store) == LEAT__SCHEME_AZ) {
+        LEAT_TRY(ask_size(f, err));
+        if (f->size > 0) LEAT_TRY(ask_tail(f, err));
+    } else {
+        int rc = ask_tail(f, err);
+        if (rc == LEAT_EAGAIN) rc = ask_size(f, err);
+        LEAT_TRY(rc);
+    }
+    f->match = f->etag[0] == '"'; /* not W/"…": a weak one never matches */
+    return 0;
+}
+
+int leat__remote_open(leat__remote **out, const char *path, leat_error *err)
+{
+    leat__url u;
+    *out = NULL;
+    LEAT_TRY(leat__url_parse(&u, path, err));
+    leat__remote *f = LEAT_NEW(IO, leat__remote);
+    if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
+    leat__mutex_init(&f->lock);
+    leat__cond_init(&f->ended);
+    int rc = 0;
+    f->path = leat__path_display(path);
+    f->key = leat__strdup(LEAT__MEM_IO, u.key);
+    if (f->path == NULL || f->key == NULL) rc = leat__fail_nomem(err, strlen(path), "a path");
+    if (rc == 0) {
+        rc = leat__store_open(&f->store, path, err);
+        if (rc != 0 && rc != LEAT_EINVAL) leat__error_context(err, "%s", f->path);
+    }
+    if (rc == 0) rc = find_out(f, err);
+    if (rc == 0) rc = leat__ahead_open(&f->ahead, f, f->size, err);
+    if (rc == 0) *out = f;
+    else leat__remote_close(&f);
+    return rc;
+}
+
+void leat__remote_close(leat__remote **file)
+{
+    leat__remote *f = *file;
+    if (f == NULL) return;
+    leat__ahead_close(&f->ahead);
+    leat__mutex_lock(&f->lock);
+    while (f->gets > 0) leat__cond_wait(&f->ended, &f->lock);
+    leat__mutex_unlock(&f->lock);
+    leat__free(f->tail);
+    leat__store_close(&f->store);
+    if (f->key != NULL) memset(f->key, 0, strlen(f->key)); /* a signed URL is a secret */
+    leat__free(f->key);
+    leat__free(f->path);
+    leat__cond_destroy(&f->ended);
+    leat__mutex_destroy(&f->lock);
+    leat__free(f);
+    *file = NULL;
+}
+
+const char *leat__remote_path(const leat__remote *f)
+{
+    return f->path;
+}
+
+uint64_t leat__remote_size(const leat__remote *f)
+{
+    return f->size;
+}
+
+/* ---- reads that wait --------------------------------------------------------------------- */
+
+typedef struct waiter {
+    leat__range range;
+    leat__mutex lock;
+    leat__cond ended;
+    bool over;
+    int rc;
+    leat_error err;
+} waiter;
+
+static void wake(leat__range *r, int rc, const leat_error *err)
+{
+    waiter *w = r->cookie;
+    leat__mutex_lock(&w->lock);
+    w->rc = rc;
+    if (rc != 0 && err != NULL) w->err = *err;
+    w->over = true;
+    leat__cond_signal(&w->ended);
+    leat__mutex_unlock(&w->lock);
+}
+
+static int read_now(leat__remote *f, void *buf, size_t len, uint64_t offset, leat_error *err)
+{
+    waiter w = {.range = {.offset = offset, .buf = buf, .len = len, .done = wake}};
+    w.range.owner = w.range.cookie = &w;
+    leat__mutex_init(&w.lock);
+    leat__cond_init(&w.ended);
+    start(f, &w.range, true);
+    leat__mutex_lock(&w.lock);
+    while (!w.over) leat__cond_wait(&w.ended, &w.lock);
+    leat__mutex_unlock(&w.lock);
+    leat__cond_destroy(&w.ended);
+    leat__mutex_destroy(&w.lock);
+    if (w.rc != 0 && err != NULL) *err = w.err;
+    return w.rc;
+}
+
+int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, size_t *got,
+                       leat_error *err)
+{
+    *got = 0;
+    if (offset >= f->size) return 0;
+    len = (size_t)LEAT_MIN((uint64_t)len, f->size - offset);
+    leat__mutex_lock(&f->lock);
+    if (f->tail != NULL && offset + len > f->tail_at) { /* its end is there */
+        uint64_t from = LEAT_MAX(offset, f->tail_at);
+        memcpy((char *)buf + (from - offset), f->tail + (from - f->tail_at), (size_t)(offset + len - from));
+        *got = (size_t)(offset + len - from);
+    }
+    leat__mutex_unlock(&f->lock);
+    size_t left = len - *got;
+    if (left > 0 && !leat__ahead_read(f->ahead, buf, left, offset)) {
+        *got = 0;
+        LEAT_TRY(read_now(f, buf, left, offset, err));
+    }
+    *got = len;
+    return 0;
+}
+
+void leat__remote_settle(leat__remote *f)
+{
+    leat__mutex_lock(&f->lock);
+    uint8_t *tail = f->tail;
+    f->tail = NULL;
+    leat__mutex_unlock(&f->lock);
+    leat__free(tail);
+    leat__ahead_drop(f->ahead);
+}

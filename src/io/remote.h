@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file in a bucket or behind HTTP, read by ranges. Opening takes one request, which also brings
+ * the end of the file. Every range carries If-Match with the ETag seen at open, and the answer's
+ * ETag, Content-Range and length are checked: a file that is replaced while it is read is an
+ * error, never a mixture. Bodies that break are resumed at the byte they reached.
+ *
+ * Ranges that are asked for one by one are joined: neighbours that wait for a connection become
+ * one request of up to 8 MiB. Reads that wait (pread) and go forward are read ahead in blocks.
+ * Any number of threads may read.
+ */
+#ifndef LEAT_IO_REMOTE_H
+#define LEAT_IO_REMOTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct leat__remote leat__remote; /* also in io/file.h */
+
+int leat__remote_open(leat__remote **f, const char *path, leat_error *err) LEAT_MUST_CHECK;
+/* No range may be in flight. */
+void leat__remote_close(leat__remote **f);
+
+const char *leat__remote_path(const leat__remote *f); /* for messages: without secrets */
+uint64_t leat__remote_size(const leat__remote *f);
+
+/* Up to `len` bytes, fewer only at the end of the file. */
+int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, size_t *got,
+                       leat_error *err) LEAT_MUST_CHECK;
+/* Frees the end of the file that open brought, and the blocks that were read ahead. */
+void leat__remote_settle(leat__remote *f);
+
+/* One range, read asynchronously; the caller's until `done`, which runs on the HTTP loop's thread
+ * and must not block. It must lie inside the file. */
+typedef struct leat__range leat__range;
+struct leat__range {
+    uint64_t offset;
+    void *buf;
+    size_t len;
+    const void *owner; /* ranges of one owner can be canceled together */
+    void (*done)(leat__range *r, int rc, const leat_error *err);
+    void *cookie;
+    /* private */
+    size_t got;
+    leat__range *next;
+};
+void leat__remote_read(leat__remote *f, leat__range *r);
+void leat__remote_cancel(leat__remote *f, const void *owner);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Read-ahead for reads of a remote file that wait: once they go forward, the next blocks are
+ * asked for before they are needed, as a kernel does for local files. A few blocks are kept, so
+ * that threads which read side by side share them. Any thread may read.
+ */
+#ifndef LEAT_IO_REMOTE_AHEAD_H
+#define LEAT_IO_REMOTE_AHEAD_H
+
+#include <stdbool.h>
+
+#include "io/remote.h"
+
+typedef struct leat__ahead leat__ahead;
+
+int leat__ahead_open(leat__ahead **a, leat__remote *file, uint64_t size, leat_error *err) LEAT_MUST_CHECK;
+/* Waits for blocks that are on their way. */
+void leat__ahead_close(leat__ahead **a);
+/* Copies the range when it is in blocks, waiting for them. False: read it yourself. */
+bool leat__ahead_read(leat__ahead *a, void *buf, size_t len, uint64_t offset);
+/* Frees the blocks that are not in use. */
+void leat__ahead_drop(leat__ahead *a);
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Buckets: see store.h.
+ */
+#include "io/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "io/xml.h"
+
+#define URL_MAX (1u << 16)
+#define AZURE_VERSION "2021-08-06"
+
+struct leat__store {
+    leat__store *next;
+    uint32_t users; /* guarded by process.lock */
+    uint32_t generation;
+    leat__scheme scheme;
+    char *bucket;    /* http(s): scheme://host:port */
+    char *origin;    /* scheme://host:port of requests */
+    char *host;      /* of origin */
+    char *base_path; /* in front of the key, encoded: "" or "/bucket" */
+    bool secure, moving; /* moving: the host follows from the region */
+    leat__http *http;
+    leat__creds *creds;            /* NULL: az and http */
+    char *account, *key, *sas;     /* az */
+    leat__mutex lock;              /* guards the region and, when moving, origin and host */
+    char region[64];
+};
+
+static struct {
+    leat__mutex lock;
+    leat__store *list;
+} process = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : NULL;
+}
+
+static bool anonymous(void)
+{
+    const char *text = env("LEAT_ANONYMOUS");
+    bool on;
+    return text != NULL && leat__str_to_bool(text, &on) && on;
+}
+
+/* ---- where requests go ------------------------------------------------------------------- */
+
+/* Splits "https://host:port/path" into origin, host and base path. */
+static int set_endpoint(leat__store *s, const char *url, const char *variable, leat_error *err)
+{
+    if (!leat__str_starts(url, "http://") && !leat__str_starts(url, "https://"))
+        return leat__fail(err, LEAT_EINVAL, "%s=%.80s: must begin with http:// or https://", variable, url);
+    const char *host = strstr(url, "://") + 3;
+    size_t len = strcspn(host, "/");
+    if (len == 0) return leat__fail(err, LEAT_EINVAL, "%s: has no host", variable);
+    const char *path = host + len;
+    size_t path_len = strlen(path);
+    while (path_len > 0 && path[path_len - 1] == '/') path_len--;
+    leat__free(s->origin);
+    leat__free(s->host);
+    leat__free(s->base_path);
+    s->secure = leat__str_starts(url, "https://");
+    s->origin = leat__strndup(LEAT__MEM_IO, url, (size_t)(host - url) + len);
+    /* the standard port is not sent, so it is not signed */
+    size_t port = s->secure ? 4 : 3;
+    bool standard = len > port && memcmp(host + len - port, s->secure ? ":443" : ":80", port) == 0;
+    s->host = leat__strndup(LEAT__MEM_IO, host, standard ? len - port : len);
+    s->base_path = leat__strndup(LEAT__MEM_IO, path, path_len);
+    if (s->origin == NULL || s->host == NULL || s->base_path == NULL)
+        return leat__fail_nomem(err, strlen(url), "an address");
+    return 0;
+}
+
+/* The bucket as the first part of the path. */
+static int add_bucket(leat__store *s, leat_error *err)
+{
+    leat__buf b;
+    leat__buf_init(&b, LEAT__MEM_IO, URL_MAX);
+    (void)leat__buf_printf(&b, "%s/", s->base_path);
+    (void)leat__url_encode(&b, s->bucket, strlen(s->bucket), false);
+    char *path = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    if (path == NULL) return leat__fail_nomem(err, URL_MAX, "an address");
+    leat__free(s->base_path);
+    s->base_path = path;
+    return 0;
+}
+
+/* Amazon's own host of a region: the bucket in the name, or, when it has dots (no certificate
+ * covers those), in the path. */
+static int set_amazon(leat__store *s, leat_error *err)
+{
+    char url[512];
+    bool dots = strchr(s->bucket, '.') != NULL;
+    snprintf(url, sizeof url, "https://%s%ss3.%s.amazonaws.com%s", dots ? "" : s->bucket, dots ? "" : ".",
+             s->region, leat__str_starts(s->region, "cn-") ? ".cn" : "");
+    LEAT_TRY(set_endpoint(s, url, "the address", err));
+    s->moving = true;
+    return dots ? add_bucket(s, err) : 0;
+}
+
+static void find_region(leat__store *s)
+{
+    const char *given = env("AWS_REGION") != NULL ? env("AWS_REGION") : env("AWS_DEFAULT_REGION");
+    char *profile = given == NULL ? leat__profile_value("region") : NULL;
+    const char *region = given != NULL ? given : profile;
+    snprintf(s->region, sizeof s->region, "%s", region != NULL ? region : "us-east-1");
+    leat__free(profile);
+}
+
+static int set_up_s3(leat__store *s, leat_error *err)
+{
+    const char *given = env("AWS_ENDPOINT_URL_S3");
+    if (given == NULL) given = env("AWS_ENDPOINT_URL");
+    char *profile = given == NULL ? leat__profile_value("endpoint_url") : NULL;
+    find_region(s);
+    int rc = 0;
+    if (given != NULL || profile != NULL) {
+        rc = set_endpoint(s, given != NULL ? given : profile, "AWS_ENDPOINT_URL", err);
+        if (rc == 0) rc = add_bucket(s, err);
+    } else {
+        rc = set_amazon(s, err);
+    }
+    leat__free(profile);
+    if (rc == 0) rc = leat__creds_open(&s->creds, s->scheme, anonymous(), s->http, err);
+    return rc;
+}
+
+static int set_up_gs(leat__store *s, leat_error *err)
+{
+    const char *given = env("GS_ENDPOINT_URL");
+    snprintf(s->region, sizeof s->region, "auto");
+    if (given == NULL) given = "https://storage.googleapis.com";
+    LEAT_TRY(set_endpoint(s, given, "GS_ENDPOINT_URL", err));
+    LEAT_TRY(add_bucket(s, err));
+    return leat__creds_open(&s->creds, s->scheme, anonymous(), s->http, err);
+}
+
+static int set_up_azure(leat__store *s, leat_error *err)
+{
+    char url[512];
+    const char *account = env("AZURE_STORAGE_ACCOUNT"), *endpoint = env("AZURE_STORAGE_ENDPOINT");
+    const char *key = env("AZURE_STORAGE_KEY"), *sas = env("AZURE_STORAGE_SAS_TOKEN");
+    if (account == NULL && endpoint == NULL)
+        return leat__fail(err, LEAT_EPERM, "az:// needs AZURE_STORAGE_ACCOUNT");
+    if (key == NULL && sas == NULL && !anonymous())
+        return leat__fail(err, LEAT_EPERM, "no credentials for az:// (set AZURE_STORAGE_KEY or "
+                          "AZURE_STORAGE_SAS_TOKEN, or LEAT_ANONYMOUS=1 for a public container)");
+    if (account != NULL && strspn(account, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(account))
+        return leat__fail(err, LEAT_EINVAL, "AZURE_STORAGE_ACCOUNT: not a valid account name");
+    snprintf(url, sizeof url, "https://%s.blob.core.windows.net", account != NULL ? account : "");
+    LEAT_TRY(set_endpoint(s, endpoint != NULL ? endpoint : url, "AZURE_STORAGE_ENDPOINT", err));
+    if (sas != NULL && *sas == '?') sas++;
+    s->account = leat__strdup(LEAT__MEM_IO, account != NULL ? account : "");
+    if (key != NULL && !anonymous() && sas == NULL) s->key = leat__strdup(LEAT__MEM_IO, key);
+    if (sas != NULL && !anonymous()) s->sas = leat__strdup(LEAT__MEM_IO, sas);
+    return add_bucket(s, err);
+}
+
+static int set_up(leat__store *s, leat_error *err)
+{
+    LEAT_TRY(leat__http_ref(&s->http, err));
+    switch (s->scheme) {
+    case LEAT__SCHEME_S3: return set_up_s3(s, err);
+    case LEAT__SCHEME_GS: return set_up_gs(s, err);
+    case LEAT__SCHEME_AZ: return set_up_azure(s, err);
+    default: return set_endpoint(s, s->bucket, "the URL", err);
+    }
+}
+
+static void forget_text(char *text)
+{
+    if (text != NULL) memset(text, 0, strlen(text));
+    leat__free(text);
+}
+
+static void close_store(leat__store *s)
+{
+    leat__creds_close(&s->creds);
+    leat__http_unref(&s->http);
+    forget_text(s->key);
+    forget_text(s->sas);
+    leat__free(s->account);
+    leat__free(s->bucket);
+    leat__free(s->origin);
+    leat__free(s->host);
+    leat__free(s->base_path);
+    leat__mutex_destroy(&s->lock);
+    leat__free(s);
+}
+
+static int make_store(leat__store **out, const leat__url *u, leat_error *err)
+{
+    leat__store *s = LEAT_NEW(IO, leat__store);
+    if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a bucket");
+    leat__mutex_init(&s->lock);
+    s->scheme = u->scheme;
+    s->generation = leat__fork_generation();
+    s->bucket = leat__strndup(LEAT__MEM_IO, u->bucket, u->bucket_len);
+    int rc = s->bucket == NULL ? leat__fail_nomem(err, u->bucket_len, "a bucket") : set_up(s, err);
+    if (rc == 0) *out = s;
+    else close_store(s);
+    return rc;
+}
+
+int leat__store_open(leat__store **out, const char *path, leat_error *err)
+{
+    leat__url u;
+    int rc = 0;
+    *out = NULL;
+    LEAT_TRY(leat__url_parse(&u, path, err));
+    /* The lock is held while credentials are found: others would only ask for the same. */
+    leat__mutex_lock(&process.lock);
+    leat__store *s = process.list;
+    while (s != NULL && (s->scheme != u.scheme || s->generation != leat__fork_generation() ||
+                         strlen(s->bucket) != u.bucket_len || memcmp(s->bucket, u.bucket, u.bucket_len) != 0))
+        s = s->next;
+    if (s == NULL) {
+        rc = make_store(&s, &u, err);
+        if (rc == 0) {
+            s->next = process.list;
+            process.list = s;
+        }
+    }
+    if (rc == 0) s->users++;
+    leat__mutex_unlock(&process.lock);
+    *out = rc == 0 ? s : NULL;
+    return rc;
+}
+
+void leat__store_close(leat__store **store)
+{
+    leat__store *s = *store;
+    *store = NULL;
+    if (s == NULL || s->generation != leat__fork_generation()) return;
+    leat__mutex_lock(&process.lock);
+    bool last = --s->users == 0;
+    if (last) {
+        leat__store **at = &process.list;
+        while (*at != s) at = &(*at)->next;
+        *at = s->next;
+    }
+    leat__mutex_unlock(&process.lock);
+    if (last) close_store(s);
+}
+
+leat__scheme leat__store_scheme(const leat__store *s)
+{
+    return s->scheme;
+}
+
+leat__http *leat__store_http(const leat__store *s)
+{
+    return s->http;
+}
+
+const char *leat__store_region(const leat__store *s)
+{
+    return s->region;
+}
+
+/* ---- requests ---------------------------------------------------------------------------- */
+
+void leat__call_query(leat__call *c, const char *name, const char *value)
+{
+    if (c->query_count < LEAT__CALL_QUERY) c->query[c->query_count++] = (leat__pair){name, value};
+}
+
+void leat__call_header(leat__call *c, const char *name, const char *value)
+{
+    if (c->header_count < LEAT__CALL_HEADERS) c->headers[c->header_count++] = (leat__header){name, value};
+}
+
+void leat__call_hash(leat__call *c)
+{
+    if (c->http.send == NULL || c->store->secure) return;
+    leat__sha256_hex(c->http.send, c->http.send_len, c->payload);
+}
+
+static int send_headers(leat__http_req *r, const leat__header *h, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(h[i].name, "host") != 0) LEAT_TRY(leat__http_header(r, h[i].name, h[i].value));
+    return 0;
+}
+
+static void utc(const char *format, char *out, size_t size)
+{
+    struct tm tm;
+    time_t now = (time_t)(leat__clock_wall_ns() / LEAT_NS_PER_S);
+    gmtime_r(&now, &tm);
+    strftime(out, size, format, &tm);
+}
+
+static int sign_aws(leat__call *c, const char *host, const char *region, const char *path,
+                    const char *query)
+{
+    leat__http_req *r = &c->http;
+    leat__header h[LEAT__CALL_HEADERS + 4];
+    size_t n = c->header_count;
+    char date[32];
+    leat__cred cred = {0};
+    leat__buf value;
+    LEAT_TRY(leat__creds_get(c->store->creds, &cred, &r->err));
+    memcpy(h, c->headers, n * sizeof *h);
+    if (cred.anonymous) return send_headers(r, h, n);
+    leat__buf_init(&value, LEAT__MEM_IO, URL_MAX);
+    int rc;
+    if (cred.bearer) {
+        (void)leat__buf_printf(&value, "Bearer %s", cred.token);
+        rc = leat__buf_status(&value);
+    } else {
+        const char *empty = LEAT__EMPTY_SHA256;
+        const char *hash = c->payload[0] != '\0' ? c->payload : LEAT__UNSIGNED_PAYLOAD;
+        if (r->send == NULL) hash = empty;
+        utc("%Y%m%dT%H%M%SZ", date, sizeof date);
+        h[n++] = (leat__header){"host", host};
+        h[n++] = (leat__header){"x-amz-content-sha256", hash};
+        h[n++] = (leat__header){"x-amz-date", date};
+        if (cred.token != NULL) h[n++] = (leat__header){"x-amz-security-token", cred.token};
+        leat__sign_v4 s = {.key_id = cred.key_id, .secret = cred.secret, .region = region, .service = "s3",
+                           .method = r->method, .path = path, .query = query, .headers = h,
+                           .header_count = n, .payload_hash = hash, .date = date};
+        rc = leat__sign_v4_header(&s, &value);
+    }
+    if (rc == 0) rc = send_headers(r, h, n);
+    if (rc == 0) rc = leat__http_header(r, "Authorization", leat__buf_str(&value));
+    leat__cred_reset(&cred);
+    leat__buf_reset(&value);
+    return rc;
+}
+
+static int sign_az(leat__call *c, const char *path)
+{
+    leat__http_req *r = &c->http;
+    leat__header h[LEAT__CALL_HEADERS + 4], q[LEAT__CALL_QUERY];
+    size_t n = c->header_count;
+    char date[64], length[32] = "";
+    leat__buf value;
+    memcpy(h, c->headers, n * sizeof *h);
+    utc("%a, %d %b %Y %H:%M:%S GMT", date, sizeof date);
+    h[n++] = (leat__header){"x-ms-version", AZURE_VERSION};
+    h[n++] = (leat__header){"x-ms-date", date};
+    LEAT_TRY(send_headers(r, h, n));
+    if (c->store->key == NULL) return 0;
+    for (size_t i = 0; i < c->query_count; i++) q[i] = (leat__header){c->query[i].name, c->query[i].value};
+    if (r->send != NULL) snprintf(length, sizeof length, "%zu", r->send_len);
+    leat__buf_init(&value, LEAT__MEM_IO, URL_MAX);
+    leat__sign_azure s = {.account = c->store->account, .key = c->store->key, .method = r->method,
+                          .path = path, .query = q, .query_count = c->query_count, .headers = h,
+                          .header_count = n, .content_length = length};
+    int rc = leat__sign_azure_header(&s, &value);
+    if (rc == LEAT_EINVAL) rc = leat__fail(&r->err, LEAT_EPERM, "AZURE_STORAGE_KEY is not base64");
+    if (rc == 0) rc = leat__http_header(r, "Authorization", leat__buf_str(&value));
+    leat__buf_reset(&value);
+    return rc;
+}
+
+static int build(leat__call *c, const char *origin, const char *host, const char *region,
+                 leat__buf *path, leat__buf *query)
+{
+    leat__store *s = c->store;
+    leat__http_req *r = &c->http;
+    bool web = s->scheme == LEAT__SCHEME_HTTP || s->scheme == LEAT__SCHEME_HTTPS;
+    if (web) { /* the path is the user's, encoded as it should be */
+        (void)leat__buf_printf(&r->url, "%s%s", origin, c->key);
+        LEAT_TRY(leat__buf_status(&r->url));
+        return send_headers(r, c->headers, c->header_count);
+    }
+    (void)leat__buf_puts(path, s->base_path);
+    (void)leat__buf_putc(path, '/');
+    if (c->key != NULL) (void)leat__url_encode(path, c->key, strlen(c->key), true);
+    else if (path->len > 1) path->len--; /* "/bucket" */
+    LEAT_TRY(leat__url_query(query, c->query, c->query_count));
+    (void)leat__buf_printf(&r->url, "%s%s", origin, leat__buf_str(path));
+    if (query->len > 0) (void)leat__buf_printf(&r->url, "?%s", leat__buf_str(query));
+    if (s->sas != NULL) (void)leat__buf_printf(&r->url, "%s%s", query->len > 0 ? "&" : "?", s->sas);
+    LEAT_TRY(leat__buf_status(&r->url));
+    LEAT_TRY(leat__buf_status(path));
+    if (s->scheme == LEAT__SCHEME_AZ) return sign_az(c, leat__buf_str(path));
+    return sign_aws(c, host, region, leat__buf_str(path), leat__buf_str(query));
+}
+
+int leat__call_prepare(leat__http_req *r, leat_error *err)
+{
+    leat__call *c = (leat__call *)r;
+    leat__store *s = c->store;
+    leat__buf path, query;
+    char origin[512], host[512], region[64];
+    leat__mutex_lock(&s->lock);
+    snprintf(origin, sizeof origin, "%s", s->origin);
+    snprintf(host, sizeof host, "%s", s->host);
+    snprintf(region, sizeof region, "%s", s->region);
+    leat__mutex_unlock(&s->lock);
+    leat__buf_init(&path, LEAT__MEM_IO, URL_MAX);
+    leat__buf_init(&query, LEAT__MEM_IO, URL_MAX);
+    int rc = build(c, origin, host, region, &path, &query);
+    leat__buf_reset(&path);
+    leat__buf_reset(&query);
+    if (rc != 0 && rc != LEAT_EAGAIN && r->err.code == 0)
+        leat__fail(err, rc, "%s: the request cannot be made: %s", r->what, leat_code_text(rc));
+    return rc;
+}
+
+/* The bucket lives elsewhere: go there. */
+static bool move(leat__call *c)
+{
+    leat__store *s = c->store;
+    const char *region = c->http.region;
+    if (c->moved > 0 || region[0] == '\0' || s->scheme != LEAT__SCHEME_S3) return false;
+    c->moved++;
+    leat__mutex_lock(&s->lock);
+    bool other = strcmp(s->region, region) != 0;
+    if (other) snprintf(s->region, sizeof s->region, "%s", region);
+    bool moved = !other || !s->moving || set_amazon(s, NULL) == 0;
+    leat__mutex_unlock(&s->lock);
+    return moved;
+}
+
+static bool expired(leat__call *c)
+{
+    leat__buf code;
+    leat__xml xml = {c->http.body.data, c->http.body.len};
+    if (c->renewed > 2 || c->store->creds == NULL) return false;
+    leat__buf_init(&code, LEAT__MEM_IO, URL_MAX);
+    bool is = leat__xml_text(xml, "Code", &code);
+    is = is && (strcmp(leat__buf_str(&code), "ExpiredToken") == 0 ||
+                strcmp(leat__buf_str(&code), "TokenRefreshRequired") == 0);
+    leat__buf_reset(&code);
+    if (!is) return false;
+    c->renewed++;
+    leat__creds_expire(c->store->creds);
+    return true;
+}
+
+leat__http_verdict leat__call_judge(leat__http_req *r)
+{
+    leat__call *c = (leat__call *)r;
+    if (r->status / 100 == 2) return LEAT__HTTP_DONE;
+    leat__http_explain(r);
+    if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
+        return LEAT__HTTP_AGAIN;
+    if ((r->status == 400 || r->status == 403) && expired(c)) return LEAT__HTTP_AGAIN;
+    return leat__http_transient(r) ? LEAT__HTTP_AGAIN : LEAT__HTTP_DONE;
+}
+
+int leat__call_run(leat__call *c, leat_error *err)
+{
+    static const leat__http_ops ops = {.prepare = leat__call_prepare, .judge = leat__call_judge};
+    if (c->http.ops == NULL) c->http.ops = &ops;
+    c->http.follow = c->store->scheme == LEAT__SCHEME_HTTP || c->store->scheme == LEAT__SCHEME_HTTPS;
+    return leat__http_run(c->store->http, &c->http, err);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Remote paths as text: see url.h.
+ */
+#include "io/url.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+#define PAIRS_MAX 16
+
+static const struct {
+    const char *prefix;
+    leat__scheme scheme;
+} schemes[] = {
+    {"s3://", LEAT__SCHEME_S3},     {"gs://", LEAT__SCHEME_GS},       {"az://", LEAT__SCHEME_AZ},
+    {"http://", LEAT__SCHEME_HTTP}, {"https://", LEAT__SCHEME_HTTPS},
+};
+
+leat__scheme leat__path_scheme(const char *path)
+{
+    for (size_t i = 0; i < LEAT_COUNT(schemes); i++)
+        if (leat__str_starts(path, schemes[i].prefix)) return schemes[i].scheme;
+    return LEAT__SCHEME_NONE;
+}
+
+/* Names that could change where a request goes are refused, not encoded. */
+static bool bucket_valid(const char *name, size_t len)
+{
+    if (len < 1 || len > 255 || name[0] == '.' || name[0] == '-') return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)name[i]) && strchr("-._$", name[i]) == NULL) return false;
+    return true;
+}
+
+int leat__url_parse(leat__url *u, const char *path, leat_error *err)
+{
+    u->scheme = leat__path_scheme(path);
+    if (u->scheme == LEAT__SCHEME_NONE)
+        return leat__fail(err, LEAT_EINVAL, "%s: not a remote path", path);
+    const char *rest = strstr(path, "://") + 3;
+    size_t len = strcspn(rest, "/");
+    bool web = u->scheme == LEAT__SCHEME_HTTP || u->scheme == LEAT__SCHEME_HTTPS;
+    u->bucket = web ? path : rest;
+    u->bucket_len = web ? (size_t)(rest - path) + len : len;
+    u->key = rest + len + (rest[len] == '/' && !web ? 1 : 0);
+    for (const char *p = path; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f || (web && *p == ' '))
+            return leat__fail(err, LEAT_EINVAL, "%.40s…: a URL with control characters or blanks", path);
+    if (web ? len == 0 : !bucket_valid(rest, len))
+        return leat__fail(err, LEAT_EINVAL, "%.60s: not a valid %s name", path,
+                          web ? "host" : "bucket");
+    return 0;
+}
+
+static bool plain(char c)
+{
+    return isalnum((unsigned char)c) || c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+int leat__url_encode(leat__buf *out, const char *text, size_t len, bool keep_slash)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (plain(text[i]) || (keep_slash && text[i] == '/')) (void)leat__buf_putc(out, text[i]);
+        else (void)leat__buf_printf(out, "%%%02X", (unsigned char)text[i]);
+    }
+    return leat__buf_status(out);
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+size_t leat__url_decode(char *text, size_t len)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < len; i++) {
+        int high = text[i] == '%' && i + 2 < len ? hex_value(text[i + 1]) : -1;
+        int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+        if (low >= 0) {
+            text[to++] = (char)(high << 4 | low);
+            i += 2;
+        } else {
+            text[to++] = text[i];
+        }
+    }
+    return to;
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count)
+{
+    char *text[PAIRS_MAX] = {NULL};
+    int rc = count > PAIRS_MAX ? LEAT_ELIMIT : 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        leat__buf one;
+        leat__buf_init(&one, LEAT__MEM_IO, 1u << 20);
+        (void)leat__url_encode(&one, pairs[i].name, strlen(pairs[i].name), false);
+        (void)leat__buf_putc(&one, '=');
+        (void)leat__url_encode(&one, pairs[i].value, strlen(pairs[i].value), false);
+        rc = leat__buf_status(&one);
+        if (rc == 0) text[i] = leat__buf_take(&one, NULL);
+        if (rc == 0 && text[i] == NULL) rc = LEAT_ENOMEM;
+        leat__buf_reset(&one);
+    }
+    if (rc == 0) qsort(text, count, sizeof *text, compare_text);
+    for (size_t i = 0; i < count && i < PAIRS_MAX; i++) {
+        if (rc == 0 && i > 0) (void)leat__buf_putc(out, '&');
+        if (rc == 0) (void)leat__buf_puts(out, text[i]);
+        leat__free(text[i]);
+    }
+    return rc != 0 ? rc : leat__buf_status(out);
+}
+
+char *leat__path_display(const char *path)
+{
+    leat__scheme scheme = leat__path_scheme(path);
+    if (scheme != LEAT__SCHEME_HTTP && scheme != LEAT__SCHEME_HTTPS)
+        return leat__strdup(LEAT__MEM_IO, path);
+    leat__buf b;
+    const char *host = strstr(path, "://") + 3;
+    const char *query = host + strcspn(host, "?#");
+    const char *at = memchr(host, '@', strcspn(host, "/?#"));
+    leat__buf_init(&b, LEAT__MEM_IO, 1u << 20);
+    (void)leat__buf_append(&b, path, (size_t)(host - path));
+    if (at != NULL) (void)leat__buf_puts(&b, "…");
+    (void)leat__buf_append(&b, at != NULL ? at : host, (size_t)(query - (at != NULL ? at : host)));
+    if (*query != '\0') (void)leat__buf_puts(&b, "?…");
+    char *text = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    return text;
+}
+
+char *leat__path_beside(const char *path, const char *name)
+{
+    leat__scheme scheme = leat__path_scheme(path);
+    bool web = scheme == LEAT__SCHEME_HTTP || scheme == LEAT__SCHEME_HTTPS;
+    size_t len = web ? strcspn(path, "?#") : strlen(path), base = len;
+    leat__buf b;
+    while (base > 0 && path[base - 1] != '/') base--;
+    leat__buf_init(&b, LEAT__MEM_IO, 1u << 20);
+    (void)leat__buf_append(&b, path, base);
+    if (web) (void)leat__url_encode(&b, name, strlen(name), false);
+    else (void)leat__buf_puts(&b, name);
+    (void)leat__buf_puts(&b, path + len);
+    char *text = leat__buf_status(&b) == 0 ? leat__buf_take(&b, NULL) : NULL;
+    leat__buf_reset(&b);
+    return text;
+}

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers for tests of remote storage, all on 127.0.0.1: SeaweedFS (a real S3 server), rclone
+(one that answers ranges with 200), and a proxy of our own that breaks answers on purpose."""
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KEY_ID = "LEATTESTKEY0000001"
+SECRET = "leat-test-secret-do-not-print-0001"
+BUCKET = "leat-test"
+SKIP = 77  # what meson takes for "skipped"
+
+
+def program(name: str) -> str | None:
+    """The binary, from .venv (scripts/setup.sh puts it there) or the path."""
+    for place in (ROOT / ".venv/bin", pathlib.Path(sys.executable).parent):
+        if (place / name).exists():
+            return str(place / name)
+    return shutil.which(name)
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    """One whose number plus 10000 is free, too: SeaweedFS uses that for its own protocol. Below the
+    ports that the kernel gives to clients."""
+    while True:
+        port = random.SystemRandom().randrange(10100, 22000)
+        if is_free(port) and is_free(port + 10000):
+            return port
+
+
+def wait_for(port: int, process: subprocess.Popen, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        try:
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/")
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=2).close()
+            return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError("the server did not start")
+
+
+class Server:
+    """A child process with a folder of its own; stop() ends it and removes the folder."""
+
+    def __init__(self) -> None:
+        self.dir = tempfile.mkdtemp(prefix="leat-remote-")
+        self.process: subprocess.Popen | None = None
+        self.port = free_port()
+
+    def start(self, command: list[str]) -> None:
+        with open(os.path.join(self.dir, "log"), "wb") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.dir)
+        wait_for(self.port, self.process)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Weed(Server):
+    def __init__(self) -> None:
+        super().__init__()
+        config = os.path.join(self.dir, "s3.json")
+        with open(config, "w") as f:
+            credentials = [{"accessKey": KEY_ID, "secretKey": SECRET}]
+            json.dump({"identities": [{"name": "test", "credentials": credentials,
+                                       "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}, f)
+        os.mkdir(os.path.join(self.dir, "data"))
+        ports = [free_port() for _ in range(3)]
+        self.filer = ports[2]
+        self.start([program("weed"), "server", f"-dir={self.dir}/data", "-ip=127.0.0.1",
+                    "-ip.bind=127.0.0.1", f"-master.port={ports[0]}", f"-volume.port={ports[1]}",
+                    "-filer", f"-filer.port={ports[2]}", "-s3", f"-s3.port={self.port}",
+                    f"-s3.config={config}", "-s3.port.iceberg=0",
+                    "-s3.port.lance=0", "-volume.max=20", "-master.volumeSizeLimitMB=256"])
+
+
+class Rclone(Server):
+    """Serves `folder`: each folder in it is a bucket."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self.start([program("rclone"), "serve", "s3", "--addr", f"127.0.0.1:{self.port}",
+                    "--auth-key", f"{KEY_ID},{SECRET}", "--config", "/dev/null", folder])
+
+
+def environment(port: int, **more: str) -> dict[str, str]:
+    """What leat needs to reach the server, and nothing of the user's own."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "AZURE_", "GS_", "LEAT_REMOTE"))}
+    env.update(AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION="us-east-1",
+               AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}", AWS_CONFIG_FILE="/dev/null",
+               AWS_SHARED_CREDENTIALS_FILE="/dev/null", AWS_EC2_METADATA_DISABLED="true",
+               NO_PROXY="127.0.0.1", no_proxy="127.0.0.1", LEAT_REMOTE_STALL_S="1")
+    env.update(more)
+    return env
+
+
+def signed(method: str, port: int, path: str, data: bytes = b"", query: str = "",
+           headers: dict[str, str] | None = None) -> bytes:
+    """One request, signed here and not by leat: a second opinion on the signature."""
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    payload = hashlib.sha256(data).hexdigest()
+    host = f"127.0.0.1:{port}"
+    path = urllib.parse.quote(path)
+    sign = {"host": host, "x-amz-content-sha256": payload, "x-amz-date": now}
+    names = ";".join(sorted(sign))
+    lines = "".join(f"{k}:{sign[k]}\n" for k in sorted(sign))
+    canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{payload}"
+    scope = f"{now[:8]}/us-east-1/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+    key = ("AWS4" + SECRET).encode()
+    for part in (now[:8], "us-east-1", "s3", "aws4_request"):
+        key = hmac.new(key, part.encode(), "sha256").digest()
+    signature = hmac.new(key, text.encode(), "sha256").hexdigest()
+    sign["Authorization"] = (f"AWS4-HMAC-SHA256 Credential={KEY_ID}/{scope}, SignedHeaders={names}, "
+                             f"Signature={signature}")
+    sign.update(headers or {})
+    url = f"http://{host}{path}" + (f"?{query}" if query else "")
+    request = urllib.request.Request(url, data=data if method in ("PUT", "POST") else None, method=method,
+                                     headers=sign)
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
+        return answer.read()
+
+
+def put(port: int, key: str, data: bytes) -> None:
+    signed("PUT", port, f"/{BUCKET}/{key}", data)
+
+
+def make_bucket(port: int) -> None:
+    for _ in range(100):
+        try:
+            signed("PUT", port, f"/{BUCKET}")
+            put(port, "ready", b"yes")  # the volume server may come up later
+            return
+        except (urllib.error.HTTPError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError("the bucket cannot be made")
+
+
+class Proxy:
+    """Stands between leat and a server. `faults` gives the probability of each fault for a GET:
+    drop, reset, error (503), truncate (the connection closes), short (a right length of too
+    little), wrong (a flipped byte), stall. `latency` is added to each answer, in seconds, `rate`
+    limits the bytes per second of each connection."""
+
+    def __init__(self, upstream: int, seed: int = 1, latency: float = 0, rate: float = 0, **faults: float):
+        self.upstream, self.latency, self.rate, self.faults = upstream, latency, rate, faults
+        self.random = random.Random(seed)
+        self.lock = threading.Lock()
+        self.requests = self.gets = self.bytes = 0
+        self.hits: dict[str, int] = {}
+        self.connections = self.open = self.most = 0
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(256)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        self.listener.close()
+
+    def reset_counts(self) -> None:
+        with self.lock:
+            self.requests = self.gets = self.bytes = 0
+            self.hits = {}
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _draw(self, method: str) -> str | None:
+        with self.lock:
+            self.requests += 1
+            self.gets += method == "GET"
+            if method != "GET":
+                return None
+            at = self.random.random()
+            for name, share in self.faults.items():
+                at -= share
+                if at < 0:
+                    self.hits[name] = self.hits.get(name, 0) + 1
+                    return name
+        return None
+
+    @staticmethod
+    def _head(stream) -> bytes:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            line = stream.readline()
+            if not line:
+                return b""
+            head += line
+        return head
+
+    @staticmethod
+    def _length(head: bytes) -> int:
+        for line in head.split(b"\r\n")[1:]:
+            if line.lower().startswith(b"content-length:"):
+                return int(line.split(b":")[1])
+        return 0
+
+    def _serve(self, client: socket.socket) -> None:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self.lock:
+            self.connections += 1
+        try:
+            server = socket.create_connection(("127.0.0.1", self.upstream))
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            up, down = server.makefile("rb"), client.makefile("rb")
+            while True:
+                head = self._head(down)
+                if not head:
+                    break
+                method = head.split(b" ", 1)[0].decode()
+                server.sendall(head + down.read(self._length(head)))
+                answer = self._head(up)
+                if not answer:
+                    break
+                while answer.split(b" ")[1] == b"100":
+                    client.sendall(answer)
+                    answer = self._head(up)
+                body = b"" if method == "HEAD" or answer.split(b" ")[1] in (b"204", b"304") else \
+                    self._body(up, answer)
+                if self.latency:
+                    time.sleep(self.latency)
+                if not self._answer(client, answer, body, self._draw(method)):
+                    break
+        except OSError:
+            pass
+        finally:
+            client.close()
+            server.close()
+
+    def _body(self, up, answer: bytes) -> bytes:
+        if b"transfer-encoding: chunked" not in answer.lower():
+            return up.read(self._length(answer))
+        body = b""
+        while True:  # passed on as it came
+            size = up.readline()
+            body += size
+            body += up.read(int(size, 16) + 2)
+            if int(size, 16) == 0:
+                return body
+
+    def _send(self, client: socket.socket, data: bytes) -> None:
+        with self.lock:
+            self.bytes += len(data)
+        if not self.rate:
+            client.sendall(data)
+            return
+        step = max(int(self.rate / 50), 1024)
+        for at in range(0, len(data), step):
+            client.sendall(data[at:at + step])
+            time.sleep(len(data[at:at + step]) / self.rate)
+
+    def _answer(self, client: socket.socket, head: bytes, body: bytes, fault: str | None) -> bool:
+        part = self.random.randrange(len(body)) if body else 0
+        if fault == "drop":
+            return False
+        if fault == "error":
+            client.sendall(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 36\r\n\r\n<Error><Code>SlowDown</Code></Error>")
+            return True
+        if fault in ("truncate", "reset", "stall"):
+            self._send(client, head + body[:part])
+            if fault == "stall":
+                time.sleep(2.5)
+            if fault == "reset":
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            return False
+        if fault == "short" and len(body) > 1:
+            lines = [b"Content-Length: %d" % part if l.lower().startswith(b"content-length:") else l
+                     for l in head.split(b"\r\n")]
+            self._send(client, b"\r\n".join(lines) + body[:part])
+            return True
+        if fault == "wrong" and body:
+            body = body[:part] + bytes([body[part] ^ 1]) + body[part + 1:]
+        self._send(client, head + body)
+        return True

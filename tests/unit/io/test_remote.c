@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webtest.h"
+
+#include "io/aio.h"
+#include "io/http.h"
+#include "io/remote.h"
+
+#include "leat_test.h"
+
+#define SIZE (UINT64_C(3) << 20)
+
+static web server;
+static web_file file = {SIZE, "\"one\""};
+static char url[128];
+
+static void begin(void (*answer)(web_request *q))
+{
+    web_environment();
+    file = (web_file){SIZE, "\"one\""};
+    web_start(&server, answer, &file);
+    snprintf(url, sizeof url, "%s/f", server.url);
+}
+
+static void end(void)
+{
+    web_stop(&server);
+    assert_no_leaks();
+}
+
+static void whole(web_request *q)
+{
+    web_range(q, q->w->cookie, 0);
+}
+
+static void check_read(leat__remote *f, uint64_t offset, size_t len, size_t want)
+{
+    size_t got;
+    char *buf = malloc(len);
+    assert_ok(leat__remote_pread(f, buf, len, offset, &got, NULL));
+    assert_int_equal(got, want);
+    it_check(buf, got, offset);
+    free(buf);
+}
+
+static void reads_by_ranges(void **state)
+{
+    leat__remote *f;
+    (void)state;
+    begin(whole);
+    assert_ok(leat__remote_open(&f, url, NULL));
+    assert_int_equal(server.requests, 1); /* size and end came with it */
+    assert_int_equal(leat__remote_size(f), SIZE);
+    check_read(f, SIZE - 1000, 1000, 1000);
+    check_read(f, SIZE - 10, 1000, 10);
+    check_read(f, SIZE, 5, 0);
+    check_read(f, UINT64_MAX, 5, 0);
+    assert_int_equal(server.requests, 1);
+    check_read(f, 0, 4096, 4096);
+    assert_contains(server.last, "if-match: \"one\"");
+    check_read(f, SIZE - (300 << 10), 200 << 10, 200 << 10); /* across the border of what is kept */
+    assert_int_equal(server.requests, 3);
+    leat__remote_settle(f);
+    check_read(f, SIZE - 1000, 1000, 1000);
+    assert_int_equal(server.requests, 4);
+    leat__remote_close(&f);
+    end();
+}
+
+#define RANGES 32
+static leat__aio_req reqs[RANGES];
+static char bytes[RANGES][8192];
+
+/* Neighbours that are asked for one by one come in few requests. */
+static void neighbours_are_joined(void **state)
+{
+    leat__file *f;
+    leat__aio *a;
+    leat__aio_req *r;
+    (void)state;
+    begin(whole);
+    assert_ok(leat__file_open(&f, url, LEAT__FILE_READ, NULL));
+    assert_ok(leat__aio_open(&a, NULL, NULL));
+    for (int i = 0; i < RANGES; i++) {
+        uint64_t at = 100000 + (uint64_t)i * 8200;
+        reqs[i] = (leat__aio_req){.file = f, .offset = at, .buf = bytes[i], .len = 8192};
+        leat__aio_submit(a, &reqs[i]);
+    }
+    for (int i = 0; i < RANGES; i++) assert_ok(leat__aio_wait(a, &r, UINT64_MAX));
+    for (int i = 0; i < RANGES; i++) {
+        assert_ok(reqs[i].rc);
+        it_check(bytes[i], 8192, reqs[i].offset);
+    }
+    assert_true(server.requests < 1 + RANGES / 2);
+    reqs[0] = (leat__aio_req){.file = f, .offset = SIZE - 10, .buf = bytes[0], .len = 100};
+    leat__aio_submit(a, &reqs[0]);
+    assert_ok(leat__aio_wait(a, &r, UINT64_MAX));
+    assert_int_equal(r->rc, LEAT_EDATA); /* past the end */
+    leat__aio_close(&a);
+    leat__file_close(&f);
+    end();
+}
+
+static void broken_twice(web_request *q)
+{
+    web_range(q, q->w->cookie, q->number == 2 ? 100000 : q->number == 3 ? 50000 : 0);
+}
+
+static void a_broken_body_is_resumed(void **state)
+{
+    leat__remote *f;
+    leat__http_stats before, after;
+    (void)state;
+    begin(broken_twice);
+    assert_ok(leat__remote_open(&f, url, NULL));
+    leat__http_read(&before);
+    check_read(f, 0, 1 << 20, 1 << 20);
+    leat__http_read(&after);
+    assert_contains(server.last, "range: bytes=150000-1048575");
+    assert_int_equal(after.bytes_in - before.bytes_in, 1 << 20); /* no byte twice */
+    leat__remote_close(&f);
+    end();
+}
+
+static void replaced(web_request *q)
+{
+    web_file *f = q->w->cookie;
+    if (q->number > 1) f->etag = "\"two\"";
+    web_range(q, f, 0);
+}
+
+static void replaced_412(web_request *q)
+{
+    if (q->number == 1) web_range(q, q->w->cookie, 0);
+    else web_reply(q, "412 Precondition Failed", "", "", 0);
+}
+
+static void expect_error(void (*answer)(web_request *q), int code, const char *words)
+{
+    leat__remote *f;
+    leat_error err;
+    size_t got;
+    char buf[100];
+    begin(answer);
+    int rc = leat__remote_open(&f, url, &err);
+    if (rc == 0) rc = leat__remote_pread(f, buf, sizeof buf, 5, &got, &err);
+    assert_int_equal(rc, code);
+    assert_contains(err.message, words);
+    assert_contains(err.message, url);
+    leat__remote_close(&f);
+    end();
+}
+
+static void no_ranges(web_request *q)
+{
+    char *body = calloc(1, SIZE);
+    web_reply(q, "200 OK", "ETag: \"one\"\r\n", body, SIZE);
+    q->close = true;
+    free(body);
+}
+
+static void other_range(web_request *q)
+{
+    if (q->number == 1) web_range(q, q->w->cookie, 0);
+    else web_reply(q, "206 Partial Content",
+                   "ETag: \"one\"\r\nContent-Range: bytes 0-99/3145728\r\n", bytes, 100);
+}
+
+static void failing(web_request *q)
+{
+    if (q->number == 1) web_range(q, q->w->cookie, 0);
+    else web_reply(q, "500 Oh", "", "", 0);
+}
+
+static void wrong_answers(void **state)
+{
+    (void)state;
+    expect_error(replaced, LEAT_EDATA, "replaced while it was being read");
+    expect_error(replaced_412, LEAT_EDATA, "replaced while it was being read");
+    expect_error(no_ranges, LEAT_ENOTSUP, "byte ranges");
+    expect_error(other_range, LEAT_ENOTSUP, "byte ranges");
+    expect_error(failing, LEAT_EIO, "500 (bytes 5 to 104)");
+}
+
+static void tiny(web_request *q)
+{
+    web_reply(q, "200 OK", "ETag: \"t\"\r\n", "all of it", 9);
+}
+
+static void empty(web_request *q)
+{
+    if (strncmp(q->head, "HEAD", 4) == 0) web_reply(q, "200 OK", "", "", 0);
+    else web_reply(q, "416 Range Not Satisfiable", "", "", 0);
+}
+
+static void small_files(void **state)
+{
+    leat__remote *f;
+    char buf[100];
+    size_t got;
+    (void)state;
+    begin(tiny); /* knows no ranges, which does not matter here */
+    assert_ok(leat__remote_open(&f, url, NULL));
+    assert_ok(leat__remote_pread(f, buf, sizeof buf, 4, &got, NULL));
+    assert_int_equal(got, 5);
+    assert_memory_equal(buf, "of it", 5);
+    leat__remote_close(&f);
+    end();
+    begin(empty);
+    assert_ok(leat__remote_open(&f, url, NULL));
+    assert_int_equal(leat__remote_size(f), 0);
+    assert_ok(leat__remote_pread(f, buf, sizeof buf, 0, &got, NULL));
+    assert_int_equal(got, 0);
+    leat__remote_close(&f);
+    end();
+}
+
+static void slow(web_request *q)
+{
+    if (q->number > 1) usleep(500000);
+    web_range(q, q->w->cookie, 0);
+}
+
+/* Closing a lane does not wait for its reads. */
+static void reads_are_canceled(void **state)
+{
+    leat__file *f;
+    leat__aio *a;
+    (void)state;
+    begin(slow);
+    assert_ok(leat__file_open(&f, url, LEAT__FILE_READ, NULL));
+    assert_ok(leat__aio_open(&a, NULL, NULL));
+    for (int i = 0; i < RANGES; i++) {
+        reqs[i] = (leat__aio_req){.file = f, .offset = (uint64_t)i * 50000, .buf = bytes[i], .len = 100};
+        leat__aio_submit(a, &reqs[i]);
+    }
+    leat__aio_close(&a);
+    for (int i = 0; i < RANGES; i++) assert_int_equal(reqs[i].rc, LEAT_ECANCELED);
+    leat__file_close(&f);
+    end();
+}
+
+int main(void)
+{
+    leat__http *http;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_by_ranges),
+        cmocka_unit_test(neighbours_are_joined),
+        cmocka_unit_test(a_broken_body_is_resumed),
+        cmocka_unit_test(wrong_answers),
+        cmocka_unit_test(small_files),
+        cmocka_unit_test(reads_are_canceled),
+    };
+    web_environment();
+    if (leat__http_ref(&http, NULL) != 0) return 77;
+    leat__http_unref(&http);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

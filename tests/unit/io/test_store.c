@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "webtest.h"
+
+#include "io/store.h"
+
+#include "leat_test.h"
+
+static web server;
+
+static void ok(web_request *q)
+{
+    web_reply(q, "200 OK", "", "fine", 4);
+}
+
+/* One GET of the path; what the server saw is in server.last. */
+static int get(const char *path, leat_error *err)
+{
+    leat__store *s;
+    leat__url u;
+    assert_ok(leat__url_parse(&u, path, NULL));
+    LEAT_TRY(leat__store_open(&s, path, err));
+    leat__call c = {.store = s, .key = u.key};
+    c.http = (leat__http_req){.what = "test", .method = "GET"};
+    leat__call_header(&c, "range", "bytes=0-1");
+    int rc = leat__call_run(&c, err);
+    leat__http_req_reset(&c.http);
+    leat__store_close(&s);
+    return rc;
+}
+
+static void begin(void (*answer)(web_request *q))
+{
+    web_environment();
+    web_start(&server, answer, NULL);
+    setenv("AWS_ENDPOINT_URL", server.url, 1);
+    setenv("AWS_ACCESS_KEY_ID", "ID", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "SECRET", 1);
+    setenv("AWS_REGION", "eu-north-1", 1);
+}
+
+static void end(void)
+{
+    web_stop(&server);
+    assert_no_leaks();
+}
+
+static void s3_requests_are_signed(void **state)
+{
+    (void)state;
+    begin(ok);
+    setenv("AWS_SESSION_TOKEN", "TOKEN", 1);
+    assert_ok(get("s3://bucket/a b/c.leat", NULL));
+    assert_contains(server.last, "GET /bucket/a%20b/c.leat HTTP/1.1");
+    assert_contains(server.last, "Authorization: AWS4-HMAC-SHA256 Credential=ID/");
+    assert_contains(server.last, "/eu-north-1/s3/aws4_request");
+    assert_contains(server.last,
+                    "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date;x-amz-security-token");
+    assert_contains(server.last, "x-amz-security-token: TOKEN");
+    assert_null(strstr(server.last, "SECRET"));
+    unsetenv("AWS_SESSION_TOKEN");
+    setenv("LEAT_ANONYMOUS", "1", 1);
+    assert_ok(get("s3://other/k", NULL));
+    assert_null(strstr(server.last, "Authorization"));
+    end();
+}
+
+static void azure_requests_are_signed(void **state)
+{
+    leat_error err;
+    char url[128];
+    (void)state;
+    begin(ok);
+    assert_code(LEAT_EPERM, get("az://c/k", &err));
+    assert_contains(err.message, "AZURE_STORAGE_ACCOUNT");
+    snprintf(url, sizeof url, "%s/devstore", server.url);
+    setenv("AZURE_STORAGE_ENDPOINT", url, 1);
+    setenv("AZURE_STORAGE_ACCOUNT", "devstore", 1);
+    setenv("AZURE_STORAGE_KEY", "a2V5a2V5", 1);
+    assert_ok(get("az://c/k", NULL));
+    assert_contains(server.last, "GET /devstore/c/k HTTP/1.1");
+    assert_contains(server.last, "Authorization: SharedKey devstore:");
+    assert_contains(server.last, "x-ms-version: ");
+    setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=1&sig=abc", 1);
+    assert_ok(get("az://c/k", NULL));
+    assert_contains(server.last, "GET /devstore/c/k?sv=1&sig=abc HTTP/1.1");
+    assert_null(strstr(server.last, "SharedKey"));
+    setenv("AZURE_STORAGE_KEY", "***", 1);
+    unsetenv("AZURE_STORAGE_SAS_TOKEN");
+    assert_code(LEAT_EPERM, get("az://c/k", &err));
+    unsetenv("AZURE_STORAGE_ENDPOINT");
+    end();
+}
+
+static void gs_requests(void **state)
+{
+    (void)state;
+    begin(ok);
+    setenv("GS_ENDPOINT_URL", server.url, 1);
+    setenv("GS_ACCESS_KEY_ID", "GOOG", 1);
+    setenv("GS_SECRET_ACCESS_KEY", "S", 1);
+    assert_ok(get("gs://bucket/k", NULL));
+    assert_contains(server.last, "Credential=GOOG/");
+    assert_contains(server.last, "/auto/s3/aws4_request");
+    unsetenv("GS_ACCESS_KEY_ID");
+    setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "ya29", 1);
+    assert_ok(get("gs://bucket/k", NULL));
+    assert_contains(server.last, "Authorization: Bearer ya29");
+    end();
+}
+
+static void moved(web_request *q)
+{
+    if (strstr(q->head, "/eu-north-1/") != NULL)
+        web_reply(q, "400 Bad Request", "x-amz-bucket-region: us-west-2\r\n",
+                  "<Code>AuthorizationHeaderMalformed</Code>", 41);
+    else web_reply(q, "200 OK", "", "fine", 4);
+}
+
+static void the_region_follows_the_bucket(void **state)
+{
+    (void)state;
+    begin(moved);
+    assert_ok(get("s3://bucket/k", NULL));
+    assert_contains(server.last, "/us-west-2/s3/");
+    assert_int_equal(server.requests, 2);
+    end();
+}
+
+static void wrong_endpoints(void **state)
+{
+    leat_error err;
+    (void)state;
+    begin(ok);
+    setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000", 1);
+    assert_code(LEAT_EINVAL, get("s3://bucket/k", &err));
+    assert_contains(err.message, "AWS_ENDPOINT_URL");
+    end();
+}
+
+int main(void)
+{
+    leat__http *http;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(s3_requests_are_signed),
+        cmocka_unit_test(azure_requests_are_signed),
+        cmocka_unit_test(gs_requests),
+        cmocka_unit_test(the_region_follows_the_bucket),
+        cmocka_unit_test(wrong_endpoints),
+    };
+    if (leat__http_ref(&http, NULL) != 0) return 77;
+    leat__http_unref(&http);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
