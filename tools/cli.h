@@ -176,6 +176,7 @@ struct cli {
     leat_log log;              /* for option structs of the library; writes to stderr */
     /* The frame's own from here on. */
     const cli_command *const *commands; /* all of them, ends with NULL */
+    const char *const *self; /* words that start leat again, ends with NULL; NULL: this program */
     leat__mutex lock;     /* guards stderr and `bar` */
     cli_progress *bar;    /* the bar on the screen, NULL when none */
     int out_errno;        /* first failure to write stdout */

@@ -16,6 +16,10 @@ int cli_end(cli *c, int exit_code);
 
 /* The whole process: what main() does. `commands` ends with NULL. */
 int cli_main(const cli_command *const *commands, int argc, char **argv);
+/* The same inside another program, which says how leat is started again: {"python3", "-m", "leat",
+ * NULL}. */
+int cli_main_inside(const cli_command *const *commands, int argc, char **argv,
+                    const char *const *self);
 
 /* Print something and return the exit code. `command` NULL is the page of leat itself. */
 #define CLI_PAGE_MAX ((size_t)1 << 20)

@@ -170,11 +170,18 @@ static void fill_standard_files(void)
 
 int cli_main(const cli_command *const *commands, int argc, char **argv)
 {
+    return cli_main_inside(commands, argc, argv, NULL);
+}
+
+int cli_main_inside(const cli_command *const *commands, int argc, char **argv,
+                    const char *const *self)
+{
     cli c;
     const char *nearest = NULL;
     int exit_code;
     fill_standard_files();
     cli_begin(&c, commands);
+    c.self = self;
     cli_signals_begin(c.tty_err);
     if (argc < 2 || argv[1][0] == '-') {
         exit_code = run_top(&c, argc > 1 ? argc - 1 : 0, argv + (argc > 1));

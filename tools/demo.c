@@ -189,12 +189,13 @@ out:
 
 /* ---- commands ----------------------------------------------------------------------------- */
 
-/* Runs this very program with these words ("%" stands for the folder); waits for it. */
+/* Runs leat again with these words ("%" stands for the folder); waits for it. */
 static int run_step(cli *c, const char *dir, const char *title, const char *line,
                     int *status, leat_error *err)
 {
-    char words[4096], *argv[ARGS_MAX] = {(char *)"leat"};
-    size_t n = 1, at = 0;
+    static const char *const this_program[] = {"leat", NULL};
+    char words[4096], *argv[ARGS_MAX];
+    size_t n = 0, at = 0;
     pid_t child;
 
     for (const char *p = line; *p && at + strlen(dir) + 2 < sizeof words; p++) {
@@ -208,14 +209,16 @@ static int run_step(cli *c, const char *dir, const char *title, const char *line
     words[at] = '\0';
     cli_out(c, "\n%s# %s%s\n$ leat %s\n", cli_styled(c, CLI_DIM), title, cli_styled(c, CLI_PLAIN), words);
     fflush(stdout);
+    for (const char *const *w = c->self ? c->self : this_program; *w != NULL && n + 1 < ARGS_MAX; w++)
+        argv[n++] = (char *)*w;
     for (char *save = NULL, *word = strtok_r(words, " ", &save); word != NULL && n + 1 < ARGS_MAX;
          word = strtok_r(NULL, " ", &save))
         argv[n++] = word;
     argv[n] = NULL;
-    int rc = posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ);
-    if (rc != 0) return leat__fail_errno(err, rc, "cannot start leat %s", argv[1]);
+    int rc = posix_spawnp(&child, c->self ? argv[0] : "/proc/self/exe", NULL, NULL, argv, environ);
+    if (rc != 0) return leat__fail_errno(err, rc, "cannot start %s", argv[0]);
     while (waitpid(child, status, 0) < 0) {
-        if (errno != EINTR) return leat__fail_errno(err, errno, "waiting for leat %s", argv[1]);
+        if (errno != EINTR) return leat__fail_errno(err, errno, "waiting for %s", argv[0]);
     }
     return 0;
 }

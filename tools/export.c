@@ -16,10 +16,19 @@ static const leat__param options[] = {
     CLI_END,
 };
 
+#define FAILURES_SHOWN 10
+
 typedef struct watch {
     cli *c;
     cli_progress bar;
+    uint64_t failed;
 } watch;
+
+static void on_failure(void *cookie, const leat_error *why)
+{
+    watch *w = cookie;
+    if (w->failed++ < FAILURES_SHOWN) cli_warn(w->c, "not exported: %s", why->message);
+}
 
 static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                        uint64_t skipped)
@@ -41,6 +50,7 @@ static int print_json(cli *c, const leat_export_stats *st)
     leat__json_ku64(&j, "files", st->files);
     leat__json_ku64(&j, "bytes", st->bytes);
     leat__json_ku64(&j, "changed", st->changed);
+    leat__json_ku64(&j, "failed", st->failed);
     leat__json_end(&j);
     int rc = cli_json(c, &buf);
     leat__buf_reset(&buf);
@@ -59,19 +69,20 @@ static int run(cli *c)
     o.keys = cli_str(c, "keys");
     o.replace = cli_flag(c, "force");
     o.progress = on_progress;
+    o.failure = on_failure;
     o.cookie = &w;
     cli_progress_begin(&w.bar, c, "exporting", "samples", 0);
     int rc = leat_export(&o, &st, &err);
     cli_progress_end(&w.bar);
-    if (rc != 0) return cli_fail(c, &err);
+    if (rc != 0 && st.failed == 0) return cli_fail(c, &err);
     if (st.changed)
         cli_warn(c, "%llu images are not the source's files: they were stored as pixels or "
                  "encoded again", (unsigned long long)st.changed);
-    if (c->json) return print_json(c, &st);
     char size[24];
-    cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
-            leat__format_bytes(st.bytes, size, sizeof size), o.folder);
-    return CLI_OK;
+    if (c->json) print_json(c, &st);
+    else cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
+                 leat__format_bytes(st.bytes, size, sizeof size), o.folder);
+    return rc == 0 ? CLI_OK : cli_fail(c, &err);
 }
 
 const cli_command cli_cmd_export = {
@@ -86,8 +97,9 @@ const cli_command cli_cmd_export = {
         "pack kept or tiled it. Images stored as pixels come back as PNG, resized ones as JPEG; "
         "so do progressive JPEGs that an older leat tiled, as baseline files of the same pixels. "
         "These are counted; 'leat info' counts them before. "
-        "Samples from tar shards get their other members back, too. A path that would leave the "
-        "folder is refused.",
+        "Samples from tar shards get their other members back, too. A sample that cannot be "
+        "written (its path would leave the folder or is no legal name, the file is there already, "
+        "the sample is damaged) is named and counted, and the others follow.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
                                    {.name = NULL}},
     .options = {{"Exporting", options}},
@@ -96,6 +108,7 @@ const cli_command cli_cmd_export = {
                               {"files", "files written"},
                               {"bytes", "bytes written"},
                               {"changed", "images that are not the source's file"},
+                              {"failed", "samples that were not exported"},
                               {NULL, NULL}},
     .run = run,
 };

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,6 +17,7 @@
 #include "io/file.h"
 #include "live.h"
 #include "load_flags.h"
+#include "probe/machine.h"
 
 #define STATE_MAX ((size_t)1 << 20)
 #define LOADER_STATE_BYTES 1024
@@ -43,15 +43,9 @@ typedef struct job {
     /* the epoch */
     uint64_t epoch, samples, rows, bytes;
     uint64_t begin_ns, cpu_begin_ns, first_ns;
+    uint64_t bad; /* samples, of all epochs */
     uint64_t run_ns, decided; /* when the run began; decisions of the controller told so far */
 } job;
-
-static uint64_t peak_rss(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (uint64_t)u.ru_maxrss * 1024;
-}
 
 /* ---- --state and --resume ----------------------------------------------------------------- */
 
@@ -163,6 +157,7 @@ static void print_epoch(job *j)
     double rate = seconds > 0 ? (double)j->rows / seconds : 0;
 
     if (leat_loader_read(j->loader, &s, sizeof s) != 0) return;
+    j->bad += s.bad_samples;
     if (j->c->json) {
         char hex[20];
         leat__buf out;
@@ -176,7 +171,7 @@ static void print_epoch(job *j)
         leat__json_kdouble(&w, "seconds", seconds);
         leat__json_kdouble(&w, "samples_per_s", rate);
         leat__json_kdouble(&w, "cpu_seconds", cpu);
-        leat__json_ku64(&w, "peak_rss_bytes", peak_rss());
+        leat__json_ku64(&w, "peak_rss_bytes", leat__process_peak_rss());
         leat__json_ku64(&w, "budget_peak_bytes", s.budget_peak);
         leat__json_ku64(&w, "budget_limit_bytes", s.budget_limit);
         leat__json_kdouble(&w, "first_batch_s", (double)(j->first_ns - j->begin_ns) / 1e9);
@@ -206,7 +201,7 @@ static void print_epoch(job *j)
             j->epoch, leat__format_count((double)j->samples, count, sizeof count),
             leat__format_seconds(seconds, time, sizeof time),
             leat__format_count(rate, per_s, sizeof per_s), cpu,
-            leat__format_bytes(peak_rss(), rss, sizeof rss),
+            leat__format_bytes(leat__process_peak_rss(), rss, sizeof rss),
             leat__format_bytes(s.budget_peak, used, sizeof used),
             leat__format_bytes(s.budget_limit, limit, sizeof limit));
     if (s.bad_samples > 0) cli_out(j->c, ", %" PRIu64 " bad samples", s.bad_samples);
@@ -226,7 +221,7 @@ static int run_epoch(job *j, bool *stopped, leat_error *err)
         if (cli_interrupted(j->c)) {
             leat_batch_release(&b);
             *stopped = true;
-            return LEAT_ECANCELED;
+            return leat__fail(err, LEAT_ECANCELED, "interrupted");
         }
         if (rc != 0) continue;
         if (b == NULL) return 0;
@@ -281,6 +276,22 @@ static int run_job(job *j, leat_error *err)
     return rc;
 }
 
+/* A pack without images is loaded as it is, unless a flag asks for images. */
+static int drop_default_ops(job *j, const char *path, leat_error *err)
+{
+    static const char *const asks[] = {"ops", "size", "crop", "flip", "dtype", "layout", "like"};
+    leat_pack *pack = NULL;
+    bool images = false;
+    for (size_t i = 0; i < LEAT_COUNT(asks); i++)
+        if (cli_given(j->c, asks[i])) return 0;
+    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
+    for (uint32_t f = 0; f < leat_pack_field_count(pack); f++)
+        images |= leat_pack_field(pack, f)->type == LEAT_FIELD_IMAGE;
+    leat_pack_close(&pack);
+    if (!images) j->flags.opts.ops = NULL;
+    return 0;
+}
+
 static int run(cli *c)
 {
     job j = {.c = c, .digest_on = cli_flag(c, "digest"), .stop_after = (uint64_t)cli_int(c, "stop-after")};
@@ -288,6 +299,7 @@ static int run(cli *c)
     const char *pack = cli_arg(c, 0);
     int rc = load_flags_read(&j.flags, c, pack, &err);
 
+    if (rc == 0) rc = drop_default_ops(&j, pack, &err);
     if (rc == 0) {
         j.step_s = j.flags.step_s;
         j.flags.opts.digest = j.digest_on;
@@ -299,7 +311,12 @@ static int run(cli *c)
     if (rc == 0) rc = looked;
     leat_loader_close(&j.loader);
     load_flags_reset(&j.flags);
-    return rc != 0 ? cli_fail(c, &err) : CLI_OK;
+    if (rc == LEAT_ECANCELED && cli_interrupted(c))
+        cli_say(c, "stopped by a signal after %" PRIu64 " samples%s%s", j.total,
+                cli_str(c, "state") != NULL ? "; --resume goes on from " : "",
+                cli_str(c, "state") != NULL ? cli_str(c, "state") : "");
+    if (rc != 0) return cli_fail(c, &err);
+    return j.bad > 0 ? CLI_FINDING : CLI_OK;
 }
 
 const cli_command cli_cmd_load = {
@@ -320,7 +337,8 @@ const cli_command cli_cmd_load = {
     .description =
         "Opens the pack, decodes and augments every sample as a training loop would get it, and "
         "prints one line per epoch. What is delivered depends on the pack, the seed and the epoch "
-        "only: never on threads, memory, cache or timing.\n\n"
+        "only: never on threads, memory, cache or timing. A pack without images is loaded as it is. "
+        "Exit code 1 means that bad samples were skipped or replaced (--on-error).\n\n"
         "--digest hashes every row delivered (pixels, labels, sample ids) and folds the hashes in "
         "order: equal digests mean equal training input, whatever the batch size; a resumed run "
         "ends with the digest of the uninterrupted one.",

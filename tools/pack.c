@@ -2,8 +2,6 @@
  *
  * `leat pack`: folders, tar shards, manifests and packs into one pack.
  */
-#include <sys/resource.h>
-
 #include <leat/ingest.h>
 
 #include "base/json.h"
@@ -12,13 +10,17 @@
 #include "base/str.h"
 #include "cli.h"
 #include "codec/codec.h"
+#include "probe/machine.h"
 
 static const leat__param packing[] = {
     CLI_PATH("output", 'o', NULL, "FILE", "write the pack here"),
-    CLI_FLAG("resume", 0, "go on with a run that was interrupted"),
-    CLI_FLAG("force", 'f', "replace a pack of that name"),
+    CLI_FLAG("resume", 0, "resume an interrupted run"),
+    CLI_FLAG("force", 'f', "replace a pack of that name, finished or not"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
                "what to do with samples that cannot be packed: stop, or leave out and count"),
+    CLI_FLAG("strict", 0,
+             "folders: take every file for a sample; else files whose names do not end as images "
+             "do (.jpg, .png ...) are passed over and counted"),
     CLI_PATH("report", 0, NULL, "FILE",
              "list what was left out here: one JSON object per line with key, offset, reason"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
@@ -87,6 +89,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->resume = cli_flag(c, "resume");
     o->replace = cli_flag(c, "force");
     o->skip_errors = cli_choice(c, "on-error") == 1;
+    o->strict = cli_flag(c, "strict");
     o->report = cli_str(c, "report");
     o->threads = (uint32_t)cli_int(c, "threads");
     o->memory = cli_bytes(c, "memory");
@@ -118,12 +121,6 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     return 0;
 }
 
-static uint64_t peak_rss(void)
-{
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
-}
-
 static int print_json(cli *c, const leat_ingest_stats *st)
 {
     leat__buf buf;
@@ -135,6 +132,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     leat__json_ku64(&j, "bytes_in", st->bytes_in);
     leat__json_ku64(&j, "bytes_out", st->bytes_out);
     leat__json_ku64(&j, "skipped", st->skipped);
+    leat__json_ku64(&j, "ignored", st->ignored);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "samples_per_s",
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
@@ -150,7 +148,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
         if (st->images[id]) leat__json_ku64(&j, leat__codec_name((leat__codec_id)id), st->images[id]);
     leat__json_end(&j);
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
-    leat__json_ku64(&j, "peak_rss_bytes", peak_rss());
+    leat__json_ku64(&j, "peak_rss_bytes", leat__process_peak_rss());
     leat__json_end(&j);
     int rc = cli_json(c, &buf);
     leat__buf_reset(&buf);
@@ -180,7 +178,7 @@ static int run(cli *c)
 {
     leat_error err = {0};
     leat_ingest_opts o;
-    leat_ingest_stats st = {0};
+    leat_ingest_stats st = {.struct_size = sizeof st};
     const char *sources[1024];
     size_t n = cli_arg_count(c);
     if (n > LEAT_COUNT(sources)) return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
@@ -207,9 +205,13 @@ static int run(cli *c)
                  st.skipped == 1 ? " was" : "s were",
                  o.report ? ": see " : " (--report FILE lists them)",
                  o.report ? o.report : "");
-    if (c->json) return print_json(c, &st);
-    print_text(c, &st);
-    return CLI_OK;
+    if (st.ignored)
+        cli_warn(c, "%llu file%s passed over, not an image by name (%s%s); --strict takes every file",
+                 (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were",
+                 st.ignored_first, st.ignored == 1 ? "" : ", ...");
+    if (c->json) print_json(c, &st);
+    else print_text(c, &st);
+    return st.skipped ? CLI_FINDING : CLI_OK;
 }
 
 const cli_command cli_cmd_pack = {
@@ -229,7 +231,7 @@ const cli_command cli_cmd_pack = {
         "--trust), and writes a pack: one file, or shards, with an index and checksums. The "
         "same source and settings give the same bytes, whatever the number of threads. The "
         "pack appears under its name only when it is whole; an interrupted run is continued "
-        "with --resume.\n\n"
+        "with --resume. Exit code 1 means that samples were left out (--on-error skip).\n\n"
         "Class folders are numbered by the bytes of their names, as torchvision's ImageFolder "
         "does. In a manifest, paths are relative to it; the columns path (or image, file, "
         "file_name, filename, image_path) and label (or class, class_name, target, category) "
@@ -249,6 +251,7 @@ const cli_command cli_cmd_pack = {
                               {"bytes_in", "bytes read from the source for them"},
                               {"bytes_out", "bytes of the files written"},
                               {"skipped", "samples left out"},
+                              {"ignored", "files passed over, since their names are not images'"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples already there from an interrupted run"},

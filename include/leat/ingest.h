@@ -70,6 +70,9 @@ typedef struct leat_ingest_opts {
                     uint64_t skipped);
     void *cookie;
     leat_log log;
+    uint32_t strict;     /* 1 = every file of a folder is a sample; 0 = files whose names do not end
+                            as images do (.jpg, .png …) are passed over and counted */
+    uint32_t reserved;   /* 0 */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -90,10 +93,13 @@ typedef struct leat_ingest_stats {
     double seconds;
     char source_kind[16];
     uint64_t changed; /* images of this run whose file cannot be given back byte for byte */
+    uint64_t ignored;       /* files of a folder that were passed over by their names */
+    char ignored_first[64]; /* the first of them, "" when there is none */
 } leat_ingest_stats;
 
-/* Packs. stats may be NULL, and is filled as far as it came also on failure. LEAT_EDATA: a
- * sample is damaged (err names its key and the offset). The pack appears only when whole. */
+/* Packs. stats may be NULL, and is filled as far as it came also on failure; set its struct_size
+ * first (0 = everything before `changed`). LEAT_EDATA: a sample is damaged (err names its key and
+ * the offset), or there is no sample to pack. The pack appears only when whole. */
 LEAT_API int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 
@@ -106,18 +112,23 @@ typedef struct leat_export_opts {
     int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                     uint64_t skipped);
     void *cookie;
+    /* Called for each sample that could not be written, and export goes on; may be NULL. */
+    void (*failure)(void *cookie, const leat_error *why);
 } leat_export_opts;
 
 typedef struct leat_export_stats {
     uint64_t samples, files, bytes;
     uint64_t changed; /* images whose source file cannot be given back byte for byte */
+    uint64_t failed;  /* samples that could not be written */
 } leat_export_stats;
 
 LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size);
 #define leat_export_opts_init(o) leat_export_opts_init_sized((o), (uint32_t)sizeof *(o))
 
-/* Writes the files of a pack below `folder`, under their keys. A key that would leave the
- * folder is LEAT_EPERM before anything of that sample is written. */
+/* Writes the files of a pack below `folder`, under their keys. A sample that cannot be written is
+ * counted and the others follow: a key that would leave the folder or is no legal path, a file
+ * that is there already, damage. At the end the answer is the first failure's code; a full disk
+ * and the like stop it at once. */
 LEAT_API int leat_export(const leat_export_opts *opts, leat_export_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 

@@ -13,7 +13,7 @@ def main() -> int:
     # the command has handlers of its own; Python's would only note the signal
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.flush()
-    return _leat.main(["leat", *sys.argv[1:]])
+    return _leat.main(["leat", *sys.argv[1:]], [sys.executable, "-P", "-m", "leat"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import tempfile
 import threading
@@ -25,8 +26,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
          mix_raw: float = 0.5, max_side: int = 0, quality: int = 0, trust: bool = False,
          shuffle: int | None = None, keys: Path | Sequence[str] | None = None,
          shard_bytes: int | str = 0, page_bytes: int | str = 0, threads: int = 0,
-         memory: int | str = 0, on_error: str = "fail", report: Path | None = None,
-         resume: bool = False, force: bool = False, sync: bool = True,
+         memory: int | str = 0, on_error: str = "fail", strict: bool = False,
+         report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
          progress: Progress | None = None) -> dict[str, Any]:
     """Packs folders of images, tar shards, .csv/.jsonl manifests or packs; what the command does.
 
@@ -46,9 +47,11 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         keys: of packs, only these, in this order: a file with one per line, or a list
         shard_bytes, page_bytes, memory: sizes in bytes or text ("10G")
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed
+        strict: folders: take every file for a sample; else files whose names do not end as images do
+            (.jpg, .png …) are passed over and counted as "ignored"
         report: file for what was left out, one JSON object per line
-        resume: go on with a run that was interrupted
-        force: replace a pack of that name
+        resume: resume an interrupted run
+        force: replace a pack of that name, finished or not
         progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
     """
     if images not in _IMAGES:
@@ -61,10 +64,12 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     with _key_file(keys) as key_file:
         return _run(
             progress, _leat.ingest, [os.fsencode(path) for path in several], os.fsencode(output),
-            images=_IMAGES[images], fast_tiles=tiles == "fast", mix_raw=mix_raw, max_side=max_side,
-            quality=quality, trust=trust, shuffle=shuffle is not None, shuffle_seed=shuffle or 0,
-            keys=key_file, shard_bytes=_bytes(shard_bytes), page_bytes=_bytes(page_bytes),
-            threads=threads, memory=_bytes(memory), skip_errors=on_error == "skip",
+            images=_IMAGES[images], fast_tiles=tiles == "fast", mix_raw=mix_raw,
+            max_side=_count("max_side", max_side),
+            quality=_count("quality", quality), trust=trust, strict=strict,
+            shuffle=shuffle is not None, shuffle_seed=_count("shuffle", shuffle or 0),
+            keys=key_file, shard_bytes=size("shard_bytes", shard_bytes), page_bytes=size("page_bytes", page_bytes),
+            threads=_count("threads", threads), memory=size("memory", memory), skip_errors=on_error == "skip",
             report=None if report is None else os.fspath(report), resume=resume, replace=force, sync=sync)
 
 
@@ -76,8 +81,19 @@ def export(path: Path, folder: Path, *, keys: Path | Sequence[str] | None = None
                     replace=force)
 
 
-def _bytes(size: int | str) -> int:
-    return _leat.parse_bytes(size) if isinstance(size, str) else int(size)
+def size(name: str, value: int | str) -> int:
+    """Bytes of a number or of text like "2G"."""
+    return _leat.parse_bytes(value) if isinstance(value, str) else _count(name, value, 2**64)
+
+
+def _count(name: str, value: int, below: int = 2**32) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name}: {value!r} is not a whole number") from None
+    if not 0 <= number < (2**64 if name == "shuffle" else below):
+        raise ArgumentError(f"{name}: {number} is out of range")
+    return number
 
 
 @contextmanager

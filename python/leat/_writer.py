@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from . import _leat, _schema, _values
+from . import _leat, _pack, _schema, _values
 from ._errors import ArgumentError, StateError
 
 
@@ -55,8 +55,9 @@ class Writer:
         self._closed = False
         self._classes = dict(classes or {})
         self._options: dict[str, Any] = {
-            "page_bytes": _bytes(page_bytes), "shard_bytes": _bytes(shard_bytes), "resume": resume,
-            "replace": replace, "sync": sync,
+            "page_bytes": _pack.size("page_bytes", page_bytes),
+            "shard_bytes": _pack.size("shard_bytes", shard_bytes),
+            "resume": resume, "replace": replace, "sync": sync,
             "provenance": json.dumps(dict(provenance or {}), sort_keys=True),
         }
         if fields is not None:
@@ -175,7 +176,3 @@ def _key(key: str | bytes | None, row: int) -> bytes:
         return key.encode("utf-8", "surrogateescape")
     except (AttributeError, UnicodeEncodeError) as error:
         raise ArgumentError(f"sample {row}: the key {key!r} is not text or bytes") from error
-
-
-def _bytes(size: int | str) -> int:
-    return _leat.parse_bytes(size) if isinstance(size, str) else int(size)

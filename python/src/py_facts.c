@@ -121,32 +121,47 @@ static void free_argv(char **argv, Py_ssize_t n)
     leat__free(argv);
 }
 
-/* main(["leat", …]): the same code as the command `leat`; the answer is its exit code. */
-static PyObject *facts_main(PyObject *module, PyObject *args)
+/* The words of a list, ended with NULL; NULL with an exception set. */
+static char **word_list(PyObject *list, Py_ssize_t *count)
 {
-    PyObject *list;
-    int code;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O", &list)) return NULL;
-    Py_ssize_t n = PyList_Size(list);
+    Py_ssize_t n = *count = PyList_Size(list);
     if (n < 0) return NULL;
-    char **argv = LEAT_NEW_ARRAY(MISC, char *, (size_t)n + 1);
+    char **words = LEAT_NEW_ARRAY(MISC, char *, (size_t)n + 1);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *bytes = py_path(PyList_GetItem(list, i));
-        if (bytes != NULL && argv != NULL) argv[i] = leat__strdup(LEAT__MEM_MISC, PyBytes_AsString(bytes));
+        if (bytes != NULL && words != NULL)
+            words[i] = leat__strdup(LEAT__MEM_MISC, PyBytes_AsString(bytes));
         Py_XDECREF(bytes);
-        if (argv == NULL || argv[i] == NULL) {
-            free_argv(argv, n);
-            return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        if (words == NULL || words[i] == NULL) {
+            free_argv(words, n);
+            if (!PyErr_Occurred()) PyErr_NoMemory();
+            return NULL;
         }
     }
-    Py_BEGIN_ALLOW_THREADS
-    code = cli_main(commands, (int)n, argv);
-    fflush(NULL);
-    Py_END_ALLOW_THREADS
+    return words;
+}
+
+/* main(["leat", …], self): the same code as the command `leat`; the answer is its exit code.
+ * `self` are the words that start it again. */
+static PyObject *facts_main(PyObject *module, PyObject *args)
+{
+    PyObject *list, *again;
+    Py_ssize_t n, self_count = 0;
+    int code = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO", &list, &again)) return NULL;
+    char **argv = word_list(list, &n);
+    char **self = argv != NULL ? word_list(again, &self_count) : NULL;
+    if (self != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        code = cli_main_inside(commands, (int)n, argv, (const char *const *)self);
+        fflush(NULL);
+        Py_END_ALLOW_THREADS
+    }
     free_argv(argv, n);
-    return PyLong_FromLong(code);
+    free_argv(self, self_count);
+    return PyErr_Occurred() ? NULL : PyLong_FromLong(code);
 }
 
 PyMethodDef py_facts_methods[] = {

@@ -101,3 +101,23 @@ def test_an_exception_in_progress_cancels(folder, tmp_path):
 def test_wrong_options(folder, tmp_path, options):
     with pytest.raises(ValueError):
         leat.pack(folder, tmp_path / "out.leat", **options)
+
+
+@pytest.mark.parametrize("options", [{"threads": -1}, {"memory": -5}, {"max_side": 1.5}, {"quality": "90"},
+                                     {"shard_bytes": -1}, {"shuffle": -1}])
+def test_wrong_numbers_are_refused(tmp_path, options):
+    with pytest.raises(leat.ArgumentError, match=next(iter(options))):
+        leat.pack(tmp_path, tmp_path / "x.leat", **options)
+
+
+def test_stray_files_and_empty_folders(tmp_path, images):
+    folder = tmp_path / "photos" / "a"
+    folder.mkdir(parents=True)
+    with pytest.raises(leat.DataError, match="nothing to pack"):
+        leat.pack(tmp_path / "photos", tmp_path / "p.leat", sync=False)
+    (folder / "README.txt").write_text("hello")
+    (folder / "1.jpg").write_bytes(images[0])
+    stats = leat.pack(tmp_path / "photos", tmp_path / "p.leat", sync=False)
+    assert stats["samples"] == 1 and stats["ignored"] == 1
+    with pytest.raises(leat.FormatError, match="README.txt"):
+        leat.pack(tmp_path / "photos", tmp_path / "s.leat", sync=False, strict=True)

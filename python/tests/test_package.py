@@ -63,6 +63,30 @@ def test_module_is_the_command():
     assert unknown.returncode == 2 and "pakc" in unknown.stderr
 
 
+def test_demo_starts_itself_again(tmp_path):
+    demo = subprocess.Popen([sys.executable, "-m", "leat", "demo", "--images", "16", "--dir", "out"],
+                            cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = []
+    for line in demo.stdout:  # the first step has run when the second is shown
+        lines.append(line)
+        if line.startswith("$ leat pack"):
+            break
+    demo.terminate()
+    demo.communicate(timeout=60)
+    assert lines[-1].startswith("$ leat pack"), "".join(lines)
+    assert any("memory" in line.lower() for line in lines), "".join(lines)  # what `leat machine` shows
+
+
+def test_command_loads_packs_without_images(tmp_path):
+    path = tmp_path / "plain.leat"
+    with leat.Writer(path, {"x": ("float32", (3,)), "label": int}, sync=False) as w:
+        w.extend([[[i, i, i], i] for i in range(20)])
+    done = run("-m", "leat", "load", os.fspath(path), "--batch", "8", "--json")
+    assert done.returncode == 0 and '"samples":20' in done.stdout.replace(" ", ""), done.stderr
+    asked = run("-m", "leat", "load", os.fspath(path), "--size", "32")
+    assert asked.returncode == 2 and "there is no image field" in asked.stderr
+
+
 def test_only_one_symbol_is_exported():
     import ctypes
 

@@ -366,7 +366,7 @@ bool leat__path_relative_safe(const char *path, size_t len)
     size_t start = 0;
     for (size_t i = 0; i <= len; i++) {
         if (i < len && path[i] != '/') {
-            if (path[i] == '\0' || path[i] == '\\') return false;
+            if (path[i] == '\0') return false;
             continue;
         }
         size_t part = i - start;

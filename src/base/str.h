@@ -45,7 +45,7 @@ bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 
 /* Paths. join inserts one '/'; base and ext are views into `path` ("" when there is none; ext
  * has no dot). relative_safe is true for a non-empty relative path without "..", empty or "."
- * parts, NUL or backslash: what may be created below a folder of ours. */
+ * parts or NUL: what may be created below a folder of ours. */
 int leat__path_join(leat__buf *out, const char *dir, const char *name);
 const char *leat__path_base(const char *path);
 const char *leat__path_ext(const char *path);

@@ -6,11 +6,13 @@
  * from tar shards get their other members back beside it.
  *
  * A key is data from outside: one that is absolute, has "..", or would otherwise leave the
- * folder is refused before anything of its sample is written. One thread.
+ * folder is refused before anything of its sample is written. A sample that cannot be written
+ * is counted and the others follow. One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +41,7 @@ typedef struct exporter {
     leat__buf path, folder, bytes;
     int image_field;
     bool members; /* the pack came from tar shards */
+    leat_error first; /* failure of a sample */
 } exporter;
 
 void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
@@ -182,10 +185,47 @@ static int export_sample(exporter *x, uint64_t sample, leat_error *err)
     return 0;
 }
 
+/* What is wrong with one sample, its key or its path; anything else would befall the next, too. */
+static bool is_about_one(const leat_error *why)
+{
+    switch (why->sys_errno) {
+    case 0: break;
+    case ENAMETOOLONG:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ELOOP:
+    case EILSEQ:
+    case EINVAL: return true;
+    default: return false;
+    }
+    return why->code != LEAT_ENOMEM && why->code != LEAT_ECANCELED;
+}
+
+static int settle(exporter *x, uint64_t sample, int rc, leat_error *why, leat_error *err)
+{
+    if (rc == 0) return 0;
+    if (why->sample < 0) leat__error_at(why, NULL, (int64_t)sample, -1);
+    if (!is_about_one(why)) {
+        if (err) *err = *why;
+        return rc;
+    }
+    if (x->stats->failed++ == 0) x->first = *why;
+    if (x->opts->failure) x->opts->failure(x->opts->cookie, why);
+    return 0;
+}
+
+static int export_one(exporter *x, uint64_t sample, leat_error *err)
+{
+    leat_error why = {.sample = -1, .offset = -1};
+    return settle(x, sample, export_sample(x, sample, &why), &why, err);
+}
+
 static int tell(const exporter *x, uint64_t total, leat_error *err)
 {
     const leat_export_opts *o = x->opts;
-    if (!o->progress || o->progress(o->cookie, x->stats->samples, total, x->stats->bytes, 0) == 0)
+    uint64_t done = x->stats->samples + x->stats->failed;
+    if (!o->progress || o->progress(o->cookie, done, total, x->stats->bytes, x->stats->failed) == 0)
         return 0;
     return leat__fail(err, LEAT_ECANCELED, "export was stopped");
 }
@@ -194,7 +234,7 @@ static int export_all(exporter *x, leat_error *err)
 {
     uint64_t total = leat_pack_count(x->pack);
     for (uint64_t i = 0; i < total; i++) {
-        LEAT_TRY(export_sample(x, i, err));
+        LEAT_TRY(export_one(x, i, err));
         LEAT_TRY(tell(x, total, err));
     }
     return 0;
@@ -204,11 +244,13 @@ static int export_lines(exporter *x, leat__csv *lines, leat_error *err)
 {
     for (;;) {
         bool end;
-        uint64_t sample;
+        uint64_t sample = 0;
+        leat_error why = {.sample = -1, .offset = -1};
         LEAT_TRY(leat__csv_next_line(lines, &end, err));
         if (end) return 0;
-        LEAT_TRY(leat_pack_find(x->pack, lines->row.data, lines->row.len, &sample, err));
-        LEAT_TRY(export_sample(x, sample, err));
+        int rc = leat_pack_find(x->pack, lines->row.data, lines->row.len, &sample, &why);
+        if (rc == 0) rc = export_sample(x, sample, &why);
+        LEAT_TRY(settle(x, sample, rc, &why, err));
         LEAT_TRY(tell(x, 0, err));
     }
 }
@@ -269,6 +311,13 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__buf_init(&x.bytes, LEAT__MEM_INGEST, BYTES_MAX);
     int rc = set_up(&x, err);
     if (rc == 0) rc = o.keys ? export_keys(&x, err) : export_all(&x, err);
+    if (rc == 0 && own.failed > 0) {
+        rc = x.first.code;
+        if (err) *err = x.first;
+        if (own.failed > 1)
+            leat__error_context(err, "%llu samples were not exported, the first",
+                                (unsigned long long)own.failed);
+    }
     leat_sample_close(&x.sample);
     leat_pack_close(&x.pack);
     leat__tile_tables_close(&x.tables);

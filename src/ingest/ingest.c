@@ -17,6 +17,7 @@
 #include <leat/ingest.h>
 #include <leat/pack.h>
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -61,9 +62,8 @@ typedef struct ingest {
 
 void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
-    opts->struct_size = struct_size;
-    opts->mix_raw = MIX_RAW_DEFAULT;
+    leat_ingest_opts o = {.struct_size = struct_size, .mix_raw = MIX_RAW_DEFAULT};
+    memcpy(opts, &o, LEAT_MIN(struct_size, sizeof o));
 }
 
 /* ---- stages ---- */
@@ -559,9 +559,28 @@ static int place_all(ingest *in, leat_error *err)
     }
 }
 
+/* A pack without samples is nothing that anybody wanted. */
+static int refuse_empty(const ingest *in, leat_error *err)
+{
+    const leat_ingest_stats *st = in->stats;
+    if (st->samples > 0) return 0;
+    if (st->skipped > 0)
+        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: all %llu samples were left out",
+                          in->opts->sources[0], (unsigned long long)st->skipped);
+    if (st->ignored > 0)
+        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: none of %llu files (%s …) has the"
+                          " name of an image", in->opts->sources[0],
+                          (unsigned long long)st->ignored, st->ignored_first);
+    return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: no samples were found",
+                      in->opts->sources[0]);
+}
+
 static int finish(ingest *in, leat_error *err)
 {
     leat_packer_stats ps = {0};
+    in->stats->ignored = in->source->ignored;
+    memcpy(in->stats->ignored_first, in->source->ignored_first, sizeof in->stats->ignored_first);
+    LEAT_TRY(refuse_empty(in, err));
     LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
     in->stats->bytes_out = ps.file_bytes;
     in->stats->pages = ps.pages;
@@ -609,6 +628,13 @@ static int run(ingest *in, leat_error *err)
     return finish(in, err);
 }
 
+static void give_stats(leat_ingest_stats *to, const leat_ingest_stats *own)
+{
+    uint32_t size = to->struct_size ? to->struct_size : offsetof(leat_ingest_stats, changed);
+    memcpy(to, own, LEAT_MIN(size, sizeof *own));
+    to->struct_size = size;
+}
+
 int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_error *err)
 {
     leat_ingest_opts o;
@@ -622,8 +648,10 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
     uint64_t begin = leat__clock_ns();
     ingest in = {.opts = &o, .stats = &own};
     int rc = run(&in, err);
+    bool empty = rc != 0 && in.packer && in.stop && own.samples == 0;
     tear_down(&in);
+    if (empty) (void)!leat_packer_discard(o.output, NULL); /* there is nothing to resume */
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
-    if (stats) *stats = own;
+    if (stats) give_stats(stats, &own);
     return rc;
 }

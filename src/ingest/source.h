@@ -35,6 +35,8 @@ struct leat__source {
     uint64_t total;      /* records, 0 when unknown */
     uint64_t max_sample; /* bytes of one sample, from the options */
     bool skim;           /* passing over records that a resumed pack already has */
+    uint64_t ignored;    /* files that are no samples by their names */
+    char ignored_first[64];
 };
 
 /* Opens what the paths are: one folder or manifest, or any number of tar shards or packs. */

@@ -5,12 +5,16 @@
  * without sub-folders has no labels. Inside, names are taken in natural order, folders
  * wherever they stand. Keys are paths below the root.
  *
- * Names that start with a dot are ignored. Links are followed; a link that leads back into
- * one of the folders above it is an error, a link to nothing is a sample that cannot be read.
+ * Names that start with a dot are ignored, and files whose names do not end as images do are
+ * passed over and counted (not with `strict`). Links are followed; a link that leads back into
+ * one of the folders above it, a link to nothing and a folder that cannot be listed are samples
+ * that cannot be read.
  * One folder at a time is held in memory, so the size of the whole does not matter; a shuffle
  * keeps all names in a file.
  */
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -35,6 +39,8 @@ typedef struct folder_source {
     frame stack[DEPTH_MAX];
     int depth;        /* frames in use */
     int64_t label;    /* of the class at hand, -1 at the root */
+    bool strict;
+    leat_error why;   /* of the entry at hand, when it is a folder that cannot be walked */
     /* With shuffle: all keys; labels follow from them. */
     leat__name_list names;
     leat__buf key; /* the one at hand */
@@ -75,6 +81,36 @@ static int enter(folder_source *s, leat_error *err)
     return 0;
 }
 
+/* By the names that torchvision's ImageFolder takes, and others that only images have: those are
+ * errors when leat cannot read them, since leaving them out would lose samples. */
+static bool is_image_name(const char *name)
+{
+    static const char *const endings[] = {"jpg", "jpeg", "png", "webp", "jpe", "jfif", "pjpeg",
+                                          "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm",
+                                          "avif", "heic", "heif", "jxl", "jp2"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot != NULL && i < LEAT_COUNT(endings); i++)
+        if (strcasecmp(dot + 1, endings[i]) == 0) return true;
+    return false;
+}
+
+static bool pass_by(folder_source *s, const char *name)
+{
+    if (s->strict || is_image_name(name)) return false;
+    if (s->base.ignored++ == 0)
+        snprintf(s->base.ignored_first, sizeof s->base.ignored_first, "%s", name);
+    return true;
+}
+
+/* A folder that is a sample that cannot be read; its path without the slash. */
+static const leat__entry *unwalkable(folder_source *s)
+{
+    static const leat__entry folder = {.kind = LEAT__ENTRY_FOLDER};
+    s->path.len--;
+    s->path.data[s->path.len] = '\0';
+    return &folder;
+}
+
 /* The next file of the walk: its path is in s->path. */
 static int walk(folder_source *s, const leat__entry **found, leat_error *err)
 {
@@ -94,9 +130,13 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
                            ? leat__source_class_find(&s->base, name)
                            : -1;
         if (e->kind == LEAT__ENTRY_FOLDER) {
-            LEAT_TRY(enter(s, err));
-            continue;
+            int rc = enter(s, &s->why);
+            if (rc == 0) continue;
+            if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, 0, "a list of files");
+            *found = unwalkable(s);
+            return 0;
         }
+        if (pass_by(s, name)) continue;
         *found = e;
         return 0;
     }
@@ -152,6 +192,8 @@ static int folder_next(leat__source *base, leat__run *run, leat__record *r, bool
                   err));
     if (e->kind == LEAT__ENTRY_FILE) {
         r->size_hint = e->size;
+    } else if (e->kind == LEAT__ENTRY_FOLDER) {
+        leat__run_fail(r, &s->why);
     } else {
         leat_error why = {0};
         leat__fail(&why, e->kind == LEAT__ENTRY_BROKEN ? LEAT_ENOENT : LEAT_EFORMAT,
@@ -174,25 +216,29 @@ static void folder_close(leat__source *base)
 
 /* Classes, and how many files there are (links to folders counted as one: it is for the
  * progress bar). */
-static int count_below(leat__buf *path, int depth, uint64_t *files, leat_error *err)
+static int count_below(leat__buf *path, bool strict, int depth, uint64_t *files, leat_error *err)
 {
     if (depth >= DEPTH_MAX) return 0; /* the walk will complain */
     leat__dir dir = {0};
     size_t len = path->len;
-    int rc;
-    LEAT_GO(rc, out, leat__dir_read(&dir, leat__buf_str(path), true, err));
+    int rc = leat__dir_read(&dir, leat__buf_str(path), true, err);
+    if (rc != 0 && rc != LEAT_ENOMEM && depth > 0) { /* a sample that cannot be read */
+        ++*files;
+        rc = 0;
+    }
+    if (rc != 0) goto out;
     for (size_t i = 0; i < dir.count; i++) {
         const char *name = leat__dir_name(&dir, i);
         if (name[0] == '.') continue;
         if (dir.entries[i].kind != LEAT__ENTRY_FOLDER) {
-            ++*files;
+            *files += strict || is_image_name(name);
             continue;
         }
         path->len = len;
         leat__buf_puts(path, name);
         leat__buf_putc(path, '/');
         if (leat__buf_status(path) != 0) LEAT_GO(rc, out, no_memory(err));
-        LEAT_GO(rc, out, count_below(path, depth + 1, files, err));
+        LEAT_GO(rc, out, count_below(path, strict, depth + 1, files, err));
     }
 out:
     path->len = len;
@@ -253,6 +299,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
     if (leat__buf_status(&s->path) != 0) LEAT_GO(rc, out, no_memory(err));
     s->root_len = s->path.len;
     s->label = -1;
+    s->strict = opts->strict != 0;
     LEAT_GO(rc, out, find_classes(s, err));
     n = leat__source_field(base, "image", LEAT_FIELD_IMAGE, err);
     if (n < 0) LEAT_GO(rc, out, n);
@@ -262,7 +309,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
         if (n < 0) LEAT_GO(rc, out, n);
         base->label_field = n;
     }
-    LEAT_GO(rc, out, count_below(&s->path, 0, &base->total, err));
+    LEAT_GO(rc, out, count_below(&s->path, s->strict, 0, &base->total, err));
     LEAT_GO(rc, out, enter(s, err));
     if (opts->shuffle) LEAT_GO(rc, out, list_all(s, opts, err));
     *out = base;

@@ -125,6 +125,14 @@ static uint64_t address_space(uint64_t page)
     return leat__text_u64(text, &pages) && leat__mul_u64(pages, page, &bytes) ? bytes : 0;
 }
 
+uint64_t leat__process_peak_rss(void)
+{
+    char text[4096]; /* VmHWM is among the first 1,500 bytes */
+    uint64_t kib;
+    if (!leat__sysfile_read(text, sizeof text, "/proc/self/status")) return 0;
+    return leat__text_key_u64(text, "VmHWM", &kib) ? kib * 1024 : 0;
+}
+
 static void read_memory(leat_machine *m, const leat__cgroup *cg)
 {
     host_memory host = read_meminfo(m->page_bytes);

@@ -15,4 +15,8 @@ int leat__machine_json(const leat_machine *m, leat__buf *out);
 /* The same keys into an object that the caller opened, to which it may add its own. */
 void leat__machine_json_fields(const leat_machine *m, leat__json *j);
 
+/* Highest resident memory of this process so far (VmHWM); 0 when unknown. Not getrusage: its
+ * maximum survives exec, so it may be that of the process that started this one. */
+uint64_t leat__process_peak_rss(void);
+
 #endif

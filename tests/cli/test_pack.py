@@ -28,6 +28,13 @@ def run(*args, **more):
                           timeout=120, **more)
 
 
+def catches(pid, number):
+    """Has the process a handler for this signal yet?"""
+    with open(f"/proc/{pid}/status") as f:
+        mask = next(line for line in f if line.startswith("SigCgt")).split()[1]
+    return int(mask, 16) >> (number - 1) & 1
+
+
 def digest(path):
     with open(path, "rb") as f:
         return hashlib.sha256(f.read()).hexdigest()
@@ -193,7 +200,7 @@ class Pack(unittest.TestCase):
         self.assertFalse(os.path.exists(self.out))
         skipped = self.pack("--images", "keep", "--on-error", "skip", "--json", env=env,
                             out=os.path.join(self.dir, "skipped.leat"))
-        self.assertEqual(skipped.returncode, 0, skipped.stderr)
+        self.assertEqual(skipped.returncode, 1, skipped.stderr)  # a finding
         self.assertEqual(json.loads(skipped.stdout)["skipped"], 1)
         done = self.pack("--images", "keep", "--resume", "--json")   # another cable, say
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -264,7 +271,7 @@ class Pack(unittest.TestCase):
         def load(*more):
             done = run("load", self.out, "--order", "random", "--size", "32", "--batch", "8", "--on-error",
                        "replace", "--digest", "--json", *more)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.returncode, 1, done.stderr)  # bad samples are a finding
             return json.loads(done.stdout.splitlines()[-1])
 
         whole, state = load(), os.path.join(self.dir, "state.json")
@@ -276,6 +283,55 @@ class Pack(unittest.TestCase):
         done = self.pack("--images", "tiled", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLess(json.loads(done.stdout)["peak_rss_bytes"], 300 << 20)
+        large = bytearray(400 << 20)  # what this process holds is not what the command had
+        done = self.pack("--images", "keep", "--json", out=os.path.join(self.dir, "rss.leat"))
+        self.assertLess(json.loads(done.stdout)["peak_rss_bytes"], 300 << 20)
+        del large
+
+    def test_a_second_packer_is_told_that_the_first_is_alive(self):
+        first = subprocess.Popen([LEAT, "pack", self.src, "-o", self.out, "--images", "tiled", "-t", "1"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.exists(self.out + ".partial"):
+            time.sleep(0.001)
+            self.assertIsNone(first.poll())
+        os.kill(first.pid, signal.SIGSTOP)
+        try:
+            for more in ([], ["--force"], ["--resume"]):
+                done = self.pack("--images", "tiled", *more)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("in use by another process", done.stderr)
+                self.assertNotIn("remove", done.stderr)
+        finally:
+            os.kill(first.pid, signal.SIGCONT)
+        self.assertEqual(first.wait(120), 0)
+        self.assertEqual(run("verify", self.out).returncode, 0)
+
+    def test_force_after_a_failed_pack(self):
+        with open(os.path.join(self.src, "class0", "empty.jpg"), "wb"):
+            pass
+        self.assertEqual(self.pack("--images", "keep").returncode, 4)
+        done = self.pack("--images", "tiled", "--force", "--on-error", "skip")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(run("verify", self.out).returncode, 0)
+        self.assertEqual([f for f in os.listdir(self.dir) if f.endswith((".journal", ".partial"))], [])
+
+    def test_a_signal_ends_load_in_words(self):
+        self.assertEqual(self.pack("--images", "keep").returncode, 0)
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            state = os.path.join(self.dir, "stopped.json")
+            load = subprocess.Popen([LEAT, "load", self.out, "--size", "32", "--batch", "8", "--epochs", "1000",
+                                     "--step-ms", "400", "--state", state], text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not catches(load.pid, number):
+                time.sleep(0.01)
+            time.sleep(0.3)
+            load.send_signal(number)
+            _, err = load.communicate(timeout=60)
+            self.assertEqual(load.returncode, code, err)
+            self.assertIn("stopped by a signal after", err)
+            self.assertNotIn("200 ms", err)
+            self.assertNotIn("no error", err)
+            self.assertTrue(os.path.exists(state))
 
 
 if __name__ == "__main__":

@@ -40,20 +40,59 @@ $ leat pack photos -o photos.leat
 $ leat pack photos -o photos.leat --force --json | jget samples
 3
 
-# what is not an image stops the run by name, or is left out, counted and listed
+# files that are no images by their names are passed over and counted
 $ echo text > photos/cat/notes.txt
-> leat pack photos -o bad.leat
+> leat pack photos -o stray.leat --json | jget samples ignored skipped
+3
+1
+0
+! leat pack: warning: 1 file was passed over, not an image by name (notes.txt); --strict takes every file
+
+# with --strict they stop the run by name, or are left out, counted and listed: a finding
+$ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
 ! what is written so far is kept: --resume goes on from there
 = 4
 
-$ leat pack photos -o bad2.leat --on-error skip --report bad.jsonl --json | jget samples skipped
+$ leat pack photos -o bad.leat --strict --force --on-error skip --report bad.jsonl
 > jget key code < bad.jsonl
-3
-1
+3 samples, * (glob)
 cat/notes.txt
 LEAT_EFORMAT
 ! leat pack: warning: 1 sample was left out: see bad.jsonl
+
+$ leat pack photos -o bad2.leat --strict --on-error skip --quiet
+3 samples, * (glob)
+! leat pack: warning: 1 sample was left out (--report FILE lists them)
+= 1
+
+# nothing to pack
+$ mkdir nothing_in
+> leat pack nothing_in -o none.leat
+! leat pack: nothing_in: nothing to pack: no samples were found
+= 4
+
+$ echo text > nothing_in/a.jpg
+> leat pack nothing_in -o none.leat --on-error skip
+! leat pack: nothing_in: nothing to pack: all 1 samples were left out
+= 4
+
+$ ls none*
+! ls: cannot access 'none*': No such file or directory
+= 2
+
+# a name with a backslash comes back; a file that is there already is counted, the rest follows
+$ cp photos/cat/1.png 'photos/cat/1\x.png'
+> leat pack photos -o back.leat > log && mkdir -p back3/cat && touch back3/cat/1.png
+> leat export back.leat -o back3 --json > log
+> jget files failed < log; ls back3/cat
+3
+1
+1.png
+1\x.png
+! leat pack: warning: 1 file was passed over, not an image by name (notes.txt); --strict takes every file
+! leat export: warning: not exported: back3/cat/1.png: cannot open: File exists
+! leat export: back3/cat/1.png: cannot open: File exists
 
 # a part of a pack, by key
 $ printf 'dog/10.png\ncat/1.png\n' > keys

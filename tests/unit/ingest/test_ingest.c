@@ -38,7 +38,7 @@ static leat_ingest_opts opts_for(const char *const *sources, uint32_t n, const c
 
 static leat_ingest_stats pack_ok(leat_ingest_opts o)
 {
-    leat_ingest_stats st;
+    leat_ingest_stats st = {.struct_size = sizeof st};
     leat_error err = {0};
     if (leat_ingest(&o, &st, &err) != 0) fail_msg("%s", err.message);
     return st;
@@ -129,7 +129,8 @@ static void bad_samples_stop_or_are_listed(void **state)
     make_bad_ones();
     const char *src[] = {in_box("photos")};
     leat_ingest_opts o = opts_for(src, 1, in_box("bad.leat"));
-    leat_ingest_stats st;
+    o.strict = 1;
+    leat_ingest_stats st = {.struct_size = sizeof st};
     leat_error err = {0};
     assert_int_equal(leat_ingest(&o, &st, &err), LEAT_EDATA);
     assert_string_equal(err.key, "class1/cut.jpg");
@@ -147,6 +148,12 @@ static void bad_samples_stop_or_are_listed(void **state)
     const char *cut = strstr(text, "class1/cut.jpg"), *notes = strstr(text, "class2/notes.txt");
     assert_true(cut && notes && strstr(text, "empty.jpg") && cut < notes);
     leat__free(text);
+    o.strict = 0; /* a file that is no image by its name is not a sample */
+    st = pack_ok(o);
+    assert_int_equal(st.samples, IMAGES);
+    assert_int_equal(st.skipped, 2);
+    assert_int_equal(st.ignored, 1);
+    assert_string_equal(st.ignored_first, "notes.txt");
     assert_int_equal(remove(in_box("photos/class1/cut.jpg")), 0);
     assert_int_equal(remove(in_box("photos/class1/empty.jpg")), 0);
     assert_int_equal(remove(in_box("photos/class2/notes.txt")), 0);
@@ -167,7 +174,7 @@ static void resumed_runs_give_the_same_bytes(void **state)
     for (int mode = LEAT_IMAGES_KEEP; mode <= LEAT_IMAGES_TILED; mode++) {
         leat_ingest_opts o = opts_for(src, 1, in_box("whole.leat"));
         o.images = (uint32_t)mode;
-        o.skip_errors = 1;
+        o.skip_errors = o.strict = 1;
         o.page_bytes = 65536;
         o.report = in_box("whole.jsonl");
         leat_ingest_stats st = pack_ok(o), in_one_go = st;
@@ -196,6 +203,48 @@ static void resumed_runs_give_the_same_bytes(void **state)
     assert_int_equal(remove(in_box("photos/class1/cut.jpg")), 0);
     assert_int_equal(remove(in_box("photos/class1/empty.jpg")), 0);
     assert_int_equal(remove(in_box("photos/class2/notes.txt")), 0);
+}
+
+/* Nothing found, everything left out, everything passed over: errors that leave nothing behind. */
+static void empty_packs_are_refused(void **state)
+{
+    leat_error err = {0};
+    assert_int_equal(leat__path_mkdir(in_box("none/class"), &err), 0);
+    const char *src[] = {in_box("none")};
+    leat_ingest_opts o = opts_for(src, 1, in_box("none.leat"));
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "no samples were found"));
+    put_text("none/class/notes.txt", "text");
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "notes.txt"));
+    put_text("none/class/bad.jpg", "text");
+    o.skip_errors = 1;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "all 1 samples were left out"));
+    assert_int_equal(access(o.output, F_OK), -1);
+    assert_int_equal(access(in_box("none.leat.journal"), F_OK), -1);
+    assert_int_equal(access(in_box("none.leat.partial"), F_OK), -1);
+}
+
+/* An older caller's smaller structs are not written behind their ends. */
+static void older_structs_are_respected(void **state)
+{
+    struct {
+        leat_ingest_stats st;
+        char behind[64];
+    } s;
+    char opts[sizeof(leat_ingest_opts)];
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_ingest_opts o = opts_for(src, 1, in_box("old.leat"));
+    memset(&s, 0x5a, sizeof s);
+    s.st.struct_size = 24;
+    assert_int_equal(leat_ingest(&o, &s.st, NULL), 0);
+    assert_int_equal(s.st.samples, IMAGES);
+    for (size_t i = 24; i < sizeof s; i++) assert_int_equal(((char *)&s)[i], 0x5a);
+    memset(opts, 0x5a, sizeof opts);
+    leat_ingest_opts_init_sized((leat_ingest_opts *)opts, 40);
+    for (size_t i = 40; i < sizeof opts; i++) assert_int_equal(opts[i], 0x5a);
 }
 
 static void a_changed_source_is_not_resumed(void **state)
@@ -311,6 +360,8 @@ int main(void)
         cmocka_unit_test(what_comes_out_is_what_went_in),
         cmocka_unit_test(bad_samples_stop_or_are_listed),
         cmocka_unit_test(resumed_runs_give_the_same_bytes),
+        cmocka_unit_test(empty_packs_are_refused),
+        cmocka_unit_test(older_structs_are_respected),
         cmocka_unit_test(a_changed_source_is_not_resumed),
         cmocka_unit_test(packs_are_joined_cut_and_changed),
         cmocka_unit_test(wrong_options_are_refused),
