@@ -323,8 +323,8 @@ static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
     return store_jpeg(e, run, item, err);
 }
 
-/* An image that is tiled already and shall be kept, but whose tables stay behind: back to
- * JPEG, then on as any other. */
+/* An image that is tiled already, with other tables or density than the pack's: back to JPEG,
+ * then on as any other. */
 static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data,
                    size_t *len, leat_error *err)
 {
@@ -362,6 +362,23 @@ static int keep(leat__encoder *e, leat__run *run, leat__item *item, leat__image_
     return 0;
 }
 
+/* Tiles that the pack would get from the restored file, too: with its tables and its density. */
+static bool can_copy(const leat__encode_plan *plan, const leat__tile_facts *facts)
+{
+    if (plan->images != LEAT_IMAGES_TILED || facts->density != plan->density) return false;
+    return facts->tables_id == 0 ||
+           (plan->tables && facts->tables_id == leat__tile_tables_id(plan->tables));
+}
+
+static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info *info,
+                      const uint8_t *data, size_t len, uint8_t flags, leat_error *err)
+{
+    if (e->plan->trust) flags |= item->image.flags & LEAT_PACK_IMAGE_UNCHECKED;
+    else LEAT_TRY(check_whole(e, info, data, len, e->plan->tables, err));
+    describe(item, info, len, flags | (item->image.flags & LEAT_PACK_IMAGE_RECODED));
+    return 0;
+}
+
 int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
                         leat__item *item, const leat__tile_tables *from, leat_error *err)
 {
@@ -385,6 +402,9 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
         flags |= LEAT_PACK_IMAGE_RESIZED; /* restoring gives another file than the first source */
     if (codec != LEAT__CODEC_TILE)
         return keep(e, run, item, &info, data, len, false, entries, flags, err);
+    leat__tile_facts facts;
+    LEAT_TRY(leat__tile_describe(data, len, &facts, err));
+    if (can_copy(plan, &facts)) return copy_tiles(e, item, &info, data, len, flags, err);
     LEAT_TRY(restore(e, from, &data, &len, err));
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, data, len, &info, err));
     return keep(e, run, item, &info, data, len, true, 0, flags, err);
@@ -399,7 +419,8 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     leat__decode_limits limits = plan->limits;
     if (limits.max_pixels && pixels > limits.max_pixels) return 0; /* will be refused */
     uint64_t need = (uint64_t)info.width * 256; /* bands of rows */
-    bool tiling = plan->images == LEAT_IMAGES_TILED && codec == LEAT__CODEC_JPEG;
+    bool tiling = plan->images == LEAT_IMAGES_TILED &&
+                  (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
     if (tiling) need += pixels * 18 + len; /* coefficients twice, pixels twice, the result */
     else if (info.progressive) need += pixels * 6;
     uint32_t w = info.width, h = info.height;

@@ -362,21 +362,53 @@ static int go_on(ingest *in, leat_error *err)
     return 0;
 }
 
-/* Tables for tiles: those of the run that is resumed, or trained on a part of the source. */
+/* The tables that all packs that are read share, when their tiles can be copied with them; NULL
+ * when there are none such: images are encoded again, or the packs differ. */
+static int shared_tables(const ingest *in, const void **blob, size_t *len, leat_error *err)
+{
+    *blob = NULL;
+    *len = 0;
+    if (in->plan.quality > 0 || in->plan.max_side > 0) return 0;
+    for (uint32_t i = 0; i < in->from_count; i++) {
+        const void *other;
+        size_t other_len;
+        int rc = leat_pack_blob(leat__source_pack_of(in->source, i), LEAT__TILE_TABLES_BLOB,
+                                &other, &other_len, err);
+        if (rc != 0 && rc != LEAT_ENOENT) return rc;
+        if (rc != 0 || (i > 0 && (other_len != *len || memcmp(other, *blob, *len) != 0))) {
+            *blob = NULL;
+            return 0;
+        }
+        *blob = other;
+        *len = other_len;
+    }
+    return 0;
+}
+
+static int make_tables(ingest *in, leat_error *err)
+{
+    const void *shared;
+    size_t len;
+    leat__buf trained;
+    LEAT_TRY(shared_tables(in, &shared, &len, err));
+    if (shared) return leat_packer_blob(in->packer, LEAT__TILE_TABLES_BLOB, shared, len, err);
+    leat__buf_init(&trained, LEAT__MEM_INGEST, 16u << 20);
+    int rc = leat__train_tables(in->opts, &in->plan, in->from, in->from_count, &trained, err);
+    if (rc == 0)
+        rc = leat_packer_blob(in->packer, LEAT__TILE_TABLES_BLOB, trained.data, trained.len, err);
+    leat__buf_reset(&trained);
+    return rc;
+}
+
+/* Tables for tiles: those of the run that is resumed, those that came with the tiles, or trained
+ * on a part of the source. */
 static int prepare_tables(ingest *in, leat_error *err)
 {
     const void *blob = NULL;
     size_t len = 0;
     if (in->plan.images != LEAT_IMAGES_TILED) return 0;
     if (leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
-        leat__buf trained;
-        leat__buf_init(&trained, LEAT__MEM_INGEST, 16u << 20);
-        int rc = leat__train_tables(in->opts, &in->plan, &trained, err);
-        if (rc == 0)
-            rc = leat_packer_blob(in->packer, LEAT__TILE_TABLES_BLOB, trained.data, trained.len,
-                                  err);
-        leat__buf_reset(&trained);
-        if (rc != 0) return rc;
+        LEAT_TRY(make_tables(in, err));
         LEAT_TRY(leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len));
     }
     LEAT_TRY(leat__tile_tables_open(&in->tables, blob, len, err));

@@ -23,6 +23,7 @@
 
 #define IMAGES 300
 #define IO_DEPTH 4
+#define FILE_MAX (UINT64_C(1) << 36)
 #define COUNTS_BYTES (256u << 10) /* of one image, and a little for its headers */
 
 typedef struct training {
@@ -31,6 +32,8 @@ typedef struct training {
     leat__tile_trainer *trainer;
     const leat__encode_plan *pack_plan;
     leat__encode_plan plan; /* when images are encoded again first */
+    leat__tile_tables *const *from; /* of the packs that are read, by origin */
+    uint32_t from_count;
     uint64_t step, seen;    /* every step-th record is looked at */
     bool end;
     leat_pool *pool;
@@ -50,6 +53,7 @@ typedef struct lesson {
 typedef struct pupil {
     leat__jpeg_coef_reader *reader;
     leat__encoder *encoder;
+    leat__buf file; /* restored from tiles */
 } pupil;
 
 static void release_lesson(void *cookie, void *data)
@@ -135,6 +139,7 @@ static void teardown_learn(void *cookie, void *ctx)
     pupil *p = ctx;
     leat__jpeg_coef_reader_close(&p->reader);
     leat__encoder_close(&p->encoder);
+    leat__buf_reset(&p->file);
     leat__free(p);
 }
 
@@ -143,6 +148,7 @@ static int setup_learn(void *cookie, const leat_worker *worker, void **ctx, leat
     training *t = cookie;
     pupil *p = LEAT_NEW(INGEST, pupil);
     if (!p) return leat__fail_nomem(err, sizeof *p, "training");
+    leat__buf_init(&p->file, LEAT__MEM_INGEST, FILE_MAX);
     int rc = leat__jpeg_coef_reader_open(&p->reader, err);
     if (rc == 0) rc = leat__encoder_open(&p->encoder, &t->plan, err);
     if (rc != 0) teardown_learn(t, p);
@@ -163,6 +169,22 @@ static int learn_from(const training *t, pupil *p, lesson *l, const uint8_t *dat
     return leat__tile_trainer_add(l->counts, &coefs, data, len, err);
 }
 
+/* Tiles teach what their file does; what cannot be restored is not counted. */
+static int restore(pupil *p, const leat__tile_tables *from, const uint8_t **data, size_t *len,
+                   leat_error *err)
+{
+    if (leat__codec_sniff(*data, *len) != LEAT__CODEC_TILE) return 0;
+    leat__buf_clear(&p->file);
+    int rc = leat__tile_restore(*data, *len, from, &p->file, NULL);
+    size_t size = p->file.len; /* decoders may read a little past the end */
+    if (rc == LEAT_ENOMEM || (rc == 0 && leat__buf_zeros(&p->file, LEAT__CODEC_PADDING) != 0))
+        return leat__fail_nomem(err, size, "training");
+    if (rc != 0) return 0;
+    *data = (const uint8_t *)p->file.data;
+    *len = size;
+    return 0;
+}
+
 static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     training *t = cookie;
@@ -170,8 +192,10 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
     lesson *l = task->data;
     leat__run *run = l->run;
     leat__item *item = &l->record->items[t->source->image_field];
+    const leat__tile_tables *from =
+        l->record->origin < t->from_count ? t->from[l->record->origin] : NULL;
     bool again = t->plan.quality > 0 || t->plan.max_side > 0;
-    if (again && leat__encoder_image(p->encoder, run, l->record, item, NULL, NULL) != 0)
+    if (again && leat__encoder_image(p->encoder, run, l->record, item, from, NULL) != 0)
         return LEAT_FLOW_DROP;
     if (again && item->coded) { /* decoders may read a little past the end */
         size_t len = run->out.len;
@@ -179,7 +203,10 @@ static int stage_learn(void *cookie, void *ctx, leat_task *task, leat_error *err
             return leat__fail_nomem(err, LEAT__CODEC_PADDING, "training");
         run->out.len = len;
     }
-    LEAT_TRY(learn_from(t, p, l, leat__run_data(run, item), item->size, err));
+    const uint8_t *data = leat__run_data(run, item);
+    size_t size = item->size;
+    LEAT_TRY(restore(p, from, &data, &size, err));
+    LEAT_TRY(learn_from(t, p, l, data, size, err));
     if (l->decode > t->allowance.large) { /* its memory is not kept for the next */
         leat__jpeg_coef_reader_close(&p->reader);
         LEAT_TRY(leat__jpeg_coef_reader_open(&p->reader, err));
@@ -263,9 +290,10 @@ static int learn_all(training *t, const leat_ingest_opts *o, leat_error *err)
 }
 
 int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *plan,
-                       leat__buf *blob, leat_error *err)
+                       leat__tile_tables *const *from, uint32_t from_count, leat__buf *blob,
+                       leat_error *err)
 {
-    training t = {.pack_plan = plan, .plan = *plan};
+    training t = {.pack_plan = plan, .plan = *plan, .from = from, .from_count = from_count};
     t.plan.images = LEAT_IMAGES_KEEP;
     t.plan.trust = true;
     int rc;

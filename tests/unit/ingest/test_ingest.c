@@ -269,6 +269,80 @@ static void a_changed_source_is_not_resumed(void **state)
     assert_int_equal(leat_packer_discard(o.output, NULL), 0);
 }
 
+static uint64_t payload_of(const char *path)
+{
+    leat_pack *pack = NULL;
+    uint64_t sum = 0;
+    assert_int_equal(leat_pack_open(&pack, path, NULL, NULL), 0);
+    for (uint64_t i = 0; i < leat_pack_count(pack); i++) {
+        leat_pack_row row;
+        assert_int_equal(leat_pack_rows(pack, i, 1, &row, NULL), 0);
+        sum += row.size;
+    }
+    leat_pack_close(&pack);
+    return sum;
+}
+
+/* Packed again, cut or joined, tiles take the bytes that they take from the files. */
+static void tiles_do_not_grow(void **state)
+{
+    make_photos();
+    const char *folder[] = {in_box("photos")}, *one[] = {in_box("t1.leat")};
+    const char *fast[] = {in_box("tfast.leat")};
+    leat_ingest_opts o = opts_for(folder, 1, one[0]);
+    o.images = LEAT_IMAGES_TILED;
+    pack_ok(o);
+    uint64_t want = payload_of(one[0]);
+    o.output = fast[0];
+    o.fast_tiles = 1;
+    pack_ok(o);
+    assert_true(payload_of(fast[0]) != want);
+    leat_ingest_opts again = opts_for(one, 1, in_box("t2.leat"));
+    again.images = LEAT_IMAGES_TILED;
+    pack_ok(again); /* copied */
+    assert_int_equal(payload_of(again.output), want);
+    again.trust = 1;
+    pack_ok(again);
+    assert_int_equal(payload_of(again.output), want);
+    again.trust = 0;
+    again.sources = fast; /* another density: restored and tiled with the same tables */
+    pack_ok(again);
+    assert_int_equal(payload_of(again.output), want);
+    again.sources = one;
+    put_text("tkeys", "class0/img4.jpg\nclass1/img1.jpg\n");
+    again.keys = in_box("tkeys");
+    pack_ok(again);
+    leat_pack *a = NULL, *b = NULL;
+    leat_pack_row ra, rb;
+    uint64_t at;
+    assert_int_equal(leat_pack_open(&a, one[0], NULL, NULL), 0);
+    assert_int_equal(leat_pack_open(&b, again.output, NULL, NULL), 0);
+    assert_int_equal(leat_pack_find(a, "class1/img1.jpg", 15, &at, NULL), 0);
+    assert_int_equal(leat_pack_rows(a, at, 1, &ra, NULL), 0);
+    assert_int_equal(leat_pack_rows(b, 1, 1, &rb, NULL), 0);
+    assert_int_equal(ra.check, rb.check); /* the very bytes */
+    leat_pack_close(&a);
+    leat_pack_close(&b);
+    /* two packs with tables of their own: trained again, on the tiles */
+    const char *halves[] = {in_box("h1.leat"), in_box("h2.leat")}, *kept[] = {in_box("hk.leat")};
+    again.keys = NULL;
+    for (int i = 0; i < 2; i++) {
+        const char *part[] = {in_box(i == 0 ? "photos/class0" : "photos/class1")};
+        leat_ingest_opts h = opts_for(part, 1, halves[i]);
+        h.images = LEAT_IMAGES_TILED;
+        pack_ok(h);
+    }
+    leat_ingest_opts join = opts_for(halves, 2, kept[0]);
+    pack_ok(join); /* the files of both */
+    again.sources = kept;
+    again.output = in_box("from-files.leat");
+    pack_ok(again);
+    join.images = LEAT_IMAGES_TILED;
+    join.output = in_box("from-tiles.leat");
+    pack_ok(join);
+    assert_int_equal(payload_of(join.output), payload_of(again.output));
+}
+
 static void packs_are_joined_cut_and_changed(void **state)
 {
     make_photos();
@@ -363,6 +437,7 @@ int main(void)
         cmocka_unit_test(empty_packs_are_refused),
         cmocka_unit_test(older_structs_are_respected),
         cmocka_unit_test(a_changed_source_is_not_resumed),
+        cmocka_unit_test(tiles_do_not_grow),
         cmocka_unit_test(packs_are_joined_cut_and_changed),
         cmocka_unit_test(wrong_options_are_refused),
     };

@@ -11,7 +11,7 @@ static void train(const char *folder, leat__encode_plan plan, uint32_t threads, 
     leat_error err = {0};
     plan.images = LEAT_IMAGES_TILED;
     leat__buf_init(blob, LEAT__MEM_INGEST, 16u << 20);
-    if (leat__train_tables(&o, &plan, blob, &err) != 0) fail_msg("%s", err.message);
+    if (leat__train_tables(&o, &plan, NULL, 0, blob, &err) != 0) fail_msg("%s", err.message);
     leat__tile_tables *t = NULL;
     assert_int_equal(leat__tile_tables_open(&t, blob->data, blob->len, NULL), 0);
     leat__tile_tables_close(&t);
