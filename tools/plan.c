@@ -3,6 +3,7 @@
  * `leat plan`: memory, workers, machines and hours before anything runs. Gathers facts (flags
  * first, then this machine), asks the library, prints.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "cli.h"
 #include "load_flags.h"
 #include "loader/defaults.h"
+#include "op/pipeline.h"
 #include "plan_modes.h"
 
 /* ---- Options ---- */
@@ -22,6 +24,7 @@
 static const leat__param dataset_options[] = {
     CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
     CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
+    CLI_FLAG("no-measure", 0, "use the cost tables, do not run the loader on the pack for a moment"),
     CLI_INT("samples", 0, NULL, 1, 1e14, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
@@ -77,7 +80,12 @@ static const leat__param answer_options[] = {
     CLI_CHOICE("loader", 0, NULL, "leat|process", "default: process when --workers is given"),
     CLI_CHOICE("preset", 0, NULL, "conservative|balanced|aggressive",
                "batch, workers, prefetch and compilation of the guide"),
-    CLI_CHOICE("dtype", 0, "f32", "u8|f16|f32", "of the delivered pixels"),
+    CLI_CHOICE("dtype", 0, NULL, "u8|f16|f32",
+               "type of the delivered pixels; default: u8 for leat, f32 for worker processes"),
+    CLI_STRING("ops", 0, NULL, "TEXT", "plan this pipeline, as in leat load --ops"),
+    CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES, "how images are resized, as in leat load"),
+    CLI_CHOICE("order", 0, NULL, "sequential|random|quasi_random", "plan this order"),
+    CLI_CHOICE("cache", 0, NULL, "os|process", "plan this cache"),
     CLI_BYTES("memory", 'm', NULL, 1, 1e16, "leat's budget; for --documents the limit"),
     CLI_FLAG("single-loader", 0, "no validation loader is ever alive beside this one"),
     CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus", "print the value that fits"),
@@ -205,6 +213,13 @@ static void measured_facts(cli *c, leat_plan_facts *f)
     k->h2d_bytes_per_s = given_range(c, "h2d-gbs", 1e9, 0.05);
 }
 
+/* The loader's own default; worker processes deliver what PyTorch's transforms make. */
+static int dtype_of(cli *c, bool process)
+{
+    if (cli_given(c, "dtype")) return cli_choice(c, "dtype");
+    return process ? 2 : 0;
+}
+
 static int loading_facts(cli *c, leat_plan_facts *f)
 {
     static const uint32_t element[] = {1, 2, 4};
@@ -215,9 +230,98 @@ static int loading_facts(cli *c, leat_plan_facts *f)
     f->workers = (int32_t)given_int(c, cli_given(c, "threads") ? "threads" : "workers");
     f->prefetch = (uint32_t)given_int(c, "prefetch");
     f->preset = cli_given(c, "preset") ? (uint32_t)cli_choice(c, "preset") + 1 : 0;
-    f->element_bytes = element[cli_choice(c, "dtype")];
+    f->element_bytes = element[dtype_of(c, process)];
+    f->order = cli_given(c, "order") ? 1 + (uint32_t)cli_choice(c, "order") : 0;
+    f->cache = cli_given(c, "cache") ? 1 + (uint32_t)cli_choice(c, "cache") : 0;
     f->memory_bytes = given_bytes(c, "memory");
     f->no_validation = cli_flag(c, "single-loader");
+    return CLI_OK;
+}
+
+/* ---- Measuring ---- */
+
+/* The pipeline: --ops, or what the other flags say. */
+static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
+{
+    static const char *const dtypes[] = {[1] = "u8", [2] = "f16", [4] = "f32"};
+    if (cli_given(c, "ops"))
+        leat__buf_puts(ops, cli_str(c, "ops"));
+    else
+        load_ops_write(ops, cli_choice(c, "crop"), (int)f->image, LEAT__DEFAULT_FLIP, cli_str(c, "like"),
+                       dtypes[f->element_bytes], "nchw");
+}
+
+/* What --ops delivers, and what its ops cost where no pack can tell. */
+static int ops_facts(cli *c, leat_plan_facts *f)
+{
+    static const char *const parts[] = {"image", "crop", "like", "dtype"};
+    const char *text = cli_str(c, "ops");
+    leat_error err = {0};
+    leat__pipeline *p = NULL;
+
+    if (!cli_given(c, "ops")) return CLI_OK;
+    if (f->loader == LEAT_PLAN_PROCESS)
+        return cli_usage(c, "--ops are leat's: they do not go with --workers");
+    for (size_t i = 0; i < LEAT_COUNT(parts); i++)
+        if (cli_given(c, parts[i]))
+            return cli_usage(c, "--ops replaces --%s: give one of them", parts[i]);
+    if (leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = text}, &err) != 0)
+        return cli_usage(c, "--ops: %s", err.message);
+    const leat__output_spec *out = leat__pipeline_output(p);
+    f->out_bytes = out->bytes;
+    f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out->width * out->height) + 0.5));
+    leat__pipeline_close(&p);
+    if (cli_given(c, "dataset") && !cli_flag(c, "no-measure")) return CLI_OK; /* measured on it */
+    if (cli_flag(c, "no-measure")) {
+        f->ops_unknown = 1;
+        return CLI_OK;
+    }
+    uint32_t width = f->width > 0 ? f->width : 500, height = f->height > 0 ? f->height : 375;
+    return plan_measure_ops(text, width, height, &f->ops_us, &err) == 0 ? CLI_OK : cli_fail(c, &err);
+}
+
+/* Options of the loader that is planned. */
+static void loader_opts(cli *c, const leat_plan_facts *f, leat__buf *ops, leat_loader_opts *opts)
+{
+    leat_loader_opts_init(opts);
+    write_ops(c, f, ops);
+    opts->ops = leat__buf_str(ops);
+    opts->batch_size =
+        (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : LEAT__DEFAULT_BATCH);
+    opts->prefetch = f->prefetch;
+    opts->memory = f->memory_bytes;
+    if (f->order > 0) opts->order = (leat_order)(f->order - 1);
+    if (f->cache > 0) opts->cache = (leat_cache)(f->cache - 1);
+}
+
+static uint32_t threads_of(const leat_plan_facts *f)
+{
+    return LEAT_MAX(f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus, 1u);
+}
+
+/* The loader on the pack for a moment, on by default where a pack of images is at hand. */
+static int measure(cli *c, leat_plan_facts *f)
+{
+    leat_plan_calibration k = {0}, *m = &f->measured;
+    leat_error err = {0};
+    leat__buf ops;
+    leat_loader_opts opts;
+
+    if (!cli_given(c, "dataset") || cli_flag(c, "no-measure")) return CLI_OK;
+    if (f->loader == LEAT_PLAN_PROCESS) return CLI_OK;
+    if (m->cpu_us.mid > 0 || f->samples == 0 || f->width == 0 || cli_given(c, "images")) return CLI_OK;
+    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
+    loader_opts(c, f, &ops, &opts);
+    int rc = plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), &k, &err);
+    leat__buf_reset(&ops);
+    if (rc != 0) return cli_fail(c, &err);
+    m->cpu_us = k.cpu_us;
+    m->rate_one = k.rate_one;
+    m->rate_all = k.rate_all;
+    m->threads = k.threads;
+    m->cpus = k.cpus;
+    m->quick = k.quick;
+    m->calibrated |= k.calibrated;
     return CLI_OK;
 }
 
@@ -229,16 +333,9 @@ static int calibrate(cli *c, leat_plan_facts *f)
     leat__buf ops;
     leat_loader_opts opts;
     if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
-    leat__buf_init(&ops, LEAT__MEM_MISC, 4096);
-    load_ops_write(&ops, cli_choice(c, "crop"), (int)f->image, LEAT__DEFAULT_FLIP, "pillow13",
-                   cli_str(c, "dtype"), "nchw");
-    leat_loader_opts_init(&opts);
-    opts.ops = leat__buf_str(&ops);
-    opts.batch_size = (uint32_t)(f->batch > 0 ? LEAT_MIN(f->batch, UINT64_C(1) << 20) : LEAT__DEFAULT_BATCH);
-    opts.prefetch = f->prefetch;
-    opts.memory = f->memory_bytes;
-    uint32_t threads = f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus;
-    int rc = plan_calibrate(c, cli_str(c, "dataset"), &opts, LEAT_MAX(threads, 1u),
+    leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
+    loader_opts(c, f, &ops, &opts);
+    int rc = plan_calibrate(c, cli_str(c, "dataset"), &opts, threads_of(f),
                             f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
@@ -323,7 +420,10 @@ static int run(cli *c)
     if ((rc = dataset_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
     measured_facts(c, &f);
-    if (cli_flag(c, "calibrate") && (rc = calibrate(c, &f)) != CLI_OK) return rc;
+    if ((rc = ops_facts(c, &f)) != CLI_OK) return rc;
+    if (cli_flag(c, "calibrate") && cli_flag(c, "no-measure"))
+        return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
+    if ((rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);
     if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
@@ -342,6 +442,8 @@ const cli_command cli_cmd_plan = {
          "a plan for another machine"},
         {"leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4",
          "check a PyTorch loader's settings"},
+        {"leat plan --dataset train.leat --ops 'RandomResizedCrop(224); RandAugment()'",
+         "a pipeline of your own"},
         {"leat plan --model vit_b --gpu A100 --solve batch", "the largest batch that fits"},
         {"leat plan --samples 50000 --model resnet18 --yaml > load.yaml",
          "settings for leat load --config"},
@@ -353,8 +455,10 @@ const cli_command cli_cmd_plan = {
         "a configuration, from facts alone. Facts that are not given "
         "are this machine's (its cgroup's limits, its GPUs) or defaults, which are noted.\n\n"
         "GPU memory is computed from the architecture, operation by operation. Rates come from "
-        "measured facts (--calibrate, --io-mbs, --cpu-us, --step-ms) where given, and from tables with wide "
-        "intervals otherwise; a rate that is not known makes the plan incomplete.\n\n"
+        "measured facts (--calibrate, --io-mbs, --cpu-us, --step-ms) where given. With --dataset the loader "
+        "runs on the pack for under a second, with the pipeline, order and cache that are planned "
+        "(--no-measure leaves that out). Everything else comes from tables, with wide "
+        "intervals; a rate that is not known makes the plan incomplete.\n\n"
         "Exits with 3 when the plan does not fit, and names the smallest change that would.",
     .options = {{"Dataset", dataset_options},
                 {"Model and training", model_options},

@@ -15,23 +15,34 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <leat/loader.h>
 #include <leat/machine.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "doctor/work.h"
 #include "gpu/device.h"
 #include "io/file.h"
 #include "load_flags.h"
+#include "op/pipeline.h"
 #include "pack/reader.h"
 #include "plan_modes.h"
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
 #define SLICES 5
+/* For a moment: fewer and shorter slices over fewer bytes, and as much wider an interval. */
+#define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
+#define QUICK_SLICES 4
+#define QUICK_BYTES (UINT64_C(32) << 20)
+#define QUICK_SPREAD 0.12
+#define QUICK_BATCH 16u /* to find out how many samples a slice has */
+#define OPS_NS (LEAT_NS_PER_S / 20)
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 4)
 /* Equal cold runs of a virtual disk differ by some 5 %, and now and then one by 30 %: a median of
@@ -127,20 +138,29 @@ out:
 
 /* ---- The loader ---- */
 
+/* How much a measurement may take. */
+typedef struct effort {
+    int slices;
+    uint64_t slice_ns, bytes;
+} effort;
+static const effort calm = {SLICES, SLICE_NS, WARM_BYTES};
+static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES};
+
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns;
     double low, high; /* of the slices */
 } look;
 
-/* Batches for SLICES slices of time, epoch after epoch or, when `once`, until the first one ends.
+/* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends.
  * The beginning of an epoch is part of it, as it is of any run. */
-static int run_loader(leat_loader *l, uint64_t epoch, bool once, look *out, leat_error *err)
+static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once, look *out,
+                      leat_error *err)
 {
     uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
     uint64_t slice_begin = begin, slice_samples = 0;
     *out = (look){0};
     LEAT_TRY(leat_loader_begin(l, epoch, err));
-    for (int slices = 0; slices < SLICES;) {
+    for (int slices = 0; slices < e->slices;) {
         leat_batch *batch = NULL;
         LEAT_TRY(leat_loader_next(l, &batch, -1, err));
         if (batch == NULL) {
@@ -152,7 +172,7 @@ static int run_loader(leat_loader *l, uint64_t epoch, bool once, look *out, leat
         slice_samples += batch->samples;
         leat_batch_release(&batch);
         uint64_t now = leat__clock_ns();
-        if (now - slice_begin < SLICE_NS) continue;
+        if (now - slice_begin < e->slice_ns) continue;
         double rate = (double)slice_samples * 1e9 / (double)(now - slice_begin);
         out->low = slices == 0 ? rate : LEAT_MIN(out->low, rate);
         out->high = LEAT_MAX(out->high, rate);
@@ -174,7 +194,7 @@ static leat_plan_range range_of(const look *l)
                              l->high > 0 ? LEAT_MAX(l->high, mid) : mid * 1.1};
 }
 
-static int measure_loader(const char *path, const leat_loader_opts *base, uint32_t threads,
+static int measure_loader(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
                           uint64_t epoch, bool once, look *out, leat_error *err)
 {
     leat_loader_opts opts = *base;
@@ -182,7 +202,7 @@ static int measure_loader(const char *path, const leat_loader_opts *base, uint32
     int rc;
     opts.threads = threads;
     LEAT_GO(rc, out, leat_loader_open(&l, path, &opts, err));
-    rc = run_loader(l, epoch, once, out, err);
+    rc = run_loader(l, e, epoch, once, out, err);
 out:
     leat_loader_close(&l);
     return rc;
@@ -233,7 +253,7 @@ static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t
         if (turn >= TURNS_MIN && wall_ns >= COLD_NS && narrow(&cold)) break;
         LEAT_TRY(read_for(path, true, first, UINT64_MAX, READ_NS, &rate, err));
         LEAT_TRY(forget(path, err));
-        LEAT_TRY(measure_loader(path, opts, threads, turn, true, &l, err));
+        LEAT_TRY(measure_loader(path, opts, &calm, threads, turn, true, &l, err));
         add_turn(&read, rate);
         add_turn(&cold, (double)l.samples * 1e9 / (double)l.wall_ns);
         add_turn(&cpu, (double)l.cpu_ns / 1e3 / (double)l.samples);
@@ -247,12 +267,12 @@ static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t
 
 /* ---- Warm ---- */
 
-/* An epoch as long as the pack's, over the samples that fit WARM_BYTES: those are read first. */
-static int measure_warm(const char *path, const leat_loader_opts *base, uint32_t threads,
+/* An epoch as long as the pack's, over the samples that fit the effort's bytes: those are read first. */
+static int measure_warm(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
                         const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
 {
-    uint64_t some = info->bytes > WARM_BYTES
-                        ? (uint64_t)((double)info->samples * ((double)WARM_BYTES / (double)info->bytes))
+    uint64_t some = info->bytes > e->bytes
+                        ? (uint64_t)((double)info->samples * ((double)e->bytes / (double)info->bytes))
                         : info->samples;
     uint64_t pages = leat__ceil_div(info->pages * LEAT_MAX(some, 1u), info->samples);
     uint64_t count = LEAT_MIN(info->samples, EPOCH_MAX);
@@ -267,8 +287,8 @@ static int measure_warm(const char *path, const leat_loader_opts *base, uint32_t
     opts.indices = indices;
     opts.index_count = count;
     LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
-    LEAT_GO(rc, out, measure_loader(path, &opts, 1, 0, false, &one, err));
-    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, threads, 0, false, &all, err));
+    LEAT_GO(rc, out, measure_loader(path, &opts, e, 1, 0, false, &one, err));
+    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, e, threads, 0, false, &all, err));
     const look *last = threads > 1 ? &all : &one;
     k->rate_one = range_of(&one);
     k->rate_all = range_of(last);
@@ -277,6 +297,119 @@ static int measure_warm(const char *path, const leat_loader_opts *base, uint32_t
     k->cpu_us = (leat_plan_range){us / spread, us, us * fall};
 out:
     leat__free(indices);
+    return rc;
+}
+
+/* ---- For a moment ---- */
+
+static int info_of(const char *path, leat_pack_info *info, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
+    int rc = leat_pack_info_read(pack, info, sizeof *info);
+    leat_pack_close(&pack);
+    if (rc == 0 && info->samples == 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", path);
+    return rc;
+}
+
+static leat_plan_range widened(leat_plan_range r, double share)
+{
+    return (leat_plan_range){LEAT_MIN(r.low, r.mid / (1 + share)), r.mid,
+                             LEAT_MAX(r.high, r.mid * (1 + share))};
+}
+
+/* Batches that a slice holds some of, however costly a sample is: the first few are timed. */
+static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads, leat_error *err)
+{
+    static const effort first = {1, 1, QUICK_BYTES};
+    leat_loader_opts small = *opts;
+    look l;
+    small.batch_size = LEAT_MIN(opts->batch_size, QUICK_BATCH);
+    LEAT_TRY(measure_loader(path, &small, &first, threads, 0, true, &l, err));
+    double per_slice = l.samples > 0 ? (double)l.samples * QUICK_SLICE_NS / (double)l.wall_ns : 1;
+    double batch = LEAT_MAX(1.0, per_slice / 2);
+    if (batch < opts->batch_size) opts->batch_size = (uint32_t)batch;
+    return 0;
+}
+
+int plan_measure(const char *path, const leat_loader_opts *base, uint32_t threads, leat_plan_calibration *k,
+                 leat_error *err)
+{
+    leat_loader_opts opts = *base;
+    leat_pack_info info;
+    leat_machine m;
+
+    LEAT_TRY(leat_machine_read(&m, sizeof m, err));
+    LEAT_TRY(info_of(path, &info, err));
+    LEAT_TRY(fit_batch(path, &opts, threads, err));
+    LEAT_TRY(measure_warm(path, &opts, &quick, threads, &info, k, err));
+    k->rate_one = widened(k->rate_one, QUICK_SPREAD);
+    k->rate_all = widened(k->rate_all, QUICK_SPREAD);
+    k->cpu_us = widened(k->cpu_us, QUICK_SPREAD);
+    k->threads = threads;
+    k->cpus = m.cpus_usable;
+    k->quick = 1;
+    k->calibrated |= 1u << LEAT_PLAN_CPU;
+    return 0;
+}
+
+/* ---- Ops without a pack ---- */
+
+static void fill_noise(leat__planes *image)
+{
+    uint64_t state = 1;
+    for (uint32_t p = 0; p < 3; p++)
+        for (uint32_t y = 0; y < image->height; y++)
+            for (uint32_t x = 0; x < image->width; x++) {
+                state = leat__mix64(state + x);
+                image->plane[p][(size_t)y * image->stride + x] = (uint8_t)state;
+            }
+}
+
+static int time_pipeline(const char *ops, const leat__planes *image, double *us, leat_error *err)
+{
+    leat__pipeline *p = NULL;
+    leat__pipeline_worker *w = NULL;
+    void *out = NULL;
+    int rc;
+
+    LEAT_GO(rc, out, leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = ops}, err));
+    LEAT_GO(rc, out, leat__pipeline_worker_open(&w, err));
+    uint64_t bytes = leat__pipeline_output(p)->bytes, runs = 0;
+    out = leat__alloc_aligned(LEAT__MEM_MISC, bytes + 64, 64);
+    if (out == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, bytes, "an image"));
+    uint64_t begin = leat__clock_thread_ns(), now = begin;
+    for (; now - begin < OPS_NS || runs < 3; runs++, now = leat__clock_thread_ns()) {
+        leat__draw_key key = {.sample = runs};
+        LEAT_GO(rc, out, leat__pipeline_run_pixels(p, w, image, &key, out, err));
+    }
+    *us = (double)(now - begin) / 1e3 / (double)runs;
+out:
+    leat__free(out);
+    leat__pipeline_worker_close(&w);
+    leat__pipeline_close(&p);
+    return rc;
+}
+
+int plan_measure_ops(const char *ops, uint32_t width, uint32_t height, double *us, leat_error *err)
+{
+    leat__planes image = {0};
+    leat__buf bare;
+    double all, less;
+    int rc;
+
+    leat__buf_init(&bare, LEAT__MEM_MISC, 65536);
+    LEAT_GO(rc, out, leat__planes_resize(&image, width, height, 3, err));
+    fill_noise(&image);
+    if (leat__ops_strip(ops, LEAT__OPS_CROP_ONLY, &bare) != 0)
+        LEAT_GO(rc, out, leat__fail_nomem(err, strlen(ops), "a pipeline"));
+    LEAT_GO(rc, out, time_pipeline(ops, &image, &all, err));
+    LEAT_GO(rc, out, time_pipeline(leat__buf_str(&bare), &image, &less, err));
+    *us = LEAT_MAX(all - less, 0.0);
+out:
+    leat__planes_reset(&image);
+    leat__buf_reset(&bare);
     return rc;
 }
 
@@ -304,18 +437,13 @@ static int measure_copy(cli *c, leat_plan_calibration *k, leat_error *err)
 int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
                    bool copies, leat_plan_calibration *k, leat_error *err)
 {
-    leat_pack *pack = NULL;
     leat_pack_info info;
     leat_machine m;
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
-    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
-    int rc = leat_pack_info_read(pack, &info, sizeof info);
-    leat_pack_close(&pack);
-    LEAT_TRY(rc);
-    if (info.samples == 0) return leat__fail(err, LEAT_EINVAL, "%s: the pack has no samples", path);
+    LEAT_TRY(info_of(path, &info, err));
     cli_say(c, "calibrating on %s ...", path);
     LEAT_TRY(measure_cold(path, opts, threads, &info, k, err));
-    LEAT_TRY(measure_warm(path, opts, threads, &info, k, err));
+    LEAT_TRY(measure_warm(path, opts, &calm, threads, &info, k, err));
     k->threads = threads;
     k->cpus = m.cpus_usable;
     k->calibrated |= 1u << LEAT_PLAN_IO | 1u << LEAT_PLAN_CPU;

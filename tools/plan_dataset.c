@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "codec/codec.h"
+#include "doctor/reads.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
 
@@ -115,5 +116,6 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat_error *err)
         rc = image_facts(pack, info.samples, f, err);
     }
     leat_pack_close(&pack);
+    if (rc == 0 && leat__reads_resident(path, &f->cached, NULL) != 0) f->cached = 0;
     return rc == 0 ? storage_facts(path, f, err) : rc;
 }

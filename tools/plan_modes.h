@@ -22,6 +22,15 @@ int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT
 int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
                    bool copies, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
+/* The same for a moment (under a second): the loader from memory only, no storage, no GPU. */
+int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads,
+                 leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+
+/* CPU time of those ops of a pipeline that are neither crop, resize, flip nor output, on an image of
+ * noise of this size. */
+int plan_measure_ops(const char *ops, uint32_t width, uint32_t height, double *us,
+                     leat_error *err) LEAT_MUST_CHECK;
+
 /* Each prints its answer and returns the exit code. */
 int plan_solve(cli *c, const leat_plan_facts *facts, int field);
 int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amount);

@@ -82,7 +82,7 @@ typedef struct leat_plan_calibration {
     uint32_t calibrated;              /* bit (1 << leat_plan_resource): not given by hand */
     double cold_cpu_us;               /* CPU time of one sample that has to be read; 0 = not known */
     uint32_t cpus;                    /* of the machine that was measured */
-    uint32_t reserved;
+    uint32_t quick;                   /* 1 = measured for a moment only: wider intervals */
 } leat_plan_calibration;
 
 /* Everything known. Set struct_size (leat_plan_facts_init does) and fill what you know. */
@@ -136,6 +136,13 @@ typedef struct leat_plan_facts {
     uint32_t no_validation;   /* 1 = no second loader is ever alive beside the first */
     uint64_t memory_bytes;    /* leat's budget; 0 = planned */
     leat_plan_calibration measured;
+    uint64_t out_bytes;       /* of a delivered sample; 0 = 3 x image x image x element_bytes */
+    double ops_us;            /* CPU time of ops beside crop, resize and flip; 0 = none */
+    double cached;            /* share of the pack that is in the page cache now; 0 = none of it */
+    uint32_t order;           /* 1 + leat_order; 0 = the plan chooses */
+    uint32_t cache;           /* 1 + leat_cache; 0 = the plan chooses */
+    uint32_t ops_unknown;     /* 1 = there are such ops, and what they cost is not known */
+    uint32_t reserved;
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))

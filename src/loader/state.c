@@ -75,7 +75,7 @@ static int get_u64(const json_t *root, const char *key, uint64_t max, uint64_t *
 
 static int get_u32(const json_t *root, const char *key, uint32_t *out, leat_error *err)
 {
-    uint64_t v;
+    uint64_t v = 0;
     LEAT_TRY(get_u64(root, key, UINT32_MAX, &v, err));
     *out = (uint32_t)v;
     return 0;

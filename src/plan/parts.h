@@ -20,6 +20,11 @@
 #define PLAN_SAFE_LEAT 0.80
 #define PLAN_ALIVE 0.95
 
+/* This much of a pack in the page cache counts as all of it. */
+#define PLAN_CACHED 0.95
+#define PLAN_CACHE_PROCESS 2u /* facts.cache: 1 + LEAT_CACHE_PROCESS */
+#define PLAN_ORDER_QUASI 3u   /* facts.order: 1 + LEAT_ORDER_QUASI */
+
 #define PLAN_GB UINT64_C(1000000000)
 
 /* Notes are kept once, in order; those past the last place are dropped. */

@@ -35,10 +35,10 @@ static void choose_order(leat_plan *plan)
     bool in_memory = strcmp(f->storage, "memory") == 0;
     bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
     c->page_window = 0;
-    if (dataset == 0 || in_memory || cached) return;
-    c->quasi_random = 1;
-    c->cache_process = ram.limit > 0;
-    if (!c->cache_process) return;
+    bool small = dataset == 0 || in_memory || cached;
+    c->quasi_random = f->order > 0 ? f->order == PLAN_ORDER_QUASI : !small;
+    c->cache_process = f->cache > 0 ? f->cache == PLAN_CACHE_PROCESS : !small && ram.limit > 0;
+    if (small || !c->cache_process || !c->quasi_random) return;
     /* Pages open at once: a quarter of what is safe to take, in whole rounds of the streams; 0
      * leaves it to the loader, which reads pages again rather than grow. */
     double safe = PLAN_SAFE_LEAT * (double)ram.limit - (double)ram.with_validation;
@@ -60,6 +60,8 @@ static void note_rules(leat_plan *plan)
         f->vram_bytes * f->gpus < 2 * PLAN_GB * f->cpus)
         leat__plan_note(plan, "below the rule of thumb of 2 GB of GPU memory per vCPU (%u GB for %u)",
                         2 * f->cpus, f->cpus);
+    if (f->ops_unknown)
+        leat__plan_note(plan, "the CPU time of --ops is not known: without --no-measure it is measured here");
     if (f->loader == LEAT_PLAN_PROCESS && plan->ram_process.shm_short)
         leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
     if (plan->speed.incomplete) {

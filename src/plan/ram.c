@@ -28,7 +28,8 @@
 
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
 {
-    return f->batch * 3 * f->image * f->image * f->element_bytes;
+    uint64_t pixels = UINT64_C(3) * f->image * f->image;
+    return f->batch * (f->out_bytes > 0 ? f->out_bytes : pixels * f->element_bytes);
 }
 
 uint64_t leat__plan_dataset_bytes(const leat_plan_facts *f)
@@ -88,6 +89,14 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                /* beside a trainer that may be slower than both, all queues fill */
                                .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
+    if (f->samples == 0 || f->batch == 0) return;
+    /* no more batches are in memory than an epoch has */
+    uint64_t most = leat__ceil_div(f->samples, f->batch) * k.frame_bytes;
+    uint64_t held = out->waiting + out->filling + out->lent, over = held > most ? held - most : 0;
+    uint64_t fewer = LEAT_MIN(over, out->waiting);
+    out->waiting -= fewer;
+    out->filling -= LEAT_MIN(over - fewer, out->filling);
+    out->resident -= held - (out->waiting + out->filling + out->lent);
 }
 
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
@@ -114,7 +123,9 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
         ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
     uint64_t most = LEAT_MAX(ram->budget, 2 * k.floor) - k.floor;
-    ram->resident = trainers * LEAT_MIN(k.resident + window_bytes, most + outside);
+    /* a cache in the process keeps what it read, as far as the budget goes */
+    uint64_t kept = f->cache == PLAN_CACHE_PROCESS ? leat__plan_dataset_bytes(f) : 0;
+    ram->resident = trainers * LEAT_MIN(k.resident + window_bytes + kept, most + outside);
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);

@@ -24,8 +24,9 @@
 #define SPREAD_EXACT 0.08
 #define SPREAD_FAMILY 0.25
 #define SPREAD_OTHER 0.40
-/* Spread of the table of CPU costs: it was measured on one machine. */
-#define SPREAD_COST 0.20
+/* Spread of the table of CPU costs: it was measured on one machine. On another CPU of the same
+ * instruction set ordinary settings were off by up to 0.53. */
+#define SPREAD_COST 0.60
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
 {
@@ -78,7 +79,7 @@ double leat__plan_table_us(const leat_plan_facts *f)
 static leat_plan_range cpu_us(const leat_plan_facts *f)
 {
     if (f->measured.cpu_us.mid > 0) return f->measured.cpu_us;
-    return spread(leat__plan_table_us(f), SPREAD_COST);
+    return spread(leat__plan_table_us(f) + f->ops_us, SPREAD_COST);
 }
 
 /* The rate with `t` threads, from those of 1 and `n`: a part of each sample's time is divided
@@ -128,6 +129,7 @@ static leat_plan_range io_rate(const leat_plan_facts *f)
 
 bool leat__plan_in_memory(const leat_plan_facts *f)
 {
+    if (f->cached >= PLAN_CACHED && f->cache != PLAN_CACHE_PROCESS) return true;
     return strcmp(f->storage, "memory") == 0 && f->measured.io_bytes_per_s.mid <= 0;
 }
 
@@ -143,6 +145,7 @@ double leat__plan_busy(const leat_plan_facts *f)
 /* Bytes that fit nowhere else stay cached: t = c / memory + (1 − c) / storage. */
 static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
+    if (leat__plan_in_memory(f)) return 1;
     double dataset = (double)leat__plan_dataset_bytes(f);
     if (dataset <= 0 || ram->limit == 0 || ram->with_validation >= ram->limit) return 0;
     return LEAT_MIN(1.0, (double)(ram->limit - ram->with_validation) / dataset);
@@ -346,7 +349,9 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
     } rows[] = {
         [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s, "calibrated: direct reads of the pack",
                           "given: --io-mbs", "table: " PLAN_STORAGE_SOURCE},
-        [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us, "calibrated: the loader on the pack, from memory",
+        [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us,
+                           m->quick ? "measured: the loader on the pack, for a moment"
+                                    : "calibrated: the loader on the pack, from memory",
                            "given: --cpu-us", "table: " PLAN_SAMPLE_COST_SOURCE},
         [LEAT_PLAN_H2D] = {s->h2d, m->h2d_bytes_per_s, "calibrated: page-locked copies to the GPU",
                            "given: --h2d-gbs", "table: " PLAN_GPU_SOURCE},
@@ -385,6 +390,7 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
     leat_plan_range first = same ? f->measured.rate_cold
                                  : loader_range(f, o, s->io, s->cpu, s->cpu_us, 1);
+    if (leat__plan_in_memory(f) && f->cached >= PLAN_CACHED) first = s->io_cached;
     leat_plan_range cold[5] = {{0}, first, s->cpu, s->h2d, s->gpu};
     double read = leat__plan_in_memory(f) ? 0 : 1 - s->cached_share;
     s->first_epoch = smallest(cold, &ignored, &ignored);

@@ -35,7 +35,8 @@ def make_pack():
     assert done.returncode == 0, done.stderr
 
 
-FACTS = ("--dataset", "p.leat", "--batch", str(BATCH), "--image", "96", "--threads", "2", "--single-loader")
+FACTS = ("--dataset", "p.leat", "--batch", str(BATCH), "--image", "96", "--threads", "2", "--dtype", "f32",
+         "--single-loader")
 
 
 def calibration_has_sane_fields():
@@ -49,6 +50,33 @@ def calibration_has_sane_fields():
     first = speed["first_epoch_samples_per_s"]
     assert 0 < first["low"] <= first["mid"] <= first["high"], first
     assert speed["cpu_us_per_sample"] > 0 and not speed["incomplete"], speed
+
+
+def a_pack_at_hand_is_measured_for_a_moment():
+    facts = ("--dataset", "p.leat", "--batch", str(BATCH), "--threads", "2", "--gpus", "0", "--json")
+
+    def plan(*more):
+        return json.loads(leat("plan", *facts, *more).stdout)
+    light = plan("--image", "96")
+    assert light["speed"]["sources"]["cpu"].startswith("measured:"), light["speed"]["sources"]
+    table = plan("--image", "96", "--no-measure")["speed"]
+    assert table["sources"]["cpu"].startswith("table:"), table["sources"]
+    wide = table["rates"]["cpu"]
+    assert wide["high"] / wide["low"] > 2, wide  # a table from another machine promises little
+    heavy = plan("--ops", "RandomResizedCrop(96); GaussianBlur(23); RandomPerspective(0.5, p=1)")
+    # twenty times the work of the crop alone: no noise hides that
+    assert heavy["speed"]["cpu_us_per_sample"] > 2 * light["speed"]["cpu_us_per_sample"], (heavy, light)
+    assert heavy["ram"]["batch_bytes"] == BATCH * 3 * 96 * 96, heavy["ram"]
+    kept = plan("--image", "96", "--cache", "process")
+    assert kept["config"]["cache"] == "process", kept["config"]
+    assert kept["ram"]["resident_bytes"] > light["ram"]["resident_bytes"], (kept["ram"], light["ram"])
+    assert plan("--image", "96", "--order", "quasi_random")["config"]["order"] == "quasi_random"
+    unknown = plan("--no-measure", "--ops", "RandomResizedCrop(96); GaussianBlur(23)")
+    assert any("--ops is not known" in note for note in unknown["notes"]), unknown["notes"]
+    done = leat("plan", *facts, "--ops", "RandomResizedCrop(96)", "--image", "96", code=2)
+    assert "--ops replaces --image" in done.stderr, done.stderr
+    done = leat("plan", *facts, "--ops", "RandomResizedCorp(96)", code=2)
+    assert "RandomResizedCrop" in done.stderr, done.stderr
 
 
 def a_run_is_within_a_factor_of_two():
@@ -148,7 +176,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         make_pack()
-        for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields, a_run_is_within_a_factor_of_two,
+        for test in (a_refused_plan_fails_and_its_fix_runs, calibration_has_sane_fields,
+                     a_pack_at_hand_is_measured_for_a_moment, a_run_is_within_a_factor_of_two,
                      the_bus_is_measured_where_there_is_a_gpu):
             test()
             print("ok", test.__name__)

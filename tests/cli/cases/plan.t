@@ -12,7 +12,7 @@ $ guide="--samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16"
 7360000000	safe
 
 # the batch, the iterations, the learning rate
-$ leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --preset balanced --json > plan.json
+$ leat plan --dtype f32 --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --preset balanced --json > plan.json
 > jget ram.batch_bytes speed.iterations_per_epoch config.lr config.workers config.prefetch vram.verdict fits < plan.json
 154140672
 5004
@@ -36,12 +36,12 @@ $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 17 --prefe
 true
 risky
 
-$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 2000 --json | jget fix
+$ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 2000 --json | jget fix
 --batch 492 (instead of 2000) and lr 0.9609
 ! leat plan: does not fit; --batch 492 (instead of 2000) and lr 0.9609
 
 # the page
-$ leat plan --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
+$ leat plan --dtype f32 --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
 Plan: batch 256 of 224 x 224, ViT-B/16 on 2 x H200, 32 CPUs, 1.28M samples
 (empty)
 Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: safe
@@ -112,7 +112,7 @@ raw
 table:
 
 # settings that leat load reads
-$ leat plan --samples 50000 --model resnet18 --gpu T4 --ram 16G --cpus 4 --yaml
+$ leat plan --dtype f32 --samples 50000 --model resnet18 --gpu T4 --ram 16G --cpus 4 --yaml
 # Written by `leat plan`; read by `leat load --config` and by the loader.
 batch: 256
 size: 224
@@ -126,15 +126,15 @@ prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
 
 # one value
-$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve cpus
-> leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve gpus
+$ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve cpus
+> leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --step-ms 256 --cpu-us 2000 --solve gpus
 > leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 16 --prefetch 4 --solve ram --json
-> test $(leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
+> test $(leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --solve batch) -gt 384
 4
 8
 {"field":"ram","value":77174703105}
 
-$ leat plan --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
+$ leat plan --dtype f32 --model vit_l --vram 1G --ram 62G --cpus 16 --solve batch
 ! leat plan: no value of batch fits
 = 3
 
@@ -151,7 +151,7 @@ g4dn.4xlarge
 2	8	8	32	32
 g4dn.4xlarge
 
-$ leat plan --recommend images --samples 5000 --model vit_l
+$ leat plan --dtype f32 --recommend images --samples 5000 --model vit_l
 Nothing in the guide fits
   largest tried          row 3 of its table
   nodes                  1
@@ -183,31 +183,31 @@ $ leat plan --documents 1000000 --bands-per-iteration 5 --json | jget guide_byte
 
 # predicted against measured
 $ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"samples_per_s":1818.2,"cpu_seconds":10,"peak_rss_bytes":950000000,"wait_seconds":1}' '{"epoch":1,"samples":10000,"seconds":5.0,"cpu_seconds":10,"peak_rss_bytes":960000000,"wait_seconds":0.5}' > run.json
-> leat plan --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json
+> leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --threads 2 --gpus 0 --cpu-us 1000 --io-mbs 10000 --compare run.json
                                 predicted     measured     error
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
 peak memory                       918 MiB      916 MiB    +0.3 %
 
-$ leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
+$ leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory
 = 4
 
-$ echo '{"verdict":"fine"}' > other.json; leat plan --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare other.json
+$ echo '{"verdict":"fine"}' > other.json; leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare other.json
 ! leat plan: other.json: line 1 has no samples or seconds: is it from leat load --json?
 = 4
 
 # wrong usage that the table cannot see
-$ leat plan --model resnet51 --gpu A10G
+$ leat plan --dtype f32 --model resnet51 --gpu A10G
 ! leat plan: unknown model 'resnet51' (did you mean 'resnet50'?); any model can be given as 'generic' with its parameters and activation bytes per sample (see leat plan --help)
 = 2
 
-$ leat plan --model resnet50 --gpu Abacus
+$ leat plan --dtype f32 --model resnet50 --gpu Abacus
 ! leat plan: unknown GPU 'Abacus': give its memory too (see leat plan --help)
 = 2
 
-$ leat plan --model generic --gpu A10G
+$ leat plan --dtype f32 --model generic --gpu A10G
 ! leat plan: model 'generic' needs its parameters and its activation bytes per sample (see leat plan --help)
 = 2
 
@@ -224,7 +224,7 @@ $ leat plan --solve cpus --gpus 0
 = 2
 
 # every documented key is there, and no other
-$ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 5000 --json 2>/dev/null | jget '?' | tr ' ' '\n' > there
+$ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 5000 --json 2>/dev/null | jget '?' | tr ' ' '\n' > there
 > leat help --json | python3 -c '
 > import json, sys
 > table = next(c for c in json.load(sys.stdin)["commands"] if c["name"] == "plan")
