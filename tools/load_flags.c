@@ -30,6 +30,8 @@ const leat__param cli_load_options[] = {
     CLI_CHOICE("layout", 0, "nchw", "nchw|nhwc", "memory layout of the images"),
     CLI_CHOICE("like", 0, "pillow13", LEAT__PASS_CHOICES,
                "whose pixels a resize gives; fast: near Pillow's, and faster"),
+    CLI_CHOICE("orientation", 0, "apply", "apply|ignore",
+               "turn images as their EXIF says, or deliver them as stored"),
     CLI_STRING("ops", 0, NULL, "TEXT",
                "the whole pipeline as text, instead of the six above; see leat help ops"),
     CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
@@ -301,6 +303,7 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     o->memory = get(&r, "memory").u;
     o->cache = (leat_cache)get(&r, "cache").i;
     o->on_error = (leat_on_error)get(&r, "on-error").i;
+    o->orientation = (leat_orientation)get(&r, "orientation").i;
     o->max_bad = (uint64_t)get(&r, "max-bad").i;
     o->quarantine = get(&r, "quarantine").s;
     o->balance = get(&r, "balance").s;

@@ -74,6 +74,11 @@ typedef enum leat_on_error {
                              be read to stand in is counted as well */
 } leat_on_error;
 
+typedef enum leat_orientation {
+    LEAT_ORIENTATION_APPLY, /* images are turned as their EXIF or XMP says, like Pillow's exif_transpose */
+    LEAT_ORIENTATION_IGNORE /* pixels as stored, like torchvision's ImageFolder */
+} leat_orientation;
+
 /* One image to make of a sample. Several entries with the same field are several views. */
 typedef struct leat_loader_image {
     const char *name;  /* of the batch's field; NULL = the pack field's name */
@@ -151,6 +156,7 @@ typedef struct leat_loader_opts {
      * where a launcher set it, else the one that the opening thread uses, else the first. */
     const char *device;
     uint64_t device_memory; /* bytes of that device for batches; 0 = a quarter of what is free there */
+    leat_orientation orientation; /* of images; apply */
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */

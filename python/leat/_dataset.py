@@ -30,10 +30,14 @@ class Image:
          self.cost_us) = row
         self.codec = CODECS[codec]
 
-    def decode(self) -> np.ndarray:
-        """Pixels: uint8, height x width x channels, turned as its EXIF orientation says."""
+    def decode(self, orientation: str = "apply") -> np.ndarray:
+        """Pixels: uint8, height x width x channels; turned as its EXIF orientation says, or as stored
+        with ``orientation="ignore"``."""
+        if orientation not in ("apply", "ignore"):
+            raise _leat.ArgumentError(f'orientation: {orientation!r} is not "apply" or "ignore"')
         code = CODECS.index(self.codec)
-        return np.asarray(self._pack.decode(self.stored, code, self.orientation))
+        turned = self.orientation if orientation == "apply" else 1
+        return np.asarray(self._pack.decode(self.stored, code, turned))
 
     @property
     def exact(self) -> bool:

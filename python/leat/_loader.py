@@ -31,6 +31,7 @@ Pipeline = str | ops.Op | Sequence[str | ops.Op]
 _ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
 _CACHES = {"os": 0, "process": 1}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
+_ORIENTATIONS = {"apply": 0, "ignore": 1}
 _MIX_LABELS = {"soft": 1, "pairs": 2}
 _RAGGED = ("bytes", "text", "json", "ragged")
 
@@ -65,6 +66,8 @@ class Loader:
             window of pages: nearly random at the speed of reading in order)
         seed: of the order and of every augmentation
         drop_last: leave out the last, smaller global batch
+        orientation: "apply" turns images as their EXIF says, like Pillow's ``exif_transpose``; "ignore"
+            delivers them as stored, like torchvision's ``ImageFolder``
         threads: C workers; 0 = as many CPUs as this process may use
         memory: budget in bytes or text ("2G"); 0 = half of what this process may still take
         cache: "os" (the system's page cache) or "process" (pages inside the budget, direct reads)
@@ -114,7 +117,7 @@ class Loader:
     def __init__(self, path: str | os.PathLike, batch_size: int = 256,
                  image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = "RandomResizedCrop(224)",
                  *, order: str = "quasi_random", seed: int = 0, drop_last: bool = False,
-                 threads: int = 0, memory: int | str = 0, cache: str = "os", on_error: str = "fail",
+                 orientation: str = "apply", threads: int = 0, memory: int | str = 0, cache: str = "os", on_error: str = "fail",
                  max_bad: int = 0, quarantine: str | os.PathLike | None = None,
                  rank: int | None = None, world_size: int | None = None,
                  window_pages: int = 0, streams: int = 0, prefetch: int = 0, io_depth: int = 0,
@@ -159,6 +162,7 @@ class Loader:
             memory=_leat.parse_bytes(memory) if isinstance(memory, str) else int(memory),
             cache=_one_of("cache", cache, _CACHES), on_error=_one_of("on_error", on_error, _POLICIES),
             max_bad=max_bad, quarantine=None if quarantine is None else os.fspath(quarantine),
+            orientation=_one_of("orientation", orientation, _ORIENTATIONS),
             rank=self.rank, world=self.world_size, window_pages=window_pages, streams=streams,
             prefetch=prefetch, io_depth=io_depth,
             indices=None if indices is None else np.ascontiguousarray(indices, np.uint64),

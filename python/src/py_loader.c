@@ -108,18 +108,20 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "memory", "cache", "on_error", "max_bad", "quarantine", "rank", "world",
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
-                            "label", "classes", "mix_labels", "device", "device_memory", NULL};
+                            "label", "classes", "mix_labels", "device", "device_memory", "orientation",
+                            NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
-    int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0, mix_labels = 0;
+    int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0, mix_labels = 0,
+        orientation = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIizK", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIizKi", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
-            &o->label, &o->classes, &mix_labels, &o->device, &device_memory))
+            &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -127,6 +129,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->memory = memory;
     o->cache = (leat_cache)cache;
     o->on_error = (leat_on_error)on_error;
+    o->orientation = (leat_orientation)orientation;
     o->max_bad = max_bad;
     o->draws = draws;
     o->mix_labels = (leat_mix_labels)mix_labels;

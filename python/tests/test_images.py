@@ -3,11 +3,14 @@
 
 import hashlib
 import io
+import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps, PngImagePlugin
 
 import leat
 from conftest import ROOT, pixels
@@ -123,3 +126,63 @@ def test_tiles_of_before_are_read(tmp_path):
         np.testing.assert_array_equal(np.broadcast_to(np.asarray(image), want.shape), want)
     assert leat.export(old, tmp_path / "back")["changed"] == 2
     assert leat.pack(old, tmp_path / "new.leat", sync=False)["changed"] == 2  # history stays
+
+
+XMP = '<x:xmpmeta><rdf:Description tiff:Orientation="{}"/></x:xmpmeta>'
+
+
+def turned(kind: str, orientation: int) -> bytes:
+    out, image, exif = io.BytesIO(), picture(orientation), Image.Exif()
+    exif[0x112] = orientation
+    info = PngImagePlugin.PngInfo()
+    if kind == "jpeg":
+        image.save(out, "JPEG", exif=exif)
+    elif kind == "jpeg xmp":
+        image.save(out, "JPEG", xmp=XMP.format(orientation).encode())
+    elif kind == "webp":
+        image.save(out, "WEBP", exif=exif)
+    elif kind == "webp xmp":
+        image.save(out, "WEBP", xmp=XMP.format(orientation).encode())
+    elif kind == "png":
+        image.save(out, "PNG", exif=exif)
+    elif kind.startswith("png xmp"):
+        info.add_itxt("XML:com.adobe.xmp", XMP.format(orientation), zip=kind.endswith("zip"))
+        image.save(out, "PNG", pnginfo=info)
+    else:
+        data = exif.tobytes()
+        text = "\nexif\n%8d\n%s\n" % (len(data), data.hex())
+        info.add_text("Raw profile type exif", text, zip=kind.endswith("zip"))
+        image.save(out, "PNG", pnginfo=info)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["keep", "tiled", "raw"])
+def test_orientation_is_applied_or_ignored(tmp_path, mode):
+    kinds = ["jpeg", "jpeg xmp", "webp", "webp xmp", "png", "png xmp", "png xmp zip", "png profile",
+             "png profile zip"]
+    files = [turned(kind, o) for kind in kinds for o in range(1, 9)]
+    for i, data in enumerate(files):
+        path = tmp_path / "in" / "a" / f"{i:03d}.img"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    out = tmp_path / "out.leat"
+    leat.pack(tmp_path / "in", out, images=mode, sync=False)
+    upright = [np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(d)))) for d in files]
+    stored = [pixels(d) for d in files]
+    for s in leat.open(out):
+        i = int(s.key[2:5])
+        np.testing.assert_array_equal(s["image"].decode(), upright[i])
+        np.testing.assert_array_equal(s["image"].decode("ignore"), stored[i])
+    for orientation, want in (("apply", upright), ("ignore", stored)):
+        with leat.Loader(out, len(files), "CenterCrop(16)", order="sequential", as_="numpy",
+                         orientation=orientation) as loader:
+            got = next(iter(loader))["image"]
+        for i, image in enumerate(want):
+            top, left = (round((n - 16) / 2.0) for n in image.shape[:2])
+            np.testing.assert_array_equal(got[i].transpose(1, 2, 0), image[top:top + 16, left:left + 16])
+    digests = {o: json.loads(subprocess.run(
+        [sys.executable, "-m", "leat", "load", str(out), "--crop", "center", "-s", "16", "--digest", "--json",
+         "--orientation", o], capture_output=True, check=True).stdout)["digest"] for o in ("apply", "ignore")}
+    assert digests["apply"] != digests["ignore"]
+    with pytest.raises(leat.ArgumentError, match="orientation"):
+        leat.Loader(out, 4, "CenterCrop(16)", orientation="turn")

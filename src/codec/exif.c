@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A reader of TIFF directories that knows a single tag. Every offset is checked against the
- * block before it is followed, and only the first directory is read, so no input can make it
- * loop. No state, any thread.
+ * A reader of TIFF directories that knows a single tag, and a search for the same in XMP. Every
+ * offset is checked against the block before it is followed, and only the first directory is
+ * read, so no input can make it loop. No state, any thread.
  */
 #include "codec/exif.h"
 
@@ -44,18 +44,66 @@ uint32_t leat__exif_orientation(const uint8_t *data, size_t len)
         data += 6;
         len -= 6;
     }
-    if (len < 8) return 1;
+    if (len < 8) return LEAT__EXIF_NONE;
     bool big = memcmp(data, "MM\0*", 4) == 0;
-    if (!big && memcmp(data, "II*\0", 4) != 0) return 1;
+    if (!big && memcmp(data, "II*\0", 4) != 0) return LEAT__EXIF_NONE;
     uint32_t at = get32(data + 4, big);
-    if (!leat__range_inside(at, 2, len)) return 1;
+    if (!leat__range_inside(at, 2, len)) return LEAT__EXIF_NONE;
     uint32_t entries = get16(data + at, big);
     size_t pos = (size_t)at + 2;
     for (uint32_t i = 0; i < entries; i++, pos += ENTRY_BYTES) {
-        if (!leat__range_inside(pos, ENTRY_BYTES, len)) return 1;
+        if (!leat__range_inside(pos, ENTRY_BYTES, len)) return LEAT__EXIF_NONE;
         if (get16(data + pos, big) == TAG_ORIENTATION) return entry_value(data + pos, big);
     }
-    return 1;
+    return LEAT__EXIF_NONE;
+}
+
+uint32_t leat__xmp_orientation(const uint8_t *data, size_t len)
+{
+    static const char name[] = "tiff:Orientation";
+    const size_t n = sizeof name - 1;
+    const uint8_t *at = data, *end = data + len;
+    while ((at = memmem(at, (size_t)(end - at), name, n)) != NULL) {
+        at += n;
+        size_t sign = end - at >= 3 && memcmp(at, "=\"", 2) == 0 ? 2 : 1;
+        if ((size_t)(end - at) <= sign || (sign == 1 && at[0] != '>')) continue;
+        uint32_t digit = (uint32_t)at[sign] - '0';
+        if (digit <= 9) return digit >= 1 && digit <= 8 ? digit : 1;
+    }
+    return LEAT__EXIF_NONE;
+}
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+uint32_t leat__profile_orientation(const uint8_t *text, size_t len)
+{
+    enum { ENOUGH = 8192 }; /* the first directory lies at the beginning */
+    uint8_t block[ENOUGH];
+    size_t n = 0, at = 0;
+    for (uint32_t lines = 0; lines < 3 && at < len; at++) lines += text[at] == '\n';
+    for (int high = -1; at < len && n < sizeof block; at++) {
+        int digit = hex_digit(text[at]);
+        if (digit < 0) continue;
+        if (high < 0) {
+            high = digit;
+        } else {
+            block[n++] = (uint8_t)(high << 4 | digit);
+            high = -1;
+        }
+    }
+    return leat__exif_orientation(block, n);
+}
+
+uint32_t leat__orientation_of(const leat__orientation *seen)
+{
+    uint32_t value = seen->has_exif ? seen->exif : seen->profile;
+    if (value == LEAT__EXIF_NONE) value = seen->xmp;
+    return value == LEAT__EXIF_NONE ? 1 : value;
 }
 
 size_t leat__exif_minimal(uint32_t orientation, uint8_t out[LEAT__EXIF_MINIMAL])

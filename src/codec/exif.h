@@ -1,17 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one thing leat wants from EXIF: which way up the picture is.
+ * The one thing leat wants from EXIF and XMP: which way up the picture is.
  */
 #ifndef LEAT_CODEC_EXIF_H
 #define LEAT_CODEC_EXIF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a file says, gathered while its segments or chunks are walked. As in Pillow's
+ * exif_transpose, EXIF counts before ImageMagick's raw profile, and XMP only where neither has
+ * the tag. Zeroed: nothing seen. */
+typedef struct leat__orientation {
+    uint32_t exif, profile; /* LEAT__EXIF_NONE: a block without the tag */
+    uint32_t xmp;
+    bool has_exif;
+} leat__orientation;
+
+/* The tag is missing. */
+#define LEAT__EXIF_NONE 0
+
 /* `data` is a TIFF structure ("II*\0" or "MM\0*"), optionally behind "Exif\0\0". Gives 1..8;
- * 1 also when there is no orientation, or it makes no sense: a broken EXIF block does not
- * make a broken image. */
+ * 1 also when the value makes no sense, NONE when there is no such tag: a broken EXIF block does
+ * not make a broken image. */
 uint32_t leat__exif_orientation(const uint8_t *data, size_t len);
+
+/* The same of an XMP packet (tiff:Orientation), which is searched as text. */
+uint32_t leat__xmp_orientation(const uint8_t *data, size_t len);
+
+/* The same of ImageMagick's "Raw profile type exif": three lines, then hexadecimal digits. */
+uint32_t leat__profile_orientation(const uint8_t *text, size_t len);
+
+/* Which of them counts: 1..8. */
+uint32_t leat__orientation_of(const leat__orientation *seen);
 
 /* Writes a minimal EXIF block ("Exif\0\0" + TIFF) with this orientation; returns its length. */
 #define LEAT__EXIF_MINIMAL 32

@@ -33,7 +33,8 @@ enum {
 
 typedef struct walk {
     leat__jpeg_header *header;
-    bool frame, jfif, adobe, exif;
+    bool frame, jfif, adobe;
+    leat__orientation orientation;
     uint8_t adobe_transform;
 } walk;
 
@@ -91,10 +92,14 @@ static void read_app(walk *w, uint8_t marker, const uint8_t *seg, size_t n)
         w->adobe = true;
         w->adobe_transform = seg[11];
     }
-    if (marker == APP1 && !w->exif && n >= 6 && memcmp(seg, "Exif\0", 5) == 0) {
-        w->exif = true;
-        w->header->orientation = leat__exif_orientation(seg, n);
+    leat__orientation *o = &w->orientation;
+    if (marker == APP1 && !o->has_exif && n >= 6 && memcmp(seg, "Exif\0", 5) == 0) {
+        o->has_exif = true;
+        o->exif = leat__exif_orientation(seg, n);
     }
+    static const char xmp[] = "http://ns.adobe.com/xap/1.0/";
+    if (marker == APP1 && n > sizeof xmp && memcmp(seg, xmp, sizeof xmp) == 0)
+        o->xmp = leat__xmp_orientation(seg + sizeof xmp, n - sizeof xmp);
 }
 
 static leat__jpeg_colour colour_of(const walk *w)
@@ -162,6 +167,7 @@ int leat__jpeg_header_read(const uint8_t *data, size_t len, leat__jpeg_header *h
         if (marker != SOS) continue;
         if (!w.frame) return bad(err, pos, "scan without a frame header");
         header->colour = colour_of(&w);
+        header->orientation = leat__orientation_of(&w.orientation);
         header->scan_offset = pos;
         return 0;
     }

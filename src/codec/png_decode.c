@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <spng.h>
+#include <zlib.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -20,6 +21,7 @@
 #include "codec/planes.h"
 
 #define CHUNK_MAX (64u << 20) /* of one ancillary chunk, and of all of them together */
+#define TEXT_MAX (1u << 20)   /* of one text chunk, inflated: as in Pillow */
 #define SIDE_MAX 1000000u     /* as libpng: a row costs much more than its one pixel */
 
 typedef struct png_state {
@@ -61,11 +63,45 @@ static uint32_t be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+/* A text chunk's value, which follows `at` and is inflated when `packed`; searched by `find`. */
+static uint32_t find_in_text(const uint8_t *at, size_t n, bool packed,
+                             uint32_t (*find)(const uint8_t *, size_t))
+{
+    if (!packed) return find(at, n);
+    uLongf len = TEXT_MAX;
+    uint32_t found = LEAT__EXIF_NONE;
+    uint8_t *text = leat__alloc(LEAT__MEM_CODEC, len);
+    if (text && uncompress(text, &len, at, (uLong)n) == Z_OK) found = find(text, len);
+    leat__free(text);
+    return found;
+}
+
+/* tEXt, zTXt, iTXt: keyword, zero, and what the kind puts before the value. */
+static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__orientation *seen)
+{
+    static const char profile[] = "Raw profile type exif", xmp[] = "XML:com.adobe.xmp";
+    bool plain = memcmp(type, "tEXt", 4) == 0, packed = memcmp(type, "zTXt", 4) == 0;
+    if ((plain || packed) && n > sizeof profile + 1 && memcmp(p, profile, sizeof profile) == 0) {
+        size_t skip = sizeof profile + (packed ? 1 : 0); /* the method */
+        seen->profile = find_in_text(p + skip, n - skip, packed, leat__profile_orientation);
+    }
+    if (memcmp(type, "iTXt", 4) != 0 || n < sizeof xmp + 4 || memcmp(p, xmp, sizeof xmp) != 0)
+        return;
+    packed = p[sizeof xmp] != 0; /* flag, method, language, zero, translated keyword, zero */
+    const uint8_t *at = p + sizeof xmp + 2, *end = p + n;
+    for (int zeros = 0; zeros < 2; zeros++, at++) {
+        at = memchr(at, 0, (size_t)(end - at));
+        if (at == NULL) return;
+    }
+    seen->xmp = find_in_text(at, (size_t)(end - at), packed, leat__xmp_orientation);
+}
+
 /* Walks the chunks for what matters before decoding. EXIF may stand behind the pixels, so the
  * walk goes on to the end; it touches 8 bytes per chunk. Where the file is cut, it stops: the
  * decode will say so. */
 static int read_header(const uint8_t *data, size_t len, png_header *h, leat_error *err)
 {
+    leat__orientation seen = {0};
     *h = (png_header){.orientation = 1};
     if (!png_sniff(data, len)) return bad(err, LEAT_EDATA, 0, "no signature");
     if (len < 33 || be32(data + 8) != 13 || memcmp(data + 12, "IHDR", 4) != 0)
@@ -82,11 +118,16 @@ static int read_header(const uint8_t *data, size_t len, png_header *h, leat_erro
         const uint8_t *type = data + at + 4;
         if (!leat__range_inside(at + 12, n, len)) break;
         if (memcmp(type, "tRNS", 4) == 0) h->transparent = true;
-        if (memcmp(type, "eXIf", 4) == 0)
-            h->orientation = leat__exif_orientation(data + at + 8, n);
+        if (memcmp(type, "eXIf", 4) == 0) {
+            seen.has_exif = true;
+            seen.exif = leat__exif_orientation(data + at + 8, n);
+        }
+        if (memcmp(type + 1, "TXt", 3) == 0 || memcmp(type, "tEXt", 4) == 0)
+            read_text(type, data + at + 8, n, &seen);
         if (memcmp(type, "IEND", 4) == 0) break;
         at += 12 + n;
     }
+    h->orientation = leat__orientation_of(&seen);
     return 0;
 }
 

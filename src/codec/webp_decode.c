@@ -21,6 +21,7 @@
 
 #define MARGIN 4 /* even: libwebp moves crops to even positions */
 #define EXIF_FLAG 0x08
+#define XMP_FLAG 0x04
 
 typedef struct webp_state {
     leat__band band;
@@ -44,18 +45,24 @@ static int bad(leat_error *err, int code, size_t offset, const char *what)
     return code;
 }
 
-/* EXIF is a chunk of the extended format and usually the last one. */
+/* EXIF and XMP are chunks of the extended format, usually the last ones. */
 static uint32_t find_orientation(const uint8_t *data, size_t len)
 {
-    if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & EXIF_FLAG)) return 1;
+    if (len < 30 || memcmp(data + 12, "VP8X", 4) != 0 || !(data[20] & (EXIF_FLAG | XMP_FLAG)))
+        return 1;
+    leat__orientation seen = {0};
     for (size_t at = 12; leat__range_inside(at, 8, len);) {
         size_t n = leat__load_u32(data + at + 4);
         if (!leat__range_inside(at + 8, n, len)) break;
-        if (memcmp(data + at, "EXIF", 4) == 0)
-            return leat__exif_orientation(data + at + 8, n);
+        if (memcmp(data + at, "EXIF", 4) == 0 && !seen.has_exif) {
+            seen.has_exif = true;
+            seen.exif = leat__exif_orientation(data + at + 8, n);
+        }
+        if (memcmp(data + at, "XMP ", 4) == 0)
+            seen.xmp = leat__xmp_orientation(data + at + 8, n);
         at += 8 + n + (n & 1);
     }
-    return 1;
+    return leat__orientation_of(&seen);
 }
 
 static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)

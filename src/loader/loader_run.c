@@ -365,6 +365,7 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
                            .len = cell->length,
                            .tables = env->tables,
                            .orientation = cell->image.orientation};
+    if (env->orientation == LEAT_ORIENTATION_IGNORE) image.orientation = 1;
     image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
     leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id};
     if (g->count == 1)

@@ -49,6 +49,7 @@ typedef struct leat__run_env {
     leat__cache_user *cache_user;
     bool remote;             /* the pack is read over a network: exact ranges, no page cache */
     leat_on_error on_error;
+    leat_orientation orientation;
     uint64_t seed, epoch;
     bool hashes;
     bool mixed; /* batches change after their rows are complete: hashed then */

@@ -46,7 +46,8 @@ static int check_opts(leat_loader *l, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "rank %u is not below the world size %u", o->rank, o->world);
     const struct { const char *name; unsigned value, most; } choices[] = {
         {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_PROCESS},
-        {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY}};
+        {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
+        {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}};
     for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
         if (choices[i].value > choices[i].most)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
@@ -610,6 +611,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.pack = l->pack;
     l->env.shape = leat__frames_shape(l->frames);
     l->env.on_error = l->opts.on_error;
+    l->env.orientation = l->opts.orientation;
     l->env.seed = l->opts.seed;
     l->env.hashes = l->opts.digest != 0;
     l->env.sample_fn = l->opts.sample_fn;

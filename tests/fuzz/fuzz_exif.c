@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The EXIF reader against any bytes.
+ * The readers of EXIF, XMP and raw profiles against any bytes.
  */
 #include <stdlib.h>
 
@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    uint32_t o = leat__exif_orientation(data, size);
-    if (o < 1 || o > 8) abort();
+    if (leat__exif_orientation(data, size) > 8) abort();
+    if (leat__xmp_orientation(data, size) > 8) abort();
+    if (leat__profile_orientation(data, size) > 8) abort();
     return 0;
 }

@@ -48,8 +48,54 @@ static void nonsense_is_upright(void **state)
     assert_int_equal(leat__exif_orientation(tiff, n), 1);
     n = make_tiff(tiff, 0, 7, 6);
     assert_int_equal(leat__exif_orientation(tiff, n), 1);
-    assert_int_equal(leat__exif_orientation(NULL, 0), 1);
-    assert_int_equal(leat__exif_orientation((const uint8_t *)"GIF89a__", 8), 1);
+    assert_int_equal(leat__exif_orientation(NULL, 0), LEAT__EXIF_NONE);
+    assert_int_equal(leat__exif_orientation((const uint8_t *)"GIF89a__", 8), LEAT__EXIF_NONE);
+}
+
+static uint32_t in_xmp(const char *text)
+{
+    return leat__xmp_orientation((const uint8_t *)text, strlen(text));
+}
+
+static void xmp_is_searched_as_pillow_does(void **state)
+{
+    assert_int_equal(in_xmp("<a tiff:Orientation=\"6\"/>"), 6);
+    assert_int_equal(in_xmp("<tiff:Orientation>3</tiff:Orientation>"), 3);
+    assert_int_equal(in_xmp("tiff:Orientation tiff:Orientation='5' tiff:Orientation>8"), 8);
+    assert_int_equal(in_xmp("tiff:Orientation>9"), 1); /* the first digit counts, sense or not */
+    assert_int_equal(in_xmp("tiff:Orientation>"), LEAT__EXIF_NONE);
+    assert_int_equal(in_xmp("tiff:Orientation=\""), LEAT__EXIF_NONE);
+    assert_int_equal(in_xmp("tiff:Orientation"), LEAT__EXIF_NONE);
+    assert_int_equal(in_xmp(""), LEAT__EXIF_NONE);
+}
+
+static void raw_profiles_are_read(void **state)
+{
+    uint8_t block[LEAT__EXIF_MINIMAL];
+    char text[128] = "\nexif\n      32\n";
+    size_t n = strlen(text);
+    leat__exif_minimal(7, block);
+    for (size_t i = 0; i < sizeof block; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, i == 20 ? "\n%02x" : "%02x", block[i]);
+    assert_int_equal(leat__profile_orientation((const uint8_t *)text, n), 7);
+    for (size_t cut = 0; cut < n; cut++) {
+        uint8_t *copy = malloc(cut + 1);
+        memcpy(copy, text, cut);
+        uint32_t o = leat__profile_orientation(copy, cut);
+        assert_true(o == LEAT__EXIF_NONE || o == 7);
+        free(copy);
+    }
+}
+
+static void exif_counts_before_profile_and_xmp(void **state)
+{
+    assert_int_equal(leat__orientation_of(&(leat__orientation){0}), 1);
+    assert_int_equal(leat__orientation_of(&(leat__orientation){.xmp = 4}), 4);
+    assert_int_equal(leat__orientation_of(&(leat__orientation){.profile = 3, .xmp = 4}), 3);
+    leat__orientation all = {.has_exif = true, .exif = 2, .profile = 3, .xmp = 4};
+    assert_int_equal(leat__orientation_of(&all), 2);
+    all.exif = LEAT__EXIF_NONE; /* EXIF without the tag: XMP, not the profile */
+    assert_int_equal(leat__orientation_of(&all), 4);
 }
 
 /* Every cut and every changed byte, in blocks of exactly that size so that a sanitizer sees
@@ -62,13 +108,13 @@ static void every_cut_and_byte_is_safe(void **state)
         uint8_t *copy = malloc(cut ? cut : 1);
         memcpy(copy, tiff, cut);
         uint32_t o = leat__exif_orientation(copy, cut);
-        assert_true(o == 1 || o == 6);
-        assert_true(cut < n - 6 ? o == 1 : 1);
+        assert_true(o == LEAT__EXIF_NONE || o == 6);
+        assert_true(cut < n - 6 ? o == LEAT__EXIF_NONE : 1);
         for (size_t i = 0; i < cut; i++)
             for (int bit = 0; bit < 8; bit++) {
                 copy[i] ^= (uint8_t)(1 << bit);
                 o = leat__exif_orientation(copy, cut);
-                assert_true(o >= 1 && o <= 8);
+                assert_true(o <= 8);
                 copy[i] ^= (uint8_t)(1 << bit);
             }
         free(copy);
@@ -91,6 +137,9 @@ int main(void)
         cmocka_unit_test(nonsense_is_upright),
         cmocka_unit_test(every_cut_and_byte_is_safe),
         cmocka_unit_test(minimal_reads_back),
+        cmocka_unit_test(xmp_is_searched_as_pillow_does),
+        cmocka_unit_test(raw_profiles_are_read),
+        cmocka_unit_test(exif_counts_before_profile_and_xmp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
