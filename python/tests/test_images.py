@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("mixed")
     order = np.random.default_rng(3).permutation(96)
     for name, i in enumerate(order):
-        path = root / f"class{name % 3}" / f"{name:03d}.img"
+        path = root / f"class{name % 3}" / f"{name:03d}.jpg"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(encoded(KINDS[i % len(KINDS)], int(i)))
     return root
@@ -162,7 +162,7 @@ def test_orientation_is_applied_or_ignored(tmp_path, mode):
              "png profile zip"]
     files = [turned(kind, o) for kind in kinds for o in range(1, 9)]
     for i, data in enumerate(files):
-        path = tmp_path / "in" / "a" / f"{i:03d}.img"
+        path = tmp_path / "in" / "a" / f"{i:03d}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     out = tmp_path / "out.leat"
@@ -186,3 +186,45 @@ def test_orientation_is_applied_or_ignored(tmp_path, mode):
     assert digests["apply"] != digests["ignore"]
     with pytest.raises(leat.ArgumentError, match="orientation"):
         leat.Loader(out, 4, "CenterCrop(16)", orientation="turn")
+
+
+LONG = ("RandomResizedCrop(48); RandomHorizontalFlip(); RandomRotation(30); RandAugment(); "
+        "RandomPerspective(); ColorJitter(0.4, 0.4, 0.4, 0.1); GaussianBlur(5); RandomErasing(0.5)")
+
+
+def rows(loader):
+    """The image of each sample by its number."""
+    out = {}
+    for batch in loader:
+        for i, image in zip(batch["sample_id"], batch["image"]):
+            out[int(i)] = image.copy()
+    return out
+
+
+@pytest.mark.parametrize("mode", ["keep", "tiled", "raw"])
+def test_a_sample_does_not_depend_on_those_before(folder, tmp_path, mode):
+    """Damaged images in between, many ops, any number of workers: each sample is what it is alone."""
+    bad = tmp_path / "in" / "a"
+    bad.mkdir(parents=True)
+    rng = np.random.default_rng(11)
+    for i, path in enumerate(sorted(folder.rglob("*.jpg"))):
+        data = path.read_bytes()
+        if i % 4 == 1 and mode == "keep":
+            data = data[:int(rng.integers(len(data) // 2, len(data)))]
+        elif i % 4 == 3 and mode == "keep":
+            at = int(rng.integers(len(data) // 2, len(data) - 4))
+            data = data[:at] + bytes(rng.integers(0, 256, 4, np.uint8)) + data[at + 4:]
+        (bad / f"{i:03d}.jpg").write_bytes(data)
+    pack = tmp_path / "out.leat"
+    leat.pack(tmp_path / "in", pack, images=mode, trust=mode == "keep", on_error="skip", sync=False)
+    options = dict(image=LONG, seed=9, as_="numpy", on_error="skip")
+    seen = []
+    for threads in (1, 2, 3):
+        with leat.Loader(pack, 8, order="random", threads=threads, **options) as loader:
+            seen.append(rows(loader))
+    assert seen[0].keys() == seen[1].keys() == seen[2].keys() and len(seen[0]) > 40
+    for i in seen[0]:
+        assert np.array_equal(seen[0][i], seen[1][i]) and np.array_equal(seen[0][i], seen[2][i])
+    for i in list(seen[0])[::8]:
+        with leat.Loader(pack, 1, order="sequential", indices=[i], threads=1, **options) as loader:
+            assert np.array_equal(rows(loader)[i], seen[0][i])
