@@ -157,6 +157,9 @@ typedef struct leat_loader_opts {
     const char *device;
     uint64_t device_memory; /* bytes of that device for batches; 0 = a quarter of what is free there */
     leat_orientation orientation; /* of images; apply */
+    /* Two image fields with different random geometry are an error: their crops would not fit
+     * together. 1 = they may differ. Same geometry draws the same, whatever colour ops differ. */
+    uint32_t independent;
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */

@@ -90,6 +90,9 @@ class Loader:
         mix_labels: how MixUp and CutMix deliver labels: "soft" (the default: float32 of shape
             ``(batch, classes)``), or "pairs" (the label, and the fields ``label_partner`` and
             ``label_lambda``: the loss is ``lambda * loss(label) + (1 - lambda) * loss(partner)``)
+        independent: image fields may be cropped and turned differently. Else two fields whose random
+            geometry differs are an error: an image and its mask would not fit together. The same
+            geometry draws the same for both, whatever colour ops stand between
         as_: "torch", "numpy", "jax" or "dlpack"; "auto" is torch where it is installed
         device: None or "cpu": batches lie in host memory. "cuda:N": they arrive on that GPU, copied
             there by the loader while the step before runs. "cuda": the GPU of LOCAL_RANK under torchrun,
@@ -126,7 +129,7 @@ class Loader:
                  weights: Sequence[float] | np.ndarray | None = None, balance: str | None = None,
                  draws: int = 0, fields: Sequence[str] | None = None,
                  label: str | None = None, classes: int = 0, mix_labels: str | None = None,
-                 as_: str = "auto",
+                 independent: bool = False, as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
                  device: str | None = None, device_memory: int | str = 0,
@@ -170,7 +173,7 @@ class Loader:
             balance=balance, draws=draws, fields=names, digest=digest, sample_fn=address,
             sample_cookie=cookie, label=label, classes=classes,
             mix_labels=0 if mix_labels is None else _one_of("mix_labels", mix_labels, _MIX_LABELS),
-            device=self.device, device_memory=_leat.parse_bytes(device_memory)
+            independent=independent, device=self.device, device_memory=_leat.parse_bytes(device_memory)
             if isinstance(device_memory, str) else int(device_memory))
         self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()

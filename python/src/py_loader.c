@@ -109,19 +109,21 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
-                            NULL};
+                            "independent", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0, mix_labels = 0,
-        orientation = 0;
+        orientation = 0,
+        independent = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIizKi", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIizKip", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
-            &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation))
+            &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
+            &independent))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -133,6 +135,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->max_bad = max_bad;
     o->draws = draws;
     o->mix_labels = (leat_mix_labels)mix_labels;
+    o->independent = (uint32_t)independent;
     o->digest = (uint32_t)digest;
     o->device_memory = device_memory;
     o->sample_fn = (leat_sample_fn)(uintptr_t)fn;

@@ -356,7 +356,10 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     for (uint32_t i = 0; i < n; i++) {
         LEAT_TRY(find_image_field(l, images[i].field, &field, err));
         const char *name = leat_pack_field(l->pack, field)->name;
-        if (images[i].name == NULL && !wanted(given, name)) continue;
+        if (images[i].name == NULL && !wanted(given, name)) {
+            if (images[i].ops == NULL || (given->image_count == 0 && given->ops == NULL)) continue;
+            return leat__fail(err, LEAT_EINVAL, "image '%s' has a pipeline but is not among fields", name);
+        }
         leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : LEAT__DEFAULT_OPS,
                                  .view = views_of(l, field)};
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
@@ -365,6 +368,46 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
         shape->count++; /* counted first: reset frees what is there */
         LEAT_TRY(image_column(&shape->columns[shape->count - 1], l, field, leat__pipeline_output(p),
                               images[i].name != NULL ? images[i].name : name, err));
+    }
+    return 0;
+}
+
+/* Two fields whose random crops and turns differ: an image and its mask would not fit together. */
+static int check_geometry(const leat_loader *l, const leat__shape *shape, leat_error *err)
+{
+    const leat__image_group *g = l->env.groups;
+    bool differ = false;
+
+    for (uint32_t a = 0; a < l->env.group_count; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            for (uint32_t v = 0; v < LEAT_MIN(g[a].count, g[b].count); v++) {
+                if (leat__pipeline_same_geometry(g[a].pipelines[v], g[b].pipelines[v])) continue;
+                differ = true;
+                if (l->opts.independent) continue;
+                return leat__fail(err, LEAT_EINVAL,
+                                  "images '%s' and '%s' would be cropped and turned differently: give "
+                                  "both the same geometry, or say that they are independent",
+                                  shape->columns[g[b].columns[v]].tensor.name,
+                                  shape->columns[g[a].columns[v]].tensor.name);
+            }
+        }
+    }
+    if (l->opts.independent && !differ)
+        return leat__fail(err, LEAT_EINVAL,
+                          "independent has no effect: no two image fields are cropped differently");
+    return 0;
+}
+
+/* Image fields that are asked for by name need a pipeline. */
+static int check_fields(const leat_loader *l, const leat_loader_opts *given, const leat__shape *shape,
+                        leat_error *err)
+{
+    for (uint32_t i = 0; i < given->field_count && given->fields != NULL; i++) {
+        uint32_t field = (uint32_t)leat_pack_field_find(l->pack, given->fields[i]), c = 0;
+        while (c < shape->count && shape->columns[c].field != field) c++;
+        if (c == shape->count)
+            return leat__fail(err, LEAT_EINVAL, "field '%s' is an image: give it a pipeline",
+                              given->fields[i]);
     }
     return 0;
 }
@@ -401,6 +444,8 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
         shape->count++;
         LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
     }
+    LEAT_TRY(check_fields(l, given, shape, err));
+    LEAT_TRY(check_geometry(l, shape, err));
     LEAT_TRY(set_up_mixing(l, shape, err));
     if (given->sample_fn != NULL && shape->count > LEAT_SAMPLE_FN_FIELDS)
         return leat__fail(err, LEAT_EINVAL, "a sample function gets at most %d fields, not %u",

@@ -49,6 +49,11 @@ static void jitter_range(const leat__op_spec *op, int i, double *lo, double *hi)
 
 static int jitter_check(const leat__op_spec *op, leat_error *err)
 {
+    bool any = false;
+    for (int i = JITTER_BRIGHTNESS; i <= JITTER_HUE; i++) any |= op->value[i].set;
+    if (!any)
+        return leat__fail(err, LEAT_EINVAL,
+                          "ColorJitter has no effect: give brightness, contrast, saturation or hue");
     for (int i = JITTER_BRIGHTNESS; i <= JITTER_HUE; i++) {
         double lo, hi;
         jitter_range(op, i, &lo, &hi);
@@ -206,6 +211,10 @@ static int check_value(const leat__op_spec *op, int i, leat_error *err)
 
 static int erase_check(const leat__op_spec *op, leat_error *err)
 {
+    bool value = false;
+    for (int i = 0; i < op->value[ERASE_VALUE].count; i++) value |= op->value[ERASE_VALUE].list[i] != 0;
+    if (value && op->value[ERASE_NOISE].i)
+        return leat__fail(err, LEAT_EINVAL, "RandomErasing.value has no effect with random");
     return check_value(op, ERASE_VALUE, err);
 }
 

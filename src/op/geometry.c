@@ -230,9 +230,27 @@ static int check_padding(const leat__op_spec *op, const leat__value *v, leat_err
     return leat__fail(err, LEAT_EINVAL, "%s.padding: 1, 2 or 4 numbers", op->def->name);
 }
 
+/* Another value than the default, 0. */
+static bool is_set(const leat__value *v)
+{
+    bool any = v->i != 0;
+    for (int i = 0; i < v->count; i++) any |= v->list[i] != 0;
+    return any;
+}
+
+/* A value for a border that shows something else. */
+static int check_border(const leat__op_spec *op, const leat__value *fill, const leat__value *edge,
+                        leat_error *err)
+{
+    if (!is_set(fill) || edge->i == LEAT__EDGE_CONSTANT) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s.fill has no effect: padding_mode is not constant",
+                      op->def->name);
+}
+
 static int pad_check(const leat__op_spec *op, leat_error *err)
 {
     LEAT_TRY(check_padding(op, &op->value[PAD_PADDING], err));
+    LEAT_TRY(check_border(op, &op->value[PAD_FILL], &op->value[PAD_EDGE], err));
     return check_fill(op, &op->value[PAD_FILL], err);
 }
 
@@ -285,6 +303,14 @@ static int crop_check(const leat__op_spec *op, leat_error *err)
 {
     LEAT_TRY(check_size(op, err));
     LEAT_TRY(check_padding(op, &op->value[CROP_PADDING], err));
+    LEAT_TRY(check_border(op, &op->value[CROP_FILL], &op->value[CROP_EDGE], err));
+    const border b = border_of(&op->value[CROP_PADDING]);
+    const bool pads = (b.left | b.top | b.right | b.bottom) != 0 || op->value[CROP_IF_NEEDED].i;
+    for (int i = CROP_FILL; i <= CROP_EDGE && !pads; i++)
+        if (is_set(&op->value[i]))
+            return leat__fail(err, LEAT_EINVAL,
+                              "RandomCrop.%s has no effect without padding or pad_if_needed",
+                              op->def->params[i].name);
     return check_fill(op, &op->value[CROP_FILL], err);
 }
 
@@ -337,14 +363,14 @@ const leat__op_def leat__ops_geometry[] = {
     {"RandomResizedCrop", "crops a random part of random size and shape and resizes it",
      LEAT_OP_GEOMETRY, rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
     {"Resize", "resizes, by the shorter side or to a given size", LEAT_OP_GEOMETRY,
-     resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw},
+     resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw, true},
     {"CenterCrop", "crops the middle", LEAT_OP_GEOMETRY, center_params,
-     LEAT_COUNT(center_params), check_size, fixed_size, center_draw},
+     LEAT_COUNT(center_params), check_size, fixed_size, center_draw, true},
     {"RandomCrop", "crops a random part of a given size, after padding if asked",
      LEAT_OP_GEOMETRY, crop_params, LEAT_COUNT(crop_params), crop_check, fixed_size,
      crop_draw},
     {"Pad", "adds a border", LEAT_OP_GEOMETRY, pad_params, LEAT_COUNT(pad_params), pad_check,
-     pad_size, pad_draw},
+     pad_size, pad_draw, true},
     {"RandomHorizontalFlip", "mirrors left and right with probability p", LEAT_OP_GEOMETRY,
      flip_params, LEAT_COUNT(flip_params), NULL, NULL, hflip_draw},
     {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY,

@@ -49,6 +49,11 @@ const char *leat__op_nearest(const char *name)
     return leat__str_nearest(name, names, n);
 }
 
+bool leat__op_resizes(const leat__op_def *def)
+{
+    return def == &leat__ops_geometry[0] || def == &leat__ops_geometry[1];
+}
+
 bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b)
 {
     if (a->def != b->def) return false;

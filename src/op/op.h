@@ -43,6 +43,7 @@ typedef struct leat__op_def {
      * handled (a crop larger than the image without padding). */
     int (*draw)(const leat__op_spec *op, leat__rng *rng, leat__recipe *recipe,
                 leat_error *err);
+    bool fixed; /* geometry that draws nothing: the same for all images of one size */
 } leat__op_def;
 
 /* The families; op.c joins them. Each array ends with a NULL name. */
@@ -57,6 +58,9 @@ uint32_t leat__op_count(void);
 const leat__op_def *leat__op_at(uint32_t index); /* NULL past the end */
 const leat__op_def *leat__op_find(const char *name);
 const char *leat__op_nearest(const char *name); /* for a hint; NULL when none is near */
+
+/* RandomResizedCrop and Resize: their first parameter is only what they resize to. */
+bool leat__op_resizes(const leat__op_def *def);
 
 /* Same op, same values. */
 bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b);

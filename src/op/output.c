@@ -54,8 +54,13 @@ static float channel_value(const leat__value *v, int c)
     return (float)v->list[v->count == 3 ? c : 0];
 }
 
-void leat__output_apply(leat__output_draft *draft, const leat__op_spec *op)
+int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_error *err)
 {
+    const leat__op_spec **const said = &draft->said[op->def - leat__ops_output];
+    if (*said)
+        return leat__fail(err, LEAT_EINVAL, "%s is given twice: the first one has no effect",
+                          op->def->name);
+    *said = op;
     if (op->def == &leat__ops_output[0]) {
         draft->normalized = true;
         for (int c = 0; c < 3; c++) {
@@ -66,7 +71,10 @@ void leat__output_apply(leat__output_draft *draft, const leat__op_spec *op)
         draft->dtype = (leat__dtype)op->value[0].i;
         draft->dtype_given = true;
         draft->scale = op->value[1].i != 0;
+        if (draft->dtype == LEAT__DTYPE_U8 && !draft->scale)
+            return leat__fail(err, LEAT_EINVAL, "ToDtype.scale has no effect on u8");
     } else {
         draft->layout = (leat__layout)op->value[0].i;
     }
+    return 0;
 }

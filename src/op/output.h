@@ -13,10 +13,13 @@ typedef struct leat__output_draft {
     leat__layout layout;
     bool dtype_given, scale, normalized;
     float mean[3], std[3];
+    const leat__op_spec *said[3]; /* by op, in the order of the table */
 } leat__output_draft;
 
 extern const leat__op_def *const leat__op_layout; /* ToLayout */
 
-void leat__output_apply(leat__output_draft *draft, const leat__op_spec *op);
+/* LEAT_EINVAL: said before, or without effect. */
+int leat__output_apply(leat__output_draft *draft, const leat__op_spec *op, leat_error *err)
+    LEAT_MUST_CHECK;
 
 #endif

@@ -14,6 +14,8 @@
 #include "op/output.h"
 #include "op/spec.h"
 
+enum { STREAMS_PER_KIND = 0x1000 };
+
 uint32_t leat__dtype_bytes(leat__dtype dtype)
 {
     static const uint8_t bytes[] = {1, 2, 2, 4};
@@ -103,7 +105,7 @@ static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_erro
     LEAT_TRY(check_order(p->ops, p->count, err));
     for (uint32_t i = 0; i < p->count; i++) {
         const leat_op_kind kind = p->ops[i].def->kind;
-        if (kind == LEAT_OP_OUTPUT) leat__output_apply(&draft, &p->ops[i]);
+        if (kind == LEAT_OP_OUTPUT) LEAT_TRY(leat__output_apply(&draft, &p->ops[i], err));
         if (kind == LEAT_OP_BATCH) p->batch_ops++;
     }
     p->view = opts->view;
@@ -148,6 +150,56 @@ const leat__op_spec *leat__pipeline_batch_op(const leat__pipeline *p, uint32_t i
     return NULL;
 }
 
+static bool moves_pixels(const leat__op_spec *op)
+{
+    return op->def->kind == LEAT_OP_GEOMETRY || op->def->kind == LEAT_OP_POLICY;
+}
+
+static const leat__op_spec *next_move(const leat__pipeline *p, uint32_t *at)
+{
+    while (*at < p->count && !moves_pixels(&p->ops[*at])) ++*at;
+    return *at < p->count ? &p->ops[(*at)++] : NULL;
+}
+
+/* Same draws: parameters that say how pixels are found or what fills a border do not matter, nor
+ * does the size that a crop is resized to. */
+static bool same_move(leat__op_spec a, leat__op_spec b)
+{
+    static const char *const looks[] = {"interpolation", "like", "fill", "padding_mode"};
+    if (a.def != b.def) return false;
+    for (uint32_t i = 0; i < a.def->param_count; i++) {
+        bool skip = i == 0 && leat__op_resizes(a.def);
+        for (size_t k = 0; k < LEAT_COUNT(looks); k++)
+            skip |= strcmp(a.def->params[i].name, looks[k]) == 0;
+        if (skip) a.value[i] = b.value[i];
+    }
+    return leat__op_spec_equal(&a, &b);
+}
+
+bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline *b)
+{
+    const leat__op_spec *x, *y;
+    bool random = false, same = true;
+    uint32_t i = 0, k = 0;
+    do {
+        x = next_move(a, &i);
+        y = next_move(b, &k);
+        random |= (x && !x->def->fixed) || (y && !y->def->fixed);
+        same &= x && y ? same_move(*x, *y) : x == y;
+    } while (x || y);
+    return same || !random;
+}
+
+/* The stream of random numbers of an op: ops are numbered apart by kind, so a colour op put in
+ * between never changes what the geometry draws. 64 ops at most: views never share a stream. */
+static uint32_t stream_of(const leat__pipeline *p, uint32_t at)
+{
+    const uint32_t kind = (uint32_t)p->ops[at].def->kind;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < at; i++) before += (uint32_t)p->ops[i].def->kind == kind;
+    return (kind - LEAT_OP_GEOMETRY) * STREAMS_PER_KIND + p->view * LEAT__SPEC_OPS_MAX + before;
+}
+
 int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,
                         uint32_t height, leat__recipe *recipe, leat_error *err)
 {
@@ -156,10 +208,8 @@ int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint
         const leat__op_spec *const op = &p->ops[i];
         if (op->def->kind == LEAT_OP_OUTPUT) recipe->normalized = true;
         if (!op->def->draw) continue;
-        /* 64 ops at most, so views never share a stream */
         leat__rng rng;
-        leat__rng_init(&rng, key->seed, key->epoch, key->sample,
-                       p->view * LEAT__SPEC_OPS_MAX + i);
+        leat__rng_init(&rng, key->seed, key->epoch, key->sample, stream_of(p, i));
         LEAT_TRY(op->def->draw(op, &rng, recipe, err));
     }
     if (recipe->width != p->output.width || recipe->height != p->output.height)

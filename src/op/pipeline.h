@@ -61,6 +61,10 @@ int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, lea
 void leat__pipeline_close(leat__pipeline **p);
 const leat__output_spec *leat__pipeline_output(const leat__pipeline *p); /* view */
 
+/* Whether images of one size are cropped, turned and mirrored alike: the same random geometry in
+ * the same order, whatever colour ops stand between, or none that is random. */
+bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline *b);
+
 /* Batch ops of the text (Mixup, CutMix), in order; see src/op/mix.h. */
 struct leat__op_spec;
 uint32_t leat__pipeline_batch_ops(const leat__pipeline *p);

@@ -11,7 +11,7 @@ static leat__output_draft draft_of(const char *text)
     uint32_t n;
     assert_ok(leat__spec_parse(text, ops, &n, NULL));
     for (uint32_t i = 0; i < n; i++)
-        leat__output_apply(&d, &ops[i]);
+        assert_ok(leat__output_apply(&d, &ops[i], NULL));
     return d;
 }
 

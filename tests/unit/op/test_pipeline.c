@@ -54,6 +54,12 @@ static void wrong_pipelines_say_why(void **state)
         {"CenterCrop(4); ToDtype(u8); Normalize(0, 1)", "float type"},
         {"RandomResizedCrop(224, scale=(1, 0.5))", "scale"},
         {"CenterCrop(4, 5)", "too many"},
+        {"CenterCrop(4); ToDtype(f32); ToDtype(f16)", "ToDtype is given twice"},
+        {"CenterCrop(4); ToDtype(u8, scale=false)", "ToDtype.scale has no effect"},
+        {"Pad(2, fill=1, padding_mode=edge)", "Pad.fill has no effect"},
+        {"RandomCrop(4, fill=1)", "RandomCrop.fill has no effect"},
+        {"CenterCrop(4); RandomErasing(value=1, random=true)", "RandomErasing.value has no effect"},
+        {"CenterCrop(4); ColorJitter(p=0.5)", "ColorJitter has no effect"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         leat__pipeline *p = NULL;
@@ -89,12 +95,61 @@ static void draws_depend_on_the_key_only(void **state)
     leat__pipeline_close(&b);
 }
 
+/* Colour ops, drawing or not, never change what the geometry draws. */
+static void colour_does_not_shift_geometry(void **state)
+{
+    static const char *const texts[] = {
+        "RandomResizedCrop(64); RandomHorizontalFlip()",
+        "RandomInvert(0); RandomResizedCrop(64); RandomHorizontalFlip()",
+        "RandomResizedCrop(64); RandomInvert(0); RandomErasing(0); RandomHorizontalFlip()",
+    };
+    leat__pipeline *p[3];
+    leat__recipe r[3];
+    for (int i = 0; i < 3; i++) assert_int_equal(open_text(&p[i], texts[i], NULL), 0);
+    for (uint64_t sample = 0; sample < 50; sample++)
+        for (int i = 0; i < 3; i++) {
+            const leat__draw_key key = {1, 2, sample};
+            assert_int_equal(leat__pipeline_draw(p[i], &key, 500, 375, &r[i], NULL), 0);
+            assert_int_equal(r[i].count, r[0].count);
+            assert_memory_equal(r[i].step, r[0].step, r[0].count * sizeof r[0].step[0]);
+        }
+    for (int i = 0; i < 3; i++) leat__pipeline_close(&p[i]);
+}
+
+static void same_geometry_is_recognised(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool same;
+    } cases[] = {
+        {"RandomResizedCrop(64)", "RandomInvert(); RandomResizedCrop(32, interpolation=nearest)", true},
+        {"RandomResizedCrop(64)", "RandomResizedCrop(64, scale=(0.5, 1))", false},
+        {"RandomResizedCrop(64)", "Resize((64, 64))", false},
+        {"Resize(70); CenterCrop(64)", "Resize((64, 64))", true}, /* nothing is random */
+        {"CenterCrop(64); RandomRotation(5)", "CenterCrop(64); RandomRotation(5, fill=9)", true},
+        {"CenterCrop(64); RandomRotation(5)", "CenterCrop(64); RandomRotation(6)", false},
+        {"CenterCrop(64); RandAugment()", "CenterCrop(64)", false},
+        {"RandomCrop(64)", "RandomCrop(32)", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__pipeline *a = NULL, *b = NULL;
+        assert_int_equal(open_text(&a, cases[i].a, NULL), 0);
+        assert_int_equal(open_text(&b, cases[i].b, NULL), 0);
+        assert_int_equal(leat__pipeline_same_geometry(a, b), cases[i].same);
+        assert_int_equal(leat__pipeline_same_geometry(b, a), cases[i].same);
+        leat__pipeline_close(&a);
+        leat__pipeline_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_follows_the_ops),
         cmocka_unit_test(wrong_pipelines_say_why),
         cmocka_unit_test(draws_depend_on_the_key_only),
+        cmocka_unit_test(colour_does_not_shift_geometry),
+        cmocka_unit_test(same_geometry_is_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

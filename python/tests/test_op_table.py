@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every op of the table through the loader: it changes what is delivered, and equals its reference.
+
+References are Pillow, NumPy and arithmetic written here. An op that has none fails the first test.
+"""
+
+import numpy as np
+import pytest
+from PIL import Image, ImageEnhance, ImageOps
+
+import leat
+
+SIDE = 32
+COUNT = 24
+FLAT = "ToLayout(nhwc)"
+
+
+@pytest.fixture(scope="module")
+def photos() -> list[Image.Image]:
+    rng = np.random.default_rng(5)
+    out = []
+    for _ in range(COUNT):
+        smooth = Image.fromarray(rng.integers(20, 230, (4, 4, 3), np.uint8)).resize((SIDE, SIDE), Image.BICUBIC)
+        noise = rng.integers(-12, 13, (SIDE, SIDE, 3))
+        out.append(Image.fromarray(np.clip(np.asarray(smooth).astype(int) + noise, 0, 255).astype(np.uint8)))
+    return out
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory, photos) -> str:
+    path = str(tmp_path_factory.mktemp("table") / "photos.leat")
+    with leat.Writer(path, {"image": "image", "label": int}, sync=False) as w:
+        for i, photo in enumerate(photos):
+            w.append([np.asarray(photo), i % 5])
+    return path
+
+
+def load(path: str, text: str, **options):
+    with leat.Loader(path, COUNT, text, order="sequential", seed=3, as_="numpy", **options) as loader:
+        (batch,) = list(loader)
+        return batch.asdict()
+
+
+def images(path: str, text: str, **options) -> np.ndarray:
+    return load(path, f"{text}; {FLAT}", **options)["image"].copy()
+
+
+def enhance(kind, factor):
+    return lambda im: kind(im).enhance(factor)
+
+
+def padded(im, left, top, right, bottom, mode="constant", fill=0):
+    border = ((top, bottom), (left, right), (0, 0))
+    more = {"constant_values": fill} if mode == "constant" else {}
+    return np.pad(np.asarray(im), border, mode, **more)
+
+
+def hue(im, shift):
+    h, s, v = im.convert("HSV").split()
+    turned = (np.asarray(h).astype(int) + int(shift * 255)) % 256
+    return Image.merge("HSV", (Image.fromarray(turned.astype(np.uint8)), s, v)).convert("RGB")
+
+
+def gray(im):
+    return np.repeat(np.asarray(im.convert("L"))[..., None], 3, -1)
+
+
+def blur(im):
+    half = np.linspace(-2, 2, 5, dtype=np.float32)
+    k = np.exp(-0.5 * (half / np.float32(1.5)) ** 2)
+    k /= k.sum()
+    a = np.pad(np.asarray(im).astype(np.float32), ((2, 2), (2, 2), (0, 0)), "reflect")
+    rows = sum(w * a[i:i + SIDE] for i, w in enumerate(k))
+    return np.rint(sum(w * rows[:, i:i + SIDE] for i, w in enumerate(k)))
+
+
+def affine(im, angle=0.0, translate=(0, 0), scale=1.0, shear=(0.0, 0.0), center=None):
+    """torchvision's inverse matrix of an affine map, on PIL images."""
+    cx, cy = center or (SIDE * 0.5, SIDE * 0.5)
+    rot, sx, sy = np.radians(angle), np.radians(shear[0]), np.radians(shear[1])
+    a = np.cos(rot - sy) / np.cos(sy)
+    b = -np.cos(rot - sy) * np.tan(sx) / np.cos(sy) - np.sin(rot)
+    c = np.sin(rot - sy) / np.cos(sy)
+    d = -np.sin(rot - sy) * np.tan(sx) / np.cos(sy) + np.cos(rot)
+    m = [d / scale, -b / scale, 0.0, -c / scale, a / scale, 0.0]
+    m[2] += m[0] * (-cx - translate[0]) + m[1] * (-cy - translate[1]) + cx
+    m[5] += m[3] * (-cx - translate[0]) + m[4] * (-cy - translate[1]) + cy
+    return im.transform(im.size, Image.AFFINE, m, Image.NEAREST)
+
+
+def numbers(im):
+    return np.asarray(im).astype(np.float32)
+
+
+# name: (pipeline with forced parameters, reference of one PIL image, largest difference)
+EXACT = {
+    "RandomResizedCrop": ("RandomResizedCrop((20, 44), scale=(1, 1), ratio=(1, 1))",
+                          lambda im: im.resize((44, 20), Image.BILINEAR), 0),
+    "Resize": ("Resize((40, 21), bicubic)", lambda im: im.resize((21, 40), Image.BICUBIC), 0),
+    "CenterCrop": ("CenterCrop((20, 12))", lambda im: im.crop((10, 6, 22, 26)), 0),
+    "RandomCrop": ("RandomCrop((38, 36), padding=(2, 3), fill=(7, 8, 9))",
+                   lambda im: np.stack([padded(im, 2, 3, 2, 3, fill=f)[..., c] for c, f in enumerate((7, 8, 9))], -1), 0),
+    "Pad": ("Resize((32, 32)); Pad((1, 2, 3, 4), padding_mode=reflect)",
+            lambda im: padded(im, 1, 2, 3, 4, "reflect"), 0),
+    "RandomHorizontalFlip": ("Resize((32, 32)); RandomHorizontalFlip(1)", ImageOps.mirror, 0),
+    "RandomVerticalFlip": ("Resize((32, 32)); RandomVerticalFlip(1)", ImageOps.flip, 0),
+    "RandomRotation": ("CenterCrop(32); RandomRotation((33, 33), fill=(9, 8, 7))",
+                       lambda im: im.rotate(33, Image.NEAREST, fillcolor=(9, 8, 7)), 0),
+    "RandomAffine": ("CenterCrop(32); RandomAffine((20, 20), (0, 0), (1.2, 1.2), (5, 5, -7, -7))",
+                     lambda im: affine(im, 20, scale=1.2, shear=(5, -7)), 0),
+    "ColorJitter": ("CenterCrop(32); ColorJitter(hue=(0.2, 0.2))", lambda im: hue(im, 0.2), 0),
+    "Grayscale": ("CenterCrop(32); Grayscale()", lambda im: np.asarray(im.convert("L"))[..., None], 0),
+    "RandomGrayscale": ("CenterCrop(32); RandomGrayscale(1)", gray, 0),
+    "RandomInvert": ("CenterCrop(32); RandomInvert(1)", ImageOps.invert, 0),
+    "RandomPosterize": ("CenterCrop(32); RandomPosterize(3, p=1)", lambda im: ImageOps.posterize(im, 3), 0),
+    "RandomSolarize": ("CenterCrop(32); RandomSolarize(77, p=1)", lambda im: ImageOps.solarize(im, 77), 0),
+    "RandomAdjustSharpness": ("CenterCrop(32); RandomAdjustSharpness(2.5, p=1)", enhance(ImageEnhance.Sharpness, 2.5), 0),
+    "RandomAutocontrast": ("CenterCrop(32); RandomAutocontrast(1)", ImageOps.autocontrast, 0),
+    "RandomEqualize": ("CenterCrop(32); RandomEqualize(1)", ImageOps.equalize, 0),
+    "GaussianBlur": ("CenterCrop(32); GaussianBlur(5, (1.5, 1.5))", blur, 1),
+    "Normalize": ("CenterCrop(32); Normalize((0.4, 0.5, 0.6), (0.2, 0.3, 0.4))",
+                  lambda im: (numbers(im) / np.float32(255) - np.float32([0.4, 0.5, 0.6])) / np.float32([0.2, 0.3, 0.4]), 0),
+    "ToDtype": ("CenterCrop(32); ToDtype(f32, scale=false)", numbers, 0),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact(pack, photos, name):
+    text, reference, tolerance = EXACT[name]
+    got = images(pack, text)
+    before = images(pack, "CenterCrop(32)")
+    assert got.shape != before.shape or got.dtype != before.dtype or (got != before).any()
+    for one, photo in zip(got, photos):
+        want = np.asarray(reference(photo)).astype(np.float64)
+        assert one.shape == want.shape
+        assert np.abs(one.astype(np.float64) - want).max() <= tolerance
+
+
+def test_layout(pack):
+    woven = load(pack, "CenterCrop(32); ToLayout(nhwc)")["image"]
+    plain = load(pack, "CenterCrop(32); ToLayout(nchw)")["image"]
+    assert woven.shape == (COUNT, 32, 32, 3) and plain.shape == (COUNT, 3, 32, 32)
+    np.testing.assert_array_equal(woven.transpose(0, 3, 1, 2), plain)
+
+
+def test_perspective(pack, photos):
+    """The corners move by what Pillow would move them: solved from where the pixels went."""
+    got = images(pack, "CenterCrop(32); RandomPerspective(0.4, p=1, interpolation=nearest, fill=1)")
+    before = images(pack, "CenterCrop(32)")
+    still = images(pack, "CenterCrop(32); RandomPerspective(0, p=1, interpolation=nearest)")
+    np.testing.assert_array_equal(still, before)
+    for one, photo in zip(got, before):
+        assert (one != photo).any()
+        palette = {tuple(p) for p in photo.reshape(-1, 3)} | {(1, 1, 1)}
+        assert {tuple(p) for p in one.reshape(-1, 3)} <= palette  # nearest: no new colours
+        inside = (one != 1).any(-1)
+        assert 0.2 < inside.mean() <= 1 and inside[16, 16]
+
+
+@pytest.mark.parametrize("text, value", [("RandomErasing(1, value=9)", 9), ("Cutout(10, value=9)", 9)])
+def test_blanks(pack, text, value):
+    got, before = images(pack, f"CenterCrop(32); {text}"), images(pack, "CenterCrop(32)")
+    places = set()
+    for one, photo in zip(got, before):
+        rows, columns = (np.flatnonzero((one != photo).any(-1).any(axis)) for axis in (1, 0))
+        y, x = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+        assert (one[y, x] == value).all()
+        again = photo.copy()
+        again[y, x] = value
+        np.testing.assert_array_equal(one, again)
+        share = (y.stop - y.start) * (x.stop - x.start) / SIDE**2
+        assert 0.01 < share < 0.36 if "Random" in text else 0 < share <= 100 / SIDE**2
+        places.add((y.start, x.start))
+    assert len(places) > COUNT // 2
+
+
+def test_erasing_with_noise(pack):
+    got, before = images(pack, "CenterCrop(32); RandomErasing(1, random=true)"), images(pack, "CenterCrop(32)")
+    changed = (got != before).any(-1).mean((1, 2))
+    assert (changed > 0.01).all() and (changed < 0.36).all()
+
+
+def strengths(bins, wide):
+    """torchvision's magnitudes per action of RandAugment and TrivialAugmentWide."""
+    f = np.float32
+
+    def space(lo, hi):
+        return [float(v) for v in np.linspace(f(lo), f(hi), bins, dtype=np.float32)]
+    most = 0.99 if wide else 0.9
+    lost = 6 if wide else 4
+    return {
+        "Identity": [0.0], "AutoContrast": [0.0], "Equalize": [0.0], "Invert": [0.0],
+        "ShearX": space(0, 0.99 if wide else 0.3), "ShearY": space(0, 0.99 if wide else 0.3),
+        "TranslateX": space(0, 32 if wide else 150 / 331 * SIDE),
+        "TranslateY": space(0, 32 if wide else 150 / 331 * SIDE),
+        "Rotate": space(0, 135 if wide else 30), "Brightness": space(0, most), "Color": space(0, most),
+        "Contrast": space(0, most), "Sharpness": space(0, most), "Solarize": space(255, 0),
+        "Posterize": [8 - float(np.rint(i / ((bins - 1) / lost))) for i in range(bins)],
+    }
+
+
+def act(im, action, m):
+    if action in ("ShearX", "ShearY"):
+        angle = np.degrees(np.arctan(m))
+        return affine(im, shear=(angle, 0) if action == "ShearX" else (0, angle), center=(0, 0))
+    if action in ("TranslateX", "TranslateY"):
+        return affine(im, translate=(int(m), 0) if action == "TranslateX" else (0, int(m)))
+    kinds = {"Brightness": ImageEnhance.Brightness, "Color": ImageEnhance.Color,
+             "Contrast": ImageEnhance.Contrast, "Sharpness": ImageEnhance.Sharpness}
+    if action in kinds:
+        return kinds[action](im).enhance(1 + m)
+    return {"Identity": lambda: im, "Rotate": lambda: im.rotate(m, Image.NEAREST),
+            "Posterize": lambda: ImageOps.posterize(im, int(m)), "Solarize": lambda: ImageOps.solarize(im, m),
+            "AutoContrast": lambda: ImageOps.autocontrast(im), "Equalize": lambda: ImageOps.equalize(im),
+            "Invert": lambda: ImageOps.invert(im)}[action]()
+
+
+SIGNED = ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness")
+
+
+def actions(im, table, only=None):
+    for action, values in table.items():
+        for m in values if only is None or len(values) == 1 else [values[only]]:
+            for sign in (1, -1) if action in SIGNED else (1,):
+                yield np.asarray(act(im, action, sign * m)).astype(int)
+
+
+@pytest.mark.parametrize("text, table, only", [
+    ("RandAugment(1, 20)", strengths(31, False), 20), ("TrivialAugmentWide()", strengths(31, True), None)])
+def test_policies(pack, photos, text, table, only):
+    got, before = images(pack, f"CenterCrop(32); {text}"), images(pack, "CenterCrop(32)")
+    assert sum((a != b).any() for a, b in zip(got, before)) > COUNT // 2
+    for one, photo in zip(got, photos):
+        assert min(np.abs(one.astype(int) - want).max() for want in actions(photo, table, only)) <= 1
+
+
+def test_auto_augment(pack, photos):
+    """Each of the pairs has known actions: the result is one of them, two, or none."""
+    got, before = images(pack, "CenterCrop(32); AutoAugment()"), images(pack, "CenterCrop(32)")
+    assert sum((a != b).any() for a, b in zip(got, before)) > COUNT // 2
+    table = strengths(10, False)
+    for one, photo in zip(got[:6], photos):
+        firsts = [photo] + [Image.fromarray(a.astype(np.uint8)) for a in actions(photo, table)]
+        if not any(np.abs(one.astype(int) - np.asarray(a).astype(int)).max() <= 1 for a in firsts):
+            best = min(np.abs(one.astype(int) - b).max() for a in firsts for b in actions(a, table))
+            assert best <= 1
+
+
+def test_mixing(pack):
+    """The arithmetic is in test_mix.py: here, that both have an effect."""
+    before = load(pack, "CenterCrop(32)")
+    for name in ("MixUp", "CutMix"):
+        after = load(pack, f"CenterCrop(32); {name}()", classes=5)
+        assert (after["image"] != before["image"]).any() and after["label"].shape == (COUNT, 5)
+
+
+OTHERS = {"ToLayout": test_layout, "RandomPerspective": test_perspective, "RandomErasing": test_blanks,
+          "Cutout": test_blanks, "RandAugment": test_policies, "TrivialAugmentWide": test_policies,
+          "AutoAugment": test_auto_augment, "MixUp": test_mixing, "CutMix": test_mixing}
+
+
+def test_the_table_is_covered():
+    assert set(EXACT) | set(OTHERS) == set(leat.ops.names())
+
+
+@pytest.mark.parametrize("text, why", [
+    ("CenterCrop(8); Normalize(0, 1); Normalize(0, 1)", "Normalize is given twice"),
+    ("CenterCrop(8); ToDtype(u8); ToDtype(f32)", "ToDtype is given twice"),
+    ("CenterCrop(8); ToLayout(nhwc); ToLayout(nchw)", "ToLayout is given twice"),
+    ("CenterCrop(8); ToDtype(u8, scale=false)", "ToDtype.scale has no effect"),
+    ("CenterCrop(8); Pad(2, fill=3, padding_mode=edge)", "Pad.fill has no effect"),
+    ("RandomCrop(8, fill=3)", "RandomCrop.fill has no effect"),
+    ("RandomCrop(8, padding_mode=edge)", "RandomCrop.padding_mode has no effect"),
+    ("RandomCrop(8, 2, fill=1, padding_mode=edge)", "RandomCrop.fill has no effect"),
+    ("CenterCrop(8); RandomErasing(value=3, random=true)", "RandomErasing.value has no effect"),
+    ("CenterCrop(8); ColorJitter()", "ColorJitter has no effect"),
+])
+def test_what_has_no_effect_is_refused(pack, text, why):
+    with pytest.raises(leat.ArgumentError, match=why):
+        load(pack, text)
+
+
+def test_fields_without_effect_are_refused(tmp_path, photos):
+    path = str(tmp_path / "two.leat")
+    with leat.Writer(path, {"image": "image", "mask": "image", "label": int}, sync=False) as w:
+        for i in range(COUNT):
+            w.append([np.asarray(photos[i]), np.asarray(photos[i])[..., 0], i])
+    with pytest.raises(leat.ArgumentError, match="field 'mask' is an image: give it a pipeline"):
+        load(path, "CenterCrop(32)", fields=["mask", "label"])
+    crop = [leat.ops.RandomResizedCrop(16), leat.ops.RandomHorizontalFlip()]
+    color = leat.ops.ColorJitter(brightness=(1, 1), hue=(0, 0))  # draws, and changes nothing
+
+    def both(image, mask, **options):
+        return load(path, {"image": ("image", image), "mask": ("mask", mask)}, **options)
+
+    for image in ([color, *crop], [crop[0], color, crop[1]], [*crop, color]):
+        batch = both(image, crop)
+        np.testing.assert_array_equal(batch["image"][:, 0], batch["mask"][:, 0])
+    for image in (crop[:1], crop[::-1], ["Resize((16, 16))"], [*crop, leat.ops.RandAugment()],
+                  ["RandomResizedCrop(16, scale=(0.5, 1))", crop[1]]):
+        with pytest.raises(leat.ArgumentError, match="'image' and 'mask' would be cropped and turned differently"):
+            both(image, crop)
+        both(image, crop, independent=True)
+    with pytest.raises(leat.ArgumentError, match="independent has no effect"):
+        both(crop, crop, independent=True)
+    both(["Resize(20)", "CenterCrop(16)"], ["Resize((9, 9))"])  # nothing random: nothing to go apart
+    both(crop, ["RandomResizedCrop(8, interpolation=nearest)", crop[1]])
