@@ -132,9 +132,10 @@ static void copy_component(leat__jpeg_coef_reader *r, jvirt_barray_ptr array, in
         for (uint32_t i = 0; i < out->v; i++, dst += row)
             memcpy(dst, rows[i], row * sizeof(int16_t));
     }
+    /* NULL when no scan has the component, which libjpeg then decodes to grey: as with zeros. A
+     * scan without its table was refused. */
     const JQUANT_TBL *table = c->comp_info[index].quant_table;
-    if (!table) leat__jpeg_glue_fail(&r->glue, LEAT_EDATA, "missing quantisation table");
-    for (int i = 0; i < 64; i++) out->quant[i] = table->quantval[i];
+    for (int i = 0; i < 64; i++) out->quant[i] = table ? table->quantval[i] : 0;
 }
 
 static leat__jpeg_colour colour_of(const struct jpeg_decompress_struct *c)

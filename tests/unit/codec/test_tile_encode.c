@@ -52,6 +52,36 @@ static void others_are_refused_with_their_reason(void **state)
     }
 }
 
+/* Separate scans of which the last is missing: libjpeg delivers that component as grey. A decode
+ * of the file and its tiles agree. */
+static void a_component_without_a_scan_is_grey(void **state)
+{
+    bytes jpeg = make_jpeg(&jpeg_kinds[17], 70, 50, 80, 1);
+    leat__image_info info;
+    leat__planes whole = {0}, tiled = {0};
+    leat__tile_kept kept;
+    leat__decode_request request = {.tables = tables};
+    assert_true(jpeg_kinds[17].separate_scans);
+    size_t at = jpeg.len - 4;
+    while (jpeg.data[at] != 0xff || jpeg.data[at + 1] != 0xda) at--;
+    memcpy(jpeg.data + at, "\xff\xd9", 2);
+    jpeg.len = at + 2;
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_JPEG, jpeg.data, jpeg.len, &info, NULL), 0);
+    assert_int_equal(leat__codec_decode_planes(decoder, &info, jpeg.data, jpeg.len, NULL, &whole,
+                                               NULL), 0);
+    bytes b = tile_jpeg(jpeg, LEAT__TILE_FAST, &kept);
+    assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
+    assert_int_equal(decode_tiles(b, &request, &tiled, NULL), 0);
+    for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t y = 0; y < whole.height; y++)
+            assert_memory_equal(whole.plane[c] + y * whole.stride,
+                                tiled.plane[c] + y * tiled.stride, whole.width);
+    leat__planes_reset(&whole);
+    leat__planes_reset(&tiled);
+    free(b.data);
+    free(jpeg.data);
+}
+
 /* Coefficients that no encoder makes: at the limits still tiled or refused by a proof, beyond
  * them refused for their range. */
 static void coefficients_out_of_range_are_refused(void **state)
@@ -183,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_kinds_and_sizes_are_tiled),
         cmocka_unit_test(others_are_refused_with_their_reason),
+        cmocka_unit_test(a_component_without_a_scan_is_grey),
         cmocka_unit_test(coefficients_out_of_range_are_refused),
         cmocka_unit_test(trust_changes_no_byte),
         cmocka_unit_test(small_tiles_need_tables),
