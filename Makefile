@@ -10,13 +10,14 @@
 #   make fuzz     libFuzzer over every parser of outside bytes (FUZZ_SECONDS each)
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make tsan     the tests under ThreadSanitizer
+#   make arm      the tests of dsp, codec, op and loader for aarch64 under qemu, packs compared
 #   make coverage line coverage of src/
 #
 #   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX; EXTRAS=1 adds Numba, pandas,
 #   Polars, DuckDB, pyarrow, ml_dtypes and TensorBoard.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz asan tsan coverage setup setup-python clean
+.PHONY: help demo test lint bench fuzz asan tsan arm coverage setup setup-python clean
 TORCH ?= 1
 JAX ?= 0
 EXTRAS ?= 0
@@ -58,6 +59,10 @@ bench: setup-python
 fuzz: setup
 	@CC=clang scripts/build.sh build-fuzz -Dfuzz=true --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
 	@scripts/fuzz.sh build-fuzz
+
+arm: setup
+	@scripts/build.sh build-release --buildtype=release -Dtests=false
+	@scripts/arm.sh build-release
 
 coverage: setup
 	@scripts/build.sh build-coverage -Dfault=true --buildtype=debug -Db_coverage=true
