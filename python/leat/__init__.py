@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ._batch import Batch, Ragged
     from ._dataset import Dataset, Image, Sample
     from ._diagnose import Diagnosis, diagnose, judge
+    from ._from_dataset import from_dataset
     from ._loader import Loader
     from ._pack import export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
@@ -36,7 +37,7 @@ _LATER = {
     "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer",
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
-    "pack": "_pack", "export": "_pack", "ops": "ops", "lightning": "lightning",
+    "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks",
 }
 
@@ -44,7 +45,7 @@ __all__ = [
     "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
     "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "callbacks", "diagnose", "export", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
+    "callbacks", "diagnose", "export", "from_dataset", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
 ]
 
 

@@ -88,7 +88,7 @@ def _infer(name: str, value: object) -> object:
         return float
     if isinstance(value, str):
         return str
-    if isinstance(value, os.PathLike) or _is_pil(value):
+    if isinstance(value, os.PathLike) or is_pil(value):
         return "image"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return "image" if _leat.image_sniff(value) else bytes
@@ -101,5 +101,13 @@ def _infer(name: str, value: object) -> object:
     raise ArgumentError(f"field '{name}': a value of type {type(value).__name__} needs a schema")
 
 
-def _is_pil(value: object) -> bool:
+def is_image(value: object) -> bool:
+    """A picture, by its kind: PIL, encoded bytes, or uint8 pixels."""
+    try:
+        return _infer("", value) == "image"
+    except ArgumentError:
+        return False
+
+
+def is_pil(value: object) -> bool:
     return type(value).__module__.partition(".")[0] == "PIL"

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ._errors import ArgumentError, NotFoundError, StorageError
-from ._schema import Field
+from ._schema import Field, is_pil
 
 _INT64 = np.iinfo(np.int64)
 
@@ -216,6 +216,9 @@ def _image(f: Field, row: int, value: object) -> object:
         return _read(f, row, value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return value
+    mode = value.mode if is_pil(value) else "RGB"  # type: ignore[attr-defined]
+    if mode not in ("L", "RGB", "RGBA"):  # its numbers are not what a viewer would show
+        _fail(f, row, f"a PIL image of mode {mode}; convert it to L, RGB or RGBA")
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:

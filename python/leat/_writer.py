@@ -62,6 +62,8 @@ class Writer:
         }
         if fields is not None:
             self._open(fields)
+        elif resume:
+            raise ArgumentError("resume needs fields: what is there already is known before the first sample")
 
     def _open(self, specs: Mapping[str, object]) -> None:
         self.fields = _schema.fields(specs)

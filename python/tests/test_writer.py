@@ -175,6 +175,11 @@ def test_an_exception_says_what_is_left(tmp_path):
     assert leat.open(path)[0]["y"] == 2.5 and os.listdir(tmp_path) == ["e.leat"]
 
 
+def test_resume_needs_fields(tmp_path):
+    with pytest.raises(leat.ArgumentError, match="resume needs fields"):
+        leat.Writer(tmp_path / "n.leat", resume=True)
+
+
 def test_a_live_writer_is_not_replaced(tmp_path):
     path = tmp_path / "l.leat"
     w = leat.Writer(path, {"x": int}, sync=False)
