@@ -354,6 +354,13 @@ int leat__path_unlink(const char *path, leat_error *err)
     return leat__fail_errno(err, errno, "%s: cannot remove", path);
 }
 
+int leat__path_rmdir(const char *path, leat_error *err)
+{
+    if (LEAT_FAULT(LEAT__FAULT_SYNC)) return leat__fail_errno(err, EIO, "%s: cannot remove", path);
+    if (rmdir(path) == 0 || errno == ENOENT) return 0;
+    return leat__fail_errno(err, errno, "%s: cannot remove", path);
+}
+
 int leat__path_exists(const char *path, bool *exists, leat_error *err)
 {
     struct stat st;

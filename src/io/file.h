@@ -94,6 +94,7 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
  * synced). unlink of a missing file is no error. */
 int leat__path_rename(const char *from, const char *to, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_unlink(const char *path, leat_error *err) LEAT_MUST_CHECK;
+int leat__path_rmdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* an empty folder */
 int leat__path_exists(const char *path, bool *exists, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_regular(const char *path, bool *regular, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_mkdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* with parents */

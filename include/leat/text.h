@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text curation: filters and deduplication of JSONL files.
+ *
+ *     leat_filter_opts opts;
+ *     leat_filter_opts_init(&opts);
+ *     const char *in[] = {"crawl"};
+ *     opts.inputs = in;
+ *     opts.input_count = 1;
+ *     opts.output = "kept";
+ *     opts.profile = "gopher@paper";
+ *     rc = leat_filter_text(&opts, &stats, &err);
+ *
+ * Inputs are files, folders and patterns of .jsonl files, plain, gzip or zstd. Each line is a
+ * JSON object with a text; blank lines are passed over. Lines that cannot be read (broken JSON,
+ * not UTF-8, no text) are counted and listed. A document that is kept comes out byte for byte,
+ * in the order of the input. The same input and options give the same output bytes on any
+ * number of threads.
+ */
+#ifndef LEAT_TEXT_H
+#define LEAT_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <leat/error.h>
+#include <leat/log.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum leat_text_compress {
+    LEAT_TEXT_PLAIN = 0,
+    LEAT_TEXT_GZIP = 1,
+    LEAT_TEXT_ZSTD = 2
+} leat_text_compress;
+
+/* Called by the thread that called in, after every chunk; return non-zero to stop (the answer
+ * is then LEAT_ECANCELED). Bytes are those of the input files; 0 <= done <= total. */
+typedef int (*leat_text_progress)(void *cookie, uint64_t done_bytes, uint64_t total_bytes,
+                                  uint64_t documents, uint64_t dropped);
+
+/* ---- Filters ----------------------------------------------------------------------------- */
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_filter_opts {
+    uint32_t struct_size;
+    uint32_t input_count;
+    const char *const *inputs;
+    const char *output;     /* folder: kept-00000.jsonl …, reasons.jsonl, bad.jsonl, report.json;
+                               NULL = only count */
+    const char *profile;    /* names of leat_text_profile, with commas */
+    const char *set;        /* changes of thresholds: "words.min=20,curly.max=off" */
+    const char *modify;     /* names of leat_text_modifier, with commas, in this order */
+    const char *text_field; /* "text" */
+    const char *id_field;   /* "id"; a document without it is FILE:LINE */
+    const char *explain;    /* id of a document whose scores are wanted: see `explained` */
+    void (*explained)(void *cookie, const char *json);
+    uint64_t memory;       /* hard budget; half of what is available */
+    uint64_t shard_bytes;  /* of an output file: 1 GiB */
+    uint64_t max_document; /* longest line: 128 MiB, less when the budget is small */
+    uint32_t threads;      /* usable CPUs */
+    uint32_t compress;     /* leat_text_compress of the kept documents */
+    uint32_t score_only;   /* 1 = write scores-00000.jsonl with all scores; drop nothing */
+    uint32_t fail_on_bad;  /* 1 = LEAT_EDATA at the first line that cannot be read */
+    uint32_t replace;      /* 1 = the output of an earlier run is replaced */
+    uint32_t reserved;
+    leat_text_progress progress;
+    void *cookie; /* of progress and explained */
+    leat_log log;
+} leat_filter_opts;
+
+LEAT_API void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size);
+#define leat_filter_opts_init(o) leat_filter_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+#define LEAT_FILTER_RULES_MAX 192
+
+typedef struct leat_filter_rule {
+    char name[48];    /* "words.min" */
+    char profile[32]; /* "" = of `set` */
+    double threshold;
+    uint64_t failed; /* documents that violate it */
+    uint64_t first;  /* documents for which it is the first violated rule */
+} leat_filter_rule;
+
+typedef struct leat_filter_stats {
+    uint32_t struct_size;
+    uint32_t rule_count;
+    uint64_t documents; /* lines with a text */
+    uint64_t kept, dropped;
+    uint64_t bad;             /* lines that cannot be read */
+    uint64_t modified;        /* documents that a modifier changed */
+    uint64_t lone_surrogates; /* \ud800 and the like without partner: scored as U+FFFD */
+    uint64_t files, bytes_in; /* of the input files */
+    uint64_t text_bytes;      /* of the texts, as UTF-8 */
+    uint64_t shards, bytes_out;
+    uint64_t budget_peak_bytes;
+    double seconds, cpu_seconds;
+    leat_filter_rule rules[LEAT_FILTER_RULES_MAX];
+} leat_filter_stats;
+
+/* Filters. stats may be NULL. LEAT_EEXIST when the folder has the output of an earlier run. */
+LEAT_API int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats,
+                              leat_error *err) LEAT_MUST_CHECK;
+
+/* Profiles, scores and modifiers by number, for lists; LEAT_ENOENT past the last. Strings are
+ * static. */
+LEAT_API int leat_text_profile(uint32_t index, const char **name, const char **source);
+LEAT_API int leat_text_score(uint32_t index, const char **name, const char **help);
+LEAT_API int leat_text_modifier(uint32_t index, const char **name, const char **help);
+
+/* Scores texts in memory. One scorer per thread. */
+typedef struct leat_text_scorer leat_text_scorer;
+LEAT_API int leat_text_scorer_open(leat_text_scorer **scorer, leat_error *err) LEAT_MUST_CHECK;
+LEAT_API void leat_text_scorer_close(leat_text_scorer **scorer);
+/* All scores of a text (UTF-8), in the order of leat_text_score, into out[count]. LEAT_EDATA
+ * when it is not UTF-8. */
+LEAT_API int leat_text_scorer_run(leat_text_scorer *scorer, const char *text, size_t len, double *out,
+                                  uint32_t count, leat_error *err) LEAT_MUST_CHECK;
+
+/* ---- Deduplication ------------------------------------------------------------------------ */
+
+typedef enum leat_dedup_kind {
+    LEAT_DEDUP_EXACT = 1, /* equal texts */
+    LEAT_DEDUP_FUZZY = 2  /* texts of similar shingles */
+} leat_dedup_kind;
+
+typedef enum leat_dedup_clusters {
+    LEAT_CLUSTERS_STAR = 0,      /* every removed document is similar to the kept one */
+    LEAT_CLUSTERS_COMPONENTS = 1 /* chains: similar to some document of the cluster */
+} leat_dedup_clusters;
+
+typedef enum leat_dedup_keep {
+    LEAT_KEEP_FIRST = 0,   /* the first in the order of the inputs */
+    LEAT_KEEP_LONGEST = 1, /* the longest text, then the first */
+    LEAT_KEEP_FIELD = 2    /* the largest number in keep_field, then the first */
+} leat_dedup_keep;
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_dedup_opts {
+    uint32_t struct_size;
+    uint32_t input_count;
+    const char *const *inputs;
+    const char *output;     /* folder: kept-00000.jsonl …, clusters.jsonl, bad.jsonl, report.json;
+                               needed */
+    const char *text_field; /* "text" */
+    const char *id_field;   /* "id" */
+    const char *keep_field; /* with LEAT_KEEP_FIELD */
+    uint32_t kind;          /* leat_dedup_kind; needed */
+    uint32_t normalize;     /* exact: 1 = letters, digits and words only, small letters */
+    uint32_t shingle_words; /* fuzzy: 5; 0 with shingle_chars */
+    uint32_t shingle_chars; /* fuzzy: shingles of characters instead */
+    uint32_t bands, rows;   /* fuzzy: 14 of 8 */
+    double threshold;       /* fuzzy: least similarity of duplicates, 0.7 */
+    uint32_t clusters;      /* leat_dedup_clusters */
+    uint32_t keep;          /* leat_dedup_keep */
+    uint32_t bands_per_iteration; /* bands on disk at once; fewer take more passes; all */
+    uint32_t threads;             /* usable CPUs */
+    uint64_t memory;              /* hard limit; half of what is available */
+    uint64_t shard_bytes;         /* 1 GiB */
+    uint64_t max_document;        /* longest line: 128 MiB, less when the memory is small */
+    uint32_t compress;            /* leat_text_compress */
+    uint32_t fail_on_bad, replace;
+    uint32_t resume;    /* 1 = continue a run that was interrupted */
+    uint32_t plan_only; /* 1 = fill the plan in stats and return */
+    uint32_t reserved;
+    uint64_t checkpoint_bytes; /* save the state after this much input: 512 MiB */
+    leat_text_progress progress;
+    void *cookie;
+    leat_log log;
+} leat_dedup_opts;
+
+LEAT_API void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size);
+#define leat_dedup_opts_init(o) leat_dedup_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_dedup_stats {
+    uint32_t struct_size;
+    uint32_t bands, rows;
+    uint32_t passes; /* over the input, for sketches */
+    uint64_t documents, kept, removed;
+    uint64_t clusters; /* kept documents with duplicates */
+    uint64_t bad, lone_surrogates;
+    uint64_t empty;           /* documents without a word: never duplicates of each other */
+    uint64_t candidates;      /* pairs that share a band */
+    uint64_t verified;        /* of these, pairs above the threshold */
+    uint64_t below_threshold; /* removed documents that are not similar to the kept one */
+    uint64_t files, bytes_in, text_bytes;
+    uint64_t shards, bytes_out;
+    uint64_t plan_documents;         /* estimated from the first lines of the files */
+    uint64_t plan_memory, plan_disk; /* bytes */
+    uint64_t disk_bytes;             /* most that was on disk besides the output */
+    uint64_t budget_peak_bytes;
+    uint64_t resumed; /* 1 = an earlier run was continued */
+    double seconds, cpu_seconds;
+} leat_dedup_stats;
+
+/* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does not
+ * fit the memory or the disk. An interrupted run leaves OUTPUT/.leat-work, from which `resume`
+ * goes on. */
+LEAT_API int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats,
+                             leat_error *err) LEAT_MUST_CHECK;
+
+/* Chance that two documents of this similarity share one of the bands. */
+LEAT_API double leat_dedup_chance(double similarity, uint32_t bands, uint32_t rows);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deduplication in four phases, each of which can be resumed:
+ *
+ *   sketch   one pass over the text (several, with fewer bands at once): per document a digest
+ *            for each band, into files by band and part; its sketch, its id; by line number
+ *   group    band by band: documents with equal digests are compared with the first ones of
+ *            their bucket; pairs above the threshold become edges
+ *   resolve  edges in the order of documents: who is removed, and for whom
+ *   write    a second pass over the text: kept documents, clusters, bad lines
+ *
+ * A document is its line number over all files ("line"); lines without a document have none of
+ * the records. Where not the first document is kept, groups and edges number documents by
+ * their rank instead. What a phase needs beyond `memory` is on disk, in OUTPUT/.leat-work.
+ *
+ * The output depends on neither threads, memory, parts nor interruptions: buckets and edges are
+ * sets, and every choice follows from line numbers (or ranks) and sketches.
+ */
+#ifndef LEAT_CURATE_DEDUP_H
+#define LEAT_CURATE_DEDUP_H
+
+#include <leat/flow.h>
+#include <leat/text.h>
+
+#include "base/buf.h"
+#include "curate/spill.h"
+#include "curate/text_files.h"
+#include "curate/text_flow.h"
+#include "curate/text_line.h"
+#include "text/sketch.h"
+
+typedef enum leat__dedup_phase {
+    LEAT__PHASE_SKETCH,
+    LEAT__PHASE_GROUP,
+    LEAT__PHASE_RESOLVE,
+    LEAT__PHASE_WRITE
+} leat__dedup_phase;
+
+enum { LEAT__SIDE_SKETCH, LEAT__SIDE_IDS, LEAT__SIDE_ENDS, LEAT__SIDE_KEEP, LEAT__SIDES };
+
+#define LEAT__EDGE_PARTS_MAX 4096
+#define LEAT__BANDS_MAX 256
+
+/* What is saved, so that a run can go on. */
+typedef struct leat__dedup_state {
+    uint32_t phase;
+    uint32_t iteration;  /* of bands */
+    uint32_t band, part; /* group: the next */
+    uint32_t parts, edge_parts, bands_at_once;
+    /* Where the pass over the text is: a line begins here. */
+    uint32_t file;
+    uint64_t offset, line, document;
+    uint64_t ids_bytes;
+    uint64_t documents, text_bytes, lone_surrogates, empty;
+    uint64_t candidates, verified, disk_peak;
+    uint64_t *band_length; /* of the files of the spill sets */
+    uint64_t *edge_length;
+    uint64_t side_length[LEAT__SIDES];
+    uint32_t band_files, edge_files;
+} leat__dedup_state;
+
+typedef struct leat__dedup {
+    const leat_dedup_opts *opts;
+    leat_dedup_stats *stats;
+    leat__text_files files;
+    leat__line_names names;
+    leat__text_pass pass;
+    uint64_t memory;
+    bool fuzzy;
+    uint32_t bands, rows;
+    uint32_t sketch_bytes; /* per document */
+    uint32_t need_equal;   /* equal bytes of the sketch that make a pair */
+    char *work;            /* folder */
+    leat__dedup_state st;
+    leat__spill side, band, edge;
+    uint64_t since_save;              /* input bytes since the state was saved */
+    uint64_t bytes_done, bytes_total; /* of all passes, for progress */
+    char settings[40];                /* hash of all that the result depends on */
+    /* group and resolve */
+    leat__file *sketch_file;
+    uint8_t *sketches;      /* all of them, when they fit */
+    uint32_t *order, *rank; /* of documents, when not the first is kept */
+} leat__dedup;
+
+/* A record of a band. */
+typedef struct __attribute__((packed)) leat__band_record {
+    uint64_t digest;
+    uint32_t line;
+} leat__band_record;
+
+typedef struct leat__edge {
+    uint32_t later, earlier; /* rank or line */
+} leat__edge;
+
+/* What becomes of a line: for == line is kept. */
+typedef struct leat__decision {
+    uint32_t kept_for; /* line of the document that is kept */
+    uint32_t equal;    /* equal bytes of their sketches */
+} leat__decision;
+
+int leat__dedup_plan(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+
+int leat__dedup_sketch(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_resolve(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+
+/* Saves the state; loads it, or leaves it empty when there is none. LEAT_ESTATE when it is that
+ * of other inputs or options. */
+int leat__dedup_save(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err) LEAT_MUST_CHECK;
+void leat__dedup_state_reset(leat__dedup_state *s);
+/* Hash of the options and the inputs into d->settings. */
+int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
+
+/* Sketches of documents by line or rank, for the thread that runs the phase. */
+int leat__dedup_sketches_open(leat__dedup *d, uint64_t memory, leat_error *err) LEAT_MUST_CHECK;
+void leat__dedup_sketches_close(leat__dedup *d);
+int leat__dedup_sketch_of(leat__dedup *d, uint32_t document, uint8_t *out,
+                          leat_error *err) LEAT_MUST_CHECK;
+
+/* A path below the work folder, into `out` (4096 bytes). */
+const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out);
+
+void leat__dedup_json(const leat_dedup_stats *stats, leat__buf *out);
+
+#endif

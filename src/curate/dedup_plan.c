@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a run will need, before it begins: documents estimated from the first lines of a few
+ * files, memory and disk from that; and the sketches of documents during a run.
+ */
+#include <string.h>
+
+#include <leat/machine.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "curate/dedup.h"
+
+#define SAMPLE_FILES 16
+#define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
+#define ID_BYTES 24  /* of an id, assumed */
+#define FLOOR (48u << 20)
+
+static bool is_compressed(const char *path)
+{
+    return leat__str_ends_nocase(path, ".gz") || leat__str_ends_nocase(path, ".zst");
+}
+
+/* Bytes and lines of the first chunk of a file. */
+static int sample(const leat__dedup *d, uint32_t file, uint64_t *bytes, uint64_t *lines, leat_error *err)
+{
+    const char *in[] = {d->files.path[file]};
+    leat__text_files f;
+    leat__chunk *c = leat__chunk_new();
+    bool end;
+    if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk");
+    int rc = leat__text_files_open(&f, in, 1, d->files.max_line, err);
+    if (rc == 0) {
+        rc = leat__text_files_read(&f, c, &end, err);
+        *bytes += c->len + c->too_long;
+        *lines += c->lines;
+        leat__text_files_reset(&f);
+    }
+    leat__chunk_free(c);
+    return rc;
+}
+
+static int estimate_documents(leat__dedup *d, uint64_t *documents, uint64_t *text, leat_error *err)
+{
+    uint64_t bytes = 0, lines = 0;
+    uint32_t step = (uint32_t)leat__ceil_div(d->files.count, SAMPLE_FILES);
+    for (uint32_t i = 0; i < d->files.count; i += step)
+        LEAT_TRY(sample(d, i, &bytes, &lines, err));
+    *text = 0;
+    for (uint32_t i = 0; i < d->files.count; i++)
+        *text += d->files.size[i] * (is_compressed(d->files.path[i]) ? COMPRESSED : 1);
+    *documents = bytes > 0 ? (uint64_t)((double)*text / (double)bytes * (double)lines) : 0;
+    return 0;
+}
+
+int leat__dedup_plan(leat__dedup *d, leat_error *err)
+{
+    leat_dedup_stats *st = d->stats;
+    uint64_t documents, text, at_once = d->st.bands_at_once;
+    leat_disk disk;
+    char size[24], limit[24];
+    LEAT_TRY(estimate_documents(d, &documents, &text, err));
+    uint64_t per_document = at_once * sizeof(leat__band_record) + d->sketch_bytes + ID_BYTES + 8 +
+                            8 /* decision */ + (d->opts->keep != LEAT_KEEP_FIRST ? 8 : 0) +
+                            8 /* edges */;
+    st->plan_documents = documents;
+    st->plan_disk = documents * per_document;
+    st->plan_memory = FLOOR + documents * (d->opts->keep != LEAT_KEEP_FIRST ? 20 : 12);
+    if (st->plan_memory > d->memory)
+        return leat__fail(err, LEAT_EBUDGET, "about %llu documents need %s of memory, the limit is %s",
+                          (unsigned long long)documents,
+                          leat__format_bytes(st->plan_memory, size, sizeof size),
+                          leat__format_bytes(d->memory, limit, sizeof limit));
+    /* a part of a band takes twice its size in a quarter of the memory */
+    d->st.parts =
+        (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
+    if (leat_disk_read(&disk, d->opts->output, err) != 0) return err ? err->code : LEAT_EIO;
+    uint64_t output = d->opts->compress ? text / COMPRESSED : text;
+    if (st->plan_disk + output > disk.free_bytes)
+        return leat__fail(err, LEAT_ENOSPC, "%s: %s are needed (%llu documents), %s are free",
+                          d->opts->output, leat__format_bytes(st->plan_disk + output, size, sizeof size),
+                          (unsigned long long)documents,
+                          leat__format_bytes(disk.free_bytes, limit, sizeof limit));
+    return 0;
+}
+
+/* ---- sketches ---- */
+
+int leat__dedup_sketches_open(leat__dedup *d, uint64_t memory, leat_error *err)
+{
+    char path[4096];
+    LEAT_TRY(
+        leat__file_open(&d->sketch_file, leat__dedup_path(d, "side-0", path), LEAT__FILE_READ, err));
+    uint64_t bytes = d->st.side_length[LEAT__SIDE_SKETCH];
+    if (bytes > memory) return 0;
+    d->sketches = leat__alloc(LEAT__MEM_CURATE, bytes + 1);
+    if (!d->sketches) return leat__fail_nomem(err, bytes, "sketches");
+    return leat__file_pread(d->sketch_file, d->sketches, bytes, 0, err);
+}
+
+void leat__dedup_sketches_close(leat__dedup *d)
+{
+    leat__file_close(&d->sketch_file);
+    leat__free(d->sketches);
+    d->sketches = NULL;
+}
+
+int leat__dedup_sketch_of(leat__dedup *d, uint32_t document, uint8_t *out, leat_error *err)
+{
+    uint64_t line = d->order ? d->order[document] : document;
+    if (d->sketches) {
+        memcpy(out, d->sketches + line * d->sketch_bytes, d->sketch_bytes);
+        return 0;
+    }
+    return leat__file_pread(d->sketch_file, out, d->sketch_bytes, line * d->sketch_bytes, err);
+}

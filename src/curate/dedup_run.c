@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat_dedup_text: options, the order of the phases, and what is left at the end.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "curate/dedup.h"
+#include "io/dir.h"
+
+#define MAX_DOCUMENT (UINT64_C(128) << 20)
+#define CHECKPOINT (UINT64_C(512) << 20)
+#define EXACT_BYTES 16
+
+void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
+    opts->struct_size = struct_size;
+}
+
+static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
+{
+    if (o->shingle_words == 0 && o->shingle_chars == 0) o->shingle_words = 5;
+    if (o->shingle_words > 0 && o->shingle_chars > 0)
+        return leat__fail(err, LEAT_EINVAL, "shingles are of words or of characters, not both");
+    if (o->shingle_words > 64 || o->shingle_chars > 1024)
+        return leat__fail(err, LEAT_EINVAL, "shingles have at most 64 words or 1024 characters");
+    if (o->bands == 0) o->bands = 14;
+    if (o->rows == 0) o->rows = 8;
+    if (o->bands > LEAT__BANDS_MAX || o->bands * o->rows > LEAT__SKETCH_MAX)
+        return leat__fail(err, LEAT_EINVAL, "%u bands of %u rows: at most %d bands and %d values in all",
+                          o->bands, o->rows, LEAT__BANDS_MAX, LEAT__SKETCH_MAX);
+    if (o->threshold == 0) o->threshold = 0.7;
+    if (!(o->threshold > 0 && o->threshold <= 1))
+        return leat__fail(err, LEAT_EINVAL, "threshold: %g is not between 0 and 1", o->threshold);
+    return 0;
+}
+
+/* Fills in defaults; LEAT_EINVAL says what is wrong. */
+static int check_options(leat_dedup_opts *o, leat_error *err)
+{
+    if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (o->kind != LEAT_DEDUP_EXACT && o->kind != LEAT_DEDUP_FUZZY)
+        return leat__fail(err, LEAT_EINVAL, "kind: %u is not valid", o->kind);
+    if (o->clusters > LEAT_CLUSTERS_COMPONENTS || o->keep > LEAT_KEEP_FIELD ||
+        o->compress > LEAT_TEXT_ZSTD)
+        return leat__fail(err, LEAT_EINVAL, "clusters, keep or compress is not valid");
+    if ((o->keep == LEAT_KEEP_FIELD) != (o->keep_field != NULL))
+        return leat__fail(err, LEAT_EINVAL, "keep_field goes with keep=field");
+    if (o->kind == LEAT_DEDUP_FUZZY) {
+        if (o->normalize) return leat__fail(err, LEAT_EINVAL, "normalize goes with exact deduplication");
+        LEAT_TRY(check_fuzzy(o, err));
+    } else {
+        if (o->shingle_words || o->shingle_chars || o->bands || o->rows || o->threshold != 0 ||
+            o->bands_per_iteration)
+            return leat__fail(err, LEAT_EINVAL,
+                              "shingles, bands, rows and threshold go with fuzzy deduplication");
+        o->bands = 1;
+    }
+    if (o->bands_per_iteration > o->bands)
+        return leat__fail(err, LEAT_EINVAL, "%u of %u bands per iteration", o->bands_per_iteration,
+                          o->bands);
+    if (!o->max_document) o->max_document = MAX_DOCUMENT;
+    if (!o->checkpoint_bytes) o->checkpoint_bytes = CHECKPOINT;
+    if (!o->text_field) o->text_field = "text";
+    if (!o->id_field) o->id_field = "id";
+    return 0;
+}
+
+static uint64_t line_need(void *cookie, uint64_t longest)
+{
+    return 16 * longest;
+}
+
+static int prepare(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    leat_budget *budget = NULL;
+    leat_budget_stats bs;
+    leat__text_pass pass = {.need = line_need};
+    LEAT_TRY(leat_budget_open(&budget, o->memory, err));
+    leat_budget_read(budget, &bs);
+    leat_budget_close(&budget);
+    d->memory = bs.limit;
+    d->fuzzy = o->kind == LEAT_DEDUP_FUZZY;
+    d->bands = o->bands;
+    d->rows = o->rows;
+    d->sketch_bytes = d->fuzzy ? d->bands * d->rows : EXACT_BYTES;
+    /* bytes agree by chance, 1 in 256 */
+    d->need_equal =
+        d->fuzzy ? (uint32_t)ceil((o->threshold * 255 + 1) / 256 * d->sketch_bytes - 1e-9) : EXACT_BYTES;
+    d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
+    uint64_t max_line = leat__text_flow_max_line(&pass, d->memory, o->max_document);
+    LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));
+    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path};
+    d->stats->files = d->files.count;
+    d->stats->bytes_in = d->files.total;
+    d->stats->bands = d->bands;
+    d->stats->rows = d->rows;
+    d->stats->passes = (uint32_t)leat__ceil_div(d->bands, d->st.bands_at_once);
+    d->bytes_total = d->files.total * (d->stats->passes + 1);
+    leat__buf work;
+    leat__buf_init(&work, LEAT__MEM_CURATE, 4000);
+    leat__buf_printf(&work, "%s/.leat-work", o->output);
+    d->work = leat__buf_take(&work, NULL);
+    if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", o->output);
+    return leat__dedup_settings(d, err);
+}
+
+/* Removes the files of the work folder, and the folder. The state goes first: without it nothing
+ * is continued from files of which some are gone. */
+static int remove_work(leat__dedup *d, leat_error *err)
+{
+    leat__dir dir = {0};
+    char path[4096];
+    bool there;
+    int rc;
+    LEAT_TRY(leat__path_exists(d->work, &there, err));
+    if (!there) return 0;
+    LEAT_GO(rc, out, leat__path_unlink(leat__dedup_path(d, "state.json", path), err));
+    LEAT_GO(rc, out, leat__dir_read(&dir, d->work, true, err));
+    for (size_t i = 0; i < dir.count; i++)
+        LEAT_GO(rc, out, leat__path_unlink(leat__dedup_path(d, leat__dir_name(&dir, i), path), err));
+    rc = leat__path_rmdir(d->work, err);
+out:
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+static int begin(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    char path[4200], state_path[4096];
+    bool report, state;
+    snprintf(path, sizeof path, "%s/report.json", o->output);
+    LEAT_TRY(leat__path_mkdir(o->output, err));
+    LEAT_TRY(leat__path_exists(path, &report, err));
+    LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
+    bool again = o->replace || (state && o->resume);
+    if (report && !again && !o->plan_only) {
+        if (!state) LEAT_TRY(remove_work(d, err)); /* of a run that was killed at its very end */
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: has the output of an earlier run (use --force to replace it)",
+                          o->output);
+    }
+    if (state && !again && !o->plan_only)
+        return leat__fail(
+            err, LEAT_EEXIST,
+            "%s: has an interrupted run (use --resume to continue it, --force to begin anew)",
+            o->output);
+    LEAT_TRY(leat__dedup_plan(d, err));
+    if (o->plan_only) return 0;
+    /* from here on the folder is not whole */
+    if (report) LEAT_TRY(leat__path_unlink(path, err));
+    if (o->replace && !o->resume) LEAT_TRY(remove_work(d, err));
+    LEAT_TRY(leat__path_mkdir(d->work, err));
+    if (!o->resume) return 0;
+    LEAT_TRY(leat__dedup_load(d, &state, err));
+    d->stats->resumed = state;
+    return 0;
+}
+
+typedef struct ranked {
+    double keep;
+    uint32_t line;
+} ranked;
+
+static int by_keep(const void *x, const void *y)
+{
+    const ranked *a = x, *b = y;
+    if (a->keep != b->keep) return a->keep > b->keep ? -1 : 1;
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+/* The order in which documents are kept: d->order[rank] is the line, d->rank[line] the rank. */
+static int rank_documents(leat__dedup *d, leat_error *err)
+{
+    uint64_t n = d->st.document;
+    char path[4096];
+    leat__file *f = NULL;
+    double value[512];
+    if (d->opts->keep == LEAT_KEEP_FIRST || d->order) return 0;
+    if (n * (sizeof(ranked) + 8) + (8u << 20) > d->memory)
+        return leat__fail(
+            err, LEAT_EBUDGET, "%llu documents need at least %llu MiB of memory (raise --memory)",
+            (unsigned long long)n, (unsigned long long)(n * (sizeof(ranked) + 8) >> 20) + 9);
+    ranked *r = leat__alloc_array(LEAT__MEM_CURATE, n + 1, sizeof *r);
+    d->order = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
+    d->rank = leat__alloc_array(LEAT__MEM_CURATE, n + 1, 4);
+    int rc = r && d->order && d->rank
+                 ? leat__file_open(&f, leat__dedup_path(d, "side-3", path), LEAT__FILE_READ, err)
+                 : leat__fail_nomem(err, n * 24, "ranks");
+    for (uint64_t at = 0; at < n && rc == 0; at += LEAT_COUNT(value)) {
+        uint64_t take = LEAT_MIN(n - at, LEAT_COUNT(value));
+        rc = leat__file_pread(f, value, take * 8, at * 8, err);
+        for (uint64_t i = 0; i < take && rc == 0; i++)
+            r[at + i] = (ranked){isnan(value[i]) ? -INFINITY : value[i], (uint32_t)(at + i)};
+    }
+    if (rc == 0) {
+        qsort(r, n, sizeof *r, by_keep);
+        for (uint64_t i = 0; i < n; i++) {
+            d->order[i] = r[i].line;
+            d->rank[r[i].line] = (uint32_t)i;
+        }
+    }
+    leat__file_close(&f);
+    leat__free(r);
+    return rc;
+}
+
+static int run_phases(leat__dedup *d, leat_error *err)
+{
+    for (;;) {
+        d->bytes_done = d->files.total * LEAT_MIN(d->st.iteration, d->stats->passes);
+        switch (d->st.phase) {
+        case LEAT__PHASE_SKETCH: LEAT_TRY(leat__dedup_sketch(d, err)); break;
+        case LEAT__PHASE_GROUP:
+            LEAT_TRY(rank_documents(d, err));
+            LEAT_TRY(leat__dedup_group(d, err));
+            break;
+        case LEAT__PHASE_RESOLVE:
+            LEAT_TRY(rank_documents(d, err));
+            LEAT_TRY(leat__dedup_resolve(d, err));
+            break;
+        default: return leat__dedup_write(d, err);
+        }
+    }
+}
+
+void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+#define PUT(name) leat__json_ku64(&j, #name, st->name);
+    PUT(documents)
+    PUT(kept) PUT(removed) PUT(clusters) PUT(bad) PUT(lone_surrogates) PUT(empty) PUT(candidates)
+        PUT(verified) PUT(below_threshold) PUT(bands) PUT(rows) PUT(passes) PUT(files) PUT(bytes_in)
+            PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
+                PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed)
+#undef PUT
+                    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__json_end(&j);
+}
+
+static int write_report(const leat__dedup *d, leat_error *err)
+{
+    char path[4200];
+    leat__buf json;
+    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
+    snprintf(path, sizeof path, "%s/report.json", d->opts->output);
+    leat__dedup_json(d->stats, &json);
+    leat__buf_putc(&json, '\n');
+    int rc = json.status == 0 ? leat__file_store(path, json.data, json.len, err)
+                              : leat__fail_nomem(err, json.len, "the report");
+    leat__buf_reset(&json);
+    return rc;
+}
+
+static void copy_state(leat__dedup *d)
+{
+    leat_dedup_stats *st = d->stats;
+    st->documents = d->st.documents;
+    st->text_bytes = d->st.text_bytes;
+    st->lone_surrogates = d->st.lone_surrogates;
+    st->empty = d->st.empty;
+    st->candidates = d->st.candidates;
+    st->verified = d->st.verified;
+    st->disk_bytes = d->st.disk_peak;
+}
+
+static int run(leat__dedup *d, leat_error *err)
+{
+    LEAT_TRY(prepare(d, err));
+    LEAT_TRY(begin(d, err));
+    if (d->opts->plan_only) return 0;
+    int rc = run_phases(d, err);
+    copy_state(d);
+    return rc;
+}
+
+int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_error *err)
+{
+    leat_dedup_opts o;
+    leat_dedup_stats own = {.struct_size = sizeof own};
+    leat_error local = {0};
+    if (!err) err = &local;
+    if (!opts || opts->struct_size < sizeof o.struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memset(&o, 0, sizeof o);
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    LEAT_TRY(check_options(&o, err));
+    leat__dedup *d = LEAT_NEW(CURATE, leat__dedup);
+    if (!d) return leat__fail_nomem(err, sizeof *d, "a run");
+    uint64_t start = leat__clock_ns(), cpu = leat__clock_process_ns();
+    d->opts = &o;
+    d->stats = &own;
+    int rc = run(d, err);
+    own.seconds = (double)(leat__clock_ns() - start) / (double)LEAT_NS_PER_S;
+    own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (rc == 0 && !o.plan_only) rc = write_report(d, err);
+    if (rc == 0 && !o.plan_only) rc = remove_work(d, err);
+    leat__dedup_state_reset(&d->st);
+    leat__text_files_reset(&d->files);
+    leat__free(d->work);
+    leat__free(d->order);
+    leat__free(d->rank);
+    leat__free(d);
+    if (stats) *stats = own;
+    return rc;
+}

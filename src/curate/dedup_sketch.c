@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first phase: digests of bands, sketches and ids of all documents.
+ *
+ * A worker writes for each line of its chunk: flag, keep value, digests of the bands of this
+ * iteration, sketch, length of the id, id. The caller's thread deals them to the files.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "curate/dedup.h"
+
+#define LARGE (256u << 10)
+
+enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET };
+enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY };
+
+typedef struct worker {
+    leat__sketcher sketcher;
+    uint32_t values[LEAT__SKETCH_MAX];
+} worker;
+
+static uint32_t first_band(const leat__dedup *d)
+{
+    return d->st.iteration * d->st.bands_at_once;
+}
+
+static uint32_t bands_now(const leat__dedup *d)
+{
+    return LEAT_MIN(d->st.bands_at_once, d->bands - first_band(d));
+}
+
+static int setup(void *cookie, void **ctx, leat_error *err)
+{
+    leat__dedup *d = cookie;
+    worker *w = LEAT_NEW(CURATE, worker);
+    if (!w) return leat__fail_nomem(err, sizeof *w, "a worker");
+    *ctx = w;
+    uint32_t words = !d->fuzzy ? 1 : d->opts->shingle_words;
+    return leat__sketcher_init(&w->sketcher, words, d->fuzzy ? d->opts->shingle_chars : 0, err);
+}
+
+static void teardown(void *cookie, void *ctx)
+{
+    worker *w = ctx;
+    if (!w) return;
+    leat__sketcher_reset(&w->sketcher);
+    leat__free(w);
+}
+
+static uint64_t need(void *cookie, uint64_t longest)
+{
+    const leat__dedup *d = cookie;
+    leat__sketcher s = {.words = d->fuzzy ? d->opts->shingle_words : 1, .chars = d->opts->shingle_chars};
+    return longest > LARGE ? leat__sketcher_need(&s, longest) : 0;
+}
+
+/* The 16 bytes that equal texts share; `empty` when normalising leaves nothing. */
+static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, bool *empty,
+                        leat_error *err)
+{
+    leat__hash128 h;
+    *empty = false;
+    if (d->opts->normalize) {
+        uint32_t n;
+        LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
+        *empty = n == 0;
+        h = leat__hash128_of(w->sketcher.shingle, n * sizeof(uint64_t), 0);
+    } else {
+        h = leat__hash128_of(w->sketcher.text, len, 0);
+    }
+    leat__store_u64(out, h.low);
+    leat__store_u64(out + 8, h.high);
+    return 0;
+}
+
+/* Digests and sketch of the text in the sketcher, appended to `out`. */
+static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, bool *empty,
+                      leat_error *err)
+{
+    uint8_t bytes[LEAT__SKETCH_MAX];
+    uint32_t from = first_band(d), bands = bands_now(d), n;
+    if (!d->fuzzy) {
+        LEAT_TRY(exact_sketch(d, w, len, bytes, empty, err));
+        leat__buf_append(out, bytes, 8);
+        leat__buf_append(out, bytes, 16);
+        return 0;
+    }
+    LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
+    *empty = n == 0;
+    if (n == 0) {
+        leat__buf_zeros(out, 8 * bands + d->sketch_bytes);
+        return 0;
+    }
+    leat__sketch_fss(w->sketcher.shingle, n, d->bands * d->rows, w->values);
+    for (uint32_t b = from; b < from + bands; b++) {
+        uint64_t digest = leat__sketch_band(w->values + b * d->rows, d->rows);
+        leat__buf_append(out, &digest, 8);
+    }
+    leat__sketch_bytes(w->values, d->sketch_bytes, bytes);
+    leat__buf_append(out, bytes, d->sketch_bytes);
+    return 0;
+}
+
+static int put_document(leat__dedup *d, worker *w, leat__chunk *c, const leat__line *line,
+                        const leat__record_fields *r, leat_error *err)
+{
+    leat__buf *out = &c->out[0];
+    size_t flag_at = out->len;
+    bool empty = false;
+    LEAT_TRY(leat__sketcher_reserve(&w->sketcher, r->text.raw_len, err));
+    size_t len = leat__jsonl_text(&r->text, w->sketcher.text, &c->count[N_LONE]);
+    double keep = (double)len;
+    if (d->opts->keep == LEAT_KEEP_FIELD)
+        keep = r->keep.kind == LEAT__JSONL_NUMBER ? leat__jsonl_number(&r->keep) : -INFINITY;
+    leat__buf_putc(out, FLAG_DOCUMENT);
+    leat__buf_append(out, &keep, 8);
+    LEAT_TRY(put_sketch(d, w, len, out, &empty, err));
+    if (out->status == 0 && empty) out->data[flag_at] = FLAG_EMPTY;
+    size_t id_at = out->len;
+    uint32_t id_len = 0;
+    leat__buf_append(out, &id_len, 4);
+    leat__line_id_json(&d->names, c, line, r, out);
+    if (out->status == 0) {
+        id_len = (uint32_t)(out->len - id_at - 4);
+        memcpy(out->data + id_at, &id_len, 4);
+    }
+    c->count[N_DOCUMENTS]++;
+    c->count[N_TEXT] += len;
+    c->count[N_EMPTY] += empty;
+    return 0;
+}
+
+static void note_bad(leat__chunk *c, uint64_t number, uint64_t offset, const char *why)
+{
+    if (c->count[N_BAD]++ > 0) return;
+    c->count[N_FIRST_BAD] = number;
+    c->count[N_FIRST_OFFSET] = offset;
+    leat__buf_puts(&c->out[1], why);
+}
+
+/* Lines without a document before line `upto`. */
+static void put_gaps(leat__chunk *c, uint64_t *next, uint64_t upto)
+{
+    for (; *next < upto; (*next)++)
+        leat__buf_putc(&c->out[0], FLAG_NONE);
+}
+
+static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+{
+    leat__dedup *d = cookie;
+    worker *w = ctx;
+    leat__line line;
+    size_t at = 0, where;
+    uint64_t next = c->document;
+    if (c->too_long) note_bad(c, c->line, c->offset, "the line is longer than the limit");
+    while (leat__chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        put_gaps(c, &next, line.document);
+        const char *wrong = leat__line_read(&d->names, &line, &r, &where);
+        if (wrong) {
+            note_bad(c, line.number, line.offset + where, wrong);
+            continue;
+        }
+        LEAT_TRY(put_document(d, w, c, &line, &r, err));
+        next++;
+    }
+    put_gaps(c, &next, c->document + c->lines);
+    if (c->longest > LARGE) {
+        uint32_t words = w->sketcher.words, chars = w->sketcher.chars;
+        leat__sketcher_reset(&w->sketcher);
+        LEAT_TRY(leat__sketcher_init(&w->sketcher, words, chars, err));
+    }
+    return c->out[0].status == 0 && c->out[1].status == 0
+               ? 0
+               : leat__fail_nomem(err, c->out[0].len, "results");
+}
+
+/* One line of a chunk's results to the files; *p moves on. */
+static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_error *err)
+{
+    static const uint8_t zeros[LEAT__SKETCH_MAX];
+    uint8_t flag = *(*p)++;
+    uint32_t bands = bands_now(d);
+    bool first = d->st.iteration == 0;
+    double keep = -INFINITY;
+    const uint8_t *digests = NULL, *sketch = zeros, *id = NULL;
+    uint32_t id_len = 0;
+    if (flag != FLAG_NONE) {
+        memcpy(&keep, *p, 8);
+        digests = *p + 8;
+        sketch = digests + 8 * bands;
+        id_len = leat__load_u32(sketch + d->sketch_bytes);
+        id = sketch + d->sketch_bytes + 4;
+        *p = id + id_len;
+    }
+    for (uint32_t b = 0; b < bands && flag == FLAG_DOCUMENT; b++) {
+        leat__band_record r = {leat__load_u64(digests + 8 * b), (uint32_t)number};
+        uint32_t part = (uint32_t)((r.digest >> 32) * d->st.parts >> 32);
+        LEAT_TRY(leat__spill_put(&d->band, b * d->st.parts + part, &r, sizeof r, err));
+    }
+    if (!first) return 0;
+    LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_SKETCH, sketch, d->sketch_bytes, err));
+    if (id_len > 0) LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_IDS, id, id_len, err));
+    d->st.ids_bytes += id_len;
+    LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
+    if (d->opts->keep != LEAT_KEEP_FIRST)
+        LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, 8, err));
+    return 0;
+}
+
+static int save_state(leat__dedup *d, leat_error *err)
+{
+    LEAT_TRY(leat__spill_flush(&d->band, true, err));
+    LEAT_TRY(leat__spill_flush(&d->side, true, err));
+    for (uint32_t i = 0; i < d->band.count; i++)
+        d->st.band_length[i] = d->band.length[i];
+    for (uint32_t i = 0; i < LEAT__SIDES; i++)
+        d->st.side_length[i] = d->side.length[i];
+    d->since_save = 0;
+    return leat__dedup_save(d, err);
+}
+
+static int refuse_bad(leat__dedup *d, const leat__chunk *c, leat_error *err)
+{
+    leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s", d->files.path[c->file],
+               (unsigned long long)c->count[N_FIRST_BAD], (unsigned long long)c->count[N_FIRST_OFFSET],
+               leat__buf_str(&c->out[1]));
+    leat__error_at(err, NULL, -1, (int64_t)c->count[N_FIRST_OFFSET]);
+    return LEAT_EDATA;
+}
+
+static int take(void *cookie, leat__chunk *c, leat_error *err)
+{
+    leat__dedup *d = cookie;
+    leat__dedup_state *st = &d->st;
+    if (c->count[N_BAD] > 0 && d->opts->fail_on_bad) return refuse_bad(d, c, err);
+    if (c->document + c->lines >= UINT32_MAX)
+        return leat__fail(err, LEAT_ELIMIT, "more than %u lines: deduplicate in several runs",
+                          UINT32_MAX);
+    const uint8_t *p = (const uint8_t *)c->out[0].data;
+    for (uint64_t i = 0; i < c->lines; i++)
+        LEAT_TRY(deal_line(d, c->document + i, &p, err));
+    if (st->iteration == 0) {
+        st->documents += c->count[N_DOCUMENTS];
+        st->text_bytes += c->count[N_TEXT];
+        st->lone_surrogates += c->count[N_LONE];
+        st->empty += c->count[N_EMPTY];
+    }
+    uint64_t bytes = c->len + c->too_long;
+    st->file = c->file;
+    st->offset = c->offset + bytes;
+    st->line = c->line + c->lines;
+    st->document = c->document + c->lines;
+    d->since_save += bytes;
+    return d->since_save >= d->opts->checkpoint_bytes ? save_state(d, err) : 0;
+}
+
+static int tell(void *cookie, uint64_t bytes, uint64_t total)
+{
+    leat__dedup *d = cookie;
+    const leat_dedup_opts *o = d->opts;
+    if (!o->progress) return 0;
+    return o->progress(o->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total), d->bytes_total,
+                       d->st.documents, 0);
+}
+
+static int open_spills(leat__dedup *d, bool resumed, leat_error *err)
+{
+    leat__dedup_state *st = &d->st;
+    uint32_t n = bands_now(d) * st->parts;
+    size_t buffer = (size_t)(d->memory / 16 / (n + LEAT__SIDES));
+    buffer = LEAT_MIN(LEAT_MAX(buffer, 4096), 256u << 10);
+    bool again = resumed && st->band_files == n;
+    if (st->band_files != n) {
+        leat__free(st->band_length);
+        st->band_length = LEAT_NEW_ARRAY(CURATE, uint64_t, n);
+        if (!st->band_length) return leat__fail_nomem(err, n * 8, "lengths");
+        st->band_files = n;
+    }
+    LEAT_TRY(
+        leat__spill_open(&d->band, d->work, "band", n, buffer, again ? st->band_length : NULL, err));
+    return leat__spill_open(&d->side, d->work, "side", LEAT__SIDES, buffer,
+                            again || st->iteration > 0 ? st->side_length : NULL, err);
+}
+
+int leat__dedup_sketch(leat__dedup *d, leat_error *err)
+{
+    leat_budget *budget = NULL;
+    int rc;
+    bool resumed = d->st.document > 0;
+    uint64_t buffers = 0;
+    d->pass = (leat__text_pass){.name = "sketch",
+                                .cookie = d,
+                                .setup = setup,
+                                .teardown = teardown,
+                                .ram = 4u << 20,
+                                .need = need,
+                                .work = work,
+                                .take = take,
+                                .tell = tell};
+    LEAT_GO(rc, out, open_spills(d, resumed, err));
+    buffers = (uint64_t)d->band.count * d->band.buffer_bytes + LEAT__SIDES * d->side.buffer_bytes;
+    LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - LEAT_MIN(buffers, d->memory / 2), err));
+    LEAT_GO(rc, out,
+            leat__text_files_seek(&d->files, d->st.file, d->st.offset, d->st.line, d->st.document, err));
+    LEAT_GO(rc, out,
+            leat__text_flow_run(&d->files, &d->pass, budget, d->opts->threads, &d->opts->log, err));
+    d->st.disk_peak =
+        LEAT_MAX(d->st.disk_peak, leat__spill_bytes(&d->band) + leat__spill_bytes(&d->side) +
+                                      leat__spill_bytes(&d->edge));
+    d->st.phase = LEAT__PHASE_GROUP;
+    d->st.band = d->st.part = 0;
+    LEAT_GO(rc, out, save_state(d, err));
+out:
+    if (budget) {
+        leat_budget_stats bs;
+        leat_budget_read(budget, &bs);
+        d->stats->budget_peak_bytes = LEAT_MAX(d->stats->budget_peak_bytes, bs.peak + buffers);
+    }
+    leat_budget_close(&budget);
+    leat__spill_reset(&d->band);
+    leat__spill_reset(&d->side);
+    return rc;
+}

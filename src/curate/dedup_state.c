@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The saved state of a run: OUTPUT/.leat-work/state.json, replaced atomically. It names the hash
+ * of the inputs and of all options that the result depends on, so that a run is not continued
+ * with others.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "curate/dedup.h"
+
+#define STATE_VERSION 1
+#define HEAD (64u << 10) /* bytes of each input that are hashed */
+
+/* Single numbers of the state, in one table for both ways. */
+#define NUMBERS(X)                                                                                      \
+    X(phase)                                                                                            \
+    X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
+        X(document) X(ids_bytes) X(documents) X(text_bytes) X(lone_surrogates) X(empty) X(candidates)   \
+            X(verified) X(disk_peak)
+
+const char *leat__dedup_path(const leat__dedup *d, const char *name, char *out)
+{
+    snprintf(out, 4096, "%s/%s", d->work, name);
+    return out;
+}
+
+void leat__dedup_state_reset(leat__dedup_state *s)
+{
+    leat__free(s->band_length);
+    leat__free(s->edge_length);
+    memset(s, 0, sizeof *s);
+}
+
+static void put_list(leat__json *j, const char *key, const uint64_t *values, uint32_t n)
+{
+    leat__json_key(j, key);
+    leat__json_array(j);
+    for (uint32_t i = 0; i < n; i++)
+        leat__json_u64(j, values[i]);
+    leat__json_end(j);
+}
+
+int leat__dedup_save(leat__dedup *d, leat_error *err)
+{
+    const leat__dedup_state *s = &d->st;
+    char path[4096];
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_CURATE, 64u << 20);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "version", STATE_VERSION);
+    leat__json_kstr(&j, "settings", d->settings);
+#define PUT(name) leat__json_ku64(&j, #name, s->name);
+    NUMBERS(PUT)
+#undef PUT
+    put_list(&j, "band_length", s->band_length, s->band_files);
+    put_list(&j, "edge_length", s->edge_length, s->edge_files);
+    put_list(&j, "side_length", s->side_length, LEAT__SIDES);
+    leat__json_end(&j);
+    int rc = buf.status == 0
+                 ? leat__file_store(leat__dedup_path(d, "state.json", path), buf.data, buf.len, err)
+                 : leat__fail_nomem(err, buf.len, "the state");
+    leat__buf_reset(&buf);
+    return rc;
+}
+
+static int take_list(const json_t *root, const char *key, uint64_t **values, uint32_t *n,
+                     leat_error *err)
+{
+    const json_t *list = json_object_get(root, key);
+    size_t count = json_array_size(list);
+    *n = (uint32_t)count;
+    *values = NULL;
+    if (count == 0) return 0;
+    *values = LEAT_NEW_ARRAY(CURATE, uint64_t, count);
+    if (!*values) return leat__fail_nomem(err, count * 8, "the state");
+    for (size_t i = 0; i < count; i++)
+        (*values)[i] = (uint64_t)json_integer_value(json_array_get(list, i));
+    return 0;
+}
+
+static int take_state(leat__dedup *d, const json_t *root, const char *path, leat_error *err)
+{
+    leat__dedup_state *s = &d->st;
+    uint64_t *side = NULL;
+    uint32_t n = 0;
+    const char *settings = json_string_value(json_object_get(root, "settings"));
+    if (json_integer_value(json_object_get(root, "version")) != STATE_VERSION || !settings)
+        return leat__fail(err, LEAT_EFORMAT, "%s: not a state of this version of leat", path);
+    if (!leat__str_eq(settings, d->settings))
+        return leat__fail(
+            err, LEAT_ESTATE,
+            "%s: the interrupted run had other inputs or options (use --force to begin anew)", path);
+#define TAKE(name) s->name = (__typeof__(s->name))json_integer_value(json_object_get(root, #name));
+    NUMBERS(TAKE)
+#undef TAKE
+    LEAT_TRY(take_list(root, "band_length", &s->band_length, &s->band_files, err));
+    LEAT_TRY(take_list(root, "edge_length", &s->edge_length, &s->edge_files, err));
+    LEAT_TRY(take_list(root, "side_length", &side, &n, err));
+    if (n == LEAT__SIDES) memcpy(s->side_length, side, sizeof s->side_length);
+    leat__free(side);
+    bool sound = n == LEAT__SIDES && s->phase <= LEAT__PHASE_WRITE && s->parts > 0 &&
+                 s->bands_at_once > 0 && s->band_files % s->parts == 0 &&
+                 s->edge_files <= LEAT__EDGE_PARTS_MAX && s->document < UINT32_MAX &&
+                 s->file < d->files.count && s->iteration <= d->bands;
+    return sound ? 0
+                 : leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use --force to begin anew)",
+                              path);
+}
+
+int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
+{
+    char path[4096], *data = NULL;
+    size_t len;
+    leat__dedup_path(d, "state.json", path);
+    LEAT_TRY(leat__path_exists(path, found, err));
+    if (!*found) return 0;
+    LEAT_TRY(leat__file_load(path, 64u << 20, 1, &data, &len, err));
+    json_t *root = json_loadb(data, len, 0, NULL);
+    int rc = root ? take_state(d, root, path, err)
+                  : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use --force to begin anew)", path);
+    json_decref(root);
+    leat__free(data);
+    return rc;
+}
+
+/* Path, size and first bytes of every input. */
+static int hash_inputs(const leat__dedup *d, leat__hasher *h, leat_error *err)
+{
+    uint8_t *head = leat__alloc(LEAT__MEM_CURATE, HEAD);
+    int rc = head ? 0 : leat__fail_nomem(err, HEAD, "a hash");
+    for (uint32_t i = 0; i < d->files.count && rc == 0; i++) {
+        leat__file *f = NULL;
+        size_t got = 0;
+        leat__hasher_update(h, d->files.path[i], strlen(d->files.path[i]) + 1);
+        leat__hasher_update(h, &d->files.size[i], sizeof d->files.size[i]);
+        rc = leat__file_open(&f, d->files.path[i], LEAT__FILE_READ, err);
+        if (rc == 0) rc = leat__file_pread_some(f, head, HEAD, 0, &got, err);
+        leat__hasher_update(h, head, got);
+        leat__file_close(&f);
+    }
+    leat__free(head);
+    return rc;
+}
+
+int leat__dedup_settings(leat__dedup *d, leat_error *err)
+{
+    const leat_dedup_opts *o = d->opts;
+    leat__hasher *h = leat__hasher_open(0);
+    if (!h) return leat__fail_nomem(err, 0, "a hash");
+    const uint64_t numbers[] = {o->kind,  o->normalize,   o->shingle_words, o->shingle_chars,
+                                d->bands, d->rows,        d->need_equal,    o->clusters,
+                                o->keep,  o->max_document};
+    const char *const texts[] = {d->names.text_field, d->names.id_field,
+                                 o->keep_field ? o->keep_field : ""};
+    leat__hasher_update(h, numbers, sizeof numbers);
+    for (size_t i = 0; i < LEAT_COUNT(texts); i++)
+        leat__hasher_update(h, texts[i], strlen(texts[i]) + 1);
+    int rc = hash_inputs(d, h, err);
+    leat__hash128 v = leat__hasher_value128(h);
+    leat__hasher_close(&h);
+    snprintf(d->settings, sizeof d->settings, "%016llx%016llx", (unsigned long long)v.high,
+             (unsigned long long)v.low);
+    return rc;
+}

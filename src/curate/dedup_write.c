@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last phase: reads the text again and writes the kept documents, for each removed one a
+ * line of clusters.jsonl, and the bad lines.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "curate/dedup.h"
+#include "curate/shards.h"
+
+enum { OUT_KEPT, OUT_CLUSTERS, OUT_BAD };
+enum { N_KEPT, N_REMOVED, N_BELOW, N_BAD };
+
+typedef struct writing {
+    leat__dedup *d;
+    leat__file *decisions, *ids, *ends;
+    leat__shards kept, clusters, bad;
+    uint8_t *has_duplicates; /* bit per line: counted as a cluster */
+} writing;
+
+static int setup(void *cookie, void **ctx, leat_error *err)
+{
+    leat__buf *b = LEAT_NEW(CURATE, leat__buf);
+    if (!b) return leat__fail_nomem(err, sizeof *b, "a worker");
+    leat__buf_init(b, LEAT__MEM_CURATE, (size_t)1 << 33);
+    *ctx = b;
+    return 0;
+}
+
+static void teardown(void *cookie, void *ctx)
+{
+    if (!ctx) return;
+    leat__buf_reset(ctx);
+    leat__free(ctx);
+}
+
+static uint64_t need(void *cookie, uint64_t longest)
+{
+    return 0;
+}
+
+/* Appends the id of another line, as JSON. */
+static int put_id(const writing *w, uint32_t line, leat__buf *out, leat_error *err)
+{
+    uint8_t ends[16] = {0};
+    if (line > 0) LEAT_TRY(leat__file_pread(w->ends, ends, 16, ((uint64_t)line - 1) * 8, err));
+    else LEAT_TRY(leat__file_pread(w->ends, ends + 8, 8, 0, err));
+    uint64_t from = leat__load_u64(ends), to = leat__load_u64(ends + 8);
+    if (to < from || to - from > 64u << 20)
+        return leat__fail(err, LEAT_EDATA, "the list of ids is damaged");
+    if (leat__buf_reserve(out, to - from) != 0) return leat__fail_nomem(err, to - from, "an id");
+    LEAT_TRY(leat__file_pread(w->ids, out->data + out->len, to - from, from, err));
+    out->len += to - from;
+    return 0;
+}
+
+static int put_removed(const writing *w, leat__chunk *c, const leat__line *line,
+                       const leat__record_fields *r, const leat__decision *d, leat_error *err)
+{
+    leat__buf *out = &c->out[OUT_CLUSTERS];
+    double similarity = w->d->fuzzy ? leat__sketch_similarity(d->equal, w->d->sketch_bytes) : 1;
+    leat__buf_puts(out, "{\"id\":");
+    leat__line_id_json(&w->d->names, c, line, r, out);
+    leat__buf_puts(out, ",\"kept\":");
+    LEAT_TRY(put_id(w, d->kept_for, out, err));
+    leat__buf_printf(out, ",\"similarity\":%.4f}\n", similarity);
+    c->count[N_REMOVED]++;
+    c->count[N_BELOW] += d->equal < w->d->need_equal;
+    return 0;
+}
+
+static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+{
+    writing *w = cookie;
+    leat__buf *table = ctx;
+    leat__line line;
+    size_t at = 0, where, bytes = c->lines * sizeof(leat__decision);
+    leat__buf_clear(table);
+    if (leat__buf_reserve(table, bytes) != 0) return leat__fail_nomem(err, bytes, "decisions");
+    LEAT_TRY(
+        leat__file_pread(w->decisions, table->data, bytes, c->document * sizeof(leat__decision), err));
+    const leat__decision *decision = (const leat__decision *)table->data;
+    uint32_t *removed_for = leat__alloc_array(LEAT__MEM_CURATE, c->lines + 1, 4);
+    c->extra = removed_for;
+    if (!removed_for) return leat__fail_nomem(err, c->lines * 4, "decisions");
+    if (c->too_long) {
+        c->count[N_BAD]++;
+        leat__line_bad_json(&w->d->names, c->file, c->line, c->offset,
+                            "the line is longer than the limit", &c->out[OUT_BAD]);
+    }
+    while (leat__chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        const leat__decision *d = &decision[line.document - c->document];
+        const char *wrong = leat__line_read(&w->d->names, &line, &r, &where);
+        if (wrong) {
+            c->count[N_BAD]++;
+            leat__line_bad_json(&w->d->names, c->file, line.number, line.offset + where, wrong,
+                                &c->out[OUT_BAD]);
+        } else if (d->kept_for != line.document) {
+            removed_for[c->count[N_REMOVED]] = d->kept_for;
+            LEAT_TRY(put_removed(w, c, &line, &r, d, err));
+        } else {
+            leat__buf_append(&c->out[OUT_KEPT], line.text, line.len);
+            leat__buf_putc(&c->out[OUT_KEPT], '\n');
+            c->count[N_KEPT]++;
+        }
+    }
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");
+    return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)w->d->opts->compress, err);
+}
+
+static int take(void *cookie, leat__chunk *c, leat_error *err)
+{
+    writing *w = cookie;
+    leat_dedup_stats *st = w->d->stats;
+    const uint32_t *removed_for = c->extra;
+    st->kept += c->count[N_KEPT];
+    st->removed += c->count[N_REMOVED];
+    st->below_threshold += c->count[N_BELOW];
+    st->bad += c->count[N_BAD];
+    for (uint64_t i = 0; i < c->count[N_REMOVED]; i++) {
+        uint32_t k = removed_for[i];
+        st->clusters += !(w->has_duplicates[k / 8] >> k % 8 & 1);
+        w->has_duplicates[k / 8] |= (uint8_t)(1u << k % 8);
+    }
+    LEAT_TRY(leat__shards_put(&w->kept, c->out[OUT_KEPT].data, c->out[OUT_KEPT].len, err));
+    LEAT_TRY(leat__shards_put(&w->clusters, c->out[OUT_CLUSTERS].data, c->out[OUT_CLUSTERS].len, err));
+    return leat__shards_put(&w->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err);
+}
+
+static int tell(void *cookie, uint64_t bytes, uint64_t total)
+{
+    const writing *w = cookie;
+    const leat__dedup *d = w->d;
+    if (!d->opts->progress) return 0;
+    return d->opts->progress(d->opts->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total),
+                             d->bytes_total, d->st.documents, d->stats->removed);
+}
+
+static int open_all(writing *w, leat_error *err)
+{
+    leat__dedup *d = w->d;
+    const leat_dedup_opts *o = d->opts;
+    char path[4096];
+    uint64_t shard = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30;
+    w->has_duplicates = leat__zalloc(LEAT__MEM_CURATE, d->st.document / 8 + 1);
+    if (!w->has_duplicates) return leat__fail_nomem(err, d->st.document / 8, "clusters");
+    LEAT_TRY(
+        leat__file_open(&w->decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&w->ids, leat__dedup_path(d, "side-1", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&w->ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__shards_open(&w->kept, o->output, "kept", shard, (leat__compress)o->compress, err));
+    LEAT_TRY(leat__shards_open(&w->clusters, o->output, "clusters", 0, LEAT__COMPRESS_NONE, err));
+    return leat__shards_open(&w->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err);
+}
+
+static int commit(writing *w, leat_error *err)
+{
+    leat_dedup_stats *st = w->d->stats;
+    LEAT_TRY(leat__shards_commit(&w->kept, err));
+    LEAT_TRY(leat__shards_commit(&w->clusters, err));
+    LEAT_TRY(leat__shards_commit(&w->bad, err));
+    st->shards = w->kept.count;
+    st->bytes_out = w->kept.bytes;
+    return 0;
+}
+
+int leat__dedup_write(leat__dedup *d, leat_error *err)
+{
+    writing w = {.d = d};
+    leat_budget *budget = NULL;
+    leat__text_pass pass = {.name = "write",
+                            .cookie = &w,
+                            .setup = setup,
+                            .teardown = teardown,
+                            .ram = 1u << 20,
+                            .need = need,
+                            .work = work,
+                            .take = take,
+                            .tell = tell};
+    int rc;
+    LEAT_GO(rc, out, open_all(&w, err));
+    LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - d->memory / 8, err));
+    leat__text_files_rewind(&d->files);
+    LEAT_GO(rc, out,
+            leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
+    if (d->files.document != d->st.document)
+        LEAT_GO(rc, out,
+                leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
+                           (unsigned long long)d->files.document, (unsigned long long)d->st.document));
+    LEAT_GO(rc, out, commit(&w, err));
+out:
+    leat_budget_close(&budget);
+    leat__file_close(&w.decisions);
+    leat__file_close(&w.ids);
+    leat__file_close(&w.ends);
+    leat__shards_reset(&w.kept);
+    leat__shards_reset(&w.clusters);
+    leat__shards_reset(&w.bad);
+    leat__free(w.has_duplicates);
+    return rc;
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat_filter_text: one pass over the files. Workers read the lines of a chunk, modify and
+ * score their texts, judge them and write what is kept, why others are dropped, and what cannot
+ * be read into buffers of the chunk; the caller's thread writes the buffers in order.
+ */
+#include "curate/filter_run.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "curate/shards.h"
+#include "curate/text_flow.h"
+#include "curate/text_line.h"
+#include "text/modify.h"
+#include "text/rule.h"
+
+#define SHARD_DEFAULT (UINT64_C(1) << 30)
+#define MAX_DOCUMENT (UINT64_C(128) << 20)
+#define LARGE (256u << 10) /* lines above this take memory of their own */
+
+enum { OUT_KEPT, OUT_REASONS, OUT_EXPLAIN, OUT_BAD };
+enum { N_DOCUMENTS, N_KEPT, N_BAD, N_MODIFIED, N_LONE, N_TEXT, N_FIRST_BAD, N_FIRST_OFFSET };
+
+typedef struct filter {
+    const leat_filter_opts *opts;
+    leat_filter_stats *stats;
+    leat__text_files files;
+    leat__line_names names;
+    leat__rule_set rules;
+    leat_budget *budget;
+    uint64_t max_line;
+    leat__shards kept, reasons, bad;
+    bool writing;
+} filter;
+
+/* One worker. */
+typedef struct worker {
+    leat__scorer scorer;
+    leat__modifiers modifiers;
+    leat__buf text; /* of a modified document */
+    uint8_t failed[LEAT__RULES_MAX];
+} worker;
+
+void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size)
+{
+    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
+    opts->struct_size = struct_size;
+}
+
+/* ---- one document ---- */
+
+static void put_reason(const filter *f, const worker *w, leat__chunk *c, const leat__line *line,
+                       const leat__record_fields *r, int first, const leat__counts *counts)
+{
+    leat__buf *out = &c->out[OUT_REASONS];
+    const leat__rule *rule = &f->rules.rule[first];
+    char name[64];
+    leat__buf_puts(out, "{\"id\":");
+    leat__line_id_json(&f->names, c, line, r, out);
+    leat__buf_puts(out, ",\"file\":");
+    leat__json_text(out, f->files.path[c->file], strlen(f->files.path[c->file]));
+    leat__buf_printf(out,
+                     ",\"line\":%llu,\"rule\":\"%s\",\"profile\":\"%s\",\"score\":%.9g,\"threshold\":%."
+                     "9g,\"failed\":[",
+                     (unsigned long long)line->number, leat__rule_name(rule, name, sizeof name),
+                     rule->profile, leat__score_value(rule->score, counts), rule->threshold);
+    const char *comma = "";
+    for (unsigned i = 0; i < f->rules.count; i++) {
+        if (!w->failed[i]) continue;
+        leat__buf_printf(out, "%s\"%s\"", comma, leat__rule_name(&f->rules.rule[i], name, sizeof name));
+        comma = ",";
+    }
+    leat__buf_puts(out, "]}\n");
+}
+
+static void put_explained(const filter *f, const worker *w, leat__chunk *c, const leat__line *line,
+                          const leat__record_fields *r, const leat__counts *counts)
+{
+    leat__buf *out = &c->out[OUT_EXPLAIN];
+    char name[64];
+    leat__json j;
+    leat__buf_puts(out, "{\"id\":");
+    leat__line_id_json(&f->names, c, line, r, out);
+    leat__buf_puts(out, ",\"file\":");
+    leat__json_text(out, f->files.path[c->file], strlen(f->files.path[c->file]));
+    leat__buf_printf(out, ",\"line\":%llu,\"rules\":", (unsigned long long)line->number);
+    leat__json_init(&j, out, 0);
+    leat__json_array(&j);
+    for (unsigned i = 0; i < f->rules.count; i++) {
+        const leat__rule *rule = &f->rules.rule[i];
+        leat__json_object(&j);
+        leat__json_kstr(&j, "rule", leat__rule_name(rule, name, sizeof name));
+        leat__json_kstr(&j, "profile", rule->profile);
+        leat__json_kdouble(&j, "score", leat__score_value(rule->score, counts));
+        leat__json_kdouble(&j, "threshold", rule->threshold);
+        leat__json_kbool(&j, "keeps", !w->failed[i]);
+        leat__json_end(&j);
+    }
+    leat__json_end(&j);
+    leat__buf_puts(out, "}\n");
+}
+
+/* Is this the document that is to be explained? */
+static bool is_explained(const filter *f, const leat__chunk *c, const leat__line *line,
+                         const leat__record_fields *r)
+{
+    const char *want = f->opts->explain;
+    if (!want) return false;
+    leat__buf id, wanted;
+    leat__buf_init(&id, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&wanted, LEAT__MEM_CURATE, 1u << 20);
+    leat__line_id_json(&f->names, c, line, r, &id);
+    leat__json_text(&wanted, want, strlen(want));
+    bool same = leat__str_eq(leat__buf_str(&id), leat__buf_str(&wanted)) ||
+                leat__str_eq(leat__buf_str(&id), want);
+    leat__buf_reset(&id);
+    leat__buf_reset(&wanted);
+    return same;
+}
+
+static void put_scores(const filter *f, leat__chunk *c, const leat__line *line,
+                       const leat__record_fields *r, const leat__counts *counts)
+{
+    leat__buf *out = &c->out[OUT_KEPT];
+    leat__buf_puts(out, "{\"id\":");
+    leat__line_id_json(&f->names, c, line, r, out);
+    for (unsigned i = 0; i < leat__score_total; i++)
+        leat__buf_printf(out, ",\"%s\":%.9g", leat__scores[i].name, leat__score_value(i, counts));
+    leat__buf_puts(out, "}\n");
+}
+
+/* The line with another text. */
+static void put_modified(leat__chunk *c, const leat__line *line, const leat__jsonl_field *text,
+                         const leat__buf *now)
+{
+    leat__buf *out = &c->out[OUT_KEPT];
+    const uint8_t *value = text->raw - 1, *after = text->raw + text->raw_len + 1;
+    leat__buf_append(out, line->text, (size_t)(value - line->text));
+    leat__json_text(out, leat__buf_str(now), now->len);
+    leat__buf_append(out, after, (size_t)(line->text + line->len - after));
+    leat__buf_putc(out, '\n');
+}
+
+/* The text of the document, modified, in w->scorer. */
+static int take_text(filter *f, worker *w, leat__chunk *c, const leat__jsonl_field *text, bool *changed,
+                     size_t *len, leat_error *err)
+{
+    LEAT_TRY(leat__scorer_reserve(&w->scorer, text->raw_len, err));
+    *len = leat__jsonl_text(text, w->scorer.text, &c->count[N_LONE]);
+    *changed = false;
+    if (w->modifiers.count == 0) return 0;
+    leat__buf_clear(&w->text);
+    if (leat__buf_append(&w->text, w->scorer.text, *len) != 0)
+        return leat__fail_nomem(err, *len, "a document");
+    LEAT_TRY(leat__modifiers_run(&w->modifiers, &w->text, changed, err));
+    if (!*changed) return 0;
+    *len = w->text.len;
+    LEAT_TRY(leat__scorer_reserve(&w->scorer, *len, err));
+    memcpy(w->scorer.text, leat__buf_str(&w->text), *len);
+    c->count[N_MODIFIED]++;
+    return 0;
+}
+
+static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *line,
+                       const leat__record_fields *r, leat_error *err)
+{
+    uint64_t *rule_counts = c->extra;
+    bool changed;
+    size_t len;
+    LEAT_TRY(take_text(f, w, c, &r->text, &changed, &len, err));
+    LEAT_TRY(leat__scorer_run(&w->scorer, len, err));
+    const leat__counts *counts = &w->scorer.counts;
+    c->count[N_DOCUMENTS]++;
+    c->count[N_TEXT] += len;
+    int first = leat__rule_set_judge(&f->rules, counts, w->failed);
+    for (unsigned i = 0; i < f->rules.count && first >= 0; i++)
+        rule_counts[2 * i] += w->failed[i];
+    if (first >= 0) rule_counts[2 * first + 1]++;
+    if (is_explained(f, c, line, r)) put_explained(f, w, c, line, r, counts);
+    c->count[N_KEPT] += first < 0;
+    if (!f->writing) return 0;
+    if (f->opts->score_only) {
+        put_scores(f, c, line, r, counts);
+    } else if (first >= 0) {
+        put_reason(f, w, c, line, r, first, counts);
+    } else if (changed) {
+        put_modified(c, line, &r->text, &w->text);
+    } else {
+        leat__buf_append(&c->out[OUT_KEPT], line->text, line->len);
+        leat__buf_putc(&c->out[OUT_KEPT], '\n');
+    }
+    return 0;
+}
+
+/* ---- the pass ---- */
+
+static int setup(void *cookie, void **ctx, leat_error *err)
+{
+    filter *f = cookie;
+    worker *w = LEAT_NEW(CURATE, worker);
+    if (!w) return leat__fail_nomem(err, sizeof *w, "a worker");
+    leat__buf_init(&w->text, LEAT__MEM_CURATE, (size_t)1 << 33);
+    int rc = leat__scorer_init(&w->scorer, err);
+    if (rc == 0) rc = leat__modifiers_init(&w->modifiers, f->opts->modify, err);
+    *ctx = w;
+    return rc;
+}
+
+static void teardown(void *cookie, void *ctx)
+{
+    worker *w = ctx;
+    if (!w) return;
+    leat__scorer_reset(&w->scorer);
+    leat__modifiers_reset(&w->modifiers);
+    leat__buf_reset(&w->text);
+    leat__free(w);
+}
+
+static uint64_t need(void *cookie, uint64_t longest)
+{
+    const filter *f = cookie;
+    uint64_t modified = f->opts->modify ? 4 * longest : 0;
+    return longest > LARGE ? leat__scorer_need(longest) + modified : modified;
+}
+
+static void bad_line(filter *f, leat__chunk *c, uint64_t number, uint64_t offset, const char *why)
+{
+    if (c->count[N_BAD]++ == 0) {
+        c->count[N_FIRST_BAD] = number;
+        c->count[N_FIRST_OFFSET] = offset;
+    }
+    leat__line_bad_json(&f->names, c->file, number, offset, why, &c->out[OUT_BAD]);
+}
+
+static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+{
+    filter *f = cookie;
+    worker *w = ctx;
+    leat__line line;
+    size_t at = 0, where;
+    c->extra = leat__zalloc_array(LEAT__MEM_CURATE, 2 * f->rules.count + 1, sizeof(uint64_t));
+    if (!c->extra) return leat__fail_nomem(err, f->rules.count, "counts");
+    if (c->too_long) bad_line(f, c, c->line, c->offset, "the line is longer than the limit");
+    while (leat__chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        const char *wrong = leat__line_read(&f->names, &line, &r, &where);
+        if (wrong) bad_line(f, c, line.number, line.offset + where, wrong);
+        else LEAT_TRY(do_document(f, w, c, &line, &r, err));
+    }
+    if (c->longest > LARGE) { /* what a large document took is given back */
+        leat__scorer_reset(&w->scorer);
+        LEAT_TRY(leat__scorer_init(&w->scorer, err));
+        leat__buf_reset(&w->text);
+        leat__buf_reset(&w->modifiers.work);
+    }
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");
+    return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)f->opts->compress, err);
+}
+
+static int take_bad(filter *f, const leat__chunk *c, leat_error *err)
+{
+    if (c->count[N_BAD] == 0) return 0;
+    f->stats->bad += c->count[N_BAD];
+    if (!f->opts->fail_on_bad) return 0;
+    const char *reason = strstr(leat__buf_str(&c->out[OUT_BAD]), "\"reason\":\"");
+    size_t n = reason ? strcspn(reason + 10, "\"") : 0;
+    leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %.*s", f->files.path[c->file],
+               (unsigned long long)c->count[N_FIRST_BAD], (unsigned long long)c->count[N_FIRST_OFFSET],
+               (int)n, reason ? reason + 10 : "");
+    leat__error_at(err, NULL, -1, (int64_t)c->count[N_FIRST_OFFSET]);
+    return LEAT_EDATA;
+}
+
+static int take(void *cookie, leat__chunk *c, leat_error *err)
+{
+    filter *f = cookie;
+    leat_filter_stats *st = f->stats;
+    LEAT_TRY(take_bad(f, c, err));
+    st->documents += c->count[N_DOCUMENTS];
+    st->kept += c->count[N_KEPT];
+    st->dropped += c->count[N_DOCUMENTS] - c->count[N_KEPT];
+    st->modified += c->count[N_MODIFIED];
+    st->lone_surrogates += c->count[N_LONE];
+    st->text_bytes += c->count[N_TEXT];
+    const uint64_t *counts = c->extra;
+    for (unsigned i = 0; i < f->rules.count; i++) {
+        st->rules[i].failed += counts[2 * i];
+        st->rules[i].first += counts[2 * i + 1];
+    }
+    if (c->out[OUT_EXPLAIN].len > 0 && f->opts->explained)
+        f->opts->explained(f->opts->cookie, leat__buf_str(&c->out[OUT_EXPLAIN]));
+    if (!f->writing) return 0;
+    LEAT_TRY(leat__shards_put(&f->kept, c->out[OUT_KEPT].data, c->out[OUT_KEPT].len, err));
+    LEAT_TRY(leat__shards_put(&f->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err));
+    if (f->opts->score_only) return 0;
+    return leat__shards_put(&f->reasons, c->out[OUT_REASONS].data, c->out[OUT_REASONS].len, err);
+}
+
+static int tell(void *cookie, uint64_t bytes, uint64_t total)
+{
+    const filter *f = cookie;
+    const leat_filter_opts *o = f->opts;
+    return o->progress ? o->progress(o->cookie, bytes, total, f->stats->documents, f->stats->dropped)
+                       : 0;
+}
+
+/* ---- the run ---- */
+
+void leat__filter_json(const leat_filter_stats *st, leat__buf *out)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "documents", st->documents);
+    leat__json_ku64(&j, "kept", st->kept);
+    leat__json_ku64(&j, "dropped", st->dropped);
+    leat__json_ku64(&j, "bad", st->bad);
+    leat__json_ku64(&j, "modified", st->modified);
+    leat__json_ku64(&j, "lone_surrogates", st->lone_surrogates);
+    leat__json_ku64(&j, "files", st->files);
+    leat__json_ku64(&j, "bytes_in", st->bytes_in);
+    leat__json_ku64(&j, "text_bytes", st->text_bytes);
+    leat__json_ku64(&j, "shards", st->shards);
+    leat__json_ku64(&j, "bytes_out", st->bytes_out);
+    leat__json_key(&j, "rules");
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < st->rule_count; i++) {
+        const leat_filter_rule *r = &st->rules[i];
+        leat__json_object(&j);
+        leat__json_kstr(&j, "rule", r->name);
+        leat__json_kstr(&j, "profile", r->profile);
+        leat__json_kdouble(&j, "threshold", r->threshold);
+        leat__json_ku64(&j, "failed", r->failed);
+        leat__json_ku64(&j, "first", r->first);
+        leat__json_end(&j);
+    }
+    leat__json_end(&j);
+    leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
+    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__json_end(&j);
+}
+
+static int open_outputs(filter *f, leat_error *err)
+{
+    const leat_filter_opts *o = f->opts;
+    const char *name = o->score_only ? "scores" : "kept";
+    uint64_t shard = o->shard_bytes ? o->shard_bytes : SHARD_DEFAULT;
+    leat__buf report;
+    bool there = false;
+    leat__buf_init(&report, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&report, "%s/report.json", o->output);
+    int rc = leat__path_exists(leat__buf_str(&report), &there, err);
+    /* while it is replaced, the folder is not whole */
+    if (rc == 0 && there && o->replace) rc = leat__path_unlink(leat__buf_str(&report), err);
+    leat__buf_reset(&report);
+    if (rc != 0) return rc;
+    if (there && !o->replace)
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s: has the output of an earlier run (use --force to replace it)", o->output);
+    LEAT_TRY(leat__path_mkdir(o->output, err));
+    f->writing = true;
+    LEAT_TRY(leat__shards_open(&f->kept, o->output, name, shard, (leat__compress)o->compress, err));
+    LEAT_TRY(leat__shards_open(&f->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
+    return leat__shards_open(&f->reasons, o->output, "reasons", 0, LEAT__COMPRESS_NONE, err);
+}
+
+static int commit(filter *f, leat_error *err)
+{
+    if (!f->writing) return 0;
+    LEAT_TRY(leat__shards_commit(&f->kept, err));
+    LEAT_TRY(leat__shards_commit(&f->bad, err));
+    if (!f->opts->score_only) LEAT_TRY(leat__shards_commit(&f->reasons, err));
+    f->stats->shards = f->kept.count;
+    f->stats->bytes_out = f->kept.bytes;
+    return 0;
+}
+
+/* Last of all: a folder with a report is whole. */
+static int write_report(filter *f, leat_error *err)
+{
+    leat__buf path, json;
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&path, "%s/report.json", f->opts->output);
+    leat__filter_json(f->stats, &json);
+    leat__buf_putc(&json, '\n');
+    int rc = path.status || json.status
+                 ? leat__fail_nomem(err, json.len, "the report")
+                 : leat__file_store(leat__buf_str(&path), json.data, json.len, err);
+    leat__buf_reset(&path);
+    leat__buf_reset(&json);
+    return rc;
+}
+
+static int check_options(filter *f, leat_error *err)
+{
+    const leat_filter_opts *o = f->opts;
+    leat__modifiers m;
+    if (o->compress > LEAT_TEXT_ZSTD)
+        return leat__fail(err, LEAT_EINVAL, "compress: %u is not valid", o->compress);
+    int rc = leat__modifiers_init(&m, o->modify, err);
+    leat__modifiers_reset(&m);
+    if (rc != 0) return rc;
+    if (o->profile) LEAT_TRY(leat__rule_set_profile(&f->rules, o->profile, err));
+    if (o->set) LEAT_TRY(leat__rule_set_change(&f->rules, o->set, err));
+    if (f->rules.count == 0 && !o->score_only && !o->modify)
+        return leat__fail(err, LEAT_EINVAL, "no profile, no rule and no modifier was named");
+    f->stats->rule_count = f->rules.count;
+    for (unsigned i = 0; i < f->rules.count; i++) {
+        leat_filter_rule *r = &f->stats->rules[i];
+        leat__rule_name(&f->rules.rule[i], r->name, sizeof r->name);
+        strncpy(r->profile, f->rules.rule[i].profile, sizeof r->profile - 1);
+        r->threshold = f->rules.rule[i].threshold;
+    }
+    return 0;
+}
+
+static int run(filter *f, leat_error *err)
+{
+    const leat_filter_opts *o = f->opts;
+    leat__text_pass pass = {.name = "score",
+                            .cookie = f,
+                            .setup = setup,
+                            .teardown = teardown,
+                            .ram = leat__scorer_need(LARGE),
+                            .need = need,
+                            .work = work,
+                            .take = take,
+                            .tell = tell};
+    leat_budget_stats bs;
+    LEAT_TRY(check_options(f, err));
+    LEAT_TRY(leat_budget_open(&f->budget, o->memory, err));
+    leat_budget_read(f->budget, &bs);
+    f->max_line =
+        leat__text_flow_max_line(&pass, bs.limit, o->max_document ? o->max_document : MAX_DOCUMENT);
+    LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
+    f->names = (leat__line_names){o->text_field ? o->text_field : "text",
+                                  o->id_field ? o->id_field : "id", NULL, f->files.path};
+    f->stats->files = f->files.count;
+    f->stats->bytes_in = f->files.total;
+    if (o->output) LEAT_TRY(open_outputs(f, err));
+    LEAT_TRY(leat__text_flow_run(&f->files, &pass, f->budget, o->threads, &o->log, err));
+    return commit(f, err);
+}
+
+int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, leat_error *err)
+{
+    leat_filter_opts o;
+    if (!opts || opts->struct_size < sizeof o.struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memset(&o, 0, sizeof o);
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    filter *f = LEAT_NEW(CURATE, filter);
+    leat_filter_stats *own = LEAT_NEW(CURATE, leat_filter_stats);
+    int rc = LEAT_ENOMEM;
+    if (!f || !own) {
+        leat__fail_nomem(err, sizeof *f, "a filter run");
+        goto out;
+    }
+    uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    own->struct_size = sizeof *own;
+    f->opts = &o;
+    f->stats = own;
+    rc = run(f, err);
+    if (f->budget) {
+        leat_budget_stats bs;
+        leat_budget_read(f->budget, &bs);
+        own->budget_peak_bytes = bs.peak;
+    }
+    own->seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
+    own->cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (rc == 0 && f->writing) rc = write_report(f, err);
+    leat__shards_reset(&f->kept);
+    leat__shards_reset(&f->reasons);
+    leat__shards_reset(&f->bad);
+    leat__text_files_reset(&f->files);
+    leat_budget_close(&f->budget);
+    if (stats) *stats = *own;
+out:
+    leat__free(f);
+    leat__free(own);
+    return rc;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing shards. Members of gzip and frames of zstd may follow each other in a file, so every
+ * chunk is compressed alone, by the thread that made it.
+ */
+#include "curate/shards.h"
+
+#include <string.h>
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+static const char *extension(leat__compress how)
+{
+    return how == LEAT__COMPRESS_GZIP ? ".gz" : how == LEAT__COMPRESS_ZSTD ? ".zst" : "";
+}
+
+int leat__shards_open(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
+                      leat__compress compress, leat_error *err)
+{
+    memset(s, 0, sizeof *s);
+    leat__buf_init(&s->path, LEAT__MEM_CURATE, 1u << 20);
+    s->folder = leat__strdup(LEAT__MEM_CURATE, folder);
+    s->name = leat__strdup(LEAT__MEM_CURATE, name);
+    s->compress = compress;
+    s->single = shard_bytes == 0;
+    s->shard_bytes = shard_bytes;
+    if (s->folder && s->name) return 0;
+    return leat__fail_nomem(err, strlen(folder), "a path");
+}
+
+/* The name of shard i, or its name while it is written, into s->path. */
+static int set_path(leat__shards *s, uint32_t i, bool partial, leat_error *err)
+{
+    leat__buf_clear(&s->path);
+    leat__buf_printf(&s->path, "%s/%s", s->folder, s->name);
+    if (!s->single) leat__buf_printf(&s->path, "-%05u", i);
+    leat__buf_printf(&s->path, ".jsonl%s%s", extension(s->compress), partial ? ".partial" : "");
+    return s->path.status == 0 ? 0 : leat__fail_nomem(err, s->path.len, "a path");
+}
+
+static int finish_file(leat__shards *s, leat_error *err)
+{
+    if (!s->file) return 0;
+    int rc = leat__file_sync(s->file, err);
+    leat__file_close(&s->file);
+    return rc;
+}
+
+static int begin_file(leat__shards *s, leat_error *err)
+{
+    LEAT_TRY(finish_file(s, err));
+    LEAT_TRY(set_path(s, s->count, true, err));
+    LEAT_TRY(leat__file_open(&s->file, leat__buf_str(&s->path),
+                             LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, err));
+    s->count++;
+    s->offset = 0;
+    return 0;
+}
+
+int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err)
+{
+    if (len == 0) return 0;
+    bool full = !s->single && s->offset > 0 && s->offset + len > s->shard_bytes;
+    if (!s->file || full) LEAT_TRY(begin_file(s, err));
+    LEAT_TRY(leat__file_pwrite(s->file, data, len, s->offset, err));
+    leat__file_flush_hint(s->file, s->offset, len);
+    s->offset += len;
+    s->bytes += len;
+    return 0;
+}
+
+int leat__shards_commit(leat__shards *s, leat_error *err)
+{
+    if (s->count == 0) LEAT_TRY(begin_file(s, err));
+    LEAT_TRY(finish_file(s, err));
+    for (uint32_t i = 0; i < s->count; i++) {
+        LEAT_TRY(set_path(s, i, true, err));
+        char *from = leat__strdup(LEAT__MEM_CURATE, leat__buf_str(&s->path));
+        if (!from) return leat__fail_nomem(err, s->path.len, "a path");
+        int rc = set_path(s, i, false, err);
+        if (rc == 0) rc = leat__path_rename(from, leat__buf_str(&s->path), err);
+        leat__free(from);
+        if (rc != 0) return rc;
+    }
+    s->committed = true;
+    for (uint32_t i = s->count; !s->single; i++) {
+        bool there;
+        LEAT_TRY(set_path(s, i, false, err));
+        LEAT_TRY(leat__path_exists(leat__buf_str(&s->path), &there, err));
+        if (!there) break;
+        LEAT_TRY(leat__path_unlink(leat__buf_str(&s->path), err));
+    }
+    return 0;
+}
+
+void leat__shards_reset(leat__shards *s)
+{
+    leat__file_close(&s->file);
+    for (uint32_t i = 0; i < s->count && !s->committed; i++)
+        if (set_path(s, i, true, NULL) != 0 || leat__path_unlink(leat__buf_str(&s->path), NULL) != 0)
+            break;
+    leat__buf_reset(&s->path);
+    leat__free(s->folder);
+    leat__free(s->name);
+    memset(s, 0, sizeof *s);
+}
+
+static int gzip_buf(const leat__buf *b, leat__buf *out, leat_error *err)
+{
+    z_stream z = {0};
+    if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return leat__fail_nomem(err, 0, "a gzip writer");
+    size_t bound = deflateBound(&z, b->len) + 64;
+    int rc = leat__buf_reserve(out, bound);
+    if (rc == 0 && b->len <= UINT32_MAX && bound <= UINT32_MAX) {
+        z.next_in = (Bytef *)b->data;
+        z.avail_in = (uInt)b->len;
+        z.next_out = (Bytef *)out->data;
+        z.avail_out = (uInt)bound;
+        rc = deflate(&z, Z_FINISH) == Z_STREAM_END ? 0 : LEAT_EINTERNAL;
+        out->len = z.total_out;
+    } else if (rc == 0) {
+        rc = LEAT_ELIMIT;
+    }
+    deflateEnd(&z);
+    return rc == 0 ? 0 : leat__fail(err, rc, "a chunk of %zu bytes cannot be compressed", b->len);
+}
+
+static int zstd_buf(const leat__buf *b, leat__buf *out, leat_error *err)
+{
+    size_t bound = ZSTD_compressBound(b->len);
+    if (leat__buf_reserve(out, bound) != 0) return leat__fail_nomem(err, bound, "a compressed chunk");
+    size_t n = ZSTD_compress(out->data, bound, b->data, b->len, 3);
+    if (ZSTD_isError(n)) return leat__fail(err, LEAT_EINTERNAL, "zstd: %s", ZSTD_getErrorName(n));
+    out->len = n;
+    return 0;
+}
+
+int leat__compress_buf(leat__buf *b, leat__compress how, leat_error *err)
+{
+    leat__buf out;
+    if (how == LEAT__COMPRESS_NONE || b->len == 0) return 0;
+    leat__buf_init(&out, LEAT__MEM_CURATE, b->max);
+    int rc = how == LEAT__COMPRESS_GZIP ? gzip_buf(b, &out, err) : zstd_buf(b, &out, err);
+    if (rc == 0) {
+        leat__buf swap = *b;
+        *b = out;
+        out = swap;
+    }
+    leat__buf_reset(&out);
+    return rc;
+}

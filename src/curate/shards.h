@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Output files of bounded size: NAME-00000.jsonl and so on. Everything is written beside the
+ * final names and renamed by commit, so that a run that fails or is killed leaves no output
+ * that looks whole. One thread.
+ */
+#ifndef LEAT_CURATE_SHARDS_H
+#define LEAT_CURATE_SHARDS_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "io/file.h"
+
+typedef enum leat__compress {
+    LEAT__COMPRESS_NONE,
+    LEAT__COMPRESS_GZIP,
+    LEAT__COMPRESS_ZSTD
+} leat__compress;
+
+typedef struct leat__shards {
+    leat__buf path; /* of the file that is open, or was last */
+    char *folder, *name;
+    leat__compress compress;
+    bool single; /* one file, NAME.jsonl */
+    uint64_t shard_bytes;
+    leat__file *file;
+    uint64_t offset; /* in the open file */
+    uint32_t count;  /* files begun */
+    uint64_t bytes;  /* written to all */
+    bool committed;
+} leat__shards;
+
+/* shard_bytes 0: one file, NAME.jsonl. */
+int leat__shards_open(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
+                      leat__compress compress, leat_error *err) LEAT_MUST_CHECK;
+/* Appends whole lines, already compressed where that was asked for. */
+int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
+/* Gives the files their names, and removes those of an earlier run with higher numbers. An
+ * empty output is one empty file. */
+int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
+/* Without commit before, removes what was written. */
+void leat__shards_reset(leat__shards *s);
+
+/* Compresses the content of a buffer in place: one gzip member or zstd frame. */
+int leat__compress_buf(leat__buf *b, leat__compress how, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The small parts of include/leat/text.h: lists of names, and scores of texts in memory.
+ */
+#include <leat/text.h>
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "text/modify.h"
+#include "text/rule.h"
+#include "text/sketch.h"
+#include "text/unicode.h"
+
+int leat_text_profile(uint32_t index, const char **name, const char **source)
+{
+    leat__profile p;
+    if (!leat__profile_at(index, &p)) return LEAT_ENOENT;
+    *name = p.name;
+    *source = p.source;
+    return 0;
+}
+
+int leat_text_score(uint32_t index, const char **name, const char **help)
+{
+    if (index >= leat__score_total) return LEAT_ENOENT;
+    *name = leat__scores[index].name;
+    *help = leat__scores[index].help;
+    return 0;
+}
+
+int leat_text_modifier(uint32_t index, const char **name, const char **help)
+{
+    return leat__modifier_at(index, name, help) ? 0 : LEAT_ENOENT;
+}
+
+double leat_dedup_chance(double similarity, uint32_t bands, uint32_t rows)
+{
+    return leat__sketch_curve(similarity, bands, rows);
+}
+
+struct leat_text_scorer {
+    leat__scorer s;
+};
+
+int leat_text_scorer_open(leat_text_scorer **scorer, leat_error *err)
+{
+    *scorer = LEAT_NEW(CURATE, leat_text_scorer);
+    if (!*scorer) return leat__fail_nomem(err, sizeof **scorer, "a scorer");
+    int rc = leat__scorer_init(&(*scorer)->s, err);
+    if (rc != 0) leat_text_scorer_close(scorer);
+    return rc;
+}
+
+void leat_text_scorer_close(leat_text_scorer **scorer)
+{
+    if (!*scorer) return;
+    leat__scorer_reset(&(*scorer)->s);
+    leat__free(*scorer);
+    *scorer = NULL;
+}
+
+int leat_text_scorer_run(leat_text_scorer *scorer, const char *text, size_t len, double *out,
+                         uint32_t count, leat_error *err)
+{
+    leat__scorer *s = &scorer->s;
+    size_t good = leat__utf8_check((const uint8_t *)text, len);
+    if (good < len) {
+        leat__fail(err, LEAT_EDATA, "the text is not valid UTF-8 at byte %zu", good);
+        leat__error_at(err, NULL, -1, (int64_t)good);
+        return LEAT_EDATA;
+    }
+    LEAT_TRY(leat__scorer_reserve(s, len, err));
+    if (len > 0) memcpy(s->text, text, len);
+    LEAT_TRY(leat__scorer_run(s, len, err));
+    for (uint32_t i = 0; i < LEAT_MIN(count, leat__score_total); i++)
+        out[i] = leat__score_value(i, &s->counts);
+    return 0;
+}

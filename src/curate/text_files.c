@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding JSONL files and cutting them into chunks. A chunk is LEAT__CHUNK_BYTES less the line
+ * that does not end in it; a longer line makes its chunk larger, up to the limit of a line.
+ */
+#include "curate/text_files.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "io/dir.h"
+#include "io/file.h"
+
+#define FOLDER_DEPTH 32
+
+leat__chunk *leat__chunk_new(void)
+{
+    leat__chunk *c = LEAT_NEW(CURATE, leat__chunk);
+    if (!c) return NULL;
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        leat__buf_init(&c->out[i], LEAT__MEM_CURATE, (size_t)1 << 40);
+    return c;
+}
+
+void leat__chunk_free(leat__chunk *c)
+{
+    if (!c) return;
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        leat__buf_reset(&c->out[i]);
+    leat__free(c->data);
+    leat__free(c->extra);
+    leat__free(c);
+}
+
+uint64_t leat__chunk_held(const leat__chunk *c)
+{
+    uint64_t n = sizeof *c + c->capacity;
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        n += c->out[i].cap;
+    return n;
+}
+
+bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line)
+{
+    if (*at == 0) *line = (leat__line){.number = c->line - 1, .document = c->document - 1};
+    while (*at < c->len) {
+        const uint8_t *p = c->data + *at, *nl = memchr(p, '\n', c->len - *at);
+        line->text = p;
+        line->len = nl ? (size_t)(nl - p) : c->len - *at;
+        line->offset = c->offset + *at;
+        line->number++;
+        line->document++;
+        *at += line->len + 1;
+        for (size_t i = 0; i < line->len; i++)
+            if (p[i] != ' ' && p[i] != '\t' && p[i] != '\r') return true;
+    }
+    return false;
+}
+
+/* ---- finding ---- */
+
+static bool is_jsonl(const char *name)
+{
+    static const char *const ends[] = {".jsonl",     ".ndjson",     ".json",
+                                       ".jsonl.gz",  ".ndjson.gz",  ".json.gz",
+                                       ".jsonl.zst", ".ndjson.zst", ".json.zst"};
+    for (size_t i = 0; i < LEAT_COUNT(ends); i++)
+        if (leat__str_ends_nocase(name, ends[i])) return true;
+    return false;
+}
+
+static int add_file(leat__text_files *f, const char *path, leat_error *err)
+{
+    if (f->count == f->capacity) {
+        uint32_t n = f->capacity ? 2 * f->capacity : 16;
+        char **p = leat__realloc(LEAT__MEM_CURATE, f->path, n * sizeof *p);
+        if (!p) return leat__fail_nomem(err, n * sizeof *p, "the list of files");
+        f->path = p;
+        uint64_t *s = leat__realloc(LEAT__MEM_CURATE, f->size, n * sizeof *s);
+        if (!s) return leat__fail_nomem(err, n * sizeof *s, "the list of files");
+        f->size = s;
+        f->capacity = n;
+    }
+    leat__file *file = NULL;
+    LEAT_TRY(leat__file_open(&file, path, LEAT__FILE_READ, err));
+    f->size[f->count] = leat__file_size_at_open(file);
+    leat__file_close(&file);
+    f->path[f->count] = leat__strdup(LEAT__MEM_CURATE, path);
+    if (!f->path[f->count]) return leat__fail_nomem(err, strlen(path), "a path");
+    f->total += f->size[f->count++];
+    return 0;
+}
+
+/* The entries of a folder that match the pattern (NULL: JSONL files, and folders inside). */
+static int add_folder(leat__text_files *f, const char *path, const char *pattern, int depth,
+                      leat_error *err)
+{
+    leat__dir dir = {0};
+    leat__buf name;
+    int rc;
+    leat__buf_init(&name, LEAT__MEM_CURATE, 1u << 20);
+    if (depth > FOLDER_DEPTH)
+        LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: folders are nested too deeply", path));
+    LEAT_GO(rc, out, leat__dir_read(&dir, path, false, err));
+    leat__dir_sort(&dir, strcmp);
+    for (size_t i = 0; i < dir.count; i++) {
+        const char *entry = leat__dir_name(&dir, i);
+        leat__entry_kind kind = dir.entries[i].kind;
+        leat__buf_clear(&name);
+        LEAT_GO(rc, out, leat__path_join(&name, path, entry));
+        if (pattern ? kind == LEAT__ENTRY_FILE && fnmatch(pattern, entry, FNM_PERIOD) == 0
+                    : kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.')
+            LEAT_GO(rc, out, add_file(f, leat__buf_str(&name), err));
+        if (!pattern && kind == LEAT__ENTRY_FOLDER && entry[0] != '.')
+            LEAT_GO(rc, out, add_folder(f, leat__buf_str(&name), NULL, depth + 1, err));
+    }
+out:
+    leat__buf_reset(&name);
+    leat__dir_reset(&dir);
+    return rc;
+}
+
+static int add_pattern(leat__text_files *f, const char *input, leat_error *err)
+{
+    const char *slash = strrchr(input, '/');
+    char *folder =
+        slash ? leat__strndup(LEAT__MEM_CURATE, input, (size_t)(slash - input) + (slash == input))
+              : leat__strdup(LEAT__MEM_CURATE, ".");
+    if (!folder) return leat__fail_nomem(err, strlen(input), "a path");
+    int rc = add_folder(f, folder, slash ? slash + 1 : input, 0, err);
+    leat__free(folder);
+    return rc;
+}
+
+static int add_input(leat__text_files *f, const char *input, leat_error *err)
+{
+    leat__entry_kind kind;
+    uint32_t before = f->count;
+    leat_error why = {0};
+    int rc = leat__path_kind(input, &kind, &why);
+    if (rc == LEAT_ENOENT && strpbrk(input, "*?[")) {
+        LEAT_TRY(add_pattern(f, input, err));
+        if (f->count > before) return 0;
+        return leat__fail(err, LEAT_ENOENT, "%s: no file matches", input);
+    }
+    if (rc != 0) {
+        if (err) *err = why;
+        return rc;
+    }
+    if (kind == LEAT__ENTRY_FOLDER) {
+        LEAT_TRY(add_folder(f, input, NULL, 0, err));
+        if (f->count > before) return 0;
+        return leat__fail(err, LEAT_ENOENT,
+                          "%s: has no .jsonl, .ndjson or .json files (also .gz and .zst)", input);
+    }
+    if (kind != LEAT__ENTRY_FILE)
+        return leat__fail(err, LEAT_EINVAL, "%s: not a regular file or a folder", input);
+    return add_file(f, input, err);
+}
+
+int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count,
+                          uint64_t max_line, leat_error *err)
+{
+    int rc = 0;
+    memset(f, 0, sizeof *f);
+    f->max_line = max_line;
+    leat__buf_init(&f->rest, LEAT__MEM_CURATE, (size_t)max_line + 2 * LEAT__CHUNK_BYTES);
+    if (count == 0) rc = leat__fail(err, LEAT_EINVAL, "no input was named");
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        rc = add_input(f, inputs[i], err);
+    leat__text_files_rewind(f);
+    if (rc != 0) leat__text_files_reset(f);
+    return rc;
+}
+
+void leat__text_files_reset(leat__text_files *f)
+{
+    leat__stream_close(&f->stream);
+    leat__buf_reset(&f->rest);
+    for (uint32_t i = 0; i < f->count; i++)
+        leat__free(f->path[i]);
+    leat__free(f->path);
+    leat__free(f->size);
+    memset(f, 0, sizeof *f);
+}
+
+void leat__text_files_rewind(leat__text_files *f)
+{
+    leat__stream_close(&f->stream);
+    leat__buf_clear(&f->rest);
+    f->next = 0;
+    f->document = f->bytes_read = 0;
+}
+
+/* ---- reading ---- */
+
+static int grow(leat__chunk *c, size_t capacity, leat_error *err)
+{
+    uint8_t *p = leat__realloc(LEAT__MEM_CURATE, c->data, capacity + LEAT__TEXT_PAD);
+    if (!p) return leat__fail_nomem(err, capacity, "a chunk of lines");
+    c->data = p;
+    c->capacity = capacity + LEAT__TEXT_PAD;
+    return 0;
+}
+
+static int open_next(leat__text_files *f, leat_error *err)
+{
+    LEAT_TRY(leat__stream_open(&f->stream, f->path[f->next], err));
+    f->next++;
+    f->line = 1;
+    f->offset = 0;
+    f->at_end = false;
+    leat__buf_clear(&f->rest);
+    return 0;
+}
+
+int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, uint64_t line,
+                          uint64_t document, leat_error *err)
+{
+    uint64_t got;
+    leat__text_files_rewind(f);
+    if (document == 0 && offset == 0 && file == 0) return 0;
+    f->next = file;
+    LEAT_TRY(open_next(f, err));
+    LEAT_TRY(leat__stream_skip(f->stream, offset, &got, err));
+    if (got < offset)
+        return leat__fail(err, LEAT_EDATA, "%s: is shorter than %llu bytes", f->path[file],
+                          (unsigned long long)offset);
+    f->line = line;
+    f->offset = offset;
+    f->document = document;
+    return 0;
+}
+
+/* The line that fills the chunk is longer than allowed: passes over the rest of it. What follows
+ * its newline becomes the rest of the next chunk. */
+static int skip_line(leat__text_files *f, leat__chunk *c, leat_error *err)
+{
+    c->too_long = c->len;
+    for (;;) {
+        size_t got;
+        LEAT_TRY(leat__stream_read(f->stream, c->data, LEAT__CHUNK_BYTES, &got, err));
+        f->at_end = got < LEAT__CHUNK_BYTES;
+        const uint8_t *nl = memchr(c->data, '\n', got);
+        size_t used = nl ? (size_t)(nl - c->data) + 1 : got;
+        c->too_long += used;
+        if (nl) LEAT_TRY(leat__buf_append(&f->rest, c->data + used, got - used));
+        if (nl || f->at_end) break;
+    }
+    f->offset += c->too_long;
+    c->len = 0;
+    c->lines = 1;
+    return 0;
+}
+
+/* Cuts the chunk after its last newline; the rest is kept. At the end of the file all of it is
+ * the chunk. */
+static int cut(leat__text_files *f, leat__chunk *c, bool *whole, leat_error *err)
+{
+    const uint8_t *last = memrchr(c->data, '\n', c->len);
+    *whole = last || f->at_end;
+    if (!*whole) return 0;
+    size_t keep = f->at_end ? c->len : (size_t)(last - c->data) + 1;
+    if (leat__buf_append(&f->rest, c->data + keep, c->len - keep) != 0)
+        return leat__fail_nomem(err, c->len - keep, "a line");
+    c->len = keep;
+    for (const uint8_t *p = c->data, *end = p + keep; p < end;) {
+        const uint8_t *nl = memchr(p, '\n', (size_t)(end - p));
+        size_t len = (size_t)((nl ? nl : end) - p);
+        c->longest = LEAT_MAX(c->longest, len);
+        c->lines++;
+        p += len + 1;
+    }
+    f->offset += keep;
+    return 0;
+}
+
+/* One chunk of the open file; c->lines is 0 at its end. */
+static int read_chunk(leat__text_files *f, leat__chunk *c, leat_error *err)
+{
+    size_t room = LEAT__CHUNK_BYTES;
+    c->file = f->next - 1;
+    c->line = f->line;
+    c->offset = f->offset;
+    c->document = f->document;
+    while (room < f->rest.len)
+        room *= 2;
+    LEAT_TRY(grow(c, room, err));
+    if (f->rest.len > 0) memcpy(c->data, f->rest.data, f->rest.len);
+    c->len = f->rest.len;
+    leat__buf_clear(&f->rest);
+    for (;;) {
+        size_t got = 0;
+        bool whole;
+        if (!f->at_end)
+            LEAT_TRY(leat__stream_read(f->stream, c->data + c->len, room - c->len, &got, err));
+        if (c->len + got < room) f->at_end = true;
+        c->len += got;
+        if (c->len == 0) return 0;
+        LEAT_TRY(cut(f, c, &whole, err));
+        if (whole) break;
+        if (c->len > f->max_line) {
+            LEAT_TRY(skip_line(f, c, err));
+            break;
+        }
+        room *= 2;
+        LEAT_TRY(grow(c, room, err));
+    }
+    memset(c->data + c->len, 0, LEAT__TEXT_PAD);
+    f->line += c->lines;
+    f->document += c->lines;
+    return 0;
+}
+
+int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end, leat_error *err)
+{
+    *end = false;
+    for (;;) {
+        if (!f->stream) {
+            if (f->next == f->count) {
+                *end = true;
+                return 0;
+            }
+            LEAT_TRY(open_next(f, err));
+        }
+        LEAT_TRY(read_chunk(f, c, err));
+        if (c->lines > 0) return 0;
+        f->bytes_read += f->size[f->next - 1];
+        leat__stream_close(&f->stream);
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSONL files as chunks of whole lines. Inputs are files, folders and patterns; files are read
+ * one after another, decompressed when they are gzip or zstd. The chunks of the same files are
+ * always the same. One thread reads; a chunk then belongs to whoever has it.
+ */
+#ifndef LEAT_CURATE_TEXT_FILES_H
+#define LEAT_CURATE_TEXT_FILES_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "ingest/stream.h"
+#include "text/jsonl.h"
+
+#define LEAT__CHUNK_BYTES (1u << 20)
+#define LEAT__CHUNK_OUTS 4
+#define LEAT__CHUNK_COUNTS 12
+
+/* Lines of one file. */
+typedef struct leat__chunk {
+    uint32_t file;
+    uint64_t line;     /* number of the first line, from 1 */
+    uint64_t offset;   /* of the first byte, decompressed */
+    uint64_t document; /* lines before it in all files */
+    uint64_t lines;
+    uint64_t longest; /* bytes of the longest line */
+    uint8_t *data;    /* whole lines, LEAT__TEXT_PAD zeros after them */
+    size_t len, capacity;
+    uint64_t too_long; /* bytes of a line that was passed over instead of read; 0 = none */
+    /* What a stage makes of the lines: the consumer's business. */
+    leat__buf out[LEAT__CHUNK_OUTS];
+    uint64_t count[LEAT__CHUNK_COUNTS];
+    void *extra; /* of leat__alloc */
+} leat__chunk;
+
+leat__chunk *leat__chunk_new(void); /* NULL when out of memory */
+void leat__chunk_free(leat__chunk *c);
+uint64_t leat__chunk_held(const leat__chunk *c);
+
+/* One line of a chunk. */
+typedef struct leat__line {
+    const uint8_t *text; /* without the newline */
+    size_t len;
+    uint64_t number;   /* in its file, from 1 */
+    uint64_t offset;   /* in its file */
+    uint64_t document; /* in all files, from 0; blank lines count too */
+} leat__line;
+
+/* Walks through the lines: *at is 0 before the first. False after the last. Blank lines are
+ * passed over. */
+bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line);
+
+typedef struct leat__text_files {
+    char **path;
+    uint32_t count, capacity;
+    uint64_t *size; /* bytes on disk */
+    uint64_t total; /* of all */
+    /* Reading. */
+    uint32_t next;
+    leat__stream *stream;
+    leat__buf rest; /* the begin of a line that the last chunk ended in */
+    uint64_t line, offset, document;
+    bool at_end; /* of this file */
+    uint64_t max_line;
+    uint64_t bytes_read; /* of files that are read to their end */
+} leat__text_files;
+
+/* Finds the files of the inputs, in the order given; those of a folder (with its folders) and
+ * of a pattern sorted by name. LEAT_ENOENT when an input does not exist or has no files. */
+int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count,
+                          uint64_t max_line, leat_error *err) LEAT_MUST_CHECK;
+void leat__text_files_reset(leat__text_files *f);
+/* Begins again at the first file. */
+void leat__text_files_rewind(leat__text_files *f);
+/* Goes to a place where a line begins: offset in the decompressed file, numbers of that line in
+ * the file and in all files. */
+int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, uint64_t line,
+                          uint64_t document, leat_error *err) LEAT_MUST_CHECK;
+/* Fills an empty chunk; *end when there is none left. */
+int leat__text_files_read(leat__text_files *f, leat__chunk *c, bool *end,
+                          leat_error *err) LEAT_MUST_CHECK;
+
+#endif

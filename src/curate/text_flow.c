@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The flow of a pass. Chunks are released, and their bytes given back to the budget, when the
+ * caller has taken them.
+ */
+#include "curate/text_flow.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+
+typedef struct pass_run {
+    leat__text_files *files;
+    const leat__text_pass *pass;
+} pass_run;
+
+static void release_chunk(void *cookie, void *data)
+{
+    leat__chunk_free(data);
+}
+
+static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    pass_run *r = cookie;
+    bool end;
+    leat__chunk *c = leat__chunk_new();
+    if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk of lines");
+    int rc = leat__text_files_read(r->files, c, &end, err);
+    if (rc != 0 || end) {
+        leat__chunk_free(c);
+        return rc != 0 ? rc : LEAT_FLOW_END;
+    }
+    task->data = c;
+    task->release = release_chunk;
+    task->bytes = leat__chunk_held(c);
+    return 0;
+}
+
+static int stage_setup(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
+{
+    pass_run *r = cookie;
+    return r->pass->setup(r->pass->cookie, ctx, err);
+}
+
+static void stage_teardown(void *cookie, void *ctx)
+{
+    pass_run *r = cookie;
+    r->pass->teardown(r->pass->cookie, ctx);
+}
+
+static uint64_t stage_need(void *cookie, const leat_task *task)
+{
+    pass_run *r = cookie;
+    const leat__chunk *c = task->data;
+    /* what the stage writes is at most a little more than what it reads */
+    return r->pass->need(r->pass->cookie, c->longest) + c->len + c->len / 2 + (64u << 10);
+}
+
+static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    pass_run *r = cookie;
+    leat__chunk *c = task->data;
+    LEAT_TRY(r->pass->work(r->pass->cookie, ctx, c, err));
+    leat__free(c->data); /* the lines are not needed any more */
+    c->data = NULL;
+    c->capacity = 0;
+    task->bytes = leat__chunk_held(c);
+    return 0;
+}
+
+static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
+{
+    leat_stage read, work;
+    leat_stage_init(&read);
+    read.kind = LEAT_STAGE_SOURCE;
+    read.name = "read";
+    read.lane = LEAT_LANE_IO;
+    read.bytes_out = LEAT__CHUNK_BYTES + (8u << 10);
+    read.cookie = r;
+    read.process = stage_read;
+    LEAT_TRY(leat_flow_add(flow, &read, err));
+    leat_stage_init(&work);
+    work.kind = LEAT_STAGE_MAP;
+    work.name = r->pass->name;
+    work.ram = r->pass->ram;
+    work.bytes_out = 2 * LEAT__CHUNK_BYTES;
+    work.cookie = r;
+    work.setup = stage_setup;
+    work.teardown = stage_teardown;
+    work.process = stage_work;
+    work.need = stage_need;
+    return leat_flow_add(flow, &work, err);
+}
+
+static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
+{
+    const leat__text_pass *p = r->pass;
+    uint64_t done = 0;
+    for (;;) {
+        leat_task *task = NULL;
+        LEAT_TRY(leat_flow_next(flow, &task, -1, err));
+        if (!task) return 0;
+        leat__chunk *c = task->data;
+        done += c->len + c->too_long;
+        int rc = p->take(p->cookie, c, err);
+        leat_task_release(task);
+        if (rc == 0 && p->tell &&
+            p->tell(p->cookie, LEAT_MIN(done, r->files->total), r->files->total) != 0)
+            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        if (rc != 0) return rc;
+    }
+}
+
+int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
+                        uint32_t threads, const leat_log *log, leat_error *err)
+{
+    pass_run r = {files, pass};
+    leat_pool *pool = NULL;
+    leat_flow *flow = NULL;
+    leat_pool_opts po;
+    leat_flow_opts fo;
+    int rc;
+    leat_pool_opts_init(&po);
+    po.threads = threads;
+    po.io_threads = 1;
+    LEAT_GO(rc, out, leat_pool_open(&pool, &po, err));
+    leat_flow_opts_init(&fo);
+    fo.name = pass->name;
+    fo.pool = pool;
+    fo.budget = budget;
+    fo.threads = threads;
+    fo.io_depth = 1;
+    fo.prefetch = 2 + leat_pool_threads(pool);
+    if (log) fo.log = *log;
+    LEAT_GO(rc, out, leat_flow_open(&flow, &fo, err));
+    LEAT_GO(rc, out, add_stages(flow, &r, err));
+    LEAT_GO(rc, out, leat_flow_start(flow, err));
+    LEAT_GO(rc, out, take_all(flow, &r, err));
+out:
+    leat_flow_close(&flow);
+    leat_pool_close(&pool);
+    return rc;
+}
+
+uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted)
+{
+    /* the chunk itself, its results and what the stage needs, with half of the budget left */
+    while (wanted > LEAT__CHUNK_BYTES && 4 * wanted + pass->need(pass->cookie, wanted) > budget / 2)
+        wanted -= wanted / 8;
+    return wanted;
+}

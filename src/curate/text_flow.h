@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pass over JSONL files as a flow of the engine: a source that reads chunks of lines, a stage
+ * that works on them with all threads, and the caller, who gets the chunks in their order. The
+ * caller's functions say what the stage does.
+ */
+#ifndef LEAT_CURATE_TEXT_FLOW_H
+#define LEAT_CURATE_TEXT_FLOW_H
+
+#include <leat/flow.h>
+
+#include "curate/text_files.h"
+
+typedef struct leat__text_pass {
+    const char *name; /* of the stage, for meters */
+    void *cookie;
+    /* Per worker; `ram` is what one keeps. */
+    int (*setup)(void *cookie, void **worker, leat_error *err);
+    void (*teardown)(void *cookie, void *worker);
+    uint64_t ram;
+    /* Bytes that a chunk takes on top while it is worked on; `longest` is its longest line. */
+    uint64_t (*need)(void *cookie, uint64_t longest);
+    int (*work)(void *cookie, void *worker, leat__chunk *c, leat_error *err);
+    /* On the caller's thread, in the order of the files. */
+    int (*take)(void *cookie, leat__chunk *c, leat_error *err);
+    /* Progress in bytes of files; non-zero stops the pass with LEAT_ECANCELED. May be NULL. */
+    int (*tell)(void *cookie, uint64_t bytes, uint64_t total);
+} leat__text_pass;
+
+/* Runs the pass over what is left of the files. */
+int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
+                        uint32_t threads, const leat_log *log, leat_error *err) LEAT_MUST_CHECK;
+
+/* Longest line that may be read under this budget when a line of n bytes needs need(n). */
+uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted);
+
+#endif

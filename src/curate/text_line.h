@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every pass does with a line: find the text and the id, or list the line as bad.
+ */
+#ifndef LEAT_CURATE_TEXT_LINE_H
+#define LEAT_CURATE_TEXT_LINE_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "curate/text_files.h"
+#include "text/jsonl.h"
+
+/* Fields of a line; `keep` only where a pass asks for it. */
+typedef struct leat__record_fields {
+    leat__jsonl_field text, id, keep;
+} leat__record_fields;
+
+typedef struct leat__line_names {
+    const char *text_field, *id_field, *keep_field; /* keep_field may be NULL */
+    char *const *path;                              /* of the files, for messages */
+} leat__line_names;
+
+/* Reads the line. Returns NULL, or what is wrong with it, in static words; *at is the offset in
+ * the line. */
+const char *leat__line_read(const leat__line_names *n, const leat__line *line, leat__record_fields *f,
+                            size_t *at);
+
+/* Appends the id as a JSON value: that of the line, or "FILE:LINE". */
+void leat__line_id_json(const leat__line_names *n, const leat__chunk *c, const leat__line *line,
+                        const leat__record_fields *f, leat__buf *out);
+
+/* Appends {"file":…,"line":…,"offset":…,"reason":…} and a newline. */
+void leat__line_bad_json(const leat__line_names *n, uint32_t file, uint64_t number, uint64_t offset,
+                         const char *reason, leat__buf *out);
+
+/* A string as JSON, with quotes; the text is valid UTF-8. */
+void leat__json_text(leat__buf *out, const char *text, size_t len);
+
+#endif

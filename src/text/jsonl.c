@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reader of one line: a strict parser of JSON (RFC 8259) that builds nothing. Strings are
+ * passed over with the vector kernels of text_dsp.h, everything else byte by byte.
+ *
+ * The line is followed by readable bytes, and the byte after it is a newline or a NUL, which no
+ * valid token contains: so the parser needs no check of the end while it is inside a token.
+ */
+#include "text/jsonl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "text/text_dsp.h"
+#include "text/unicode.h"
+
+typedef struct parser {
+    const uint8_t *p, *end;
+    const leat__text_dsp *dsp;
+    const char *wrong;
+} parser;
+
+static const uint8_t *fail(parser *s, const char *why)
+{
+    if (!s->wrong) s->wrong = why;
+    return NULL;
+}
+
+static inline void blanks(parser *s)
+{
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\r'))
+        s->p++;
+}
+
+static inline int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 32;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The value of four hexadecimal digits, or -1. */
+static int hex4(const uint8_t *p)
+{
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        int d = hex_digit(p[i]);
+        if (d < 0) return -1;
+        value = value << 4 | d;
+    }
+    return value;
+}
+
+/* s->p is after the opening quote; moves it after the closing one and returns where that is. */
+static const uint8_t *string(parser *s, bool *escaped)
+{
+    *escaped = false;
+    for (;;) {
+        s->p = s->dsp->string_stop(s->p);
+        if (s->p >= s->end) return fail(s, "a string has no end");
+        if (*s->p == '"') return s->p++;
+        if (*s->p != '\\') return fail(s, "a control character in a string is not escaped");
+        *escaped = true;
+        if (s->end - s->p < 2) return fail(s, "a string has no end");
+        switch (s->p[1]) {
+        case '"':
+        case '\\':
+        case '/':
+        case 'b':
+        case 'f':
+        case 'n':
+        case 'r':
+        case 't': s->p += 2; break;
+        case 'u':
+            if (s->end - s->p < 6 || hex4(s->p + 2) < 0)
+                return fail(s, "\\u is not followed by four hexadecimal digits");
+            s->p += 6;
+            break;
+        default: return fail(s, "an escape that JSON does not have");
+        }
+    }
+}
+
+static bool digits(parser *s)
+{
+    const uint8_t *from = s->p;
+    while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
+        s->p++;
+    return s->p > from;
+}
+
+static bool number(parser *s)
+{
+    if (*s->p == '-') s->p++;
+    if (s->p < s->end && *s->p == '0') s->p++;
+    else if (!digits(s)) return false;
+    if (s->p < s->end && *s->p == '.') {
+        s->p++;
+        if (!digits(s)) return false;
+    }
+    if (s->p < s->end && (*s->p | 32) == 'e') {
+        s->p++;
+        if (s->p < s->end && (*s->p == '+' || *s->p == '-')) s->p++;
+        if (!digits(s)) return false;
+    }
+    return true;
+}
+
+static bool literal(parser *s, const char *word, size_t len)
+{
+    if ((size_t)(s->end - s->p) < len || memcmp(s->p, word, len) != 0) return false;
+    s->p += len;
+    return true;
+}
+
+/* A number or a literal; also NaN and the infinities, which Python writes. */
+static bool plain(parser *s)
+{
+    switch (*s->p) {
+    case 't': return literal(s, "true", 4);
+    case 'f': return literal(s, "false", 5);
+    case 'n': return literal(s, "null", 4);
+    case 'N': return literal(s, "NaN", 3);
+    case 'I': return literal(s, "Infinity", 8);
+    case '-':
+        if (s->end - s->p > 1 && s->p[1] == 'I') return literal(s, "-Infinity", 9);
+        return number(s);
+    default: return number(s);
+    }
+}
+
+static bool key(parser *s)
+{
+    bool escaped;
+    if (s->p >= s->end || *s->p != '"') return fail(s, "a key is expected") != NULL;
+    s->p++;
+    if (!string(s, &escaped)) return false;
+    blanks(s);
+    if (s->p >= s->end || *s->p != ':') return fail(s, "a colon is expected") != NULL;
+    s->p++;
+    blanks(s);
+    return true;
+}
+
+/* A value that is an object or an array, without recursion: `open` has a bit per level, 1 for
+ * an object. */
+static bool nested(parser *s)
+{
+    uint8_t open[LEAT__JSONL_DEPTH / 8] = {0};
+    unsigned depth = 0;
+    bool escaped;
+    for (;;) {
+        blanks(s);
+        if (s->p >= s->end) return fail(s, "the object has no end") != NULL;
+        bool done = true;
+        if (*s->p == '{' || *s->p == '[') {
+            bool object = *s->p == '{';
+            if (depth == LEAT__JSONL_DEPTH) return fail(s, "nested too deeply") != NULL;
+            open[depth / 8] =
+                (uint8_t)((open[depth / 8] & ~(1u << depth % 8)) | (unsigned)object << depth % 8);
+            depth++;
+            s->p++;
+            blanks(s);
+            done = s->p < s->end && *s->p == (object ? '}' : ']');
+            if (!done && object && !key(s)) return false;
+            if (done) {
+                s->p++;
+                depth--;
+            }
+        } else if (*s->p == '"') {
+            s->p++;
+            if (!string(s, &escaped)) return false;
+        } else if (!plain(s)) {
+            return fail(s, "a value is expected") != NULL;
+        }
+        while (done) { /* after a value */
+            if (depth == 0) return true;
+            bool object = open[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
+            blanks(s);
+            if (s->p >= s->end) return fail(s, "the object has no end") != NULL;
+            if (*s->p == ',') {
+                s->p++;
+                blanks(s);
+                if (object && !key(s)) return false;
+                break;
+            }
+            if (*s->p != (object ? '}' : ']')) return fail(s, "a comma or an end is expected") != NULL;
+            s->p++;
+            depth--;
+        }
+    }
+}
+
+static uint32_t escape_code(const uint8_t **pp, uint64_t *lone)
+{
+    const uint8_t *p = *pp;
+    uint32_t c = (uint32_t)hex4(p + 2);
+    p += 6;
+    if (c >= 0xd800 && c < 0xdc00 && p[0] == '\\' && p[1] == 'u') {
+        uint32_t low = (uint32_t)hex4(p + 2);
+        if (low >= 0xdc00 && low < 0xe000) {
+            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+            p += 6;
+        }
+    }
+    if (c >= 0xd800 && c < 0xe000) {
+        c = 0xfffd;
+        (*lone)++;
+    }
+    *pp = p;
+    return c;
+}
+
+size_t leat__jsonl_text(const leat__jsonl_field *f, uint8_t *dst, uint64_t *lone)
+{
+    static const uint8_t plain_escape[256] = {['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = 8,
+                                              ['f'] = 12,  ['n'] = 10,    ['r'] = 13,  ['t'] = 9};
+    if (!f->escaped) {
+        memcpy(dst, f->raw, f->raw_len);
+        return f->raw_len;
+    }
+    const leat__text_dsp *dsp = leat__text_dsp_now();
+    const uint8_t *p = f->raw;
+    uint8_t *d = dst;
+    for (;;) {
+        p = dsp->string_copy(p, &d);
+        if (*p == '"') return (size_t)(d - dst); /* the closing quote follows the value */
+        uint8_t c = plain_escape[p[1]];
+        if (c) {
+            *d++ = c;
+            p += 2;
+        } else {
+            d += leat__utf8_encode(escape_code(&p, lone), d);
+        }
+    }
+}
+
+double leat__jsonl_number(const leat__jsonl_field *f)
+{
+    char text[64];
+    size_t n = LEAT_MIN(f->raw_len, sizeof text - 1);
+    memcpy(text, f->raw, n);
+    text[n] = 0;
+    return strtod(text, NULL);
+}
+
+/* Does a key with escapes name the field? */
+static bool same_key(const uint8_t *raw, size_t len, const leat__jsonl_field *f)
+{
+    uint8_t text[256 + LEAT__TEXT_PAD];
+    uint64_t lone = 0;
+    leat__jsonl_field k = {.raw = raw, .raw_len = len, .escaped = true};
+    if (len > 256) return false;
+    size_t n = leat__jsonl_text(&k, text, &lone);
+    return n == f->name_len && memcmp(text, f->name, n) == 0;
+}
+
+static leat__jsonl_field *wanted(leat__jsonl_field *fields, size_t count, const uint8_t *raw, size_t len,
+                                 bool escaped)
+{
+    for (size_t i = 0; i < count; i++) {
+        leat__jsonl_field *f = &fields[i];
+        if (escaped ? same_key(raw, len, f) : len == f->name_len && memcmp(raw, f->name, len) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+static void found(leat__jsonl_field *f, const parser *s, const uint8_t *member, const uint8_t *value,
+                  bool escaped)
+{
+    f->kind = *value == '"'                                       ? LEAT__JSONL_STRING
+              : *value == '-' || (*value >= '0' && *value <= '9') ? LEAT__JSONL_NUMBER
+                                                                  : LEAT__JSONL_OTHER;
+    bool text = f->kind == LEAT__JSONL_STRING;
+    f->raw = value + text;
+    f->raw_len = (size_t)(s->p - value) - (text ? 2 : 0);
+    f->escaped = escaped;
+    f->member = member;
+    f->member_len = (size_t)(s->p - member);
+}
+
+/* The members of the line's own object; s->p is after its brace. */
+static bool members(parser *s, leat__jsonl_field *fields, size_t count)
+{
+    blanks(s);
+    if (s->p < s->end && *s->p == '}') {
+        s->p++;
+        return true;
+    }
+    for (;;) {
+        bool key_escaped, escaped = false;
+        const uint8_t *member = s->p;
+        if (s->p >= s->end || *s->p != '"') return fail(s, "a key is expected") != NULL;
+        s->p++;
+        const uint8_t *key_end = string(s, &key_escaped);
+        if (!key_end) return false;
+        leat__jsonl_field *f =
+            wanted(fields, count, member + 1, (size_t)(key_end - member - 1), key_escaped);
+        blanks(s);
+        if (s->p >= s->end || *s->p != ':') return fail(s, "a colon is expected") != NULL;
+        s->p++;
+        blanks(s);
+        if (s->p >= s->end) return fail(s, "the object has no end") != NULL;
+        const uint8_t *value = s->p;
+        if (*value == '"') {
+            s->p++;
+            if (!string(s, &escaped)) return false;
+        } else if (!nested(s)) {
+            return false;
+        }
+        if (f) found(f, s, member, value, escaped);
+        blanks(s);
+        if (s->p >= s->end) return fail(s, "the object has no end") != NULL;
+        if (*s->p == '}') break;
+        if (*s->p != ',') return fail(s, "a comma or an end is expected") != NULL;
+        s->p++;
+        blanks(s);
+    }
+    s->p++;
+    return true;
+}
+
+const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field *fields, size_t count,
+                             size_t *at)
+{
+    parser s = {.p = line, .end = line + len, .dsp = leat__text_dsp_now()};
+    for (size_t i = 0; i < count; i++)
+        fields[i].kind = LEAT__JSONL_ABSENT;
+    size_t good = leat__utf8_check(line, len);
+    if (good < len) {
+        *at = good;
+        return "not valid UTF-8";
+    }
+    blanks(&s);
+    if (s.p >= s.end || *s.p != '{') fail(&s, "a line must be a JSON object");
+    else {
+        s.p++;
+        if (members(&s, fields, count)) {
+            blanks(&s);
+            if (s.p < s.end) fail(&s, "text after the object");
+        }
+    }
+    *at = (size_t)(s.p - line);
+    return s.wrong;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One line of a JSONL file: the whole line is checked as a JSON object, and a few of its
+ * top-level fields are found. Values are views of the line. No allocation, any thread.
+ */
+#ifndef LEAT_TEXT_JSONL_H
+#define LEAT_TEXT_JSONL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes that must be readable past the end of a line. */
+#define LEAT__TEXT_PAD 128
+#define LEAT__JSONL_DEPTH 512 /* deepest nesting that is read */
+
+typedef enum leat__jsonl_kind {
+    LEAT__JSONL_ABSENT,
+    LEAT__JSONL_STRING,
+    LEAT__JSONL_NUMBER,
+    LEAT__JSONL_OTHER /* object, array, true, false, null */
+} leat__jsonl_kind;
+
+typedef struct leat__jsonl_field {
+    const char *name; /* in: the key to look for, as UTF-8 */
+    size_t name_len;
+    const uint8_t *raw; /* out: the value, for strings without the quotes */
+    size_t raw_len;
+    leat__jsonl_kind kind; /* of the last value with this key */
+    bool escaped;          /* the string has backslashes */
+    /* The member in the line, from the quote of its key to the end of its value. */
+    const uint8_t *member;
+    size_t member_len;
+} leat__jsonl_field;
+
+/* Reads a line (without its newline) and fills the fields. Returns NULL, or what is wrong, in
+ * words, with the offset in *at. */
+const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field *fields, size_t count,
+                             size_t *at);
+
+/* Writes the text of a string value at `dst`, which has room for raw_len + LEAT__TEXT_PAD bytes;
+ * returns its length. A surrogate without its partner becomes U+FFFD and is counted. */
+size_t leat__jsonl_text(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
+
+/* The number of a value of kind NUMBER. */
+double leat__jsonl_number(const leat__jsonl_field *field);
+
+#endif

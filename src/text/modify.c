@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The steps: each reads a text and appends the changed one to a buffer.
+ */
+#include "text/modify.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "text/unicode.h"
+
+typedef struct reader {
+    const uint8_t *p, *end;
+} reader;
+
+static inline bool is_alnum(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+static inline bool is_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline void put(leat__buf *out, const uint8_t *p, size_t n)
+{
+    leat__buf_append(out, p, n);
+}
+
+/* \r\n and \r become \n; three or more in a row become two; blanks at line ends go. */
+static void newlines(reader r, leat__buf *out)
+{
+    unsigned run = 0;
+    while (r.p < r.end) {
+        uint8_t c = *r.p++;
+        if (c == '\r') {
+            if (r.p < r.end && *r.p == '\n') r.p++;
+            c = '\n';
+        }
+        if (c == '\n') {
+            while (out->len > 0 && (out->data[out->len - 1] == ' ' || out->data[out->len - 1] == '\t'))
+                out->len--;
+            if (++run <= 2) leat__buf_putc(out, '\n');
+        } else {
+            if (c != ' ' && c != '\t') run = 0;
+            leat__buf_putc(out, (char)c);
+        }
+    }
+}
+
+/* Curly and angle quotes become straight ones. */
+static void quotes(reader r, leat__buf *out)
+{
+    while (r.p < r.end) {
+        uint32_t n, code = leat__utf8_decode(r.p, &n);
+        if (code == 0x2018 || code == 0x2019 || code == 0x201a || code == 0x201b)
+            leat__buf_putc(out, '\'');
+        else if (code == 0x201c || code == 0x201d || code == 0x201e || code == 0x201f || code == 0xab ||
+                 code == 0xbb)
+            leat__buf_putc(out, '"');
+        else put(out, r.p, n);
+        r.p += n;
+    }
+}
+
+/* One byte of Windows-1252 for this code point, or -1. */
+static int byte_of(uint32_t code)
+{
+    static const uint16_t high[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
+                                      0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
+                                      0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
+                                      0x2dc,  0x2122, 0x161,  0x203a, 0x153,  0x9d,   0x17e,  0x178};
+    if (code >= 0xa0 && code <= 0xff) return (int)code;
+    for (int i = 0; i < 32; i++)
+        if (high[i] == code) return 0x80 + i;
+    return -1;
+}
+
+/* Undoes UTF-8 that was read as Windows-1252 ("cafÃ©"): a run of code points whose bytes are
+ * one code point of UTF-8. Also drops controls, zero-width characters and byte order marks. */
+static void unicode_repair(reader r, leat__buf *out)
+{
+    while (r.p < r.end) {
+        uint32_t n, code = leat__utf8_decode(r.p, &n);
+        uint8_t raw[4];
+        uint32_t want = 0, got = 0;
+        int b = code >= 0x80 ? byte_of(code) : -1;
+        if (b >= 0xc2 && b < 0xf5) want = b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+        const uint8_t *q = r.p;
+        while (got < want && q < r.end) {
+            uint32_t k, c = leat__utf8_decode(q, &k);
+            int x = c >= 0x80 ? byte_of(c) : -1;
+            if (x < 0) break;
+            raw[got++] = (uint8_t)x;
+            q += k;
+        }
+        if (want > 0 && got == want && leat__utf8_check(raw, want) == want) {
+            put(out, raw, want);
+            r.p = q;
+            continue;
+        }
+        bool drop = (code < 0x20 && code != '\n' && code != '\t' && code != '\r') ||
+                    (code >= 0x7f && code < 0xa0) || code == 0xfeff || code == 0x200b ||
+                    code == 0x2060 || code == 0xad;
+        if (!drop) put(out, r.p, n);
+        r.p += n;
+    }
+}
+
+/* Full-width ASCII, ligatures, non-breaking and other blanks, and dashes as plain characters. */
+static void compatible(reader r, leat__buf *out)
+{
+    static const char *const ligature[] = {"ff", "fi", "fl", "ffi", "ffl"};
+    while (r.p < r.end) {
+        uint32_t n, code = leat__utf8_decode(r.p, &n);
+        uint8_t is = leat__unicode_of(code);
+        if (code >= 0xff01 && code <= 0xff5e) leat__buf_putc(out, (char)(code - 0xfee0));
+        else if (code >= 0xfb00 && code <= 0xfb04) leat__buf_puts(out, ligature[code - 0xfb00]);
+        else if (code >= 0x80 && (is & LEAT__UNI_SPACE) && !(is & LEAT__UNI_BREAK))
+            leat__buf_putc(out, ' ');
+        else if (code == 0x2010 || code == 0x2011) leat__buf_putc(out, '-');
+        else put(out, r.p, n);
+        r.p += n;
+    }
+}
+
+/* Length of a URL at p; 0 when there is none. */
+static size_t url_length(const uint8_t *p, const uint8_t *end)
+{
+    static const char *const begins[] = {"http://", "https://", "ftp://", "www."};
+    size_t n = 0;
+    for (size_t i = 0; i < LEAT_COUNT(begins) && n == 0; i++) {
+        size_t k = strlen(begins[i]);
+        if ((size_t)(end - p) > k && memcmp(p, begins[i], k) == 0) n = k;
+    }
+    if (n == 0) return 0;
+    size_t begin = n;
+    while (p + n < end && p[n] > ' ' && p[n] < 0x7f && !strchr("<>\"'`{}|\\^", p[n]))
+        n++;
+    while (n > begin && strchr(".,;:!?)]", p[n - 1]))
+        n--;
+    return n > begin ? n : 0;
+}
+
+static void urls(reader r, leat__buf *out)
+{
+    const uint8_t *before = NULL;
+    while (r.p < r.end) {
+        size_t n = !before || !is_alnum(*before) ? url_length(r.p, r.end) : 0;
+        before = r.p;
+        if (n > 0) {
+            r.p += n;
+        } else {
+            put(out, r.p, 1);
+            r.p++;
+        }
+    }
+}
+
+static inline bool in_local_part(uint8_t c)
+{
+    return is_alnum(c) || c == '.' || c == '_' || c == '%' || c == '+' || c == '-';
+}
+
+/* Length of an e-mail address that begins at p; 0 when there is none. */
+static size_t email_length(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = 0, label = 0, last_label = 0;
+    bool dot = false, letters = true;
+    while (p + n < end && in_local_part(p[n]) && n <= 64)
+        n++;
+    if (n == 0 || p + n >= end || p[n] != '@' || p[n - 1] == '.') return 0;
+    size_t k = n + 1;
+    for (; p + k < end && k < n + 255; k++) {
+        if (is_alnum(p[k]) || p[k] == '-') {
+            label++;
+            letters = letters && !is_digit(p[k]) && p[k] != '-';
+        } else if (p[k] == '.' && label > 0 && p + k + 1 < end && is_alnum(p[k + 1])) {
+            dot = true;
+            label = 0;
+            letters = true;
+        } else {
+            break;
+        }
+        last_label = label;
+    }
+    return dot && last_label >= 2 && letters ? k : 0;
+}
+
+/* Length of a dotted IPv4 address; 0 when there is none. */
+static size_t ip_length(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = 0;
+    for (int part = 0; part < 4; part++) {
+        unsigned value = 0, digits = 0;
+        while (p + n < end && is_digit(p[n]) && digits < 4) {
+            value = value * 10 + (p[n++] - '0');
+            digits++;
+        }
+        if (digits == 0 || digits > 3 || value > 255) return 0;
+        if (part == 3) break;
+        if (p + n >= end || p[n] != '.') return 0;
+        n++;
+    }
+    bool more = p + n + 1 < end && p[n] == '.' && is_digit(p[n + 1]);
+    return more || (p + n < end && is_alnum(p[n])) ? 0 : n;
+}
+
+/* Length of a telephone number: a plus or a bracket or groups, 7 to 15 digits, blanks, dots and
+ * hyphens between; 0 when there is none. Plain runs of digits are numbers, not telephones. */
+static size_t phone_length(const uint8_t *p, const uint8_t *end)
+{
+    size_t n = 0, last = 0;
+    unsigned digits = 0, groups = 0, run = 0;
+    bool plus = *p == '+', bracket = *p == '(';
+    if (!plus && !bracket && !is_digit(*p)) return 0;
+    if (plus) n++;
+    for (; p + n < end && digits < 16; n++) {
+        if (is_digit(p[n])) {
+            digits++;
+            if (run++ == 0) groups++;
+            last = n + 1;
+        } else if (strchr(" .-()", p[n]) && p[n] != 0) {
+            if (run == 0 && n > 0 && p[n] != '(' && p[n - 1] != ')') break;
+            run = 0;
+        } else {
+            break;
+        }
+    }
+    if (p + last < end && is_alnum(p[last])) return 0;
+    if (plus) return digits >= 8 && digits <= 15 ? last : 0;
+    return digits >= 10 && digits <= 11 && groups >= 3 ? last : 0;
+}
+
+typedef size_t (*finder)(const uint8_t *p, const uint8_t *end);
+
+static void replace_all(reader r, leat__buf *out, finder find, const char *with)
+{
+    uint8_t before = 0;
+    while (r.p < r.end) {
+        size_t n = !is_alnum(before) && before != '.' ? find(r.p, r.end) : 0;
+        if (n > 0) {
+            leat__buf_puts(out, with);
+            before = ' ';
+            r.p += n;
+        } else {
+            before = *r.p;
+            put(out, r.p++, 1);
+        }
+    }
+}
+
+static void pii(reader r, leat__buf *out)
+{
+    leat__buf a, b;
+    leat__buf_init(&a, out->cat, out->max);
+    leat__buf_init(&b, out->cat, out->max);
+    replace_all(r, &a, email_length, "<EMAIL>");
+    replace_all((reader){(uint8_t *)a.data, (uint8_t *)a.data + a.len}, &b, ip_length, "<IP>");
+    replace_all((reader){(uint8_t *)b.data, (uint8_t *)b.data + b.len}, out, phone_length, "<PHONE>");
+    if (a.status) out->status = a.status;
+    if (b.status) out->status = b.status;
+    leat__buf_reset(&a);
+    leat__buf_reset(&b);
+}
+
+static void emails(reader r, leat__buf *out)
+{
+    replace_all(r, out, email_length, "");
+}
+
+static bool has_word(const uint8_t *p, const uint8_t *end, const char *word)
+{
+    size_t n = strlen(word);
+    for (; (size_t)(end - p) >= n; p++) {
+        size_t i = 0;
+        while (i < n && (p[i] >= 'A' && p[i] <= 'Z' ? p[i] | 32 : p[i]) == (uint8_t)word[i])
+            i++;
+        if (i == n) return true;
+    }
+    return false;
+}
+
+static bool boilerplate_line(const uint8_t *p, const uint8_t *end)
+{
+    static const char *const phrases[] = {"terms of use", "privacy policy", "cookie policy",
+                                          "uses cookies", "use of cookies", "use cookies",
+                                          "lorem ipsum",  "javascript"};
+    for (size_t i = 0; i < LEAT_COUNT(phrases); i++)
+        if (has_word(p, end, phrases[i])) return true;
+    return false;
+}
+
+/* Lines that C4 keeps: an end mark, three words, no policy phrase, no script. */
+static bool c4_line(const uint8_t *p, const uint8_t *end)
+{
+    while (end > p && (end[-1] == ' ' || (end[-1] >= 9 && end[-1] <= 13)))
+        end--;
+    if (end == p || end[-1] == 0 || !strchr(".?!\"'", end[-1])) return false;
+    if (end - p >= 3 && memcmp(end - 3, "...", 3) == 0) return false;
+    unsigned words = 0;
+    bool inside = false;
+    for (const uint8_t *q = p; q < end; q++) {
+        bool white = *q == ' ' || (*q >= 9 && *q <= 13);
+        words += !white && !inside;
+        inside = !white;
+    }
+    return words >= 3 && !boilerplate_line(p, end);
+}
+
+static void keep_lines(reader r, leat__buf *out, bool (*keep)(const uint8_t *p, const uint8_t *end),
+                       bool want)
+{
+    bool first = true;
+    while (r.p <= r.end) {
+        const uint8_t *nl = r.p < r.end ? memchr(r.p, '\n', (size_t)(r.end - r.p)) : NULL;
+        const uint8_t *end = nl ? nl : r.end;
+        if (keep(r.p, end) == want) {
+            if (!first) leat__buf_putc(out, '\n');
+            put(out, r.p, (size_t)(end - r.p));
+            first = false;
+        }
+        r.p = end + 1;
+    }
+}
+
+static void boilerplate(reader r, leat__buf *out)
+{
+    keep_lines(r, out, boilerplate_line, false);
+}
+
+static void c4_lines(reader r, leat__buf *out)
+{
+    keep_lines(r, out, c4_line, true);
+}
+
+static const struct {
+    const char *name, *help;
+    void (*run)(reader r, leat__buf *out);
+} steps[] = {
+    {"unicode", "undo UTF-8 read as Windows-1252; drop controls and zero-width characters",
+     unicode_repair},
+    {"compatible", "replace full-width characters, ligatures and unusual blanks", compatible},
+    {"newlines", "one kind of line end, no blanks before it, at most one blank line", newlines},
+    {"quotes", "straight quotes", quotes},
+    {"urls", "remove URLs", urls},
+    {"emails", "remove e-mail addresses", emails},
+    {"pii", "replace e-mail and IPv4 addresses and telephone numbers by <EMAIL>, <IP>, <PHONE>", pii},
+    {"boilerplate", "remove lines with policy phrases, lorem ipsum or javascript", boilerplate},
+    {"c4-lines", "keep only lines that C4 keeps", c4_lines},
+};
+
+bool leat__modifier_at(unsigned i, const char **name, const char **help)
+{
+    if (i >= LEAT_COUNT(steps)) return false;
+    *name = steps[i].name;
+    *help = steps[i].help;
+    return true;
+}
+
+int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err)
+{
+    memset(m, 0, sizeof *m);
+    leat__buf_init(&m->work, LEAT__MEM_CURATE, (size_t)1 << 33);
+    for (const char *p = names ? names : ""; *p;) {
+        size_t n = strcspn(p, ",");
+        unsigned i = 0;
+        while (i < LEAT_COUNT(steps) && (strlen(steps[i].name) != n || memcmp(steps[i].name, p, n) != 0))
+            i++;
+        if (i == LEAT_COUNT(steps))
+            return leat__fail(err, LEAT_EINVAL, "there is no modifier \"%.*s\"", (int)n, p);
+        if (m->count == LEAT__MODIFIERS_MAX)
+            return leat__fail(err, LEAT_EINVAL, "more than %d modifiers", LEAT__MODIFIERS_MAX);
+        m->step[m->count++] = (uint8_t)i;
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+void leat__modifiers_reset(leat__modifiers *m)
+{
+    leat__buf_reset(&m->work);
+    memset(m, 0, sizeof *m);
+}
+
+int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed, leat_error *err)
+{
+    *changed = false;
+    for (unsigned i = 0; i < m->count; i++) {
+        leat__buf_clear(&m->work);
+        const uint8_t *p = (const uint8_t *)leat__buf_str(text);
+        steps[m->step[i]].run((reader){p, p + text->len}, &m->work);
+        if (m->work.status != 0) return leat__fail_nomem(err, text->len, "a modified document");
+        if (m->work.len == text->len &&
+            (text->len == 0 || memcmp(m->work.data, text->data, text->len) == 0))
+            continue;
+        leat__buf swap = *text;
+        *text = m->work;
+        m->work = swap;
+        *changed = true;
+    }
+    return 0;
+}

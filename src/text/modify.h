@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Modifiers: changes of a text before it is scored. A list of names is parsed once; applying it
+ * belongs to one thread at a time.
+ */
+#ifndef LEAT_TEXT_MODIFY_H
+#define LEAT_TEXT_MODIFY_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define LEAT__MODIFIERS_MAX 16
+
+typedef struct leat__modifiers {
+    uint8_t step[LEAT__MODIFIERS_MAX];
+    unsigned count;
+    leat__buf work; /* the other side of a step */
+} leat__modifiers;
+
+/* "newlines,quotes": LEAT_EINVAL names the one that does not exist. NULL or "" is none. */
+int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err) LEAT_MUST_CHECK;
+void leat__modifiers_reset(leat__modifiers *m);
+/* Changes the valid UTF-8 in `text`; *changed says whether anything is different. */
+int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed,
+                        leat_error *err) LEAT_MUST_CHECK;
+
+/* The i-th modifier; false past the last. */
+bool leat__modifier_at(unsigned i, const char **name, const char **help);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sketches from shingles, and the memory of a sketcher.
+ */
+#include "text/sketch.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "text/hash_words.h"
+#include "text/score.h"
+#include "text/text_dsp.h"
+
+#define SLACK 64
+#define MERSENNE61 ((UINT64_C(1) << 61) - 1)
+
+int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
+{
+    memset(s, 0, sizeof *s);
+    s->words = words;
+    s->chars = chars;
+    return leat__sketcher_reserve(s, 64u << 10, err);
+}
+
+void leat__sketcher_reset(leat__sketcher *s)
+{
+    leat__free(s->slab);
+    leat__free(s->text_slab);
+    memset(s, 0, sizeof *s);
+}
+
+/* Words are at least two bytes with what separates them, characters one byte. */
+static uint64_t array_bytes(const leat__sketcher *s, uint64_t bytes)
+{
+    uint64_t items = (s->words ? bytes / 2 + 1 : bytes) + SLACK;
+    return (s->words ? 2 * items * 4 + items * 8 : items * 4) + items * 8 + 3 * 704;
+}
+
+uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes)
+{
+    return array_bytes(s, bytes) + bytes + 2 * LEAT__TEXT_PAD;
+}
+
+int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err)
+{
+    if (bytes > LEAT__TEXT_MAX)
+        return leat__fail(err, LEAT_ELIMIT, "a text of %zu bytes is larger than %u", bytes,
+                          LEAT__TEXT_MAX);
+    if (bytes <= s->text_capacity && s->text) return 0;
+    uint64_t need = bytes + 2 * LEAT__TEXT_PAD, arrays = array_bytes(s, bytes);
+    uint64_t items = (s->words ? bytes / 2 + 1 : bytes) + SLACK;
+    leat__free(s->text_slab);
+    leat__free(s->slab);
+    s->text = NULL;
+    s->text_capacity = 0;
+    s->slab = NULL;
+    s->text_slab = leat__alloc_aligned(LEAT__MEM_CURATE, need, 64);
+    if (s->text_slab) s->slab = leat__alloc_aligned(LEAT__MEM_CURATE, arrays, 64);
+    if (!s->slab) return leat__fail_nomem(err, need + arrays, "the shingles of a document");
+    s->text_slab_bytes = need;
+    s->slab_bytes = arrays;
+    s->text = s->text_slab;
+    s->text_capacity = bytes;
+    uint8_t *p = s->slab;
+    s->shingle = (uint64_t *)p;
+    p += items * 8 + 704;
+    s->word_hash = (uint64_t *)p;
+    if (s->words) p += items * 8 + 704;
+    s->bounds = (uint32_t *)p;
+    return 0;
+}
+
+int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat_error *err)
+{
+    (void)err;
+    *count = leat__text_dsp_now()->shingles(s, len);
+    return 0;
+}
+
+/* Round r > 0 hashes anew. After K rounds the hash alone chooses the value, and round K + i
+ * fills bin i whatever the set is, so that it ends. */
+void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
+{
+    uint32_t least[LEAT__SKETCH_MAX];
+    uint8_t filled[LEAT__SKETCH_MAX] = {0};
+    uint32_t left = k;
+    for (uint32_t r = 0; left > 0; r++) {
+        memset(least, 0xff, 4 * (size_t)k);
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t h =
+                r ? leat__fold(x[i] ^ LEAT__HW0, LEAT__HW1 + 2 * (uint64_t)r * LEAT__HW2) : x[i];
+            uint32_t bin = r < k ? (uint32_t)((h >> 32) * k >> 32) : r - k, v = (uint32_t)h;
+            v -= v == UINT32_MAX;
+            least[bin] = v < least[bin] ? v : least[bin];
+        }
+        for (uint32_t i = 0; i < k; i++) {
+            if (filled[i] || least[i] == UINT32_MAX) continue;
+            out[i] = least[i] ^ r * UINT32_C(0x9e3779b1);
+            filled[i] = 1;
+            left--;
+        }
+    }
+}
+
+void leat__sketch_mod61(const uint64_t *x, uint32_t n, const uint64_t *a, const uint64_t *b, uint32_t k,
+                        uint64_t *out)
+{
+    for (uint32_t j = 0; j < k; j++) {
+        uint64_t least = UINT64_MAX;
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t v = a[j] * x[i] + b[j];
+            v = (v & MERSENNE61) + (v >> 61);
+            if (v >= MERSENNE61) v -= MERSENNE61;
+            least = LEAT_MIN(least, v);
+        }
+        out[j] = least;
+    }
+}
+
+uint64_t leat__sketch_band(const uint32_t *values, uint32_t rows)
+{
+    uint64_t h = rows;
+    uint32_t i = 0;
+    for (; i + 2 <= rows; i += 2)
+        h = leat__fold(h ^ LEAT__HW0, leat__load_u64(values + i) ^ LEAT__HW1);
+    if (i < rows) h = leat__fold(h ^ LEAT__HW0, values[i] ^ LEAT__HW1);
+    return h ^ h >> 31;
+}
+
+void leat__sketch_bytes(const uint32_t *values, uint32_t k, uint8_t *out)
+{
+    for (uint32_t i = 0; i < k; i++)
+        out[i] = (uint8_t)(values[i] * UINT32_C(0x9e3779b1) >> 24);
+}
+
+uint32_t leat__sketch_equal(const uint8_t *a, const uint8_t *b, uint32_t k)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k; i++)
+        n += a[i] == b[i];
+    return n;
+}
+
+double leat__sketch_similarity(uint32_t equal, uint32_t k)
+{
+    double share = k ? (double)equal / k : 0;
+    double s = (share - 1.0 / 256) / (1 - 1.0 / 256);
+    return s < 0 ? 0 : s;
+}
+
+double leat__sketch_curve(double similarity, uint32_t bands, uint32_t rows)
+{
+    return 1 - pow(1 - pow(similarity, rows), bands);
+}

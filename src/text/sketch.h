@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sketches of documents for fuzzy deduplication: the text is cut into shingles, their set is
+ * hashed to K values, and the values agree at a place with the probability of the Jaccard
+ * similarity of two sets. Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): every
+ * shingle is hashed into one of K bins; bins that stay empty are filled by further rounds.
+ *
+ * Words of shingles are runs of letters and digits; ASCII capitals count as small letters.
+ * A sketcher belongs to one thread. The same text gives the same values on every machine.
+ */
+#ifndef LEAT_TEXT_SKETCH_H
+#define LEAT_TEXT_SKETCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "text/jsonl.h"
+
+#define LEAT__SKETCH_MAX 1024 /* values of a sketch */
+
+typedef struct leat__sketcher {
+    uint32_t words; /* of a shingle; 0 = shingles of characters */
+    uint32_t chars; /* of a shingle of characters */
+    uint8_t *text;  /* the document: write it here, as with leat__scorer */
+    uint64_t text_capacity;
+    uint32_t *bounds;
+    uint64_t *word_hash;
+    uint64_t *shingle;
+    void *slab, *text_slab;
+    uint64_t slab_bytes, text_slab_bytes;
+} leat__sketcher;
+
+int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars,
+                        leat_error *err) LEAT_MUST_CHECK;
+void leat__sketcher_reset(leat__sketcher *s);
+int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err) LEAT_MUST_CHECK;
+/* Shingles of s->text[0, len) into s->shingle, with repeats; *count of them. A text shorter than
+ * one shingle is one shingle; a text without words has none. */
+int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count,
+                            leat_error *err) LEAT_MUST_CHECK;
+uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes);
+
+/* K values (at most LEAT__SKETCH_MAX) of a set of n > 0 shingles. */
+void leat__sketch_fss(const uint64_t *shingle, uint32_t n, uint32_t k, uint32_t *out);
+/* The family of datasketch and datatrove: minimum of (a x + b mod 2^64) mod (2^61 - 1). */
+void leat__sketch_mod61(const uint64_t *shingle, uint32_t n, const uint64_t *a, const uint64_t *b,
+                        uint32_t k, uint64_t *out);
+
+/* 64 bits of the `rows` values of one band. */
+uint64_t leat__sketch_band(const uint32_t *values, uint32_t rows);
+/* One byte of each value, for comparing sketches: equal values give equal bytes. */
+void leat__sketch_bytes(const uint32_t *values, uint32_t k, uint8_t *out);
+/* How many of k bytes agree. */
+uint32_t leat__sketch_equal(const uint8_t *a, const uint8_t *b, uint32_t k);
+/* The similarity that so many equal bytes of k mean: bytes also agree by chance, 1 in 256. */
+double leat__sketch_similarity(uint32_t equal, uint32_t k);
+/* Chance that documents of this similarity share a band: 1 - (1 - s^rows)^bands. */
+double leat__sketch_curve(double similarity, uint32_t bands, uint32_t rows);
+
+#endif

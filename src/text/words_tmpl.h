@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Words of a scanned text: their hashes and lengths, the stop words, and the few patterns that
+ * the candidates of the first pass may begin. Included after scan_tmpl.h.
+ */
+#include "text/word_table.h"
+
+/* Kinds of a hit. */
+enum { HIT_LOREM = 1, HIT_SCRIPT = 2, HIT_POLICY = 4, HIT_NEMO_POLICY = 8 };
+
+INLINE void hash_words(leat__scorer *s, const int nonascii)
+{
+    const leat__word_table *table = leat__word_table_get();
+    uint32_t before = 0, longest = 0, distinct = 0, stops = 0, symbols = 0;
+    for (uint32_t i = 0; i < s->word_count; i++) {
+        uint32_t start = s->bounds[2 * i], len = s->bounds[2 * i + 1] - start;
+        const uint8_t *p = s->text + start;
+        uint64_t a = leat__low_bytes(leat__load_u64(p), len), b = 0;
+        if (RARE(len > 16)) {
+            s->word_hash[i] = leat__hash_run(p, len, 0);
+        } else {
+            b = leat__low_bytes(leat__load_u64(p + 8), len > 8 ? len - 8 : 0);
+            s->word_hash[i] = leat__hash_short(a, b, len);
+        }
+        const leat__word_entry *e = &table->entry[a * table->multiplier >> 58];
+        uint32_t same = 0u - (uint32_t)((e->key == a) & (e->len == len));
+        stops += same & e->stop;
+        symbols += same & e->symbol;
+        distinct |= same & e->bit;
+        uint32_t chars = nonascii ? chars_in(s, start, start + len) : len;
+        longest = chars > longest ? chars : longest;
+        s->before[i] = before;
+        before += chars;
+    }
+    s->before[s->word_count] = before;
+    s->counts.longest_word = longest;
+    s->counts.stop_words = stops;
+    s->counts.stop_words_distinct = bits_of(distinct);
+    s->counts.symbol_words = symbols;
+}
+
+static void word_pass(leat__scorer *s)
+{
+    if (s->nonascii) hash_words(s, 1);
+    else hash_words(s, 0);
+}
+
+/* Is the text at p, with capitals as small letters, `word`? */
+INLINE int says(const leat__scorer *s, const uint8_t *p, const char *word, size_t len)
+{
+    if (p < s->text) return 0;
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = p[i];
+        if (c >= 'A' && c <= 'Z') c |= 32;
+        if (c != (uint8_t)word[i]) return 0;
+    }
+    return 1;
+}
+#define SAYS(p, word) says(s, (p), (word), sizeof(word) - 1)
+
+static int policy_hit(const leat__scorer *s, const uint8_t *p)
+{
+    switch (*p | 32) {
+    case 'k': /* "cookie" */
+        if (!SAYS(p - 3, "cookie")) return 0;
+        if (SAYS(p - 3, "cookie policy")) return HIT_POLICY;
+        if (SAYS(p - 3, "cookies") &&
+            (SAYS(p - 8, "uses ") || SAYS(p - 7, "use ") || SAYS(p - 10, "use of ")))
+            return HIT_POLICY;
+        if (SAYS(p - 3, "cookies are absolutely essential for the website to function properly. "
+                        "this category only"))
+            return HIT_NEMO_POLICY;
+        return 0;
+    case 'v': /* "privacy", "javascript" */
+        if (SAYS(p - 2, "javascript")) return HIT_SCRIPT;
+        if (SAYS(p - 3, "privacy policy")) return HIT_POLICY;
+        if (SAYS(p - 3, "privacy overview") || SAYS(p - 3, "privacy & cookies policy") ||
+            SAYS(p - 3, "privacy and cookies policy"))
+            return HIT_NEMO_POLICY;
+        return 0;
+    case 'r': return SAYS(p - 2, "terms of use") ? HIT_POLICY : 0;
+    case 'i': return SAYS(p - 6, "lorem ipsum") ? HIT_LOREM : 0;
+    default: return 0;
+    }
+}
+
+static int url_char(const uint8_t *p, const uint8_t *end)
+{
+    static const char marks[] = "$-_@.&+/:=?#~!*(),";
+    uint8_t c = *p;
+    if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z')) return 1;
+    if (c != 0 && c < 0x80 && strchr(marks, c)) return 1;
+    if (c != '%' || end - p < 3) return 0;
+    for (int i = 1; i <= 2; i++) {
+        uint8_t h = p[i] | 32;
+        if (!((p[i] >= '0' && p[i] <= '9') || (h >= 'a' && h <= 'f'))) return 0;
+    }
+    return 3;
+}
+
+/* A URL whose "://" is at p; returns its end, or NULL. */
+static const uint8_t *url_at(leat__scorer *s, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *from = p - 4;
+    if (p - s->text >= 5 && memcmp(p - 5, "https", 5) == 0) from = p - 5;
+    else if (p - s->text < 4 || memcmp(p - 4, "http", 4) != 0) return NULL;
+    const uint8_t *q = p + 3;
+    int step;
+    while (q < end && (step = url_char(q, end)) > 0)
+        q += step;
+    if (q == p + 3) return NULL;
+    s->counts.urls++;
+    s->counts.url_chars += (uint32_t)(q - from);
+    return q;
+}
+
+/* NeMo's symbol words: runs of # are more than half as many as characters. "#" itself is in the
+ * table of words; others contain "#x#". Counts a word once, at its first such place. */
+static void hash_word(leat__scorer *s, uint32_t at)
+{
+    uint32_t lo = 0, hi = s->word_count;
+    while (hi - lo > 1) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (s->bounds[2 * mid] <= at) lo = mid;
+        else hi = mid;
+    }
+    const uint8_t *a = s->text + s->bounds[2 * lo], *b = s->text + s->bounds[2 * lo + 1],
+                  *p = s->text + at;
+    if (p + 2 >= b) return;
+    for (const uint8_t *q = a; q < p; q++)
+        if (q[0] == '#' && q[1] != '#' && q[2] == '#') return;
+    uint32_t runs = 0, chars = 0;
+    for (const uint8_t *q = a; q < b; q++) {
+        runs += *q == '#' && (q == a || q[-1] != '#');
+        chars += (*q & 0xc0) != 0x80;
+    }
+    if (2 * runs > chars) s->counts.symbol_words++;
+}
+
+static void pattern_pass(leat__scorer *s)
+{
+    const uint8_t *end = s->text + s->counts.bytes, *url_end = s->text;
+    uint32_t next_dots = 0, ellipses = 0;
+    s->hit_count = 0;
+    for (uint32_t i = 0; i < s->candidate_count; i++) {
+        uint32_t at = s->candidate[i];
+        const uint8_t *p = s->text + at;
+        int hit = 0;
+        if (*p == '.') {
+            if (at >= next_dots && end - p >= 3) {
+                ellipses++;
+                next_dots = at + 3;
+            }
+        } else if (*p == 0xe2) {
+            ellipses++;
+        } else if (*p == ':') {
+            const uint8_t *q = p >= url_end && end - p > 3 ? url_at(s, p, end) : NULL;
+            if (q) url_end = q;
+        } else if (*p == '#') {
+            if (s->word_count > 0) hash_word(s, at);
+        } else {
+            hit = policy_hit(s, p);
+        }
+        if (hit) {
+            s->hit[s->hit_count] = at;
+            s->hit_kind[s->hit_count++] = (uint8_t)hit;
+        }
+    }
+    s->counts.ellipses = ellipses;
+}

@@ -1,0 +1,94 @@
+# Filters and deduplication of JSONL files.
+
+$ for i in 1 2 3; do printf '{"id": "d%s", "text": "%s"}\n' $i "one two three four five six seven eight $((i / 3))"; done > in.jsonl
+> printf '{"id": "d4", "text": "short"}\nbroken\n' >> in.jsonl
+> leat filter in.jsonl -o kept --set words.min=5 --json | jget documents kept dropped bad rules.0.rule rules.0.failed
+! leat filter: warning: 1 line could not be read: see kept
+4
+3
+1
+1
+words.min
+1
+
+$ head -n 3 in.jsonl | cmp - kept/kept-00000.jsonl && cat kept/reasons.jsonl kept/bad.jsonl
+{"id":"d4","file":"in.jsonl","line":4,"rule":"words.min","profile":"","score":1,"threshold":5,"failed":["words.min"]}
+{"file":"in.jsonl","line":5,"offset":*,"reason":"a line must be a JSON object"} (glob)
+
+$ leat filter in.jsonl -o kept --set words.min=5
+! leat filter: kept: has the output of an earlier run (use --force to replace it)
+= 2
+
+$ leat filter in.jsonl -o other --set words.min=5 --on-error fail
+! leat filter: in.jsonl: line 5, offset *: a line must be a JSON object (glob)
+= 4
+
+$ leat filter in.jsonl -o other --profile gopher@papr
+! leat filter: there is no profile "gopher@papr" (did you mean gopher@paper?)
+= 2
+
+$ leat filter in.jsonl -o other --set wrds.min=5
+! leat filter: "wrds.min=5": there is no score of this name
+= 2
+
+$ leat filter nothing.jsonl -o other --profile c4@paper
+! leat filter: cannot open nothing.jsonl: No such file or directory
+= 4
+
+$ leat filter in.jsonl -o other --profile c4@paper --memory 100K
+! leat filter: * (glob)
+= 3
+
+$ leat filter in.jsonl --set words.min=5 --explain d4 | jget id rules.0.rule rules.0.score rules.0.keeps
+d4
+words.min
+1
+false
+
+$ leat filter in.jsonl --set words.min=5 --explain nobody
+! leat filter: warning: no document has the id nobody
+= 1
+
+$ leat filter in.jsonl -o scores --score-only --quiet && head -n 1 scores/scores-00000.jsonl | jget id words
+! leat filter: warning: 1 line could not be read: see scores
+4 documents: 4 kept, 0 dropped; 1 bad lines
+...
+d1
+9
+
+$ leat filter --list | grep -c @
+6
+
+$ leat dedup exact in.jsonl -o exact --json | jget documents kept removed clusters bad
+! leat dedup: warning: 1 line could not be read: see exact/bad.jsonl
+4
+3
+1
+1
+1
+
+$ cat exact/clusters.jsonl
+{"id":"d2","kept":"d1","similarity":1.0000}
+
+$ leat dedup fuzzy in.jsonl -o fuzzy --threshold 0.5 --bands 50 --rows 2 --quiet; cat fuzzy/clusters.jsonl
+! leat dedup: warning: 1 line could not be read: see fuzzy/bad.jsonl
+4 documents: 2 kept, 2 removed in 1 clusters
+...
+{"id":"d2","kept":"d1","similarity":1.0000}
+{"id":"d3","kept":"d1","similarity":0.*} (glob)
+
+$ leat dedup fuzzy in.jsonl -o fuzzy --plan
+about * documents: * of memory, * of disk besides the output, 2 passes (glob)
+14 bands of 8: chance to be compared 0.01 at 0.4, 0.05 at 0.5, 0.21 at 0.6, 0.56 at 0.7, 0.92 at 0.8, 1.00 at 0.9
+
+$ leat dedup fuzzy in.jsonl -o small --memory 10M
+! leat dedup: about * documents need * of memory, the limit is 10.0 MiB (glob)
+= 3
+
+$ leat dedup exact in.jsonl -o small --bands 3
+! leat dedup: shingles, bands, rows and threshold go with fuzzy deduplication
+= 2
+
+$ leat dedup similar in.jsonl -o small
+! leat dedup: * (glob)
+= 2

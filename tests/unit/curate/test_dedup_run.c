@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/dedup_box.h"
+
+static leat_dedup_stats st;
+
+static void options_are_checked(void **state)
+{
+    leat_error err = {0};
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "x");
+    make_corpus("c.jsonl", 3000);
+    o.kind = 7;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = fuzzy_opts("c.jsonl", "x");
+    o.bands = 200;
+    o.rows = 20;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "200 bands of 20 rows"));
+    o = fuzzy_opts("c.jsonl", "x");
+    o.shingle_words = 5;
+    o.shingle_chars = 9;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = fuzzy_opts("c.jsonl", "x");
+    o.keep = LEAT_KEEP_FIELD;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = fuzzy_opts("c.jsonl", "x");
+    o.kind = LEAT_DEDUP_EXACT;
+    o.bands = 3;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = fuzzy_opts("absent.jsonl", "x");
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ENOENT);
+}
+
+/* The same bytes for any threads, memory and bands at once. */
+static void output_is_the_same(void **state)
+{
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "a");
+    dedup_ok(&o, &st);
+    assert_int_equal(st.documents, 3000);
+    assert_int_equal(st.kept + st.removed, 3000);
+    assert_true(st.removed > 200);
+    assert_int_equal(st.below_threshold, 0);
+    assert_int_not_equal(access(in_box("a/.leat-work"), F_OK), 0);
+    o = fuzzy_opts("c.jsonl", "b");
+    o.threads = 7;
+    o.memory = 64u << 20;
+    o.bands_per_iteration = 3;
+    o.checkpoint_bytes = 100000;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.passes, 5);
+    same_files("a/kept-00000.jsonl", "b/kept-00000.jsonl");
+    same_files("a/clusters.jsonl", "b/clusters.jsonl");
+    leat_error err = {0};
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EEXIST);
+    o.replace = 1;
+    dedup_ok(&o, &st);
+}
+
+typedef struct stopper {
+    int calls, stop_at;
+} stopper;
+
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    stopper *s = cookie;
+    assert_true(done <= total);
+    return s->calls++ == s->stop_at;
+}
+
+/* Stopped after every possible step, and continued until it is done. */
+static void stopped_runs_continue(void **state)
+{
+    leat_dedup_opts o = fuzzy_opts("c.jsonl", "s");
+    leat_error err = {0};
+    int rc = LEAT_ECANCELED, runs = 0;
+    o.bands_per_iteration = 7;
+    o.checkpoint_bytes = 1;
+    o.resume = 1;
+    for (int at = 0; rc == LEAT_ECANCELED; at++, runs++) {
+        stopper s = {.stop_at = at % 4};
+        o.progress = stop;
+        o.cookie = &s;
+        if (runs > 100) o.progress = NULL;
+        rc = leat_dedup_text(&o, &st, &err);
+    }
+    if (rc != 0) fail_msg("%s", err.message);
+    assert_true(runs > 2);
+    assert_int_equal(st.resumed, 1);
+    same_files("a/kept-00000.jsonl", "s/kept-00000.jsonl");
+    same_files("a/clusters.jsonl", "s/clusters.jsonl");
+}
+
+static void exact(void **state)
+{
+    put_text("e.jsonl", "{\"id\":1,\"text\":\"Same text.\"}\n{\"id\":2,\"text\":\"same  "
+                        "TEXT\"}\n{\"id\":3,\"text\":\"Same text.\"}\n"
+                        "{\"id\":4,\"text\":\"\"}\n{\"id\":5,\"text\":\"\"}\n{\"id\":6,\"text\":"
+                        "\"S\\u0061me text.\"}\n");
+    leat_dedup_opts o = fuzzy_opts("e.jsonl", "e");
+    o.kind = LEAT_DEDUP_EXACT;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.removed, 3); /* 3, 5, 6 */
+    assert_int_equal(st.clusters, 2);
+    char *clusters = load_text("e/clusters.jsonl");
+    assert_string_equal(
+        clusters,
+        "{\"id\":3,\"kept\":1,\"similarity\":1.0000}\n{\"id\":5,\"kept\":4,\"similarity\":1.0000}\n"
+        "{\"id\":6,\"kept\":1,\"similarity\":1.0000}\n");
+    leat__free(clusters);
+    o = fuzzy_opts("e.jsonl", "n");
+    o.kind = LEAT_DEDUP_EXACT;
+    o.normalize = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.removed, 3); /* 2, 3, 6; texts without a word are kept */
+    assert_int_equal(st.empty, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(output_is_the_same),
+        cmocka_unit_test(stopped_runs_continue),
+        cmocka_unit_test(exact),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include "curate/shards.h"
+#include "ingest/stream.h"
+
+static bool there(const char *name)
+{
+    return access(in_box(name), F_OK) == 0;
+}
+
+static void files_appear_on_commit(void **state)
+{
+    leat__shards s;
+    put_text("out/kept-00000.jsonl", "old");
+    put_text("out/kept-00002.jsonl", "old");
+    put_text("out/kept-00003.jsonl", "old");
+    assert_int_equal(leat__shards_open(&s, in_box("out"), "kept", 10, LEAT__COMPRESS_NONE, NULL), 0);
+    assert_int_equal(leat__shards_put(&s, "123456\n", 7, NULL), 0);
+    assert_int_equal(leat__shards_put(&s, "12345678901234567890\n", 21, NULL), 0);
+    assert_false(there("out/kept-00001.jsonl"));
+    assert_true(there("out/kept-00001.jsonl.partial"));
+    assert_int_equal(leat__shards_commit(&s, NULL), 0);
+    assert_int_equal(s.count, 2);
+    leat__shards_reset(&s);
+    assert_true(there("out/kept-00001.jsonl"));
+    assert_false(there("out/kept-00001.jsonl.partial"));
+    assert_false(there("out/kept-00002.jsonl")); /* of an earlier run */
+    assert_false(there("out/kept-00003.jsonl"));
+}
+
+static void nothing_is_left_without_commit(void **state)
+{
+    leat__shards s;
+    assert_int_equal(leat__shards_open(&s, in_box("out"), "bad", 0, LEAT__COMPRESS_NONE, NULL), 0);
+    assert_int_equal(leat__shards_put(&s, "x\n", 2, NULL), 0);
+    leat__shards_reset(&s);
+    assert_false(there("out/bad.jsonl"));
+    assert_false(there("out/bad.jsonl.partial"));
+    assert_int_equal(leat__shards_open(&s, in_box("out"), "bad", 0, LEAT__COMPRESS_NONE, NULL), 0);
+    assert_int_equal(leat__shards_commit(&s, NULL), 0);
+    leat__shards_reset(&s);
+    assert_true(there("out/bad.jsonl")); /* empty */
+}
+
+static void compressed_chunks_follow_each_other(void **state)
+{
+    static const leat__compress how[] = {LEAT__COMPRESS_GZIP, LEAT__COMPRESS_ZSTD};
+    static const char *const names[] = {"z-00000.jsonl.gz", "z-00000.jsonl.zst"};
+    for (int i = 0; i < 2; i++) {
+        leat__shards s;
+        leat__buf b;
+        char back[64];
+        size_t got;
+        assert_int_equal(leat__shards_open(&s, sandbox, "z", 1000, how[i], NULL), 0);
+        for (int k = 0; k < 2; k++) {
+            leat__buf_init(&b, LEAT__MEM_CURATE, 1000);
+            leat__buf_puts(&b, k ? "second\n" : "first\n");
+            assert_int_equal(leat__compress_buf(&b, how[i], NULL), 0);
+            assert_int_equal(leat__shards_put(&s, b.data, b.len, NULL), 0);
+            leat__buf_reset(&b);
+        }
+        assert_int_equal(leat__shards_commit(&s, NULL), 0);
+        leat__shards_reset(&s);
+        leat__stream *in = NULL;
+        assert_int_equal(leat__stream_open(&in, in_box(names[i]), NULL), 0);
+        assert_int_equal(leat__stream_read(in, back, sizeof back, &got, NULL), 0);
+        assert_int_equal(got, 13);
+        assert_memory_equal(back, "first\nsecond\n", 13);
+        leat__stream_close(&in);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_appear_on_commit),
+        cmocka_unit_test(nothing_is_left_without_commit),
+        cmocka_unit_test(compressed_chunks_follow_each_other),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include <zlib.h>
+
+#include "curate/text_files.h"
+
+static int open_files(leat__text_files *f, const char *a, const char *b, uint64_t max, leat_error *err)
+{
+    const char *in[] = {in_box(a), b ? in_box(b) : NULL};
+    return leat__text_files_open(f, in, b ? 2 : 1, max, err);
+}
+
+static void finding(void **state)
+{
+    leat__text_files f;
+    leat_error err = {0};
+    put_text("in/b.jsonl", "{}\n");
+    put_text("in/a.jsonl.gz", "");
+    put_text("in/deep/c.ndjson", "{}\n");
+    put_text("in/notes.txt", "no");
+    put_text("in/.hidden.jsonl", "no");
+    assert_int_equal(open_files(&f, "in", "in/b.jsonl", 1 << 20, &err), 0);
+    assert_int_equal(f.count, 4);
+    assert_non_null(strstr(f.path[0], "a.jsonl.gz"));
+    assert_non_null(strstr(f.path[2], "deep/c.ndjson"));
+    leat__text_files_reset(&f);
+    assert_int_equal(open_files(&f, "in/[ab].jsonl*", NULL, 1 << 20, &err), 0);
+    assert_int_equal(f.count, 2);
+    leat__text_files_reset(&f);
+    assert_int_equal(open_files(&f, "in/x*.jsonl", NULL, 1 << 20, &err), LEAT_ENOENT);
+    assert_int_equal(open_files(&f, "nowhere.jsonl", NULL, 1 << 20, &err), LEAT_ENOENT);
+    put_text("empty/readme", "");
+    assert_int_equal(open_files(&f, "empty", NULL, 1 << 20, &err), LEAT_ENOENT);
+    assert_non_null(strstr(err.message, ".jsonl"));
+}
+
+/* All lines of a file, whatever their lengths, with numbers and offsets. */
+static void lines_are_whole(void **state)
+{
+    static const size_t lengths[] = {10,     0,      1 << 20, 3 << 20, 5, (1 << 20) - 1, (1 << 20) - 17,
+                                     700000, 700000, 2};
+    enum { N = sizeof lengths / sizeof lengths[0] };
+    leat__buf data;
+    leat__buf_init(&data, LEAT__MEM_MISC, 1u << 28);
+    for (size_t i = 0; i < N; i++) {
+        for (size_t k = 0; k < lengths[i]; k++)
+            leat__buf_putc(&data, (char)('a' + i));
+        if (i + 1 < N) leat__buf_putc(&data, '\n');
+    }
+    put_file("long.jsonl", data.data, data.len);
+    leat__text_files f;
+    assert_int_equal(open_files(&f, "long.jsonl", "long.jsonl", 8 << 20, NULL), 0);
+    for (int again = 0; again < 2; again++) {
+        size_t seen = 0, expect = 0;
+        for (;;) {
+            bool end;
+            leat__chunk *c = leat__chunk_new();
+            assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
+            leat__line line;
+            size_t at = 0;
+            while (!end && leat__chunk_next(c, &at, &line)) {
+                if (lengths[expect % N] == 0) expect++; /* blank */
+                assert_int_equal(line.number, expect % N + 1);
+                assert_int_equal(line.document, expect);
+                assert_int_equal(line.len, lengths[expect % N]);
+                assert_memory_equal(line.text, data.data + line.offset, line.len);
+                assert_true(line.text[line.len] == '\n' || line.text[line.len] == 0);
+                expect++;
+                seen++;
+            }
+            leat__chunk_free(c);
+            if (end) break;
+        }
+        assert_int_equal(seen, 2 * (N - 1));
+        leat__text_files_rewind(&f);
+    }
+    leat__text_files_reset(&f);
+    leat__buf_reset(&data);
+}
+
+static void a_line_can_be_too_long(void **state)
+{
+    leat__buf data;
+    leat__buf_init(&data, LEAT__MEM_MISC, 1u << 28);
+    leat__buf_puts(&data, "first\n");
+    for (size_t k = 0; k < 5u << 20; k++)
+        leat__buf_putc(&data, 'x');
+    leat__buf_puts(&data, "\nlast\n");
+    put_file("big.jsonl", data.data, data.len);
+    leat__text_files f;
+    assert_int_equal(open_files(&f, "big.jsonl", NULL, 2 << 20, NULL), 0);
+    uint64_t too_long = 0, lines = 0;
+    for (bool end = false; !end;) {
+        leat__chunk *c = leat__chunk_new();
+        assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
+        leat__line line;
+        size_t at = 0;
+        if (c->too_long) {
+            too_long = c->too_long;
+            assert_int_equal(c->line, 2);
+        }
+        while (!end && leat__chunk_next(c, &at, &line)) {
+            assert_int_equal(line.number, lines == 0 ? 1 : 3);
+            assert_memory_equal(line.text, lines == 0 ? "first" : "last", 4);
+            lines++;
+        }
+        leat__chunk_free(c);
+    }
+    assert_int_equal(lines, 2);
+    assert_int_equal(too_long, (5u << 20) + 1);
+    leat__text_files_reset(&f);
+    leat__buf_reset(&data);
+}
+
+static void damaged_gzip_is_an_error(void **state)
+{
+    gzFile z = gzopen(in_box("cut.jsonl.gz"), "wb");
+    for (int i = 0; i < 10000; i++)
+        gzprintf(z, "{\"text\":\"%d\"}\n", i * 7919);
+    gzclose(z);
+    assert_int_equal(truncate(in_box("cut.jsonl.gz"), 9000), 0);
+    leat__text_files f;
+    leat_error err = {0};
+    assert_int_equal(open_files(&f, "cut.jsonl.gz", NULL, 1 << 20, &err), 0);
+    leat__chunk *c = leat__chunk_new();
+    bool end;
+    assert_int_equal(leat__text_files_read(&f, c, &end, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "cut.jsonl.gz"));
+    leat__chunk_free(c);
+    leat__text_files_reset(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finding),
+        cmocka_unit_test(lines_are_whole),
+        cmocka_unit_test(a_line_can_be_too_long),
+        cmocka_unit_test(damaged_gzip_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

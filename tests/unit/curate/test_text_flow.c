@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include "curate/text_flow.h"
+
+typedef struct probe {
+    uint64_t next, lines, stop_at;
+} probe;
+
+static int setup(void *cookie, void **worker, leat_error *err)
+{
+    *worker = leat__alloc(LEAT__MEM_CURATE, 16);
+    return 0;
+}
+
+static void teardown(void *cookie, void *worker)
+{
+    leat__free(worker);
+}
+
+static uint64_t need(void *cookie, uint64_t longest)
+{
+    return 10 * longest;
+}
+
+static int work(void *cookie, void *worker, leat__chunk *c, leat_error *err)
+{
+    leat__line line;
+    size_t at = 0;
+    while (leat__chunk_next(c, &at, &line))
+        c->count[0]++;
+    return 0;
+}
+
+static int take(void *cookie, leat__chunk *c, leat_error *err)
+{
+    probe *p = cookie;
+    assert_int_equal(c->document, p->next); /* in order */
+    p->next += c->lines;
+    p->lines += c->count[0];
+    return 0;
+}
+
+static int tell(void *cookie, uint64_t bytes, uint64_t total)
+{
+    probe *p = cookie;
+    assert_true(bytes <= total);
+    return p->stop_at && p->lines >= p->stop_at;
+}
+
+static int run(probe *p, uint32_t threads, uint64_t memory, leat_error *err)
+{
+    const char *in[] = {in_box("many.jsonl")};
+    leat__text_pass pass = {.name = "count",
+                            .cookie = p,
+                            .setup = setup,
+                            .teardown = teardown,
+                            .ram = 1000,
+                            .need = need,
+                            .work = work,
+                            .take = take,
+                            .tell = tell};
+    leat__text_files f;
+    leat_budget *budget = NULL;
+    assert_int_equal(leat_budget_open(&budget, memory, err), 0);
+    assert_int_equal(leat__text_files_open(&f, in, 1, 1 << 20, err), 0);
+    int rc = leat__text_flow_run(&f, &pass, budget, threads, NULL, err);
+    leat__text_files_reset(&f);
+    leat_budget_close(&budget);
+    return rc;
+}
+
+static void chunks_come_in_order(void **state)
+{
+    FILE *f = fopen(in_box("many.jsonl"), "wb");
+    for (int i = 0; i < 200000; i++)
+        fprintf(f, "{\"id\": %d, \"text\": \"some words of a line\"}\n", i);
+    fclose(f);
+    for (uint32_t threads = 1; threads <= 7; threads += 3) {
+        probe p = {0};
+        assert_int_equal(run(&p, threads, 64u << 20, NULL), 0);
+        assert_int_equal(p.lines, 200000);
+    }
+}
+
+static void it_can_be_stopped(void **state)
+{
+    probe p = {.stop_at = 1};
+    leat_error err = {0};
+    assert_int_equal(run(&p, 2, 64u << 20, &err), LEAT_ECANCELED);
+    assert_true(p.lines < 200000);
+}
+
+static void too_little_memory_is_refused(void **state)
+{
+    probe p = {0};
+    leat_error err = {0};
+    assert_int_equal(run(&p, 1, 1000, &err), LEAT_EBUDGET);
+    leat__text_pass pass = {.need = need};
+    assert_true(leat__text_flow_max_line(&pass, 1u << 30, 128u << 20) < 64u << 20);
+    assert_int_equal(leat__text_flow_max_line(&pass, UINT64_C(1) << 40, 128u << 20), 128u << 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_come_in_order),
+        cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(too_little_memory_is_refused),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "text/sketch.h"
+
+static uint32_t shingle(leat__sketcher *s, const char *text)
+{
+    uint32_t n;
+    assert_ok(leat__sketcher_reserve(s, strlen(text), NULL));
+    memcpy(s->text, text, strlen(text));
+    assert_ok(leat__sketcher_shingles(s, strlen(text), &n, NULL));
+    return n;
+}
+
+static void shingles_of_words(void **state)
+{
+    leat__sketcher s;
+    assert_ok(leat__sketcher_init(&s, 5, 0, NULL));
+    assert_int_equal(shingle(&s, ""), 0);
+    assert_int_equal(shingle(&s, " .,- "), 0);
+    assert_int_equal(shingle(&s, "one two"), 1);
+    assert_int_equal(shingle(&s, "one two three four five six"), 2);
+    uint64_t first = s.shingle[0];
+    /* case, punctuation and white space do not matter; words do */
+    shingle(&s, "ONE, two -- \"Three\"\n\nfour; five. Six!");
+    assert_int_equal(s.shingle[0], first);
+    shingle(&s, "one two three four fiv esix");
+    assert_int_not_equal(s.shingle[0], first);
+    leat__sketcher_reset(&s);
+    assert_no_leaks();
+}
+
+static void shingles_of_characters(void **state)
+{
+    leat__sketcher s;
+    assert_ok(leat__sketcher_init(&s, 0, 4, NULL));
+    assert_int_equal(shingle(&s, "abcdef"), 3);
+    assert_int_equal(shingle(&s, "  A  b \n"), 1);
+    uint64_t h = s.shingle[0];
+    assert_int_equal(shingle(&s, "a b"), 1);
+    assert_int_equal(s.shingle[0], h);
+    assert_int_equal(shingle(&s, "\xd0\x96\xd0\xb4\xd0\x96\xd0\xb4\xd0\x96"), 2);
+    assert_int_equal(shingle(&s, " \n "), 0);
+    leat__sketcher_reset(&s);
+    assert_no_leaks();
+}
+
+/* Pairs of sets with a known similarity: the estimate has the spread of K independent draws or
+ * less, and no bias. */
+static void estimates_similarity(void **state)
+{
+    enum { K = 128, TRIALS = 300 };
+    static const uint32_t sizes[] = {20, 100, 1000};
+    leat__rng r;
+    leat__rng_init(&r, 3, 0, 0, 0);
+    for (int z = 0; z < 3; z++) {
+        uint32_t n = sizes[z], same = n * 2 / 3;
+        double j = (double)same / (2 * n - same), sum = 0, square = 0;
+        for (int t = 0; t < TRIALS; t++) {
+            uint64_t a[1000], b[1000];
+            uint32_t x[K], y[K], equal = 0;
+            uint8_t p[K], q[K];
+            for (uint32_t i = 0; i < n; i++) {
+                a[i] = leat__rng_u64(&r);
+                b[i] = i < same ? a[i] : leat__rng_u64(&r);
+            }
+            leat__sketch_fss(a, n, K, x);
+            leat__sketch_fss(b, n, K, y);
+            for (int i = 0; i < K; i++)
+                equal += x[i] == y[i];
+            leat__sketch_bytes(x, K, p);
+            leat__sketch_bytes(y, K, q);
+            assert_true(leat__sketch_equal(p, q, K) >= equal);
+            double d = (double)equal / K - j;
+            sum += d;
+            square += d * d;
+        }
+        double sd = sqrt(j * (1 - j) / K);
+        assert_true(fabs(sum / TRIALS) < 4 * sd / sqrt(TRIALS));
+        assert_true(sqrt(square / TRIALS) < 1.2 * sd);
+    }
+}
+
+static void repeats_do_not_matter(void **state)
+{
+    uint64_t a[] = {5, 7, 5, 5, 9}, b[] = {9, 7, 5};
+    uint32_t x[112], y[112];
+    leat__sketch_fss(a, 5, 112, x);
+    leat__sketch_fss(b, 3, 112, y);
+    assert_memory_equal(x, y, sizeof x);
+    assert_int_equal(leat__sketch_band(x, 8), leat__sketch_band(y, 8));
+    assert_int_not_equal(leat__sketch_band(x, 8), leat__sketch_band(x + 8, 8));
+    assert_int_not_equal(leat__sketch_band(x, 7), leat__sketch_band(x, 8));
+}
+
+static void curve(void **state)
+{
+    assert_true(fabs(leat__sketch_curve(.8, 20, 13) - .6758) < .01);
+    assert_true(fabs(leat__sketch_curve(.7, 14, 8) - .565) < .01);
+    assert_true(leat__sketch_similarity(112, 112) == 1);
+    assert_true(leat__sketch_similarity(0, 112) == 0);
+}
+
+/* Minimum of (a x + b mod 2^64) mod (2^61 - 1), as numpy computes it. */
+static void compatible_family(void **state)
+{
+    uint64_t x[] = {1, UINT64_MAX, 123456789}, a[] = {3, UINT64_C(0x123456789abcdef)}, b[] = {7, 11},
+             out[2];
+    const uint64_t p = (UINT64_C(1) << 61) - 1;
+    leat__sketch_mod61(x, 3, a, b, 2, out);
+    for (int k = 0; k < 2; k++) {
+        uint64_t least = UINT64_MAX;
+        for (int i = 0; i < 3; i++) {
+            uint64_t v = (a[k] * x[i] + b[k]) % p;
+            least = v < least ? v : least;
+        }
+        assert_int_equal(out[k], least);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shingles_of_words),
+        cmocka_unit_test(shingles_of_characters),
+        cmocka_unit_test(estimates_similarity),
+        cmocka_unit_test(repeats_do_not_matter),
+        cmocka_unit_test(curve),
+        cmocka_unit_test(compatible_family),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

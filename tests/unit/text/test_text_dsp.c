@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All variants of the kernels give the same results, on random texts of hostile pieces.
+ */
+#include "leat_test.h"
+
+#include "base/rng.h"
+#include "probe/cpu.h"
+#include "text/text_dsp.h"
+#include "text/unicode.h"
+
+static const char *const pieces[] = {
+    " ",
+    "\n",
+    "\n\n",
+    "the",
+    "of",
+    "a",
+    "word",
+    "...",
+    "\xe2\x80\xa6",
+    "#",
+    "#x#",
+    "http://a.b/c",
+    "privacy policy",
+    "lorem ipsum",
+    "JavaScript",
+    "end. ",
+    "\"yes.\" ",
+    "[1]",
+    "\r\n",
+    "\x1c",
+    "\xc2\x85",
+    "\xe3\x80\x80",
+    "\xe6\xbc\xa2",
+    "\xd0\x96",
+    "\xf0\x9f\x98\x80",
+    "{",
+    "- ",
+    "\xe2\x80\xa2 ",
+    "use cookies",
+    "x.[1].",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+};
+
+static size_t random_text(leat__rng *r, uint8_t *out, size_t max)
+{
+    size_t n = 0, want = leat__rng_below(r, max - 64);
+    while (n < want) {
+        const char *p = pieces[leat__rng_below(r, sizeof pieces / sizeof pieces[0])];
+        memcpy(out + n, p, strlen(p));
+        n += strlen(p);
+        if (leat__rng_below(r, 3)) out[n++] = ' ';
+    }
+    return n;
+}
+
+static void variants_agree(void **state)
+{
+    leat__scorer a, b;
+    leat__sketcher x, y;
+    leat__rng r;
+    const leat__text_dsp *fast = leat__text_dsp_for(leat__cpu_detected());
+    assert_ok(leat__scorer_init(&a, NULL));
+    assert_ok(leat__scorer_init(&b, NULL));
+    assert_ok(leat__sketcher_init(&x, 5, 0, NULL));
+    assert_ok(leat__sketcher_init(&y, 5, 0, NULL));
+    /* lays out the arrays */
+    assert_ok(leat__scorer_run(&a, 0, NULL));
+    assert_ok(leat__scorer_run(&b, 0, NULL));
+    leat__rng_init(&r, 1, 0, 0, 0);
+    for (int i = 0; i < 600; i++) {
+        size_t n = random_text(&r, a.text, i < 500 ? 1000 : 60000);
+        memcpy(b.text, a.text, n);
+        memcpy(x.text, a.text, n);
+        memcpy(y.text, a.text, n);
+        leat__text_c.score(&a, n);
+        fast->score(&b, n);
+        for (unsigned k = 0; k < LEAT__COUNT_TOTAL; k++)
+            if (((uint32_t *)&a.counts)[k] != ((uint32_t *)&b.counts)[k])
+                fail_msg("text %d: %s: c %u, %s %u", i, leat__count_name(k), ((uint32_t *)&a.counts)[k],
+                         fast->isa, ((uint32_t *)&b.counts)[k]);
+        x.words = y.words = i % 4 ? 5 : 2;
+        uint32_t m = leat__text_c.shingles(&x, n);
+        assert_int_equal(fast->shingles(&y, n), m);
+        if (m > 0) assert_memory_equal(x.shingle, y.shingle, m * 8);
+        leat__text_size s, t;
+        leat__text_c.measure(a.text, n, &s);
+        fast->measure(a.text, n, &t);
+        assert_memory_equal(&s, &t, sizeof s);
+        assert_true(s.words >= a.word_count && s.newlines >= a.newline_count &&
+                    s.candidates >= a.candidate_count);
+    }
+    leat__scorer_reset(&a);
+    leat__scorer_reset(&b);
+    leat__sketcher_reset(&x);
+    leat__sketcher_reset(&y);
+    assert_no_leaks();
+}
+
+static void strings_end_at_the_same_place(void **state)
+{
+    uint8_t text[400], a[400], b[400];
+    leat__rng r;
+    const leat__text_dsp *fast = leat__text_dsp_for(leat__cpu_detected());
+    leat__rng_init(&r, 2, 0, 0, 0);
+    for (int i = 0; i < 2000; i++) {
+        size_t stop = leat__rng_below(&r, 200);
+        for (size_t k = 0; k < sizeof text; k++)
+            text[k] = (uint8_t)(0x23 + leat__rng_below(&r, 0x38));
+        text[stop] = "\"\\\n\0\x1f"[leat__rng_below(&r, 5)];
+        uint8_t *da = a, *db = b;
+        assert_ptr_equal(leat__text_c.string_stop(text), text + stop);
+        assert_ptr_equal(fast->string_stop(text), text + stop);
+        assert_ptr_equal(leat__text_c.string_copy(text, &da), text + stop);
+        assert_ptr_equal(fast->string_copy(text, &db), text + stop);
+        assert_int_equal(da - a, stop);
+        assert_int_equal(db - b, stop);
+        assert_memory_equal(a, b, stop);
+    }
+}
+
+static void masked_cpus_run_plain_c(void **state)
+{
+    assert_ptr_equal(leat__text_dsp_for(0), &leat__text_c);
+    assert_string_equal(leat__text_dsp_for(0)->isa, "c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variants_agree),
+        cmocka_unit_test(strings_end_at_the_same_place),
+        cmocka_unit_test(masked_cpus_run_plain_c),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

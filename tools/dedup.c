@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat dedup`: remove duplicate documents from JSONL files.
+ */
+#include <leat/text.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "curate/dedup.h"
+
+static const leat__param finding[] = {
+    CLI_PATH("output", 'o', NULL, "DIR",
+             "write kept documents, clusters, bad lines and the report here"),
+    CLI_FLAG("normalize", 0, "exact: compare words only, without case, punctuation and white space"),
+    CLI_INT("words", 0, "0", 0, 64, "N", "fuzzy: words of a shingle, 0 = 5"),
+    CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
+    CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
+    CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
+    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "fuzzy: least estimated Jaccard similarity, 0 = 0.7"),
+    CLI_CHOICE("clusters", 0, "star", "star|components",
+               "star: every removed document is similar to the kept one; components: chains count"),
+    CLI_CHOICE("keep", 0, "first", "first|longest|field", "which document of a cluster is kept"),
+    CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
+    CLI_FLAG("plan", 0, "print the plan and the chances of being found, and stop"),
+    CLI_END,
+};
+
+static const leat__param files[] = {
+    CLI_STRING("text-field", 0, "text", "NAME", "key of the text"),
+    CLI_STRING("id-field", 0, "id", "NAME", "key of the id; documents without it are FILE:LINE"),
+    CLI_CHOICE("on-error", 0, "skip", "skip|fail",
+               "lines that cannot be read: list them in bad.jsonl, or stop"),
+    CLI_CHOICE("compress", 0, "none", "none|gzip|zstd", "compress the kept documents"),
+    CLI_BYTES("shard-bytes", 0, "1GiB", 1, 1e18, "split the output into files of about this size"),
+    CLI_BYTES("max-document", 0, "128MiB", 1024, 2e9, "list longer lines as bad"),
+    CLI_FLAG("force", 'f', "replace the output of an earlier run"),
+    CLI_FLAG("resume", 0, "resume an interrupted run"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory limit, 0 = half of what is available"),
+    CLI_INT("bands-per-iteration", 0, "0", 0, 256, "N",
+            "fuzzy: bands on disk at once; fewer take less disk and more passes, 0 = all"),
+    CLI_BYTES("checkpoint", 0, "512MiB", 1, 1e15, "save the state after this much input"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t removed)
+{
+    watch *w = cookie;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, done, removed);
+    return cli_interrupted(w->c);
+}
+
+static void fill(cli *c, leat_dedup_opts *o)
+{
+    leat_dedup_opts_init(o);
+    o->kind = leat__str_eq(cli_arg(c, 0), "exact") ? LEAT_DEDUP_EXACT : LEAT_DEDUP_FUZZY;
+    o->output = cli_str(c, "output");
+    o->normalize = cli_flag(c, "normalize");
+    o->shingle_words = (uint32_t)cli_int(c, "words");
+    o->shingle_chars = (uint32_t)cli_int(c, "chars");
+    o->bands = (uint32_t)cli_int(c, "bands");
+    o->rows = (uint32_t)cli_int(c, "rows");
+    o->threshold = cli_float(c, "threshold");
+    o->clusters = (uint32_t)cli_choice(c, "clusters");
+    o->keep = (uint32_t)cli_choice(c, "keep");
+    o->keep_field = cli_str(c, "keep-field");
+    o->plan_only = cli_flag(c, "plan");
+    o->text_field = cli_str(c, "text-field");
+    o->id_field = cli_str(c, "id-field");
+    o->fail_on_bad = cli_choice(c, "on-error") == 1;
+    o->compress = (uint32_t)cli_choice(c, "compress");
+    o->shard_bytes = cli_bytes(c, "shard-bytes");
+    o->max_document = cli_bytes(c, "max-document");
+    o->replace = cli_flag(c, "force");
+    o->resume = cli_flag(c, "resume");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->bands_per_iteration = (uint32_t)cli_int(c, "bands-per-iteration");
+    o->checkpoint_bytes = cli_bytes(c, "checkpoint");
+    o->log = c->log;
+    o->progress = on_progress;
+}
+
+static void print_plan(cli *c, const leat_dedup_stats *st)
+{
+    char memory[24], disk[24];
+    cli_out(c, "about %llu documents: %s of memory, %s of disk besides the output, %u pass%s\n",
+            (unsigned long long)st->plan_documents,
+            leat__format_bytes(st->plan_memory, memory, sizeof memory),
+            leat__format_bytes(st->plan_disk, disk, sizeof disk), st->passes + 1,
+            st->passes ? "es" : "");
+    if (st->rows == 0) return;
+    cli_out(c, "%u bands of %u: chance to be compared", st->bands, st->rows);
+    for (int i = 4; i <= 9; i++)
+        cli_out(c, "%s %.2f at %.1f", i > 4 ? "," : "", leat_dedup_chance(i / 10.0, st->bands, st->rows),
+                i / 10.0);
+    cli_out(c, "\n");
+}
+
+static void print_text(cli *c, const leat_dedup_stats *st)
+{
+    char in[24], took[24], disk[24];
+    cli_out(c, "%llu documents: %llu kept, %llu removed in %llu clusters",
+            (unsigned long long)st->documents, (unsigned long long)st->kept,
+            (unsigned long long)st->removed, (unsigned long long)st->clusters);
+    if (st->below_threshold)
+        cli_out(c, " (%llu of them below the threshold to the kept one)",
+                (unsigned long long)st->below_threshold);
+    cli_out(c,
+            "\n%s of text, %s, %.0f MB per CPU-second; %llu pairs compared, %llu similar; %s on disk\n",
+            leat__format_bytes(st->text_bytes, in, sizeof in),
+            leat__format_seconds(st->seconds, took, sizeof took),
+            st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0,
+            (unsigned long long)st->candidates, (unsigned long long)st->verified,
+            leat__format_bytes(st->disk_bytes, disk, sizeof disk));
+}
+
+static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
+{
+    if (st->bad)
+        cli_warn(c, "%llu line%s could not be read: see %s/bad.jsonl", (unsigned long long)st->bad,
+                 st->bad == 1 ? "" : "s", o->output);
+    if (c->json) {
+        leat__buf buf;
+        leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+        leat__dedup_json(st, &buf);
+        int code = cli_json(c, &buf);
+        leat__buf_reset(&buf);
+        return code;
+    }
+    if (o->plan_only) print_plan(c, st);
+    else print_text(c, st);
+    return CLI_OK;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_dedup_opts o;
+    leat_dedup_stats st = {0};
+    const char *inputs[1024];
+    size_t n = cli_arg_count(c);
+    if (n - 1 > LEAT_COUNT(inputs))
+        return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
+    for (size_t i = 1; i < n; i++)
+        inputs[i - 1] = cli_arg(c, i);
+    fill(c, &o);
+    watch w = {.c = c};
+    o.inputs = inputs;
+    o.input_count = (uint32_t)(n - 1);
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "deduplicating", "B", 0);
+    int rc = leat_dedup_text(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc == 0) return finish(c, &o, &st);
+    int code = cli_fail(c, &err);
+    if (st.documents > 0) cli_say(c, "what was done is kept: --resume continues from there");
+    return code;
+}
+
+const cli_command cli_cmd_dedup = {
+    .name = "dedup",
+    .summary = "remove duplicate documents from JSONL files",
+    .examples =
+        (const cli_example[]){{"leat dedup exact crawl -o unique", "equal texts"},
+                              {"leat dedup fuzzy crawl/*.jsonl.zst -o unique --memory 4G",
+                               "similar texts, within 4 GiB of memory"},
+                              {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13",
+                               "shingles of 24 characters"},
+                              {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
+                              {NULL, NULL}},
+    .description = "Writes the kept documents, byte for byte and in their order, to "
+                   "DIR/kept-00000.jsonl and so on; "
+                   "DIR/clusters.jsonl has a line for every removed document with the one that is kept "
+                   "for it and their "
+                   "similarity; DIR/report.json the counts.\n\n"
+                   "Fuzzy: the text is cut into shingles, a sketch of bands times rows values is made "
+                   "of their set, documents "
+                   "that share a band are compared by their sketches, and pairs above the threshold are "
+                   "duplicates. What does "
+                   "not fit the memory limit is on disk, in DIR/.leat-work; an interrupted run is "
+                   "continued from there with "
+                   "--resume. The output is the same for any number of threads and any memory limit.",
+    .args =
+        (const cli_arg_spec[]){
+            {.name = "KIND", .choices = "exact|fuzzy", .help = "equal or similar texts"},
+            {.name = "IN",
+             .path = true,
+             .many = true,
+             .help = "JSONL files (plain, .gz, .zst), folders or patterns"},
+            {.name = NULL}},
+    .options = {{"Finding duplicates", finding}, {"Files and resources", files}},
+    .required = "output",
+    .json = (const cli_key[]){{"documents", "lines with a text"},
+                              {"kept", "documents written"},
+                              {"removed", "documents left out as duplicates"},
+                              {"clusters", "kept documents that have duplicates"},
+                              {"bad", "lines that could not be read"},
+                              {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
+                              {"empty", "documents without a word, always kept"},
+                              {"candidates", "pairs that were compared"},
+                              {"verified", "pairs above the threshold"},
+                              {"below_threshold",
+                               "removed documents not similar to the kept one (components)"},
+                              {"bands", "bands of a sketch"},
+                              {"rows", "values of a band"},
+                              {"passes", "passes over the input for sketches"},
+                              {"files", "input files"},
+                              {"bytes_in", "bytes of the input files"},
+                              {"text_bytes", "bytes of the texts"},
+                              {"shards", "output files with documents"},
+                              {"bytes_out", "bytes of them"},
+                              {"plan_documents", "documents, estimated before the run"},
+                              {"plan_memory", "least memory for them"},
+                              {"plan_disk", "disk for them besides the output"},
+                              {"disk_bytes", "disk used besides the output"},
+                              {"budget_peak_bytes", "most that was in flight at once"},
+                              {"resumed", "1 when an interrupted run was continued"},
+                              {"seconds", "time taken by this run"},
+                              {"cpu_seconds", "CPU time taken by this run"},
+                              {NULL, NULL}},
+    .run = run,
+};

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat filter`: keep the documents of JSONL files that pass named rules.
+ */
+#include <leat/text.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "curate/filter_run.h"
+
+static const leat__param filtering[] = {
+    CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, reasons, bad lines and the report here"),
+    CLI_STRING("profile", 'p', NULL, "NAMES", "apply the rules of these profiles, with commas between"),
+    CLI_STRING("set", 0, NULL, "RULES", "change thresholds: words.min=20,curly.max=off"),
+    CLI_STRING("modify", 0, NULL, "NAMES", "change the text first: modifiers, with commas between"),
+    CLI_FLAG("score-only", 0, "write every score of every document, drop nothing"),
+    CLI_STRING("explain", 0, NULL, "ID", "print the rules and scores of this document"),
+    CLI_FLAG("list", 0, "list profiles, scores and modifiers"),
+    CLI_END,
+};
+
+static const leat__param files[] = {
+    CLI_STRING("text-field", 0, "text", "NAME", "key of the text"),
+    CLI_STRING("id-field", 0, "id", "NAME", "key of the id; documents without it are FILE:LINE"),
+    CLI_CHOICE("on-error", 0, "skip", "skip|fail",
+               "lines that cannot be read: list them in bad.jsonl, or stop"),
+    CLI_CHOICE("compress", 0, "none", "none|gzip|zstd", "compress the kept documents"),
+    CLI_BYTES("shard-bytes", 0, "1GiB", 1, 1e18, "split the output into files of about this size"),
+    CLI_BYTES("max-document", 0, "128MiB", 1024, 2e9, "list longer lines as bad"),
+    CLI_FLAG("force", 'f', "replace the output of an earlier run"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+    leat__buf explained;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    watch *w = cookie;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, done, dropped);
+    return cli_interrupted(w->c);
+}
+
+static void on_explained(void *cookie, const char *json)
+{
+    watch *w = cookie;
+    leat__buf_puts(&w->explained, json);
+}
+
+static int list(cli *c)
+{
+    const char *name, *help;
+    cli_heading(c, "Profiles");
+    for (uint32_t i = 0; leat_text_profile(i, &name, &help) == 0; i++)
+        cli_out(c, "  %-20s %s\n", name, help);
+    cli_heading(c, "Modifiers");
+    for (uint32_t i = 0; leat_text_modifier(i, &name, &help) == 0; i++)
+        cli_out(c, "  %-20s %s\n", name, help);
+    cli_heading(c, "Scores");
+    for (uint32_t i = 0; leat_text_score(i, &name, &help) == 0; i++)
+        cli_out(c, "  %-28s %s\n", name, help);
+    return CLI_OK;
+}
+
+static void fill(cli *c, leat_filter_opts *o)
+{
+    leat_filter_opts_init(o);
+    o->output = cli_str(c, "output");
+    o->profile = cli_str(c, "profile");
+    o->set = cli_str(c, "set");
+    o->modify = cli_str(c, "modify");
+    o->explain = cli_str(c, "explain");
+    o->score_only = cli_flag(c, "score-only");
+    o->text_field = cli_str(c, "text-field");
+    o->id_field = cli_str(c, "id-field");
+    o->fail_on_bad = cli_choice(c, "on-error") == 1;
+    o->compress = (uint32_t)cli_choice(c, "compress");
+    o->shard_bytes = cli_bytes(c, "shard-bytes");
+    o->max_document = cli_bytes(c, "max-document");
+    o->replace = cli_flag(c, "force");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->log = c->log;
+    o->progress = on_progress;
+    o->explained = on_explained;
+}
+
+static void print_text(cli *c, const leat_filter_stats *st)
+{
+    char in[24], took[24];
+    cli_out(c, "%llu documents: %llu kept, %llu dropped", (unsigned long long)st->documents,
+            (unsigned long long)st->kept, (unsigned long long)st->dropped);
+    if (st->bad) cli_out(c, "; %llu bad lines", (unsigned long long)st->bad);
+    cli_out(c, "\n%s of text, %s, %.0f MB per CPU-second\n",
+            leat__format_bytes(st->text_bytes, in, sizeof in),
+            leat__format_seconds(st->seconds, took, sizeof took),
+            st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
+    bool heading = false;
+    for (uint32_t i = 0; i < st->rule_count; i++) {
+        const leat_filter_rule *r = &st->rules[i];
+        if (r->failed == 0) continue;
+        if (!heading)
+            cli_out(c, "%-34s %10s %10s %10s  %s\n", "rule", "threshold", "violated", "first",
+                    "profile");
+        heading = true;
+        cli_out(c, "%-34s %10.4g %10llu %10llu  %s\n", r->name, r->threshold,
+                (unsigned long long)r->failed, (unsigned long long)r->first, r->profile);
+    }
+}
+
+static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st, watch *w)
+{
+    int code = CLI_OK;
+    if (o->explain) {
+        if (w->explained.len == 0) {
+            cli_warn(c, "no document has the id %s", o->explain);
+            return CLI_FINDING;
+        }
+        cli_out(c, "%s", leat__buf_str(&w->explained));
+        if (!o->output) return CLI_OK;
+    }
+    if (st->bad)
+        cli_warn(c, "%llu line%s could not be read%s%s", (unsigned long long)st->bad,
+                 st->bad == 1 ? "" : "s", o->output ? ": see " : "", o->output ? o->output : "");
+    if (c->json) {
+        leat__buf buf;
+        leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+        leat__filter_json(st, &buf);
+        code = cli_json(c, &buf);
+        leat__buf_reset(&buf);
+    } else if (!o->explain) {
+        print_text(c, st);
+    }
+    return code;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_filter_opts o;
+    const char *inputs[1024];
+    size_t n = cli_arg_count(c);
+    if (cli_flag(c, "list")) return list(c);
+    if (n == 0) return cli_usage(c, "no input was named");
+    if (n > LEAT_COUNT(inputs))
+        return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
+    for (size_t i = 0; i < n; i++)
+        inputs[i] = cli_arg(c, i);
+    fill(c, &o);
+    if (!o.output && !o.explain) return cli_usage(c, "--output is needed");
+    leat_filter_stats *st = LEAT_NEW(MISC, leat_filter_stats);
+    if (!st) return cli_usage(c, "out of memory");
+    watch w = {.c = c};
+    leat__buf_init(&w.explained, LEAT__MEM_MISC, 1u << 26);
+    o.inputs = inputs;
+    o.input_count = (uint32_t)n;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "filtering", "B", 0);
+    int rc = leat_filter_text(&o, st, &err);
+    cli_progress_end(&w.bar);
+    int code = rc != 0 ? cli_fail(c, &err) : finish(c, &o, st, &w);
+    leat__buf_reset(&w.explained);
+    leat__free(st);
+    return code;
+}
+
+const cli_command cli_cmd_filter = {
+    .name = "filter",
+    .summary = "keep the documents of JSONL files that pass named rules",
+    .examples =
+        (const cli_example[]){
+            {"leat filter crawl/*.jsonl.gz -o kept --profile gopher@paper,fineweb@paper",
+             "two rule sets"},
+            {"leat filter docs.jsonl -o kept --profile nemo-english --set words.min=20",
+             "with another threshold"},
+            {"leat filter docs.jsonl --profile gopher@paper --explain doc-17",
+             "why a document is dropped"},
+            {"leat filter docs.jsonl -o scores --score-only", "all scores of all documents"},
+            {NULL, NULL}},
+    .description = "Reads each document once, computes the scores of all rules in one pass and writes "
+                   "the documents that "
+                   "violate no rule, byte for byte and in their order, to DIR/kept-00000.jsonl and so "
+                   "on. DIR/reasons.jsonl "
+                   "has a line for every dropped document with its first violated rule, score and "
+                   "threshold; DIR/bad.jsonl "
+                   "one for every line that could not be read; DIR/report.json the counts.\n\n"
+                   "Profiles are tables of rules under the name of their source; --list shows them with "
+                   "the scores and "
+                   "the modifiers. A rule is named by its score and bound (words.min, "
+                   "dup_line_ratio.max); --set changes "
+                   "its threshold, switches it off, or adds it.",
+    .args = (const cli_arg_spec[]){{.name = "IN",
+                                    .path = true,
+                                    .many = true,
+                                    .optional = true,
+                                    .help = "JSONL files (plain, .gz, .zst), folders or patterns"},
+                                   {.name = NULL}},
+    .options = {{"Filtering", filtering}, {"Files and resources", files}},
+    .json = (const cli_key[]){{"documents", "lines with a text"},
+                              {"kept", "documents that pass all rules"},
+                              {"dropped", "documents that do not"},
+                              {"bad", "lines that could not be read"},
+                              {"modified", "documents that a modifier changed"},
+                              {"lone_surrogates", "escapes without UTF-8 form, scored as U+FFFD"},
+                              {"files", "input files"},
+                              {"bytes_in", "bytes of the input files"},
+                              {"text_bytes", "bytes of the texts"},
+                              {"shards", "output files with documents"},
+                              {"bytes_out", "bytes of them"},
+                              {"rules[].rule", "name of a rule"},
+                              {"rules[].profile", "profile it comes from"},
+                              {"rules[].threshold", "its threshold"},
+                              {"rules[].failed", "documents that violate it"},
+                              {"rules[].first", "documents for which it is the first violated rule"},
+                              {"budget_peak_bytes", "most that was in flight at once"},
+                              {"seconds", "time taken"},
+                              {"cpu_seconds", "CPU time taken"},
+                              {NULL, NULL}},
+    .run = run,
+};
