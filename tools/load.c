@@ -182,6 +182,9 @@ static void print_epoch(job *j)
         leat__json_ku64(&w, "cache_misses", s.cache_misses);
         leat__json_kdouble(&w, "read_seconds", (double)s.read_ns / 1e9);
         leat__json_kdouble(&w, "decode_seconds", (double)s.decode_ns / 1e9);
+        leat__json_ku64(&w, "remote_requests", s.remote_requests);
+        leat__json_ku64(&w, "remote_retries", s.remote_retries);
+        leat__json_ku64(&w, "remote_bytes", s.remote_bytes);
         leat__json_ku64(&w, "threads", s.threads);
         leat__json_ku64(&w, "io_depth", s.io_depth);
         leat__json_ku64(&w, "prefetch", s.prefetch);
@@ -367,6 +370,9 @@ const cli_command cli_cmd_load = {
             {"cache_misses", "samples that were not"},
             {"read_seconds", "time of all reads together"},
             {"decode_seconds", "time of all workers in decoding and augmenting"},
+            {"remote_requests", "requests to a bucket or web server, repeated ones too"},
+            {"remote_retries", "requests that were repeated"},
+            {"remote_bytes", "bytes received over the network"},
             {"threads", "CPU workers at the end"},
             {"io_depth", "reads in flight at the end"},
             {"prefetch", "batches made ahead at the end"},

@@ -277,6 +277,7 @@ typedef struct leat_flow_opts {
     leat_tuner *tuner;       /* what earlier flows of the same stages learned; outlives the flow */
     uint32_t io_depth_max;   /* most the controller may choose; 0 = what the lane holds */
     uint32_t prefetch_first; /* where the controller begins; 0 = 4, or what it learned before */
+    uint32_t io_depth_first; /* the same for the I/O depth */
 } leat_flow_opts;
 
 LEAT_API void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size);

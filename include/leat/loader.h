@@ -286,6 +286,9 @@ typedef struct leat_loader_stats {
     uint64_t device_limit, device_used, device_peak; /* bytes on the device */
     uint64_t copied_bytes, copy_ns; /* to the device, since the loader was opened; time on the device */
     uint64_t copy_wait_ns; /* a batch was ready, and the device's memory was not */
+    /* Remote packs, this epoch: requests of the whole process, those that were repeated, and bytes
+     * received. 0 for local packs. */
+    uint64_t remote_requests, remote_retries, remote_bytes;
 } leat_loader_stats;
 /* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
  * are in next(). */

@@ -452,7 +452,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     double busy[LEAT_LOADER_STAGES];
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
     PyObject *stats = Py_BuildValue(
-        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd s(dddd)}", "threads",
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd sK sK sK s(dddd)}", "threads",
         (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch",
         (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples,
         "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits, "cache_misses",
@@ -460,8 +460,9 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         "decode_seconds", (double)s.decode_ns / 1e9, "wait_seconds", (double)s.wait_ns / 1e9, "seconds",
         (double)s.elapsed_ns / 1e9, "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes",
         (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms,
-        "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "busy_seconds", busy[0], busy[1], busy[2],
-        busy[3]);
+        "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests,
+        "remote_retries", (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "busy_seconds", busy[0],
+        busy[1], busy[2], busy[3]);
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
         "{sN sK sK sK sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked), "device_limit_bytes",

@@ -25,6 +25,7 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
+#define REMOTE_DEPTH 16u /* runs that are read at once at first */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
 #define COPIES_MAX 65536 /* batches given to the copying thread at once: all that are ready */
@@ -435,6 +436,7 @@ static void reset_counters(leat_loader *l)
     e->read_bytes = e->reads = e->cache_hits = e->cache_misses = e->read_ns = e->decode_ns = 0;
     l->delivered_rows = l->delivered_batches = l->bad = l->wait_ns = 0;
     l->begin_ns = leat__clock_ns();
+    leat__http_read(&l->traffic);
     leat__steps_epoch(&l->steps);
     l->ended = false;
     l->failed = 0;
@@ -494,6 +496,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_usual);
     o.prefetch = l->opts.prefetch;
     o.prefetch_first = first_prefetch(l);
+    if (l->env.remote) o.io_depth_first = REMOTE_DEPTH; /* a round trip is long: do not wait to learn it */
     o.tuner = l->tuner;
     o.loans = LEAT__LOANS;
     o.lean = 1;

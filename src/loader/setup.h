@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "codec/tile/tile.h"
 #include "engine/sched.h"
+#include "io/http.h"
 #include "loader/advice.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
@@ -74,6 +75,7 @@ struct leat_loader {
     /* the epoch */
     leat_flow *flow;
     leat__feed feed;
+    leat__http_stats traffic; /* of the process when the epoch began */
     uint64_t epoch, started_at; /* started_at: row the epoch was begun at */
     uint64_t first_batch;       /* the same in batches */
     uint64_t order_epoch;       /* that `order` is set up for */

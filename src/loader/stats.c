@@ -50,6 +50,13 @@ static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
     s->cache_misses = l->env.cache_misses;
     s->read_ns = l->env.read_ns;
     s->decode_ns = l->env.decode_ns;
+    if (l->env.remote) {
+        leat__http_stats now;
+        leat__http_read(&now);
+        s->remote_requests = now.requests - l->traffic.requests;
+        s->remote_retries = now.retries - l->traffic.retries;
+        s->remote_bytes = now.bytes_in - l->traffic.bytes_in;
+    }
     return rc;
 }
 
@@ -79,6 +86,9 @@ static void add(leat_loader_stats *s, const leat_loader_stats *o)
     s->cache_misses += o->cache_misses;
     s->read_ns += o->read_ns;
     s->decode_ns += o->decode_ns;
+    s->remote_requests += o->remote_requests;
+    s->remote_retries += o->remote_retries;
+    s->remote_bytes += o->remote_bytes;
     s->wait_ns += o->wait_ns;
     s->elapsed_ns += o->elapsed_ns;
     s->blocked_ns += o->blocked_ns;

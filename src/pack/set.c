@@ -5,6 +5,7 @@
  * of its folder.
  */
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 #include "base/str.h"
 #include "io/url.h"
 #include "pack/reader_impl.h"
+
+#define OPENERS 16u /* shards of a remote set that are opened at once */
 
 typedef struct listed {
     const char *file;
@@ -51,14 +54,20 @@ static int path_of(const leat_pack *p, const char *file, char **path, leat_error
     return *path != NULL ? 0 : leat__fail_nomem(err, strlen(file), "a path");
 }
 
-static int open_one(leat_pack *p, const listed *l, size_t share, leat_error *err)
+static int open_index(leat_pack *p, const listed *l, size_t share, leat__index **x, leat_error *err)
 {
-    leat__index *x = NULL;
     char *path;
     LEAT_TRY(path_of(p, l->file, &path, err));
-    int rc = leat__index_open(&x, path, p->direct, p->cache_limit / share, err);
+    int rc = leat__index_open(x, path, p->direct, p->cache_limit / share, err);
     leat__free(path);
-    LEAT_TRY(rc);
+    return rc;
+}
+
+/* Adds a shard; `x` was opened ahead, or is NULL. */
+static int open_one(leat_pack *p, const listed *l, size_t share, leat__index *x, leat_error *err)
+{
+    int rc;
+    if (x == NULL) LEAT_TRY(open_index(p, l, share, &x, err));
     char fingerprint[17];
     const leat__footer *f = &x->footer;
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)f->check);
@@ -72,12 +81,53 @@ static int open_one(leat_pack *p, const listed *l, size_t share, leat_error *err
     return leat__pack_add_shard(p, x, err);
 }
 
+/* ---- remote sets: opening a shard is a few round trips, so many are opened at once ---------- */
+
+typedef struct opening {
+    leat_pack *pack;
+    const json_t *list;
+    leat__index **opened; /* one per shard; NULL where it could not be opened */
+    size_t count;
+    atomic_size_t next;
+} opening;
+
+static void open_some(void *arg)
+{
+    opening *o = arg;
+    for (size_t i; (i = atomic_fetch_add(&o->next, 1)) < o->count;) {
+        listed l = {0};
+        leat__index *x = NULL;
+        void *text;
+        size_t len;
+        if (parse_entry(o->pack, json_array_get(o->list, i), &l, NULL) != 0 ||
+            open_index(o->pack, &l, o->count, &x, NULL) != 0)
+            continue; /* opened again, and its error told, in its turn */
+        /* the part of the index that adding the shard will look at */
+        if (leat__index_load(x, leat__index_section(x, LEAT__SECTION_SCHEMA), LEAT__PACK_JSON_MAX, 1, &text,
+                             &len, NULL) == 0)
+            leat__free(text);
+        o->opened[i] = x;
+    }
+}
+
+static void open_ahead(leat_pack *p, const json_t *list, size_t count, leat__index **opened)
+{
+    opening o = {.pack = p, .list = list, .opened = opened, .count = count};
+    leat__thread threads[OPENERS];
+    size_t started = 0, want = LEAT_MIN(count, OPENERS);
+    memset(threads, 0, sizeof threads);
+    while (started < want && leat__thread_start(&threads[started], "leat-open", open_some, &o, NULL) == 0)
+        started++;
+    for (size_t i = 0; i < started; i++) leat__thread_join(&threads[i]);
+}
+
 int leat__pack_open_shards(leat_pack *p, leat_error *err)
 {
     void *text;
     size_t len;
     json_error_t jerr;
     listed l = {0};
+    leat__index **opened = NULL;
     LEAT_TRY(leat__index_load(p->set, leat__index_section(p->set, LEAT__SECTION_SHARDS),
                               LEAT__PACK_JSON_MAX, 1, &text, &len, err));
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
@@ -90,12 +140,21 @@ int leat__pack_open_shards(leat_pack *p, leat_error *err)
         rc = leat__fail(err, LEAT_EDATA, "%s: malformed list of shards", p->path);
     if (rc == 0) {
         p->shards = LEAT_NEW_ARRAY(PACK, leat__shard, count);
-        if (p->shards == NULL) rc = leat__fail_nomem(err, count * sizeof *p->shards, "shards");
+        opened = LEAT_NEW_ARRAY(PACK, leat__index *, count);
+        if (p->shards == NULL || opened == NULL)
+            rc = leat__fail_nomem(err, count * sizeof *p->shards, "shards");
     }
+    if (rc == 0 && leat__path_remote(p->source)) open_ahead(p, list, count, opened);
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = parse_entry(p, json_array_get(list, i), &l, err);
-        if (rc == 0) rc = open_one(p, &l, count, err);
+        if (rc == 0) {
+            leat__index *x = opened[i];
+            opened[i] = NULL; /* the pack's from here on */
+            rc = open_one(p, &l, count, x, err);
+        }
     }
+    for (size_t i = 0; opened != NULL && i < count; i++) leat__index_close(&opened[i]);
+    leat__free(opened);
     json_decref(root);
     return rc;
 }
