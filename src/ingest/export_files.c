@@ -27,6 +27,7 @@
 #include "ingest/csv.h"
 #include "ingest/image_encode.h"
 #include "io/file.h"
+#include "io/object.h"
 
 #define BYTES_MAX (UINT64_C(1) << 36)
 
@@ -41,6 +42,7 @@ typedef struct exporter {
     leat__buf path, folder, bytes;
     int image_field;
     bool members; /* the pack came from tar shards */
+    leat__store *store; /* NULL: the folder is on this machine */
     leat_error first; /* failure of a sample */
 } exporter;
 
@@ -58,6 +60,12 @@ static int write_file(exporter *x, const char *name, const void *data, size_t le
     leat__buf_clear(&x->folder);
     int rc = leat__path_join(&x->path, x->opts->folder, name);
     const char *path = leat__buf_str(&x->path);
+    if (rc == 0 && x->store) {
+        LEAT_TRY(leat__object_put(x->store, path, data, len, !x->opts->replace, err));
+        x->stats->files++;
+        x->stats->bytes += len;
+        return 0;
+    }
     const char *base = leat__path_base(path);
     if (rc == 0) rc = leat__buf_append(&x->folder, path, (size_t)(base - path));
     if (rc != 0) return leat__fail(err, rc, "no memory for a path");
@@ -293,7 +301,7 @@ static int set_up(exporter *x, leat_error *err)
     int rc = leat_pack_blob(x->pack, LEAT__TILE_TABLES_BLOB, &blob, &len, err);
     if (rc == 0) rc = leat__tile_tables_open(&x->tables, blob, len, err);
     if (rc != 0 && rc != LEAT_ENOENT) return rc;
-    return leat__path_mkdir(x->opts->folder, err);
+    return x->store ? 0 : leat__path_mkdir(x->opts->folder, err);
 }
 
 int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)
@@ -309,7 +317,8 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__buf_init(&x.path, LEAT__MEM_INGEST, 2u << 20);
     leat__buf_init(&x.folder, LEAT__MEM_INGEST, 2u << 20);
     leat__buf_init(&x.bytes, LEAT__MEM_INGEST, BYTES_MAX);
-    int rc = set_up(&x, err);
+    int rc = leat__path_remote(o.folder) ? leat__store_open(&x.store, o.folder, err) : 0;
+    if (rc == 0) rc = set_up(&x, err);
     if (rc == 0) rc = o.keys ? export_keys(&x, err) : export_all(&x, err);
     if (rc == 0 && own.failed > 0) {
         rc = x.first.code;
@@ -318,6 +327,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
             leat__error_context(err, "%llu samples were not exported, the first",
                                 (unsigned long long)own.failed);
     }
+    leat__store_close(&x.store);
     leat_sample_close(&x.sample);
     leat_pack_close(&x.pack);
     leat__tile_tables_close(&x.tables);

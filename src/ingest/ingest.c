@@ -31,6 +31,7 @@
 #include "ingest/image_encode.h"
 #include "ingest/left_out.h"
 #include "ingest/source.h"
+#include "ingest/stage.h"
 #include "ingest/tile_training.h"
 
 #define IO_DEPTH 4
@@ -667,6 +668,61 @@ static void give_stats(leat_ingest_stats *to, const leat_ingest_stats *own)
     to->struct_size = size;
 }
 
+static int pack_here(const leat_ingest_opts *o, leat_ingest_stats *own, leat_error *err)
+{
+    ingest in = {.opts = o, .stats = own};
+    int rc = run(&in, err);
+    bool empty = rc != 0 && in.packer && in.stop && own->samples == 0;
+    tear_down(&in);
+    if (empty) (void)!leat_packer_discard(o->output, NULL); /* there is nothing to resume */
+    return rc;
+}
+
+typedef struct sending {
+    const leat_ingest_opts *opts;
+    const leat_ingest_stats *stats;
+} sending;
+
+/* While the files are sent, the counts of samples stand still. */
+static int on_sent(void *cookie, uint64_t done, uint64_t total)
+{
+    const sending *s = cookie;
+    (void)done, (void)total;
+    if (!s->opts->progress) return 0;
+    return s->opts->progress(s->opts->cookie, s->stats->samples, s->stats->samples, s->stats->bytes_in,
+                             s->stats->skipped);
+}
+
+static int count_finished(const char *path, leat_ingest_stats *own, leat_error *err)
+{
+    leat_pack *pack;
+    leat_pack_info info;
+    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    own->samples = own->resumed = info.samples;
+    own->bytes_out = info.bytes;
+    own->pages = info.pages;
+    own->shards = info.shards;
+    leat_pack_close(&pack);
+    return 0;
+}
+
+/* Packs into a folder of this machine, then sends the files. */
+static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, leat_error *err)
+{
+    leat__stage stage;
+    leat_ingest_opts here = *o;
+    sending s = {o, own};
+    LEAT_TRY(leat__stage_open(&stage, o->output, o->replace != 0, err));
+    here.output = stage.path;
+    here.replace = !o->resume; /* what an earlier run left is nobody's but this path's */
+    int rc = o->resume && leat__stage_ready(&stage) ? count_finished(stage.path, own, err)
+                                                     : pack_here(&here, own, err);
+    if (rc == 0) rc = leat__stage_publish(&stage, on_sent, &s, err);
+    leat__stage_close(&stage);
+    return rc;
+}
+
 int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_error *err)
 {
     leat_ingest_opts o;
@@ -678,11 +734,7 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
     if (!o.output || !o.output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     own.struct_size = sizeof own;
     uint64_t begin = leat__clock_ns();
-    ingest in = {.opts = &o, .stats = &own};
-    int rc = run(&in, err);
-    bool empty = rc != 0 && in.packer && in.stop && own.samples == 0;
-    tear_down(&in);
-    if (empty) (void)!leat_packer_discard(o.output, NULL); /* there is nothing to resume */
+    int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     if (stats) give_stats(stats, &own);
     return rc;

@@ -125,3 +125,19 @@ int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err)
     *kind = kind_of(st.st_mode);
     return 0;
 }
+
+int leat__dir_private(const char *path, leat_error *err)
+{
+    struct stat st;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return leat__fail_errno(err, errno, "%s: cannot make the folder", path);
+    if (lstat(path, &st) != 0) return leat__fail_errno(err, errno, "%s: cannot stat", path);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return leat__fail(err, LEAT_EPERM, "%s: not a folder that only this user can change", path);
+    return 0;
+}
+
+void leat__dir_remove(const char *path)
+{
+    (void)rmdir(path);
+}

@@ -48,4 +48,10 @@ void leat__dir_sort(leat__dir *d, int (*compare)(const char *a, const char *b));
 /* What a path is, links followed. LEAT_ENOENT and the like. */
 int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err) LEAT_MUST_CHECK;
 
+/* A folder that only this user can change, made when it is not there; its parent must be. Refuses
+ * a link, another user's folder and one that others may write (LEAT_EPERM). */
+int leat__dir_private(const char *path, leat_error *err) LEAT_MUST_CHECK;
+/* Removes an empty folder; one that is not empty stays. */
+void leat__dir_remove(const char *path);
+
 #endif

@@ -180,6 +180,7 @@ class Proxy:
     def __init__(self, upstream: int, seed: int = 1, latency: float = 0, rate: float = 0, **faults: float):
         self.upstream, self.latency, self.rate, self.faults = upstream, latency, rate, faults
         self.random = random.Random(seed)
+        self.method = "GET"  # whose answers are broken
         self.lock = threading.Lock()
         self.requests = self.gets = self.bytes = 0
         self.hits: dict[str, int] = {}
@@ -211,7 +212,7 @@ class Proxy:
         with self.lock:
             self.requests += 1
             self.gets += method == "GET"
-            if method != "GET":
+            if method != self.method:
                 return None
             at = self.random.random()
             for name, share in self.faults.items():

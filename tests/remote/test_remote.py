@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.error
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -236,6 +237,74 @@ class Faults(unittest.TestCase):
                     env=environment(proxy.port, LEAT_REMOTE_CONNECTIONS="1"), code=4)
         proxy.stop()
         self.assertIn("replaced while it was being read", text)
+
+
+class Writing(unittest.TestCase):
+    def setUp(self) -> None:
+        self.stage = path("stage")
+        os.makedirs(self.stage, exist_ok=True)
+        self.images = os.path.join(World.dir, "images")
+
+    def env(self, port: int = 0, **more: str) -> dict[str, str]:
+        return environment(port or World.weed.port, LEAT_STAGE_DIR=self.stage, **more)
+
+    def pack(self, name: str, *more: str, port: int = 0, code: int = 0) -> str:
+        return leat("pack", self.images, "-o", remote(name), "--images", "keep", "-q", *more,
+                    env=self.env(port), code=code)
+
+    def get(self, key: str) -> bytes:
+        return servers.signed("GET", World.weed.port, f"/{BUCKET}/packs/{key}")
+
+    def test_same_bytes_as_local(self) -> None:
+        self.pack("up.leat", "--page-bytes", "256K")
+        self.assertEqual(self.get("up.leat"), pathlib.Path(path("one.leat")).read_bytes())
+        self.assertEqual(os.listdir(self.stage), [])
+        self.assertIn("already exists", self.pack("up.leat", code=2))
+        self.pack("up.leat", "--force", "--page-bytes", "128K")
+        self.assertNotEqual(self.get("up.leat"), pathlib.Path(path("one.leat")).read_bytes())
+
+    def test_sets(self) -> None:
+        self.pack("upset.leat", "--page-bytes", "128K", "--shard-bytes", "3M")
+        leat("verify", remote("upset.leat"), env=self.env())
+        self.assertEqual(digests(path("set.leat")), digests(remote("upset.leat"), env=self.env()))
+
+    def test_broken_answers_to_writes(self) -> None:
+        kinds = {k: 0.15 for k in ("drop", "reset", "error")}
+        for method in ("PUT", "POST"):
+            proxy = Proxy(World.weed.port, seed=11, **kinds)
+            proxy.method = method
+            self.pack(f"broken-{method}.leat", "--page-bytes", "256K", port=proxy.port)
+            proxy.stop()
+            self.assertEqual(self.get(f"broken-{method}.leat"), pathlib.Path(path("one.leat")).read_bytes())
+
+    def test_killed_and_resumed(self) -> None:
+        proxy = Proxy(World.weed.port, latency=0.02)
+        command = [LEAT, "pack", self.images, "-o", remote("killed.leat"), "--images", "keep", "-q",
+                   "--page-bytes", "256K", "--resume"]
+        for i in range(12):
+            child = subprocess.Popen(command, env=self.env(proxy.port), stderr=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL)
+            try:
+                child.wait(0.02 + 0.04 * i)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        try:
+            self.get("killed.leat")
+        except urllib.error.HTTPError:
+            leat(*command[1:], env=self.env(proxy.port))
+        proxy.stop()
+        self.assertEqual(self.get("killed.leat"), pathlib.Path(path("one.leat")).read_bytes())
+
+    def test_export_to_a_bucket(self) -> None:
+        keys = path("keys.txt")
+        pathlib.Path(keys).write_text("class0/0000.png\nclass1/0001.png\n")
+        out = f"s3://{BUCKET}/out"
+        leat("export", path("one.leat"), "-o", out, "--keys", keys, env=self.env())
+        self.assertEqual(servers.signed("GET", World.weed.port, f"/{BUCKET}/out/class1/0001.png"), png(1, 97))
+        self.assertFalse(os.path.exists("s3:"))
+        self.assertIn("already exists", leat("export", path("one.leat"), "-o", out, "--keys", keys,
+                                             env=self.env(), code=2))
 
 
 class Others(unittest.TestCase):

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Listing, writing and removing objects: see object.h. Azure has other names for the same steps
+ * (blocks for parts, a block list to end with).
+ */
+#include "io/object.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "io/xml.h"
+
+#define LIST_MAX (8u << 20) /* bytes of one page of a list */
+#define PART_BYTES (UINT64_C(16) << 20)
+#define IN_FLIGHT 4u
+
+static bool azure(const leat__store *s)
+{
+    return leat__store_scheme(s) == LEAT__SCHEME_AZ;
+}
+
+static int refuse_web(const leat__store *s, const char *what, leat_error *err)
+{
+    if (leat__store_scheme(s) < LEAT__SCHEME_HTTP) return 0;
+    return leat__fail(err, LEAT_ENOTSUP, "a web server cannot be %s; use s3://, gs:// or az://", what);
+}
+
+static leat__call call_of(leat__store *s, const char *path, const char *method)
+{
+    leat__url u = {0};
+    (void)!leat__url_parse(&u, path, NULL); /* it was parsed to open the store */
+    leat__call c = {.store = s, .key = u.key};
+    c.http = (leat__http_req){.what = path, .method = method, .urgent = true};
+    return c;
+}
+
+int leat__object_stat(leat__store *s, const char *path, uint64_t *size, leat_error *err)
+{
+    leat__call c = call_of(s, path, "HEAD");
+    int rc = leat__call_run(&c, err);
+    if (rc == 0) *size = c.http.length;
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+int leat__object_delete(leat__store *s, const char *path, leat_error *err)
+{
+    LEAT_TRY(refuse_web(s, "written", err));
+    leat__call c = call_of(s, path, "DELETE");
+    int rc = leat__call_run(&c, err);
+    leat__http_req_reset(&c.http);
+    return rc == LEAT_ENOENT ? 0 : rc;
+}
+
+/* ---- list -------------------------------------------------------------------------------- */
+
+typedef struct lister {
+    leat__object_fn each;
+    void *cookie;
+    leat__buf key, number, marker;
+} lister;
+
+static int hand_out(lister *l, leat__xml page, bool blobs, leat_error *err)
+{
+    leat__xml one, rest = page;
+    bool coded = leat__xml_text(page, "EncodingType", &l->key) && strcmp(leat__buf_str(&l->key), "url") == 0;
+    while (leat__xml_next(rest, blobs ? "Blob" : "Contents", &one, &rest)) {
+        uint64_t size;
+        if (!leat__xml_text(one, blobs ? "Name" : "Key", &l->key) ||
+            !leat__xml_text(one, blobs ? "Content-Length" : "Size", &l->number) ||
+            !leat__str_to_u64(leat__buf_str(&l->number), &size))
+            return leat__fail(err, LEAT_EDATA, "the list of the bucket is malformed");
+        if (coded) {
+            l->key.len = leat__url_decode(l->key.data, l->key.len);
+            l->key.data[l->key.len] = '\0';
+        }
+        LEAT_TRY(l->each(l->cookie, leat__buf_str(&l->key), size, err));
+    }
+    return 0;
+}
+
+/* One page; *more: l->marker says where the next begins. */
+static int list_page(leat__store *s, lister *l, const char *path, bool *more, leat_error *err)
+{
+    leat__call c = call_of(s, path, "GET");
+    const char *prefix = c.key;
+    c.key = NULL;
+    bool blobs = azure(s);
+    char marker[4096];
+    c.http.body_max = LIST_MAX;
+    snprintf(marker, sizeof marker, "%s", *more ? leat__buf_str(&l->marker) : "");
+    leat__call_query(&c, "prefix", prefix);
+    if (blobs) {
+        leat__call_query(&c, "restype", "container");
+        leat__call_query(&c, "comp", "list");
+        if (*more) leat__call_query(&c, "marker", marker);
+    } else {
+        leat__call_query(&c, "list-type", "2");
+        leat__call_query(&c, "encoding-type", "url");
+        if (*more) leat__call_query(&c, "continuation-token", marker);
+    }
+    int rc = leat__call_run(&c, err);
+    leat__xml page = {c.http.body.data, c.http.body.len};
+    if (rc == 0) rc = hand_out(l, page, blobs, err);
+    *more = rc == 0 && leat__xml_text(page, blobs ? "NextMarker" : "NextContinuationToken", &l->marker) &&
+            l->marker.len > 0;
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+int leat__object_list(leat__store *s, const char *path, leat__object_fn each, void *cookie,
+                      leat_error *err)
+{
+    lister l = {.each = each, .cookie = cookie};
+    bool more = false;
+    int rc;
+    LEAT_TRY(refuse_web(s, "listed", err));
+    leat__buf_init(&l.key, LEAT__MEM_IO, LIST_MAX);
+    leat__buf_init(&l.number, LEAT__MEM_IO, LIST_MAX);
+    leat__buf_init(&l.marker, LEAT__MEM_IO, LIST_MAX);
+    do {
+        rc = list_page(s, &l, path, &more, err);
+    } while (rc == 0 && more);
+    leat__buf_reset(&l.key);
+    leat__buf_reset(&l.number);
+    leat__buf_reset(&l.marker);
+    return rc;
+}
+
+/* ---- put --------------------------------------------------------------------------------- */
+
+/* A request that was repeated may have been done the first time: then the object that is in the
+ * way is ours. */
+static bool is_ours(leat__store *s, const char *path, uint64_t len, uint32_t attempts)
+{
+    uint64_t size;
+    return attempts > 1 && leat__object_stat(s, path, &size, NULL) == 0 && size == len;
+}
+
+static int exists(const char *path, leat_error *err)
+{
+    return leat__fail(err, LEAT_EEXIST, "%s: already exists", path);
+}
+
+int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
+                     leat_error *err)
+{
+    LEAT_TRY(refuse_web(s, "written", err));
+    leat__call c = call_of(s, path, "PUT");
+    c.http.send = len > 0 ? data : "";
+    c.http.send_len = len;
+    if (azure(s)) leat__call_header(&c, "x-ms-blob-type", "BlockBlob");
+    if (absent) leat__call_header(&c, "if-none-match", "*");
+    leat__call_hash(&c);
+    int rc = leat__call_run(&c, err);
+    if (rc == LEAT_EEXIST && absent) rc = is_ours(s, path, len, c.http.attempts) ? 0 : exists(path, err);
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+/* ---- upload ------------------------------------------------------------------------------ */
+
+typedef struct part {
+    leat__call call; /* first */
+    struct upload *upload;
+    uint32_t number; /* from 1 */
+    uint8_t *data;
+    char number_text[16], id_text[32];
+    bool busy;
+} part;
+
+typedef struct upload {
+    leat__store *store;
+    const char *path;
+    const leat__file *file;
+    const leat__upload_opts *opts;
+    uint64_t size, part_bytes, done;
+    uint32_t count;
+    leat__buf id;
+    char (*etags)[160];
+    leat__mutex lock; /* guards done, rc, err, and busy of the parts */
+    leat__cond freed;
+    part parts[IN_FLIGHT];
+    int rc;
+    leat_error err;
+} upload;
+
+static void block_id(uint32_t number, char text[32])
+{
+    char plain[16];
+    snprintf(plain, sizeof plain, "leat-%06u", number);
+    leat__base64_encode(plain, strlen(plain), text);
+}
+
+static void part_done(leat__http_req *r)
+{
+    part *p = (part *)r;
+    upload *u = p->upload;
+    leat__mutex_lock(&u->lock);
+    if (r->rc == 0) {
+        snprintf(u->etags[p->number - 1], sizeof u->etags[0], "%s", r->etag);
+        u->done += r->send_len;
+    } else if (u->rc == 0) {
+        u->rc = r->rc;
+        u->err = r->err;
+    }
+    leat__http_req_reset(r);
+    p->busy = false;
+    leat__cond_broadcast(&u->freed);
+    leat__mutex_unlock(&u->lock);
+}
+
+static const leat__http_ops part_ops = {.prepare = leat__call_prepare, .judge = leat__call_judge,
+                                        .done = part_done};
+
+static part *free_part_locked(upload *u)
+{
+    for (;;) {
+        for (uint32_t i = 0; i < IN_FLIGHT; i++)
+            if (!u->parts[i].busy) return &u->parts[i];
+        leat__cond_wait(&u->freed, &u->lock);
+    }
+}
+
+static int send_part(upload *u, uint32_t number, leat_error *err)
+{
+    uint64_t at = (uint64_t)(number - 1) * u->part_bytes;
+    size_t len = (size_t)LEAT_MIN(u->part_bytes, u->size - at);
+    leat__mutex_lock(&u->lock);
+    part *p = free_part_locked(u);
+    int rc = u->rc;
+    uint64_t done = u->done;
+    leat__mutex_unlock(&u->lock);
+    if (rc != 0) return rc; /* told at the end */
+    if (u->opts->progress != NULL && u->opts->progress(u->opts->cookie, done, u->size) != 0)
+        return leat__fail(err, LEAT_ECANCELED, "%s: the upload was stopped", u->path);
+    if (p->data == NULL) p->data = leat__alloc(LEAT__MEM_IO, (size_t)u->part_bytes);
+    if (p->data == NULL) return leat__fail_nomem(err, u->part_bytes, "a part of an upload");
+    LEAT_TRY(leat__file_pread(u->file, p->data, len, at, err));
+    p->upload = u;
+    p->number = number;
+    p->call = call_of(u->store, u->path, "PUT");
+    p->call.http.ops = &part_ops;
+    p->call.http.send = p->data;
+    p->call.http.send_len = len;
+    p->call.http.owner = u;
+    snprintf(p->number_text, sizeof p->number_text, "%u", number);
+    block_id(number, p->id_text);
+    bool blocks = azure(u->store);
+    leat__call_query(&p->call, blocks ? "comp" : "partNumber", blocks ? "block" : p->number_text);
+    leat__call_query(&p->call, blocks ? "blockid" : "uploadId", blocks ? p->id_text : leat__buf_str(&u->id));
+    leat__call_hash(&p->call);
+    p->busy = true;
+    leat__http_submit(leat__store_http(u->store), &p->call.http);
+    return 0;
+}
+
+/* Waits for the parts on their way. */
+static int settle(upload *u, int rc, leat_error *err)
+{
+    if (rc != 0) leat__http_cancel(leat__store_http(u->store), u);
+    leat__mutex_lock(&u->lock);
+    for (uint32_t i = 0; i < IN_FLIGHT; i++)
+        while (u->parts[i].busy) leat__cond_wait(&u->freed, &u->lock);
+    if (u->rc != 0 && (rc == 0 || rc == u->rc)) {
+        if (err != NULL) *err = u->err;
+        rc = u->rc;
+    }
+    leat__mutex_unlock(&u->lock);
+    return rc;
+}
+
+static int begin_upload(upload *u, leat_error *err)
+{
+    if (azure(u->store)) return 0;
+    leat__call c = call_of(u->store, u->path, "POST");
+    c.http.send = "";
+    leat__call_query(&c, "uploads", "");
+    leat__call_hash(&c);
+    int rc = leat__call_run(&c, err);
+    leat__xml xml = {c.http.body.data, c.http.body.len};
+    if (rc == 0 && !leat__xml_text(xml, "UploadId", &u->id))
+        rc = leat__fail(err, LEAT_EIO, "%s: the server began an upload without a number for it", u->path);
+    leat__http_req_reset(&c.http);
+    return rc;
+}
+
+static int write_list(const upload *u, leat__buf *out)
+{
+    bool blocks = azure(u->store);
+    (void)leat__buf_puts(out, blocks ? "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>"
+                                     : "<CompleteMultipartUpload>");
+    for (uint32_t i = 0; i < u->count; i++) {
+        char id[32];
+        block_id(i + 1, id);
+        if (blocks) {
+            (void)leat__buf_printf(out, "<Latest>%s</Latest>", id);
+            continue;
+        }
+        (void)leat__buf_printf(out, "<Part><PartNumber>%u</PartNumber><ETag>", i + 1);
+        (void)leat__xml_escape(out, u->etags[i]);
+        (void)leat__buf_puts(out, "</ETag></Part>");
+    }
+    (void)leat__buf_puts(out, blocks ? "</BlockList>" : "</CompleteMultipartUpload>");
+    return leat__buf_status(out);
+}
+
+static int end_upload(upload *u, leat_error *err)
+{
+    leat__buf body;
+    leat__buf_init(&body, LEAT__MEM_IO, LIST_MAX);
+    leat__call c = call_of(u->store, u->path, azure(u->store) ? "PUT" : "POST");
+    int rc = write_list(u, &body);
+    if (rc == 0) {
+        c.http.send = body.data;
+        c.http.send_len = body.len;
+        leat__call_query(&c, azure(u->store) ? "comp" : "uploadId",
+                         azure(u->store) ? "blocklist" : leat__buf_str(&u->id));
+        if (u->opts->absent) leat__call_header(&c, "if-none-match", "*");
+        leat__call_hash(&c);
+        rc = leat__call_run(&c, err);
+        leat__xml xml = {c.http.body.data, c.http.body.len};
+        leat__xml inner;
+        /* the answer may begin with 200 and turn out to be an error */
+        if (rc == 0 && leat__xml_next(xml, "Error", &inner, NULL)) {
+            leat__http_explain(&c.http);
+            rc = c.http.rc;
+            if (err != NULL) *err = c.http.err;
+        }
+        if (rc != 0 && rc != LEAT_EEXIST && is_ours(u->store, u->path, u->size, c.http.attempts)) rc = 0;
+        if (rc == LEAT_EEXIST && u->opts->absent)
+            rc = is_ours(u->store, u->path, u->size, c.http.attempts) ? 0 : exists(u->path, err);
+        leat__http_req_reset(&c.http);
+    }
+    leat__buf_reset(&body);
+    return rc;
+}
+
+static void abort_upload(upload *u)
+{
+    if (azure(u->store) || u->id.len == 0) return; /* blocks that are not listed go by themselves */
+    leat__call c = call_of(u->store, u->path, "DELETE");
+    leat__call_query(&c, "uploadId", leat__buf_str(&u->id));
+    (void)!leat__call_run(&c, NULL);
+    leat__http_req_reset(&c.http);
+}
+
+static int upload_parts(upload *u, leat_error *err)
+{
+    LEAT_TRY(begin_upload(u, err));
+    int rc = 0;
+    for (uint32_t i = 1; i <= u->count && rc == 0; i++) rc = send_part(u, i, err);
+    rc = settle(u, rc, err);
+    if (rc == 0) rc = end_upload(u, err);
+    if (rc != 0) abort_upload(u);
+    return rc;
+}
+
+static int upload_small(leat__store *s, const char *path, const leat__file *file, uint64_t size, bool absent,
+                        leat_error *err)
+{
+    uint8_t *data = leat__alloc(LEAT__MEM_IO, (size_t)size);
+    if (data == NULL) return leat__fail_nomem(err, size, "an upload");
+    int rc = leat__file_pread(file, data, (size_t)size, 0, err);
+    if (rc == 0) rc = leat__object_put(s, path, data, (size_t)size, absent, err);
+    leat__free(data);
+    return rc;
+}
+
+int leat__object_upload(leat__store *s, const char *path, const leat__file *file,
+                        const leat__upload_opts *opts, leat_error *err)
+{
+    upload u = {.store = s, .path = path, .file = file, .opts = opts};
+    LEAT_TRY(refuse_web(s, "written", err));
+    LEAT_TRY(leat__file_size(file, &u.size, err));
+    u.part_bytes = LEAT_MAX(opts->part_bytes ? opts->part_bytes : PART_BYTES,
+                            leat__ceil_div(u.size, UINT64_C(10000)));
+    if (u.size <= u.part_bytes) return upload_small(s, path, file, u.size, opts->absent, err);
+    u.count = (uint32_t)leat__ceil_div(u.size, u.part_bytes);
+    u.etags = leat__zalloc_array(LEAT__MEM_IO, u.count, sizeof *u.etags);
+    if (u.etags == NULL) return leat__fail_nomem(err, u.count * sizeof *u.etags, "an upload");
+    leat__buf_init(&u.id, LEAT__MEM_IO, 1u << 16);
+    leat__mutex_init(&u.lock);
+    leat__cond_init(&u.freed);
+    int rc = upload_parts(&u, err);
+    for (uint32_t i = 0; i < IN_FLIGHT; i++) leat__free(u.parts[i].data);
+    leat__cond_destroy(&u.freed);
+    leat__mutex_destroy(&u.lock);
+    leat__buf_reset(&u.id);
+    leat__free(u.etags);
+    return rc;
+}

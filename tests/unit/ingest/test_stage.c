@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../io/buckettest.h"
+
+#include "ingest/stage.h"
+
+#include "leat_test.h"
+
+static web server;
+static bucket store_data;
+static char *dir;
+
+static void begin(void)
+{
+    bucket_start(&store_data, &server);
+    dir = it_dir();
+    setenv("LEAT_STAGE_DIR", dir, 1);
+}
+
+static void end(void)
+{
+    bucket_stop(&store_data, &server);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+static void copy(const char *from, const char *to)
+{
+    char command[2048];
+    snprintf(command, sizeof command, "cp '%s/%s' '%s'", getenv("LEAT_TEST_DATA"), from, to);
+    assert_int_equal(system(command), 0);
+}
+
+static char *in_stage(const leat__stage *s, const char *name)
+{
+    static char path[1200];
+    snprintf(path, sizeof path, "%s/%s", s->folder, name);
+    return path;
+}
+
+/* The set comes last, and only when there is none. */
+static void a_set_is_published(void **state)
+{
+    leat__stage s;
+    leat_error err;
+    (void)state;
+    begin();
+    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, NULL));
+    assert_false(leat__stage_ready(&s));
+    copy("pack-2.0-set.leat", s.path);
+    copy("pack-2.0-set-00000.leat", in_stage(&s, "pack-2.0-set-00000.leat"));
+    assert_true(leat__stage_ready(&s));
+    assert_ok(leat__stage_publish(&s, NULL, NULL, NULL));
+    assert_contains(server.last, "PUT /b/d/pack-2.0-set.leat HTTP/1.1");
+    assert_contains(server.last, "if-none-match: *");
+    assert_non_null(bucket_find(&store_data, "d/pack-2.0-set-00000.leat", false));
+    assert_int_not_equal(access(s.folder, F_OK), 0); /* nothing is left here */
+    leat__stage_close(&s);
+    assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, &err));
+    assert_contains(err.message, "already exists");
+    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", true, NULL));
+    leat__stage_close(&s);
+    end();
+}
+
+/* Someone else was faster: theirs stays, and ours is kept for another try. */
+static void a_name_taken_meanwhile(void **state)
+{
+    leat__stage s;
+    leat_error err;
+    (void)state;
+    begin();
+    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, NULL));
+    copy("pack-2.0.leat", s.path);
+    bucket_store(&store_data, "pack-2.0.leat", "theirs", 6);
+    assert_code(LEAT_EEXIST, leat__stage_publish(&s, NULL, NULL, &err));
+    assert_int_equal(bucket_find(&store_data, "pack-2.0.leat", false)->len, 6);
+    assert_true(leat__stage_ready(&s));
+    leat__stage_close(&s);
+    end();
+}
+
+static void names_without_a_pack(void **state)
+{
+    leat__stage s;
+    (void)state;
+    begin();
+    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/d/", false, NULL));
+    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/..", false, NULL));
+    end();
+}
+
+/* A folder that others prepared is not used. */
+static void a_folder_of_others(void **state)
+{
+    leat__stage s;
+    (void)state;
+    begin();
+    assert_ok(leat__stage_open(&s, "s3://b/x.leat", false, NULL));
+    char folder[1024];
+    snprintf(folder, sizeof folder, "%s", s.folder);
+    leat__stage_close(&s);
+    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(symlink("/tmp", folder), 0);
+    assert_code(LEAT_EPERM, leat__stage_open(&s, "s3://b/x.leat", false, NULL));
+    end();
+}
+
+int main(void)
+{
+    leat__http *http;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_set_is_published),
+        cmocka_unit_test(a_name_taken_meanwhile),
+        cmocka_unit_test(names_without_a_pack),
+        cmocka_unit_test(a_folder_of_others),
+    };
+    if (leat__http_ref(&http, NULL) != 0) return 77;
+    leat__http_unref(&http);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "buckettest.h"
+
+#include "io/object.h"
+
+#include "leat_test.h"
+
+#define PART ((size_t)1 << 20)
+
+static web server;
+static bucket store_data;
+static leat__store *store;
+
+static void begin(void)
+{
+    bucket_start(&store_data, &server);
+    assert_ok(leat__store_open(&store, "s3://b/", NULL));
+}
+
+static void end(void)
+{
+    leat__store_close(&store);
+    bucket_stop(&store_data, &server);
+    assert_no_leaks();
+}
+
+static void put_stat_delete(void **state)
+{
+    uint64_t size;
+    leat_error err;
+    (void)state;
+    begin();
+    assert_code(LEAT_ENOENT, leat__object_stat(store, "s3://b/a/x", &size, &err));
+    assert_contains(err.message, "s3://b/a/x");
+    assert_ok(leat__object_put(store, "s3://b/a/x", "hello", 5, true, NULL));
+    assert_ok(leat__object_stat(store, "s3://b/a/x", &size, NULL));
+    assert_int_equal(size, 5);
+    assert_code(LEAT_EEXIST, leat__object_put(store, "s3://b/a/x", "other", 5, true, &err));
+    assert_contains(err.message, "s3://b/a/x: already exists");
+    assert_ok(leat__object_put(store, "s3://b/a/x", "", 0, false, NULL));
+    assert_ok(leat__object_delete(store, "s3://b/a/x", NULL));
+    assert_ok(leat__object_delete(store, "s3://b/a/x", NULL));
+    assert_code(LEAT_ENOENT, leat__object_stat(store, "s3://b/a/x", &size, NULL));
+    end();
+}
+
+typedef struct seen {
+    int count, stop_at;
+    uint64_t bytes;
+    char last[64];
+} seen;
+
+static int see(void *cookie, const char *key, uint64_t size, leat_error *err)
+{
+    seen *s = cookie;
+    (void)err;
+    s->bytes += size;
+    snprintf(s->last, sizeof s->last, "%s", key);
+    return ++s->count == s->stop_at ? LEAT_ECANCELED : 0;
+}
+
+static void lists_page_by_page(void **state)
+{
+    char path[64];
+    seen s = {0};
+    (void)state;
+    begin();
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "s3://b/k %d", i); /* the fake bucket keeps it encoded */
+        assert_ok(leat__object_put(store, path, "1234", 4, false, NULL));
+    }
+    int before = server.requests;
+    assert_ok(leat__object_list(store, "s3://b/k", see, &s, NULL));
+    assert_int_equal(s.count, 8);
+    assert_int_equal(s.bytes, 32);
+    assert_string_equal(s.last, "k 7");
+    assert_int_equal(server.requests - before, 3);
+    assert_contains(server.last, "list-type=2&prefix=k");
+    s = (seen){.stop_at = 2};
+    assert_code(LEAT_ECANCELED, leat__object_list(store, "s3://b/k", see, &s, NULL));
+    assert_int_equal(s.count, 2);
+    end();
+}
+
+static int upload(const char *dir, size_t size, bool absent, leat_error *err)
+{
+    leat__file *f;
+    leat__upload_opts o = {.part_bytes = PART, .absent = absent};
+    it_make(it_path(dir, "f"), size);
+    assert_ok(leat__file_open(&f, it_path(dir, "f"), LEAT__FILE_READ, NULL));
+    int rc = leat__object_upload(store, "s3://b/up", f, &o, err);
+    leat__file_close(&f);
+    return rc;
+}
+
+static void check_object(size_t size)
+{
+    bucket_object *o = bucket_find(&store_data, "up", false);
+    assert_non_null(o);
+    assert_int_equal(o->len, size);
+    it_check(o->data, size, 0);
+}
+
+static void uploads_in_parts(void **state)
+{
+    char *dir = it_dir();
+    (void)state;
+    begin();
+    assert_ok(upload(dir, 1000, false, NULL)); /* small: one request */
+    check_object(1000);
+    assert_int_equal(store_data.parts, 0);
+    store_data.fail_parts = 2; /* sent again */
+    assert_ok(upload(dir, 5 * PART + 17, false, NULL));
+    check_object(5 * PART + 17);
+    assert_int_equal(store_data.parts, 6);
+    assert_int_equal(store_data.completed, 1);
+    assert_int_equal(store_data.aborted, 0);
+    it_rmdir(dir);
+    end();
+}
+
+static void a_failed_upload_leaves_nothing(void **state)
+{
+    char *dir = it_dir();
+    leat_error err;
+    (void)state;
+    begin();
+    store_data.fail_parts = 1000;
+    assert_code(LEAT_EIO, upload(dir, 3 * PART, false, &err));
+    assert_contains(err.message, "s3://b/up: PUT: the server answered 500");
+    assert_int_equal(store_data.aborted, 1);
+    store_data.fail_parts = 0;
+    store_data.fail_complete = true; /* status 200, and an error in the body */
+    assert_int_not_equal(upload(dir, 3 * PART, false, &err), 0);
+    assert_contains(err.message, "InternalError");
+    assert_int_equal(store_data.aborted, 2);
+    assert_null(bucket_find(&store_data, "up", false));
+    it_rmdir(dir);
+    end();
+}
+
+static int stop(void *cookie, uint64_t done, uint64_t total)
+{
+    (void)cookie, (void)done, (void)total;
+    return 1;
+}
+
+static void an_upload_is_stopped(void **state)
+{
+    char *dir = it_dir();
+    leat__file *f;
+    leat__upload_opts o = {.part_bytes = PART, .progress = stop};
+    (void)state;
+    begin();
+    it_make(it_path(dir, "f"), 3 * PART);
+    assert_ok(leat__file_open(&f, it_path(dir, "f"), LEAT__FILE_READ, NULL));
+    assert_code(LEAT_ECANCELED, leat__object_upload(store, "s3://b/up", f, &o, NULL));
+    assert_int_equal(store_data.aborted, 1);
+    leat__file_close(&f);
+    it_rmdir(dir);
+    end();
+}
+
+static void a_web_server_is_not_written(void **state)
+{
+    leat__store *web_store;
+    leat_error err;
+    seen s = {0};
+    (void)state;
+    begin();
+    assert_ok(leat__store_open(&web_store, server.url, NULL));
+    assert_code(LEAT_ENOTSUP, leat__object_put(web_store, server.url, "", 0, false, &err));
+    assert_contains(err.message, "s3://");
+    assert_code(LEAT_ENOTSUP, leat__object_list(web_store, server.url, see, &s, &err));
+    leat__store_close(&web_store);
+    end();
+}
+
+int main(void)
+{
+    leat__http *http;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(put_stat_delete),
+        cmocka_unit_test(lists_page_by_page),
+        cmocka_unit_test(uploads_in_parts),
+        cmocka_unit_test(a_failed_upload_leaves_nothing),
+        cmocka_unit_test(an_upload_is_stopped),
+        cmocka_unit_test(a_web_server_is_not_written),
+    };
+    if (leat__http_ref(&http, NULL) != 0) return 77;
+    leat__http_unref(&http);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
