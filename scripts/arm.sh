@@ -86,7 +86,7 @@ build() {
             -Dbench=false -Dfault=true >"$work/setup.log" 2>&1 || { tail -30 "$work/setup.log"; exit 1; }
     fi
     local wanted
-    wanted=$(ninja -C "$work/out" -t targets all | sed -nE 's/^(tests\/unit\/test_(dsp|codec|op|loader)_[a-z0-9_]+): .*/\1/p')
+    wanted=$(ninja -C "$work/out" -t targets all | sed -nE 's/^(tests\/unit\/(test_(dsp|codec|op|loader)_[a-z0-9_]+|[a-z]+\/fake_[a-z]+\.so)): .*/\1/p')
     # shellcheck disable=SC2086
     ninja -C "$work/out" tools/leat $wanted >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; exit 1; }
 }
@@ -119,6 +119,6 @@ build
 compare "$1/tools/leat"
 suites=()
 for s in dsp codec op loader; do suites+=(--suite "$s"); done
-export LEAT_TEST_EMULATED=1 # memory of the process is the emulator's as well
+export LEAT_TEST_EMULATED=1 # memory and threads of the process are the emulator's as well
 meson test -C "$work/out" --no-rebuild --print-errorlogs --timeout-multiplier 10 \
     --num-processes "$(nproc)" "${suites[@]}"

@@ -421,9 +421,11 @@ static void leaving_in_the_middle_leaves_nothing(void **state)
     uint64_t now = rss_bytes();
     print_message("%d cycles: %u descriptors, %u threads, %.1f MiB, 31 cycles in %.1f MiB\n",
                   (int)cycles, fds, threads, (double)now / 1048576, (double)resident / 1048576);
-    if (getenv("LEAT_TEST_EMULATED") == NULL) assert_true(now < resident + (8 << 20));
     assert_int_equal(entries("/proc/self/fd"), fds);
-    assert_int_equal(entries("/proc/self/task"), threads);
+    if (getenv("LEAT_TEST_EMULATED") == NULL) { /* an emulator has memory and threads of its own */
+        assert_true(now < resident + (8 << 20));
+        assert_int_equal(entries("/proc/self/task"), threads);
+    }
     assert_no_leaks();
 }
 
