@@ -13,7 +13,7 @@ import importlib
 import os as _os
 from typing import TYPE_CHECKING
 
-from ._errors import (ArgumentError, BudgetError, DataError, Error, ExistsError, ForkError, FormatError,
+from ._errors import (AdviceWarning, ArgumentError, BudgetError, DataError, Error, ExistsError, ForkError, FormatError,
                       InternalError, LimitError, NotFoundError, StateError, StorageError,
                       UnsupportedError)
 from ._leat import Tensor
@@ -42,7 +42,7 @@ _LATER = {
 }
 
 __all__ = [
-    "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
+    "AdviceWarning", "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
     "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
     "callbacks", "diagnose", "export", "from_dataset", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import _leat, _workers
+from . import _check, _leat, _workers
 
 _JSON, _PAGE = 2, 0
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -434,6 +434,9 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
     """
+    steps = _check.whole("steps", steps, 1)
+    replay = _check.whole("replay", replay)
+    seconds = _check.real("seconds", seconds, 0, 1e9)
     sampler = _Sampler()
     loop = _Loop(iterable, step, sync, sampler)
     throttled = _throttling()

@@ -62,6 +62,10 @@ class InternalError(Error, RuntimeError):
     """A bug in leat: please report it."""
 
 
+class AdviceWarning(UserWarning):
+    """What to know about a loader: an order that reads slowly here, ranks with an empty last batch."""
+
+
 _CLASSES: dict[str, type[Error]] = {
     "LEAT_ENOMEM": BudgetError,
     "LEAT_EINVAL": ArgumentError,

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from . import _convert, _leat, _rank, ops
+from . import _check, _convert, _leat, _rank, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
-from ._errors import ArgumentError, BudgetError, StateError
+from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError
 
 if TYPE_CHECKING:
     from ._diagnose import Diagnosis
@@ -33,7 +33,19 @@ _CACHES = {"os": 0, "process": 1}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
 _ORIENTATIONS = {"apply": 0, "ignore": 1}
 _MIX_LABELS = {"soft": 1, "pairs": 2}
+_DROPS = {False: 0, True: 1, None: 2}
 _RAGGED = ("bytes", "text", "json", "ragged")
+_DEFAULT = _leat.defaults()  # the table that C and the command have, too
+
+# Attributes that say how the loader was made. Assigning them would change nothing but what they say.
+_FIXED = frozenset((
+    "path", "batch_size", "image", "order", "seed", "drop_last", "threads", "cache", "on_error", "max_bad",
+    "quarantine", "rank", "world_size", "rank_source", "window_pages", "streams", "prefetch", "io_depth",
+    "indices", "keys", "weights", "balance", "draws", "fields", "field_names", "as_", "channels_last", "as_dict",
+    "label", "classes", "mix_labels", "sample_fn", "digest", "run", "callbacks", "orientation", "device",
+    "device_memory",
+    "samples", "epoch", "dataset", "sampler",
+    "batch_sampler", "num_workers", "pin_memory", "persistent_workers"))
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -48,7 +60,7 @@ def _close_all() -> None:
 class Loader:
     """Batches of a pack, decoded and augmented by C threads, in a known order, inside a budget.
 
-    >>> loader = leat.Loader("train.leat", batch_size=256, order="quasi_random", seed=1, image=[
+    >>> loader = leat.Loader("train.leat", batch_size=256, seed=1, image=[
     ...     leat.ops.RandomResizedCrop(224), leat.ops.RandomHorizontalFlip(),
     ...     leat.ops.Normalize(mean, std), leat.ops.ToDtype("float16")])
     >>> for image, label, sample_id in loader: ...
@@ -62,10 +74,14 @@ class Loader:
         batch_size: samples per batch of this rank
         image: pipeline of the first image field: a list of ops, or text. Or a dict of output name
             to ``(field, pipeline)``: several images, and several views of one. None for none
-        order: "sequential", "random", or "quasi_random" (pages shuffled, and samples inside a
-            window of pages: nearly random at the speed of reading in order)
+        order: "random", "sequential", or "quasi_random" (pages shuffled, and samples inside a
+            window of pages: as mixed as "random", and reads whole pages of packs that do not fit in
+            memory). A warning says once where "quasi_random" would read faster
         seed: of the order and of every augmentation
-        drop_last: leave out the last, smaller global batch
+        drop_last: True leaves out the last, smaller global batch. False keeps it: no sample is left out or
+            comes twice, and when it has fewer samples than there are ranks, ranks without one get an
+            empty batch (a mean over it is NaN). None, the default, keeps it unless a rank of a
+            shuffled order would get an empty batch. All ranks get as many batches in every case
         orientation: "apply" turns images as their EXIF says, like Pillow's ``exif_transpose``; "ignore"
             delivers them as stored, like torchvision's ``ImageFolder``
         threads: C workers; 0 = as many CPUs as this process may use
@@ -117,10 +133,12 @@ class Loader:
     pin_memory = False
     persistent_workers = False
 
-    def __init__(self, path: str | os.PathLike, batch_size: int = 256,
-                 image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = "RandomResizedCrop(224)",
-                 *, order: str = "quasi_random", seed: int = 0, drop_last: bool = False,
-                 orientation: str = "apply", threads: int = 0, memory: int | str = 0, cache: str = "os", on_error: str = "fail",
+    def __init__(self, path: str | os.PathLike, batch_size: int = _DEFAULT["batch_size"],
+                 image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = _DEFAULT["ops"],
+                 *, order: str = _DEFAULT["order"], seed: int = 0, drop_last: bool | None = None,
+                 orientation: str = "apply", threads: int = 0,
+                 memory: int | str = _DEFAULT["memory"], cache: str = _DEFAULT["cache"],
+                 on_error: str = "fail",
                  max_bad: int = 0, quarantine: str | os.PathLike | None = None,
                  rank: int | None = None, world_size: int | None = None,
                  window_pages: int = 0, streams: int = 0, prefetch: int = 0, io_depth: int = 0,
@@ -138,20 +156,20 @@ class Loader:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self.path = os.fspath(path)
-        self.batch_size = int(batch_size)
-        self.seed = int(seed)
+        self.batch_size = _check.whole("batch_size", batch_size, 1, 2**20)
+        self.seed = _check.whole("seed", seed)
         self.order = order
-        self.drop_last = bool(drop_last)
-        self.channels_last = bool(channels_last)
+        drop = None if drop_last is None else _check.flag("drop_last", drop_last)
+        self.channels_last = _check.flag("channels_last", channels_last)
         self.transform = transform
-        self._as_dict = as_dict
+        self._as_dict = _check.flag("as_dict", as_dict)
+        self._doctor = _check.flag("doctor", doctor)
         self._dataset: Dataset | None = None
-        if self.batch_size < 1:
-            raise ArgumentError(f"batch_size: {batch_size} is below 1")
         if keys is not None:
             if indices is not None:
                 raise ArgumentError("give either indices or keys, not both")
             indices = self._find(keys)
+        chosen = None if indices is None else _check.indices("indices", indices)
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
         self._sample_fn = sample_fn  # its code must outlive the workers
         names, images = _images(image, fields, channels_last, self)
@@ -160,33 +178,38 @@ class Loader:
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
         self._loader = _leat.Loader(
             self.path, batch_size=self.batch_size, images=images,
-            order=_one_of("order", order, _ORDERS), seed=self.seed & (2**64 - 1),
-            drop_last=self.drop_last, threads=threads,
-            memory=_leat.parse_bytes(memory) if isinstance(memory, str) else int(memory),
-            cache=_one_of("cache", cache, _CACHES), on_error=_one_of("on_error", on_error, _POLICIES),
-            max_bad=max_bad, quarantine=None if quarantine is None else os.fspath(quarantine),
-            orientation=_one_of("orientation", orientation, _ORIENTATIONS),
-            rank=self.rank, world=self.world_size, window_pages=window_pages, streams=streams,
-            prefetch=prefetch, io_depth=io_depth,
-            indices=None if indices is None else np.ascontiguousarray(indices, np.uint64),
-            weights=None if weights is None else np.ascontiguousarray(weights, np.float64),
-            balance=balance, draws=draws, fields=names, digest=digest, sample_fn=address,
-            sample_cookie=cookie, label=label, classes=classes,
-            mix_labels=0 if mix_labels is None else _one_of("mix_labels", mix_labels, _MIX_LABELS),
-            independent=independent, device=self.device, device_memory=_leat.parse_bytes(device_memory)
-            if isinstance(device_memory, str) else int(device_memory))
+            order=_check.one_of("order", order, _ORDERS), seed=self.seed, drop_last=_DROPS[drop],
+            threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
+            cache=_check.one_of("cache", cache, _CACHES), on_error=_check.one_of("on_error", on_error, _POLICIES),
+            max_bad=_check.whole("max_bad", max_bad),
+            quarantine=None if quarantine is None else os.fspath(quarantine),
+            orientation=_check.one_of("orientation", orientation, _ORIENTATIONS),
+            rank=self.rank, world=self.world_size,
+            window_pages=_check.whole("window_pages", window_pages, 0, 10**9),
+            streams=_check.whole("streams", streams, 0, 65536),
+            prefetch=_check.whole("prefetch", prefetch, 0, 1024),
+            io_depth=_check.whole("io_depth", io_depth, 0, 1024), indices=chosen,
+            weights=None if weights is None else _check.weights(
+                "weights", weights, len(self.dataset) if chosen is None else len(chosen)),
+            balance=balance, draws=_check.whole("draws", draws), fields=names,
+            digest=_check.flag("digest", digest), sample_fn=address, sample_cookie=cookie, label=label,
+            classes=_check.whole("classes", classes, 0, _check.U32),
+            mix_labels=0 if mix_labels is None else _check.one_of("mix_labels", mix_labels, _MIX_LABELS),
+            independent=_check.flag("independent", independent), device=self.device,
+            device_memory=_check.size("device_memory", device_memory))
         self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
         self._class = batch_class(self.field_names)
         self._samples, self._batches, _ = self._loader.counts()
+        count = json.loads(self._loader.state())["count"]
+        self.drop_last = drop is True or self._batches * self.batch_size * self.world_size < count
         self._epoch = 0  # of the next iteration
         self._resume: tuple[str, int] | None = None  # state that the next iteration goes on from
         self._running: weakref.ref[_Epoch] | None = None
         self._closed_at: dict[str, Any] | None = None  # the state when it was closed
         self._pid = os.getpid()
         self._current = -1  # epoch under way or last run
-        self._doctor = bool(doctor)
         self._record = run is not None
         if run is not None:
             self._loader.record(os.fspath(run) + (f".{self.rank}" if self.rank > 0 else ""))
@@ -198,6 +221,16 @@ class Loader:
 
             self._monitor = _callbacks.Monitor(self._loader, callbacks)
         _open_loaders.add(self)
+        self._made = True
+        for line in self._loader.advice():
+            warnings.warn(line, AdviceWarning, stacklevel=2)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _FIXED and "_made" in self.__dict__:
+            raise AttributeError(
+                f"leat.Loader.{name} is read-only: make a new leat.Loader with the other value, and hand it "
+                "loader.state_dict() or the epoch (set_epoch) to go on")
+        super().__setattr__(name, value)
 
     # ---- DataLoader's face -------------------------------------------------------------------
 
@@ -226,7 +259,7 @@ class Loader:
 
     @memory.setter
     def memory(self, value: int | str) -> None:
-        self._loader.set_memory(_leat.parse_bytes(value) if isinstance(value, str) else int(value))
+        self._loader.set_memory(_check.size("memory", value))
 
     @property
     def epoch(self) -> int:
@@ -239,9 +272,10 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration runs this epoch. Without, each iteration runs the next one."""
+        epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
         if self._resume is not None and epoch == self._epoch:
             return  # a framework repeats the epoch it resumes: go on inside it
-        self._epoch = int(epoch)
+        self._epoch = epoch
         self._resume = None
 
     def __iter__(self) -> Iterator[Any]:
@@ -336,7 +370,7 @@ class Loader:
         resume = json.dumps(state), position // max(global_batch, 1)
         self._loader.restore(*resume)
         self._running = None
-        finished = position >= count or (self.drop_last and position // global_batch >= self._batches)
+        finished = position >= count or position // max(global_batch, 1) >= self._batches
         self._epoch = epoch + 1 if finished else epoch
         self._resume = None if finished else resume
         self._current = -1
@@ -370,14 +404,16 @@ class Loader:
 
     def serve(self, port: int = 0) -> str:
         """Serves a live page on 127.0.0.1 until the loader is closed; its address."""
-        return f"http://127.0.0.1:{self._loader.serve(port)}/"
+        return f"http://127.0.0.1:{self._loader.serve(_check.whole('port', port, 0, 65535))}/"
 
     def sample_ids(self, epoch: int, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Which samples this rank gets in an epoch, in order, without loading any.
 
         While an iteration runs, of its own epoch only.
         """
-        stop = self._samples if stop is None else min(stop, self._samples)
+        epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
+        start = _check.whole("start", start)
+        stop = self._samples if stop is None else min(_check.whole("stop", stop), self._samples)
         out = np.empty(max(stop - start, 0), np.uint64)
         idle = self._active() is None
         if idle:
@@ -479,13 +515,6 @@ def _resolve(sample_fn: Any) -> tuple[int, int]:
     return resolve(sample_fn)
 
 
-def _one_of(name: str, value: str, choices: Mapping[str, int]) -> int:
-    try:
-        return choices[value]
-    except (KeyError, TypeError):
-        raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}") from None
-
-
 def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
             loader: Loader) -> tuple[list[str] | None, list[tuple[str | None, str | None, str]] | None]:
     """(fields to deliver or None, images to make or None) as C takes them."""
@@ -501,7 +530,7 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
             names += [field for _, field, _ in images if field is not None and field not in names]
         return names, images
     text = ops.text(image)
-    if text == "RandomResizedCrop(224)" and not channels_last:
+    if text == _DEFAULT["ops"] and not channels_last:
         return names, None  # the default: fine for packs without images too
     if names is not None:  # asked for by its pipeline
         names += [f.name for f in loader.dataset.fields if f.type == "image"][:1]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import tempfile
 import threading
@@ -13,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from . import _leat
-from ._errors import ArgumentError
+from . import _check, _leat
 
 Path = str | os.PathLike
 Progress = Callable[[int, int, int, int], object]
 
 _IMAGES = {"auto": 0, "keep": 1, "tiled": 2, "raw": 3, "mix": 4}
+_TILES = {"small": 0, "fast": 1}
+_POLICIES = {"fail": 0, "skip": 1}
 
 
 def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", tiles: str = "small",
@@ -54,23 +54,27 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         force: replace a pack of that name, finished or not
         progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
     """
-    if images not in _IMAGES:
-        raise ArgumentError(f"images: {images!r} is none of {', '.join(_IMAGES)}")
-    if tiles not in ("small", "fast"):
-        raise ArgumentError(f"tiles: {tiles!r} is none of small, fast")
-    if on_error not in ("fail", "skip"):
-        raise ArgumentError(f"on_error: {on_error!r} is none of fail, skip")
+    options: dict[str, Any] = {
+        "images": _check.one_of("images", images, _IMAGES),
+        "fast_tiles": _check.one_of("tiles", tiles, _TILES) == 1,
+        "skip_errors": _check.one_of("on_error", on_error, _POLICIES) == 1,
+        "mix_raw": _check.real("mix_raw", mix_raw, 0, 1),
+        "max_side": _check.whole("max_side", max_side, 0, _check.U32),
+        "quality": _check.whole("quality", quality, 0, 100),
+        "shuffle": shuffle is not None,
+        "shuffle_seed": 0 if shuffle is None else _check.whole("shuffle", shuffle),
+        "shard_bytes": _check.size("shard_bytes", shard_bytes),
+        "page_bytes": _check.size("page_bytes", page_bytes),
+        "threads": _check.whole("threads", threads, 0, 4096),
+        "memory": _check.size("memory", memory),
+        "trust": _check.flag("trust", trust), "strict": _check.flag("strict", strict),
+        "resume": _check.flag("resume", resume),
+        "replace": _check.flag("force", force), "sync": _check.flag("sync", sync),
+    }
     several = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     with _key_file(keys) as key_file:
-        return _run(
-            progress, _leat.ingest, [os.fsencode(path) for path in several], os.fsencode(output),
-            images=_IMAGES[images], fast_tiles=tiles == "fast", mix_raw=mix_raw,
-            max_side=_count("max_side", max_side),
-            quality=_count("quality", quality), trust=trust, strict=strict,
-            shuffle=shuffle is not None, shuffle_seed=_count("shuffle", shuffle or 0),
-            keys=key_file, shard_bytes=size("shard_bytes", shard_bytes), page_bytes=size("page_bytes", page_bytes),
-            threads=_count("threads", threads), memory=size("memory", memory), skip_errors=on_error == "skip",
-            report=None if report is None else os.fspath(report), resume=resume, replace=force, sync=sync)
+        return _run(progress, _leat.ingest, [os.fsencode(path) for path in several], os.fsencode(output),
+                    keys=key_file, report=None if report is None else os.fspath(report), **options)
 
 
 def export(path: Path, folder: Path, *, keys: Path | Sequence[str] | None = None, force: bool = False,
@@ -78,22 +82,7 @@ def export(path: Path, folder: Path, *, keys: Path | Sequence[str] | None = None
     """Writes the original files of a pack below `folder`, under their keys."""
     with _key_file(keys) as key_file:
         return _run(progress, _leat.export, os.fsencode(path), os.fsencode(folder), keys=key_file,
-                    replace=force)
-
-
-def size(name: str, value: int | str) -> int:
-    """Bytes of a number or of text like "2G"."""
-    return _leat.parse_bytes(value) if isinstance(value, str) else _count(name, value, 2**64)
-
-
-def _count(name: str, value: int, below: int = 2**32) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{name}: {value!r} is not a whole number") from None
-    if not 0 <= number < (2**64 if name == "shuffle" else below):
-        raise ArgumentError(f"{name}: {number} is out of range")
-    return number
+                    replace=_check.flag("force", force))
 
 
 @contextmanager

@@ -7,6 +7,9 @@ import os
 import sys
 from collections.abc import Mapping
 
+from . import _check
+from ._errors import ArgumentError
+
 # Source, variable of the rank, variable of the world size.
 _ENVIRONMENTS = (
     ("torchrun", "RANK", "WORLD_SIZE"),
@@ -35,8 +38,12 @@ def detect(rank: int | None, world_size: int | None,
     """(rank, world size, where they were found)."""
     if rank is not None or world_size is not None:
         if rank is None or world_size is None:
-            raise ValueError("give both rank and world_size, or neither")
-        return int(rank), int(world_size), "arguments"
+            raise ArgumentError("give both rank and world_size, or neither")
+        world_size = _check.whole("world_size", world_size, 1, 10**6)
+        rank = _check.whole("rank", rank)
+        if rank >= world_size:
+            raise ArgumentError(f"rank: {rank} is not below world_size {world_size}")
+        return rank, world_size, "arguments"
     found = _from_torch()
     if found is not None:
         return *found, "torch.distributed"

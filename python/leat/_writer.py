@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from . import _leat, _pack, _schema, _values
+from . import _check, _leat, _schema, _values
 from ._errors import ArgumentError, StateError
 
 
@@ -55,9 +55,9 @@ class Writer:
         self._closed = False
         self._classes = dict(classes or {})
         self._options: dict[str, Any] = {
-            "page_bytes": _pack.size("page_bytes", page_bytes),
-            "shard_bytes": _pack.size("shard_bytes", shard_bytes),
-            "resume": resume, "replace": replace, "sync": sync,
+            "page_bytes": _check.size("page_bytes", page_bytes),
+            "shard_bytes": _check.size("shard_bytes", shard_bytes), "resume": _check.flag("resume", resume),
+            "replace": _check.flag("replace", replace), "sync": _check.flag("sync", sync),
             "provenance": json.dumps(dict(provenance or {}), sort_keys=True),
         }
         if fields is not None:

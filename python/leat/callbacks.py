@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from . import _check
+
 if TYPE_CHECKING:
     from . import _leat
 
@@ -41,9 +43,8 @@ class Callback:
     the count of batches since the loader was made."""
 
     def __init__(self, *, every: int = 50, step: Callable[[], int] | None = None, prefix: str = "data/") -> None:
-        if every < 1:
-            raise ValueError(f"every: {every} is below 1")
-        self.every, self.step, self.prefix = every, step, prefix
+        self.every = _check.whole("every", every, 1)
+        self.step, self.prefix = step, prefix
 
     def log(self, scalars: Scalars, step: int) -> None:
         raise NotImplementedError

@@ -40,7 +40,7 @@ class DataModule(LightningDataModule):
         self._paths = {"train": train, "val": val, "test": test, "predict": predict}
         in_order = {"order": "sequential", "drop_last": False}
         self._options = {
-            "train": {"order": "quasi_random", "drop_last": True, **options, **(train_options or {})},
+            "train": {"drop_last": True, **options, **(train_options or {})},
             "val": {**options, **in_order, **(val_options or {})},
             "test": {**options, **in_order, **(test_options or {})},
             "predict": {**options, **in_order, **(predict_options or {})},

@@ -36,11 +36,12 @@ class _Param:
         if self.kind == "choice":
             return self._choice(shown, value)
         if self.kind == "flag":
-            if not isinstance(value, (bool, int)):
+            if not isinstance(value, (bool, int)) or value not in (0, 1):
                 raise ArgumentError(f"{shown}: {value!r} is neither True nor False")
             return "true" if value else "false"
         if self.kind == "floats":
-            items = list(value) if isinstance(value, Sequence) or hasattr(value, "tolist") else [value]
+            several = hasattr(value, "tolist") or (isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+            items = list(value) if several else [value]
             if self.arity and len(items) != self.arity:
                 raise ArgumentError(f"{shown}: {self.arity} numbers are expected, not {len(items)}")
             numbers = [self._number(shown, item) for item in items]
@@ -51,6 +52,8 @@ class _Param:
 
     def _number(self, shown: str, value: object) -> str:
         try:
+            if isinstance(value, (bool, str, bytes)):
+                raise TypeError
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ArgumentError(f"{shown}: {value!r} is no number") from None

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cli_frame.h"
 #include "codec/codec.h"
+#include "loader/defaults.h"
 
 /* ---- ops --------------------------------------------------------------------------------------- */
 
@@ -51,6 +52,15 @@ static PyObject *facts_ops(PyObject *module, PyObject *unused)
         if (row == NULL || PyList_SetItem(list, i, row) != 0) Py_CLEAR(list);
     }
     return list;
+}
+
+static PyObject *facts_defaults(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("{si sK ss ss ss}", "batch_size", LEAT__DEFAULT_BATCH, "memory",
+                         (unsigned long long)LEAT__DEFAULT_MEMORY, "order", LEAT__DEFAULT_ORDER_NAME, "cache",
+                         LEAT__DEFAULT_CACHE_NAME, "ops", LEAT__DEFAULT_OPS);
 }
 
 static PyObject *facts_pipeline_check(PyObject *module, PyObject *args)
@@ -166,6 +176,7 @@ static PyObject *facts_main(PyObject *module, PyObject *args)
 
 PyMethodDef py_facts_methods[] = {
     {"ops", facts_ops, METH_NOARGS, "The table of ops."},
+    {"defaults", facts_defaults, METH_NOARGS, "Defaults of a loader's options."},
     {"pipeline_check", facts_pipeline_check, METH_VARARGS,
      "(height, width, channels, dtype, layout, bytes) of what a pipeline makes."},
     {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},

@@ -112,12 +112,11 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "independent", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
-    int order = 0, cache = 0, on_error = 0, drop_last = 0, digest = 0, mix_labels = 0,
-        orientation = 0,
-        independent = 0;
+    int order = (int)o->order, cache = (int)o->cache, on_error = 0, drop_last = (int)o->drop_last;
+    int digest = 0, mix_labels = 0, orientation = 0, independent = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKpIKiiKzIIIIIIOOzKOpKKzIizKip", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKip", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
@@ -268,11 +267,10 @@ static int wait_batch(py_loader *self, leat_batch **batch)
 
 static PyObject *ragged_tuple(py_loan *loan, const leat_tensor *t, uint32_t rows)
 {
-    int64_t total = t->offsets != NULL ? t->offsets[rows] : 0, ends = rows + 1;
-    int64_t shapes[2] = {rows, t->ragged_ndim}, zero = 0;
+    int64_t total = t->offsets[rows], ends = rows + 1;
+    int64_t shapes[2] = {rows, t->ragged_ndim};
     PyObject *values = NULL, *offsets = NULL, *dims = NULL;
 
-    if (t->offsets == NULL) ends = zero; /* an empty batch */
     values = py_tensor_new(loan, t->data, t->dtype, 1, &total, NULL);
     offsets = py_tensor_new(loan, (void *)t->offsets, LEAT_DTYPE_I64, 1, &ends, NULL);
     if (t->ragged_ndim > 0)
@@ -329,10 +327,9 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
         leat_batch_release(&batch);
         return PyErr_NoMemory();
     }
-    for (uint32_t i = 0; i < count; i++)
-        fields[i] = batch != NULL ? &batch->fields[i] : leat_loader_field(self->loader, i);
-    uint32_t rows = batch != NULL ? batch->samples : 0;
-    const uint64_t *ids = batch != NULL ? batch->sample_ids : NULL;
+    for (uint32_t i = 0; i < count; i++) fields[i] = &batch->fields[i];
+    uint32_t rows = batch->samples;
+    const uint64_t *ids = batch->sample_ids;
     py_loan *loan = py_loan_new(batch, NULL);
     if (loan != NULL)
         tuple = batch_tuple(loan, count, fields, rows, ids, leat_loader_device(self->loader));
@@ -341,8 +338,7 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     return tuple;
 }
 
-/* The next batch, or None after the last one. All ranks get the same number of batches: one that
- * has no sample left in the last global batch gets an empty one. */
+/* The next batch, or None after the last one. */
 static PyObject *loader_next(PyObject *o, PyObject *unused)
 {
     py_loader *self = (py_loader *)o;
@@ -353,7 +349,7 @@ static PyObject *loader_next(PyObject *o, PyObject *unused)
     int rc = wait_batch(self, &batch);
     self->busy = false;
     if (rc != 0) return NULL;
-    if (batch == NULL && self->given >= leat_loader_batches(self->loader)) Py_RETURN_NONE;
+    if (batch == NULL) Py_RETURN_NONE;
     self->given++;
     return deliver(self, batch);
 }
@@ -541,6 +537,24 @@ static PyObject *loader_counts(PyObject *o, PyObject *unused)
                          (unsigned long long)self->given);
 }
 
+/* advice(): lines that a user should know. */
+static PyObject *loader_advice(PyObject *o, PyObject *unused)
+{
+    py_loader *self = (py_loader *)o;
+    const char *line;
+
+    (void)unused;
+    if (!enter(self)) return NULL;
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && (line = leat_loader_advice(self->loader, i)) != NULL; i++) {
+        PyObject *text = PyUnicode_DecodeFSDefault(line); /* it names a path */
+        if (text == NULL || PyList_Append(list, text) != 0) Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    self->busy = false;
+    return list;
+}
+
 /* ---- looking at it ---------------------------------------------------------------------------- */
 
 /* The watch, opened when it is first asked for. */
@@ -624,6 +638,7 @@ static PyMethodDef loader_methods[] = {
     {"prepared", loader_prepared, METH_VARARGS,
      "prepared(ns): time the caller spent on the last batch before the training."},
     {"stats", loader_stats, METH_VARARGS, "stats(all=False): figures of this epoch, or of all."},
+    {"advice", loader_advice, METH_NOARGS, "Lines that a user should know."},
     {"order", loader_order, METH_VARARGS, "order(epoch, first, out): samples of this rank."},
     {"counts", loader_counts, METH_NOARGS, "(samples, batches, batches given) of this rank per epoch."},
     {"watch", loader_watch, METH_NOARGS, "Keeps the doctor's figures from now on."},

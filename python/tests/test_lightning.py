@@ -55,7 +55,7 @@ def test_data_module_stages(plain):
     data = DataModule(train=plain, val=plain, batch_size=10, image="Resize((8, 8))",
                       val_options={"batch_size": 7})
     train, val = data.train_dataloader(), data.val_dataloader()
-    assert (len(train), train.order, train.drop_last) == (10, "quasi_random", True)
+    assert (len(train), train.order, train.drop_last) == (10, "random", True)
     assert (len(val), val.order, val.batch_size) == (15, "sequential", 7)
     assert sum(len(b.label) for b in val) == 101
     data.teardown("fit")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of arguments: each returns the value as C takes it, or raises ArgumentError naming the argument.
+
+Numbers are taken as numbers only: ``True``, ``"64"``, ``1.5`` and NaN are refused where a whole number is
+meant, because every one of them was an accident where it was seen.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _leat
+from ._errors import ArgumentError
+
+U32 = 2**32 - 1
+U64 = 2**64 - 1
+EPOCH_MAX = 2**63 - 1
+
+
+def whole(name: str, value: object, least: int = 0, most: int = U64) -> int:
+    """A whole number from `least` to `most`: an int, or what stands for one (numpy's integers)."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"{name}: {value!r} is not a whole number") from None
+    if number < least:
+        raise ArgumentError(f"{name}: {value!r} is below {least}")
+    if number > most:
+        raise ArgumentError(f"{name}: {value!r} is above {most}")
+    return number
+
+
+def real(name: str, value: object, least: float, most: float) -> float:
+    """A number from `least` to `most`, not NaN."""
+    text = isinstance(value, (bool, np.bool_, str, bytes))
+    try:
+        number = math.nan if text else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise ArgumentError(f"{name}: {value!r} is not a number")
+    if not least <= number <= most:
+        raise ArgumentError(f"{name}: {value!r} is not between {least:g} and {most:g}")
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False; 1 and 0 are taken, too."""
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise ArgumentError(f"{name}: {value!r} is neither True nor False")
+
+
+def size(name: str, value: object) -> int:
+    """Bytes: a whole number, or text like "2G"."""
+    if isinstance(value, str):
+        try:
+            return _leat.parse_bytes(value)
+        except ValueError as error:
+            raise ArgumentError(f"{name}: {error}") from None
+    return whole(name, value)
+
+
+def one_of(name: str, value: object, choices: Mapping[str, int]) -> int:
+    """The number behind one of a few words."""
+    if isinstance(value, str) and value in choices:
+        return choices[value]
+    raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}")
+
+
+def indices(name: str, values: Any) -> np.ndarray:
+    """Numbers of samples, as one row of uint64."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ArgumentError(f"{name}: one row of numbers is expected, not an array of shape {array.shape}")
+    if array.dtype == np.bool_:
+        raise ArgumentError(f"{name}: numbers of samples are expected, not a mask: use numpy.flatnonzero(mask)")
+    if array.size and array.dtype.kind not in "iu":
+        bad = next((i for i, v in enumerate(array.tolist()) if isinstance(v, bool) or not isinstance(v, int)), 0)
+        raise ArgumentError(f"{name}: number {bad} is {array[bad]!r}, not a whole number")
+    if array.size and array.dtype.kind == "i" and array.min() < 0:
+        bad = int(array.argmin())
+        raise ArgumentError(f"{name}: number {bad} is {int(array[bad])}, below 0")
+    return np.ascontiguousarray(array, np.uint64)
+
+
+def weights(name: str, values: Any, count: int) -> np.ndarray:
+    """One weight for each of `count` samples, as one row of float64."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise ArgumentError(f"{name}: one row of numbers is expected, not {array.dtype} of shape {array.shape}")
+    if len(array) != count:
+        raise ArgumentError(f"{name}: {len(array)} of them for {count} samples")
+    return np.ascontiguousarray(array, np.float64)
