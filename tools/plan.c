@@ -53,7 +53,8 @@ static const leat__param model_options[] = {
     CLI_INT("epochs", 0, "1", 1, 1 << 24, "N", "passes over the dataset"),
     CLI_FLAG("compile", 0, "the model is compiled"),
     CLI_FLAG("unfused-attention", 0, "attention stores its scores"),
-    CLI_FLOAT("lr", 0, "0.5", 1e-12, 1e6, "LR", "learning rate at a total batch of 256"),
+    CLI_FLOAT("lr", 0, NULL, 1e-12, 1e6, "LR",
+              "learning rate at a total batch of 256; default: 0.5, AdamW 0.00025"),
     CLI_END,
 };
 
@@ -62,7 +63,7 @@ static const leat__param machine_options[] = {
     CLI_BYTES("ram", 0, NULL, 1, 1e16, "memory per node; default: this machine's limit"),
     CLI_BYTES("limit", 0, NULL, 1, 1e16, "memory this job alone may take, as a container's limit"),
     CLI_INT("gpus", 0, NULL, 0, 65536, "N", "GPUs per node; default: this machine's"),
-    CLI_STRING("gpu", 0, NULL, "NAME", "kind of GPU: T4, A10G, A100, H100, H200 and others"),
+    CLI_STRING("gpu", 0, NULL, "NAME", "kind of GPU: T4, A10G, A100, H100, B200 and others"),
     CLI_BYTES("vram", 0, NULL, 1, 1e16, "memory of a GPU that is not known by name"),
     CLI_INT("nodes", 0, "1", 1, 1 << 20, "N", "machines that train together"),
     CLI_FLOAT("io-mbs", 0, NULL, 0.001, 1e9, "MB/S", "measured read rate of the storage"),
@@ -161,7 +162,7 @@ static int model_facts(cli *c, leat_plan_facts *f)
     f->epochs = (uint32_t)cli_int(c, "epochs");
     f->compile = cli_flag(c, "compile");
     f->unfused_attention = cli_flag(c, "unfused-attention");
-    f->lr = cli_float(c, "lr");
+    f->lr = cli_given(c, "lr") ? cli_float(c, "lr") : 0;
     return CLI_OK;
 }
 

@@ -124,7 +124,7 @@ typedef struct leat_plan_facts {
     uint32_t epochs;          /* default 1 */
     uint32_t compile;         /* 1 = torch.compile */
     uint32_t unfused_attention; /* 1 = scores are stored */
-    double lr;                /* learning rate at lr_batch; default 0.5 */
+    double lr;                /* learning rate at lr_batch; default 0.5, AdamW 0.00025 */
     uint64_t lr_batch;        /* default 256 */
     /* Loading. */
     uint32_t loader;          /* leat_plan_loader */

@@ -17,6 +17,14 @@ uint64_t leat__clock_process_ns(void); /* CPU time of the process */
 uint64_t leat__clock_wall_ns(void);    /* since 1970, UTC */
 void leat__sleep_ns(uint64_t ns);      /* whole time, also across signals */
 
+/* When a wait that began at begin_ns ends: UINT64_MAX (never) for a negative timeout and for one that no
+ * clock reaches. */
+static inline uint64_t leat__clock_deadline(uint64_t begin_ns, int64_t timeout_ms)
+{
+    if (timeout_ms < 0 || (uint64_t)timeout_ms > (UINT64_MAX - begin_ns) / LEAT_NS_PER_MS) return UINT64_MAX;
+    return begin_ns + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
+}
+
 /* "2026-11-15T04:57:23Z" into out (at least 24 bytes); returns out. */
 char *leat__clock_iso8601(uint64_t wall_ns, char *out, size_t size);
 

@@ -286,8 +286,7 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
 {
     if ((unsigned)cat >= LEAT_BUDGET_CATS)
         return leat__fail(err, LEAT_EINVAL, "no budget category %d", (int)cat);
-    uint64_t until = timeout_ms < 0 ? UINT64_MAX
-                                    : leat__clock_ns() + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
+    uint64_t until = leat__clock_deadline(leat__clock_ns(), timeout_ms);
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
     if (rc == LEAT_EAGAIN) { /* what is only cached must not be waited for */

@@ -309,17 +309,12 @@ static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error
     return LEAT_ETIMEDOUT;
 }
 
-static uint64_t deadline(uint64_t begin, int64_t timeout_ms)
-{
-    return timeout_ms < 0 ? UINT64_MAX : begin + (uint64_t)timeout_ms * LEAT_NS_PER_MS;
-}
-
 int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_error *err)
 {
     *task = NULL;
     LEAT_TRY(check_fork(f, err));
     leat_pool *p = f->pool;
-    uint64_t begin = leat__pool_now(p), until = deadline(begin, timeout_ms);
+    uint64_t begin = leat__pool_now(p), until = leat__clock_deadline(begin, timeout_ms);
     leat__pool_lock(p);
     int rc = 0;
     for (bool over = false;;) {
@@ -350,7 +345,7 @@ int leat_flow_wait(leat_flow *f, int64_t timeout_ms, leat_error *err)
     if (f->stage_count == 0 || f->stages[f->stage_count - 1].decl.kind != LEAT_STAGE_SINK)
         return leat__fail(err, LEAT_ESTATE, "%s: has no sink: pull with leat_flow_next", f->name);
     leat_pool *p = f->pool;
-    uint64_t begin = leat__pool_now(p), until = deadline(begin, timeout_ms);
+    uint64_t begin = leat__pool_now(p), until = leat__clock_deadline(begin, timeout_ms);
     leat__pool_lock(p);
     int rc = 0;
     for (bool over = false;;) {

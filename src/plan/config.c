@@ -28,6 +28,11 @@ static const struct preset {
     [LEAT_PLAN_AGGRESSIVE] = {320, 1.0, 4, 1},
 };
 
+/* Learning rates at a total batch of 256, scaled linearly with it. SGD: the single-GPU guide. AdamW: DeiT
+ * (5e-4 at 512) and ConvNeXt (4e-3 at 4096) are the same line. */
+#define LR_SGD 0.5
+#define LR_ADAMW 0.00025
+
 void leat__plan_note(leat_plan *plan, const char *fmt, ...)
 {
     char text[sizeof plan->notes[0]];
@@ -107,7 +112,7 @@ static int check(const leat_plan_facts *f, leat_error *err)
         if (!known && r.mid != 0)
             return leat__fail(err, LEAT_EINVAL, "a measured range must be low <= mid <= high");
     }
-    if (!(f->lr > 0 && f->lr < 1e9) || !(f->macs >= 0 && f->macs < 1e18))
+    if (!(f->lr >= 0 && f->lr < 1e9) || !(f->macs >= 0 && f->macs < 1e18))
         return leat__fail(err, LEAT_EINVAL, "learning rate or multiply-adds out of range");
     if (!(f->mix_raw >= 0 && f->mix_raw <= 1) || !(f->crop_area > 0 && f->crop_area <= 1))
         return leat__fail(err, LEAT_EINVAL, "a share must lie between 0 and 1");
@@ -125,6 +130,26 @@ static int check_products(const leat_plan_facts *f, leat_error *err)
     largest = LEAT_MAX(largest, (double)f->samples * LEAT_MAX(raw, (double)f->sample_bytes));
     if (largest < 0x1p58) return 0;
     return leat__fail(err, LEAT_EOVERFLOW, "facts out of range: they give more than 2^58 bytes");
+}
+
+static int unknown_gpu(const char *name, leat_error *err)
+{
+    leat__buf near, all;
+    leat__buf_init(&near, LEAT__MEM_PLAN, 4096);
+    leat__buf_init(&all, LEAT__MEM_PLAN, 4096);
+    leat__plan_gpu_suggest(name, &near);
+    leat__plan_gpu_list(&all);
+    if (near.len > 0)
+        leat__fail(err, LEAT_EINVAL,
+                   "unknown GPU '%s' (did you mean %s?); for others give --vram and --step-ms", name,
+                   leat__buf_str(&near));
+    else
+        leat__fail(err, LEAT_EINVAL,
+                   "unknown GPU '%s'; for GPUs other than these give --vram and --step-ms: %s", name,
+                   leat__buf_str(&all));
+    leat__buf_reset(&near);
+    leat__buf_reset(&all);
+    return LEAT_EINVAL;
 }
 
 static int complete_model(leat_plan *plan, leat_error *err)
@@ -148,9 +173,9 @@ static int complete_model(leat_plan *plan, leat_error *err)
     snprintf(f->model, sizeof f->model, "%s", arch->name);
     if (f->optimizer == LEAT_PLAN_OPTIMIZER_AUTO)
         f->optimizer = arch->adamw ? LEAT_PLAN_ADAMW : LEAT_PLAN_MOMENTUM;
+    if (f->lr <= 0) f->lr = f->optimizer == LEAT_PLAN_ADAMW ? LR_ADAMW : LR_SGD;
     const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
-    if (f->gpu[0] != '\0' && gpu == NULL && f->vram_bytes == 0)
-        return leat__fail(err, LEAT_EINVAL, "unknown GPU '%s': give its memory too", f->gpu);
+    if (f->gpu[0] != '\0' && gpu == NULL && f->vram_bytes == 0) return unknown_gpu(f->gpu, err);
     if (gpu != NULL && f->vram_bytes == 0) f->vram_bytes = gpu->vram_mib << 20;
     if (f->precision == LEAT_PLAN_PRECISION_AUTO)
         f->precision = gpu != NULL && !gpu->bf16 ? LEAT_PLAN_FP16_MIXED : LEAT_PLAN_BF16_MIXED;
@@ -168,7 +193,6 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     default_u32(&f->element_bytes, 4);
     default_u64(&f->lr_batch, 256);
     default_u64(&f->page_bytes, UINT64_C(512) << 10);
-    if (f->lr <= 0) f->lr = 0.5;
     if (f->crop_area == 0) f->crop_area = 0.42;
     if (f->isa[0] == '\0') snprintf(f->isa, sizeof f->isa, "avx2");
     if (f->width == 0 || f->height == 0) {

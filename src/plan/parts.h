@@ -47,7 +47,12 @@ int leat__plan_vram(const leat_plan_facts *f, leat_plan_vram *vram, leat_error *
     LEAT_MUST_CHECK;
 int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_error *err)
     LEAT_MUST_CHECK;
-const plan_gpu *leat__plan_gpu_find(const char *name); /* NULL when unknown */
+
+/* gpus.c: a row by its exact name or alias; NULL when unknown. */
+const plan_gpu *leat__plan_gpu_find(const char *name);
+/* Up to five known names near to one that is not, divided by commas; nothing when none is near. */
+void leat__plan_gpu_suggest(const char *name, leat__buf *out);
+void leat__plan_gpu_list(leat__buf *out); /* all known names */
 
 /* rate.c */
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,

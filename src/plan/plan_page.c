@@ -56,7 +56,8 @@ static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
     part(out, "queue", r->queue, process ? "workers x prefetch x batch" : "batches ahead");
     part(out, "assembling", r->assembling,
          process ? "samples of the batch each worker collates" : "the batch being filled");
-    part(out, "pinned", r->pinned, process ? "pin thread, in copy, in use" : "lent to the trainer");
+    part(out, process ? "pinned" : "lent", r->pinned,
+         process ? "pin thread, in copy, in use" : "to the trainer, until it releases them");
     part(out, "workers", r->workers,
          process ? "private memory of the worker processes" : "scratch of the threads");
     part(out, "pages", r->pages, "of the pack, read ahead and in the shuffle window");
@@ -182,11 +183,11 @@ static void scale_section(const leat_plan *p, leat__buf *out)
 {
     char a[24];
     if (p->scale_count == 0) return;
-    leat__buf_puts(out, "\nGPUs  nodes  total batch  workers      lr  RAM per node  "
+    leat__buf_puts(out, "\nGPUs  nodes  total batch  workers       lr  RAM per node  "
                         "guide: 8 GB x GPUs + 5 GB\n");
     for (uint32_t i = 0; i < p->scale_count; i++) {
         const leat_plan_scale *s = &p->scales[i];
-        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %6.4g  %12s  > %.0f GB%s\n", s->gpus,
+        leat__buf_printf(out, "%4u  %5u  %11llu  %7u  %7.4g  %12s  > %.0f GB%s\n", s->gpus,
                          s->nodes, (unsigned long long)s->total_batch, s->workers, s->lr,
                          bytes(s->ram, a), (double)s->guide_ram / 1e9,
                          s->fits == 0 ? "  does not fit this node" : "");

@@ -166,7 +166,10 @@ static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
     ram_of(&f, (uint32_t)window, &ram); /* pages of the node shared by its trainers */
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
-    row->workers = gpus * (uint32_t)f.workers;
+    /* of the nodes' CPUs: more would only wait for each other */
+    uint64_t workers = (uint64_t)f.gpus * (uint32_t)f.workers;
+    if (f.cpus > 0) workers = LEAT_MIN(workers, (uint64_t)f.cpus);
+    row->workers = (uint32_t)workers * nodes;
     row->total_batch = gpus * f.batch;
     row->guide_buffer = gpus * 8 * PLAN_GB;
     row->guide_ram = f.gpus * 8 * PLAN_GB + 5 * PLAN_GB;

@@ -5,7 +5,6 @@
  */
 #include "plan/parts.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -18,45 +17,6 @@
 #define WORKSPACE_BYTES (UINT64_C(64) << 20)
 /* What the allocator's rounding and fragments cost at the edge: no plan uses the last 5 %. */
 #define USABLE_SHARE 0.95
-
-static void letters(const char *name, char *out, size_t size)
-{
-    size_t n = 0;
-    for (; *name != '\0' && n + 1 < size; name++)
-        if (isalnum((unsigned char)*name)) out[n++] = (char)tolower((unsigned char)*name);
-    out[n] = '\0';
-}
-
-/* True when every word of `match` occurs in `name`; *weight gets the letters matched. */
-static bool matches(const char *match, const char *name, size_t *weight)
-{
-    char word[32];
-    *weight = 0;
-    while (*match != '\0') {
-        size_t n = strcspn(match, " ");
-        if (n >= sizeof word) return false;
-        memcpy(word, match, n);
-        word[n] = '\0';
-        if (strstr(name, word) == NULL) return false;
-        *weight += n;
-        match += n + (match[n] == ' ');
-    }
-    return true;
-}
-
-const plan_gpu *leat__plan_gpu_find(const char *name)
-{
-    char wanted[96];
-    letters(name, wanted, sizeof wanted);
-    const plan_gpu *best = NULL;
-    size_t best_weight = 0, weight;
-    for (size_t i = 0; i < LEAT_COUNT(plan_gpu_rows); i++) {
-        if (!matches(plan_gpu_rows[i].match, wanted, &weight) || weight <= best_weight) continue;
-        best = &plan_gpu_rows[i];
-        best_weight = weight;
-    }
-    return best;
-}
 
 static leat__arch_shape shape_of(const leat_plan_facts *f)
 {

@@ -50,7 +50,7 @@ Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: sa
   framework          3.73 GiB  the trainer itself
   queue               882 MiB  batches ahead
   assembling          588 MiB  the batch being filled
-  pinned              294 MiB  lent to the trainer
+  lent                294 MiB  to the trainer, until it releases them
   workers            98.2 MiB  scratch of the threads
   pages              60.4 MiB  of the pack, read ahead and in the shuffle window
   That is the bound its budget keeps; with every queue full it takes 1.80 GiB.
@@ -89,13 +89,13 @@ What if                             samples/s   gain  then limited by
 (empty)
 Configuration
   batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.35 GiB
-  precision bf16-mixed, not compiled, lr 1 for a total batch of 512
+  precision bf16-mixed, not compiled, lr 0.0005 for a total batch of 512
 (empty)
-GPUs  nodes  total batch  workers      lr  RAM per node  guide: 8 GB x GPUs + 5 GB
-   1      1          256       15     0.5      5.60 GiB  > 13 GB
-   2      1          512       30       1      8.40 GiB  > 21 GB
-   4      1         1024       60       2      14.0 GiB  > 37 GB
-   8      1         2048      120       4      25.2 GiB  > 69 GB
+GPUs  nodes  total batch  workers       lr  RAM per node  guide: 8 GB x GPUs + 5 GB
+   1      1          256       15  0.00025      5.60 GiB  > 13 GB
+   2      1          512       30   0.0005      8.40 GiB  > 21 GB
+   4      1         1024       32    0.001      14.0 GiB  > 37 GB
+   8      1         2048       32    0.002      25.2 GiB  > 69 GB
 (empty)
 Notes
   size of the images not known: 500 x 375 taken
@@ -203,8 +203,8 @@ $ leat plan --dtype f32 --model resnet51 --gpu A10G
 ! leat plan: unknown model 'resnet51' (did you mean 'resnet50'?); any model can be given as 'generic' with its parameters and activation bytes per sample (see leat plan --help)
 = 2
 
-$ leat plan --dtype f32 --model resnet50 --gpu Abacus
-! leat plan: unknown GPU 'Abacus': give its memory too (see leat plan --help)
+$ leat plan --dtype f32 --model resnet50 --gpu A1000
+! leat plan: unknown GPU 'A1000' (did you mean A10, A100, A100-80GB?); for others give --vram and --step-ms (see leat plan --help)
 = 2
 
 $ leat plan --dtype f32 --model generic --gpu A10G

@@ -19,6 +19,17 @@ static void time_goes_on(void **state)
     assert_true(leat__clock_wall_ns() > UINT64_C(1700000000) * LEAT_NS_PER_S);
 }
 
+static void deadlines_do_not_wrap(void **state)
+{
+    (void)state;
+    assert_true(leat__clock_deadline(5, 2) == 5 + 2 * LEAT_NS_PER_MS);
+    assert_true(leat__clock_deadline(5, 0) == 5);
+    assert_true(leat__clock_deadline(5, -1) == UINT64_MAX);
+    assert_true(leat__clock_deadline(5, INT64_MAX) == UINT64_MAX);
+    assert_true(leat__clock_deadline(leat__clock_ns(), INT64_C(18446744073709)) == UINT64_MAX);
+    assert_true(leat__clock_deadline(leat__clock_ns(), INT64_C(18446744073710)) == UINT64_MAX);
+}
+
 static void dates_are_iso(void **state)
 {
     char text[24], tiny[4];
@@ -34,6 +45,7 @@ static void dates_are_iso(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(time_goes_on),
+                                       cmocka_unit_test(deadlines_do_not_wrap),
                                        cmocka_unit_test(dates_are_iso)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,7 +262,7 @@ static void questions_and_stops_keep_the_state(void **state)
     (void)state;
     assert_ok(leat_loader_open(&l, plain, &o, NULL));
     assert_ok(leat_loader_begin(l, 2, NULL));
-    assert_ok(leat_loader_next(l, &b, -1, NULL));
+    assert_ok(leat_loader_next(l, &b, INT64_MAX, NULL)); /* no timeout at once */
     leat_batch_release(&b);
     assert_ok(leat_loader_sample_at(l, 2, o.batch_size, &third, NULL));
     assert_code(LEAT_ESTATE, leat_loader_sample_at(l, 7, 0, &sample, NULL));
