@@ -309,7 +309,8 @@ LEAT_API int leat_flow_wait(leat_flow *flow, int64_t timeout_ms, leat_error *err
     LEAT_MUST_CHECK;
 
 /* From any thread, also while others wait in the calls above.
- * interrupt: the waiting (or else the next) leat_flow_next or _wait answers LEAT_EAGAIN.
+ * interrupt: the waiting (or else the next) leat_flow_next or _wait answers LEAT_EAGAIN. Async-
+ *   signal-safe: it may be called from a signal handler.
  * cancel: no further process() begins; waiters answer LEAT_ECANCELED. Does not wait.
  * kick: a source that answered LEAT_FLOW_LATER is asked again now. */
 LEAT_API void leat_flow_interrupt(leat_flow *flow);

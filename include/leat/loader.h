@@ -172,7 +172,8 @@ typedef struct leat_loader leat_loader;
  * much more memory one batch needs; LEAT_EFORMAT, LEAT_EDATA, LEAT_EIO from the pack. */
 LEAT_API int leat_loader_open(leat_loader **loader, const char *path,
                               const leat_loader_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* From any state; batches on loan stay valid. Not while another thread is in next(). */
+/* From any state; batches on loan stay valid. Not while another thread is in next(). In a forked
+ * child, where a loader of its parent answers LEAT_EFORK, close and release only drop the pointer. */
 LEAT_API void leat_loader_close(leat_loader **loader);
 
 /* ---- one epoch -------------------------------------------------------------------------- */
@@ -226,7 +227,9 @@ LEAT_API void leat_loader_stop(leat_loader *loader);
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */
-LEAT_API void leat_loader_interrupt(leat_loader *loader); /* any thread; signal-safe enough */
+/* The waiting (or else the next) leat_loader_next answers LEAT_EAGAIN. Any thread, and any signal
+ * handler: it is async-signal-safe. */
+LEAT_API void leat_loader_interrupt(leat_loader *loader);
 
 /* ---- facts ------------------------------------------------------------------------------ */
 

@@ -19,6 +19,13 @@
         if (leat_try_rc_ != 0) return leat_try_rc_;                                        \
     } while (0)
 
+/* The arguments of a public call: LEAT_EINVAL when the caller passed something it may not. */
+#define LEAT_REQUIRE(cond, err)                                                            \
+    do {                                                                                   \
+        if (!(cond))                                                                       \
+            return leat__fail((err), LEAT_EINVAL, "%s: bad argument: needs %s", __func__, #cond); \
+    } while (0)
+
 /* Stores the code of `expr` in `rc` and jumps to `label` unless it is 0. */
 #define LEAT_GO(rc, label, expr)                                                           \
     do {                                                                                   \

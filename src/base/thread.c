@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -176,6 +177,38 @@ bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns)
     return rc == 0;
 }
 
+/* Only atomics and one system call: errno is what a handler must leave as it was. */
+void leat__bell_ring(leat__bell *b)
+{
+    int saved = errno;
+    atomic_fetch_add(&b->rings, 1);
+    if (atomic_load(&b->waiters) > 0)
+        syscall(SYS_futex, &b->rings, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+uint32_t leat__bell_rings(const leat__bell *b)
+{
+    return atomic_load(&b->rings);
+}
+
+bool leat__bell_wait_until(leat__bell *b, uint32_t seen, leat__mutex *m, uint64_t deadline_ns)
+{
+    struct timespec t = {.tv_sec = (time_t)(deadline_ns / LEAT_NS_PER_S),
+                         .tv_nsec = (long)(deadline_ns % LEAT_NS_PER_S)};
+    bool ends = deadline_ns != UINT64_MAX;
+
+    atomic_fetch_add(&b->waiters, 1);
+    leat__mutex_unlock(m);
+    /* an absolute time of CLOCK_MONOTONIC */
+    long rc = syscall(SYS_futex, &b->rings, FUTEX_WAIT_BITSET_PRIVATE, seen, ends ? &t : NULL, NULL,
+                      FUTEX_BITSET_MATCH_ANY);
+    bool late = rc < 0 && errno == ETIMEDOUT;
+    leat__mutex_lock(m);
+    atomic_fetch_sub(&b->waiters, 1);
+    return !late;
+}
+
 void leat__once_run(leat__once *once, void (*fn)(void))
 {
     MUST(pthread_once(once, fn));
@@ -184,9 +217,13 @@ void leat__once_run(leat__once *once, void (*fn)(void))
 static _Atomic uint32_t generation = 1;
 static leat__once fork_once = LEAT__ONCE_INIT;
 
+static leat__mutex *renewed[8];
+static _Atomic uint32_t renewed_count;
+
 static void after_fork_in_child(void)
 {
     atomic_fetch_add(&generation, 1);
+    for (uint32_t i = 0; i < atomic_load(&renewed_count); i++) leat__mutex_init(renewed[i]);
 }
 
 static void watch_forks(void)
@@ -198,4 +235,20 @@ uint32_t leat__fork_generation(void)
 {
     leat__once_run(&fork_once, watch_forks);
     return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+void leat__fork_renew(leat__mutex *m)
+{
+    static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+
+    leat__fork_generation(); /* watches forks from here on */
+    leat__mutex_lock(&lock);
+    uint32_t n = atomic_load(&renewed_count), i = 0;
+    while (i < n && renewed[i] != m) i++;
+    assert(i < sizeof renewed / sizeof renewed[0]);
+    if (i == n) {
+        renewed[n] = m;
+        atomic_store(&renewed_count, n + 1);
+    }
+    leat__mutex_unlock(&lock);
 }

@@ -8,6 +8,7 @@
 #define LEAT_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,6 +55,18 @@ void leat__cond_wait(leat__cond *c, leat__mutex *m);
 /* False when `deadline_ns` (of leat__clock_ns) passed. Wake-ups may be spurious. */
 bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns);
 
+/* A condition that may be signalled from a signal handler. A waiter remembers the count of rings
+ * before it looks at what it waits for; no ring between that look and the wait is lost. */
+typedef struct leat__bell {
+    _Atomic uint32_t rings, waiters;
+} leat__bell;
+
+void leat__bell_ring(leat__bell *b); /* wakes all; async-signal-safe, any thread, no lock needed */
+uint32_t leat__bell_rings(const leat__bell *b);
+/* Gives `m` up until the count is no longer `seen`; false when `deadline_ns` (UINT64_MAX: none)
+ * passed first. Wake-ups may be spurious. */
+bool leat__bell_wait_until(leat__bell *b, uint32_t seen, leat__mutex *m, uint64_t deadline_ns);
+
 typedef pthread_once_t leat__once;
 #define LEAT__ONCE_INIT PTHREAD_ONCE_INIT
 void leat__once_run(leat__once *once, void (*fn)(void));
@@ -61,5 +74,9 @@ void leat__once_run(leat__once *once, void (*fn)(void));
 /* A number that changes when the process forks: an object remembers it at birth and compares
  * on use, to refuse work in a forked child. Costs one load. */
 uint32_t leat__fork_generation(void);
+
+/* A mutex of the whole process, which another thread may hold while this one forks: in the child
+ * it is made anew. Once per mutex, before it is first locked (a second call does nothing). */
+void leat__fork_renew(leat__mutex *m);
 
 #endif

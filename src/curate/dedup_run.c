@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "curate/dedup.h"
 #include "io/dir.h"
 
@@ -20,8 +21,7 @@
 
 void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
-    opts->struct_size = struct_size;
+    leat__sized_init(opts, struct_size);
 }
 
 static int check_fuzzy(leat_dedup_opts *o, leat_error *err)

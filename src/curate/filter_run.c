@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "curate/shards.h"
 #include "curate/text_flow.h"
@@ -48,8 +49,7 @@ typedef struct worker {
 
 void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
-    opts->struct_size = struct_size;
+    leat__sized_init(opts, struct_size);
 }
 
 /* ---- one document ---- */

@@ -17,6 +17,7 @@
 int leat_text_profile(uint32_t index, const char **name, const char **source)
 {
     leat__profile p;
+    LEAT_REQUIRE(name != NULL && source != NULL, NULL);
     if (!leat__profile_at(index, &p)) return LEAT_ENOENT;
     *name = p.name;
     *source = p.source;
@@ -25,6 +26,7 @@ int leat_text_profile(uint32_t index, const char **name, const char **source)
 
 int leat_text_score(uint32_t index, const char **name, const char **help)
 {
+    LEAT_REQUIRE(name != NULL && help != NULL, NULL);
     if (index >= leat__score_total) return LEAT_ENOENT;
     *name = leat__scores[index].name;
     *help = leat__scores[index].help;
@@ -33,6 +35,7 @@ int leat_text_score(uint32_t index, const char **name, const char **help)
 
 int leat_text_modifier(uint32_t index, const char **name, const char **help)
 {
+    LEAT_REQUIRE(name != NULL && help != NULL, NULL);
     return leat__modifier_at(index, name, help) ? 0 : LEAT_ENOENT;
 }
 
@@ -47,6 +50,7 @@ struct leat_text_scorer {
 
 int leat_text_scorer_open(leat_text_scorer **scorer, leat_error *err)
 {
+    LEAT_REQUIRE(scorer != NULL, err);
     *scorer = LEAT_NEW(CURATE, leat_text_scorer);
     if (!*scorer) return leat__fail_nomem(err, sizeof **scorer, "a scorer");
     int rc = leat__scorer_init(&(*scorer)->s, err);
@@ -56,7 +60,7 @@ int leat_text_scorer_open(leat_text_scorer **scorer, leat_error *err)
 
 void leat_text_scorer_close(leat_text_scorer **scorer)
 {
-    if (!*scorer) return;
+    if (scorer == NULL || *scorer == NULL) return;
     leat__scorer_reset(&(*scorer)->s);
     leat__free(*scorer);
     *scorer = NULL;
@@ -65,6 +69,7 @@ void leat_text_scorer_close(leat_text_scorer **scorer)
 int leat_text_scorer_run(leat_text_scorer *scorer, const char *text, size_t len, double *out,
                          uint32_t count, leat_error *err)
 {
+    LEAT_REQUIRE(scorer != NULL && (text != NULL || len == 0) && (out != NULL || count == 0), err);
     leat__scorer *s = &scorer->s;
     size_t good = leat__utf8_check((const uint8_t *)text, len);
     if (good < len) {

@@ -159,6 +159,7 @@ int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
                       int (*write)(void *cookie, const char *text, size_t len), void *cookie,
                       leat_error *err)
 {
+    LEAT_REQUIRE(d != NULL && write != NULL, err);
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_DOCTOR, TEXT_MAX);
     if (format == LEAT_DOCTOR_JSON)
@@ -174,6 +175,7 @@ int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_fram
                           int (*write)(void *cookie, const char *text, size_t len), void *cookie,
                           leat_error *err)
 {
+    LEAT_REQUIRE(d != NULL && write != NULL, err);
     leat__buf out;
     leat__json j;
     leat__buf_init(&out, LEAT__MEM_DOCTOR, TEXT_MAX);

@@ -341,6 +341,7 @@ static int examine(exam *e, leat_error *err)
 int leat_doctor_examine(const char *path, const leat_loader_opts *loader,
                         const leat_doctor_examine_opts *opts, leat_doctor_facts *facts, leat_error *err)
 {
+    LEAT_REQUIRE(path != NULL && facts != NULL, err);
     exam e = {.path = path, .f = facts};
 
     leat_doctor_facts_init(facts);

@@ -36,6 +36,7 @@ double leat__fact_at(const leat_doctor_facts *f, size_t row)
 
 void leat_doctor_facts_init(leat_doctor_facts *f)
 {
+    if (f == NULL) return;
     memset(f, 0, sizeof *f);
     f->struct_size = sizeof *f;
     for (size_t i = 0; i < leat__fact_row_count; i++) *fact_of(f, i) = -1;
@@ -197,6 +198,7 @@ static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
 
 int leat_doctor_facts_parse(leat_doctor_facts *f, const char *json, size_t len, leat_error *err)
 {
+    LEAT_REQUIRE(f != NULL && (json != NULL || len == 0), err);
     json_error_t why;
 
     leat_doctor_facts_init(f);

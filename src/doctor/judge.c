@@ -382,6 +382,7 @@ static void take_as_measured(leat_doctor_diagnosis *d)
 int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out, size_t size,
                       leat_error *err)
 {
+    LEAT_REQUIRE(facts != NULL && out != NULL, err);
     leat_doctor_diagnosis d = {.struct_size = sizeof d, .facts = *facts};
 
     LEAT_TRY(leat__facts_check(facts, err));

@@ -210,6 +210,7 @@ int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *
                        const char *title, int (*write)(void *cookie, const char *text, size_t len),
                        void *cookie, leat_error *err)
 {
+    LEAT_REQUIRE(d != NULL && write != NULL && (frames != NULL || count == 0), err);
     leat__buf body, page;
     leat__buf_init(&body, LEAT__MEM_DOCTOR, PAGE_MAX);
     leat__buf_init(&page, LEAT__MEM_DOCTOR, PAGE_MAX);

@@ -33,6 +33,7 @@ struct leat_doctor_run {
 
 int leat_doctor_run_open(leat_doctor_run **out, const char *path, leat_error *err)
 {
+    LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
     leat_doctor_run *run = LEAT_NEW(DOCTOR, leat_doctor_run);
     if (run == NULL) return leat__fail_nomem(err, sizeof *run, "a run");
@@ -47,6 +48,7 @@ int leat_doctor_run_open(leat_doctor_run **out, const char *path, leat_error *er
 
 void leat_doctor_run_close(leat_doctor_run **out)
 {
+    if (out == NULL) return;
     leat_doctor_run *run = *out;
     if (run == NULL) return;
     leat__buf_reset(&run->rest);
@@ -108,6 +110,7 @@ static int take_line(leat_doctor_run *run, const char *line, size_t len, leat_er
 
 int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len, leat_error *err)
 {
+    LEAT_REQUIRE(run != NULL && (text != NULL || len == 0), err);
     leat__buf *rest = &run->rest;
     size_t from = 0;
 
@@ -167,6 +170,7 @@ static int read_on(leat_doctor_run *run, const leat__file *f, uint32_t *news, le
 
 int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err)
 {
+    LEAT_REQUIRE(run != NULL, err);
     leat__file *f = NULL;
     uint32_t ignored;
     bool same;
@@ -192,11 +196,13 @@ out:
 
 const leat_doctor_diagnosis *leat_doctor_run_diagnosis(const leat_doctor_run *run)
 {
+    if (run == NULL) return NULL;
     return run->judged ? &run->d : NULL;
 }
 
 size_t leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *out, size_t count)
 {
+    if (run == NULL || (out == NULL && count > 0)) return 0;
     uint64_t there = LEAT_MIN(run->frame_count, (uint64_t)FRAMES);
     size_t n = (size_t)LEAT_MIN((uint64_t)count, there);
     for (size_t i = 0; i < n; i++) out[i] = run->frames[(run->frame_count - n + i) % FRAMES];
@@ -205,5 +211,6 @@ size_t leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *out
 
 uint32_t leat_doctor_run_ended(const leat_doctor_run *run)
 {
+    if (run == NULL) return 0;
     return run->ended;
 }

@@ -190,10 +190,12 @@ static enum MHD_Result answer(void *cookie, struct MHD_Connection *c, const char
 
 int leat_doctor_serve(leat_doctor_server **out, leat_doctor_watch *watch, uint16_t port, leat_error *err)
 {
+    LEAT_REQUIRE(out != NULL, err);
+    *out = NULL;
+    LEAT_REQUIRE(watch != NULL, err);
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    *out = NULL;
     leat_doctor_server *s = LEAT_NEW(DOCTOR, leat_doctor_server);
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a server");
     s->watch = watch;
@@ -212,11 +214,13 @@ int leat_doctor_serve(leat_doctor_server **out, leat_doctor_watch *watch, uint16
 
 uint16_t leat_doctor_server_port(const leat_doctor_server *s)
 {
+    if (s == NULL) return 0;
     return s->port;
 }
 
 void leat_doctor_server_close(leat_doctor_server **out)
 {
+    if (out == NULL) return;
     leat_doctor_server *s = *out;
     if (s == NULL) return;
     MHD_stop_daemon(s->daemon);

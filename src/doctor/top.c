@@ -112,6 +112,7 @@ int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *fra
                     uint32_t columns, uint32_t ascii,
                     int (*write)(void *cookie, const char *text, size_t len), void *cookie, leat_error *err)
 {
+    LEAT_REQUIRE(d != NULL && write != NULL && (frames != NULL || count == 0), err);
     leat__buf all, out;
     uint32_t width = columns > 45 ? LEAT_MIN(columns - 40, BAR_MAX) : 5;
 

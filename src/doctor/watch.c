@@ -182,6 +182,7 @@ static int record_end_locked(leat_doctor_watch *w, leat_error *err)
 
 int leat_doctor_watch_record(leat_doctor_watch *w, const char *path, leat_error *err)
 {
+    LEAT_REQUIRE(w != NULL, err);
     record *r = &w->record;
     leat__mutex_lock(&r->lock);
     int rc = record_end_locked(w, err);
@@ -214,9 +215,11 @@ static void watch_main(void *arg)
 int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_t interval_ms,
                            leat_error *err)
 {
+    LEAT_REQUIRE(out != NULL, err);
+    *out = NULL;
+    LEAT_REQUIRE(loader != NULL, err);
     int rc;
 
-    *out = NULL;
     leat_doctor_watch *w = LEAT_NEW(DOCTOR, leat_doctor_watch);
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a watch");
     leat__mutex_init(&w->lock);
@@ -243,6 +246,7 @@ out:
 
 void leat_doctor_watch_close(leat_doctor_watch **out)
 {
+    if (out == NULL) return;
     leat_doctor_watch *w = *out;
     if (w == NULL) return;
     leat__mutex_lock(&w->lock);
@@ -263,6 +267,7 @@ void leat_doctor_watch_close(leat_doctor_watch **out)
 
 void leat_doctor_watch_known(leat_doctor_watch *w, const leat_doctor_facts *facts)
 {
+    if (w == NULL || facts == NULL) return;
     leat__mutex_lock(&w->lock);
     w->known = *facts;
     leat__mutex_unlock(&w->lock);
@@ -346,6 +351,7 @@ static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts
 
 int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_error *err)
 {
+    LEAT_REQUIRE(w != NULL && f != NULL, err);
     (void)err;
     leat_doctor_facts_init(f);
     leat__mutex_lock(&w->lock);
@@ -364,6 +370,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
 
 size_t leat_doctor_watch_frames(leat_doctor_watch *w, leat_doctor_frame *out, size_t count)
 {
+    if (w == NULL || (out == NULL && count > 0)) return 0;
     leat__mutex_lock(&w->lock);
     uint64_t there = LEAT_MIN(w->frame_count, (uint64_t)FRAMES);
     size_t n = (size_t)LEAT_MIN((uint64_t)count, there);

@@ -17,6 +17,7 @@
 
 struct leat_budget {
     leat__mutex lock;
+    uint32_t fork_generation;
     leat__cond freed; /* for leat_budget_charge */
     uint32_t refs;
     uint32_t waiters;
@@ -41,6 +42,7 @@ static uint64_t default_limit(void)
 
 int leat_budget_open(leat_budget **budget, uint64_t limit, leat_error *err)
 {
+    LEAT_REQUIRE(budget != NULL, err);
     *budget = NULL;
     leat_budget *b = LEAT_NEW(ENGINE, leat_budget);
     if (!b) return leat__fail_nomem(err, sizeof *b, "a budget");
@@ -49,6 +51,7 @@ int leat_budget_open(leat_budget **budget, uint64_t limit, leat_error *err)
     leat__mutex_init(&b->keeping);
     leat__cond_init(&b->freed);
     b->refs = 1;
+    b->fork_generation = leat__fork_generation();
     b->limit = b->ceiling = limit ? limit : default_limit();
     *budget = b;
     return 0;
@@ -63,9 +66,11 @@ void leat__budget_ref(leat_budget *b)
 
 void leat_budget_close(leat_budget **budget)
 {
-    leat_budget *b = *budget;
-    *budget = NULL;
+    leat_budget *b = budget ? *budget : NULL;
     if (!b) return;
+    *budget = NULL;
+    /* A forked child's copy may be locked for ever by a thread of the parent. */
+    if (b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
     bool last = --b->refs == 0;
     leat__mutex_unlock(&b->lock);
@@ -75,6 +80,13 @@ void leat_budget_close(leat_budget **budget)
     leat__mutex_destroy(&b->keeping);
     leat__mutex_destroy(&b->lock);
     leat__free(b);
+}
+
+static int check(const leat_budget *b, leat_error *err)
+{
+    if (b == NULL) return leat__fail(err, LEAT_EINVAL, "no budget was given");
+    if (b->fork_generation == leat__fork_generation()) return 0;
+    return leat__fail(err, LEAT_EFORK, "the budget was opened before the process forked");
 }
 
 static uint64_t below_floors_locked(const leat_budget *b)
@@ -240,6 +252,7 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
 int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
 {
     int rc = 0;
+    LEAT_TRY(check(b, err));
     leat__mutex_lock(&b->lock);
     if (limit == 0) {
         rc = leat__fail(err, LEAT_EINVAL, "a budget of 0 bytes");
@@ -274,7 +287,8 @@ static int try_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 
 int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 {
-    if ((unsigned)cat >= LEAT_BUDGET_CATS) return LEAT_EINVAL;
+    LEAT_TRY(check(b, NULL));
+    LEAT_REQUIRE((unsigned)cat < LEAT_BUDGET_CATS, NULL);
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
     leat__mutex_unlock(&b->lock);
@@ -284,6 +298,7 @@ int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int64_t timeout_ms,
                        leat_error *err)
 {
+    LEAT_TRY(check(b, err));
     if ((unsigned)cat >= LEAT_BUDGET_CATS)
         return leat__fail(err, LEAT_EINVAL, "no budget category %d", (int)cat);
     uint64_t until = leat__clock_deadline(leat__clock_ns(), timeout_ms);
@@ -322,6 +337,7 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
 
 void leat_budget_release(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 {
+    if (check(b, NULL) != 0 || (unsigned)cat >= LEAT_BUDGET_CATS) return;
     leat__mutex_lock(&b->lock);
     b->kept -= LEAT_MIN(bytes, b->kept);
     leat__mutex_unlock(&b->lock);
@@ -349,6 +365,9 @@ uint64_t leat__budget_used(leat_budget *b)
 void leat_budget_read(const leat_budget *budget, leat_budget_stats *stats)
 {
     leat_budget *b = (leat_budget *)budget; /* the lock changes, the numbers do not */
+    if (stats == NULL) return;
+    *stats = (leat_budget_stats){0};
+    if (check(b, NULL) != 0) return;
     leat__mutex_lock(&b->lock);
     *stats = (leat_budget_stats){.limit = b->limit,
                                  .used = b->used,

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "engine/lean.h"
 #include "engine/controller.h"
 #include "engine/flow_meter.h"
@@ -24,14 +25,24 @@ static const uint32_t drain_at_once = 1024;
 
 void leat_flow_opts_init_sized(leat_flow_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, struct_size);
-    opts->struct_size = struct_size;
+    leat__sized_init(opts, struct_size);
 }
 
 void leat_stage_init_sized(leat_stage *stage, uint32_t struct_size)
 {
-    memset(stage, 0, struct_size);
-    stage->struct_size = struct_size;
+    leat__sized_init(stage, struct_size);
+}
+
+static bool forked(const leat_flow *f)
+{
+    return f->fork_generation != leat__fork_generation();
+}
+
+static int check_fork(const leat_flow *f, leat_error *err)
+{
+    if (!forked(f)) return 0;
+    return leat__fail(err, LEAT_EFORK,
+                      "%s: opened before the process forked; open it again in the child", f->name);
 }
 
 /* ---- Building ------------------------------------------------------------------------------ */
@@ -39,13 +50,15 @@ void leat_stage_init_sized(leat_stage *stage, uint32_t struct_size)
 int leat_flow_open(leat_flow **flow, const leat_flow_opts *opts, leat_error *err)
 {
     int rc = 0;
+    LEAT_REQUIRE(flow != NULL, err);
     *flow = NULL;
     leat_flow *f = LEAT_NEW(ENGINE, leat_flow);
     if (!f) return leat__fail_nomem(err, sizeof *f, "a flow");
     leat_flow_opts_init(&f->opts);
     if (opts) memcpy(&f->opts, opts, LEAT_MIN(opts->struct_size, sizeof f->opts));
     leat__mutex_init(&f->lending);
-    leat__cond_init(&f->changed);
+    f->changed = &f->own_bell;
+    f->interrupted = &f->own_interrupted;
     atomic_init(&f->refs, 1);
     f->fork_generation = leat__fork_generation();
     f->tuner = f->opts.tuner;
@@ -115,6 +128,7 @@ static int check_stage(const leat_flow *f, const leat_stage *s, leat_error *err)
 int leat_flow_add(leat_flow *f, const leat_stage *stage, leat_error *err)
 {
     leat_stage decl;
+    LEAT_REQUIRE(f != NULL && stage != NULL, err);
     leat_stage_init(&decl);
     memcpy(&decl, stage, LEAT_MIN(stage->struct_size, sizeof decl));
     LEAT_TRY(check_stage(f, &decl, err));
@@ -186,6 +200,8 @@ static uint32_t parallel_of(const leat_flow *f)
 
 int leat_flow_start(leat_flow *f, leat_error *err)
 {
+    LEAT_REQUIRE(f != NULL, err);
+    LEAT_TRY(check_fork(f, err));
     if (f->state != LEAT__FLOW_OPEN)
         return leat__fail(err, LEAT_ESTATE, "%s: started already", f->name);
     if (f->stage_count == 0)
@@ -212,13 +228,6 @@ int leat_flow_start(leat_flow *f, leat_error *err)
 }
 
 /* ---- Pulling --------------------------------------------------------------------------------- */
-
-static int check_fork(const leat_flow *f, leat_error *err)
-{
-    if (f->fork_generation == leat__fork_generation()) return 0;
-    return leat__fail(err, LEAT_EFORK,
-                      "%s: opened before the process forked; open it again in the child", f->name);
-}
 
 /* Nothing runs and something waits for bytes, which the consumer or another user of the budget has. */
 static bool starved_of_bytes(const leat_flow *f)
@@ -262,8 +271,7 @@ static leat__node *lend_locked(leat_flow *f)
 static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
 {
     *over = true;
-    if (f->interrupted) {
-        f->interrupted = false;
+    if (atomic_exchange(f->interrupted, false)) {
         return leat__fail(err, LEAT_EAGAIN, "%s: interrupted", f->name);
     }
     switch (f->state) {
@@ -280,8 +288,8 @@ static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
     return 0;
 }
 
-/* Waits for a change until `until`; 0, or why there is nothing to wait for. */
-static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error *err)
+/* Waits for a change since `seen` until `until`; 0, or why there is nothing to wait for. */
+static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t until, leat_error *err)
 {
     leat_pool *p = f->pool;
     if (p->replay) {
@@ -295,11 +303,7 @@ static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error
     uint64_t look = LEAT_MIN(until, begin + loan_patience_ns);
     if (look < leat__clock_ns()) look = until;
     if (f->waiters++ == 0) f->wait_since_ns = begin;
-    bool in_time = true;
-    if (look == UINT64_MAX)
-        leat__cond_wait(&f->changed, &p->lock);
-    else
-        in_time = leat__cond_wait_until(&f->changed, &p->lock, look);
+    bool in_time = leat__bell_wait_until(f->changed, seen, &p->lock, look);
     f->waiters--;
     if (in_time) return 0;
     if (starved_of_bytes(f) &&
@@ -311,13 +315,16 @@ static int await_locked(leat_flow *f, uint64_t begin, uint64_t until, leat_error
 
 int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_error *err)
 {
+    LEAT_REQUIRE(task != NULL, err);
     *task = NULL;
+    LEAT_REQUIRE(f != NULL, err);
     LEAT_TRY(check_fork(f, err));
     leat_pool *p = f->pool;
     uint64_t begin = leat__pool_now(p), until = leat__clock_deadline(begin, timeout_ms);
     leat__pool_lock(p);
     int rc = 0;
     for (bool over = false;;) {
+        uint32_t seen = leat__bell_rings(f->changed);
         rc = verdict_locked(f, &over, err);
         leat__node *n = over ? NULL : lend_locked(f);
         if (n) {
@@ -326,7 +333,7 @@ int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_erro
             p->epoch++; /* an empty hand-over lets the senior use the floor */
         }
         if (over || n) break;
-        rc = await_locked(f, begin, until, err);
+        rc = await_locked(f, seen, begin, until, err);
         if (rc == 0) continue;
         /* A result may have come in the very moment in which time ran out. */
         if (rc == LEAT_ETIMEDOUT && (f->out.count > 0 || f->state != LEAT__FLOW_RUNNING)) continue;
@@ -341,6 +348,7 @@ int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_erro
 
 int leat_flow_wait(leat_flow *f, int64_t timeout_ms, leat_error *err)
 {
+    LEAT_REQUIRE(f != NULL, err);
     LEAT_TRY(check_fork(f, err));
     if (f->stage_count == 0 || f->stages[f->stage_count - 1].decl.kind != LEAT_STAGE_SINK)
         return leat__fail(err, LEAT_ESTATE, "%s: has no sink: pull with leat_flow_next", f->name);
@@ -349,9 +357,10 @@ int leat_flow_wait(leat_flow *f, int64_t timeout_ms, leat_error *err)
     leat__pool_lock(p);
     int rc = 0;
     for (bool over = false;;) {
+        uint32_t seen = leat__bell_rings(f->changed);
         rc = verdict_locked(f, &over, err);
         if (over) break;
-        rc = await_locked(f, begin, until, err);
+        rc = await_locked(f, seen, begin, until, err);
         if (rc == 0 || (rc == LEAT_ETIMEDOUT && f->state != LEAT__FLOW_RUNNING)) continue;
         if (rc == LEAT_ETIMEDOUT)
             leat__fail(err, rc, "%s: not done within %lld ms", f->name, (long long)timeout_ms);
@@ -363,21 +372,21 @@ int leat_flow_wait(leat_flow *f, int64_t timeout_ms, leat_error *err)
 
 void leat_flow_interrupt(leat_flow *f)
 {
-    leat__pool_lock(f->pool);
-    f->interrupted = true;
-    leat__cond_broadcast(&f->changed);
-    leat__pool_unlock(f->pool);
+    if (f == NULL) return;
+    atomic_store(f->interrupted, true);
+    leat__bell_ring(f->changed);
 }
 
 static void cancel_locked(leat_flow *f)
 {
     atomic_store(&f->stop, true);
     if (f->state == LEAT__FLOW_RUNNING) f->state = LEAT__FLOW_CANCELED;
-    leat__cond_broadcast(&f->changed);
+    leat__bell_ring(f->changed);
 }
 
 void leat_flow_cancel(leat_flow *f)
 {
+    if (f == NULL || forked(f)) return;
     leat__pool_lock(f->pool);
     cancel_locked(f);
     leat__pool_unlock(f->pool);
@@ -385,6 +394,7 @@ void leat_flow_cancel(leat_flow *f)
 
 void leat_flow_kick(leat_flow *f)
 {
+    if (f == NULL || forked(f)) return;
     leat__pool_lock(f->pool);
     f->source_later_ns = 0;
     leat__pool_unlock(f->pool);
@@ -396,13 +406,14 @@ static void await_quiet_locked(leat_flow *f)
 {
     f->closing = true;
     while (f->running > 0 || f->reaping > 0) {
+        uint32_t seen = leat__bell_rings(f->changed);
         if (f->pool->replay) {
             leat__pool_unlock(f->pool);
             leat__replay_step(f->pool);
             leat__pool_lock(f->pool);
             continue;
         }
-        leat__cond_wait(&f->changed, &f->pool->lock);
+        leat__bell_wait_until(f->changed, seen, &f->pool->lock, UINT64_MAX);
     }
 }
 
@@ -424,11 +435,11 @@ static void tear_down(leat_flow *f)
 
 void leat_flow_close(leat_flow **flow)
 {
-    leat_flow *f = *flow;
-    *flow = NULL;
+    leat_flow *f = flow ? *flow : NULL;
     if (!f) return;
+    *flow = NULL;
     /* In a forked child the threads that hold its tasks do not exist: leave it be. */
-    if (f->fork_generation != leat__fork_generation()) return;
+    if (forked(f)) return;
     leat_pool *p = f->pool;
     if (p) {
         leat__pool_lock(p);
@@ -471,6 +482,8 @@ void leat_flow_close(leat_flow **flow)
 
 int leat_flow_pin(leat_flow *f, leat_flow_knob knob, uint32_t value, leat_error *err)
 {
+    LEAT_REQUIRE(f != NULL, err);
+    LEAT_TRY(check_fork(f, err));
     if ((unsigned)knob > LEAT_KNOB_PREFETCH)
         return leat__fail(err, LEAT_EINVAL, "%s: no such knob", f->name);
     if (f->state == LEAT__FLOW_OPEN)
@@ -487,6 +500,8 @@ int leat_flow_pin(leat_flow *f, leat_flow_knob knob, uint32_t value, leat_error 
 
 int leat_flow_read(leat_flow *f, leat_flow_stats *stats, uint32_t struct_size)
 {
+    LEAT_REQUIRE(f != NULL && stats != NULL, NULL);
+    LEAT_TRY(check_fork(f, NULL));
     leat_flow_stats all = {.struct_size = sizeof all};
     leat__pool_lock(f->pool);
     uint64_t now = leat__pool_now(f->pool);
@@ -512,7 +527,8 @@ int leat_flow_read(leat_flow *f, leat_flow_stats *stats, uint32_t struct_size)
 
 int leat_flow_read_stage(leat_flow *f, uint32_t index, leat_stage_stats *stats)
 {
-    if (index >= f->stage_count) return LEAT_EINVAL;
+    LEAT_REQUIRE(f != NULL && stats != NULL && index < f->stage_count, NULL);
+    LEAT_TRY(check_fork(f, NULL));
     leat__pool_lock(f->pool);
     const leat__stage *s = &f->stages[index];
     uint64_t now = f->ended_ns ? f->ended_ns : leat__pool_now(f->pool);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "engine/controller.h"
 #include "engine/replay.h"
 #include "engine/sched.h"
@@ -28,12 +29,12 @@ static struct {
 static void shared_init(void)
 {
     leat__mutex_init(&shared.lock);
+    leat__fork_renew(&shared.lock);
 }
 
 void leat_pool_opts_init_sized(leat_pool_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, struct_size);
-    opts->struct_size = struct_size;
+    leat__sized_init(opts, struct_size);
 }
 
 uint64_t leat__pool_now(leat_pool *p)
@@ -99,7 +100,7 @@ static void write_notes(leat_pool *p, uint32_t count)
     leat__mutex_lock(&p->lock);
     for (uint32_t i = 0; i < count; i++) {
         leat_flow *f = notes[i].flow;
-        if (--f->reaping == 0 && f->closing) leat__cond_broadcast(&f->changed);
+        if (--f->reaping == 0 && f->closing) leat__bell_ring(f->changed);
     }
 }
 
@@ -116,7 +117,7 @@ static void reclaim(leat_pool *p)
         leat__mutex_unlock(&p->lock);
         leat__budget_reclaim(f->budget, leat__budget_lacking(f->budget, bytes));
         leat__mutex_lock(&p->lock);
-        if (--f->reaping == 0 && f->closing) leat__cond_broadcast(&f->changed);
+        if (--f->reaping == 0 && f->closing) leat__bell_ring(f->changed);
         f->reclaimed = true;
         p->epoch++;
         return; /* the list may have changed */
@@ -249,11 +250,13 @@ out:
 
 int leat_pool_open(leat_pool **pool, const leat_pool_opts *opts, leat_error *err)
 {
+    LEAT_REQUIRE(pool != NULL, err);
     return leat__pool_make(pool, opts, true, err);
 }
 
 int leat_pool_shared(leat_pool **pool, leat_error *err)
 {
+    LEAT_REQUIRE(pool != NULL, err);
     leat__once_run(&shared.once, shared_init);
     leat__mutex_lock(&shared.lock);
     int rc = 0;
@@ -284,6 +287,7 @@ void leat__pool_ref(leat_pool *p)
 
 void leat_pool_close(leat_pool **pool)
 {
+    if (pool == NULL) return;
     leat_pool *p = *pool;
     *pool = NULL;
     if (!p || p->fork_generation != leat__fork_generation()) return;
@@ -297,11 +301,13 @@ void leat_pool_close(leat_pool **pool)
 
 uint32_t leat_pool_threads(const leat_pool *pool)
 {
+    if (pool == NULL) return 0;
     return pool->lanes[LEAT_LANE_CPU].max;
 }
 
 int leat_pool_set_active(leat_pool *p, uint32_t threads, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL, err);
     if (threads == 0 || threads > p->lanes[LEAT_LANE_CPU].max)
         return leat__fail(err, LEAT_EINVAL, "%u active threads: the pool has %u", threads,
                           p->lanes[LEAT_LANE_CPU].max);

@@ -623,7 +623,7 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
     f->reclaimed = false;
     f->pool->epoch++;
     leat__flow_advance(f, now);
-    if (f->running == 0 && f->closing) leat__cond_broadcast(&f->changed);
+    if (f->running == 0 && f->closing) leat__bell_ring(f->changed);
 }
 
 void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t now)

@@ -218,10 +218,11 @@ struct leat_flow {
     leat__knob knobs[3];
     leat__list out;
     leat__list spare; /* nodes to use again */
-    leat__cond changed; /* for the consumer */
+    leat__bell *changed; /* for the consumer: its own, or that of whoever outlives it */
+    leat__bell own_bell;
     uint32_t waiters;
     uint64_t wait_since_ns; /* of the first of them */
-    bool interrupted;
+    atomic_bool *interrupted, own_interrupted;
     bool closing; /* someone waits for `running` and `reaping` to be 0 */
     bool tell_others; /* bytes came free that another pool may be waiting for */
 

@@ -63,7 +63,7 @@ void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *me
         f->error = *n->why;
     else
         leat__fail(&f->error, code, "%s: %s", f->name, message ? message : leat_code_text(code));
-    if (f->waiters) leat__cond_broadcast(&f->changed);
+    if (f->waiters) leat__bell_ring(f->changed);
 }
 
 static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
@@ -85,7 +85,7 @@ static void hand_over(leat_flow *f, leat__node *n)
 {
     n->state = LEAT__NODE_OUT;
     leat__list_push(&f->out, n);
-    if (f->waiters) leat__cond_broadcast(&f->changed);
+    if (f->waiters) leat__bell_ring(f->changed);
 }
 
 static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
@@ -266,7 +266,7 @@ static void advance(leat_flow *f, uint32_t index, uint64_t now)
     } else {
         f->state = LEAT__FLOW_ENDED;
         f->ended_ns = now;
-        if (f->waiters) leat__cond_broadcast(&f->changed);
+        if (f->waiters) leat__bell_ring(f->changed);
     }
 }
 

@@ -142,7 +142,7 @@ void leat__nodes_recycle(leat_pool *p, leat__list *dead)
     for (leat__node *n; (n = leat__list_pop(dead));) {
         leat_flow *f = n->flow;
         spare_all(f, n);
-        if (--f->reaping == 0 && f->closing) leat__cond_broadcast(&f->changed);
+        if (--f->reaping == 0 && f->closing) leat__bell_ring(f->changed);
     }
 }
 
@@ -182,6 +182,7 @@ void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
 int leat_task_emit(leat_task *parent, void *data, uint64_t bytes,
                    void (*release)(void *release_cookie, void *data), void *release_cookie)
 {
+    LEAT_REQUIRE(parent != NULL, NULL);
     leat__node *n = (leat__node *)parent;
     const leat__stage *s = &n->flow->stages[n->stage];
     if (s->decl.kind != LEAT_STAGE_EXPAND) return LEAT_ESTATE;
@@ -200,11 +201,13 @@ int leat_task_emit(leat_task *parent, void *data, uint64_t bytes,
 
 int leat_task_canceled(const leat_task *task)
 {
+    LEAT_REQUIRE(task != NULL, NULL);
     return atomic_load(&((const leat__node *)task)->flow->stop);
 }
 
 void leat_task_done(leat_task *task, int rc, const leat_error *err)
 {
+    if (task == NULL) return;
     leat__node *n = (leat__node *)task;
     leat_flow *f = n->flow;
     leat_pool *p = f->pool;
@@ -227,7 +230,6 @@ void leat__flow_unref(leat_flow *f)
     if (atomic_fetch_sub(&f->refs, 1) != 1) return;
     leat__nodes_free(f);
     leat__mutex_destroy(&f->lending);
-    leat__cond_destroy(&f->changed);
     leat_budget_close(&f->budget);
     leat__free(f);
 }
@@ -237,6 +239,8 @@ void leat_task_release(leat_task *task)
     leat__node *n = (leat__node *)task;
     if (!n) return;
     leat_flow *f = n->flow;
+    /* In a forked child the locks may be held by threads that are not here. */
+    if (f->fork_generation != leat__fork_generation()) return;
     int64_t delta[LEAT_BUDGET_CATS] = {0};
     uint64_t bytes = n->held;
     release_all(n, delta);
@@ -249,7 +253,7 @@ void leat_task_release(leat_task *task)
         leat__mutex_unlock(&f->lending);
         p->epoch++;
         f->reclaimed = false;
-        if (f->waiters) leat__cond_broadcast(&f->changed);
+        if (f->waiters) leat__bell_ring(f->changed);
     }
     f->loans--;
     f->loan_bytes -= bytes;

@@ -30,6 +30,7 @@ struct leat_tuner {
 
 int leat_tuner_open(leat_tuner **tuner, leat_error *err)
 {
+    LEAT_REQUIRE(tuner != NULL, err);
     leat_tuner *t = LEAT_NEW(ENGINE, leat_tuner);
     *tuner = t;
     if (!t) return leat__fail_nomem(err, sizeof *t, "a tuner");
@@ -39,6 +40,7 @@ int leat_tuner_open(leat_tuner **tuner, leat_error *err)
 
 void leat_tuner_close(leat_tuner **tuner)
 {
+    if (tuner == NULL) return;
     leat_tuner *t = *tuner;
     *tuner = NULL;
     if (!t) return;
@@ -57,6 +59,7 @@ void leat__tuner_decided(leat_tuner *t, const leat_decision *d)
 
 uint32_t leat_tuner_read(leat_tuner *t, uint64_t first, leat_decision *out, uint32_t max)
 {
+    if (t == NULL || (out == NULL && max > 0)) return 0;
     uint32_t count = 0;
     leat__mutex_lock(&t->mutex);
     if (t->count > KEPT) first = LEAT_MAX(first, t->count - KEPT);

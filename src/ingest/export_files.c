@@ -21,6 +21,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "codec/codec.h"
 #include "codec/tile/tile.h"
@@ -48,8 +49,7 @@ typedef struct exporter {
 
 void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
 {
-    memset(opts, 0, LEAT_MIN(struct_size, sizeof *opts));
-    opts->struct_size = struct_size;
+    leat__sized_init(opts, struct_size);
 }
 
 /* opts->folder / name; `name` has been found safe. Makes the folders on the way. */

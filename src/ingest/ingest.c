@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "ingest/allowance.h"
 #include "ingest/image_encode.h"
@@ -63,8 +64,8 @@ typedef struct ingest {
 
 void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size)
 {
-    leat_ingest_opts o = {.struct_size = struct_size, .mix_raw = MIX_RAW_DEFAULT};
-    memcpy(opts, &o, LEAT_MIN(struct_size, sizeof o));
+    if (leat__sized_init(opts, struct_size) && LEAT__SIZED_HAS(leat_ingest_opts, mix_raw, struct_size))
+        opts->mix_raw = MIX_RAW_DEFAULT;
 }
 
 /* ---- stages ---- */

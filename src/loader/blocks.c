@@ -26,6 +26,7 @@ struct leat__blocks {
     leat__gpu *gpu; /* that pages are locked for, or NULL */
     leat_log log;
     atomic_bool lock_failed;
+    uint32_t fork_generation;
     _Atomic uint64_t refs; /* its owner and the blocks taken */
     leat__mutex lock;      /* guards the rest */
     leat__block kept[KEPT_MAX];
@@ -43,6 +44,7 @@ int leat__blocks_open(leat__blocks **out, leat_budget *budget, leat_budget_cat c
     b->cat = cat;
     b->mem = mem;
     b->refs = 1;
+    b->fork_generation = leat__fork_generation();
     leat__mutex_init(&b->lock);
     return 0;
 }
@@ -181,7 +183,8 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
 {
     bool kept = false;
 
-    if (block.data == NULL) return;
+    /* In a forked child a thread that is not here may have the lock. */
+    if (block.data == NULL || b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
     if (!b->closed && b->count < KEPT_MAX && leat_budget_try(b->budget, b->cat, block.bytes) == 0) {
         b->kept[b->count++] = block;

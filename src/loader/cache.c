@@ -37,6 +37,7 @@ typedef struct entry {
 struct leat__cache {
     leat__cache *next; /* of the process */
     uint64_t fingerprint, pages, pack_bytes;
+    uint32_t fork_generation; /* one that a forked child inherited may wait for reads of its parent */
     uint32_t users;
     leat__mutex lock; /* guards all below and all entries */
     uint64_t bytes;
@@ -47,15 +48,22 @@ struct leat__cache {
 static leat__mutex list_lock = {PTHREAD_MUTEX_INITIALIZER};
 static leat__cache *list; /* guarded by list_lock */
 
+static bool serves(const leat__cache *c, const leat_pack_info *info)
+{
+    return c->fingerprint == info->fingerprint && c->pages == info->pages &&
+           c->fork_generation == leat__fork_generation();
+}
+
 int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
 {
     leat_pack_info info;
     int rc = 0;
 
     LEAT_TRY(leat_pack_info_read(pack, &info, sizeof info));
+    leat__fork_renew(&list_lock);
     leat__mutex_lock(&list_lock);
     leat__cache *c = list;
-    while (c != NULL && (c->fingerprint != info.fingerprint || c->pages != info.pages)) c = c->next;
+    while (c != NULL && !serves(c, &info)) c = c->next;
     if (c == NULL) {
         c = LEAT_NEW(LOADER, leat__cache);
         entry **entries = LEAT_NEW_ARRAY(LOADER, entry *, info.pages + 1);
@@ -66,6 +74,7 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
             c = NULL;
         } else {
             c->entries = entries;
+            c->fork_generation = leat__fork_generation();
             c->fingerprint = info.fingerprint;
             c->pages = info.pages;
             /* a block that two pages share is read with both */

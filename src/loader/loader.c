@@ -43,7 +43,9 @@ int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_
     leat_loader_opts full;
     int rc;
 
+    LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
+    LEAT_REQUIRE(path != NULL, err);
     leat_loader_opts_init(&full);
     if (opts != NULL) {
         if (opts->struct_size == 0)
@@ -53,6 +55,7 @@ int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_
     }
     leat_loader *l = LEAT_NEW(LOADER, leat_loader);
     if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a loader");
+    l->fork_generation = leat__fork_generation();
     l->pool = pool;
     if (pool != NULL) leat__pool_ref(pool);
     LEAT_GO(rc, out, leat__loader_setup(l, path, &full, err));
@@ -415,19 +418,29 @@ static void stop_epoch(leat_loader *l)
     if (l->env.cache != NULL) leat__cache_forget(l->env.cache);
 }
 
-void leat_loader_stop(leat_loader *l)
+int leat__loader_check(const leat_loader *l, leat_error *err)
 {
-    stop_epoch(l);
+    if (l == NULL) return leat__fail(err, LEAT_EINVAL, "no loader was given");
+    if (l->fork_generation == leat__fork_generation()) return 0;
+    return leat__fail(err, LEAT_EFORK,
+                      "the loader was opened before the process forked; open it again in the child");
 }
 
+void leat_loader_stop(leat_loader *l)
+{
+    if (leat__loader_check(l, NULL) == 0) stop_epoch(l);
+}
+
+/* What a forked child inherited stays as it is: it belongs to the parent's threads. */
 void leat_loader_close(leat_loader **out)
 {
-    leat_loader *l = *out;
+    leat_loader *l = out != NULL ? *out : NULL;
     if (l == NULL) return;
+    *out = NULL;
+    if (leat__loader_check(l, NULL) != 0) return;
     stop_epoch(l);
     leat__loader_teardown(l);
     leat__free(l);
-    *out = NULL;
 }
 
 static void reset_counters(leat_loader *l)
@@ -502,6 +515,8 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.lean = 1;
     o.log = l->opts.log;
     LEAT_TRY(leat_flow_open(&flow, &o, err));
+    flow->changed = &l->bell;
+    flow->interrupted = &l->interrupted;
     LEAT_GO(rc, out, add_stages(l, flow, err));
     LEAT_GO(rc, out, leat_flow_start(flow, err));
     leat__mutex_lock(&l->lock);
@@ -515,6 +530,7 @@ out:
 
 int leat_loader_begin(leat_loader *l, uint64_t epoch, leat_error *err)
 {
+    LEAT_TRY(leat__loader_check(l, err));
     int rc = begin_at(l, epoch, 0, 0, err);
     if (rc != 0) stop_epoch(l);
     return rc;
@@ -623,8 +639,10 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     leat_error local;
     leat_task *task = NULL;
 
+    LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
     if (err == NULL) err = &local;
+    LEAT_TRY(leat__loader_check(l, err));
     if (!l->begun && l->used_before)
         return leat__fail(err, LEAT_ESTATE, "no epoch is running: begin one, or restore a state");
     if (!l->begun) LEAT_TRY(leat_loader_begin(l, 0, err));
@@ -666,7 +684,7 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
 
 void leat_batch_release(leat_batch **batch)
 {
-    if (*batch == NULL) return;
+    if (batch == NULL || *batch == NULL) return;
     leat__frame *f = (leat__frame *)*batch;
     if (f->task != NULL)
         leat_task_release(f->task);
@@ -677,54 +695,58 @@ void leat_batch_release(leat_batch **batch)
 
 void leat_loader_interrupt(leat_loader *l)
 {
-    if (l->flow != NULL) leat_flow_interrupt(l->flow);
+    if (l == NULL) return;
+    atomic_store(&l->interrupted, true);
+    leat__bell_ring(&l->bell);
 }
 
 /* ---- facts -------------------------------------------------------------------------------- */
 
 uint64_t leat_loader_samples(const leat_loader *l)
 {
-    return l->rows;
+    return l != NULL ? l->rows : 0;
 }
 
 uint64_t leat_loader_batches(const leat_loader *l)
 {
-    return l->batches;
+    return l != NULL ? l->batches : 0;
 }
 
 const char *leat_loader_advice(const leat_loader *l, uint32_t i)
 {
-    return i < l->advice_count ? l->advice[i] : NULL;
+    return l != NULL && i < l->advice_count ? l->advice[i] : NULL;
 }
 
 leat_pack *leat_loader_pack(leat_loader *l)
 {
-    return l->pack;
+    return l != NULL ? l->pack : NULL;
 }
 
 leat_budget *leat_loader_budget(leat_loader *l)
 {
-    return l->budget;
+    return l != NULL ? l->budget : NULL;
 }
 
 int32_t leat_loader_device(const leat_loader *l)
 {
-    return l->device != NULL ? leat__to_device_index(l->device) : -1;
+    return l != NULL && l->device != NULL ? leat__to_device_index(l->device) : -1;
 }
 
 uint32_t leat_loader_field_count(const leat_loader *l)
 {
-    return l->env.shape->count;
+    return l != NULL ? l->env.shape->count : 0;
 }
 
 const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
 {
-    return field < l->env.shape->count ? &l->env.shape->columns[field].tensor : NULL;
+    return l != NULL && field < l->env.shape->count ? &l->env.shape->columns[field].tensor : NULL;
 }
 
 int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t *sample,
                           leat_error *err)
 {
+    LEAT_TRY(leat__loader_check(l, err));
+    LEAT_REQUIRE(sample != NULL, err);
     if (position >= l->rows)
         return leat__fail(err, LEAT_EINVAL, "position %llu: this rank has %llu samples per epoch",
                           (unsigned long long)position, (unsigned long long)l->rows);
@@ -758,9 +780,11 @@ static leat__state state_of(const leat_loader *l)
 int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t capacity, size_t *size,
                       leat_error *err)
 {
-    leat__state s = state_of(l);
     leat__buf out;
 
+    LEAT_TRY(leat__loader_check(l, err));
+    LEAT_REQUIRE(size != NULL && (text != NULL || capacity == 0), err);
+    leat__state s = state_of(l);
     if (delivered > l->delivered_rows) delivered = l->delivered_rows;
     uint64_t rows = l->started_at + delivered;
     /* All ranks stand at the same batch. In a last, smaller one the shares differ. */
@@ -783,8 +807,11 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
 
 int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
 {
-    leat__state mine = state_of(l), s;
+    leat__state s;
 
+    LEAT_TRY(leat__loader_check(l, err));
+    LEAT_REQUIRE(text != NULL, err);
+    leat__state mine = state_of(l);
     LEAT_TRY(leat__state_parse(&s, text, err));
     LEAT_TRY(leat__state_check(&mine, &s, err));
     /* rows p = j * world + rank below the position are done */

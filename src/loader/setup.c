@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sized.h"
 #include "base/str.h"
 #include "io/url.h"
 #include "loader/bounds.h"
@@ -26,6 +27,7 @@
 
 void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
 {
+    if (opts == NULL || struct_size < sizeof opts->struct_size) return;
     leat_loader_opts full = {.struct_size = struct_size, .order = LEAT__DEFAULT_ORDER,
                              .cache = LEAT__DEFAULT_CACHE, .drop_last = LEAT__DEFAULT_DROP};
     if (struct_size > sizeof full) memset(opts, 0, struct_size); /* of a newer caller */
@@ -546,6 +548,7 @@ void leat__loader_obey_budget(leat_loader *l)
 
 int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
 {
+    LEAT_TRY(leat__loader_check(l, err));
     LEAT_TRY(leat_budget_set_limit(l->budget, bytes, err));
     leat__loader_obey_budget(l);
     return 0;

@@ -71,6 +71,9 @@ struct leat_loader {
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;
+    leat__bell bell; /* rung by the flow and by leat_loader_interrupt */
+    atomic_bool interrupted;
+    uint32_t fork_generation;
     leat_loader_stats past; /* sums over the epochs that ended */
     /* the epoch */
     leat_flow *flow;
@@ -95,6 +98,10 @@ int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_op
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_teardown(leat_loader *l);
+
+/* LEAT_EINVAL without a loader; LEAT_EFORK in a forked child, where its locks may be held and its
+ * threads do not exist. */
+int leat__loader_check(const leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 
 /* Adds the epoch's counters to the sums of those before it. The lock is held. */
 void leat__loader_remember_locked(leat_loader *l);

@@ -126,6 +126,8 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     leat_budget_stats b;
     int rc = 0;
 
+    LEAT_TRY(leat__loader_check(l, NULL));
+    LEAT_REQUIRE(out != NULL, NULL);
     leat__mutex_lock(&l->lock);
     if (l->begun) rc = read_epoch_locked(l, &s);
     if (all) add(&s, &l->past);
@@ -159,6 +161,7 @@ void leat_loader_prepared(leat_loader *l, uint64_t ns)
 
 uint32_t leat_loader_decisions(leat_loader *l, uint64_t first, leat_decision *out, uint32_t max)
 {
+    if (leat__loader_check(l, NULL) != 0) return 0;
     uint32_t count = leat_tuner_read(l->tuner, first, out, max);
     for (uint32_t i = 0; i < count; i++) {
         if (out[i].knob != LEAT_KNOB_IO_DEPTH) continue;

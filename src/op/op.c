@@ -83,6 +83,7 @@ uint32_t leat_op_count(void)
 
 int leat_op_info_at(uint32_t index, leat_op_info *info)
 {
+    LEAT_REQUIRE(info != NULL, NULL);
     const leat__op_def *d = leat__op_at(index);
     if (!d) return LEAT_ENOENT;
     *info = (leat_op_info){
@@ -104,6 +105,7 @@ static const char *kind_name(leat__param_kind kind)
 
 int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param)
 {
+    LEAT_REQUIRE(param != NULL, NULL);
     const leat__op_def *d = leat__op_at(op);
     if (!d || index >= d->param_count) return LEAT_ENOENT;
     const leat__param *p = &d->params[index];

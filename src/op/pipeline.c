@@ -220,6 +220,7 @@ int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint
 
 int leat_pipeline_check(const char *ops, leat_pipeline_output *output, leat_error *err)
 {
+    LEAT_REQUIRE(ops != NULL, err);
     const leat__pipeline_opts opts = {.ops = ops};
     leat__pipeline *p;
     LEAT_TRY(leat__pipeline_open(&p, &opts, err));

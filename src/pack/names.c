@@ -115,6 +115,7 @@ static int load_locked(leat_pack *p, leat__loaded_blob *b, leat_error *err)
 int leat_pack_blob(leat_pack *p, const char *name, const void **data, size_t *size,
                    leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && name != NULL && data != NULL && size != NULL, err);
     *data = NULL;
     *size = 0;
     leat__loaded_blob *b = find(p, name);
@@ -131,11 +132,13 @@ int leat_pack_blob(leat_pack *p, const char *name, const void **data, size_t *si
 
 uint32_t leat_pack_blob_count(const leat_pack *p)
 {
+    if (p == NULL) return 0;
     return p->blob_count;
 }
 
 const char *leat_pack_blob_name(const leat_pack *p, uint32_t blob)
 {
+    if (p == NULL) return NULL;
     return blob < p->blob_count ? p->blobs[blob].name : NULL;
 }
 
@@ -180,6 +183,7 @@ static int classes_locked(leat_pack *p, leat__loaded_blob *b, leat_error *err)
 int leat_pack_classes(leat_pack *p, uint32_t field, const char *const **names,
                       uint64_t *count, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && names != NULL && count != NULL, err);
     *names = NULL;
     *count = 0;
     if (field >= p->schema->count)

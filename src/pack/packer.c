@@ -285,6 +285,7 @@ uint64_t leat__packer_page_bytes(const leat_packer *p)
 
 int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && sample != NULL, err);
     uint64_t size;
     if (p->finishing)
         return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
@@ -305,6 +306,7 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
 int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
                      leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && name != NULL && (data != NULL || size == 0), err);
     const leat__blob *old = leat__blobs_find(&p->blobs, name);
     if (old != NULL && old->size == size && (size == 0 || memcmp(old->data, data, size) == 0))
         return 0;
@@ -317,6 +319,7 @@ int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t 
 int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
                           size_t *size)
 {
+    LEAT_REQUIRE(p != NULL && name != NULL && data != NULL && size != NULL, NULL);
     const leat__blob *b = leat__blobs_find(&p->blobs, name);
     *data = b != NULL ? b->data : NULL;
     *size = b != NULL ? b->size : 0;
@@ -326,6 +329,7 @@ int leat_packer_blob_view(const leat_packer *p, const char *name, const void **d
 int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names,
                         uint64_t count, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (names != NULL || count == 0), err);
     if (field >= p->schema->count || p->schema->fields[field].type != LEAT_FIELD_INT)
         return leat__fail(err, LEAT_EINVAL, "class names belong to an int field");
     leat__buf text;
@@ -459,6 +463,7 @@ out:
 int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts *opts,
                      leat_error *err)
 {
+    LEAT_REQUIRE(out != NULL, err);
     leat_packer_opts o = {0};
     *out = NULL;
     if (path == NULL || *path == '\0' || opts == NULL || opts->struct_size < 8)
@@ -478,6 +483,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
 
 uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MARKS])
 {
+    if (p == NULL) return 0;
     if (marks != NULL) memcpy(marks, p->resumed.marks, sizeof p->resumed.marks);
     return p->resumed.samples;
 }
@@ -498,6 +504,7 @@ static int close_last(leat_packer *p, leat_error *err)
 
 int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL, err);
     if (p->finished) return leat__fail(err, LEAT_ESTATE, "%s: already finished", p->path);
     if (!p->finishing) {
         if (p->page != NULL) LEAT_TRY(leat__packer_put(p, p->page, err));
@@ -522,6 +529,7 @@ int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err
 
 void leat_packer_close(leat_packer **packer)
 {
+    if (packer == NULL) return;
     leat_packer *p = *packer;
     if (p == NULL) return;
     leat__writer_close(&p->writer); /* before the file it writes to */

@@ -318,6 +318,7 @@ int leat__packer_discard_files(const char *path, leat__journal *held, leat_error
 
 int leat_packer_discard(const char *path, leat_error *err)
 {
+    LEAT_REQUIRE(path != NULL, err);
     leat__journal held = {0};
     char *target, *name = NULL;
     LEAT_TRY(leat__path_resolve(path, &target, err));

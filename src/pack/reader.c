@@ -155,6 +155,7 @@ static bool was_replaced(const char *path, uint64_t set)
 int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts,
                    leat_error *err)
 {
+    LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
     leat_pack_opts o = {0};
     uint64_t set;
@@ -169,6 +170,7 @@ int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts
 
 void leat_pack_close(leat_pack **pack)
 {
+    if (pack == NULL) return;
     leat_pack *p = *pack;
     if (p == NULL) return;
     leat__pack_close_blobs(p);
@@ -191,6 +193,7 @@ void leat_pack_close(leat_pack **pack)
 
 int leat_pack_info_read(const leat_pack *p, leat_pack_info *info, uint32_t struct_size)
 {
+    LEAT_REQUIRE(p != NULL && info != NULL, NULL);
     const leat__footer *meta = &leat__pack_meta(p)->footer;
     leat_pack_info full = {.struct_size = struct_size,
                            .shards = p->shard_count,
@@ -214,26 +217,31 @@ int leat_pack_info_read(const leat_pack *p, leat_pack_info *info, uint32_t struc
 
 uint64_t leat_pack_count(const leat_pack *p)
 {
+    if (p == NULL) return 0;
     return p->samples;
 }
 
 const char *leat_pack_path(const leat_pack *p)
 {
+    if (p == NULL) return NULL;
     return p->path;
 }
 
 uint32_t leat_pack_field_count(const leat_pack *p)
 {
+    if (p == NULL) return 0;
     return p->schema->count;
 }
 
 const leat_field *leat_pack_field(const leat_pack *p, uint32_t field)
 {
+    if (p == NULL) return NULL;
     return field < p->schema->count ? &p->schema->fields[field] : NULL;
 }
 
 int leat_pack_field_find(const leat_pack *p, const char *name)
 {
+    LEAT_REQUIRE(p != NULL && name != NULL, NULL);
     for (uint32_t i = 0; i < p->schema->count; i++)
         if (strcmp(p->schema->fields[i].name, name) == 0) return (int)i;
     return LEAT_ENOENT;
@@ -241,11 +249,13 @@ int leat_pack_field_find(const leat_pack *p, const char *name)
 
 const char *leat_pack_schema(const leat_pack *p)
 {
+    if (p == NULL) return NULL;
     return p->schema_text;
 }
 
 const char *leat_pack_provenance(const leat_pack *p)
 {
+    if (p == NULL) return NULL;
     return p->provenance;
 }
 
@@ -309,6 +319,7 @@ static void row_of(const leat_pack *p, const leat__shard *s, const leat__sample_
 int leat_pack_rows(leat_pack *p, uint64_t first, size_t count, leat_pack_row *rows,
                    leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (rows != NULL || count == 0), err);
     leat__sample_place places[BATCH];
     LEAT_TRY(check_range(p, first, count, err));
     while (count > 0) {
@@ -349,6 +360,7 @@ int leat_pack_image_exact(const leat_pack_image *image)
 int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
                     leat_pack_cell *cells, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (cells != NULL || count == 0), err);
     uint8_t bytes[BATCH * LEAT__PACK_IMAGE_WIDTH];
     leat__sample_place places[BATCH];
     LEAT_TRY(check_range(p, first, count, err));
@@ -378,6 +390,7 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
 int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint32_t *fields,
                    uint32_t count, leat_pack_cell *cells, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && row != NULL, err);
     uint8_t bytes[LEAT__PACK_IMAGE_WIDTH];
     LEAT_TRY(leat_pack_rows(p, sample, 1, row, err));
     const leat__shard *s = &p->shards[row->shard];
@@ -419,12 +432,14 @@ static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, 
 int leat_pack_ints(leat_pack *p, uint32_t field, uint64_t first, size_t count,
                    int64_t *values, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (values != NULL || count == 0), err);
     return numbers(p, field, LEAT_FIELD_INT, first, count, values, err);
 }
 
 int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count,
                      double *values, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (values != NULL || count == 0), err);
     return numbers(p, field, LEAT_FIELD_FLOAT, first, count, values, err);
 }
 
@@ -433,6 +448,7 @@ int leat_pack_floats(leat_pack *p, uint32_t field, uint64_t first, size_t count,
 int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, size_t *size,
                   leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && size != NULL && (key != NULL || capacity == 0), err);
     leat__sample_place place;
     uint64_t start;
     *size = 0;
@@ -452,6 +468,7 @@ int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, siz
 int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample,
                    leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && sample != NULL && (key != NULL || size == 0), err);
     for (uint32_t i = 0; i < p->shard_count; i++) {
         const leat__shard *s = &p->shards[i];
         int rc = leat__index_find(s->index, key, size, sample, err);
@@ -500,6 +517,7 @@ int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row,
 
 int leat_pack_read(leat_pack *p, uint64_t sample, void *buf, size_t capacity, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (buf != NULL || capacity == 0), err);
     leat_pack_row row;
     LEAT_TRY(leat_pack_rows(p, sample, 1, &row, err));
     return leat__pack_read_row(p, sample, &row, buf, capacity, err);
@@ -507,6 +525,7 @@ int leat_pack_read(leat_pack *p, uint64_t sample, void *buf, size_t capacity, le
 
 int leat_pack_page_info(leat_pack *p, uint64_t page, leat_pack_page *info, leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && info != NULL, err);
     leat__page_entry e;
     uint64_t samples;
     if (page >= p->pages)
@@ -553,6 +572,7 @@ static int read_page(const leat_pack *p, const leat_pack_page *info, void *buf, 
 int leat_pack_page_read(leat_pack *p, uint64_t page, void *buf, size_t capacity,
                         leat_error *err)
 {
+    LEAT_REQUIRE(p != NULL && (buf != NULL || capacity == 0), err);
     leat_pack_page info;
     LEAT_TRY(leat_pack_page_info(p, page, &info, err));
     if (capacity < LEAT_PACK_PADDING || capacity - LEAT_PACK_PADDING < info.bytes)

@@ -26,6 +26,9 @@ struct leat_sample {
 
 int leat_sample_open(leat_sample **out, leat_pack *pack, leat_error *err)
 {
+    LEAT_REQUIRE(out != NULL, err);
+    *out = NULL;
+    LEAT_REQUIRE(pack != NULL, err);
     leat_sample *s = LEAT_NEW(PACK, leat_sample);
     *out = s;
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a sample");
@@ -43,6 +46,7 @@ int leat_sample_open(leat_sample **out, leat_pack *pack, leat_error *err)
 
 void leat_sample_close(leat_sample **sample)
 {
+    if (sample == NULL) return;
     leat_sample *s = *sample;
     if (s == NULL) return;
     leat__free(s->data);
@@ -71,6 +75,7 @@ static int grow(void **block, size_t *capacity, uint64_t want, leat_error *err)
 
 int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err)
 {
+    LEAT_REQUIRE(s != NULL, err);
     leat_pack_row row;
     s->loaded = false;
     LEAT_TRY(leat_pack_look(s->pack, sample, &row, s->fields, s->pack->schema->count, s->cells,
@@ -87,6 +92,7 @@ int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err)
 
 const char *leat_sample_key(const leat_sample *s, size_t *size)
 {
+    if (s == NULL) return NULL;
     if (size != NULL) *size = s->loaded ? s->key_size : 0;
     return s->loaded ? s->key : "";
 }
@@ -117,6 +123,7 @@ static int ragged(const leat_sample *s, const leat_field *f, const leat_pack_cel
 
 int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *view, leat_error *err)
 {
+    LEAT_REQUIRE(s != NULL && view != NULL, err);
     memset(view, 0, sizeof *view);
     if (!s->loaded) return leat__fail(err, LEAT_ESTATE, "sample: nothing was read");
     const leat_field *f = leat_pack_field(s->pack, field);

@@ -335,6 +335,7 @@ static int verify_open(job *j, leat_error *err)
 int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts,
                      leat_pack_verify_stats *stats, leat_error *err)
 {
+    LEAT_REQUIRE(path != NULL, err);
     job j = {.stop = false};
     leat_error why;
     leat__error_reset(&why);

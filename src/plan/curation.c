@@ -35,6 +35,7 @@ static void guide_bands(const leat_plan_minhash_facts *f, leat_plan_minhash *p)
 int leat_plan_minhash_make(const leat_plan_minhash_facts *facts, leat_plan_minhash *plan,
                            leat_error *err)
 {
+    LEAT_REQUIRE(facts != NULL && plan != NULL, err);
     leat_plan_minhash_facts f = *facts;
     *plan = (leat_plan_minhash){0};
     if (f.hashes == 0) f.hashes = 260;

@@ -11,12 +11,12 @@
 
 #include "base/error.h"
 #include "base/num.h"
+#include "base/sized.h"
 
 void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 {
-    memset(facts, 0, size);
-    facts->struct_size = (uint32_t)size;
-    facts->mix_raw = 0.5;
+    if (leat__sized_init(facts, (uint32_t)size) && LEAT__SIZED_HAS(leat_plan_facts, mix_raw, size))
+        facts->mix_raw = 0.5;
 }
 
 /* The loader's own defaults: canonical streams, and pages open at once over all of them. */
@@ -109,6 +109,7 @@ static int make(leat_plan *plan, leat_error *err)
 int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size,
                    leat_error *err)
 {
+    LEAT_REQUIRE(facts != NULL && plan != NULL, err);
     if (facts->struct_size == 0 || plan_size == 0)
         return leat__fail(err, LEAT_EINVAL, "facts were not initialised");
     leat_plan full = {.struct_size = (uint32_t)plan_size};
@@ -161,6 +162,7 @@ static double over_epochs(double first, double later, double epochs)
 uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
                            leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS])
 {
+    if (plan == NULL || run == NULL || rows == NULL) return 0;
     const leat_plan_speed *s = &plan->speed;
     const leat_plan_ram *r = &plan->ram;
     uint32_t n = 0;
@@ -193,6 +195,7 @@ int leat_plan_write(const leat_plan *plan, leat_plan_format format,
                     int (*write)(void *cookie, const char *text, size_t len), void *cookie,
                     leat_error *err)
 {
+    LEAT_REQUIRE(plan != NULL && write != NULL, err);
     leat__buf out;
     leat__buf_init(&out, LEAT__MEM_PLAN, (size_t)1 << 24);
     if (format == LEAT_PLAN_JSON)

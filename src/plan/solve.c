@@ -240,6 +240,7 @@ static int solve_cpus(const leat_plan *plan, uint64_t *value, leat_error *err)
 int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field, uint64_t *value,
                     leat_error *err)
 {
+    LEAT_REQUIRE(facts != NULL && value != NULL, err);
     leat_plan plan;
     *value = 0;
     LEAT_TRY(leat_plan_make(facts, &plan, sizeof plan, err));

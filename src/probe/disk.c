@@ -97,6 +97,7 @@ static uint64_t blocks_to_bytes(uint64_t blocks, uint64_t size)
 
 int leat_disk_read(leat_disk *disk, const char *path, leat_error *err)
 {
+    LEAT_REQUIRE(disk != NULL && path != NULL, err);
     if (!disk || !path) return leat__fail(err, LEAT_EINVAL, "disk or path is NULL");
     memset(disk, 0, sizeof *disk);
     disk->rotational = -1;

@@ -212,6 +212,7 @@ static void read_names(leat_machine *m)
 
 int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err)
 {
+    LEAT_REQUIRE(machine != NULL, err);
     if (!machine || struct_size < sizeof machine->struct_size) {
         return leat__fail(err, LEAT_EINVAL, "machine is NULL or struct_size is too small");
     }

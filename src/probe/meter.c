@@ -99,6 +99,7 @@ int leat__meters_open(leat__meters **set, const char *name, leat_error *err)
 
     leat__buf unique;
     leat__buf_init(&unique, LEAT__MEM_PROBE, 512);
+    leat__fork_renew(&leat__meters_lock);
     leat__mutex_lock(&leat__meters_lock);
     int rc = unique_name_locked(name, &unique);
     if (rc == 0) {

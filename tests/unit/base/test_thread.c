@@ -151,6 +151,57 @@ static void a_fork_is_noticed(void **state)
     assert_int_equal(leat__fork_generation(), here);
 }
 
+typedef struct rung {
+    leat__mutex lock;
+    leat__bell bell;
+    _Atomic int said;
+} rung;
+
+static void ring_later(void *arg)
+{
+    rung *r = arg;
+    for (int i = 1; i <= 1000; i++) {
+        atomic_store(&r->said, i); /* without the lock, as a signal handler would */
+        leat__bell_ring(&r->bell);
+        if (i % 16 == 0) leat__thread_yield();
+    }
+}
+
+static void no_ring_is_lost(void **state)
+{
+    rung r = {0};
+    leat__thread t;
+    (void)state;
+    leat__mutex_init(&r.lock);
+    leat__mutex_lock(&r.lock);
+    assert_false(leat__bell_wait_until(&r.bell, leat__bell_rings(&r.bell), &r.lock, leat__clock_ns()));
+    assert_ok(leat__thread_start(&t, "ringer", ring_later, &r, NULL));
+    for (;;) {
+        uint32_t rings = leat__bell_rings(&r.bell);
+        if (atomic_load(&r.said) == 1000) break;
+        assert_true(leat__bell_wait_until(&r.bell, rings, &r.lock, UINT64_MAX));
+    }
+    leat__mutex_unlock(&r.lock);
+    leat__thread_join(&t);
+    leat__mutex_destroy(&r.lock);
+}
+
+static void a_lock_held_while_forking_is_free_in_the_child(void **state)
+{
+    static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER};
+    int status;
+    (void)state;
+    leat__fork_renew(&lock);
+    leat__fork_renew(&lock);
+    leat__mutex_lock(&lock);
+    pid_t child = fork();
+    if (child == 0) _exit(leat__mutex_trylock(&lock) ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(leat__mutex_trylock(&lock)); /* the parent still has it */
+    leat__mutex_unlock(&lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +210,8 @@ int main(void)
         cmocka_unit_test(conditions_wake),
         cmocka_unit_test(once_is_once),
         cmocka_unit_test(a_fork_is_noticed),
+        cmocka_unit_test(no_ring_is_lost),
+        cmocka_unit_test(a_lock_held_while_forking_is_free_in_the_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
