@@ -19,6 +19,7 @@ typedef enum leat__fault_kind {
     LEAT__FAULT_THREAD,
     LEAT__FAULT_MAP,
     LEAT__FAULT_SYNC, /* fsync, rename and the like */
+    LEAT__FAULT_RING, /* io_uring_enter */
     LEAT__FAULT_KINDS
 } leat__fault_kind;
 

@@ -94,8 +94,8 @@ static int open_backend(leat__aio *a, const leat__aio_opts *o, leat_error *err)
     a->kind = kind;
     if (kind == LEAT__AIO_MANUAL) return 0;
     if (kind != LEAT__AIO_THREADS) {
+        a->kind = LEAT__AIO_URING; /* before: its thread may already change it */
         int rc = leat__aio_uring_open(a, err);
-        a->kind = LEAT__AIO_URING;
         if (rc == 0 || forced || rc != LEAT_ENOTSUP) return rc;
         leat__error_reset(err);
     }
@@ -151,10 +151,6 @@ void leat__aio_close(leat__aio **lane)
     *lane = NULL;
 }
 
-leat__aio_kind leat__aio_backend(const leat__aio *a)
-{
-    return a->kind;
-}
 
 static void remote_done(leat__range *range, int rc, const leat_error *err)
 {
@@ -210,9 +206,10 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *r)
         return;
     }
     leat__aio_list_push(&a->pending, r);
-    if (a->kind == LEAT__AIO_THREADS) leat__aio_threads_kick_locked(a);
+    leat__aio_kind kind = a->kind;
+    if (kind == LEAT__AIO_THREADS) leat__aio_threads_kick_locked(a);
     leat__mutex_unlock(&a->lock);
-    if (a->kind == LEAT__AIO_URING) leat__aio_uring_kick(a);
+    if (kind == LEAT__AIO_URING) leat__aio_uring_kick(a);
 }
 
 bool leat__aio_turn(leat__aio *a, uint32_t draw)
@@ -249,8 +246,9 @@ void leat__aio_depth_set(leat__aio *a, uint32_t depth)
     a->depth = LEAT_MAX(LEAT_MIN(depth, a->max_depth), 1u);
     if (a->kind == LEAT__AIO_THREADS && a->pending.head != NULL) leat__aio_threads_kick_locked(a);
     leat__cond_broadcast(&a->work);
+    leat__aio_kind kind = a->kind;
     leat__mutex_unlock(&a->lock);
-    if (a->kind == LEAT__AIO_URING) leat__aio_uring_kick(a);
+    if (kind == LEAT__AIO_URING) leat__aio_uring_kick(a);
 }
 
 static uint32_t locked_value(const leat__aio *a, const uint32_t *value)
@@ -260,6 +258,15 @@ static uint32_t locked_value(const leat__aio *a, const uint32_t *value)
     uint32_t v = *value;
     leat__mutex_unlock(lock);
     return v;
+}
+
+leat__aio_kind leat__aio_backend(const leat__aio *a)
+{
+    leat__mutex *lock = (leat__mutex *)&a->lock;
+    leat__mutex_lock(lock);
+    leat__aio_kind kind = a->kind;
+    leat__mutex_unlock(lock);
+    return kind;
 }
 
 uint32_t leat__aio_depth(const leat__aio *a)

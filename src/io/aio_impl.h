@@ -20,7 +20,7 @@ typedef struct leat__aio_threads leat__aio_threads;
 typedef struct leat__aio_uring leat__aio_uring;
 
 struct leat__aio {
-    leat__aio_kind kind;
+    leat__aio_kind kind; /* guarded by the lock: a ring may give way to threads */
     leat__mutex lock;
     leat__cond work;     /* something is pending, or closing, or the depth grew */
     leat__cond finished; /* something went to the done list, or nothing is left */

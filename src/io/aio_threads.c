@@ -57,13 +57,19 @@ static int start_one_locked(leat__aio *a, leat_error *err)
 
 int leat__aio_threads_open(leat__aio *a, leat_error *err)
 {
-    a->max_depth = LEAT_MIN(a->max_depth, THREADS_MAX);
-    a->depth = LEAT_MIN(a->depth, a->max_depth);
-    a->threads = LEAT_NEW(IO, leat__aio_threads);
-    if (a->threads == NULL) return leat__fail_nomem(err, sizeof *a->threads, "a read lane");
+    leat__aio_threads *t = LEAT_NEW(IO, leat__aio_threads);
+    if (t == NULL) return leat__fail_nomem(err, sizeof *t, "a read lane");
     leat__mutex_lock(&a->lock);
+    a->threads = t;
     int rc = start_one_locked(a, err); /* one must work */
+    if (rc == 0) {
+        a->max_depth = LEAT_MIN(a->max_depth, THREADS_MAX);
+        a->depth = LEAT_MIN(a->depth, a->max_depth);
+    } else {
+        a->threads = NULL;
+    }
     leat__mutex_unlock(&a->lock);
+    if (rc != 0) leat__free(t);
     return rc;
 }
 

@@ -4,11 +4,16 @@
  * it, waits for completions, sends short reads on their way again, and calls `done`. Other
  * threads only touch the pending list and wake it through an eventfd whose read is always
  * in the ring, so a completion and a new request wake the same wait.
+ *
+ * A kernel that let the ring be made may still refuse to run it (seccomp, at any time). Then the
+ * lane goes on with threads: what the kernel has not taken goes back to the pending list, what it
+ * has taken is waited for.
  */
 #include "io/aio_impl.h"
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef LEAT_HAVE_URING
@@ -23,6 +28,8 @@
 #include "io/inject.h"
 
 #define TRANSFER_MAX (1u << 30)
+#define BUSY_TRIES 1000 /* a kernel that is only short of memory gets a second */
+#define NAP_NS 1000000
 
 struct leat__aio_uring {
     struct io_uring ring;
@@ -30,7 +37,12 @@ struct leat__aio_uring {
     int wake_fd;
     uint64_t wake_value;
     bool wake_armed;
-    leat__aio_list held; /* injected delays: wait for their moment */
+    bool refused;         /* the kernel does not run the ring */
+    leat__aio_list fresh; /* queued, not yet taken by the kernel; the oldest first */
+    uint32_t fresh_count;
+    leat__aio_req wake;   /* stands for the eventfd's read in it */
+    uint32_t taken;       /* requests that the kernel has */
+    leat__aio_list held;  /* injected delays: wait for their moment */
 };
 
 static void arm_wake(leat__aio_uring *u)
@@ -39,6 +51,8 @@ static void arm_wake(leat__aio_uring *u)
     if (sqe == NULL) return; /* tried again on the next turn */
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_value, sizeof u->wake_value, 0);
     io_uring_sqe_set_data(sqe, NULL);
+    leat__aio_list_push(&u->fresh, &u->wake);
+    u->fresh_count++;
     u->wake_armed = true;
 }
 
@@ -51,6 +65,8 @@ static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
                        (unsigned)LEAT_MIN(r->len - r->got, (size_t)TRANSFER_MAX),
                        r->offset + r->got);
     io_uring_sqe_set_data(sqe, r);
+    leat__aio_list_push(&u->fresh, r);
+    u->fresh_count++;
     return true;
 }
 
@@ -88,7 +104,12 @@ static void finish_plainly(leat__aio *a, leat__aio_req *r)
 
 static void on_completion(leat__aio *a, leat__aio_req *r, int res)
 {
-    if (res == -EINTR || res == -EAGAIN) {
+    bool again = res == -EINTR || res == -EAGAIN;
+    a->uring->taken--;
+    if (a->uring->refused && (again || res > 0)) {
+        r->got += again ? 0 : (size_t)res;
+        finish_plainly(a, r);
+    } else if (again) {
         if (!queue_read(a->uring, r)) leat__aio_complete(a, r, LEAT_EIO, EBUSY);
     } else if (res < 0) {
         leat__aio_complete(a, r, leat__code_of_errno(-res), -res);
@@ -131,39 +152,114 @@ static uint64_t release_held(leat__aio *a)
     return next;
 }
 
-static void wait_for_something(leat__aio *a, uint64_t until_ns)
+/* Sends what is queued and waits for a completion; 0, or the errno of a refusal. */
+static int wait_for_something(leat__aio *a, uint64_t until_ns)
 {
     struct io_uring_cqe *cqe;
-    struct io_uring *ring = &a->uring->ring;
+    leat__aio_uring *u = a->uring;
+    struct __kernel_timespec ts = {0};
+    int rc;
+
+    if (LEAT_FAULT(LEAT__FAULT_RING)) return EPERM;
     if (until_ns == UINT64_MAX) {
-        (void)io_uring_submit_and_wait(ring, 1);
-        return;
+        rc = io_uring_submit_and_wait(&u->ring, 1);
+    } else {
+        uint64_t now = leat__clock_ns(), ns = until_ns > now ? until_ns - now : 0;
+        ts = (struct __kernel_timespec){(int64_t)(ns / LEAT_NS_PER_S), (long long)(ns % LEAT_NS_PER_S)};
+        rc = io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &ts, NULL);
     }
-    uint64_t now = leat__clock_ns();
-    uint64_t ns = until_ns > now ? until_ns - now : 0;
-    struct __kernel_timespec ts = {(int64_t)(ns / LEAT_NS_PER_S), (long long)(ns % LEAT_NS_PER_S)};
-    (void)io_uring_submit_and_wait_timeout(ring, &cqe, 1, &ts, NULL);
+    /* what the kernel took, whatever it answered: the oldest ones */
+    for (uint32_t left = io_uring_sq_ready(&u->ring); u->fresh_count > left; u->fresh_count--) {
+        leat__aio_req *r = leat__aio_list_pop(&u->fresh);
+        if (r != &u->wake) u->taken++;
+    }
+    return rc < 0 && rc != -EINTR && rc != -ETIME ? -rc : 0;
+}
+
+static void nap(void)
+{
+    struct timespec t = {.tv_nsec = NAP_NS};
+    nanosleep(&t, NULL);
+}
+
+/* Lets threads go on with everything that the kernel has not taken. Without any thread to be had
+ * this one serves it all. */
+static void fall_back(leat__aio *a)
+{
+    leat__aio_uring *u = a->uring;
+    leat__aio_list lists[2] = {u->fresh, u->held};
+
+    u->refused = true;
+    u->fresh = u->held = (leat__aio_list){NULL, NULL};
+    bool threads = leat__aio_threads_open(a, NULL) == 0;
+    leat__mutex_lock(&a->lock);
+    for (int i = 0; i < 2; i++) {
+        for (leat__aio_req *r; (r = leat__aio_list_pop(&lists[i])) != NULL;) {
+            if (r == &u->wake) continue;
+            leat__aio_list_push(&a->pending, r);
+            a->in_flight--;
+            a->queued++;
+        }
+    }
+    if (threads) {
+        a->kind = LEAT__AIO_THREADS;
+        leat__aio_threads_kick_locked(a);
+    }
+    leat__mutex_unlock(&a->lock);
+    while (u->taken > 0) {
+        reap(a);
+        if (u->taken > 0) nap();
+    }
+}
+
+/* Reads one after the other, where there are neither a ring nor threads. The eventfd's value may be
+ * taken by a read that the kernel still has, so it looks every millisecond. */
+static void serve_plainly(leat__aio *a)
+{
+    for (;;) {
+        leat__mutex_lock(&a->lock);
+        bool over = a->closing && a->queued + a->in_flight == 0;
+        leat__aio_req *r = over ? NULL : leat__aio_take_locked(a);
+        leat__mutex_unlock(&a->lock);
+        if (over) return;
+        if (r != NULL) leat__aio_serve(a, r);
+        else nap();
+    }
+}
+
+/* One turn: 0, or the errno of a kernel that refuses. */
+static int turn(leat__aio *a)
+{
+    if (!a->uring->wake_armed) arm_wake(a->uring);
+    for (;;) {
+        leat__mutex_lock(&a->lock);
+        leat__aio_req *r = leat__aio_take_locked(a);
+        leat__mutex_unlock(&a->lock);
+        if (r == NULL) break;
+        start_read(a, r);
+    }
+    int refusal = wait_for_something(a, release_held(a));
+    reap(a);
+    return refusal;
 }
 
 static void service(void *arg)
 {
     leat__aio *a = arg;
-    for (;;) {
-        if (!a->uring->wake_armed) arm_wake(a->uring);
+    for (uint32_t busy = 0;;) {
         leat__mutex_lock(&a->lock);
         bool over = a->closing && a->queued + a->in_flight == 0;
         leat__mutex_unlock(&a->lock);
-        if (over) break;
-        for (;;) {
-            leat__mutex_lock(&a->lock);
-            leat__aio_req *r = leat__aio_take_locked(a);
-            leat__mutex_unlock(&a->lock);
-            if (r == NULL) break;
-            start_read(a, r);
-        }
-        wait_for_something(a, release_held(a));
-        reap(a);
+        if (over) return;
+        int refusal = turn(a);
+        bool passes = refusal == EAGAIN || refusal == EBUSY || refusal == ENOMEM;
+        busy = passes ? busy + 1 : 0;
+        if (refusal == 0) continue;
+        if (!passes || busy > BUSY_TRIES) break;
+        nap();
     }
+    fall_back(a);
+    if (a->threads == NULL) serve_plainly(a);
 }
 
 int leat__aio_uring_open(leat__aio *a, leat_error *err)
