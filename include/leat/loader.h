@@ -223,7 +223,8 @@ LEAT_API void leat_loader_stop(leat_loader *loader);
  * after leat_loader_stop it is LEAT_ESTATE until an epoch is begun or a state restored. Waits up to
  * timeout_ms (-1 = for ever): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET
  * (not final) when the batches on loan hold all memory of the host or of the device, or the error that
- * ends the epoch. One thread at a time. */
+ * ends the epoch; LEAT_EBUDGET with err.sample >= 0, when decoding that sample takes more than the budget
+ * has, is one of those. One thread at a time. */
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */

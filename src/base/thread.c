@@ -177,6 +177,35 @@ bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns)
     return rc == 0;
 }
 
+void leat__gate_init(leat__gate *g)
+{
+    pthread_rwlockattr_t attr;
+    MUST(pthread_rwlockattr_init(&attr));
+    MUST(pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP));
+    MUST(pthread_rwlock_init(&g->lock, &attr));
+    pthread_rwlockattr_destroy(&attr);
+}
+
+void leat__gate_destroy(leat__gate *g)
+{
+    MUST(pthread_rwlock_destroy(&g->lock));
+}
+
+void leat__gate_share(leat__gate *g)
+{
+    MUST(pthread_rwlock_rdlock(&g->lock));
+}
+
+void leat__gate_alone(leat__gate *g)
+{
+    MUST(pthread_rwlock_wrlock(&g->lock));
+}
+
+void leat__gate_leave(leat__gate *g)
+{
+    MUST(pthread_rwlock_unlock(&g->lock));
+}
+
 /* Only atomics and one system call: errno is what a handler must leave as it was. */
 void leat__bell_ring(leat__bell *b)
 {

@@ -55,6 +55,17 @@ void leat__cond_wait(leat__cond *c, leat__mutex *m);
 /* False when `deadline_ns` (of leat__clock_ns) passed. Wake-ups may be spurious. */
 bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns);
 
+/* Shared by many, or held by one alone; whoever waits to be alone goes first. */
+typedef struct leat__gate {
+    pthread_rwlock_t lock;
+} leat__gate;
+
+void leat__gate_init(leat__gate *g);
+void leat__gate_destroy(leat__gate *g);
+void leat__gate_share(leat__gate *g);
+void leat__gate_alone(leat__gate *g);
+void leat__gate_leave(leat__gate *g); /* after either */
+
 /* A condition that may be signalled from a signal handler. A waiter remembers the count of rings
  * before it looks at what it waits for; no ring between that look and the wait is lost. */
 typedef struct leat__bell {

@@ -115,6 +115,12 @@ out:
     return rc;
 }
 
+/* Rows of the largest batch. */
+static uint32_t most_rows(const leat_loader *l)
+{
+    return (uint32_t)LEAT_MIN((uint64_t)l->opts.batch_size, LEAT_MAX(l->rows, UINT64_C(1)));
+}
+
 /* Bounds with these ragged columns. A run's share of a batch is largest when the batch is no larger
  * than the run. */
 static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_error *err)
@@ -123,7 +129,7 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
     uint64_t *sizes = l->feed.ragged, share = 0;
 
     for (uint32_t c = 0; c < shape->count; c++) sizes[c] = ragged[c].batch;
-    bool fits = leat__frame_size(shape, l->opts.batch_size, sizes, l->opts.digest != 0,
+    bool fits = leat__frame_size(shape, most_rows(l), sizes, l->opts.digest != 0,
                                  &l->max_frame_bytes);
     for (uint32_t c = 0; c < shape->count; c++)
         sizes[c] = LEAT_MIN(times(ragged[c].value, l->run_samples), ragged[c].batch);
@@ -144,7 +150,7 @@ static int measure(leat_loader *l, bool repeats, leat__ragged_bound *ragged, lea
     for (uint32_t c = 0; c < shape->count; c++) {
         if (shape->columns[c].kind != LEAT__COLUMN_RAGGED) continue;
         LEAT_TRY(leat__ragged_measure(l->pack, shape->columns[c].field, l->indices, l->universe,
-                                      l->opts.batch_size, repeats, &ragged[c], err));
+                                      most_rows(l), repeats, &ragged[c], err));
     }
     return 0;
 }
@@ -160,7 +166,7 @@ int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err)
     if (ragged == NULL) return leat__fail_nomem(err, shape->count * sizeof *ragged, "bounds");
     for (uint32_t c = 0; c < shape->count; c++) {
         if (shape->columns[c].kind != LEAT__COLUMN_RAGGED) continue;
-        ragged[c] = leat__ragged_assume(&l->info, l->opts.batch_size, repeats);
+        ragged[c] = leat__ragged_assume(&l->info, most_rows(l), repeats);
         any = true;
     }
     leat_budget_read(l->budget, &b);
@@ -172,9 +178,19 @@ int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err)
     if (l->floor > b.limit)
         rc = leat__fail(err, LEAT_EBUDGET,
                         "batches of %u samples need at least %llu bytes, %llu more than the budget of %llu",
-                        l->opts.batch_size, (unsigned long long)l->floor,
+                        most_rows(l), (unsigned long long)l->floor,
                         (unsigned long long)(l->floor - b.limit), (unsigned long long)b.limit);
 out:
     leat__free(ragged);
     return rc;
+}
+
+void leat__loader_bound_scratch(leat_loader *l)
+{
+    uint64_t limit = leat__budget_limit(l->budget);
+    uint64_t above = limit > l->floor ? limit - l->floor : 0;
+    uint64_t others = times(leat_pool_threads(l->pool) - 1, LEAT__WORKER_RAM); /* workers stay */
+    uint64_t serial = plus(l->max_run_bytes, times(l->max_frame_bytes, 1 + LEAT__LOANS));
+    serial = plus(serial, plus(LEAT__WORKER_RAM, LEAT_MIN(others, above)));
+    l->env.scratch_most = limit > serial ? limit - serial : 0;
 }

@@ -27,4 +27,8 @@ int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indice
  * good part of the budget. LEAT_EBUDGET when the floor does not fit. */
 int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err) LEAT_MUST_CHECK;
 
+/* Sets env.scratch_most: what the budget of now leaves for one image beside everything else that a
+ * serial run holds. A run with a large image enters when there is room for it, or alone. */
+void leat__loader_bound_scratch(leat_loader *l);
+
 #endif

@@ -19,6 +19,7 @@
 #include "base/num.h"
 #include "engine/lean.h"
 #include "io/file.h"
+#include "loader/bounds.h"
 #include "loader/setup.h"
 #include "pack/reader.h"
 #include "probe/trace.h"
@@ -159,6 +160,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     leat__run *r;
 
     if (feed->frame == NULL) LEAT_TRY(start_batch(l, err));
+    leat__loader_bound_scratch(l);
     uint32_t left = feed->frame->rows - feed->filled, count = run_length(l);
     LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
     uint64_t bytes = 0;
@@ -184,7 +186,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     else
         leat__frame_ref(feed->frame);
     feed->next = r;
-    feed->next_bytes = r->encoded_bytes + r->share_bytes;
+    feed->next_bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes;
     return 0;
 }
 
@@ -436,11 +438,12 @@ void leat_loader_close(leat_loader **out)
 {
     leat_loader *l = out != NULL ? *out : NULL;
     if (l == NULL) return;
+    if (leat__loader_check(l, NULL) == 0) {
+        stop_epoch(l);
+        leat__loader_teardown(l);
+        leat__free(l);
+    }
     *out = NULL;
-    if (leat__loader_check(l, NULL) != 0) return;
-    stop_epoch(l);
-    leat__loader_teardown(l);
-    leat__free(l);
 }
 
 static void reset_counters(leat_loader *l)

@@ -65,6 +65,39 @@ static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
     return (size + LEAT_PACK_PADDING + 63) & ~UINT64_C(63);
 }
 
+/* Images are decoded one after the other, each by each group in turn: the largest counts. */
+static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells)
+{
+    uint64_t most = 0;
+    for (uint32_t g = 0; g < env->group_count; g++) {
+        const leat__image_group *group = &env->groups[g];
+        uint64_t bytes = leat__scratch_bytes(&cells[group->cell], &group->use);
+        most = LEAT_MAX(most, bytes);
+    }
+    return most;
+}
+
+/* What no budget of this size can hold is the sample's error, not a wait for ever. */
+static void charge_scratch(leat__run *r, leat__run_sample *s)
+{
+    const leat__run_env *env = r->env;
+
+    s->scratch = scratch_of(env, s->cells);
+    if (s->scratch <= LEAT__WORKER_RAM) return;
+    uint64_t beyond = s->scratch - LEAT__WORKER_RAM;
+    if (beyond > env->scratch_most) {
+        leat_error why;
+        const leat_pack_image *i = &s->cells[env->groups[0].cell].image;
+        set_error(s, leat__fail(&why, LEAT_EBUDGET,
+                                "decoding an image of %ux%u may take %llu bytes, %llu more than the "
+                                "memory budget leaves for it", i->width, i->height,
+                                (unsigned long long)s->scratch,
+                                (unsigned long long)(beyond - env->scratch_most)), &why);
+        return;
+    }
+    r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
+}
+
 int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uint32_t count,
                    leat_error *err)
 {
@@ -90,6 +123,7 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uin
             continue;
         }
         r->encoded_bytes += slot_bytes(env, s->row.size);
+        charge_scratch(r, s);
     }
     return 0;
 }
@@ -320,7 +354,7 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
         uint64_t ahead = leave_for_later(r);
         if (ahead > 0) r->buf = leat__blocks_take(env->blocks, ahead);
         if (ahead > 0 && r->buf.data == NULL) return leat__fail_nomem(err, ahead, "encoded samples");
-        task->bytes = r->encoded_bytes + r->share_bytes;
+        task->bytes = r->encoded_bytes + r->share_bytes + r->scratch_bytes;
     }
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
@@ -546,14 +580,17 @@ static int note(leat__run *r, uint64_t id, uint32_t row, leat_error *why, leat_e
     return 0;
 }
 
-/* Puts sample `id`, which `cells` has room for, into `row`. */
-static int stand_in(leat__run *r, leat__run_worker *w, uint64_t id, leat_pack_cell *cells, uint32_t row,
-                    leat_error *err)
+/* Puts sample `id`, which `cells` has room for, into `row`, if decoding it takes at most `room`. */
+static int stand_in(leat__run *r, leat__run_worker *w, uint64_t id, leat_pack_cell *cells, uint64_t room,
+                    uint32_t row, leat_error *err)
 {
     leat__run_env *env = r->env;
     leat_pack_row place;
 
     LEAT_TRY(leat_pack_look(env->pack, id, &place, env->fields, env->field_count, cells, err));
+    /* no more than was charged, and the same whichever run it is in */
+    if (scratch_of(env, cells) > LEAT_MAX(room, LEAT__WORKER_RAM))
+        return leat__fail(err, LEAT_EDATA, "too large to stand in");
     leat__buf_clear(&w->spare);
     if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
         return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
@@ -578,7 +615,8 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_er
         uint64_t other = env->indices != NULL ? env->indices[at] : at;
         leat_error why;
         leat__error_reset(&why);
-        int rc = stand_in(r, w, other, s->cells, row, &why); /* the bad one's cells are not needed */
+        /* the bad one's cells are not needed */
+        int rc = stand_in(r, w, other, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
         if (rc == LEAT_ENOMEM) {
             if (err != NULL) *err = why;
@@ -602,32 +640,68 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
     return 0;
 }
 
+/* Gives back what the worker grew to. */
+static void shrink(leat__run_worker *w)
+{
+    leat__buf_reset(&w->spare);
+    leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
+    leat__pipeline_worker_close(&w->pipeline);
+}
+
+/* Memory ran out, though the budget had room: an address space limit, or others that took it. Once
+ * more, with nobody else decoding and nothing kept. */
+static int try_alone(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why)
+{
+    leat__run_env *env = r->env;
+
+    shrink(w); /* before waiting: whoever waits has nothing that another needs */
+    leat__gate_leave(&env->decoding);
+    leat__gate_alone(&env->decoding);
+    leat__blocks_trim(env->blocks);
+    leat__error_reset(why);
+    int rc = leat__pipeline_worker_open(&w->pipeline, why);
+    if (rc == 0) rc = try_sample(r, w, i, why);
+    if (rc == LEAT_ENOMEM) shrink(w);
+    leat__gate_leave(&env->decoding);
+    leat__gate_share(&env->decoding);
+    return rc;
+}
+
+static int decode_one(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
+{
+    leat__run_sample *s = &r->sample[i];
+    leat_error why;
+
+    leat__error_reset(&why);
+    int rc = w->pipeline == NULL ? leat__pipeline_worker_open(&w->pipeline, &why) : 0;
+    if (rc == 0) rc = try_sample(r, w, i, &why);
+    if (rc == LEAT_ENOMEM) rc = try_alone(r, w, i, &why);
+    if (rc == LEAT_ENOMEM) {
+        if (err != NULL) *err = why;
+    } else if (rc != 0) {
+        rc = judge(r, w, i, &why, err);
+    }
+    if (s->cached != NULL) {
+        leat__cache_unpin(r->env->cache, s->cached);
+        s->cached = NULL;
+    }
+    return rc;
+}
+
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
 {
     uint64_t begin = leat__meters_now();
     int rc = 0;
 
+    leat__gate_share(&r->env->decoding);
     for (uint32_t i = 0; i < r->count && rc == 0; i++) {
-        leat_error why;
-        leat__error_reset(&why);
-        if (atomic_load_explicit(&r->env->stop, memory_order_relaxed)) {
-            rc = LEAT_ECANCELED;
-            break;
-        }
-        int one = try_sample(r, w, i, &why);
-        if (one == LEAT_ENOMEM) {
-            if (err != NULL) *err = why;
-            rc = one;
-        } else if (one != 0) {
-            rc = judge(r, w, i, &why, err);
-        }
-        leat__run_sample *s = &r->sample[i];
-        if (s->cached != NULL) {
-            leat__cache_unpin(r->env->cache, s->cached);
-            s->cached = NULL;
-        }
+        if (atomic_load_explicit(&r->env->stop, memory_order_relaxed)) rc = LEAT_ECANCELED;
+        else rc = decode_one(r, w, i, err);
     }
     drop_encoded(r);
+    /* what a large image made the worker grow to was charged for this run only */
+    if (r->scratch_bytes > 0) shrink(w);
+    leat__gate_leave(&r->env->decoding);
     atomic_fetch_add_explicit(&r->env->decode_ns, leat__meters_now() - begin, memory_order_relaxed);
     return rc;
 }

@@ -17,12 +17,14 @@
 #include <leat/loader.h>
 
 #include "base/buf.h"
+#include "base/thread.h"
 #include "codec/codec.h"
 #include "io/aio.h"
 #include "io/readahead.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
 #include "loader/footprint.h"
+#include "loader/scratch.h"
 #include "op/pipeline.h"
 
 /* Images made from one field: one pipeline, or several views of the same pixels. */
@@ -31,6 +33,7 @@ typedef struct leat__image_group {
     uint32_t count;
     uint32_t *columns;               /* of the shape */
     const leat__pipeline **pipelines;
+    leat__scratch_use use;
 } leat__image_group;
 
 /* What runs need to know; constant during an epoch. */
@@ -58,6 +61,8 @@ typedef struct leat__run_env {
     /* replacement: the universe to draw from */
     uint64_t universe;
     const uint64_t *indices; /* NULL = all samples */
+    uint64_t scratch_most; /* that one image may take beyond that; changes between runs */
+    leat__gate decoding; /* held alone: decoding again, after memory ran out */
     atomic_bool stop; /* nobody wants the rest of the epoch */
     _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
@@ -75,6 +80,7 @@ typedef struct leat__run_sample {
     const uint8_t *data; /* where the sample's bytes are, once read */
     bool later;          /* in the system's page cache: copied when it is decoded */
     int rc;              /* why it could not be read */
+    uint64_t scratch;    /* bytes that decoding it takes */
     leat__cached *cached;
     leat__block direct;  /* own block for a direct read past the cache */
     leat__aio_req req;
@@ -88,6 +94,8 @@ struct leat__run {
     uint32_t first, count; /* rows of the frame */
     bool last;             /* of its batch */
     uint64_t encoded_bytes, share_bytes; /* charged while reading; kept with the batch */
+    uint64_t scratch_bytes; /* charged until it is decoded: what its largest image takes beyond the
+                               worker's own */
     leat__block buf;       /* cache=os: the samples that are read ahead */
     leat__block hand;      /* the sample being decoded, when it was left for later */
     uint64_t hand_bytes;

@@ -468,8 +468,11 @@ static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
         if (at == env->field_count) env->fields[env->field_count++] = shape->columns[c].field;
         shape->columns[c].cell = at;
     }
-    for (uint32_t g = 0; g < env->group_count; g++)
-        env->groups[g].cell = shape->columns[env->groups[g].columns[0]].cell;
+    for (uint32_t g = 0; g < env->group_count; g++) {
+        leat__image_group *group = &env->groups[g];
+        group->cell = shape->columns[group->columns[0]].cell;
+        group->use = leat__scratch_use_of(group->pipelines, group->count);
+    }
     return 0;
 }
 
@@ -639,6 +642,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     int rc;
 
     leat__mutex_init(&l->lock);
+    leat__gate_init(&l->env.decoding);
     LEAT_TRY(leat__steps_init(&l->steps, err));
     l->opts = *given;
     LEAT_TRY(check_opts(l, err));
@@ -717,5 +721,6 @@ void leat__loader_teardown(leat_loader *l)
     leat__free(l->quarantine);
     leat_pack_close(&l->pack);
     leat__steps_reset(&l->steps);
+    leat__gate_destroy(&l->env.decoding);
     leat__mutex_destroy(&l->lock);
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decoding memory: see scratch.h. The factors are bytes per pixel that the codecs hold at most.
+ */
+#include "loader/scratch.h"
+
+#include "base/num.h"
+#include "codec/codec.h"
+#include "op/head.h"
+
+#define BAND_BYTES 256u /* per pixel of width: bands of rows in three planes, and a resizer's */
+#define PROBES 16       /* drawn recipes that are looked at */
+#define SIDE 4096u      /* of the image they are drawn for */
+
+leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count)
+{
+    leat__scratch_use use = {.views = count};
+    leat__recipe recipe;
+    leat__head h;
+
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint64_t k = 0; k < PROBES && !use.whole; k++) {
+            leat__draw_key key = {.seed = k, .sample = k};
+            if (leat__pipeline_draw(pipelines[i], &key, SIDE, SIDE, &recipe, NULL) != 0) continue;
+            leat__head_fuse(&h, &recipe, 0, SIDE, SIDE);
+            uint64_t first = (uint64_t)h.ax.count * h.ay.count;
+            use.whole = h.steps < recipe.count && first > (uint64_t)SIDE * SIDE / 4;
+        }
+    }
+    return use;
+}
+
+static uint64_t codec_bytes_per_pixel(const leat_pack_cell *cell)
+{
+    switch (cell->image.codec) {
+    case LEAT__CODEC_JPEG: return cell->image.flags & LEAT_PACK_IMAGE_ENTRIES ? 0 : 6; /* coefficients */
+    case LEAT__CODEC_PNG: return 4;
+    case LEAT__CODEC_WEBP: return 8; /* the decoder's own picture and the result */
+    default: return 0;
+    }
+}
+
+uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
+{
+    uint64_t pixels = (uint64_t)cell->image.width * cell->image.height, bytes;
+    uint64_t each = codec_bytes_per_pixel(cell), side;
+
+    if (cell->absent || cell->length == 0) return 0;
+    if (cell->image.orientation >= 5) each += 6; /* turned as a whole: twice three planes */
+    else if (use->views > 1) each += 3;          /* held for all views */
+    if (use->whole) each += 9;                   /* the image, its next step, a copy */
+    side = LEAT_MAX(cell->image.width, cell->image.height);
+    if (!leat__mul_u64(pixels, each, &bytes) || !leat__add_u64(bytes, side * BAND_BYTES, &bytes))
+        return UINT64_MAX;
+    return bytes;
+}

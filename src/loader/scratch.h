@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that decoding an image takes beyond its sample and its row of the batch, told from the
+ * index alone, so that it can be charged before the sample is read. Ordinary images are covered by
+ * what each worker is charged for anyway (LEAT__WORKER_RAM). Any thread.
+ */
+#ifndef LEAT_LOADER_SCRATCH_H
+#define LEAT_LOADER_SCRATCH_H
+
+#include <stdbool.h>
+
+#include <leat/pack.h>
+
+#include "op/pipeline.h"
+
+/* How an image field is used. */
+typedef struct leat__scratch_use {
+    uint32_t views; /* images made of it */
+    bool whole;     /* ops work on the image before anything makes it smaller */
+} leat__scratch_use;
+
+leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count);
+
+/* The most bytes that this image takes. Codecs that decode by rows take a band of them; a JPEG
+ * without entry points may be progressive and a PNG interlaced, which the index does not say. */
+uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use *use);
+
+#endif
