@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stopping. The first SIGINT or SIGTERM asks: it sets a number that commands poll and wakes
- * the watcher, if a command has one. The second ends the process on the spot. SIGPIPE is
- * ignored: a write to a closed pipe fails and is handled where it was made.
+ * the watcher, if a command has one. The second ends the process on the spot. SIGPIPE and
+ * SIGXFSZ are ignored: a write that cannot be made fails and is handled where it was made.
  *
  * The number is the only state of the frame that belongs to the process and not to a context,
  * as signals do.
@@ -69,6 +69,7 @@ void cli_signals_begin(bool talk)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file over `ulimit -f` is an error of the write */
     atomic_store(&talk_on, talk);
     catch(SIGINT);
     catch(SIGTERM);

@@ -20,6 +20,17 @@
 #include "base/mem.h"
 
 #define NAME_BYTES 16 /* the kernel's limit, NUL included */
+/* The usual 8 MiB a thread soon fill an address space limit; sanitizers need many times as much. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STACK_BYTES (8u << 20)
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define STACK_BYTES (8u << 20)
+#endif
+#endif
+#ifndef STACK_BYTES
+#define STACK_BYTES (1u << 20)
+#endif
 
 typedef struct start {
     leat__thread_main main;
@@ -51,6 +62,17 @@ static void block_signals(sigset_t *old)
     pthread_sigmask(SIG_SETMASK, &mask, old);
 }
 
+static int create(pthread_t *handle, start *s)
+{
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+    if (rc != 0) return rc;
+    pthread_attr_setstacksize(&attr, STACK_BYTES); /* refused: the usual size */
+    rc = pthread_create(handle, &attr, run, s);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
 int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main,
                        void *arg, leat_error *err)
 {
@@ -67,7 +89,7 @@ int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main
         rc = EAGAIN;
     } else {
         block_signals(&old); /* the new thread inherits the mask */
-        rc = pthread_create(&t->handle, NULL, run, s);
+        rc = create(&t->handle, s);
         pthread_sigmask(SIG_SETMASK, &old, NULL);
     }
     if (rc != 0) {

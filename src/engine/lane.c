@@ -79,6 +79,7 @@ static void work(void *arg)
     leat__pool_unlock(p);
 }
 
+/* Fewer threads than asked for are slower, none is an error. */
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err)
 {
     count = LEAT_MIN(count, l->max);
@@ -86,7 +87,9 @@ int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err)
         leat__worker *w = &l->workers[l->started];
         char name[16];
         snprintf(name, sizeof name, "leat-%s-%u", leat__lane_name(w->lane), w->index);
-        LEAT_TRY(leat__thread_start(&w->thread, name, work, w, err));
+        int rc = leat__thread_start(&w->thread, name, work, w, l->started == 0 ? err : NULL);
+        if (rc != 0 && l->started == 0) return rc;
+        if (rc != 0) break;
         l->started++;
     }
     return 0;

@@ -240,6 +240,7 @@ int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, 
     if (threads) {
         LEAT_GO(rc, out, place_workers(p, err));
         LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
+        p->active = p->lanes[LEAT_LANE_CPU].started; /* fewer, where no more can be had */
     }
     *pool = p;
     p = NULL;
@@ -339,7 +340,8 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
 {
     leat__pool_lock(p);
     int rc = start_lanes_locked(p, f, err);
-    if (rc == 0 && !f->opts.fixed) rc = leat__controller_start(p, err);
+    /* without a thread for it nothing is tuned, and all works */
+    if (rc == 0 && !f->opts.fixed && leat__controller_start(p, NULL) != 0) f->opts.fixed = 1;
     if (rc == 0) {
         f->next = p->flows;
         p->flows = f;

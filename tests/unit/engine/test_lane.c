@@ -11,6 +11,8 @@
 
 #include "stages.h"
 
+#include "base/fault.h"
+
 #include "engine/sched.h"
 
 typedef struct seen {
@@ -104,12 +106,36 @@ static void inactive_workers_do_nothing(void **state)
     rig_close(&r);
 }
 
+/* A system that gives no more threads after the first: slower, not an error. */
+static void fewer_threads_do_as_well(void **state)
+{
+    numbers n = {.end = 50};
+    seen cpu = {.prefix = "leat-cpu"};
+    rig r = {0};
+    if (!leat__fault_available()) skip();
+    leat__fault_arm(LEAT__FAULT_THREAD, 2, true);
+    leat_flow_opts fo = rig_opts(&r, 4, 1000);
+    fo.fixed = 0; /* nor one for the controller */
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_SINK, "work", look_at_thread, &cpu)};
+    rig_start(&r, &fo, s, 2);
+    assert_int_equal(leat_flow_wait(r.flow, -1, NULL), 0);
+    leat__fault_disarm();
+    assert_int_equal(r.pool->lanes[LEAT_LANE_CPU].started, 1);
+    assert_int_equal(cpu.calls, 50);
+    rig_close(&r);
+    leat__fault_arm(LEAT__FAULT_THREAD, 1, true); /* none at all is one */
+    leat_pool *none;
+    assert_int_equal(leat_pool_open(&none, NULL, NULL), LEAT_ETHREAD);
+    leat__fault_disarm();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_run_on_their_lane),
         cmocka_unit_test(depth_can_grow_while_running),
         cmocka_unit_test(inactive_workers_do_nothing),
+        cmocka_unit_test(fewer_threads_do_as_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
