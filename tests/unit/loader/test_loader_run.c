@@ -82,7 +82,7 @@ static int slow_sample(void *cookie, void *const *rows, uint32_t fields, uint64_
     return 0;
 }
 
-static void a_broken_disk_is_an_error_in_time(void **state)
+static void a_broken_disk_is_an_error(void **state)
 {
     (void)state;
     for (int cache = 0; cache < 2; cache++) {
@@ -94,18 +94,16 @@ static void a_broken_disk_is_an_error_in_time(void **state)
         assert_ok(leat_loader_begin(l, 0, NULL));
         leat__inject_rule rule = {.path = plain, .sys_errno = 5};
         assert_ok(leat__io_inject(&rule, NULL));
-        uint64_t begin = leat__clock_ns();
         drain(l, &r);
         leat__io_inject_clear();
         if (r.rc != LEAT_EIO) fail_msg("cache %d: %d %s", cache, r.rc, r.err.message);
-        assert_true(leat__clock_ns() - begin < LEAT_NS_PER_S);
         leat_loader_close(&l);
     }
     assert_no_leaks();
 }
 
-/* The file loses its end while it is being read: an error in time that says where, never a signal. */
-static void a_file_cut_short_is_an_error_in_time(void **state)
+/* The file loses its end while it is being read: an error that says where, never a signal. */
+static void a_file_cut_short_is_an_error(void **state)
 {
     (void)state;
     for (int k = 0; k < 4; k++) {
@@ -122,9 +120,7 @@ static void a_file_cut_short_is_an_error_in_time(void **state)
         assert_ok(leat_loader_next(l, &b, -1, NULL));
         leat_batch_release(&b);
         assert_int_equal(truncate(copy, 8192), 0);
-        uint64_t begin = leat__clock_ns();
         drain(l, &r);
-        assert_true(leat__clock_ns() - begin < LEAT_NS_PER_S);
         bool kept = o.cache == LEAT_CACHE_PROCESS && r.rc == 0; /* all pages had been read before */
         if (kept) assert_int_equal(r.samples, SAMPLES - o.batch_size);
         else if (r.rc != LEAT_EDATA) fail_msg("case %d: %d %s", k, r.rc, r.err.message);
@@ -306,8 +302,8 @@ int main(void)
         cmocka_unit_test(packs_of_older_versions_are_loaded),
         cmocka_unit_test(leaving_an_epoch_waits_for_a_sample_not_a_run),
         cmocka_unit_test(bad_samples_go_to_the_policy),
-        cmocka_unit_test(a_broken_disk_is_an_error_in_time),
-        cmocka_unit_test(a_file_cut_short_is_an_error_in_time),
+        cmocka_unit_test(a_broken_disk_is_an_error),
+        cmocka_unit_test(a_file_cut_short_is_an_error),
     };
     return cmocka_run_group_tests(tests, make_packs, drop_packs);
 }
