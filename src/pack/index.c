@@ -288,7 +288,8 @@ static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
             return 0;
         }
     }
-    if (is_verified(x, chunk))
+    bool room = atomic_load_explicit(&x->cached, memory_order_relaxed) + LEAT__PACK_CHUNK <= x->cache_limit;
+    if (is_verified(x, chunk) && !room)
         return leat__file_pread(x->file, buf, len, x->footer.index_offset + offset, err);
     uint8_t *data = leat__alloc(LEAT__MEM_PACK, LEAT__PACK_CHUNK);
     if (data == NULL) return leat__fail_nomem(err, LEAT__PACK_CHUNK, "the index");

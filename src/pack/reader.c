@@ -264,6 +264,25 @@ const leat__file *leat__pack_file(const leat_pack *p, uint32_t shard)
     return shard < p->shard_count ? p->shards[shard].index->file : NULL;
 }
 
+uint64_t leat__pack_index_bytes(const leat_pack *p)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < p->shard_count; i++)
+        sum += leat__ceil_div(p->shards[i].index->footer.index_bytes, LEAT__PACK_CHUNK) * LEAT__PACK_CHUNK;
+    return sum;
+}
+
+void leat__pack_index_keep(leat_pack *p, uint64_t bytes)
+{
+    double share = (double)bytes / (double)LEAT_MAX(leat__pack_index_bytes(p), UINT64_C(1));
+    for (uint32_t i = 0; i < p->shard_count; i++) {
+        leat__index *x = p->shards[i].index;
+        uint64_t chunks = leat__ceil_div(x->footer.index_bytes, LEAT__PACK_CHUNK);
+        uint64_t mine = share >= 1 ? chunks : (uint64_t)((double)chunks * share);
+        x->cache_limit = LEAT_MAX(x->cache_limit, mine * LEAT__PACK_CHUNK);
+    }
+}
+
 /* ---- rows and cells --------------------------------------------------------------------- */
 
 const leat__shard *leat__pack_shard_of_sample(const leat_pack *p, uint64_t sample)

@@ -28,4 +28,9 @@ int leat__pack_sample_check(leat_pack *pack, uint64_t sample, const leat_pack_ro
 int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info,
                           const void *bytes, leat_error *err) LEAT_MUST_CHECK;
 
+/* Bytes of the index, and how many of them may be kept in memory as they are touched (never fewer
+ * than before). Before other threads use the pack. */
+uint64_t leat__pack_index_bytes(const leat_pack *pack);
+void leat__pack_index_keep(leat_pack *pack, uint64_t bytes);
+
 #endif

@@ -4,6 +4,7 @@
  */
 #include "packtest.h"
 
+#include "base/fault.h"
 #include "base/num.h"
 #include "io/aio.h"
 #include "pack/reader.h"
@@ -220,12 +221,45 @@ static void test_golden(void **state)
     }
 }
 
+/* Reads of the file that looking up every 7th sample takes. */
+static uint64_t reads_of_looks(leat_pack *p)
+{
+    leat_pack_row row;
+    leat__fault_arm(LEAT__FAULT_READ, 0, false);
+    for (uint64_t i = 0; i < N; i += 7) assert_int_equal(leat_pack_look(p, i, &row, NULL, 0, NULL, NULL), 0);
+    uint64_t reads = leat__fault_count(LEAT__FAULT_READ);
+    leat__fault_disarm();
+    return reads;
+}
+
+static void test_index_kept(void **state)
+{
+    char *dir;
+    leat_pack *p;
+    leat_pack_opts o = LEAT_PACK_OPTS_INIT;
+    leat_error err;
+    (void)state;
+    if (!leat__fault_available()) skip();
+    open_set(&dir, &p, 0);
+    leat_pack_close(&p);
+    o.index_cache_bytes = UINT64_MAX; /* none */
+    assert_int_equal(leat_pack_open(&p, pt_path(dir, "s.leat"), &o, &err), 0);
+    reads_of_looks(p);
+    assert_true(reads_of_looks(p) >= N / 7); /* one for each, though all is verified */
+    leat__pack_index_keep(p, leat__pack_index_bytes(p));
+    reads_of_looks(p);
+    assert_int_equal(reads_of_looks(p), 0);
+    leat_pack_close(&p);
+    pt_rmdir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_facts),       cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_buffers_and_keys), cmocka_unit_test(test_pages),
         cmocka_unit_test(test_not_a_pack),  cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_index_kept),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;
