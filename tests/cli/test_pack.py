@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -181,6 +182,14 @@ class Pack(unittest.TestCase):
             self.assertEqual(digest(out), digest(self.out))
         finally:
             subprocess.run(["umount", box], check=True)
+
+    def test_a_file_over_the_size_limit_is_an_error(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, resource.RLIM_INFINITY))
+        done = self.pack("--images", "keep", preexec_fn=limit)
+        self.assertEqual(done.returncode, 4, done.stderr)  # SIGXFSZ used to end it
+        self.assertIn("too large", done.stderr.lower())
+        self.assertFalse(os.path.exists(self.out))
 
     def test_bad_sector(self):
         shim = os.path.join(self.dir, "shim.so")
