@@ -240,7 +240,9 @@ int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, 
     if (threads) {
         LEAT_GO(rc, out, place_workers(p, err));
         LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
+        leat__pool_lock(p); /* its workers look at it already */
         p->active = p->lanes[LEAT_LANE_CPU].started; /* fewer, where no more can be had */
+        leat__pool_unlock(p);
     }
     *pool = p;
     p = NULL;
