@@ -34,6 +34,8 @@ const leat__param cli_load_options[] = {
                "turn images as their EXIF says, or deliver them as stored"),
     CLI_STRING("ops", 0, NULL, "TEXT",
                "the whole pipeline as text, instead of the six above; see leat help ops"),
+    CLI_STRING("follow", 0, NULL, "ROLES",
+               "fields that follow the image: \"mask; boxes = Boxes(xywh)\"; see leat help Mask"),
     CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
                "MixUp, CutMix: deliver labels as one float per class (default), or as label, partner's "
                "label and weight"),
@@ -310,6 +312,7 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     leat__value mix = get(&r, "mix-labels");
     o->mix_labels = mix.set ? (leat_mix_labels)(LEAT_MIX_LABELS_SOFT + mix.i) : LEAT_MIX_LABELS_DEFAULT;
     o->label = get(&r, "label").s;
+    o->follow = get(&r, "follow").s;
     o->classes = (uint32_t)get(&r, "classes").i;
     o->window_pages = (uint32_t)get(&r, "window-pages").i;
     o->streams = (uint32_t)get(&r, "streams").i;

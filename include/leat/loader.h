@@ -160,6 +160,12 @@ typedef struct leat_loader_opts {
     /* Two image fields with different random geometry are an error: their crops would not fit
      * together. 1 = they may differ. Same geometry draws the same, whatever colour ops differ. */
     uint32_t independent;
+    /* Fields that follow the geometry of an image, as text: "mask; boxes = Boxes(xywh); category =
+     * Labels()". A field alone follows by its type and name. Mask (an image field: u8 [samples,
+     * height, width]), Boxes, Labels (rows dropped with their box) and Keypoints are described by
+     * leat_op_info_at (LEAT_OP_ROLE). Coordinates are those of the image as the pipeline gets it;
+     * boxes and points are delivered as f32. NULL = none. */
+    const char *follow;
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */

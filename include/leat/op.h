@@ -29,7 +29,8 @@ typedef enum leat_op_kind {
     LEAT_OP_POLICY = 3,   /* draws other ops (AutoAugment and the like) */
     LEAT_OP_ERASE = 4,    /* blanks a part */
     LEAT_OP_OUTPUT = 5,   /* normalisation, element type, layout */
-    LEAT_OP_BATCH = 6     /* works on a whole batch and its labels */
+    LEAT_OP_BATCH = 6,    /* works on a whole batch and its labels */
+    LEAT_OP_ROLE = 7      /* not an op: how a field follows an image (leat_loader_opts.follow) */
 } leat_op_kind;
 
 typedef struct leat_op_info {

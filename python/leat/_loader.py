@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import atexit
+import difflib
 import gc
+import inspect
 import json
 import os
 import sys
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from .callbacks import Callback, Monitor
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
+Role = str | ops.Op
 
 _ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
 _CACHES = {"os": 0, "process": 1}
@@ -124,6 +127,12 @@ class Loader:
         doctor: watch the run from its beginning and say at the end what held it back
         run: file that the run is written to while it goes on, for ``leat top`` and ``leat doctor
             --attach``; rank 1 of several writes to ``FILE.1``, and so on
+        follow: fields that follow the geometry of an image: a dict of field name to "follow" or to
+            ``leat.ops.Mask``, ``Boxes``, ``Labels`` or ``Keypoints`` with their parameters, or the same as
+            text. Masks are image fields (palette PNGs give class numbers), delivered as uint8 ``(batch,
+            height, width)``; boxes and points as float32; boxes outside the image are dropped, and their
+            labels with them
+        **roles: the same by keyword: ``mask="follow", boxes=leat.ops.Boxes("xywh")``
         callbacks: called now and then with what the loader measures: ``leat.callbacks``
     """
 
@@ -152,7 +161,8 @@ class Loader:
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
                  device: str | None = None, device_memory: int | str = 0,
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
-                 callbacks: Callback | Sequence[Callback] = ()) -> None:
+                 callbacks: Callback | Sequence[Callback] = (),
+                 follow: Mapping[str, Role] | str | None = None, **roles: Role) -> None:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self.path = os.fspath(path)
@@ -173,6 +183,7 @@ class Loader:
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
         self._sample_fn = sample_fn  # its code must outlive the workers
         names, images = _images(image, fields, channels_last, self)
+        following = _roles(follow, roles, self)
         self.device = "cpu" if device is None else str(device)
         if self.device != "cpu" and self.as_ == "numpy":
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
@@ -195,7 +206,7 @@ class Loader:
             digest=_check.flag("digest", digest), sample_fn=address, sample_cookie=cookie, label=label,
             classes=_check.whole("classes", classes, 0, _check.U32),
             mix_labels=0 if mix_labels is None else _check.one_of("mix_labels", mix_labels, _MIX_LABELS),
-            independent=_check.flag("independent", independent), device=self.device,
+            independent=_check.flag("independent", independent), follow=following, device=self.device,
             device_memory=_check.size("device_memory", device_memory))
         self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()
@@ -513,6 +524,29 @@ def _resolve(sample_fn: Any) -> tuple[int, int]:
     from ._plugin import resolve
 
     return resolve(sample_fn)
+
+
+def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader) -> str | None:
+    """Fields that follow an image, as text."""
+    if follow is None and not roles:
+        return None
+    known = [f.name for f in loader.dataset.fields]
+    for name in roles:
+        if name not in known:
+            near = difflib.get_close_matches(name, [*inspect.signature(Loader).parameters, *known], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"leat.Loader has no argument {name!r}, and {loader.path} no such field{hint}")
+    parts = [follow] if isinstance(follow, str) else []
+    for name, role in [*(follow.items() if isinstance(follow, Mapping) else ()), *roles.items()]:
+        if isinstance(role, type) or not isinstance(role, (str, ops.Op)):
+            raise ArgumentError(f'{name}: {role!r} is neither "follow" nor one of leat.ops.Mask, Boxes, '
+                                "Labels and Keypoints")
+        parts.append(f"{_quoted(name)} = {role}")
+    return "; ".join(parts)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "'" in name else f"'{name}'"
 
 
 def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,

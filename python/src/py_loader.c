@@ -109,20 +109,20 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
-                            "independent", NULL};
+                            "independent", "follow", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     int order = (int)o->order, cache = (int)o->cache, on_error = 0, drop_last = (int)o->drop_last;
     int digest = 0, mix_labels = 0, orientation = 0, independent = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKip", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipz", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
             &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
-            &independent))
+            &independent, &o->follow))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;

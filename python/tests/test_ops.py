@@ -26,7 +26,7 @@ def test_defaults_round_trip_through_the_parser():
     # an op written with all its defaults is the op written with none
     for name, _help, _kind, params in _leat.ops():
         cls = getattr(ops, name)
-        if name == "ColorJitter" or any(p[2] is None for p in params):  # it needs a change to make
+        if _kind == 7 or name == "ColorJitter" or any(p[2] is None for p in params):  # it needs a change to make
             continue
         op = cls()
         spelled = cls(**op.params)

@@ -45,7 +45,18 @@ typedef struct leat__image_info {
     uint32_t chroma_h, chroma_v; /* pixels per chroma sample (1 when grey) where components can
                                   * be asked for instead of pixels, else 0 */
     char format[24];         /* "jpeg 4:2:0", "png rgba" … for people */
+    bool palette;            /* its colours can be had as numbers of the palette: set `indices` */
+    bool indices;            /* set by leat__image_as_indices: decode delivers those, in one plane */
 } leat__image_info;
+
+/* Of a palette image: decodes to the numbers of the palette (class ids of masks), not to colours.
+ * Nothing changes for others. */
+static inline void leat__image_as_indices(leat__image_info *info)
+{
+    if (!info->palette) return;
+    info->indices = true;
+    info->channels = 1;
+}
 
 /* Zero means the default given. */
 typedef struct leat__decode_limits {

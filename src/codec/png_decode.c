@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * PNG through libspng: 8 bits per sample or fewer; grey, RGB, RGBA, grey + alpha (as RGBA)
- * and palettes (as RGB, or RGBA when entries are transparent). 16 bits are refused by name:
+ * and palettes (as RGB, or RGBA when entries are transparent; or as numbers of the palette, when
+ * those are asked for). 16 bits are refused by name:
  * cutting them to 8 would be a silent loss. A colour key on grey or RGB images is ignored, as
  * Pillow's convert("RGB") does. Checksums are checked. Rows stream; only interlaced files are
  * held whole. A PNG cannot be entered in the middle: a region costs all the rows above it.
@@ -150,6 +151,7 @@ static int png_probe(const uint8_t *data, size_t len, leat__image_info *info, le
     info->bits = h.bits;
     info->channels = channels_of(&h);
     info->orientation = h.orientation;
+    info->palette = h.colour == PALETTE;
     snprintf(info->format, sizeof info->format, "png %s%s", kind[h.colour],
              h.bits == 16 ? " 16-bit" : "");
     return 0;
@@ -218,10 +220,21 @@ static int make_room(png_state *s, size_t bytes, leat_error *err)
     return 0;
 }
 
+/* Palette numbers of fewer than 8 bits, packed from the highest bit on: one byte each, in place,
+ * from the end of the row on. */
+static void unpack_row(uint8_t *row, uint32_t width, uint32_t bits)
+{
+    for (uint32_t x = width; bits < 8 && x-- > 0;) {
+        const size_t at = (size_t)x * bits;
+        row[x] = row[at / 8] >> (8 - bits - at % 8) & ((1u << bits) - 1);
+    }
+}
+
 /* Row y of the image, interleaved: to the band when it lies in the region. */
-static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, const uint8_t *src)
+static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, uint8_t *src)
 {
     if (y < job->y || y - job->y >= job->height) return 0;
+    if (job->info->indices) unpack_row(src, job->info->width, job->info->bits);
     uint8_t *row[4];
     uint32_t channels = job->info->channels;
     leat__band_next(&s->band, row);
@@ -266,9 +279,10 @@ static int set_up(spng_ctx *ctx, png_source *src, const leat__decode_job *job, l
     if (!code) code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR);
     static const int format[5] = {0, SPNG_FMT_G8, 0, SPNG_FMT_RGB8, SPNG_FMT_RGBA8};
     uint32_t channels = job->info->channels;
+    int wanted = job->info->indices ? SPNG_FMT_PNG : format[channels];
     int flags = SPNG_DECODE_PROGRESSIVE;
     if (channels == 4) flags |= SPNG_DECODE_TRNS;
-    if (!code) code = spng_decode_image(ctx, NULL, 0, format[channels], flags);
+    if (!code) code = spng_decode_image(ctx, NULL, 0, wanted, flags);
     return code ? spng_failed(src, code, err) : 0;
 }
 
@@ -277,8 +291,9 @@ static int png_decode(void *state, const leat__decode_job *job, leat_error *err)
     png_state *s = state;
     png_header h;
     LEAT_TRY(read_header(job->data, job->len, &h, err));
-    if (h.width != job->info->width || h.height != job->info->height ||
-        channels_of(&h) != job->info->channels)
+    const uint32_t channels = job->info->indices && h.colour == PALETTE ? 1 : channels_of(&h);
+    if (h.width != job->info->width || h.height != job->info->height || h.bits != job->info->bits ||
+        channels != job->info->channels)
         return bad(err, LEAT_EDATA, 16, "header does not match what was probed");
     if (h.bits == 16)
         return bad(err, LEAT_EFORMAT, 24, "16 bits per sample are not supported");

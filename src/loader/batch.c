@@ -155,6 +155,7 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     const leat__shape *shape = &frames->shape;
     uint64_t bytes;
     size_t extra = shape->count * (sizeof(leat_tensor) + sizeof(int64_t)) + rows * sizeof(bool);
+    extra += (size_t)shape->shrinking * rows * sizeof(int64_t);
     size_t apart = frames->apart ? rows * 2 * sizeof(uint64_t) : 0;
 
     *out = NULL;
@@ -177,7 +178,8 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     f->rows = rows;
     f->tensors = (leat_tensor *)(void *)((uint8_t *)(f + 1) + apart);
     f->ragged_end = (int64_t *)(f->tensors + shape->count);
-    f->dropped = (bool *)(f->ragged_end + shape->count);
+    f->used = f->ragged_end + shape->count;
+    f->dropped = (bool *)(f->used + (size_t)shape->shrinking * rows);
     for (uint32_t c = 0; c < shape->count; c++) {
         f->tensors[c] = shape->columns[c].tensor;
         f->tensors[c].shape[0] = rows;
@@ -273,6 +275,20 @@ static leat__bad *sorted(leat__bad *list)
     return head;
 }
 
+/* Elements of a row of a ragged column, before the frame is finished. */
+static int64_t used_of(const leat__frame *f, uint32_t c, uint32_t row)
+{
+    const uint32_t shrinks = f->shape->columns[c].shrinks;
+    const int64_t *offsets = f->tensors[c].offsets;
+    if (shrinks > 0) return f->used[(size_t)(shrinks - 1) * f->rows + row];
+    return offsets[row + 1] - offsets[row];
+}
+
+void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements)
+{
+    f->used[(size_t)(f->shape->columns[c].shrinks - 1) * f->rows + row] = (int64_t)elements;
+}
+
 /* Moves row `from` of every array to row `to` (to <= from); ragged ends are kept in offsets. */
 static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged_end)
 {
@@ -286,7 +302,7 @@ static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged
             continue;
         }
         int64_t *offsets = (int64_t *)t->offsets, size = leat_dtype_size(t->dtype);
-        int64_t start = offsets[from], length = offsets[from + 1] - start;
+        int64_t start = offsets[from], length = used_of(f, c, from);
         memmove((uint8_t *)t->data + ragged_end[c] * size, (uint8_t *)t->data + start * size,
                 (size_t)(length * size));
         offsets[to] = ragged_end[c];
@@ -327,7 +343,8 @@ void leat__frame_finish(leat__frame *f)
     f->batch.bad = bad;
     bool any = false;
     for (uint32_t row = 0; row < f->rows; row++) any |= f->dropped[row];
-    if (any) close_ranks(f, 0, f->rows, f->dropped);
+    /* rows move once only: what shrinks is not mixed, and so never skipped afterwards */
+    if (any || f->shape->shrinking > 0) close_ranks(f, 0, f->rows, f->dropped);
     for (uint32_t c = 0; c < f->shape->count; c++) {
         leat_tensor *t = &f->tensors[c];
         if (t->offsets != NULL) t->shape[0] = t->offsets[f->batch.samples];
@@ -356,7 +373,7 @@ uint64_t leat__frame_hash(const leat__frame *f, uint32_t row)
         const leat_tensor *t = &f->tensors[c];
         uint64_t bytes = f->shape->columns[c].row_bytes;
         if (t->offsets != NULL)
-            bytes = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
+            bytes = (uint64_t)used_of(f, c, row) * leat_dtype_size(t->dtype);
         h = leat__hash64(leat__frame_row(f, c, row), bytes, h);
     }
     return h;

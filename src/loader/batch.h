@@ -34,12 +34,15 @@ typedef struct leat__column {
     uint64_t row_bytes; /* IMAGE and FIXED */
     uint32_t ragged_ndim;
     uint64_t device_start; /* IMAGE and FIXED: where it begins in a batch on a device */
+    bool follows;       /* filled by loader/follow.c */
+    uint32_t shrinks;   /* RAGGED: 1 and up when rows may use less than their room; else 0 */
     leat_tensor tensor; /* as in a full batch, data NULL; its name is owned */
 } leat__column;
 
 typedef struct leat__shape {
     uint32_t count;
     leat__column *columns;
+    uint32_t shrinking; /* columns that shrink */
     uint64_t fixed_row_bytes; /* of all columns and the sample id: one row's share */
 } leat__shape;
 
@@ -72,6 +75,7 @@ typedef struct leat__frame {
     int64_t *ragged_end; /* per column, while rows are left out */
     leat__device_pool *device_pool; /* of `on_device` */
     leat__device_block *on_device;  /* the columns of fixed size, once they are there; or NULL */
+    int64_t *used;       /* per shrinking column and row: elements written */
     leat__bad *_Atomic bad;
 } leat__frame;
 
@@ -107,6 +111,9 @@ void leat__frame_unref(leat__frame *f); /* with the last one the block goes back
 
 /* Row `row` of column `c`. */
 void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row);
+
+/* Says how many elements row `row` of a column that shrinks really has. */
+void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements);
 
 /* Any thread: notes a bad sample; takes the memory of `bad`. */
 void leat__frame_note(leat__frame *f, leat__bad *bad);

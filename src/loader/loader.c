@@ -86,7 +86,9 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
         if (column->kind != LEAT__COLUMN_RAGGED) continue;
         uint32_t size = leat_dtype_size(column->tensor.dtype);
         const leat_field *field = leat_pack_field(l->pack, column->field);
-        uint64_t lead = field->type == LEAT_FIELD_RAGGED ? leat__field_shape_bytes(field) : 0, sum = 0;
+        bool ragged = field->type == LEAT_FIELD_RAGGED;
+        uint64_t lead = ragged ? leat__field_shape_bytes(field) : 0, sum = 0;
+        uint32_t stored = ragged ? leat_dtype_size(field->dtype) : size; /* boxes become f32 */
         for (uint32_t row = 0; row < rows; row++) {
             leat_pack_cell cell;
             int64_t *offsets = f != NULL ? (int64_t *)f->tensors[c].offsets : NULL;
@@ -95,7 +97,7 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
             if (leat_pack_cells(l->pack, column->field, l->feed.ids[row], 1, &cell, NULL) != 0 ||
                 cell.absent || cell.length < lead)
                 continue;
-            if (!leat__add_u64(sum, (cell.length - lead) / size * size, &sum))
+            if (!leat__add_u64(sum, (cell.length - lead) / stored * size, &sum))
                 return leat__fail(err, LEAT_EOVERFLOW, "a batch is too large");
         }
         if (f != NULL) ((int64_t *)f->tensors[c].offsets)[rows] = (int64_t)(sum / size);

@@ -43,6 +43,7 @@ void leat__run_worker_close(leat__run_worker **out)
     if (w == NULL) return;
     leat__pipeline_worker_close(&w->pipeline);
     leat__buf_reset(&w->spare);
+    leat__follow_scratch_reset(&w->follow);
     leat__free(w);
     *out = NULL;
 }
@@ -480,6 +481,20 @@ static int call_sample_fn(const leat__run_env *env, const leat__frame *f, uint64
     return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
 }
 
+static int fill_followers(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
+                          leat_error *err)
+{
+    const leat__run_env *env = r->env;
+    const leat__follow_sample sample = {
+        .pack = env->pack,
+        .cells = from->cells,
+        .bytes = from->bytes,
+        .tables = env->tables,
+        .as_stored = env->orientation == LEAT_ORIENTATION_IGNORE,
+        .key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id}};
+    return leat__follow_fill(&env->follow, &w->follow, w->pipeline, &sample, r->frame, row, err);
+}
+
 static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
                     leat_error *err)
 {
@@ -488,9 +503,10 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
     for (uint32_t g = 0; g < r->env->group_count; g++)
         LEAT_TRY(make_images(r, &r->env->groups[g], w, from, row, err));
     for (uint32_t c = 0; c < f->shape->count; c++) {
-        if (f->shape->columns[c].kind != LEAT__COLUMN_IMAGE)
+        if (f->shape->columns[c].kind != LEAT__COLUMN_IMAGE && !f->shape->columns[c].follows)
             LEAT_TRY(copy_field(r, c, from, row, err));
     }
+    if (r->env->follow.count > 0) LEAT_TRY(fill_followers(r, w, from, row, err));
     f->ids[row] = from->id;
     if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from->id, row, err));
     if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);

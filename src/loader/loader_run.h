@@ -23,6 +23,7 @@
 #include "io/readahead.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
+#include "loader/follow.h"
 #include "loader/footprint.h"
 #include "loader/scratch.h"
 #include "op/pipeline.h"
@@ -55,6 +56,7 @@ typedef struct leat__run_env {
     leat_orientation orientation;
     uint64_t seed, epoch;
     bool hashes;
+    leat__follow follow;
     bool mixed; /* batches change after their rows are complete: hashed then */
     leat_sample_fn sample_fn; /* the caller's augmentation, or NULL */
     void *sample_cookie;
@@ -110,6 +112,7 @@ typedef struct leat__run_worker {
     int32_t node; /* NUMA node its memory is on, -1 = any */
     leat__pipeline_worker *pipeline;
     leat__buf spare; /* bytes of replacements */
+    leat__follow_scratch follow;
 } leat__run_worker;
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;

@@ -249,6 +249,14 @@ static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
     return 0;
 }
 
+/* A sample that stands in may be larger than the one whose room it gets. */
+static int refuse_ragged(const leat_loader *l, const char *name, leat_error *err)
+{
+    if (l->opts.on_error != LEAT_ON_ERROR_REPLACE) return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      "on_error replace needs fields of fixed size: leave out '%s' or use skip", name);
+}
+
 static int plain_column(leat__column *c, const leat_loader *l, uint32_t field, leat_error *err)
 {
     const leat_field *f = leat_pack_field(l->pack, field);
@@ -282,10 +290,7 @@ static int plain_column(leat__column *c, const leat_loader *l, uint32_t field, l
         t->dtype = f->type == LEAT_FIELD_RAGGED ? f->dtype : LEAT_DTYPE_U8;
         c->ragged_ndim = f->type == LEAT_FIELD_RAGGED ? f->ndim : 0;
         t->ragged_ndim = c->ragged_ndim;
-        if (l->opts.on_error == LEAT_ON_ERROR_REPLACE)
-            return leat__fail(err, LEAT_EINVAL,
-                              "on_error replace needs fields of fixed size: leave out '%s' or use skip",
-                              f->name);
+        LEAT_TRY(refuse_ragged(l, f->name, err));
     }
     row_major(t);
     return 0;
@@ -376,6 +381,31 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     return 0;
 }
 
+static int set_up_follow(leat_loader *l, const leat_loader_opts *given, const leat__shape *shape,
+                         leat_error *err)
+{
+    if (given->follow == NULL) return 0;
+    leat__followed *images = LEAT_NEW_ARRAY(LOADER, leat__followed, (uint64_t)l->pipeline_count + 1);
+    if (images == NULL) return leat__fail_nomem(err, l->pipeline_count * sizeof *images, "images");
+    for (uint32_t i = 0; i < l->pipeline_count; i++)
+        images[i] = (leat__followed){.column = i, .field = shape->columns[i].field,
+                                     .pipeline = l->pipelines[i]};
+    int rc = leat__follow_open(&l->env.follow, l->pack, given->follow, shape, images, l->pipeline_count, err);
+    leat__free(images);
+    return rc;
+}
+
+static int follow_column(leat_loader *l, leat__follower *f, leat__shape *shape, leat_error *err)
+{
+    leat__column *c = &shape->columns[shape->count - 1];
+
+    LEAT_TRY(name_column(c, f->spec.field, err));
+    LEAT_TRY(leat__follow_column(f, l->pack, l->opts.batch_size, shape, shape->count - 1, err));
+    if (c->kind == LEAT__COLUMN_RAGGED) LEAT_TRY(refuse_ragged(l, f->spec.field, err));
+    row_major(&c->tensor);
+    return 0;
+}
+
 /* Two fields whose random crops and turns differ: an image and its mask would not fit together. */
 static int check_geometry(const leat_loader *l, const leat__shape *shape, leat_error *err)
 {
@@ -442,11 +472,16 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
                               given->fields[i]);
     }
     LEAT_TRY(set_up_images(l, given, shape, err));
+    LEAT_TRY(set_up_follow(l, given, shape, err));
     for (uint32_t f = 0; f < fields; f++) {
         const leat_field *info = leat_pack_field(l->pack, f);
-        if (info->type == LEAT_FIELD_IMAGE || !wanted(given, info->name)) continue;
+        leat__follower *follower = leat__follow_of(&l->env.follow, f);
+        if (follower == NULL && (info->type == LEAT_FIELD_IMAGE || !wanted(given, info->name))) continue;
         shape->count++;
-        LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
+        if (follower != NULL)
+            LEAT_TRY(follow_column(l, follower, shape, err));
+        else
+            LEAT_TRY(plain_column(&shape->columns[shape->count - 1], l, f, err));
     }
     LEAT_TRY(check_fields(l, given, shape, err));
     LEAT_TRY(check_geometry(l, shape, err));
@@ -469,6 +504,11 @@ static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
         while (at < env->field_count && env->fields[at] != shape->columns[c].field) at++;
         if (at == env->field_count) env->fields[env->field_count++] = shape->columns[c].field;
         shape->columns[c].cell = at;
+    }
+    for (uint32_t i = 0; i < env->follow.count; i++) {
+        leat__follower *f = &env->follow.list[i];
+        f->cell = shape->columns[f->column].cell;
+        f->image_cell = shape->columns[f->image].cell;
     }
     for (uint32_t g = 0; g < env->group_count; g++) {
         leat__image_group *group = &env->groups[g];
@@ -695,6 +735,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->opts.weights = NULL;
     l->opts.fields = NULL;
     l->opts.label = NULL;
+    l->opts.follow = NULL;
 out:
     leat__shape_reset(&shape);
     return rc;
@@ -721,6 +762,7 @@ void leat__loader_teardown(leat_loader *l)
     for (uint32_t i = 0; i < l->pipeline_count; i++) leat__pipeline_close(&l->pipelines[i]);
     leat__free(l->pipelines);
     leat__mixing_reset(&l->mixing);
+    leat__follow_reset(&l->env.follow);
     for (uint32_t i = 0; i < l->env.group_count; i++) {
         leat__free(l->env.groups[i].columns);
         leat__free(l->env.groups[i].pipelines);

@@ -40,7 +40,6 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     if (nearest) {
         if (!leat__step_is_geometry(s.kind)) return 0;
         s.filter = LEAT__FILTER_NEAREST;
-        for (int c = 0; c < 3; c++) s.fill[c] = 0;
     }
     switch (s.kind) {
     case LEAT__STEP_PAD: return leat__step_pad(b, &s, err);

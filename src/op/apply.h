@@ -27,7 +27,7 @@ void leat__bench_reset(leat__bench *b);
 void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err);
 
 /* Any step that the head does not take, and not ERASE_OUT. nearest: the image is a mask, so
- * pixels are only moved: filters become nearest, fills 0, and colour steps do nothing. */
+ * pixels are only moved: filters become nearest, and colour steps do nothing. */
 int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err)
     LEAT_MUST_CHECK;
 

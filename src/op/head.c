@@ -87,8 +87,3 @@ void leat__head_orient(leat__head *h, uint32_t width, uint32_t height, uint32_t 
         h->ay.mirror_in = !h->ay.mirror_in;
     }
 }
-
-void leat__head_nearest(leat__head *h)
-{
-    h->ax.filter = h->ay.filter = LEAT__FILTER_NEAREST;
-}

@@ -24,9 +24,6 @@ void leat__head_fuse(leat__head *h, const leat__recipe *r, uint32_t from, uint32
  * Orientations 5 to 8 also exchange rows and columns; that is left to the caller. */
 void leat__head_orient(leat__head *h, uint32_t width, uint32_t height, uint32_t orientation);
 
-/* Masks: every filter becomes nearest. */
-void leat__head_nearest(leat__head *h);
-
 bool leat__head_takes(leat__step_kind kind);
 
 #endif

@@ -12,7 +12,7 @@
 
 static const leat__op_def *const families[] = {
     leat__ops_geometry, leat__ops_warp,   leat__ops_color,
-    leat__ops_policy,   leat__ops_output, leat__ops_batch,
+    leat__ops_policy,   leat__ops_output, leat__ops_batch, leat__ops_roles,
 };
 
 enum { OPS_MAX = 96 };
@@ -63,7 +63,7 @@ bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b)
         for (int k = 0; k < x->count; k++)
             if (x->list[k] != y->list[k]) return false;
     }
-    return true;
+    return strcmp(a->text, b->text) == 0;
 }
 
 uint32_t leat__op_param_index(const leat__op_def *def, const char *name)

@@ -22,6 +22,7 @@
 typedef struct leat__op_spec {
     const struct leat__op_def *def;
     leat__value value[LEAT__OP_PARAMS_MAX];
+    char text[256]; /* of its parameter that is text, where it has one */
 } leat__op_spec;
 
 /* Size of an image in flight; 0 = not known before the image is. */
@@ -53,6 +54,7 @@ extern const leat__op_def leat__ops_color[];
 extern const leat__op_def leat__ops_policy[];
 extern const leat__op_def leat__ops_output[];
 extern const leat__op_def leat__ops_batch[];
+extern const leat__op_def leat__ops_roles[];
 
 uint32_t leat__op_count(void);
 const leat__op_def *leat__op_at(uint32_t index); /* NULL past the end */

@@ -104,23 +104,12 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
                              const leat__draw_key *key, void *const *out, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* Image with what belongs to it: masks of the same size as the image go through the same
- * geometry with nearest sampling (u8, one channel, height x width of the output), boxes
- * (x0, y0, x1, y1, pixels of the input image) are moved in place; keep[i] says whether
- * something of box i is left. */
-typedef struct leat__targets {
-    uint32_t masks;
-    const leat__encoded *mask; /* `masks` of them */
-    uint8_t *const *mask_out;
-    float *boxes; /* 4 per box */
-    bool *keep;
-    uint32_t box_count;
-} leat__targets;
-
-int leat__pipeline_run_joint(const leat__pipeline *p, leat__pipeline_worker *w,
-                             const leat__encoded *image, const leat__targets *targets,
-                             const leat__draw_key *key, void *out, leat_error *err)
-    LEAT_MUST_CHECK;
+/* A mask of an image, moved as `recipe` (leat__pipeline_draw for the image) moves it: nearest
+ * pixel, as torchvision resizes masks; `fill` where the image has none. The mask is as large as
+ * the image and has one channel. u8, height x width of the output, to `out`. */
+int leat__pipeline_run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
+                            const leat__recipe *recipe, const leat__encoded *mask, uint8_t fill,
+                            uint8_t *out, leat_error *err) LEAT_MUST_CHECK;
 
 /* What would be drawn for an image of this (oriented) size: for tests, tools and masks. */
 int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,

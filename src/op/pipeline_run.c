@@ -237,6 +237,40 @@ static int head_to_image(leat__pipeline_worker *w, source *s, leat__head *h, uin
     return 0;
 }
 
+/* Which pixel of the source each one of an axis shows, as torch's nearest interpolation counts:
+ * positions are scaled in float and cut. */
+static void nearest_axis(const leat__axis_request *a, uint32_t *at)
+{
+    const float scale = (float)a->in / (float)a->out;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const uint32_t o = a->from + (a->mirror_out ? a->count - 1 - i : i);
+        uint32_t s = a->in == a->out ? o : (uint32_t)((float)o * scale);
+        s = LEAT_MIN(s, a->in - 1);
+        at[i] = a->mirror_in ? a->in - 1 - s : s;
+    }
+}
+
+/* The same for a mask: pixels are picked, never mixed. */
+static int head_to_mask(leat__pipeline_worker *w, source *s, leat__head *h, leat_error *err)
+{
+    leat__planes *const im = &w->bench.spare;
+    leat__head_orient(h, s->width, s->height, s->orientation);
+    if (s->encoded) LEAT_TRY(hold(w, s, (region){h->x, h->y, h->width, h->height}, err));
+    LEAT_TRY(leat__planes_resize(im, h->ax.count, h->ay.count, 1, err));
+    uint32_t *const at = leat__bench_work(&w->bench, ((size_t)h->ax.count + h->ay.count) * sizeof *at, err);
+    if (!at) return LEAT_ENOMEM;
+    nearest_axis(&h->ax, at);
+    nearest_axis(&h->ay, at + h->ax.count);
+    for (uint32_t y = 0; y < h->ay.count; y++) {
+        const uint8_t *const src =
+            leat__planes_row(s->pixels, 0, h->y + at[h->ax.count + y] - s->y) + (h->x - s->x);
+        uint8_t *const dst = leat__planes_row(im, 0, y);
+        for (uint32_t x = 0; x < h->ax.count; x++) dst[x] = src[at[x]];
+    }
+    leat__planes_swap(&w->bench.image, &w->bench.spare);
+    return 0;
+}
+
 static int head_to_batch(leat__pipeline_worker *w, source *s, leat__head *h, leat_error *err)
 {
     const leat__resize_out out = leat__writer_rows(&w->writer);
@@ -264,13 +298,12 @@ static int run_steps(leat__pipeline_worker *w, source s, bool mask, bool *in_bat
     for (;;) {
         leat__head h;
         leat__head_fuse(&h, r, i, s.width, s.height);
-        if (mask) leat__head_nearest(&h);
         i += h.steps;
         if (i == count && !mask) {
             *in_batch = true;
             return head_to_batch(w, &s, &h, err);
         }
-        LEAT_TRY(head_to_image(w, &s, &h, mask ? 1 : 3, err));
+        LEAT_TRY(mask ? head_to_mask(w, &s, &h, err) : head_to_image(w, &s, &h, 3, err));
         while (i < count && !leat__head_takes(r->step[i].kind))
             LEAT_TRY(leat__step_apply(&w->bench, &r->step[i++], mask, err));
         if (i == count) return 0;
@@ -344,30 +377,26 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
     return 0;
 }
 
-/* ---- masks and boxes ---- */
+/* ---- masks ---- */
 
-static int run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
-                    const leat__encoded *mask, uint8_t *out, leat_error *err)
+int leat__pipeline_run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
+                            const leat__recipe *recipe, const leat__encoded *mask, uint8_t fill,
+                            uint8_t *out, leat_error *err)
 {
     const source s = source_of(mask);
     bool in_batch;
-    if (s.width != w->recipe.in_width || s.height != w->recipe.in_height)
+    if (mask->info->channels != 1)
+        return leat__fail(err, LEAT_EDATA, "a mask of %u channels: masks are grey or palette images",
+                          mask->info->channels);
+    if (s.width != recipe->in_width || s.height != recipe->in_height)
         return leat__fail(err, LEAT_EDATA, "a mask of %ux%u belongs to an image of %ux%u",
-                          s.width, s.height, w->recipe.in_width, w->recipe.in_height);
+                          s.width, s.height, recipe->in_width, recipe->in_height);
+    w->recipe = *recipe;
+    for (uint32_t i = 0; i < w->recipe.count; i++)
+        for (int c = 0; c < 3; c++) w->recipe.step[i].fill[c] = fill;
     LEAT_TRY(run_steps(w, s, true, &in_batch, err));
     for (uint32_t y = 0; y < p->output.height; y++)
         memcpy(out + (size_t)y * p->output.width, leat__planes_row(&w->bench.image, 0, y),
                p->output.width);
-    return 0;
-}
-
-int leat__pipeline_run_joint(const leat__pipeline *p, leat__pipeline_worker *w,
-                             const leat__encoded *image, const leat__targets *targets,
-                             const leat__draw_key *key, void *out, leat_error *err)
-{
-    LEAT_TRY(leat__pipeline_run(p, w, image, key, out, err));
-    for (uint32_t i = 0; i < targets->masks; i++)
-        LEAT_TRY(run_mask(p, w, &targets->mask[i], targets->mask_out[i], err));
-    leat__recipe_boxes(&w->recipe, targets->boxes, targets->keep, targets->box_count);
     return 0;
 }

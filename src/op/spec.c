@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "op/roles.h"
+
 enum { NAME_MAX_BYTES = 48, VALUE_MAX_BYTES = 256 };
 
 typedef struct cursor {
@@ -128,7 +130,8 @@ static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
         return leat__fail(c->err, LEAT_EINVAL, "%s is given twice", shown);
     LEAT_TRY(read_value(c, text));
     LEAT_TRY(leat__param_parse(&def->params[i], shown, text, &op->value[i], c->err));
-    op->value[i].s = NULL; /* the text does not live on; no op has a text parameter */
+    if (def->params[i].kind == LEAT__PARAM_STRING) memcpy(op->text, text, strlen(text) + 1);
+    op->value[i].s = NULL; /* the text that was parsed does not live on */
     return 0;
 }
 
@@ -173,22 +176,71 @@ static int read_op(cursor *c, leat__op_spec *op)
     return op->def->check ? op->def->check(op, c->err) : 0;
 }
 
+/* Goes to the next item. False at the end of the text. */
+static bool next_item(cursor *c)
+{
+    for (;; c->at++) {
+        skip_blanks(c, true);
+        if (*c->at != ';') return *c->at != '\0';
+    }
+}
+
+static int end_item(cursor *c)
+{
+    skip_blanks(c, false);
+    if (*c->at == '\0' || *c->at == ';' || *c->at == '\n') return 0;
+    return complain(c, "';' or a new line is expected");
+}
+
 int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
 {
     cursor c = {.text = text, .at = text, .err = err};
     *count = 0;
-    for (;;) {
-        skip_blanks(&c, true);
-        if (*c.at == ';') {
-            c.at++;
-            continue;
-        }
-        if (*c.at == '\0') return 0;
+    while (next_item(&c)) {
         if (*count == LEAT__SPEC_OPS_MAX) return complain(&c, "too many ops");
         LEAT_TRY(read_op(&c, &ops[*count]));
+        if (ops[*count].def->kind == LEAT_OP_ROLE)
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s says how a field follows an image: give it to follow, not to a pipeline",
+                              ops[*count].def->name);
         ++*count;
-        skip_blanks(&c, false);
-        if (*c.at != '\0' && *c.at != ';' && *c.at != '\n')
-            return complain(&c, "';' or a new line is expected");
+        LEAT_TRY(end_item(&c));
     }
+    return 0;
+}
+
+static int read_role(cursor *c, leat__role_spec *role)
+{
+    *role = (leat__role_spec){0};
+    LEAT_TRY(read_value(c, role->field));
+    skip_blanks(c, false);
+    if (*c->at != '=') return 0;
+    c->at++;
+    skip_blanks(c, true);
+    const size_t word = strlen("follow");
+    if (strncmp(c->at, "follow", word) == 0 && !name_char(c->at[word])) {
+        c->at += word;
+        return 0;
+    }
+    LEAT_TRY(read_op(c, &role->op));
+    if (role->op.def->kind == LEAT_OP_ROLE) return 0;
+    return leat__fail(c->err, LEAT_EINVAL,
+                      "field '%s' cannot be %s: fields follow as Mask, Boxes, Keypoints or Labels",
+                      role->field, role->op.def->name);
+}
+
+int leat__spec_parse_roles(const char *text, leat__role_spec *roles, uint32_t *count, leat_error *err)
+{
+    cursor c = {.text = text, .at = text, .err = err};
+    *count = 0;
+    while (next_item(&c)) {
+        if (*count == LEAT__SPEC_OPS_MAX) return complain(&c, "too many fields");
+        LEAT_TRY(read_role(&c, &roles[*count]));
+        for (uint32_t i = 0; i < *count; i++)
+            if (strcmp(roles[i].field, roles[*count].field) == 0)
+                return leat__fail(err, LEAT_EINVAL, "follow: field '%s' is given twice", roles[i].field);
+        ++*count;
+        LEAT_TRY(end_item(&c));
+    }
+    return 0;
 }

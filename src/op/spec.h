@@ -21,4 +21,10 @@
 int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
     LEAT_MUST_CHECK;
 
+/* The text form of roles: role = field [ "=" ( "follow" | Op ) ], separated as ops are. A field
+ * whose name has blanks or one of ,;()[]=# is quoted. Fills at most LEAT__SPEC_OPS_MAX roles. */
+struct leat__role_spec;
+int leat__spec_parse_roles(const char *text, struct leat__role_spec *roles, uint32_t *count,
+                           leat_error *err) LEAT_MUST_CHECK;
+
 #endif

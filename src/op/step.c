@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recipes: following the image size along the steps, and where boxes go. Pure functions.
+ * Recipes: following the image size along the steps. Pure functions.
  */
 #include "op/step.h"
-
-#include <math.h>
 
 #include "base/num.h"
 
@@ -95,122 +93,4 @@ int leat__recipe_add(leat__recipe *r, const leat__step *step, leat_error *err)
     default: break;
     }
     return 0;
-}
-
-/* ---- boxes ---- */
-
-typedef struct point {
-    double x, y;
-} point;
-
-/* Steps map output to input; boxes go the other way. False when the map has no inverse. */
-static bool invert_affine(const double m[6], double out[6])
-{
-    const double det = m[0] * m[4] - m[1] * m[3];
-    if (!(fabs(det) > 1e-12)) return false;
-    out[0] = m[4] / det;
-    out[1] = -m[1] / det;
-    out[3] = -m[3] / det;
-    out[4] = m[0] / det;
-    out[2] = -(out[0] * m[2] + out[1] * m[5]);
-    out[5] = -(out[3] * m[2] + out[4] * m[5]);
-    return true;
-}
-
-/* The inverse of a perspective map is the adjugate of its 3x3 matrix. */
-static bool invert_perspective(const double m[8], double o[9])
-{
-    const double a = m[0], b = m[1], c = m[2], d = m[3], e = m[4], f = m[5], g = m[6], h = m[7];
-    o[0] = e - f * h;
-    o[1] = c * h - b;
-    o[2] = b * f - c * e;
-    o[3] = f * g - d;
-    o[4] = a - c * g;
-    o[5] = c * d - a * f;
-    o[6] = d * h - e * g;
-    o[7] = b * g - a * h;
-    o[8] = a * e - b * d;
-    return fabs(a * o[0] + b * o[3] + c * o[6]) > 1e-12;
-}
-
-static void bound(const point p[4], float box[4])
-{
-    double x0 = p[0].x, x1 = x0, y0 = p[0].y, y1 = y0;
-    for (int i = 1; i < 4; i++) {
-        x0 = fmin(x0, p[i].x);
-        x1 = fmax(x1, p[i].x);
-        y0 = fmin(y0, p[i].y);
-        y1 = fmax(y1, p[i].y);
-    }
-    box[0] = (float)x0;
-    box[1] = (float)y0;
-    box[2] = (float)x1;
-    box[3] = (float)y1;
-}
-
-static bool move_warped(const leat__step *s, float box[4])
-{
-    point p[4] = {
-        {box[0], box[1]}, {box[2], box[1]}, {box[0], box[3]}, {box[2], box[3]}};
-    double m[9] = {0};
-    const bool flat = s->kind == LEAT__STEP_AFFINE;
-    if (!(flat ? invert_affine(s->matrix, m) : invert_perspective(s->matrix, m))) return false;
-    if (flat) m[8] = 1;
-    for (int i = 0; i < 4; i++) {
-        const double w = m[6] * p[i].x + m[7] * p[i].y + m[8];
-        if (!(fabs(w) > 1e-12)) return false;
-        p[i] = (point){(m[0] * p[i].x + m[1] * p[i].y + m[2]) / w,
-                       (m[3] * p[i].x + m[4] * p[i].y + m[5]) / w};
-    }
-    bound(p, box);
-    return true;
-}
-
-static void mirror(float *lo, float *hi, uint32_t length)
-{
-    const float t = (float)length - *lo;
-    *lo = (float)length - *hi;
-    *hi = t;
-}
-
-/* One box under one step; w and h are the image before it and become those after. */
-static bool move_box(const leat__step *s, uint32_t *w, uint32_t *h, float box[4])
-{
-    switch (s->kind) {
-    case LEAT__STEP_CROP:
-        for (int i = 0; i < 4; i++) box[i] -= (float)(i % 2 ? s->y : s->x);
-        break;
-    case LEAT__STEP_PAD:
-        for (int i = 0; i < 4; i++) box[i] += (float)(i % 2 ? s->y : s->x);
-        break;
-    case LEAT__STEP_RESIZE:
-        for (int i = 0; i < 4; i++)
-            box[i] = (float)(box[i] * (double)(i % 2 ? s->height : s->width) / (i % 2 ? *h : *w));
-        break;
-    case LEAT__STEP_FLIP_H: mirror(&box[0], &box[2], *w); return true;
-    case LEAT__STEP_FLIP_V: mirror(&box[1], &box[3], *h); return true;
-    case LEAT__STEP_PERSPECTIVE: return move_warped(s, box);
-    case LEAT__STEP_AFFINE:
-        if (!move_warped(s, box)) return false;
-        break;
-    default: return true;
-    }
-    *w = s->width;
-    *h = s->height;
-    return true;
-}
-
-void leat__recipe_boxes(const leat__recipe *r, float *boxes, bool *keep, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        float *const b = boxes + 4 * (size_t)i;
-        uint32_t w = r->in_width, h = r->in_height;
-        bool ok = true;
-        for (uint32_t k = 0; ok && k < r->count; k++) {
-            ok = move_box(&r->step[k], &w, &h, b);
-            for (int j = 0; j < 4; j++)
-                b[j] = fminf(fmaxf(b[j], 0.0f), (float)(j % 2 ? h : w));
-        }
-        keep[i] = ok && b[0] < b[2] && b[1] < b[3];
-    }
 }

@@ -82,8 +82,4 @@ int leat__recipe_add(leat__recipe *r, const leat__step *step, leat_error *err)
 bool leat__step_is_geometry(leat__step_kind kind);
 const char *leat__step_name(leat__step_kind kind);
 
-/* Where boxes (x0, y0, x1, y1 in pixels, n of them) go under the recipe's geometry: clipped to
- * the image, keep[i] false when nothing is left. */
-void leat__recipe_boxes(const leat__recipe *r, float *boxes, bool *keep, uint32_t n);
-
 #endif

@@ -38,8 +38,6 @@ static void one_run_becomes_one_request(void **state)
     assert_int_equal(h.ay.from, 15 - 4 - 10);
     assert_int_equal(h.ay.count, 10);
     assert_int_equal(h.ax.filter, LEAT__FILTER_BICUBIC);
-    leat__head_nearest(&h);
-    assert_int_equal(h.ay.filter, LEAT__FILTER_NEAREST);
 }
 
 static void a_second_resize_starts_a_new_run(void **state)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "op_fixture.h"
 
+#include "op/targets.h"
+
 #include "base/num.h"
 #include "dsp/pixel.h"
 #include "probe/cpu.h"
@@ -177,8 +179,8 @@ static void masks_and_boxes_follow(void **state)
     leat__pipeline *p = fixture_pipeline(
         "RandomResizedCrop(64, scale=(0.5, 1)); RandomHorizontalFlip();"
         "RandomVerticalFlip(); Pad(4); ColorJitter(0.5); CenterCrop(70)");
-    static uint8_t out[3 * 70 * 70], mask_out[70 * 70];
-    uint8_t *const mask_outs[1] = {mask_out};
+    static uint8_t mask_out[70 * 70];
+    static leat__recipe recipe;
     fixture_picture(&im, 100, 80, 3);
     assert_ok(leat__planes_resize(&mask, 100, 80, 1, NULL));
     for (uint32_t y = 0; y < 80; y++) {
@@ -191,14 +193,10 @@ static void masks_and_boxes_follow(void **state)
     for (uint64_t sample = 0; sample < 20; sample++) {
         float box[4] = {40, 30, 65, 50};
         bool keep = false;
-        const leat__targets t = {.masks = 1,
-                                 .mask = &b.encoded,
-                                 .mask_out = mask_outs,
-                                 .boxes = box,
-                                 .keep = &keep,
-                                 .box_count = 1};
-        assert_ok(leat__pipeline_run_joint(p, w, &a.encoded, &t,
-                                           &(leat__draw_key){1, 0, sample}, out, NULL));
+        const leat__draw_key key = {1, 0, sample};
+        assert_ok(leat__pipeline_draw(p, &key, 100, 80, &recipe, NULL));
+        assert_ok(leat__pipeline_run_mask(p, w, &recipe, &b.encoded, 0, mask_out, NULL));
+        leat__recipe_boxes(&recipe, &(leat__box_rule){0}, box, &keep, 1);
         float x0 = 70, y0 = 70, x1 = 0, y1 = 0;
         for (int i = 0; i < 70 * 70; i++) {
             assert_in_range(mask_out[i], 0, 1);
@@ -218,13 +216,10 @@ static void masks_and_boxes_follow(void **state)
     fixture_picture(&mask, 50, 80, 1);
     fixture_encode(&b, &mask, 1);
     leat_error err = {0};
-    assert_code(
-        LEAT_EDATA,
-        leat__pipeline_run_joint(
-            p, w, &a.encoded,
-            &(leat__targets){.masks = 1, .mask = &b.encoded, .mask_out = mask_outs},
-            &(leat__draw_key){0}, out, &err));
+    assert_code(LEAT_EDATA, leat__pipeline_run_mask(p, w, &recipe, &b.encoded, 0, mask_out, &err));
     assert_contains(err.message, "50x80");
+    assert_code(LEAT_EDATA, leat__pipeline_run_mask(p, w, &recipe, &a.encoded, 0, mask_out, &err));
+    assert_contains(err.message, "3 channels");
     fixture_reset(&a);
     fixture_reset(&b);
     leat__planes_reset(&im);

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Masks, boxes, labels and points that follow an image. torchvision is compared by
+tests/oracle/check_follow.py; here are references in NumPy."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import leat
+from leat import ops
+
+COUNT = 40
+MOVES = [ops.RandomCrop(40, padding=6), ops.RandomHorizontalFlip(), ops.RandomVerticalFlip(), ops.Pad((2, 1, 0, 3))]
+
+
+def palette_png(mask, bits=8):
+    im = Image.fromarray(mask, "P")
+    im.putpalette([(7 * i + 3 * c) % 256 for i in range(256) for c in range(3)])
+    out = io.BytesIO()
+    im.save(out, "PNG", bits=bits)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Images whose red is their mask: 1 + number inside each box, boxes never overlap."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for i in range(COUNT):
+        h, w = int(rng.integers(44, 70)), int(rng.integers(44, 70))
+        mask, boxes = np.zeros((h, w), np.uint8), []
+        for k in range(i % 4):
+            x, y = 2 + 14 * k, int(rng.integers(0, h - 12))
+            bw, bh = int(rng.integers(3, 13)), int(rng.integers(3, 13))
+            mask[y:y + bh, x:x + bw] = k + 1
+            boxes.append([x, y, x + bw, y + bh])
+        image = np.stack([mask, mask * 0 + 9, mask * 0 + 5], -1)
+        rows.append((image, mask, np.array(boxes, np.float32).reshape(-1, 4)))
+    return rows
+
+
+def write(path, data, kind, dtype="float32", relative=False, bits=8):
+    def coded(mask, boxes):
+        b = boxes.copy()
+        if kind != "xyxy":
+            b[:, 2:] -= b[:, :2]
+        if kind == "cxcywh":
+            b[:, :2] += b[:, 2:] / 2
+        return (b / np.float32([*mask.shape[::-1]] * 2) if relative else b).astype(dtype)
+
+    with leat.Writer(path, {"image": "image", "mask": "image", "boxes": (dtype, (None, 4)),
+                            "category": ("int64", (None,)), "points": ("float32", (None, 3)), "label": int},
+                     sync=False) as w:
+        for i, (image, mask, boxes) in enumerate(data):
+            points = np.array([[b[0], b[1], 2] for b in boxes], np.float32).reshape(-1, 3)
+            w.append([image, palette_png(mask, bits), coded(mask, boxes), np.arange(len(boxes)) + 100, points, i])
+    return path
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory, data):
+    return write(str(tmp_path_factory.mktemp("follow") / "xyxy.leat"), data, "xyxy")
+
+
+def load(path, pipeline=MOVES, **options):
+    options = {"boxes": "follow", "category": "follow", "points": "follow", "mask": "follow"} | options
+    options = {k: v for k, v in options.items() if v is not None}
+    with leat.Loader(path, 16, pipeline, order="random", seed=2, as_="numpy", **options) as loader:
+        for batch in loader:
+            for i in range(len(batch.sample_id)):
+                yield {name: value[i] for name, value in batch.items()}
+
+
+def extent(mask, value):
+    ys, xs = np.nonzero(mask == value)
+    return (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1) if len(xs) else None
+
+
+def check(row, tolerance=0):
+    """What the delivered mask shows is where the boxes are."""
+    np.testing.assert_array_equal(row["mask"], row["image"][0])
+    found = {int(v): extent(row["mask"], v) for v in np.unique(row["mask"]) if v}
+    assert [c - 99 for c in row["category"].tolist()] == sorted(found)
+    for box, (_, want) in zip(row["boxes"], sorted(found.items())):
+        np.testing.assert_allclose(box, want, atol=tolerance)
+
+
+def test_all_follow_exactly(pack, data):
+    rows = list(load(pack))
+    assert len(rows) == COUNT and sum(len(r["category"]) for r in rows) < sum(len(b) for *_, b in data)
+    for row in rows:
+        check(row)
+        assert row["mask"].shape == (44, 42) and row["mask"].dtype == np.uint8
+        assert len(row["points"]) == len(data[row["label"]][2])  # points are never dropped
+        seen = (row["points"][:, :2] >= 0).all(1) & (row["points"][:, :2] < [42, 44]).all(1)
+        np.testing.assert_array_equal(row["points"][:, 2], np.where(seen, 2, 0))
+
+
+@pytest.mark.parametrize("pipeline", [
+    [ops.ColorJitter(0.0, p=1), *MOVES], [MOVES[0], ops.RandomErasing(0), *MOVES[1:]],
+    ["RandomResizedCrop(40, interpolation=nearest)"]])
+def test_colour_does_not_matter(pack, pipeline):
+    for a, b in zip(load(pack, pipeline), load(pack, [*pipeline, ops.RandomInvert(1)])):
+        for name in ("mask", "boxes", "category", "points"):
+            np.testing.assert_array_equal(a[name], b[name])
+
+
+@pytest.mark.parametrize("kind", ["xyxy", "xywh", "cxcywh"])
+@pytest.mark.parametrize("relative", [False, True])
+def test_formats(tmp_path, pack, data, kind, relative):
+    path = write(str(tmp_path / "p.leat"), data, kind, relative=relative)
+    for a, b in zip(load(pack), load(path, boxes=ops.Boxes(kind, relative=relative))):
+        got = b["boxes"] * ([42, 44, 42, 44] if relative else 1)
+        if kind == "cxcywh":
+            got[:, :2] -= got[:, 2:] / 2
+        if kind != "xyxy":
+            got[:, 2:] += got[:, :2]
+        np.testing.assert_allclose(got, a["boxes"], atol=1e-3)
+        np.testing.assert_array_equal(a["category"], b["category"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+def test_types(tmp_path, pack, data, dtype):
+    path = write(str(tmp_path / "p.leat"), data, "xyxy", dtype=dtype)
+    for a, b in zip(load(pack), load(path)):
+        assert b["boxes"].dtype == np.float32
+        np.testing.assert_array_equal(a["boxes"], b["boxes"])
+
+
+@pytest.mark.parametrize("bits", [4, 2])
+def test_packed_palettes(tmp_path, pack, data, bits):
+    path = write(str(tmp_path / "p.leat"), data, "xyxy", bits=bits)
+    for a, b in zip(load(pack), load(path)):
+        np.testing.assert_array_equal(a["mask"], b["mask"])
+
+
+def test_visible_share_and_size(pack):
+    def boxes(**rule):
+        return [(r["label"], c) for r in load(pack, boxes=ops.Boxes(**rule)) for c in r["category"].tolist()]
+    every, half, whole, large = boxes(), boxes(min_visible=0.5), boxes(min_visible=1), boxes(min_size=8)
+    assert set(whole) < set(half) < set(every) and set(large) < set(every)
+
+
+def test_rotation_fill_and_views(pack):
+    turned = [ops.Resize((40, 40)), ops.RandomRotation((90, 90))]
+    for row in load(pack, turned, mask=ops.Mask(fill=255)):
+        for box, value in zip(row["boxes"], row["category"] - 99):
+            want = extent(row["mask"], value)
+            if want is not None:
+                np.testing.assert_allclose(box, want, atol=1.5)
+    grown = list(load(pack, [ops.Resize((40, 40)), ops.Pad(3)], mask=ops.Mask(fill=255)))
+    assert all((r["mask"][:3] == 255).all() and (r["mask"][3:-3, 3:-3] != 255).all() for r in grown)
+    views = {"a": ("image", MOVES), "b": ("image", MOVES)}
+    for row in load(pack, views, mask=ops.Mask(image="b")):
+        np.testing.assert_array_equal(row["mask"], row["b"][0])
+
+
+def test_threads_resume_and_skip(pack):
+    one, two = list(load(pack, threads=1)), list(load(pack, threads=3))
+    for a, b in zip(one, two):
+        np.testing.assert_array_equal(a["boxes"], b["boxes"])
+    options = {"order": "random", "seed": 2, "as_": "numpy", "mask": "follow", "boxes": "follow"}
+    with leat.Loader(pack, 16, MOVES, **options) as loader:
+        next(iter(loader))
+        state = loader.state_dict()
+    with leat.Loader(pack, 16, MOVES, **options) as loader:
+        loader.load_state_dict(state)
+        rest = [batch.mask[i] for batch in loader for i in range(len(batch.mask))]
+    for a, b in zip(one[16:], rest):
+        np.testing.assert_array_equal(a["mask"], b)
+
+
+@pytest.mark.parametrize("options, why", [
+    ({"mask": ops.Boxes()}, "Boxes need a ragged field"),
+    ({"boxes": ops.Mask()}, "is not an image"),
+    ({"label": None, "follow": {"label": "follow"}}, "say what field 'label' is"),
+    ({"boxes": None}, "'category' has no boxes"),
+    ({"mask": ops.Mask(image="other")}, "no image 'other'"),
+    ({"follow": {"image": "follow"}}, "cannot follow itself"),
+    ({"follow": {"nothing": "follow"}}, "there is no field 'nothing'"),
+    ({"mask": ops.Resize(3)}, "cannot be Resize"),
+    ({"mask": 3}, "neither"),
+    ({"on_error": "replace"}, "fixed size"),
+])
+def test_refusals(pack, options, why):
+    with pytest.raises(leat.ArgumentError, match=why):
+        next(load(pack, **options))
+
+
+def test_more_refusals(pack):
+    with pytest.raises(TypeError, match="did you mean 'mask'"):
+        leat.Loader(pack, 4, MOVES, masc="follow")
+    with pytest.raises(leat.ArgumentError, match="MixUp or CutMix"):
+        leat.Loader(pack, 4, [*MOVES, ops.MixUp()], classes=40, mask="follow")
+    with pytest.raises(leat.ArgumentError, match="give it to follow"):
+        leat.Loader(pack, 4, [*MOVES, ops.Mask()])
+
+
+def test_masks_that_do_not_fit(tmp_path, data):
+    path = str(tmp_path / "p.leat")
+    with leat.Writer(path, {"image": "image", "mask": "image"}, sync=False) as w:
+        w.append([data[0][0], data[0][1][:-1]])
+        w.append([data[0][0], data[0][0]])
+    for sample, why in ((0, "field 'mask'.*a mask of"), (1, "3 channels")):
+        with pytest.raises(leat.DataError, match=why):
+            list(leat.Loader(path, 1, "CenterCrop(8)", mask="follow", indices=[sample]))

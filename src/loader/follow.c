@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Followers: see follow.h. Boxes and labels lose rows, so their columns are laid out for what the
+ * pack has and closed up when the batch is complete (leat__frame_used).
+ */
+#include "loader/follow.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "op/spec.h"
+#include "op/targets.h"
+#include "pack/schema.h"
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static bool has_word(const char *name, const char *word)
+{
+    return strstr(name, word) != NULL;
+}
+
+/* What the word `follow` means for a field. */
+static int guess_role(const leat_field *field, leat__role *role, leat_error *err)
+{
+    const char *name = field->name;
+    const bool list = field->type == LEAT_FIELD_RAGGED || field->type == LEAT_FIELD_ARRAY;
+
+    if (field->type == LEAT_FIELD_IMAGE)
+        *role = LEAT__ROLE_MASK;
+    else if (list && has_word(name, "box"))
+        *role = LEAT__ROLE_BOXES;
+    else if (list && (has_word(name, "point") || has_word(name, "landmark")))
+        *role = LEAT__ROLE_POINTS;
+    else if (list && (has_word(name, "label") || has_word(name, "categor") || has_word(name, "class")))
+        *role = LEAT__ROLE_LABELS;
+    else
+        return leat__fail(err, LEAT_EINVAL,
+                          "follow: say what field '%s' is: Mask(), Boxes(), Keypoints() or Labels()", name);
+    return 0;
+}
+
+static void set_defaults(leat__op_spec *op)
+{
+    for (uint32_t i = 0; i < op->def->param_count; i++)
+        leat__param_default(&op->def->params[i], &op->value[i]);
+}
+
+static bool number_type(uint32_t dtype)
+{
+    return dtype == LEAT_DTYPE_F32 || dtype == LEAT_DTYPE_F64 || dtype == LEAT_DTYPE_I32 ||
+           dtype == LEAT_DTYPE_I64;
+}
+
+/* Whether the field can be what it is said to be. */
+static int check_type(const leat_field *field, leat__role role, leat_error *err)
+{
+    const char *name = field->name;
+    const bool ragged = field->type == LEAT_FIELD_RAGGED;
+
+    switch (role) {
+    case LEAT__ROLE_MASK:
+        if (field->type == LEAT_FIELD_IMAGE) return 0;
+        return leat__fail(err, LEAT_EINVAL, "follow: field '%s' is not an image: it cannot be a Mask", name);
+    case LEAT__ROLE_BOXES:
+        if (ragged && field->ndim == 2 && number_type(field->dtype)) return 0;
+        return leat__fail(err, LEAT_EINVAL,
+                          "follow: Boxes need a ragged field of shape (n, 4) of f32, f64, i32 or i64: "
+                          "'%s' is not one",
+                          name);
+    case LEAT__ROLE_POINTS:
+        if ((ragged || field->type == LEAT_FIELD_ARRAY) && field->ndim >= 1 && number_type(field->dtype) &&
+            (ragged || field->shape[field->ndim - 1] == 2 || field->shape[field->ndim - 1] == 3))
+            return 0;
+        return leat__fail(err, LEAT_EINVAL,
+                          "follow: Keypoints need an array of f32, f64, i32 or i64 whose last size is 2 or "
+                          "3: '%s' is not one",
+                          name);
+    default:
+        if (ragged && field->ndim >= 1) return 0;
+        return leat__fail(err, LEAT_EINVAL,
+                          "follow: Labels need a ragged field with one row per box: '%s' is not one", name);
+    }
+}
+
+static int find_image(leat__follower *f, const leat__shape *shape, const leat__followed *images,
+                      uint32_t count, leat_error *err)
+{
+    const char *name = f->role == LEAT__ROLE_LABELS ? "" : f->spec.op.text;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (*name != '\0' && strcmp(shape->columns[images[i].column].tensor.name, name) != 0) continue;
+        f->image = images[i].column;
+        f->image_field = images[i].field;
+        f->pipeline = images[i].pipeline;
+        if (images[i].field == f->field)
+            return leat__fail(err, LEAT_EINVAL, "follow: '%s' cannot follow itself", f->spec.field);
+        if (leat__pipeline_batch_ops(f->pipeline) > 0)
+            return leat__fail(err, LEAT_EINVAL,
+                              "follow: '%s' cannot follow an image that MixUp or CutMix changes",
+                              f->spec.field);
+        return 0;
+    }
+    return leat__fail(err, LEAT_EINVAL, "follow: there is no image%s%s%s for '%s' to follow",
+                      *name != '\0' ? " '" : "", name, *name != '\0' ? "'" : "", f->spec.field);
+}
+
+static int open_one(leat__follower *f, const leat__role_spec *spec, leat_pack *pack, leat_error *err)
+{
+    int field = leat_pack_field_find(pack, spec->field);
+
+    if (field < 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: there is no field '%s' to follow an image",
+                          leat_pack_path(pack), spec->field);
+    *f = (leat__follower){.spec = *spec, .field = (uint32_t)field};
+    const leat_field *info = leat_pack_field(pack, f->field);
+    if (spec->op.def == NULL) {
+        LEAT_TRY(guess_role(info, &f->role, err));
+        f->spec.op.def = &leat__ops_roles[f->role];
+        set_defaults(&f->spec.op);
+    }
+    f->role = (leat__role)(f->spec.op.def - leat__ops_roles);
+    return check_type(info, f->role, err);
+}
+
+/* Which boxes the labels of follower `at` belong to. */
+static int find_boxes(leat__follower *all, uint32_t count, uint32_t at, leat_error *err)
+{
+    const char *name = all[at].spec.op.text;
+    uint32_t found = 0;
+
+    for (uint32_t k = 0; k < count; k++) {
+        if (all[k].role != LEAT__ROLE_BOXES) continue;
+        if (*name != '\0' && strcmp(all[k].spec.field, name) != 0) continue;
+        all[at].boxes = k;
+        found++;
+    }
+    if (found == 1) return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      found == 0 ? "follow: '%s' has no boxes to go with"
+                                 : "follow: say which boxes '%s' goes with: Labels(boxes=NAME)",
+                      all[at].spec.field);
+}
+
+/* Puts labels behind their boxes: they are filled by what was dropped of the last ones. */
+static int order_followers(leat__follow *f, leat__follower *all, uint32_t count, leat_error *err)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].role == LEAT__ROLE_LABELS) LEAT_TRY(find_boxes(all, count, i, err));
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].role == LEAT__ROLE_LABELS) continue;
+        f->list[f->count++] = all[i];
+        for (uint32_t k = 0; k < count && all[i].role == LEAT__ROLE_BOXES; k++)
+            if (all[k].role == LEAT__ROLE_LABELS && all[k].boxes == i) f->list[f->count++] = all[k];
+    }
+    return 0;
+}
+
+int leat__follow_open(leat__follow *f, leat_pack *pack, const char *text, const leat__shape *shape,
+                      const leat__followed *images, uint32_t image_count, leat_error *err)
+{
+    leat__role_spec *specs = LEAT_NEW_ARRAY(LOADER, leat__role_spec, LEAT__SPEC_OPS_MAX);
+    leat__follower *all = NULL;
+    uint32_t count = 0;
+    int rc = 0;
+
+    *f = (leat__follow){0};
+    if (specs == NULL) return leat__fail_nomem(err, sizeof *specs * LEAT__SPEC_OPS_MAX, "roles");
+    LEAT_GO(rc, out, leat__spec_parse_roles(text, specs, &count, err));
+    if (count == 0) LEAT_GO(rc, out, leat__fail(err, LEAT_EINVAL, "follow: no field is named"));
+    f->list = LEAT_NEW_ARRAY(LOADER, leat__follower, count);
+    all = LEAT_NEW_ARRAY(LOADER, leat__follower, count);
+    if (f->list == NULL || all == NULL)
+        LEAT_GO(rc, out, leat__fail_nomem(err, count * sizeof *all, "followers"));
+    for (uint32_t i = 0; i < count; i++) {
+        LEAT_GO(rc, out, open_one(&all[i], &specs[i], pack, err));
+        LEAT_GO(rc, out, find_image(&all[i], shape, images, image_count, err));
+    }
+    rc = order_followers(f, all, count, err);
+out:
+    leat__free(specs);
+    leat__free(all);
+    return rc;
+}
+
+void leat__follow_reset(leat__follow *f)
+{
+    leat__free(f->list);
+    *f = (leat__follow){0};
+}
+
+leat__follower *leat__follow_of(const leat__follow *f, uint32_t field)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->list[i].field == field) return &f->list[i];
+    return NULL;
+}
+
+int leat__follow_column(leat__follower *f, leat_pack *pack, uint32_t rows, leat__shape *shape,
+                        uint32_t column, leat_error *err)
+{
+    const leat_field *field = leat_pack_field(pack, f->field);
+    leat__column *c = &shape->columns[column];
+    leat_tensor *t = &c->tensor;
+
+    f->column = column;
+    c->field = f->field;
+    c->kind = field->type == LEAT_FIELD_RAGGED ? LEAT__COLUMN_RAGGED : LEAT__COLUMN_FIXED;
+    c->follows = true;
+    t->type = field->type;
+    t->dtype = f->role == LEAT__ROLE_LABELS ? field->dtype : LEAT_DTYPE_F32;
+    t->ndim = 1;
+    t->shape[0] = rows;
+    if (f->role == LEAT__ROLE_MASK) {
+        const leat__output_spec *out = leat__pipeline_output(f->pipeline);
+        t->type = LEAT_FIELD_ARRAY;
+        t->dtype = LEAT_DTYPE_U8;
+        t->ndim = 3;
+        t->shape[1] = out->height;
+        t->shape[2] = out->width;
+        c->row_bytes = (uint64_t)out->width * out->height;
+    } else if (c->kind == LEAT__COLUMN_RAGGED) {
+        t->ragged_ndim = c->ragged_ndim = field->ndim;
+        if (f->role != LEAT__ROLE_POINTS) c->shrinks = ++shape->shrinking;
+    } else {
+        if (field->ndim + 1 > LEAT_NDIM_MAX)
+            return leat__fail(err, LEAT_ENOTSUP, "field '%s' has too many dimensions to batch", field->name);
+        t->ndim = field->ndim + 1;
+        c->row_bytes = sizeof(float);
+        for (uint32_t d = 0; d < field->ndim; d++) {
+            t->shape[d + 1] = (int64_t)field->shape[d];
+            c->row_bytes *= field->shape[d];
+        }
+    }
+    return 0;
+}
+
+/* ---- filling ------------------------------------------------------------------------------ */
+
+void leat__follow_scratch_reset(leat__follow_scratch *s)
+{
+    leat__free(s->recipe);
+    leat__free(s->keep);
+    *s = (leat__follow_scratch){0};
+}
+
+static int absent(const leat__follower *f, leat_error *err)
+{
+    return leat__fail(err, LEAT_EDATA, "field '%s' is absent", f->spec.field);
+}
+
+static int draw(const leat__follower *f, const leat__follow_sample *in, leat__follow_scratch *s,
+                leat_error *err)
+{
+    const leat_pack_image *im = &in->cells[f->image_cell].image;
+    const bool turned = !in->as_stored && im->orientation >= 5 && im->orientation <= 8;
+
+    if (s->recipe == NULL) s->recipe = LEAT_NEW(LOADER, leat__recipe);
+    if (s->recipe == NULL) return leat__fail_nomem(err, sizeof *s->recipe, "a recipe");
+    return leat__pipeline_draw(f->pipeline, &in->key, turned ? im->height : im->width,
+                               turned ? im->width : im->height, s->recipe, err);
+}
+
+static int fill_mask(const leat__follower *f, const leat__follow_scratch *s, leat__pipeline_worker *w,
+                     const leat__follow_sample *in, uint8_t *out, leat_error *err)
+{
+    const leat_pack_cell *cell = &in->cells[f->cell];
+    const uint8_t *data = in->bytes + cell->start;
+    leat__image_info info;
+
+    if (cell->absent || cell->length == 0) return absent(f, err);
+    LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
+    leat__image_as_indices(&info);
+    const leat__encoded mask = {.info = &info,
+                                .data = data,
+                                .len = cell->length,
+                                .tables = in->tables,
+                                .orientation = in->as_stored ? 1 : cell->image.orientation};
+    int rc = leat__pipeline_run_mask(f->pipeline, w, s->recipe, &mask,
+                                     (uint8_t)f->spec.op.value[LEAT__MASK_FILL].i, out, err);
+    if (rc != 0) leat__error_context(err, "field '%s'", f->spec.field);
+    return rc;
+}
+
+/* Numbers of any type as float. */
+static void to_floats(const uint8_t *from, uint32_t dtype, uint64_t n, float *out)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        double d;
+        int32_t i32;
+        int64_t i64;
+        switch (dtype) {
+        case LEAT_DTYPE_F32: memcpy(&out[i], from + 4 * i, 4); continue;
+        case LEAT_DTYPE_F64: memcpy(&d, from + 8 * i, 8); break;
+        case LEAT_DTYPE_I32: memcpy(&i32, from + 4 * i, 4), d = i32; break;
+        default: memcpy(&i64, from + 8 * i, 8), d = (double)i64;
+        }
+        out[i] = (float)d;
+    }
+}
+
+/* The elements of an array or ragged field: their shape and where they lie. */
+typedef struct elements {
+    const uint8_t *data;
+    uint64_t count;
+    int64_t shape[LEAT_NDIM_MAX];
+} elements;
+
+static int find_elements(const leat__follower *f, const leat__follow_sample *in,
+                         const leat__frame *frame, uint32_t row, elements *e, leat_error *err)
+{
+    const leat_field *field = leat_pack_field(in->pack, f->field);
+    const leat_pack_cell *cell = &in->cells[f->cell];
+    const bool ragged = field->type == LEAT_FIELD_RAGGED;
+    const uint64_t size = leat_dtype_size(field->dtype), lead = ragged ? leat__field_shape_bytes(field) : 0;
+
+    if (cell->absent || cell->length < lead) return absent(f, err);
+    e->data = in->bytes + cell->start + lead;
+    e->count = 1;
+    for (uint32_t d = 0; d < field->ndim; d++) {
+        e->shape[d] = (int64_t)field->shape[d];
+        if (ragged) memcpy(&e->shape[d], in->bytes + cell->start + 8 * d, 8);
+        if (e->shape[d] < 0 || !leat__mul_u64(e->count, (uint64_t)e->shape[d], &e->count))
+            e->count = UINT64_MAX / 16;
+    }
+    const leat_tensor *t = &frame->tensors[f->column];
+    const uint64_t room = ragged ? (uint64_t)(t->offsets[row + 1] - t->offsets[row]) : e->count;
+    if (e->count != room || e->count != (cell->length - lead) / size)
+        return leat__fail(err, LEAT_EDATA, "field '%s': shape does not match the size", f->spec.field);
+    if (ragged)
+        memcpy((int64_t *)t->ragged_shapes + (uint64_t)row * field->ndim, e->shape,
+               field->ndim * sizeof(int64_t));
+    return 0;
+}
+
+/* `kept` rows of `width` elements are left of a ragged value. */
+static void set_used(const leat__follower *f, leat__frame *frame, uint32_t row, uint64_t kept,
+                     uint64_t width)
+{
+    const leat_tensor *t = &frame->tensors[f->column];
+    ((int64_t *)t->ragged_shapes)[(uint64_t)row * t->ragged_ndim] = (int64_t)kept;
+    leat__frame_used(frame, f->column, row, kept * width);
+}
+
+static int fill_boxes(const leat__follower *f, leat__follow_scratch *s, const leat__follow_sample *in,
+                      leat__frame *frame, uint32_t row, leat_error *err)
+{
+    const leat__value *const v = f->spec.op.value;
+    const leat__box_rule rule = {.format = (leat__box_format)v[LEAT__BOXES_FORMAT].i,
+                                 .relative = v[LEAT__BOXES_RELATIVE].i != 0,
+                                 .min_visible = (float)v[LEAT__BOXES_VISIBLE].f,
+                                 .min_size = (float)v[LEAT__BOXES_SIZE].f};
+    float *const out = leat__frame_row(frame, f->column, row);
+    elements e;
+    uint64_t kept = 0;
+
+    LEAT_TRY(find_elements(f, in, frame, row, &e, err));
+    if (e.shape[1] != 4 && e.count > 0)
+        return leat__fail(err, LEAT_EDATA, "field '%s': boxes have 4 numbers, not %lld", f->spec.field,
+                          (long long)e.shape[1]);
+    const uint64_t n = e.count / 4;
+    if (n > s->keep_cap) {
+        leat__free(s->keep);
+        s->keep_cap = 0;
+        s->keep = LEAT_NEW_ARRAY(LOADER, bool, n);
+        if (s->keep == NULL) return leat__fail_nomem(err, n, "boxes");
+        s->keep_cap = n;
+    }
+    to_floats(e.data, leat_pack_field(in->pack, f->field)->dtype, e.count, out);
+    leat__recipe_boxes(s->recipe, &rule, out, s->keep, n);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!s->keep[i]) continue;
+        memmove(out + 4 * kept++, out + 4 * i, 4 * sizeof *out);
+    }
+    s->boxes = n;
+    set_used(f, frame, row, kept, 4);
+    return 0;
+}
+
+/* Follows the boxes that were moved last. */
+static int fill_labels(const leat__follower *f, const leat__follow_scratch *s,
+                       const leat__follow_sample *in, leat__frame *frame, uint32_t row, leat_error *err)
+{
+    uint8_t *const out = leat__frame_row(frame, f->column, row);
+    const uint64_t size = leat_dtype_size(leat_pack_field(in->pack, f->field)->dtype);
+    elements e;
+    uint64_t kept = 0;
+
+    LEAT_TRY(find_elements(f, in, frame, row, &e, err));
+    if ((uint64_t)e.shape[0] != s->boxes)
+        return leat__fail(err, LEAT_EDATA, "field '%s' has %lld rows for %llu boxes", f->spec.field,
+                          (long long)e.shape[0], (unsigned long long)s->boxes);
+    const uint64_t width = s->boxes > 0 ? e.count / s->boxes : 0;
+    for (uint64_t i = 0; i < s->boxes; i++) {
+        if (!s->keep[i]) continue;
+        memcpy(out + kept++ * width * size, e.data + i * width * size, width * size);
+    }
+    set_used(f, frame, row, kept, width);
+    return 0;
+}
+
+static int fill_points(const leat__follower *f, const leat__follow_scratch *s,
+                       const leat__follow_sample *in, leat__frame *frame, uint32_t row, leat_error *err)
+{
+    const leat_field *field = leat_pack_field(in->pack, f->field);
+    float *const out = leat__frame_row(frame, f->column, row);
+    elements e;
+
+    LEAT_TRY(find_elements(f, in, frame, row, &e, err));
+    const int64_t width = e.shape[field->ndim - 1];
+    if (e.count > 0 && width != 2 && width != 3)
+        return leat__fail(err, LEAT_EDATA, "field '%s': points have 2 or 3 numbers, not %lld", f->spec.field,
+                          (long long)width);
+    if (e.count == 0) return 0;
+    const leat__point_rule rule = {.relative = f->spec.op.value[LEAT__POINTS_RELATIVE].i != 0,
+                                   .stride = (uint32_t)width};
+    to_floats(e.data, field->dtype, e.count, out);
+    leat__recipe_points(s->recipe, &rule, out, e.count / (uint64_t)width);
+    return 0;
+}
+
+int leat__follow_fill(const leat__follow *follow, leat__follow_scratch *s, leat__pipeline_worker *w,
+                      const leat__follow_sample *in, leat__frame *frame, uint32_t row, leat_error *err)
+{
+    const leat__pipeline *drawn = NULL;
+
+    for (uint32_t i = 0; i < follow->count; i++) {
+        const leat__follower *f = &follow->list[i];
+        if (f->role != LEAT__ROLE_LABELS && f->pipeline != drawn) {
+            LEAT_TRY(draw(f, in, s, err));
+            drawn = f->pipeline;
+        }
+        switch (f->role) {
+        case LEAT__ROLE_MASK:
+            LEAT_TRY(fill_mask(f, s, w, in, leat__frame_row(frame, f->column, row), err));
+            break;
+        case LEAT__ROLE_BOXES: LEAT_TRY(fill_boxes(f, s, in, frame, row, err)); break;
+        case LEAT__ROLE_POINTS: LEAT_TRY(fill_points(f, s, in, frame, row, err)); break;
+        default: LEAT_TRY(fill_labels(f, s, in, frame, row, err));
+        }
+    }
+    return 0;
+}
