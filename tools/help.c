@@ -5,6 +5,10 @@
 #include "cli_frame.h"
 #include "cli_page.h"
 #include "cli_parse.h"
+#include "op_page.h"
+
+#include <string.h>
+#include <unistd.h>
 
 static const leat__param options[] = {
     CLI_FLAG("man", 0, "write the page as roff, as man(1) reads it"),
@@ -35,11 +39,33 @@ static int show_man(cli *c, const cli_command *command)
     return exit_code;
 }
 
+/* `leat help ops`, `leat help OP`; false when the name is none of these. */
+static bool show_ops(cli *c, const char *name, int *exit_code)
+{
+    leat__buf page;
+    leat__buf_init(&page, LEAT__MEM_MISC, CLI_PAGE_MAX);
+    cli_writer w = cli_flag(c, "man") ? cli_writer_roff(&page)
+                                      : cli_writer_text(&page, cli_columns(STDOUT_FILENO), c->color_out);
+    bool found = strcmp(name, "ops") == 0;
+    if (found)
+        op_page_all(&w);
+    else
+        found = op_page_one(&w, name);
+    if (found && c->json)
+        *exit_code = cli_usage(c, "--json is for commands: leat help --json has all tables");
+    else if (found)
+        *exit_code = cli_show(c, &page);
+    leat__buf_reset(&page);
+    return found;
+}
+
 static int run(cli *c)
 {
     const char *name = cli_arg(c, 0), *nearest = NULL;
+    int exit_code;
     const cli_command *command = name ? cli_find(c->commands, name, &nearest) : NULL;
-    if (name && !command) return cli_unknown_command(c, name, nearest);
+    if (name && !command && show_ops(c, name, &exit_code)) return exit_code;
+    if (name && !command) return cli_unknown_command(c, name, nearest ? nearest : op_page_nearest(name));
     if (c->json) return show_json(c);
     return cli_flag(c, "man") ? show_man(c, command) : cli_show_help(c, command);
 }
@@ -50,12 +76,14 @@ const cli_command cli_cmd_help = {
     .examples = (const cli_example[]){{"leat help machine", "the page of one command"},
                                       {"leat help --man machine | man -l -",
                                        "the same in the reader of manual pages"},
+                                      {"leat help ops", "all augmentations and their parameters"},
+                                      {"leat help RandomResizedCrop", "one augmentation"},
                                       {"leat help --json", "all tables, for programs"},
                                       {NULL, NULL}},
     .description = "Without COMMAND the page of leat itself: what there is, and where to look "
                    "further.",
     .args = (const cli_arg_spec[]){{.name = "COMMAND",
-                                    .help = "the command to explain",
+                                    .help = "the command to explain; or ops, or the name of an augmentation",
                                     .command = true,
                                     .optional = true},
                                    {.name = NULL}},

@@ -37,11 +37,11 @@ const leat__param cli_load_options[] = {
     CLI_STRING("follow", 0, NULL, "ROLES",
                "fields that follow the image: \"mask; boxes = Boxes(xywh)\"; see leat help Mask"),
     CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
-               "MixUp, CutMix: deliver labels as one float per class (default), or as label, partner's "
-               "label and weight"),
-    CLI_STRING("label", 0, NULL, "FIELD", "MixUp, CutMix: int field of the labels (default label)"),
+               "labels after MixUp or CutMix: one float per class, or label, partner's label and weight "
+               "(default soft)"),
+    CLI_STRING("label", 0, NULL, "FIELD", "int field of the labels for MixUp and CutMix (default label)"),
     CLI_INT("classes", 0, "0", 0, 1048576, "N",
-            "MixUp, CutMix: number of classes, 0 = as many as the field has class names"),
+            "number of classes for MixUp and CutMix, 0 = as many as the field has class names"),
     CLI_CHOICE("order", 0, LEAT__DEFAULT_ORDER_NAME, "sequential|random|quasi_random",
                "order of the samples"),
     CLI_INT("seed", 0, "0", 0, 9007199254740992.0, "S", "seed of order and augmentation"),

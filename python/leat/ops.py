@@ -11,6 +11,7 @@ as text; the pixels are made by the C workers.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 from collections.abc import Iterator, Sequence
@@ -169,6 +170,12 @@ def text(ops: str | Op | Sequence[str | Op]) -> str:
 _CLASSES = {name: _make(name, help_text, params) for name, help_text, _kind, params in _leat.ops()}
 globals().update(_CLASSES)
 __all__ = ["Op", "text", "names", *_CLASSES]
+
+
+def __getattr__(name: str) -> object:
+    near = difflib.get_close_matches(name, _CLASSES, 1)
+    hint = f"; did you mean {near[0]}?" if near and not name.startswith("_") else ""
+    raise AttributeError(f"there is no op {name!r}{hint}")
 
 
 def names() -> Iterator[str]:

@@ -93,3 +93,9 @@ def test_fast_pixels_are_near_the_exact_ones(plain):
 
     away = np.abs(epoch("fast") - epoch("pillow13"))
     assert 0 < away.mean() < 1 and (away > 4).mean() < 0.01
+
+
+def test_misspelt_names_get_a_hint():
+    with pytest.raises(AttributeError, match="did you mean RandomErasing"):
+        ops.RandomErase  # noqa: B018
+    assert not hasattr(ops, "Nothing")

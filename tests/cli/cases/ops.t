@@ -1,0 +1,26 @@
+# Help on augmentations, out of the table.
+
+$ leat help ops | grep -c "^  [A-Z][A-Za-z]*("
+34
+
+$ leat help ops | grep -A1 "^  CutMix"
+  CutMix(alpha=1, p=1)        pastes a rectangle of the sample before it into
+                              each, and mixes the labels
+
+$ leat help randomsolarize
+RandomSolarize - inverts values from a threshold on with probability p
+...
+  threshold                   values from here on are inverted; 0 to 256
+                              (required)
+...
+
+$ leat help CenterCorp
+! leat help: unknown command 'CenterCorp'; did you mean 'CenterCrop'? (see leat help --help)
+= 2
+
+$ leat help ops --json
+! leat help: --json is for commands: leat help --json has all tables (see leat help --help)
+= 2
+
+$ leat help --man Boxes | head -1
+.TH * (glob)
