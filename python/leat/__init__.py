@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._pack import export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
+    from ._text import dedup_text, filter_text, score_text, text_names
     from ._writer import Writer
 
 # What needs NumPy is imported when it is first used: `import leat` is quick.
@@ -37,6 +38,7 @@ _LATER = {
     "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer",
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
+    "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
     "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks",
 }
@@ -45,7 +47,8 @@ __all__ = [
     "AdviceWarning", "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
     "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "callbacks", "diagnose", "export", "from_dataset", "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "__version__",
+    "callbacks", "dedup_text", "diagnose", "export", "filter_text", "from_dataset",
+    "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "__version__",
 ]
 
 

@@ -106,6 +106,10 @@ int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_
 
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_score_text(PyObject *module, PyObject *args);
+PyObject *py_text_names(PyObject *module, PyObject *unused);
 
 /* ---- the doctor --------------------------------------------------------------------------- */
 

@@ -35,6 +35,19 @@ void leat__chunk_free(leat__chunk *c)
     leat__free(c);
 }
 
+void leat__chunk_clear(leat__chunk *c)
+{
+    leat__chunk keep = *c;
+    leat__free(c->extra);
+    memset(c, 0, sizeof *c);
+    c->data = keep.data;
+    c->capacity = keep.capacity;
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++) {
+        c->out[i] = keep.out[i];
+        leat__buf_clear(&c->out[i]);
+    }
+}
+
 uint64_t leat__chunk_held(const leat__chunk *c)
 {
     uint64_t n = sizeof *c + c->capacity;
@@ -199,6 +212,7 @@ void leat__text_files_rewind(leat__text_files *f)
 
 static int grow(leat__chunk *c, size_t capacity, leat_error *err)
 {
+    if (c->capacity >= capacity + LEAT__TEXT_PAD) return 0;
     uint8_t *p = leat__realloc(LEAT__MEM_CURATE, c->data, capacity + LEAT__TEXT_PAD);
     if (!p) return leat__fail_nomem(err, capacity, "a chunk of lines");
     c->data = p;

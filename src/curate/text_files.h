@@ -37,6 +37,8 @@ typedef struct leat__chunk {
 
 leat__chunk *leat__chunk_new(void); /* NULL when out of memory */
 void leat__chunk_free(leat__chunk *c);
+/* Empties it for other lines; keeps its memory. */
+void leat__chunk_clear(leat__chunk *c);
 uint64_t leat__chunk_held(const leat__chunk *c);
 
 /* One line of a chunk. */

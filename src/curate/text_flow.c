@@ -7,22 +7,51 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/thread.h"
 
+#define SHELF 16
+#define SHELF_BYTES (4u << 20) /* larger chunks are not kept */
+
+/* Chunks are used again: a new block for each would cost a page fault every 4 KiB, a third of
+ * the CPU time of a pass. */
 typedef struct pass_run {
     leat__text_files *files;
     const leat__text_pass *pass;
+    leat__mutex lock; /* guards the shelf */
+    leat__chunk *shelf[SHELF];
+    uint32_t shelved, shelf_max;
 } pass_run;
+
+static leat__chunk *take_chunk(pass_run *r)
+{
+    leat__chunk *c = NULL;
+    leat__mutex_lock(&r->lock);
+    if (r->shelved > 0) c = r->shelf[--r->shelved];
+    leat__mutex_unlock(&r->lock);
+    return c ? c : leat__chunk_new();
+}
 
 static void release_chunk(void *cookie, void *data)
 {
-    leat__chunk_free(data);
+    pass_run *r = cookie;
+    leat__chunk *c = data;
+    if (c->capacity <= LEAT__CHUNK_BYTES + LEAT__TEXT_PAD && leat__chunk_held(c) <= SHELF_BYTES) {
+        leat__chunk_clear(c);
+        leat__mutex_lock(&r->lock);
+        if (r->shelved < r->shelf_max) {
+            r->shelf[r->shelved++] = c;
+            c = NULL;
+        }
+        leat__mutex_unlock(&r->lock);
+    }
+    leat__chunk_free(c);
 }
 
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     pass_run *r = cookie;
     bool end;
-    leat__chunk *c = leat__chunk_new();
+    leat__chunk *c = take_chunk(r);
     if (!c) return leat__fail_nomem(err, sizeof *c, "a chunk of lines");
     int rc = leat__text_files_read(r->files, c, &end, err);
     if (rc != 0 || end) {
@@ -31,7 +60,8 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     }
     task->data = c;
     task->release = release_chunk;
-    task->bytes = leat__chunk_held(c);
+    task->release_cookie = r;
+    task->bytes = sizeof *c + c->capacity; /* what a used chunk kept for results is in `ram` */
     return 0;
 }
 
@@ -60,9 +90,11 @@ static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)
     pass_run *r = cookie;
     leat__chunk *c = task->data;
     LEAT_TRY(r->pass->work(r->pass->cookie, ctx, c, err));
-    leat__free(c->data); /* the lines are not needed any more */
-    c->data = NULL;
-    c->capacity = 0;
+    if (c->capacity > SHELF_BYTES) { /* the lines are not needed any more */
+        leat__free(c->data);
+        c->data = NULL;
+        c->capacity = 0;
+    }
     task->bytes = leat__chunk_held(c);
     return 0;
 }
@@ -81,7 +113,7 @@ static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
     leat_stage_init(&work);
     work.kind = LEAT_STAGE_MAP;
     work.name = r->pass->name;
-    work.ram = r->pass->ram;
+    work.ram = r->pass->ram + SHELF_BYTES; /* of the shelf, one chunk per worker */
     work.bytes_out = 2 * LEAT__CHUNK_BYTES;
     work.cookie = r;
     work.setup = stage_setup;
@@ -113,16 +145,18 @@ static int take_all(leat_flow *flow, pass_run *r, leat_error *err)
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err)
 {
-    pass_run r = {files, pass};
+    pass_run r = {.files = files, .pass = pass};
     leat_pool *pool = NULL;
     leat_flow *flow = NULL;
     leat_pool_opts po;
     leat_flow_opts fo;
     int rc;
+    leat__mutex_init(&r.lock);
     leat_pool_opts_init(&po);
     po.threads = threads;
     po.io_threads = 1;
     LEAT_GO(rc, out, leat_pool_open(&pool, &po, err));
+    r.shelf_max = LEAT_MIN(leat_pool_threads(pool) + 1, SHELF);
     leat_flow_opts_init(&fo);
     fo.name = pass->name;
     fo.pool = pool;
@@ -138,6 +172,8 @@ int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, le
 out:
     leat_flow_close(&flow);
     leat_pool_close(&pool);
+    while (r.shelved > 0) leat__chunk_free(r.shelf[--r.shelved]);
+    leat__mutex_destroy(&r.lock);
     return rc;
 }
 

@@ -267,7 +267,7 @@ INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint
     c->paper_sentences += ends & (0u - paper);
 }
 
-static void line_pass(leat__scorer *s)
+static NOINLINE void line_pass(leat__scorer *s)
 {
     leat__counts *k = &s->counts;
     uint32_t len = k->bytes, n = 0, from = 0, w0 = 0, s0 = 0;
@@ -368,7 +368,7 @@ static void gopher_paragraphs(leat__scorer *s, paragraph_counts *c)
     intern_end(s, &t);
 }
 
-static void paragraph_pass(leat__scorer *s)
+static NOINLINE void paragraph_pass(leat__scorer *s)
 {
     leat__counts *k = &s->counts;
     const uint32_t *nl = s->newline;

@@ -252,14 +252,20 @@ static void replace_all(reader r, leat__buf *out, finder find, const char *with)
     }
 }
 
+static reader all_of(const leat__buf *b)
+{
+    const uint8_t *p = (const uint8_t *)leat__buf_str(b);
+    return (reader){p, p + b->len};
+}
+
 static void pii(reader r, leat__buf *out)
 {
     leat__buf a, b;
     leat__buf_init(&a, out->cat, out->max);
     leat__buf_init(&b, out->cat, out->max);
     replace_all(r, &a, email_length, "<EMAIL>");
-    replace_all((reader){(uint8_t *)a.data, (uint8_t *)a.data + a.len}, &b, ip_length, "<IP>");
-    replace_all((reader){(uint8_t *)b.data, (uint8_t *)b.data + b.len}, out, phone_length, "<PHONE>");
+    replace_all(all_of(&a), &b, ip_length, "<IP>");
+    replace_all(all_of(&b), out, phone_length, "<PHONE>");
     if (a.status) out->status = a.status;
     if (b.status) out->status = b.status;
     leat__buf_reset(&a);
@@ -390,8 +396,7 @@ int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed, leat
     *changed = false;
     for (unsigned i = 0; i < m->count; i++) {
         leat__buf_clear(&m->work);
-        const uint8_t *p = (const uint8_t *)leat__buf_str(text);
-        steps[m->step[i]].run((reader){p, p + text->len}, &m->work);
+        steps[m->step[i]].run(all_of(text), &m->work);
         if (m->work.status != 0) return leat__fail_nomem(err, text->len, "a modified document");
         if (m->work.len == text->len &&
             (text->len == 0 || memcmp(m->work.data, text->data, text->len) == 0))

@@ -9,7 +9,7 @@
 
 /* The places where a 2-gram may occur twice: a filter of bytes ("seen", "seen again") discards
  * most before the exact table. Keys into s->key, places into s->u3. */
-static uint32_t pair_candidates(leat__scorer *s)
+static NOINLINE uint32_t pair_candidates(leat__scorer *s)
 {
     uint32_t n = s->word_count, log = n < 64 ? 9 : 35 - (uint32_t)__builtin_clz(n), count = 0;
     uint32_t shift = 64 - log;
@@ -29,7 +29,7 @@ static uint32_t pair_candidates(leat__scorer *s)
 }
 
 /* Of the places `at` with the numbers `id` (m of them), those whose successor is there too. */
-static uint32_t next_candidates(leat__scorer *s, uint32_t m)
+static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
 {
     uint32_t *at = s->u1, *id = s->u2, count = 0;
     at[m] = UINT32_MAX;
@@ -44,8 +44,8 @@ static uint32_t next_candidates(leat__scorer *s, uint32_t m)
 
 /* Characters in repeated n-grams: datatrove walks on n words after a repeat and counts no
  * blanks; NeMo counts every later occurrence, overlaps once, with blanks. */
-static void repeated_chars(leat__scorer *s, uint32_t n, uint32_t m, uint32_t ids, uint32_t *datatrove,
-                           uint32_t *nemo)
+static NOINLINE void repeated_chars(leat__scorer *s, uint32_t n, uint32_t m, uint32_t ids,
+                                    uint32_t *datatrove, uint32_t *nemo)
 {
     const uint32_t *at = s->u1, *id = s->u2, *before = s->before;
     uint32_t greedy = 0, next = 0, all = 0, last = 0u - 2 * n;
@@ -65,7 +65,7 @@ static void repeated_chars(leat__scorer *s, uint32_t n, uint32_t m, uint32_t ids
     *nemo = all;
 }
 
-static void ngram_pass(leat__scorer *s)
+static NOINLINE void ngram_pass(leat__scorer *s)
 {
     uint32_t *top = &s->counts.top_2gram_chars, *dup = &s->counts.dup_5gram_chars;
     uint32_t *nemo = &s->counts.nemo_dup_5gram_chars;

@@ -15,6 +15,7 @@
 #include "text/unicode.h"
 
 #define RARE(x) __builtin_expect(!!(x), 0)
+#define NOINLINE __attribute__((noinline))
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE uint32_t lowest(uint64_t m)
@@ -89,7 +90,7 @@ typedef struct scan {
 } scan;
 
 /* Controls other than tab and line feed: white space of Python, NeMo's backspace, line breaks. */
-static __attribute__((noinline)) uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *p,
+static NOINLINE uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *p,
                                                         uint64_t m)
 {
     uint64_t white = 0;
@@ -137,7 +138,7 @@ INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t bl
 }
 
 /* Characters of the words that end at the bits of m and consist of symbols only. */
-static __attribute__((noinline)) uint64_t scan_symbol_words(const leat__scorer *s,
+static NOINLINE uint64_t scan_symbol_words(const leat__scorer *s,
                                                             const uint32_t *bounds, uint64_t edges,
                                                             uint64_t m, uint32_t base)
 {

@@ -39,7 +39,7 @@ INLINE void hash_words(leat__scorer *s, const int nonascii)
     s->counts.symbol_words = symbols;
 }
 
-static void word_pass(leat__scorer *s)
+static NOINLINE void word_pass(leat__scorer *s)
 {
     if (s->nonascii) hash_words(s, 1);
     else hash_words(s, 0);
@@ -137,7 +137,7 @@ static void hash_word(leat__scorer *s, uint32_t at)
     if (2 * runs > chars) s->counts.symbol_words++;
 }
 
-static void pattern_pass(leat__scorer *s)
+static NOINLINE void pattern_pass(leat__scorer *s)
 {
     const uint8_t *end = s->text + s->counts.bytes, *url_end = s->text;
     uint32_t next_dots = 0, ellipses = 0;

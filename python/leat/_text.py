@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text curation: the commands `leat filter` and `leat dedup`, and scores of texts, from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import _check, _leat
+from ._pack import Path, Progress, _run
+
+_COMPRESS = {"none": 0, "gzip": 1, "zstd": 2}
+_CLUSTERS = {"star": 0, "components": 1}
+_KEEP = {"first": 0, "longest": 1, "field": 2}
+_POLICIES = {"skip": 0, "fail": 1}
+
+
+def _paths(source: Path | Sequence[Path]) -> list[bytes]:
+    several = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    return [os.fsencode(path) for path in several]
+
+
+def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
+                rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
+                text_field: str = "text", id_field: str = "id", score_only: bool = False,
+                explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
+                max_document: int | str = 0, on_error: str = "skip", threads: int = 0, memory: int | str = 0,
+                force: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+    """Keeps the documents of JSONL files that pass named rules; what `leat filter` does.
+
+    >>> leat.filter_text("crawl", "kept", profile="gopher@paper", rules={"words.min": 20})
+    {'documents': 1000, 'kept': 812, 'dropped': 188, 'bad': 0, 'rules': [...], ...}
+
+    Parameters
+        source: JSONL files (plain, .gz, .zst), folders or patterns
+        output: folder for kept documents, reasons, bad lines and the report; None only counts
+        profile: names of profiles, with commas between (see `text_names`)
+        rules: changes of thresholds; None switches a rule off
+        modify: modifiers of the text, in this order
+        text_field, id_field: keys of the text and of the id
+        score_only: write every score of every document, drop nothing
+        explain: id of a document whose rules and scores are added to the result
+        compress: "none", "gzip" or "zstd", of the kept documents
+        on_error: "skip" lists lines that cannot be read, "fail" stops at the first
+        shard_bytes, max_document, memory: sizes in bytes or text ("10G"); 0 is the default
+        force: replace the output of an earlier run
+        progress: called now and then with (bytes, total bytes, documents, dropped)
+    """
+    changes = ",".join(f"{name}={'off' if value is None else repr(float(value))}"
+                       for name, value in (rules or {}).items())
+    names = modify if modify is None or isinstance(modify, str) else ",".join(modify)
+    report, explained = _run(
+        progress, _leat.filter_text, _paths(source), None if output is None else os.fspath(output),
+        profile=profile, set=changes or None, modify=names, text_field=text_field, id_field=id_field,
+        explain=explain, memory=_check.size("memory", memory), shard_bytes=_check.size("shard_bytes", shard_bytes),
+        max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),
+        compress=_check.one_of("compress", compress, _COMPRESS), score_only=_check.flag("score_only", score_only),
+        fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1, replace=_check.flag("force", force))
+    result = json.loads(report)
+    if explain is not None:
+        result["explained"] = [json.loads(line) for line in explained.splitlines()]
+    return result
+
+
+def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzzy", normalize: bool = False,
+               words: int = 0, chars: int = 0, bands: int = 0, rows: int = 0, threshold: float = 0,
+               clusters: str = "star", keep: str = "first", keep_field: str | None = None,
+               text_field: str = "text", id_field: str = "id", compress: str = "none",
+               shard_bytes: int | str = 0, max_document: int | str = 0, on_error: str = "skip", threads: int = 0,
+               memory: int | str = 0, bands_per_iteration: int = 0, checkpoint: int | str = 0,
+               force: bool = False, resume: bool = False, plan: bool = False,
+               progress: Progress | None = None) -> dict[str, Any]:
+    """Removes duplicate documents from JSONL files; what `leat dedup` does.
+
+    >>> leat.dedup_text("crawl", "unique", kind="fuzzy", memory="4G")
+    {'documents': 1000, 'kept': 871, 'removed': 129, 'clusters': 80, ...}
+
+    Parameters
+        source: JSONL files (plain, .gz, .zst), folders or patterns
+        output: folder for kept documents, clusters, bad lines and the report
+        kind: "exact" (equal texts) or "fuzzy" (similar shingles)
+        normalize: exact: compare words only, without case, punctuation and white space
+        words, chars: fuzzy: words of a shingle (5), or shingles of characters instead
+        bands, rows: fuzzy: bands of a sketch (14) and values of a band (8)
+        threshold: fuzzy: least estimated Jaccard similarity (0.7)
+        clusters: "star": every removed document is similar to the kept one; "components": chains count
+        keep: "first", "longest", or "field": the largest number of `keep_field`
+        memory: hard limit; what does not fit is on disk below `output`
+        bands_per_iteration: bands on disk at once; fewer take less disk and more passes
+        checkpoint: save the state after this much input
+        resume: continue a run that was interrupted
+        plan: return what the run would take, do nothing
+        others: as in `filter_text`
+    """
+    numbers = dict(words=words, chars=chars, bands=bands, rows=rows, threads=threads,
+                   bands_per_iteration=bands_per_iteration)
+    sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
+    flags = dict(normalize=normalize, replace=force, resume=resume, plan_only=plan)
+    report, _ = _run(
+        progress, _leat.dedup_text, _paths(source), os.fspath(output),
+        kind=_check.one_of("kind", kind, {"exact": 1, "fuzzy": 2}),
+        threshold=_check.real("threshold", threshold, 0, 1),
+        clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
+        keep_field=keep_field, text_field=text_field, id_field=id_field,
+        compress=_check.one_of("compress", compress, _COMPRESS),
+        fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1,
+        **{name: _check.flag(name, value) for name, value in flags.items()},
+        **{name: _check.whole(name, value, 0, 4096) for name, value in numbers.items()},
+        **{name: _check.size(name, value) for name, value in sizes.items()})
+    return json.loads(report)
+
+
+def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[float]]:
+    """All scores of a text, or, of several texts, a list for each score.
+
+    >>> leat.score_text("The cat sat on the mat.")["words"]
+    6.0
+    """
+    names = [name for name, _ in _leat.text_names()[1]]
+    if isinstance(texts, str):
+        return dict(zip(names, _leat.score_text([texts])[0]))
+    rows = _leat.score_text(list(texts))
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def text_names() -> dict[str, dict[str, str]]:
+    """Profiles, scores and modifiers with what they are."""
+    return {kind: dict(rows) for kind, rows in zip(("profiles", "scores", "modifiers"), _leat.text_names())}

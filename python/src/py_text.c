@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Text curation: leat.filter_text, leat.dedup_text and leat.score_text (leat/_text.py) are the
+ * calls of include/leat/text.h. The first two run in a thread of Python's own, as in py_ingest.c.
+ */
+#include "py_leat.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <leat/text.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "curate/dedup.h"
+#include "curate/filter_run.h"
+
+/* The array: Python writes the first element, C the others. */
+enum { CANCEL, DONE, TOTAL, DOCUMENTS, DROPPED, CONTROLS };
+
+typedef struct run {
+    Py_buffer view;
+    const char **paths;
+    uint32_t count;
+    leat__buf explained;
+} run;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    _Atomic uint64_t *control = ((run *)cookie)->view.buf;
+    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
+    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
+    atomic_store_explicit(&control[DOCUMENTS], documents, memory_order_relaxed);
+    atomic_store_explicit(&control[DROPPED], dropped, memory_order_relaxed);
+    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
+}
+
+static void on_explained(void *cookie, const char *json)
+{
+    leat__buf_puts(&((run *)cookie)->explained, json);
+}
+
+/* Takes the list of paths (bytes objects, which own them) and the control array. */
+static int begin(run *r, PyObject *inputs, PyObject *control)
+{
+    memset(r, 0, sizeof *r);
+    leat__buf_init(&r->explained, LEAT__MEM_MISC, 64u << 20);
+    Py_ssize_t n = PyList_Size(inputs);
+    if (n < 0 || PyObject_GetBuffer(control, &r->view, PyBUF_CONTIG) != 0) return -1;
+    r->paths = LEAT_NEW_ARRAY(MISC, const char *, (size_t)n + 1);
+    r->count = (uint32_t)n;
+    if (r->paths == NULL) PyErr_NoMemory();
+    else if (r->view.len != CONTROLS * (Py_ssize_t)sizeof(uint64_t))
+        PyErr_SetString(PyExc_ValueError, "the control array has another size");
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++)
+        r->paths[i] = PyBytes_AsString(PyList_GetItem(inputs, i));
+    if (!PyErr_Occurred()) return 0;
+    leat__free(r->paths);
+    PyBuffer_Release(&r->view);
+    return -1;
+}
+
+/* The answer is JSON text: a report, or lines. */
+static PyObject *end(run *r, leat__buf *json, int rc, const leat_error *err)
+{
+    PyObject *out = NULL;
+    PyBuffer_Release(&r->view);
+    leat__free(r->paths);
+    if (rc != 0) py_raise(err);
+    else if (json->status != 0 || r->explained.status != 0) PyErr_NoMemory();
+    else
+        out = Py_BuildValue("(s#s#)", leat__buf_str(json), (Py_ssize_t)json->len,
+                            leat__buf_str(&r->explained), (Py_ssize_t)r->explained.len);
+    leat__buf_reset(json);
+    leat__buf_reset(&r->explained);
+    return out;
+}
+
+PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs",      "output",       "control",  "profile",  "set",
+                            "modify",      "text_field",   "id_field", "explain",  "memory",
+                            "shard_bytes", "max_document", "threads",  "compress", "score_only",
+                            "fail_on_bad", "replace",      NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_filter_opts o;
+    PyObject *inputs, *control;
+    unsigned long long memory = 0, shard = 0, most = 0;
+    int score_only = 0, fail = 0, replace = 0, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_filter_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIppp", names, &inputs, &o.output,
+                                     &control, &o.profile, &o.set, &o.modify, &o.text_field, &o.id_field,
+                                     &o.explain, &memory, &shard, &most, &o.threads, &o.compress,
+                                     &score_only, &fail, &replace))
+        return NULL;
+    leat_filter_stats *stats = LEAT_NEW(MISC, leat_filter_stats);
+    if (stats == NULL) return PyErr_NoMemory();
+    if (begin(&r, inputs, control) != 0) {
+        leat__free(stats);
+        return NULL;
+    }
+    o.inputs = r.paths;
+    o.input_count = r.count;
+    o.memory = memory;
+    o.shard_bytes = shard;
+    o.max_document = most;
+    o.score_only = (uint32_t)score_only;
+    o.fail_on_bad = (uint32_t)fail;
+    o.replace = (uint32_t)replace;
+    o.progress = on_progress;
+    o.explained = on_explained;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_filter_text(&o, stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    leat__filter_json(stats, &json);
+    leat__free(stats);
+    return end(&r, &json, rc, &err);
+}
+
+PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs",     "output",      "control",     "kind",
+                            "normalize",  "words",       "chars",       "bands",
+                            "rows",       "threshold",   "clusters",    "keep",
+                            "keep_field", "text_field",  "id_field",    "bands_per_iteration",
+                            "threads",    "memory",      "shard_bytes", "max_document",
+                            "compress",   "fail_on_bad", "replace",     "resume",
+                            "plan_only",  "checkpoint",  NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_dedup_opts o;
+    leat_dedup_stats stats = {0};
+    PyObject *inputs, *control;
+    unsigned long long memory = 0, shard = 0, most = 0, checkpoint = 0;
+    int normalize = 0, fail = 0, replace = 0, resume = 0, plan = 0, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_dedup_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppK", names, &inputs, &o.output, &control, &o.kind,
+            &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
+            &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads,
+            &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint))
+        return NULL;
+    if (begin(&r, inputs, control) != 0) return NULL;
+    o.inputs = r.paths;
+    o.input_count = r.count;
+    o.normalize = (uint32_t)normalize;
+    o.memory = memory;
+    o.shard_bytes = shard;
+    o.max_document = most;
+    o.fail_on_bad = (uint32_t)fail;
+    o.replace = (uint32_t)replace;
+    o.resume = (uint32_t)resume;
+    o.plan_only = (uint32_t)plan;
+    o.checkpoint_bytes = checkpoint;
+    o.progress = on_progress;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_dedup_text(&o, &stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    leat__dedup_json(&stats, &json);
+    return end(&r, &json, rc, &err);
+}
+
+/* One text as a list of floats, in the order of leat_text_score. */
+static PyObject *score_one(leat_text_scorer *scorer, PyObject *text, double *values, uint32_t n)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    Py_ssize_t len;
+    const char *data = PyUnicode_AsUTF8AndSize(text, &len);
+    if (data == NULL) return NULL;
+    if (leat_text_scorer_run(scorer, data, (size_t)len, values, n, &err) != 0) return py_raise(&err);
+    PyObject *row = PyList_New(n);
+    for (uint32_t i = 0; row != NULL && i < n; i++) {
+        PyObject *v = PyFloat_FromDouble(values[i]);
+        if (v == NULL || PyList_SetItem(row, i, v) != 0) Py_CLEAR(row);
+    }
+    return row;
+}
+
+PyObject *py_score_text(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_text_scorer *scorer = NULL;
+    PyObject *texts, *rows;
+    double values[256];
+    const char *name, *help;
+    uint32_t n = 0;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O", &texts)) return NULL;
+    while (n < 256 && leat_text_score(n, &name, &help) == 0)
+        n++;
+    Py_ssize_t count = PyList_Size(texts);
+    if (count < 0) return NULL;
+    if (leat_text_scorer_open(&scorer, &err) != 0) return py_raise(&err);
+    rows = PyList_New(count);
+    for (Py_ssize_t i = 0; rows != NULL && i < count; i++) {
+        PyObject *row = score_one(scorer, PyList_GetItem(texts, i), values, n);
+        if (row == NULL || PyList_SetItem(rows, i, row) != 0) Py_CLEAR(rows);
+    }
+    leat_text_scorer_close(&scorer);
+    return rows;
+}
+
+/* (profiles, scores, modifiers), each [(name, help), …] */
+PyObject *py_text_names(PyObject *module, PyObject *unused)
+{
+    static int (*const lists[])(uint32_t, const char **, const char **) = {
+        leat_text_profile, leat_text_score, leat_text_modifier};
+    PyObject *out[3] = {NULL};
+    const char *name, *help;
+
+    (void)module;
+    (void)unused;
+    for (int k = 0; k < 3; k++) {
+        out[k] = PyList_New(0);
+        for (uint32_t i = 0; out[k] != NULL && lists[k](i, &name, &help) == 0; i++) {
+            PyObject *row = Py_BuildValue("(ss)", name, help);
+            if (row == NULL || PyList_Append(out[k], row) != 0) Py_CLEAR(out[k]);
+            Py_XDECREF(row);
+        }
+    }
+    if (out[0] && out[1] && out[2]) return Py_BuildValue("(NNN)", out[0], out[1], out[2]);
+    for (int k = 0; k < 3; k++)
+        Py_XDECREF(out[k]);
+    return NULL;
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+import pytest
+
+import leat
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def docs(tmp_path):
+    words = [f"word{i}" for i in range(100)]
+    rows = [{"id": f"d{i}", "text": " ".join(words[i % 3:60 + i]), "score": i} for i in range(6)]
+    rows.append({"id": "short", "text": "two words"})
+    return write(tmp_path / "in.jsonl", rows)
+
+
+def test_filter(docs, tmp_path):
+    out = tmp_path / "out"
+    report = leat.filter_text(docs, out, rules={"words.min": 5, "urls.max": 3})
+    assert (report["documents"], report["kept"], report["dropped"]) == (7, 6, 1)
+    assert (out / "kept-00000.jsonl").read_bytes() == b"".join(docs.read_bytes().splitlines(True)[:6])
+    assert read(out / "reasons.jsonl")[0]["rule"] == "words.min"
+    with pytest.raises(leat.ExistsError):
+        leat.filter_text(docs, out, rules={"words.min": 5})
+    report = leat.filter_text([docs], out, profile="gopher@paper", rules={"words.min": None, "words.max": 10},
+                              force=True, threads=2, memory="64M")
+    assert report["kept"] == 0 and report["rules"][1]["failed"] == 6
+
+
+def test_filter_options(docs, tmp_path):
+    assert leat.filter_text(docs, None, rules={"words.min": 5}, explain="short")["explained"][0]["rules"][0]["score"] == 2
+    leat.filter_text(docs, tmp_path / "s", score_only=True)
+    assert read(tmp_path / "s" / "scores-00000.jsonl")[-1]["words"] == 2
+    leat.filter_text(docs, tmp_path / "z", modify=["urls"], compress="zstd", shard_bytes=100)
+    assert (tmp_path / "z" / "kept-00001.jsonl.zst").exists() or (tmp_path / "z" / "kept-00000.jsonl.zst").exists()
+    write(tmp_path / "other.jsonl", [{"content": "see http://x.y now", "key": 1}])
+    leat.filter_text(tmp_path / "other.jsonl", tmp_path / "o", modify="urls", text_field="content", id_field="key")
+    assert read(tmp_path / "o" / "kept-00000.jsonl") == [{"content": "see  now", "key": 1}]
+    (tmp_path / "bad.jsonl").write_text("{\n")
+    assert leat.filter_text(tmp_path / "bad.jsonl", tmp_path / "b", profile="c4@paper")["bad"] == 1
+    with pytest.raises(leat.DataError, match="line 1"):
+        leat.filter_text(tmp_path / "bad.jsonl", tmp_path / "b2", profile="c4@paper", on_error="fail")
+    with pytest.raises(leat.ArgumentError):
+        leat.filter_text(docs, tmp_path / "x", profile="nothing")
+    with pytest.raises(leat.ArgumentError):
+        leat.filter_text(docs, tmp_path / "x", profile="c4@paper", compress="lz4")
+
+
+def test_dedup(docs, tmp_path):
+    plan = leat.dedup_text(docs, tmp_path / "p", plan=True)
+    assert plan["plan_documents"] == 7 and plan["documents"] == 0
+    calls = []
+    report = leat.dedup_text(docs, tmp_path / "f", threshold=0.6, bands=40, rows=2, progress=lambda *a: calls.append(a))
+    assert report["removed"] == 5 and report["below_threshold"] == 0
+    clusters = read(tmp_path / "f" / "clusters.jsonl")
+    assert {c["kept"] for c in clusters} == {"d0"} and all(c["similarity"] >= 0.6 for c in clusters)
+    report = leat.dedup_text(docs, tmp_path / "k", threshold=0.6, bands=40, rows=2, keep="field", keep_field="score",
+                             clusters="components", bands_per_iteration=10, memory="64M", threads=1, checkpoint=1)
+    assert report["passes"] == 4
+    assert {c["kept"] for c in read(tmp_path / "k" / "clusters.jsonl")} == {"d5"}
+    assert leat.dedup_text(docs, tmp_path / "e", kind="exact", normalize=True)["removed"] == 0
+    with pytest.raises(leat.ArgumentError):
+        leat.dedup_text(docs, tmp_path / "x", kind="exact", bands=3)
+    with pytest.raises(leat.BudgetError):
+        leat.dedup_text(docs, tmp_path / "y", memory="1M")
+
+
+def test_scores():
+    one = leat.score_text("The cat sat on the mat. Héllo!")
+    assert one["words"] == 7 and one["sentences"] == 2
+    several = leat.score_text(["a b", ""])
+    assert several["words"] == [2, 0]
+    names = leat.text_names()
+    assert "gopher@paper" in names["profiles"] and "pii" in names["modifiers"] and set(one) == set(names["scores"])
+    with pytest.raises(UnicodeEncodeError):
+        leat.score_text("\ud800")

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines of any bytes as documents: parsed, scored by every variant of the kernels, modified,
+ * sketched. Variants must agree, and what the modifiers write must be UTF-8.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "probe/cpu.h"
+#include "text/modify.h"
+#include "text/rule.h"
+#include "text/text_dsp.h"
+#include "text/unicode.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void score_both(const uint8_t *text, size_t len)
+{
+    static leat__scorer a, b;
+    if (!a.text && (leat__scorer_init(&a, NULL) != 0 || leat__scorer_init(&b, NULL) != 0)) abort();
+    if (leat__scorer_reserve(&a, len, NULL) != 0 || leat__scorer_reserve(&b, len, NULL) != 0) abort();
+    memcpy(a.text, text, len);
+    memcpy(b.text, text, len);
+    leat__cpu_mask(0);
+    if (leat__scorer_run(&a, len, NULL) != 0) abort();
+    leat__cpu_mask(~0u);
+    if (leat__scorer_run(&b, len, NULL) != 0) abort();
+    if (memcmp(&a.counts, &b.counts, sizeof a.counts) != 0) abort();
+    for (unsigned i = 0; i < leat__score_total; i++)
+        if (!(leat__score_value(i, &a.counts) >= 0)) abort();
+}
+
+static void sketch(const uint8_t *text, size_t len, uint32_t words, uint32_t chars)
+{
+    leat__sketcher s;
+    uint32_t n, values[64];
+    if (leat__sketcher_init(&s, words, chars, NULL) != 0) abort();
+    if (leat__sketcher_reserve(&s, len, NULL) != 0) abort();
+    memcpy(s.text, text, len);
+    if (leat__sketcher_shingles(&s, len, &n, NULL) != 0) abort();
+    if (n > 0) leat__sketch_fss(s.shingle, n, 64, values);
+    leat__sketcher_reset(&s);
+}
+
+static void modify(const uint8_t *text, size_t len)
+{
+    leat__modifiers m;
+    leat__buf b;
+    bool changed;
+    if (leat__modifiers_init(
+            &m, "unicode,compatible,newlines,quotes,urls,emails,pii,boilerplate,c4-lines", NULL) != 0)
+        abort();
+    leat__buf_init(&b, LEAT__MEM_CURATE, 1u << 26);
+    leat__buf_append(&b, text, len);
+    if (leat__modifiers_run(&m, &b, &changed, NULL) != 0) abort();
+    if (leat__utf8_check((const uint8_t *)leat__buf_str(&b), b.len) != b.len) abort();
+    leat__buf_reset(&b);
+    leat__modifiers_reset(&m);
+}
+
+static void document(const uint8_t *text, size_t len)
+{
+    score_both(text, len);
+    sketch(text, len, 5, 0);
+    sketch(text, len, 0, 7);
+    modify(text, len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *line = leat__zalloc(LEAT__MEM_MISC, size + LEAT__TEXT_PAD);
+    uint8_t *text = leat__alloc(LEAT__MEM_MISC, size + LEAT__TEXT_PAD);
+    leat__jsonl_field f = {.name = "text", .name_len = 4};
+    size_t at;
+    uint64_t lone = 0;
+    if (!line || !text) abort();
+    if (size > 0) memcpy(line, data, size); /* data may be NULL */
+    const char *wrong = leat__jsonl_read(line, size, &f, 1, &at);
+    if (at > size || (wrong && !wrong[0])) abort();
+    if (!wrong && f.kind == LEAT__JSONL_STRING) {
+        size_t n = leat__jsonl_text(&f, text, &lone);
+        if (n > f.raw_len || leat__utf8_check(text, n) != n) abort();
+        document(text, n);
+    }
+    if (leat__utf8_check(line, size) == size) document(line, size);
+    leat__free(line);
+    leat__free(text);
+    return 0;
+}
