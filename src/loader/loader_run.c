@@ -75,6 +75,11 @@ static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells
         uint64_t bytes = leat__scratch_bytes(&cells[group->cell], &group->use);
         most = LEAT_MAX(most, bytes);
     }
+    for (uint32_t i = 0; i < env->follow.count; i++) {
+        if (env->follow.list[i].role != LEAT__ROLE_MASK) continue;
+        const leat__scratch_use held = {.views = 2}; /* the part that is seen, as it was decoded */
+        most = LEAT_MAX(most, leat__scratch_bytes(&cells[env->follow.list[i].cell], &held));
+    }
     return most;
 }
 
