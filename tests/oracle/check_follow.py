@@ -77,6 +77,7 @@ def replay(recipe, fixed, targets):
             targets = each(lambda t: F.crop(t, s["y"], s["x"], s["height"], s["width"]))
         elif k == "resize":
             targets = each(lambda t: F.resize(t, [s["height"], s["width"]]))
+            targets[1] = F.clamp_bounding_boxes(targets[1])  # rounding may carry it past the border
         elif k == "flip_h":
             targets = each(F.horizontal_flip)
         elif k == "flip_v":
