@@ -65,8 +65,10 @@ const leat__param cli_load_machine[] = {
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY),
               0, 1e18, "byte budget, 0 = half of what is left"),
-    CLI_CHOICE("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process",
-               "who keeps pages: the system or the loader"),
+    CLI_STRING("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process|disk:DIR",
+               "who keeps pages: the system, the loader, or, of a remote pack, a folder of this machine"),
+    CLI_BYTES("cache-bytes", 0, "0", 0, 1e18,
+              "most that the folder of disk:DIR may hold, 0 = half of what is free there"),
     CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
     CLI_INT("io-depth", 0, "0", 0, 1024, "N", "reads in flight, 0 = decided while running"),
     CLI_STRING("device", 0, NULL, "cpu|cuda[:N]", "where batches arrive: host memory or a GPU"),
@@ -285,6 +287,17 @@ out:
     return rc;
 }
 
+static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
+{
+    if (text == NULL || strcmp(text, "os") == 0) o->cache = LEAT_CACHE_OS;
+    else if (strcmp(text, "process") == 0) o->cache = LEAT_CACHE_PROCESS;
+    else if (leat__str_starts(text, "disk:")) o->disk_cache = text + strlen("disk:");
+    else return leat__fail(err, LEAT_EINVAL, "--cache: '%s' is not os, process or disk:DIR", text);
+    if (o->disk_cache_bytes != 0 && o->disk_cache == NULL)
+        return leat__fail(err, LEAT_EINVAL, "--cache-bytes needs --cache disk:DIR");
+    return 0;
+}
+
 int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
 {
     reader r = {f, c, err, 0};
@@ -303,7 +316,8 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     if (keep) o->drop_last = LEAT_DROP_NEVER;
     o->threads = (uint32_t)get(&r, "threads").i;
     o->memory = get(&r, "memory").u;
-    o->cache = (leat_cache)get(&r, "cache").i;
+    leat__value cache = get(&r, "cache");
+    o->disk_cache_bytes = get(&r, "cache-bytes").u;
     o->on_error = (leat_on_error)get(&r, "on-error").i;
     o->orientation = (leat_orientation)get(&r, "orientation").i;
     o->max_bad = (uint64_t)get(&r, "max-bad").i;
@@ -327,6 +341,7 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     f->step_s = get(&r, "step-ms").f / 1e3;
     leat__value keys = get(&r, "keys");
     LEAT_TRY(r.rc);
+    LEAT_TRY(set_cache(o, cache.s, err));
     if (drop && keep)
         return leat__fail(err, LEAT_EINVAL, "give either --drop-last or --keep-last, not both");
     if (o->rank >= o->world)

@@ -166,6 +166,10 @@ typedef struct leat_loader_opts {
      * leat_op_info_at (LEAT_OP_ROLE). Coordinates are those of the image as the pipeline gets it;
      * boxes and points are delivered as f32. NULL = none. */
     const char *follow;
+    /* Remote packs: folder of this machine in which pages are kept from epoch to epoch and run to run,
+     * shared by all processes; NULL = none. LEAT_EINVAL with a local pack. */
+    const char *disk_cache;
+    uint64_t disk_cache_bytes; /* most that the folder may hold; 0 = half of what is free there */
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */
@@ -299,6 +303,7 @@ typedef struct leat_loader_stats {
     /* Remote packs, this epoch: requests of the whole process, those that were repeated, and bytes
      * received. 0 for local packs. */
     uint64_t remote_requests, remote_retries, remote_bytes;
+    uint64_t disk_cache_hits; /* pages and samples that came from opts.disk_cache */
 } leat_loader_stats;
 /* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
  * are in next(). */

@@ -89,7 +89,10 @@ class Loader:
             delivers them as stored, like torchvision's ``ImageFolder``
         threads: C workers; 0 = as many CPUs as this process may use
         memory: budget in bytes or text ("2G"); 0 = half of what this process may still take
-        cache: "os" (the system's page cache) or "process" (pages inside the budget, direct reads)
+        cache: "os" (the system's page cache) or "process" (pages inside the budget, direct reads).
+            "disk:DIR": pages of a remote pack are kept in that folder, for later epochs and runs and all
+            processes of this machine
+        cache_bytes: bytes or text that the folder of "disk:DIR" may hold; 0 = half of what is free there
         on_error: "fail" raises where the bad sample would have come, "skip" leaves it out,
             "replace" puts another one in its place, the same one on every run
         max_bad: more bad samples than this per epoch are an error; 0 = no limit
@@ -159,7 +162,7 @@ class Loader:
                  independent: bool = False, as_: str = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
-                 device: str | None = None, device_memory: int | str = 0,
+                 device: str | None = None, device_memory: int | str = 0, cache_bytes: int | str = 0,
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
                  callbacks: Callback | Sequence[Callback] = (),
                  follow: Mapping[str, Role] | str | None = None, **roles: Role) -> None:
@@ -187,11 +190,15 @@ class Loader:
         self.device = "cpu" if device is None else str(device)
         if self.device != "cpu" and self.as_ == "numpy":
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
+        folder = cache[len("disk:"):] if isinstance(cache, str) and cache.startswith("disk:") else None
+        if cache_bytes and folder is None:
+            raise ArgumentError('cache_bytes: is for cache="disk:DIR"')
         self._loader = _leat.Loader(
             self.path, batch_size=self.batch_size, images=images,
             order=_check.one_of("order", order, _ORDERS), seed=self.seed, drop_last=_DROPS[drop],
             threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
-            cache=_check.one_of("cache", cache, _CACHES), on_error=_check.one_of("on_error", on_error, _POLICIES),
+            cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
+            on_error=_check.one_of("on_error", on_error, _POLICIES),
             max_bad=_check.whole("max_bad", max_bad),
             quarantine=None if quarantine is None else os.fspath(quarantine),
             orientation=_check.one_of("orientation", orientation, _ORIENTATIONS),
@@ -207,7 +214,8 @@ class Loader:
             classes=_check.whole("classes", classes, 0, _check.U32),
             mix_labels=0 if mix_labels is None else _check.one_of("mix_labels", mix_labels, _MIX_LABELS),
             independent=_check.flag("independent", independent), follow=following, device=self.device,
-            device_memory=_check.size("device_memory", device_memory))
+            device_memory=_check.size("device_memory", device_memory),
+            disk_cache=folder, disk_cache_bytes=_check.size("cache_bytes", cache_bytes))
         self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")

@@ -109,20 +109,21 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
-                            "independent", "follow", NULL};
+                            "independent", "follow", "disk_cache", "disk_cache_bytes", NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
+    unsigned long long disk_cache_bytes = 0;
     int order = (int)o->order, cache = (int)o->cache, on_error = 0, drop_last = (int)o->drop_last;
     int digest = 0, mix_labels = 0, orientation = 0, independent = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipz", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzK", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
             &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
-            &independent, &o->follow))
+            &independent, &o->follow, &o->disk_cache, &disk_cache_bytes))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -137,6 +138,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->independent = (uint32_t)independent;
     o->digest = (uint32_t)digest;
     o->device_memory = device_memory;
+    o->disk_cache_bytes = disk_cache_bytes;
     o->sample_fn = (leat_sample_fn)(uintptr_t)fn;
     o->sample_cookie = (void *)(uintptr_t)cookie;
     if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
@@ -448,17 +450,18 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     double busy[LEAT_LOADER_STAGES];
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
     PyObject *stats = Py_BuildValue(
-        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd sK sK sK s(dddd)}", "threads",
-        (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch", (unsigned)s.prefetch, "epoch",
-        (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples, "bad_samples", (u)s.bad_samples,
-        "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits", (u)s.cache_hits, "cache_misses",
-        (u)s.cache_misses, "cache_bytes", (u)s.cache_bytes, "read_seconds", (double)s.read_ns / 1e9,
-        "decode_seconds", (double)s.decode_ns / 1e9, "wait_seconds", (double)s.wait_ns / 1e9, "seconds",
-        (double)s.elapsed_ns / 1e9, "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes",
-        (u)s.budget_used, "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms,
-        "batch_ms", s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests,
-        "remote_retries", (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "busy_seconds", busy[0],
-        busy[1], busy[2], busy[3]);
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd sK sK sK sK s(dddd)}",
+        "threads", (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch",
+        (unsigned)s.prefetch, "epoch", (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples,
+        "bad_samples", (u)s.bad_samples, "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits",
+        (u)s.cache_hits, "cache_misses", (u)s.cache_misses, "cache_bytes", (u)s.cache_bytes,
+        "read_seconds", (double)s.read_ns / 1e9, "decode_seconds", (double)s.decode_ns / 1e9,
+        "wait_seconds", (double)s.wait_ns / 1e9, "seconds", (double)s.elapsed_ns / 1e9,
+        "budget_limit_bytes", (u)s.budget_limit, "budget_used_bytes", (u)s.budget_used,
+        "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms, "batch_ms",
+        s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests, "remote_retries",
+        (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "disk_cache_hits", (u)s.disk_cache_hits,
+        "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
         "{sN sK sK sK sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked), "device_limit_bytes",

@@ -138,7 +138,9 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
     share = plus(share, (3 * (uint64_t)shape->count + 3) * PART_ALIGN);
     uint64_t slots = l->run_samples * (uint64_t)(2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING);
-    l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, l->info.max_sample_bytes), plus(slots, share));
+    /* with a disk cache, what is not in memory is read in whole pages */
+    uint64_t largest = l->opts.disk_cache != NULL ? l->info.max_page_bytes : l->info.max_sample_bytes;
+    l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, largest), plus(slots, share));
     l->floor = leat__footprint_floor(l->max_run_bytes, l->max_frame_bytes);
     return 0;
 }

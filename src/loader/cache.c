@@ -327,7 +327,7 @@ static entry *make_entry_locked(leat__cache *c, leat__cache_user *user, uint64_t
     if (e == NULL) return NULL;
     e->page.page = page;
     e->page.bytes = bytes;
-    e->page.checked = e->page.damaged = false;
+    e->page.checked = e->page.damaged = e->page.unsaved = false;
     e->ready = false;
     e->wanted = 0;
     c->entries[page] = e;

@@ -30,6 +30,7 @@ typedef struct leat__cached {
     uint64_t bytes; /* of data */
     /* set by whoever holds a pin: its checksum was right; was wrong, and it goes when unpinned */
     atomic_bool checked, damaged;
+    atomic_bool unsaved; /* came over the network, is not yet in the disk cache */
 } leat__cached;
 
 typedef enum leat__cache_answer {

@@ -167,7 +167,8 @@ static int plan_run(leat_loader *l, leat_error *err)
     LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bytes += r->sample[i].row.size;
+        const leat__run_sample *s = &r->sample[i];
+        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* what it may have to read */
         if (bytes > LEAT__RUN_TARGET && i + 1 < count) {
             leat__run_close(r);
             count = i + 1;
@@ -451,7 +452,7 @@ void leat_loader_close(leat_loader **out)
 static void reset_counters(leat_loader *l)
 {
     leat__run_env *e = &l->env;
-    e->read_bytes = e->reads = e->cache_hits = e->cache_misses = e->read_ns = e->decode_ns = 0;
+    e->disk_hits = e->read_bytes = e->reads = e->cache_hits = e->cache_misses = e->read_ns = e->decode_ns = 0;
     l->delivered_rows = l->delivered_batches = l->bad = l->wait_ns = 0;
     l->begin_ns = leat__clock_ns();
     leat__http_read(&l->traffic);

@@ -128,7 +128,7 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uin
             set_error(s, rc, &why);
             continue;
         }
-        r->encoded_bytes += slot_bytes(env, s->row.size);
+        r->encoded_bytes += slot_bytes(env, env->disk != NULL ? s->page.bytes : s->row.size);
         charge_scratch(r, s);
     }
     return 0;
@@ -189,6 +189,25 @@ static leat__span span_of(const leat__run_env *env, uint64_t offset, uint64_t le
     return env->remote ? (leat__span){offset, len, 0} : leat__span_around(offset, len);
 }
 
+/* The disk cache has every page at the place it has in its shard, shards behind each other. */
+static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
+{
+    return s->run->env->disk_base[s->row.shard] + offset;
+}
+
+/* Submits the request of a sample: to the disk cache if that has the page, else to the pack. */
+static void submit(leat__run_sample *s, bool disk)
+{
+    leat__run_env *env = s->run->env;
+    s->from_disk = disk && env->disk != NULL && leat__disk_has(env->disk, s->row.page);
+    if (s->from_disk) {
+        atomic_fetch_add_explicit(&env->disk_hits, 1, memory_order_relaxed);
+        s->req.file = leat__disk_file(env->disk);
+        s->req.offset = disk_offset(s, s->req.offset);
+    }
+    leat__aio_submit(env->aio, &s->req);
+}
+
 /* Reads just this sample: into the run's buffer, or into a block of its own where reads are
  * direct and have to be aligned. */
 static void read_sample(leat__run_sample *s, uint8_t *slot)
@@ -197,7 +216,11 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
     leat__span span = {s->row.file_offset, s->row.size, 0};
 
     if (slot == NULL) {
-        span = span_of(env, span.offset, span.len);
+        /* a page that will be kept on disk is read as a whole */
+        s->whole = env->disk != NULL && !leat__disk_full(env->disk) &&
+                   !leat__disk_has(env->disk, s->row.page);
+        if (s->whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
+        else span = span_of(env, span.offset, span.len);
         s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
         if (s->direct.data == NULL) {
             leat_error why;
@@ -215,7 +238,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
                              .len = span.len,
                              .done = sample_read,
                              .cookie = s};
-    leat__aio_submit(env->aio, &s->req);
+    submit(s, !s->whole);
 }
 
 /* A page in the cache lies in the blocks around it, as direct reads bring them. */
@@ -247,6 +270,8 @@ static int check_page(const leat__run_sample *s, leat__cached *page, leat_error 
     return 0;
 }
 
+static void read_page(leat__run_sample *s, leat__cached *page);
+
 static void page_read(leat__aio_req *req)
 {
     leat__run_sample *s = req->cookie;
@@ -256,6 +281,12 @@ static void page_read(leat__aio_req *req)
 
     count_read(env, req->len, req->done_ns - req->submit_ns);
     int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
+    if (rc != 0 && s->from_disk) { /* not what was put there: the pack has it */
+        leat__disk_forget(env->disk, s->row.page);
+        read_page(s, page);
+        return;
+    }
+    if (rc == 0 && env->disk != NULL) page->unsaved = !s->from_disk;
     s->cached = NULL;
     leat__cache_filled(env->cache, page, rc);
     if (rc == 0) {
@@ -290,7 +321,7 @@ static void read_page(leat__run_sample *s, leat__cached *page)
                              .len = span.len,
                              .done = page_read,
                              .cookie = s};
-    leat__aio_submit(env->aio, &s->req);
+    submit(s, true);
 }
 
 static void read_through_cache(leat__run_sample *s)
@@ -559,8 +590,26 @@ static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
     int rc = leat__pack_sample_check(s->run->env->pack, s->id, &s->row, s->data, err);
     if (page != NULL && rc == 0) page->checked = true;
     if (page != NULL && rc != 0) page->damaged = true;
+    if (rc != 0 && s->run->env->disk != NULL) leat__disk_forget(s->run->env->disk, s->row.page);
+    if (rc != 0) s->whole = false;
     if (rc != 0 && s->run->env->remote) rc = read_again(s, w, err);
     return rc;
+}
+
+/* On a worker, not on the lane: writing may wait for the disk. */
+static void keep_on_disk(leat__run_sample *s)
+{
+    leat__run_env *env = s->run->env;
+    leat__cached *page = s->cached;
+    const uint8_t *bytes = NULL;
+
+    if (env->disk == NULL) return;
+    if (page != NULL && atomic_exchange(&page->unsaved, false) && !page->damaged)
+        bytes = page->data + page_span(s).lead;
+    else if (s->whole && leat__pack_page_check(env->pack, s->row.page, &s->page, s->direct.data, NULL) == 0)
+        bytes = s->direct.data;
+    if (bytes != NULL)
+        leat__disk_put(env->disk, s->row.page, disk_offset(s, s->page.offset), bytes, s->page.bytes);
 }
 
 static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
@@ -574,6 +623,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     }
     if (s->later) LEAT_TRY(fetch(r, s, err));
     LEAT_TRY(check(s, w, err));
+    keep_on_disk(s);
     return fill_row(r, w, &(found){s->id, s->cells, s->data, s->row.size}, r->first + i, err);
 }
 

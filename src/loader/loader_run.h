@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "codec/codec.h"
 #include "io/aio.h"
+#include "io/disk_cache.h"
 #include "io/readahead.h"
 #include "loader/batch.h"
 #include "loader/cache.h"
@@ -52,6 +53,8 @@ typedef struct leat__run_env {
     leat__cache *cache;      /* cache=process, or NULL */
     leat__cache_user *cache_user;
     bool remote;             /* the pack is read over a network: exact ranges, no page cache */
+    leat__disk *disk;        /* pages kept on disk, or NULL */
+    uint64_t *disk_base;     /* where each shard begins in it */
     leat_on_error on_error;
     leat_orientation orientation;
     uint64_t seed, epoch;
@@ -67,6 +70,7 @@ typedef struct leat__run_env {
     leat__gate decoding; /* held alone: decoding again, after memory ran out */
     atomic_bool stop; /* nobody wants the rest of the epoch */
     _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
+    _Atomic uint64_t disk_hits;
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
 
@@ -80,6 +84,8 @@ typedef struct leat__run_sample {
     leat_pack_cell *cells; /* of env->fields */
     uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
     const uint8_t *data; /* where the sample's bytes are, once read */
+    bool whole;          /* `direct` has the whole page, to be kept on disk */
+    bool from_disk;      /* what is read comes from the disk cache */
     bool later;          /* in the system's page cache: copied when it is decoded */
     int rc;              /* why it could not be read */
     uint64_t scratch;    /* bytes that decoding it takes */

@@ -627,6 +627,29 @@ static int set_up_device(leat_loader *l, leat_error *err)
     return 0;
 }
 
+/* Pages of a remote pack on disk. */
+static int set_up_disk(leat_loader *l, leat_error *err)
+{
+    leat__run_env *env = &l->env;
+    leat__disk_opts o = {.folder = l->opts.disk_cache, .id = l->info.fingerprint, .pages = l->info.pages,
+                         .limit = l->opts.disk_cache_bytes};
+    uint64_t at = 0;
+
+    if (o.folder == NULL) return 0;
+    if (!env->remote)
+        return leat__fail(err, LEAT_EINVAL,
+                          "cache: %s is a local pack, pages are kept on disk for remote ones",
+                          leat_pack_path(l->pack));
+    if (o.folder[0] == '\0') return leat__fail(err, LEAT_EINVAL, "cache: disk: needs a folder (disk:DIR)");
+    env->disk_base = LEAT_NEW_ARRAY(LOADER, uint64_t, l->info.shards);
+    if (env->disk_base == NULL) return leat__fail_nomem(err, l->info.shards * 8, "the disk cache");
+    for (uint32_t i = 0; i < l->info.shards; i++) {
+        env->disk_base[i] = at;
+        at += leat__file_size_at_open(leat__pack_file(l->pack, i));
+    }
+    return leat__disk_open(&env->disk, &o, err);
+}
+
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
     /* The engine decides how many runs read at once; the lane only has to let them. */
@@ -640,6 +663,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
     /* The system keeps no pages of remote files: the loader does, within the budget. */
     l->env.remote = leat__path_remote(leat_pack_path(l->pack));
+    LEAT_TRY(set_up_disk(l, err));
     if (l->opts.cache == LEAT_CACHE_PROCESS || l->env.remote) {
         LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
         l->cache_user.budget = l->budget;
@@ -728,7 +752,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.universe = l->universe;
     l->env.indices = l->indices;
     give_advice(l);
-    l->opts.ops = l->opts.balance = l->opts.quarantine = NULL; /* the caller's memory */
+    l->opts.ops = l->opts.balance = l->opts.quarantine = l->opts.disk_cache = NULL; /* the caller's */
     l->opts.device = NULL;
     l->opts.images = NULL;
     l->opts.indices = NULL;
@@ -751,6 +775,8 @@ void leat__loader_teardown(leat_loader *l)
     leat__readahead_close(&l->env.ahead);
     leat__aio_close(&l->env.aio);
     leat__blocks_close(&l->env.blocks);
+    leat__disk_close(&l->env.disk);
+    leat__free(l->env.disk_base);
     leat__cache_leave(&l->env.cache, &l->cache_user);
     while (l->idle != NULL) {
         leat__run_worker *w = l->idle;

@@ -50,6 +50,7 @@ static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
     s->cache_misses = l->env.cache_misses;
     s->read_ns = l->env.read_ns;
     s->decode_ns = l->env.decode_ns;
+    s->disk_cache_hits = l->env.disk_hits;
     if (l->env.remote) {
         leat__http_stats now;
         leat__http_read(&now);
@@ -89,6 +90,7 @@ static void add(leat_loader_stats *s, const leat_loader_stats *o)
     s->remote_requests += o->remote_requests;
     s->remote_retries += o->remote_retries;
     s->remote_bytes += o->remote_bytes;
+    s->disk_cache_hits += o->disk_cache_hits;
     s->wait_ns += o->wait_ns;
     s->elapsed_ns += o->elapsed_ns;
     s->blocked_ns += o->blocked_ns;

@@ -241,8 +241,7 @@ class Faults(unittest.TestCase):
 
 class Writing(unittest.TestCase):
     def setUp(self) -> None:
-        self.stage = path("stage")
-        os.makedirs(self.stage, exist_ok=True)
+        self.stage = tempfile.mkdtemp(dir=World.dir)
         self.images = os.path.join(World.dir, "images")
 
     def env(self, port: int = 0, **more: str) -> dict[str, str]:
@@ -305,6 +304,71 @@ class Writing(unittest.TestCase):
         self.assertFalse(os.path.exists("s3:"))
         self.assertIn("already exists", leat("export", path("one.leat"), "-o", out, "--keys", keys,
                                              env=self.env(), code=2))
+
+
+class DiskCache(unittest.TestCase):
+    """Pages of a remote pack kept in a folder."""
+    ARGS = ("--order", "quasi_random", "--epochs", "2")
+
+    def setUp(self) -> None:
+        self.dir = tempfile.mkdtemp(dir=World.dir)
+        self.env = environment(World.weed.port)
+        self.right = digests(path("set.leat"), *self.ARGS)
+
+    def run_cached(self, *more: str) -> list[dict]:
+        out = load(remote("set.leat"), *self.ARGS, "--cache", f"disk:{self.dir}", *more, env=self.env)
+        self.assertEqual([epoch["digest"] for epoch in out], self.right)
+        return out
+
+    def data_file(self) -> str:
+        return os.path.join(self.dir, next(n for n in os.listdir(self.dir) if n.endswith(".data")))
+
+    def test_the_second_epoch_and_run_read_nothing_remote(self) -> None:
+        # with little memory, so that the pages are not simply kept there
+        first = self.run_cached("--memory", "16M")
+        self.assertGreater(first[0]["remote_bytes"], 0)
+        self.assertEqual(first[1]["remote_bytes"], 0)
+        for epoch in self.run_cached("--memory", "16M"):
+            self.assertEqual((epoch["remote_bytes"], epoch["remote_requests"]), (0, 0))
+            self.assertGreater(epoch["disk_cache_hits"], 0)
+
+    def test_damaged_files_are_read_again(self) -> None:
+        self.run_cached()
+        size = os.path.getsize(self.data_file())
+        with open(self.data_file(), "r+b") as f:
+            for at in range(5000, size, 200_000):
+                f.seek(at)
+                f.write(b"damage!")
+        again = self.run_cached()
+        self.assertGreater(again[0]["remote_bytes"], 0)
+        self.assertEqual(self.run_cached()[0]["remote_bytes"], 0)  # and repaired
+        os.truncate(self.data_file(), size // 2)
+        self.run_cached()
+
+    def test_bounded(self) -> None:
+        limit = 4 << 20
+        self.run_cached("--cache-bytes", str(limit), "--memory", "16M")
+        used = sum(os.stat(os.path.join(self.dir, n)).st_blocks * 512 for n in os.listdir(self.dir))
+        self.assertLessEqual(used, limit)
+        self.assertGreater(used, limit // 2)
+
+    def test_processes_share_it_and_may_be_killed(self) -> None:
+        command = [LEAT, "load", remote("set.leat"), "--batch", "16", "--size", "64", *self.ARGS, "--cache",
+                   f"disk:{self.dir}", "--memory", "16M"]
+        children = [subprocess.Popen(command + ["--seed", str(i)], env=self.env, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL) for i in range(4)]
+        for i, child in enumerate(children):
+            try:
+                child.wait(0.1 + 0.15 * i)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        self.run_cached()
+        self.run_cached("--memory", "16M")
+
+    def test_wrong_use(self) -> None:
+        self.assertIn("local pack", leat("load", path("one.leat"), "--cache", f"disk:{self.dir}", code=2))
+        self.assertIn("disk:DIR", leat("load", remote("one.leat"), "--cache", "disk:", env=self.env, code=2))
 
 
 class Others(unittest.TestCase):

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packs over HTTP, from a small server of this file that answers byte ranges."""
+import http.server
+import os
+import pathlib
+import threading
+
+import numpy as np
+import pytest
+
+import leat
+
+
+class Ranges(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    folder: pathlib.Path
+    count = 0
+
+    def do_GET(self) -> None:
+        type(self).count += 1
+        data = (self.folder / self.path.lstrip("/").split("?")[0]).read_bytes()
+        first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+        begin = int(first) if first else max(0, len(data) - int(last))
+        end = min(int(last), len(data) - 1) if first else len(data) - 1
+        self.send_response(206)
+        self.send_header("ETag", '"fixed"')
+        self.send_header("Content-Range", f"bytes {begin}-{end}/{len(data)}")
+        self.send_header("Content-Length", str(end - begin + 1))
+        self.end_headers()
+        self.wfile.write(data[begin:end + 1])
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with leat.Writer(tmp_path / "p.leat", {"x": ("float32", (64,)), "label": int}, page_bytes="64K",
+                     sync=False) as w:
+        for i in range(5000):
+            w.append({"x": np.full(64, i, np.float32), "label": i}, key=str(i))
+    handler = type("Handler", (Ranges,), {"folder": tmp_path, "count": 0})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield tmp_path / "p.leat", f"http://127.0.0.1:{server.server_port}/p.leat", handler
+    server.shutdown()
+    server.server_close()
+
+
+def labels(path, **options):
+    """What the loader measured, and the labels it gave. Closed: the next one finds no pages in memory."""
+    loader = leat.Loader(path, 100, image=None, as_="numpy", **options)
+    got = np.concatenate([batch.label for batch in loader])
+    stats = loader.stats()
+    loader.close()
+    return stats, got
+
+
+@pytest.mark.parametrize("order", ["sequential", "random", "quasi_random"])
+def test_equals_local(served, order):
+    local, url, handler = served
+    _, here = labels(local, order=order, seed=3)
+    stats, there = labels(url, order=order, seed=3)
+    np.testing.assert_array_equal(here, there)
+    assert stats["remote_requests"] > 0 and stats["remote_bytes"] > 0
+
+
+def test_disk_cache(served, tmp_path):
+    local, url, handler = served
+    cache = f"disk:{tmp_path / 'cache'}"
+    _, here = labels(local, order="quasi_random")
+    for _ in range(2):
+        stats, there = labels(url, order="quasi_random", cache=cache, cache_bytes="64M")
+        np.testing.assert_array_equal(here, there)
+    assert stats["remote_bytes"] == 0
+    assert stats["disk_cache_hits"] > 0
+    assert any(name.endswith(".data") for name in os.listdir(tmp_path / "cache"))
+    with pytest.raises(leat.ArgumentError, match="cache_bytes"):
+        leat.Loader(url, 100, image=None, cache_bytes=5)
+    with pytest.raises(leat.Error, match="local pack"):
+        leat.Loader(local, 100, image=None, cache=cache)
+
+
+def test_random_access(served):
+    local, url, handler = served
+    data = leat.open(url)
+    assert len(data) == 5000
+    assert data[4321]["label"] == 4321
+
+
+def test_a_signed_url_is_not_shown(served):
+    local, url, handler = served
+    with pytest.raises(leat.Error) as caught:
+        leat.Loader(url.replace("p.leat", "none.leat") + "?sig=do-not-show", 100, image=None)
+    assert "do-not-show" not in str(caught.value)

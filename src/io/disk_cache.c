@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pages on disk: see disk_cache.h. A process that has a pack open holds a shared lock on its data
+ * file; whoever wants to remove a pack needs the exclusive one. How much the folder holds is asked of
+ * the file system now and then, not counted: a count would be wrong after a kill.
+ */
+#include "io/disk_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/thread.h"
+#include "io/dir.h"
+
+#define STEP_MAX (UINT64_C(16) << 20) /* bytes between two looks at what the folder holds */
+#define STEP_SHARE 32                 /* of the limit */
+#define OPEN_TRIES 16
+
+struct leat__disk {
+    char *folder;
+    char name[32]; /* of the pack's files, without ".data" */
+    leat__file *data, *map;
+    uint64_t pages, limit;
+    _Atomic uint8_t *known; /* per page: 1 = it is there */
+    atomic_bool full;
+    leat__mutex lock;       /* guards the next two, and the removing of packs */
+    uint64_t used, since;   /* at the last look; written since */
+};
+
+static void path_of(const leat__disk *d, const char *name, const char *ext, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s%s", d->folder, name, ext);
+}
+
+/* ---- how much there is, and making room --------------------------------------------------- */
+
+static uint64_t bytes_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+typedef struct victim {
+    char name[32];
+    int64_t used_at;
+} victim;
+
+/* Sums what the folder holds; the pack other than ours that was not used for longest, later than
+ * `after`, goes to *oldest. */
+static uint64_t look(const leat__disk *d, int64_t after, victim *oldest)
+{
+    char path[4096];
+    uint64_t sum = 0;
+    leat__dir dir = {0};
+    oldest->used_at = INT64_MAX;
+    if (leat__dir_read(&dir, d->folder, true, NULL) != 0) return 0;
+    for (size_t i = 0; i < dir.count; i++) {
+        const char *file = leat__dir_name(&dir, i);
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", d->folder, file);
+        if (!leat__str_ends(file, ".data") && !leat__str_ends(file, ".map")) continue;
+        sum += bytes_of(path);
+        size_t len = strlen(file) - strlen(".data");
+        if (!leat__str_ends(file, ".data") || len >= sizeof oldest->name || stat(path, &st) != 0) continue;
+        bool ours = len == strlen(d->name) && memcmp(file, d->name, len) == 0;
+        if (ours || st.st_mtime >= oldest->used_at || st.st_mtime <= after) continue;
+        oldest->used_at = st.st_mtime;
+        memcpy(oldest->name, file, len);
+        oldest->name[len] = '\0';
+    }
+    leat__dir_reset(&dir);
+    return sum;
+}
+
+/* Removes a pack unless a process has it open. The map first: data without it is nothing. */
+static void remove_pack(const leat__disk *d, const char *name)
+{
+    char data[4096], map[4096];
+    path_of(d, name, ".data", data, sizeof data);
+    path_of(d, name, ".map", map, sizeof map);
+    int fd = open(data, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        (void)unlink(map);
+        (void)unlink(data);
+    }
+    close(fd);
+}
+
+/* Makes room for `len` more bytes at the cost of packs that nobody has open. */
+static bool make_room_locked(leat__disk *d, uint64_t len)
+{
+    victim v;
+    int64_t after = INT64_MIN;
+    d->since = 0;
+    for (;;) {
+        d->used = look(d, after, &v);
+        if (d->used + len <= d->limit) return true;
+        if (v.used_at == INT64_MAX) return false;
+        remove_pack(d, v.name);
+        after = v.used_at;
+    }
+}
+
+static bool room_for(leat__disk *d, uint64_t len)
+{
+    uint64_t step = LEAT_MIN(STEP_MAX, d->limit / STEP_SHARE);
+    leat__mutex_lock(&d->lock);
+    bool fits = d->since + len <= step && d->used + d->since + len <= d->limit;
+    if (!fits) fits = make_room_locked(d, len);
+    if (fits) d->since += len;
+    leat__mutex_unlock(&d->lock);
+    return fits;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static int open_pair(leat__disk *d, leat_error *err)
+{
+    char data[4096], map[4096];
+    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
+    struct stat held, named;
+    path_of(d, d->name, ".data", data, sizeof data);
+    path_of(d, d->name, ".map", map, sizeof map);
+    for (int i = 0; i < OPEN_TRIES; i++) {
+        LEAT_TRY(leat__file_open(&d->data, data, flags, err));
+        int fd = leat__file_fd(d->data);
+        /* removed by another process between our open and our lock? */
+        if (flock(fd, LOCK_SH) == 0 && fstat(fd, &held) == 0 && stat(data, &named) == 0 &&
+            held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
+            (void)futimens(fd, NULL); /* used now */
+            return leat__file_open(&d->map, map, flags, err);
+        }
+        leat__file_close(&d->data);
+    }
+    return leat__fail(err, LEAT_ESTATE, "%s: other processes keep removing it", data);
+}
+
+static int load_map(leat__disk *d, leat_error *err)
+{
+    size_t got, n = (size_t)d->pages;
+    uint8_t *bytes = leat__zalloc(LEAT__MEM_IO, n + 1);
+    d->known = leat__zalloc(LEAT__MEM_IO, n + 1);
+    int rc = bytes == NULL || d->known == NULL ? leat__fail_nomem(err, n, "the map of a disk cache") : 0;
+    if (rc == 0) rc = leat__file_pread_some(d->map, bytes, n, 0, &got, err);
+    for (size_t i = 0; rc == 0 && i < got; i++)
+        atomic_store_explicit(&d->known[i], bytes[i] == 1, memory_order_relaxed);
+    leat__free(bytes);
+    return rc;
+}
+
+static uint64_t half_of_free(const char *folder)
+{
+    struct statvfs v;
+    if (statvfs(folder, &v) != 0) return 0;
+    return (uint64_t)v.f_bavail * v.f_frsize / 2;
+}
+
+int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *err)
+{
+    *out = NULL;
+    leat__disk *d = LEAT_NEW(IO, leat__disk);
+    if (d == NULL) return leat__fail_nomem(err, sizeof *d, "a disk cache");
+    leat__mutex_init(&d->lock);
+    d->pages = opts->pages;
+    snprintf(d->name, sizeof d->name, "leat-%016llx", (unsigned long long)opts->id);
+    d->folder = leat__strdup(LEAT__MEM_IO, opts->folder);
+    int rc = d->folder == NULL ? leat__fail_nomem(err, strlen(opts->folder), "a path") : 0;
+    victim v;
+    if (rc == 0) rc = leat__path_mkdir(opts->folder, err);
+    if (rc == 0) rc = open_pair(d, err);
+    if (rc == 0) rc = load_map(d, err);
+    if (rc == 0) {
+        d->used = look(d, INT64_MIN, &v);
+        d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
+        if (d->used > d->limit) (void)make_room_locked(d, 0);
+        *out = d;
+    } else {
+        leat__disk_close(&d);
+    }
+    return rc;
+}
+
+void leat__disk_close(leat__disk **disk)
+{
+    leat__disk *d = *disk;
+    if (d == NULL) return;
+    leat__file_close(&d->data);
+    leat__file_close(&d->map);
+    leat__free((void *)d->known);
+    leat__free(d->folder);
+    leat__mutex_destroy(&d->lock);
+    leat__free(d);
+    *disk = NULL;
+}
+
+/* ---- pages ------------------------------------------------------------------------------- */
+
+bool leat__disk_has(leat__disk *d, uint64_t page)
+{
+    uint8_t byte = 0;
+    if (page >= d->pages) return false;
+    if (atomic_load_explicit(&d->known[page], memory_order_relaxed) != 0) return true;
+    size_t got;
+    if (leat__file_pread_some(d->map, &byte, 1, page, &got, NULL) != 0 || got != 1 || byte != 1) return false;
+    atomic_store_explicit(&d->known[page], 1, memory_order_relaxed); /* another process put it */
+    return true;
+}
+
+const leat__file *leat__disk_file(const leat__disk *d)
+{
+    return d->data;
+}
+
+void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *data, size_t len)
+{
+    static const uint8_t there = 1;
+    if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
+    if (!room_for(d, len) || leat__file_pwrite(d->data, data, len, offset, NULL) != 0 ||
+        leat__file_pwrite(d->map, &there, 1, page, NULL) != 0) {
+        atomic_store(&d->full, true);
+        return;
+    }
+    atomic_store_explicit(&d->known[page], 1, memory_order_relaxed);
+}
+
+void leat__disk_forget(leat__disk *d, uint64_t page)
+{
+    static const uint8_t gone = 0;
+    if (page >= d->pages) return;
+    atomic_store_explicit(&d->known[page], 0, memory_order_relaxed);
+    (void)!leat__file_pwrite(d->map, &gone, 1, page, NULL);
+}
+
+bool leat__disk_full(const leat__disk *d)
+{
+    return atomic_load(&d->full);
+}
+
+uint64_t leat__disk_used(leat__disk *d)
+{
+    victim v;
+    return look(d, INT64_MIN, &v);
+}
+
+uint64_t leat__disk_limit(const leat__disk *d)
+{
+    return d->limit;
+}

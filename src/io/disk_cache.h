@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pages of a remote pack kept in a folder of this machine, shared by all processes that read the
+ * same pack. Two files per pack: NAME.data has every page at its own place (a sparse file), NAME.map
+ * one byte per page that says whether it is there. The byte is written after the page, so that a
+ * process may be killed at any moment. Nothing is trusted when it is read back: the caller checks
+ * each page as if it came from the network, and forgets it when it is wrong.
+ *
+ * The folder keeps to its limit. Packs that no process has open are removed for room, those not
+ * used for longest first. Pages of the pack itself are never removed for others: every epoch reads
+ * each of them once, so one is as good as the next. Any thread may call.
+ */
+#ifndef LEAT_IO_DISK_CACHE_H
+#define LEAT_IO_DISK_CACHE_H
+
+#include <stdbool.h>
+
+#include "io/file.h"
+
+typedef struct leat__disk leat__disk;
+
+typedef struct leat__disk_opts {
+    const char *folder; /* made when it is not there */
+    uint64_t id;        /* of the pack's content */
+    uint64_t pages;
+    uint64_t limit; /* bytes of all files in the folder; 0 = half of what is free there now */
+} leat__disk_opts;
+
+int leat__disk_open(leat__disk **d, const leat__disk_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+void leat__disk_close(leat__disk **d);
+
+bool leat__disk_has(leat__disk *d, uint64_t page);
+/* Where the pages are read from, at the offsets they were put to. */
+const leat__file *leat__disk_file(const leat__disk *d);
+/* Keeps a page if there is room. A failure (a full disk) only ends the keeping. */
+void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *data, size_t len);
+/* The page was wrong when it was read back. */
+void leat__disk_forget(leat__disk *d, uint64_t page);
+
+bool leat__disk_full(const leat__disk *d); /* no more pages will be kept */
+uint64_t leat__disk_used(leat__disk *d); /* bytes of all packs in the folder */
+uint64_t leat__disk_limit(const leat__disk *d);
+
+#endif

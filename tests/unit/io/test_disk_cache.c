@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "iotest.h"
+
+#include <sys/wait.h>
+
+#include "io/disk_cache.h"
+
+#include "leat_test.h"
+
+#define PAGE ((size_t)64 << 10)
+#define PAGES 64
+
+static char *dir;
+
+static leat__disk *open_cache(uint64_t id, uint64_t limit)
+{
+    leat__disk *d;
+    leat__disk_opts o = {.folder = it_path(dir, "cache"), .id = id, .pages = PAGES, .limit = limit};
+    assert_ok(leat__disk_open(&d, &o, NULL));
+    return d;
+}
+
+static void put(leat__disk *d, uint64_t page)
+{
+    uint8_t *data = malloc(PAGE);
+    for (size_t i = 0; i < PAGE; i++) data[i] = it_byte(page * PAGE + i);
+    leat__disk_put(d, page, page * PAGE, data, PAGE);
+    free(data);
+}
+
+static bool right(leat__disk *d, uint64_t page)
+{
+    uint8_t *data = malloc(PAGE);
+    bool same = leat__file_pread(leat__disk_file(d), data, PAGE, page * PAGE, NULL) == 0;
+    for (size_t i = 0; i < PAGE && same; i++) same = data[i] == it_byte(page * PAGE + i);
+    free(data);
+    return same;
+}
+
+static void pages_outlive_the_process(void **state)
+{
+    (void)state;
+    dir = it_dir();
+    leat__disk *a = open_cache(7, UINT64_C(1) << 30), *b = open_cache(7, UINT64_C(1) << 30);
+    assert_false(leat__disk_has(a, 3));
+    put(a, 3);
+    assert_true(leat__disk_has(b, 3)); /* another process would see it as well */
+    assert_true(right(b, 3));
+    leat__disk_forget(b, 3);
+    leat__disk_close(&a);
+    a = open_cache(7, UINT64_C(1) << 30);
+    assert_false(leat__disk_has(a, 3));
+    put(a, PAGES - 1);
+    put(a, PAGES); /* not a page of this pack */
+    leat__disk_close(&a);
+    leat__disk_close(&b);
+    a = open_cache(7, UINT64_C(1) << 30);
+    assert_true(leat__disk_has(a, PAGES - 1) && right(a, PAGES - 1));
+    assert_false(leat__disk_has(a, PAGES));
+    leat__disk *other = open_cache(8, UINT64_C(1) << 30);
+    assert_false(leat__disk_has(other, PAGES - 1));
+    leat__disk_close(&other);
+    leat__disk_close(&a);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+static void the_limit_holds(void **state)
+{
+    (void)state;
+    dir = it_dir();
+    uint64_t limit = 20 * PAGE;
+    leat__disk *a = open_cache(1, limit);
+    for (uint64_t i = 0; i < PAGES; i++) put(a, i);
+    assert_true(leat__disk_full(a));
+    assert_true(leat__disk_used(a) <= limit && leat__disk_used(a) > limit / 2);
+    assert_true(leat__disk_has(a, 0) && !leat__disk_has(a, PAGES - 1)); /* the first ones stay */
+    /* while it is open nobody takes its pages away */
+    leat__disk *b = open_cache(2, limit);
+    put(b, 0);
+    assert_true(leat__disk_full(b));
+    assert_true(right(a, 0));
+    leat__disk_close(&b);
+    leat__disk_close(&a);
+    b = open_cache(2, limit);
+    for (uint64_t i = 0; i < 10; i++) put(b, i);
+    assert_true(leat__disk_has(b, 9) && leat__disk_used(b) <= limit);
+    leat__disk_close(&b);
+    a = open_cache(1, limit);
+    assert_false(leat__disk_has(a, 0)); /* it had to go */
+    leat__disk_close(&a);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+/* Whatever the map says, killed writers never leave a page that is there and wrong. */
+static void killed_writers(void **state)
+{
+    (void)state;
+    dir = it_dir();
+    uint64_t rounds = test_count("LEAT_TEST_KILLS", 20);
+    for (uint64_t r = 0; r < rounds; r++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            leat__disk *d = open_cache(5, UINT64_C(1) << 30);
+            for (uint64_t i = 0;; i = (i + 7) % PAGES) {
+                if (leat__disk_has(d, i)) leat__disk_forget(d, i);
+                else put(d, i);
+            }
+        }
+        usleep(1000 + (useconds_t)(r * 313 % 5000));
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        leat__disk *d = open_cache(5, UINT64_C(1) << 30);
+        for (uint64_t i = 0; i < PAGES; i++)
+            if (leat__disk_has(d, i)) assert_true(right(d, i));
+        leat__disk_close(&d);
+    }
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+static void a_full_disk_only_ends_the_keeping(void **state)
+{
+    (void)state;
+    if (!leat__fault_available()) skip();
+    dir = it_dir();
+    leat__disk *d = open_cache(3, UINT64_C(1) << 30);
+    put(d, 0);
+    leat__fault_arm(LEAT__FAULT_WRITE, 1, false);
+    put(d, 1);
+    leat__fault_disarm();
+    assert_true(leat__disk_full(d));
+    assert_false(leat__disk_has(d, 1));
+    assert_true(leat__disk_has(d, 0) && right(d, 0));
+    put(d, 2);
+    assert_false(leat__disk_has(d, 2));
+    leat__disk_close(&d);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+static void odd_files(void **state)
+{
+    (void)state;
+    leat__disk *d;
+    leat_error err;
+    dir = it_dir();
+    it_make(it_path(dir, "file"), 10);
+    leat__disk_opts o = {.folder = it_path(dir, "file"), .id = 1, .pages = 1};
+    assert_int_not_equal(leat__disk_open(&d, &o, &err), 0);
+    assert_contains(err.message, "file");
+    /* a map of another length, with bytes that mean nothing */
+    d = open_cache(9, 0);
+    leat__disk_close(&d);
+    it_make(it_path(dir, "cache/leat-0000000000000009.map"), 1000);
+    d = open_cache(9, 0);
+    uint32_t there = 0;
+    for (uint64_t i = 0; i < PAGES; i++) there += leat__disk_has(d, i);
+    assert_true(there < PAGES / 4); /* only the byte 1 counts; what is read is checked by the caller */
+    leat__disk_close(&d);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_outlive_the_process),
+        cmocka_unit_test(the_limit_holds),
+        cmocka_unit_test(killed_writers),
+        cmocka_unit_test(a_full_disk_only_ends_the_keeping),
+        cmocka_unit_test(odd_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
