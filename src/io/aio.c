@@ -169,9 +169,9 @@ static void submit_remote(leat__aio *a, leat__aio_req *r)
     leat__mutex_lock(&a->lock);
     a->in_flight++;
     a->remote = f;
-    bool closing = a->closing;
+    bool stopped = a->closing || a->stopped;
     leat__mutex_unlock(&a->lock);
-    if (closing) {
+    if (stopped) {
         leat__aio_complete(a, r, LEAT_ECANCELED, 0);
     } else if (r->len == 0) {
         leat__aio_complete(a, r, 0, 0);
@@ -179,8 +179,21 @@ static void submit_remote(leat__aio *a, leat__aio_req *r)
         r->got = r->offset < size ? (size_t)(size - r->offset) : 0;
         leat__aio_complete(a, r, LEAT_EDATA, 0);
     } else {
-        leat__remote_read(f, &r->range);
+        leat__remote_read(f, &r->range); /* the request may be done, and gone, when it returns */
+        leat__mutex_lock(&a->lock);
+        stopped = a->stopped;
+        leat__mutex_unlock(&a->lock);
+        if (stopped) leat__remote_cancel(f, a); /* stopped after we looked, before it was sent */
     }
+}
+
+void leat__aio_stop_remote(leat__aio *a, bool on)
+{
+    leat__mutex_lock(&a->lock);
+    a->stopped = on;
+    leat__remote *remote = a->in_flight > 0 ? a->remote : NULL;
+    leat__mutex_unlock(&a->lock);
+    if (on && remote != NULL) leat__remote_cancel(remote, a);
 }
 
 void leat__aio_submit(leat__aio *a, leat__aio_req *r)

@@ -62,6 +62,10 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *req);
  * wait, UINT64_MAX = for ever); LEAT_ENOENT when nothing is queued or in flight. */
 int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns) LEAT_MUST_CHECK;
 
+/* While on, reads of remote files end with LEAT_ECANCELED, those in flight too: whoever stops must not
+ * wait for a network that does not answer. */
+void leat__aio_stop_remote(leat__aio *a, bool on);
+
 /* Manual lanes: reads one of the queued requests, chosen by `draw`, and calls its `done`, on the
  * caller's thread; false when none is queued. */
 bool leat__aio_turn(leat__aio *a, uint32_t draw);

@@ -28,6 +28,7 @@ struct leat__aio {
     uint32_t depth, max_depth;
     uint32_t queued, in_flight;
     bool closing;
+    bool stopped;         /* remote reads are canceled */
     leat__remote *remote; /* one of the remote files that were read, NULL for none */
     leat__aio_threads *threads;
     leat__aio_uring *uring;

@@ -414,7 +414,9 @@ static void stop_epoch(leat_loader *l)
     if (flow != NULL) leat_flow_cancel(flow);
     if (l->device != NULL) leat__to_device_cancel(l->device);
     atomic_store(&l->env.stop, true); /* close waits for one sample per worker, not for a run */
+    if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, true);
     leat_flow_close(&flow);
+    if (l->env.remote && l->env.aio != NULL) leat__aio_stop_remote(l->env.aio, false);
     atomic_store(&l->env.stop, false);
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);

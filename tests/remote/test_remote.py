@@ -7,11 +7,13 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import zlib
@@ -219,6 +221,30 @@ class Faults(unittest.TestCase):
         self.assertIn("503", text)
         self.assertIn("bytes ", text)
         self.assertIn("2 attempts", text)
+
+    def test_ctrl_c_does_not_wait_for_a_dead_network(self) -> None:
+        proxy = Proxy(World.weed.port)
+        draw = proxy._draw
+
+        def sleepy(method: str) -> str | None:
+            draw(method)
+            if proxy.gets > 8:
+                proxy.latency = 120
+            return None
+        proxy._draw = sleepy  # type: ignore[method-assign]
+        env = environment(proxy.port, LEAT_REMOTE_STALL_S="100")
+        child = subprocess.Popen([LEAT, "load", remote("one.leat"), "--batch", "16", "--size", "64"], env=env,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while proxy.latency == 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(40)
+        finally:
+            child.kill()
+            proxy.stop()
 
     def test_a_pack_replaced_while_it_is_read_is_an_error(self) -> None:
         key = "packs/changing.leat"

@@ -239,6 +239,35 @@ static void reads_are_canceled(void **state)
     end();
 }
 
+/* A stopped lane ends its reads at once and works again afterwards. */
+static void a_lane_is_stopped(void **state)
+{
+    leat__file *f;
+    leat__aio *a;
+    leat__aio_req *r;
+    (void)state;
+    begin(slow);
+    assert_ok(leat__file_open(&f, url, LEAT__FILE_READ, NULL));
+    assert_ok(leat__aio_open(&a, NULL, NULL));
+    for (int i = 0; i < 4; i++) {
+        reqs[i] = (leat__aio_req){.file = f, .offset = (uint64_t)i * 50000, .buf = bytes[i], .len = 100};
+        if (i == 2) leat__aio_stop_remote(a, true);
+        leat__aio_submit(a, &reqs[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_ok(leat__aio_wait(a, &r, UINT64_MAX));
+        assert_int_equal(r->rc, LEAT_ECANCELED);
+    }
+    leat__aio_stop_remote(a, false);
+    leat__aio_submit(a, &reqs[0]);
+    assert_ok(leat__aio_wait(a, &r, UINT64_MAX));
+    assert_ok(r->rc);
+    it_check(bytes[0], 100, 0);
+    leat__aio_close(&a);
+    leat__file_close(&f);
+    end();
+}
+
 int main(void)
 {
     leat__http *http;
@@ -249,6 +278,7 @@ int main(void)
         cmocka_unit_test(wrong_answers),
         cmocka_unit_test(small_files),
         cmocka_unit_test(reads_are_canceled),
+        cmocka_unit_test(a_lane_is_stopped),
     };
     web_environment();
     if (leat__http_ref(&http, NULL) != 0) return 77;
