@@ -147,6 +147,9 @@ static void put_device(const job *j, leat__json *w, const leat_loader_stats *s)
     leat__json_ku64(w, "copied_bytes", s->copied_bytes);
     leat__json_kdouble(w, "copy_seconds", (double)s->copy_ns / 1e9);
     leat__json_kdouble(w, "copy_wait_seconds", (double)s->copy_wait_ns / 1e9);
+    leat__json_ku64(w, "device_images", s->device_images);
+    leat__json_kdouble(w, "device_decode_seconds", (double)s->device_decode_ns / 1e9);
+    leat__json_kdouble(w, "device_share", s->device_share);
 }
 
 static void print_epoch(job *j)
@@ -382,6 +385,8 @@ const cli_command cli_cmd_load = {
             {"device_peak_bytes, device_limit_bytes", "highest use of its memory, and the limit"},
             {"copied_bytes, copy_seconds", "copied to the GPU so far; time of the copies on the GPU"},
             {"copy_wait_seconds", "time a batch waited for memory of the GPU"},
+            {"device_images, device_share", "images the GPU decoded so far; the share it is given now"},
+            {"device_decode_seconds", "time on the GPU of batches with such images, copies included"},
             {"digest", "hash of everything delivered in the epoch, or null"},
             {"decisions[]", "what the controller changed in the epoch: at_s (since the start), "
                             "knob, from, to, reason"},

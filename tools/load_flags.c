@@ -72,6 +72,7 @@ const leat__param cli_load_machine[] = {
     CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
     CLI_INT("io-depth", 0, "0", 0, 1024, "N", "reads in flight, 0 = decided while running"),
     CLI_STRING("device", 0, NULL, "cpu|cuda[:N]", "where batches arrive: host memory or a GPU"),
+    CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "who decodes tiled images, with --device cuda"),
     CLI_BYTES("device-memory", 0, "0", 0, 1e18, "of the GPU, for batches; 0 = a quarter of what is free"),
     CLI_INT("rank", 0, "0", 0, 1000000, "R", "which share of the data"),
     CLI_INT("world", 0, "1", 1, 1000000, "W", "how many shares"),
@@ -334,6 +335,7 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     o->io_depth = (uint32_t)get(&r, "io-depth").i;
     o->device = get(&r, "device").s;
     o->device_memory = get(&r, "device-memory").u;
+    o->decode = (leat_decode)get(&r, "decode").i;
     o->rank = (uint32_t)get(&r, "rank").i;
     o->world = (uint32_t)get(&r, "world").i;
     o->log = c->log;

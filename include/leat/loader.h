@@ -79,6 +79,13 @@ typedef enum leat_orientation {
     LEAT_ORIENTATION_IGNORE /* pixels as stored, like torchvision's ImageFolder */
 } leat_orientation;
 
+/* Who decodes tiled images when batches arrive on a device. Both make the same bytes. */
+typedef enum leat_decode {
+    LEAT_DECODE_AUTO, /* the CPUs while they keep up, and as much by the device as they do not */
+    LEAT_DECODE_CPU,
+    LEAT_DECODE_GPU /* the device, all that it can: ops that it does not know are an error */
+} leat_decode;
+
 /* One image to make of a sample. Several entries with the same field are several views. */
 typedef struct leat_loader_image {
     const char *name;  /* of the batch's field; NULL = the pack field's name */
@@ -170,6 +177,7 @@ typedef struct leat_loader_opts {
      * shared by all processes; NULL = none. LEAT_EINVAL with a local pack. */
     const char *disk_cache;
     uint64_t disk_cache_bytes; /* most that the folder may hold; 0 = half of what is free there */
+    leat_decode decode;
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */
@@ -304,6 +312,9 @@ typedef struct leat_loader_stats {
      * received. 0 for local packs. */
     uint64_t remote_requests, remote_retries, remote_bytes;
     uint64_t disk_cache_hits; /* pages and samples that came from opts.disk_cache */
+    uint64_t device_images; /* with opts.device: decoded by the device, since the loader was opened */
+    uint64_t device_decode_ns; /* time on the device of the batches they were in, copies included */
+    double device_share; /* of the images that the device is given now, 0 to 1 */
 } leat_loader_stats;
 /* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
  * are in next(). */

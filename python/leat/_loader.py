@@ -33,6 +33,7 @@ Role = str | ops.Op
 
 _ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
 _CACHES = {"os": 0, "process": 1}
+_DECODES = {"auto": 0, "cpu": 1, "gpu": 2}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
 _ORIENTATIONS = {"apply": 0, "ignore": 1}
 _MIX_LABELS = {"soft": 1, "pairs": 2}
@@ -121,6 +122,9 @@ class Loader:
             else the current one, else the first. Fields of varying length and ``sample_id`` stay on the
             host. A tensor may be dropped while kernels that read it are still queued, on any stream
         device_memory: bytes or text for batches on the device; 0 = a quarter of what is free there
+        decode: with a device: "cpu", "gpu" (the device decodes tiled images, crops, resizes, flips and
+            normalises them, with the same bits; ops that it does not know are an error), or "auto" (the
+            CPUs while they keep up, and as much by the device as they do not)
         channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
         transform: called with every batch before it is yielded, in this thread
@@ -163,6 +167,7 @@ class Loader:
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
                  device: str | None = None, device_memory: int | str = 0, cache_bytes: int | str = 0,
+                 decode: str = "auto",
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
                  callbacks: Callback | Sequence[Callback] = (),
                  follow: Mapping[str, Role] | str | None = None, **roles: Role) -> None:
@@ -215,7 +220,8 @@ class Loader:
             mix_labels=0 if mix_labels is None else _check.one_of("mix_labels", mix_labels, _MIX_LABELS),
             independent=_check.flag("independent", independent), follow=following, device=self.device,
             device_memory=_check.size("device_memory", device_memory),
-            disk_cache=folder, disk_cache_bytes=_check.size("cache_bytes", cache_bytes))
+            disk_cache=folder, disk_cache_bytes=_check.size("cache_bytes", cache_bytes),
+            decode=_check.one_of("decode", decode, _DECODES))
         self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")

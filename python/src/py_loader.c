@@ -109,21 +109,22 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "window_pages", "streams", "prefetch", "io_depth", "indices", "weights",
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
-                            "independent", "follow", "disk_cache", "disk_cache_bytes", NULL};
+                            "independent", "follow", "disk_cache", "disk_cache_bytes", "decode",
+                            NULL};
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     unsigned long long disk_cache_bytes = 0;
     int order = (int)o->order, cache = (int)o->cache, on_error = 0, drop_last = (int)o->drop_last;
-    int digest = 0, mix_labels = 0, orientation = 0, independent = 0;
+    int digest = 0, mix_labels = 0, orientation = 0, independent = 0, decode = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzK", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKi", names, PyUnicode_FSConverter, path,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
             &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
-            &independent, &o->follow, &o->disk_cache, &disk_cache_bytes))
+            &independent, &o->follow, &o->disk_cache, &disk_cache_bytes, &decode))
         return -1;
     o->order = (leat_order)order;
     o->seed = seed;
@@ -139,6 +140,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->digest = (uint32_t)digest;
     o->device_memory = device_memory;
     o->disk_cache_bytes = disk_cache_bytes;
+    o->decode = (leat_decode)decode;
     o->sample_fn = (leat_sample_fn)(uintptr_t)fn;
     o->sample_cookie = (void *)(uintptr_t)cookie;
     if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
@@ -464,10 +466,12 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
-        "{sN sK sK sK sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked), "device_limit_bytes",
-        (u)s.device_limit, "device_used_bytes", (u)s.device_used, "device_peak_bytes", (u)s.device_peak,
+        "{sN sK sK sK sK sd sd sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked),
+        "device_limit_bytes", (u)s.device_limit, "device_used_bytes", (u)s.device_used,
+        "device_peak_bytes", (u)s.device_peak,
         "copied_bytes", (u)s.copied_bytes, "copy_seconds", (double)s.copy_ns / 1e9, "copy_wait_seconds",
-        (double)s.copy_wait_ns / 1e9);
+        (double)s.copy_wait_ns / 1e9, "device_images", (u)s.device_images, "device_decode_seconds",
+        (double)s.device_decode_ns / 1e9, "device_share", s.device_share);
     if (device == NULL || PyDict_Update(stats, device) != 0) Py_CLEAR(stats);
     Py_XDECREF(device);
     return stats;

@@ -30,6 +30,8 @@ def cuda(driver, monkeypatch):
     monkeypatch.setenv("LEAT_CUDA_DRIVER", driver)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     monkeypatch.setenv("FAKE_CUDA", "")
+    monkeypatch.setenv("LEAT_NVRTC", driver)
+    monkeypatch.setenv("LEAT_CACHE_DIR", "/nowhere/at/all")
     return ctypes.CDLL(driver)
 
 
@@ -118,6 +120,33 @@ def test_what_does_not_work_is_said(pack, cuda, monkeypatch):
     monkeypatch.setenv("LEAT_CUDA_DRIVER", "/nowhere/libcuda.so.1")
     with pytest.raises(leat.UnsupportedError, match="device 'cuda': no CUDA driver here"):
         leat.Loader(pack, as_="dlpack", device="cuda")
+
+
+@pytest.fixture(scope="module")
+def tiled(tmp_path_factory, plain):
+    path = str(tmp_path_factory.mktemp("tiled") / "tiled.leat")
+    leat.pack(plain, path, images="tiled", sync=False)
+    return path
+
+
+@pytest.mark.parametrize("decode", ["auto", "cpu", "gpu"])
+def test_the_device_decodes_the_same_bytes(tiled, cuda, decode):
+    with leat.Loader(tiled, as_="numpy", **OPTIONS) as host, \
+            leat.Loader(tiled, as_="dlpack", device="cuda", decode=decode, **OPTIONS) as device:
+        for a, b in zip(host, device, strict=True):
+            np.testing.assert_array_equal(a.image, read(b.image))
+            np.testing.assert_array_equal(a.label, read(b.label))
+        stats = device.stats()
+        assert stats["device_images"] == (101 if decode == "gpu" else 0 if decode == "cpu"
+                                          else stats["device_images"])
+        assert stats["device_share"] == (1 if decode == "gpu" else 0 if decode == "cpu"
+                                         else stats["device_share"])
+    with pytest.raises(leat.ArgumentError, match="ColorJitter runs on the host"):
+        leat.Loader(tiled, as_="dlpack", device="cuda", decode="gpu", image="Resize((8, 8)); ColorJitter(0.1)")
+    with pytest.raises(leat.ArgumentError, match="decode"):
+        leat.Loader(tiled, decode="gpu")
+    with pytest.raises(leat.ArgumentError, match="decode: 'tpu'"):
+        leat.Loader(tiled, decode="tpu")
 
 
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):

@@ -66,9 +66,8 @@ static int fit_scratch(leat__raster *r, leat_error *err)
     return leat__band_fit(&r->band, r->width, 3, err);
 }
 
-int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
-                       uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
-                       leat_error *err)
+void leat__raster_find(leat__raster *r, const leat__raster_shape *shape, uint32_t x, uint32_t y,
+                       uint32_t width, uint32_t height, uint32_t strip_rows)
 {
     r->shape = *shape;
     r->x = x;
@@ -80,6 +79,13 @@ int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_
     r->parts = false;
     find_spans(r);
     find_blocks(r);
+}
+
+int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
+                       uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
+                       leat_error *err)
+{
+    leat__raster_find(r, shape, x, y, width, height, strip_rows);
     if (r->ycc.rgb == NULL || r->cpu_flags != leat__cpu_flags()) { /* masked since */
         r->cpu_flags = leat__cpu_flags();
         leat__ycc_init(&r->ycc, r->cpu_flags);

@@ -66,6 +66,9 @@ int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
                              const leat__ycc_part *part, uint32_t strip_rows,
                              leat_error *err) LEAT_MUST_CHECK;
 void leat__raster_reset(leat__raster *r);
+/* Only finds what the region needs: spans, strips and `smooth`. Takes no memory. */
+void leat__raster_find(leat__raster *r, const leat__raster_shape *shape, uint32_t x, uint32_t y,
+                       uint32_t width, uint32_t height, uint32_t strip_rows);
 
 /* Where sample x of row y of component c is while `strip` is in the planes. Up to
  * LEAT__CODEC_PADDING bytes behind the last block of a row may be written. */

@@ -309,6 +309,49 @@ int leat__axis_build(leat__axis *a, const leat__axis_request *request,
     return 0;
 }
 
+/* Taps go up with the outputs, so the first and the last one say it. */
+static void filtered_range(const leat__axis_request *q, uint32_t count, uint32_t *lo, uint32_t *hi)
+{
+    const bool boxed = q->box_hi > 0;
+    const double in0 = boxed ? (double)q->box_lo : 0.0;
+    const double span = boxed ? (double)(q->box_hi - q->box_lo) : (double)q->in;
+    const double scale = span / q->out, stretch = scale < 1.0 ? 1.0 : scale;
+    const double support = filters[q->filter].support * stretch;
+    const double first = in0 + ((double)(int32_t)q->from + 0.5) * scale;
+    const double last = in0 + ((double)(int32_t)(q->from + count - 1) + 0.5) * scale;
+    const int32_t from = (int32_t)(first - support + 0.5), to = (int32_t)(last + support + 0.5);
+    *lo = from < 0 ? 0 : (uint32_t)from;
+    *hi = LEAT_MIN((uint32_t)to, q->in);
+}
+
+/* By repeated addition, as the build does it. */
+static void nearest_range(const leat__axis_request *q, uint32_t count, uint32_t *lo, uint32_t *hi)
+{
+    const bool boxed = q->box_hi > 0, same = q->in == q->out && !boxed;
+    const double in0 = boxed ? (double)q->box_lo : 0.0;
+    const double span = boxed ? (double)(q->box_hi - q->box_lo) : (double)q->in;
+    const double step = span / q->out;
+    double at = in0 + step * 0.5;
+    for (uint32_t i = 0; i < q->from; i++) at += step;
+    *lo = LEAT_MIN(same ? q->from : (uint32_t)at, q->in - 1);
+    for (uint32_t i = 1; i < count; i++) at += step;
+    *hi = LEAT_MIN(same ? q->from + count - 1 : (uint32_t)at, q->in - 1) + 1;
+}
+
+int leat__axis_range(const leat__axis_request *q, uint32_t *lo, uint32_t *hi, leat_error *err)
+{
+    LEAT_TRY(check_request(q, err));
+    const uint32_t count = q->count == 0 ? q->out - q->from : q->count;
+    const bool same = q->in == q->out && q->box_hi == 0;
+    if (same || q->filter == LEAT__FILTER_NEAREST) nearest_range(q, count, lo, hi);
+    else filtered_range(q, count, lo, hi);
+    if (!q->mirror_in) return 0;
+    const uint32_t low = *lo;
+    *lo = q->in - *hi;
+    *hi = q->in - low;
+    return 0;
+}
+
 void leat__axis_reset(leat__axis *a)
 {
     leat__free(a->center);

@@ -91,4 +91,8 @@ int leat__axis_build(leat__axis *a, const leat__axis_request *request,
     LEAT_MUST_CHECK;
 void leat__axis_reset(leat__axis *a);
 
+/* Inputs [lo, hi) that a build would need, without the weights. */
+int leat__axis_range(const leat__axis_request *request, uint32_t *lo, uint32_t *hi, leat_error *err)
+    LEAT_MUST_CHECK;
+
 #endif

@@ -95,8 +95,10 @@ static int find_axis(leat__resizer *r, int dim, const leat__axis_request *q, lea
     return 0;
 }
 
-static bool starts_vertical(const leat__axis_request *x, const leat__axis_request *y)
+bool leat__resize_vertical_first(const leat__axis_request *x, const leat__axis_request *y,
+                                 leat__pass_order order)
 {
+    if (order == LEAT__PASS_PILLOW12) return false;
     const int64_t lost_x = (int64_t)x->in - x->out, lost_y = (int64_t)y->in - y->out;
     return lost_y > 0 && lost_y > 2 * lost_x;
 }
@@ -108,7 +110,7 @@ int leat__resizer_plan(leat__resizer *r, const leat__axis_request *x,
     leat__axis_request ordered = *y;
     ordered.mirror_out = y->mirror_in;
     r->reverse_rows = y->mirror_in != y->mirror_out;
-    r->vertical_first = order != LEAT__PASS_PILLOW12 && starts_vertical(x, y);
+    r->vertical_first = leat__resize_vertical_first(x, y, order);
     LEAT_TRY(find_axis(r, X, x, err));
     LEAT_TRY(find_axis(r, Y, &ordered, err));
     need->x = r->axis[X]->lo;

@@ -43,6 +43,10 @@ typedef enum leat__pass_order {
 } leat__pass_order;
 #define LEAT__PASS_CHOICES "pillow13|pillow12|fast"
 
+/* Whether the vertical pass comes first. */
+bool leat__resize_vertical_first(const leat__axis_request *x, const leat__axis_request *y,
+                                 leat__pass_order order);
+
 typedef struct leat__resize_need {
     uint32_t x, y, width, height;
 } leat__resize_need;

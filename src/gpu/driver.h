@@ -54,6 +54,14 @@ typedef uint64_t leat__cu_memory;
     X(event_query, "cuEventQuery", 1, (leat__cu_event e))                                            \
     X(event_wait, "cuEventSynchronize", 1, (leat__cu_event e))                                       \
     X(event_span, "cuEventElapsedTime", 1, (float *ms, leat__cu_event begin, leat__cu_event end))    \
+    X(module_load, "cuModuleLoadData", 1, (leat__cu_module * m, const void *image))                  \
+    X(module_unload, "cuModuleUnload", 1, (leat__cu_module m))                                       \
+    X(module_function, "cuModuleGetFunction", 1,                                                     \
+      (leat__cu_function * f, leat__cu_module m, const char *name))                                  \
+    X(launch, "cuLaunchKernel", 1,                                                                   \
+      (leat__cu_function f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,     \
+       unsigned block_y, unsigned block_z, unsigned shared, leat__cu_stream s, void **parameters,    \
+       void **extra))                                                                                \
     X(record_all, "cuCtxRecordEvent", 0, (leat__cu_context ctx, leat__cu_event e))                   \
     X(synchronize, "cuCtxSynchronize", 1, (void))
 

@@ -63,6 +63,19 @@ void leat__gpu_stream_close(leat__gpu_stream **out)
     *out = NULL;
 }
 
+void leat__gpu_stream_drain(leat__gpu_stream *s)
+{
+    int mode;
+    if (leat__gpu_enter(s->gpu, &mode, NULL) != 0) return;
+    s->gpu->cu.stream_wait(s->s);
+    leat__gpu_leave(s->gpu, mode);
+}
+
+void *leat__gpu_stream_handle(leat__gpu_stream *s)
+{
+    return s->s;
+}
+
 int leat__gpu_copy_in(leat__gpu_stream *s, leat__gpu_memory to, const void *from, uint64_t bytes,
                       leat_error *err)
 {

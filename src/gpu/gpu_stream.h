@@ -15,6 +15,10 @@ typedef struct leat__gpu_event leat__gpu_event;
 int leat__gpu_stream_open(leat__gpu_stream **s, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
 void leat__gpu_stream_close(leat__gpu_stream **s); /* waits for what is queued */
 
+void *leat__gpu_stream_handle(leat__gpu_stream *s); /* the driver's */
+
+void leat__gpu_stream_drain(leat__gpu_stream *s); /* waits for what is queued, whatever became of it */
+
 /* Queues a copy. The memory must stay until an event recorded after it has passed. */
 int leat__gpu_copy_in(leat__gpu_stream *s, leat__gpu_memory to, const void *from, uint64_t bytes,
                       leat_error *err) LEAT_MUST_CHECK;

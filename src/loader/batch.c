@@ -221,6 +221,7 @@ void leat__frame_unref(leat__frame *f)
     if (f == NULL || atomic_fetch_sub(&f->refs, 1) != 1) return;
     leat__frames *frames = f->frames;
     free_bad(f);
+    leat__device_tiles_close(f->tiles);
     leat__device_pool_give(f->device_pool, f->on_device);
     leat__blocks_give(f->blocks, f->memory);
     leat__free(f);
@@ -246,6 +247,8 @@ uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device
     f->device_pool = pool;
     f->on_device = block;
     f->batch.device = device;
+    leat__device_tiles_close(f->tiles);
+    f->tiles = NULL;
     if (ragged) return f->bytes;
     leat__blocks_give(f->blocks, f->memory);
     f->memory = (leat__block){0};
@@ -259,6 +262,21 @@ void leat__frame_note(leat__frame *f, leat__bad *bad)
     do {
         bad->next = head;
     } while (!atomic_compare_exchange_weak(&f->bad, &head, bad));
+}
+
+void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles)
+{
+    leat__device_tiles *head = atomic_load(&f->tiles);
+    do {
+        tiles->next = head;
+    } while (!atomic_compare_exchange_weak(&f->tiles, &head, tiles));
+}
+
+uint64_t leat__frame_tile_bytes(const leat__frame *f)
+{
+    uint64_t bytes = 0;
+    for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next) bytes += t->bytes;
+    return bytes;
 }
 
 /* Insertion sort by row: bad samples are few. */

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "gpu/device_pool.h"
 #include "loader/blocks.h"
+#include "loader/device_tiles.h"
 
 /* Where the rows of one array come from. */
 typedef enum leat__column_kind {
@@ -74,6 +75,7 @@ typedef struct leat__frame {
     bool *dropped;       /* rows to leave out */
     int64_t *ragged_end; /* per column, while rows are left out */
     leat__device_pool *device_pool; /* of `on_device` */
+    leat__device_tiles *_Atomic tiles; /* rows that the device decodes; their pixels are not here */
     leat__device_block *on_device;  /* the columns of fixed size, once they are there; or NULL */
     int64_t *used;       /* per shrinking column and row: elements written */
     leat__bad *_Atomic bad;
@@ -122,6 +124,10 @@ void leat__frame_note(leat__frame *f, leat__bad *bad);
  * memory of the host back unless ragged columns need it; returns the bytes that are still held. */
 uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block,
                            int32_t device);
+
+/* Any thread: adds rows for the device; takes the memory of `tiles`. */
+void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles);
+uint64_t leat__frame_tile_bytes(const leat__frame *f); /* charged for all of them */
 
 /* After all runs wrote: leaves dropped rows out, sorts the bad ones by row, sets the counts. */
 void leat__frame_finish(leat__frame *f);

@@ -293,7 +293,7 @@ static int decode_process(void *cookie, void *ctx, leat_task *task, leat_error *
     (void)cookie;
     LEAT_TRY(leat__run_decode(r, ctx, err));
     leat__trace_end("decode", begin, (int64_t)(r->frame->batch.position + r->first));
-    task->bytes = r->share_bytes;
+    task->bytes = r->share_bytes + r->tile_bytes;
     return 0;
 }
 
@@ -312,7 +312,8 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     const leat_loader *l = cookie;
     (void)ctx;
     (void)err;
-    leat__frame_finish(f);
+    /* rows that the device decodes can still turn out to be bad: then the batch is finished there */
+    if (f->tiles == NULL) leat__frame_finish(f);
     if (l->env.mixed) {
         leat__mixing_apply(&l->mixing, f);
         if (f->batch.position < l->feed.begin)
@@ -325,7 +326,7 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     /* the rows move from the runs to the batch, and their bytes with them */
     for (uint32_t i = 0; i < task->member_count; i++) task->members[i]->bytes = 0;
     task->data = f;
-    task->bytes = f->bytes;
+    task->bytes = f->bytes + leat__frame_tile_bytes(f);
     task->release = release_frame;
     return 0;
 }
@@ -668,6 +669,8 @@ int leat_loader_next(leat_loader *l, leat_batch **out, int64_t timeout_ms, leat_
     leat__mutex_lock(&l->lock);
     l->wait_ns += waited;
     leat__mutex_unlock(&l->lock);
+    if (l->env.tile_blocks != NULL && l->opts.decode == LEAT_DECODE_AUTO)
+        l->env.device_share = leat__split_step(&l->split, waited, leat__clock_ns(), rc == 0 && task != NULL);
     if (rc == LEAT_ETIMEDOUT || rc == LEAT_EAGAIN || rc == LEAT_EBUDGET) return rc;
     if (rc != 0) return fail_epoch(l, rc, err);
     if (task == NULL) {

@@ -29,6 +29,8 @@ int leat__run_worker_open(leat__run_worker **out, leat_error *err)
     *out = NULL;
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a worker");
     leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
+    leat__buf_init(&w->chunk_ids, LEAT__MEM_SCRATCH, SPARE_MAX);
+    leat__device_chunk_init(&w->chunk);
     LEAT_GO(rc, out, leat__pipeline_worker_open(&w->pipeline, err));
     *out = w;
     w = NULL;
@@ -44,6 +46,8 @@ void leat__run_worker_close(leat__run_worker **out)
     leat__pipeline_worker_close(&w->pipeline);
     leat__buf_reset(&w->spare);
     leat__follow_scratch_reset(&w->follow);
+    leat__buf_reset(&w->chunk_ids);
+    leat__device_chunk_reset(&w->chunk);
     leat__free(w);
     *out = NULL;
 }
@@ -418,6 +422,26 @@ typedef struct found {
     uint64_t size;
 } found;
 
+/* Lists all views of an image for the device, or none: *taken false, the CPU decodes it. */
+static int list_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
+                       const leat__encoded *image, const leat__draw_key *key, uint32_t row, bool *taken,
+                       leat_error *err)
+{
+    leat__device_mark mark = leat__device_chunk_mark(&w->chunk);
+    size_t ids = w->chunk_ids.len;
+    for (uint32_t v = 0; v < g->count; v++) {
+        LEAT_TRY(leat__device_plan(&w->chunk, g->pipelines[v], image, key, row, g->columns[v], taken, err));
+        if (!*taken) {
+            leat__device_chunk_rewind(&w->chunk, mark);
+            w->chunk_ids.len = ids;
+            return 0;
+        }
+        if (leat__buf_append(&w->chunk_ids, &key->sample, sizeof key->sample) != 0)
+            return leat__fail_nomem(err, sizeof key->sample, "tiles of a batch");
+    }
+    return 0;
+}
+
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
                        const found *from, uint32_t row, leat_error *err)
 {
@@ -439,6 +463,11 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     if (env->orientation == LEAT_ORIENTATION_IGNORE) image.orientation = 1;
     image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
     leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id};
+    if (r->on_device) {
+        bool taken = false;
+        LEAT_TRY(list_images(r, g, w, &image, &key, row, &taken, err));
+        if (taken) return 0;
+    }
     if (g->count == 1)
         return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, &key,
                                   leat__frame_row(r->frame, g->columns[0], row), err);
@@ -531,8 +560,8 @@ static int fill_followers(const leat__run *r, leat__run_worker *w, const found *
     return leat__follow_fill(&env->follow, &w->follow, w->pipeline, &sample, r->frame, row, err);
 }
 
-static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
-                    leat_error *err)
+static int fill_columns(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
+                        leat_error *err)
 {
     const leat__frame *f = r->frame;
 
@@ -547,6 +576,19 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
     if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from->id, row, err));
     if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);
     return 0;
+}
+
+/* A row that fails leaves nothing for the device. */
+static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
+                    leat_error *err)
+{
+    leat__device_mark mark = leat__device_chunk_mark(&w->chunk);
+    size_t ids = w->chunk_ids.len;
+    int rc = fill_columns(r, w, from, row, err);
+    if (rc == 0) return 0;
+    leat__device_chunk_rewind(&w->chunk, mark);
+    w->chunk_ids.len = ids;
+    return rc;
 }
 
 /* Copies a sample that was left in the system's page cache; reads what is no longer there. */
@@ -759,11 +801,62 @@ static int decode_one(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     return rc;
 }
 
+/* Whether the device decodes this run: as many of LEAT__SHARE_WHOLE in turn as the share says. */
+static bool goes_to_device(leat__run_env *env)
+{
+    if (env->tile_blocks == NULL) return false;
+    uint32_t share = atomic_load_explicit(&env->device_share, memory_order_relaxed);
+    uint32_t number = atomic_fetch_add_explicit(&env->run_number, 1, memory_order_relaxed);
+    return (number + 1) * share / LEAT__SHARE_WHOLE != number * share / LEAT__SHARE_WHOLE;
+}
+
+/* What was listed for the device goes with the batch. */
+static int hand_over_tiles(leat__run *r, leat__run_worker *w, leat_error *err)
+{
+    leat__device_tiles *tiles;
+    uint32_t images = leat__device_chunk_images(&w->chunk);
+
+    if (images == 0) return 0;
+    LEAT_TRY(leat__device_tiles_open(&tiles, &w->chunk, (const uint64_t *)(const void *)w->chunk_ids.data,
+                                     r->env->tile_blocks, err));
+    r->tile_bytes = tiles->bytes;
+    leat__frame_add_tiles(r->frame, tiles);
+    atomic_fetch_add_explicit(&r->env->device_images, images, memory_order_relaxed);
+    return 0;
+}
+
+int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, uint64_t id, uint32_t row,
+                    leat_error *err)
+{
+    leat__run *r;
+    leat_error why;
+    int rc = leat__run_open(&r, env, &id, 1, err);
+
+    if (rc != 0) return rc;
+    leat__frame_ref(f);
+    r->frame = f;
+    r->first = row;
+    leat__error_reset(&why);
+    leat__gate_share(&env->decoding);
+    rc = stand_in(r, w, id, r->sample[0].cells, UINT64_MAX, row, &why);
+    if (rc == LEAT_ENOMEM) {
+        if (err != NULL) *err = why;
+    } else if (rc != 0) {
+        rc = judge(r, w, 0, &why, err);
+    }
+    leat__gate_leave(&env->decoding);
+    leat__run_close(r);
+    return rc;
+}
+
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
 {
     uint64_t begin = leat__meters_now();
     int rc = 0;
 
+    r->on_device = goes_to_device(r->env);
+    leat__device_chunk_clear(&w->chunk);
+    leat__buf_clear(&w->chunk_ids);
     leat__gate_share(&r->env->decoding);
     for (uint32_t i = 0; i < r->count && rc == 0; i++) {
         if (atomic_load_explicit(&r->env->stop, memory_order_relaxed)) rc = LEAT_ECANCELED;
@@ -772,6 +865,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     drop_encoded(r);
     /* what a large image made the worker grow to was charged for this run only */
     if (r->scratch_bytes > 0) shrink(w);
+    if (rc == 0) rc = hand_over_tiles(r, w, err);
     leat__gate_leave(&r->env->decoding);
     atomic_fetch_add_explicit(&r->env->decode_ns, leat__meters_now() - begin, memory_order_relaxed);
     return rc;

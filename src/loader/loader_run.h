@@ -27,6 +27,7 @@
 #include "loader/follow.h"
 #include "loader/footprint.h"
 #include "loader/scratch.h"
+#include "op/device_plan.h"
 #include "op/pipeline.h"
 
 /* Images made from one field: one pipeline, or several views of the same pixels. */
@@ -68,11 +69,17 @@ typedef struct leat__run_env {
     const uint64_t *indices; /* NULL = all samples */
     uint64_t scratch_most; /* that one image may take beyond that; changes between runs */
     leat__gate decoding; /* held alone: decoding again, after memory ran out */
+    leat__blocks *tile_blocks; /* for tiles that a device decodes; NULL = the CPU decodes everything */
+    _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
+    _Atomic uint32_t run_number;
+    _Atomic uint64_t device_images; /* given to the device */
     atomic_bool stop; /* nobody wants the rest of the epoch */
     _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
     _Atomic uint64_t disk_hits;
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
+
+#define LEAT__SHARE_WHOLE 16u
 
 typedef struct leat__run leat__run;
 
@@ -107,6 +114,8 @@ struct leat__run {
     leat__block buf;       /* cache=os: the samples that are read ahead */
     leat__block hand;      /* the sample being decoded, when it was left for later */
     uint64_t hand_bytes;
+    bool on_device;        /* tiled images are listed for the device, not decoded */
+    uint64_t tile_bytes;   /* of these lists: kept with the batch */
     leat_task *task;
     _Atomic uint32_t pending;
     leat__run_sample sample[];
@@ -119,6 +128,8 @@ typedef struct leat__run_worker {
     leat__pipeline_worker *pipeline;
     leat__buf spare; /* bytes of replacements */
     leat__follow_scratch follow;
+    leat__device_chunk chunk; /* images for the device, of the run being worked on */
+    leat__buf chunk_ids;      /* and their samples, u64 */
 } leat__run_worker;
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;
@@ -134,5 +145,10 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
 
 /* Fills the rows. Fails only for reasons that are not a sample's (no memory, the epoch is over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
+
+/* Sample `id` once more for `row` of the batch, now on the CPU: the device found damage in it. Bad samples
+ * go to the policy as in decode. */
+int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, uint64_t id, uint32_t row,
+                    leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -51,12 +51,14 @@ static int check_opts(leat_loader *l, leat_error *err)
     const struct { const char *name; unsigned value, most; } choices[] = {
         {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_PROCESS},
         {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
-        {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}};
+        {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU}};
     for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
         if (choices[i].value > choices[i].most)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
                               choices[i].value);
     }
+    if (o->decode == LEAT_DECODE_GPU && (o->device == NULL || strcmp(o->device, "cpu") == 0))
+        return leat__fail(err, LEAT_EINVAL, "decode gpu needs a device (cuda or cuda:N)");
     if (o->device_memory > 0 && (o->device == NULL || strcmp(o->device, "cpu") == 0))
         return leat__fail(err, LEAT_EINVAL, "device_memory needs a device (cuda or cuda:N)");
     if (o->ops != NULL && o->image_count > 0)
@@ -614,6 +616,49 @@ int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
     return 0;
 }
 
+/* Why the CPU has to decode everything; NULL: it does not. */
+static const char *cpu_only(const leat_loader *l, const char **op)
+{
+    *op = NULL;
+    if (l->opts.digest != 0) return "digest hashes pixels on the host";
+    if (l->opts.sample_fn != NULL) return "sample_fn changes pixels on the host";
+    if (l->env.mixed) return "MixUp and CutMix mix pixels on the host";
+    if (l->env.follow.count > 0) return "fields that follow an image are made on the host";
+    for (uint32_t i = 0; i < l->pipeline_count; i++) {
+        if (!leat__device_takes(l->pipelines[i], op)) return "runs on the host";
+    }
+    return l->pipeline_count == 0 ? "there are no images" : NULL;
+}
+
+/* decode = gpu says why it cannot be; auto then means the CPU. */
+static int set_up_decoding(leat_loader *l, leat_error *err)
+{
+    const char *op, *why = cpu_only(l, &op);
+    bool must = l->opts.decode == LEAT_DECODE_GPU;
+    if (l->opts.decode == LEAT_DECODE_CPU) return 0;
+    if (why != NULL && !must) return 0;
+    if (why != NULL)
+        return leat__fail(err, LEAT_EINVAL, "decode gpu: %s%s%s", op != NULL ? op : "", op != NULL ? " " : "",
+                          why);
+    LEAT_TRY(leat__blocks_open(&l->env.tile_blocks, l->budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, err));
+    leat__blocks_lock_pages(l->env.tile_blocks, leat__to_device_gpu(l->device), &l->opts.log);
+    uint32_t columns = leat__frames_shape(l->frames)->count;
+    const leat__pipeline **of = LEAT_NEW_ARRAY(LOADER, const leat__pipeline *, columns + 1);
+    if (of == NULL) return leat__fail_nomem(err, columns * sizeof *of, "pipelines");
+    for (uint32_t g = 0; g < l->env.group_count; g++) {
+        const leat__image_group *group = &l->env.groups[g];
+        for (uint32_t v = 0; v < group->count; v++) of[group->columns[v]] = group->pipelines[v];
+    }
+    int rc = leat__to_device_decodes(l->device, &l->env, l->tables, of, columns, err);
+    leat__free(of);
+    if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU */
+        leat__blocks_close(&l->env.tile_blocks);
+        return 0;
+    }
+    l->env.device_share = must ? LEAT__SHARE_WHOLE : 0;
+    return rc;
+}
+
 /* Nothing of CUDA is touched unless a device was asked for. */
 static int set_up_device(leat_loader *l, leat_error *err)
 {
@@ -624,7 +669,7 @@ static int set_up_device(leat_loader *l, leat_error *err)
                                  .frame_bytes = leat__frames_device_bytes(l->frames, l->opts.batch_size)};
     LEAT_TRY(leat__to_device_open(&l->device, &opts, err));
     leat__frames_for_device(l->frames, leat__to_device_gpu(l->device), &l->opts.log);
-    return 0;
+    return set_up_decoding(l, err);
 }
 
 /* Pages of a remote pack on disk. */
@@ -784,6 +829,7 @@ void leat__loader_teardown(leat_loader *l)
         leat__run_worker_close(&w);
     }
     leat__to_device_close(&l->device);
+    leat__blocks_close(&l->env.tile_blocks);
     leat__frames_close(&l->frames);
     for (uint32_t i = 0; i < l->pipeline_count; i++) leat__pipeline_close(&l->pipelines[i]);
     leat__free(l->pipelines);

@@ -16,6 +16,7 @@
 #include "loader/loader_run.h"
 #include "loader/mixing.h"
 #include "loader/state.h"
+#include "loader/split.h"
 #include "loader/steps.h"
 #include "loader/to_device.h"
 
@@ -60,6 +61,7 @@ struct leat_loader {
     leat_pool *pool;
     leat_tuner *tuner; /* what the controller learned in the epochs before */
     leat__frames *frames;
+    leat__split split;       /* of decode=auto */
     leat__to_device *device; /* where batches go, NULL = they stay on the host */
     leat__cache_user cache_user;
     leat__run_env env;

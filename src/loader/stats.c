@@ -120,6 +120,10 @@ static void read_device(leat_loader *l, leat_loader_stats *s)
     s->copied_bytes = d.copied_bytes;
     s->copy_ns = d.copy_ns;
     s->copy_wait_ns = d.wait_ns;
+    s->device_images = d.decoded;
+    s->device_decode_ns = d.decode_ns;
+    if (l->env.tile_blocks != NULL)
+        s->device_share = (double)atomic_load(&l->env.device_share) / LEAT__SHARE_WHOLE;
 }
 
 static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t struct_size)

@@ -24,6 +24,8 @@ typedef struct flight {
     leat_task *task;
     leat__device_block *block;
     leat__gpu_event *begin, *end;
+    leat__device_job job; /* where the device decodes rows of it */
+    bool decodes;
     uint64_t begin_ns, bytes;
 } flight;
 
@@ -38,6 +40,9 @@ struct leat__to_device {
     leat__gpu_stream *stream;
     leat__device_pool *pool;
     uint64_t frame_bytes;
+    leat__device_decoder *decoder; /* NULL: batches are only copied */
+    leat__run_env *env;
+    leat__run_worker *worker; /* for damaged samples */
     leat__thread thread;
     flight flights[FLIGHTS]; /* the thread's: a ring */
     uint32_t first, count;
@@ -47,7 +52,7 @@ struct leat__to_device {
     uint64_t next; /* batch that goes next */
     bool canceled, closed;
     atomic_bool starved;
-    uint64_t copied_bytes, copy_ns, wait_ns;
+    uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns;
 };
 
 /* ---- one batch ---- */
@@ -82,20 +87,91 @@ static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_e
     return rc;
 }
 
-static int copy_columns(leat__to_device *d, flight *f, leat_error *err)
+/* Whether the device makes all rows of column c. */
+static bool made_there(const leat__frame *f, uint32_t c)
+{
+    uint32_t rows = 0;
+    for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next)
+        for (uint32_t i = 0; i < t->image_count; i++) rows += t->images[i].column == c;
+    return rows == f->rows;
+}
+
+static int copy_columns(leat__to_device *d, flight *f, bool all, leat_error *err)
 {
     const leat__frame *frame = f->frame;
-    f->bytes = 0;
-    LEAT_TRY(leat__gpu_event_record(f->begin, d->stream, err));
     for (uint32_t c = 0; c < frame->shape->count; c++) {
         const leat__column *column = &frame->shape->columns[c];
         uint64_t bytes = column->row_bytes * frame->batch.samples;
-        if (column->kind == LEAT__COLUMN_RAGGED) continue;
+        if (column->kind == LEAT__COLUMN_RAGGED || (!all && made_there(frame, c))) continue;
         LEAT_TRY(leat__gpu_copy_in(d->stream, f->block->memory + column->device_start,
                                    frame->tensors[c].data, bytes, err));
         f->bytes += bytes;
     }
+    return 0;
+}
+
+/* Queues everything of a batch. */
+static int queue(leat__to_device *d, flight *f, leat_error *err)
+{
+    f->bytes = 0;
+    LEAT_TRY(leat__gpu_event_record(f->begin, d->stream, err));
+    LEAT_TRY(copy_columns(d, f, f->frame->tiles == NULL, err));
+    f->decodes = f->frame->tiles != NULL;
+    if (f->decodes) {
+        LEAT_TRY(leat__device_decoder_start(d->decoder, f->frame, f->block, &f->job, err));
+        f->bytes += f->job.bytes;
+    }
     return leat__gpu_event_record(f->end, d->stream, err);
+}
+
+/* The images with damage once more on the CPU, where the policy for bad samples is. */
+static int redo_damaged(leat__to_device *d, const flight *f, leat_error *err)
+{
+    const uint32_t *status = f->job.status;
+    for (const leat__device_tiles *t = f->frame->tiles; t != NULL; status += t->image_count, t = t->next) {
+        for (uint32_t i = 0; i < t->image_count; i++) {
+            if (status[i] == LEAT_JOB_NO_DAMAGE || f->frame->dropped[t->images[i].row]) continue;
+            LEAT_TRY(leat__run_again(d->env, f->frame, d->worker, t->ids[i], t->images[i].row, err));
+        }
+    }
+    return 0;
+}
+
+/* Rows are left out or replaced: the pixels come back, the host puts the batch in order, and all of it
+ * is copied again. Slow, and rare. */
+static int repair(leat__to_device *d, flight *f, leat_error *err)
+{
+    const leat__frame *frame = f->frame;
+    for (uint32_t c = 0; c < frame->shape->count; c++) {
+        const leat__column *column = &frame->shape->columns[c];
+        if (column->kind != LEAT__COLUMN_IMAGE) continue;
+        LEAT_TRY(leat__gpu_copy_out(d->stream, frame->tensors[c].data,
+                                    f->block->memory + column->device_start,
+                                    column->row_bytes * frame->rows, err));
+    }
+    LEAT_TRY(leat__gpu_event_record(f->end, d->stream, err));
+    LEAT_TRY(leat__gpu_event_wait(f->end, err));
+    LEAT_TRY(redo_damaged(d, f, err));
+    leat__frame_finish(f->frame);
+    LEAT_TRY(copy_columns(d, f, true, err));
+    LEAT_TRY(leat__gpu_event_record(f->end, d->stream, err));
+    return leat__gpu_event_wait(f->end, err);
+}
+
+/* A batch that the device decoded rows of, when that has ended. */
+static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
+{
+    bool bad = false;
+    int rc = 0;
+    for (uint32_t i = 0; i < f->job.images; i++) bad |= f->job.status[i] != LEAT_JOB_NO_DAMAGE;
+    for (uint32_t row = 0; row < f->frame->rows; row++) bad |= f->frame->dropped[row];
+    if (bad) rc = repair(d, f, err);
+    else leat__frame_finish(f->frame);
+    leat__mutex_lock(&d->lock);
+    d->decoded += f->job.images;
+    leat__mutex_unlock(&d->lock);
+    leat__device_decoder_end(d->decoder, &f->job);
+    return rc;
 }
 
 static void land(leat__to_device *d)
@@ -106,17 +182,41 @@ static void land(leat__to_device *d)
     d->first = (d->first + 1) % FLIGHTS;
     d->count--;
     int rc = leat__gpu_event_wait(f->end, &err);
+    double seconds = rc == 0 ? leat__gpu_event_seconds(f->begin, f->end) : 0;
+    if (rc == 0 && f->decodes) rc = finish_decoded(d, f, &err);
+    else if (f->decodes) leat__device_decoder_end(d->decoder, &f->job);
     if (rc == 0) {
         f->task->bytes = leat__frame_moved(f->frame, d->pool, f->block, leat__to_device_index(d));
         leat__mutex_lock(&d->lock);
         d->copied_bytes += f->bytes;
-        d->copy_ns += (uint64_t)(leat__gpu_event_seconds(f->begin, f->end) * 1e9);
+        *(f->decodes ? &d->decode_ns : &d->copy_ns) += (uint64_t)(seconds * 1e9);
         leat__mutex_unlock(&d->lock);
-        leat__trace_end("copy", f->begin_ns, (int64_t)f->frame->batch.index);
+        leat__trace_end(f->decodes ? "device decode" : "copy", f->begin_ns, (int64_t)f->frame->batch.index);
     } else {
         leat__device_pool_give(d->pool, f->block);
     }
     leat_task_done(f->task, rc, &err);
+}
+
+/* The same; where decoding lacks memory, what is in flight lands, and the consumer is waited for. */
+static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
+{
+    int rc;
+    while ((rc = queue(d, f, err)) == LEAT_EAGAIN) {
+        leat__device_pool_stats stats;
+        leat__gpu_stream_drain(d->stream);
+        leat__device_decoder_end(d->decoder, &f->job);
+        if (is_canceled(d)) return LEAT_ECANCELED;
+        if (d->count > 0) {
+            land(d);
+            continue;
+        }
+        leat__device_pool_read(d->pool, &stats);
+        atomic_store(&d->starved, stats.idle == 0);
+        leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
+    }
+    atomic_store(&d->starved, false);
+    return rc;
 }
 
 /* Queues the copies of a batch. Memory on the device is waited for when nothing is in flight; what is
@@ -140,11 +240,13 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
     f->task = task;
     f->block = block;
     f->begin_ns = leat__trace_begin();
-    rc = copy_columns(d, f, &err);
+    rc = queue_patiently(d, f, &err);
     if (rc == 0) {
         d->count++;
         return;
     }
+    leat__gpu_stream_drain(d->stream); /* copies that were queued read the batch */
+    if (f->decodes) leat__device_decoder_end(d->decoder, &f->job);
     leat__device_pool_give(d->pool, block);
     leat_task_done(task, rc, &err);
 }
@@ -252,12 +354,29 @@ void leat__to_device_close(leat__to_device **out)
         leat__gpu_event_close(&d->flights[i].begin);
         leat__gpu_event_close(&d->flights[i].end);
     }
+    leat__device_decoder_close(&d->decoder);
+    leat__run_worker_close(&d->worker);
     leat__gpu_stream_close(&d->stream);
     leat__device_pool_close(&d->pool);
     leat__gpu_close(&d->gpu);
     leat__cond_destroy(&d->changed);
     leat__mutex_destroy(&d->lock);
     leat__free(d);
+}
+
+int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,
+                            const leat__pipeline *const *pipelines, uint32_t columns, leat_error *err)
+{
+    leat__device_decoder_opts opts = {.gpu = d->gpu,
+                                      .stream = d->stream,
+                                      .pool = d->pool,
+                                      .tables = tables,
+                                      .pipelines = pipelines,
+                                      .columns = columns,
+                                      .blocks = env->tile_blocks};
+    LEAT_TRY(leat__run_worker_open(&d->worker, err));
+    d->env = env;
+    return leat__device_decoder_open(&d->decoder, &opts, err);
 }
 
 leat__gpu *leat__to_device_gpu(leat__to_device *d)
@@ -315,5 +434,7 @@ void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)
     stats->copied_bytes = d->copied_bytes;
     stats->copy_ns = d->copy_ns;
     stats->wait_ns = d->wait_ns;
+    stats->decoded = d->decoded;
+    stats->decode_ns = d->decode_ns;
     leat__mutex_unlock(&d->lock);
 }

@@ -3,12 +3,15 @@
  * Batches on their way to a device: a thread and a stream per loader. The flow's last stage pushes a
  * finished batch; the thread takes memory on the device, queues the copies, waits for them, gives the
  * host's memory back and ends the stage's task. Batches take device memory in their order, so one that
- * the consumer waits for never waits for one behind it.
+ * the consumer waits for never waits for one behind it. Rows whose tiles the device decodes are decoded
+ * between the copies and the end.
  */
 #ifndef LEAT_LOADER_TO_DEVICE_H
 #define LEAT_LOADER_TO_DEVICE_H
 
 #include "loader/batch.h"
+#include "loader/device_decode.h"
+#include "loader/loader_run.h"
 
 typedef struct leat__to_device leat__to_device;
 
@@ -21,6 +24,8 @@ typedef struct leat__to_device_opts {
 typedef struct leat__to_device_stats {
     leat__device_pool_stats pool;
     uint64_t copied_bytes, copy_ns, wait_ns;
+    uint64_t decoded; /* images */
+    uint64_t decode_ns; /* of batches with such images: their copies and their decoding */
 } leat__to_device_stats;
 
 /* LEAT_ENOTSUP no CUDA here, LEAT_EINVAL no such device, LEAT_EBUDGET the limit is too small. */
@@ -28,6 +33,12 @@ int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts, 
     LEAT_MUST_CHECK;
 /* After the flow was closed. Batches on loan stay. */
 void leat__to_device_close(leat__to_device **d);
+
+/* Lets the device decode tiles. `env` is for samples that turn out to be damaged; `pipelines` as in
+ * device_decode.h. Before the first batch. LEAT_ENOTSUP: there are no kernels for this device. */
+int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,
+                            const leat__pipeline *const *pipelines, uint32_t columns,
+                            leat_error *err) LEAT_MUST_CHECK;
 
 leat__gpu *leat__to_device_gpu(leat__to_device *d); /* view */
 int32_t leat__to_device_index(const leat__to_device *d);

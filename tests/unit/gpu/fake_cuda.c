@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "host_kernels.h"
+
 #define EXPORT __attribute__((visibility("default")))
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_CONTEXT = 201, NOT_READY = 600,
        CAPTURE = 900, UNKNOWN = 999 };
@@ -62,6 +64,20 @@ EXPORT int cuEventQuery(void *event);
 EXPORT int cuEventSynchronize(void *event);
 EXPORT int cuEventElapsedTime(float *ms, void *begin, void *end);
 EXPORT int cuCtxRecordEvent(void *ctx, void *event);
+EXPORT int cuModuleLoadData(void **module, const void *image);
+EXPORT int cuModuleUnload(void *module);
+EXPORT int cuModuleGetFunction(void **function, void *module, const char *name);
+EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                          void *stream, void **parameters, void **extra);
+EXPORT int nvrtcCreateProgram(void **p, const char *source, const char *name, int headers,
+                              const char *const *header, const char *const *names);
+EXPORT int nvrtcCompileProgram(void *p, int options, const char *const *option);
+EXPORT int nvrtcGetCUBINSize(void *p, size_t *size);
+EXPORT int nvrtcGetCUBIN(void *p, char *out);
+EXPORT int nvrtcGetProgramLogSize(void *p, size_t *size);
+EXPORT int nvrtcGetProgramLog(void *p, char *out);
+EXPORT int nvrtcDestroyProgram(void **p);
 
 /* An event has passed when all of its marks have: one set by a stream, one by the trainer's work. */
 typedef struct fake_event {
@@ -71,7 +87,7 @@ typedef struct fake_event {
     bool destroyed;
 } fake_event;
 
-typedef enum item_kind { ITEM_COPY, ITEM_RECORD, ITEM_AFTER } item_kind;
+typedef enum item_kind { ITEM_COPY, ITEM_RECORD, ITEM_AFTER, ITEM_KERNEL } item_kind;
 typedef struct item {
     struct item *next;
     item_kind kind;
@@ -79,6 +95,8 @@ typedef struct item {
     const void *from;
     size_t bytes;
     fake_event *event;
+    void (*kernel)(const leat_job *job);
+    leat_job job;
 } item;
 
 typedef struct fake_stream {
@@ -97,7 +115,7 @@ typedef struct block {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool started;
-static int contexts, events, begun, ended, calls, fail_at, token[DEVICES];
+static int contexts, modules, events, begun, ended, calls, fail_at, token[DEVICES];
 static _Thread_local int entered, entered_device;
 static _Thread_local int capture_mode;
 static int all_entered;
@@ -131,7 +149,7 @@ static bool fails(void)
 
 int fake_cuda_held(void)
 {
-    int n = contexts + all_entered + events;
+    int n = contexts + modules + all_entered + events;
     for (const fake_stream *s = streams; s; s = s->next) n++;
     for (const block *b = blocks; b; b = b->next) n++;
     return n;
@@ -177,6 +195,7 @@ static void progress(void)
             item *i = s->head;
             if (!i || (i->kind == ITEM_AFTER && !passed(i->event))) continue;
             if (i->kind == ITEM_COPY && i->bytes < TIMED) memcpy(i->to, i->from, i->bytes);
+            if (i->kind == ITEM_KERNEL) i->kernel(&i->job);
             if (i->kind == ITEM_RECORD) i->event->pending = false;
             if (i->event) drop_use(i->event);
             s->head = i->next;
@@ -579,5 +598,109 @@ int cuCtxSynchronize(void)
     pthread_mutex_lock(&lock);
     while (ended < begun) pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+/* ---- kernels: on the host ---- */
+
+int cuModuleLoadData(void **module, const void *image)
+{
+    need(entered > 0 && image != NULL);
+    COUNTED;
+    if (mode("module")) return UNKNOWN;
+    *module = &modules;
+    __atomic_add_fetch(&modules, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+int cuModuleUnload(void *module)
+{
+    need(entered > 0 && module == &modules && modules > 0);
+    __atomic_sub_fetch(&modules, 1, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const leat_job *job);
+} kernels[] = {{"leat_axes", host_axes},     {"leat_tiles", host_tiles}, {"leat_colour", host_colour},
+               {"leat_first", host_first}, {"leat_second", host_second}};
+
+int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+    need(entered > 0 && module == &modules);
+    COUNTED;
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        if (strcmp(kernels[i].name, name) != 0) continue;
+        *function = (void *)(uintptr_t)&kernels[i];
+        return OK;
+    }
+    return INVALID;
+}
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared, void *stream, void **parameters,
+                   void **extra)
+{
+    need(entered > 0 && grid_x > 0 && grid_y > 0 && grid_z == 1 && block_x % 32 == 0 && block_y == 1 &&
+         block_z == 1 && shared == 0 && extra == NULL);
+    COUNTED;
+    item i = {.kind = ITEM_KERNEL, .job = *(const leat_job *)parameters[0]};
+    for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)
+        if (function == (void *)(uintptr_t)&kernels[k]) i.kernel = kernels[k].run;
+    need(i.kernel != NULL);
+    pthread_mutex_lock(&lock);
+    queue(stream, i);
+    pthread_mutex_unlock(&lock);
+    return OK;
+}
+
+/* ---- NVRTC ---- */
+
+int nvrtcCreateProgram(void **p, const char *source, const char *name, int headers, const char *const *header,
+                       const char *const *names)
+{
+    need(strstr(source, "leat_tiles") != NULL && name != NULL && headers == 0 && !header && !names);
+    *p = &modules;
+    return OK;
+}
+
+int nvrtcCompileProgram(void *p, int options, const char *const *option)
+{
+    need(p == &modules && options == 2 && strncmp(option[0], "--gpu-architecture=sm_", 22) == 0);
+    return mode("compile") ? INVALID : OK;
+}
+
+int nvrtcGetCUBINSize(void *p, size_t *size)
+{
+    need(p == &modules);
+    *size = 100;
+    return OK;
+}
+
+int nvrtcGetCUBIN(void *p, char *out)
+{
+    need(p == &modules);
+    memset(out, 'c', 100);
+    return OK;
+}
+
+int nvrtcGetProgramLogSize(void *p, size_t *size)
+{
+    need(p == &modules);
+    *size = 12;
+    return OK;
+}
+
+int nvrtcGetProgramLog(void *p, char *out)
+{
+    need(p == &modules);
+    memcpy(out, "line 1: what", 12);
+    return OK;
+}
+
+int nvrtcDestroyProgram(void **p)
+{
+    *p = NULL;
     return OK;
 }

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Batches on a GPU: are they right, how fast do they come, how well do they feed a trainer.
+
+    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,train] [--seconds 5]
+
+check   batches decoded on the device equal those of the CPUs, bit for bit: every image, random pipelines
+stress  small batches dropped while kernels on side streams, and a CUDA graph, still read copies of them
+rate    images/s to the device by threads, decoded there or by the CPUs, beside the bus and nvJPEG
+train   compiled ResNets fed by 1, 2, 4 threads, decoded by the CPUs, the device, or as `auto` finds best,
+        beside one batch that is on the device already
+
+Each part prints a table. The pack is repeated, so that an epoch has many batches.
+"""
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import tempfile
+import time
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+import leat
+from vram_measure import Basic, Bottleneck, resnet
+
+MODELS = {"resnet18": (Basic, (2, 2, 2, 2)), "resnet50": (Bottleneck, (3, 4, 6, 3))}
+CROP = "RandomResizedCrop(224); RandomHorizontalFlip()"
+
+
+def loader(o, **options):
+    count = len(leat.open(o.pack))
+    options = {"batch_size": o.batch, "order": "random", "seed": 1, "drop_last": True, "image": CROP, **options}
+    return leat.Loader(o.pack, indices=np.tile(np.arange(count), max(1, o.images // count)), **options)
+
+
+def forever(batches):
+    while True:
+        yield from batches
+
+
+# ---- check ----------------------------------------------------------------------------------------------
+
+
+def random_pipeline(rng):
+    filters = ["bilinear", "bicubic", "box", "nearest"]
+    size = f"({rng.randint(1, 300)}, {rng.randint(1, 300)})"
+    crop = rng.choice([f"RandomResizedCrop({size}, interpolation={rng.choice(filters)})",
+                       f"Resize({size}, interpolation={rng.choice(filters)})",
+                       f"Resize(256); CenterCrop({rng.randint(1, 256)})",
+                       f"RandomResizedCrop({rng.randint(8, 256)}, like=pillow12)"])
+    flips = rng.choice(["", "; RandomHorizontalFlip()", "; RandomVerticalFlip(); RandomHorizontalFlip()"])
+    norm = rng.choice(["", "; Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))"])
+    erase = rng.choice(["", "; RandomErasing(p=0.5)"]) if norm else ""
+    dtype = rng.choice(["f16", "bf16", "f32"] if norm else ["u8", "f16", "bf16", "f32"])
+    return f"{crop}{flips}{norm}{erase}; ToDtype({dtype}); ToLayout({rng.choice(['nchw', 'nhwc'])})"
+
+
+def same(o, image, count, epoch=0):
+    """Images compared, and how many the device decoded."""
+    options = {"batch_size": 64, "order": "sequential", "image": image, "indices": np.arange(count), "seed": 7}
+    host = leat.Loader(o.pack, as_="torch", **options)
+    device = leat.Loader(o.pack, device="cuda", decode="gpu", **options)
+    host.set_epoch(epoch)
+    device.set_epoch(epoch)
+    n = 0
+    for a, b in zip(host, device, strict=True):
+        if not torch.equal(a.image, b.image.cpu()) or not torch.equal(a.label, b.label.cpu()):
+            raise SystemExit(f"NOT EQUAL: {image}, epoch {epoch}, samples {a.sample_id[0]} to {a.sample_id[-1]}")
+        n += len(a.label)
+    there = device.stats()["device_images"]
+    host.close()
+    device.close()
+    return n, there
+
+
+def check(o):
+    count = len(leat.open(o.pack))
+    n, there = same(o, CROP, count)
+    print(f"check: {n} images, {there} decoded on the device, all equal")
+    rng, total, device, begin = random.Random(1), 0, 0, time.monotonic()
+    pipelines = 0
+    while pipelines < o.pipelines and time.monotonic() - begin < o.check_seconds:
+        n, there = same(o, random_pipeline(rng), 16, pipelines)
+        pipelines, total, device = pipelines + 1, total + n, device + there
+    print(f"check: {pipelines} random pipelines, {total} images, {device} decoded on the device, all equal")
+
+
+# ---- stress ---------------------------------------------------------------------------------------------
+
+
+def stress(o):
+    """Rows say who they are; kernels on side streams look late, after the batch was dropped."""
+    rows, width, samples = 32, 64, 8192
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/rows.leat"
+        with leat.Writer(path, {"x": ("int32", (width,))}, sync=False) as w:
+            for i in range(samples):
+                w.append({"x": np.arange(width, dtype=np.int32) + i * width})
+        streams = [torch.cuda.Stream() for _ in range(4)]
+        wrong = [torch.zeros((), dtype=torch.int64, device="cuda") for _ in streams]
+        places = torch.arange(rows * width, dtype=torch.int32, device="cuda").view(rows, width)
+        static, graph_wrong = torch.zeros_like(places), torch.zeros((), dtype=torch.int64, device="cuda")
+        base = torch.zeros((), dtype=torch.int32, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                graph_wrong += (static != places + base).sum()
+            torch.cuda.synchronize()
+            graph_wrong.zero_()
+        options = {"batch_size": rows, "order": "sequential", "image": None, "device": "cuda", "threads": 2}
+        done, kept, begin, captured = 0, [], time.monotonic(), False
+        with leat.Loader(path, device_memory="4M", **options) as loads:
+            while time.monotonic() - begin < o.stress_seconds:
+                for i, batch in enumerate(loads):
+                    if not captured and i == 5:  # while the loader copies
+                        with torch.cuda.graph(graph, stream=side):
+                            graph_wrong += (static != places + base).sum()
+                        captured = True
+                    k = random.randrange(len(streams))
+                    with torch.cuda.stream(streams[k]):
+                        if i % 7 == 0:
+                            torch.cuda._sleep(20000)
+                        wrong[k] += (batch.x != places + i * rows * width).sum()
+                    if captured and i % 16 == 0:
+                        static.copy_(batch.x)
+                        base.fill_(i * rows * width)
+                        graph.replay()
+                    if i % 50 == 0:
+                        kept.append((i, batch.x))
+                    if len(kept) > 8:
+                        at, x = kept.pop(random.randrange(len(kept)))
+                        graph_wrong += (x != places + at * rows * width).sum()
+                        del x
+                    done += 1
+                    del batch
+            torch.cuda.synchronize()
+            stats = loads.stats()
+        bad = sum(int(w) for w in wrong) + int(graph_wrong)
+        spent = time.monotonic() - begin
+        print(f"stress: {done} batches handed over in {spent:.0f} s, {bad} wrong values, "
+              f"device memory at most {stats['device_peak_bytes'] >> 10} KiB of {stats['device_limit_bytes'] >> 10}")
+        if bad:
+            raise SystemExit("stress: WRONG VALUES")
+
+
+# ---- rate -----------------------------------------------------------------------------------------------
+
+
+def bus_rate():
+    host = torch.empty(256 << 20, dtype=torch.uint8).pin_memory()
+    there = torch.empty_like(host, device="cuda")
+    times = []
+    for _ in range(6):
+        torch.cuda.synchronize()
+        begin = time.monotonic()
+        there.copy_(host, non_blocking=True)
+        torch.cuda.synchronize()
+        times.append(time.monotonic() - begin)
+    return host.numel() / statistics.median(times)
+
+
+def pull_rate(o, **options):
+    """Images/s of a consumer that only takes batches, its CPU seconds per 1000 images, and the stats."""
+    with loader(o, device="cuda", **options) as loads:
+        run = forever(loads)
+        for _ in range(o.warm):
+            next(run)
+        torch.cuda.synchronize()
+        before, cpu, begin, n = loads.stats(), time.process_time(), time.monotonic(), 0
+        while time.monotonic() - begin < o.seconds:
+            n += len(next(run).label)
+        spent, cpu, after = time.monotonic() - begin, time.process_time() - cpu, loads.stats()
+        del run
+    moved = after["copied_bytes"] - before["copied_bytes"]
+    images = after["device_images"] - before["device_images"]
+    busy = after["device_decode_seconds"] - before["device_decode_seconds"]
+    return n / spent, cpu / n * 1000, moved / spent, (images / busy if busy else 0), after["page_locked"]
+
+
+def nvjpeg_rate(o):
+    try:
+        from torchvision.io import ImageReadMode, decode_jpeg
+    except ImportError:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        leat.export(o.pack, folder)
+        files = [torch.frombuffer(bytearray(p.read_bytes()), dtype=torch.uint8)
+                 for p in sorted(pathlib.Path(folder).rglob("*.*"))[:256]]
+    best = 0
+    for _ in range(4):
+        torch.cuda.synchronize()
+        begin = time.monotonic()
+        decode_jpeg(files, mode=ImageReadMode.RGB, device="cuda")
+        torch.cuda.synchronize()
+        best = max(best, len(files) / (time.monotonic() - begin))
+    return best
+
+
+def rate(o):
+    bus = bus_rate()
+    print(f"rate: bus {bus / 1e9:.1f} GB/s page-locked")
+    try:
+        nv = nvjpeg_rate(o)
+    except Exception as e:  # noqa: BLE001: the rest is worth having
+        nv = 0
+        print(f"rate: nvJPEG could not be measured ({e})")
+    if nv:
+        print(f"rate: nvJPEG (torchvision, whole images, no resize) {nv:.0f} images/s")
+    print("| decoded by | threads | images/s | CPU s per 1000 | moved GB/s | of the bus | images/s while the device "
+          "decodes | of nvJPEG |\n|---|---|---|---|---|---|---|---|")
+    for decode in ("cpu", "gpu"):
+        for threads in o.rate_threads:
+            r, cpu, moved, kernels, locked = pull_rate(o, decode=decode, threads=threads)
+            print(f"| {decode} | {threads} | {r:.0f} | {cpu:.3f} | {moved / 1e9:.2f} | {moved / bus:.2f} | {kernels:.0f} | "
+                  f"{r / nv if nv else 0:.1f}× |" + ("" if locked else " not page-locked"), flush=True)
+
+
+# ---- train ----------------------------------------------------------------------------------------------
+
+
+class Trainer:
+    def __init__(self, name, o):
+        self.model = resnet(*MODELS[name]).cuda().to(memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, 0.9)
+        mean, std = torch.tensor([123.675, 116.28, 103.53]), torch.tensor([58.395, 57.12, 57.375])
+        self.mean, self.std = mean.view(1, 3, 1, 1).cuda(), std.view(1, 3, 1, 1).cuda()
+        self.loss = torch.compile(self._loss) if o.compile else self._loss
+
+    def _loss(self, image, label):
+        with torch.autocast("cuda", torch.bfloat16):
+            return F.cross_entropy(self.model((image.float() - self.mean) / self.std), label)
+
+    def step(self, image, label):
+        loss = self.loss(image, label)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+
+
+def feed(trainer, batches, o):
+    """Images per second, and the share of the time spent waiting for a batch."""
+    n, cpu = 0, 0.0
+    for i in range(o.warm + o.steps):
+        if i == o.warm:
+            torch.cuda.synchronize()
+            begin, waited, n, cpu = time.monotonic(), 0.0, 0, time.process_time()
+        before = time.monotonic()
+        image, label = next(batches)
+        if i >= o.warm:
+            waited += time.monotonic() - before
+        trainer.step(image, label)
+        n += len(label)
+        del image, label
+        if i % 8 == 7:
+            torch.cuda.synchronize()  # as a loop that looks at its loss now and then
+    torch.cuda.synchronize()
+    spent = time.monotonic() - begin
+    return n / spent, waited / spent, (time.process_time() - cpu) / spent
+
+
+def ways(o):
+    still = (torch.randint(0, 256, (o.batch, 3, 224, 224), dtype=torch.uint8).cuda()
+             .to(memory_format=torch.channels_last), torch.zeros(o.batch, dtype=torch.long).cuda())
+    yield "a batch on the device", 0, lambda: (None, forever([still]))
+
+    def make(decode, threads):
+        loads = loader(o, device="cuda", decode=decode, threads=threads, channels_last=True)
+        return loads, ((b.image, b.label) for b in forever(loads))
+
+    for threads in o.threads:
+        for decode in ("cpu", "gpu", "auto"):
+            yield f"leat {decode}", threads, lambda d=decode, t=threads: make(d, t)
+
+
+def train(o):
+    for name in o.models:
+        trainer, results = Trainer(name, o), {}
+        for turn in range(o.rounds):
+            for way, threads, make in ways(o):
+                loads, batches = make()
+                got = feed(trainer, batches, o)
+                share = loads.stats()["device_share"] if loads is not None else 0
+                results.setdefault((way, threads), []).append((*got, share))
+                del batches
+                if loads is not None:
+                    loads.close()
+        ceiling = statistics.median(r[0] for r in results["a batch on the device", 0])
+        print(f"train: {torch.cuda.get_device_name()}, {name}, {'compiled, ' if o.compile else ''}bf16, channels last, "
+              f"batch {o.batch}, {o.steps} steps, {o.rounds} rounds, torch {torch.__version__}")
+        print("| fed by | threads | images/s (low–high) | of the ceiling | waiting | CPUs used | share of the device |\n"
+              "|---|---|---|---|---|---|---|")
+        for (way, threads), got in results.items():
+            rates = [r[0] for r in got]
+            print(f"| {way} | {threads or ''} | {statistics.median(rates):.0f} ({min(rates):.0f}–{max(rates):.0f}) | "
+                  f"{statistics.median(rates) / ceiling:.3f} | {statistics.median(r[1] for r in got):.1%} | "
+                  f"{statistics.median(r[2] for r in got):.2f} | {got[-1][3]:.2f} |", flush=True)
+        print(json.dumps({f"{name} {w} {t}": [[round(r[0]), round(r[1], 4)] for r in g]
+                          for (w, t), g in results.items()}))
+        del trainer
+        torch.cuda.empty_cache()
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--pack", required=True)
+    p.add_argument("--parts", default="check,stress,rate,train")
+    p.add_argument("--batch", type=int, default=256)
+    p.add_argument("--images", type=int, default=51200, help="of an epoch: the pack, repeated")
+    p.add_argument("--pipelines", type=int, default=1000)
+    p.add_argument("--check-seconds", type=float, default=120)
+    p.add_argument("--stress-seconds", type=float, default=30)
+    p.add_argument("--seconds", type=float, default=3, help="of each rate")
+    p.add_argument("--warm", type=int, default=20, help="batches or steps before the clock starts")
+    p.add_argument("--steps", type=int, default=100)
+    p.add_argument("--rounds", type=int, default=2)
+    p.add_argument("--threads", type=int, nargs="*", default=[1, 2, 4])
+    p.add_argument("--rate-threads", type=int, nargs="*", default=[1, 2, 4, 8, 16])
+    p.add_argument("--models", nargs="*", default=["resnet50", "resnet18"], choices=MODELS)
+    p.add_argument("--no-compile", dest="compile", action="store_false")
+    o = p.parse_args()
+    torch.backends.cudnn.benchmark = True
+    for part in o.parts.split(","):
+        {"check": check, "stress": stress, "rate": rate, "train": train}[part](o)
+
+
+if __name__ == "__main__":
+    main()

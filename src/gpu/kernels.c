@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Loading and launching: see kernels.h. The module holds no state, so any number of streams may use it.
+ */
+#include "gpu/kernels.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "gpu/gpu_impl.h"
+#include "gpu/kernels_data.h"
+#include "gpu/nvrtc.h"
+
+#define PIXEL_THREADS 128
+#define ROW_BLOCKS 48u /* per image: rows are spread over them */
+#define TILE_WARPS 4u  /* as in kernels.cu */
+#define OLDEST 75      /* compute capability, times ten */
+#define GRID_Y_MAX 65535u
+
+enum { AXES, TILES, COLOUR, FIRST, SECOND, FUNCTIONS };
+static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_colour", "leat_first",
+                                             "leat_second"};
+
+struct leat__gpu_kernels {
+    leat__gpu *gpu;
+    leat__cu_module module;
+    leat__cu_function function[FUNCTIONS];
+    const char *origin;
+};
+
+static int load(leat__gpu_kernels *k, const void *image, leat_error *err)
+{
+    const leat__cu *cu = &k->gpu->cu;
+    int mode, rc;
+    LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
+    LEAT_GO(rc, out, leat__cu_explain(cu, cu->module_load(&k->module, image), "loading the kernels", err));
+    for (int i = 0; i < FUNCTIONS; i++)
+        LEAT_GO(rc, out, leat__cu_explain(cu, cu->module_function(&k->function[i], k->module, names[i]),
+                                          names[i], err));
+out:
+    leat__gpu_leave(k->gpu, mode);
+    return rc;
+}
+
+/* What was built in, else what NVRTC makes of the source. */
+static int find(leat__gpu_kernels *k, leat_error *err)
+{
+    const leat__gpu_info *info = leat__gpu_info_view(k->gpu);
+    uint32_t arch = 10 * info->compute_major + info->compute_minor;
+    leat__buf made;
+    const char *origin = NULL;
+    if (arch < OLDEST)
+        return leat__fail(err, LEAT_ENOTSUP, "%s: decoding needs compute capability 7.5", info->name);
+    if (leat__kernels_image_size > 0) {
+        k->origin = "built in";
+        int rc = load(k, leat__kernels_image, err);
+        if (rc == 0) return 0; /* a driver older than the compiler may refuse it */
+    }
+    leat__buf_init(&made, LEAT__MEM_MISC, (size_t)64 << 20);
+    int rc = leat__nvrtc_compile(leat__kernels_source, arch, &made, &origin, err);
+    if (rc == 0) rc = load(k, made.data, err);
+    k->origin = origin;
+    leat__buf_reset(&made);
+    return rc;
+}
+
+int leat__gpu_kernels_open(leat__gpu_kernels **out, leat__gpu *gpu, leat_error *err)
+{
+    leat__gpu_kernels *k = LEAT_NEW(MISC, leat__gpu_kernels);
+    *out = k;
+    if (k == NULL) return leat__fail_nomem(err, sizeof *k, "kernels");
+    k->gpu = gpu;
+    int rc = find(k, err);
+    if (rc != 0) leat__gpu_kernels_close(out);
+    return rc;
+}
+
+void leat__gpu_kernels_close(leat__gpu_kernels **out)
+{
+    leat__gpu_kernels *k = *out;
+    int mode;
+    if (k == NULL) return;
+    *out = NULL;
+    if (k->module != NULL && leat__gpu_enter(k->gpu, &mode, NULL) == 0) {
+        k->gpu->cu.module_unload(k->module);
+        leat__gpu_leave(k->gpu, mode);
+    }
+    leat__free(k);
+}
+
+const char *leat__gpu_kernels_origin(const leat__gpu_kernels *k)
+{
+    return k->origin;
+}
+
+static int launch(leat__gpu_kernels *k, int which, leat__gpu_stream *s, leat_job *job, uint32_t grid_x,
+                  uint32_t grid_y, uint32_t threads, leat_error *err)
+{
+    void *parameters[] = {job};
+    int rc = k->gpu->cu.launch(k->function[which], grid_x, grid_y, 1, threads, 1, 1, 0,
+                               leat__gpu_stream_handle(s), parameters, NULL);
+    return leat__cu_explain(&k->gpu->cu, rc, names[which], err);
+}
+
+static int launch_all(leat__gpu_kernels *k, leat__gpu_stream *s, leat_job *job, leat_error *err)
+{
+    uint32_t images = job->image_count, tiles = (job->tile_count + TILE_WARPS - 1) / TILE_WARPS;
+    LEAT_TRY(launch(k, AXES, s, job, 2, images, PIXEL_THREADS, err));
+    LEAT_TRY(launch(k, TILES, s, job, tiles, 1, 32 * TILE_WARPS, err));
+    LEAT_TRY(launch(k, COLOUR, s, job, ROW_BLOCKS, images, PIXEL_THREADS, err));
+    LEAT_TRY(launch(k, FIRST, s, job, ROW_BLOCKS, images, PIXEL_THREADS, err));
+    return launch(k, SECOND, s, job, ROW_BLOCKS, images, PIXEL_THREADS, err);
+}
+
+int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job, leat_error *err)
+{
+    leat_job mine = *job;
+    int mode;
+    if (job->image_count == 0) return 0;
+    if (job->image_count > GRID_Y_MAX)
+        return leat__fail(err, LEAT_EINVAL, "%u images are too many for a launch", job->image_count);
+    LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
+    int rc = launch_all(k, s, &mine, err);
+    leat__gpu_leave(k->gpu, mode);
+    return rc;
+}

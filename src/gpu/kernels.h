@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels on a device: loaded once per device handle, then launched on any stream. Compiled when
+ * leat was built, where nvcc was found; else by NVRTC at first use, where that library can be loaded
+ * (PyTorch brings it), and kept on disk.
+ */
+#ifndef LEAT_GPU_KERNELS_H
+#define LEAT_GPU_KERNELS_H
+
+#include "gpu/gpu_stream.h"
+#include "gpu/kernels/tile_job.h"
+
+typedef struct leat__gpu_kernels leat__gpu_kernels;
+
+/* LEAT_ENOTSUP: no kernels in this build and no NVRTC, or the device is too old (before sm_75). */
+int leat__gpu_kernels_open(leat__gpu_kernels **k, leat__gpu *gpu, leat_error *err) LEAT_MUST_CHECK;
+void leat__gpu_kernels_close(leat__gpu_kernels **k); /* before the device; after its work has ended */
+const char *leat__gpu_kernels_origin(const leat__gpu_kernels *k); /* "built in", "NVRTC", "kept" */
+
+/* Queues the five steps. All pointers of the job are addresses on the device. */
+int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job,
+                             leat_error *err) LEAT_MUST_CHECK;
+
+#endif

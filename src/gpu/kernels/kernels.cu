@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels: who does what. What is done is in the two headers, which the host's tests compile, too.
+ * Rows of images are spread over blocks, pixels of a row over threads; blockIdx.y is the image.
+ */
+#include "warp_cuda.h"
+#include "tile_job.h"
+#include "tile_entropy_kernel.h"
+#include "tile_pixels_kernel.h"
+
+#define TILE_WARPS 4 /* per block */
+
+extern "C" __global__ void leat_axes(leat_job job)
+{
+    const leat_job_image *const im = &job.images[blockIdx.y];
+    const leat_job_axis *const a = blockIdx.x == 0 ? &im->ax : &im->ay;
+    if (!takes_nearest(a)) {
+        for (uint32_t j = threadIdx.x; j < a->count; j += blockDim.x) build_output(a, job.work + im->work, j);
+    } else if (threadIdx.x == 0) {
+        build_nearest(a, job.work + im->work);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) leat_tiles(leat_job job)
+{
+    __shared__ tile_scratch scratch[TILE_WARPS];
+    const uint32_t tile = blockIdx.x * TILE_WARPS + threadIdx.x / 32;
+    if (tile < job.tile_count) decode_tile(&job, tile, &scratch[threadIdx.x / 32]);
+}
+
+extern "C" __global__ void leat_colour(leat_job job)
+{
+    const leat_job_image *const im = &job.images[blockIdx.y];
+    for (uint32_t y = blockIdx.x; y < im->height; y += gridDim.x)
+        for (uint32_t x = threadIdx.x; x < im->width; x += blockDim.x) colour_pixel(im, job.work + im->work, x, y);
+}
+
+extern "C" __global__ void leat_first(leat_job job)
+{
+    const leat_job_image *const im = &job.images[blockIdx.y];
+    const uint32_t width = im->vertical_first ? im->width : im->ax.count;
+    for (uint32_t y = blockIdx.x; y < im->mid_rows; y += gridDim.x)
+        for (uint32_t x = threadIdx.x; x < width; x += blockDim.x) first_pixel(im, job.work + im->work, x, y);
+}
+
+extern "C" __global__ void leat_second(leat_job job)
+{
+    const leat_job_image *const im = &job.images[blockIdx.y];
+    const leat_job_output *const o = &job.outputs[im->column];
+    for (uint32_t y = blockIdx.x; y < o->height; y += gridDim.x)
+        for (uint32_t x = threadIdx.x; x < o->width; x += blockDim.x) second_pixel(im, o, job.work + im->work, x, y);
+}

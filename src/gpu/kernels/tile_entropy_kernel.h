@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One tile by one warp: bytes -> coefficients -> inverse DCT -> samples (docs/tile-format.md). The
+ * arithmetic and the answers to damaged bytes are those of src/dsp/tile_entropy.c and src/dsp/idct.c.
+ *
+ * Values are decoded 32 at a time, one per lane. A lane whose bit is set in a size plane finds its bit in
+ * the next plane by its rank among the set bits: so a lane's size takes as many steps as it is large, and
+ * no value waits for the one before it. Where the extra bits of a lane begin is the sum of the sizes
+ * before it. Four blocks are transformed at once, eight lanes each.
+ *
+ * Every read is held inside the tile: `len` bytes, with 8 readable bytes behind them.
+ */
+
+#define TILE_BLOCKS_MAX 192
+#define TILE_PLANES_MAX 15
+#define TILE_RING 512 /* values that wait for their block: 4 x 64 and a round of 32 */
+#define BLOCK_PITCH 72 /* of 64 coefficients: keeps lanes of different blocks off the same bank */
+
+/* Damage: as leat__tile_damage. */
+#define TILE_WHOLE 0u
+#define TILE_SHORT 1u
+#define TILE_BAD_STREAM 2u
+#define TILE_BAD_PLANES 3u
+#define TILE_BAD_END 4u
+
+/* Scratch of a warp. */
+typedef struct tile_scratch {
+    uint64_t mask[TILE_BLOCKS_MAX];
+    int16_t ring[TILE_RING];
+    int16_t coef[4 * BLOCK_PITCH];
+    uint8_t groups[TILE_BLOCKS_MAX];
+    uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* first which table, then what was read with it */
+} tile_scratch;
+
+/* A tile as it lies in the data. */
+typedef struct tile_view {
+    const uint8_t *in;
+    uint32_t len;
+    uint32_t components;
+    uint32_t wide[3], high[3], count[3], blocks;
+    uint32_t gx[3], gy[3]; /* its first block of each component */
+    /* where things are: set as they are found */
+    uint32_t plane[TILE_PLANES_MAX + 1]; /* bit positions */
+    uint32_t values;
+    uint32_t extra; /* bit position */
+} tile_view;
+
+/* Position in a block's bitmap -> row * 8 + column. */
+CONSTANT uint8_t tile_order[64] = {
+    0,  1,  2,  3,  8,  9,  10, 11, 16, 17, 18, 19, 24, 25, 26, 27, 4,  5,  6,  7,  12, 13,
+    14, 15, 32, 33, 34, 35, 40, 41, 42, 43, 20, 21, 22, 23, 28, 29, 30, 31, 48, 49, 50, 51,
+    56, 57, 58, 59, 36, 37, 38, 39, 44, 45, 46, 47, 52, 53, 54, 55, 60, 61, 62, 63,
+};
+
+DEVICE uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* 25 bits or more from bit `pos` on; from the end of the tile for positions behind it. */
+DEVICE uint32_t bits_at(const tile_view *t, uint32_t pos)
+{
+    const uint8_t *p = t->in + least(pos >> 3, t->len);
+    return ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24) >>
+           (pos & 7);
+}
+
+DEVICE uint32_t bit_at(const tile_view *t, uint32_t pos)
+{
+    return (uint32_t)t->in[least(pos >> 3, t->len)] >> (pos & 7) & 1;
+}
+
+/* ---- bitmaps ---- */
+
+/* Plain: a nibble per block says how many nibbles of bitmap it has, less one. */
+DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
+{
+    const uint32_t counts = (t->blocks + 1) / 2;
+    uint32_t at = counts * 2, values = 0; /* `at` in nibbles */
+    if (t->len < counts + 1) return TILE_SHORT;
+    for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
+        PER_LANE(uint32_t, nibbles);
+        PER_LANE(uint32_t, end);
+        PER_LANE(uint32_t, set);
+        LANES {
+            const uint32_t b = b0 + (uint32_t)lane;
+            AT(nibbles) = b < t->blocks ? 1 + ((uint32_t)t->in[b / 2] >> 4 * (b & 1) & 15) : 0;
+            AT(end) = AT(nibbles);
+        }
+        WARP_SCAN(end);
+        LANES {
+            const uint32_t b = b0 + (uint32_t)lane, n = AT(nibbles);
+            const uint32_t start = 4 * (at + AT(end) - n);
+            uint64_t mask = 0;
+            for (uint32_t i = 0; i < n; i += 6)
+                mask |= (uint64_t)(bits_at(t, start + 4 * i) & 0xffffff) << 4 * i;
+            if (n < 16) mask &= ((uint64_t)1 << 4 * n) - 1;
+            AT(set) = POPCLL(mask);
+            if (b < t->blocks) s->mask[b] = mask;
+        }
+        values += WARP_SUM(set);
+        at += WARP_FROM(end, 31);
+    }
+    WARP_SYNC();
+    *used = (at + 1) / 2;
+    t->values = values;
+    return *used <= t->len ? TILE_WHOLE : TILE_SHORT;
+}
+
+/* Symbols of four streams: symbol i from stream i % 4, with the table that lies in its place. */
+#define READ_SYMBOLS(total)                                                                          \
+    LANES {                                                                                          \
+        if (lane < 4)                                                                                \
+            for (uint32_t i = (uint32_t)lane; i < (total); i += 4) {                                 \
+                const uint32_t e =                                                                   \
+                    codes->entry[s->symbol[i] & 15][bits_at(t, least(AT(pos), limit)) & 2047];       \
+                AT(pos) += e & 63;                                                                   \
+                s->symbol[i] = (uint8_t)(e >> 8);                                                    \
+            }                                                                                        \
+    }                                                                                                \
+    WARP_SYNC()
+
+/* Counts of bitmap bytes from the pairs in s->symbol. */
+DEVICE void unpair(const tile_view *t, tile_scratch *s)
+{
+    uint32_t block = 0, pair = 0;
+    for (uint32_t c = 0; c < t->components; c++) {
+        LANES {
+            for (uint32_t i = (uint32_t)lane; i < t->count[c]; i += 32) {
+                const uint32_t v = s->symbol[pair + i / 2], high = v / 9;
+                s->groups[block + i] = (uint8_t)least(i & 1 ? high : v - 9 * high, 8);
+            }
+        }
+        block += t->count[c];
+        pair += (t->count[c] + 1) / 2;
+    }
+    WARP_SYNC();
+}
+
+/* Tables of the bitmap bytes into s->symbol; their number. */
+DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_job_codes *codes)
+{
+    uint32_t total = 0;
+    for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
+        PER_LANE(uint32_t, end);
+        LANES {
+            const uint32_t b = b0 + (uint32_t)lane;
+            AT(end) = b < t->blocks ? s->groups[b] : 0;
+        }
+        WARP_SCAN(end);
+        LANES {
+            const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
+            const uint8_t *const tables = codes->context[b >= t->count[0]][n];
+            for (uint32_t g = 0; g < n; g++) s->symbol[total + AT(end) - n + g] = tables[g];
+        }
+        total += WARP_FROM(end, 31);
+    }
+    WARP_SYNC();
+    return total;
+}
+
+/* Bitmaps from the bytes in s->symbol; the number of bits that are set. */
+DEVICE uint32_t join_bytes(const tile_view *t, tile_scratch *s)
+{
+    uint32_t total = 0, values = 0;
+    for (uint32_t b0 = 0; b0 < t->blocks; b0 += 32) {
+        PER_LANE(uint32_t, end);
+        PER_LANE(uint32_t, set);
+        LANES {
+            const uint32_t b = b0 + (uint32_t)lane;
+            AT(end) = b < t->blocks ? s->groups[b] : 0;
+        }
+        WARP_SCAN(end);
+        LANES {
+            const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
+            uint64_t mask = 0;
+            for (uint32_t g = 0; g < n; g++)
+                mask |= (uint64_t)s->symbol[total + AT(end) - n + g] << 8 * g;
+            AT(set) = POPCLL(mask);
+            if (b < t->blocks) s->mask[b] = mask;
+        }
+        values += WARP_SUM(set);
+        total += WARP_FROM(end, 31);
+    }
+    WARP_SYNC();
+    return values;
+}
+
+/* Huffman-coded: four streams, one lane each. */
+DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_codes *codes, uint32_t *used)
+{
+    PER_LANE(uint32_t, pos);
+    PER_LANE(uint32_t, ends);
+    uint32_t start[5], pairs = 0;
+    const uint32_t limit = 8 * t->len;
+    if (t->len < 6) return TILE_SHORT;
+    start[0] = 6;
+    for (int i = 1; i < 4; i++)
+        start[i] = start[i - 1] + ((uint32_t)t->in[2 * i - 2] | (uint32_t)t->in[2 * i - 1] << 8);
+    if (start[3] > t->len) return TILE_SHORT;
+    LANES AT(pos) = 8 * (lane == 0 ? start[0] : lane == 1 ? start[1] : lane == 2 ? start[2] : start[3]);
+    for (uint32_t c = 0; c < t->components; c++) {
+        const uint32_t n = (t->count[c] + 1) / 2;
+        LANES {
+            for (uint32_t i = (uint32_t)lane; i < n; i += 32) s->symbol[pairs + i] = (uint8_t)(14 + (c > 0));
+        }
+        pairs += n;
+    }
+    WARP_SYNC();
+    READ_SYMBOLS(pairs);
+    unpair(t, s);
+    const uint32_t bytes = choose_tables(t, s, codes);
+    READ_SYMBOLS(bytes);
+    LANES AT(ends) = (AT(pos) + 7) >> 3;
+    start[4] = WARP_FROM(ends, 3);
+    uint32_t wrong = start[4] > t->len;
+    for (int i = 0; i < 4; i++) wrong |= WARP_FROM(ends, i) != start[i + 1];
+    if (wrong) return TILE_BAD_STREAM;
+    *used = start[4];
+    t->values = join_bytes(t, s);
+    return TILE_WHOLE;
+}
+
+/* ---- sizes and values ---- */
+
+/* Where the size planes and the extra bits lie. */
+DEVICE uint32_t find_planes(tile_view *t, uint32_t at)
+{
+    uint32_t left = t->values, planes = 0, extra_bits = 0;
+    while (left > 0) {
+        const uint32_t bytes = (left + 7) / 8;
+        PER_LANE(uint32_t, set);
+        if (planes == TILE_PLANES_MAX || t->len - at < bytes) return TILE_BAD_PLANES;
+        t->plane[planes++] = 8 * at;
+        extra_bits += left;
+        LANES {
+            AT(set) = 0;
+            for (uint32_t i = 24 * (uint32_t)lane; i < left; i += 24 * 32) {
+                const uint32_t n = least(left - i, 24);
+                AT(set) += POPC(bits_at(t, 8 * at + i) & ((1u << n) - 1));
+            }
+        }
+        left = WARP_SUM(set);
+        at += bytes;
+    }
+    t->plane[planes] = 8 * at; /* none: never read */
+    t->extra = 8 * at;
+    return t->len - at == (extra_bits + 7) / 8 ? TILE_WHOLE : TILE_BAD_END;
+}
+
+/* Where decoding of the values stands. */
+typedef struct value_reader {
+    uint32_t done;                      /* values decoded */
+    uint32_t extra;                     /* bit position of the next one's extra bits */
+    uint32_t seen[TILE_PLANES_MAX + 1]; /* bits of each plane that were used */
+} value_reader;
+
+DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
+{
+    const uint32_t ones = (1u << size) - 1, v = bits & ones;
+    return (int16_t)(v >> (size - 1) ? v : v - ones);
+}
+
+/* The next 32 values into the ring. */
+DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
+{
+    PER_LANE(uint32_t, bit);
+    PER_LANE(uint32_t, size);
+    PER_LANE(uint32_t, end);
+    const uint32_t n = least(32, t->values - r->done);
+    LANES {
+        AT(bit) = (uint32_t)lane < n ? bit_at(t, t->plane[0] + r->done + (uint32_t)lane) : 0;
+        AT(size) = 1;
+    }
+    uint32_t more = WARP_BALLOT(bit);
+    for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
+        LANES {
+            if (AT(bit)) {
+                AT(size)++;
+                AT(bit) = bit_at(t, t->plane[l] + r->seen[l] + POPC(more & ((1u << lane) - 1)));
+            }
+        }
+        r->seen[l] += POPC(more);
+        more = WARP_BALLOT(bit);
+    }
+    LANES AT(end) = (uint32_t)lane < n ? AT(size) : 0;
+    WARP_SCAN(end);
+    LANES {
+        const uint32_t size_here = AT(size);
+        if ((uint32_t)lane < n)
+            s->ring[(r->done + (uint32_t)lane) % TILE_RING] =
+                amplitude(bits_at(t, r->extra + AT(end) - size_here), size_here);
+    }
+    r->extra += WARP_FROM(end, 31);
+    r->done += n;
+}
+
+/* ---- the inverse DCT ---- */
+
+DEVICE int32_t clamp16(int32_t v)
+{
+    return v < -32768 ? -32768 : v > 32767 ? 32767 : v;
+}
+
+/* libjpeg's slow integer transform of eight values; sums modulo 2^32. */
+DEVICE void idct_eight(int32_t v[8], int shift)
+{
+    const uint32_t round = 1u << (shift - 1);
+    const uint32_t x0 = (uint32_t)v[0], x1 = (uint32_t)v[1], x2 = (uint32_t)v[2], x3 = (uint32_t)v[3];
+    const uint32_t x4 = (uint32_t)v[4], x5 = (uint32_t)v[5], x6 = (uint32_t)v[6], x7 = (uint32_t)v[7];
+    const uint32_t even2 = x2 * 4433u + x6 * (uint32_t)(4433 - 15137);
+    const uint32_t even3 = x2 * (4433u + 6270u) + x6 * 4433u;
+    const uint32_t even0 = (x0 + x4) * 8192u + round, even1 = (x0 - x4) * 8192u + round;
+    const uint32_t a0 = even0 + even3, a3 = even0 - even3, a1 = even1 + even2, a2 = even1 - even2;
+    const uint32_t z3 = (uint32_t)(int32_t)(int16_t)(x7 + x3), z4 = (uint32_t)(int32_t)(int16_t)(x5 + x1);
+    const uint32_t y3 = z3 * (uint32_t)(9633 - 16069) + z4 * 9633u;
+    const uint32_t y4 = z3 * 9633u + z4 * (uint32_t)(9633 - 3196);
+    const uint32_t b0 = x7 * (uint32_t)(2446 - 7373) - x1 * 7373u + y3;
+    const uint32_t b3 = x1 * (uint32_t)(12299 - 7373) - x7 * 7373u + y4;
+    const uint32_t b1 = x5 * (uint32_t)(16819 - 20995) - x3 * 20995u + y4;
+    const uint32_t b2 = x3 * (uint32_t)(25172 - 20995) - x5 * 20995u + y3;
+    v[0] = (int32_t)(a0 + b3) >> shift;
+    v[7] = (int32_t)(a0 - b3) >> shift;
+    v[1] = (int32_t)(a1 + b2) >> shift;
+    v[6] = (int32_t)(a1 - b2) >> shift;
+    v[2] = (int32_t)(a2 + b1) >> shift;
+    v[5] = (int32_t)(a2 - b1) >> shift;
+    v[3] = (int32_t)(a3 + b0) >> shift;
+    v[4] = (int32_t)(a3 - b0) >> shift;
+}
+
+DEVICE uint8_t clamp_sample(int32_t v)
+{
+    v += 128;
+    return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+/* Four blocks on their way: which they are and what is wanted of them. */
+typedef struct block_group {
+    uint64_t mask[4];
+    uint32_t first[4]; /* value of the tile that is its first */
+    int32_t dc[4];
+    uint32_t x[4], y[4]; /* in the component */
+    uint32_t wanted;     /* bit per block */
+} block_group;
+
+DEVICE void expand_group(const block_group *g, const uint16_t *quant, tile_scratch *s)
+{
+    LANES {
+        uint32_t *const zero = (uint32_t *)(void *)s->coef;
+        for (int i = lane; i < 4 * BLOCK_PITCH / 2; i += 32) zero[i] = 0;
+    }
+    WARP_SYNC();
+    for (int k = 0; k < 4; k++) {
+        if (!(g->wanted >> k & 1)) continue;
+        const uint32_t lo = (uint32_t)g->mask[k], hi = (uint32_t)(g->mask[k] >> 32);
+        LANES {
+            const uint32_t below = (1u << lane) - 1;
+            int16_t *const coef = s->coef + k * BLOCK_PITCH;
+            if (lo >> lane & 1) {
+                const int at = tile_order[lane];
+                coef[at] = (int16_t)(s->ring[(g->first[k] + POPC(lo & below)) % TILE_RING] * quant[at]);
+            }
+            if (hi >> lane & 1) {
+                const int at = tile_order[32 + lane];
+                const uint32_t i = g->first[k] + POPC(lo) + POPC(hi & below);
+                coef[at] = (int16_t)(s->ring[i % TILE_RING] * quant[at]);
+            }
+            if (lane == 0) coef[0] = (int16_t)(g->dc[k] * quant[0]);
+        }
+    }
+    WARP_SYNC();
+}
+
+/* Columns, then rows: eight lanes per block. */
+DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plane, uint32_t pitch,
+                            uint32_t bx0, uint32_t by0)
+{
+    LANES {
+        int16_t *const coef = s->coef + (lane >> 3) * BLOCK_PITCH + (lane & 7);
+        int32_t v[8];
+        for (int i = 0; i < 8; i++) v[i] = coef[8 * i];
+        idct_eight(v, 11);
+        for (int i = 0; i < 8; i++) coef[8 * i] = (int16_t)clamp16(v[i]);
+    }
+    WARP_SYNC();
+    LANES {
+        const int k = lane >> 3;
+        const int16_t *const coef = s->coef + k * BLOCK_PITCH + 8 * (lane & 7);
+        int32_t v[8];
+        uint64_t eight = 0;
+        for (int i = 0; i < 8; i++) v[i] = coef[i];
+        idct_eight(v, 18);
+        for (int i = 0; i < 8; i++) eight |= (uint64_t)clamp_sample(v[i]) << 8 * i;
+        if (g->wanted >> k & 1) {
+            const uint32_t row = 8 * (g->y[k] - by0) + (uint32_t)(lane & 7);
+            *(uint64_t *)(void *)(plane + (uint64_t)row * pitch + 8 * (g->x[k] - bx0)) = eight;
+        }
+    }
+    WARP_SYNC();
+}
+
+/* All blocks of component c, the first of which is block `base` of the tile. */
+DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reader *r, uint32_t *value,
+                      tile_scratch *s, const leat_job_image *im, const leat_job *job)
+{
+    const uint16_t *const quant = (const uint16_t *)(const void *)(job->data + im->data + im->quant) + 64 * c;
+    uint32_t dc = 0, above = 0, x = 0, y = 0;
+    for (uint32_t b = 0; b < t->count[c]; b += 4) {
+        block_group g;
+        uint32_t last = *value;
+        g.wanted = 0;
+        for (int k = 0; k < 4; k++) {
+            g.mask[k] = b + (uint32_t)k < t->count[c] ? s->mask[base + b + (uint32_t)k] : 0;
+            g.first[k] = last;
+            last += POPCLL(g.mask[k]);
+        }
+        while (r->done < last) read_values(t, r, s);
+        WARP_SYNC();
+        for (int k = 0; k < 4; k++) {
+            if (b + (uint32_t)k >= t->count[c]) break;
+            if (x == 0) dc = above;
+            if (g.mask[k] & 1) dc += (uint32_t)(int32_t)s->ring[g.first[k] % TILE_RING];
+            if (x == 0) above = dc;
+            g.dc[k] = (int16_t)dc;
+            g.x[k] = t->gx[c] + x;
+            g.y[k] = t->gy[c] + y;
+            if (g.x[k] >= im->bx0[c] && g.x[k] < im->bx1[c] && g.y[k] >= im->by0[c] && g.y[k] < im->by1[c])
+                g.wanted |= 1u << k;
+            if (++x == t->wide[c]) {
+                x = 0;
+                y++;
+            }
+        }
+        *value = last;
+        WARP_SYNC(); /* the next values may take these places of the ring */
+        if (g.wanted == 0) continue;
+        expand_group(&g, quant, s);
+        transform_group(&g, s, job->work + im->work + im->plane[c], im->pitch[c], im->bx0[c], im->by0[c]);
+    }
+}
+
+/* ---- a tile ---- */
+
+DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_tile *tile, const leat_job *job)
+{
+    t->in = job->data + im->data + tile->data;
+    t->len = tile->len;
+    t->components = im->components;
+    t->blocks = 0;
+    for (uint32_t c = 0; c < im->components; c++) {
+        const uint32_t bx = c == 0 ? 8 : 8 / im->h, by = c == 0 ? 8 : 8 / im->v;
+        const uint32_t grid_x = im->mcus_x * (c == 0 ? im->h : 1), grid_y = im->mcus_y * (c == 0 ? im->v : 1);
+        t->gx[c] = tile->tx * bx;
+        t->gy[c] = tile->ty * by;
+        t->wide[c] = least(bx, grid_x - t->gx[c]);
+        t->high[c] = least(by, grid_y - t->gy[c]);
+        t->count[c] = t->wide[c] * t->high[c];
+        t->blocks += t->count[c];
+    }
+}
+
+DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
+{
+    const leat_job_tile *const tile = &job->tiles[index];
+    const leat_job_image *const im = &job->images[tile->image];
+    tile_view t;
+    value_reader r;
+    uint32_t used = 0, value = 0, base = 0;
+    find_tile(&t, im, tile, job);
+    uint32_t damage =
+        im->small ? bitmaps_small(&t, s, job->codes, &used) : bitmaps_plain(&t, s, &used);
+    if (damage == TILE_WHOLE) damage = find_planes(&t, used);
+    if (damage != TILE_WHOLE) {
+        LANES {
+            if (lane == 0) REPORT(&job->status[tile->image], tile->number << 4 | damage);
+        }
+        return;
+    }
+    r.done = 0;
+    r.extra = t.extra;
+    for (int i = 0; i <= TILE_PLANES_MAX; i++) r.seen[i] = 0;
+    for (uint32_t c = 0; c < t.components; base += t.count[c], c++)
+        component(&t, c, base, &r, &value, s, im, job);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the host tells the device of images to decode: plain data, the same bytes on both sides. Compiled
+ * by the host's compiler, by nvcc and by NVRTC, which has no standard headers: so it includes nothing,
+ * and expects the types of <stdint.h>.
+ *
+ * A batch is decoded in five steps, each of them one kernel over all images:
+ *
+ *   axes    resize requests -> first input, taps and weights of each output
+ *   tiles   bytes -> quantised coefficients -> inverse DCT -> planes of the components
+ *   colour  planes -> upsampled, RGB planes of the region
+ *   first   the first pass of the resize
+ *   second  the second pass, normalised, cast, laid out, into the batch
+ */
+#ifndef LEAT_GPU_KERNELS_TILE_JOB_H
+#define LEAT_GPU_KERNELS_TILE_JOB_H
+
+#define LEAT_JOB_COMPONENTS 3
+#define LEAT_JOB_NO_DAMAGE 0xffffffffu
+
+/* One axis of a resize: as leat__axis_request, without a box. */
+typedef struct leat_job_axis {
+    uint32_t in, out, from, count; /* whole input and output; window of the output */
+    uint32_t filter;               /* leat__filter: nearest, box, bilinear or bicubic */
+    uint32_t mirror_in, mirror_out;
+    uint32_t lo;      /* first input of the region: taps count from it */
+    uint32_t taps;    /* room for so many per output */
+    uint32_t pad;
+    uint64_t first;   /* in its image's workspace: u32 per output, */
+    uint64_t taps_of; /* u32 per output, */
+    uint64_t weight;  /* i32 [tap][output] */
+} leat_job_axis;
+
+typedef struct leat_job_image {
+    uint32_t components, h, v, smooth;        /* chroma is sampled every h x v pixels */
+    uint32_t x, y, width, height;             /* region of the image that is needed, in pixels */
+    uint32_t bx0[LEAT_JOB_COMPONENTS], by0[LEAT_JOB_COMPONENTS]; /* blocks that are needed */
+    uint32_t bx1[LEAT_JOB_COMPONENTS], by1[LEAT_JOB_COMPONENTS];
+    uint32_t samples_x[LEAT_JOB_COMPONENTS], samples_y[LEAT_JOB_COMPONENTS]; /* of the whole image */
+    uint32_t pitch[LEAT_JOB_COMPONENTS];      /* bytes from row to row of a plane */
+    uint32_t mcus_x, mcus_y;                  /* of the whole image */
+    uint32_t small;                           /* bitmaps are Huffman-coded */
+    uint32_t vertical_first;
+    uint32_t rgb_pitch, mid_pitch, mid_rows;
+    uint32_t row;                             /* of the batch */
+    uint32_t column;                          /* which output it is for */
+    uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
+    uint32_t erase_bits[3];                   /* with these bits of the output's type */
+    uint32_t pad;
+    uint64_t data, work;                      /* where its own part of data and workspace begins */
+    uint64_t work_bytes;
+    uint64_t plane[LEAT_JOB_COMPONENTS];      /* in its workspace */
+    uint64_t rgb, mid;
+    uint64_t quant;                           /* in its data: u16 [component][64], row by row */
+    leat_job_axis ax, ay;
+} leat_job_image;
+
+typedef struct leat_job_tile {
+    uint64_t data;  /* in its image's data */
+    uint32_t len;
+    uint32_t image;
+    uint32_t tx, ty;
+    uint32_t number; /* of the tile in its image: what damage is reported with */
+    uint32_t pad;
+} leat_job_tile;
+
+enum { LEAT_JOB_U8, LEAT_JOB_F16, LEAT_JOB_BF16, LEAT_JOB_F32 };
+
+/* One array of the batch. */
+typedef struct leat_job_output {
+    uint64_t data;     /* address on the device */
+    uint32_t width, height, channels;
+    uint32_t dtype, nhwc;
+    uint32_t pad;
+    uint32_t f32[3][256]; /* bits of each value, normalised, */
+    uint16_t f16[3][256]; /* or as f16 or bf16 */
+} leat_job_output;
+
+/* Decoding form of a pack's Huffman tables: as leat__tile_codes. */
+typedef struct leat_job_codes {
+    uint16_t entry[16][2048]; /* length | symbol << 8 */
+    uint8_t context[2][9][8];
+} leat_job_codes;
+
+/* What every kernel is given. */
+typedef struct leat_job {
+    const leat_job_image *images;
+    const leat_job_tile *tiles;
+    const leat_job_output *outputs;
+    const leat_job_codes *codes;
+    const uint8_t *data;      /* quantisers and tiles */
+    uint8_t *work;            /* workspace */
+    uint32_t *status;         /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
+    uint32_t image_count, tile_count;
+} leat_job;
+
+#endif

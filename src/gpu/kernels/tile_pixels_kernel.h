@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From planes of components to the batch: one function per pixel of each step. The arithmetic is that of
+ * src/dsp/ycc.c (libjpeg-turbo's), src/dsp/resize.c (Pillow's) and src/dsp/pixel.c, bit for bit. Weights
+ * are made in double without contraction to FMA, as there.
+ */
+
+#define RESIZE_BITS 22
+#define RESIZE_ONE (1 << RESIZE_BITS)
+
+/* As leat__filter. */
+#define FILTER_NEAREST 0u
+#define FILTER_BOX 1u
+#define FILTER_BILINEAR 2u
+#define FILTER_BICUBIC 4u
+
+/* ---- axes ---- */
+
+DEVICE double filter_support(uint32_t filter)
+{
+    return filter == FILTER_BOX ? 0.5 : filter == FILTER_BILINEAR ? 1.0 : 2.0;
+}
+
+DEVICE double filter_at(uint32_t filter, double x)
+{
+    if (filter == FILTER_BOX) return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+    if (x < 0) x = -x;
+    if (filter == FILTER_BILINEAR) return x < 1.0 ? 1.0 - x : 0.0;
+    if (x < 1.0) return ((-0.5 + 2.0) * x - (-0.5 + 3.0)) * x * x + 1;
+    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * -0.5;
+    return 0.0;
+}
+
+typedef struct axis_view {
+    uint32_t *first, *taps_of;
+    int32_t *weight;
+} axis_view;
+
+DEVICE axis_view view_axis(const leat_job_axis *a, uint8_t *work)
+{
+    axis_view v;
+    v.first = (uint32_t *)(void *)(work + a->first);
+    v.taps_of = (uint32_t *)(void *)(work + a->taps_of);
+    v.weight = (int32_t *)(void *)(work + a->weight);
+    return v;
+}
+
+/* Every filter leaves an axis of unchanged length as it is. */
+DEVICE bool takes_nearest(const leat_job_axis *a)
+{
+    return a->filter == FILTER_NEAREST || a->in == a->out;
+}
+
+/* All outputs, one after the other: Pillow steps through the input by repeated addition. */
+DEVICE void build_nearest(const leat_job_axis *a, uint8_t *work)
+{
+    const axis_view v = view_axis(a, work);
+    const double step = (double)a->in / a->out;
+    double at = 0.0 + step * 0.5;
+    for (uint32_t i = 0; i < a->from; i++) at += step;
+    for (uint32_t j = 0; j < a->count; j++, at += step) {
+        const uint32_t k = a->mirror_out ? a->count - 1 - j : j;
+        uint32_t x = a->in == a->out ? a->from + j : (uint32_t)at;
+        x = x < a->in - 1 ? x : a->in - 1;
+        v.first[k] = (a->mirror_in ? a->in - x - 1 : x) - a->lo;
+        v.taps_of[k] = 1;
+        v.weight[k] = RESIZE_ONE;
+    }
+}
+
+/* Output j. */
+DEVICE void build_output(const leat_job_axis *a, uint8_t *work, uint32_t j)
+{
+    const axis_view v = view_axis(a, work);
+    const uint32_t o = a->from + (a->mirror_out ? a->count - 1 - j : j);
+    const double scale = (double)a->in / a->out, stretch = scale < 1.0 ? 1.0 : scale;
+    const double support = filter_support(a->filter) * stretch, step = 1.0 / stretch;
+    const double center = 0.0 + ((double)(int32_t)o + 0.5) * scale;
+    const int32_t lo = (int32_t)(center - support + 0.5), hi = (int32_t)(center + support + 0.5);
+    const int32_t from = lo < 0 ? 0 : lo;
+    const uint32_t taps = (uint32_t)((hi > (int32_t)a->in ? (int32_t)a->in : hi) - from);
+    double sum = 0.0;
+    for (uint32_t t = 0; t < taps; t++)
+        sum += filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
+    for (uint32_t t = 0; t < taps; t++) {
+        const double w = filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
+        const double k = (sum != 0.0 ? w / sum : w) * RESIZE_ONE;
+        const uint32_t at = a->mirror_in ? taps - 1 - t : t;
+        if (at < a->taps) v.weight[at * a->count + j] = (int32_t)(k + (k < 0 ? -0.5 : 0.5));
+    }
+    v.first[j] = (a->mirror_in ? a->in - (uint32_t)from - taps : (uint32_t)from) - a->lo;
+    v.taps_of[j] = taps < a->taps ? taps : a->taps;
+}
+
+/* ---- colour ---- */
+
+DEVICE int32_t sample_at(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y)
+{
+    return work[im->plane[c] + (uint64_t)(y - 8 * im->by0[c]) * im->pitch[c] + (x - 8 * im->bx0[c])];
+}
+
+/* Chroma of component c at pixel (x, y), upsampled as libjpeg-turbo does. */
+DEVICE int32_t chroma_at(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y)
+{
+    const uint32_t cx = x / im->h, cy = y / im->v;
+    uint32_t far_y = cy, side = cx;
+    if (im->v == 2) {
+        far_y = y & 1 ? cy + 1 : cy - (cy > 0);
+        if (far_y > im->samples_y[c] - 1) far_y = im->samples_y[c] - 1;
+    }
+    const int32_t near = sample_at(im, work, c, cx, cy);
+    if (im->h == 1) {
+        if (im->v == 1) return near;
+        return (3 * near + sample_at(im, work, c, cx, far_y) + (y & 1 ? 2 : 1)) >> 2;
+    }
+    if (im->h == 4 || !im->smooth) return near;
+    side = x & 1 ? cx + 1 : cx - (cx > 0);
+    if (side > im->samples_x[c] - 1) side = im->samples_x[c] - 1;
+    if (im->v == 1) return (3 * near + sample_at(im, work, c, side, cy) + (x & 1 ? 2 : 1)) >> 2;
+    const int32_t here = 3 * near + sample_at(im, work, c, cx, far_y);
+    const int32_t there = 3 * sample_at(im, work, c, side, cy) + sample_at(im, work, c, side, far_y);
+    return (3 * here + there + (x & 1 ? 7 : 8)) >> 4;
+}
+
+DEVICE uint8_t clamp8(int32_t v)
+{
+    return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+/* Pixel (x, y) of the region into its RGB planes; grey has one. */
+DEVICE void colour_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
+{
+    const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
+    uint8_t *const out = work + im->rgb + (uint64_t)y * im->rgb_pitch + x;
+    const int32_t luma = sample_at(im, work, 0, im->x + x, im->y + y);
+    if (im->components == 1) {
+        out[0] = (uint8_t)luma;
+        return;
+    }
+    const int32_t u = chroma_at(im, work, 1, im->x + x, im->y + y) - 128;
+    const int32_t v = chroma_at(im, work, 2, im->x + x, im->y + y) - 128;
+    out[0] = clamp8(luma + ((91881 * v + 32768) >> 16));
+    out[size] = clamp8(luma + ((-22554 * u - 46802 * v + 32768) >> 16));
+    out[2 * size] = clamp8(luma + ((116130 * u + 32768) >> 16));
+}
+
+/* ---- the two passes ---- */
+
+/* One output of a pass: inputs `step` bytes apart, from `in` on. */
+DEVICE uint8_t resample(const leat_job_axis *a, const axis_view *v, uint32_t j, const uint8_t *in,
+                        uint64_t step)
+{
+    const uint32_t taps = v->taps_of[j];
+    int32_t sum = 1 << (RESIZE_BITS - 1);
+    in += v->first[j] * step;
+    for (uint32_t t = 0; t < taps; t++) sum += in[t * step] * v->weight[t * a->count + j];
+    return clamp8(sum >> RESIZE_BITS);
+}
+
+DEVICE uint32_t plane_count(const leat_job_image *im)
+{
+    return im->components == 1 ? 1 : 3;
+}
+
+/* Pixel (x, y) of what lies between the passes: columns are resized, or, vertical first, rows. */
+DEVICE void first_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
+{
+    const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
+    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
+    const leat_job_axis *const a = im->vertical_first ? &im->ay : &im->ax;
+    const axis_view v = view_axis(a, work);
+    uint8_t *const out = work + im->mid + (uint64_t)y * im->mid_pitch + x;
+    for (uint32_t c = 0; c < plane_count(im); c++) {
+        const uint8_t *const plane = work + im->rgb + c * size;
+        out[c * mid_size] = im->vertical_first
+                                ? resample(a, &v, y, plane + x, im->rgb_pitch)
+                                : resample(a, &v, x, plane + (uint64_t)y * im->rgb_pitch, 1);
+    }
+}
+
+DEVICE void put_value(const leat_job_output *o, uint64_t index, uint32_t bits)
+{
+    uint8_t *const data = (uint8_t *)o->data;
+    if (o->dtype == LEAT_JOB_U8) data[index] = (uint8_t)bits;
+    else if (o->dtype == LEAT_JOB_F32) ((uint32_t *)(void *)data)[index] = bits;
+    else ((uint16_t *)(void *)data)[index] = (uint16_t)bits;
+}
+
+/* Pixel (x, y) of the image, in the batch. */
+DEVICE void second_pixel(const leat_job_image *im, const leat_job_output *o, uint8_t *work, uint32_t x,
+                         uint32_t y)
+{
+    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows, area = (uint64_t)o->width * o->height;
+    const leat_job_axis *const a = im->vertical_first ? &im->ax : &im->ay;
+    const axis_view v = view_axis(a, work);
+    const uint64_t base = im->row * area * o->channels, pixel = (uint64_t)y * o->width + x;
+    const bool blank = im->erase && x - im->erase_x < im->erase_width && y - im->erase_y < im->erase_height;
+    uint32_t value = 0;
+    for (uint32_t c = 0; c < o->channels; c++) {
+        if (c < plane_count(im)) {
+            const uint8_t *const mid = work + im->mid + c * mid_size;
+            value = im->vertical_first ? resample(a, &v, x, mid + (uint64_t)y * im->mid_pitch, 1)
+                                       : resample(a, &v, y, mid + x, im->mid_pitch);
+        }
+        uint32_t bits = o->dtype == LEAT_JOB_U8    ? value
+                        : o->dtype == LEAT_JOB_F32 ? o->f32[c][value]
+                                                   : o->f16[c][value];
+        if (blank) bits = im->erase_bits[c];
+        put_value(o, base + (o->nhwc ? pixel * o->channels + c : c * area + pixel), bits);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lists of tiles: see device_tiles.h. Made by a worker, freed by whoever drops the batch.
+ */
+#include "loader/device_tiles.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const uint64_t *ids,
+                            leat__blocks *blocks, leat_error *err)
+{
+    uint32_t images = leat__device_chunk_images(c);
+    size_t size = sizeof(leat__device_tiles) + c->images.len + c->tiles.len + images * sizeof *ids;
+    leat__device_tiles *t = leat__alloc(LEAT__MEM_LOADER, size);
+
+    *out = NULL;
+    if (t == NULL) return leat__fail_nomem(err, size, "tiles of a batch");
+    memset(t, 0, sizeof *t);
+    t->data = leat__blocks_take(blocks, c->data.len);
+    if (t->data.data == NULL) {
+        leat__free(t);
+        return leat__fail_nomem(err, c->data.len, "tiles of a batch");
+    }
+    t->blocks = blocks;
+    t->data_bytes = c->data.len;
+    t->image_count = images;
+    t->tile_count = leat__device_chunk_tiles(c);
+    t->images = (leat_job_image *)(t + 1);
+    t->tiles = (leat_job_tile *)(t->images + images);
+    t->ids = (uint64_t *)(t->tiles + t->tile_count);
+    t->bytes = t->data.bytes + size;
+    memcpy(t->data.data, c->data.data, c->data.len);
+    memcpy(t->images, c->images.data, c->images.len);
+    memcpy(t->tiles, c->tiles.data, c->tiles.len);
+    memcpy(t->ids, ids, images * sizeof *ids);
+    *out = t;
+    return 0;
+}
+
+void leat__device_tiles_close(leat__device_tiles *t)
+{
+    while (t != NULL) {
+        leat__device_tiles *next = t->next;
+        leat__blocks_give(t->blocks, t->data);
+        leat__free(t);
+        t = next;
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tiles of some rows of a batch, on their way to the device that decodes them: what a run lists instead
+ * of decoding. The bytes lie in one block, page-locked where that is possible.
+ */
+#ifndef LEAT_LOADER_DEVICE_TILES_H
+#define LEAT_LOADER_DEVICE_TILES_H
+
+#include "loader/blocks.h"
+#include "op/device_plan.h"
+
+typedef struct leat__device_tiles {
+    struct leat__device_tiles *next; /* of the same batch */
+    leat__blocks *blocks;            /* where `data` goes back to */
+    leat__block data;
+    uint64_t data_bytes;
+    uint32_t image_count, tile_count;
+    leat_job_image *images; /* offsets count from their own begin, tiles name images of this list */
+    leat_job_tile *tiles;
+    uint64_t *ids; /* sample of each image */
+    uint64_t bytes; /* charged for it */
+} leat__device_tiles;
+
+/* A copy of what `chunk` has; `ids` names the sample of each of its images. */
+int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk, const uint64_t *ids,
+                            leat__blocks *blocks, leat_error *err) LEAT_MUST_CHECK;
+void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is fine */
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The split: see split.h. One thread: the consumer's.
+ */
+#include "loader/split.h"
+
+#define WHOLE 16u
+#define WINDOW 8u          /* batches */
+#define WAITS 0.01         /* of the time: the CPUs do not keep up */
+#define CALM 0.002         /* and here they do */
+#define CALM_WINDOWS 8u    /* before the device gets less */
+#define FLOOR_WINDOWS 256u /* after which less is tried again */
+
+static void end_window(leat__split *s, double waits)
+{
+    if (waits > WAITS) {
+        if (s->calm == 0 && s->share < WHOLE) s->share += s->share < 4 ? 2 : 4;
+        else if (s->share < WHOLE) s->share += 1; /* it was enough a moment ago */
+        if (s->share > WHOLE) s->share = WHOLE;
+        s->floor = s->share;
+        s->floor_age = s->calm = 0;
+        return;
+    }
+    if (++s->floor_age > FLOOR_WINDOWS) s->floor = 0;
+    s->calm = waits < CALM ? s->calm + 1 : 0;
+    if (s->calm < CALM_WINDOWS || s->share <= s->floor) return;
+    s->share--;
+    s->calm = 1;
+}
+
+uint32_t leat__split_step(leat__split *s, uint64_t waited_ns, uint64_t now_ns, bool batch)
+{
+    s->waited_ns += waited_ns;
+    if (s->begin_ns == 0) { /* the first batch pays for the start */
+        s->begin_ns = batch ? now_ns : 0;
+        s->waited_ns = 0;
+        return s->share;
+    }
+    if (!batch || ++s->batches < WINDOW) return s->share;
+    uint64_t span = now_ns - s->begin_ns;
+    end_window(s, span > 0 ? (double)s->waited_ns / (double)span : 0);
+    s->begin_ns = now_ns;
+    s->waited_ns = 0;
+    s->batches = 0;
+    return s->share;
+}

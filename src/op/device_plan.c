@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Planning of images for a device: see device_plan.h. The region and the blocks are found by the same
+ * functions as on the CPU, so both decode the same tiles and find the same damage.
+ */
+#include "op/device_plan.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/num.h"
+#include "codec/raster.h"
+#include "codec/tile/tile_format.h"
+#include "dsp/pixel.h"
+#include "op/compiled.h"
+#include "op/head.h"
+
+#define CHUNK_MAX ((size_t)1 << 32)
+#define ALIGN 16u
+#define PIXELS_MAX UINT64_C(100000000)
+#define SLACK 16 /* readable bytes behind the tiles of an image */
+
+void leat__device_chunk_init(leat__device_chunk *c)
+{
+    leat__buf_init(&c->images, LEAT__MEM_SCRATCH, CHUNK_MAX);
+    leat__buf_init(&c->tiles, LEAT__MEM_SCRATCH, CHUNK_MAX);
+    leat__buf_init(&c->data, LEAT__MEM_SCRATCH, CHUNK_MAX);
+}
+
+void leat__device_chunk_clear(leat__device_chunk *c)
+{
+    leat__buf_clear(&c->images);
+    leat__buf_clear(&c->tiles);
+    leat__buf_clear(&c->data);
+}
+
+void leat__device_chunk_reset(leat__device_chunk *c)
+{
+    leat__buf_reset(&c->images);
+    leat__buf_reset(&c->tiles);
+    leat__buf_reset(&c->data);
+}
+
+uint32_t leat__device_chunk_images(const leat__device_chunk *c)
+{
+    return (uint32_t)(c->images.len / sizeof(leat_job_image));
+}
+
+uint32_t leat__device_chunk_tiles(const leat__device_chunk *c)
+{
+    return (uint32_t)(c->tiles.len / sizeof(leat_job_tile));
+}
+
+leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c)
+{
+    return (leat__device_mark){c->images.len, c->tiles.len, c->data.len};
+}
+
+void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark)
+{
+    c->images.len = mark.images;
+    c->tiles.len = mark.tiles;
+    c->data.len = mark.data;
+}
+
+/* ---- what a device can do ---- */
+
+static bool knows_filter(leat__filter f)
+{
+    return f == LEAT__FILTER_NEAREST || f == LEAT__FILTER_BOX || f == LEAT__FILTER_BILINEAR ||
+           f == LEAT__FILTER_BICUBIC;
+}
+
+bool leat__device_takes(const leat__pipeline *p, const char **why)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat__op_def *const def = p->ops[i].def;
+        static const char *const known[] = {"RandomResizedCrop", "Resize", "CenterCrop", "RandomCrop",
+                                            "RandomHorizontalFlip", "RandomVerticalFlip",
+                                            "RandomErasing"};
+        bool found = def->kind == LEAT_OP_OUTPUT;
+        for (size_t k = 0; k < LEAT_COUNT(known); k++) found |= strcmp(def->name, known[k]) == 0;
+        *why = def->name;
+        if (!found) return false;
+    }
+    *why = NULL;
+    return true;
+}
+
+static uint32_t bits_of(leat__dtype dtype, float v)
+{
+    uint32_t bits;
+    switch (dtype) {
+    case LEAT__DTYPE_U8: return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+    case LEAT__DTYPE_F16: return leat__f16_of(v);
+    case LEAT__DTYPE_BF16: return leat__bf16_of(v);
+    case LEAT__DTYPE_F32: break;
+    }
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+void leat__device_output(const leat__pipeline *p, leat_job_output *out)
+{
+    static const uint32_t dtypes[] = {LEAT_JOB_U8, LEAT_JOB_F16, LEAT_JOB_BF16, LEAT_JOB_F32};
+    const leat__output_spec *const spec = &p->output;
+    *out = (leat_job_output){.width = spec->width,
+                             .height = spec->height,
+                             .channels = spec->channels,
+                             .dtype = dtypes[spec->dtype],
+                             .nhwc = spec->layout == LEAT__LAYOUT_NHWC};
+    for (uint32_t c = 0; c < 3; c++) {
+        memcpy(out->f32[c], p->norm[c].f32, sizeof out->f32[c]);
+        memcpy(out->f16[c], spec->dtype == LEAT__DTYPE_BF16 ? p->norm[c].bf16 : p->norm[c].f16,
+               sizeof out->f16[c]);
+    }
+}
+
+/* ---- one image ---- */
+
+static uint64_t room(uint64_t *at, uint64_t bytes)
+{
+    const uint64_t start = *at;
+    *at += (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+    return start;
+}
+
+static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo, uint64_t *work)
+{
+    static const double support[LEAT__FILTER_COUNT] = {
+        [LEAT__FILTER_BOX] = 0.5, [LEAT__FILTER_BILINEAR] = 1, [LEAT__FILTER_BICUBIC] = 2};
+    if (!knows_filter(q->filter) || q->box_hi != 0 || q->count == 0) return false;
+    const double scale = (double)q->in / q->out, stretch = scale < 1 ? 1 : scale;
+    *a = (leat_job_axis){.in = q->in,
+                         .out = q->out,
+                         .from = q->from,
+                         .count = q->count,
+                         .filter = (uint32_t)q->filter,
+                         .mirror_in = q->mirror_in,
+                         .mirror_out = q->mirror_out,
+                         .lo = lo,
+                         .taps = (uint32_t)(2 * support[q->filter] * stretch) + 3};
+    a->first = room(work, (uint64_t)a->count * sizeof(uint32_t));
+    a->taps_of = room(work, (uint64_t)a->count * sizeof(uint32_t));
+    a->weight = room(work, (uint64_t)a->count * a->taps * sizeof(int32_t));
+    return true;
+}
+
+static void plan_planes(leat_job_image *im, const leat__raster *r, uint64_t *work)
+{
+    const uint32_t planes = im->components == 1 ? 1 : 3;
+    for (uint32_t c = 0; c < im->components; c++) {
+        const leat__raster_span *const s = &r->comp[c];
+        im->bx0[c] = s->bx0;
+        im->bx1[c] = s->bx1;
+        im->by0[c] = s->by0;
+        im->by1[c] = s->by1;
+        im->samples_x[c] = s->width;
+        im->samples_y[c] = s->height;
+        im->pitch[c] = (8 * (s->bx1 - s->bx0) + ALIGN - 1) & ~(ALIGN - 1);
+        im->plane[c] = room(work, (uint64_t)im->pitch[c] * 8 * (s->by1 - s->by0));
+    }
+    im->rgb_pitch = (im->width + ALIGN - 1) & ~(ALIGN - 1);
+    im->rgb = room(work, (uint64_t)im->rgb_pitch * im->height * planes);
+    const uint32_t wide = im->vertical_first ? im->width : im->ax.count;
+    im->mid_rows = im->vertical_first ? im->ay.count : im->height;
+    im->mid_pitch = (wide + ALIGN - 1) & ~(ALIGN - 1);
+    im->mid = room(work, (uint64_t)im->mid_pitch * im->mid_rows * planes);
+}
+
+/* Erasing of the output: one rectangle of one colour. False: something else comes at the end. */
+static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__recipe *r, uint32_t from)
+{
+    if (from == r->count) return true;
+    const leat__step *const s = &r->step[from];
+    if (from + 1 != r->count || s->kind != LEAT__STEP_ERASE_OUT || s->noise) return false;
+    im->erase = 1;
+    im->erase_x = (uint32_t)s->x;
+    im->erase_y = (uint32_t)s->y;
+    im->erase_width = s->width;
+    im->erase_height = s->height;
+    for (int c = 0; c < 3; c++) im->erase_bits[c] = bits_of(p->output.dtype, s->fill[c]);
+    return true;
+}
+
+/* Geometry of the job; false: for the CPU. `r` gets the blocks. */
+static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const leat__encoded *e,
+                          const leat__tile_header *h, const leat__draw_key *key, leat__raster *r)
+{
+    const uint32_t o = e->orientation >= 1 && e->orientation <= 8 ? e->orientation : 1;
+    leat__recipe recipe;
+    leat__head head;
+    uint32_t lo_x, hi_x, lo_y, hi_y;
+    uint64_t work = 0;
+    if (o > 4 || leat__pipeline_draw(p, key, h->width, h->height, &recipe, NULL) != 0) return false;
+    leat__head_fuse(&head, &recipe, 0, h->width, h->height);
+    if (head.order == LEAT__PASS_FAST || !plan_end(im, p, &recipe, head.steps)) return false;
+    leat__head_orient(&head, h->width, h->height, o);
+    if (head.ax.count != p->output.width || head.ay.count != p->output.height) return false;
+    if (leat__axis_range(&head.ax, &lo_x, &hi_x, NULL) != 0 ||
+        leat__axis_range(&head.ay, &lo_y, &hi_y, NULL) != 0)
+        return false;
+    im->x = head.x + lo_x;
+    im->y = head.y + lo_y;
+    im->width = hi_x - lo_x;
+    im->height = hi_y - lo_y;
+    if ((uint64_t)im->width * im->height * 3 > LEAT__DEVICE_WORK_MAX) return false;
+    im->vertical_first = leat__resize_vertical_first(&head.ax, &head.ay, head.order);
+    const leat__raster_shape shape = {h->width, h->height, h->components, h->h, h->v};
+    leat__raster_find(r, &shape, im->x, im->y, im->width, im->height, LEAT__TILE_PIXELS);
+    im->smooth = r->smooth;
+    if (!plan_axis(&im->ax, &head.ax, lo_x, &work) || !plan_axis(&im->ay, &head.ay, lo_y, &work))
+        return false;
+    plan_planes(im, r, &work);
+    im->work_bytes = work;
+    return work <= LEAT__DEVICE_WORK_MAX;
+}
+
+/* The tiles that the region needs: their bytes, row by row as they lie, and a job for each. */
+static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
+                     const leat__raster *r, uint32_t image)
+{
+    uint32_t tx0 = UINT32_MAX, tx1 = 0, number = 0;
+    for (uint32_t k = 0; k < h->components; k++) {
+        tx0 = LEAT_MIN(tx0, r->comp[k].bx0 / leat__tile_blocks_x(h, k));
+        tx1 = LEAT_MAX(tx1, (r->comp[k].bx1 - 1) / leat__tile_blocks_x(h, k));
+    }
+    uint64_t at = h->header_bytes;
+    for (uint32_t ty = 0; ty <= r->last; ty++) {
+        for (uint32_t tx = 0; tx < h->tiles_x; tx++, number++) {
+            const uint32_t len = leat__load_u16(h->lengths + 2 * (size_t)number);
+            if (ty >= r->first && tx >= tx0 && tx <= tx1) {
+                const leat_job_tile tile = {.data = c->data.len, .len = len, .image = image,
+                                            .tx = tx, .ty = ty, .number = number};
+                if (leat__buf_append(&c->tiles, &tile, sizeof tile) != 0 ||
+                    leat__buf_append(&c->data, data + at, len) != 0)
+                    return LEAT_ENOMEM;
+            }
+            at += len;
+        }
+    }
+    return leat__buf_zeros(&c->data, SLACK + ((0 - (c->data.len + SLACK)) & (ALIGN - 1)));
+}
+
+int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat__encoded *e,
+                      const leat__draw_key *key, uint32_t row, uint32_t column, bool *taken,
+                      leat_error *err)
+{
+    leat__tile_header h;
+    leat__raster r;
+    leat_job_image im = {.row = row, .column = column, .quant = c->data.len};
+    const leat__tile_tables *const tables = e->tables;
+
+    *taken = false;
+    if (e->info->codec != LEAT__CODEC_TILE ||
+        leat__tile_header_parse(&h, e->data, e->len, NULL) != 0)
+        return 0;
+    if ((uint64_t)h.width * h.height > PIXELS_MAX) return 0; /* the CPU knows the limits */
+    im.small = (h.flags & LEAT__TILE_FLAG_SMALL) != 0;
+    if (im.small && (tables == NULL || tables->id != h.tables_id)) return 0;
+    im.components = h.components;
+    im.h = h.h;
+    im.v = h.v;
+    im.mcus_x = h.mcus_x;
+    im.mcus_y = h.mcus_y;
+    if (!plan_geometry(&im, p, e, &h, key, &r)) return 0;
+    const uint32_t image = leat__device_chunk_images(c);
+    if (leat__buf_append(&c->data, h.quant, sizeof h.quant) == 0 &&
+        put_tiles(c, &h, e->data, &r, image) == 0 &&
+        leat__buf_append(&c->images, &im, sizeof im) == 0) {
+        *taken = true;
+        return 0;
+    }
+    return leat__fail_nomem(err, c->data.len + e->len, "tiles for a device");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a device has to do for a sample: the draws, the crop and the list of tiles, as jobs of
+ * src/gpu/kernels. A tiled image whose recipe is geometry (crops, one resize, flips) and output can be
+ * decoded on a device, with the same bits; everything else is left to the CPU.
+ *
+ * A chunk collects the images of some samples. One thread at a time.
+ */
+#ifndef LEAT_OP_DEVICE_PLAN_H
+#define LEAT_OP_DEVICE_PLAN_H
+
+#include "base/buf.h"
+#include "gpu/kernels/tile_job.h"
+#include "op/pipeline.h"
+
+/* Workspace of one image, at most: larger ones are decoded on the CPU. */
+#define LEAT__DEVICE_WORK_MAX (UINT64_C(64) << 20)
+
+/* Images with their tiles. Offsets into data and workspace count from the chunk's and the image's own
+ * begin; whoever joins chunks adds where those are. */
+typedef struct leat__device_chunk {
+    leat__buf images; /* leat_job_image */
+    leat__buf tiles;  /* leat_job_tile; `image` counts in this chunk */
+    leat__buf data;   /* quantisers and tiles, 16-byte aligned, with padding behind each image */
+} leat__device_chunk;
+
+void leat__device_chunk_init(leat__device_chunk *c);
+void leat__device_chunk_clear(leat__device_chunk *c);
+void leat__device_chunk_reset(leat__device_chunk *c);
+uint32_t leat__device_chunk_images(const leat__device_chunk *c);
+uint32_t leat__device_chunk_tiles(const leat__device_chunk *c);
+
+/* Where a chunk ends; back to there. */
+typedef struct leat__device_mark {
+    size_t images, tiles, data;
+} leat__device_mark;
+leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c);
+void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
+
+/* Whether the ops of the pipeline leave anything to a device; else *why names the op that does not. */
+bool leat__device_takes(const leat__pipeline *p, const char **why);
+
+/* What the kernels need to know of the output; `data` is set by the caller. */
+void leat__device_output(const leat__pipeline *p, leat_job_output *out);
+
+/* Adds an image for row `row` of output `column`. *taken false (with 0): the CPU has to decode it, also
+ * when it is damaged or its draw fails: the CPU then says why. Fails only with LEAT_ENOMEM. */
+int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat__encoded *image,
+                      const leat__draw_key *key, uint32_t row, uint32_t column, bool *taken,
+                      leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/gpu/kernels.c: loading, launching, and each call failing. What the kernels compute is
+ * tested in op/device_plan.
+ */
+#include "fake_driver.h"
+
+#include "base/mem.h"
+#include "gpu/kernels.h"
+#include "gpu/kernels_data.h"
+
+static void the_source_is_one_text(void **state)
+{
+    assert_non_null(strstr(leat__kernels_source, "leat_tiles(leat_job job)"));
+    assert_non_null(strstr(leat__kernels_source, "typedef struct leat_job_tile"));
+    assert_null(strstr(leat__kernels_source, "#include \""));
+}
+
+static int run_empty(leat__gpu *gpu, leat_error *err)
+{
+    leat__gpu_kernels *k = NULL;
+    leat__gpu_stream *s = NULL;
+    leat_job job = {0};
+    static leat_job_image image; /* of no size: nothing is read or written */
+    int rc;
+    LEAT_GO(rc, out, leat__gpu_stream_open(&s, gpu, err));
+    LEAT_GO(rc, out, leat__gpu_kernels_open(&k, gpu, err));
+    assert_non_null(leat__gpu_kernels_origin(k));
+    LEAT_GO(rc, out, leat__gpu_kernels_decode(k, s, &job, err)); /* no images: no launch */
+    static leat_job_output output;
+    image.ax.filter = image.ay.filter = 2;
+    image.ax.in = image.ay.in = 1;
+    image.ax.out = image.ay.out = 2;
+    job = (leat_job){.images = &image, .outputs = &output, .image_count = 1, .tile_count = 1};
+    static leat_job_tile tile;
+    static uint32_t status[1];
+    static uint8_t data[16];
+    job.tiles = &tile;
+    job.status = status;
+    job.data = data;
+    status[0] = LEAT_JOB_NO_DAMAGE;
+    LEAT_GO(rc, out, leat__gpu_kernels_decode(k, s, &job, err));
+    leat__gpu_stream_drain(s);
+    assert_true(status[0] != LEAT_JOB_NO_DAMAGE); /* a tile of 0 bytes is too short */
+out:
+    leat__gpu_kernels_close(&k);
+    leat__gpu_stream_close(&s);
+    return rc;
+}
+
+static void they_load_and_run(void **state)
+{
+    leat__gpu *gpu;
+    leat_error err = {0};
+    go_wrong("");
+    assert_int_equal(leat__gpu_open(&gpu, 0, fake_path, NULL), 0);
+    assert_int_equal(run_empty(gpu, &err), 0);
+    int before = fake_cuda.calls();
+    assert_int_equal(run_empty(gpu, &err), 0);
+    int calls = fake_cuda.calls() - before, failed = 0;
+    for (int i = 1; i <= calls; i++) {
+        fake_cuda.fail_at(fake_cuda.calls() + i);
+        failed += run_empty(gpu, &err) != 0;
+        fake_cuda.fail_at(0);
+        assert_int_equal(leat__mem_blocks(), 1); /* the device */
+    }
+    assert_true(failed >= 6);
+    go_wrong("module");
+    setenv("LEAT_NVRTC", "/nowhere/libnvrtc.so", 1);
+    assert_int_equal(run_empty(gpu, &err), LEAT_ENOTSUP);
+    setenv("LEAT_NVRTC", fake_path, 1);
+    go_wrong("");
+    leat__gpu_close(&gpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_source_is_one_text),
+        cmocka_unit_test(they_load_and_run),
+    };
+    return cmocka_run_group_tests(tests, find_fake, NULL);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/loader/device_decode.c through the loader: tiles decoded on the stand-in device, whose
+ * kernels are the real ones run on the host, give the batches that the CPUs give.
+ */
+#include "gpu/fake_driver.h"
+#include "tiny_loader.h"
+
+#include <leat/ingest.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/tile/tile_format.h"
+
+static char kept[64], tiled[64], damaged[64], half[64];
+enum { SAMPLES = 150, DAMAGED_EVERY = 13 };
+
+static void tile_pack(const char *from, const char *to)
+{
+    leat_ingest_opts o;
+    leat_ingest_stats stats;
+    leat_error err = {0};
+    leat_ingest_opts_init(&o);
+    o.sources = &from;
+    o.source_count = 1;
+    o.output = to;
+    o.images = LEAT_IMAGES_TILED;
+    o.threads = 1;
+    o.replace = o.no_sync = 1;
+    if (leat_ingest(&o, &stats, &err) != 0) fail_msg("%s", err.message);
+}
+
+/* The tiled pack again, some tiles broken under a checksum that is right, or some images as JPEGs. */
+static void rewrite(const char *to, bool breaks)
+{
+    const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE},
+                                 {.name = "label", .type = LEAT_FIELD_INT}};
+    const uint32_t wanted[] = {0, 1};
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_packer_stats stats;
+    leat_packer *p;
+    leat_pack *pack, *jpegs;
+    const void *blob;
+    size_t size;
+    opts.fields = fields;
+    opts.field_count = 2;
+    opts.page_bytes = 65536;
+    opts.no_sync = opts.replace = 1;
+    assert_ok(leat_pack_open(&pack, tiled, NULL, NULL));
+    assert_ok(leat_pack_open(&jpegs, kept, NULL, NULL));
+    assert_ok(leat_packer_open(&p, to, &opts, NULL));
+    assert_ok(leat_pack_blob(pack, "tile-tables", &blob, &size, NULL));
+    assert_ok(leat_packer_blob(p, "tile-tables", blob, size, NULL));
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        static uint8_t bytes[1 << 16];
+        leat_pack_row row;
+        leat_pack_cell cells[2];
+        leat__tile_header h;
+        char key[16];
+        leat_pack *from = !breaks && i % 2 ? jpegs : pack;
+        assert_ok(leat_pack_look(from, i, &row, wanted, 2, cells, NULL));
+        assert_ok(leat_pack_read(from, i, bytes, sizeof bytes, NULL));
+        uint8_t *image = bytes + cells[0].start;
+        if (breaks && i % DAMAGED_EVERY == 5) {
+            assert_ok(leat__tile_header_parse(&h, image, cells[0].length, NULL));
+            memset(image + h.header_bytes, 0xff, 6); /* lengths of the streams of the first tile */
+        }
+        leat_pack_value v[2] = {{.data = image, .size = cells[0].length, .image = cells[0].image},
+                                {.i = cells[1].i}};
+        leat_pack_sample s = {.key = key, .values = v};
+        s.key_size = (size_t)snprintf(key, sizeof key, "%u", (unsigned)i);
+        assert_ok(leat_packer_append(p, &s, NULL));
+    }
+    assert_ok(leat_packer_finish(p, &stats, NULL));
+    leat_packer_close(&p);
+    leat_pack_close(&pack);
+    leat_pack_close(&jpegs);
+}
+
+static int set_up(void **state)
+{
+    if (find_fake(state) != 0) return -1;
+    go_wrong("");
+    snprintf(kept, sizeof kept, "/tmp/leat-dd-k%d.leat", (int)getpid());
+    snprintf(tiled, sizeof tiled, "/tmp/leat-dd-t%d.leat", (int)getpid());
+    snprintf(damaged, sizeof damaged, "/tmp/leat-dd-d%d.leat", (int)getpid());
+    snprintf(half, sizeof half, "/tmp/leat-dd-h%d.leat", (int)getpid());
+    tiny_pack(kept, &(tiny_opts){.samples = SAMPLES, .classes = 5});
+    tile_pack(kept, tiled);
+    rewrite(damaged, true);
+    rewrite(half, false);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    unlink(kept);
+    unlink(tiled);
+    unlink(damaged);
+    unlink(half);
+    return 0;
+}
+
+static leat_loader_opts options(void)
+{
+    leat_loader_opts o = base_opts();
+    o.digest = 0;
+    o.ops = "RandomResizedCrop(24); RandomHorizontalFlip(); Normalize(0.5, 0.25); ToDtype(f16)";
+    return o;
+}
+
+/* Epochs from the CPUs beside the same from the device; returns the images that the device decoded. */
+static uint64_t compare(const char *path, leat_loader_opts o, uint64_t *bad)
+{
+    leat_loader *host, *device;
+    leat_loader_stats s = {0};
+    leat_batch *a, *b;
+    leat_error e1 = {0}, e2 = {0};
+    *bad = 0;
+    assert_ok(leat_loader_open(&host, path, &o, NULL));
+    o.device = "cuda";
+    o.decode = LEAT_DECODE_GPU;
+    if (leat_loader_open(&device, path, &o, &e2) != 0) fail_msg("%s", e2.message);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        assert_ok(leat_loader_begin(host, epoch, NULL));
+        assert_ok(leat_loader_begin(device, epoch, NULL));
+        for (;;) {
+            int rc = leat_loader_next(host, &a, -1, &e1);
+            assert_int_equal(leat_loader_next(device, &b, -1, &e2), rc);
+            if (rc != 0) {
+                assert_string_equal(e1.message, e2.message);
+                assert_int_equal(e1.sample, e2.sample);
+                break;
+            }
+            if (a == NULL) break;
+            assert_int_equal(a->samples, b->samples);
+            assert_int_equal(a->bad, b->bad);
+            assert_int_equal(a->rows, b->rows);
+            assert_memory_equal(a->sample_ids, b->sample_ids, a->samples * 8);
+            for (uint32_t c = 0; c < a->field_count; c++) {
+                const leat_tensor *t = &a->fields[c];
+                assert_int_equal(t->shape[0], b->fields[c].shape[0]);
+                assert_memory_equal(t->data, b->fields[c].data,
+                                    (uint64_t)(t->shape[0] * t->strides[0]) * leat_dtype_size(t->dtype));
+            }
+            *bad += a->bad;
+            leat_batch_release(&a);
+            leat_batch_release(&b);
+        }
+    }
+    assert_ok(leat_loader_read(device, &s, sizeof s));
+    leat_loader_close(&host);
+    leat_loader_close(&device);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+    return s.device_images;
+}
+
+static void the_same_batches(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = options();
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        o.threads = threads;
+        assert_int_equal(compare(tiled, o, &bad), 2 * SAMPLES);
+        assert_int_equal(bad, 0);
+    }
+    o.cache = LEAT_CACHE_PROCESS;
+    assert_int_equal(compare(tiled, o, &bad), 2 * SAMPLES);
+    assert_int_equal(compare(half, o, &bad), SAMPLES); /* JPEGs in the same batches: on the CPU */
+    assert_int_equal(compare(kept, o, &bad), 0);
+}
+
+static void several_views(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = options();
+    const leat_loader_image images[] = {{.name = "a", .ops = "RandomResizedCrop(16)"},
+                                        {.name = "b", .ops = "RandomResizedCrop(20); ToLayout(nhwc)"},
+                                        {.name = "c", .ops = "Resize((9, 12), lanczos)"}};
+    o.ops = NULL;
+    o.images = images;
+    o.image_count = 2;
+    assert_int_equal(compare(tiled, o, &bad), 4 * SAMPLES);
+    o.image_count = 3; /* one that the CPU has to make: then it makes all of them */
+    assert_int_equal(compare(tiled, o, &bad), 0);
+}
+
+static void damaged_tiles_meet_the_same_policy(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = options();
+    o.on_error = LEAT_ON_ERROR_SKIP;
+    compare(damaged, o, &bad);
+    assert_true(bad > 10);
+    o.on_error = LEAT_ON_ERROR_REPLACE;
+    compare(damaged, o, &bad);
+    assert_true(bad > 10);
+    o.on_error = LEAT_ON_ERROR_FAIL;
+    compare(damaged, o, &bad);
+}
+
+static void what_cannot_be_is_said(void **state)
+{
+    leat_loader_opts o = options();
+    leat_loader *l;
+    leat_error err = {0};
+    o.decode = LEAT_DECODE_GPU;
+    assert_int_equal(leat_loader_open(&l, tiled, &o, &err), LEAT_EINVAL);
+    assert_string_equal(err.message, "decode gpu needs a device (cuda or cuda:N)");
+    o.device = "cuda";
+    o.digest = 1;
+    assert_int_equal(leat_loader_open(&l, tiled, &o, &err), LEAT_EINVAL);
+    assert_string_equal(err.message, "decode gpu: digest hashes pixels on the host");
+    o.digest = 0;
+    o.ops = "RandomResizedCrop(16); ColorJitter(0.4)";
+    assert_int_equal(leat_loader_open(&l, tiled, &o, &err), LEAT_EINVAL);
+    assert_string_equal(err.message, "decode gpu: ColorJitter runs on the host");
+    o.ops = "RandomResizedCrop(16)";
+    go_wrong("module");
+    setenv("LEAT_NVRTC", "/nowhere/libnvrtc.so", 1);
+    assert_int_equal(leat_loader_open(&l, tiled, &o, &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "NVRTC"));
+    o.decode = LEAT_DECODE_AUTO; /* then it means the CPU */
+    assert_ok(leat_loader_open(&l, tiled, &o, NULL));
+    leat_batch *b;
+    assert_ok(leat_loader_next(l, &b, -1, NULL));
+    leat_batch_release(&b);
+    leat_loader_close(&l);
+    setenv("LEAT_NVRTC", fake_path, 1);
+    go_wrong("");
+    o.decode = (leat_decode)3;
+    assert_int_equal(leat_loader_open(&l, tiled, &o, &err), LEAT_EINVAL);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
+/* A consumer that waits for every batch: auto moves decoding to the device, and the bytes stay. */
+static void auto_moves_by_itself(void **state)
+{
+    leat_loader_opts o = options();
+    leat_loader *host, *device;
+    leat_batch *a, *b;
+    leat_loader_stats s = {0};
+    o.threads = 1;
+    o.batch_size = 4;
+    assert_ok(leat_loader_open(&host, tiled, &o, NULL));
+    o.device = "cuda";
+    assert_ok(leat_loader_open(&device, tiled, &o, NULL));
+    for (uint64_t epoch = 0; epoch < 6; epoch++) {
+        assert_ok(leat_loader_begin(host, epoch, NULL));
+        assert_ok(leat_loader_begin(device, epoch, NULL));
+        for (;;) {
+            assert_ok(leat_loader_next(host, &a, -1, NULL));
+            assert_ok(leat_loader_next(device, &b, -1, NULL));
+            if (a == NULL) break;
+            assert_memory_equal(a->fields[0].data, b->fields[0].data, a->samples * 3 * 24 * 24 * 2);
+            leat_batch_release(&a);
+            leat_batch_release(&b);
+        }
+    }
+    assert_ok(leat_loader_read(device, &s, sizeof s));
+    assert_true(s.device_share >= 0 && s.device_share <= 1);
+    leat_loader_close(&host);
+    leat_loader_close(&device);
+    assert_int_equal(fake_cuda.held(), 0);
+}
+
+static void each_failing_call_ends_in_an_error(void **state)
+{
+    leat_loader_opts o = options();
+    o.threads = 1;
+    o.batch_size = 64;
+    o.device = "cuda";
+    o.decode = LEAT_DECODE_GPU;
+    int calls = 0, failed = 0;
+    for (int i = 0; i <= calls; i++) {
+        int before = fake_cuda.calls();
+        leat_loader *l = NULL;
+        leat_batch *b = NULL;
+        leat_error err = {0};
+        fake_cuda.fail_at(i > 0 ? before + i : 0);
+        int rc = leat_loader_open(&l, tiled, &o, &err);
+        while (rc == 0 && (rc = leat_loader_next(l, &b, -1, &err)) == 0 && b != NULL) leat_batch_release(&b);
+        leat_loader_close(&l);
+        fake_cuda.fail_at(0);
+        if (i == 0) {
+            assert_int_equal(rc, 0);
+            calls = fake_cuda.calls() - before;
+        }
+        failed += rc != 0;
+        if (rc != 0) assert_true(err.message[0] != '\0');
+        assert_int_equal(leat__mem_blocks(), 0);
+    }
+    assert_true(failed > 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_batches),
+        cmocka_unit_test(several_views),
+        cmocka_unit_test(damaged_tiles_meet_the_same_policy),
+        cmocka_unit_test(what_cannot_be_is_said),
+        cmocka_unit_test(auto_moves_by_itself),
+        cmocka_unit_test(each_failing_call_ends_in_an_error),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

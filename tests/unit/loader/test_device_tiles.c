@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/loader/device_tiles.c: lists keep what a worker's chunk had.
+ */
+#include "leat_test.h"
+
+#include "base/mem.h"
+#include "loader/device_tiles.h"
+
+static void lists_are_copies(void **state)
+{
+    leat_budget *budget;
+    leat__blocks *blocks;
+    leat__device_chunk c;
+    leat__device_tiles *a, *b;
+    const uint64_t ids[] = {7, 8};
+    const leat_job_image images[2] = {{.row = 3}, {.row = 4}};
+    const leat_job_tile tiles[3] = {{.number = 1}, {.number = 2}, {.number = 9}};
+    assert_ok(leat_budget_open(&budget, 1 << 20, NULL));
+    assert_ok(leat__blocks_open(&blocks, budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, NULL));
+    leat__device_chunk_init(&c);
+    assert_ok(leat__buf_append(&c.images, images, sizeof images));
+    assert_ok(leat__buf_append(&c.tiles, tiles, sizeof tiles));
+    assert_ok(leat__buf_append(&c.data, "0123456789abcdef", 16));
+    assert_ok(leat__device_tiles_open(&a, &c, ids, blocks, NULL));
+    leat__device_chunk_clear(&c);
+    assert_ok(leat__buf_append(&c.data, "x", 1));
+    assert_ok(leat__device_tiles_open(&b, &c, ids, blocks, NULL));
+    assert_int_equal(a->image_count, 2);
+    assert_int_equal(a->tile_count, 3);
+    assert_int_equal(a->images[1].row, 4);
+    assert_int_equal(a->tiles[2].number, 9);
+    assert_int_equal(a->ids[1], 8);
+    assert_memory_equal(a->data.data, "0123456789abcdef", 16);
+    assert_true(a->bytes >= a->data_bytes && a->data_bytes == 16);
+    assert_int_equal(b->image_count, 0);
+    a->next = b;
+    leat__device_tiles_close(a);
+    leat__device_tiles_close(NULL);
+    leat__device_chunk_reset(&c);
+    leat__blocks_close(&blocks);
+    leat_budget_close(&budget);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_copies)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

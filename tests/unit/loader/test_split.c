@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/loader/split.c: a trainer of 1000 samples a second, CPUs that make fewer or more.
+ */
+#include "leat_test.h"
+
+#include "loader/split.h"
+
+#define STEP_NS 100000000u
+
+/* The share after `batches`, when the CPUs alone make `cpus` of what the trainer takes. */
+static uint32_t settle(leat__split *s, double cpus, int batches, uint64_t *now)
+{
+    uint32_t share = s->share;
+    for (int i = 0; i < batches; i++) {
+        double rate = cpus / (1 - (double)share / 16.0 + 1e-9); /* the device takes its part off them */
+        uint64_t waited = rate < 1 ? (uint64_t)(STEP_NS / rate) - STEP_NS : 0;
+        *now += STEP_NS + waited;
+        share = leat__split_step(s, waited, *now, true);
+    }
+    return share;
+}
+
+static void cpus_that_keep_up_decode_alone(void **state)
+{
+    leat__split s = {0};
+    uint64_t now = 1;
+    assert_int_equal(settle(&s, 1.2, 500, &now), 0);
+}
+
+static void the_device_takes_what_is_missing(void **state)
+{
+    leat__split s = {0};
+    uint64_t now = 1;
+    uint32_t share = settle(&s, 0.5, 400, &now); /* a half is missing */
+    assert_true(share >= 8 && share <= 13);
+    leat__split t = {0};
+    assert_true(settle(&t, 0.1, 400, &now) >= 14);
+}
+
+static void the_cpus_get_it_back(void **state)
+{
+    leat__split s = {0};
+    uint64_t now = 1;
+    assert_true(settle(&s, 0.5, 200, &now) >= 8);
+    assert_true(settle(&s, 3, 40000, &now) <= 1);
+}
+
+static void waiting_without_a_batch_is_added_up(void **state)
+{
+    leat__split s = {0};
+    uint64_t now = 1;
+    for (int i = 0; i < 100; i++) {
+        now += STEP_NS;
+        leat__split_step(&s, STEP_NS / 2, now, i % 2 == 0); /* every other call timed out */
+    }
+    assert_true(s.share == 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cpus_that_keep_up_decode_alone),
+        cmocka_unit_test(the_device_takes_what_is_missing),
+        cmocka_unit_test(the_cpus_get_it_back),
+        cmocka_unit_test(waiting_without_a_batch_is_added_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

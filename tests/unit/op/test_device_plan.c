@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tests of src/op/device_plan.c together with the kernels of src/gpu/kernels, run on the host: what they
+ * make of tiled images equals what the CPU's pipeline makes, bit for bit, and damage is found alike.
+ * LEAT_DEVICE_ROUNDS makes the random test longer.
+ */
+#include "gpu/host_kernels.h" /* first: their names are short */
+#include "codec/make_tiles.h"
+
+#include "base/num.h"
+#include "op/device_plan.h"
+
+static leat__pipeline_worker *worker;
+
+typedef struct tiled {
+    bytes sample;
+    leat__image_info info;
+    leat__encoded encoded;
+} tiled;
+
+static bool make_tiled(tiled *t, uint32_t kind, uint32_t w, uint32_t h, uint32_t seed, bool fast)
+{
+    leat__tile_kept kept;
+    if (!can_be_tiled(&jpeg_kinds[kind])) return false;
+    bytes jpeg = make_jpeg(&jpeg_kinds[kind], w, h, 40 + (int)(seed % 55), seed);
+    t->sample = tile_jpeg(jpeg, fast ? LEAT__TILE_FAST : LEAT__TILE_SMALL, &kept);
+    free(jpeg.data);
+    assert_int_equal(kept, LEAT__TILE_KEPT_NONE);
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_TILE, t->sample.data, t->sample.len, &t->info, NULL), 0);
+    t->encoded = (leat__encoded){.info = &t->info, .data = t->sample.data, .len = t->sample.len,
+                                 .tables = tables, .orientation = 1};
+    return true;
+}
+
+/* A job of the chunk's images, run on the host. Returns the status of the first. */
+static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *out)
+{
+    uint32_t status[8], images = leat__device_chunk_images(c);
+    leat_job_image *const im = (leat_job_image *)(void *)c->images.data;
+    static leat_job_output output;
+    uint64_t work = 0;
+    leat__device_output(p, &output);
+    output.data = (uint64_t)(uintptr_t)out;
+    for (uint32_t i = 0; i < images; i++) {
+        status[i] = LEAT_JOB_NO_DAMAGE;
+        im[i].work = work;
+        work += im[i].work_bytes;
+    }
+    uint8_t *block = malloc(work + 64);
+    memset(block, 0xa5, work + 64); /* nothing may be taken for granted there */
+    leat_job job = {.images = im,
+                    .tiles = (const leat_job_tile *)(const void *)c->tiles.data,
+                    .outputs = &output,
+                    .codes = (const leat_job_codes *)(const void *)&tables->codes,
+                    .data = (const uint8_t *)c->data.data,
+                    .work = block,
+                    .status = status,
+                    .image_count = images,
+                    .tile_count = leat__device_chunk_tiles(c)};
+    host_tiles(&job);
+    if (status[0] == LEAT_JOB_NO_DAMAGE) host_decode(&job);
+    for (int i = 0; i < 64; i++) assert_int_equal(block[work + (uint64_t)i], 0xa5);
+    free(block);
+    return status[0];
+}
+
+/* One image both ways; false: the device does not take it. */
+static bool compare(tiled *t, const char *ops, uint64_t seed)
+{
+    leat__pipeline *p = NULL;
+    leat__device_chunk c;
+    leat_error err = {0};
+    bool taken = false;
+    const leat__draw_key key = {.seed = seed, .epoch = 1, .sample = seed * 7};
+    if (leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = ops}, &err) != 0)
+        fail_msg("%s: %s", ops, err.message);
+    leat__device_chunk_init(&c);
+    assert_int_equal(leat__device_plan(&c, p, &t->encoded, &key, 0, 0, &taken, &err), 0);
+    if (taken) {
+        const size_t size = leat__pipeline_output(p)->bytes;
+        uint8_t *a = malloc(size), *b = malloc(size);
+        memset(a, 1, size);
+        memset(b, 2, size);
+        if (leat__pipeline_run(p, worker, &t->encoded, &key, a, &err) != 0) fail_msg("%s", err.message);
+        assert_int_equal(run_chunk(&c, p, b), LEAT_JOB_NO_DAMAGE);
+        if (memcmp(a, b, size) != 0) {
+            size_t at = 0;
+            while (a[at] == b[at]) at++;
+            fail_msg("%s of %ux%u %s, seed %llu: byte %zu of %zu is %d, not %d", ops, t->info.width,
+                     t->info.height, t->info.format, (unsigned long long)seed, at, size, b[at], a[at]);
+        }
+        free(a);
+        free(b);
+    }
+    leat__device_chunk_reset(&c);
+    leat__pipeline_close(&p);
+    return taken;
+}
+
+static void every_sampling_and_pipeline(void **state)
+{
+    static const char *const pipelines[] = {
+        "RandomResizedCrop(32); RandomHorizontalFlip()",
+        "RandomResizedCrop(24, like=pillow12); RandomVerticalFlip(); ToDtype(f16)",
+        "Resize(40); CenterCrop(36); Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)); ToDtype(f32)",
+        "Resize((17, 90), bicubic); ToDtype(bf16); ToLayout(nhwc)",
+        "Resize((20, 200)); RandomHorizontalFlip(p=1); ToLayout(nhwc)",
+        "RandomHorizontalFlip(p=1); Resize((33, 21), nearest)",
+        "CenterCrop(30); RandomVerticalFlip(p=1)",
+        "RandomResizedCrop(28, interpolation=box); Normalize(0.5, 0.25); RandomErasing(p=1); ToDtype(f16)",
+    };
+    uint32_t taken = 0, seed = 1;
+    for (uint32_t kind = 0; kind < JPEG_KINDS; kind++) {
+        static const uint32_t sizes[][2] = {{130, 97}, {64, 64}, {61, 200}, {300, 40}, {40, 41}};
+        for (size_t z = 0; z < LEAT_COUNT(sizes); z++) {
+            for (int fast = 0; fast < 2; fast++, seed++) {
+                tiled t;
+                if (!make_tiled(&t, kind, sizes[z][0], sizes[z][1], seed, fast)) continue;
+                for (size_t i = 0; i < LEAT_COUNT(pipelines); i++) {
+                    t.encoded.orientation = 1 + (seed + (uint32_t)i) % 4;
+                    taken += compare(&t, pipelines[i], seed + i);
+                }
+                free(t.sample.data);
+            }
+        }
+    }
+    assert_true(taken > 300);
+}
+
+static void random_pipelines(void **state)
+{
+    static const char *const filters[] = {"bilinear", "bicubic", "box", "nearest"};
+    static const char *const dtypes[] = {"u8", "f16", "bf16", "f32"};
+    const char *rounds = getenv("LEAT_DEVICE_ROUNDS");
+    uint32_t s = 12345, taken = 0, n = rounds ? (uint32_t)strtoul(rounds, NULL, 10) : 60;
+    for (uint32_t i = 0; i < n; i++) {
+        char ops[256];
+        tiled t;
+        uint32_t kind = dice_below(&s, JPEG_KINDS);
+        uint32_t width = 1 + dice_below(&s, 260), height = 1 + dice_below(&s, 260);
+        if (!make_tiled(&t, kind, width, height, i, dice(&s) & 1)) continue;
+        snprintf(ops, sizeof ops, "RandomResizedCrop((%u, %u), interpolation=%s); RandomHorizontalFlip(); "
+                 "RandomVerticalFlip(); ToDtype(%s); ToLayout(%s)", 1 + dice_below(&s, 80),
+                 1 + dice_below(&s, 80), filters[dice_below(&s, 4)], dtypes[dice_below(&s, 4)],
+                 dice(&s) & 1 ? "nhwc" : "nchw");
+        t.encoded.orientation = 1 + dice_below(&s, 4);
+        taken += compare(&t, ops, i);
+        free(t.sample.data);
+    }
+    assert_true(taken > n / 4);
+}
+
+/* Bytes are changed at random; the kernels and the CPU agree on whether the tiles are whole, and on the
+ * pixels when they are. */
+static void damage_is_found_alike(void **state)
+{
+    const char *ops = "Resize((48, 48))";
+    uint32_t s = 99, found = 0;
+    leat__pipeline *p = NULL;
+    assert_int_equal(leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = ops}, NULL), 0);
+    for (uint32_t i = 0; i < 400; i++) {
+        tiled t;
+        leat__device_chunk c;
+        leat__tile_header h;
+        bool taken;
+        leat_error err = {0};
+        const leat__draw_key key = {.seed = i};
+        uint32_t kind = dice_below(&s, JPEG_KINDS), width = 60 + dice_below(&s, 90);
+        if (!make_tiled(&t, kind, width, 60 + dice_below(&s, 90), i / 8, i & 1)) continue;
+        assert_int_equal(leat__tile_header_parse(&h, t.sample.data, t.sample.len, NULL), 0);
+        for (uint32_t k = 0; k <= i % 3; k++)
+            t.sample.data[h.header_bytes + dice_below(&s, h.tile_bytes)] ^=
+                (uint8_t)(1u << dice_below(&s, 8));
+        leat__device_chunk_init(&c);
+        assert_int_equal(leat__device_plan(&c, p, &t.encoded, &key, 0, 0, &taken, NULL), 0);
+        assert_true(taken);
+        uint8_t a[48 * 48 * 3], b[48 * 48 * 3];
+        int rc = leat__pipeline_run(p, worker, &t.encoded, &key, a, &err);
+        uint32_t status = run_chunk(&c, p, b);
+        assert_int_equal(rc == 0, status == LEAT_JOB_NO_DAMAGE);
+        if (rc != 0) {
+            char words[32];
+            snprintf(words, sizeof words, "tile %u ", status >> 4);
+            assert_non_null(strstr(err.message, words));
+            assert_non_null(strstr(err.message, leat__tile_damage_text(status & 15)));
+            found++;
+        } else {
+            assert_memory_equal(a, b, sizeof a);
+        }
+        leat__device_chunk_reset(&c);
+        free(t.sample.data);
+    }
+    leat__pipeline_close(&p);
+    assert_true(found > 50);
+}
+
+static void what_is_left_to_the_cpu(void **state)
+{
+    static const char *const others[] = {"RandomResizedCrop(16, interpolation=lanczos)",
+                                         "RandomResizedCrop(16, like=fast)"};
+    tiled t;
+    leat__pipeline *p = NULL;
+    const char *why = "";
+    assert_true(make_tiled(&t, 0, 90, 80, 5, false));
+    for (size_t i = 0; i < LEAT_COUNT(others); i++) assert_false(compare(&t, others[i], 3));
+    t.encoded.orientation = 6; /* rows and columns change places */
+    assert_false(compare(&t, "RandomResizedCrop(16)", 3));
+    t.encoded.orientation = 1;
+    t.encoded.tables = NULL;
+    assert_false(compare(&t, "RandomResizedCrop(16)", 3));
+    free(t.sample.data);
+    const leat__pipeline_opts jitter = {.ops = "Resize((9, 9)); ColorJitter(0.1)"};
+    assert_int_equal(leat__pipeline_open(&p, &jitter, NULL), 0);
+    assert_false(leat__device_takes(p, &why));
+    assert_string_equal(why, "ColorJitter");
+    leat__pipeline_close(&p);
+    const leat__pipeline_opts plain = {.ops = "Resize((9, 9)); Normalize(0, 1)"};
+    assert_int_equal(leat__pipeline_open(&p, &plain, NULL), 0);
+    assert_true(leat__device_takes(p, &why));
+    leat__pipeline_close(&p);
+}
+
+static int open_all(void **state)
+{
+    open_tiles(state);
+    return leat__pipeline_worker_open(&worker, NULL);
+}
+
+static int close_all(void **state)
+{
+    leat__pipeline_worker_close(&worker);
+    return close_tiles(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sampling_and_pipeline),
+        cmocka_unit_test(random_pipelines),
+        cmocka_unit_test(damage_is_found_alike),
+        cmocka_unit_test(what_is_left_to_the_cpu),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
