@@ -32,21 +32,35 @@ extern "C" __global__ void leat_colour(leat_job job)
 {
     const leat_job_image *const im = &job.images[blockIdx.y];
     for (uint32_t y = blockIdx.x; y < im->height; y += gridDim.x)
-        for (uint32_t x = threadIdx.x; x < im->width; x += blockDim.x) colour_pixel(im, job.work + im->work, x, y);
+        for (uint32_t x = threadIdx.x; x < im->width; x += blockDim.x)
+            colour_pixel(im, job.work + im->work, x, y);
 }
 
 extern "C" __global__ void leat_first(leat_job job)
 {
     const leat_job_image *const im = &job.images[blockIdx.y];
-    const uint32_t width = im->vertical_first ? im->width : im->ax.count;
-    for (uint32_t y = blockIdx.x; y < im->mid_rows; y += gridDim.x)
-        for (uint32_t x = threadIdx.x; x < width; x += blockDim.x) first_pixel(im, job.work + im->work, x, y);
+    uint8_t *const work = job.work + im->work;
+    if (im->vertical_first) {
+        for (uint32_t y = blockIdx.x; y < im->mid_rows; y += gridDim.x)
+            for (uint32_t x = 4 * threadIdx.x; x < im->width; x += 4 * blockDim.x) first_four(im, work, x, y);
+    } else {
+        for (uint32_t x = threadIdx.x; x < im->ax.count; x += blockDim.x)
+            for (uint32_t y = blockIdx.x; y < im->mid_rows; y += gridDim.x) first_pixel(im, work, x, y);
+    }
 }
 
 extern "C" __global__ void leat_second(leat_job job)
 {
     const leat_job_image *const im = &job.images[blockIdx.y];
     const leat_job_output *const o = &job.outputs[im->column];
-    for (uint32_t y = blockIdx.x; y < o->height; y += gridDim.x)
-        for (uint32_t x = threadIdx.x; x < o->width; x += blockDim.x) second_pixel(im, o, job.work + im->work, x, y);
+    uint8_t *const work = job.work + im->work;
+    if (im->vertical_first) {
+        for (uint32_t x = threadIdx.x; x < o->width; x += blockDim.x)
+            for (uint32_t y = blockIdx.x; y < o->height; y += gridDim.x) second_pixel(im, o, work, x, y);
+    } else {
+        /* 64 threads per row */
+        const uint32_t lane = threadIdx.x % 64, rows = blockDim.x / 64;
+        for (uint32_t y = blockIdx.x * rows + threadIdx.x / 64; y < o->height; y += gridDim.x * rows)
+            for (uint32_t x = 4 * lane; x < o->width; x += 4 * 64) second_four(im, o, work, x, y);
+    }
 }

@@ -8,7 +8,7 @@
  * no value waits for the one before it. Where the extra bits of a lane begin is the sum of the sizes
  * before it. Four blocks are transformed at once, eight lanes each.
  *
- * Every read is held inside the tile: `len` bytes, with 8 readable bytes behind them.
+ * Every read is held inside the tile: `len` bytes, with 8 readable bytes behind them and 3 before.
  */
 
 #define TILE_BLOCKS_MAX 192
@@ -39,11 +39,15 @@ typedef struct tile_view {
     uint32_t components;
     uint32_t wide[3], high[3], count[3], blocks;
     uint32_t gx[3], gy[3]; /* its first block of each component */
-    /* where things are: set as they are found */
-    uint32_t plane[TILE_PLANES_MAX + 1]; /* bit positions */
-    uint32_t values;
-    uint32_t extra; /* bit position */
+    uint32_t values; /* set when the bitmaps are known */
 } tile_view;
+
+/* Where decoding of the values stands. Positions in bits. */
+typedef struct value_reader {
+    uint32_t done;            /* values decoded */
+    uint32_t extra;           /* the next one's extra bits */
+    PER_LANE(uint32_t, plane); /* lane l: the next bit of size plane l */
+} value_reader;
 
 /* Position in a block's bitmap -> row * 8 + column. */
 CONSTANT uint8_t tile_order[64] = {
@@ -60,9 +64,7 @@ DEVICE uint32_t least(uint32_t a, uint32_t b)
 /* 25 bits or more from bit `pos` on; from the end of the tile for positions behind it. */
 DEVICE uint32_t bits_at(const tile_view *t, uint32_t pos)
 {
-    const uint8_t *p = t->in + least(pos >> 3, t->len);
-    return ((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24) >>
-           (pos & 7);
+    return load_bits(t->in + least(pos >> 3, t->len), pos & 7);
 }
 
 DEVICE uint32_t bit_at(const tile_view *t, uint32_t pos)
@@ -224,16 +226,17 @@ DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_code
 /* ---- sizes and values ---- */
 
 /* Where the size planes and the extra bits lie. */
-DEVICE uint32_t find_planes(tile_view *t, uint32_t at)
+DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
 {
     uint32_t left = t->values, planes = 0, extra_bits = 0;
+    LANES AT(r->plane) = 0;
     while (left > 0) {
         const uint32_t bytes = (left + 7) / 8;
         PER_LANE(uint32_t, set);
         if (planes == TILE_PLANES_MAX || t->len - at < bytes) return TILE_BAD_PLANES;
-        t->plane[planes++] = 8 * at;
         extra_bits += left;
         LANES {
+            if ((uint32_t)lane == planes) AT(r->plane) = 8 * at;
             AT(set) = 0;
             for (uint32_t i = 24 * (uint32_t)lane; i < left; i += 24 * 32) {
                 const uint32_t n = least(left - i, 24);
@@ -242,18 +245,12 @@ DEVICE uint32_t find_planes(tile_view *t, uint32_t at)
         }
         left = WARP_SUM(set);
         at += bytes;
+        planes++;
     }
-    t->plane[planes] = 8 * at; /* none: never read */
-    t->extra = 8 * at;
+    r->done = 0;
+    r->extra = 8 * at;
     return t->len - at == (extra_bits + 7) / 8 ? TILE_WHOLE : TILE_BAD_END;
 }
-
-/* Where decoding of the values stands. */
-typedef struct value_reader {
-    uint32_t done;                      /* values decoded */
-    uint32_t extra;                     /* bit position of the next one's extra bits */
-    uint32_t seen[TILE_PLANES_MAX + 1]; /* bits of each plane that were used */
-} value_reader;
 
 DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
 {
@@ -268,22 +265,23 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
     PER_LANE(uint32_t, size);
     PER_LANE(uint32_t, end);
     const uint32_t n = least(32, t->values - r->done);
+    uint32_t more = n == 32 ? 0xffffffffu : (1u << n) - 1; /* lanes that have a bit in the plane */
     LANES {
-        AT(bit) = (uint32_t)lane < n ? bit_at(t, t->plane[0] + r->done + (uint32_t)lane) : 0;
-        AT(size) = 1;
+        AT(bit) = (uint32_t)lane < n;
+        AT(size) = 0;
     }
-    uint32_t more = WARP_BALLOT(bit);
-    for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
+    for (int l = 0; more != 0 && l < TILE_PLANES_MAX; l++) {
+        const uint32_t base = WARP_FROM(r->plane, l);
         LANES {
             if (AT(bit)) {
                 AT(size)++;
-                AT(bit) = bit_at(t, t->plane[l] + r->seen[l] + POPC(more & ((1u << lane) - 1)));
+                AT(bit) = bit_at(t, base + POPC(more & ((1u << lane) - 1)));
             }
+            if (lane == l) AT(r->plane) += POPC(more);
         }
-        r->seen[l] += POPC(more);
         more = WARP_BALLOT(bit);
     }
-    LANES AT(end) = (uint32_t)lane < n ? AT(size) : 0;
+    LANES AT(end) = AT(size);
     WARP_SCAN(end);
     LANES {
         const uint32_t size_here = AT(size);
@@ -340,8 +338,8 @@ typedef struct block_group {
     uint64_t mask[4];
     uint32_t first[4]; /* value of the tile that is its first */
     int32_t dc[4];
-    uint32_t x[4], y[4]; /* in the component */
-    uint32_t wanted;     /* bit per block */
+    uint32_t index;  /* of the first one in the tile's component */
+    uint32_t wanted; /* bit per block */
 } block_group;
 
 DEVICE void expand_group(const block_group *g, const uint16_t *quant, tile_scratch *s)
@@ -351,6 +349,7 @@ DEVICE void expand_group(const block_group *g, const uint16_t *quant, tile_scrat
         for (int i = lane; i < 4 * BLOCK_PITCH / 2; i += 32) zero[i] = 0;
     }
     WARP_SYNC();
+    UNROLL
     for (int k = 0; k < 4; k++) {
         if (!(g->wanted >> k & 1)) continue;
         const uint32_t lo = (uint32_t)g->mask[k], hi = (uint32_t)(g->mask[k] >> 32);
@@ -372,9 +371,10 @@ DEVICE void expand_group(const block_group *g, const uint16_t *quant, tile_scrat
     WARP_SYNC();
 }
 
-/* Columns, then rows: eight lanes per block. */
-DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plane, uint32_t pitch,
-                            uint32_t bx0, uint32_t by0)
+/* Columns, then rows: eight lanes per block. Block (0, 0) of the tile lies at `plane`, blocks that are not
+ * wanted perhaps outside of it. */
+DEVICE void transform_group(const block_group *g, uint32_t wide, tile_scratch *s, uint8_t *plane,
+                            uint32_t pitch)
 {
     LANES {
         int16_t *const coef = s->coef + (lane >> 3) * BLOCK_PITCH + (lane & 7);
@@ -393,8 +393,8 @@ DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plan
         idct_eight(v, 18);
         for (int i = 0; i < 8; i++) eight |= (uint64_t)clamp_sample(v[i]) << 8 * i;
         if (g->wanted >> k & 1) {
-            const uint32_t row = 8 * (g->y[k] - by0) + (uint32_t)(lane & 7);
-            *(uint64_t *)(void *)(plane + (uint64_t)row * pitch + 8 * (g->x[k] - bx0)) = eight;
+            const uint32_t b = g->index + (uint32_t)k, y = b / wide, row = 8 * y + (uint32_t)(lane & 7);
+            *(uint64_t *)(void *)(plane + (uint64_t)row * pitch + 8 * (b - y * wide)) = eight;
         }
     }
     WARP_SYNC();
@@ -406,10 +406,15 @@ DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reade
 {
     const uint16_t *const quant = (const uint16_t *)(const void *)(job->data + im->data + im->quant) + 64 * c;
     uint32_t dc = 0, above = 0, x = 0, y = 0;
+    uint8_t *const plane = job->work + im->work + im->plane[c] +
+                           8 * ((int64_t)t->gy[c] - im->by0[c]) * (int64_t)im->pitch[c] +
+                           8 * ((int64_t)t->gx[c] - im->bx0[c]);
     for (uint32_t b = 0; b < t->count[c]; b += 4) {
         block_group g;
         uint32_t last = *value;
         g.wanted = 0;
+        g.index = b;
+        UNROLL
         for (int k = 0; k < 4; k++) {
             g.mask[k] = b + (uint32_t)k < t->count[c] ? s->mask[base + b + (uint32_t)k] : 0;
             g.first[k] = last;
@@ -417,15 +422,15 @@ DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reade
         }
         while (r->done < last) read_values(t, r, s);
         WARP_SYNC();
+        UNROLL
         for (int k = 0; k < 4; k++) {
-            if (b + (uint32_t)k >= t->count[c]) break;
+            const uint32_t bx = t->gx[c] + x, by = t->gy[c] + y;
             if (x == 0) dc = above;
             if (g.mask[k] & 1) dc += (uint32_t)(int32_t)s->ring[g.first[k] % TILE_RING];
             if (x == 0) above = dc;
             g.dc[k] = (int16_t)dc;
-            g.x[k] = t->gx[c] + x;
-            g.y[k] = t->gy[c] + y;
-            if (g.x[k] >= im->bx0[c] && g.x[k] < im->bx1[c] && g.y[k] >= im->by0[c] && g.y[k] < im->by1[c])
+            if (b + (uint32_t)k < t->count[c] && bx >= im->bx0[c] && bx < im->bx1[c] && by >= im->by0[c] &&
+                by < im->by1[c])
                 g.wanted |= 1u << k;
             if (++x == t->wide[c]) {
                 x = 0;
@@ -436,7 +441,7 @@ DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reade
         WARP_SYNC(); /* the next values may take these places of the ring */
         if (g.wanted == 0) continue;
         expand_group(&g, quant, s);
-        transform_group(&g, s, job->work + im->work + im->plane[c], im->pitch[c], im->bx0[c], im->by0[c]);
+        transform_group(&g, t->wide[c], s, plane, im->pitch[c]);
     }
 }
 
@@ -470,16 +475,13 @@ DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
     find_tile(&t, im, tile, job);
     uint32_t damage =
         im->small ? bitmaps_small(&t, s, job->codes, &used) : bitmaps_plain(&t, s, &used);
-    if (damage == TILE_WHOLE) damage = find_planes(&t, used);
+    if (damage == TILE_WHOLE) damage = find_planes(&t, used, &r);
     if (damage != TILE_WHOLE) {
         LANES {
             if (lane == 0) REPORT(&job->status[tile->image], tile->number << 4 | damage);
         }
         return;
     }
-    r.done = 0;
-    r.extra = t.extra;
-    for (int i = 0; i <= TILE_PLANES_MAX; i++) r.seen[i] = 0;
     for (uint32_t c = 0; c < t.components; base += t.count[c], c++)
         component(&t, c, base, &r, &value, s, im, job);
 }

@@ -146,36 +146,75 @@ DEVICE void colour_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, ui
 
 /* ---- the two passes ---- */
 
-/* One output of a pass: inputs `step` bytes apart, from `in` on. */
-DEVICE uint8_t resample(const leat_job_axis *a, const axis_view *v, uint32_t j, const uint8_t *in,
-                        uint64_t step)
-{
-    const uint32_t taps = v->taps_of[j];
-    int32_t sum = 1 << (RESIZE_BITS - 1);
-    in += v->first[j] * step;
-    for (uint32_t t = 0; t < taps; t++) sum += in[t * step] * v->weight[t * a->count + j];
-    return clamp8(sum >> RESIZE_BITS);
-}
-
 DEVICE uint32_t plane_count(const leat_job_image *im)
 {
     return im->components == 1 ? 1 : 3;
 }
 
-/* Pixel (x, y) of what lies between the passes: columns are resized, or, vertical first, rows. */
+/* Output j along a row of all planes, which are `size` bytes apart. */
+DEVICE void resample_along(const leat_job_axis *a, const axis_view *v, uint32_t j, const uint8_t *in,
+                           uint64_t size, uint32_t planes, uint8_t out[3])
+{
+    const uint32_t taps = v->taps_of[j];
+    int32_t sum[3] = {1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1)};
+    in += v->first[j];
+    for (uint32_t t = 0; t < taps; t++) {
+        const int32_t w = v->weight[t * a->count + j];
+        sum[0] += in[t] * w;
+        if (planes == 1) continue;
+        sum[1] += in[size + t] * w;
+        sum[2] += in[2 * size + t] * w;
+    }
+    UNROLL
+    for (int c = 0; c < 3; c++) out[c] = clamp8(sum[c] >> RESIZE_BITS);
+}
+
+/* Output j down four columns side by side, whose rows are `pitch` bytes apart: four bytes. */
+DEVICE uint32_t resample_down(const leat_job_axis *a, const axis_view *v, uint32_t j, const uint8_t *in,
+                              uint32_t pitch)
+{
+    const uint32_t taps = v->taps_of[j];
+    int32_t sum[4] = {1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1),
+                      1 << (RESIZE_BITS - 1)};
+    uint32_t out = 0;
+    in += (uint64_t)v->first[j] * pitch;
+    for (uint32_t t = 0; t < taps; t++, in += pitch) {
+        const int32_t w = v->weight[t * a->count + j];
+        const uint32_t four = *(const uint32_t *)(const void *)in;
+        UNROLL
+        for (int i = 0; i < 4; i++) sum[i] += (int32_t)(four >> 8 * i & 255) * w;
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) out |= (uint32_t)clamp8(sum[i] >> RESIZE_BITS) << 8 * i;
+    return out;
+}
+
+/* What lies between the passes, horizontal first: pixel (x, y). */
 DEVICE void first_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
 {
     const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
     const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
-    const leat_job_axis *const a = im->vertical_first ? &im->ay : &im->ax;
-    const axis_view v = view_axis(a, work);
+    const axis_view v = view_axis(&im->ax, work);
     uint8_t *const out = work + im->mid + (uint64_t)y * im->mid_pitch + x;
-    for (uint32_t c = 0; c < plane_count(im); c++) {
-        const uint8_t *const plane = work + im->rgb + c * size;
-        out[c * mid_size] = im->vertical_first
-                                ? resample(a, &v, y, plane + x, im->rgb_pitch)
-                                : resample(a, &v, x, plane + (uint64_t)y * im->rgb_pitch, 1);
-    }
+    uint8_t value[3];
+    resample_along(&im->ax, &v, x, work + im->rgb + (uint64_t)y * im->rgb_pitch, size, plane_count(im),
+                   value);
+    out[0] = value[0];
+    if (im->components == 1) return;
+    out[mid_size] = value[1];
+    out[2 * mid_size] = value[2];
+}
+
+/* The same, vertical first: four pixels from (x, y) on; rows are padded to 16. */
+DEVICE void first_four(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
+{
+    const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
+    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
+    const axis_view v = view_axis(&im->ay, work);
+    uint8_t *const out = work + im->mid + (uint64_t)y * im->mid_pitch + x;
+    for (uint32_t c = 0; c < plane_count(im); c++)
+        *(uint32_t *)(void *)(out + c * mid_size) =
+            resample_down(&im->ay, &v, y, work + im->rgb + c * size + x, im->rgb_pitch);
 }
 
 DEVICE void put_value(const leat_job_output *o, uint64_t index, uint32_t bits)
@@ -186,26 +225,49 @@ DEVICE void put_value(const leat_job_output *o, uint64_t index, uint32_t bits)
     else ((uint16_t *)(void *)data)[index] = (uint16_t)bits;
 }
 
-/* Pixel (x, y) of the image, in the batch. */
+/* Value of pixel (x, y), channel c, into the batch. */
+DEVICE void put_pixel(const leat_job_image *im, const leat_job_output *o, uint32_t x, uint32_t y, uint32_t c,
+                      uint32_t value)
+{
+    const uint64_t area = (uint64_t)o->width * o->height, pixel = (uint64_t)y * o->width + x;
+    uint32_t bits = o->dtype == LEAT_JOB_U8    ? value
+                    : o->dtype == LEAT_JOB_F32 ? o->f32[c][value]
+                                               : o->f16[c][value];
+    if (im->erase && x - im->erase_x < im->erase_width && y - im->erase_y < im->erase_height)
+        bits = im->erase_bits[c];
+    put_value(o, im->row * area * o->channels + (o->nhwc ? pixel * o->channels + c : c * area + pixel), bits);
+}
+
+/* The second pass, horizontal: pixel (x, y) of the image. */
 DEVICE void second_pixel(const leat_job_image *im, const leat_job_output *o, uint8_t *work, uint32_t x,
                          uint32_t y)
 {
+    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
+    const axis_view v = view_axis(&im->ax, work);
+    uint8_t value[3];
+    resample_along(&im->ax, &v, x, work + im->mid + (uint64_t)y * im->mid_pitch, mid_size, plane_count(im),
+                   value);
+    for (uint32_t c = 0; c < o->channels; c++)
+        put_pixel(im, o, x, y, c, c == 0 || im->components == 1 ? value[0] : c == 1 ? value[1] : value[2]);
+}
+
+/* The second pass, vertical: four pixels from (x, y) on, as far as the row goes. */
+DEVICE void second_four(const leat_job_image *im, const leat_job_output *o, uint8_t *work, uint32_t x,
+                        uint32_t y)
+{
     const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows, area = (uint64_t)o->width * o->height;
-    const leat_job_axis *const a = im->vertical_first ? &im->ax : &im->ay;
-    const axis_view v = view_axis(a, work);
-    const uint64_t base = im->row * area * o->channels, pixel = (uint64_t)y * o->width + x;
-    const bool blank = im->erase && x - im->erase_x < im->erase_width && y - im->erase_y < im->erase_height;
-    uint32_t value = 0;
+    const axis_view v = view_axis(&im->ay, work);
+    const bool whole = o->dtype == LEAT_JOB_U8 && !o->nhwc && o->width % 4 == 0 && !im->erase;
+    uint32_t four = 0;
     for (uint32_t c = 0; c < o->channels; c++) {
-        if (c < plane_count(im)) {
-            const uint8_t *const mid = work + im->mid + c * mid_size;
-            value = im->vertical_first ? resample(a, &v, x, mid + (uint64_t)y * im->mid_pitch, 1)
-                                       : resample(a, &v, y, mid + x, im->mid_pitch);
+        if (c < plane_count(im))
+            four = resample_down(&im->ay, &v, y, work + im->mid + c * mid_size + x, im->mid_pitch);
+        if (whole) {
+            const uint64_t at = (im->row * o->channels + c) * area + (uint64_t)y * o->width + x;
+            *(uint32_t *)(o->data + at) = four;
+            continue;
         }
-        uint32_t bits = o->dtype == LEAT_JOB_U8    ? value
-                        : o->dtype == LEAT_JOB_F32 ? o->f32[c][value]
-                                                   : o->f16[c][value];
-        if (blank) bits = im->erase_bits[c];
-        put_value(o, base + (o->nhwc ? pixel * o->channels + c : c * area + pixel), bits);
+        for (uint32_t i = 0; i < 4 && x + i < o->width; i++)
+            put_pixel(im, o, x + i, y, c, four >> 8 * i & 255);
     }
 }

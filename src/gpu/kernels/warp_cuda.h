@@ -13,6 +13,7 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 typedef short int16_t;
 typedef int int32_t;
+typedef long long int64_t;
 #else
 #include <stdint.h>
 #endif
@@ -24,6 +25,15 @@ typedef int int32_t;
 #define AT(name) name
 #define LANES for (int lane = (int)(threadIdx.x & 31), once_ = 1; once_; once_ = 0)
 #define WARP_SYNC() __syncwarp()
+
+/* 32 bits from bit `bit` of the byte at p on: two words that hold them. */
+DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
+{
+    const uint64_t address = (uint64_t)p;
+    const uint32_t *const word = (const uint32_t *)(address & ~(uint64_t)3);
+    return __funnelshift_r(__ldg(word), __ldg(word + 1), 8 * (uint32_t)(address & 3) + bit);
+}
+#define UNROLL _Pragma("unroll")
 
 #define POPC(x) ((uint32_t)__popc(x))
 #define POPCLL(x) ((uint32_t)__popcll(x))

@@ -13,12 +13,20 @@
 
 #define DEVICE static inline
 #define CONSTANT static const
-#define SHARED_POINTER
 
 #define PER_LANE(type, name) type name[32]
 #define AT(name) name[lane]
 #define LANES for (int lane = 0; lane < 32; lane++)
 #define WARP_SYNC() (void)0
+
+/* 32 bits from bit `bit` of the byte at p on. */
+DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
+{
+    uint64_t word = 0;
+    memcpy(&word, p, 5);
+    return (uint32_t)(word >> bit);
+}
+#define UNROLL
 
 #define POPC(x) ((uint32_t)__builtin_popcount(x))
 #define POPCLL(x) ((uint32_t)__builtin_popcountll(x))

@@ -43,9 +43,11 @@ static inline void host_first(const leat_job *job)
 {
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
-        const uint32_t width = im->vertical_first ? im->width : im->ax.count;
-        for (uint32_t y = 0; y < im->mid_rows; y++)
-            for (uint32_t x = 0; x < width; x++) first_pixel(im, job->work + im->work, x, y);
+        uint8_t *const work = job->work + im->work;
+        for (uint32_t y = 0; y < im->mid_rows; y++) {
+            for (uint32_t x = 0; im->vertical_first && x < im->width; x += 4) first_four(im, work, x, y);
+            for (uint32_t x = 0; !im->vertical_first && x < im->ax.count; x++) first_pixel(im, work, x, y);
+        }
     }
 }
 
@@ -54,8 +56,11 @@ static inline void host_second(const leat_job *job)
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
         const leat_job_output *const o = &job->outputs[im->column];
-        for (uint32_t y = 0; y < o->height; y++)
-            for (uint32_t x = 0; x < o->width; x++) second_pixel(im, o, job->work + im->work, x, y);
+        uint8_t *const work = job->work + im->work;
+        for (uint32_t y = 0; y < o->height; y++) {
+            for (uint32_t x = 0; im->vertical_first && x < o->width; x++) second_pixel(im, o, work, x, y);
+            for (uint32_t x = 0; !im->vertical_first && x < o->width; x += 4) second_four(im, o, work, x, y);
+        }
     }
 }
 
