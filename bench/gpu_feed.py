@@ -264,8 +264,10 @@ def feed(trainer, batches, o):
 
 
 def ways(o):
-    still = (torch.randint(0, 256, (o.batch, 3, 224, 224), dtype=torch.uint8).cuda()
-             .to(memory_format=torch.channels_last), torch.zeros(o.batch, dtype=torch.long).cuda())
+    with loader(o, device="cuda", decode="cpu", channels_last=True) as loads:
+        first = next(iter(loads))
+        still = first.image.clone(), first.label.clone()
+        del first
     yield "a batch on the device", 0, lambda: (None, forever([still]))
 
     def make(decode, threads):
