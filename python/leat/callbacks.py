@@ -9,6 +9,7 @@ Every ``every`` steps each one gets a dict of figures of the steps since the las
     data/samples_per_s      samples handed out per second
     data/data_time_ms       mean time of a step spent waiting in next()
     data/batch_time_ms      mean time of a step spent between next() calls: the training
+    data/transform_time_ms  mean time of a step spent in transform=
     data/wait_share         share of the time spent waiting
     data/read_bytes_per_s   bytes read from storage per second
     data/memory_bytes       what the loader holds now, and data/memory_share of its budget

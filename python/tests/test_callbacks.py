@@ -11,8 +11,8 @@ import pytest
 import leat
 from leat import callbacks
 
-NUMBERS = {"samples_per_s", "data_time_ms", "batch_time_ms", "wait_share", "read_bytes_per_s", "memory_bytes",
-           "memory_share", "bad_samples", "busy_order", "busy_read", "busy_decode", "busy_collate"}
+NUMBERS = {"samples_per_s", "data_time_ms", "batch_time_ms", "transform_time_ms", "wait_share", "read_bytes_per_s",
+           "memory_bytes", "memory_share", "bad_samples", "busy_order", "busy_read", "busy_decode", "busy_collate"}
 STEP_S = 0.004
 BATCHES = 26  # of 101 samples by 4
 
