@@ -24,7 +24,7 @@
 static const leat__param dataset_options[] = {
     CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
     CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
-    CLI_FLAG("no-measure", 0, "use the cost tables, do not run the loader on the pack for a moment"),
+    CLI_FLAG("measure", 0, "run the loader on the pack for a moment; default yes, --no-measure: tables only"),
     CLI_INT("samples", 0, NULL, 1, 1e14, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
@@ -241,6 +241,11 @@ static int loading_facts(cli *c, leat_plan_facts *f)
 
 /* ---- Measuring ---- */
 
+static bool tables_only(cli *c)
+{
+    return cli_given(c, "measure") && !cli_flag(c, "measure");
+}
+
 /* The pipeline: --ops, or what the other flags say. */
 static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
 {
@@ -272,8 +277,8 @@ static int ops_facts(cli *c, leat_plan_facts *f)
     f->out_bytes = out->bytes;
     f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out->width * out->height) + 0.5));
     leat__pipeline_close(&p);
-    if (cli_given(c, "dataset") && !cli_flag(c, "no-measure")) return CLI_OK; /* measured on it */
-    if (cli_flag(c, "no-measure")) {
+    if (cli_given(c, "dataset") && !tables_only(c)) return CLI_OK; /* measured on it */
+    if (tables_only(c)) {
         f->ops_unknown = 1;
         return CLI_OK;
     }
@@ -308,7 +313,7 @@ static int measure(cli *c, leat_plan_facts *f)
     leat__buf ops;
     leat_loader_opts opts;
 
-    if (!cli_given(c, "dataset") || cli_flag(c, "no-measure")) return CLI_OK;
+    if (!cli_given(c, "dataset") || tables_only(c)) return CLI_OK;
     if (f->loader == LEAT_PLAN_PROCESS) return CLI_OK;
     if (m->cpu_us.mid > 0 || f->samples == 0 || f->width == 0 || cli_given(c, "images")) return CLI_OK;
     leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
@@ -422,7 +427,7 @@ static int run(cli *c)
     if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
     measured_facts(c, &f);
     if ((rc = ops_facts(c, &f)) != CLI_OK) return rc;
-    if (cli_flag(c, "calibrate") && cli_flag(c, "no-measure"))
+    if (cli_flag(c, "calibrate") && tables_only(c))
         return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
     if ((rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
     if (cli_given(c, "documents")) return documents(c, &f);

@@ -15,15 +15,13 @@ def run(*args: str, **kwargs) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120, **kwargs)
 
 
-def test_import_is_quick_and_pulls_in_nothing():
-    code = ("import time; t = time.perf_counter(); import leat; s = time.perf_counter() - t\n"
-            "import sys; print(s); print([m for m in ('numpy', 'torch', 'jax') if m in sys.modules])")
-    seconds = []
-    for _ in range(3):
-        seconds_text, modules = run("-c", code).stdout.splitlines()
-        assert modules == "[]"
-        seconds.append(float(seconds_text))
-    assert min(seconds) < 0.1
+def test_import_pulls_in_little():
+    """What an import costs, in modules: time depends on what else the machine does."""
+    code = ("import sys; before = set(sys.modules); import leat\n"
+            "print(len(set(sys.modules) - before)); print([m for m in ('numpy', 'torch', 'jax') if m in sys.modules])")
+    count, modules = run("-c", code).stdout.splitlines()
+    assert modules == "[]"
+    assert int(count) < 40
 
 
 def test_every_public_name_is_there():

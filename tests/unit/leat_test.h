@@ -12,9 +12,11 @@
 
 #include <cmocka.h>
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fault.h"
@@ -59,6 +61,31 @@ static inline int test_begin(void **state)
 
 /* Nothing of leat's may be left on the heap that was not there when the test began. */
 #define assert_no_leaks() assert_int_equal(leat__mem_blocks(), test_blocks)
+
+/* Every test program works in a folder of its own, so that the same program can run several times at
+ * once (under other instruction sets) with the same file names. */
+static pid_t test_process;
+static char test_folder[64];
+
+static inline int test_remove(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static inline void test_folder_leave(void)
+{
+    if (getpid() != test_process || chdir("..") != 0) return; /* a forked child leaves it alone */
+    nftw(test_folder, test_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+__attribute__((constructor)) static void test_folder_enter(void)
+{
+    snprintf(test_folder, sizeof test_folder, "leat-test-XXXXXX");
+    if (mkdtemp(test_folder) == NULL || chdir(test_folder) != 0) abort();
+    test_process = getpid();
+    atexit(test_folder_leave);
+}
 
 /* A number from the environment, for runs longer than the default. */
 static inline uint64_t test_count(const char *variable, uint64_t standard)
