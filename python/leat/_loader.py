@@ -127,7 +127,7 @@ class Loader:
             CPUs while they keep up, and as much by the device as they do not)
         channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
-        transform: called with every batch before it is yielded, in this thread
+        transform: called with every batch before it is yielded, in this thread; it returns the batch
         sample_fn: C code of your own, run per sample in the workers after the pipelines: a plugin
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()`` and tests use it
@@ -179,6 +179,8 @@ class Loader:
         self.order = order
         drop = None if drop_last is None else _check.flag("drop_last", drop_last)
         self.channels_last = _check.flag("channels_last", channels_last)
+        if transform is not None and not callable(transform):
+            raise ArgumentError(f"transform: {transform!r} cannot be called")
         self.transform = transform
         self._as_dict = _check.flag("as_dict", as_dict)
         self._doctor = _check.flag("doctor", doctor)
@@ -342,9 +344,12 @@ class Loader:
             return batch
         begin = time.perf_counter_ns()
         try:
-            return self.transform(batch)
+            made = self.transform(batch)
         finally:
             self._loader.prepared(time.perf_counter_ns() - begin)
+        if made is None:  # the commonest slip: changed in place, without return
+            raise ArgumentError("transform returned None: it must return the batch")
+        return made
 
     def _warn_unlocked(self) -> None:
         """Says once when batches could not be page-locked: copies to the device are slower then."""

@@ -85,6 +85,24 @@ def test_transform_runs_on_every_batch(plain):
             assert b.image.dtype == np.float64 and b.image.max() <= 1
 
 
+def test_transform_that_returns_nothing_is_an_error(plain):
+    """None must not look like the end of the epoch: training would run with no step."""
+    with numpy_loader(plain, transform=lambda b: None) as loader, \
+            pytest.raises(leat.ArgumentError, match="transform returned None: it must return the batch"):
+        list(loader)
+    seen = []
+    with numpy_loader(plain, transform=lambda b: seen.append(b) or (b if len(seen) < 3 else None)) as loader:
+        run = iter(loader)
+        assert next(run) is not None and next(run) is not None
+        with pytest.raises(leat.ArgumentError, match="transform"):
+            next(run)
+    for falsy in (0, (), {}):  # only None is refused
+        with numpy_loader(plain, transform=lambda b, value=falsy: value) as loader:
+            assert list(loader) == [falsy] * len(loader)
+    with pytest.raises(leat.ArgumentError, match="transform: 3 cannot be called"):
+        numpy_loader(plain, transform=3)
+
+
 @pytest.mark.torch
 def test_torch_is_the_default(plain):
     import torch
