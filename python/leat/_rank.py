@@ -28,9 +28,37 @@ def _from_torch() -> tuple[int, int] | None:
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def _number(environ: Mapping[str, str], name: str) -> int | None:
-    value = environ.get(name, "")
-    return int(value) if value.isdecimal() else None
+def _broken(what: str) -> ArgumentError:
+    # taken for a single process, every rank would train on everything
+    return ArgumentError(f"rank: the environment is broken: {what}; correct it, or give rank and world_size")
+
+
+def _read(environ: Mapping[str, str], rank_name: str, world_name: str) -> tuple[int, int] | str | None:
+    """(rank, world size), None when they say nothing, or which of the two is missing."""
+    texts = environ.get(rank_name, ""), environ.get(world_name, "")
+    for name, text in zip((rank_name, world_name), texts):
+        if text and not (text.isascii() and text.isdecimal()):
+            raise _broken(f"{name}={text} is not a whole number")
+    here, world = (int(text) if text else None for text in texts)
+    if world is None:  # a rank above 0 is one of several; a lone rank 0 may be a single process
+        return f"{rank_name}={here} is set, but {world_name} is not" if here else None
+    if here is None:
+        return f"{world_name}={world} is set, but {rank_name} is not" if world != 1 else None
+    if here >= world:
+        raise _broken(f"{rank_name}={here} is not below {world_name}={world}")
+    return here, world
+
+
+def _one_of_many(source: str, environ: Mapping[str, str]) -> bool:
+    """Whether the variables are about this process.
+
+    A shell inside an allocation has SLURM's variables but is one process.
+    """
+    if source != "slurm":
+        return True
+    tasks = environ.get("SLURM_NTASKS", "")
+    return (environ.get("SLURM_PROCID", "") != "" and environ.get("SLURM_STEP_NUM_TASKS", tasks) == tasks
+            and environ.get("SLURM_JOB_NAME") not in ("bash", "interactive"))
 
 
 def detect(rank: int | None, world_size: int | None,
@@ -47,14 +75,14 @@ def detect(rank: int | None, world_size: int | None,
     found = _from_torch()
     if found is not None:
         return *found, "torch.distributed"
+    missing = None
     for source, rank_name, world_name in _ENVIRONMENTS:
-        here, world = _number(environ, rank_name), _number(environ, world_name)
-        if here is None or world is None or here >= world:
+        if not _one_of_many(source, environ):
             continue
-        # a shell inside an allocation has SLURM's variables but is one process, not one of many
-        if source == "slurm" and environ.get("SLURM_STEP_NUM_TASKS", str(world)) != str(world):
-            continue
-        if source == "slurm" and environ.get("SLURM_JOB_NAME") in ("bash", "interactive"):
-            continue
-        return here, world, source
+        shares = _read(environ, rank_name, world_name)
+        if isinstance(shares, tuple):  # job scripts export WORLD_SIZE and leave the rank to SLURM
+            return *shares, source
+        missing = missing or shares
+    if missing is not None:
+        raise _broken(missing)
     return 0, 1, "single process"

@@ -490,7 +490,12 @@ def test_state_moves_between_worlds(plain):
 @pytest.mark.parametrize("environ, expected", [
     ({}, (0, 1, "single process")),
     ({"RANK": "1", "WORLD_SIZE": "4"}, (1, 4, "torchrun")),
-    ({"RANK": "1"}, (0, 1, "single process")),
+    ({"RANK": "0"}, (0, 1, "single process")),
+    ({"WORLD_SIZE": "1"}, (0, 1, "single process")),
+    ({"RANK": "", "WORLD_SIZE": ""}, (0, 1, "single process")),
+    ({"SLURM_NTASKS": "8"}, (0, 1, "single process")),  # a shell of salloc
+    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "1"}, (0, 1, "single process")),
+    ({"WORLD_SIZE": "8", "SLURM_PROCID": "2", "SLURM_NTASKS": "8"}, (2, 8, "slurm")),
     ({"SLURM_PROCID": "2", "SLURM_NTASKS": "8"}, (2, 8, "slurm")),
     ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_NAME": "bash"}, (0, 1, "single process")),
     ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, (3, 4, "mpi")),
@@ -501,6 +506,28 @@ def test_rank_detection(environ, expected):
     from leat._rank import detect
 
     assert detect(None, None, environ) == expected
+    assert detect(1, 3, environ) == (1, 3, "arguments")
+
+
+@pytest.mark.parametrize("environ, expected", [
+    ({"RANK": "5", "WORLD_SIZE": "4"}, "RANK=5 is not below WORLD_SIZE=4"),
+    ({"RANK": "4", "WORLD_SIZE": "4"}, "RANK=4 is not below WORLD_SIZE=4"),
+    ({"RANK": "0", "WORLD_SIZE": "0"}, "RANK=0 is not below WORLD_SIZE=0"),
+    ({"RANK": "x", "WORLD_SIZE": "4"}, "RANK=x is not a whole number"),
+    ({"RANK": "-1", "WORLD_SIZE": "4"}, "RANK=-1 is not a whole number"),
+    ({"RANK": "1", "WORLD_SIZE": "4.0"}, "WORLD_SIZE=4.0 is not a whole number"),
+    ({"WORLD_SIZE": "4"}, "WORLD_SIZE=4 is set, but RANK is not"),
+    ({"RANK": "1"}, "RANK=1 is set, but WORLD_SIZE is not"),
+    ({"SLURM_PROCID": "7", "SLURM_NTASKS": "3"}, "SLURM_PROCID=7 is not below SLURM_NTASKS=3"),
+    ({"PMI_RANK": "2", "PMI_SIZE": "2"}, "PMI_RANK=2 is not below PMI_SIZE=2"),
+    ({"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_SIZE=2 is set, but OMPI_COMM_WORLD_RANK is not"),
+    ({"RANK": "9", "WORLD_SIZE": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "2"}, "RANK=9 is not below WORLD_SIZE=2"),
+])
+def test_broken_rank_environment_is_an_error(environ, expected):
+    from leat._rank import detect
+
+    with pytest.raises(leat.ArgumentError, match=f"rank: .*{expected}"):
+        detect(None, None, environ)
     assert detect(1, 3, environ) == (1, 3, "arguments")
 
 
