@@ -12,7 +12,7 @@
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write the files below this folder"),
     CLI_PATH("keys", 0, NULL, "FILE", "only these keys, one per line"),
-    CLI_FLAG("force", 'f', "overwrite files that are there"),
+    CLI_FLAG("force", 'f', "overwrite files that were there before this run"),
     CLI_END,
 };
 
@@ -82,7 +82,9 @@ static int run(cli *c)
     if (c->json) print_json(c, &st);
     else cli_out(c, "%llu files, %s, in %s\n", (unsigned long long)st.files,
                  leat__format_bytes(st.bytes, size, sizeof size), o.folder);
-    return rc == 0 ? CLI_OK : cli_fail(c, &err);
+    if (rc == 0) return CLI_OK;
+    int exit_code = cli_fail(c, &err);
+    return exit_code == CLI_USAGE ? CLI_DATA : exit_code; /* usage: nothing was done */
 }
 
 const cli_command cli_cmd_export = {
@@ -99,7 +101,8 @@ const cli_command cli_cmd_export = {
         "These are counted; 'leat info' counts them before. "
         "Samples from tar shards get their other members back, too. A sample that cannot be "
         "written (its path would leave the folder or is no legal name, the file is there already, "
-        "the sample is damaged) is named and counted, and the others follow.",
+        "an earlier sample had the same key, the sample is damaged) is named and counted, and the "
+        "others follow; the exit code is then 4.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},
                                    {.name = NULL}},
     .options = {{"Exporting", options}},

@@ -105,7 +105,7 @@ LEAT_API int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats,
 
 typedef struct leat_export_opts {
     uint32_t struct_size;
-    uint32_t replace;    /* 1 = files that are there are overwritten */
+    uint32_t replace;    /* 1 = files that were there before are overwritten; none of this run */
     const char *pack;
     const char *folder;  /* made when it is not there */
     const char *keys;    /* file with one key per line: only these; NULL = all */
@@ -127,8 +127,8 @@ LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struc
 
 /* Writes the files of a pack below `folder`, under their keys. A sample that cannot be written is
  * counted and the others follow: a key that would leave the folder or is no legal path, a file
- * that is there already, damage. At the end the answer is the first failure's code; a full disk
- * and the like stop it at once. */
+ * that is there already or was written for an earlier sample, damage. At the end the answer is the
+ * first failure's code; a full disk and the like stop it at once. */
 LEAT_API int leat_export(const leat_export_opts *opts, leat_export_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 

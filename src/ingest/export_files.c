@@ -7,7 +7,9 @@
  *
  * A key is data from outside: one that is absolute, has "..", or would otherwise leave the
  * folder is refused before anything of its sample is written. A sample that cannot be written
- * is counted and the others follow. One thread.
+ * is counted and the others follow. Two samples of a pack may have the same key; `replace` never
+ * overwrites a file of the same run, so the second one is a sample that cannot be written.
+ * One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
@@ -19,6 +21,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
@@ -32,6 +35,12 @@
 
 #define BYTES_MAX (UINT64_C(1) << 36)
 
+/* Hashes of the names that this run wrote; open addressing, 0 is a free slot. */
+typedef struct written {
+    uint64_t *slots;
+    size_t count, capacity; /* a power of two, or 0 */
+} written;
+
 typedef struct exporter {
     const leat_export_opts *opts;
     leat_export_stats *stats;
@@ -44,6 +53,7 @@ typedef struct exporter {
     int image_field;
     bool members; /* the pack came from tar shards */
     leat__store *store; /* NULL: the folder is on this machine */
+    written written; /* kept only with opts->replace: else the file system finds them */
     leat_error first; /* failure of a sample */
 } exporter;
 
@@ -52,10 +62,47 @@ void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struct_size)
     leat__sized_init(opts, struct_size);
 }
 
+static uint64_t *slot_of(const written *w, uint64_t hash)
+{
+    size_t at = (size_t)hash & (w->capacity - 1);
+    while (w->slots[at] != 0 && w->slots[at] != hash) at = (at + 1) & (w->capacity - 1);
+    return &w->slots[at];
+}
+
+static int grow(written *w, leat_error *err)
+{
+    written to = {.count = w->count, .capacity = w->capacity ? 2 * w->capacity : 1024};
+    to.slots = LEAT_NEW_ARRAY(INGEST, uint64_t, to.capacity);
+    if (!to.slots) return leat__fail_nomem(err, to.capacity * sizeof *to.slots, "names");
+    for (size_t i = 0; i < w->capacity; i++)
+        if (w->slots[i] != 0) *slot_of(&to, w->slots[i]) = w->slots[i];
+    leat__free(w->slots);
+    *w = to;
+    return 0;
+}
+
+/* Fails with LEAT_EEXIST when this run has written `name` before. */
+static int claim_name(exporter *x, const char *name, leat_error *err)
+{
+    written *w = &x->written;
+    if (!x->opts->replace) return 0;
+    if (w->count >= w->capacity / 2) LEAT_TRY(grow(w, err));
+    uint64_t hash = leat__hash64(name, strlen(name), 0) | 1;
+    uint64_t *slot = slot_of(w, hash);
+    if (*slot != 0)
+        return leat__fail(err, LEAT_EEXIST,
+                          "%s/%s: an earlier sample of the pack was written to this file",
+                          x->opts->folder, name);
+    *slot = hash;
+    w->count++;
+    return 0;
+}
+
 /* opts->folder / name; `name` has been found safe. Makes the folders on the way. */
 static int write_file(exporter *x, const char *name, const void *data, size_t len,
                       leat_error *err)
 {
+    LEAT_TRY(claim_name(x, name, err));
     leat__buf_clear(&x->path);
     leat__buf_clear(&x->folder);
     int rc = leat__path_join(&x->path, x->opts->folder, name);
@@ -336,6 +383,7 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__buf_reset(&x.path);
     leat__buf_reset(&x.folder);
     leat__buf_reset(&x.bytes);
+    leat__free(x.written.slots);
     if (stats) *stats = own;
     return rc;
 }

@@ -84,8 +84,9 @@ $ ls none*
 # a name with a backslash comes back; a file that is there already is counted, the rest follows
 $ cp photos/cat/1.png 'photos/cat/1\x.png'
 > leat pack photos -o back.leat > log && mkdir -p back3/cat && touch back3/cat/1.png
-> leat export back.leat -o back3 --json > log
+> leat export back.leat -o back3 --json > log; echo $?
 > jget files failed < log; ls back3/cat
+4
 3
 1
 1.png

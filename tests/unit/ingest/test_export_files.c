@@ -186,6 +186,41 @@ static void odd_keys_do_not_stop_the_others(void **state)
     assert_int_equal(access(in_box("up.jpg"), F_OK), -1);
 }
 
+/* `replace` is for files of earlier runs: two samples with one key are never one file. */
+static void replace_keeps_the_files_of_this_run(void **state)
+{
+    put_image("one/c/x.jpg", LEAT__CODEC_JPEG, 100, 50, 1);
+    put_image("two/c/x.jpg", LEAT__CODEC_JPEG, 60, 70, 2);
+    for (int i = 0; i < 1500; i++) { /* more names than the first table of names holds */
+        char name[32];
+        snprintf(name, sizeof name, "one/c/%d.jpg", i);
+        put_image(name, LEAT__CODEC_JPEG, 8, 8, 1);
+    }
+    const char *one[] = {in_box("one")}, *two[] = {in_box("two")};
+    pack(one, 1, in_box("one.leat"), LEAT_IMAGES_KEEP);
+    pack(two, 1, in_box("two.leat"), LEAT_IMAGES_KEEP);
+    const char *both[] = {in_box("one.leat"), in_box("two.leat")};
+    pack(both, 2, in_box("both.leat"), LEAT_IMAGES_KEEP);
+    put_text("twice/c/x.jpg", "of an earlier run");
+    leat_export_opts o;
+    leat_export_stats st = {0};
+    leat_error err = {0};
+    leat_export_opts_init(&o);
+    o.pack = in_box("both.leat");
+    o.folder = in_box("twice");
+    o.replace = 1;
+    assert_int_equal(leat_export(&o, &st, &err), LEAT_EEXIST);
+    assert_non_null(strstr(err.message, "twice/c/x.jpg: an earlier sample of the pack was"));
+    assert_int_equal(err.sample, 1501);
+    assert_int_equal(st.samples, 1501);
+    assert_int_equal(st.files, 1501);
+    assert_int_equal(st.failed, 1);
+    same_file(in_box("twice/c/x.jpg"), in_box("one/c/x.jpg"));
+    o.pack = in_box("two.leat"); /* a later run does replace it */
+    assert_int_equal(leat_export(&o, &st, &err), 0);
+    same_file(in_box("twice/c/x.jpg"), in_box("two/c/x.jpg"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +229,7 @@ int main(void)
         cmocka_unit_test(members_of_tar_samples_come_back),
         cmocka_unit_test(keys_that_leave_the_folder_are_refused),
         cmocka_unit_test(odd_keys_do_not_stop_the_others),
+        cmocka_unit_test(replace_keeps_the_files_of_this_run),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
