@@ -12,9 +12,12 @@
 #include "base/num.h"
 
 #define TAG_ORIENTATION 0x0112
-#define TYPE_BYTE 1
 #define TYPE_SHORT 3
 #define TYPE_LONG 4
+#define TYPE_SBYTE 6
+#define TYPE_SSHORT 8
+#define TYPE_SLONG 9
+#define TYPE_IFD 13
 #define ENTRY_BYTES 12
 
 static uint32_t get16(const uint8_t *p, bool big)
@@ -28,13 +31,14 @@ static uint32_t get32(const uint8_t *p, bool big)
                : get16(p + 2, false) << 16 | get16(p, false);
 }
 
+/* Of the types that Pillow takes for whole numbers, which an unsigned BYTE is not to it. */
 static uint32_t entry_value(const uint8_t *entry, bool big)
 {
     uint32_t type = get16(entry + 2, big), count = get32(entry + 4, big), value = 0;
     if (count < 1) return 1;
-    if (type == TYPE_SHORT) value = get16(entry + 8, big);
-    if (type == TYPE_LONG) value = get32(entry + 8, big);
-    if (type == TYPE_BYTE) value = entry[8];
+    if (type == TYPE_SHORT || type == TYPE_SSHORT) value = get16(entry + 8, big);
+    if (type == TYPE_LONG || type == TYPE_SLONG || type == TYPE_IFD) value = get32(entry + 8, big);
+    if (type == TYPE_SBYTE) value = entry[8];
     return value >= 1 && value <= 8 ? value : 1;
 }
 

@@ -19,7 +19,8 @@ static size_t make_tiff(uint8_t *out, int big, uint16_t type, uint32_t value)
     PUT16(0x4142); PUT16(0x4344);
     PUT16(0x0112); PUT16(type);
     if (big) { PUT16(0); PUT16(1); } else { PUT16(1); PUT16(0); }
-    if (type == 4 && big) { PUT16(0); PUT16(value); } else { PUT16(value); PUT16(0); }
+    int longs = type == 4 || type == 9 || type == 13;
+    if (longs && big) { PUT16(0); PUT16(value); } else { PUT16(value); PUT16(0); }
     PUT16(0); PUT16(0);
 #undef PUT16
     return (size_t)(p - out);
@@ -27,10 +28,12 @@ static size_t make_tiff(uint8_t *out, int big, uint16_t type, uint32_t value)
 
 static void reads_both_orders_and_types(void **state)
 {
+    static const uint16_t types[] = {3, 4, 8, 9, 13}; /* SHORT, LONG, signed ones, IFD */
     uint8_t tiff[64], with_prefix[70];
     for (int big = 0; big < 2; big++)
         for (uint32_t o = 1; o <= 8; o++)
-            for (uint16_t type = 3; type <= 4; type++) {
+            for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+                uint16_t type = types[i];
                 size_t n = make_tiff(tiff, big, type, o);
                 assert_int_equal(leat__exif_orientation(tiff, n), o);
                 memcpy(with_prefix, "Exif\0\0", 6);
@@ -39,15 +42,20 @@ static void reads_both_orders_and_types(void **state)
             }
 }
 
-static void nonsense_is_upright(void **state)
+static void other_types_and_nonsense(void **state)
 {
     uint8_t tiff[64];
     size_t n = make_tiff(tiff, 0, 3, 9);
     assert_int_equal(leat__exif_orientation(tiff, n), 1);
     n = make_tiff(tiff, 0, 3, 0);
     assert_int_equal(leat__exif_orientation(tiff, n), 1);
-    n = make_tiff(tiff, 0, 7, 6);
-    assert_int_equal(leat__exif_orientation(tiff, n), 1);
+    const uint16_t others[] = {0, 1, 2, 5, 7, 10, 11, 12, 14, 999}; /* as Pillow: no BYTE */
+    n = make_tiff(tiff, 0, 6, 6); /* a signed byte */
+    assert_int_equal(leat__exif_orientation(tiff, n), 6);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        n = make_tiff(tiff, 0, others[i], 6);
+        assert_int_equal(leat__exif_orientation(tiff, n), 1);
+    }
     assert_int_equal(leat__exif_orientation(NULL, 0), LEAT__EXIF_NONE);
     assert_int_equal(leat__exif_orientation((const uint8_t *)"GIF89a__", 8), LEAT__EXIF_NONE);
 }
@@ -134,7 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_both_orders_and_types),
-        cmocka_unit_test(nonsense_is_upright),
+        cmocka_unit_test(other_types_and_nonsense),
         cmocka_unit_test(every_cut_and_byte_is_safe),
         cmocka_unit_test(minimal_reads_back),
         cmocka_unit_test(xmp_is_searched_as_pillow_does),
