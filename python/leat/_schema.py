@@ -11,7 +11,7 @@ written                       field
 ``bytes``, ``"bytes"``        any bytes
 ``dict``, ``list``, "json"    one JSON value
 ``("float32", (3, 4))``       array, the same shape in every sample
-``("float32", (None, 4))``    ragged array: as many dimensions, shape per sample
+``("float32", (None, 4))``    ragged array: shape per sample, 4 in the last dimension
 ============================  =================================================
 """
 
@@ -34,7 +34,7 @@ class Field(NamedTuple):
     name: str
     type: str
     dtype: str | None = None
-    shape: tuple[int, ...] | None = None  #: array
+    shape: tuple[int | None, ...] | None = None  #: array; of a Writer's ragged field, None where sizes may differ
     ndim: int = 0  #: array and ragged
 
 
@@ -62,8 +62,9 @@ def field(name: str, spec: object) -> Field:
         if any(size is not None and size < 0 for size in sizes):
             raise ArgumentError(f"field '{name}': {shape} has a negative size")
         if any(size is None for size in sizes):
-            return Field(name, "ragged", dtype, None, len(sizes))
-        return Field(name, "array", dtype, sizes, len(sizes))  # type: ignore[arg-type]
+            fixed = any(size is not None for size in sizes)
+            return Field(name, "ragged", dtype, sizes if fixed else None, len(sizes))
+        return Field(name, "array", dtype, sizes, len(sizes))
     raise ArgumentError(
         f"field '{name}': {spec!r} is no type; write one of {', '.join(_PLAIN)}, int, float, str, "
         "bytes, dict, or (dtype, shape)")

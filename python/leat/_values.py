@@ -173,9 +173,9 @@ def _cast(f: Field, row: int, array: np.ndarray) -> np.ndarray:
 
 def _array(f: Field, row: int, value: object) -> np.ndarray:
     array = _to_numpy(f, row, value)
-    want = f.shape if f.type == "array" else None
-    if want is not None and array.shape != tuple(want):
-        _fail(f, row, f"the array has the shape {array.shape}, {tuple(want)} is expected")
+    want = None if f.shape is None else tuple(f.shape)
+    if want is not None and (len(want) != array.ndim or any(n not in (None, m) for n, m in zip(want, array.shape))):
+        _fail(f, row, f"the array has the shape {array.shape}, {want} is expected")
     if array.ndim != f.ndim:
         _fail(f, row, f"the array has the shape {array.shape}, {f.ndim} dimensions are expected")
     return np.ascontiguousarray(_cast(f, row, array)).reshape(array.shape)

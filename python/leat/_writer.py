@@ -67,7 +67,8 @@ class Writer:
 
     def _open(self, specs: Mapping[str, object]) -> None:
         self.fields = _schema.fields(specs)
-        self._packer = _leat.Packer(self.path, self.fields, **self._options)
+        rows = [f._replace(shape=None) if f.type == "ragged" else f for f in self.fields]  # a pack has no sizes of these
+        self._packer = _leat.Packer(self.path, rows, **self._options)
         self._count = self.resumed
         names = [f.name for f in self.fields]
         for name, classes in self._classes.items():

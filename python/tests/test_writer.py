@@ -50,7 +50,7 @@ def kept(tmp_path, spec, value):
     (("float32", (1,)), [None], "is not a float32"),
     (("float32", (2,)), [[1, 2]], "the array has the shape (1, 2), (2,) is expected"),
     (("float32", (2, 2)), [[1, 2], [3]], "not an array"),
-    (("float32", (None, 4)), np.zeros((2, 3, 4)), "2 dimensions are expected"),
+    (("float32", (None, 4)), np.zeros((2, 3, 4)), "(2, 3, 4), (None, 4) is expected"),
     (int, 1.7, "1.7 is not a whole number"), (int, NAN, "nan is not a whole number"),
     (int, -INF, "-inf is not a whole number"), (int, "7", "'7' is not a number"),
     (int, 2**63, "9223372036854775808 is out of range for int64"), (int, [1], "[1] is not a number"),
@@ -213,3 +213,24 @@ os._exit(9)
     with leat.Writer(path, {"x": int}, replace=True, sync=False) as w:
         w.append([3])
     assert leat.open(path)[0]["x"] == 3 and os.listdir(tmp_path) == ["k.leat"]
+
+
+@pytest.mark.parametrize("shape, good, bad", [
+    ((None, 4), [(2, 4), (0, 4), (1, 4)], [(2, 3), (2, 5), (8,), (1, 4, 1), (0, 3)]),
+    ((2, None), [(2, 1), (2, 0), (2, 9)], [(3, 1), (4, 2)]),
+    ((None, 3, None), [(1, 3, 2), (0, 3, 0)], [(3, 1, 2), (1, 3)]),
+    ((None, 0), [(3, 0)], [(3, 1)]),
+])
+def test_fixed_sizes_of_ragged_fields_are_checked(tmp_path, shape, good, bad):
+    path = tmp_path / "boxes.leat"
+    with leat.Writer(path, {"b": ("float32", shape)}, sync=False) as w:
+        for size in good:
+            w.append({"b": np.ones(size, np.float32)})
+            for wrong in bad:
+                with pytest.raises(leat.ArgumentError, match=r"field 'b', sample \d+: the array has the shape"):
+                    w.append({"b": np.ones(wrong, np.float32)})
+        assert w.fields[0].shape == shape
+    ds = leat.open(path)
+    assert [ds[i]["b"].shape for i in range(len(ds))] == good
+    with leat.Writer(tmp_path / "copy.leat", {f.name: f for f in ds.fields}, sync=False) as w:
+        w.append({"b": np.ones(good[0], np.float32)})
