@@ -34,6 +34,7 @@
 #include "ingest/source.h"
 #include "ingest/stage.h"
 #include "ingest/tile_training.h"
+#include "pack/page.h"
 
 #define IO_DEPTH 4
 #define SHELF 64
@@ -306,6 +307,8 @@ static int open_packer(ingest *in, leat_error *err)
     p.replace = o->replace;
     p.no_sync = o->no_sync;
     LEAT_GO(rc, out, leat_packer_open(&in->packer, o->output, &p, err));
+    if (leat__packer_damage(in->packer)[0])
+        leat__log(&o->log, LEAT_LOG_WARN, "%s", leat__packer_damage(in->packer));
     if (in->source->label_field >= 0 && in->source->class_count > 0)
         LEAT_GO(rc, out,
                 leat_packer_classes(in->packer, (uint32_t)in->source->label_field,

@@ -50,6 +50,7 @@ struct leat_packer {
     char *old_shards; /* JSON list of the set that is replaced, from the journal; or NULL */
     bool finishing; /* FINISH is in the journal: only publishing is left */
     bool finished;
+    char damage[400]; /* what resume found; "" for nothing */
 };
 
 /* New strings (leat__free); NULL: out of memory. A shard gets its fingerprint into its name, so

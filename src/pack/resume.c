@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Going on after a crash. The journal is replayed from its start; pages that were written
- * after the last SYNC record are read back and compared with their checks, because a power
- * cut may have kept the record and lost the page. So are pages of the block that the synced
- * ones ended in: it was written again, with what came next. At the first thing that does not
- * hold the journal is cut: what is before it is as if it had just been written.
+ * Going on after a crash. The journal is replayed from its start, and every page it names is
+ * read back and compared with its check: a power cut may have kept the record and lost the page,
+ * and a file that lay around may have been damaged. At the first thing that does not hold the
+ * journal is cut: what is before it is as if it had just been written. Damage to a page that had
+ * been synced is remembered, so that the caller can report it.
+ *
+ * A run that was killed while it published is taken back to the state before, unless a file
+ * already has its name. Then its pages are checked, too, but cannot be written again.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -59,27 +63,49 @@ static int open_partial(leat_packer *p, leat_error *err)
     return rc == LEAT_ENOENT ? 0 : rc;
 }
 
-static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *there,
-                         leat_error *err)
+static int page_matches(leat__file *file, const leat__journal_page *g, bool *there,
+                        leat_error *err)
 {
-    *there = false;
-    LEAT_TRY(open_partial(p, err));
     uint64_t size = 0;
-    if (p->file != NULL) LEAT_TRY(leat__file_size(p->file, &size, err));
+    *there = false;
+    LEAT_TRY(leat__file_size(file, &size, err));
     if (!leat__range_inside(g->offset, g->bytes, size)) return 0;
     uint8_t *data = leat__alloc(LEAT__MEM_PACK, (size_t)g->bytes);
     if (data == NULL) return leat__fail_nomem(err, g->bytes, "a page");
-    int rc = leat__file_pread(p->file, data, (size_t)g->bytes, g->offset, err);
+    int rc = leat__file_pread(file, data, (size_t)g->bytes, g->offset, err);
     if (rc == 0) *there = leat__hash64(data, (size_t)g->bytes, 0) == g->check;
     leat__free(data);
     return rc;
 }
 
-static bool is_safe(const leat_packer *p, const leat__record *r, const safe *s)
+static int page_is_there(leat_packer *p, const leat__journal_page *g, bool *there,
+                         leat_error *err)
+{
+    *there = false;
+    LEAT_TRY(open_partial(p, err));
+    return p->file != NULL ? page_matches(p->file, g, there, err) : 0;
+}
+
+static bool is_safe(const leat__record *r, const safe *s)
 {
     if (r->at >= s->at) return false;
-    return p->finishing || r->page.shard != s->shard ||
-           r->page.offset + r->page.bytes <= s->whole;
+    return r->page.shard != s->shard || r->page.offset + r->page.bytes <= s->whole;
+}
+
+static int note_damage(leat_packer *p, const leat__journal_page *g, leat_error *err)
+{
+    char *path = leat__packer_partial_path(p, g->shard);
+    if (path == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    snprintf(p->damage, sizeof p->damage,
+             "%.160s: page %llu at byte %llu was damaged since it was written: packing again from "
+             "there", path, (unsigned long long)p->pages, (unsigned long long)g->offset);
+    leat__free(path);
+    return 0;
+}
+
+const char *leat__packer_damage(const leat_packer *p)
+{
+    return p->damage;
 }
 
 static int apply_page(leat_packer *p, const leat__record *r, const safe *s, bool *keep,
@@ -87,7 +113,10 @@ static int apply_page(leat_packer *p, const leat__record *r, const safe *s, bool
 {
     const leat__journal_page *g = &r->page;
     *keep = g->shard == p->shard && g->offset == p->data_end;
-    if (*keep && !is_safe(p, r, s)) LEAT_TRY(page_is_there(p, g, keep, err));
+    if (*keep && !p->finishing) {
+        LEAT_TRY(page_is_there(p, g, keep, err));
+        if (!*keep && is_safe(r, s)) LEAT_TRY(note_damage(p, g, err));
+    }
     if (!*keep) return 0;
     p->data_end += g->bytes;
     p->pages++;
@@ -125,7 +154,7 @@ static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *kee
         leat__free(p->old_shards);
         p->old_shards = leat__strdup(LEAT__MEM_PACK, r->old_shards);
         return p->old_shards != NULL ? 0 : leat__fail_nomem(err, 1, "the list of old shards");
-    case LEAT__RECORD_FINISH:
+    case LEAT__RECORD_FINISH: *keep = p->finishing; return 0;
     case LEAT__RECORD_SYNC: return 0;
     }
     return 0;
@@ -157,6 +186,54 @@ static int shard_is_there(const leat_packer *p, const leat__journal_shard *s, bo
     return rc;
 }
 
+/* The file of a complete shard under the name it has now; NULL when there is none. */
+static int open_done(const leat_packer *p, const leat__journal_shard *s, leat__file **file,
+                     leat_error *err)
+{
+    char *paths[] = {leat__packer_partial_path(p, s->shard), leat__packer_final_path(p, s)};
+    int rc = 0;
+    for (size_t i = 0; i < LEAT_COUNT(paths); i++) {
+        if (paths[i] == NULL) rc = leat__fail_nomem(err, strlen(p->path), "a path");
+        if (rc == 0 && *file == NULL) {
+            rc = leat__file_open(file, paths[i], LEAT__FILE_READ, err);
+            if (rc == LEAT_ENOENT) rc = 0;
+        }
+        leat__free(paths[i]);
+    }
+    return rc;
+}
+
+/* The pages of a run of which a part is published: they cannot be written again. */
+static int check_finished(leat_packer *p, leat_error *err)
+{
+    leat__record r;
+    leat__file *file = NULL;
+    uint32_t shard = UINT32_MAX;
+    uint64_t pages = 0;
+    int rc = 0;
+    for (uint64_t at = leat__journal_first(); at < p->journal.end && rc == 0; at = r.next) {
+        bool there;
+        rc = leat__journal_read(&p->journal, at, &r, err);
+        if (rc != 0 || r.kind != LEAT__RECORD_PAGE || r.page.shard >= p->done_count) continue;
+        if (r.page.shard != shard) {
+            leat__file_close(&file);
+            shard = r.page.shard;
+            pages = 0;
+            rc = open_done(p, &p->done[shard], &file, err);
+        }
+        if (rc != 0 || file == NULL) continue; /* publishing names a file that is missing */
+        rc = page_matches(file, &r.page, &there, err);
+        if (rc == 0 && !there)
+            rc = leat__fail(err, LEAT_EDATA,
+                            "%s: page %llu at byte %llu was damaged since it was written; "
+                            "start again with --force", leat__file_path(file),
+                            (unsigned long long)pages, (unsigned long long)r.page.offset);
+        pages++;
+    }
+    leat__file_close(&file);
+    return rc;
+}
+
 /* A pack or set that was published and then taken away, before the journal could go: nothing
  * is left of that run, so this one begins anew. When a part of a set is missing publishing
  * names it. */
@@ -165,7 +242,7 @@ static int settle_finished(leat_packer *p, leat_error *err)
     bool there = p->done_count == 0;
     for (size_t i = 0; i < p->done_count && !there; i++)
         LEAT_TRY(shard_is_there(p, &p->done[i], &there, err));
-    if (there) return 0;
+    if (there) return check_finished(p, err);
     p->finishing = false;
     p->done_count = 0;
     p->shard = 0;
@@ -188,6 +265,18 @@ static int settle(leat_packer *p, leat_error *err)
     return cut_back(p, p->journal_from, err);
 }
 
+/* Files get their names in order: while the first has none, everything can be written again. */
+static int take_back_finish(leat_packer *p, leat_error *err)
+{
+    bool waiting;
+    char *first = leat__packer_partial_path(p, 0);
+    if (first == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
+    int rc = leat__path_exists(first, &waiting, err);
+    if (rc == 0 && waiting) p->finishing = false;
+    leat__free(first);
+    return rc;
+}
+
 int leat__packer_replay(leat_packer *p, leat_error *err)
 {
     uint64_t end, at = leat__journal_first();
@@ -196,6 +285,7 @@ int leat__packer_replay(leat_packer *p, leat_error *err)
     p->journal.end = at;
     leat__packer_forget_shard(p);
     LEAT_TRY(survey(p, &end, &s, err));
+    if (p->finishing) LEAT_TRY(take_back_finish(p, err));
     while (at < end) {
         bool keep;
         LEAT_TRY(leat__journal_read(&p->journal, at, &r, err));

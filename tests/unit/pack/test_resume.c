@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "pack/journal.h"
 #include "pack/layout.h"
+#include "pack/page.h"
 
 #define SAMPLES 700
 #define SCALE 4000
@@ -288,6 +289,77 @@ static void test_spoiled_shared_block(void **state)
     forget(&w);
 }
 
+static void flip(const char *path, uint64_t at)
+{
+    uint8_t byte;
+    int fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+    byte ^= 0x40;
+    assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+    close(fd);
+}
+
+/* Also pages that were synced are read back: one that was damaged since is written again. */
+static void test_damage_of_synced_pages(void **state)
+{
+    file_set w;
+    leat_packer *p;
+    leat_error err;
+    prepare(&w, false);
+    write_some(&w, 600);
+    uint64_t end = mark_synced(&w);
+    flip(pt_path(w.dir, "x.leat.partial"), end / 2);
+    assert_int_equal(leat_packer_open(&p, w.path, &w.opts, &err), 0);
+    assert_in_range(leat_packer_resumed(p, NULL), 200, 400);
+    assert_non_null(strstr(leat__packer_damage(p), "x.leat.partial: page "));
+    leat_packer_close(&p);
+    finish_and_check(&w);
+    forget(&w);
+    prepare(&w, true); /* a file of a set that is complete */
+    write_some(&w, 690);
+    flip(pt_path(w.dir, "x-00001.leat.partial"), 500000);
+    finish_and_check(&w);
+    forget(&w);
+}
+
+/* Finish fails at every sync in turn, then a page is damaged. A file without its name is written
+ * again; a set of which a part has its name is refused. */
+static void test_damage_while_publishing(void **state)
+{
+    if (!leat__fault_available()) skip();
+    for (int shards = 0; shards < 2; shards++) {
+        file_set w;
+        leat_error err;
+        int again = 0, refused = 0;
+        prepare(&w, shards);
+        for (uint64_t nth = 1;; nth++) {
+            leat__fault_arm(LEAT__FAULT_SYNC, nth, false);
+            int rc = pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err);
+            leat__fault_disarm();
+            if (rc == 0) break;
+            const char *last = shards ? "x-00002.leat.partial" : "x.leat.partial";
+            if (access(pt_path(w.dir, last), F_OK) != 0) { /* published as far as that */
+                finish_and_check(&w);
+                continue;
+            }
+            bool renamed = shards && access(pt_path(w.dir, "x-00000.leat.partial"), F_OK) != 0;
+            flip(pt_path(w.dir, last), 300000);
+            if (renamed) {
+                assert_int_equal(leat_packer_open(&(leat_packer *){NULL}, w.path, &w.opts, &err),
+                                 LEAT_EDATA);
+                assert_non_null(strstr(err.message, "was damaged since it was written"));
+                flip(pt_path(w.dir, last), 300000);
+                refused++;
+            }
+            finish_and_check(&w);
+            again += !renamed;
+        }
+        assert_true(again > 0 && (refused > 0) == (shards == 1));
+        check_and_remove(&w);
+        forget(&w);
+    }
+}
+
 /* A journal of an earlier version of the format: its pages do not lie where ours would. */
 static void test_another_format(void **state)
 {
@@ -360,6 +432,8 @@ int main(void)
         cmocka_unit_test(test_torn_journal),
         cmocka_unit_test(test_lost_pages),
         cmocka_unit_test(test_spoiled_shared_block),
+        cmocka_unit_test(test_damage_of_synced_pages),
+        cmocka_unit_test(test_damage_while_publishing),
         cmocka_unit_test(test_another_format),
         cmocka_unit_test(test_missing_partial),
         cmocka_unit_test(test_published_and_removed),
