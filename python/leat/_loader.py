@@ -177,7 +177,7 @@ class Loader:
         self.batch_size = _check.whole("batch_size", batch_size, 1, 2**20)
         self.seed = _check.whole("seed", seed)
         self.order = order
-        drop = None if drop_last is None else _check.flag("drop_last", drop_last)
+        self._drop = drop = None if drop_last is None else _check.flag("drop_last", drop_last)
         self.channels_last = _check.flag("channels_last", channels_last)
         if transform is not None and not callable(transform):
             raise ArgumentError(f"transform: {transform!r} cannot be called")
@@ -400,7 +400,10 @@ class Loader:
         resume = json.dumps(state), position // max(global_batch, 1)
         self._loader.restore(*resume)
         self._running = None
-        finished = position >= count or position // max(global_batch, 1) >= self._batches
+        # an epoch that began without its last samples ends without them
+        short = self._drop is None and state.get("left_out") is True
+        batches = min(self._batches, count // max(global_batch, 1)) if short else self._batches
+        finished = position >= count or position // max(global_batch, 1) >= batches
         self._epoch = epoch + 1 if finished else epoch
         self._resume = None if finished else resume
         self._current = -1

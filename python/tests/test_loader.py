@@ -3,6 +3,7 @@
 
 import gc
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -482,6 +483,29 @@ def test_state_moves_between_worlds(plain):
                 assert sorted(rest) == sorted(set(range(101)) - seen)
             for loader in ranks:
                 loader.close()
+
+
+@pytest.mark.filterwarnings("ignore::leat.AdviceWarning")
+@pytest.mark.parametrize("step", [1, 6, 12])
+def test_samples_left_out_stay_left_out_with_other_ranks(plain, step):
+    """101 samples in global batches of 8 leave 5: too few for 8 ranks, enough for 1 and 2."""
+    ranks = [numpy_loader(plain, batch_size=1, seed=3, rank=r, world_size=8) for r in range(8)]
+    runs = [iter(loader) for loader in ranks]
+    seen = {int(i) for run in runs for _ in range(step) for i in next(run).sample_id}
+    state = ranks[0].state_dict()
+    rest = {int(i) for run in runs for b in run for i in b.sample_id}
+    assert state["left_out"] is True and len(seen | rest) == 96
+    for world in (1, 2, 8):
+        come, later = [], []
+        for rank in range(world):
+            with numpy_loader(plain, batch_size=8 // world, seed=3, rank=rank, world_size=world) as loader:
+                loader.load_state_dict(json.loads(json.dumps(state)))
+                if step < 12:
+                    come += ids(loader)
+                assert loader.epoch == 1
+                later += ids(loader)
+        assert sorted(come) == sorted(rest)
+        assert len(later) == len(set(later)) == (96 if world == 8 else 101)
 
 
 # ---- ranks ---------------------------------------------------------------------------------

@@ -501,9 +501,9 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     /* the rest of a mixed batch depends on its other rows: make them all, deliver the rest */
     l->feed.at = l->env.mixed ? row - row % l->opts.batch_size : row;
     l->feed.begin = row;
-    l->feed.end = l->rows;
+    l->feed.end = l->run_rows;
     l->feed.rc = 0;
-    l->ended = row >= l->rows;
+    l->ended = row >= l->run_rows;
     if (l->ended) return 0;
 
     plan_ahead(l);
@@ -540,6 +540,8 @@ out:
 int leat_loader_begin(leat_loader *l, uint64_t epoch, leat_error *err)
 {
     LEAT_TRY(leat__loader_check(l, err));
+    stop_epoch(l);
+    leat__loader_extent(l, false);
     int rc = begin_at(l, epoch, 0, 0, err);
     if (rc != 0) stop_epoch(l);
     return rc;
@@ -609,14 +611,14 @@ static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
 {
     leat__frame *f;
 
-    if (l->first_batch + l->delivered_batches >= l->batches) return 0;
+    if (l->first_batch + l->delivered_batches >= l->run_batches) return 0;
     memset(l->feed.ragged, 0, l->env.shape->count * sizeof *l->feed.ragged);
     LEAT_TRY(leat__frame_open(&f, l->frames, 0, l->feed.ragged, l->env.hashes, err));
     LEAT_TRY(measure_ragged(l, 0, f, err));
     leat__frame_finish(f);
     f->batch.epoch = l->epoch;
     f->batch.index = l->first_batch + l->delivered_batches;
-    f->batch.position = l->rows;
+    f->batch.position = l->run_rows;
     leat__mutex_lock(&l->lock);
     l->delivered_batches++;
     leat__mutex_unlock(&l->lock);
@@ -785,6 +787,7 @@ static leat__state state_of(const leat_loader *l)
         .streams = l->opts.order == LEAT_ORDER_QUASI ? l->opts.streams : 0,
         .window_pages = l->opts.order == LEAT_ORDER_QUASI ? l->opts.window_pages : 0,
         .drop_last = l->opts.drop_last == LEAT_DROP_LAST,
+        .left_out = l->opts.drop_last == LEAT_DROP_EMPTY && l->run_used < l->count,
     };
 }
 
@@ -799,8 +802,8 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
     if (delivered > l->delivered_rows) delivered = l->delivered_rows;
     uint64_t rows = l->started_at + delivered;
     /* All ranks stand at the same batch. In a last, smaller one the shares differ. */
-    bool done = delivered == l->delivered_rows && l->first_batch + l->delivered_batches >= l->batches;
-    s.position = done ? l->used : LEAT_MIN(rows * l->opts.world, s.count);
+    bool done = delivered == l->delivered_rows && l->first_batch + l->delivered_batches >= l->run_batches;
+    s.position = done ? l->run_used : LEAT_MIN(rows * l->opts.world, s.count);
     leat__buf_init(&out, LEAT__MEM_LOADER, 4096);
     int rc = leat__state_write(&s, &out);
     if (rc == 0) {
@@ -827,8 +830,11 @@ int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
     LEAT_TRY(leat__state_check(&mine, &s, err));
     /* rows p = j * world + rank below the position are done */
     uint64_t rows = leat__share_count(s.position, l->opts.rank, l->opts.world);
-    if (rows > l->rows) rows = l->rows;
-    uint64_t batch = s.position >= l->used ? l->batches : s.position / s.global_batch;
+    stop_epoch(l);
+    /* An epoch that began without its last samples ends without them, in any world. */
+    leat__loader_extent(l, s.left_out && s.position > 0 && l->opts.drop_last == LEAT_DROP_EMPTY);
+    if (rows > l->run_rows) rows = l->run_rows;
+    uint64_t batch = s.position >= l->run_used ? l->run_batches : s.position / s.global_batch;
     int rc = begin_at(l, s.epoch, rows, batch, err);
     if (rc != 0) stop_epoch(l);
     return rc;

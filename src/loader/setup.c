@@ -170,6 +170,15 @@ static int count_pages(leat_loader *l, uint64_t *pages, leat_error *err)
     return 0;
 }
 
+void leat__loader_extent(leat_loader *l, bool left_out)
+{
+    uint64_t step = (uint64_t)l->opts.batch_size * l->opts.world;
+
+    l->run_batches = left_out ? l->count / step : l->batches;
+    l->run_used = LEAT_MIN(l->run_batches * step, l->count);
+    l->run_rows = leat__share_count(l->run_used, l->opts.rank, l->opts.world);
+}
+
 static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_error *err)
 {
     int rc = 0;
@@ -203,6 +212,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
                                      (leat_drop)l->opts.drop_last);
     l->used = LEAT_MIN(l->batches * step, l->count);
     l->rows = leat__share_count(l->used, l->opts.rank, l->opts.world);
+    leat__loader_extent(l, false);
 out:
     leat__free(weights);
     return rc;

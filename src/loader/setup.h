@@ -49,6 +49,7 @@ struct leat_loader {
     uint64_t rows;     /* of this rank per epoch */
     uint64_t batches;
     uint64_t used;     /* positions that come in those batches: all, or less the last ones */
+    uint64_t run_rows, run_batches, run_used; /* the same of the current epoch: leat__loader_extent */
     char advice[LEAT__ADVICE_MAX][LEAT__ADVICE_TEXT];
     uint32_t advice_count;
     /* the images */
@@ -101,6 +102,9 @@ int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_op
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_teardown(leat_loader *l);
+
+/* Sets how much of an epoch comes: what the options say, or without its last, smaller global batch. */
+void leat__loader_extent(leat_loader *l, bool left_out);
 
 /* LEAT_EINVAL without a loader; LEAT_EFORK in a forked child, where its locks may be held and its
  * threads do not exist. */

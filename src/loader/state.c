@@ -56,6 +56,7 @@ int leat__state_write(const leat__state *s, leat__buf *out)
         leat__json_ku64(&j, "window_pages", s->window_pages);
     }
     leat__json_kbool(&j, "drop_last", s->drop_last != 0);
+    if (s->left_out != 0) leat__json_kbool(&j, "left_out", true);
     leat__json_end(&j);
     return leat__buf_status(out);
 }
@@ -121,6 +122,9 @@ static int read_root(const json_t *root, leat__state *s, leat_error *err)
     const json_t *drop = json_object_get(root, "drop_last");
     if (!json_is_boolean(drop)) return bad_state("drop_last", err);
     s->drop_last = json_is_true(drop);
+    const json_t *left_out = json_object_get(root, "left_out");
+    if (left_out != NULL && !json_is_boolean(left_out)) return bad_state("left_out", err);
+    s->left_out = json_is_true(left_out);
     return 0;
 }
 

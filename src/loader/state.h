@@ -24,6 +24,7 @@ typedef struct leat__state {
     uint64_t position;     /* global: how many positions all ranks together are past */
     uint32_t streams, window_pages; /* quasi */
     uint32_t drop_last;
+    uint32_t left_out; /* LEAT_DROP_EMPTY left out the last, smaller global batch in this world */
 } leat__state;
 
 int leat__state_write(const leat__state *s, leat__buf *out) LEAT_MUST_CHECK;

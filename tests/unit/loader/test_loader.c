@@ -350,6 +350,62 @@ static void a_rank_without_a_part_in_the_last_batch_is_not_past_it(void **state)
     assert_no_leaks();
 }
 
+static uint64_t drain_rest(const leat_loader_opts *o, const char *text)
+{
+    leat_loader *l;
+    outcome r = {0};
+    assert_ok(leat_loader_open(&l, plain, o, NULL));
+    assert_ok(leat_loader_restore(l, text, NULL));
+    drain(l, &r);
+    leat_loader_close(&l);
+    return r.samples;
+}
+
+/* 301 samples in global batches of 100: 4 ranks leave the last sample out, so one rank that goes on from
+ * their state does, too, and has the whole of the next epoch. */
+static void samples_left_out_by_a_state_do_not_come_in_another_world(void **state)
+{
+    leat_loader_opts o = base_opts(), alone;
+    leat_loader *l;
+    leat_batch *b;
+    char text[1024];
+    size_t size;
+    (void)state;
+    o.order = LEAT_ORDER_RANDOM;
+    o.world = 4;
+    o.batch_size = 25;
+    o.drop_last = LEAT_DROP_EMPTY;
+    alone = o;
+    alone.world = 1;
+    alone.batch_size = 100;
+    assert_ok(leat_loader_open(&l, plain, &o, NULL));
+    for (uint64_t i = 1; i <= 3; i++) {
+        assert_ok(leat_loader_next(l, &b, -1, NULL));
+        leat_batch_release(&b);
+        assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+        assert_contains(text, "\"left_out\":true");
+        alone.drop_last = LEAT_DROP_EMPTY;
+        assert_int_equal(drain_rest(&alone, text), 300 - i * 100);
+        alone.drop_last = LEAT_DROP_NEVER; /* asked for: it comes */
+        assert_int_equal(drain_rest(&alone, text), 301 - i * 100);
+    }
+    leat_loader_close(&l);
+    alone.drop_last = LEAT_DROP_EMPTY;
+    assert_ok(leat_loader_open(&l, plain, &alone, NULL));
+    assert_ok(leat_loader_restore(l, text, NULL));
+    assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+    assert_contains(text, "\"position\":300");
+    assert_contains(text, "\"left_out\":true");
+    assert_ok(leat_loader_begin(l, 1, NULL));
+    outcome r = {0};
+    drain(l, &r);
+    assert_int_equal(r.samples, 301);
+    assert_ok(leat_loader_state(l, UINT64_MAX, text, sizeof text, &size, NULL));
+    assert_null(strstr(text, "left_out"));
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
 static void a_batch_is_a_loan(void **state)
 {
     enum { KEEP = 8 };
@@ -671,6 +727,7 @@ int main(void)
         cmocka_unit_test(questions_and_stops_keep_the_state),
         cmocka_unit_test(states_move_between_worlds),
         cmocka_unit_test(a_rank_without_a_part_in_the_last_batch_is_not_past_it),
+        cmocka_unit_test(samples_left_out_by_a_state_do_not_come_in_another_world),
         cmocka_unit_test(a_batch_is_a_loan),
         cmocka_unit_test(leaving_in_the_middle_leaves_nothing),
         cmocka_unit_test(the_budget_holds),

@@ -87,7 +87,10 @@ static void malformed_states_are_refused(void **state)
         "\"global_batch\":2,\"position\":11,\"drop_last\":false}",
         "{\"leat_state\":1,\"pack\":\"0000000000000000\",\"subset\":\"0000000000000000\","
         "\"seed\":\"0000000000000000\",\"order\":\"random\",\"epoch\":0,\"count\":10,"
-        "\"global_batch\":2,\"position\":1,\"drop_last\":1}"};
+        "\"global_batch\":2,\"position\":1,\"drop_last\":1}",
+        "{\"leat_state\":1,\"pack\":\"0000000000000000\",\"subset\":\"0000000000000000\","
+        "\"seed\":\"0000000000000000\",\"order\":\"random\",\"epoch\":0,\"count\":10,"
+        "\"global_batch\":2,\"position\":1,\"drop_last\":false,\"left_out\":1}"};
     leat__state s;
     leat_error err;
     (void)state;
