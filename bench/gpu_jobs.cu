@@ -2,10 +2,9 @@
  *
  * Runs the jobs that gpu_jobs wrote, and compares with what the CPU said: see gpu_jobs.c.
  */
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels.cu"
 
@@ -23,105 +22,155 @@ struct counts {
     uint64_t data;
 };
 
-template <class T> static std::vector<T> take(FILE *f, size_t n)
-{
-    std::vector<T> v(n);
-    if (fread(v.data(), sizeof(T), n, f) != n) exit(2);
-    return v;
-}
+/* What the file has: arrays on the host. */
+struct jobs {
+    struct counts n;
+    leat_job_output *out;
+    leat_job_codes *codes;
+    leat_job_image *images;
+    leat_job_tile *tiles;
+    uint8_t *data;
+    uint32_t *bad;   /* 1 = the CPU found it damaged */
+    uint8_t *pixels; /* what the CPU made of each */
+    size_t row;      /* bytes of an image */
+};
 
-template <class T> static T *put(const std::vector<T> &v)
+static void *take(FILE *f, size_t bytes)
 {
-    T *p;
-    CHECK(cudaMalloc(&p, v.size() * sizeof(T)));
-    CHECK(cudaMemcpy(p, v.data(), v.size() * sizeof(T), cudaMemcpyHostToDevice));
+    void *p = malloc(bytes > 0 ? bytes : 1);
+    if (p == NULL || fread(p, 1, bytes, f) != bytes) exit(2);
     return p;
 }
 
-static void run(leat_job job, std::vector<leat_job_image> images, std::vector<leat_job_tile> tiles,
-                uint32_t *status)
+static void *put(const void *from, size_t bytes)
 {
-    const uint32_t slice = 500, count = (uint32_t)images.size(); /* images at once */
+    void *p;
+    CHECK(cudaMalloc(&p, bytes > 0 ? bytes : 1));
+    CHECK(cudaMemcpy(p, from, bytes, cudaMemcpyHostToDevice));
+    return p;
+}
+
+/* Images first to last, whose tiles are from to tile. */
+static void run_slice(leat_job job, const struct jobs *j, uint32_t first, uint32_t last, uint32_t from,
+                      uint32_t tile, uint64_t work, uint32_t *status)
+{
+    void *im = put(j->images + first, (last - first) * sizeof *j->images);
+    void *ti = put(j->tiles + from, (tile - from) * sizeof *j->tiles);
+    CHECK(cudaMalloc((void **)&job.work, work));
+    CHECK(cudaMemset(job.work, 0, work)); /* damaged tiles leave blocks unwritten */
+    job.images = (leat_job_image *)im;
+    job.tiles = (leat_job_tile *)ti;
+    job.status = status + first;
+    job.image_count = last - first;
+    job.tile_count = tile - from;
+    leat_axes<<<dim3(2, job.image_count), 128>>>(job);
+    leat_tiles<<<(job.tile_count + TILE_WARPS - 1) / TILE_WARPS, 32 * TILE_WARPS>>>(job);
+    leat_colour<<<dim3(48, job.image_count), 128>>>(job);
+    leat_first<<<dim3(48, job.image_count), 128>>>(job);
+    leat_second<<<dim3(48, job.image_count), 128>>>(job);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(im));
+    CHECK(cudaFree(ti));
+    CHECK(cudaFree(job.work));
+}
+
+static void run(leat_job job, const struct jobs *from_file, uint32_t *status)
+{
+    const uint32_t slice = 500, count = from_file->n.images; /* images at once */
+    struct jobs j = *from_file; /* images and tiles are changed: on copies */
+    j.images = (leat_job_image *)malloc(count * sizeof *j.images);
+    j.tiles = (leat_job_tile *)malloc(j.n.tiles * sizeof *j.tiles);
+    if (j.images == NULL || j.tiles == NULL) exit(2);
+    memcpy(j.images, from_file->images, count * sizeof *j.images);
+    memcpy(j.tiles, from_file->tiles, j.n.tiles * sizeof *j.tiles);
     for (uint32_t first = 0, tile = 0; first < count; first += slice) {
         const uint32_t last = first + slice < count ? first + slice : count, from = tile;
         uint64_t work = 0;
         for (uint32_t i = first; i < last; i++) {
-            images[i].work = work;
-            work += (images[i].work_bytes + 255) & ~255ull;
+            j.images[i].work = work;
+            work += (j.images[i].work_bytes + 255) & ~255ull;
         }
-        for (; tile < tiles.size() && tiles[tile].image < last; tile++) tiles[tile].image -= first;
-        leat_job_image *im = put(std::vector<leat_job_image>(images.begin() + first, images.begin() + last));
-        leat_job_tile *ti = put(std::vector<leat_job_tile>(tiles.begin() + from, tiles.begin() + tile));
-        CHECK(cudaMalloc(&job.work, work));
-        CHECK(cudaMemset(job.work, 0, work)); /* damaged tiles leave blocks unwritten */
-        job.images = im;
-        job.tiles = ti;
-        job.status = status + first;
-        job.image_count = last - first;
-        job.tile_count = tile - from;
-        leat_axes<<<dim3(2, job.image_count), 128>>>(job);
-        leat_tiles<<<(job.tile_count + TILE_WARPS - 1) / TILE_WARPS, 32 * TILE_WARPS>>>(job);
-        leat_colour<<<dim3(48, job.image_count), 128>>>(job);
-        leat_first<<<dim3(48, job.image_count), 128>>>(job);
-        leat_second<<<dim3(48, job.image_count), 128>>>(job);
-        CHECK(cudaGetLastError());
-        CHECK(cudaDeviceSynchronize());
-        CHECK(cudaFree(im));
-        CHECK(cudaFree(ti));
-        CHECK(cudaFree(job.work));
+        for (; tile < j.n.tiles && j.tiles[tile].image < last; tile++) j.tiles[tile].image -= first;
+        run_slice(job, &j, first, last, from, tile, work, status);
     }
+    free(j.images);
+    free(j.tiles);
 }
 
 /* Changes one byte in 4,000 of the tiles; quantisers stay. */
-static void damage(std::vector<uint8_t> &data, const std::vector<leat_job_tile> &tiles)
+static void damage(struct jobs *j)
 {
-    for (size_t i = 0; i < tiles.size(); i++)
-        for (uint32_t k = 0; k < tiles[i].len; k += 1 + rand() % 8000)
-            if (k > 0) data[tiles[i].data + k] = (uint8_t)rand();
+    for (uint32_t i = 0; i < j->n.tiles; i++)
+        for (uint32_t k = 0; k < j->tiles[i].len; k += 1 + rand() % 8000)
+            if (k > 0) j->data[j->tiles[i].data + k] = (uint8_t)rand();
+}
+
+static struct jobs read_jobs(FILE *f)
+{
+    struct jobs j;
+    struct counts *n = (struct counts *)take(f, sizeof *n);
+    j.n = *n;
+    free(n);
+    j.out = (leat_job_output *)take(f, sizeof *j.out);
+    j.codes = (leat_job_codes *)take(f, sizeof *j.codes);
+    j.images = (leat_job_image *)take(f, j.n.images * sizeof *j.images);
+    j.tiles = (leat_job_tile *)take(f, j.n.tiles * sizeof *j.tiles);
+    j.data = (uint8_t *)take(f, j.n.data);
+    j.bad = (uint32_t *)take(f, j.n.images * sizeof *j.bad);
+    j.row = (size_t)3 * j.out->width * j.out->height;
+    j.pixels = (uint8_t *)take(f, j.row * j.n.images);
+    return j;
+}
+
+/* Compares what the device made and found with what the CPU did; the number of differences. */
+static uint32_t compare(const struct jobs *j, const uint8_t *batch, const uint32_t *found)
+{
+    uint8_t *made = (uint8_t *)malloc(j->row * j->n.images);
+    uint32_t *status = (uint32_t *)malloc(j->n.images * sizeof *status);
+    uint32_t damaged = 0, differ = 0, pixels_differ = 0;
+    if (made == NULL || status == NULL) exit(2);
+    CHECK(cudaMemcpy(made, batch, j->row * j->n.images, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(status, found, j->n.images * sizeof *status, cudaMemcpyDeviceToHost));
+    for (uint32_t i = 0; i < j->n.images; i++) {
+        const int there = status[i] != LEAT_JOB_NO_DAMAGE;
+        damaged += there;
+        differ += there != (j->bad[i] != 0);
+        if (!there && !j->bad[i]) pixels_differ += memcmp(made + i * j->row, j->pixels + i * j->row, j->row) != 0;
+    }
+    printf("gpu_jobs: %u images, %u found damaged, %u judged otherwise than by the CPU, %u with other pixels\n",
+           j->n.images, damaged, differ, pixels_differ);
+    free(made);
+    free(status);
+    return differ + pixels_differ;
 }
 
 int main(int argc, char **argv)
 {
-    FILE *f = fopen(argv[1], "rb");
-    if (argc < 2 || f == NULL) return 2;
-    counts n = take<counts>(f, 1)[0];
-    std::vector<leat_job_output> out = take<leat_job_output>(f, 1);
-    std::vector<leat_job_codes> codes = take<leat_job_codes>(f, 1);
-    std::vector<leat_job_image> images = take<leat_job_image>(f, n.images);
-    std::vector<leat_job_tile> tiles = take<leat_job_tile>(f, n.tiles);
-    std::vector<uint8_t> data = take<uint8_t>(f, n.data);
-    std::vector<uint32_t> bad = take<uint32_t>(f, n.images);
-    const size_t row = 3 * out[0].width * out[0].height;
-    std::vector<uint8_t> pixels = take<uint8_t>(f, row * n.images);
+    FILE *f = argc > 1 ? fopen(argv[1], "rb") : NULL;
+    if (f == NULL) return 2;
+    struct jobs j = read_jobs(f);
     uint8_t *batch;
-    CHECK(cudaMalloc(&batch, row * n.images));
-    CHECK(cudaMemset(batch, 0, row * n.images));
-    out[0].data = (uint64_t)(uintptr_t)batch;
-    leat_job job = {};
-    job.outputs = put(out);
-    job.codes = put(codes);
-    job.data = put(data);
-    std::vector<uint32_t> status(n.images, LEAT_JOB_NO_DAMAGE);
-    uint32_t *found = put(status);
-    run(job, images, tiles, found);
-    std::vector<uint8_t> made(row * n.images);
-    CHECK(cudaMemcpy(made.data(), batch, made.size(), cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpy(status.data(), found, 4 * status.size(), cudaMemcpyDeviceToHost));
-    uint32_t damaged = 0, differ = 0, pixels_differ = 0;
-    for (uint32_t i = 0; i < n.images; i++) {
-        const bool there = status[i] != LEAT_JOB_NO_DAMAGE;
-        damaged += there;
-        differ += there != (bad[i] != 0);
-        if (!there && !bad[i]) pixels_differ += memcmp(&made[i * row], &pixels[i * row], row) != 0;
-    }
-    printf("gpu_jobs: %u images, %u found damaged, %u judged otherwise than by the CPU, %u with other pixels\n",
-           n.images, damaged, differ, pixels_differ);
+    CHECK(cudaMalloc((void **)&batch, j.row * j.n.images));
+    CHECK(cudaMemset(batch, 0, j.row * j.n.images));
+    j.out->data = (uint64_t)(uintptr_t)batch;
+    leat_job job;
+    memset(&job, 0, sizeof job);
+    job.outputs = (leat_job_output *)put(j.out, sizeof *j.out);
+    job.codes = (leat_job_codes *)put(j.codes, sizeof *j.codes);
+    job.data = (uint8_t *)put(j.data, j.n.data);
+    uint32_t *status = (uint32_t *)malloc(j.n.images * sizeof *status);
+    if (status == NULL) return 2;
+    for (uint32_t i = 0; i < j.n.images; i++) status[i] = LEAT_JOB_NO_DAMAGE;
+    uint32_t *found = (uint32_t *)put(status, j.n.images * sizeof *status);
+    run(job, &j, found);
+    const uint32_t differ = compare(&j, batch, found);
     const int rounds = argc > 2 ? atoi(argv[2]) : 1;
     for (int i = 1; i < rounds; i++) {
-        damage(data, tiles);
-        CHECK(cudaMemcpy((void *)job.data, data.data(), data.size(), cudaMemcpyHostToDevice));
-        run(job, images, tiles, found);
+        damage(&j);
+        CHECK(cudaMemcpy((void *)job.data, j.data, j.n.data, cudaMemcpyHostToDevice));
+        run(job, &j, found);
     }
     printf("gpu_jobs: %d rounds\n", rounds);
-    return differ || pixels_differ;
+    return differ != 0;
 }
