@@ -203,6 +203,7 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *r)
     r->sys_errno = 0;
     r->got = 0;
     r->hold_ns = 0;
+    r->seated = false;
     r->done_ns = 0;
     r->submit_ns = leat__clock_ns();
     if (leat__file_remote(r->file) != NULL && a->kind != LEAT__AIO_MANUAL) {

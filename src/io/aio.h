@@ -47,6 +47,7 @@ struct leat__aio_req {
     leat__aio_req *next;
     size_t got;
     uint64_t hold_ns;
+    bool seated; /* the ring uses the file's descriptor */
     leat__range range; /* remote files */
 };
 

@@ -70,6 +70,33 @@ static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
     return true;
 }
 
+static void unseat(leat__aio_req *r)
+{
+    if (r->seated) leat__file_release(r->file);
+    r->seated = false;
+}
+
+static void end_read(leat__aio *a, leat__aio_req *r, int rc, int sys_errno)
+{
+    unseat(r);
+    leat__aio_complete(a, r, rc, sys_errno);
+}
+
+/* A file whose descriptor can be had only when others are through is tried again soon. */
+static void queue_seated(leat__aio *a, leat__aio_req *r)
+{
+    int bad = leat__file_hold(r->file);
+    if (bad == EAGAIN) {
+        r->hold_ns = leat__clock_ns() + NAP_NS;
+        leat__aio_list_push(&a->uring->held, r);
+    } else if (bad != 0) {
+        end_read(a, r, leat__code_of_errno(bad), bad);
+    } else {
+        r->seated = true;
+        if (!queue_read(a->uring, r)) end_read(a, r, LEAT_EIO, EBUSY);
+    }
+}
+
 static void start_read(leat__aio *a, leat__aio_req *r)
 {
     uint64_t delay_ns = 0;
@@ -82,11 +109,11 @@ static void start_read(leat__aio *a, leat__aio_req *r)
         r->hold_ns = leat__clock_ns() + delay_ns;
         leat__aio_list_push(&a->uring->held, r);
     } else if (bad != 0) {
-        leat__aio_complete(a, r, leat__code_of_errno(bad), bad);
+        end_read(a, r, leat__code_of_errno(bad), bad);
     } else if (r->len == 0) {
-        leat__aio_complete(a, r, 0, 0);
-    } else if (!queue_read(a->uring, r)) {
-        leat__aio_complete(a, r, LEAT_EIO, EBUSY);
+        end_read(a, r, 0, 0);
+    } else {
+        queue_seated(a, r);
     }
 }
 
@@ -95,11 +122,12 @@ static void finish_plainly(leat__aio *a, leat__aio_req *r)
 {
     leat_error err;
     size_t more;
+    unseat(r);
     int rc = leat__file_pread_some(r->file, (char *)r->buf + r->got, r->len - r->got,
                                    r->offset + r->got, &more, &err);
     r->got += more;
     if (rc == 0 && r->got < r->len) rc = LEAT_EDATA;
-    leat__aio_complete(a, r, rc, rc != 0 && rc != LEAT_EDATA ? err.sys_errno : 0);
+    end_read(a, r, rc, rc != 0 && rc != LEAT_EDATA ? err.sys_errno : 0);
 }
 
 static void on_completion(leat__aio *a, leat__aio_req *r, int res)
@@ -110,16 +138,16 @@ static void on_completion(leat__aio *a, leat__aio_req *r, int res)
         r->got += again ? 0 : (size_t)res;
         finish_plainly(a, r);
     } else if (again) {
-        if (!queue_read(a->uring, r)) leat__aio_complete(a, r, LEAT_EIO, EBUSY);
+        if (!queue_read(a->uring, r)) end_read(a, r, LEAT_EIO, EBUSY);
     } else if (res < 0) {
-        leat__aio_complete(a, r, leat__code_of_errno(-res), -res);
+        end_read(a, r, leat__code_of_errno(-res), -res);
     } else if (res == 0) {
-        leat__aio_complete(a, r, LEAT_EDATA, 0);
+        end_read(a, r, LEAT_EDATA, 0);
     } else {
         r->got += (size_t)res;
-        if (r->got >= r->len) leat__aio_complete(a, r, 0, 0);
+        if (r->got >= r->len) end_read(a, r, 0, 0);
         else if (leat__file_direct(r->file) && r->got % LEAT__IO_ALIGN != 0) finish_plainly(a, r);
-        else if (!queue_read(a->uring, r)) leat__aio_complete(a, r, LEAT_EIO, EBUSY);
+        else if (!queue_read(a->uring, r)) end_read(a, r, LEAT_EIO, EBUSY);
     }
 }
 
@@ -196,6 +224,7 @@ static void fall_back(leat__aio *a)
     for (int i = 0; i < 2; i++) {
         for (leat__aio_req *r; (r = leat__aio_list_pop(&lists[i])) != NULL;) {
             if (r == &u->wake) continue;
+            unseat(r);
             leat__aio_list_push(&a->pending, r);
             a->in_flight--;
             a->queued++;

@@ -32,8 +32,7 @@
 #define LINKS_MAX 40 /* as the kernel follows them */
 
 struct leat__file {
-    int fd;        /* plain */
-    int direct_fd; /* -1 when not direct */
+    leat__seat seat; /* its descriptors: the plain one, and one for direct reads or -1 */
     uint64_t size_at_open;
     char *path;
     leat__remote *remote; /* NULL for a local file */
@@ -81,7 +80,7 @@ static int open_remote(leat__file **out, const char *path, unsigned flags, leat_
         return leat__fail(err, LEAT_ENOTSUP, "%.200s: a remote file cannot be changed in place", path);
     leat__file *f = LEAT_NEW(IO, leat__file);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
-    f->fd = f->direct_fd = -1;
+    f->seat.fd = f->seat.direct_fd = -1;
     int rc = leat__remote_open(&f->remote, path, err);
     if (rc == 0) {
         f->path = leat__strdup(LEAT__MEM_IO, leat__remote_path(f->remote));
@@ -102,7 +101,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
     if (leat__path_remote(path)) return open_remote(out, path, flags, err);
     leat__file *f = LEAT_NEW(IO, leat__file);
     if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
-    f->fd = f->direct_fd = -1;
+    f->seat.fd = f->seat.direct_fd = -1;
 
     int rc = 0;
     f->path = leat__strdup(LEAT__MEM_IO, path);
@@ -115,18 +114,21 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
         goto out;
     }
     /* O_NONBLOCK: opening a FIFO by mistake must fail below, not wait for a writer. */
-    f->fd = open_retry(path, open_flags(flags) | O_NONBLOCK);
-    if (f->fd < 0) {
+    f->seat.fd = open_retry(path, open_flags(flags) | O_NONBLOCK);
+    if (f->seat.fd < 0) {
         rc = leat__fail_errno(err, errno, "%s: cannot open", path);
         goto out;
     }
-    LEAT_GO(rc, out, refuse_other_than_regular(f->fd, path, &f->size_at_open, err));
-    if ((flags & LEAT__FILE_LOCK) && !lock_file(f->fd, path)) {
+    LEAT_GO(rc, out, refuse_other_than_regular(f->seat.fd, path, &f->size_at_open, err));
+    if ((flags & LEAT__FILE_LOCK) && !lock_file(f->seat.fd, path)) {
         rc = leat__fail(err, LEAT_ESTATE, "%s: in use by another process or writer", path);
         goto out;
     }
     /* File systems without direct reads (tmpfs, some network ones) refuse the flag. */
-    if (flags & LEAT__FILE_DIRECT) f->direct_fd = open_retry(path, O_RDONLY | O_DIRECT);
+    if (flags & LEAT__FILE_DIRECT) {
+        f->seat.direct_fd = open_retry(path, O_RDONLY | O_DIRECT);
+        f->seat.direct = f->seat.direct_fd >= 0;
+    }
     *out = f;
     f = NULL;
 out:
@@ -134,12 +136,35 @@ out:
     return rc;
 }
 
+int leat__file_open_pooled(leat__file **out, leat__file_pool *pool, const char *path,
+                           unsigned flags, leat_error *err)
+{
+    *out = NULL;
+    if (pool == NULL || leat__path_remote(path)) return leat__file_open(out, path, flags, err);
+    leat__file *f = LEAT_NEW(IO, leat__file);
+    if (f == NULL) return leat__fail_nomem(err, sizeof *f, "a file");
+    f->path = leat__strdup(LEAT__MEM_IO, path);
+    f->seat = (leat__seat){.fd = -1, .direct_fd = -1, .pool = pool, .path = f->path,
+                           .direct = (flags & LEAT__FILE_DIRECT) != 0};
+    int rc = 0, bad = 0;
+    if (f->path == NULL) rc = leat__fail_nomem(err, strlen(path) + 1, "a path");
+    else if (LEAT_FAULT(LEAT__FAULT_READ)) bad = EIO;
+    else bad = leat__seat_take(&f->seat, true);
+    if (bad != 0) rc = leat__fail_errno(err, bad, "%s: cannot open", path);
+    if (rc == 0) {
+        rc = refuse_other_than_regular(f->seat.fd, path, &f->size_at_open, err);
+        leat__seat_give(&f->seat, true);
+    }
+    if (rc == 0) *out = f;
+    else leat__file_close(&f);
+    return rc;
+}
+
 void leat__file_close(leat__file **file)
 {
     leat__file *f = *file;
     if (f == NULL) return;
-    if (f->fd >= 0) close(f->fd);
-    if (f->direct_fd >= 0) close(f->direct_fd);
+    leat__seat_close(&f->seat);
     leat__remote_close(&f->remote);
     leat__free(f->path);
     leat__free(f);
@@ -163,22 +188,37 @@ void leat__file_settle(const leat__file *f)
 
 int leat__file_fd(const leat__file *f)
 {
-    return f->direct_fd >= 0 ? f->direct_fd : f->fd;
+    return f->seat.direct ? f->seat.direct_fd : f->seat.fd;
 }
 
 bool leat__file_direct(const leat__file *f)
 {
-    return f->direct_fd >= 0;
+    return f->seat.direct;
+}
+
+static leat__seat *seat_of(const leat__file *f)
+{
+    return (leat__seat *)&f->seat; /* has a lock of its own */
+}
+
+int leat__file_hold(const leat__file *f)
+{
+    return leat__seat_take(seat_of(f), false);
+}
+
+void leat__file_release(const leat__file *f)
+{
+    leat__seat_give(seat_of(f), false);
 }
 
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err)
 {
     struct stat st;
-    if (f->remote != NULL) {
+    if (f->remote != NULL || f->seat.pool != NULL) { /* pooled: the same size or it is stale */
         *bytes = f->size_at_open;
         return 0;
     }
-    if (LEAT_FAULT(LEAT__FAULT_READ) || fstat(f->fd, &st) != 0)
+    if (LEAT_FAULT(LEAT__FAULT_READ) || fstat(f->seat.fd, &st) != 0)
         return leat__fail_errno(err, errno ? errno : EIO, "%s: cannot stat", f->path);
     *bytes = (uint64_t)st.st_size;
     return 0;
@@ -205,8 +245,17 @@ static ssize_t pread_once(const leat__file *f, void *buf, size_t len, uint64_t o
         errno = bad;
         return -1;
     }
-    int fd = f->direct_fd >= 0 && aligned(buf, len, offset) ? f->direct_fd : f->fd;
-    return pread(fd, buf, LEAT_MIN(len, TRANSFER_MAX), (off_t)offset);
+    bad = leat__seat_take(seat_of(f), true);
+    if (bad == 0) {
+        bool direct = f->seat.direct && aligned(buf, len, offset);
+        ssize_t n = pread(direct ? f->seat.direct_fd : f->seat.fd, buf,
+                          LEAT_MIN(len, TRANSFER_MAX), (off_t)offset);
+        bad = n < 0 ? errno : 0;
+        leat__seat_give(seat_of(f), true);
+        if (bad == 0) return n;
+    }
+    errno = bad;
+    return -1;
 }
 
 int leat__file_pread_some(const leat__file *f, void *buf, size_t len, uint64_t offset,
@@ -248,7 +297,9 @@ size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint6
     struct iovec to = {buf, LEAT_MIN(len, TRANSFER_MAX)};
     if (f->remote != NULL || offset > INT64_MAX) return 0;
     if (leat__inject_active() || LEAT_FAULT(LEAT__FAULT_READ)) return 0;
-    ssize_t n = preadv2(f->fd, &to, 1, (off_t)offset, RWF_NOWAIT);
+    if (leat__seat_take(seat_of(f), true) != 0) return 0;
+    ssize_t n = preadv2(f->seat.fd, &to, 1, (off_t)offset, RWF_NOWAIT);
+    leat__seat_give(seat_of(f), true);
     return n > 0 ? (size_t)n : 0;
 }
 
@@ -260,7 +311,7 @@ int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offse
         ssize_t n = -1;
         errno = ENOSPC;
         if (!LEAT_FAULT(LEAT__FAULT_WRITE))
-            n = pwrite(f->fd, (const char *)buf + put, LEAT_MIN(len - put, TRANSFER_MAX),
+            n = pwrite(f->seat.fd, (const char *)buf + put, LEAT_MIN(len - put, TRANSFER_MAX),
                        (off_t)(offset + put));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
@@ -274,14 +325,14 @@ int leat__file_pwrite(leat__file *f, const void *buf, size_t len, uint64_t offse
 
 void leat__file_reserve(leat__file *f, uint64_t offset, uint64_t len)
 {
-    (void)!fallocate(f->fd, 0, (off_t)offset, (off_t)len);
+    (void)!fallocate(f->seat.fd, 0, (off_t)offset, (off_t)len);
 }
 
 int leat__file_truncate(leat__file *f, uint64_t bytes, leat_error *err)
 {
     if (LEAT_FAULT(LEAT__FAULT_WRITE))
         return leat__fail_errno(err, EIO, "%s: cannot set the size", f->path);
-    while (ftruncate(f->fd, (off_t)bytes) != 0) {
+    while (ftruncate(f->seat.fd, (off_t)bytes) != 0) {
         if (errno != EINTR) return leat__fail_errno(err, errno, "%s: cannot set the size", f->path);
     }
     return 0;
@@ -291,7 +342,7 @@ int leat__file_sync(leat__file *f, leat_error *err)
 {
     if (LEAT_FAULT(LEAT__FAULT_SYNC))
         return leat__fail_errno(err, EIO, "%s: cannot sync", f->path);
-    while (fdatasync(f->fd) != 0) {
+    while (fdatasync(f->seat.fd) != 0) {
         if (errno != EINTR) return leat__fail_errno(err, errno, "%s: cannot sync", f->path);
     }
     return 0;
@@ -301,7 +352,7 @@ void leat__file_flush_hint(leat__file *f, uint64_t offset, uint64_t len)
 {
     uint64_t begin = offset / LEAT__IO_ALIGN, end = (offset + len) / LEAT__IO_ALIGN;
     if (begin == end) return; /* a length of 0 would mean all of the file */
-    (void)sync_file_range(f->fd, (off_t)(begin * LEAT__IO_ALIGN),
+    (void)sync_file_range(f->seat.fd, (off_t)(begin * LEAT__IO_ALIGN),
                           (off_t)((end - begin) * LEAT__IO_ALIGN), SYNC_FILE_RANGE_WRITE);
 }
 
@@ -315,7 +366,9 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
         [LEAT__ADVICE_WILLNEED] = POSIX_FADV_WILLNEED,
         [LEAT__ADVICE_DONTNEED] = POSIX_FADV_DONTNEED,
     };
-    if (f->remote == NULL) (void)posix_fadvise(f->fd, (off_t)offset, (off_t)len, map[advice]);
+    if (f->remote != NULL || leat__seat_take(seat_of(f), true) != 0) return;
+    (void)posix_fadvise(f->seat.fd, (off_t)offset, (off_t)len, map[advice]);
+    leat__seat_give(seat_of(f), true);
 }
 
 /* ---- by name --------------------------------------------------------------------------- */
@@ -523,7 +576,7 @@ static int replace_file(const char *path, const struct stat *old, const void *da
                                      LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE,
                                      err));
     made = true;
-    if (old != NULL) (void)!fchmod(f->fd, old->st_mode & 07777); /* who may read it stays */
+    if (old != NULL) (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* who may read it stays */
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     leat__file_close(&f);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "io/file_pool.h"
 
 /* Alignment of offset, length and memory that direct reads need on every file system. */
 #define LEAT__IO_ALIGN 4096u
@@ -45,6 +46,9 @@ enum {
 
 int leat__file_open(leat__file **f, const char *path, unsigned flags,
                     leat_error *err) LEAT_MUST_CHECK;
+/* For reading, with descriptors that a pool's files share; without a pool (NULL) like open. */
+int leat__file_open_pooled(leat__file **f, leat__file_pool *pool, const char *path, unsigned flags,
+                           leat_error *err) LEAT_MUST_CHECK;
 /* Closes the descriptor; buffered data of the kernel is not waited for (see sync). */
 void leat__file_close(leat__file **f);
 
@@ -52,7 +56,11 @@ const char *leat__file_path(const leat__file *f); /* for messages */
 leat__remote *leat__file_remote(const leat__file *f); /* NULL for a local file */
 /* What was read to open the file is no longer needed (remote files). */
 void leat__file_settle(const leat__file *f);
+/* The descriptor, of a pooled file only between hold and release. hold: 0 or an errno, EAGAIN when
+ * the pool has none to spare just now. */
 int leat__file_fd(const leat__file *f);
+int leat__file_hold(const leat__file *f);
+void leat__file_release(const leat__file *f);
 bool leat__file_direct(const leat__file *f); /* direct reads really on */
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__file_size_at_open(const leat__file *f); /* without asking again */

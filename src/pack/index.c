@@ -135,16 +135,16 @@ static int check_sections(leat__index *x, leat_error *err)
     return 0;
 }
 
-int leat__index_open(leat__index **out, const char *path, bool direct, uint64_t cache_limit,
-                     leat_error *err)
+int leat__index_open(leat__index **out, leat__file_pool *pool, const char *path, bool direct,
+                     uint64_t cache_limit, leat_error *err)
 {
     *out = NULL;
     leat__index *x = LEAT_NEW(PACK, leat__index);
     if (x == NULL) return leat__fail_nomem(err, sizeof *x, "a pack");
     x->cache_limit = cache_limit;
     int rc;
-    LEAT_GO(rc, out, leat__file_open(&x->file, path, direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ,
-                                     err));
+    LEAT_GO(rc, out, leat__file_open_pooled(&x->file, pool, path,
+                                            direct ? LEAT__FILE_DIRECT : LEAT__FILE_READ, err));
     if (leat__file_remote(x->file) != NULL) x->cache_limit = LEAT_MAX(cache_limit, REMOTE_CACHE);
     rc = open_blocks(x, err);
     for (uint32_t i = 1; rc == LEAT_EDATA && leat__file_remote(x->file) != NULL && i < REMOTE_READS; i++) {

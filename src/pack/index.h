@@ -32,8 +32,8 @@ typedef struct leat__index {
 } leat__index;
 
 /* Opens and checks header, footer, roots and directory. */
-int leat__index_open(leat__index **x, const char *path, bool direct, uint64_t cache_limit,
-                     leat_error *err) LEAT_MUST_CHECK;
+int leat__index_open(leat__index **x, leat__file_pool *pool, const char *path, bool direct,
+                     uint64_t cache_limit, leat_error *err) LEAT_MUST_CHECK;
 void leat__index_close(leat__index **x);
 
 /* The first section of a kind, NULL when there is none. Which one a reader needs of several

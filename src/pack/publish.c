@@ -160,7 +160,7 @@ static int listed_shards(const char *path, char **text, leat_error *err)
     void *data = NULL;
     size_t len;
     *text = NULL;
-    int rc = leat__index_open(&x, path, false, 0, err);
+    int rc = leat__index_open(&x, NULL, path, false, 0, err);
     if (rc != 0 && rc != LEAT_ENOENT) return rc;
     if (rc == 0 && x->footer.kind == LEAT__PACK_SET) {
         rc = leat__index_load(x, leat__index_section(x, LEAT__SECTION_SHARDS),

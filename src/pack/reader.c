@@ -93,7 +93,7 @@ int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
 static int open_files(leat_pack *p, leat_error *err)
 {
     leat__index *x = NULL;
-    LEAT_TRY(leat__index_open(&x, p->source, p->direct, p->cache_limit, err));
+    LEAT_TRY(leat__index_open(&x, NULL, p->source, p->direct, p->cache_limit, err));
     if (x->footer.kind == LEAT__PACK_SET) {
         p->set = x;
         LEAT_TRY(take_schema(p, x, err));
@@ -147,7 +147,7 @@ static int open_pack(leat_pack **out, const char *path, const leat_pack_opts *op
 static bool was_replaced(const char *path, uint64_t set)
 {
     leat__index *x = NULL;
-    bool other = leat__index_open(&x, path, false, 0, NULL) == 0 && x->footer.check != set;
+    bool other = leat__index_open(&x, NULL, path, false, 0, NULL) == 0 && x->footer.check != set;
     leat__index_close(&x);
     return other;
 }
@@ -179,6 +179,7 @@ void leat_pack_close(leat_pack **pack)
         leat__free(p->shards[i].columns);
     }
     leat__index_close(&p->set);
+    leat__file_pool_close(&p->descriptors);
     leat__free(p->shards);
     leat__schema_close(&p->schema);
     leat__free(p->schema_text);

@@ -32,6 +32,7 @@ struct leat_pack {
     bool verify, direct;
     uint64_t cache_limit; /* of each index */
     leat__index *set; /* NULL for a single pack */
+    leat__file_pool *descriptors; /* of the shards; NULL where each keeps its own */
     leat__shard *shards;
     uint32_t shard_count;
     uint64_t samples, pages;

@@ -58,7 +58,7 @@ static int open_index(leat_pack *p, const listed *l, size_t share, leat__index *
 {
     char *path;
     LEAT_TRY(path_of(p, l->file, &path, err));
-    int rc = leat__index_open(x, path, p->direct, p->cache_limit / share, err);
+    int rc = leat__index_open(x, p->descriptors, path, p->direct, p->cache_limit / share, err);
     leat__free(path);
     return rc;
 }
@@ -145,6 +145,7 @@ int leat__pack_open_shards(leat_pack *p, leat_error *err)
             rc = leat__fail_nomem(err, count * sizeof *p->shards, "shards");
     }
     if (rc == 0 && leat__path_remote(p->source)) open_ahead(p, list, count, opened);
+    else if (rc == 0) rc = leat__file_pool_open(&p->descriptors, count, p->direct, err);
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = parse_entry(p, json_array_get(list, i), &l, err);
         if (rc == 0) {

@@ -46,7 +46,7 @@ static void test_same_with_any_cache(void **state)
         leat_error err;
         leat__sample_place places[300];
         uint64_t key_start, sample;
-        assert_int_equal(leat__index_open(&x, path, false, limits[k], &err), 0);
+        assert_int_equal(leat__index_open(&x, NULL, path, false, limits[k], &err), 0);
         for (int round = 0; round < 2; round++) {
             for (uint64_t first = 0; first < 30000; first += 300) {
                 assert_int_equal(leat__index_samples(x, first, 300, places, &key_start, &err), 0);
@@ -79,7 +79,7 @@ static void test_bounds(void **state)
     uint64_t n;
     uint8_t b[16];
     write_many(path, 10);
-    assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+    assert_int_equal(leat__index_open(&x, NULL, path, false, 0, &err), 0);
     const leat__section *s = leat__index_section(x, LEAT__SECTION_SAMPLES);
     assert_int_equal(leat__index_read(x, s, 319, b, 1, &err), 0);
     assert_int_equal(leat__index_read(x, s, 319, b, 2, &err), LEAT_EINVAL);
@@ -106,7 +106,7 @@ static void test_damage_on_touch(void **state)
     leat__sample_place place;
     uint64_t n;
     write_many(path, 30000);
-    assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+    assert_int_equal(leat__index_open(&x, NULL, path, false, 0, &err), 0);
     const leat__section *s = leat__index_section(x, LEAT__SECTION_SAMPLES);
     uint64_t at = s->offset + 15000 * 32 + 9;
     int fd = open(path, O_RDWR);
@@ -114,7 +114,7 @@ static void test_damage_on_touch(void **state)
     assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
     close(fd);
     leat__index_close(&x);
-    assert_int_equal(leat__index_open(&x, path, false, 1 << 20, &err), 0);
+    assert_int_equal(leat__index_open(&x, NULL, path, false, 1 << 20, &err), 0);
     assert_int_equal(leat__index_samples(x, 0, 1, &place, &n, &err), 0);
     assert_int_equal(leat__index_samples(x, 15000, 1, &place, &n, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "index is damaged"));
@@ -155,7 +155,7 @@ static void test_impossible_pages(void **state)
     leat__page_entry e, was;
     uint64_t n;
     assert_int_equal(pt_write(path, &o, 60, 4000, NULL, &err), 0);
-    assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+    assert_int_equal(leat__index_open(&x, NULL, path, false, 0, &err), 0);
     uint64_t at = leat__index_section(x, LEAT__SECTION_PAGES)->offset + LEAT__PACK_PAGE_WIDTH;
     uint64_t index_offset = x->footer.index_offset, largest = x->footer.max_page_bytes;
     assert_true(x->footer.pages > 3);
@@ -184,7 +184,7 @@ static void test_impossible_pages(void **state)
     };
     for (size_t i = 0; i < LEAT_COUNT(wrong); i++) {
         forge(path, wrong[i].at, wrong[i].value);
-        assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+        assert_int_equal(leat__index_open(&x, NULL, path, false, 0, &err), 0);
         assert_int_equal(leat__index_page(x, 1, &e, &n, &err), wrong[i].alone ? LEAT_EDATA : 0);
         leat__index_close(&x);
         assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), LEAT_EDATA);
@@ -209,12 +209,12 @@ static void test_versions_agree(void **state)
     leat__footer_encode(&f, file + size - LEAT__PACK_BLOCK);
     leat__header_encode(&f, file);
     pt_store(path, file, size);
-    assert_int_equal(leat__index_open(&x, path, false, 0, &err), 0);
+    assert_int_equal(leat__index_open(&x, NULL, path, false, 0, &err), 0);
     leat__index_close(&x);
     f.minor++;
     leat__header_encode(&f, file);
     pt_store(path, file, size);
-    assert_int_equal(leat__index_open(&x, path, false, 0, &err), LEAT_EDATA);
+    assert_int_equal(leat__index_open(&x, NULL, path, false, 0, &err), LEAT_EDATA);
     free(file);
     pt_rmdir(dir);
 }
@@ -242,7 +242,7 @@ static void test_many_threads(void **state)
     leat_error err;
     leat__thread t[4] = {0};
     write_many(pt_path(dir, "a.leat"), 30000);
-    assert_int_equal(leat__index_open(&shared, pt_path(dir, "a.leat"), false, 400000, &err), 0);
+    assert_int_equal(leat__index_open(&shared, NULL, pt_path(dir, "a.leat"), false, 400000, &err), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(leat__thread_start(&t[i], "test", reader, (void *)(uintptr_t)i, &err), 0);
     for (int i = 0; i < 4; i++) leat__thread_join(&t[i]);
