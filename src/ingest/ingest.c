@@ -10,8 +10,8 @@
  * A task is a run of records (record.h). Runs leave the flow in the order they entered it, and
  * every record is a pure function of its source, so the pack is the same for any number of
  * threads. With each sample the packer remembers how many records were consumed up to it; a
- * resumed run passes over as many, and compares a hash of their keys, so that a source that
- * changed in between is noticed.
+ * resumed run passes over as many, and compares a hash of their keys and of the sizes and times of
+ * their files, so that a source that changed in between is noticed.
  */
 #include <leat/flow.h>
 #include <leat/ingest.h>
@@ -319,15 +319,41 @@ out:
     return rc;
 }
 
-static uint64_t chain_key(uint64_t chain, const char *key, size_t len)
+static uint64_t chain_stamp(uint64_t chain, leat__stamp stamp)
 {
-    return leat__hash64(key, len, chain);
+    uint64_t words[] = {stamp.bytes, (uint64_t)stamp.mtime_ns};
+    return leat__hash64(words, sizeof words, chain);
+}
+
+static uint64_t chain_record(uint64_t chain, const leat__run *run, const leat__record *r)
+{
+    return chain_stamp(leat__hash64(leat__run_str(run, r->key), r->key_size, chain), r->stamp);
+}
+
+/* Sources that are files themselves: tar shards, manifests, packs, the list of keys. */
+static uint64_t chain_start(const leat_ingest_opts *o)
+{
+    uint64_t chain = 0;
+    for (uint32_t i = 0; i < o->source_count; i++)
+        chain = chain_stamp(chain, leat__path_stamp(o->sources[i]));
+    return o->keys ? chain_stamp(chain, leat__path_stamp(o->keys)) : chain;
+}
+
+/* Remembers the file that was changed last: it is the first one to look at. */
+static int note_newest(leat__buf *newest, int64_t *mtime_ns, const char *path, leat__stamp stamp,
+                       leat_error *err)
+{
+    if (stamp.mtime_ns <= *mtime_ns) return 0;
+    *mtime_ns = stamp.mtime_ns;
+    leat__buf_clear(newest);
+    return leat__buf_puts(newest, path) == 0 ? 0 : leat__fail_nomem(err, 0, "a path");
 }
 
 /* Passes over the records that are already in the pack. */
-static int pass_over(ingest *in, uint64_t records, leat_error *err)
+static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error *err)
 {
     in->source->skim = true;
+    int64_t mtime_ns = 0;
     leat__run *run = NULL;
     int rc = 0;
     for (uint64_t i = 0; i < records; i++) {
@@ -340,7 +366,12 @@ static int pass_over(ingest *in, uint64_t records, leat_error *err)
         leat__record *r = leat__run_add(run);
         LEAT_GO(rc, out, in->source->ops->next(in->source, run, r, &end, err));
         if (end) break;
-        in->chain = chain_key(in->chain, leat__run_str(run, r->key), r->key_size);
+        if (!r->failed && r->path != LEAT__RUN_NOWHERE) {
+            const char *path = leat__run_str(run, r->path);
+            r->stamp = leat__path_stamp(path);
+            LEAT_GO(rc, out, note_newest(newest, &mtime_ns, path, r->stamp, err));
+        }
+        in->chain = chain_record(in->chain, run, r);
         in->consumed++;
     }
 out:
@@ -358,13 +389,19 @@ static int go_on(ingest *in, leat_error *err)
     st->skipped = marks[MARK_SKIPPED];
     st->bytes_in = marks[MARK_BYTES];
     LEAT_TRY(leat__report_open(&in->report, in->opts->report, st->skipped, err));
-    LEAT_TRY(pass_over(in, marks[MARK_CONSUMED], err));
-    if (in->consumed != marks[MARK_CONSUMED] || in->chain != marks[MARK_CHAIN])
-        return leat__fail(err, LEAT_ESTATE,
-                          "%s: the source has changed since the run that is resumed; remove "
-                          "the partial pack and start again",
-                          in->opts->output);
-    return 0;
+    in->chain = chain_start(in->opts);
+    if (marks[MARK_CONSUMED] == 0) return 0;
+    leat__buf newest;
+    leat__buf_init(&newest, LEAT__MEM_INGEST, 1u << 20);
+    int rc = pass_over(in, marks[MARK_CONSUMED], &newest, err);
+    if (rc == 0 && (in->consumed != marks[MARK_CONSUMED] || in->chain != marks[MARK_CHAIN]))
+        rc = leat__fail(err, LEAT_ESTATE,
+                        "%s: the source has changed since the run that is resumed%s%s; start "
+                        "again with --force",
+                        in->opts->output, newest.len > 0 ? "; its newest file is " : "",
+                        newest.len > 0 ? leat__buf_str(&newest) : "");
+    leat__buf_reset(&newest);
+    return rc;
 }
 
 /* The tables that all packs that are read share, when their tiles can be copied with them; NULL
@@ -517,7 +554,7 @@ static int leave_out(ingest *in, const leat__run *run, const leat__record *r, le
 static int place(ingest *in, const leat__run *run, const leat__record *r, leat_error *err)
 {
     in->consumed++;
-    in->chain = chain_key(in->chain, leat__run_str(run, r->key), r->key_size);
+    in->chain = chain_record(in->chain, run, r);
     if (r->failed) return leave_out(in, run, r, err);
     for (uint32_t f = 0; f < run->fields; f++) {
         const leat__item *item = &r->items[f];

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/thread.h"
+#include "io/dir.h"
 
 #define LEAT__RUN_RECORDS 16         /* at most */
 #define LEAT__RUN_BYTES (512u << 10) /* a run is full when its inputs reach this */
@@ -37,6 +38,7 @@ typedef struct leat__record {
     uint32_t path_field;  /* where the file's bytes go */
     uint64_t size_hint;   /* bytes that are still to be read */
     uint64_t bytes_in;
+    leat__stamp stamp;    /* of the file at `path`, taken just before it was read */
     uint64_t place;       /* where it stands in its source: a line, a byte of an archive */
     leat__item *items;    /* one per field */
     bool loaded;          /* its bytes are in run->in */

@@ -112,6 +112,7 @@ int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r, lea
     leat__file *file = NULL;
     uint64_t size;
     int rc;
+    r->stamp = leat__path_stamp(path);
     LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
     size = leat__file_size_at_open(file);
     if (size > s->max_sample)

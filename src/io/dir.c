@@ -126,6 +126,15 @@ int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err)
     return 0;
 }
 
+leat__stamp leat__path_stamp(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return (leat__stamp){0};
+    int64_t seconds = (int64_t)st.st_mtim.tv_sec;
+    return (leat__stamp){.bytes = (uint64_t)st.st_size,
+                         .mtime_ns = seconds * 1000000000 + st.st_mtim.tv_nsec};
+}
+
 int leat__dir_private(const char *path, leat_error *err)
 {
     struct stat st;

@@ -48,6 +48,13 @@ void leat__dir_sort(leat__dir *d, int (*compare)(const char *a, const char *b));
 /* What a path is, links followed. LEAT_ENOENT and the like. */
 int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err) LEAT_MUST_CHECK;
 
+/* Size and time of change of a regular file; zeros for anything else, also what is not there. */
+typedef struct leat__stamp {
+    uint64_t bytes;
+    int64_t mtime_ns;
+} leat__stamp;
+leat__stamp leat__path_stamp(const char *path);
+
 /* A folder that only this user can change, made when it is not there; its parent must be. Refuses
  * a link, another user's folder and one that others may write (LEAT_EPERM). */
 int leat__dir_private(const char *path, leat_error *err) LEAT_MUST_CHECK;

@@ -7,6 +7,9 @@
 
 #include <leat/pack.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "base/fault.h"
 #include "base/hash.h"
 #include "io/file.h"
@@ -269,6 +272,61 @@ static void a_changed_source_is_not_resumed(void **state)
     assert_int_equal(leat_packer_discard(o.output, NULL), 0);
 }
 
+/* A file that is already packed gets other bytes, or only another time: not resumed either. */
+static void a_changed_file_is_not_resumed(void **state)
+{
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_ingest_opts o = opts_for(src, 1, in_box("touched.leat"));
+    leat_error err = {0};
+    leat_ingest_stats st = {0};
+    uint64_t limit = 40;
+    put_image("photos/class0/aaa.jpg", LEAT__CODEC_JPEG, 30, 30, 1);
+    struct timespec times[2] = {{.tv_sec = 2000000000}, {.tv_sec = 2000000000, .tv_nsec = 5}};
+    assert_int_equal(utimensat(AT_FDCWD, in_box("photos/class0/aaa.jpg"), times, 0), 0);
+    o.page_bytes = 65536;
+    o.progress = stop_after;
+    o.cookie = &limit;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ECANCELED);
+    times[1].tv_nsec = 6; /* the same bytes, but nothing says so */
+    assert_int_equal(utimensat(AT_FDCWD, in_box("photos/class0/aaa.jpg"), times, 0), 0);
+    o.progress = NULL;
+    o.resume = 1;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
+    assert_non_null(strstr(err.message, "the source has changed since the run that is resumed"));
+    assert_non_null(strstr(err.message, "class0/aaa.jpg"));
+    put_image("photos/class0/aaa.jpg", LEAT__CODEC_JPEG, 31, 30, 1);
+    times[1].tv_nsec = 5; /* the same time, another size */
+    assert_int_equal(utimensat(AT_FDCWD, in_box("photos/class0/aaa.jpg"), times, 0), 0);
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
+    put_image("photos/class0/aaa.jpg", LEAT__CODEC_JPEG, 30, 30, 1);
+    assert_int_equal(utimensat(AT_FDCWD, in_box("photos/class0/aaa.jpg"), times, 0), 0);
+    assert_int_equal(leat_ingest(&o, &st, &err), 0);
+    assert_true(st.resumed > 0);
+    assert_int_equal(remove(in_box("photos/class0/aaa.jpg")), 0);
+}
+
+/* A manifest, tar shard or pack that was written anew. */
+static void a_changed_source_file_is_not_resumed(void **state)
+{
+    make_photos();
+    const char *folder[] = {in_box("photos")}, *src[] = {in_box("source.leat")};
+    pack_ok(opts_for(folder, 1, src[0]));
+    leat_ingest_opts o = opts_for(src, 1, in_box("copy.leat"));
+    leat_error err = {0};
+    uint64_t limit = 40;
+    o.page_bytes = 65536;
+    o.progress = stop_after;
+    o.cookie = &limit;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ECANCELED);
+    struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    assert_int_equal(utimensat(AT_FDCWD, src[0], times, 0), 0);
+    o.progress = NULL;
+    o.resume = 1;
+    assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
+    assert_int_equal(leat_packer_discard(o.output, NULL), 0);
+}
+
 static uint64_t payload_of(const char *path)
 {
     leat_pack *pack = NULL;
@@ -437,6 +495,8 @@ int main(void)
         cmocka_unit_test(empty_packs_are_refused),
         cmocka_unit_test(older_structs_are_respected),
         cmocka_unit_test(a_changed_source_is_not_resumed),
+        cmocka_unit_test(a_changed_file_is_not_resumed),
+        cmocka_unit_test(a_changed_source_file_is_not_resumed),
         cmocka_unit_test(tiles_do_not_grow),
         cmocka_unit_test(packs_are_joined_cut_and_changed),
         cmocka_unit_test(wrong_options_are_refused),
