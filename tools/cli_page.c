@@ -43,6 +43,7 @@ const char *cli_metavar(const leat__param *p)
     case LEAT__PARAM_CHOICE: return "WORD";
     case LEAT__PARAM_PATH: return "FILE";
     case LEAT__PARAM_FLOATS: return "X,...";
+    case LEAT__PARAM_INTS: return "N,...";
     default: return "TEXT";
     }
 }
@@ -72,6 +73,7 @@ static void range_text(const leat__param *p, leat__buf *out)
     case LEAT__PARAM_INT:
     case LEAT__PARAM_FLOAT:
     case LEAT__PARAM_FLOATS:
+    case LEAT__PARAM_INTS:
     case LEAT__PARAM_SECONDS:
         snprintf(lo, sizeof lo, p->kind == LEAT__PARAM_INT ? "%.0f" : "%g", p->min);
         snprintf(hi, sizeof hi, p->kind == LEAT__PARAM_INT ? "%.0f" : "%g", p->max);
@@ -210,7 +212,7 @@ void cli_page_overview(cli_writer *w, const cli_command *const *commands)
 static void param_json(leat__json *j, const leat__param *p, bool required)
 {
     static const char *const kinds[] = {"flag",   "int",    "float", "bytes", "seconds",
-                                        "choice", "string", "path",  "floats"};
+                                        "choice", "string", "path",  "floats", "ints"};
     char word[64];
     leat__json_object(j);
     leat__json_kstr(j, "name", p->name);

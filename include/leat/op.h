@@ -42,7 +42,7 @@ typedef struct leat_op_info {
 
 typedef struct leat_op_param {
     const char *name;
-    const char *kind;    /* "flag", "int", "float", "floats", "choice", "string" */
+    const char *kind;    /* "flag", "int", "float", "floats", "ints", "choice", "string" */
     const char *def;     /* default as text; NULL when it must be given */
     const char *choices; /* "a|b|c" for "choice", else NULL */
     double min, max;     /* inclusive; min > max when there is no range */

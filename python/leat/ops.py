@@ -15,6 +15,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from . import _leat
 from ._errors import ArgumentError
@@ -37,11 +38,13 @@ class _Param:
         if self.kind == "choice":
             return self._choice(shown, value)
         if self.kind == "flag":
+            value = _plain(value)
             if not isinstance(value, (bool, int)) or value not in (0, 1):
                 raise ArgumentError(f"{shown}: {value!r} is neither True nor False")
             return "true" if value else "false"
-        if self.kind == "floats":
-            several = hasattr(value, "tolist") or (isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+        if self.kind in ("floats", "ints"):
+            value = _plain(value)
+            several = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
             items = list(value) if several else [value]
             if self.arity and len(items) != self.arity:
                 raise ArgumentError(f"{shown}: {self.arity} numbers are expected, not {len(items)}")
@@ -52,17 +55,19 @@ class _Param:
         return repr(str(value))
 
     def _number(self, shown: str, value: object) -> str:
+        value = _plain(value)
+        whole = self.kind in ("int", "ints")
         try:
             if isinstance(value, (bool, str, bytes)):
                 raise TypeError
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise ArgumentError(f"{shown}: {value!r} is no number") from None
-        if math.isnan(number) or (self.kind == "int" and number != int(number)):
-            raise ArgumentError(f"{shown}: {value!r} is no {'whole ' * (self.kind == 'int')}number")
+        if math.isnan(number) or (whole and not number.is_integer()):
+            raise ArgumentError(f"{shown}: {value!r} is no {'whole ' * whole}number")
         if self.min is not None and not self.min <= number <= self.max:
             raise ArgumentError(f"{shown}: {value!r} is out of range ({self.min:g} to {self.max:g})")
-        return str(int(number)) if number == int(number) and abs(number) < 2**53 else repr(number)
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
     def _choice(self, shown: str, value: object) -> str:
         if isinstance(value, type):  # numpy.float16
@@ -86,6 +91,11 @@ class _Param:
         return f"    {self.name}: {self.help}{limits}{words}{given}"
 
 
+def _plain(value: Any) -> Any:
+    """Scalars, arrays and tensors as Python's own numbers and lists."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _default(param: _Param) -> object:
     text = param.default
     if param.kind == "flag":
@@ -94,7 +104,7 @@ def _default(param: _Param) -> object:
         return int(text)
     if param.kind == "float":
         return float(text)
-    if param.kind == "floats":
+    if param.kind in ("floats", "ints"):
         numbers = tuple(float(part) for part in text.strip("()").split(",") if part.strip())
         numbers = tuple(int(n) if n == int(n) else n for n in numbers)
         return numbers[0] if len(numbers) == 1 else numbers

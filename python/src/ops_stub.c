@@ -37,6 +37,7 @@ static void print_type(const leat_op_param *p)
     else if (strcmp(p->kind, "int") == 0) printf("int");
     else if (strcmp(p->kind, "float") == 0) printf("float");
     else if (strcmp(p->kind, "floats") == 0) printf("float | Sequence[float]");
+    else if (strcmp(p->kind, "ints") == 0) printf("int | Sequence[int]");
     else if (strcmp(p->kind, "choice") == 0) print_choices(p->choices);
     else printf("str");
 }

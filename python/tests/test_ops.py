@@ -99,3 +99,33 @@ def test_misspelt_names_get_a_hint():
     with pytest.raises(AttributeError, match="did you mean RandomErasing"):
         ops.RandomErase  # noqa: B018
     assert not hasattr(ops, "Nothing")
+
+
+@pytest.mark.parametrize("text, shown", [
+    ("CenterCrop(32.9)", "CenterCrop.size"), ("RandomResizedCrop(32.5)", "RandomResizedCrop.size"),
+    ("Resize(8.5)", "Resize.size"), ("CenterCrop((8, 8.5))", "CenterCrop.size"),
+    ("RandomCrop(8, padding=1.5)", "RandomCrop.padding"), ("Pad((1, 2, 3, 0.5))", "Pad.padding"),
+    ("GaussianBlur(3.5)", "GaussianBlur.kernel_size"), ("CenterCrop(float('inf'))", "CenterCrop.size"),
+])
+def test_sizes_are_whole_numbers(pack, text, shown):
+    with pytest.raises(leat.ArgumentError, match=shown):
+        eval(text, dict(vars(ops), float=float))
+    if "inf" not in text:
+        with pytest.raises(leat.ArgumentError, match=f"{shown}: .* is not a whole number"):
+            leat.Loader(pack, 4, text, as_="numpy")
+
+
+def test_numpy_scalars_are_numbers():
+    three, half = np.int64(3), np.float64(0.5)
+    for op, same in [
+            (ops.CenterCrop(three), ops.CenterCrop(3)), (ops.CenterCrop(np.float32(3)), ops.CenterCrop(3)),
+            (ops.RandomResizedCrop(three, scale=(half, np.float32(1))), ops.RandomResizedCrop(3, scale=(0.5, 1))),
+            (ops.Resize(np.array(3)), ops.Resize(3)), (ops.Pad(np.array([1, 2])), ops.Pad((1, 2))),
+            (ops.GaussianBlur(three), ops.GaussianBlur(3)), (ops.RandomRotation(half), ops.RandomRotation(0.5)),
+            (ops.RandomCrop(three, padding=np.uint8(1)), ops.RandomCrop(3, padding=1)),
+            (ops.Normalize(half, half), ops.Normalize(0.5, 0.5)),
+            (ops.RandomCrop(3, pad_if_needed=np.True_), ops.RandomCrop(3, pad_if_needed=True))]:
+        assert op == same
+    for bad in (np.True_, np.array([[3]]), np.float64("nan"), np.str_("3")):
+        with pytest.raises(leat.ArgumentError, match="CenterCrop.size"):
+            ops.CenterCrop(bad)

@@ -4,6 +4,7 @@
  */
 #include "base/param.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,8 @@ static int parse_list(const leat__param *p, const char *shown, const char *text,
             return leat__fail(err, LEAT_EINVAL, "%s: more than %d numbers", shown,
                               LEAT__PARAM_ARITY_MAX);
         LEAT_TRY(check_range(p, shown, part, number, err));
+        if (p->kind == LEAT__PARAM_INTS && number != trunc(number))
+            return malformed(shown, part, "a whole number", err);
         value->list[value->count++] = number;
         if (s[len] == '\0') break;
         s += len + 1;
@@ -126,6 +129,7 @@ int leat__param_parse(const leat__param *p, const char *shown, const char *text,
             return malformed(shown, text, "a time such as 250ms or 3s", err);
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_CHOICE: return parse_choice(p, shown, text, value, err);
+    case LEAT__PARAM_INTS:
     case LEAT__PARAM_FLOATS: return parse_list(p, shown, text, value, err);
     case LEAT__PARAM_STRING:
     case LEAT__PARAM_PATH:

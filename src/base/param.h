@@ -21,7 +21,8 @@ typedef enum leat__param_kind {
     LEAT__PARAM_CHOICE,  /* one of `choices` ("a|b|c"); value is its index */
     LEAT__PARAM_STRING,  /* text */
     LEAT__PARAM_PATH,    /* text, completes as a file name */
-    LEAT__PARAM_FLOATS   /* fixed number of doubles, "0.485,0.456,0.406": count in `arity` */
+    LEAT__PARAM_FLOATS,  /* fixed number of doubles, "0.485,0.456,0.406": count in `arity` */
+    LEAT__PARAM_INTS     /* the same of whole numbers, "224,256" */
 } leat__param_kind;
 
 #define LEAT__PARAM_ARITY_MAX 8
@@ -32,7 +33,7 @@ typedef struct leat__param {
     const char *def;     /* default as the user would write it; NULL = none ("" for flags) */
     double min, max;     /* for numbers, inclusive; min > max = no range */
     const char *choices; /* "a|b|c" for LEAT__PARAM_CHOICE */
-    int arity;           /* for LEAT__PARAM_FLOATS; 0 = any number up to the maximum */
+    int arity;           /* for lists of numbers; 0 = any number up to the maximum */
     const char *metavar; /* what stands for the value in help: "N", "FILE"; NULL = by kind */
     const char *help;    /* one sentence, lower case, no full stop */
     char shortcut;       /* one-letter form on the command line, 0 = none */

@@ -155,7 +155,7 @@ static int gray_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 enum { BLUR_KERNEL, BLUR_SIGMA, BLUR_P };
 static const leat__param blur_params[] = {
-    {.name = "kernel_size", .kind = LEAT__PARAM_FLOATS, .min = 1, .max = 255,
+    {.name = "kernel_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 255,
      .help = "odd; one number or (width, height)"},
     {.name = "sigma", .kind = LEAT__PARAM_FLOATS, .def = "0.1,2", .min = 0.001, .max = 1000,
      .help = "deviation in pixels, or (lowest, highest)"},

@@ -10,7 +10,7 @@
 #include "op/op.h"
 
 #define SIZE_PARAM(text)                                                                   \
-    {.name = "size", .kind = LEAT__PARAM_FLOATS, .min = 1, .max = 65535, .help = text}
+    {.name = "size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535, .help = text}
 #define FILTER_PARAM(default_)                                                             \
     {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
      .choices = LEAT__FILTER_CHOICES, .min = 1, .help = "resize filter, antialiased as in Pillow"}
@@ -218,7 +218,7 @@ static int add_pad(leat__recipe *r, border b, const leat__value *fill, leat__edg
 
 enum { PAD_PADDING, PAD_FILL, PAD_EDGE };
 static const leat__param pad_params[] = {
-    {.name = "padding", .kind = LEAT__PARAM_FLOATS, .min = 0, .max = 16384,
+    {.name = "padding", .kind = LEAT__PARAM_INTS, .min = 0, .max = 16384,
      .help = "one number, (left and right, top and bottom) or (left, top, right, bottom)"},
     FILL_PARAM,
     EDGE_PARAM,
@@ -291,7 +291,7 @@ static int center_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
 enum { CROP_SIZE, CROP_PADDING, CROP_IF_NEEDED, CROP_FILL, CROP_EDGE };
 static const leat__param crop_params[] = {
     SIZE_PARAM("size of the crop: one number or (height, width)"),
-    {.name = "padding", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 16384,
+    {.name = "padding", .kind = LEAT__PARAM_INTS, .def = "0", .min = 0, .max = 16384,
      .help = "border added first: 1, 2 or 4 numbers as in Pad"},
     {.name = "pad_if_needed", .kind = LEAT__PARAM_FLAG, .def = "false", .min = 1,
      .help = "pad images that are smaller than the crop"},

@@ -98,6 +98,7 @@ static const char *kind_name(leat__param_kind kind)
     case LEAT__PARAM_INT: return "int";
     case LEAT__PARAM_FLOAT: return "float";
     case LEAT__PARAM_FLOATS: return "floats";
+    case LEAT__PARAM_INTS: return "ints";
     case LEAT__PARAM_CHOICE: return "choice";
     default: return "string";
     }

@@ -13,6 +13,7 @@ static const leat__param wait = {"wait", LEAT__PARAM_SECONDS, NULL, 0, 10};
 static const leat__param mean = {"mean", LEAT__PARAM_FLOATS, "0.485,0.456,0.406", 0,
                                  1,      .arity = 3};
 static const leat__param any = {"any", LEAT__PARAM_FLOATS, NULL, 1, 0};
+static const leat__param sizes = {"sizes", LEAT__PARAM_INTS, NULL, 1, 65535};
 static const leat__param flag = {"json", LEAT__PARAM_FLAG, ""};
 static const leat__param text = {"state", LEAT__PARAM_PATH, NULL};
 
@@ -40,6 +41,8 @@ static void values_parse(void **state)
 {
     leat__value v;
     (void)state;
+    assert_ok(leat__param_parse(&sizes, "--it", "32,8.0", &v, NULL));
+    assert_true(v.count == 2 && v.list[0] == 32 && v.list[1] == 8);
     assert_ok(leat__param_parse(&batch, "--batch", "64", &v, NULL));
     assert_true(v.set && v.i == 64);
     assert_ok(leat__param_parse(&order, "--order", "quasi_random", &v, NULL));
@@ -68,6 +71,9 @@ static void wrong_values_explain_themselves(void **state)
 {
     (void)state;
     wrong(&batch, "0", "--it: 0 is out of range (1 to 65536)");
+    wrong(&sizes, "32.9", "--it: '32.9' is not a whole number");
+    wrong(&sizes, "32,8.5", "--it: '8.5' is not a whole number");
+    wrong(&sizes, "32,0.5", "--it: 0.5 is out of range (1 to 65535)");
     wrong(&batch, "many", "--it: 'many' is not a whole number");
     wrong(&order, "randm",
           "--it: 'randm' is not one of sequential|random|quasi_random; did you mean "
