@@ -134,6 +134,32 @@ int leat__decode_limits_check(const leat__decode_limits *limits, const leat__ima
     return 0;
 }
 
+static int check_bytes(const leat__decode_limits *limits, uint32_t width, uint32_t height,
+                       uint32_t channels, leat_error *err)
+{
+    uint64_t out = (uint64_t)width * height; /* fits: both are 32 bits */
+    if (channels >= 1 && channels <= 4 && leat__mul_u64(out, channels, &out) &&
+        out <= limits->max_out_bytes)
+        return 0;
+    return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %llu", width,
+                      height, channels, (unsigned long long)limits->max_out_bytes);
+}
+
+int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__image_info *info,
+                              leat_error *err)
+{
+    leat__decode_limits l = *limits;
+    leat__decode_limits_fill(&l);
+    LEAT_TRY(leat__decode_limits_check(&l, info, err));
+    LEAT_TRY(check_bytes(&l, info->width, info->height, info->channels, err));
+    bool scans = info->codec == LEAT__CODEC_JPEG || info->codec == LEAT__CODEC_TILE;
+    if (scans && (uint64_t)info->width * info->height > l.max_work) /* of one scan at least */
+        return leat__fail(err, LEAT_ELIMIT, "a scan of %u x %u pixels is over the limit of %llu on "
+                          "pixels times scans", info->width, info->height,
+                          (unsigned long long)l.max_work);
+    return 0;
+}
+
 /* Components are no more bytes than pixels: the limit on these holds for them, too. */
 static int check_parts(const leat__image_info *info, const leat__decode_request *request,
                        leat_error *err)
@@ -187,13 +213,7 @@ static int check_request(const leat__codec_ops *ops, const leat__image_info *inf
     job->limits = request->limits;
     leat__decode_limits_fill(&job->limits);
     LEAT_TRY(leat__decode_limits_check(&job->limits, info, err));
-    uint64_t out = (uint64_t)job->width * job->height; /* fits: both are 32 bits */
-    if (info->channels < 1 || info->channels > 4 || !leat__mul_u64(out, info->channels, &out) ||
-        out > job->limits.max_out_bytes)
-        return leat__fail(err, LEAT_ELIMIT, "%u x %u x %u bytes are over the limit of %llu",
-                          job->width, job->height, info->channels,
-                          (unsigned long long)job->limits.max_out_bytes);
-    return 0;
+    return check_bytes(&job->limits, job->width, job->height, info->channels, err);
 }
 
 int leat__codec_decode(leat__decoder *d, const leat__image_info *info, const uint8_t *data,

@@ -65,6 +65,10 @@ typedef struct leat__decode_limits {
     uint32_t max_scans;     /* JPEG: 500 */
     uint64_t max_work;      /* JPEG: pixels times scans, 4,000,000,000 */
 } leat__decode_limits;
+/* LEAT_ELIMIT for an image that is over a limit as a whole, whichever way it is stored: its
+ * pixels, its bytes, and the least work that it is. */
+int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__image_info *info,
+                              leat_error *err) LEAT_MUST_CHECK;
 
 /* Receives bands of planar rows: rows y .. y+count-1 of the region, top to bottom, each row
  * once. plane[c] points at row y of channel c, rows `stride` bytes apart, `width` of the

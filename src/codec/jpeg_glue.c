@@ -14,6 +14,9 @@
 
 #include <jerror.h>
 
+#include "base/num.h"
+
+#define MCU_PADDING (32u << 20) /* the most that MCUs stick out of an image, in bytes */
 #define RST0 0xd0
 #define RST7 0xd7
 
@@ -31,7 +34,6 @@ static int code_of(int msg)
     switch (msg) {
     case JERR_OUT_OF_MEMORY:
         return LEAT_ENOMEM;
-    case JERR_NO_BACKING_STORE: /* more memory than max_memory_to_use */
     case JERR_IMAGE_TOO_BIG:
         return LEAT_ELIMIT;
 #if JPEG_LIB_VERSION < 70
@@ -58,6 +60,9 @@ _Noreturn static void fail_with_message(j_common_ptr cinfo, int code)
 
 static void on_error(j_common_ptr cinfo)
 {
+    if (cinfo->err->msg_code == JERR_NO_BACKING_STORE)
+        leat__jpeg_glue_fail((leat__jpeg_glue *)cinfo->err, LEAT_ELIMIT,
+                             "coefficients of more bytes than the limit on output allows");
     fail_with_message(cinfo, code_of(cinfo->err->msg_code));
 }
 
@@ -169,7 +174,8 @@ void leat__jpeg_glue_source(leat__jpeg_glue *g, struct jpeg_decompress_struct *c
     g->mgr.num_warnings = 0;
     cinfo->src = &g->src;
     cinfo->progress = &g->progress;
-    /* Whole-image buffers (progressive files) hold 2 bytes per coefficient. */
-    uint64_t memory = limits->max_out_bytes * 2 + (1u << 20);
-    cinfo->mem->max_memory_to_use = memory > INT64_MAX ? INT64_MAX : (long)memory;
+    /* Whole-image buffers (progressive files) hold 2 bytes per coefficient, of 4 components where
+     * the output has 3, in whole MCUs: no image within the limit on output meets this one. */
+    uint64_t output = LEAT_MIN(limits->max_out_bytes, (uint64_t)INT64_MAX / 4);
+    cinfo->mem->max_memory_to_use = (long)(output * 3 + MCU_PADDING);
 }

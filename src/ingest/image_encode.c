@@ -394,7 +394,8 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
-    bool smaller = w != info.width || h != info.height;
+    bool smaller = w != info.width || h != info.height; /* may be decoded at less than full size */
+    if (!smaller) LEAT_TRY(leat__decode_limits_whole(&plan->limits, &info, err));
     bool raw = leat__encode_is_raw(plan, leat__run_str(run, r->key), r->key_size);
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);

@@ -174,6 +174,37 @@ static leat__tile_tables *flat_tables(void)
     return tables;
 }
 
+/* The same limit leaves out the same images, whichever way they are stored. */
+static void limits_are_those_of_the_image(void **state)
+{
+    static const uint32_t sizes[][2] = {{150, 90}, {2000, 1}, {1, 2000}, {700, 500}};
+    static const leat_image_mode how[] = {LEAT_IMAGES_TILED, LEAT_IMAGES_KEEP, LEAT_IMAGES_RAW};
+    leat__tile_tables *tables = flat_tables();
+    for (int i = 0; i < 4; i++) {
+        uint64_t pixels = (uint64_t)sizes[i][0] * sizes[i][1];
+        leat__buf image = make_image(LEAT__CODEC_JPEG, sizes[i][0], sizes[i][1], 4);
+        for (int k = 0; k < 3; k++) {
+            for (uint32_t over = 0; over < 2; over++) {
+                leat_error err = {0};
+                leat__encode_plan plan = {.images = how[k], .tables = tables};
+                bench b;
+                plan.limits.max_out_bytes = pixels * 3 - over;
+                begin(&b, plan);
+                assert_int_equal(handle(&b, put(&b, "k", &image), &err), over ? LEAT_ELIMIT : 0);
+                assert_true(!over || strstr(err.message, "bytes are over the limit"));
+                end(&b);
+                plan.limits = (leat__decode_limits){.max_work = pixels - over};
+                begin(&b, plan);
+                assert_int_equal(handle(&b, put(&b, "k", &image), &err), over ? LEAT_ELIMIT : 0);
+                assert_true(!over || strstr(err.message, "pixels times scans"));
+                end(&b);
+            }
+        }
+        leat__buf_reset(&image);
+    }
+    leat__tile_tables_close(&tables);
+}
+
 static void tiles_restore(leat__tile_density density)
 {
     bench b;
@@ -237,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_images_keep_their_bytes),
+        cmocka_unit_test(limits_are_those_of_the_image),
         cmocka_unit_test(damage_is_found_unless_trusted),
         cmocka_unit_test(raw_holds_the_pixels),
         cmocka_unit_test(mix_goes_by_key),
