@@ -191,6 +191,19 @@ class Pack(unittest.TestCase):
         self.assertIn("too large", done.stderr.lower())
         self.assertFalse(os.path.exists(self.out))
 
+    def test_a_set_of_more_shards_than_descriptors_loads(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+        done = self.pack("--images", "raw", "--shard-bytes", "1MiB")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(len(os.listdir(self.dir)), 24)
+        for cache in "os", "process":
+            args = ["load", self.out, "--crop", "center", "--size", "32", "--digest", "--json",
+                    "--cache", cache, "-t", "2"]
+            wide, narrow = run(*args), run(*args, preexec_fn=limit)
+            self.assertEqual(narrow.returncode, 0, narrow.stderr)
+            self.assertEqual(json.loads(narrow.stdout)["digest"], json.loads(wide.stdout)["digest"])
+
     def test_bad_sector(self):
         shim = os.path.join(self.dir, "shim.so")
         built = subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, "-x", "c", "-", "-ldl"],
