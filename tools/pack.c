@@ -19,8 +19,9 @@ static const leat__param packing[] = {
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
                "what to do with samples that cannot be packed: stop, or leave out and count"),
     CLI_FLAG("strict", 0,
-             "folders: take every file for a sample; else files whose names do not end as images "
-             "do (.jpg, .png ...) are passed over and counted"),
+             "folders: take every file for a sample, hidden ones too; else hidden files and folders "
+             "and files whose names do not end as images do (.jpg, .png ...) are passed over and "
+             "counted"),
     CLI_PATH("report", 0, NULL, "FILE",
              "list what was left out here: one JSON object per line with key, offset, reason"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
@@ -206,7 +207,8 @@ static int run(cli *c)
                  o.report ? ": see " : " (--report FILE lists them)",
                  o.report ? o.report : "");
     if (st.ignored)
-        cli_warn(c, "%llu file%s passed over, not an image by name (%s%s); --strict takes every file",
+        cli_warn(c, "%llu file%s passed over, hidden or not an image by name (%s%s); --strict "
+                 "takes every file",
                  (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were",
                  st.ignored_first, st.ignored == 1 ? "" : ", ...");
     if (c->json) print_json(c, &st);
@@ -251,7 +253,7 @@ const cli_command cli_cmd_pack = {
                               {"bytes_in", "bytes read from the source for them"},
                               {"bytes_out", "bytes of the files written"},
                               {"skipped", "samples left out"},
-                              {"ignored", "files passed over, since their names are not images'"},
+                              {"ignored", "files passed over: hidden (a folder is one) or not images"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples already there from an interrupted run"},

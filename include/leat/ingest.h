@@ -70,8 +70,9 @@ typedef struct leat_ingest_opts {
                     uint64_t skipped);
     void *cookie;
     leat_log log;
-    uint32_t strict;     /* 1 = every file of a folder is a sample; 0 = files whose names do not end
-                            as images do (.jpg, .png …) are passed over and counted */
+    uint32_t strict;     /* 1 = every file of a folder is a sample; 0 = hidden files and folders and
+                            files whose names do not end as images do (.jpg, .png …) are passed
+                            over and counted */
     uint32_t reserved;   /* 0 */
 } leat_ingest_opts;
 
@@ -93,7 +94,7 @@ typedef struct leat_ingest_stats {
     double seconds;
     char source_kind[16];
     uint64_t changed; /* images of this run whose file cannot be given back byte for byte */
-    uint64_t ignored;       /* files of a folder that were passed over by their names */
+    uint64_t ignored;       /* files, and hidden folders, that were passed over by their names */
     char ignored_first[64]; /* the first of them, "" when there is none */
 } leat_ingest_stats;
 

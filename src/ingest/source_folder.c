@@ -5,10 +5,10 @@
  * without sub-folders has no labels. Inside, names are taken in natural order, folders
  * wherever they stand. Keys are paths below the root.
  *
- * Names that start with a dot are ignored, and files whose names do not end as images do are
- * passed over and counted (not with `strict`). Links are followed; a link that leads back into
- * one of the folders above it, a link to nothing and a folder that cannot be listed are samples
- * that cannot be read.
+ * Hidden files and folders (their names start with a dot) and files whose names do not end as
+ * images do are passed over and counted, a hidden folder as one; with `strict` all are taken.
+ * Links are followed; a link that leads back into one of the folders above it, a link to nothing
+ * and a folder that cannot be listed are samples that cannot be read.
  * One folder at a time is held in memory, so the size of the whole does not matter; a shuffle
  * keeps all names in a file.
  */
@@ -94,9 +94,14 @@ static bool is_image_name(const char *name)
     return false;
 }
 
-static bool pass_by(folder_source *s, const char *name)
+static bool is_hidden(const char *name)
 {
-    if (s->strict || is_image_name(name)) return false;
+    return name[0] == '.';
+}
+
+static bool pass_by(folder_source *s, const char *name, bool folder)
+{
+    if (s->strict || (!is_hidden(name) && (folder || is_image_name(name)))) return false;
     if (s->base.ignored++ == 0)
         snprintf(s->base.ignored_first, sizeof s->base.ignored_first, "%s", name);
     return true;
@@ -123,7 +128,7 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
         }
         const leat__entry *e = &f->dir.entries[f->at];
         const char *name = leat__dir_name(&f->dir, f->at++);
-        if (name[0] == '.') continue;
+        if (pass_by(s, name, e->kind == LEAT__ENTRY_FOLDER)) continue;
         LEAT_TRY(set_path(s, f->path_len, name, e->kind == LEAT__ENTRY_FOLDER, err));
         if (s->depth == 1)
             s->label = e->kind == LEAT__ENTRY_FOLDER
@@ -136,7 +141,6 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
             *found = unwalkable(s);
             return 0;
         }
-        if (pass_by(s, name)) continue;
         *found = e;
         return 0;
     }
@@ -229,7 +233,7 @@ static int count_below(leat__buf *path, bool strict, int depth, uint64_t *files,
     if (rc != 0) goto out;
     for (size_t i = 0; i < dir.count; i++) {
         const char *name = leat__dir_name(&dir, i);
-        if (name[0] == '.') continue;
+        if (is_hidden(name) && !strict) continue;
         if (dir.entries[i].kind != LEAT__ENTRY_FOLDER) {
             *files += strict || is_image_name(name);
             continue;
@@ -254,7 +258,7 @@ static int find_classes(folder_source *s, leat_error *err)
     LEAT_GO(rc, out, leat__dir_read(&dir, leat__buf_str(&s->path), false, err));
     for (size_t i = 0; i < dir.count; i++) {
         const char *name = leat__dir_name(&dir, i);
-        if (dir.entries[i].kind != LEAT__ENTRY_FOLDER || name[0] == '.') continue;
+        if (dir.entries[i].kind != LEAT__ENTRY_FOLDER || (is_hidden(name) && !s->strict)) continue;
         int64_t number = leat__source_class(&s->base, name, err);
         if (number < 0) LEAT_GO(rc, out, (int)number);
     }

@@ -46,7 +46,7 @@ $ echo text > photos/cat/notes.txt
 3
 1
 0
-! leat pack: warning: 1 file was passed over, not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: 1 file was passed over, hidden or not an image by name (notes.txt); --strict takes every file
 
 # with --strict they stop the run by name, or are left out, counted and listed: a finding
 $ leat pack photos -o bad.leat --strict
@@ -91,7 +91,7 @@ $ cp photos/cat/1.png 'photos/cat/1\x.png'
 1
 1.png
 1\x.png
-! leat pack: warning: 1 file was passed over, not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: 1 file was passed over, hidden or not an image by name (notes.txt); --strict takes every file
 ! leat export: warning: not exported: back3/cat/1.png: cannot open: File exists
 ! leat export: back3/cat/1.png: cannot open: File exists
 

@@ -173,6 +173,38 @@ static void other_files_are_passed_over(void **state)
     }
 }
 
+/* Hidden files and folders are counted, with `strict` they are samples and classes. */
+static void hidden_files_are_counted(void **state)
+{
+    put_text("hidden/a/x.jpg", "x");
+    put_text("hidden/a/.y.jpg", "x");
+    put_text("hidden/.b/x.jpg", "x");
+    put_text("hidden/.b/z.jpg", "x");
+    const char *paths[] = {in_box("hidden")};
+    for (uint32_t strict = 0; strict < 2; strict++) {
+        leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1};
+        opts.strict = strict;
+        leat__source *s = open_source(paths, 1, &opts);
+        leat__shelf shelf;
+        leat__run *run;
+        leat__record *r;
+        uint64_t n = 0, label = 0;
+        leat__shelf_init(&shelf, s->field_count, 2);
+        for (; next_record(s, &shelf, &run, &r); n++) {
+            label += (uint64_t)r->items[s->label_field].i;
+            leat__shelf_give(&shelf, run);
+        }
+        assert_int_equal(n, strict ? 4 : 1);
+        assert_int_equal(s->total, n);
+        assert_int_equal(s->class_count, strict ? 2 : 1);
+        assert_int_equal(label, strict ? 2 : 0); /* .b is 0, a is 1 */
+        assert_int_equal(s->ignored, strict ? 0 : 2);
+        assert_string_equal(s->ignored_first, strict ? "" : ".b");
+        leat__shelf_reset(&shelf);
+        leat__source_close(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_shuffle_is_a_permutation_of_its_seed),
         cmocka_unit_test(links),
         cmocka_unit_test(other_files_are_passed_over),
+        cmocka_unit_test(hidden_files_are_counted),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
