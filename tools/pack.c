@@ -14,8 +14,8 @@
 
 static const leat__param packing[] = {
     CLI_PATH("output", 'o', NULL, "FILE", "write the pack here"),
-    CLI_FLAG("resume", 0, "resume an interrupted run"),
-    CLI_FLAG("force", 'f', "replace a pack of that name, finished or not"),
+    CLI_FLAG("resume", 0, "resume an interrupted run; add --force when it is to replace a pack"),
+    CLI_FLAG("force", 'f', "replace a pack of that name; without --resume, also discard an unfinished one"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
                "what to do with samples that cannot be packed: stop, or leave out and count"),
     CLI_FLAG("strict", 0,
@@ -53,7 +53,8 @@ static const leat__param order[] = {
                "shuffle the samples with this seed (not tar shards); else the source's order"),
     CLI_PATH("keys", 0, NULL, "FILE",
              "with packs: only these keys, one per line, in this order"),
-    CLI_BYTES("shard-bytes", 0, "0", 0, 1e18, "split into files of at most this size; 0 = one"),
+    CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
+              "split into files of at most this size, 1 MiB or more; 0 = one file"),
     CLI_BYTES("page-bytes", 0, "512KiB", 65536, 268435456, "size of a page"),
     CLI_END,
 };

@@ -49,8 +49,8 @@ class Image:
     def file(self) -> bytes:
         """The image file, byte for byte as it was packed where ``exact`` is true.
 
-        Tiled images are restored from their tiles. Of an image stored as pixels this is a PNG; of one
-        that was resized or encoded again, what was made then."""
+        Tiled images are restored from their tiles. Of an image that was resized or encoded again this is
+        the file that was made then. An image stored as pixels has no file: UnsupportedError; decode() it."""
         return self._pack.file(self.stored, CODECS.index(self.codec), self.orientation)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

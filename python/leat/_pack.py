@@ -45,13 +45,13 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
             images whose files are restored byte for byte
         shuffle: seed to shuffle the samples with
         keys: of packs, only these, in this order: a file with one per line, or a list
-        shard_bytes, page_bytes, memory: sizes in bytes or text ("10G")
+        shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
             whose names do not end as images do (.jpg, .png …) are passed over and counted as "ignored"
         report: file for what was left out, one JSON object per line
-        resume: resume an interrupted run
-        force: replace a pack of that name, finished or not
+        resume: resume an interrupted run; add ``force`` when it is to replace a pack
+        force: replace a pack of that name; without ``resume``, also discard an unfinished one
         progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
     """
     options: dict[str, Any] = {
