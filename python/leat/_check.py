@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,44 @@ def one_of(name: str, value: object, choices: Mapping[str, int]) -> int:
     if isinstance(value, str) and value in choices:
         return choices[value]
     raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}")
+
+
+def text(name: str, value: object) -> str:
+    """Text that C can take."""
+    if not isinstance(value, str) or "\0" in value or not _is_utf8(value):
+        raise ArgumentError(f"{name}: {value!r} is not text")
+    return value
+
+
+def _is_utf8(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def path(name: str, value: object) -> str:
+    """A path: text or os.PathLike, not empty."""
+    try:
+        shown = os.fspath(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"{name}: {value!r} is not a path") from None
+    if not shown:
+        raise ArgumentError(f"{name}: the path is empty")
+    return os.fsdecode(shown)
+
+
+def several(name: str, values: object, kinds: tuple[type, ...] = (str,)) -> list[Any]:
+    """A list of values of these types. Text by itself is refused: its letters would be taken one by one."""
+    what = " or ".join(kind.__name__ for kind in kinds)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ArgumentError(f"{name}: {values!r} is not a list of {what}")
+    listed = list(values)
+    for i, value in enumerate(listed):
+        if not isinstance(value, kinds):
+            raise ArgumentError(f"{name}: number {i} is {value!r}, not {what}")
+    return listed
 
 
 def indices(name: str, values: Any) -> np.ndarray:

@@ -89,7 +89,7 @@ class Dataset:
     """
 
     def __init__(self, path: str | os.PathLike, *, verify: bool = True) -> None:
-        self._pack = _leat.Pack(path, verify=_check.flag("verify", verify))
+        self._pack = _leat.Pack(_check.path("path", path), verify=_check.flag("verify", verify))
         self.info: dict = self._pack.info()
         self.fields: tuple[Field, ...] = tuple(Field(*row) for row in self._pack.fields())
         self._index = {f.name: i for i, f in enumerate(self.fields)}

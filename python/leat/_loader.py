@@ -173,7 +173,7 @@ class Loader:
                  follow: Mapping[str, Role] | str | None = None, **roles: Role) -> None:
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
-        self.path = os.fspath(path)
+        self.path = _check.path("path", path)
         self.batch_size = _check.whole("batch_size", batch_size, 1, 2**20)
         self.seed = _check.whole("seed", seed)
         self.order = order
@@ -184,6 +184,11 @@ class Loader:
         self.transform = transform
         self._as_dict = _check.flag("as_dict", as_dict)
         self._doctor = _check.flag("doctor", doctor)
+        record = None if run is None else _check.path("run", run)
+        called = [callbacks] if hasattr(callbacks, "every") else _check.several("callbacks", callbacks, (object,))
+        for callback in called:
+            if not hasattr(callback, "every"):
+                raise ArgumentError(f"callbacks: {callback!r} is none of leat.callbacks")
         self._dataset: Dataset | None = None
         if keys is not None:
             if indices is not None:
@@ -207,7 +212,7 @@ class Loader:
             cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
             on_error=_check.one_of("on_error", on_error, _POLICIES),
             max_bad=_check.whole("max_bad", max_bad),
-            quarantine=None if quarantine is None else os.fspath(quarantine),
+            quarantine=None if quarantine is None else _check.path("quarantine", quarantine),
             orientation=_check.one_of("orientation", orientation, _ORIENTATIONS),
             rank=self.rank, world=self.world_size,
             window_pages=_check.whole("window_pages", window_pages, 0, 10**9),
@@ -216,8 +221,9 @@ class Loader:
             io_depth=_check.whole("io_depth", io_depth, 0, 1024), indices=chosen,
             weights=None if weights is None else _check.weights(
                 "weights", weights, len(self.dataset) if chosen is None else len(chosen)),
-            balance=balance, draws=_check.whole("draws", draws), fields=names,
-            digest=_check.flag("digest", digest), sample_fn=address, sample_cookie=cookie, label=label,
+            balance=None if balance is None else _check.text("balance", balance), draws=_check.whole("draws", draws), fields=names,
+            digest=_check.flag("digest", digest), sample_fn=address, sample_cookie=cookie,
+            label=None if label is None else _check.text("label", label),
             classes=_check.whole("classes", classes, 0, _check.U32),
             mix_labels=0 if mix_labels is None else _check.one_of("mix_labels", mix_labels, _MIX_LABELS),
             independent=_check.flag("independent", independent), follow=following, device=self.device,
@@ -237,16 +243,16 @@ class Loader:
         self._closed_at: dict[str, Any] | None = None  # the state when it was closed
         self._pid = os.getpid()
         self._current = -1  # epoch under way or last run
-        self._record = run is not None
-        if run is not None:
-            self._loader.record(os.fspath(run) + (f".{self.rank}" if self.rank > 0 else ""))
+        self._record = record is not None
+        if record is not None:
+            self._loader.record(record + (f".{self.rank}" if self.rank > 0 else ""))
         elif self._doctor:
             self._loader.watch()
         self._monitor: Monitor | None = None
-        if callbacks:
+        if called:
             from . import callbacks as _callbacks
 
-            self._monitor = _callbacks.Monitor(self._loader, callbacks)
+            self._monitor = _callbacks.Monitor(self._loader, called)
         _open_loaders.add(self)
         self._made = True
         for line in self._loader.advice():
@@ -391,6 +397,8 @@ class Loader:
 
         A state at the end of an epoch goes on with the next epoch.
         """
+        if not isinstance(state, Mapping):
+            raise ArgumentError(f"state: a dict of state_dict() is expected, not {type(state).__name__}")
         state = dict(state)
         try:
             position, count = int(state["position"]), int(state["count"])
@@ -459,10 +467,10 @@ class Loader:
 
     def _find(self, keys: Sequence[str | bytes]) -> np.ndarray:
         found = []
-        for key in keys:
+        for key in _check.several("keys", keys, (str, bytes)):
             index = self.dataset.find(key)
             if index is None:
-                raise KeyError(key)
+                raise ArgumentError(f"keys: {key!r} is not in {self.path}")
             found.append(index)
         return np.array(found, np.uint64)
 
@@ -574,7 +582,9 @@ def _quoted(name: str) -> str:
 def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
             loader: Loader) -> tuple[list[str] | None, list[tuple[str | None, str | None, str]] | None]:
     """(fields to deliver or None, images to make or None) as C takes them."""
-    names = None if fields is None else list(fields)
+    names = None if fields is None else _check.several("fields", fields)
+    if image is not None and not isinstance(image, (str, ops.Op, Mapping, Sequence)):
+        raise ArgumentError(f"image: {image!r} is neither a pipeline nor a dict of them")
     suffix = "; ToLayout(nhwc)" if channels_last else ""
     if image is None:
         if names is None:

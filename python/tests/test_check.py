@@ -102,7 +102,7 @@ def test_pack_writer_open_and_callbacks(plain, tmp_path):
 
 def test_ops_take_numbers_only():
     for value in ["224", True, math.nan, None, (True, 8)]:
-        with pytest.raises(leat.ArgumentError, match="Resize.size: .* is no number"):
+        with pytest.raises(leat.ArgumentError, match="Resize.size: .* is no (whole )?number"):
             leat.ops.Resize(value)
 
 
@@ -164,3 +164,23 @@ def test_check_names_the_value():
         _check.whole("n", 1.5)
     with pytest.raises(leat.ArgumentError, match="^n: 7 is above 6$"):
         _check.whole("n", 7, 0, 6)
+
+
+@pytest.mark.parametrize("name, value", [
+    ("keys", ["nope"]), ("keys", "abc"), ("keys", [3]), ("keys", 3), ("balance", 5), ("balance", "\ud800"),
+    ("callbacks", 3), ("callbacks", "x"), ("callbacks", [3]), ("callbacks", False), ("image", 3), ("image", False),
+    ("fields", 3), ("fields", "label"), ("fields", [3]), ("quarantine", 3), ("quarantine", ""), ("run", 3),
+    ("run", ""), ("label", 3), ("transform", 3),
+])
+def test_wrong_arguments_are_named(pack, name, value):
+    with pytest.raises(leat.ArgumentError, match=f"^{name}: "):
+        leat.Loader(pack, 4, **{"as_": "numpy", name: value})
+
+
+@pytest.mark.parametrize("value", [None, 3, "{}", [1]])
+def test_what_is_no_state_or_path_is_named(pack, value):
+    with leat.Loader(pack, 4, as_="numpy") as loader, pytest.raises(leat.ArgumentError, match="^state: "):
+        loader.load_state_dict(value)
+    if not isinstance(value, str):
+        with pytest.raises(leat.ArgumentError, match="^path: "):
+            leat.open(value)

@@ -161,7 +161,7 @@ def test_subsets(plain):
         assert ids(loader) == [5, 3, 90]
     with numpy_loader(plain, keys=["00000007", b"00000002"], order="sequential") as loader:
         assert ids(loader) == [7, 2]
-    with pytest.raises(KeyError):
+    with pytest.raises(leat.ArgumentError, match="keys: "):
         numpy_loader(plain, keys=["none"])
     with numpy_loader(plain, order="random", indices=np.arange(50, 70)) as loader:
         assert sorted(ids(loader)) == list(range(50, 70))
