@@ -47,6 +47,13 @@ class Batch(tuple):
         """A plain dict: what Hugging Face's Trainer wants."""
         return dict(zip(self.names, self))
 
+    def __reduce__(self):
+        return _rebuild, (self.names, tuple(self))
+
+
+def _rebuild(names: tuple[str, ...], values: tuple[Any, ...]) -> Batch:
+    return batch_class(names)._make(values)
+
 
 @lru_cache(maxsize=64)
 def batch_class(names: tuple[str, ...]) -> type[Batch]:

@@ -5,6 +5,7 @@ import gc
 import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -84,6 +85,18 @@ def test_transform_runs_on_every_batch(plain):
     with numpy_loader(plain, transform=lambda b: b._replace(image=b.image / 255.0)) as loader:
         for b in loader:
             assert b.image.dtype == np.float64 and b.image.max() <= 1
+
+
+def test_batches_can_be_pickled(pack):
+    with numpy_loader(pack) as loader:
+        for batch in loader:
+            copy = pickle.loads(pickle.dumps(batch))
+            assert type(copy) is type(batch) and copy.names == batch.names
+            for mine, other in zip(batch, copy):
+                if isinstance(mine, np.ndarray):
+                    np.testing.assert_array_equal(mine, other)
+                else:
+                    assert str(mine.tolist()) == str(other.tolist())
 
 
 def test_transform_that_returns_nothing_is_an_error(plain):
