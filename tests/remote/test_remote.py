@@ -329,7 +329,7 @@ class Writing(unittest.TestCase):
         self.assertEqual(servers.signed("GET", World.weed.port, f"/{BUCKET}/out/class1/0001.png"), png(1, 97))
         self.assertFalse(os.path.exists("s3:"))
         self.assertIn("already exists", leat("export", path("one.leat"), "-o", out, "--keys", keys,
-                                             env=self.env(), code=2))
+                                             env=self.env(), code=4))
 
 
 class DiskCache(unittest.TestCase):
