@@ -171,7 +171,7 @@ static void recommend_video(uint64_t videos, leat_plan_machine *m)
 int leat_plan_recommend(leat_plan_kind kind, uint64_t amount, const leat_plan_facts *facts,
                         leat_plan_machine *machine, leat_error *err)
 {
-    LEAT_REQUIRE(machine != NULL && (facts != NULL || kind == LEAT_PLAN_KIND_VIDEO), err);
+    LEAT_REQUIRE(machine != NULL, err);
     *machine = (leat_plan_machine){0};
     if (amount > UINT64_C(1) << 58)
         return leat__fail(err, LEAT_EINVAL, "a dataset of %llu is out of range",
