@@ -615,7 +615,7 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
 int leat__file_append(const char *path, const void *data, size_t len, leat_error *err)
 {
     leat__file *f = NULL;
-    uint64_t end;
+    uint64_t end = 0;
     int rc;
 
     LEAT_GO(rc, out, leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err));
