@@ -8,13 +8,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "text/hash_words.h"
 #include "text/score.h"
 #include "text/text_dsp.h"
 
 #define SLACK 64
-#define MERSENNE61 ((UINT64_C(1) << 61) - 1)
 
 int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars, leat_error *err)
 {
@@ -101,21 +99,6 @@ void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
             filled[i] = 1;
             left--;
         }
-    }
-}
-
-void leat__sketch_mod61(const uint64_t *x, uint32_t n, const uint64_t *a, const uint64_t *b, uint32_t k,
-                        uint64_t *out)
-{
-    for (uint32_t j = 0; j < k; j++) {
-        uint64_t least = UINT64_MAX;
-        for (uint32_t i = 0; i < n; i++) {
-            uint64_t v = a[j] * x[i] + b[j];
-            v = (v & MERSENNE61) + (v >> 61);
-            if (v >= MERSENNE61) v -= MERSENNE61;
-            least = LEAT_MIN(least, v);
-        }
-        out[j] = least;
     }
 }
 

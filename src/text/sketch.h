@@ -43,9 +43,6 @@ uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes);
 
 /* K values (at most LEAT__SKETCH_MAX) of a set of n > 0 shingles. */
 void leat__sketch_fss(const uint64_t *shingle, uint32_t n, uint32_t k, uint32_t *out);
-/* The family of datasketch and datatrove: minimum of (a x + b mod 2^64) mod (2^61 - 1). */
-void leat__sketch_mod61(const uint64_t *shingle, uint32_t n, const uint64_t *a, const uint64_t *b,
-                        uint32_t k, uint64_t *out);
 
 /* 64 bits of the `rows` values of one band. */
 uint64_t leat__sketch_band(const uint32_t *values, uint32_t rows);

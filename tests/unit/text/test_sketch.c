@@ -104,23 +104,6 @@ static void curve(void **state)
     assert_true(leat__sketch_similarity(0, 112) == 0);
 }
 
-/* Minimum of (a x + b mod 2^64) mod (2^61 - 1), as numpy computes it. */
-static void compatible_family(void **state)
-{
-    uint64_t x[] = {1, UINT64_MAX, 123456789}, a[] = {3, UINT64_C(0x123456789abcdef)}, b[] = {7, 11},
-             out[2];
-    const uint64_t p = (UINT64_C(1) << 61) - 1;
-    leat__sketch_mod61(x, 3, a, b, 2, out);
-    for (int k = 0; k < 2; k++) {
-        uint64_t least = UINT64_MAX;
-        for (int i = 0; i < 3; i++) {
-            uint64_t v = (a[k] * x[i] + b[k]) % p;
-            least = v < least ? v : least;
-        }
-        assert_int_equal(out[k], least);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,7 +112,6 @@ int main(void)
         cmocka_unit_test(estimates_similarity),
         cmocka_unit_test(repeats_do_not_matter),
         cmocka_unit_test(curve),
-        cmocka_unit_test(compatible_family),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
