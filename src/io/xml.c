@@ -34,9 +34,10 @@ static const char *find_tag(const char *from, const char *end, const char *tag, 
 
 bool leat__xml_next(leat__xml in, const char *tag, leat__xml *inner, leat__xml *rest)
 {
+    if (in.len == 0) return false; /* `data` may be NULL then */
     const char *end = in.data + in.len, *close = NULL, *stop = NULL;
     bool empty = false, unused;
-    if (in.len == 0 || find_tag(in.data, end, tag, false, &close, &empty) == NULL) return false;
+    if (find_tag(in.data, end, tag, false, &close, &empty) == NULL) return false;
     const char *begin = close + 1, *last = begin;
     stop = close;
     if (!empty) {
