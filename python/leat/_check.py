@@ -76,6 +76,13 @@ def one_of(name: str, value: object, choices: Mapping[str, int]) -> int:
     raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}")
 
 
+def called(name: str, value: Any) -> Any:
+    """A function, or None."""
+    if value is not None and not callable(value):
+        raise ArgumentError(f"{name}: {value!r} cannot be called")
+    return value
+
+
 def text(name: str, value: object) -> str:
     """Text that C can take."""
     if not isinstance(value, str) or "\0" in value or not _is_utf8(value):

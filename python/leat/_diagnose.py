@@ -23,10 +23,11 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _check, _leat, _workers
+from ._errors import ArgumentError
 
 _JSON, _PAGE = 2, 0
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -111,9 +112,11 @@ def _read_bytes(pids: list[int]) -> float | None:
 class _Sampler(threading.Thread):
     """Looks every few milliseconds at what the workers are doing, while the trainer waits or not."""
 
-    def __init__(self, interval_s: float = 0.01) -> None:
+    def __init__(self, workers: Iterable[int] = (), interval_s: float = 0.01) -> None:
+        """`workers` run already. Other processes that this one started before are not the loader's."""
         super().__init__(name="leat-diagnose", daemon=True)
         self.interval_s = interval_s
+        self.others = set(_children(os.getpid())) - set(workers)
         self.waiting = False  # the trainer is inside next()
         self.looks = {True: [0, 0, 0], False: [0, 0, 0]}  # running, on a disk, asleep
         self.workers: set[int] = set()
@@ -123,7 +126,8 @@ class _Sampler(threading.Thread):
         me, known, at = os.getpid(), [], 0.0
         while not self._ended.wait(self.interval_s):
             if time.monotonic() >= at:  # workers come and go with epochs
-                known, at = _children(me), time.monotonic() + 0.25
+                known = [pid for pid in _children(me) if pid not in self.others]
+                at = time.monotonic() + 0.25
                 self.workers.update(known)
             row = self.looks[self.waiting]
             for pid in known:
@@ -144,6 +148,7 @@ class _Look:
     line_s: float
     faults: int
     read_bytes: float | None
+    periods: tuple[int, int] | None  #: of the CPU quota: all, and those in which it ran out
 
 
 def _look() -> _Look:
@@ -151,7 +156,7 @@ def _look() -> _Look:
     pids = [me, *_children(me)]
     rows = [p for p in map(_process, pids) if p is not None]
     return _Look(time.monotonic(), sum(p.cpu_s for p in rows), _host_busy_s(), _line_s(pids),
-                 sum(p.faults for p in rows), _read_bytes(pids))
+                 sum(p.faults for p in rows), _read_bytes(pids), _throttling())
 
 
 # ---- the loop ------------------------------------------------------------------------------------
@@ -177,19 +182,33 @@ def _percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+@dataclasses.dataclass
+class _Recording:
+    """All numbers of a run that the verdict depends on."""
+
+    data_s: list[float] = dataclasses.field(default_factory=list)  #: inside next(), per step
+    batch_s: list[float] = dataclasses.field(default_factory=list)  #: inside step(), per step
+    trained: bool = True  #: there was a step
+    next_work_s: float = 0.0  #: inside next() this thread ran, or stood in line for a CPU
+    samples: int = 0
+    looks: dict[bool, list[int]] = dataclasses.field(default_factory=lambda: {True: [0, 0, 0], False: [0, 0, 0]})
+    processes: int = 0  #: worker processes seen
+    num_workers: int | None = None  #: of a PyTorch DataLoader
+    begin: _Look | None = None
+    end: _Look | None = None
+    machine: dict[str, float | None] = dataclasses.field(default_factory=dict)  #: facts about the machine
+
+
 class _Loop:
-    """Steps of an iterable with their times; the first one is left out."""
+    """Runs steps of an iterable and records them; the first one is left out."""
 
     def __init__(self, iterable: Iterable[Any], step: Callable[[Any], Any] | None, sync: Callable[[], Any] | None,
                  sampler: _Sampler) -> None:
         self.iterable, self.step, self.sync, self.sampler = iterable, step, sync, sampler
-        self.data_s: list[float] = []
-        self.batch_s: list[float] = []
-        self.next_work_s = 0.0  # inside next() this thread ran, or wanted to
-        self.samples = 0
         self.kept: list[Any] = []
-        self.begin: _Look | None = None
-        self.end: _Look | None = None
+        self.seen = _Recording(trained=step is not None, looks=sampler.looks)
+        if _is_dataloader(iterable):
+            self.seen.num_workers = int(iterable.num_workers)  # type: ignore[attr-defined]
 
     def _train(self, batch: Any) -> float:
         begin = time.perf_counter()
@@ -201,8 +220,8 @@ class _Loop:
 
     def run(self, steps: int, seconds: float, keep: int) -> None:
         stream, first, until = iter(self.iterable), True, time.monotonic() + seconds
-        restarts = 0
-        while len(self.data_s) < steps and (time.monotonic() < until or len(self.data_s) < 2):
+        restarts, seen = 0, self.seen
+        while len(seen.data_s) < steps and (time.monotonic() < until or len(seen.data_s) < 2):
             self.sampler.waiting = True
             begin, work = time.perf_counter(), _work_s()
             try:
@@ -219,13 +238,13 @@ class _Loop:
             if len(self.kept) < keep:
                 self.kept.append(batch)
             if first:
-                first, self.begin = False, _look()
+                first, seen.begin = False, _look()
                 continue
-            self.data_s.append(waited)
-            self.batch_s.append(trained)
-            self.next_work_s += work
-            self.samples += _batch_size(batch) or 0
-        self.end = _look()
+            seen.data_s.append(waited)
+            seen.batch_s.append(trained)
+            seen.next_work_s += work
+            seen.samples += _batch_size(batch) or 0
+        seen.end = _look()
         close = getattr(stream, "close", None)
         if callable(close):
             close()
@@ -277,6 +296,11 @@ def _memory_free() -> float | None:
     return None
 
 
+def _machine() -> dict[str, float | None]:
+    cpus, quota = _cpus()
+    return {"cpus": cpus, "quota": quota, "cpus_host": float(os.cpu_count() or 1), "memory_free": _memory_free()}
+
+
 def _is_dataloader(iterable: Any) -> bool:
     """PyTorch's, or one that has its attributes; leat's own loader has no worker processes."""
     from ._loader import Loader
@@ -284,68 +308,74 @@ def _is_dataloader(iterable: Any) -> bool:
     return hasattr(iterable, "num_workers") and hasattr(iterable, "collate_fn") and not isinstance(iterable, Loader)
 
 
-def _worker_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
+def _persistent(iterable: Any) -> list[int]:
+    """Worker processes that a DataLoader with persistent_workers has kept."""
+    return [worker.pid for worker in getattr(getattr(iterable, "_iterator", None), "_workers", [])]
+
+
+def _worker_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
     """Shares of the workers' time: running is preparing; disks, and sleep while they are waited for,
     are fetching."""
-    looks = loop.sampler.looks
+    looks = seen.looks
     both = [a + b for a, b in zip(looks[True], looks[False])]
     total = sum(both)
-    if not loop.sampler.workers or total < 20:
+    if seen.processes == 0 or total < 20:
         return
     running, disk, _ = both
     asleep_while_needed = looks[True][2]
-    facts["threads"] = float(len(loop.sampler.workers))
+    facts["threads"] = float(seen.processes)
     facts["decode_share"] = running / total
     facts["read_share"] = (disk + asleep_while_needed) / total
     waited = sum(looks[True])
     if waited >= 20:  # whether workers had something to do while the trainer waited
         facts["decode_ready"] = looks[True][0] / waited
-    if _is_dataloader(loop.iterable):
-        facts["workers"] = float(loop.iterable.num_workers or len(loop.sampler.workers))
+    if seen.num_workers is not None:
+        facts["workers"] = float(seen.num_workers or seen.processes)
     if running > 0 and facts.get("samples_per_s"):
         facts["cpu_all"] = facts["samples_per_s"] * total / running
     if disk + asleep_while_needed > 0 and facts.get("samples_per_s"):
         facts["io_cold"] = facts["samples_per_s"] * total / (disk + asleep_while_needed)
 
 
-def _own_thread_facts(loop: _Loop, facts: dict[str, float | None]) -> None:
+def _own_thread_facts(seen: _Recording, facts: dict[str, float | None]) -> None:
     """A loader without workers: preparing is the time inside next() in which this thread ran or stood in
     line for a CPU, fetching is the rest of it."""
-    waited = sum(loop.data_s)
-    if loop.sampler.workers or waited <= 0:
+    waited = sum(seen.data_s)
+    if seen.processes > 0 or waited <= 0:
         return
-    share = min(1.0, loop.next_work_s / waited)
+    share = min(1.0, seen.next_work_s / waited)
     facts["threads"] = 1.0
-    if _is_dataloader(loop.iterable):
+    if seen.num_workers is not None:
         facts["workers"] = 0.0
     facts["decode_ready"] = share
-    lost = waited / (waited + sum(loop.batch_s))
+    lost = waited / (waited + sum(seen.batch_s))
     facts["decode_share"] = share * lost
     facts["read_share"] = (1 - share) * lost
     if share > 0:
-        facts["cpu_all"] = facts["cpu_one"] = loop.samples / (share * waited)
+        facts["cpu_all"] = facts["cpu_one"] = seen.samples / (share * waited)
     if share < 1:
-        facts["io_cold"] = loop.samples / ((1 - share) * waited)
+        facts["io_cold"] = seen.samples / ((1 - share) * waited)
 
 
-def _facts(loop: _Loop, throttled: tuple[int, int] | None) -> dict[str, float | None]:
-    n = len(loop.data_s)
-    begin, end = loop.begin, loop.end
+def _facts(seen: _Recording) -> dict[str, float | None]:
+    """What the doctor judges: a function of the recorded numbers alone."""
+    n = len(seen.data_s)
+    begin, end = seen.begin, seen.end
     facts: dict[str, float | None] = {"steps": float(n)}
     if n == 0 or begin is None or end is None:
         return facts
-    facts["data_ms"] = 1e3 * sum(loop.data_s) / n
-    facts["data_ms_p50"] = 1e3 * _percentile(loop.data_s, 0.5)
-    facts["data_ms_p95"] = 1e3 * _percentile(loop.data_s, 0.95)
-    if loop.step is not None:
-        facts["batch_ms"] = 1e3 * sum(loop.batch_s) / n
-        facts["batch_ms_p50"] = 1e3 * _percentile(loop.batch_s, 0.5)
-        facts["batch_ms_p95"] = 1e3 * _percentile(loop.batch_s, 0.95)
-    time_s = sum(loop.data_s) + sum(loop.batch_s)
-    if loop.samples:
-        facts["batch"] = loop.samples / n
-        facts["samples_per_s"] = loop.samples / time_s if time_s > 0 else None
-        ready_s = _percentile(loop.data_s, 0.1)
+    facts["data_ms"] = 1e3 * sum(seen.data_s) / n
+    facts["data_ms_p50"] = 1e3 * _percentile(seen.data_s, 0.5)
+    facts["data_ms_p95"] = 1e3 * _percentile(seen.data_s, 0.95)
+    if seen.trained:
+        facts["batch_ms"] = 1e3 * sum(seen.batch_s) / n
+        facts["batch_ms_p50"] = 1e3 * _percentile(seen.batch_s, 0.5)
+        facts["batch_ms_p95"] = 1e3 * _percentile(seen.batch_s, 0.95)
+    time_s = sum(seen.data_s) + sum(seen.batch_s)
+    if seen.samples:
+        facts["batch"] = seen.samples / n
+        facts["samples_per_s"] = seen.samples / time_s if time_s > 0 else None
+        ready_s = _percentile(seen.data_s, 0.1)
         facts["delivery"] = facts["batch"] / ready_s if ready_s > 0 else None
     wall = end.wall_s - begin.wall_s
     if wall > 0:
@@ -355,18 +385,15 @@ def _facts(loop: _Loop, throttled: tuple[int, int] | None) -> dict[str, float | 
         line = max(0.0, end.line_s - begin.line_s)
         facts["run_delay"] = line / (line + cpu) if line + cpu > 0 else 0.0
         facts["faults"] = max(0, end.faults - begin.faults) / wall
-        if begin.read_bytes is not None and end.read_bytes is not None and loop.samples:
-            facts["read_bytes"] = max(0.0, end.read_bytes - begin.read_bytes) / loop.samples
-    facts["cpus"], facts["quota"] = _cpus()
-    facts["cpus_host"] = float(os.cpu_count() or 1)
-    now = _throttling()
-    if throttled is not None and now is not None and now[0] > throttled[0]:
-        facts["throttled"] = (now[1] - throttled[1]) / (now[0] - throttled[0])
+        if begin.read_bytes is not None and end.read_bytes is not None and seen.samples:
+            facts["read_bytes"] = max(0.0, end.read_bytes - begin.read_bytes) / seen.samples
+    if begin.periods is not None and end.periods is not None and end.periods[0] > begin.periods[0]:
+        facts["throttled"] = (end.periods[1] - begin.periods[1]) / (end.periods[0] - begin.periods[0])
     facts["blocked"] = 0.0  # such loaders have no budget to wait for
-    facts["memory_free"] = _memory_free()
-    _worker_facts(loop, facts)
-    _own_thread_facts(loop, facts)
-    if loop.sampler.workers and (facts.get("decode_ready") or 0) > 0.5:
+    facts.update(seen.machine)
+    _worker_facts(seen, facts)
+    _own_thread_facts(seen, facts)
+    if seen.processes == 0 or (facts.get("decode_ready") or 0) > 0.5:
         facts["delivery"] = None  # batches were never ready: their hand-over was not seen alone
     return facts
 
@@ -400,26 +427,45 @@ def from_text(text: str) -> Diagnosis:
     return Diagnosis(json.loads(text))
 
 
-def judge(facts: dict[str, Any]) -> Diagnosis:
+def judge(facts: Mapping[str, Any]) -> Diagnosis:
     """The doctor's word about facts that were measured elsewhere (keys as in ``leat doctor --json``)."""
-    return from_text(_leat.doctor_judge(json.dumps({"facts": facts}), _JSON))
+    if not isinstance(facts, Mapping):
+        raise ArgumentError(f"facts: a dict is expected, not {type(facts).__name__}")
+    try:
+        text = json.dumps({"facts": dict(facts)}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"facts: {error}") from None
+    return from_text(_leat.doctor_judge(text, _JSON))
 
 
-def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float) -> None:
+def _look_closer(iterable: Any, facts: dict[str, float | None], seconds: float) -> dict[str, float | None]:
     """What a worker does, where that can be seen, and whether more workers would help, where that can be
     tried: only when the loop waits for data."""
     data, train = facts.get("data_ms"), facts.get("batch_ms")
     if facts.get("workers") is None or data is None or data < 0.05 * (data + (train or 0.0)):
-        return
-    facts.update(_workers.split(iterable, min(2.0, seconds / 10)) or {})
-    now, cpus = facts["workers"] or 0.0, facts.get("cpus") or 1.0
-    waiting = (facts.get("worker_fetch") or 0.0) > 0.3
-    more = 4 * max(now, 1.0) if waiting else max(cpus, 1.0)
-    if more <= now:
-        return
-    rate = _workers.try_workers(iterable, int(min(more, 64)), min(4.0, seconds / 6))
+        return {}
+    closer: dict[str, float | None] = dict(_workers.split(iterable, min(2.0, seconds / 10)) or {})
+    more = _workers_to_try(facts | closer)
+    rate = _workers.try_workers(iterable, more, min(4.0, seconds / 6)) if more else None
     if rate:
-        facts["more_workers"], facts["more_workers_rate"] = float(int(min(more, 64))), rate
+        closer["more_workers"], closer["more_workers_rate"] = float(more), rate
+    return closer
+
+
+def _workers_to_try(facts: dict[str, float | None]) -> int:
+    """Four times as many where they wait, else one per CPU; 0 when that is no more than there are."""
+    now, cpus = facts.get("workers") or 0.0, facts.get("cpus") or 1.0
+    waiting = (facts.get("worker_fetch") or 0.0) > 0.3
+    more = int(min(4 * max(now, 1.0) if waiting else max(cpus, 1.0), 64))
+    return more if more > now else 0
+
+
+def _verdict(seen: _Recording, facts: dict[str, float | None], free_s: float | None) -> Diagnosis:
+    """The diagnosis of these facts; `free_s` is the step time when batches cost nothing."""
+    result = judge(facts)
+    now_s = (sum(seen.data_s) + sum(seen.batch_s)) / max(len(seen.data_s), 1)
+    result["replay"] = {"step_ms": 1e3 * free_s, "gain": now_s / free_s} if free_s else None
+    return result
 
 
 def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, *, steps: int = 100,
@@ -434,24 +480,23 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     replay: how many batches to keep and replay, to see how fast the loop could be; 0 = none
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
     """
+    if not isinstance(iterable, Iterable) and not hasattr(iterable, "__getitem__"):
+        raise ArgumentError(f"iterable: {iterable!r} yields no batches")
+    step, sync = _check.called("step", step), _check.called("sync", sync)
+    if sync is not None and step is None:
+        raise ArgumentError("sync: is called after step, and there is none")
     steps = _check.whole("steps", steps, 1)
     replay = _check.whole("replay", replay)
     seconds = _check.real("seconds", seconds, 0, 1e9)
-    sampler = _Sampler()
+    sampler = _Sampler(_persistent(iterable))
     loop = _Loop(iterable, step, sync, sampler)
-    throttled = _throttling()
     sampler.start()
     try:
         loop.run(steps, seconds, replay)
     finally:
         sampler.stop()
-    facts = _facts(loop, throttled)
-    _look_closer(iterable, facts, seconds)
-    result = judge(facts)
-    free_s = loop.replay(min(steps, 50), seconds / 4) if replay else None
-    if free_s:
-        now_s = (sum(loop.data_s) + sum(loop.batch_s)) / max(len(loop.data_s), 1)
-        result["replay"] = {"step_ms": 1e3 * free_s, "gain": now_s / free_s}
-    else:
-        result["replay"] = None
-    return result
+    seen = loop.seen
+    seen.processes, seen.machine = len(sampler.workers), _machine()
+    facts = _facts(seen)
+    facts.update(_look_closer(iterable, facts, seconds))
+    return _verdict(seen, facts, loop.replay(min(steps, 50), seconds / 4) if replay else None)

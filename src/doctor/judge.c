@@ -405,6 +405,7 @@ int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out
     leat__doctor_evidence(&d);
     leat__doctor_findings(&d);
     leat__doctor_remedies(&d);
+    d.facts = *facts; /* as given: judged again they give the same verdict */
     memset(out, 0, size);
     memcpy(out, &d, LEAT_MIN(size, sizeof d));
     return 0;

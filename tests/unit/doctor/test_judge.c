@@ -449,9 +449,26 @@ static void worker_time_is_split_by_what_was_seen(void **state)
     }
 }
 
+/* A report that is judged again, for its page, says the same: facts are given back as they came. */
+static void judging_twice_says_the_same(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 2560);
+    f.io_cold = f.io_warm = f.io_deep = f.cpu_all = f.cpu_one = f.delivery = -1;
+    f.decode_ready = 0.02;
+    f.cpu_used = 1;
+    leat_doctor_diagnosis d = judge(f), again = judge(d.facts);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_memory_equal(&d.facts, &f, sizeof f);
+    assert_string_equal(again.sentence, d.sentence);
+    assert_true(again.confidence == d.confidence);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(judging_twice_says_the_same),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
         cmocka_unit_test(a_slow_transform_is_named),
         cmocka_unit_test(a_quick_transform_is_no_limit),
