@@ -11,13 +11,14 @@
 #   make asan     the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   make tsan     the tests under ThreadSanitizer
 #   make arm      the tests of dsp, codec, op and loader for aarch64 under qemu, packs compared
+#   make docs     the manual as a site: build-docs/site/index.html
 #   make coverage line coverage of src/
 #
 #   TORCH=0 leaves PyTorch out of .venv; JAX=1 adds JAX; EXTRAS=1 adds Numba, pandas,
 #   Polars, DuckDB, pyarrow, ml_dtypes and TensorBoard.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz asan tsan arm coverage setup setup-python clean
+.PHONY: help demo test lint bench fuzz asan tsan arm docs coverage setup setup-python clean
 TORCH ?= 1
 JAX ?= 0
 EXTRAS ?= 0
@@ -63,6 +64,9 @@ fuzz: setup
 arm: setup
 	@scripts/build.sh build-release --buildtype=release -Dtests=false
 	@scripts/arm.sh build-release
+
+docs: setup-python
+	@scripts/docs.sh
 
 coverage: setup
 	@scripts/build.sh build-coverage -Dfault=true --buildtype=debug -Db_coverage=true
