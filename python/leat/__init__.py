@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import importlib
 import os as _os
+from collections.abc import Sequence as _Sequence
 from typing import TYPE_CHECKING
+from typing import Any as _Any
+from typing import Literal as _Literal
 
 from ._errors import (AdviceWarning, ArgumentError, BudgetError, DataError, Error, ExistsError, ForkError, FormatError,
                       InternalError, LimitError, NotFoundError, StateError, StorageError,
@@ -65,8 +68,14 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def open(path: str | _os.PathLike, *, verify: bool = True) -> Dataset:
-    """Opens a pack, or a set of shards, for random access."""
+def open(path: str | _os.PathLike, *, verify: bool = True, image: _Any = None,
+         fields: _Sequence[str] | None = None, as_tuple: bool = False, seed: int = 0,
+         orientation: _Literal["apply", "ignore"] = "apply", channels_last: bool = False,
+         as_: _Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False) -> Dataset:
+    """Opens a pack, or a set of shards, for random access; with ``image`` as a map-style dataset.
+
+    ``help(leat.Dataset)`` explains the options."""
     from ._dataset import Dataset
 
-    return Dataset(path, verify=verify)
+    return Dataset(path, verify=verify, image=image, fields=fields, as_tuple=as_tuple, seed=seed,
+                   orientation=orientation, channels_last=channels_last, as_=as_, rgb=rgb)

@@ -7,6 +7,7 @@ meant, because every one of them was an accident where it was seen.
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import os
@@ -73,7 +74,9 @@ def one_of(name: str, value: object, choices: Mapping[str, int]) -> int:
     """The number behind one of a few words."""
     if isinstance(value, str) and value in choices:
         return choices[value]
-    raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}")
+    near = difflib.get_close_matches(value, choices, 1) if isinstance(value, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}{hint}")
 
 
 def called(name: str, value: Any) -> Any:

@@ -8,11 +8,13 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 
 from . import _check, _leat
+from ._errors import ArgumentError, StateError
+from ._made import Maker
 from ._schema import Field
 
 CODECS = ("", "jpeg", "png", "webp", "raw", "tiled")
@@ -22,22 +24,47 @@ class Image:
     """An image of a sample, not decoded until asked for: ``np.asarray(image)``."""
 
     __slots__ = ("stored", "width", "height", "codec", "channels", "orientation", "flags", "cost_us",
-                 "_pack")
+                 "_pack", "_rgb")
 
-    def __init__(self, pack: _leat.Pack, row: tuple) -> None:
+    def __init__(self, pack: _leat.Pack, row: tuple, rgb: bool = False) -> None:
         self._pack = pack
+        self._rgb = rgb
         (self.stored, self.width, self.height, codec, self.channels, self.orientation, self.flags,
          self.cost_us) = row
         self.codec = CODECS[codec]
 
-    def decode(self, orientation: str = "apply") -> np.ndarray:
+    def decode(self, orientation: Literal["apply", "ignore"] = "apply", *, rgb: bool | None = None) -> np.ndarray:
         """Pixels: uint8, height x width x channels; turned as its EXIF orientation says, or as stored
-        with ``orientation="ignore"``."""
+        with ``orientation="ignore"``. With ``rgb``, three channels of grey and transparent images too, as
+        pipelines have them; None is what ``leat.open(path, rgb=...)`` said."""
         if orientation not in ("apply", "ignore"):
             raise _leat.ArgumentError(f'orientation: {orientation!r} is not "apply" or "ignore"')
         code = CODECS.index(self.codec)
         turned = self.orientation if orientation == "apply" else 1
-        return np.asarray(self._pack.decode(self.stored, code, turned))
+        pixels = np.asarray(self._pack.decode(self.stored, code, turned))
+        if not (self._rgb if rgb is None else rgb) or pixels.shape[2] == 3:
+            return pixels
+        return np.repeat(pixels, 3, 2) if pixels.shape[2] == 1 else np.ascontiguousarray(pixels[:, :, :3])
+
+    def pil(self) -> Any:
+        """The pixels as a Pillow image."""
+        from PIL import Image as pillow
+
+        pixels = self.decode()
+        return pillow.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+    def tobytes(self) -> bytes:
+        """The decoded pixels, row by row."""
+        return self.decode().tobytes()
+
+    def _repr_png_(self) -> bytes:
+        return _leat.png(np.ascontiguousarray(self.decode()))
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        pixels = self.decode()
+        return {"version": 3, "shape": pixels.shape, "typestr": "|u1", "data": pixels.tobytes(),
+                "strides": pixels.strides}
 
     @property
     def exact(self) -> bool:
@@ -85,14 +112,61 @@ class Dataset:
     >>> ds[10:20]                                  # a slice is a list of samples
     >>> polars.DataFrame(ds)                       # labels, sizes … without touching an image
 
+    With ``image`` it is a map-style dataset with the pixels of a loader:
+
+    >>> ds = leat.open("train.leat", image=[leat.ops.RandomResizedCrop(224)], seed=1)
+    >>> torch.utils.data.DataLoader(ds, batch_size=64, num_workers=4)
+
     Any number of threads may read at the same time, and forked children too.
+
+    Parameters
+        path: of the pack
+        verify: check samples against their checksums
+        image: pipeline as of ``leat.Loader``: images are decoded, augmented and delivered as tensors. What
+            is drawn depends on the seed, the epoch (``set_epoch``) and the number of the sample, as in a loader
+        fields: with image: which fields a sample has, in this order; "sample_id" and "key" may be among them.
+            None: the made images, all fields that are no images, and "sample_id"
+        as_tuple: with image: samples are plain tuples of the fields, not dicts
+        seed, orientation, channels_last, as_: with image: as of ``leat.Loader``
+        rgb: without image: pixels have three channels, of grey and transparent images too
     """
 
-    def __init__(self, path: str | os.PathLike, *, verify: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike, *, verify: bool = True, image: Any = None,
+                 fields: Sequence[str] | None = None, as_tuple: bool = False, seed: int = 0,
+                 orientation: Literal["apply", "ignore"] = "apply", channels_last: bool = False,
+                 as_: Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False) -> None:
         self._pack = _leat.Pack(_check.path("path", path), verify=_check.flag("verify", verify))
+        self._options = {"verify": verify, "image": image, "fields": fields, "as_tuple": as_tuple, "seed": seed,
+                         "orientation": orientation, "channels_last": channels_last, "as_": as_, "rgb": rgb}
+        self._rgb = _check.flag("rgb", rgb)
+        self._as_tuple = _check.flag("as_tuple", as_tuple)
+        self._maker: Maker | None = None
         self.info: dict = self._pack.info()
         self.fields: tuple[Field, ...] = tuple(Field(*row) for row in self._pack.fields())
         self._index = {f.name: i for i, f in enumerate(self.fields)}
+        if image is not None:
+            self._maker = Maker(self.path, self.fields, image, fields, seed=seed, orientation=orientation,
+                                as_=as_, channels_last=channels_last)
+            if rgb:
+                raise ArgumentError("rgb: pipelines deliver three channels anyway; leave it out beside image")
+            return
+        for name, given in (("fields", fields is not None), ("as_tuple", self._as_tuple), ("seed", seed != 0),
+                            ("orientation", orientation != "apply"), ("channels_last", channels_last),
+                            ("as_", as_ != "auto")):
+            if given:
+                raise ArgumentError(f"{name}: is for images made by a pipeline; give image= too")
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that random ops draw for."""
+        return 0 if self._maker is None else self._maker.epoch.get()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Random ops draw as a loader does in this epoch. Worker processes of a DataLoader see it too."""
+        epoch = _check.whole("epoch", epoch, 0, _check.EPOCH_MAX)
+        if self._maker is None:
+            raise ArgumentError("set_epoch: nothing is drawn without image=")
+        self._maker.epoch.set(epoch)
 
     @property
     def path(self) -> str:
@@ -145,13 +219,18 @@ class Dataset:
 
     def __getitem__(self, index: int | str | bytes | slice) -> Sample | list[Sample]:
         if isinstance(index, slice):
-            return [self._read(i) for i in range(*index.indices(len(self)))]
+            return self._read_all(range(*index.indices(len(self))))
         if isinstance(index, (str, bytes)):
             found = self.find(index)
             if found is None:
                 raise KeyError(index)
             return self._read(found)
         return self._read(_position(index, len(self)))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Several samples in one call: what a DataLoader asks for."""
+        count = len(self)
+        return self._read_all([_position(i, count) for i in indices])
 
     def __iter__(self) -> Iterator[Sample]:
         return (self._read(i) for i in range(len(self)))
@@ -169,7 +248,29 @@ class Dataset:
         except KeyError:
             raise KeyError(f"{self.path}: there is no field '{name}'") from None
 
-    def _read(self, index: int) -> Sample:
+    def _read_all(self, indices: Sequence[int]) -> list[Any]:
+        if self._maker is None:
+            return [self._read(i) for i in indices]
+        maker, made = self._maker, []
+        rows, tensors = maker.make(self._pack, indices)
+        for at, ((*values, key), index) in enumerate(zip(rows, indices)):
+            named = {"sample_id": index, "key": _decode(key)}
+            named.update((f.name, self._value(f, v)) for f, v in zip(self.fields, values) if f.name in maker.fields)
+            named.update((name, tensor[at]) for name, tensor in zip(maker.names, tensors))
+            made.append(self._made(named, _decode(key), index))
+        return made
+
+    def _made(self, named: dict[str, Any], key: str, index: int) -> Any:
+        assert self._maker is not None
+        if self._as_tuple:
+            return tuple(named[name] for name in self._maker.fields)
+        sample = Sample((name, named[name]) for name in self._maker.fields)
+        sample.key, sample.sample_id = key, index
+        return sample
+
+    def _read(self, index: int) -> Any:
+        if self._maker is not None:
+            return self._read_all([index])[0]
         *values, key = self._pack.sample(index)
         sample = Sample((f.name, self._value(f, v)) for f, v in zip(self.fields, values))
         sample.key = _decode(key)
@@ -184,7 +285,7 @@ class Dataset:
         if f.type == "json":
             return json.loads(value)
         if f.type == "image":
-            return Image(self._pack, value)
+            return Image(self._pack, value, self._rgb)
         data, shape = value
         return _array(data, f.dtype, shape)
 
@@ -204,7 +305,18 @@ class Dataset:
         return f"leat.Dataset({self.path!r}, {len(self)} samples, {names})"
 
     def __reduce__(self):
-        return Dataset, (self.path,)
+        epoch = None if self._maker is None else self._maker.epoch
+        return _reopen, (self._options, self.path, self.fingerprint, epoch)
+
+
+def _reopen(options: dict[str, Any], path: str, fingerprint: int, epoch: Any) -> Dataset:
+    """What a pickled dataset becomes, in a worker process as a rule."""
+    dataset = Dataset(path, **options)
+    if dataset.fingerprint != fingerprint:
+        raise StateError(f"{path}: was changed since the dataset was opened; open it again")
+    if dataset._maker is not None:
+        dataset._maker.epoch = epoch
+    return dataset
 
 
 class Keys(Sequence):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from . import _check, _convert, _leat, _rank, ops
+from . import _check, _convert, _leat, _rank, _words, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
 from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError
@@ -139,7 +139,8 @@ class Loader:
             text. Masks are image fields (palette PNGs give class numbers), delivered as uint8 ``(batch,
             height, width)``; boxes and points as float32; boxes outside the image are dropped, and their
             labels with them
-        **roles: the same by keyword: ``mask="follow", boxes=leat.ops.Boxes("xywh")``
+        **roles: the same by keyword: ``mask="follow", boxes=leat.ops.Boxes("xywh")``. Words of a DataLoader are
+            understood (``shuffle`` is the order, ``num_workers`` are the threads) or explained
         callbacks: called now and then with what the loader measures: ``leat.callbacks``
     """
 
@@ -170,7 +171,8 @@ class Loader:
                  decode: str = "auto",
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
                  callbacks: Callback | Sequence[Callback] = (),
-                 follow: Mapping[str, Role] | str | None = None, **roles: Role) -> None:
+                 follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:
+        order, threads = _words.understand(roles, order, _DEFAULT["order"], threads)
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
         self.path = _check.path("path", path)

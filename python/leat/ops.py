@@ -119,7 +119,10 @@ class Op:
     __slots__ = ("params", "text")
 
     def __init__(self, *args: object, **kwargs: object) -> None:
-        bound = self.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
+        try:
+            bound = self.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
+        except TypeError as error:
+            raise TypeError(self._explain(kwargs, str(error))) from None
         parts = []
         for param in self._table:
             if param.name in bound.arguments:
@@ -127,6 +130,16 @@ class Op:
         object.__setattr__(self, "text", f"{self.name}({', '.join(parts)})")
         bound.apply_defaults()
         object.__setattr__(self, "params", dict(bound.arguments))
+
+    @classmethod
+    def _explain(cls, kwargs: dict[str, object], why: str) -> str:
+        known = [param.name for param in cls._table]
+        for name in kwargs:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known) or 'none'}"
+                return f"{cls.name} has no parameter {name!r}{hint}"
+        return f"{cls.name}: {why}"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{self.name} cannot be changed: make a new one")

@@ -167,16 +167,15 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
     return 0;
 }
 
-int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
-                 void **data, size_t *size, leat_error *err)
+/* Pixels (height x width x channels) as a file of this codec, appended to `out`. */
+static int encode(leat__codec_id codec, const uint8_t *pixels, uint32_t height, uint32_t width,
+                  uint32_t channels, leat__buf *out, leat_error *err)
 {
     leat__planes planes = {0};
     leat__encode_opts opts = {.orientation = 1};
-    leat__buf out;
-    int rc = 0;
 
-    leat__buf_init(&out, LEAT__MEM_CODEC, SIZE_MAX / 2);
-    LEAT_GO(rc, out, leat__planes_resize(&planes, width, height, channels, err));
+    int rc = leat__planes_resize(&planes, width, height, channels, err);
+    if (rc != 0) return rc;
     for (uint32_t y = 0; y < height; y++) {
         for (uint32_t c = 0; c < channels; c++) {
             uint8_t *row = planes.plane[c] + (size_t)y * planes.stride;
@@ -184,13 +183,53 @@ int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_
             for (uint32_t x = 0; x < width; x++) row[x] = from[(size_t)x * channels];
         }
     }
-    LEAT_GO(rc, out, leat__codec_encode(LEAT__CODEC_RAW, &planes, &opts, &out, err));
+    rc = leat__codec_encode(codec, &planes, &opts, out, err);
+    leat__planes_reset(&planes);
+    return rc;
+}
+
+int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+                 void **data, size_t *size, leat_error *err)
+{
+    leat__buf out;
+    int rc = 0;
+
+    leat__buf_init(&out, LEAT__MEM_CODEC, SIZE_MAX / 2);
+    LEAT_GO(rc, out, encode(LEAT__CODEC_RAW, pixels, height, width, channels, &out, err));
     *data = leat__alloc(LEAT__MEM_CODEC, out.len + 1);
     if (*data == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, out.len, "an image"));
     memcpy(*data, out.data, out.len);
     *size = out.len;
 out:
     leat__buf_reset(&out);
-    leat__planes_reset(&planes);
     return rc;
+}
+
+PyObject *py_image_png(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    PyObject *array, *result = NULL;
+    Py_buffer view;
+    leat__buf out;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O", &array) || PyObject_GetBuffer(array, &view, PyBUF_ND) != 0) return NULL;
+    bool fits = view.ndim == 3 && view.itemsize == 1 && view.len > 0 && view.shape[0] <= UINT32_MAX &&
+                view.shape[1] <= UINT32_MAX &&
+                (view.shape[2] == 1 || view.shape[2] == 3 || view.shape[2] == 4);
+    leat__buf_init(&out, LEAT__MEM_CODEC, SIZE_MAX / 2);
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "pixels must be uint8, height x width x 1, 3 or 4");
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        rc = encode(LEAT__CODEC_PNG, view.buf, (uint32_t)view.shape[0], (uint32_t)view.shape[1],
+                    (uint32_t)view.shape[2], &out, &err);
+        Py_END_ALLOW_THREADS
+        if (rc == 0) result = PyBytes_FromStringAndSize((const char *)out.data, (Py_ssize_t)out.len);
+        else py_raise(&err);
+    }
+    leat__buf_reset(&out);
+    PyBuffer_Release(&view);
+    return result;
 }

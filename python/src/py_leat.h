@@ -102,6 +102,13 @@ int py_image_describe(const void *data, size_t size, leat_pack_image *image, lea
 int py_image_raw(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
                  void **data, size_t *size, leat_error *err);
 
+PyObject *py_image_png(PyObject *module, PyObject *args); /* png(pixels): a PNG file */
+/* The values of the sample last read in the order of the schema, then its key; None where `skip` (one per
+ * field, or NULL) says so. */
+PyObject *py_sample_list(const py_pack_handle *h, const leat_sample *s, const bool *skip, leat_error *err);
+/* (values of each sample, one tensor per pipeline): see leat._leat.Pack.make. */
+PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args);
+
 /* ---- packing ------------------------------------------------------------------------------ */
 
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -131,6 +138,7 @@ extern PyTypeObject *py_tensor_type;
 
 int py_tensor_register(PyObject *module);
 int py_pack_register(PyObject *module);
+int py_pipeline_register(PyObject *module);
 int py_packer_register(PyObject *module);
 int py_loader_register(PyObject *module);
 extern PyMethodDef py_facts_methods[];

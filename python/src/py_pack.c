@@ -308,7 +308,7 @@ static PyObject *field_value(const leat_field *f, const leat_view *v)
     }
 }
 
-static PyObject *sample_list(const py_pack_handle *h, const leat_sample *s, leat_error *err)
+PyObject *py_sample_list(const py_pack_handle *h, const leat_sample *s, const bool *skip, leat_error *err)
 {
     uint32_t n = leat_pack_field_count(h->pack);
     size_t size;
@@ -317,7 +317,8 @@ static PyObject *sample_list(const py_pack_handle *h, const leat_sample *s, leat
     PyObject *list = PyList_New((Py_ssize_t)n + 1), *item;
     for (uint32_t i = 0; list != NULL && i < n; i++) {
         leat_view view = {0};
-        if (leat_sample_field(s, i, &view, err) != 0) item = py_raise(err);
+        if (skip != NULL && skip[i]) item = Py_NewRef(Py_None);
+        else if (leat_sample_field(s, i, &view, err) != 0) item = py_raise(err);
         else item = field_value(leat_pack_field(h->pack, i), &view);
         if (item == NULL || PyList_SetItem(list, i, item) != 0) Py_CLEAR(list);
     }
@@ -343,7 +344,7 @@ static PyObject *pack_sample(PyObject *self, PyObject *args)
     rc = leat_sample_open(&s, h->pack, &err);
     if (rc == 0) rc = leat_sample_read(s, index, &err);
     Py_END_ALLOW_THREADS
-    if (rc == 0) list = sample_list(h, s, &err);
+    if (rc == 0) list = py_sample_list(h, s, NULL, &err);
     else py_raise(&err);
     leat_sample_close(&s);
     py_pack_drop(h);
@@ -410,6 +411,15 @@ static PyObject *pack_file(PyObject *self, PyObject *args)
     return with_image(self, args, py_image_file);
 }
 
+static PyObject *pack_make(PyObject *self, PyObject *args)
+{
+    py_pack_handle *h = enter(self);
+    if (h == NULL) return NULL;
+    PyObject *made = py_pipeline_make(h, args);
+    py_pack_drop(h);
+    return made;
+}
+
 static PyObject *pack_arrow(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -430,6 +440,8 @@ static PyMethodDef pack_methods[] = {
     {"keys", pack_keys, METH_VARARGS, "keys(first, count): a list of bytes."},
     {"find", pack_find, METH_VARARGS, "Number of the sample with this key (bytes), or None."},
     {"sample", pack_sample, METH_VARARGS, "Values of a sample and its key."},
+    {"make", pack_make, METH_VARARGS,
+     "make(indices, [(field, Pipeline)], seed, epoch, as_stored): values of samples, a tensor per pipeline."},
     {"column", pack_column, METH_VARARGS, "column(field, first, out): an int or float column."},
     {"decode", pack_decode, METH_VARARGS, "decode(data, codec, orientation): pixels as a Tensor."},
     {"file", pack_file, METH_VARARGS, "file(data, codec, orientation): the image file as bytes."},

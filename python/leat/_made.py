@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples with finished images, one by one: ``leat.open(path, image=[...])`` for map-style datasets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _check, _convert, _leat, ops
+from ._errors import ArgumentError
+from ._schema import Field
+
+_ORIENTATIONS = {"apply": 0, "ignore": 1}
+_EXTRA = ("sample_id", "key")
+
+
+class SharedEpoch:
+    """The epoch of a dataset. Worker processes of a DataLoader see when it is set, persistent ones too:
+    it lies in shared memory where torch is there to make some."""
+
+    def __init__(self) -> None:
+        torch = sys.modules.get("torch")
+        self.cell: Any = np.zeros(1, np.int64) if torch is None else torch.zeros(
+            1, dtype=torch.int64).share_memory_()
+
+    def get(self) -> int:
+        return int(self.cell[0])
+
+    def set(self, epoch: int) -> None:
+        self.cell[0] = epoch
+
+
+class Maker:
+    """Makes samples of a pack: which fields they have, and the pipelines of their images."""
+
+    def __init__(self, path: str, fields: tuple[Field, ...], image: Any, wanted: Sequence[str] | None, *,
+                 seed: int, orientation: str, as_: str, channels_last: bool) -> None:
+        self.as_, self._convert = _convert.converter(as_)
+        self.channels_last = _check.flag("channels_last", channels_last)
+        self.seed = _check.whole("seed", seed)
+        self.as_stored = _check.one_of("orientation", orientation, _ORIENTATIONS) == 1
+        self.epoch = SharedEpoch()
+        index = {f.name: i for i, f in enumerate(fields)}
+        self.images: list[tuple[int, _leat.Pipeline]] = []
+        self.names: list[str] = []
+        for name, field, text in _views(path, fields, image, "; ToLayout(nhwc)" if self.channels_last else ""):
+            number = index.get(field, -1)
+            if number < 0 or fields[number].type != "image":
+                raise ArgumentError(f"image: {path} has no image field {field!r}")
+            view = sum(at == number for at, _ in self.images)
+            self.images.append((number, _leat.Pipeline(text, view)))
+            self.names.append(name)
+        self.fields = self._choose(path, fields, wanted)
+
+    def _choose(self, path: str, fields: tuple[Field, ...], wanted: Sequence[str] | None) -> list[str]:
+        """Names of what a sample has, in order."""
+        plain = [f.name for f in fields if f.type != "image"]
+        if wanted is None:
+            return [*self.names, *(n for n in plain if n not in self.names), "sample_id"]
+        names = _check.several("fields", wanted)
+        known = {*self.names, *(f.name for f in fields), *_EXTRA}
+        for name in names:
+            if name not in known:
+                raise ArgumentError(f"fields: {path} has no field {name!r}")
+        return [*(n for n in self.names if n not in names), *names]
+
+    def make(self, pack: _leat.Pack, indices: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
+        """Values of each sample, and the images of all of them, one tensor per pipeline."""
+        numbers = np.asarray(indices, np.uint64)
+        rows, tensors = pack.make(numbers, self.images, self.seed, self.epoch.get(), self.as_stored)
+        if self.channels_last and self.as_ == "torch":
+            tensors = [t.permute(0, 3, 1, 2) for t in tensors]
+        return rows, [self._convert(t) for t in tensors]
+
+
+def _views(path: str, fields: tuple[Field, ...], image: Any, suffix: str) -> list[tuple[str, str, str]]:
+    """(output name, field, pipeline as text) of each image to make."""
+    if isinstance(image, Mapping):
+        listed = [(name, field, pipeline) for name, (field, pipeline) in image.items()]
+    elif isinstance(image, (str, ops.Op, Sequence)):
+        listed = [(None, None, image)]
+    else:
+        raise ArgumentError(f"image: {image!r} is neither a pipeline nor a dict of them")
+    first = next((f.name for f in fields if f.type == "image"), None)
+    if first is None and any(field is None for _, field, _ in listed):
+        raise ArgumentError(f"image: {path} has no image field")
+    return [(name or field or first, field or first, ops.text(pipeline) + suffix)  # type: ignore[misc]
+            for name, field, pipeline in listed]

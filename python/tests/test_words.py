@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of a DataLoader, and hints for misspelt ones."""
+
+from __future__ import annotations
+
+import pytest
+
+import leat
+
+
+def test_shuffle_and_num_workers_are_understood(plain: str) -> None:
+    def first(**options: object) -> list[int]:
+        return next(iter(leat.Loader(plain, 32, "CenterCrop(8)", as_="numpy", **options))).sample_id.tolist()
+
+    assert first(shuffle=False) == list(range(32))
+    assert first(shuffle=True, num_workers=2) == first(order="random", threads=1) != list(range(32))
+    assert leat.Loader(plain, shuffle=True, order="quasi_random").order == "quasi_random"
+    with pytest.raises(leat.ArgumentError, match="contradicts order='sequential'"):
+        leat.Loader(plain, shuffle=True, order="sequential")
+    with pytest.raises(leat.ArgumentError, match="contradicts threads=2"):
+        leat.Loader(plain, num_workers=3, threads=2)
+    with pytest.raises(leat.ArgumentError, match="neither True nor False"):
+        leat.Loader(plain, shuffle="yes")
+
+
+@pytest.mark.parametrize("word, hint", [
+    ("sampler", "indices="), ("collate_fn", "transform="), ("pin_memory", "device="), ("prefetch_factor", "prefetch="),
+    ("persistent_workers", "leave it out"), ("generator", "seed="), ("batch_sampler", "batch_size="),
+    ("worker_init_fn", "sample_fn="), ("timeout", "leave it out")])
+def test_other_words_are_explained_in_one_line(plain: str, word: str, hint: str) -> None:
+    with pytest.raises(TypeError, match=f"no argument '{word}': .*{hint}") as caught:
+        leat.Loader(plain, **{word: None})
+    assert "\n" not in str(caught.value)
+
+
+def test_hints_for_misspelt_names(plain: str) -> None:
+    with pytest.raises(TypeError, match="'btach_size'.*did you mean 'batch_size'"):
+        leat.Loader(plain, btach_size=3)
+    with pytest.raises(TypeError, match="RandomResizedCrop has no parameter 'scael'; did you mean 'scale'"):
+        leat.ops.RandomResizedCrop(32, scael=(0.5, 1))
+    with pytest.raises(TypeError, match="RandomResizedCrop: missing a required argument: 'size'"):
+        leat.ops.RandomResizedCrop()
+    with pytest.raises(AttributeError, match="did you mean CenterCrop"):
+        leat.ops.CentreCrop
+    with pytest.raises(leat.ArgumentError, match="'sequental' is none of .*did you mean 'sequential'"):
+        leat.Loader(plain, order="sequental")
