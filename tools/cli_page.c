@@ -16,17 +16,17 @@
 
 static const cli_example exits[] = {
     {"0", "success"},
-    {"1", "success, and there is a finding"},
+    {"1", "success, with findings"},
     {"2", "wrong usage; nothing was done"},
     {"3", "does not fit: memory budget, limit or machine"},
     {"4", "bad data, or it could not be read or written"},
-    {"130", "stopped by Ctrl-C; 143 by SIGTERM, 141 because nobody read the output"},
+    {"130", "stopped by Ctrl-C; 143 by SIGTERM, 141 because the output was closed"},
     {NULL, NULL},
 };
 
 static const cli_example variables[] = {
-    {"NO_COLOR", "when set and not empty: no colour"},
-    {"COLUMNS", "width of help pages when the output is no terminal"},
+    {"NO_COLOR", "disables colour when set and not empty"},
+    {"COLUMNS", "width of help pages when the output is not a terminal"},
     {"LEAT_CPU_MASK", "scalar, avx2, avx512 or avx512icl: the newest instructions that kernels may use"},
     {NULL, NULL},
 };
@@ -202,7 +202,7 @@ void cli_page_overview(cli_writer *w, const cli_command *const *commands)
     for (size_t i = 0; commands[i]; i++)
         if (!commands[i]->hidden) w->item(w, commands[i]->name, commands[i]->summary);
     w->section(w, "Options");
-    w->item(w, "-h, --help", "show this page; after a command, the page of the command");
+    w->item(w, "-h, --help", "show this page, or the page of the command before it");
     w->item(w, "-V, --version", "version, optional parts, instruction set and compiler; "
                                 "with --json as JSON");
     tell_pairs(w, "Environment", variables);

@@ -25,8 +25,8 @@
 /* The first is left out for commands without JSON. */
 static const leat__param common[] = {
     CLI_FLAG("json", 0, "write JSON instead of text"),
-    CLI_FLAG("quiet", 'q', "no progress, only results, errors and warnings about the results"),
-    CLI_FLAG("verbose", 'v', "say more about what is done"),
+    CLI_FLAG("quiet", 'q', "hide progress; print only results, errors and warnings"),
+    CLI_FLAG("verbose", 'v', "print more about what is done"),
     CLI_CHOICE("color", 0, "auto", "auto|always|never",
                "when to colour the output"),
     CLI_FLAG("help", 'h', "show this page"),

@@ -23,7 +23,7 @@ static int run(cli *c)
 
 const cli_command cli_cmd_completions = {
     .name = "completions",
-    .summary = "write the completion script of a shell",
+    .summary = "write a shell's completion script",
     .examples =
         (const cli_example[]){{"source <(leat completions bash)", "in ~/.bashrc"},
                               {"leat completions zsh > \"${fpath[1]}/_leat\"", "for zsh"},

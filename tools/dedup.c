@@ -223,7 +223,7 @@ const cli_command cli_cmd_dedup = {
                               {"plan_memory", "least memory for them"},
                               {"plan_disk", "disk for them besides the output"},
                               {"disk_bytes", "disk used besides the output"},
-                              {"budget_peak_bytes", "most that was in flight at once"},
+                              {"budget_peak_bytes", "peak bytes in flight"},
                               {"resumed", "1 when an interrupted run was continued"},
                               {"seconds", "time taken by this run"},
                               {"cpu_seconds", "CPU time taken by this run"},

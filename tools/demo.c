@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat demo: the whole path on data it makes itself. Pictures are made by a flow of the engine
+ * leat demo: run every step on generated data. Pictures are made by a flow of the engine
  * (number -> drawing -> JPEG -> file); after that every step is the command a user would type,
  * shown and run as a process of its own.
  */
@@ -276,8 +276,8 @@ static int run(cli *c)
 
 const cli_command cli_cmd_demo = {
     .name = "demo",
-    .summary = "the whole path on data it makes itself",
-    .examples = (const cli_example[]){{"leat demo", "everything into demo-out"},
+    .summary = "run every step on generated data",
+    .examples = (const cli_example[]){{"leat demo", "write everything to demo-out"},
                                       {"leat demo --images 200 --dir /tmp/demo", "a smaller one"},
                                       {NULL, NULL}},
     .description = "Draws pictures that look enough like photographs, then packs, checks, exports, plans, "

@@ -24,10 +24,10 @@
 
 static const leat__param options[] = {
     CLI_SECONDS("seconds", 0, "8", 1, 600, "time to measure; it ends after twice this + 5 s at the latest"),
-    CLI_FLAG("spin", 0, "the pretended trainer keeps one CPU busy"),
+    CLI_FLAG("spin", 0, "the simulated trainer keeps one CPU busy"),
     CLI_PATH("apply", 0, NULL, "FILE", "write the load flags that help to this YAML file"),
-    CLI_FLAG("verify", 0, "run again with those flags and compare with what was predicted"),
-    CLI_PATH("attach", 0, NULL, "FILE", "judge a run from its run file (- = stdin), measure nothing"),
+    CLI_FLAG("verify", 0, "run again with those flags and compare with the prediction"),
+    CLI_PATH("attach", 0, NULL, "FILE", "diagnose a run from its run file (- = stdin) without measuring"),
     CLI_FLAG("live", 0, "show the loader while it is measured"),
     CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
     CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots here"),
@@ -303,15 +303,15 @@ static int run(cli *c)
 
 const cli_command cli_cmd_doctor = {
     .name = "doctor",
-    .summary = "say what holds a training run back, and what to do about it",
+    .summary = "find the bottleneck of a training run and what to do about it",
     .examples =
         (const cli_example[]){
             {"leat doctor train.leat --step-ms 55", "a trainer that takes 55 ms a step"},
             {"leat doctor train.leat --step-ms 55 --batch 128 --dtype f16", "with the flags of leat load"},
             {"leat doctor train.leat --step-ms 55 --apply fast.yaml --verify",
-             "write the flags that help, and see whether they do"},
+             "write the flags that help, then test them"},
             {"leat doctor train.leat --step-ms 55 --report doctor.html", "a page with plots"},
-            {"leat doctor --attach run.jsonl", "judge a run from the file it writes"},
+            {"leat doctor --attach run.jsonl", "diagnose a run from the file it writes"},
             {NULL, NULL}},
     .description =
         "Measures on the pack itself what reading (cold and from memory), decoding with augmentation "
@@ -344,7 +344,7 @@ const cli_command cli_cmd_doctor = {
             {"shares{}", "of the step (wait, compute) and of the workers' time"},
             {"remedies[].action", "what to do, the largest gain first; guesses from guides last"},
             {"remedies[].gain", "predicted speed as a factor of now"},
-            {"remedies[].next", "what limits then"},
+            {"remedies[].next", "what limits next"},
             {"remedies[].basis", "measured, model or guide"},
             {"remedies[].set", "load flags that do it, or null"},
             {"apply{}", "the load flags together: set, gain, samples_per_s"},
@@ -352,10 +352,10 @@ const cli_command cli_cmd_doctor = {
             {"findings[]", "what else was found"},
             {"decisions[]", "what the controller changed while it ran: at_s, knob, from, to, reason"},
             {"decisions_made", "how many in all; decisions[] has the last 16"},
-            {"missing[]", "signals that were not there"},
-            {"facts{}", "everything that was measured; null = not known"},
-            {"predicted_gain", "with --verify, on a second line: what was predicted"},
-            {"real_gain", "and what came out"},
+            {"missing[]", "signals that were missing"},
+            {"facts{}", "every measurement; null = unknown"},
+            {"predicted_gain", "with --verify, on a second line: predicted gain"},
+            {"real_gain", "measured gain"},
             {NULL, NULL}},
     .run = run,
 };

@@ -89,10 +89,10 @@ static int run(cli *c)
 
 const cli_command cli_cmd_export = {
     .name = "export",
-    .summary = "give the files of a pack back",
+    .summary = "extract the original files of a pack",
     .examples = (const cli_example[]){{"leat export photos.leat -o photos", "all of them"},
                                       {"leat export photos.leat -o some --keys keys.txt",
-                                       "those that are listed"},
+                                       "the listed ones"},
                                       {NULL, NULL}},
     .description =
         "Writes each image under the path it was packed from, byte for byte as it was when the "

@@ -221,7 +221,7 @@ const cli_command cli_cmd_filter = {
                               {"rules[].threshold", "its threshold"},
                               {"rules[].failed", "documents that violate it"},
                               {"rules[].first", "documents for which it is the first violated rule"},
-                              {"budget_peak_bytes", "most that was in flight at once"},
+                              {"budget_peak_bytes", "peak bytes in flight"},
                               {"seconds", "time taken"},
                               {"cpu_seconds", "CPU time taken"},
                               {NULL, NULL}},

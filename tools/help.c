@@ -72,7 +72,7 @@ static int run(cli *c)
 
 const cli_command cli_cmd_help = {
     .name = "help",
-    .summary = "show the page of a command",
+    .summary = "show the help of a command",
     .examples = (const cli_example[]){{"leat help machine", "the page of one command"},
                                       {"leat help --man machine | man -l -",
                                        "the same in the reader of manual pages"},

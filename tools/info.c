@@ -251,7 +251,7 @@ static int run(cli *c)
 
 const cli_command cli_cmd_info = {
     .name = "info",
-    .summary = "tell what is in a pack",
+    .summary = "show what a pack contains",
     .examples = (const cli_example[]){{"leat info photos.leat", "samples, fields, images, size"},
                                       {"leat info photos.leat --json", "the same for scripts"},
                                       {NULL, NULL}},

@@ -23,9 +23,9 @@
 const leat__param cli_live_options[] = {
     CLI_FLAG("live", 0, "show stages, queues, rates, memory and the verdict while it runs"),
     CLI_INT("serve", 0, NULL, 0, 65535, "PORT", "the same as a page on 127.0.0.1, 0 = any free port"),
-    CLI_FLAG("doctor", 0, "say at the end what held the run back"),
+    CLI_FLAG("doctor", 0, "name the bottleneck at the end"),
     CLI_PATH("run-file", 0, NULL, "FILE",
-             "write the run here while it goes on, for leat top and leat doctor --attach"),
+             "record the run here for leat top and leat doctor --attach"),
     CLI_PATH("report", 0, NULL, "FILE", "write an HTML page with plots of the run here"),
     CLI_PATH("trace", 0, NULL, "FILE", "write a trace for chrome://tracing or Perfetto"),
     CLI_END,

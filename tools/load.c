@@ -24,8 +24,8 @@
 
 static const leat__param options[] = {
     CLI_INT("stop-after", 0, "0", 0, 9007199254740992.0, "N", "stop after N samples of this rank"),
-    CLI_PATH("state", 0, NULL, "FILE", "write where the run stands at its end to this file"),
-    CLI_PATH("resume", 0, NULL, "FILE", "go on from a file written by --state"),
+    CLI_PATH("state", 0, NULL, "FILE", "write the position of the run to this file at the end"),
+    CLI_PATH("resume", 0, NULL, "FILE", "resume from a file written by --state"),
     CLI_FLAG("digest", 0, "hash everything delivered, in order"),
     CLI_END,
 };
@@ -335,10 +335,10 @@ const cli_command cli_cmd_load = {
             {"leat load train.leat --crop center --order sequential --digest", "an evaluation pass"},
             {"leat load train.leat --order quasi_random --cache process --memory 4G",
              "a pack larger than memory"},
-            {"leat load train.leat --stop-after 5000 --state s.json", "stop in the middle"},
-            {"leat load train.leat --resume s.json", "and go on from there"},
+            {"leat load train.leat --stop-after 5000 --state s.json", "stop in mid-epoch"},
+            {"leat load train.leat --resume s.json", "resume from there"},
             {"leat load train.leat --epochs 10 --step-ms 55 --live --serve 8080",
-             "with a pretended trainer, watched in the terminal and the browser"},
+             "with a simulated trainer, watched in the terminal and the browser"},
             {"leat load train.leat --rank 1 --world 4 --batch 64", "the second of four ranks"},
             {NULL, NULL}},
     .description =

@@ -217,8 +217,8 @@ const cli_command cli_cmd_machine = {
         "The facts that plan, loader and doctor work with. They hold inside containers: usable "
         "CPUs are the smaller of the affinity mask and the cgroup quota of all ancestors, "
         "rounded up; the memory limit is the smallest of cgroups, ulimit and host, and file "
-        "cache does not count as used.\n\nA part that is absent (no cgroup, no GPU driver) is "
-        "no error: it is said.",
+        "cache does not count as used.\n\nMissing parts (no cgroup, no GPU driver) "
+        "are reported; they are not errors.",
     .args = (const cli_arg_spec[]){{.name = "PATH",
                                     .help = "also show the storage behind it",
                                     .path = true,
@@ -237,7 +237,7 @@ const cli_command cli_cmd_machine = {
             {"memory_cgroup_bytes", "smallest cgroup limit, null without one"},
             {"memory_rlimit_bytes", "ulimit -v, null without one"},
             {"memory_used_bytes", "by the group that sets the limit, without file cache"},
-            {"memory_available_bytes", "what can still be taken"},
+            {"memory_available_bytes", "memory that can still be allocated"},
             {"swap_free_bytes", "free swap"},
             {"shm_total_bytes", "size of /dev/shm"},
             {"shm_free_bytes", "free in /dev/shm"},
@@ -253,12 +253,12 @@ const cli_command cli_cmd_machine = {
             {"cache_l3_bytes", "cache, level 3"},
             {"cache_line_bytes", "cache line"},
             {"page_bytes", "memory page"},
-            {"cpu_model", "as the CPU names itself"},
+            {"cpu_model", "name reported by the CPU"},
             {"isa", "newest instructions that kernels use: avx512icl, avx512, avx2, scalar"},
             {"isa_host", "newest that the CPU has; LEAT_CPU_MASK makes the difference"},
             {"kernel", "release of the operating system"},
-            {"io_uring", "true when a ring can be made"},
-            {"nvml_status", "ok, or why no GPU could be asked"},
+            {"io_uring", "true when io_uring works"},
+            {"nvml_status", "ok, or why the GPUs could not be queried"},
             {"gpus[]", "name, uuid, memory_bytes, memory_used_bytes, utilization_percent, "
                        "memory_utilization_percent, compute_capability, pcie_generation, "
                        "pcie_width"},

@@ -17,13 +17,13 @@ static const leat__param packing[] = {
     CLI_FLAG("resume", 0, "resume an interrupted run; add --force when it is to replace a pack"),
     CLI_FLAG("force", 'f', "replace a pack of that name; without --resume, also discard an unfinished one"),
     CLI_CHOICE("on-error", 0, "fail", "fail|skip",
-               "what to do with samples that cannot be packed: stop, or leave out and count"),
+               "on a sample that cannot be packed: stop, or skip and count it"),
     CLI_FLAG("strict", 0,
              "folders: take every file for a sample, hidden ones too; else hidden files and folders "
              "and files whose names do not end as images do (.jpg, .png ...) are passed over and "
              "counted"),
     CLI_PATH("report", 0, NULL, "FILE",
-             "list what was left out here: one JSON object per line with key, offset, reason"),
+             "write skipped samples here: one JSON object per line with key, offset, reason"),
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 0, "0", 0, 1e15,
               "hard budget for images in flight; 0 = 128 MiB a thread, 256 MiB at least, and larger "
@@ -43,7 +43,7 @@ static const leat__param images[] = {
     CLI_INT("quality", 0, "0", 0, 100, "Q",
             "encode every image as JPEG of this quality; 0 = only resized ones (90)"),
     CLI_FLAG("trust", 0,
-             "do not decode images to see whether they are whole; tiled: compare files, "
+             "skip the decoding check; tiled images: compare files, "
              "which are restored byte for byte, but not pixels"),
     CLI_END,
 };
@@ -52,7 +52,7 @@ static const leat__param order[] = {
     CLI_STRING("shuffle", 0, NULL, "SEED",
                "shuffle the samples with this seed (not tar shards); else the source's order"),
     CLI_PATH("keys", 0, NULL, "FILE",
-             "with packs: only these keys, one per line, in this order"),
+             "packs: take only these keys, one per line, in this order"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
               "split into files of at most this size, 1 MiB or more; 0 = one file"),
     CLI_BYTES("page-bytes", 0, "512KiB", 65536, 268435456, "size of a page"),
@@ -219,7 +219,7 @@ static int run(cli *c)
 
 const cli_command cli_cmd_pack = {
     .name = "pack",
-    .summary = "turn images into one fast, checksummed file",
+    .summary = "pack images into one fast, checksummed file",
     .examples =
         (const cli_example[]){
             {"leat pack photos -o photos.leat", "a folder with a folder per class"},
@@ -253,19 +253,19 @@ const cli_command cli_cmd_pack = {
     .json = (const cli_key[]){{"samples", "samples in the pack"},
                               {"bytes_in", "bytes read from the source for them"},
                               {"bytes_out", "bytes of the files written"},
-                              {"skipped", "samples left out"},
-                              {"ignored", "files passed over: hidden (a folder is one) or not images"},
+                              {"skipped", "samples skipped"},
+                              {"ignored", "files skipped: hidden (a folder counts as one) or not images"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
-                              {"resumed", "samples already there from an interrupted run"},
+                              {"resumed", "samples taken over from an interrupted run"},
                               {"duplicate_keys", "samples with the key of an earlier one"},
-                              {"changed", "images of this run whose file cannot be given back byte for byte"},
+                              {"changed", "images of this run that cannot be exported byte for byte"},
                               {"pages", "pages written"},
                               {"shards", "files with samples"},
                               {"source", "folder, tar, manifest or pack"},
                               {"images", "how many images are stored how, by this run"},
-                              {"budget_peak_bytes", "most that was in flight at once"},
-                              {"peak_rss_bytes", "most memory the process had"},
+                              {"budget_peak_bytes", "peak bytes in flight"},
+                              {"peak_rss_bytes", "peak resident memory of the process"},
                               {NULL, NULL}},
     .run = run,
 };

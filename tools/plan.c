@@ -441,7 +441,7 @@ static int run(cli *c)
 
 const cli_command cli_cmd_plan = {
     .name = "plan",
-    .summary = "say what a run will take: memory, rate, hours, configuration, machine",
+    .summary = "predict the memory, rate, hours and settings of a run",
     .examples = (const cli_example[]){
         {"leat plan --dataset train.leat --model resnet50", "a pack on this machine"},
         {"leat plan --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16",

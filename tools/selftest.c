@@ -309,7 +309,7 @@ static const leat__param limits[] = {
 
 const cli_command cli_cmd_selftest = {
     .name = "selftest",
-    .summary = "run parts of leat on data they make themselves, and check the result",
+    .summary = "run parts of leat on generated data and check the results",
     .examples =
         (const cli_example[]){
             {"leat selftest engine", "a pipeline of read, work, gather, write, with its meters"},

@@ -29,7 +29,7 @@
 #define CTRL_D 4
 
 static const leat__param options[] = {
-    CLI_FLAG("once", 0, "show what is there now and end"),
+    CLI_FLAG("once", 0, "print the current values and exit"),
     CLI_END,
 };
 
@@ -225,11 +225,11 @@ static int run(cli *c)
 
 const cli_command cli_cmd_top = {
     .name = "top",
-    .summary = "watch a training run while it goes on",
+    .summary = "watch a running training job",
     .examples =
         (const cli_example[]){
             {"leat top run.jsonl", "a training loop whose loader was made with run=\"run.jsonl\""},
-            {"leat top run.jsonl --once", "what is there now"},
+            {"leat top run.jsonl --once", "print the current values once"},
             {"leat top run.jsonl --json | jq .frame.samples_per_s", "for programs: a line each second"},
             {NULL, NULL}},
     .description =

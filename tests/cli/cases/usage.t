@@ -47,4 +47,4 @@ leat: unknown command 'ab[31m' (see leat --help)
 
 # help wins over what is missing
 $ leat completions --help | head -1
-leat completions - write the completion script of a shell
+leat completions - write a shell's completion script
