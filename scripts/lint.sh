@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Style (tests/lint/style.py), the order of the rooms (tests/lint/rooms.py), and the whole tree
-# with warnings as errors: GCC and Clang, with all optional libraries and with none.
+# Style (tests/lint/style.py), the order of the modules (tests/lint/modules.py), the form of commits
+# (tests/lint/commits.py), spelling, and the whole tree with warnings as errors: GCC and Clang, with all
+# optional libraries and with none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-python3 tests/lint/rooms.py
+python3 tests/lint/modules.py
+python3 tests/lint/commits.py
 python3 tests/lint/style.py
+codespell -q 3 -L leat,fo,nd,hel,falsy,statics,nin,lod,exat,lable,ndoes,get\'s,upto -S '*/corpus/*,*/data/*,*.pyc,*/__pycache__' \
+    README.md CHANGELOG.md CONTRIBUTING.md docs include src tools python bench scripts tests examples
 for cc in gcc clang; do
     CC=$cc scripts/build.sh "build-lint-$cc" -Dwerror=true -Dpython=true --buildtype=debugoptimized
 done
