@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/str.h"
+#include "doctor/doctor_flags.h"
 #include "io/file.h"
 #include "live.h"
 #include "load_flags.h"
@@ -195,33 +195,6 @@ static int write_yaml(job *j, const char *path, leat_error *err)
     return rc;
 }
 
-/* "threads=8" into the options of a loader. */
-static void set_flag(leat_loader_opts *o, const char *key, size_t len, const char *value)
-{
-    uint64_t number = 0;
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)strcspn(value, ","), value);
-    leat__str_to_u64(text, &number);
-    if (strncmp(key, "threads", len) == 0) o->threads = (uint32_t)number;
-    if (strncmp(key, "memory", len) == 0) o->memory = number;
-    if (strncmp(key, "prefetch", len) == 0) o->prefetch = (uint32_t)number;
-    if (strncmp(key, "io-depth", len) == 0) o->io_depth = (uint32_t)number;
-    if (strncmp(key, "cache", len) == 0)
-        o->cache = strcmp(text, "process") == 0 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
-    if (strncmp(key, "order", len) == 0 && strcmp(text, "quasi_random") == 0) o->order = LEAT_ORDER_QUASI;
-}
-
-static leat_loader_opts applied(const leat_loader_opts *from, const char *apply)
-{
-    leat_loader_opts o = *from;
-    for (const char *at = apply; *at != '\0';) {
-        size_t key = strcspn(at, "="), len = strcspn(at, ",");
-        if (key < len) set_flag(&o, at, key, at + key + 1);
-        at += len + (at[len] == ',');
-    }
-    return o;
-}
-
 static int verify(job *j, leat_error *err)
 {
     cli *c = j->c;
@@ -233,7 +206,7 @@ static int verify(job *j, leat_error *err)
         cli_say(c, "nothing to verify: no load flag would make this faster");
         return 0;
     }
-    leat_loader_opts o = applied(&j->flags.opts, j->d.apply);
+    leat_loader_opts o = leat__doctor_apply(&j->flags.opts, j->d.apply);
     LEAT_TRY(examine(j, &o, &again, err));
     double real = j->d.rate > 0 ? again.rate / j->d.rate : 0;
     double error = real > 0 ? j->d.apply_gain / real - 1 : 0;

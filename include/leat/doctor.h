@@ -57,6 +57,7 @@ extern "C" {
     X(loader, "the whole loader with nobody waiting between batches")                        \
     X(spacious, "the same with memory to spare")                                             \
     X(larger, "the same with larger batches: four times as large, at least 32")              \
+    X(loader_warm, "the same with samples that are in the page cache")                       \
     /* the loader's stages */                                                                \
     X(decode_ready, "share of time in which something waited for a decoding worker")         \
     X(blocked, "share of time in which work waited only for memory")                         \
@@ -85,6 +86,7 @@ extern "C" {
     X(threads, "decoding workers")                                                           \
     X(cpu_used, "CPUs the process used")                                                     \
     X(others, "CPUs that other processes used")                                              \
+    X(siblings, "CPUs that other loaders of this process used")                              \
     X(run_delay, "share of wanted CPU time that threads stood in line for")                  \
     X(throttled, "share of quota periods that were throttled")                               \
     X(pressure_cpu, "PSI: share of time something stalled on CPU")                           \
@@ -92,6 +94,8 @@ extern "C" {
     X(budget, "bytes the loader may take")                                                   \
     X(budget_peak, "most it took")                                                           \
     X(memory_free, "bytes the process could still take")                                     \
+    X(memory_host, "bytes of memory the machine has")                                        \
+    X(memory_limit, "bytes a cgroup or rlimit allows in all; 0 = as many as the machine has") \
     X(faults, "major page faults per second")                                                \
     X(pressure_memory, "PSI: share of time something stalled on memory")                     \
     /* storage */                                                                            \
@@ -129,6 +133,15 @@ typedef struct leat_doctor_option {
     double whole;        /* 1 = cpu_all is scaled by what the whole loader costs, delivery included */
 } leat_doctor_option;
 
+#define LEAT_DOCTOR_TRIALS 6
+
+/* Load flags that were tried: the loader ran with them for a moment, and without them beside it. */
+typedef struct leat_doctor_trial {
+    char set[96]; /* "order=quasi_random", as in a remedy */
+    double rate;  /* samples/s */
+    double gain;  /* as a factor of the run without them */
+} leat_doctor_trial;
+
 #define LEAT_DOCTOR_DECISIONS 16
 
 /* What the loader's controller changed while it ran, and why. */
@@ -149,6 +162,8 @@ typedef struct leat_doctor_facts {
     uint32_t decision_count; /* the last ones, oldest first */
     uint32_t decisions_made; /* in all */
     leat_doctor_decision decisions[LEAT_DOCTOR_DECISIONS];
+    uint32_t trial_count;
+    leat_doctor_trial trials[LEAT_DOCTOR_TRIALS];
 } leat_doctor_facts;
 
 /* All unknown. */
@@ -198,7 +213,10 @@ typedef enum leat_doctor_limit {
     X(WORKERS, "worker_time")        /* of another loader: what exactly is not known */      \
     X(PYTHON, "python_code")         /* of a sample, in such a worker */                     \
     X(COLLATE, "collate")                                                                    \
-    X(TRANSFER, "transfer")          /* pickling, shared memory */
+    X(TRANSFER, "transfer")          /* pickling, shared memory */                           \
+    X(REQUESTS, "request_rate")      /* so many reads per second, however many wait */       \
+    X(MEMORY_LIMIT, "memory_limit")  /* it forbids the page cache to hold the pack */        \
+    X(OTHER_LOADER, "other_loader")  /* of this process takes the CPUs */
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,
@@ -215,9 +233,9 @@ typedef enum leat_doctor_grade {
 } leat_doctor_grade;
 
 typedef enum leat_doctor_basis {
-    LEAT_BASIS_MEASURED = 0, /* priced with a measurement on this data and machine */
-    LEAT_BASIS_MODEL = 1,    /* from measured rates by arithmetic */
-    LEAT_BASIS_GUIDE = 2     /* a figure from published guides, not from here */
+    LEAT_BASIS_MEASURED = 0, /* the loader ran like that, on this data and machine */
+    LEAT_BASIS_MODEL = 1,    /* a guess: arithmetic with measured rates, not tried */
+    LEAT_BASIS_GUIDE = 2     /* a guess: a figure from published guides, not from here */
 } leat_doctor_basis;
 
 typedef struct leat_doctor_remedy {

@@ -72,6 +72,9 @@ static void lines(leat__buf *out, const char *title, const char *text, size_t wi
     for (uint32_t i = 0; i < count; i++) leat__buf_printf(out, "  - %s\n", text + i * width);
 }
 
+static const char *const basis_words[] = {"measured", "a guess from the rates above, not tried",
+                                          "a guide's figure"};
+
 static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
 {
     char text[TEXT];
@@ -88,7 +91,7 @@ static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
         leat__buf_printf(out, "  %5.2fx  %s\n", r->gain, r->action);
         leat__buf_printf(out, "          %s samples/s, then %s limits (%s)",
                          leat__format_count(r->rate, text, TEXT), leat_doctor_limit_name(r->next),
-                         leat_doctor_basis_name(r->basis));
+                         basis_words[r->basis]);
         if (r->set[0] != '\0') leat__buf_printf(out, "; load flags: %s", r->set);
         leat__buf_putc(out, '\n');
     }

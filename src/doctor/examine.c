@@ -3,6 +3,7 @@
  * The examination: the loader with a pretended trainer, in the state the machine is in; then what
  * each part does alone. The loader goes first, because whatever reads the pack warms it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <leat/doctor.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "doctor/doctor_flags.h"
 #include "doctor/judge.h"
 #include "doctor/reads.h"
 #include "doctor/time_limit.h"
@@ -32,6 +34,15 @@
 #define CEILING_TIMES 2.0 /* the whole ends after this much of the time asked for */
 #define CEILING_MORE 4.0  /* and so many seconds; closing takes up to one more */
 #define READ_RESERVE 1.5  /* seconds kept for reads beside their share: without them there is no verdict */
+#define TRY_PART 0.12     /* for the loader with the flags of one remedy */
+#define TRY_PART_IO 0.25  /* the same where reads limit: they come in bursts */
+#define TRY_MOST 3u       /* remedies tried, the largest gains first; and then all flags together */
+#define TRY_SHARE 0.3    /* of all the time there is, kept free for them */
+#define TRY_LEAST 0.8     /* seconds that must be left to begin one */
+#define COLD 0.1          /* of the pack in memory: it is dropped from there before each trial */
+#define WARM 0.9
+#define WARM_BATCHES 4096u
+#define IDLE_CPUS 0.3
 #define ASK_NS (LEAT_NS_PER_S / 50) /* between questions whether to stop */
 #define LEAST_OVERHEAD 0.02 /* of a sample's own cost: less cannot be told from noise */
 
@@ -47,6 +58,8 @@ typedef struct exam {
     const char *now; /* what is being measured, and how far all of it is */
     double done;
     uint64_t ask_ns; /* when to ask again whether to stop */
+    uint64_t least_steps; /* of a run with a trainer */
+    double try_part; /* of the time, for one trial */
 } exam;
 
 static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)
@@ -90,7 +103,7 @@ static void pretend_training(double step_ms, bool spin)
 static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms, double seconds,
                         const char *what, double from, double to, leat_error *err)
 {
-    uint64_t least = step_ms > 0 ? LEAST_STEPS : FREE_STEPS;
+    uint64_t least = step_ms > 0 ? e->least_steps : FREE_STEPS;
     double most = LEAT_MIN(TRIAL_STRETCH * seconds, STRETCH_PART * leat__time_left(&e->limit));
     uint64_t begin = leat__clock_ns(), steps = 0, epoch = 0, failures = 0;
     double passed = 0;
@@ -237,6 +250,13 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
+/* Neither memory nor the CPUs hold this run back: more of them would show nothing. */
+static bool waits_for_reads(const leat_doctor_facts *f)
+{
+    return known(f->blocked) && f->blocked < 0.02 && known(f->cpu_used) && known(f->cpus) &&
+           f->cpu_used < IDLE_CPUS * f->cpus && or_else(f->decode_ready, 1) < IDLE_CPUS;
+}
+
 /* With memory to spare and nothing to wait for: what lifting a budget would bring, and, where the run
  * itself was starved, what a sample costs when workers are busy and not woken for each one. */
 static int try_spacious(exam *e, trial *t, leat_error *err)
@@ -245,6 +265,7 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     trial all;
 
     if (known(leat__doctor_lost(&t->facts)) && leat__doctor_lost(&t->facts) < LEAT__LOST_WARNING) return 0;
+    if (waits_for_reads(&t->facts)) return 0;
     if (leat__time_left(&e->limit) < e->seconds) {
         skip(e);
         return 0;
@@ -297,24 +318,127 @@ static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 static int measure_parts(exam *e, const trial *busy, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
-    double cpu_s = -1, done = TRIAL_PART + FREE_PART, reserve = e->seconds * READ_PART + READ_RESERVE;
-    leat__time_limit work = e->limit;
+    double cpu_s = -1, done = TRIAL_PART + FREE_PART, lost = leat__doctor_lost(f);
+    bool fed = known(lost) && lost < LEAT__LOST_WARNING; /* no remedy will be tried */
+    double trials = fed ? 0 : TRY_SHARE * (CEILING_TIMES * e->seconds + CEILING_MORE);
+    double reserve = e->seconds * READ_PART + READ_RESERVE + trials;
+    leat__time_limit work = e->limit, read = e->limit;
     int rc;
 
     work.until_ns -= LEAT_MIN(work.until_ns, (uint64_t)(reserve * 1e9));
+    read.until_ns -= LEAT_MIN(read.until_ns, (uint64_t)(trials * 1e9));
     LEAT_TRY(report(e, "decode and augmentation", done, NULL, err));
     rc = leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
                             e->seconds * WORK_PART, &work, f, &cpu_s, err);
     if (rc != 0) return rc;
     find_delivery(f, &busy->facts, busy->per_s, cpu_s);
     LEAT_TRY(report(e, "reads", done + WORK_PART, NULL, err));
-    rc = leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, &e->limit, f,
-                             err);
+    rc = leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, &read, f, err);
     if (rc == LEAT_ETIMEDOUT) {
         skip(e);
         rc = 0;
     }
     return rc;
+}
+
+/* ---- Remedies, tried ---- */
+
+/* Whether a moment tells the truth about these flags. */
+static bool can_try(const exam *e, const leat_doctor_diagnosis *d, const char *set)
+{
+    const leat_doctor_facts *f = e->f;
+    double cached = or_else(f->cached, 0);
+    if (!leat__doctor_may_apply(set)) return false;
+    if (known(f->trial_batch) && strstr(set, "memory=") != NULL) return false; /* batches are smaller there */
+    /* what is partly in memory is more so in each trial */
+    return d->limit != LEAT_LIMIT_IO || cached >= WARM || cached < COLD;
+}
+
+static bool time_to_try(exam *e)
+{
+    if (leat__time_left(&e->limit) > LEAT_MAX(e->seconds * TRY_PART, TRY_LEAST)) return true;
+    skip(e);
+    return false;
+}
+
+static int try_flags(exam *e, const char *set, double *rate, leat_error *err)
+{
+    leat_loader_opts with = leat__doctor_apply(&e->loader, set);
+    trial t;
+
+    if (or_else(e->f->cached, 1) < COLD) LEAT_TRY(leat__reads_forget(e->path, err));
+    LEAT_TRY(try_loader(e, &with, e->opts.step_ms, e->seconds * e->try_part, "remedies", 1 - TRY_PART, 1,
+                        &t, err));
+    *rate = or_else(t.facts.steps, 0) >= FREE_STEPS - 1 ? t.facts.samples_per_s : -1;
+    return 0;
+}
+
+/* Flags with which the loader cannot run (too little memory) are worth nothing. */
+static int try_one(exam *e, const char *set, double now, leat_error *err)
+{
+    leat_doctor_facts *f = e->f;
+    double rate = 0;
+    if (f->trial_count == LEAT_DOCTOR_TRIALS || !time_to_try(e)) return 0;
+    int rc = try_flags(e, set, &rate, err);
+    if (rc == LEAT_ECANCELED) return rc;
+    if (rc == 0 && rate < 0) { /* too slow to be measured in a moment */
+        skip(e);
+        return 0;
+    }
+    leat_doctor_trial *t = &f->trials[f->trial_count++];
+    snprintf(t->set, sizeof t->set, "%s", set);
+    t->rate = rc == 0 && rate > 0 ? rate : 0;
+    t->gain = t->rate / now;
+    return 0;
+}
+
+/* The same few samples again and again, from the page cache: what it would bring to have all there. */
+static int try_warm(exam *e, leat_error *err)
+{
+    leat_loader_opts with = e->loader;
+    uint64_t few = LEAT_MIN(e->id_count, LEAT_MAX(2u * (uint64_t)with.batch_size,
+                                                  (uint64_t)(or_else(e->f->samples_per_s, 0) / 2)));
+    double *weights = LEAT_NEW_ARRAY(DOCTOR, double, LEAT_MAX(few, 1u));
+    trial t;
+
+    if (weights == NULL) return leat__fail_nomem(err, few * sizeof *weights, "samples");
+    for (uint64_t i = 0; i < few; i++) weights[i] = 1;
+    with.weights = weights;
+    with.draws = (uint64_t)with.batch_size * WARM_BATCHES;
+    with.balance = NULL;
+    with.rank = with.world = 0;
+    int rc = leat__reads_samples(e->path, e->ids, &few, e->seconds * TRY_PART, &e->limit, err);
+    with.indices = e->ids;
+    with.index_count = few;
+    if (rc == 0 && few > 0)
+        rc = try_loader(e, &with, e->opts.step_ms, e->seconds * TRY_PART, "the loader from memory",
+                        1 - TRY_PART, 1, &t, err);
+    if (rc == 0 && few > 0) e->f->loader_warm = t.facts.samples_per_s;
+    leat__free(weights);
+    return rc == LEAT_ETIMEDOUT ? 0 : rc;
+}
+
+/* Runs the loader with the flags that would help, each beside a run without them. */
+static int try_remedies(exam *e, leat_error *err)
+{
+    leat_doctor_facts *f = e->f;
+    leat_doctor_diagnosis d;
+    double now = 0;
+
+    LEAT_TRY(leat_doctor_judge(f, &d, sizeof d, err));
+    if (d.limit == LEAT_LIMIT_TRAINER || d.limit == LEAT_LIMIT_PYTHON || d.limit == LEAT_LIMIT_NONE) return 0;
+    e->least_steps = FREE_STEPS;
+    e->try_part = d.limit == LEAT_LIMIT_IO ? TRY_PART_IO : TRY_PART;
+    if (d.limit == LEAT_LIMIT_IO && or_else(f->cached, 1) < WARM && time_to_try(e))
+        LEAT_TRY(try_warm(e, err));
+    for (uint32_t i = 0, tried = 0; i < d.remedy_count && tried < TRY_MOST; i++) {
+        if (!can_try(e, &d, d.remedies[i].set)) continue;
+        if (tried++ == 0 && (!time_to_try(e) || try_flags(e, "", &now, err) != 0 || now <= 0)) break;
+        LEAT_TRY(try_one(e, d.remedies[i].set, now, err));
+    }
+    if (now <= 0) return 0;
+    LEAT_TRY(leat_doctor_judge(f, &d, sizeof d, err));
+    return strchr(d.apply, ',') != NULL && can_try(e, &d, d.apply) ? try_one(e, d.apply, now, err) : 0;
 }
 
 static int examine(exam *e, leat_error *err)
@@ -335,6 +459,7 @@ static int examine(exam *e, leat_error *err)
     if (rc == 0) rc = try_spacious(e, &busy, err);
     merge(f, &first.facts);
     if (rc == 0) rc = measure_parts(e, &busy, err);
+    if (rc == 0) rc = try_remedies(e, err);
     return rc != 0 ? rc : report(e, "done", 1, NULL, err);
 }
 
@@ -354,6 +479,7 @@ int leat_doctor_examine(const char *path, const leat_loader_opts *loader,
         .until_ns = leat__clock_ns() + (uint64_t)((CEILING_TIMES * e.seconds + CEILING_MORE) * 1e9),
         .stop = wants_stop, .cookie = &e};
     e.now = "the pack";
+    e.least_steps = LEAST_STEPS;
     int rc = examine(&e, err);
     leat__free(e.ids);
     return rc;

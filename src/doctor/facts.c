@@ -59,6 +59,8 @@ int leat__facts_check(const leat_doctor_facts *f, leat_error *err)
     if (f->decision_count > LEAT_DOCTOR_DECISIONS)
         return leat__fail(err, LEAT_EINVAL, "%u decisions: there can be %d", f->decision_count,
                           LEAT_DOCTOR_DECISIONS);
+    if (f->trial_count > LEAT_DOCTOR_TRIALS)
+        return leat__fail(err, LEAT_EINVAL, "%u trials: there can be %d", f->trial_count, LEAT_DOCTOR_TRIALS);
     for (size_t i = 0; i < leat__fact_row_count; i++) {
         double value = leat__fact_at(f, i);
         const char *name = leat__fact_rows[i].name;
@@ -70,6 +72,20 @@ int leat__facts_check(const leat_doctor_facts *f, leat_error *err)
 }
 
 /* ---- JSON ---- */
+
+static void trials_json(leat__json *j, const leat_doctor_facts *f)
+{
+    leat__json_key(j, "trials");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < f->trial_count; i++) {
+        leat__json_object(j);
+        leat__json_kstr(j, "set", f->trials[i].set);
+        leat__json_kdouble(j, "samples_per_s", f->trials[i].rate);
+        leat__json_kdouble(j, "gain", f->trials[i].gain);
+        leat__json_end(j);
+    }
+    leat__json_end(j);
+}
 
 void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
 {
@@ -95,6 +111,7 @@ void leat__facts_json(leat__json *j, const leat_doctor_facts *f)
         leat__json_end(j);
     }
     leat__json_end(j);
+    trials_json(j, f);
     leat__decisions_json(j, f);
 }
 
@@ -148,6 +165,22 @@ static int take_option(const json_t *row, leat_doctor_option *o, leat_error *err
     return take_number(json_object_get(row, "out_bytes"), "out_bytes", &o->out_bytes, err);
 }
 
+static int take_trials(const json_t *object, leat_doctor_facts *f, leat_error *err)
+{
+    const json_t *rows = json_object_get(object, "trials");
+    size_t count = json_is_array(rows) ? json_array_size(rows) : 0;
+    f->trial_count = (uint32_t)LEAT_MIN(count, (size_t)LEAT_DOCTOR_TRIALS);
+    for (uint32_t i = 0; i < f->trial_count; i++) {
+        const json_t *row = json_array_get(rows, i);
+        leat_doctor_trial *t = &f->trials[i];
+        t->rate = t->gain = -1;
+        take_text(row, "set", t->set, sizeof t->set);
+        LEAT_TRY(take_number(json_object_get(row, "samples_per_s"), "samples_per_s", &t->rate, err));
+        LEAT_TRY(take_number(json_object_get(row, "gain"), "gain", &t->gain, err));
+    }
+    return 0;
+}
+
 static int take_count(const json_t *object, const char *key, uint32_t *out, leat_error *err)
 {
     double number = 0;
@@ -192,6 +225,7 @@ static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
     f->option_count = (uint32_t)LEAT_MIN(count, (size_t)LEAT_DOCTOR_OPTIONS);
     for (uint32_t i = 0; i < f->option_count; i++)
         LEAT_TRY(take_option(json_array_get(options, i), &f->options[i], err));
+    LEAT_TRY(take_trials(object, f, err));
     LEAT_TRY(take_decisions(object, f, err));
     return leat__facts_check(f, err);
 }

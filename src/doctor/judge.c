@@ -33,6 +33,8 @@
 #define PRESSURE 0.1
 #define MOST 0.5           /* of a worker's time: this is what it does */
 #define FAULTS_PER_S 100.0
+#define DISK_BLOCK 4096.0  /* bytes */
+#define FEW_READS 4        /* in flight: more of them make each wait for the others, on any disk */
 #define SLACK 1.2          /* the loader can do this much more than the trainer asks for */
 
 typedef struct votes {
@@ -145,6 +147,11 @@ static bool contention(const leat_doctor_facts *f)
     return or_else(f->others, 0) >= 0.25 * cpus && or_else(f->run_delay, 1) >= STANDING_IN_LINE;
 }
 
+static bool other_loader(const leat_doctor_facts *f)
+{
+    return or_else(f->siblings, 0) >= 0.25 * or_else(f->cpus, 1);
+}
+
 static bool few_threads(const leat_doctor_facts *f)
 {
     return known(f->threads) && known(f->cpus) && f->threads <= f->cpus - 1;
@@ -211,12 +218,32 @@ static bool cold(const leat_doctor_facts *f)
            f->dataset_bytes < or_else(f->memory_free, 0);
 }
 
+/* Storage answers so many requests per second: more of them in flight bring nothing, larger ones do. */
+static bool requests(const leat_doctor_facts *f)
+{
+    if (!known(f->io_cold) || !known(f->io_deep) || !known(f->io_pages)) return false;
+    if (!known(f->sample_bytes)) return false;
+    if (or_else(f->order_random, 0) < 1 || or_else(f->cached, 0) >= 0.9) return false;
+    if (f->io_deep >= 1.3 * f->io_cold) return false;
+    double each = f->sample_bytes + DISK_BLOCK; /* a sample read for itself: out to whole blocks */
+    return f->io_pages * f->sample_bytes >= 2 * f->io_cold * each;
+}
+
+bool leat__doctor_memory_limit(const leat_doctor_facts *f)
+{
+    return or_else(f->memory_limit, 0) > 0 && known(f->memory_host) && known(f->dataset_bytes) &&
+           known(f->memory_free) && f->dataset_bytes * 1.1 > f->memory_free &&
+           f->dataset_bytes * 1.1 < f->memory_host && known(f->io_warm) && known(f->io_cold) &&
+           f->io_warm >= 1.5 * f->io_cold;
+}
+
 bool leat__doctor_latency(const leat_doctor_facts *f)
 {
     if (known(f->more_workers_rate) && known(f->samples_per_s)) /* tried: more that wait at once get more */
         return f->more_workers_rate >= 1.3 * f->samples_per_s;
     return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
-           (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep));
+           (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep) &&
+            or_else(f->io_depth, 1) <= FEW_READS);
 }
 
 static bool small_batches(const leat_doctor_facts *f)
@@ -234,6 +261,7 @@ static const struct {
     {LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, swapping},
     {LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET, always},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_THROTTLED, throttled},
+    {LEAT_LIMIT_CPU, LEAT_CAUSE_OTHER_LOADER, other_loader},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, contention},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_THREADS, few_threads},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_AUGMENT, augment},
@@ -247,7 +275,9 @@ static const struct {
     {LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, always},
     {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
     {LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, network},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, requests},
     {LEAT_LIMIT_IO, LEAT_CAUSE_COLD, cold},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_MEMORY_LIMIT, leat__doctor_memory_limit},
     {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, leat__doctor_latency},
     {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, always},
     {LEAT_LIMIT_DELIVERY, LEAT_CAUSE_SMALL_BATCHES, small_batches},

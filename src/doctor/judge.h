@@ -66,6 +66,12 @@ double leat__doctor_lost(const leat_doctor_facts *f);
 /* With more reads in flight more would come: nobody moves bytes, everybody waits. */
 bool leat__doctor_latency(const leat_doctor_facts *f);
 
+/* The machine has memory for the pack, but this process may not use it. */
+bool leat__doctor_memory_limit(const leat_doctor_facts *f);
+
+/* Whether these load flags change only speed, or the order: nothing else that a trainer would see. */
+bool leat__doctor_may_apply(const char *set);
+
 /* Fills the remedies and what to apply; limit, rates and sentence are there already. */
 void leat__doctor_remedies(leat_doctor_diagnosis *d);
 

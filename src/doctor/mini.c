@@ -101,8 +101,10 @@ static int read_again(const leat__mini *m, leat_error *err)
     if (rc == 0) rc = leat__file_open(&f, m->path, LEAT__FILE_READ, err);
     if (rc != 0) goto out;
     leat__file_advise(f, 0, 0, LEAT__ADVICE_DONTNEED);
-    for (uint64_t i = leat__file_size_at_open(f) / READ_BYTES; i > 0 && rc == 0; i--) /* not as it lies */
-        rc = leat__file_pread(f, buf, READ_BYTES, (i - 1) * READ_BYTES, err);
+    for (uint64_t i = leat__file_size_at_open(f) / READ_BYTES; i > 0 && rc == 0; i--) { /* not as it lies */
+        rc = leat__time_check(m->limit, err);
+        if (rc == 0) rc = leat__file_pread(f, buf, READ_BYTES, (i - 1) * READ_BYTES, err);
+    }
 out:
     leat__file_close(&f);
     leat__free(buf);

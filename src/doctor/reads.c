@@ -27,6 +27,7 @@
 #define DEPTH 32u                      /* where a loader starts */
 #define DEEP 64u
 #define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
+#define LEAST_SECONDS 0.5 /* to read samples into the page cache; a slow disk gives fewer of them */
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
 
 typedef struct range {
@@ -209,6 +210,42 @@ out:
     return rc;
 }
 
+int leat__reads_forget(const char *path, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    leat_pack_info info;
+    int rc;
+
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
+    for (uint32_t i = 0; i < info.shards; i++)
+        leat__file_advise(leat__pack_file(pack, i), 0, 0, LEAT__ADVICE_DONTNEED);
+out:
+    leat_pack_close(&pack);
+    return rc;
+}
+
+int leat__reads_samples(const char *path, const uint64_t *ids, uint64_t *count, double seconds,
+                        const leat__time_limit *limit, leat_error *err)
+{
+    leat_pack *pack = NULL;
+    ranges r = {0};
+    result got;
+    int rc;
+
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    r.at = LEAT_NEW_ARRAY(DOCTOR, range, RANGES_MAX);
+    if (r.at == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, RANGES_MAX * sizeof(range), "reads"));
+    uint64_t most = LEAT_MIN(*count, (uint64_t)RANGES_MAX);
+    LEAT_GO(rc, out, list_samples(pack, ids, most, false, UINT64_MAX, &r, err));
+    rc = read_for(&r, DEEP, LEAT_MAX(seconds, LEAST_SECONDS), true, limit, &got, err);
+    if (rc == 0) *count = got.reads;
+out:
+    leat__free(r.at);
+    leat_pack_close(&pack);
+    return rc;
+}
+
 /* ---- Together ---- */
 
 static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint64_t *ids,
@@ -218,22 +255,22 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
 
+    if (random) { /* pages last: a slow disk takes long for those in flight */
+        LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
+        LEAT_TRY(read_for(r, usual, seconds, false, limit, &got, err));
+        f->io_cold = got.per_s;
+        f->read_ms = got.read_ms;
+        LEAT_TRY(read_for(r, deep, seconds, false, limit, &got, err));
+        f->io_deep = got.per_s;
+        *r = (ranges){.at = r->at};
+    }
     LEAT_TRY(list_pages(pack, ids, count, info->pages, r, err));
     LEAT_TRY(read_for(r, LEAT_MAX(usual / 4, 1u), seconds, false, limit, &got, err));
     f->io_pages = got.per_s;
-    if (!random) {
-        f->io_cold = got.per_s;
-        f->read_ms = got.read_ms;
-        LEAT_TRY(read_for(r, deep / 4, seconds, false, limit, &got, err));
-        f->io_deep = got.per_s;
-        return 0;
-    }
-    *r = (ranges){.at = r->at};
-    LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
-    LEAT_TRY(read_for(r, usual, seconds, false, limit, &got, err));
+    if (random) return 0;
     f->io_cold = got.per_s;
     f->read_ms = got.read_ms;
-    LEAT_TRY(read_for(r, deep, seconds, false, limit, &got, err));
+    LEAT_TRY(read_for(r, deep / 4, seconds, false, limit, &got, err));
     f->io_deep = got.per_s;
     return 0;
 }
@@ -259,19 +296,20 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     f->io_depth = opts->io_depth > 0 ? opts->io_depth : DEPTH;
     f->dataset_bytes = (double)info.bytes;
     f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;
-    if (leat__file_direct(leat__pack_file(cold, 0)))
-        LEAT_GO(rc, out, measure_cold(cold, &info, ids, count, opts->order == LEAT_ORDER_RANDOM,
-                                      seconds / 4, limit, &r, f, err));
-    r = (ranges){.at = r.at};
     uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
     LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
-    LEAT_GO(rc, out, read_for(&r, DEEP, 60, true, limit, &got, err)); /* now they are in memory */
+    LEAT_GO(rc, out, read_for(&r, DEEP, LEAT_MAX(seconds / 2, LEAST_SECONDS), true, limit, &got, err));
+    r.count = (uint32_t)LEAT_MIN(got.reads, (uint64_t)r.count); /* these are in memory now */
     LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, limit, &got, err));
     f->io_warm = got.per_s;
     if (f->io_fixed && f->io_depth < DEEP) { /* warm reads that take long: a file system of a network */
         LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, limit, &got, err));
         f->io_warm_deep = got.per_s;
     }
+    r = (ranges){.at = r.at};
+    if (leat__file_direct(leat__pack_file(cold, 0)))
+        LEAT_GO(rc, out, measure_cold(cold, &info, ids, count, opts->order == LEAT_ORDER_RANDOM,
+                                      seconds / 4, limit, &r, f, err));
     if (!known(f->io_cold) && f->cached > 0.99) f->io_cold = f->io_pages = f->io_deep = f->io_warm;
 out:
     leat__free(r.at);

@@ -14,6 +14,15 @@
 /* Share of the pack that is in the page cache now. */
 int leat__reads_resident(const char *path, double *cached, leat_error *err) LEAT_MUST_CHECK;
 
+/* Drops the pack from the page cache, for a trial that must find it cold again. Only for packs of
+ * which (nearly) nothing was there before the doctor read them. */
+int leat__reads_forget(const char *path, leat_error *err) LEAT_MUST_CHECK;
+
+/* Reads these samples once, so that they are in the page cache: as many of them, from the first on, as
+ * `seconds` allow; *count becomes their number. As leat__reads_measure. */
+int leat__reads_samples(const char *path, const uint64_t *samples, uint64_t *count, double seconds,
+                        const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
+
 /* Fills io_cold, io_pages, io_deep, io_warm, read_ms and what the index says about bytes,
  * spending about `seconds`. f->cached says how much was in memory before anyone read. `samples`
  * are ids in the order they will be read. LEAT_ETIMEDOUT and LEAT_ECANCELED as `limit` says. */

@@ -3,7 +3,8 @@
  * Remedies. Each is a small function that changes the facts as the remedy would, so that all are
  * priced by the same arithmetic: the rates that follow from the changed facts, the smallest of
  * them, and the limit behind it. Nothing maps limits to advice: what does not lift the limit
- * gains nothing and is not shown.
+ * gains nothing and is not shown. Where the loader itself was tried with the flags of a remedy, what
+ * it reached counts and not the arithmetic.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include "doctor/judge.h"
 
 #define WORTH 1.02 /* gains below this are noise */
+#define TRIED_WORTH 1.05 /* a trial is short */
+#define HARM 0.9         /* tried, and slower than without */
 #define TEXT 24
 #define MIB 1048576.0
 #define COPIED 1e9 /* bytes per second: reads this fast are copies out of memory */
@@ -23,6 +26,7 @@ typedef struct world {
     leat_doctor_facts f;
     double memory; /* rate the budget allows; negative = it holds nothing back */
     double reach;  /* of what its smallest part could do, what the loader really reaches */
+    double whole;  /* what the whole loader reached when it ran like that; negative = not tried */
 } world;
 
 typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r);
@@ -37,6 +41,7 @@ static double predict(const world *w, uint32_t *limit)
     if (*limit == LEAT_LIMIT_NONE) return -1;
     double supply = r.part[*limit];
     if (*limit != LEAT_LIMIT_MEMORY) supply *= w->reach;
+    if (known(w->whole)) supply = w->whole;
     if (!known(trainer) || supply < trainer) return supply;
     bool python = taker == LEAT_LIMIT_PYTHON && w->f.prepare_ms > or_else(w->f.batch_ms, 0);
     *limit = python ? LEAT_LIMIT_PYTHON : LEAT_LIMIT_TRAINER;
@@ -45,7 +50,7 @@ static double predict(const world *w, uint32_t *limit)
 
 static world world_now(const leat_doctor_diagnosis *d)
 {
-    world w = {.f = d->facts, .memory = d->memory, .reach = 1};
+    world w = {.f = d->facts, .memory = d->memory, .reach = 1, .whole = -1};
     leat__doctor_rates r = leat__doctor_rates_of(&w.f);
     uint32_t first = leat__doctor_smallest(&r, false, NULL);
     bool waits = !known(d->lost) || d->lost >= LEAT__LOST_WARNING;
@@ -71,7 +76,9 @@ static bool stay_cached(const leat_doctor_diagnosis *d, world *w, leat_doctor_re
     if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
     if (or_else(f->cached, 0) >= 0.99 || f->dataset_bytes * 1.1 > f->memory_free) return false;
     f->cached = 1;
-    act(r, LEAT_BASIS_MEASURED, or_else(f->cache_process, 0) >= 1 ? "cache=os" : "", "");
+    w->whole = f->loader_warm;
+    act(r, known(f->loader_warm) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL,
+        or_else(f->cache_process, 0) >= 1 ? "cache=os" : "", "");
     snprintf(r->action, sizeof r->action,
              "nothing to set: from the second epoch on the page cache holds the pack (%s of %s free)",
              leat__format_bytes((uint64_t)f->dataset_bytes, a, TEXT),
@@ -85,7 +92,10 @@ static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     leat_doctor_facts *f = &w->f;
     if (!known(f->dataset_bytes) || !known(f->memory_free) || !known(f->io_warm)) return false;
     if (f->dataset_bytes * 1.1 <= f->memory_free || f->dataset_bytes <= 0) return false;
-    double room = 0.6 * f->memory_free, share = room / f->dataset_bytes;
+    double room = 0.6 * f->memory_free, batches = or_else(f->budget_peak, 0);
+    bool has_it = or_else(f->cache_process, 0) >= 1 && or_else(f->budget, 0) >= 0.95 * room;
+    if (has_it) return false;
+    double share = (room - batches) / f->dataset_bytes; /* batches under way need their memory too */
     if (share <= or_else(f->cached, 0) + 0.02) return false;
     f->cached = LEAT_MIN(1.0, share);
     r->basis = LEAT_BASIS_MODEL;
@@ -97,6 +107,23 @@ static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     return true;
 }
 
+static bool raise_memory_limit(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    char a[TEXT], b[TEXT];
+    leat_doctor_facts *f = &w->f;
+    if (!leat__doctor_memory_limit(f)) return false;
+    double more = f->dataset_bytes * 1.1 - f->memory_free, limit = f->memory_limit + more;
+    f->cached = 1;
+    w->whole = f->loader_warm;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action,
+             "raise the memory limit from %s to %s: from the second epoch on the page cache holds the pack",
+             leat__format_bytes((uint64_t)f->memory_limit, a, TEXT),
+             leat__format_bytes((uint64_t)limit, b, TEXT));
+    (void)d;
+    return true;
+}
+
 static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -104,7 +131,7 @@ static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     f->io_cold = LEAT_MAX(f->io_cold, f->io_pages);
     f->io_deep = LEAT_MAX(f->io_deep, f->io_cold);
     f->order_random = 0;
-    act(r, LEAT_BASIS_MEASURED, "order=quasi_random",
+    act(r, LEAT_BASIS_MODEL, "order=quasi_random",
         "order quasi_random: pages are shuffled and read whole, samples are shuffled in a window");
     (void)d;
     return true;
@@ -120,7 +147,7 @@ static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
         f->io_warm = LEAT_MAX(f->io_warm, known(f->io_warm_deep) ? f->io_warm_deep : f->io_deep);
     if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is there at once and not looked for */
         w->reach = (w->reach + 1) / 2;
-    act(r, LEAT_BASIS_MEASURED, "io-depth=64",
+    act(r, LEAT_BASIS_MODEL, "io-depth=64",
         "64 reads in flight: the storage answers late, not slowly");
     return true;
 }
@@ -218,6 +245,21 @@ static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     if (!known(f->workers)) snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
     snprintf(r->action, sizeof r->action, "%s%.0f%s: more than the usable CPUs only wait for each other",
              known(f->workers) ? "num_workers=" : "", threads, known(f->workers) ? "" : " threads");
+    (void)d;
+    return true;
+}
+
+static bool close_siblings(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    double siblings = or_else(f->siblings, 0), cpus = or_else(f->cpus, 0);
+    if (!known(f->cpu_all) || cpus <= 0 || siblings < 0.1 * cpus) return false;
+    f->cpu_all /= 1 - LEAT_MIN(0.9, siblings / cpus);
+    f->siblings = 0;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->action, sizeof r->action,
+             "stop the other loaders of this process while this one works: they use %.1f of %.1f CPUs",
+             siblings, cpus);
     (void)d;
     return true;
 }
@@ -434,11 +476,11 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 }
 
 static const remedy_fn remedies[] = {
-    stay_cached,   process_cache,  quasi_random, deeper_reads,         smaller_window,
-    more_threads,  more_workers,   fewer_threads, free_cpus,    raise_quota,          lift_affinity,
-    raise_budget,
-    lower_budget,  more_prefetch,  larger_batches, faster_storage,     more_cpus,
-    no_transform,  mixed_precision, compiled_model, channels_last, second_gpu,
+    stay_cached,     process_cache,   raise_memory_limit, quasi_random,   deeper_reads, smaller_window,
+    more_threads,    more_workers,    fewer_threads,      close_siblings, free_cpus,    raise_quota,
+    lift_affinity,   raise_budget,    lower_budget,       more_prefetch,  larger_batches,
+    faster_storage,  more_cpus,       no_transform,       mixed_precision, compiled_model,
+    channels_last,   second_gpu,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 
@@ -452,6 +494,19 @@ static bool take(const leat_doctor_diagnosis *d, size_t row, world *w, leat_doct
     return take_option(&d->facts.options[row - REMEDY_ROWS], w, r);
 }
 
+static const leat_doctor_trial *trial_of(const leat_doctor_facts *f, const char *set)
+{
+    for (uint32_t i = 0; i < f->trial_count && set[0] != '\0'; i++)
+        if (strcmp(f->trials[i].set, set) == 0) return &f->trials[i];
+    return NULL;
+}
+
+/* A cache fills in the first epoch: a moment shows only whether it does harm. */
+static bool shows_late(const char *set)
+{
+    return strstr(set, "cache=process") != NULL;
+}
+
 static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world *w,
                   leat_doctor_remedy *r)
 {
@@ -459,7 +514,13 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     r->rate = predict(w, &r->next);
     if (d->cause == LEAT_CAUSE_BURSTS && known(d->rate)) now = d->rate;
     r->gain = known(r->rate) && now > 0 ? r->rate / now : 1;
-    return r->gain >= WORTH;
+    const leat_doctor_trial *t = trial_of(&d->facts, r->set);
+    if (t == NULL) return r->gain >= WORTH;
+    if (shows_late(r->set)) return r->gain >= WORTH && t->gain >= HARM;
+    r->gain = t->gain;
+    r->rate = now * t->gain;
+    r->basis = LEAT_BASIS_MEASURED;
+    return r->gain >= TRIED_WORTH;
 }
 
 /* Guesses from guides stand behind everything that was priced on this machine. */
@@ -486,8 +547,7 @@ static void insert(leat_doctor_diagnosis *d, size_t rows[], size_t row,
     rows[at] = row;
 }
 
-/* Flags that change speed, or the order, and nothing else that a trainer would see. */
-static bool may_apply(const char *set)
+bool leat__doctor_may_apply(const char *set)
 {
     static const char *const keys[] = {"cache=", "order=", "threads=", "memory=", "prefetch=",
                                        "io-depth="};
@@ -504,23 +564,54 @@ static bool sets_already(const char *apply, const char *set)
     return strstr(apply, key) != NULL;
 }
 
+/* What more this remedy brings on top of those that made `w`; 1 when nothing. */
+static double adds(const leat_doctor_diagnosis *d, size_t row, world *w)
+{
+    leat_doctor_remedy r;
+    uint32_t limit;
+    world with = *w;
+    double before = predict(w, &limit);
+    if (!take(d, row, &with, &r)) return 1;
+    double gain = before > 0 ? predict(&with, &limit) / before : 1;
+    if (gain >= WORTH) *w = with;
+    return gain;
+}
+
+/* The flags together were tried: that counts. They may do less than the best of them does alone. */
+static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *best)
+{
+    const leat_doctor_trial *t = trial_of(&d->facts, d->apply);
+    if (t == NULL) return;
+    bool worse = best->basis == LEAT_BASIS_MEASURED && t->gain < best->gain;
+    if (worse || t->gain < HARM) {
+        snprintf(d->apply, sizeof d->apply, "%s", worse ? best->set : "");
+        d->apply_gain = worse ? best->gain : 1;
+    } else if (!shows_late(d->apply)) {
+        d->apply_gain = t->gain;
+    }
+}
+
 /* The flags one after the other, each priced on top of those before it. */
 static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double now)
 {
+    const leat_doctor_remedy *first = NULL;
     world w = world_now(d);
-    d->apply_rate = now;
+    d->apply_gain = 1;
     for (uint32_t i = 0; i < d->remedy_count; i++) {
-        leat_doctor_remedy r;
-        world tried = w;
-        const char *set = d->remedies[i].set;
-        if (!may_apply(set) || sets_already(d->apply, set)) continue;
-        if (!price(d, rows[i], d->apply_rate, &tried, &r)) continue;
+        const leat_doctor_remedy *r = &d->remedies[i];
+        if (!leat__doctor_may_apply(r->set) || sets_already(d->apply, r->set)) continue;
+        double gain = adds(d, rows[i], &w);
+        if (first == NULL) {
+            first = r;
+            gain = r->gain;
+        }
+        if (gain < WORTH) continue;
         size_t len = strlen(d->apply);
-        snprintf(d->apply + len, sizeof d->apply - len, "%s%s", len > 0 ? "," : "", r.set);
-        d->apply_rate = r.rate;
-        w = tried;
+        snprintf(d->apply + len, sizeof d->apply - len, "%s%s", len > 0 ? "," : "", r->set);
+        d->apply_gain *= gain;
     }
-    d->apply_gain = now > 0 && known(d->apply_rate) ? d->apply_rate / now : 1;
+    if (first != NULL) judge_together(d, first);
+    d->apply_rate = known(now) ? now * d->apply_gain : -1;
 }
 
 void leat__doctor_remedies(leat_doctor_diagnosis *d)

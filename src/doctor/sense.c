@@ -127,6 +127,10 @@ void leat__sense_facts(const leat__sense *from, const leat__sense *to, leat_doct
     f->pressure_memory = pressure(m.pressure_memory);
     f->pressure_io = pressure(m.pressure_io);
     if (m.memory_available_bytes != LEAT_UNLIMITED) f->memory_free = (double)m.memory_available_bytes;
+    if (m.memory_host_bytes > 0 && m.memory_host_bytes != LEAT_UNLIMITED) {
+        f->memory_host = (double)m.memory_host_bytes;
+        f->memory_limit = m.memory_limit_bytes < m.memory_host_bytes ? (double)m.memory_limit_bytes : 0;
+    }
     if (m.gpu_count > 0) {
         double busy = 0;
         for (uint32_t i = 0; i < m.gpu_count; i++) busy += m.gpus[i].utilization_percent / 100.0;

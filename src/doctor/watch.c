@@ -18,6 +18,7 @@
 #include "doctor/frame.h"
 #include "doctor/judge.h"
 #include "doctor/sense.h"
+#include "loader/loader_run.h"
 
 #define INTERVAL_MS 250u
 #define FRAMES 16384u
@@ -52,6 +53,7 @@ struct leat_doctor_watch {
     sums total, before;     /* before: as of the last frame */
     leat__sense begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
+    double begin_siblings;  /* decode time of other loaders before the watch, ns */
     uint32_t threads;       /* most seen */
     leat_doctor_facts known;
     leat_doctor_frame *frames;
@@ -232,6 +234,7 @@ int leat_doctor_watch_open(leat_doctor_watch **out, leat_loader *loader, uint32_
     if (w->frames == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, FRAMES * sizeof *w->frames, "frames"));
     look_locked(w);
     w->before = w->total;
+    w->begin_siblings = (double)leat__run_decode_ns_all() - w->total.decode;
     w->begin_ns = w->frame_ns = leat__clock_ns();
     w->frame_cpu_ns = leat__clock_process_ns();
     leat__sense_look(&w->begin);
@@ -318,6 +321,16 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->bad = share(t->bad, t->samples);
 }
 
+/* Workers of other loaders: their time, less what they stood in line for as this one's did. */
+static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
+{
+    double wall = (double)(leat__clock_ns() - w->begin_ns);
+    double ns = (double)leat__run_decode_ns_all() - w->total.decode - w->begin_siblings;
+    if (wall <= 0) return;
+    double cpus = LEAT_MAX(ns, 0.0) / wall * (1 - or_else(f->run_delay, 0));
+    f->siblings = LEAT_MIN(cpus, or_else(f->cpu_used, cpus));
+}
+
 /* What the controller decided; the loader keeps more of it than a diagnosis shows. */
 static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
@@ -347,6 +360,8 @@ static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts
     }
     f->option_count = known_facts->option_count;
     memcpy(f->options, known_facts->options, sizeof f->options);
+    f->trial_count = known_facts->trial_count;
+    memcpy(f->trials, known_facts->trials, sizeof f->trials);
 }
 
 int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_error *err)
@@ -363,6 +378,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     flow_facts(w, f);
     decision_facts(w, f);
     leat__sense_facts(&w->begin, &w->sense, f);
+    sibling_facts(w, f);
     take_over(f, &w->known);
     leat__mutex_unlock(&w->lock);
     return 0;

@@ -70,6 +70,10 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
         snprintf(out, size, "the quota of %.2f CPUs throttled %.0f %% of its periods",
                  or_else(f->quota, or_else(f->cpus, 0)), percent(or_else(f->throttled, 0)));
         break;
+    case LEAT_CAUSE_OTHER_LOADER:
+        snprintf(out, size, "other loaders of this process use %.1f of the %.1f usable CPUs", f->siblings,
+                 or_else(f->cpus, 0));
+        break;
     case LEAT_CAUSE_CONTENTION:
         snprintf(out, size, "other processes use %.1f of the %.1f usable CPUs",
                  or_else(f->others, 0), or_else(f->cpus, 0));
@@ -130,7 +134,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
 static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
-    char a[TEXT], b[2 * TEXT];
+    char a[TEXT], b[2 * TEXT], c[TEXT], e[TEXT];
     double rate = or_else(d->io, or_else(d->rate, 0));
     rate_text(rate, a);
     if (known(f->sample_bytes))
@@ -150,6 +154,15 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
             snprintf(out, size, "a read takes %.1f ms, which gives %s samples/s", f->read_ms, a);
         else
             snprintf(out, size, "reads wait rather than move bytes: %s samples/s", a);
+        break;
+    case LEAT_CAUSE_REQUESTS:
+        snprintf(out, size, "storage answers %s reads per second, however many are in flight; larger reads "
+                 "bring more", rate_text(f->io_cold, a));
+        break;
+    case LEAT_CAUSE_MEMORY_LIMIT:
+        snprintf(out, size, "the memory limit of %s leaves no room to cache the pack of %s; storage gives %s",
+                 leat__format_bytes((uint64_t)f->memory_limit, c, TEXT),
+                 leat__format_bytes((uint64_t)f->dataset_bytes, e, TEXT), b);
         break;
     case LEAT_CAUSE_NETWORK:
         snprintf(out, size, "network storage gives %s", b);
@@ -282,11 +295,21 @@ static void machine_evidence(leat_doctor_diagnosis *d)
             leat__format_bytes((uint64_t)f->budget, b, TEXT));
 }
 
+static void trial_evidence(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT];
+    for (uint32_t i = 0; i < f->trial_count; i++)
+        SAY("tried %s: %s samples/s, %.2f times what it gives without", f->trials[i].set,
+            rate_text(f->trials[i].rate, a), f->trials[i].gain);
+}
+
 void leat__doctor_evidence(leat_doctor_diagnosis *d)
 {
     trainer_evidence(d);
     rate_evidence(d);
     machine_evidence(d);
+    trial_evidence(d);
 }
 
 /* ---- Findings ---- */

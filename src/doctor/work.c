@@ -69,6 +69,12 @@ int leat__ops_strip(const char *ops, leat__ops_part part, leat__buf *out)
     return leat__buf_status(out);
 }
 
+double leat__augment_share(double whole_s, double crop_s)
+{
+    if (whole_s <= 0 || crop_s < 0) return -1;
+    return LEAT_MIN(1.0, LEAT_MAX(0.0, 1 - crop_s / whole_s));
+}
+
 /* ---- Running pipelines over a set ---- */
 
 typedef struct crew {
@@ -484,7 +490,7 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
     *cpu_s = all.cpu_s;
     if (pipes_open(&crop, opts, true, LEAT__OPS_CROP_ONLY, NULL) == 0) {
         LEAT_GO(rc, out, run_crew(set, crop.at, crop.count, 1, seconds * 0.1, &bare, err));
-        f->augment_share = LEAT_MAX(0.0, 1 - bare.cpu_s / LEAT_MAX(one.cpu_s, 1e-12));
+        f->augment_share = leat__augment_share(one.cpu_s, bare.cpu_s);
     }
     leat_loader_opts small = *opts;
     double part = seconds * PRICE_PART, fits = part * threads / (PRICE_BATCHES * LEAT_MAX(one.cpu_s, 1e-9));

@@ -26,6 +26,10 @@ int leat__work_measure(const char *path, const uint64_t *samples, uint64_t count
 int leat__work_estimate(const char *path, const uint64_t *samples, uint64_t count,
                         const leat_loader_opts *opts, double *cpu_s, leat_error *err) LEAT_MUST_CHECK;
 
+/* Share of a sample's CPU time spent on augmentation, from the time of the whole pipeline and of its
+ * crops alone; negative when one of them was not measured. */
+double leat__augment_share(double whole_s, double crop_s);
+
 /* The pipeline text without the ops that `keep` refuses; for tests too. */
 typedef enum leat__ops_part {
     LEAT__OPS_CROP_ONLY, /* crops, resizes and what shapes the output: no augmentation */

@@ -21,6 +21,13 @@
 #define SAMPLE_FN_STREAM 0xffff /* of random numbers: no op has it */
 #define SPARE_MAX ((size_t)1 << 40)
 
+static _Atomic uint64_t all_decode_ns; /* of every loader of the process */
+
+uint64_t leat__run_decode_ns_all(void)
+{
+    return atomic_load_explicit(&all_decode_ns, memory_order_relaxed);
+}
+
 int leat__run_worker_open(leat__run_worker **out, leat_error *err)
 {
     int rc;
@@ -867,6 +874,8 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     if (r->scratch_bytes > 0) shrink(w);
     if (rc == 0) rc = hand_over_tiles(r, w, err);
     leat__gate_leave(&r->env->decoding);
-    atomic_fetch_add_explicit(&r->env->decode_ns, leat__meters_now() - begin, memory_order_relaxed);
+    uint64_t took = leat__meters_now() - begin;
+    atomic_fetch_add_explicit(&r->env->decode_ns, took, memory_order_relaxed);
+    atomic_fetch_add_explicit(&all_decode_ns, took, memory_order_relaxed);
     return rc;
 }

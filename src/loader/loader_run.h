@@ -146,6 +146,9 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
 /* Fills the rows. Fails only for reasons that are not a sample's (no memory, the epoch is over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
 
+/* Time that workers of all loaders of this process spent in leat__run_decode. Any thread. */
+uint64_t leat__run_decode_ns_all(void);
+
 /* Sample `id` once more for `row` of the batch, now on the CPU: the device found damage in it. Bad samples
  * go to the policy as in decode. */
 int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, uint64_t id, uint32_t row,

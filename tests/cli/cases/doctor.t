@@ -15,7 +15,7 @@ critical; confidence * %; behind it: trainer (glob)
 ...
 Remedies, by predicted gain
    2.00x  a machine with 32 CPUs instead of 16
-          5.12k samples/s, then trainer limits (model)
+          5.12k samples/s, then trainer limits (a guess from the rates above, not tried)
 = 1
 
 $ leat doctor --attach run.json --json | jget limit cause grade complete shares.wait rates.gpu remedies.0.gain

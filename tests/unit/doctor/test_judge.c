@@ -34,6 +34,30 @@ static void cold_cache(leat_doctor_facts *f)
     f->cached = 0.05;
 }
 
+/* 250 requests per second: pages of many samples are as many requests as single samples are. */
+static void few_requests(leat_doctor_facts *f)
+{
+    starve(f, 240);
+    f->io_cold = 250;
+    f->io_deep = 251;
+    f->io_pages = 1700;
+    f->dataset_bytes = 20 * GIB;
+    f->cpu_used = 0.5;
+    f->decode_ready = 0.01;
+    f->decode_share = 0.02;
+    f->read_ms = 128;
+}
+
+/* A cgroup of 140 MB for a pack of 190 MB, on a machine with 64 GiB. */
+static void limited_memory(leat_doctor_facts *f)
+{
+    slow_disk(f);
+    f->dataset_bytes = 190e6;
+    f->memory_free = 95e6;
+    f->memory_limit = 140e6;
+    f->memory_host = 64 * GIB;
+}
+
 static void network_disk(leat_doctor_facts *f)
 {
     slow_disk(f);
@@ -57,6 +81,15 @@ static void decode_heavy(leat_doctor_facts *f)
     f->decode_share = 0.93;
     f->jpeg = 1;
     f->tiled = 0;
+}
+
+/* A second loader of the process works as much as this one. */
+static void second_loader(leat_doctor_facts *f)
+{
+    decode_heavy(f);
+    f->siblings = 7.8;
+    f->run_delay = 0.45;
+    f->decode_share = 0.48;
 }
 
 static void one_cpu(leat_doctor_facts *f)
@@ -219,6 +252,9 @@ static const struct {
     {"slow disk", slow_disk, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
     {"slow answers", slow_answers, LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, LEAT_GRADE_CRITICAL},
     {"cold cache", cold_cache, LEAT_LIMIT_IO, LEAT_CAUSE_COLD, LEAT_GRADE_CRITICAL},
+    {"few requests", few_requests, LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, LEAT_GRADE_CRITICAL},
+    {"limited memory", limited_memory, LEAT_LIMIT_IO, LEAT_CAUSE_MEMORY_LIMIT, LEAT_GRADE_CRITICAL},
+    {"second loader", second_loader, LEAT_LIMIT_CPU, LEAT_CAUSE_OTHER_LOADER, LEAT_GRADE_CRITICAL},
     {"network disk", network_disk, LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, LEAT_GRADE_CRITICAL},
     {"thrashing pages", thrashing_pages, LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, LEAT_GRADE_CRITICAL},
     {"decode heavy", decode_heavy, LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, LEAT_GRADE_CRITICAL},

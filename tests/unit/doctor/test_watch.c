@@ -128,6 +128,26 @@ static void what_is_known_is_taken_over(void **state)
     leat_loader_close(&l);
 }
 
+static void another_loader_of_the_process_is_seen(void **state)
+{
+    leat_loader *l = opened(), *other = opened();
+    leat_doctor_watch *w;
+    leat_doctor_facts f;
+    (void)state;
+    epoch_of(other, 0, 0); /* before the watch: not counted */
+    assert_ok(leat_doctor_watch_open(&w, l, 5, NULL));
+    epoch_of(l, 0, 0);
+    assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    assert_near(f.siblings, 0, 1e-9);
+    epoch_of(other, 1, 0);
+    assert_ok(leat_doctor_watch_facts(w, &f, NULL));
+    assert_true(f.siblings > 0 && f.siblings <= f.cpu_used);
+    leat_doctor_watch_close(&w);
+    leat_loader_close(&other);
+    leat_loader_close(&l);
+    assert_no_leaks();
+}
+
 /* Readers look while epochs begin and end: nothing may tear (TSan watches this one). */
 static void many_epochs_under_watch(void **state)
 {
@@ -187,6 +207,7 @@ int main(void)
         cmocka_unit_test(epochs_add_up), cmocka_unit_test(a_run_is_recorded),
         cmocka_unit_test(decisions_are_among_the_facts),
         cmocka_unit_test(what_is_known_is_taken_over),
+        cmocka_unit_test(another_loader_of_the_process_is_seen),
         cmocka_unit_test(many_epochs_under_watch),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

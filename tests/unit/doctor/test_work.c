@@ -91,9 +91,20 @@ static void bytes_need_no_smaller_type(void **state)
     for (uint32_t i = 0; i < f.option_count; i++) assert_string_equal(f.options[i].set, "");
 }
 
+static void a_share_needs_both_measurements(void **state)
+{
+    (void)state;
+    assert_near(leat__augment_share(0.004, 0.001), 0.75, 1e-9);
+    assert_near(leat__augment_share(0.004, 0.005), 0, 0);
+    assert_true(leat__augment_share(-1, -1) < 0); /* the time was over before one sample was done */
+    assert_true(leat__augment_share(0.004, -1) < 0);
+    assert_true(leat__augment_share(0, 0.001) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_share_needs_both_measurements),
         cmocka_unit_test(augmentation_is_stripped_from_a_text),
         cmocka_unit_test(costs_are_measured_and_variants_priced),
         cmocka_unit_test(bytes_need_no_smaller_type),

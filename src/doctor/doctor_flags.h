@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Load flags as remedies write them ("order=quasi_random,memory=4194304"), and the options they mean.
+ */
+#ifndef LEAT_DOCTOR_FLAGS_H
+#define LEAT_DOCTOR_FLAGS_H
+
+#include <leat/loader.h>
+
+/* `from` with the flags of `set`; keys that are not flags of loading change nothing. */
+leat_loader_opts leat__doctor_apply(const leat_loader_opts *from, const char *set);
+
+#endif
