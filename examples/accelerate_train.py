@@ -33,4 +33,7 @@ for epoch in range(3):
     if accelerator.is_main_process:
         print(f"epoch {epoch} ranks {accelerator.num_processes} ({loader.rank_source}) "
               f"loss {loss.item():.3f} seen {total}")
+# a model that still holds the process group keeps its threads alive into the interpreter's end, where they may abort
+model, optimizer = accelerator.free_memory(model, optimizer)
+del loss, prepared
 accelerator.end_training()

@@ -38,4 +38,5 @@ for epoch in range(3):
         seen, ids, right = count.tolist()
         print(f"epoch {epoch} ranks {train.world_size} ({train.rank_source}) loss {loss.item():.3f} "
               f"seen {seen} ids {ids} accuracy {right / seen:.2f}")
+del model, optimizer, loss  # they hold the process group: its threads would live on into the interpreter's end
 dist.destroy_process_group()

@@ -262,9 +262,9 @@ LEAT_API const char *leat_loader_advice(const leat_loader *loader, uint32_t i);
 LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);        /* view */
 LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
 
-/* Changes the byte budget while running, from any thread. What is only kept to be used again goes
- * at once, what is on its way when it has been delivered; meanwhile nothing new is taken in.
- * LEAT_EBUDGET when the epoch that runs cannot do with it. */
+/* Changes the byte budget, from any thread, also while an epoch runs. Cached buffers are freed at once,
+ * those in flight after delivery; meanwhile nothing new is read. LEAT_EBUDGET, and no change, when the
+ * loader or the epoch that runs cannot do with it; LEAT_EINVAL for 0. */
 LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_error *err)
     LEAT_MUST_CHECK;
 

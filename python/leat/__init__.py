@@ -17,8 +17,8 @@ from typing import Any as _Any
 from typing import Literal as _Literal
 
 from ._errors import (AdviceWarning, ArgumentError, BudgetError, DataError, Error, ExistsError, ForkError, FormatError,
-                      InternalError, LimitError, NotFoundError, StateError, StorageError,
-                      UnsupportedError)
+                      InternalError, LimitError, MissingKeyError, NotFoundError, SampleIndexError, StateError,
+                      StorageError, UnsupportedError)
 from ._leat import Tensor
 from ._leat import version as __version__
 
@@ -48,8 +48,8 @@ _LATER = {
 
 __all__ = [
     "AdviceWarning", "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
-    "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "NotFoundError",
-    "Plugin", "Ragged", "Sample", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
+    "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "MissingKeyError", "NotFoundError",
+    "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
     "callbacks", "dedup_text", "diagnose", "export", "filter_text", "from_dataset",
     "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "__version__",
 ]

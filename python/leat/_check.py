@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import _leat
-from ._errors import ArgumentError
+from ._errors import ArgumentError, shown
 
 U32 = 2**32 - 1
 U64 = 2**64 - 1
@@ -31,11 +31,11 @@ def whole(name: str, value: object, least: int = 0, most: int = U64) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArgumentError(f"{name}: {value!r} is not a whole number") from None
+        raise ArgumentError(f"{name}: {shown(value)} is not a whole number") from None
     if number < least:
-        raise ArgumentError(f"{name}: {value!r} is below {least}")
+        raise ArgumentError(f"{name}: {shown(value)} is below {least}")
     if number > most:
-        raise ArgumentError(f"{name}: {value!r} is above {most}")
+        raise ArgumentError(f"{name}: {shown(value)} is above {most}")
     return number
 
 
@@ -47,9 +47,9 @@ def real(name: str, value: object, least: float, most: float) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number):
-        raise ArgumentError(f"{name}: {value!r} is not a number")
+        raise ArgumentError(f"{name}: {shown(value)} is not a number")
     if not least <= number <= most:
-        raise ArgumentError(f"{name}: {value!r} is not between {least:g} and {most:g}")
+        raise ArgumentError(f"{name}: {shown(value)} is not between {least:g} and {most:g}")
     return number
 
 
@@ -57,7 +57,7 @@ def flag(name: str, value: object) -> bool:
     """True or False; 1 and 0 are taken, too."""
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
-    raise ArgumentError(f"{name}: {value!r} is neither True nor False")
+    raise ArgumentError(f"{name}: {shown(value)} is neither True nor False")
 
 
 def size(name: str, value: object) -> int:
@@ -76,20 +76,29 @@ def one_of(name: str, value: object, choices: Mapping[str, int]) -> int:
         return choices[value]
     near = difflib.get_close_matches(value, choices, 1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ArgumentError(f"{name}: {value!r} is none of {', '.join(choices)}{hint}")
+    raise ArgumentError(f"{name}: {shown(value)} is none of {', '.join(choices)}{hint}")
 
 
 def called(name: str, value: Any) -> Any:
     """A function, or None."""
     if value is not None and not callable(value):
-        raise ArgumentError(f"{name}: {value!r} cannot be called")
+        raise ArgumentError(f"{name}: {shown(value)} cannot be called")
     return value
 
 
 def text(name: str, value: object) -> str:
     """Text that C can take."""
     if not isinstance(value, str) or "\0" in value or not _is_utf8(value):
-        raise ArgumentError(f"{name}: {value!r} is not text")
+        raise ArgumentError(f"{name}: {shown(value)} is not text")
+    return value
+
+
+def key(name: str, value: str) -> str:
+    """A key: text, with surrogates for bytes that are not UTF-8."""
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{name}: {shown(value)} is not Unicode text") from None
     return value
 
 
@@ -104,29 +113,63 @@ def _is_utf8(value: str) -> bool:
 def path(name: str, value: object) -> str:
     """A path: text or os.PathLike, not empty."""
     try:
-        shown = os.fspath(value)  # type: ignore[arg-type]
+        given = os.fspath(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArgumentError(f"{name}: {value!r} is not a path") from None
-    if not shown:
+        raise ArgumentError(f"{name}: {shown(value)} is not a path") from None
+    if not given:
         raise ArgumentError(f"{name}: the path is empty")
-    return os.fsdecode(shown)
+    given = os.fsdecode(given)
+    if "\0" in given:
+        raise ArgumentError(f"{name}: {given!r} has a zero byte in it")
+    try:
+        os.fsencode(given)
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{name}: {given!r} is not a path") from None
+    return given
+
+
+def utf8_path(name: str, value: object) -> str:
+    """A path whose name is UTF-8."""
+    given = path(name, value)
+    if not _is_utf8(given):
+        raise ArgumentError(f"{name}: {given!r} is not UTF-8")
+    return given
+
+
+def paths(name: str, value: object) -> list[bytes]:
+    """A path, or several."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return [os.fsencode(path(name, value))]
+    if not isinstance(value, Iterable):
+        raise ArgumentError(f"{name}: {shown(value)} is not a path or a list of paths")
+    found = [os.fsencode(path(name, one)) for one in value]
+    if not found:
+        raise ArgumentError(f"{name}: the list of paths is empty")
+    return found
 
 
 def several(name: str, values: object, kinds: tuple[type, ...] = (str,)) -> list[Any]:
     """A list of values of these types. Text by itself is refused: its letters would be taken one by one."""
     what = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise ArgumentError(f"{name}: {values!r} is not a list of {what}")
+        raise ArgumentError(f"{name}: {shown(values)} is not a list of {what}")
     listed = list(values)
     for i, value in enumerate(listed):
         if not isinstance(value, kinds):
-            raise ArgumentError(f"{name}: number {i} is {value!r}, not {what}")
+            raise ArgumentError(f"{name}: number {i} is {shown(value)}, not {what}")
     return listed
+
+
+def _array(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # rows of different length, say
+        raise ArgumentError(f"{name}: one row of numbers is expected: {error}") from None
 
 
 def indices(name: str, values: Any) -> np.ndarray:
     """Numbers of samples, as one row of uint64."""
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.ndim != 1:
         raise ArgumentError(f"{name}: one row of numbers is expected, not an array of shape {array.shape}")
     if array.dtype == np.bool_:
@@ -142,7 +185,7 @@ def indices(name: str, values: Any) -> np.ndarray:
 
 def weights(name: str, values: Any, count: int) -> np.ndarray:
     """One weight for each of `count` samples, as one row of float64."""
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise ArgumentError(f"{name}: one row of numbers is expected, not {array.dtype} of shape {array.shape}")
     if len(array) != count:

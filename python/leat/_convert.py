@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _leat
-from ._errors import ArgumentError
+from ._errors import ArgumentError, shown
 
 Converter = Callable[[_leat.Tensor], Any]
 
@@ -60,8 +60,8 @@ _MAKERS: dict[str, Callable[[], Converter]] = {
 
 def converter(name: str) -> tuple[str, Converter]:
     """The converter of a framework; "auto" is torch where it is installed, else NumPy."""
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         name = "torch" if importlib.util.find_spec("torch") is not None else "numpy"
-    if name not in _MAKERS:
-        raise ArgumentError(f"as_: {name!r} is none of auto, {', '.join(_MAKERS)}")
+    if not isinstance(name, str) or name not in _MAKERS:
+        raise ArgumentError(f"as_: {shown(name)} is none of auto, {', '.join(_MAKERS)}")
     return name, _MAKERS[name]()

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError, StateError
+from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateError, shown
 from ._made import Maker
 from ._schema import Field
 
@@ -37,8 +37,8 @@ class Image:
         """Pixels: uint8, height x width x channels; turned as its EXIF orientation says, or as stored
         with ``orientation="ignore"``. With ``rgb``, three channels of grey and transparent images too, as
         pipelines have them; None is what ``leat.open(path, rgb=...)`` said."""
-        if orientation not in ("apply", "ignore"):
-            raise _leat.ArgumentError(f'orientation: {orientation!r} is not "apply" or "ignore"')
+        if not isinstance(orientation, str) or orientation not in ("apply", "ignore"):
+            raise ArgumentError(f'orientation: {shown(orientation)} is not "apply" or "ignore"')
         code = CODECS.index(self.codec)
         turned = self.orientation if orientation == "apply" else 1
         pixels = np.asarray(self._pack.decode(self.stored, code, turned))
@@ -150,9 +150,10 @@ class Dataset:
             if rgb:
                 raise ArgumentError("rgb: pipelines deliver three channels anyway; leave it out beside image")
             return
-        for name, given in (("fields", fields is not None), ("as_tuple", self._as_tuple), ("seed", seed != 0),
-                            ("orientation", orientation != "apply"), ("channels_last", channels_last),
-                            ("as_", as_ != "auto")):
+        for name, given in (("fields", fields is not None), ("as_tuple", self._as_tuple), ("seed", _check.whole("seed", seed) != 0),
+                            ("orientation", not _is_text(orientation, "apply")),
+                            ("channels_last", _check.flag("channels_last", channels_last)),
+                            ("as_", not _is_text(as_, "auto"))):
             if given:
                 raise ArgumentError(f"{name}: is for images made by a pipeline; give image= too")
 
@@ -199,7 +200,7 @@ class Dataset:
         """All values of an int or float field, from the index."""
         f = self.fields[self._field(name)]
         if f.type not in ("int", "float"):
-            raise TypeError(f"field '{name}' is {f.type}: only int and float fields are columns")
+            raise ArgumentError(f"{self.path}: field '{name}' is {f.type}: only int and float fields are columns")
         out = np.empty(len(self), np.int64 if f.type == "int" else np.float64)
         if len(out):
             self._pack.column(self._index[name], 0, out)
@@ -223,14 +224,13 @@ class Dataset:
         if isinstance(index, (str, bytes)):
             found = self.find(index)
             if found is None:
-                raise KeyError(index)
+                raise MissingKeyError(f"{self.path}: there is no sample with the key {index!r}")
             return self._read(found)
-        return self._read(_position(index, len(self)))
+        return self._read(_position(index, self._pack))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Several samples in one call: what a DataLoader asks for."""
-        count = len(self)
-        return self._read_all([_position(i, count) for i in indices])
+        return self._read_all([_position(i, self._pack) for i in indices])
 
     def __iter__(self) -> Iterator[Sample]:
         return (self._read(i) for i in range(len(self)))
@@ -246,7 +246,9 @@ class Dataset:
         try:
             return self._index[name]
         except KeyError:
-            raise KeyError(f"{self.path}: there is no field '{name}'") from None
+            raise MissingKeyError(f"{self.path}: there is no field {name!r}; it has {', '.join(self._index)}") from None
+        except TypeError:
+            raise ArgumentError(f"name: {shown(name)} is not the name of a field") from None
 
     def _read_all(self, indices: Sequence[int]) -> list[Any]:
         if self._maker is None:
@@ -339,7 +341,7 @@ class Keys(Sequence):
             if step == 1:
                 return [_decode(k) for k in self._pack.keys(start, max(stop - start, 0))]
             return [self[i] for i in range(start, stop, step)]
-        return _decode(self._pack.keys(_position(index, len(self)), 1)[0])
+        return _decode(self._pack.keys(_position(index, self._pack), 1)[0])
 
     def __iter__(self) -> Iterator[str]:
         for first in range(0, len(self), 4096):
@@ -352,8 +354,12 @@ class Keys(Sequence):
         """Number of the sample with this key."""
         found = self._pack.find(_encode(key))
         if found is None:
-            raise ValueError(f"there is no key {key!r}")
+            raise ArgumentError(f"there is no sample with the key {shown(key)}")
         return found
+
+
+def _is_text(value: object, text: str) -> bool:
+    return isinstance(value, str) and value == text
 
 
 def _array(data: bytes, dtype: str | None, shape: tuple[int, ...]) -> np.ndarray:
@@ -363,10 +369,14 @@ def _array(data: bytes, dtype: str | None, shape: tuple[int, ...]) -> np.ndarray
     return np.frombuffer(data, dtype).reshape(shape).copy()
 
 
-def _position(index: object, count: int) -> int:
-    i = operator.index(index)  # type: ignore[arg-type]
+def _position(index: object, pack: _leat.Pack) -> int:
+    count = len(pack)
+    try:
+        i = operator.index(index)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"{shown(index)} is not a sample's number, a key or a slice") from None
     if not -count <= i < count:
-        raise IndexError(f"sample {i} of {count}")
+        raise SampleIndexError(f"{pack.info()['path']}: there is no sample {i}; it has {count}")
     return i + count if i < 0 else i
 
 
@@ -375,4 +385,9 @@ def _decode(key: bytes) -> str:
 
 
 def _encode(key: str | bytes) -> bytes:
-    return key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
+    if not isinstance(key, (str, bytes)):
+        raise ArgumentError(f"key: {shown(key)} is not text or bytes")
+    try:
+        return key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ArgumentError(f"key: {shown(key)} is not Unicode text") from None

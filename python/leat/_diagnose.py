@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _check, _leat, _workers
-from ._errors import ArgumentError
+from ._errors import ArgumentError, shown
 
 _JSON, _PAGE = 2, 0
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -481,7 +481,7 @@ def diagnose(iterable: Iterable[Any], step: Callable[[Any], Any] | None = None, 
     sync: called after each step, to wait for the device (``torch.cuda.synchronize``)
     """
     if not isinstance(iterable, Iterable) and not hasattr(iterable, "__getitem__"):
-        raise ArgumentError(f"iterable: {iterable!r} yields no batches")
+        raise ArgumentError(f"iterable: {shown(iterable)} yields no batches")
     step, sync = _check.called("step", step), _check.called("sync", sync)
     if sync is not None and step is None:
         raise ArgumentError("sync: is called after step, and there is none")

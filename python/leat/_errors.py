@@ -4,6 +4,12 @@
 from __future__ import annotations
 
 
+def shown(value: object) -> str:
+    """A value for a message: its repr on one line, cut when it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 class Error(Exception):
     """Anything that leat reports. ``str(e)`` is the line the command would print."""
 
@@ -28,6 +34,16 @@ class ArgumentError(Error, ValueError):
 
 class NotFoundError(Error, FileNotFoundError):
     """No such file, key or entry."""
+
+
+class SampleIndexError(Error, IndexError):
+    """A sample's number is past the end."""
+
+
+class MissingKeyError(Error, KeyError):
+    """No sample has the key, or no field the name."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
 class ExistsError(Error, FileExistsError):

@@ -6,19 +6,27 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-from collections import deque
+import pickle
+import signal
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import numpy as np
 
-from ._errors import ArgumentError
+from . import _check
+from ._errors import ArgumentError, DataError, shown
 from ._schema import is_image
 from ._writer import Writer
 
+_WRITER_OPTIONS = {"page_bytes", "shard_bytes", "provenance", "resume", "sync"}
 _CHUNK = 16  # samples that a worker makes at a time
-_dataset: Any = None  # of the worker process, inherited by fork
+# of a worker process
+_dataset: Any = None  # inherited by fork
+_making: Any = None
+_place = 0
 
 
 def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, object] | None = None, *,
@@ -47,13 +55,20 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
         progress: called with (done, total) after each sample; total 0 is unknown
         options: further arguments of ``leat.Writer``: page_bytes, shard_bytes, provenance, resume, sync
     """
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
-        raise ArgumentError(f"workers: {workers!r} is not a number of processes")
+    workers = _check.whole("workers", workers, 0, 4096)
+    keys, progress = _check.called("keys", keys), _check.called("progress", progress)
+    force = _check.flag("force", force)
+    if isinstance(dataset, (str, bytes, Mapping)) or not (
+            isinstance(dataset, Iterable) or hasattr(dataset, "__getitem__")):
+        raise ArgumentError(f"dataset: {shown(dataset)} is not a dataset or an iterable of samples")
+    unknown = options.keys() - _WRITER_OPTIONS
+    if unknown:
+        raise ArgumentError(f"{sorted(unknown)[0]}: leat.from_dataset has no such argument")
     if _is_image_folder(dataset):
         root = os.fspath(dataset.root)
         paths = [path for path, _ in dataset.samples]
         keys = keys or (lambda i: os.path.relpath(paths[i], root))
-        classes = classes or {"label": list(dataset.classes)}
+        classes = classes or {"label": _names(dataset.classes)}
         fields = fields or {"image": "image", "label": int}
         dataset = dataset.samples
     indexed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
@@ -79,6 +94,13 @@ def _is_image_folder(dataset: Any) -> bool:
         getattr(dataset, "transform", None) is None and getattr(dataset, "target_transform", None) is None
 
 
+def _names(classes: Iterable[Any]) -> list[str]:
+    """Names of a dataset's classes: several of one class are joined, equal ones get their number."""
+    names = [name if isinstance(name, str) else ", ".join(map(str, name)) for name in classes]
+    often = Counter(names)
+    return [name if often[name] == 1 else f"{name} ({i})" for i, name in enumerate(names)]
+
+
 def _named(sample: Any) -> dict[str, object]:
     if isinstance(sample, Sequence) and len(sample) == 2 and is_image(sample[0]):
         return {"image": sample[0], "label": sample[1]}
@@ -87,6 +109,15 @@ def _named(sample: Any) -> dict[str, object]:
 
 def _each(dataset: Iterable[Any]) -> Iterator[Any]:
     yield from dataset
+
+
+def _sample(dataset: Any, index: int) -> Any:
+    """dataset[index]; what it raises says which sample it was."""
+    try:
+        return dataset[index]
+    except Exception as error:
+        error.add_note(f"leat: dataset[{index}] raised this")
+        raise
 
 
 # ---- workers -------------------------------------------------------------------------------------
@@ -99,36 +130,87 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _chunk(first: int, last: int) -> list[Any]:
-    chunk = []
+def _begin(counter: Any, making: Any) -> None:
+    """In a new worker: takes a place in `making`, which says what each worker does."""
+    global _making, _place
+    with counter.get_lock():
+        _place = counter.value
+        counter.value += 1
+    _making = making
+    making[2 * _place + 1] = os.getpid()
+
+
+def _chunk(first: int, last: int) -> tuple[list[Any], Exception | None]:
+    """Samples first to last, or those before one that raises, and what it raised."""
+    chunk: list[Any] = []
     for i in range(first, last):
-        sample = _dataset[i]
-        if isinstance(sample, Mapping):
-            chunk.append({name: _plain(value) for name, value in sample.items()})
-        else:
-            chunk.append([_plain(value) for value in sample])
-    return chunk
+        _making[2 * _place] = i + 1
+        try:
+            sample = _sample(_dataset, i)
+            if isinstance(sample, Mapping):
+                chunk.append({name: _plain(value) for name, value in sample.items()})
+            else:
+                chunk.append([_plain(value) for value in sample])
+            pickle.dumps(chunk[-1])
+        except Exception as error:
+            return chunk, _sendable(error, i)
+    _making[2 * _place] = 0
+    return chunk, None
+
+
+def _sendable(error: Exception, index: int) -> Exception:
+    """The error itself where another process can read it, else its words."""
+    try:
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except Exception:
+        pass
+    return DataError(f"sample {index}: {type(error).__name__}: {error}")
+
+
+def _died(making: Sequence[int], children: Iterable[Any]) -> DataError:
+    """Which sample was being made by the worker that ended by itself; the pool ends the others by SIGTERM."""
+    codes = {child.pid: child.exitcode for child in children}
+    busy = [(making[i] - 1, codes.get(making[i + 1])) for i in range(0, len(making), 2) if making[i] > 0]
+    guilty = [(sample, code) for sample, code in busy if code not in (None, 0, -signal.SIGTERM)] or busy
+    if len(guilty) != 1:
+        where = "samples " + ", ".join(str(sample) for sample, _ in sorted(guilty)) + ": one of the processes that make them"
+        return DataError(f"{where} died")
+    sample, code = guilty[0]
+    how = "" if code is None else f" by signal {-code}" if code < 0 else f" with exit code {code}"
+    error = DataError(f"sample {sample}: the process that made it died{how}")
+    error.sample_id = sample
+    return error
 
 
 def _made(dataset: Any, first: int, workers: int) -> Iterator[Any]:
     """dataset[first:], in order; a few chunks ahead of whoever takes them."""
     total = len(dataset)
     if workers == 0:
-        yield from (dataset[i] for i in range(first, total))
+        yield from (_sample(dataset, i) for i in range(first, total))
         return
     global _dataset
     _dataset = dataset  # children get it by fork: nothing needs to be picklable
     waiting: deque[Future] = deque()
     starts = iter(range(first, total, _CHUNK))
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork"))
+    context = multiprocessing.get_context("fork")
+    making = context.Array("q", 2 * workers, lock=False)  # per worker: sample + 1, process
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(context.Value("q"), making))
+    children: list[Any] = []
     try:
         for start in itertools.islice(starts, 2 * workers):
             waiting.append(pool.submit(_chunk, start, min(start + _CHUNK, total)))
+        children = multiprocessing.active_children()
         while waiting:
-            chunk = waiting.popleft().result()
+            chunk, error = waiting.popleft().result()
             for start in itertools.islice(starts, 1):
                 waiting.append(pool.submit(_chunk, start, min(start + _CHUNK, total)))
             yield from chunk
+            if error is not None:
+                raise error
+    except BrokenProcessPool:
+        pool.shutdown(cancel_futures=True)
+        raise _died(making, children) from None
     finally:
         _dataset = None
         pool.shutdown(cancel_futures=True)

@@ -22,7 +22,7 @@ import numpy as np
 from . import _check, _convert, _leat, _rank, _words, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
-from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError
+from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError, shown
 
 if TYPE_CHECKING:
     from ._diagnose import Diagnosis
@@ -50,6 +50,8 @@ _FIXED = frozenset((
     "device_memory",
     "samples", "epoch", "dataset", "sampler",
     "batch_sampler", "num_workers", "pin_memory", "persistent_workers"))
+
+_SETTABLE = ("memory", "transform")
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -181,16 +183,14 @@ class Loader:
         self.order = order
         self._drop = drop = None if drop_last is None else _check.flag("drop_last", drop_last)
         self.channels_last = _check.flag("channels_last", channels_last)
-        if transform is not None and not callable(transform):
-            raise ArgumentError(f"transform: {transform!r} cannot be called")
-        self.transform = transform
+        self.transform = _check.called("transform", transform)
         self._as_dict = _check.flag("as_dict", as_dict)
         self._doctor = _check.flag("doctor", doctor)
-        record = None if run is None else _check.path("run", run)
+        record = None if run is None else _check.utf8_path("run", run)
         called = [callbacks] if hasattr(callbacks, "every") else _check.several("callbacks", callbacks, (object,))
         for callback in called:
             if not hasattr(callback, "every"):
-                raise ArgumentError(f"callbacks: {callback!r} is none of leat.callbacks")
+                raise ArgumentError(f"callbacks: {shown(callback)} is none of leat.callbacks")
         self._dataset: Dataset | None = None
         if keys is not None:
             if indices is not None:
@@ -201,11 +201,12 @@ class Loader:
         self._sample_fn = sample_fn  # its code must outlive the workers
         names, images = _images(image, fields, channels_last, self)
         following = _roles(follow, roles, self)
-        self.device = "cpu" if device is None else str(device)
+        self.device = "cpu" if device is None else _check.text("device", str(device))
         if self.device != "cpu" and self.as_ == "numpy":
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
         folder = cache[len("disk:"):] if isinstance(cache, str) and cache.startswith("disk:") else None
-        if cache_bytes and folder is None:
+        disk_bytes = _check.size("cache_bytes", cache_bytes)
+        if disk_bytes and folder is None:
             raise ArgumentError('cache_bytes: is for cache="disk:DIR"')
         self._loader = _leat.Loader(
             self.path, batch_size=self.batch_size, images=images,
@@ -214,7 +215,7 @@ class Loader:
             cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
             on_error=_check.one_of("on_error", on_error, _POLICIES),
             max_bad=_check.whole("max_bad", max_bad),
-            quarantine=None if quarantine is None else _check.path("quarantine", quarantine),
+            quarantine=None if quarantine is None else _check.utf8_path("quarantine", quarantine),
             orientation=_check.one_of("orientation", orientation, _ORIENTATIONS),
             rank=self.rank, world=self.world_size,
             window_pages=_check.whole("window_pages", window_pages, 0, 10**9),
@@ -230,7 +231,7 @@ class Loader:
             mix_labels=0 if mix_labels is None else _check.one_of("mix_labels", mix_labels, _MIX_LABELS),
             independent=_check.flag("independent", independent), follow=following, device=self.device,
             device_memory=_check.size("device_memory", device_memory),
-            disk_cache=folder, disk_cache_bytes=_check.size("cache_bytes", cache_bytes),
+            disk_cache=None if folder is None else _check.utf8_path("cache", folder), disk_cache_bytes=disk_bytes,
             decode=_check.one_of("decode", decode, _DECODES))
         self._check_locked = self.device != "cpu"
         self._fields = self._loader.fields()
@@ -261,10 +262,17 @@ class Loader:
             warnings.warn(line, AdviceWarning, stacklevel=2)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in _FIXED and "_made" in self.__dict__:
+        made, own = "_made" in self.__dict__, type(self) is Loader and name[:1] != "_"
+        if made and (name in _FIXED or (own and name not in _SETTABLE and hasattr(self, name))):
             raise AttributeError(
                 f"leat.Loader.{name} is read-only: make a new leat.Loader with the other value, and hand it "
                 "loader.state_dict() or the epoch (set_epoch) to go on")
+        if name == "transform":
+            value = _check.called("transform", value)
+        elif made and own and name not in _SETTABLE:
+            near = difflib.get_close_matches(name, [*_SETTABLE, *_FIXED], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"leat.Loader has no attribute {name!r}{hint}")
         super().__setattr__(name, value)
 
     # ---- DataLoader's face -------------------------------------------------------------------
@@ -288,8 +296,9 @@ class Loader:
 
     @property
     def memory(self) -> int:
-        """The budget in bytes. It can be set while an epoch runs, also as text ("2G"): what is over a
-        lower one goes as batches are taken. Less than the loader can run with is an error."""
+        """The budget in bytes. It can be set at any time, also as text ("2G"). While an epoch runs, what is
+        over a lower one is freed as batches are taken. Less than the loader can run with is a BudgetError,
+        and nothing changes."""
         return self._loader.stats()["budget_limit_bytes"]
 
     @memory.setter
@@ -403,17 +412,27 @@ class Loader:
             raise ArgumentError(f"state: a dict of state_dict() is expected, not {type(state).__name__}")
         state = dict(state)
         try:
-            position, count = int(state["position"]), int(state["count"])
-            epoch, global_batch = int(state["epoch"]), int(state["global_batch"])
-        except (KeyError, TypeError, ValueError):
-            raise ArgumentError("this is no state of a leat loader") from None
-        resume = json.dumps(state), position // max(global_batch, 1)
+            text = json.dumps(state)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ArgumentError(f"state: not a leat loader state: {error}") from None
+        missing = next((n for n in ("position", "count", "epoch", "global_batch") if n not in state), None)
+        if missing is not None:
+            raise ArgumentError(f"state: not a leat loader state: it has no {missing!r}")
+        position, count = (_check.whole(f"state: {name}", state[name]) for name in ("position", "count"))
+        epoch = _check.whole("state: epoch", state["epoch"], 0, _check.EPOCH_MAX)
+        global_batch = _check.whole("state: global_batch", state["global_batch"], 1)
+        resume = text, position // global_batch
         self._loader.restore(*resume)
         self._running = None
         # an epoch that began without its last samples ends without them
         short = self._drop is None and state.get("left_out") is True
-        batches = min(self._batches, count // max(global_batch, 1)) if short else self._batches
-        finished = position >= count or position // max(global_batch, 1) >= batches
+        batches = min(self._batches, count // global_batch) if short else self._batches
+        finished = position >= count or position // global_batch >= batches
+        left_out = count - max(batches * global_batch, position)
+        if self._drop is None and not short and left_out > 0:
+            warnings.warn(f"the last {left_out} samples of epoch {epoch} do not come: {self.world_size} ranks cannot "
+                          "share them, and fewer ranks, which kept them, began the epoch. drop_last=False keeps them",
+                          AdviceWarning, stacklevel=2)
         self._epoch = epoch + 1 if finished else epoch
         self._resume = None if finished else resume
         self._current = -1
@@ -439,9 +458,10 @@ class Loader:
 
     def report(self, path: str | os.PathLike | None = None, *, title: str = "leat: the run") -> str:
         """The same with plots, as one HTML page; also written to ``path``."""
-        page = self._loader.report(title)
-        if path is not None:
-            with open(path, "w", encoding="utf-8") as f:
+        written = None if path is None else _check.path("path", path)
+        page = self._loader.report(_check.text("title", title))
+        if written is not None:
+            with open(written, "w", encoding="utf-8") as f:
                 f.write(page)
         return page
 
@@ -472,8 +492,10 @@ class Loader:
         for key in _check.several("keys", keys, (str, bytes)):
             index = self.dataset.find(key)
             if index is None:
-                raise ArgumentError(f"keys: {key!r} is not in {self.path}")
+                raise ArgumentError(f"keys: {shown(key)} is not in {self.path}")
             found.append(index)
+        if not found:
+            raise ArgumentError("keys: the list is empty: there would be no samples")
         return np.array(found, np.uint64)
 
     # ---- life --------------------------------------------------------------------------------
@@ -562,6 +584,8 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader) -> str | None
     """Fields that follow an image, as text."""
     if follow is None and not roles:
         return None
+    if follow is not None and not isinstance(follow, Mapping):
+        follow = _check.text("follow", follow)
     known = [f.name for f in loader.dataset.fields]
     for name in roles:
         if name not in known:
@@ -571,10 +595,10 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader) -> str | None
     parts = [follow] if isinstance(follow, str) else []
     for name, role in [*(follow.items() if isinstance(follow, Mapping) else ()), *roles.items()]:
         if isinstance(role, type) or not isinstance(role, (str, ops.Op)):
-            raise ArgumentError(f'{name}: {role!r} is neither "follow" nor one of leat.ops.Mask, Boxes, '
+            raise ArgumentError(f'{name}: {shown(role)} is neither "follow" nor one of leat.ops.Mask, Boxes, '
                                 "Labels and Keypoints")
-        parts.append(f"{_quoted(name)} = {role}")
-    return "; ".join(parts)
+        parts.append(f"{_quoted(_check.text('follow', name))} = {role}")
+    return _check.text("follow", "; ".join(parts))
 
 
 def _quoted(name: str) -> str:
@@ -586,14 +610,14 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
     """(fields to deliver or None, images to make or None) as C takes them."""
     names = None if fields is None else _check.several("fields", fields)
     if image is not None and not isinstance(image, (str, ops.Op, Mapping, Sequence)):
-        raise ArgumentError(f"image: {image!r} is neither a pipeline nor a dict of them")
+        raise ArgumentError(f"image: {shown(image)} is neither a pipeline nor a dict of them")
     suffix = "; ToLayout(nhwc)" if channels_last else ""
     if image is None:
         if names is None:
             names = [f.name for f in loader.dataset.fields if f.type != "image"]
         return names, None
     if isinstance(image, Mapping):
-        images = [(name, field, ops.text(pipeline) + suffix) for name, (field, pipeline) in image.items()]
+        images = [(name, field, text + suffix) for name, field, text in map(ops.view, image.items())]
         if names is not None:
             names += [field for _, field, _ in images if field is not None and field not in names]
         return names, images

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, _convert, _leat, ops
-from ._errors import ArgumentError
+from ._errors import ArgumentError, shown
 from ._schema import Field
 
 _ORIENTATIONS = {"apply": 0, "ignore": 1}
@@ -79,13 +79,13 @@ class Maker:
 def _views(path: str, fields: tuple[Field, ...], image: Any, suffix: str) -> list[tuple[str, str, str]]:
     """(output name, field, pipeline as text) of each image to make."""
     if isinstance(image, Mapping):
-        listed = [(name, field, pipeline) for name, (field, pipeline) in image.items()]
+        listed: list[tuple[str | None, str | None, str]] = [ops.view(item) for item in image.items()]
     elif isinstance(image, (str, ops.Op, Sequence)):
-        listed = [(None, None, image)]
+        listed = [(None, None, ops.text(image))]
     else:
-        raise ArgumentError(f"image: {image!r} is neither a pipeline nor a dict of them")
+        raise ArgumentError(f"image: {shown(image)} is neither a pipeline nor a dict of them")
     first = next((f.name for f in fields if f.type == "image"), None)
     if first is None and any(field is None for _, field, _ in listed):
         raise ArgumentError(f"image: {path} has no image field")
-    return [(name or field or first, field or first, ops.text(pipeline) + suffix)  # type: ignore[misc]
-            for name, field, pipeline in listed]
+    return [(name or field or first, field or first, text + suffix)  # type: ignore[misc]
+            for name, field, text in listed]

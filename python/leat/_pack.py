@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _check, _leat
+from ._errors import ArgumentError
 
 Path = str | os.PathLike
 Progress = Callable[[int, int, int, int], object]
@@ -71,27 +72,33 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         "resume": _check.flag("resume", resume),
         "replace": _check.flag("force", force), "sync": _check.flag("sync", sync),
     }
-    several = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    sources, target = _check.paths("source", source), os.fsencode(_check.path("output", output))
+    noted = None if report is None else _check.utf8_path("report", report)
     with _key_file(keys) as key_file:
-        return _run(progress, _leat.ingest, [os.fsencode(path) for path in several], os.fsencode(output),
-                    keys=key_file, report=None if report is None else os.fspath(report), **options)
+        return _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
 
 
 def export(path: Path, folder: Path, *, keys: Path | Sequence[str] | None = None, force: bool = False,
            progress: Progress | None = None) -> dict[str, int]:
     """Writes the original files of a pack below `folder`, under their keys."""
+    pack_path, target = os.fsencode(_check.path("path", path)), os.fsencode(_check.path("folder", folder))
     with _key_file(keys) as key_file:
-        return _run(progress, _leat.export, os.fsencode(path), os.fsencode(folder), keys=key_file,
+        return _run(progress, _leat.export, pack_path, target, keys=key_file,
                     replace=_check.flag("force", force))
 
 
 @contextmanager
 def _key_file(keys: Path | Sequence[str] | None) -> Iterator[str | None]:
     if keys is None or isinstance(keys, (str, os.PathLike)):
-        yield None if keys is None else os.fspath(keys)
+        yield None if keys is None else _check.utf8_path("keys", keys)
         return
+    listed = [key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else _check.key("keys", key)
+              for key in _check.several("keys", keys, (str, bytes))]
+    bad = next((key for key in listed if "\n" in key), None)
+    if bad is not None:
+        raise ArgumentError(f"keys: {bad!r} has a line break in it, which a file of keys cannot hold")
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(f"{key}\n" for key in keys)
+        file.writelines(f"{key}\n" for key in listed)
         file.flush()
         yield file.name
 
@@ -99,6 +106,7 @@ def _key_file(keys: Path | Sequence[str] | None) -> Iterator[str | None]:
 def _run(progress: Progress | None, call: Callable[..., dict], first: Any, second: bytes,
          **options: Any) -> dict[str, Any]:
     """Runs `call` in a thread, so that Ctrl-C and `progress` work here meanwhile."""
+    _check.called("progress", progress)
     control = np.zeros(5, np.uint64)  # cancel, done, total, bytes, skipped
     outcome: dict[str, Any] = {}
 

@@ -12,7 +12,8 @@ import ctypes
 import os
 from typing import Any, NamedTuple
 
-from ._errors import FormatError, NotFoundError
+from . import _check
+from ._errors import ArgumentError, FormatError, NotFoundError, shown
 
 _ABI = 1
 
@@ -38,7 +39,7 @@ def load_plugin(path: str | os.PathLike) -> Plugin:
     This runs the code in it. It happens here and nowhere else: no configuration file and no pack
     can name a plugin.
     """
-    path = os.path.abspath(path)
+    path = os.path.abspath(_check.utf8_path("path", path))
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
@@ -67,11 +68,11 @@ def resolve(fn: Any) -> tuple[int, int]:
         return 0, 0
     if isinstance(fn, Plugin):
         return fn.address, fn.cookie
-    if isinstance(fn, int):
-        return fn, 0
+    if isinstance(fn, int) and not isinstance(fn, bool):
+        return _check.whole("sample_fn", fn, 1), 0
     if hasattr(fn, "address"):
         return int(fn.address), 0
     if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return ctypes.cast(fn, ctypes.c_void_p).value or 0, 0
-    raise TypeError(f"sample_fn: {fn!r} is no plugin, numba.cfunc, ctypes function or address; a Python "
-                    "function over whole batches is given as transform=")
+    raise ArgumentError(f"sample_fn: {shown(fn)} is no plugin, numba.cfunc, ctypes function or address; a Python "
+                        "function over whole batches is given as transform=")

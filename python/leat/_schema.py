@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _leat
-from ._errors import ArgumentError
+from ._errors import ArgumentError, shown
 
 
 class Field(NamedTuple):
@@ -58,7 +58,7 @@ def field(name: str, spec: object) -> Field:
             dtype = "bfloat16" if str(dtype) in ("bf16", "bfloat16") else np.dtype(dtype).name
             sizes = tuple(None if size is None else operator.index(size) for size in shape)
         except TypeError as error:
-            raise ArgumentError(f"field '{name}': {spec!r} is no (dtype, shape): {error}") from error
+            raise ArgumentError(f"field '{name}': {shown(spec)} is no (dtype, shape): {error}") from error
         if any(size is not None and size < 0 for size in sizes):
             raise ArgumentError(f"field '{name}': {shape} has a negative size")
         if any(size is None for size in sizes):
@@ -66,14 +66,19 @@ def field(name: str, spec: object) -> Field:
             return Field(name, "ragged", dtype, sizes if fixed else None, len(sizes))
         return Field(name, "array", dtype, sizes, len(sizes))
     raise ArgumentError(
-        f"field '{name}': {spec!r} is no type; write one of {', '.join(_PLAIN)}, int, float, str, "
+        f"field '{name}': {shown(spec)} is no type; write one of {', '.join(_PLAIN)}, int, float, str, "
         "bytes, dict, or (dtype, shape)")
 
 
 def fields(specs: Mapping[str, object]) -> list[Field]:
     """All fields of a schema, in order."""
+    if not isinstance(specs, Mapping):
+        raise ArgumentError(f"fields: {shown(specs)} is not a dict of names to types")
     if not specs:
-        raise ArgumentError("a schema needs at least one field")
+        raise ArgumentError("fields: a pack needs at least one field")
+    for name in specs:
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"fields: {shown(name)} is not the name of a field")
     return [field(name, spec) for name, spec in specs.items()]
 
 

@@ -4,22 +4,35 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _check, _leat
+from ._errors import ArgumentError, shown
 from ._pack import Path, Progress, _run
 
 _COMPRESS = {"none": 0, "gzip": 1, "zstd": 2}
 _CLUSTERS = {"star": 0, "components": 1}
 _KEEP = {"first": 0, "longest": 1, "field": 2}
 _POLICIES = {"skip": 0, "fail": 1}
+_FLAGS = {"force": "replace", "plan": "plan_only"}  # their names in C
 
 
-def _paths(source: Path | Sequence[Path]) -> list[bytes]:
-    several = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    return [os.fsencode(path) for path in several]
+def _text(name: str, value: object) -> str | None:
+    return None if value is None else _check.text(name, value)
+
+
+def _thresholds(rules: Any) -> str | None:
+    """Changes of thresholds as text."""
+    if rules is not None and not isinstance(rules, Mapping):
+        raise ArgumentError(f"rules: {shown(rules)} is not a dict of rule to threshold")
+    parts = []
+    for name, value in (rules or {}).items():
+        _check.text("rules", name)
+        number = "off" if value is None else repr(_check.real(f"rules: {name}", value, -math.inf, math.inf))
+        parts.append(f"{name}={number}")
+    return ",".join(parts) or None
 
 
 def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
@@ -48,13 +61,13 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         force: replace the output of an earlier run
         progress: called now and then with (bytes, total bytes, documents, dropped)
     """
-    changes = ",".join(f"{name}={'off' if value is None else repr(float(value))}"
-                       for name, value in (rules or {}).items())
-    names = modify if modify is None or isinstance(modify, str) else ",".join(modify)
+    names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
     report, explained = _run(
-        progress, _leat.filter_text, _paths(source), None if output is None else os.fspath(output),
-        profile=profile, set=changes or None, modify=names, text_field=text_field, id_field=id_field,
-        explain=explain, memory=_check.size("memory", memory), shard_bytes=_check.size("shard_bytes", shard_bytes),
+        progress, _leat.filter_text, _check.paths("source", source),
+        None if output is None else _check.utf8_path("output", output),
+        profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
+        text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
+        explain=_text("explain", explain), memory=_check.size("memory", memory), shard_bytes=_check.size("shard_bytes", shard_bytes),
         max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),
         compress=_check.one_of("compress", compress, _COMPRESS), score_only=_check.flag("score_only", score_only),
         fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1, replace=_check.flag("force", force))
@@ -97,16 +110,17 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
     numbers = dict(words=words, chars=chars, bands=bands, rows=rows, threads=threads,
                    bands_per_iteration=bands_per_iteration)
     sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
-    flags = dict(normalize=normalize, replace=force, resume=resume, plan_only=plan)
+    flags = dict(normalize=normalize, force=force, resume=resume, plan=plan)
     report, _ = _run(
-        progress, _leat.dedup_text, _paths(source), os.fspath(output),
+        progress, _leat.dedup_text, _check.paths("source", source), _check.utf8_path("output", output),
         kind=_check.one_of("kind", kind, {"exact": 1, "fuzzy": 2}),
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
-        keep_field=keep_field, text_field=text_field, id_field=id_field,
+        keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
+        id_field=_check.text("id_field", id_field),
         compress=_check.one_of("compress", compress, _COMPRESS),
         fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1,
-        **{name: _check.flag(name, value) for name, value in flags.items()},
+        **{_FLAGS.get(name, name): _check.flag(name, value) for name, value in flags.items()},
         **{name: _check.whole(name, value, 0, 4096) for name, value in numbers.items()},
         **{name: _check.size(name, value) for name, value in sizes.items()})
     return json.loads(report)
@@ -120,8 +134,8 @@ def score_text(texts: str | Iterable[str]) -> dict[str, float] | dict[str, list[
     """
     names = [name for name, _ in _leat.text_names()[1]]
     if isinstance(texts, str):
-        return dict(zip(names, _leat.score_text([texts])[0]))
-    rows = _leat.score_text(list(texts))
+        return dict(zip(names, _leat.score_text([_check.text("texts", texts)])[0]))
+    rows = _leat.score_text([_check.text("texts", text) for text in _check.several("texts", texts)])
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 

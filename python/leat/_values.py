@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._errors import ArgumentError, NotFoundError, StorageError
+from ._errors import ArgumentError, NotFoundError, StorageError, shown
 from ._schema import Field, is_pil
 
 _INT64 = np.iinfo(np.int64)
@@ -35,11 +35,6 @@ def _fail(f: Field, row: int, what: str) -> NoReturn:
     raise ArgumentError(f"field '{f.name}', sample {row}: {what}")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
 # ---- numbers -----------------------------------------------------------------------------------
 
 
@@ -53,7 +48,7 @@ def _scalar(f: Field, row: int, value: object) -> Any:
         return value
     if hasattr(value, "__index__") and not hasattr(value, "shape"):
         return operator.index(value)  # type: ignore[arg-type]
-    _fail(f, row, f"{_short(value)} is not a number")
+    _fail(f, row, f"{shown(value)} is not a number")
 
 
 def _int(f: Field, row: int, value: object) -> int:
@@ -61,9 +56,9 @@ def _int(f: Field, row: int, value: object) -> int:
     try:
         whole = int(number)
     except (ValueError, OverflowError):  # NaN, infinity
-        _fail(f, row, f"{_short(number)} is not a whole number")
+        _fail(f, row, f"{shown(number)} is not a whole number")
     if whole != number:
-        _fail(f, row, f"{_short(number)} is not a whole number")
+        _fail(f, row, f"{shown(number)} is not a whole number")
     if not _INT64.min <= whole <= _INT64.max:
         _fail(f, row, f"{whole} is out of range for int64")
     return whole
@@ -74,7 +69,7 @@ def _float(f: Field, row: int, value: object) -> float:
     try:
         real = float(number)
     except OverflowError:
-        _fail(f, row, f"{_short(number)} is out of range for float64")
+        _fail(f, row, f"{shown(number)} is out of range for float64")
     if isinstance(number, numbers.Integral) and real != number:
         _fail(f, row, f"{number} has no exact float64")
     return real
@@ -93,7 +88,7 @@ def _to_numpy(f: Field, row: int, value: Any) -> np.ndarray:
     if array.dtype.kind in "biuf" or array.dtype.name == "bfloat16":
         return array
     flat = array.reshape(-1)
-    _fail(f, row, f"{_short(flat[:1].tolist()[0] if flat.size else value)} is not a {f.dtype}")
+    _fail(f, row, f"{shown(flat[:1].tolist()[0] if flat.size else value)} is not a {f.dtype}")
 
 
 def _first(f: Field, row: int, array: np.ndarray, good: np.ndarray, what: str) -> None:
@@ -186,7 +181,7 @@ def _array(f: Field, row: int, value: object) -> np.ndarray:
 
 def _text(f: Field, row: int, value: object) -> bytes:
     if not isinstance(value, str):
-        _fail(f, row, f"{_short(value)} is not a str")
+        _fail(f, row, f"{shown(value)} is not a str")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -208,7 +203,7 @@ def _bytes(f: Field, row: int, value: object) -> object:
     try:  # not contiguous, or empty with a shape
         return bytes(memoryview(value))  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        _fail(f, row, f"{_short(value)} is not bytes")
+        _fail(f, row, f"{shown(value)} is not bytes")
 
 
 def _image(f: Field, row: int, value: object) -> object:

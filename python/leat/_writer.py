@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from . import _check, _leat, _schema, _values
-from ._errors import ArgumentError, StateError
+from ._errors import ArgumentError, StateError, shown
 
 
 class Writer:
@@ -35,7 +35,8 @@ class Writer:
         fields: name to type of each field (see ``leat.Field``); left out, the first sample decides
         page_bytes: target size of a page ("2M"); 0 = the default
         shard_bytes: several files of at most this size ("10G"); 0 = one file
-        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``
+        classes: names of an int field's values: ``{"label": ["cat", "dog"]}``. Labels without a name, and names
+            that two labels share, are errors
         provenance: a JSON-able dict kept in the pack: where it came from, settings
         resume: continue an unfinished pack of the same fields, if there is one
         replace: a pack of that name may be there and is replaced at the end; an unfinished one is
@@ -48,17 +49,18 @@ class Writer:
                  classes: Mapping[str, Sequence[str]] | None = None,
                  provenance: Mapping[str, object] | None = None,
                  resume: bool = False, replace: bool = False, sync: bool = True) -> None:
-        self.path = os.fspath(path)
+        self.path = _check.path("path", path)
         self.fields: list[_schema.Field] = []
         self._packer: _leat.Packer | None = None
         self._count = 0
         self._closed = False
-        self._classes = dict(classes or {})
+        self._classes = _class_names(classes)
+        self._limits: list[tuple[int, str, int]] = []  # (position, name, classes) of fields with class names
         self._options: dict[str, Any] = {
             "page_bytes": _check.size("page_bytes", page_bytes),
             "shard_bytes": _check.size("shard_bytes", shard_bytes), "resume": _check.flag("resume", resume),
             "replace": _check.flag("replace", replace), "sync": _check.flag("sync", sync),
-            "provenance": json.dumps(dict(provenance or {}), sort_keys=True),
+            "provenance": _provenance(provenance),
         }
         if fields is not None:
             self._open(fields)
@@ -67,14 +69,19 @@ class Writer:
 
     def _open(self, specs: Mapping[str, object]) -> None:
         self.fields = _schema.fields(specs)
+        for name in self._classes:
+            field = next((f for f in self.fields if f.name == name), None)
+            if field is None:
+                raise ArgumentError(f"classes: there is no field '{name}'")
+            if field.type != "int":
+                raise ArgumentError(f"classes: field '{name}' is {field.type}: only int fields have classes")
         rows = [f._replace(shape=None) if f.type == "ragged" else f for f in self.fields]  # a pack has no sizes of these
         self._packer = _leat.Packer(self.path, rows, **self._options)
         self._count = self.resumed
         names = [f.name for f in self.fields]
         for name, classes in self._classes.items():
-            if name not in names:
-                raise ArgumentError(f"classes: there is no field '{name}'")
-            self._packer.classes(names.index(name), list(classes))
+            self._packer.classes(names.index(name), classes)
+            self._limits.append((names.index(name), name, len(classes)))
 
     @property
     def resumed(self) -> int:
@@ -104,6 +111,8 @@ class Writer:
 
     def extend(self, samples: Iterable[Mapping[str, object] | Sequence[object]]) -> None:
         """Adds many samples without keys of their own."""
+        if isinstance(samples, (str, bytes, Mapping)) or not isinstance(samples, Iterable):
+            raise ArgumentError(f"samples: {type(samples).__name__} is not a list of samples")
         for sample in samples:
             self.append(sample)
 
@@ -111,13 +120,20 @@ class Writer:
         if isinstance(sample, Mapping):
             unknown = sample.keys() - {f.name for f in self.fields}
             if unknown:
-                raise ArgumentError(f"there is no field '{sorted(unknown)[0]}' in this pack")
+                raise ArgumentError(f"there is no field '{sorted(map(str, unknown))[0]}' in this pack")
             values = [sample.get(f.name) for f in self.fields]
+        elif isinstance(sample, (str, bytes)) or not isinstance(sample, Iterable):
+            raise ArgumentError(f"sample {self._count}: {shown(sample)} is not a dict or a sequence of values")
         else:
             values = list(sample)
             if len(values) != len(self.fields):
-                raise ArgumentError(f"{len(self.fields)} values are expected, not {len(values)}")
-        return [_values.prepare(f, self._count, value) for f, value in zip(self.fields, values)]
+                raise ArgumentError(f"sample {self._count}: {len(self.fields)} values are expected, not {len(values)}")
+        ready = [_values.prepare(f, self._count, value) for f, value in zip(self.fields, values)]
+        for i, name, count in self._limits:
+            if not 0 <= ready[i] < count:  # type: ignore[operator]
+                raise ArgumentError(f"field '{name}', sample {self._count}: {ready[i]} is no class: classes has "
+                                    f"{count} names, for 0 to {count - 1}")
+        return ready
 
     def finish(self) -> dict[str, int]:
         """Writes the index and puts the pack in its place; how much was written."""
@@ -170,6 +186,31 @@ class Writer:
         return f"leat.Writer({self.path!r}, {self._count} samples)"
 
 
+def _class_names(classes: Any) -> dict[str, list[str]]:
+    """Names of each field's values, checked: texts, none of them twice."""
+    if classes is not None and not isinstance(classes, Mapping):
+        raise ArgumentError(f"classes: {shown(classes)} is not a dict of a field's name to its class names")
+    checked: dict[str, list[str]] = {}
+    for field, names in (classes or {}).items():
+        listed = [_check.text("classes", name) for name in _check.several("classes", names)]
+        first: dict[str, int] = {}
+        for i, name in enumerate(listed):
+            if name in first:
+                raise ArgumentError(f"classes: '{name}' is the name of both {first[name]} and {i} of field '{field}'")
+            first[name] = i
+        checked[field] = listed
+    return checked
+
+
+def _provenance(value: Any) -> str:
+    if value is not None and not isinstance(value, Mapping):
+        raise ArgumentError(f"provenance: {shown(value)} is not a dict")
+    try:
+        return json.dumps(dict(value or {}), sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(f"provenance: not a JSON value: {error}") from None
+
+
 def _key(key: str | bytes | None, row: int) -> bytes:
     if key is None:
         key = f"{row:08d}"
@@ -178,4 +219,4 @@ def _key(key: str | bytes | None, row: int) -> bytes:
     try:
         return key.encode("utf-8", "surrogateescape")
     except (AttributeError, UnicodeEncodeError) as error:
-        raise ArgumentError(f"sample {row}: the key {key!r} is not text or bytes") from error
+        raise ArgumentError(f"sample {row}: the key {shown(key)} is not text or bytes") from error

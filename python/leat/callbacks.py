@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _check
+from ._errors import ArgumentError, shown
 
 if TYPE_CHECKING:
     from . import _leat
@@ -39,13 +40,19 @@ _STAGES = ("order", "read", "decode", "collate")
 _VERDICT_S = 5.0  # a verdict reads a dozen files of /proc: not at every step
 
 
+def _with(name: str, value: Any, method: str) -> Any:
+    if not callable(getattr(value, method, None)):
+        raise ArgumentError(f"{name}: {shown(value)} has no method {method}")
+    return value
+
+
 class Callback:
     """What a loader calls. ``every`` steps; ``step`` gives the number to log under, where that is not
     the count of batches since the loader was made."""
 
     def __init__(self, *, every: int = 50, step: Callable[[], int] | None = None, prefix: str = "data/") -> None:
         self.every = _check.whole("every", every, 1)
-        self.step, self.prefix = step, prefix
+        self.step, self.prefix = _check.called("step", step), _check.text("prefix", prefix)
 
     def log(self, scalars: Scalars, step: int) -> None:
         raise NotImplementedError
@@ -59,7 +66,7 @@ class JsonLines(Callback):
 
     def __init__(self, path: str | os.PathLike, **options: Any) -> None:
         super().__init__(**options)
-        self.file = open(path, "a", encoding="utf-8", buffering=1)
+        self.file = open(_check.path("path", path), "a", encoding="utf-8", buffering=1)
 
     def log(self, scalars: Scalars, step: int) -> None:
         self.file.write(json.dumps({"step": step, "time": time.time(), **scalars}) + "\n")
@@ -78,7 +85,7 @@ class TensorBoard(Callback):
 
     def __init__(self, writer: _SummaryWriter, **options: Any) -> None:
         super().__init__(**options)
-        self.writer, self._said = writer, ""
+        self.writer, self._said = _with("writer", writer, "add_scalar"), ""
 
     def log(self, scalars: Scalars, step: int) -> None:
         for tag, value in scalars.items():
@@ -101,7 +108,7 @@ class WandB(Callback):
 
     def __init__(self, run: Any, **options: Any) -> None:
         super().__init__(**options)
-        self.run = run
+        self.run = _with("run", run, "log")
 
     def log(self, scalars: Scalars, step: int) -> None:
         self.run.log(dict(scalars), step=step)
@@ -112,7 +119,7 @@ class Lightning(Callback):
 
     def __init__(self, logger: Any, **options: Any) -> None:
         super().__init__(**options)
-        self.logger = logger
+        self.logger = _with("logger", logger, "log_metrics")
 
     def log(self, scalars: Scalars, step: int) -> None:
         self.logger.log_metrics({k: v for k, v in scalars.items() if not isinstance(v, str)}, step)

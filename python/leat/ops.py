@@ -17,8 +17,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import _leat
-from ._errors import ArgumentError
+from . import _check, _leat
+from ._errors import ArgumentError, shown
 
 _DTYPE_NAMES = {"uint8": "u8", "float16": "f16", "half": "f16", "bfloat16": "bf16",
                 "float32": "f32", "float": "f32"}
@@ -34,27 +34,27 @@ class _Param:
         self.choices = choices.split("|") if choices else []
 
     def format(self, owner: str, value: object) -> str:
-        shown = f"{owner}.{self.name}"
+        where = f"{owner}.{self.name}"
         if self.kind == "choice":
-            return self._choice(shown, value)
+            return self._choice(where, value)
         if self.kind == "flag":
             value = _plain(value)
             if not isinstance(value, (bool, int)) or value not in (0, 1):
-                raise ArgumentError(f"{shown}: {value!r} is neither True nor False")
+                raise ArgumentError(f"{where}: {shown(value)} is neither True nor False")
             return "true" if value else "false"
         if self.kind in ("floats", "ints"):
             value = _plain(value)
             several = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
             items = list(value) if several else [value]
             if self.arity and len(items) != self.arity:
-                raise ArgumentError(f"{shown}: {self.arity} numbers are expected, not {len(items)}")
-            numbers = [self._number(shown, item) for item in items]
+                raise ArgumentError(f"{where}: {self.arity} numbers are expected, not {len(items)}")
+            numbers = [self._number(where, item) for item in items]
             return numbers[0] if len(numbers) == 1 else "(" + ", ".join(numbers) + ")"
         if self.kind in ("int", "float"):
-            return self._number(shown, value)
+            return self._number(where, value)
         return repr(str(value))
 
-    def _number(self, shown: str, value: object) -> str:
+    def _number(self, where: str, value: object) -> str:
         value = _plain(value)
         whole = self.kind in ("int", "ints")
         try:
@@ -62,14 +62,14 @@ class _Param:
                 raise TypeError
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise ArgumentError(f"{shown}: {value!r} is no number") from None
+            raise ArgumentError(f"{where}: {shown(value)} is no number") from None
         if math.isnan(number) or (whole and not number.is_integer()):
-            raise ArgumentError(f"{shown}: {value!r} is no {'whole ' * whole}number")
+            raise ArgumentError(f"{where}: {shown(value)} is no {'whole ' * whole}number")
         if self.min is not None and not self.min <= number <= self.max:
-            raise ArgumentError(f"{shown}: {value!r} is out of range ({self.min:g} to {self.max:g})")
+            raise ArgumentError(f"{where}: {shown(value)} is out of range ({self.min:g} to {self.max:g})")
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
-    def _choice(self, shown: str, value: object) -> str:
+    def _choice(self, where: str, value: object) -> str:
         if isinstance(value, type):  # numpy.float16
             word = value.__name__
         else:  # "f16", "float16", torch.float16, numpy.dtype("float16"), torch.channels_last
@@ -78,7 +78,7 @@ class _Param:
         for candidate in (word, _DTYPE_NAMES.get(word), _FORMATS.get(word)):
             if candidate in self.choices:
                 return candidate
-        raise ArgumentError(f"{shown}: {value!r} is none of {', '.join(self.choices)}")
+        raise ArgumentError(f"{where}: {shown(value)} is none of {', '.join(self.choices)}")
 
     def signature(self) -> inspect.Parameter:
         default = inspect.Parameter.empty if self.default is None else _default(self)
@@ -181,18 +181,28 @@ def _make(name: str, help_text: str, params: Sequence[tuple]) -> type[Op]:
 def text(ops: str | Op | Sequence[str | Op]) -> str:
     """A pipeline as text, from an op, a list of ops, or text."""
     if isinstance(ops, (str, Op)):
-        return str(ops)
-    parts = list(ops)
-    for part in parts:
+        return _check.text("image", str(ops))
+    if not isinstance(ops, Sequence) or isinstance(ops, bytes):
+        raise ArgumentError(f"image: {shown(ops)} is not a pipeline")
+    for part in ops:
         if not isinstance(part, (str, Op)):
             hint = f"; did you mean {part.__name__}()?" if isinstance(part, type) else ""
-            raise ArgumentError(f"{part!r} is no op of leat.ops{hint}")
-    return "; ".join(str(part) for part in parts)
+            raise ArgumentError(f"image: {shown(part)} is no op of leat.ops{hint}")
+    return _check.text("image", "; ".join(str(part) for part in ops))
+
+
+def view(item: tuple[Any, Any]) -> tuple[str, str | None, str]:
+    """(output name, field or None, pipeline as text) of one entry of a dict of images."""
+    name, row = item
+    if not isinstance(row, (tuple, list)) or len(row) != 2:
+        raise ArgumentError(f"image: {shown(row)} is not a pair of a field and a pipeline")
+    field, pipeline = row
+    return _check.text("image", name), None if field is None else _check.text("image", field), text(pipeline)
 
 
 _CLASSES = {name: _make(name, help_text, params) for name, help_text, _kind, params in _leat.ops()}
 globals().update(_CLASSES)
-__all__ = ["Op", "text", "names", *_CLASSES]
+__all__ = ["Op", "text", "names", "view", *_CLASSES]
 
 
 def __getattr__(name: str) -> object:

@@ -42,6 +42,22 @@ def test_loader_sizes(plain):
                 loader.memory = value
         loader.memory = 80 << 20
         assert loader.memory == 80 << 20
+        with pytest.raises(leat.BudgetError, match="memory: batches of 101 samples need at least"):
+            loader.memory = 1  # no epoch runs: it would fail at the next one
+        assert loader.memory == 80 << 20 and len(next(iter(loader)).label) == 101
+
+
+class Mine(leat.Loader):
+    def __init__(self, path):
+        super().__init__(path, 8, OPS)
+        self.note = "of the caller"
+
+
+def test_subclasses_have_attributes_of_their_own(plain):
+    with Mine(plain) as loader:
+        assert loader.note == "of the caller"
+        with pytest.raises(AttributeError, match="read-only"):
+            loader.batch_size = 3
 
 
 def test_loader_ranks_and_epochs(plain):
@@ -115,7 +131,14 @@ def test_attributes_are_read_only(plain):
                 setattr(loader, name, value)
         assert repr(loader) == before and "order='random'" in before and len(next(iter(loader)).label) == 8
         loader.transform = lambda batch: batch.label  # it has an effect
-        loader.note = "of the caller"
+        with pytest.raises(AttributeError, match="leat.Loader has no attribute 'foo'$"):
+            loader.foo = 3
+        with pytest.raises(AttributeError, match="no attribute 'transfrom'; did you mean 'transform'"):
+            loader.transfrom = print
+        with pytest.raises(AttributeError, match="close is read-only"):
+            loader.close = None
+        with pytest.raises(leat.ArgumentError, match="^transform: 3 cannot be called"):
+            loader.transform = 3
         assert next(iter(loader)).shape == (8,)
 
 

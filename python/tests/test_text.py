@@ -81,5 +81,5 @@ def test_scores():
     assert several["words"] == [2, 0]
     names = leat.text_names()
     assert "gopher@paper" in names["profiles"] and "pii" in names["modifiers"] and set(one) == set(names["scores"])
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(leat.ArgumentError, match="^texts: "):
         leat.score_text("\ud800")

@@ -177,14 +177,19 @@ int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err)
         LEAT_GO(rc, out, measure(l, repeats, ragged, err));
     }
     LEAT_GO(rc, out, bound_with(l, ragged, err));
-    if (l->floor > b.limit)
-        rc = leat__fail(err, LEAT_EBUDGET,
-                        "batches of %u samples need at least %llu bytes, %llu more than the budget of %llu",
-                        most_rows(l), (unsigned long long)l->floor,
-                        (unsigned long long)(l->floor - b.limit), (unsigned long long)b.limit);
+    rc = leat__loader_check_floor(l, b.limit, err);
 out:
     leat__free(ragged);
     return rc;
+}
+
+int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err)
+{
+    if (l->floor <= limit) return 0;
+    return leat__fail(err, LEAT_EBUDGET,
+                      "memory: batches of %u samples need at least %llu bytes, "
+                      "%llu more than the budget of %llu", most_rows(l), (unsigned long long)l->floor,
+                      (unsigned long long)(l->floor - limit), (unsigned long long)limit);
 }
 
 void leat__loader_bound_scratch(leat_loader *l)

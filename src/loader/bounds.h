@@ -27,6 +27,9 @@ int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indice
  * good part of the budget. LEAT_EBUDGET when the floor does not fit. */
 int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err) LEAT_MUST_CHECK;
 
+/* LEAT_EBUDGET when the loader cannot run with `limit` bytes. */
+int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err) LEAT_MUST_CHECK;
+
 /* Sets env.scratch_most: what the budget of now leaves for one image beside everything else that a
  * serial run holds. A run with a large image enters when there is room for it, or alone. */
 void leat__loader_bound_scratch(leat_loader *l);

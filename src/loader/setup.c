@@ -621,6 +621,7 @@ void leat__loader_obey_budget(leat_loader *l)
 int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
 {
     LEAT_TRY(leat__loader_check(l, err));
+    if (bytes > 0) LEAT_TRY(leat__loader_check_floor(l, bytes, err)); /* also while no epoch runs */
     LEAT_TRY(leat_budget_set_limit(l->budget, bytes, err));
     leat__loader_obey_budget(l);
     return 0;

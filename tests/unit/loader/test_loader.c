@@ -565,6 +565,8 @@ static void a_lowered_budget_is_obeyed(void **state)
         assert_int_equal(samples, SAMPLES);
         assert_true(obeyed);
         leat_error err;
+        assert_int_equal(leat_loader_memory_set(l, 4096, &err), LEAT_EBUDGET); /* no epoch runs */
+        assert_contains(err.message, "memory: batches of");
         assert_ok(leat_loader_begin(l, 1, NULL));
         assert_int_equal(leat_loader_memory_set(l, 4096, &err), LEAT_EBUDGET);
         leat_loader_close(&l);
