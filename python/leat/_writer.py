@@ -31,7 +31,8 @@ class Writer:
     wrapped or cut.
 
     Parameters
-        path: of the pack
+        path: of the pack; in a bucket (``s3://…``) it is written to this machine first (below
+            ``LEAT_STAGE_DIR``) and sent by ``close``: a failed upload is continued by ``resume=True``
         fields: name to type of each field (see ``leat.Field``); left out, the first sample decides
         page_bytes: target size of a page ("2M"); 0 = the default
         shard_bytes: several files of at most this size ("10G"); 0 = one file

@@ -12,11 +12,16 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "ingest/stage.h"
 
 typedef struct py_packer {
     PyObject_HEAD
-    leat_packer *packer; /* NULL when closed */
-    char *path; /* owned */
+    leat_packer *packer; /* NULL when closed, and when `sent_only` */
+    char *path; /* owned; in a bucket: of the file that is written here first */
+    char *remote;      /* NULL, or the path in a bucket */
+    leat__stage stage; /* on the way there */
+    bool sent_only;    /* an earlier run wrote the pack whole: only its upload is missing */
+    uint64_t written;  /* samples of it */
     pid_t made_by;
     bool busy; /* a thread is inside without the GIL */
     uint32_t field_count;
@@ -112,9 +117,37 @@ static void packer_dealloc(PyObject *o)
     if (self->made_by == getpid()) leat_packer_close(&self->packer);
     for (uint32_t i = 0; i < self->field_count; i++) leat__free((char *)self->fields[i].name);
     leat__free(self->fields);
+    if (self->remote != NULL) leat__stage_close(&self->stage);
+    leat__free(self->remote);
     leat__free(self->path);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(o);
     Py_DECREF(type);
+}
+
+static int count_written(py_packer *self, leat_error *err)
+{
+    leat_pack *pack;
+    leat_pack_info info;
+    LEAT_TRY(leat_pack_open(&pack, self->path, NULL, err));
+    int rc = leat_pack_info_read(pack, &info, sizeof info);
+    self->written = info.samples;
+    self->sent_only = true;
+    leat_pack_close(&pack);
+    return rc;
+}
+
+/* A pack for a bucket is written to a folder of this machine and sent by finish(). */
+static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
+{
+    self->remote = self->path;
+    self->path = NULL;
+    LEAT_TRY(leat__stage_open(&self->stage, self->remote, opts->replace != 0, err));
+    self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
+    if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
+    if (opts->resume && leat__stage_ready(&self->stage)) return count_written(self, err);
+    if (!opts->resume) leat__stage_forget(&self->stage);
+    opts->replace = !opts->resume; /* what lies there is an earlier run's of the same path */
+    return leat_packer_open(&self->packer, self->path, opts, err);
 }
 
 static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -156,7 +189,8 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         goto out;
     }
     Py_BEGIN_ALLOW_THREADS
-    rc = leat_packer_open(&self->packer, name, &opts, &err);
+    rc = leat__path_remote(name) ? open_remote(self, &opts, &err)
+                                 : leat_packer_open(&self->packer, name, &opts, &err);
     Py_END_ALLOW_THREADS
     if (rc != 0) {
         py_raise(&err);
@@ -176,9 +210,11 @@ static bool enter(py_packer *self)
         self->busy = true;
         return true;
     }
-    if (self->packer == NULL) err.code = LEAT_ECLOSED;
+    if (self->packer == NULL && !self->sent_only) err.code = LEAT_ECLOSED;
     snprintf(err.message, sizeof err.message, "%s",
-             self->packer == NULL ? "the writer is closed" : "another thread is using this writer");
+             self->busy        ? "another thread is using this writer"
+             : self->sent_only ? "the pack is whole already, only its upload is missing"
+                               : "the writer is closed");
     py_raise(&err);
     return false;
 }
@@ -189,10 +225,15 @@ static PyObject *packer_close(PyObject *o, PyObject *args)
     leat_error err = {.sample = -1, .offset = -1};
     int discard = 0, rc = 0;
     if (!PyArg_ParseTuple(args, "|p", &discard)) return NULL;
+    if (self->sent_only) { /* the pack stays here for the next attempt */
+        self->sent_only = false;
+        Py_RETURN_NONE;
+    }
     if (self->packer == NULL) Py_RETURN_NONE;
     if (!enter(self)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     leat_packer_close(&self->packer);
+    if (discard && self->remote != NULL) leat__stage_forget(&self->stage);
     if (discard) rc = leat_packer_discard(self->path, &err);
     Py_END_ALLOW_THREADS
     self->busy = false;
@@ -382,10 +423,16 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     int rc;
 
     (void)unused;
-    if (!enter(self)) return NULL;
+    stats.samples = self->written;
+    if (self->sent_only && !self->busy) self->busy = true;
+    else if (!enter(self)) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    rc = leat_packer_finish(self->packer, &stats, &err);
+    rc = self->sent_only ? 0 : leat_packer_finish(self->packer, &stats, &err);
     if (rc == 0) leat_packer_close(&self->packer);
+    if (rc == 0 && self->remote != NULL) {
+        rc = leat__stage_publish(&self->stage, NULL, NULL, &err);
+        self->sent_only = rc != 0; /* finish() may be called again */
+    }
     Py_END_ALLOW_THREADS
     self->busy = false;
     if (rc != 0) return py_raise(&err);
@@ -402,6 +449,7 @@ static PyObject *packer_resumed(PyObject *o, PyObject *unused)
     uint64_t marks[LEAT_PACKER_MARKS];
 
     (void)unused;
+    if (self->sent_only) return PyLong_FromUnsignedLongLong(self->written);
     if (!enter(self)) return NULL;
     uint64_t n = leat_packer_resumed(self->packer, marks);
     self->busy = false;

@@ -94,3 +94,95 @@ def test_a_signed_url_is_not_shown(served):
     with pytest.raises(leat.Error) as caught:
         leat.Loader(url.replace("p.leat", "none.leat") + "?sig=do-not-show", 100, image=None)
     assert "do-not-show" not in str(caught.value)
+
+
+class Bucket(http.server.BaseHTTPRequestHandler):
+    """Enough of S3 to write small packs; signatures are not checked here."""
+    protocol_version = "HTTP/1.1"
+    objects: dict[str, bytes]
+    refuse = 0
+
+    def answer(self, status: int, body: bytes = b"") -> None:
+        self.send_response(status)
+        self.send_header("ETag", '"e"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        data = self.objects.get(self.path)
+        self.answer(404 if data is None else 200, data or b"")
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.refuse:
+            self.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+        elif self.headers["If-None-Match"] and self.path in self.objects:
+            self.answer(412)
+        else:
+            self.objects[self.path] = data
+            self.answer(200)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    handler = type("Handler", (Bucket,), {"objects": {}, "refuse": 0})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in {"NO_PROXY": "127.0.0.1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hidden-word",
+                        "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+                        "LEAT_STAGE_DIR": str(tmp_path / "stage")}.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "stage").mkdir()
+    yield handler, tmp_path / "stage"
+    server.shutdown()
+    server.server_close()
+
+
+def write(path, count=100, **options):
+    with leat.Writer(path, {"x": int}, **options) as w:
+        for i in range(w.resumed, count):
+            w.append({"x": i})
+
+
+def test_writer_to_a_bucket(bucket, tmp_path):
+    handler, stage = bucket
+    write(tmp_path / "local.leat")
+    write("s3://b/dir/p.leat")
+    assert handler.objects["/b/dir/p.leat"] == (tmp_path / "local.leat").read_bytes()
+    assert not any(stage.iterdir())
+    with pytest.raises(leat.Error, match="already exists"):
+        write("s3://b/dir/p.leat")
+    write("s3://b/dir/p.leat", count=10, replace=True)
+    assert handler.objects["/b/dir/p.leat"] != (tmp_path / "local.leat").read_bytes()
+
+
+def test_writer_continues_after_a_failed_upload(bucket, tmp_path):
+    handler, stage = bucket
+    write(tmp_path / "local.leat")
+    handler.refuse = 1
+    with pytest.raises(leat.Error, match="403") as error:
+        write("s3://b/p.leat")
+    assert "hidden-word" not in str(error.value)
+    handler.refuse = 0
+    with leat.Writer("s3://b/p.leat", {"x": int}, resume=True) as w:
+        assert w.resumed == 100
+        with pytest.raises(leat.Error, match="only its upload is missing"):
+            w.append({"x": 1})
+    assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()
+    assert not any(stage.iterdir())
+
+
+def test_writer_killed_in_the_middle(bucket, tmp_path):
+    handler, _ = bucket
+    write(tmp_path / "local.leat")
+    with pytest.raises(ZeroDivisionError):
+        with leat.Writer("s3://b/p.leat", {"x": int}) as w:
+            w.append({"x": 0})
+            raise ZeroDivisionError
+    write("s3://b/p.leat", resume=True)
+    assert handler.objects["/b/p.leat"] == (tmp_path / "local.leat").read_bytes()

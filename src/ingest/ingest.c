@@ -29,6 +29,7 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "ingest/allowance.h"
+#include "ingest/fetch.h"
 #include "ingest/image_encode.h"
 #include "ingest/left_out.h"
 #include "ingest/source.h"
@@ -150,10 +151,11 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     ingest *in = cookie;
     leat__run *run = task->data;
     if (run->large) return 0;
+    LEAT_TRY(leat__fetch_run(in->source, run, err));
     for (uint32_t i = 0; i < run->count; i++) {
         leat__record *r = &run->record[i];
         if (r->failed) continue;
-        LEAT_TRY(load_record(in, run, r, err));
+        if (!r->loaded) LEAT_TRY(load_record(in, run, r, err));
         run->decode = LEAT_MAX(run->decode, record_need(in, run, r));
         r->loaded = true;
     }
@@ -237,7 +239,7 @@ static int make_provenance(const ingest *in, leat__buf *out, leat_error *err)
     leat__json_array(&j);
     for (uint32_t i = 0; i < in->opts->source_count; i++) {
         const char *path = in->opts->sources[i];
-        size_t len = strlen(path);
+        size_t len = leat__source_name_len(path);
         while (len > 1 && path[len - 1] == '/') len--;
         size_t at = len;
         while (at > 0 && path[at - 1] != '/') at--;
@@ -258,7 +260,7 @@ static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
     const leat_ingest_opts *o = in->opts;
     uint64_t h = leat__hash64(provenance->data, provenance->len, 0);
     for (uint32_t i = 0; i < o->source_count; i++)
-        h = leat__hash64(o->sources[i], strlen(o->sources[i]), h);
+        h = leat__hash64(o->sources[i], leat__source_name_len(o->sources[i]), h);
     if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
     uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_work,
                           o->max_sample_bytes};
@@ -366,7 +368,9 @@ static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error
         leat__record *r = leat__run_add(run);
         LEAT_GO(rc, out, in->source->ops->next(in->source, run, r, &end, err));
         if (end) break;
-        if (!r->failed && r->path != LEAT__RUN_NOWHERE) {
+        /* remote files have the stamp of the list, where there is one */
+        if (!r->failed && r->path != LEAT__RUN_NOWHERE &&
+            !leat__path_remote(leat__run_str(run, r->path))) {
             const char *path = leat__run_str(run, r->path);
             r->stamp = leat__path_stamp(path);
             LEAT_GO(rc, out, note_newest(newest, &mtime_ns, path, r->stamp, err));
@@ -756,6 +760,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, l
     sending s = {o, own};
     LEAT_TRY(leat__stage_open(&stage, o->output, o->replace != 0, err));
     here.output = stage.path;
+    if (!o->resume) leat__stage_forget(&stage);
     here.replace = !o->resume; /* what an earlier run left is nobody's but this path's */
     int rc = o->resume && leat__stage_ready(&stage) ? count_finished(stage.path, own, err)
                                                      : pack_here(&here, own, err);

@@ -4,15 +4,18 @@
  * paths which kind of source they are.
  */
 #include "ingest/source.h"
+#include "ingest/fetch.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "io/dir.h"
 #include "io/file.h"
+#include "io/url.h"
 
 #define MAX_SAMPLE (UINT64_C(1) << 30)
 
@@ -112,7 +115,11 @@ int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r, lea
     leat__file *file = NULL;
     uint64_t size;
     int rc;
-    r->stamp = leat__path_stamp(path);
+    if (leat__fetchable(run, r)) {
+        LEAT_TRY(leat__fetch_record(s, run, r, err));
+        return 0;
+    }
+    if (!leat__path_remote(path)) r->stamp = leat__path_stamp(path);
     LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
     size = leat__file_size_at_open(file);
     if (size > s->max_sample)
@@ -128,35 +135,47 @@ out:
     return rc;
 }
 
+size_t leat__source_name_len(const char *path)
+{
+    return leat__path_scheme(path) >= LEAT__SCHEME_HTTP ? strcspn(path, "?#") : strlen(path);
+}
+
 typedef enum source_kind { FOLDER, TAR, MANIFEST, PACK, UNKNOWN } source_kind;
 
-static bool is_tar_name(const char *path)
+static bool ends_with(const char *path, size_t len, const char *end)
+{
+    size_t n = strlen(end);
+    return len >= n && strncasecmp(path + len - n, end, n) == 0;
+}
+
+static bool is_tar_name(const char *path, size_t len)
 {
     static const char *const ends[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd"};
     for (size_t i = 0; i < LEAT_COUNT(ends); i++)
-        if (leat__str_ends_nocase(path, ends[i])) return true;
+        if (ends_with(path, len, ends[i])) return true;
     return false;
 }
 
 static int kind_of(const char *path, source_kind *kind, leat_error *err)
 {
     leat__entry_kind entry;
+    size_t len = leat__source_name_len(path);
     LEAT_TRY(leat__path_kind(path, &entry, err));
     *kind = UNKNOWN;
     if (entry == LEAT__ENTRY_FOLDER)
         *kind = FOLDER;
-    else if (is_tar_name(path))
+    else if (is_tar_name(path, len))
         *kind = TAR;
-    else if (leat__str_ends_nocase(path, ".csv") || leat__str_ends_nocase(path, ".tsv") ||
-             leat__str_ends_nocase(path, ".jsonl") || leat__str_ends_nocase(path, ".ndjson"))
+    else if (ends_with(path, len, ".csv") || ends_with(path, len, ".tsv") ||
+             ends_with(path, len, ".jsonl") || ends_with(path, len, ".ndjson"))
         *kind = MANIFEST;
-    else if (leat__str_ends_nocase(path, ".leat"))
+    else if (ends_with(path, len, ".leat"))
         *kind = PACK;
     if (*kind == UNKNOWN)
         return leat__fail(err, LEAT_EINVAL,
-                          "%s: not a folder, tar shard (.tar, .tar.gz, .tar.zst), manifest "
+                          "%.*s: not a folder, tar shard (.tar, .tar.gz, .tar.zst), manifest "
                           "(.csv, .tsv, .jsonl) or pack (.leat)",
-                          path);
+                          (int)len, path);
     return 0;
 }
 

@@ -34,6 +34,7 @@ struct leat__source {
     uint64_t class_count, class_capacity;
     uint64_t total;      /* records, 0 when unknown */
     uint64_t max_sample; /* bytes of one sample, from the options */
+    bool remote;         /* its files are in a bucket: a read is a round trip */
     bool skim;           /* passing over records that a resumed pack already has */
     uint64_t ignored;    /* files that are no samples by their names */
     char ignored_first[64];
@@ -71,5 +72,8 @@ int64_t leat__source_class_find(const leat__source *s, const char *name); /* sor
 /* Reads the file at r->path into field r->path_field. */
 int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r,
                            leat_error *err) LEAT_MUST_CHECK;
+
+/* The length of a path without the query of a signed URL, which is a secret. */
+size_t leat__source_name_len(const char *path);
 
 #endif

@@ -11,6 +11,9 @@
  * and a folder that cannot be listed are samples that cannot be read.
  * One folder at a time is held in memory, so the size of the whole does not matter; a shuffle
  * keeps all names in a file.
+ *
+ * The root may be a prefix in a bucket (s3://bucket/prefix): the same samples in the same order.
+ * Its folders are listed ahead, several at once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +26,8 @@
 #include "ingest/name_list.h"
 #include "ingest/source.h"
 #include "io/dir.h"
+#include "io/dir_ahead.h"
+#include "io/url.h"
 
 #define DEPTH_MAX 64
 
@@ -40,6 +45,7 @@ typedef struct folder_source {
     int depth;        /* frames in use */
     int64_t label;    /* of the class at hand, -1 at the root */
     bool strict;
+    leat__dir_ahead *ahead; /* of a bucket; NULL: a folder of this machine */
     leat_error why;   /* of the entry at hand, when it is a folder that cannot be walked */
     /* With shuffle: all keys; labels follow from them. */
     leat__name_list names;
@@ -68,7 +74,7 @@ static int enter(folder_source *s, leat_error *err)
         return leat__fail(err, LEAT_ELIMIT, "%s: folders are nested deeper than %d",
                           leat__buf_str(&s->path), DEPTH_MAX);
     frame *f = &s->stack[s->depth];
-    LEAT_TRY(leat__dir_read(&f->dir, leat__buf_str(&s->path), false, err));
+    LEAT_TRY(leat__dir_ahead_read(s->ahead, &f->dir, leat__buf_str(&s->path), err));
     for (int i = 0; i < s->depth; i++)
         if (s->stack[i].dir.device == f->dir.device && s->stack[i].dir.inode == f->dir.inode)
             return leat__fail(err, LEAT_EDATA, "%s: a link leads back to a folder above it",
@@ -107,6 +113,22 @@ static bool pass_by(folder_source *s, const char *name, bool folder)
     return true;
 }
 
+/* Has the folders behind entry `from` listed, as many as may be on their way. */
+static void list_ahead(folder_source *s, leat__buf *path, const leat__dir *dir, size_t from)
+{
+    size_t len = path->len;
+    for (size_t i = from; s->ahead && i < dir->count; i++) {
+        const char *name = leat__dir_name(dir, i);
+        if (dir->entries[i].kind != LEAT__ENTRY_FOLDER || (is_hidden(name) && !s->strict)) continue;
+        path->len = len;
+        leat__buf_puts(path, name);
+        leat__buf_putc(path, '/');
+        if (leat__buf_status(path) != 0 || !leat__dir_ahead_want(s->ahead, leat__buf_str(path))) break;
+    }
+    path->len = len;
+    if (path->data) path->data[len] = '\0';
+}
+
 /* A folder that is a sample that cannot be read; its path without the slash. */
 static const leat__entry *unwalkable(folder_source *s)
 {
@@ -135,8 +157,15 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
                            ? leat__source_class_find(&s->base, name)
                            : -1;
         if (e->kind == LEAT__ENTRY_FOLDER) {
+            s->path.len = f->path_len;
+            list_ahead(s, &s->path, &f->dir, f->at - 1);
+            LEAT_TRY(set_path(s, f->path_len, name, true, err));
             int rc = enter(s, &s->why);
             if (rc == 0) continue;
+            if (s->ahead) { /* no sample is lost because a list could not be had */
+                if (err) *err = s->why;
+                return rc;
+            }
             if (rc == LEAT_ENOMEM) return leat__fail_nomem(err, 0, "a list of files");
             *found = unwalkable(s);
             return 0;
@@ -161,6 +190,13 @@ static int fill(folder_source *s, leat__run *run, leat__record *r, const char *k
     return 0;
 }
 
+/* What a resumed run compares: of a bucket, what the list told, since asking for each object would
+ * be a request each. */
+static leat__stamp stamp_of(uint64_t size, uint64_t tag)
+{
+    return (leat__stamp){.bytes = size, .mtime_ns = (int64_t)tag};
+}
+
 static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool *end,
                          leat_error *err)
 {
@@ -168,7 +204,15 @@ static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool
         *end = true;
         return 0;
     }
+    uint64_t listed[2] = {0};
     LEAT_TRY(leat__name_list_at(&s->names, leat__perm_at(&s->perm, s->given++), &s->key, err));
+    if (s->ahead) {
+        s->key.len -= sizeof listed; /* every name was kept with them */
+        memcpy(listed, s->key.data + s->key.len, sizeof listed);
+        s->key.data[s->key.len] = '\0';
+        r->stamp = stamp_of(listed[0], listed[1]);
+        r->size_hint = listed[0];
+    }
     const char *key = leat__buf_str(&s->key), *slash = strchr(key, '/');
     int64_t label = -1;
     LEAT_TRY(set_path(s, s->root_len, key, false, err));
@@ -196,6 +240,7 @@ static int folder_next(leat__source *base, leat__run *run, leat__record *r, bool
                   err));
     if (e->kind == LEAT__ENTRY_FILE) {
         r->size_hint = e->size;
+        if (s->ahead) r->stamp = stamp_of(e->size, e->tag);
     } else if (e->kind == LEAT__ENTRY_FOLDER) {
         leat__run_fail(r, &s->why);
     } else {
@@ -213,6 +258,7 @@ static void folder_close(leat__source *base)
 {
     folder_source *s = (folder_source *)base;
     for (int i = 0; i < DEPTH_MAX; i++) leat__dir_reset(&s->stack[i].dir);
+    leat__dir_ahead_close(&s->ahead);
     leat__buf_reset(&s->path);
     leat__name_list_reset(&s->names);
     leat__buf_reset(&s->key);
@@ -220,29 +266,31 @@ static void folder_close(leat__source *base)
 
 /* Classes, and how many files there are (links to folders counted as one: it is for the
  * progress bar). */
-static int count_below(leat__buf *path, bool strict, int depth, uint64_t *files, leat_error *err)
+static int count_below(folder_source *s, leat__buf *path, int depth, uint64_t *files, leat_error *err)
 {
     if (depth >= DEPTH_MAX) return 0; /* the walk will complain */
     leat__dir dir = {0};
     size_t len = path->len;
-    int rc = leat__dir_read(&dir, leat__buf_str(path), true, err);
-    if (rc != 0 && rc != LEAT_ENOMEM && depth > 0) { /* a sample that cannot be read */
+    int rc = s->ahead ? leat__dir_ahead_read(s->ahead, &dir, leat__buf_str(path), err)
+                      : leat__dir_read(&dir, leat__buf_str(path), true, err);
+    if (rc != 0 && rc != LEAT_ENOMEM && depth > 0 && !s->ahead) { /* a sample that cannot be read */
         ++*files;
         rc = 0;
     }
     if (rc != 0) goto out;
     for (size_t i = 0; i < dir.count; i++) {
         const char *name = leat__dir_name(&dir, i);
-        if (is_hidden(name) && !strict) continue;
+        if (is_hidden(name) && !s->strict) continue;
         if (dir.entries[i].kind != LEAT__ENTRY_FOLDER) {
-            *files += strict || is_image_name(name);
+            *files += s->strict || is_image_name(name);
             continue;
         }
         path->len = len;
+        list_ahead(s, path, &dir, i);
         leat__buf_puts(path, name);
         leat__buf_putc(path, '/');
         if (leat__buf_status(path) != 0) LEAT_GO(rc, out, no_memory(err));
-        LEAT_GO(rc, out, count_below(path, strict, depth + 1, files, err));
+        LEAT_GO(rc, out, count_below(s, path, depth + 1, files, err));
     }
 out:
     path->len = len;
@@ -275,8 +323,12 @@ static int list_all(folder_source *s, const leat_ingest_opts *opts, leat_error *
     for (;;) {
         LEAT_TRY(walk(s, &e, err));
         if (!e) break;
-        LEAT_TRY(leat__name_list_add(&s->names, s->path.data + s->root_len,
-                                     s->path.len - s->root_len, err));
+        uint64_t listed[2] = {e->size, e->tag};
+        leat__buf_clear(&s->key);
+        leat__buf_append(&s->key, s->path.data + s->root_len, s->path.len - s->root_len);
+        if (s->ahead) leat__buf_append(&s->key, listed, sizeof listed);
+        if (leat__buf_status(&s->key) != 0) return no_memory(err);
+        LEAT_TRY(leat__name_list_add(&s->names, s->key.data, s->key.len, err));
     }
     s->shuffled = true;
     if (s->names.count > 0) leat__perm_init(&s->perm, s->names.count, opts->shuffle_seed, 0);
@@ -304,6 +356,11 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
     s->root_len = s->path.len;
     s->label = -1;
     s->strict = opts->strict != 0;
+    if (leat__path_remote(opts->sources[0])) {
+        s->ahead = leat__dir_ahead_open();
+        if (!s->ahead) LEAT_GO(rc, out, no_memory(err));
+        base->remote = true;
+    }
     LEAT_GO(rc, out, find_classes(s, err));
     n = leat__source_field(base, "image", LEAT_FIELD_IMAGE, err);
     if (n < 0) LEAT_GO(rc, out, n);
@@ -313,7 +370,7 @@ int leat__source_folder(leat__source **out, const leat_ingest_opts *opts, leat_e
         if (n < 0) LEAT_GO(rc, out, n);
         base->label_field = n;
     }
-    LEAT_GO(rc, out, count_below(&s->path, s->strict, 0, &base->total, err));
+    LEAT_GO(rc, out, count_below(s, &s->path, 0, &base->total, err));
     LEAT_GO(rc, out, enter(s, err));
     if (opts->shuffle) LEAT_GO(rc, out, list_all(s, opts, err));
     *out = base;

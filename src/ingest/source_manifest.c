@@ -23,6 +23,7 @@
 #include "ingest/csv.h"
 #include "ingest/name_list.h"
 #include "ingest/source.h"
+#include "io/url.h"
 
 
 enum { SAW_INT = 1, SAW_NUMBER = 2, SAW_TEXT = 4, SAW_OTHER = 8, SAW_NOTHING = 16 };
@@ -37,6 +38,7 @@ typedef struct column {
 typedef struct manifest_source {
     leat__source base;
     const char *path; /* the caller's */
+    char *shown;      /* it, without the query of a signed URL */
     leat__buf folder; /* of the manifest, with a slash, or empty */
     bool json;
     char delimiter;
@@ -112,7 +114,7 @@ static int start_reading(manifest_source *s, leat_error *err)
     s->reading = true;
     bool end = false;
     if (!s->json) LEAT_TRY(leat__csv_next(&s->csv, &end, err)); /* the header */
-    if (end) return leat__fail(err, LEAT_EDATA, "%s is empty", s->path);
+    if (end) return leat__fail(err, LEAT_EDATA, "%s is empty", s->shown);
     return 0;
 }
 
@@ -123,7 +125,7 @@ static int next_row(manifest_source *s, bool *end, leat_error *err)
 
 static int row_error(const manifest_source *s, const char *what, leat_error *err)
 {
-    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", s->path, (unsigned long long)s->csv.line,
+    leat__fail(err, LEAT_EDATA, "%s, line %llu: %s", s->shown, (unsigned long long)s->csv.line,
                what);
     leat__error_at(err, NULL, -1, (int64_t)s->csv.offset);
     return LEAT_EDATA;
@@ -268,7 +270,7 @@ static int make_fields(manifest_source *s, leat_error *err)
         return leat__fail(err, LEAT_EDATA,
                           "%s has no column that names the image: path, image, image_path, "
                           "file, file_name or filename",
-                          s->path);
+                          s->shown);
     int n = leat__source_field(&s->base, "image", LEAT_FIELD_IMAGE, err);
     if (n < 0) return n;
     s->base.image_field = n;
@@ -439,10 +441,10 @@ static int set_path(manifest_source *s, leat__run *run, leat__record *r, const c
     const char *key = path ? path : "";
     while (key[0] == '.' && key[1] == '/') key += 2;
     if (key[0] == 0) return row_error(s, "no path", err);
-    LEAT_TRY(leat__run_key(run, r, key, strlen(key), err));
+    LEAT_TRY(leat__run_key(run, r, key, leat__source_name_len(key), err));
     leat__buf full;
     leat__buf_init(&full, LEAT__MEM_INGEST, 1u << 20);
-    if (path[0] != '/') leat__buf_append(&full, s->folder.data, s->folder.len);
+    if (path[0] != '/' && !leat__path_remote(path)) leat__buf_append(&full, s->folder.data, s->folder.len);
     leat__buf_puts(&full, path);
     int rc = leat__buf_status(&full);
     r->path = rc == 0 ? leat__run_text(run, full.data, full.len) : LEAT__RUN_NOWHERE;
@@ -517,7 +519,7 @@ static int manifest_next(leat__source *base, leat__run *run, leat__record *r, bo
         leat__buf key;
         snprintf(line, sizeof line, ":%llu", (unsigned long long)s->csv.line);
         leat__buf_init(&key, LEAT__MEM_INGEST, 1u << 20);
-        leat__buf_puts(&key, s->path);
+        leat__buf_puts(&key, s->shown);
         leat__buf_puts(&key, line);
         rc = leat__run_key(run, r, leat__buf_str(&key), key.len, err);
         leat__buf_reset(&key);
@@ -533,6 +535,7 @@ static void manifest_close(leat__source *base)
     stop_reading(s);
     for (uint32_t i = 0; i < s->column_count; i++) leat__free(s->columns[i].name);
     leat__free(s->columns);
+    leat__free(s->shown);
     leat__buf_reset(&s->folder);
     leat__name_list_reset(&s->rows);
     leat__buf_reset(&s->row);
@@ -569,15 +572,16 @@ int leat__source_manifest(leat__source **out, const leat_ingest_opts *opts, leat
     if (!s) return leat__fail_nomem(err, sizeof *s, "a source");
     leat__source *base = &s->base;
     s->path = opts->sources[0];
-    s->json = leat__str_ends_nocase(s->path, ".jsonl") ||
-              leat__str_ends_nocase(s->path, ".ndjson");
-    s->delimiter = leat__str_ends_nocase(s->path, ".tsv") ? '\t' : ',';
+    s->shown = leat__strndup(LEAT__MEM_INGEST, s->path, leat__source_name_len(s->path));
+    const char *name = s->shown ? s->shown : "";
+    s->json = leat__str_ends_nocase(name, ".jsonl") || leat__str_ends_nocase(name, ".ndjson");
+    s->delimiter = leat__str_ends_nocase(name, ".tsv") ? '\t' : ',';
     leat__buf_init(&s->folder, LEAT__MEM_INGEST, 1u << 20);
     leat__buf_init(&s->row, LEAT__MEM_INGEST, LEAT__CSV_ROW_MAX + 64u);
     leat_error why = {0};
-    int rc = leat__buf_append(&s->folder, s->path,
-                              (size_t)(leat__path_base(s->path) - s->path));
-    if (rc != 0)
+    int rc = leat__buf_append(&s->folder, name, (size_t)(leat__path_base(name) - name));
+    base->remote = leat__path_remote(s->path);
+    if (rc != 0 || !s->shown)
         rc = no_memory(&why);
     else
         rc = learn(s, opts, &why);

@@ -216,7 +216,7 @@ static int tar_next(leat__source *base, leat__run *run, leat__record *r, bool *e
         leat__run_fail(r, &why);
         r->key_size = 0;
         close_shard(s);
-        return leat__run_key(run, r, path, strlen(path), err);
+        return leat__run_key(run, r, path, leat__source_name_len(path), err);
     }
     if (rc != 0 && err) *err = why;
     return rc;

@@ -16,6 +16,7 @@
 #include "io/dir.h"
 #include "io/file.h"
 #include "io/object.h"
+#include "io/uploads.h"
 #include "pack/reader.h"
 
 static const char *stage_root(void)
@@ -46,12 +47,12 @@ static int set_paths(leat__stage *s, leat_error *err)
 
 int leat__stage_open(leat__stage *s, const char *remote, bool replace, leat_error *err)
 {
-    uint64_t size;
+    leat__object there;
     *s = (leat__stage){.remote = remote, .replace = replace};
     int rc;
     LEAT_GO(rc, out, set_paths(s, err));
     LEAT_GO(rc, out, leat__store_open(&s->store, remote, err));
-    rc = leat__object_stat(s->store, remote, &size, err);
+    rc = leat__object_stat(s->store, remote, &there, err);
     if (rc == 0 && !replace) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
     else if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = leat__dir_private(s->folder, err);
@@ -68,24 +69,80 @@ void leat__stage_close(leat__stage *s)
     s->folder = s->path = NULL;
 }
 
+#define NOTE ".upload" /* behind the name of a file: remembers its upload */
+
+void leat__stage_forget(leat__stage *s)
+{
+    leat__dir dir = {0};
+    leat__buf path;
+    leat__buf_init(&path, LEAT__MEM_INGEST, 1u << 16);
+    if (leat__dir_read(&dir, s->folder, true, NULL) != 0) dir.count = 0;
+    for (size_t i = 0; i < dir.count; i++) {
+        const char *name = leat__dir_name(&dir, i);
+        leat__upload_note note;
+        if (!leat__str_ends(name, NOTE)) continue;
+        leat__buf_clear(&path);
+        (void)leat__buf_printf(&path, "%s/%s", s->folder, name);
+        char *object = leat__strndup(LEAT__MEM_INGEST, name, strlen(name) - strlen(NOTE));
+        char *remote = object != NULL ? leat__path_beside(s->remote, object) : NULL;
+        if (remote != NULL && leat__upload_note_read(leat__buf_str(&path), &note))
+            (void)!leat__uploads_abort(s->store, remote, note.id, NULL);
+        leat__upload_note_remove(leat__buf_str(&path));
+        leat__free(remote);
+        leat__free(object);
+    }
+    leat__dir_reset(&dir);
+    leat__buf_reset(&path);
+}
+
 bool leat__stage_ready(const leat__stage *s)
 {
     bool exists;
     return leat__path_exists(s->path, &exists, NULL) == 0 && exists;
 }
 
-static int upload(leat__stage *s, const char *local, bool absent,
+/* A shard that an earlier run has sent: its note says so, and it is there. */
+#define SENT "sent"
+static bool is_sent(leat__stage *s, const char *note, const char *path, uint64_t size)
+{
+    leat__upload_note n;
+    leat__object o;
+    return leat__upload_note_read(note, &n) && strcmp(n.id, SENT) == 0 && n.size == size &&
+           leat__object_stat(s->store, path, &o, NULL) == 0 && o.size == size;
+}
+
+static int upload(leat__stage *s, const char *local, bool shard,
                   int (*progress)(void *cookie, uint64_t done, uint64_t total), void *cookie, leat_error *err)
 {
-    leat__upload_opts opts = {.absent = absent, .progress = progress, .cookie = cookie};
+    leat__buf note;
+    leat__buf_init(&note, LEAT__MEM_INGEST, 1u << 16);
+    (void)leat__buf_printf(&note, "%s" NOTE, local);
+    leat__upload_opts opts = {.absent = !shard && !s->replace, .note = leat__buf_str(&note),
+                              .progress = progress, .cookie = cookie};
     leat__file *f = NULL;
     char *path = leat__path_beside(s->remote, leat__path_base(local));
-    if (path == NULL) return leat__fail_nomem(err, strlen(local), "a path");
-    int rc = leat__file_open(&f, local, LEAT__FILE_READ, err);
-    if (rc == 0) rc = leat__object_upload(s->store, path, f, &opts, err);
+    bool whole = path != NULL && leat__buf_status(&note) == 0;
+    int rc = whole ? 0 : leat__fail_nomem(err, strlen(local), "a path");
+    if (rc == 0) rc = leat__file_open(&f, local, LEAT__FILE_READ, err);
+    leat__upload_note sent = {.size = rc == 0 ? leat__file_size_at_open(f) : 0, .id = SENT};
+    if (rc == 0 && !(shard && is_sent(s, opts.note, path, sent.size))) {
+        rc = leat__object_upload(s->store, path, f, &opts, err);
+        if (rc == 0 && shard) rc = leat__upload_note_write(opts.note, &sent, err);
+    }
     leat__file_close(&f);
     leat__free(path);
+    leat__buf_reset(&note);
     return rc;
+}
+
+static int remove_local(const char *path, leat_error *err)
+{
+    leat__buf note;
+    leat__buf_init(&note, LEAT__MEM_INGEST, 1u << 16);
+    (void)leat__buf_printf(&note, "%s" NOTE, path);
+    leat__upload_note_remove(leat__buf_str(&note));
+    leat__buf_reset(&note);
+    return leat__path_unlink(path, err);
 }
 
 int leat__stage_publish(leat__stage *s, int (*progress)(void *cookie, uint64_t done, uint64_t total),
@@ -99,11 +156,11 @@ int leat__stage_publish(leat__stage *s, int (*progress)(void *cookie, uint64_t d
     const char *first = leat__file_path(leat__pack_file(pack, 0));
     bool set = strcmp(leat__path_base(first), leat__path_base(s->path)) != 0;
     for (uint32_t i = 0; set && i < info.shards; i++)
-        LEAT_GO(rc, out, upload(s, leat__file_path(leat__pack_file(pack, i)), false, progress, cookie, err));
-    LEAT_GO(rc, out, upload(s, s->path, !s->replace, progress, cookie, err));
+        LEAT_GO(rc, out, upload(s, leat__file_path(leat__pack_file(pack, i)), true, progress, cookie, err));
+    LEAT_GO(rc, out, upload(s, s->path, false, progress, cookie, err));
     for (uint32_t i = 0; set && i < info.shards; i++)
-        LEAT_GO(rc, out, leat__path_unlink(leat__file_path(leat__pack_file(pack, i)), err));
-    LEAT_GO(rc, out, leat__path_unlink(s->path, err));
+        LEAT_GO(rc, out, remove_local(leat__file_path(leat__pack_file(pack, i)), err));
+    LEAT_GO(rc, out, remove_local(s->path, err));
     leat__dir_remove(s->folder);
 out:
     leat_pack_close(&pack);

@@ -23,6 +23,8 @@ typedef struct leat__stage {
 int leat__stage_open(leat__stage *s, const char *remote, bool replace, leat_error *err) LEAT_MUST_CHECK;
 void leat__stage_close(leat__stage *s);
 
+/* Aborts what earlier runs had begun to upload: the pack is written anew. */
+void leat__stage_forget(leat__stage *s);
 /* True when a finished pack waits there for its upload. */
 bool leat__stage_ready(const leat__stage *s);
 /* Uploads all files of the pack and removes them here. `progress` as in leat__upload_opts. */

@@ -105,8 +105,11 @@ int leat__stream_open(leat__stream **out, const char *path, leat_error *err)
 {
     leat__stream *s = NULL;
     int rc;
-    LEAT_GO(rc, out, stream_new(&s, path, err));
-    LEAT_GO(rc, out, leat__file_open(&s->file, path, LEAT__FILE_READ, err));
+    leat__file *file = NULL;
+    LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
+    LEAT_GO(rc, out, stream_new(&s, leat__file_path(file), err)); /* without secrets */
+    s->file = file;
+    file = NULL;
     LEAT_GO(rc, out, leat__file_size(s->file, &s->total, err));
     leat__file_advise(s->file, 0, 0, LEAT__ADVICE_SEQUENTIAL);
     s->chunk = leat__alloc(LEAT__MEM_INGEST, CHUNK);
@@ -115,6 +118,7 @@ int leat__stream_open(leat__stream **out, const char *path, leat_error *err)
     *out = s;
     s = NULL;
 out:
+    leat__file_close(&file);
     leat__stream_close(&s);
     return rc;
 }

@@ -23,6 +23,7 @@
 
 #define IMAGES 300
 #define IO_DEPTH 4
+#define REMOTE_DEPTH 32 /* a read is a round trip */
 #define FILE_MAX (UINT64_C(1) << 36)
 #define COUNTS_BYTES (256u << 10) /* of one image, and a little for its headers */
 
@@ -255,7 +256,7 @@ static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
     leat_pool_opts pool;
     leat_pool_opts_init(&pool);
     pool.threads = o->threads;
-    pool.io_threads = IO_DEPTH;
+    pool.io_threads = t->source->remote ? REMOTE_DEPTH : IO_DEPTH;
     LEAT_TRY(leat_pool_open(&t->pool, &pool, err));
     LEAT_TRY(leat__allowance_open(&t->allowance, o, leat_pool_threads(t->pool), err));
     leat_flow_opts f;
@@ -264,7 +265,7 @@ static int start_flow(training *t, const leat_ingest_opts *o, leat_error *err)
     f.pool = t->pool;
     f.budget = t->allowance.budget;
     f.threads = o->threads;
-    f.io_depth = IO_DEPTH;
+    f.io_depth = t->source->remote ? REMOTE_DEPTH : IO_DEPTH;
     f.prefetch = 2 + leat_pool_threads(t->pool);
     f.log = o->log;
     LEAT_TRY(leat_flow_open(&t->flow, &f, err));

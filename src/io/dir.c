@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/hash.h"
 #include "base/mem.h"
+#include "io/object.h"
 
 #define NAMES_MAX (SIZE_MAX / 4)
 
@@ -44,7 +46,7 @@ static int add(leat__dir *d, const char *name, leat__entry_kind kind, uint64_t s
         d->entries = grown;
         d->capacity = capacity;
     }
-    d->entries[d->count] = (leat__entry){d->names.len, kind, size};
+    d->entries[d->count] = (leat__entry){.name = d->names.len, .kind = kind, .size = size};
     int rc = leat__buf_append(&d->names, name, strlen(name) + 1);
     if (rc == 0) d->count++;
     return rc;
@@ -69,11 +71,102 @@ static int read_entries(leat__dir *d, DIR *dir, const char *path, bool fast, lea
     }
 }
 
+/* ---- buckets ---- */
+
+typedef struct bucket_list {
+    leat__dir *dir;
+    size_t prefix; /* bytes of the folder's own key */
+} bucket_list;
+
+static int add_object(void *cookie, const leat__object *o, leat_error *err)
+{
+    bucket_list *l = cookie;
+    size_t len = strlen(o->key);
+    /* a key that is the folder itself marks it, for tools that show empty folders */
+    if (len <= l->prefix || (!o->folder && o->key[len - 1] == '/')) return 0;
+    char *name = leat__strndup(LEAT__MEM_IO, o->key + l->prefix, len - l->prefix - (o->folder ? 1 : 0));
+    if (name == NULL) return leat__fail_nomem(err, len, "a name");
+    int rc = add(l->dir, name, o->folder ? LEAT__ENTRY_FOLDER : LEAT__ENTRY_FILE, o->size);
+    leat__free(name);
+    if (rc != 0) return leat__fail(err, rc, "no memory to list a bucket");
+    l->dir->entries[l->dir->count - 1].tag = o->tag;
+    return 0;
+}
+
+static int read_bucket(leat__dir *d, const char *path, leat_error *err)
+{
+    leat__url url;
+    leat__store *store = NULL;
+    int rc;
+    LEAT_TRY(leat__url_parse(&url, path, err));
+    bucket_list l = {d, strlen(url.key)};
+    d->device = UINT64_MAX;
+    d->inode = leat__hash64(path, strlen(path), 0);
+    LEAT_GO(rc, out, leat__store_open(&store, path, err));
+    LEAT_GO(rc, out, leat__object_list(store, path, true, add_object, &l, err));
+out:
+    leat__store_close(&store);
+    if (rc != 0) leat__error_context(err, "cannot list %s", path);
+    return rc;
+}
+
+static int stop_at_first(void *cookie, const leat__object *o, leat_error *err)
+{
+    (void)cookie, (void)o;
+    return leat__fail(err, LEAT_ECANCELED, "found");
+}
+
+static int remote_kind(const char *path, leat__entry_kind *kind, leat_error *err)
+{
+    leat__url url;
+    leat__store *store = NULL;
+    leat__object o;
+    leat__buf folder;
+    leat_error why = {0};
+    int rc;
+    LEAT_TRY(leat__url_parse(&url, path, err));
+    *kind = LEAT__ENTRY_FILE;
+    if (url.scheme >= LEAT__SCHEME_HTTP) return 0;
+    bool slash = url.key[0] == '\0' || url.key[strlen(url.key) - 1] == '/';
+    leat__buf_init(&folder, LEAT__MEM_IO, 1u << 20);
+    leat__buf_puts(&folder, path);
+    if (path[strlen(path) - 1] != '/') leat__buf_putc(&folder, '/');
+    if (leat__buf_status(&folder) != 0) LEAT_GO(rc, out, leat__fail_nomem(err, 0, "a path"));
+    LEAT_GO(rc, out, leat__store_open(&store, path, err));
+    rc = slash ? LEAT_ENOENT : leat__object_stat(store, path, &o, err);
+    if (rc != LEAT_ENOENT) goto out;
+    *kind = LEAT__ENTRY_FOLDER;
+    rc = leat__object_list(store, leat__buf_str(&folder), false, stop_at_first, NULL, &why);
+    if (rc == LEAT_ECANCELED)
+        rc = 0;
+    else if (rc == 0)
+        rc = leat__fail(err, LEAT_ENOENT, "%s: there is no such object, and none below it", path);
+    else if (err != NULL)
+        *err = why;
+out:
+    leat__store_close(&store);
+    leat__buf_reset(&folder);
+    return rc;
+}
+
+static leat__stamp remote_stamp(const char *path)
+{
+    leat__store *store = NULL;
+    leat__object o = {0};
+    if (leat__store_open(&store, path, NULL) != 0) return (leat__stamp){0};
+    (void)!leat__object_stat(store, path, &o, NULL);
+    leat__store_close(&store);
+    return (leat__stamp){.bytes = o.size, .mtime_ns = (int64_t)o.tag};
+}
+
+/* ---- folders of this machine ---- */
+
 int leat__dir_read(leat__dir *d, const char *path, bool fast, leat_error *err)
 {
     if (!d->names.data) leat__buf_init(&d->names, LEAT__MEM_IO, NAMES_MAX);
     leat__buf_clear(&d->names);
     d->count = 0;
+    if (leat__path_remote(path)) return read_bucket(d, path, err);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return leat__fail_errno(err, errno, "cannot open folder %s", path);
     struct stat st;
@@ -121,6 +214,7 @@ void leat__dir_sort(leat__dir *d, int (*compare)(const char *a, const char *b))
 int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err)
 {
     struct stat st;
+    if (leat__path_remote(path)) return remote_kind(path, kind, err);
     if (stat(path, &st) != 0) return leat__fail_errno(err, errno, "cannot open %s", path);
     *kind = kind_of(st.st_mode);
     return 0;
@@ -129,6 +223,7 @@ int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err)
 leat__stamp leat__path_stamp(const char *path)
 {
     struct stat st;
+    if (leat__path_remote(path)) return remote_stamp(path);
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return (leat__stamp){0};
     int64_t seconds = (int64_t)st.st_mtim.tv_sec;
     return (leat__stamp){.bytes = (uint64_t)st.st_size,

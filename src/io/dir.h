@@ -23,6 +23,7 @@ typedef struct leat__entry {
     size_t name; /* offset in `names` */
     leat__entry_kind kind;
     uint64_t size;
+    uint64_t tag; /* of an object in a bucket: another one means other bytes; else 0 */
 } leat__entry;
 
 typedef struct leat__dir {
@@ -33,7 +34,8 @@ typedef struct leat__dir {
 } leat__dir;
 
 /* Lists the folder in no particular order, without "." and ".."; links are followed. Zeroed
- * is empty; the memory is reused. With `fast`, sizes are not asked for and links are files. */
+ * is empty; the memory is reused. With `fast`, sizes are not asked for and links are files.
+ * Of a bucket (s3://bucket/prefix/): what lies between the prefix and the next slash. */
 int leat__dir_read(leat__dir *d, const char *path, bool fast, leat_error *err) LEAT_MUST_CHECK;
 void leat__dir_reset(leat__dir *d);
 
@@ -45,10 +47,12 @@ static inline const char *leat__dir_name(const leat__dir *d, size_t i)
 /* By comparison of names. */
 void leat__dir_sort(leat__dir *d, int (*compare)(const char *a, const char *b));
 
-/* What a path is, links followed. LEAT_ENOENT and the like. */
+/* What a path is, links followed. LEAT_ENOENT and the like. In a bucket: an object of that name is
+ * a file, else a prefix that objects have is a folder. A web server has files only. */
 int leat__path_kind(const char *path, leat__entry_kind *kind, leat_error *err) LEAT_MUST_CHECK;
 
-/* Size and time of change of a regular file; zeros for anything else, also what is not there. */
+/* Size and time of change of a regular file (in a bucket its tag stands for the time); zeros for
+ * anything else, also what is not there. */
 typedef struct leat__stamp {
     uint64_t bytes;
     int64_t mtime_ns;

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "io/uploads.h"
 #include "io/xml.h"
 
 #define LIST_MAX (8u << 20) /* bytes of one page of a list */
@@ -30,7 +32,7 @@ static int refuse_web(const leat__store *s, const char *what, leat_error *err)
     return leat__fail(err, LEAT_ENOTSUP, "a web server cannot be %s; use s3://, gs:// or az://", what);
 }
 
-static leat__call call_of(leat__store *s, const char *path, const char *method)
+leat__call leat__object_call(leat__store *s, const char *path, const char *method)
 {
     leat__url u = {0};
     (void)!leat__url_parse(&u, path, NULL); /* it was parsed to open the store */
@@ -39,11 +41,23 @@ static leat__call call_of(leat__store *s, const char *path, const char *method)
     return c;
 }
 
-int leat__object_stat(leat__store *s, const char *path, uint64_t *size, leat_error *err)
+/* Lists and answers differ in the quotes. */
+static uint64_t tag_of(const char *etag)
 {
-    leat__call c = call_of(s, path, "HEAD");
+    size_t len = strlen(etag);
+    if (len >= 2 && etag[0] == '"' && etag[len - 1] == '"') etag++, len -= 2;
+    return len > 0 ? leat__hash64(etag, len, 1) : 0;
+}
+
+int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_error *err)
+{
+    leat__call c = leat__object_call(s, path, "HEAD");
     int rc = leat__call_run(&c, err);
-    if (rc == 0) *size = c.http.length;
+    *o = (leat__object){0};
+    if (rc == 0) {
+        o->size = c.http.length;
+        o->tag = tag_of(c.http.etag[0] != '\0' ? c.http.etag : c.http.modified);
+    }
     leat__http_req_reset(&c.http);
     return rc;
 }
@@ -51,7 +65,7 @@ int leat__object_stat(leat__store *s, const char *path, uint64_t *size, leat_err
 int leat__object_delete(leat__store *s, const char *path, leat_error *err)
 {
     LEAT_TRY(refuse_web(s, "written", err));
-    leat__call c = call_of(s, path, "DELETE");
+    leat__call c = leat__object_call(s, path, "DELETE");
     int rc = leat__call_run(&c, err);
     leat__http_req_reset(&c.http);
     return rc == LEAT_ENOENT ? 0 : rc;
@@ -62,39 +76,60 @@ int leat__object_delete(leat__store *s, const char *path, leat_error *err)
 typedef struct lister {
     leat__object_fn each;
     void *cookie;
-    leat__buf key, number, marker;
+    bool blobs, coded; /* Azure's names; keys are percent-encoded */
+    leat__buf key, value, marker;
 } lister;
 
-static int hand_out(lister *l, leat__xml page, bool blobs, leat_error *err)
+static int malformed(leat_error *err)
+{
+    return leat__fail(err, LEAT_EDATA, "the list of the bucket is malformed");
+}
+
+static int read_key(lister *l, leat__xml one, const char *tag, leat_error *err)
+{
+    if (!leat__xml_text(one, tag, &l->key)) return malformed(err);
+    if (!l->coded) return 0;
+    l->key.len = leat__url_decode(l->key.data, l->key.len);
+    l->key.data[l->key.len] = '\0';
+    return 0;
+}
+
+static int hand_out(lister *l, leat__xml page, leat_error *err)
 {
     leat__xml one, rest = page;
-    bool coded = leat__xml_text(page, "EncodingType", &l->key) && strcmp(leat__buf_str(&l->key), "url") == 0;
-    while (leat__xml_next(rest, blobs ? "Blob" : "Contents", &one, &rest)) {
-        uint64_t size;
-        if (!leat__xml_text(one, blobs ? "Name" : "Key", &l->key) ||
-            !leat__xml_text(one, blobs ? "Content-Length" : "Size", &l->number) ||
-            !leat__str_to_u64(leat__buf_str(&l->number), &size))
-            return leat__fail(err, LEAT_EDATA, "the list of the bucket is malformed");
-        if (coded) {
-            l->key.len = leat__url_decode(l->key.data, l->key.len);
-            l->key.data[l->key.len] = '\0';
-        }
-        LEAT_TRY(l->each(l->cookie, leat__buf_str(&l->key), size, err));
+    l->coded = leat__xml_text(page, "EncodingType", &l->key) && strcmp(leat__buf_str(&l->key), "url") == 0;
+    while (leat__xml_next(rest, l->blobs ? "Blob" : "Contents", &one, &rest)) {
+        leat__object o = {0};
+        LEAT_TRY(read_key(l, one, l->blobs ? "Name" : "Key", err));
+        if (!leat__xml_text(one, l->blobs ? "Content-Length" : "Size", &l->value) ||
+            !leat__str_to_u64(leat__buf_str(&l->value), &o.size))
+            return malformed(err);
+        if (leat__xml_text(one, l->blobs ? "Etag" : "ETag", &l->value))
+            o.tag = tag_of(leat__buf_str(&l->value));
+        o.key = leat__buf_str(&l->key);
+        LEAT_TRY(l->each(l->cookie, &o, err));
+    }
+    rest = page;
+    while (leat__xml_next(rest, l->blobs ? "BlobPrefix" : "CommonPrefixes", &one, &rest)) {
+        LEAT_TRY(read_key(l, one, l->blobs ? "Name" : "Prefix", err));
+        leat__object o = {.key = leat__buf_str(&l->key), .folder = true};
+        LEAT_TRY(l->each(l->cookie, &o, err));
     }
     return 0;
 }
 
 /* One page; *more: l->marker says where the next begins. */
-static int list_page(leat__store *s, lister *l, const char *path, bool *more, leat_error *err)
+static int list_page(leat__store *s, lister *l, const char *path, bool folders, bool *more, leat_error *err)
 {
-    leat__call c = call_of(s, path, "GET");
+    leat__call c = leat__object_call(s, path, "GET");
     const char *prefix = c.key;
     c.key = NULL;
-    bool blobs = azure(s);
+    bool blobs = l->blobs;
     char marker[4096];
     c.http.body_max = LIST_MAX;
     snprintf(marker, sizeof marker, "%s", *more ? leat__buf_str(&l->marker) : "");
     leat__call_query(&c, "prefix", prefix);
+    if (folders) leat__call_query(&c, "delimiter", "/");
     if (blobs) {
         leat__call_query(&c, "restype", "container");
         leat__call_query(&c, "comp", "list");
@@ -106,30 +141,94 @@ static int list_page(leat__store *s, lister *l, const char *path, bool *more, le
     }
     int rc = leat__call_run(&c, err);
     leat__xml page = {c.http.body.data, c.http.body.len};
-    if (rc == 0) rc = hand_out(l, page, blobs, err);
+    if (rc == 0) rc = hand_out(l, page, err);
     *more = rc == 0 && leat__xml_text(page, blobs ? "NextMarker" : "NextContinuationToken", &l->marker) &&
             l->marker.len > 0;
     leat__http_req_reset(&c.http);
     return rc;
 }
 
-int leat__object_list(leat__store *s, const char *path, leat__object_fn each, void *cookie,
+int leat__object_list(leat__store *s, const char *path, bool folders, leat__object_fn each, void *cookie,
                       leat_error *err)
 {
-    lister l = {.each = each, .cookie = cookie};
+    lister l = {.each = each, .cookie = cookie, .blobs = azure(s)};
     bool more = false;
     int rc;
     LEAT_TRY(refuse_web(s, "listed", err));
     leat__buf_init(&l.key, LEAT__MEM_IO, LIST_MAX);
-    leat__buf_init(&l.number, LEAT__MEM_IO, LIST_MAX);
+    leat__buf_init(&l.value, LEAT__MEM_IO, LIST_MAX);
     leat__buf_init(&l.marker, LEAT__MEM_IO, LIST_MAX);
     do {
-        rc = list_page(s, &l, path, &more, err);
+        rc = list_page(s, &l, path, folders, &more, err);
     } while (rc == 0 && more);
     leat__buf_reset(&l.key);
-    leat__buf_reset(&l.number);
+    leat__buf_reset(&l.value);
     leat__buf_reset(&l.marker);
     return rc;
+}
+
+/* ---- get --------------------------------------------------------------------------------- */
+
+typedef struct get_batch {
+    leat__mutex lock; /* guards left */
+    leat__cond ended;
+    size_t left;
+} get_batch;
+
+static void got(leat__http_req *r)
+{
+    leat__object_get *g = r->cookie;
+    get_batch *b = g->batch;
+    g->rc = r->rc;
+    if (r->rc != 0) g->err = r->err;
+    leat__buf_reset(&g->body);
+    g->body = r->body; /* moved */
+    r->body = (leat__buf){0};
+    leat__http_req_reset(r);
+    leat__mutex_lock(&b->lock);
+    if (--b->left == 0) leat__cond_signal(&b->ended);
+    leat__mutex_unlock(&b->lock);
+}
+
+static const leat__http_ops get_ops = {.prepare = leat__call_prepare, .judge = leat__call_judge, .done = got};
+
+void leat__object_get_all(leat__object_get *gets, size_t count)
+{
+    get_batch b = {.left = count};
+    leat__mutex_init(&b.lock);
+    leat__cond_init(&b.ended);
+    for (size_t i = 0; i < count; i++) {
+        leat__object_get *g = &gets[i];
+        leat__store *store = NULL;
+        g->shown = leat__path_display(g->path);
+        g->rc = g->shown ? leat__store_open(&store, g->path, &g->err)
+                         : leat__fail_nomem(&g->err, 0, "a path");
+        if (g->rc != 0) {
+            leat__mutex_lock(&b.lock);
+            b.left--;
+            leat__mutex_unlock(&b.lock);
+            continue;
+        }
+        g->batch = &b;
+        g->call = leat__object_call(store, g->path, "GET");
+        g->call.http.ops = &get_ops;
+        g->call.http.what = g->shown;
+        g->call.http.cookie = g;
+        g->call.http.urgent = false;
+        g->call.http.body_max = (size_t)LEAT_MIN(g->max, SIZE_MAX / 2);
+        g->call.http.follow = leat__store_scheme(store) >= LEAT__SCHEME_HTTP;
+        leat__http_submit(leat__store_http(store), &g->call.http);
+    }
+    leat__mutex_lock(&b.lock);
+    while (b.left > 0) leat__cond_wait(&b.ended, &b.lock);
+    leat__mutex_unlock(&b.lock);
+    for (size_t i = 0; i < count; i++) {
+        leat__store_close(&gets[i].call.store);
+        leat__free(gets[i].shown);
+        gets[i].shown = NULL;
+    }
+    leat__cond_destroy(&b.ended);
+    leat__mutex_destroy(&b.lock);
 }
 
 /* ---- put --------------------------------------------------------------------------------- */
@@ -138,8 +237,8 @@ int leat__object_list(leat__store *s, const char *path, leat__object_fn each, vo
  * way is ours. */
 static bool is_ours(leat__store *s, const char *path, uint64_t len, uint32_t attempts)
 {
-    uint64_t size;
-    return attempts > 1 && leat__object_stat(s, path, &size, NULL) == 0 && size == len;
+    leat__object o;
+    return attempts > 1 && leat__object_stat(s, path, &o, NULL) == 0 && o.size == len;
 }
 
 static int exists(const char *path, leat_error *err)
@@ -151,7 +250,7 @@ int leat__object_put(leat__store *s, const char *path, const void *data, size_t 
                      leat_error *err)
 {
     LEAT_TRY(refuse_web(s, "written", err));
-    leat__call c = call_of(s, path, "PUT");
+    leat__call c = leat__object_call(s, path, "PUT");
     c.http.send = len > 0 ? data : "";
     c.http.send_len = len;
     if (azure(s)) leat__call_header(&c, "x-ms-blob-type", "BlockBlob");
@@ -244,7 +343,7 @@ static int send_part(upload *u, uint32_t number, leat_error *err)
     LEAT_TRY(leat__file_pread(u->file, p->data, len, at, err));
     p->upload = u;
     p->number = number;
-    p->call = call_of(u->store, u->path, "PUT");
+    p->call = leat__object_call(u->store, u->path, "PUT");
     p->call.http.ops = &part_ops;
     p->call.http.send = p->data;
     p->call.http.send_len = len;
@@ -275,10 +374,43 @@ static int settle(upload *u, int rc, leat_error *err)
     return rc;
 }
 
+static int note_part(void *cookie, uint32_t number, uint64_t size, const char *etag)
+{
+    upload *u = cookie;
+    if (number > u->count) return 0;
+    uint64_t at = (uint64_t)(number - 1) * u->part_bytes;
+    if (size != LEAT_MIN(u->part_bytes, u->size - at)) return 0; /* it will be sent again */
+    snprintf(u->etags[number - 1], sizeof u->etags[0], "%s", etag);
+    return 0;
+}
+
+/* Continues the upload that the note remembers. False when there is none that can be. */
+static bool find_again(upload *u)
+{
+    leat__upload_note n;
+    if (u->opts->note == NULL || !leat__upload_note_read(u->opts->note, &n)) return false;
+    if (n.size == u->size && n.part_bytes == u->part_bytes && leat__buf_puts(&u->id, n.id) == 0 &&
+        leat__uploads_parts(u->store, u->path, n.id, note_part, u, NULL) == 0)
+        return true;
+    (void)!leat__uploads_abort(u->store, u->path, n.id, NULL);
+    leat__upload_note_remove(u->opts->note);
+    leat__buf_clear(&u->id);
+    memset(u->etags, 0, u->count * sizeof *u->etags);
+    return false;
+}
+
+static int remember(upload *u, leat_error *err)
+{
+    leat__upload_note n = {.size = u->size, .part_bytes = u->part_bytes};
+    if (u->opts->note == NULL || u->id.len >= sizeof n.id) return 0;
+    snprintf(n.id, sizeof n.id, "%s", leat__buf_str(&u->id));
+    return leat__upload_note_write(u->opts->note, &n, err);
+}
+
 static int begin_upload(upload *u, leat_error *err)
 {
-    if (azure(u->store)) return 0;
-    leat__call c = call_of(u->store, u->path, "POST");
+    if (azure(u->store) || find_again(u)) return 0;
+    leat__call c = leat__object_call(u->store, u->path, "POST");
     c.http.send = "";
     leat__call_query(&c, "uploads", "");
     leat__call_hash(&c);
@@ -287,7 +419,7 @@ static int begin_upload(upload *u, leat_error *err)
     if (rc == 0 && !leat__xml_text(xml, "UploadId", &u->id))
         rc = leat__fail(err, LEAT_EIO, "%s: the server began an upload without a number for it", u->path);
     leat__http_req_reset(&c.http);
-    return rc;
+    return rc == 0 ? remember(u, err) : rc;
 }
 
 static int write_list(const upload *u, leat__buf *out)
@@ -314,7 +446,7 @@ static int end_upload(upload *u, leat_error *err)
 {
     leat__buf body;
     leat__buf_init(&body, LEAT__MEM_IO, LIST_MAX);
-    leat__call c = call_of(u->store, u->path, azure(u->store) ? "PUT" : "POST");
+    leat__call c = leat__object_call(u->store, u->path, azure(u->store) ? "PUT" : "POST");
     int rc = write_list(u, &body);
     if (rc == 0) {
         c.http.send = body.data;
@@ -341,23 +473,24 @@ static int end_upload(upload *u, leat_error *err)
     return rc;
 }
 
-static void abort_upload(upload *u)
+/* What a later run can continue stays; else nothing of it is kept and paid for. */
+static void after_upload(upload *u, int rc)
 {
-    if (azure(u->store) || u->id.len == 0) return; /* blocks that are not listed go by themselves */
-    leat__call c = call_of(u->store, u->path, "DELETE");
-    leat__call_query(&c, "uploadId", leat__buf_str(&u->id));
-    (void)!leat__call_run(&c, NULL);
-    leat__http_req_reset(&c.http);
+    bool resumable = u->opts->note != NULL && (rc == LEAT_ECANCELED || rc == LEAT_EIO);
+    if (resumable || azure(u->store) || u->id.len == 0) return; /* Azure's blocks go by themselves */
+    if (rc != 0) (void)!leat__uploads_abort(u->store, u->path, leat__buf_str(&u->id), NULL);
+    if (u->opts->note != NULL) leat__upload_note_remove(u->opts->note);
 }
 
 static int upload_parts(upload *u, leat_error *err)
 {
     LEAT_TRY(begin_upload(u, err));
     int rc = 0;
-    for (uint32_t i = 1; i <= u->count && rc == 0; i++) rc = send_part(u, i, err);
+    for (uint32_t i = 1; i <= u->count && rc == 0; i++)
+        if (u->etags[i - 1][0] == '\0') rc = send_part(u, i, err);
     rc = settle(u, rc, err);
     if (rc == 0) rc = end_upload(u, err);
-    if (rc != 0) abort_upload(u);
+    after_upload(u, rc);
     return rc;
 }
 

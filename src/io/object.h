@@ -10,14 +10,38 @@
 #include "io/file.h"
 #include "io/store.h"
 
-/* LEAT_ENOENT when there is none. */
-int leat__object_stat(leat__store *s, const char *path, uint64_t *size, leat_error *err) LEAT_MUST_CHECK;
+typedef struct leat__object {
+    const char *key; /* behind the bucket; of a folder with its slash. A view */
+    uint64_t size;
+    uint64_t tag;    /* hash of the ETag: another one means other bytes. 0 = unknown */
+    bool folder;
+} leat__object;
 
-/* Calls `each` for every object whose path begins with `path`, in the order of the keys' bytes,
- * page by page: nothing is held but one page. Stops when `each` returns non-zero, and returns it. */
-typedef int (*leat__object_fn)(void *cookie, const char *key, uint64_t size, leat_error *err);
-int leat__object_list(leat__store *s, const char *path, leat__object_fn each, void *cookie,
+/* Size and tag; the key is not set. LEAT_ENOENT when there is none. */
+int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_error *err) LEAT_MUST_CHECK;
+
+/* Calls `each` for every object whose path begins with `path`, page by page: nothing is held but
+ * one page. With `folders`, keys that go on behind a '/' are given once, as the folder up to it; a
+ * page has its objects before its folders. Otherwise the order is that of the keys' bytes. Stops
+ * when `each` returns non-zero, and returns it. */
+typedef int (*leat__object_fn)(void *cookie, const leat__object *o, leat_error *err);
+int leat__object_list(leat__store *s, const char *path, bool folders, leat__object_fn each, void *cookie,
                       leat_error *err) LEAT_MUST_CHECK;
+
+/* One whole object, read by one request; repeated from its beginning when the body breaks. */
+typedef struct leat__object_get {
+    const char *path;
+    uint64_t max;   /* bytes: more is LEAT_ELIMIT */
+    leat__buf body; /* the caller resets it */
+    int rc;
+    leat_error err;
+    /* private */
+    leat__call call;
+    char *shown;
+    struct get_batch *batch;
+} leat__object_get;
+/* Reads all of them at once and waits. Each has its outcome. */
+void leat__object_get_all(leat__object_get *gets, size_t count);
 
 /* Writes a whole object. `absent`: only when there is none of that name, LEAT_EEXIST otherwise;
  * decided by the server in the same request. */
@@ -33,10 +57,17 @@ int leat__object_delete(leat__store *s, const char *path, leat_error *err) LEAT_
 typedef struct leat__upload_opts {
     uint64_t part_bytes;
     bool absent;
+    /* A local file that remembers the upload while it lasts (NULL: none). One that is there is
+     * continued: parts that arrived are not sent again. An upload that was stopped, or whose
+     * network failed, is then kept for the next run instead of aborted. */
+    const char *note;
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
     void *cookie;
 } leat__upload_opts;
 int leat__object_upload(leat__store *s, const char *path, const leat__file *file,
                         const leat__upload_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+
+/* A request for the object at `path`; for io/uploads.c. */
+leat__call leat__object_call(leat__store *s, const char *path, const char *method);
 
 #endif

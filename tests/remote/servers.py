@@ -175,9 +175,11 @@ class Proxy:
     """Stands between leat and a server. `faults` gives the probability of each fault for a GET:
     drop, reset, error (503), truncate (the connection closes), short (a right length of too
     little), wrong (a flipped byte), stall. `latency` is added to each answer, in seconds, `rate`
-    limits the bytes per second of each connection."""
+    limits the bytes per second of each connection, `up_rate` those sent to the server by all of them."""
 
-    def __init__(self, upstream: int, seed: int = 1, latency: float = 0, rate: float = 0, **faults: float):
+    def __init__(self, upstream: int, seed: int = 1, latency: float = 0, rate: float = 0, up_rate: float = 0,
+                 **faults: float):
+        self.up_rate, self.up_lock, self.sent = up_rate, threading.Lock(), 0
         self.upstream, self.latency, self.rate, self.faults = upstream, latency, rate, faults
         self.random = random.Random(seed)
         self.method = "GET"  # whose answers are broken
@@ -252,7 +254,12 @@ class Proxy:
                 if not head:
                     break
                 method = head.split(b" ", 1)[0].decode()
-                server.sendall(head + down.read(self._length(head)))
+                data = head + down.read(self._length(head))
+                with self.up_lock:
+                    self.sent += len(data)
+                    if self.up_rate:
+                        time.sleep(len(data) / self.up_rate)
+                server.sendall(data)
                 answer = self._head(up)
                 if not answer:
                     break

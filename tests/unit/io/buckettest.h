@@ -81,25 +81,93 @@ static inline void bucket_complete(web_request *q, bucket *b, const char *key)
     free(all);
 }
 
+/* The value of a query's parameter, with %2F as '/'; keys are kept as they came. */
+static inline void bucket_param(const char *query, const char *name, char *value, size_t size)
+{
+    const char *at = strstr(query, name);
+    size_t n = 0;
+    for (at = at != NULL ? at + strlen(name) : ""; *at != '\0' && *at != '&' && n + 1 < size; at++) {
+        if (strncmp(at, "%2F", 3) == 0) value[n++] = '/', at += 2;
+        else value[n++] = *at;
+    }
+    value[n] = '\0';
+}
+
+/* The folder of a key behind the prefix, "" when it lies in none; false when an earlier key has it. */
+static inline bool bucket_folder(const bucket *b, int i, const char *prefix, char *folder, size_t size)
+{
+    const char *key = b->objects[i].key, *slash = strchr(key + strlen(prefix), '/');
+    *folder = '\0';
+    if (slash == NULL) return true;
+    snprintf(folder, size, "%.*s", (int)(slash - key) + 1, key);
+    for (int j = 0; j < i; j++)
+        if (b->objects[j].key != NULL && strncmp(b->objects[j].key, folder, strlen(folder)) == 0)
+            return false;
+    return true;
+}
+
 static inline void bucket_list(web_request *q, bucket *b, const char *query)
 {
     static char text[1 << 16];
-    char token[64] = "";
+    char token[64] = "", prefix[256], folder[256] = "";
     int from = 0, shown = 0;
     const char *at = strstr(query, "continuation-token=");
     if (at != NULL) from = (int)strtol(at + strlen("continuation-token="), NULL, 10);
+    bucket_param(query, "prefix=", prefix, sizeof prefix);
+    bool folders = strstr(query, "delimiter=") != NULL;
     int n = snprintf(text, sizeof text, "<ListBucketResult><EncodingType>url</EncodingType>");
     for (int i = from; i < BUCKET_OBJECTS; i++) {
-        if (b->objects[i].key == NULL) continue;
+        const char *key = b->objects[i].key;
+        if (key == NULL || strchr(key, '#') != NULL || strncmp(key, prefix, strlen(prefix)) != 0) continue;
+        if (folders && !bucket_folder(b, i, prefix, folder, sizeof folder)) continue;
         if (shown++ == 3) { /* pages of three */
             snprintf(token, sizeof token, "<NextContinuationToken>%d</NextContinuationToken>", i);
             break;
         }
-        n += snprintf(text + n, sizeof text - (size_t)n, "<Contents><Key>%s</Key><Size>%zu</Size></Contents>",
-                      b->objects[i].key, b->objects[i].len);
+        if (*folder != '\0')
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>",
+                          folder);
+        else
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "<Contents><Key>%s</Key><Size>%zu</Size><ETag>&quot;e&quot;</ETag></Contents>", key,
+                          b->objects[i].len);
     }
     n += snprintf(text + n, sizeof text - (size_t)n, "%s</ListBucketResult>", token);
     web_reply(q, "200 OK", "", text, (size_t)n);
+}
+
+/* Unfinished uploads, and the parts of one: those that are kept as "key#part". */
+static inline void bucket_uploads(web_request *q, bucket *b, const char *key)
+{
+    static char text[1 << 16];
+    int n = snprintf(text, sizeof text, "<R>");
+    size_t len = strlen(key);
+    for (int i = 0; i < BUCKET_OBJECTS; i++) {
+        const char *name = b->objects[i].key, *mark = name != NULL ? strchr(name, '#') : NULL;
+        if (mark == NULL) continue;
+        if (len == 0 && strtol(mark + 1, NULL, 10) == 1)
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "<Upload><Key>%.*s</Key><UploadId>up/1</UploadId>"
+                          "<Initiated>today</Initiated></Upload>",
+                          (int)(mark - name), name);
+        if (len > 0 && (size_t)(mark - name) == len && strncmp(name, key, len) == 0)
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "<Part><PartNumber>%ld</PartNumber><Size>%zu</Size><ETag>\"p\"</ETag></Part>",
+                          strtol(mark + 1, NULL, 10), b->objects[i].len);
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n, "</R>");
+    web_reply(q, "200 OK", "", text, (size_t)n);
+}
+
+static inline void bucket_abort(bucket *b, const char *key)
+{
+    size_t len = strlen(key);
+    b->aborted++;
+    for (int i = 0; i < BUCKET_OBJECTS; i++) {
+        bucket_object *o = &b->objects[i];
+        if (o->key != NULL && strncmp(o->key, key, len) == 0 && o->key[len] == '#') bucket_drop(o);
+    }
 }
 
 static inline void bucket_get(web_request *q, const bucket_object *o)
@@ -154,13 +222,16 @@ static inline void bucket_answer(web_request *q)
     snprintf(key, sizeof key, "%s", slash != NULL ? slash + 1 : "");
     pthread_mutex_lock(&b->lock);
     bucket_object *o = bucket_find(b, key, false);
-    if (strcmp(method, "GET") == 0 && *key == '\0') bucket_list(q, b, query);
+    bool uploads = strstr(query, "uploads=") != NULL || strstr(query, "uploadId=") != NULL;
+    if (strcmp(method, "GET") == 0 && uploads)
+        bucket_uploads(q, b, key);
+    else if (strcmp(method, "GET") == 0 && *key == '\0') bucket_list(q, b, query);
     else if (strcmp(method, "PUT") == 0) bucket_put(q, b, key, query);
     else if (strcmp(method, "POST") == 0 && strstr(query, "uploads=") != NULL)
         web_reply(q, "200 OK", "", "<R><UploadId>up/1</UploadId></R>", 32);
     else if (strcmp(method, "POST") == 0) bucket_complete(q, b, key);
     else if (strcmp(method, "DELETE") == 0) {
-        if (strstr(query, "uploadId=") != NULL) b->aborted++;
+        if (strstr(query, "uploadId=") != NULL) bucket_abort(b, key);
         else if (o != NULL) bucket_drop(o);
         web_reply(q, "204 No Content", "", "", 0);
     } else if (o == NULL) web_reply(q, "404 Not Found", "", "", 0);

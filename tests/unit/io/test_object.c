@@ -26,21 +26,22 @@ static void end(void)
 
 static void put_stat_delete(void **state)
 {
-    uint64_t size;
+    leat__object o;
     leat_error err;
     (void)state;
     begin();
-    assert_code(LEAT_ENOENT, leat__object_stat(store, "s3://b/a/x", &size, &err));
+    assert_code(LEAT_ENOENT, leat__object_stat(store, "s3://b/a/x", &o, &err));
     assert_contains(err.message, "s3://b/a/x");
     assert_ok(leat__object_put(store, "s3://b/a/x", "hello", 5, true, NULL));
-    assert_ok(leat__object_stat(store, "s3://b/a/x", &size, NULL));
-    assert_int_equal(size, 5);
+    assert_ok(leat__object_stat(store, "s3://b/a/x", &o, NULL));
+    assert_int_equal(o.size, 5);
+    assert_int_not_equal(o.tag, 0);
     assert_code(LEAT_EEXIST, leat__object_put(store, "s3://b/a/x", "other", 5, true, &err));
     assert_contains(err.message, "s3://b/a/x: already exists");
     assert_ok(leat__object_put(store, "s3://b/a/x", "", 0, false, NULL));
     assert_ok(leat__object_delete(store, "s3://b/a/x", NULL));
     assert_ok(leat__object_delete(store, "s3://b/a/x", NULL));
-    assert_code(LEAT_ENOENT, leat__object_stat(store, "s3://b/a/x", &size, NULL));
+    assert_code(LEAT_ENOENT, leat__object_stat(store, "s3://b/a/x", &o, NULL));
     end();
 }
 
@@ -50,12 +51,12 @@ typedef struct seen {
     char last[64];
 } seen;
 
-static int see(void *cookie, const char *key, uint64_t size, leat_error *err)
+static int see(void *cookie, const leat__object *o, leat_error *err)
 {
     seen *s = cookie;
     (void)err;
-    s->bytes += size;
-    snprintf(s->last, sizeof s->last, "%s", key);
+    s->bytes += o->size;
+    snprintf(s->last, sizeof s->last, "%s", o->key);
     return ++s->count == s->stop_at ? LEAT_ECANCELED : 0;
 }
 
@@ -70,15 +71,50 @@ static void lists_page_by_page(void **state)
         assert_ok(leat__object_put(store, path, "1234", 4, false, NULL));
     }
     int before = server.requests;
-    assert_ok(leat__object_list(store, "s3://b/k", see, &s, NULL));
+    assert_ok(leat__object_list(store, "s3://b/k", false, see, &s, NULL));
     assert_int_equal(s.count, 8);
     assert_int_equal(s.bytes, 32);
     assert_string_equal(s.last, "k 7");
     assert_int_equal(server.requests - before, 3);
     assert_contains(server.last, "list-type=2&prefix=k");
     s = (seen){.stop_at = 2};
-    assert_code(LEAT_ECANCELED, leat__object_list(store, "s3://b/k", see, &s, NULL));
+    assert_code(LEAT_ECANCELED, leat__object_list(store, "s3://b/k", false, see, &s, NULL));
     assert_int_equal(s.count, 2);
+    end();
+}
+
+static void lists_folders(void **state)
+{
+    seen s = {0};
+    (void)state;
+    begin();
+    assert_ok(leat__object_put(store, "s3://b/p/a/1", "1", 1, false, NULL));
+    assert_ok(leat__object_put(store, "s3://b/p/a/2", "1", 1, false, NULL));
+    assert_ok(leat__object_put(store, "s3://b/p/x", "123", 3, false, NULL));
+    assert_ok(leat__object_list(store, "s3://b/p/", true, see, &s, NULL));
+    assert_int_equal(s.count, 2);
+    assert_int_equal(s.bytes, 3);
+    assert_string_equal(s.last, "p/a/"); /* objects of a page come first */
+    end();
+}
+
+static void gets_many_at_once(void **state)
+{
+    leat__object_get g[4] = {{.path = "s3://b/1", .max = 100}, {.path = "s3://b/none", .max = 100},
+                             {.path = "s3://b/2", .max = 3}, {.path = "s3:///", .max = 1}};
+    (void)state;
+    begin();
+    assert_ok(leat__object_put(store, "s3://b/1", "hello", 5, false, NULL));
+    assert_ok(leat__object_put(store, "s3://b/2", "hello", 5, false, NULL));
+    leat__object_get_all(g, 4);
+    assert_ok(g[0].rc);
+    assert_int_equal(g[0].body.len, 5);
+    assert_memory_equal(g[0].body.data, "hello", 5);
+    assert_code(LEAT_ENOENT, g[1].rc);
+    assert_contains(g[1].err.message, "s3://b/none");
+    assert_code(LEAT_ELIMIT, g[2].rc);
+    assert_code(LEAT_EINVAL, g[3].rc);
+    for (int i = 0; i < 4; i++) leat__buf_reset(&g[i].body);
     end();
 }
 
@@ -171,7 +207,7 @@ static void a_web_server_is_not_written(void **state)
     assert_ok(leat__store_open(&web_store, server.url, NULL));
     assert_code(LEAT_ENOTSUP, leat__object_put(web_store, server.url, "", 0, false, &err));
     assert_contains(err.message, "s3://");
-    assert_code(LEAT_ENOTSUP, leat__object_list(web_store, server.url, see, &s, &err));
+    assert_code(LEAT_ENOTSUP, leat__object_list(web_store, server.url, false, see, &s, &err));
     leat__store_close(&web_store);
     end();
 }
@@ -182,6 +218,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_stat_delete),
         cmocka_unit_test(lists_page_by_page),
+        cmocka_unit_test(lists_folders),
+        cmocka_unit_test(gets_many_at_once),
         cmocka_unit_test(uploads_in_parts),
         cmocka_unit_test(a_failed_upload_leaves_nothing),
         cmocka_unit_test(an_upload_is_stopped),
