@@ -141,7 +141,7 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 {
     self->remote = self->path;
     self->path = NULL;
-    LEAT_TRY(leat__stage_open(&self->stage, self->remote, opts->replace != 0, err));
+    LEAT_TRY(leat__stage_open(&self->stage, self->remote, opts->replace != 0, opts->resume != 0, err));
     self->path = leat__strdup(LEAT__MEM_PACK, self->stage.path);
     if (self->path == NULL) return leat__fail_nomem(err, strlen(self->stage.path), "a path");
     if (opts->resume && leat__stage_ready(&self->stage)) return count_written(self, err);

@@ -758,7 +758,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, l
     leat__stage stage;
     leat_ingest_opts here = *o;
     sending s = {o, own};
-    LEAT_TRY(leat__stage_open(&stage, o->output, o->replace != 0, err));
+    LEAT_TRY(leat__stage_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
     here.output = stage.path;
     if (!o->resume) leat__stage_forget(&stage);
     here.replace = !o->resume; /* what an earlier run left is nobody's but this path's */

@@ -45,7 +45,22 @@ static int set_paths(leat__stage *s, leat_error *err)
     return s->folder != NULL && s->path != NULL ? 0 : leat__fail_nomem(err, 4096, "a path");
 }
 
-int leat__stage_open(leat__stage *s, const char *remote, bool replace, leat_error *err)
+/* The object in the bucket is the pack that waits here: a run was killed before it cleaned up. */
+static bool is_published(const leat__stage *s)
+{
+    const char *paths[] = {s->path, s->remote};
+    leat_pack_info info[2];
+    for (int i = 0; i < 2; i++) {
+        leat_pack *pack;
+        if (leat_pack_open(&pack, paths[i], NULL, NULL) != 0) return false;
+        int rc = leat_pack_info_read(pack, &info[i], sizeof info[i]);
+        leat_pack_close(&pack);
+        if (rc != 0) return false;
+    }
+    return info[0].fingerprint == info[1].fingerprint && info[0].samples == info[1].samples;
+}
+
+int leat__stage_open(leat__stage *s, const char *remote, bool replace, bool resume, leat_error *err)
 {
     leat__object there;
     *s = (leat__stage){.remote = remote, .replace = replace};
@@ -53,7 +68,8 @@ int leat__stage_open(leat__stage *s, const char *remote, bool replace, leat_erro
     LEAT_GO(rc, out, set_paths(s, err));
     LEAT_GO(rc, out, leat__store_open(&s->store, remote, err));
     rc = leat__object_stat(s->store, remote, &there, err);
-    if (rc == 0 && !replace) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
+    if (rc == 0 && resume) s->published = leat__stage_ready(s) && is_published(s);
+    if (rc == 0 && !replace && !s->published) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
     else if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = leat__dir_private(s->folder, err);
 out:
@@ -155,9 +171,9 @@ int leat__stage_publish(leat__stage *s, int (*progress)(void *cookie, uint64_t d
     LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
     const char *first = leat__file_path(leat__pack_file(pack, 0));
     bool set = strcmp(leat__path_base(first), leat__path_base(s->path)) != 0;
-    for (uint32_t i = 0; set && i < info.shards; i++)
+    for (uint32_t i = 0; set && !s->published && i < info.shards; i++)
         LEAT_GO(rc, out, upload(s, leat__file_path(leat__pack_file(pack, i)), true, progress, cookie, err));
-    LEAT_GO(rc, out, upload(s, s->path, false, progress, cookie, err));
+    if (!s->published) LEAT_GO(rc, out, upload(s, s->path, false, progress, cookie, err));
     for (uint32_t i = 0; set && i < info.shards; i++)
         LEAT_GO(rc, out, remove_local(leat__file_path(leat__pack_file(pack, i)), err));
     LEAT_GO(rc, out, remove_local(s->path, err));

@@ -17,10 +17,13 @@ typedef struct leat__stage {
     leat__store *store;
     char *folder, *path; /* of this machine; path: the pack in it */
     bool replace;
+    bool published; /* an earlier run was killed behind the last request: only cleaning is left */
 } leat__stage;
 
-/* Finds the folder and asks the bucket whether the name is free: LEAT_EEXIST unless `replace`. */
-int leat__stage_open(leat__stage *s, const char *remote, bool replace, leat_error *err) LEAT_MUST_CHECK;
+/* Finds the folder and asks the bucket whether the name is free: LEAT_EEXIST unless `replace`, or,
+ * with `resume`, unless it is the pack that waits here. */
+int leat__stage_open(leat__stage *s, const char *remote, bool replace, bool resume,
+                     leat_error *err) LEAT_MUST_CHECK;
 void leat__stage_close(leat__stage *s);
 
 /* Aborts what earlier runs had begun to upload: the pack is written anew. */

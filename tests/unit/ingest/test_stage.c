@@ -2,6 +2,7 @@
 #include "../io/buckettest.h"
 
 #include "ingest/stage.h"
+#include "io/object.h"
 
 #include "leat_test.h"
 
@@ -44,7 +45,7 @@ static void a_set_is_published(void **state)
     leat_error err;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, NULL));
+    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, NULL));
     assert_false(leat__stage_ready(&s));
     copy("pack-2.0-set.leat", s.path);
     copy("pack-2.0-set-00000.leat", in_stage(&s, "pack-2.0-set-00000.leat"));
@@ -55,9 +56,9 @@ static void a_set_is_published(void **state)
     assert_non_null(bucket_find(&store_data, "d/pack-2.0-set-00000.leat", false));
     assert_int_not_equal(access(s.folder, F_OK), 0); /* nothing is left here */
     leat__stage_close(&s);
-    assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, &err));
+    assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, &err));
     assert_contains(err.message, "already exists");
-    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", true, NULL));
+    assert_ok(leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", true, false, NULL));
     leat__stage_close(&s);
     end();
 }
@@ -69,7 +70,7 @@ static void a_name_taken_meanwhile(void **state)
     leat_error err;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, NULL));
+    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, false, NULL));
     copy("pack-2.0.leat", s.path);
     bucket_store(&store_data, "pack-2.0.leat", "theirs", 6);
     assert_code(LEAT_EEXIST, leat__stage_publish(&s, NULL, NULL, &err));
@@ -79,13 +80,36 @@ static void a_name_taken_meanwhile(void **state)
     end();
 }
 
+/* A run that was killed behind its last request has nothing left to send. */
+static void published_before_the_kill(void **state)
+{
+    leat__stage s;
+    (void)state;
+    begin();
+    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, true, NULL));
+    copy("pack-2.0.leat", s.path);
+    leat__file *f;
+    leat__upload_opts o = {0};
+    assert_ok(leat__file_open(&f, s.path, LEAT__FILE_READ, NULL));
+    assert_ok(leat__object_upload(s.store, "s3://b/pack-2.0.leat", f, &o, NULL));
+    leat__file_close(&f);
+    leat__stage_close(&s);
+    assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/pack-2.0.leat", false, false, NULL));
+    assert_ok(leat__stage_open(&s, "s3://b/pack-2.0.leat", false, true, NULL));
+    assert_true(s.published);
+    assert_ok(leat__stage_publish(&s, NULL, NULL, NULL));
+    assert_int_not_equal(access(s.folder, F_OK), 0);
+    leat__stage_close(&s);
+    end();
+}
+
 static void names_without_a_pack(void **state)
 {
     leat__stage s;
     (void)state;
     begin();
-    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/d/", false, NULL));
-    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/..", false, NULL));
+    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/d/", false, false, NULL));
+    assert_code(LEAT_EINVAL, leat__stage_open(&s, "s3://b/..", false, false, NULL));
     end();
 }
 
@@ -95,13 +119,13 @@ static void a_folder_of_others(void **state)
     leat__stage s;
     (void)state;
     begin();
-    assert_ok(leat__stage_open(&s, "s3://b/x.leat", false, NULL));
+    assert_ok(leat__stage_open(&s, "s3://b/x.leat", false, false, NULL));
     char folder[1024];
     snprintf(folder, sizeof folder, "%s", s.folder);
     leat__stage_close(&s);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(symlink("/tmp", folder), 0);
-    assert_code(LEAT_EPERM, leat__stage_open(&s, "s3://b/x.leat", false, NULL));
+    assert_code(LEAT_EPERM, leat__stage_open(&s, "s3://b/x.leat", false, false, NULL));
     end();
 }
 
@@ -111,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_is_published),
         cmocka_unit_test(a_name_taken_meanwhile),
+        cmocka_unit_test(published_before_the_kill),
         cmocka_unit_test(names_without_a_pack),
         cmocka_unit_test(a_folder_of_others),
     };
