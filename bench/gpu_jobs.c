@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpu_jobs PACK FILE COUNT: jobs of a device for COUNT crops of the pack's tiled images, bytes of most of
- * them changed at random, and what the CPU says of each. gpu_jobs.cu runs them on a device, under
- * compute-sanitizer if wished:
+ * gpu_jobs PACK FILE COUNT [OPS]: jobs of a device for COUNT crops of the pack's tiled images, and what
+ * the CPU says of each. Without OPS the crops are small, and bytes of most of them are changed at random.
+ * gpu_jobs.cu runs them on a device, under compute-sanitizer if wished:
  *
  *     build/bench/gpu_jobs tiled.leat jobs.bin 1000
  *     nvcc -O3 -fmad=false -arch=sm_90 -Isrc/gpu/kernels -o gpu_jobs bench/gpu_jobs.cu
  *     compute-sanitizer --tool memcheck ./gpu_jobs jobs.bin 10
  *
- * The last number: so many rounds, each but the first with more damage, which only the tools judge.
+ * The last number: so many rounds, each but the first with more damage, which only the tools judge. `time`
+ * instead of it: how long each kernel takes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,6 @@
 #include "codec/tile/tile_format.h"
 #include "op/device_plan.h"
 
-#define SIDE 24
 #define TILES_MAX 4u /* damage is looked for in small crops: more of them */
 
 typedef struct counts {
@@ -59,18 +59,20 @@ int main(int argc, char **argv)
     const void *blob;
     size_t size;
     leat__rng rng;
-    if (argc != 4) return 2;
+    if (argc < 4) return 2;
+    const bool breaks = argc < 5;
     const uint32_t count = (uint32_t)strtoul(argv[3], NULL, 10), field = 0;
     if (leat_pack_open(&pack, argv[1], NULL, &err) != 0) die(argv[1], &err);
     if (leat_pack_info_read(pack, &info, sizeof info) != 0) die(argv[1], &err);
     if (leat_pack_blob(pack, "tile-tables", &blob, &size, &err) != 0) die("tables", &err);
     if (leat__tile_tables_open(&tables, blob, size, &err) != 0) die("tables", &err);
-    const leat__pipeline_opts opts = {.ops = "RandomResizedCrop(24, scale=(0.01, 0.2))"};
+    const leat__pipeline_opts opts = {.ops = breaks ? "RandomResizedCrop(24, scale=(0.01, 0.2))" : argv[4]};
     if (leat__pipeline_open(&p, &opts, &err) != 0) die("ops", &err);
     if (leat__pipeline_worker_open(&w, &err) != 0) die("worker", &err);
     leat__rng_init(&rng, 1, 2, 3, 4);
     leat__device_chunk_init(&c);
-    uint8_t *pixels = leat__zalloc(LEAT__MEM_MISC, (size_t)count * SIDE * SIDE * 3);
+    const size_t row_bytes = leat__pipeline_output(p)->bytes;
+    uint8_t *pixels = leat__zalloc(LEAT__MEM_MISC, count * row_bytes);
     uint32_t *bad = leat__zalloc(LEAT__MEM_MISC, (size_t)count * sizeof *bad), made = 0;
     for (uint64_t i = 0; made < count && i < 20 * (uint64_t)count; i++) {
         leat_pack_row row;
@@ -83,18 +85,19 @@ int main(int argc, char **argv)
         if (leat_pack_read(pack, id, bytes, row.size + LEAT_PACK_PADDING, &err) != 0) die("sample", &err);
         uint8_t *data = bytes + cell.start;
         if (leat__codec_probe(LEAT__CODEC_TILE, data, cell.length, &image, NULL) == 0) {
-            damage(data, cell.length, &rng);
+            if (breaks) damage(data, cell.length, &rng);
             leat__encoded e = {.info = &image, .data = data, .len = cell.length, .tables = tables};
             const leat__draw_key key = {.seed = 5, .epoch = i, .sample = id};
             leat__device_mark mark = leat__device_chunk_mark(&c);
             uint32_t tiles = leat__device_chunk_tiles(&c);
-            if (leat__device_plan(&c, p, &e, &key, made, 0, &taken, &err) != 0) die("plan", &err);
-            if (taken && leat__device_chunk_tiles(&c) - tiles > TILES_MAX) {
+            leat__device_place place = {0};
+            if (leat__device_plan(&c, p, &e, &key, made, 0, &place, &taken, &err) != 0) die("plan", &err);
+            if (taken && breaks && leat__device_chunk_tiles(&c) - tiles > TILES_MAX) {
                 leat__device_chunk_rewind(&c, mark);
                 taken = false;
             }
             if (taken) {
-                uint8_t *out = pixels + (size_t)made * SIDE * SIDE * 3;
+                uint8_t *out = pixels + made * row_bytes;
                 bad[made++] = leat__pipeline_run(p, w, &e, &key, out, &err) != 0;
             }
         }
@@ -112,7 +115,7 @@ int main(int argc, char **argv)
     fwrite(c.tiles.data, 1, c.tiles.len, f);
     fwrite(c.data.data, 1, c.data.len, f);
     fwrite(bad, sizeof *bad, made, f);
-    fwrite(pixels, SIDE * SIDE * 3, made, f);
+    fwrite(pixels, row_bytes, made, f);
     if (fclose(f) != 0) return 1;
     printf("gpu_jobs: %u images, %u tiles, %zu bytes\n", made, n.tiles, c.data.len);
     return 0;

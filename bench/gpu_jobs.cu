@@ -50,6 +50,43 @@ static void *put(const void *from, size_t bytes)
     return p;
 }
 
+enum { KERNELS = 5, TIMES = 20 };
+static const char *const kernel_names[KERNELS] = {"axes", "tiles", "colour", "first", "second"};
+static int timing;
+
+/* As src/gpu/kernels.c launches them. */
+static void launch(int kernel, leat_job job)
+{
+    const dim3 rows(48, job.image_count);
+    if (kernel == 0) leat_axes<<<dim3(2, job.image_count), 128>>>(job);
+    if (kernel == 1) leat_tiles<<<(job.tile_count + TILE_WARPS - 1) / TILE_WARPS, 32 * TILE_WARPS>>>(job);
+    if (kernel == 2) leat_colour<<<rows, 128>>>(job);
+    if (kernel == 3) leat_first<<<rows, 128>>>(job);
+    if (kernel == 4) leat_second<<<rows, 128>>>(job);
+}
+
+/* Each kernel's time on the device, the mean of several. */
+static void time_kernels(leat_job job)
+{
+    cudaEvent_t at[2];
+    float all = 0;
+    CHECK(cudaEventCreate(&at[0]));
+    CHECK(cudaEventCreate(&at[1]));
+    for (int k = 0; k < KERNELS; k++) launch(k, job);
+    printf("gpu_jobs: %u images, %u tiles, us:", job.image_count, job.tile_count);
+    for (int k = 0; k < KERNELS; k++) {
+        float ms = 0;
+        CHECK(cudaEventRecord(at[0]));
+        for (int i = 0; i < TIMES; i++) launch(k, job);
+        CHECK(cudaEventRecord(at[1]));
+        CHECK(cudaEventSynchronize(at[1]));
+        CHECK(cudaEventElapsedTime(&ms, at[0], at[1]));
+        printf(" %s %.1f", kernel_names[k], 1e3 * ms / TIMES);
+        all += ms / TIMES;
+    }
+    printf(", all %.1f: %.0f images/s\n", 1e3 * all, 1e3 * job.image_count / all);
+}
+
 /* Images first to last, whose tiles are from to tile. */
 static void run_slice(leat_job job, const struct jobs *j, uint32_t first, uint32_t last, uint32_t from,
                       uint32_t tile, uint64_t work, uint32_t *status)
@@ -63,11 +100,8 @@ static void run_slice(leat_job job, const struct jobs *j, uint32_t first, uint32
     job.status = status + first;
     job.image_count = last - first;
     job.tile_count = tile - from;
-    leat_axes<<<dim3(2, job.image_count), 128>>>(job);
-    leat_tiles<<<(job.tile_count + TILE_WARPS - 1) / TILE_WARPS, 32 * TILE_WARPS>>>(job);
-    leat_colour<<<dim3(48, job.image_count), 128>>>(job);
-    leat_first<<<dim3(48, job.image_count), 128>>>(job);
-    leat_second<<<dim3(48, job.image_count), 128>>>(job);
+    if (timing) time_kernels(job);
+    else for (int k = 0; k < KERNELS; k++) launch(k, job);
     CHECK(cudaGetLastError());
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaFree(im));
@@ -75,9 +109,9 @@ static void run_slice(leat_job job, const struct jobs *j, uint32_t first, uint32
     CHECK(cudaFree(job.work));
 }
 
-static void run(leat_job job, const struct jobs *from_file, uint32_t *status)
+static void run(leat_job job, const struct jobs *from_file, uint64_t base, uint32_t *status)
 {
-    const uint32_t slice = 500, count = from_file->n.images; /* images at once */
+    const uint32_t slice = timing ? 256 : 500, count = from_file->n.images; /* images at once */
     struct jobs j = *from_file; /* images and tiles are changed: on copies */
     j.images = (leat_job_image *)malloc(count * sizeof *j.images);
     j.tiles = (leat_job_tile *)malloc(j.n.tiles * sizeof *j.tiles);
@@ -88,6 +122,7 @@ static void run(leat_job job, const struct jobs *from_file, uint32_t *status)
         const uint32_t last = first + slice < count ? first + slice : count, from = tile;
         uint64_t work = 0;
         for (uint32_t i = first; i < last; i++) {
+            j.images[i].data += base;
             j.images[i].work = work;
             work += (j.images[i].work_bytes + 255) & ~255ull;
         }
@@ -103,7 +138,7 @@ static void damage(struct jobs *j)
 {
     for (uint32_t i = 0; i < j->n.tiles; i++)
         for (uint32_t k = 0; k < j->tiles[i].len; k += 1 + rand() % 8000)
-            if (k > 0) j->data[j->tiles[i].data + k] = (uint8_t)rand();
+            if (k > 0) j->data[j->images[j->tiles[i].image].data + j->tiles[i].data + k] = (uint8_t)rand();
 }
 
 static struct jobs read_jobs(FILE *f)
@@ -158,18 +193,19 @@ int main(int argc, char **argv)
     memset(&job, 0, sizeof job);
     job.outputs = (leat_job_output *)put(j.out, sizeof *j.out);
     job.codes = (leat_job_codes *)put(j.codes, sizeof *j.codes);
-    job.data = (uint8_t *)put(j.data, j.n.data);
+    uint8_t *data = (uint8_t *)put(j.data, j.n.data);
+    timing = argc > 2 && strcmp(argv[2], "time") == 0;
     uint32_t *status = (uint32_t *)malloc(j.n.images * sizeof *status);
     if (status == NULL) return 2;
     for (uint32_t i = 0; i < j.n.images; i++) status[i] = LEAT_JOB_NO_DAMAGE;
     uint32_t *found = (uint32_t *)put(status, j.n.images * sizeof *status);
-    run(job, &j, found);
+    run(job, &j, (uint64_t)(uintptr_t)data, found);
     const uint32_t differ = compare(&j, batch, found);
     const int rounds = argc > 2 ? atoi(argv[2]) : 1;
     for (int i = 1; i < rounds; i++) {
         damage(&j);
-        CHECK(cudaMemcpy((void *)job.data, j.data, j.n.data, cudaMemcpyHostToDevice));
-        run(job, &j, found);
+        CHECK(cudaMemcpy(data, j.data, j.n.data, cudaMemcpyHostToDevice));
+        run(job, &j, (uint64_t)(uintptr_t)data, found);
     }
     printf("gpu_jobs: %d rounds\n", rounds);
     return differ != 0;

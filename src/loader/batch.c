@@ -216,12 +216,22 @@ void leat__frame_ref(leat__frame *f)
     atomic_fetch_add(&f->refs, 1);
 }
 
+static void drop_tiles(leat__frame *f)
+{
+    leat__device_tiles_close(f->tiles);
+    f->tiles = NULL;
+    if (f->arena_blocks != NULL) leat__blocks_give(f->arena_blocks, f->arena_memory);
+    f->arena_memory = (leat__block){0};
+    f->arena.data = NULL;
+    f->arena.size = 0;
+}
+
 void leat__frame_unref(leat__frame *f)
 {
     if (f == NULL || atomic_fetch_sub(&f->refs, 1) != 1) return;
     leat__frames *frames = f->frames;
     free_bad(f);
-    leat__device_tiles_close(f->tiles);
+    drop_tiles(f);
     leat__device_pool_give(f->device_pool, f->on_device);
     leat__blocks_give(f->blocks, f->memory);
     leat__free(f);
@@ -247,8 +257,7 @@ uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device
     f->device_pool = pool;
     f->on_device = block;
     f->batch.device = device;
-    leat__device_tiles_close(f->tiles);
-    f->tiles = NULL;
+    drop_tiles(f);
     if (ragged) return f->bytes;
     leat__blocks_give(f->blocks, f->memory);
     f->memory = (leat__block){0};
@@ -264,6 +273,15 @@ void leat__frame_note(leat__frame *f, leat__bad *bad)
     } while (!atomic_compare_exchange_weak(&f->bad, &head, bad));
 }
 
+void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes)
+{
+    f->arena_blocks = blocks;
+    f->arena_memory = leat__blocks_take(blocks, bytes);
+    f->arena.data = f->arena_memory.data;
+    f->arena.size = f->arena.data != NULL ? f->arena_memory.bytes : 0;
+    atomic_init(&f->arena.used, 0);
+}
+
 void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles)
 {
     leat__device_tiles *head = atomic_load(&f->tiles);
@@ -274,7 +292,7 @@ void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles)
 
 uint64_t leat__frame_tile_bytes(const leat__frame *f)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = f->arena_memory.bytes;
     for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next) bytes += t->bytes;
     return bytes;
 }

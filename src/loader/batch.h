@@ -76,6 +76,9 @@ typedef struct leat__frame {
     int64_t *ragged_end; /* per column, while rows are left out */
     leat__device_pool *device_pool; /* of `on_device` */
     leat__device_tiles *_Atomic tiles; /* rows that the device decodes; their pixels are not here */
+    leat__device_arena arena;          /* the bytes of these tiles */
+    leat__block arena_memory;
+    leat__blocks *arena_blocks;        /* where it goes back to */
     leat__device_block *on_device;  /* the columns of fixed size, once they are there; or NULL */
     int64_t *used;       /* per shrinking column and row: elements written */
     leat__bad *_Atomic bad;
@@ -125,6 +128,8 @@ void leat__frame_note(leat__frame *f, leat__bad *bad);
 uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block,
                            int32_t device);
 
+/* Memory for tiles of a new frame, at least `bytes`. Without it (no memory) lists have their own. */
+void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes);
 /* Any thread: adds rows for the device; takes the memory of `tiles`. */
 void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles);
 uint64_t leat__frame_tile_bytes(const leat__frame *f); /* charged for all of them */

@@ -2,7 +2,7 @@
  *
  * Jobs of a batch: see device_decode.h. Descriptors and input on the device:
  *
- *   outputs | images | tiles | status | bytes of all lists
+ *   outputs | images | tiles | status | arena | bytes of lists that found no room there
  *
  * Images are decoded in slices whose workspaces fit SLICE_BYTES together.
  */
@@ -15,15 +15,21 @@
 #include "codec/tile/tile_format.h"
 
 #define SLICE_BYTES (UINT64_C(256) << 20)
-#define GROW (UINT64_C(16) << 20) /* shared memory grows in these steps */
+#define GROW (UINT64_C(16) << 20) /* memory of a slot grows in these steps */
 #define ALIGN 256u
+
+/* Stream and memory of one batch. */
+typedef struct slot {
+    leat__gpu_stream *stream;
+    leat__device_block *input, *work;
+} slot;
 
 struct leat__device_decoder {
     leat__device_decoder_opts opts;
     leat__gpu_kernels *kernels;
     leat__gpu_memory codes; /* leat_job_codes, or 0 */
     leat_job_output *outputs; /* per column; data not set */
-    leat__device_block *input, *work; /* shared by all batches */
+    slot slots[LEAT__DECODE_SLOTS];
 };
 
 _Static_assert(sizeof(leat_job_codes) <= sizeof(leat__tile_codes), "one form of the tables");
@@ -35,9 +41,9 @@ static int send_codes(leat__device_decoder *d, leat_error *err)
     if (d->opts.tables == NULL) return 0;
     LEAT_TRY(leat__gpu_alloc(d->opts.gpu, sizeof(leat_job_codes), &d->codes, err));
     LEAT_TRY(leat__gpu_event_open(&sent, d->opts.gpu, false, err));
-    LEAT_GO(rc, out, leat__gpu_copy_in(d->opts.stream, d->codes, &d->opts.tables->codes,
+    LEAT_GO(rc, out, leat__gpu_copy_in(d->opts.copies, d->codes, &d->opts.tables->codes,
                                        sizeof(leat_job_codes), err));
-    LEAT_GO(rc, out, leat__gpu_event_record(sent, d->opts.stream, err));
+    LEAT_GO(rc, out, leat__gpu_event_record(sent, d->opts.copies, err));
     rc = leat__gpu_event_wait(sent, err);
 out:
     leat__gpu_event_close(&sent);
@@ -57,6 +63,8 @@ int leat__device_decoder_open(leat__device_decoder **out, const leat__device_dec
     for (uint32_t c = 0; c < opts->columns; c++)
         if (opts->pipelines[c] != NULL) leat__device_output(opts->pipelines[c], &d->outputs[c]);
     LEAT_GO(rc, out, leat__gpu_kernels_open(&d->kernels, opts->gpu, err));
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++)
+        LEAT_GO(rc, out, leat__gpu_stream_open(&d->slots[i].stream, opts->gpu, err));
     LEAT_GO(rc, out, send_codes(d, err));
     *out = d;
     d = NULL;
@@ -70,12 +78,26 @@ void leat__device_decoder_close(leat__device_decoder **out)
     leat__device_decoder *d = *out;
     if (d == NULL) return;
     *out = NULL;
-    leat__device_pool_give(d->opts.pool, d->input);
-    leat__device_pool_give(d->opts.pool, d->work);
+    leat__device_decoder_trim(d);
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) leat__gpu_stream_close(&d->slots[i].stream);
     leat__gpu_free(d->opts.gpu, d->codes);
     leat__gpu_kernels_close(&d->kernels);
     leat__free(d->outputs);
     leat__free(d);
+}
+
+void leat__device_decoder_drain(leat__device_decoder *d)
+{
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) leat__gpu_stream_drain(d->slots[i].stream);
+}
+
+void leat__device_decoder_trim(leat__device_decoder *d)
+{
+    for (uint32_t i = 0; i < LEAT__DECODE_SLOTS; i++) {
+        leat__device_pool_give(d->opts.pool, d->slots[i].input);
+        leat__device_pool_give(d->opts.pool, d->slots[i].work);
+        d->slots[i].input = d->slots[i].work = NULL;
+    }
 }
 
 /* ---- one batch ---- */
@@ -84,8 +106,9 @@ void leat__device_decoder_close(leat__device_decoder **out)
 typedef struct layout {
     uint32_t images, tiles;
     uint64_t image_at, tile_at, status_at, descriptors; /* bytes */
-    uint64_t data; /* of all lists, each aligned */
-    uint64_t work; /* of the largest slice */
+    uint64_t arena; /* bytes of it in use */
+    uint64_t data;  /* of all lists, each aligned, and the arena */
+    uint64_t work;  /* of the largest slice */
 } layout;
 
 static uint64_t aligned(uint64_t bytes)
@@ -93,11 +116,12 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
-static layout measure(const leat__device_decoder *d, const leat__device_tiles *list)
+static layout measure(const leat__device_decoder *d, const leat__frame *f)
 {
-    layout l = {0};
+    layout l = {.arena = LEAT_MIN(atomic_load(&f->arena.used), f->arena.size)};
     uint64_t slice = 0;
-    for (const leat__device_tiles *t = list; t != NULL; t = t->next) {
+    l.data = aligned(l.arena);
+    for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next) {
         l.images += t->image_count;
         l.tiles += t->tile_count;
         l.data += aligned(t->data_bytes);
@@ -114,13 +138,14 @@ static layout measure(const leat__device_decoder *d, const leat__device_tiles *l
     return l;
 }
 
-/* Makes *block at least so large; what is queued still uses the old one, which the pool knows. */
-static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat_error *err)
+/* Makes *block at least so large, for `stream` to write. */
+static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat__gpu_stream *stream,
+               leat_error *err)
 {
     if (*block != NULL && (*block)->bytes >= bytes) return 0;
     leat__device_pool_give(d->opts.pool, *block);
     *block = NULL;
-    return leat__device_pool_take(d->opts.pool, (bytes + GROW - 1) / GROW * GROW, d->opts.stream, block, err);
+    return leat__device_pool_take(d->opts.pool, (bytes + GROW - 1) / GROW * GROW, stream, block, err);
 }
 
 /* A slice: images and tiles that one launch decodes. */
@@ -129,33 +154,41 @@ typedef struct slice {
     uint64_t work;
 } slice;
 
-static int run_slice(leat__device_decoder *d, const layout *l, const slice *s, leat_error *err)
+static int run_slice(leat__device_decoder *d, const slot *at_slot, const layout *l, const slice *s,
+                     leat_error *err)
 {
-    const leat__gpu_memory at = d->input->memory;
+    const leat__gpu_memory at = at_slot->input->memory;
     leat_job job = {
         .images = (const leat_job_image *)(uintptr_t)(at + l->image_at) + s->first_image,
         .tiles = (const leat_job_tile *)(uintptr_t)(at + l->tile_at) + s->first_tile,
         .outputs = (const leat_job_output *)(uintptr_t)at,
         .codes = (const leat_job_codes *)(uintptr_t)d->codes,
-        .data = (const uint8_t *)(uintptr_t)(at + l->descriptors),
-        .work = (uint8_t *)(uintptr_t)d->work->memory,
+        .work = (uint8_t *)(uintptr_t)at_slot->work->memory,
         .status = (uint32_t *)(uintptr_t)(at + l->status_at) + s->first_image,
         .image_count = s->images,
         .tile_count = s->tiles,
     };
-    return leat__gpu_kernels_decode(d->kernels, d->opts.stream, &job, err);
+    return leat__gpu_kernels_decode(d->kernels, at_slot->stream, &job, err);
 }
 
-/* Joins the lists: images get their places in data and workspace, tiles count images of their slice. */
-static void describe(leat__device_decoder *d, const leat__device_tiles *list, const layout *l, uint8_t *host,
-                    slice *slices, uint32_t *count)
+/* Address of an image's bytes; those of the arena begin at `arena`, those of its list at `own`. */
+static uint64_t find_data(const leat_job_image *im, uint64_t arena, uint64_t own)
+{
+    if (im->source == LEAT_JOB_RESIDENT) return im->data;
+    return im->data + (im->source == LEAT_JOB_ARENA ? arena : own);
+}
+
+/* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice. */
+static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory input,
+                     uint8_t *host, slice *slices, uint32_t *count)
 {
     leat_job_image *image = (leat_job_image *)(void *)(host + l->image_at);
     leat_job_tile *tile = (leat_job_tile *)(void *)(host + l->tile_at);
-    uint64_t data = 0;
+    const uint64_t arena = input + l->descriptors;
+    uint64_t own = arena + aligned(l->arena);
     slice *s = slices;
     *s = (slice){0};
-    for (const leat__device_tiles *t = list; t != NULL; data += aligned(t->data_bytes), t = t->next) {
+    for (const leat__device_tiles *t = f->tiles; t != NULL; own += aligned(t->data_bytes), t = t->next) {
         uint32_t k = 0;
         for (uint32_t i = 0; i < t->image_count; i++, image++) {
             uint64_t bytes = aligned(t->images[i].work_bytes);
@@ -165,7 +198,7 @@ static void describe(leat__device_decoder *d, const leat__device_tiles *list, co
                 s++;
             }
             *image = t->images[i];
-            image->data = data;
+            image->data = find_data(&t->images[i], arena, own);
             image->work = s->work;
             for (; k < t->tile_count && t->tiles[k].image == i; k++, tile++) {
                 *tile = t->tiles[k];
@@ -181,15 +214,27 @@ static void describe(leat__device_decoder *d, const leat__device_tiles *list, co
     *count = (uint32_t)(s - slices) + 1;
 }
 
-static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__device_job *job,
-                leat_error *err)
+/* Descriptors and the arena: two copies, and one for each list that found no room. */
+static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory input,
+                leat__device_job *job, leat_error *err)
 {
     uint64_t at = l->descriptors;
-    LEAT_TRY(leat__gpu_copy_in(d->opts.stream, d->input->memory, job->descriptors.data, l->descriptors, err));
-    for (const leat__device_tiles *t = f->tiles; t != NULL; at += aligned(t->data_bytes), t = t->next)
-        LEAT_TRY(leat__gpu_copy_in(d->opts.stream, d->input->memory + at, t->data.data, t->data_bytes, err));
+    LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input, job->descriptors.data, l->descriptors, err));
+    if (l->arena > 0) LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input + at, f->arena.data, l->arena, err));
+    at += aligned(l->arena);
+    for (const leat__device_tiles *t = f->tiles; t != NULL; at += aligned(t->data_bytes), t = t->next) {
+        if (t->data_bytes > 0)
+            LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input + at, t->data.data, t->data_bytes, err));
+    }
     job->bytes = l->descriptors + l->data;
     return 0;
+}
+
+/* The next batches get an arena in which all of this one would have found room. */
+static void learn(leat__device_decoder *d, const leat__frame *f, const layout *l)
+{
+    uint64_t need = l->data + l->data / 8, known = atomic_load(d->opts.arena_bytes);
+    if (f->batch.samples > 0 && need > known) atomic_store(d->opts.arena_bytes, need);
 }
 
 static void point_outputs(leat__device_decoder *d, const leat__frame *f, const leat__device_block *batch)
@@ -198,27 +243,42 @@ static void point_outputs(leat__device_decoder *d, const leat__frame *f, const l
         d->outputs[c].data = batch->memory + f->shape->columns[c].device_start;
 }
 
-int leat__device_decoder_start(leat__device_decoder *d, const leat__frame *f,
-                               const leat__device_block *batch, leat__device_job *job, leat_error *err)
+/* Kernels behind the copies, and what they found. */
+static int run_kernels(leat__device_decoder *d, const slot *s, const layout *l, const slice *slices,
+                       uint32_t count, const leat__device_marks *marks, leat__device_job *job,
+                       leat_error *err)
 {
-    layout l = measure(d, f->tiles);
+    uint8_t *status = job->descriptors.data + l->status_at;
+    LEAT_TRY(leat__gpu_event_record(marks->copied, d->opts.copies, err));
+    LEAT_TRY(leat__gpu_stream_after(s->stream, marks->copied, err));
+    LEAT_TRY(leat__gpu_event_record(marks->start, s->stream, err));
+    for (uint32_t i = 0; i < count; i++) LEAT_TRY(run_slice(d, s, l, &slices[i], err));
+    job->status = (const uint32_t *)(const void *)status;
+    LEAT_TRY(leat__gpu_copy_out(s->stream, status, s->input->memory + l->status_at,
+                                l->images * sizeof(uint32_t), err));
+    return leat__gpu_event_record(marks->end, s->stream, err);
+}
+
+int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, const leat__frame *f,
+                               const leat__device_block *batch, const leat__device_marks *marks,
+                               leat__device_job *job, leat_error *err)
+{
+    const layout l = measure(d, f);
+    slot *const s = &d->slots[slot_index];
     uint32_t count = 0;
     int rc;
     *job = (leat__device_job){.images = l.images};
-    LEAT_TRY(fit(d, &d->work, l.work, err));
-    LEAT_TRY(fit(d, &d->input, l.descriptors + l.data, err));
+    learn(d, f, &l);
+    LEAT_TRY(fit(d, &s->work, l.work, s->stream, err));
+    LEAT_TRY(fit(d, &s->input, l.descriptors + l.data, d->opts.copies, err));
     slice *slices = LEAT_NEW_ARRAY(LOADER, slice, l.images + 1);
     job->descriptors = leat__blocks_take(d->opts.blocks, l.descriptors);
     if (slices == NULL || job->descriptors.data == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, l.descriptors, "jobs of a batch"));
     point_outputs(d, f, batch);
-    describe(d, f->tiles, &l, job->descriptors.data, slices, &count);
-    LEAT_GO(rc, out, send(d, f, &l, job, err));
-    for (uint32_t i = 0; i < count; i++) LEAT_GO(rc, out, run_slice(d, &l, &slices[i], err));
-    uint8_t *status = job->descriptors.data + l.status_at;
-    job->status = (const uint32_t *)(const void *)status;
-    rc = leat__gpu_copy_out(d->opts.stream, status, d->input->memory + l.status_at,
-                            l.images * sizeof(uint32_t), err);
+    describe(d, f, &l, s->input->memory, job->descriptors.data, slices, &count);
+    LEAT_GO(rc, out, send(d, f, &l, s->input->memory, job, err));
+    rc = run_kernels(d, s, &l, slices, count, marks, job, err);
 out:
     leat__free(slices);
     return rc;

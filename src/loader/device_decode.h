@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding the tiles of a batch on a device. Lists of several runs become one job: descriptors and bytes
- * are copied to the device, the kernels are queued behind them, and what they found is copied back.
- * Everything runs on one stream, so the memory that batches share (input and workspace) is used by one
- * after the other. The copying thread of the loader alone enters.
+ * Decoding the tiles of a batch on a device. The lists of all runs become one job: descriptors and the
+ * arena of the batch are copied to the device on the copying stream, two copies; the kernels are queued
+ * behind them on a stream of the batch's slot, and what they found is copied back. Slots have streams and
+ * memory of their own, so the copies of one batch run beside the kernels of another, and the last tiles of
+ * one beside the first of the next. The copying thread of the loader alone enters.
  */
 #ifndef LEAT_LOADER_DEVICE_DECODE_H
 #define LEAT_LOADER_DEVICE_DECODE_H
@@ -13,16 +14,19 @@
 #include "gpu/kernels.h"
 #include "loader/batch.h"
 
+#define LEAT__DECODE_SLOTS 3 /* batches decoded at once */
+
 typedef struct leat__device_decoder leat__device_decoder;
 
 typedef struct leat__device_decoder_opts {
     leat__gpu *gpu;
-    leat__gpu_stream *stream;
+    leat__gpu_stream *copies;
     leat__device_pool *pool;
     const leat__tile_tables *tables; /* of the pack, or NULL */
     const leat__pipeline *const *pipelines; /* by column; NULL where the column is not an image */
     uint32_t columns;
     leat__blocks *blocks; /* for descriptors */
+    _Atomic uint64_t *arena_bytes; /* grows to what a batch takes */
 } leat__device_decoder_opts;
 
 int leat__device_decoder_open(leat__device_decoder **d, const leat__device_decoder_opts *opts,
@@ -37,11 +41,21 @@ typedef struct leat__device_job {
     uint64_t bytes; /* copied to the device */
 } leat__device_job;
 
-/* Queues the decoding of the frame's lists into `batch`. LEAT_EAGAIN: memory of the device is short. */
-int leat__device_decoder_start(leat__device_decoder *d, const leat__frame *f,
-                               const leat__device_block *batch, leat__device_job *job,
-                               leat_error *err) LEAT_MUST_CHECK;
+/* Events of a batch: its copies have ended; its kernels begin and have ended. */
+typedef struct leat__device_marks {
+    leat__gpu_event *copied, *start, *end;
+} leat__device_marks;
+
+/* Queues the decoding of the frame's lists into `batch` and records the marks. `slot` is one whose last
+ * batch has ended. LEAT_EAGAIN: memory of the device is short. */
+int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot, const leat__frame *f,
+                               const leat__device_block *batch, const leat__device_marks *marks,
+                               leat__device_job *job, leat_error *err) LEAT_MUST_CHECK;
 /* After the batch's event, or when it was not queued to its end: gives the descriptors back. */
 void leat__device_decoder_end(leat__device_decoder *d, leat__device_job *job);
+
+void leat__device_decoder_drain(leat__device_decoder *d); /* waits for all kernels */
+/* Gives the memory of all slots back to the pool; nothing may be queued. */
+void leat__device_decoder_trim(leat__device_decoder *d);
 
 #endif

@@ -18,8 +18,8 @@ int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *
     *out = NULL;
     if (t == NULL) return leat__fail_nomem(err, size, "tiles of a batch");
     memset(t, 0, sizeof *t);
-    t->data = leat__blocks_take(blocks, c->data.len);
-    if (t->data.data == NULL) {
+    if (c->data.len > 0) t->data = leat__blocks_take(blocks, c->data.len);
+    if (c->data.len > 0 && t->data.data == NULL) {
         leat__free(t);
         return leat__fail_nomem(err, c->data.len, "tiles of a batch");
     }
@@ -31,7 +31,7 @@ int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *
     t->tiles = (leat_job_tile *)(t->images + images);
     t->ids = (uint64_t *)(t->tiles + t->tile_count);
     t->bytes = t->data.bytes + size;
-    memcpy(t->data.data, c->data.data, c->data.len);
+    if (c->data.len > 0) memcpy(t->data.data, c->data.data, c->data.len);
     memcpy(t->images, c->images.data, c->images.len);
     memcpy(t->tiles, c->tiles.data, c->tiles.len);
     memcpy(t->ids, ids, images * sizeof *ids);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tiles of some rows of a batch, on their way to the device that decodes them: what a run lists instead
- * of decoding. The bytes lie in one block, page-locked where that is possible.
+ * of decoding. Their bytes lie in the arena of the batch, one page-locked block that all runs fill; what it
+ * has no room for is in a block of the list.
  */
 #ifndef LEAT_LOADER_DEVICE_TILES_H
 #define LEAT_LOADER_DEVICE_TILES_H
@@ -12,13 +13,13 @@
 typedef struct leat__device_tiles {
     struct leat__device_tiles *next; /* of the same batch */
     leat__blocks *blocks;            /* where `data` goes back to */
-    leat__block data;
+    leat__block data;                /* what the arena had no room for; or none */
     uint64_t data_bytes;
     uint32_t image_count, tile_count;
-    leat_job_image *images; /* offsets count from their own begin, tiles name images of this list */
+    leat_job_image *images; /* tiles name images of this list */
     leat_job_tile *tiles;
     uint64_t *ids; /* sample of each image */
-    uint64_t bytes; /* charged for it */
+    uint64_t bytes; /* charged for it, without its part of the arena */
 } leat__device_tiles;
 
 /* A copy of what `chunk` has; `ids` names the sample of each of its images. */

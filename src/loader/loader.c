@@ -116,6 +116,9 @@ static int start_batch(leat_loader *l, leat_error *err)
     LEAT_TRY(measure_ragged(l, rows, NULL, err));
     LEAT_TRY(leat__frame_open(&feed->frame, l->frames, rows, feed->ragged, l->env.hashes, err));
     LEAT_TRY(measure_ragged(l, rows, feed->frame, err));
+    if (l->env.tile_blocks != NULL && atomic_load(&l->env.device_share) > 0)
+        leat__frame_take_arena(feed->frame, l->env.tile_blocks,
+                               atomic_load(&l->env.arena_bytes) * rows / l->opts.batch_size);
     feed->frame->batch.epoch = l->epoch;
     feed->frame->batch.index = feed->at / l->opts.batch_size;
     feed->frame->batch.position = feed->at;

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "loader/run_list.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
 #include "probe/meter.h"
@@ -429,26 +430,6 @@ typedef struct found {
     uint64_t size;
 } found;
 
-/* Lists all views of an image for the device, or none: *taken false, the CPU decodes it. */
-static int list_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                       const leat__encoded *image, const leat__draw_key *key, uint32_t row, bool *taken,
-                       leat_error *err)
-{
-    leat__device_mark mark = leat__device_chunk_mark(&w->chunk);
-    size_t ids = w->chunk_ids.len;
-    for (uint32_t v = 0; v < g->count; v++) {
-        LEAT_TRY(leat__device_plan(&w->chunk, g->pipelines[v], image, key, row, g->columns[v], taken, err));
-        if (!*taken) {
-            leat__device_chunk_rewind(&w->chunk, mark);
-            w->chunk_ids.len = ids;
-            return 0;
-        }
-        if (leat__buf_append(&w->chunk_ids, &key->sample, sizeof key->sample) != 0)
-            return leat__fail_nomem(err, sizeof key->sample, "tiles of a batch");
-    }
-    return 0;
-}
-
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
                        const found *from, uint32_t row, leat_error *err)
 {
@@ -472,7 +453,7 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id};
     if (r->on_device) {
         bool taken = false;
-        LEAT_TRY(list_images(r, g, w, &image, &key, row, &taken, err));
+        LEAT_TRY(leat__run_list(r, g, w, &image, &key, row, &taken, err));
         if (taken) return 0;
     }
     if (g->count == 1)
@@ -808,30 +789,6 @@ static int decode_one(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     return rc;
 }
 
-/* Whether the device decodes this run: as many of LEAT__SHARE_WHOLE in turn as the share says. */
-static bool goes_to_device(leat__run_env *env)
-{
-    if (env->tile_blocks == NULL) return false;
-    uint32_t share = atomic_load_explicit(&env->device_share, memory_order_relaxed);
-    uint32_t number = atomic_fetch_add_explicit(&env->run_number, 1, memory_order_relaxed);
-    return (number + 1) * share / LEAT__SHARE_WHOLE != number * share / LEAT__SHARE_WHOLE;
-}
-
-/* What was listed for the device goes with the batch. */
-static int hand_over_tiles(leat__run *r, leat__run_worker *w, leat_error *err)
-{
-    leat__device_tiles *tiles;
-    uint32_t images = leat__device_chunk_images(&w->chunk);
-
-    if (images == 0) return 0;
-    LEAT_TRY(leat__device_tiles_open(&tiles, &w->chunk, (const uint64_t *)(const void *)w->chunk_ids.data,
-                                     r->env->tile_blocks, err));
-    r->tile_bytes = tiles->bytes;
-    leat__frame_add_tiles(r->frame, tiles);
-    atomic_fetch_add_explicit(&r->env->device_images, images, memory_order_relaxed);
-    return 0;
-}
-
 int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, uint64_t id, uint32_t row,
                     leat_error *err)
 {
@@ -861,9 +818,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     uint64_t begin = leat__meters_now();
     int rc = 0;
 
-    r->on_device = goes_to_device(r->env);
-    leat__device_chunk_clear(&w->chunk);
-    leat__buf_clear(&w->chunk_ids);
+    leat__run_list_begin(r, w);
     leat__gate_share(&r->env->decoding);
     for (uint32_t i = 0; i < r->count && rc == 0; i++) {
         if (atomic_load_explicit(&r->env->stop, memory_order_relaxed)) rc = LEAT_ECANCELED;
@@ -872,7 +827,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     drop_encoded(r);
     /* what a large image made the worker grow to was charged for this run only */
     if (r->scratch_bytes > 0) shrink(w);
-    if (rc == 0) rc = hand_over_tiles(r, w, err);
+    if (rc == 0) rc = leat__run_list_end(r, w, err);
     leat__gate_leave(&r->env->decoding);
     uint64_t took = leat__meters_now() - begin;
     atomic_fetch_add_explicit(&r->env->decode_ns, took, memory_order_relaxed);

@@ -73,6 +73,7 @@ typedef struct leat__run_env {
     _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
     _Atomic uint32_t run_number;
     _Atomic uint64_t device_images; /* given to the device */
+    _Atomic uint64_t arena_bytes;   /* that the tiles of a batch take, as far as is known */
     atomic_bool stop; /* nobody wants the rest of the epoch */
     _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
     _Atomic uint64_t disk_hits;

@@ -666,6 +666,9 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
         leat__blocks_close(&l->env.tile_blocks);
         return 0;
     }
+    /* a guess, until batches were seen: crops need about half of the tiles */
+    uint64_t sample = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
+    l->env.arena_bytes = (sample / 2 + 1024) * l->opts.batch_size;
     l->env.device_share = must ? LEAT__SHARE_WHOLE : 0;
     return rc;
 }

@@ -7,6 +7,7 @@
 #define WHOLE 16u
 #define WINDOW 8u          /* batches */
 #define WAITS 0.01         /* of the time: the CPUs do not keep up */
+#define FAR 0.1            /* and here by much: larger steps */
 #define CALM 0.002         /* and here they do */
 #define CALM_WINDOWS 8u    /* before the device gets less */
 #define FLOOR_WINDOWS 256u /* after which less is tried again */
@@ -14,7 +15,8 @@
 static void end_window(leat__split *s, double waits)
 {
     if (waits > WAITS) {
-        if (s->calm == 0 && s->share < WHOLE) s->share += s->share < 4 ? 2 : 4;
+        if (waits > FAR) s->share += WHOLE / 2;
+        else if (s->calm == 0 && s->share < WHOLE) s->share += s->share < 4 ? 2 : 4;
         else if (s->share < WHOLE) s->share += 1; /* it was enough a moment ago */
         if (s->share > WHOLE) s->share = WHOLE;
         s->floor = s->share;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The copying thread: see to_device.h. Up to FLIGHTS batches are in flight, so that the bus never waits
- * for this thread.
+ * The copying thread: see to_device.h. Up to FLIGHTS batches are in flight, so that neither the bus nor the
+ * device waits for this thread.
  */
 #include "loader/to_device.h"
 
@@ -14,7 +14,8 @@
 #include "base/thread.h"
 #include "probe/trace.h"
 
-#define FLIGHTS 2
+#define FLIGHTS LEAT__DECODE_SLOTS
+#define RING (FLIGHTS + 1) /* the events of the batch that landed last are still asked */
 #define LEAST_BATCHES 2 /* one with the consumer, one on its way */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
 
@@ -23,9 +24,11 @@ typedef struct flight {
     leat__frame *frame;
     leat_task *task;
     leat__device_block *block;
-    leat__gpu_event *begin, *end;
+    leat__gpu_event *begin;   /* of its copies */
+    leat__device_marks marks; /* start: only where the device decodes */
     leat__device_job job; /* where the device decodes rows of it */
     bool decodes;
+    uint32_t slot;
     uint64_t begin_ns, bytes;
 } flight;
 
@@ -44,15 +47,17 @@ struct leat__to_device {
     leat__run_env *env;
     leat__run_worker *worker; /* for damaged samples */
     leat__thread thread;
-    flight flights[FLIGHTS]; /* the thread's: a ring */
+    flight flights[RING]; /* the thread's */
     uint32_t first, count;
+    uint32_t next_slot;
+    uint64_t landed; /* batches since the device was idle */
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
     pushed *waiting;
     uint64_t next; /* batch that goes next */
     bool canceled, closed;
     atomic_bool starved;
-    uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns;
+    uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
 };
 
 /* ---- one batch ---- */
@@ -118,10 +123,13 @@ static int queue(leat__to_device *d, flight *f, leat_error *err)
     LEAT_TRY(copy_columns(d, f, f->frame->tiles == NULL, err));
     f->decodes = f->frame->tiles != NULL;
     if (f->decodes) {
-        LEAT_TRY(leat__device_decoder_start(d->decoder, f->frame, f->block, &f->job, err));
+        LEAT_TRY(leat__device_decoder_start(d->decoder, f->slot, f->frame, f->block, &f->marks, &f->job,
+                                            err));
         f->bytes += f->job.bytes;
+        return 0;
     }
-    return leat__gpu_event_record(f->end, d->stream, err);
+    LEAT_TRY(leat__gpu_event_record(f->marks.copied, d->stream, err));
+    return leat__gpu_event_record(f->marks.end, d->stream, err);
 }
 
 /* The images with damage once more on the CPU, where the policy for bad samples is. */
@@ -149,13 +157,13 @@ static int repair(leat__to_device *d, flight *f, leat_error *err)
                                     f->block->memory + column->device_start,
                                     column->row_bytes * frame->rows, err));
     }
-    LEAT_TRY(leat__gpu_event_record(f->end, d->stream, err));
-    LEAT_TRY(leat__gpu_event_wait(f->end, err));
+    LEAT_TRY(leat__gpu_event_record(f->marks.end, d->stream, err));
+    LEAT_TRY(leat__gpu_event_wait(f->marks.end, err));
     LEAT_TRY(redo_damaged(d, f, err));
     leat__frame_finish(f->frame);
     LEAT_TRY(copy_columns(d, f, true, err));
-    LEAT_TRY(leat__gpu_event_record(f->end, d->stream, err));
-    return leat__gpu_event_wait(f->end, err);
+    LEAT_TRY(leat__gpu_event_record(f->marks.end, d->stream, err));
+    return leat__gpu_event_wait(f->marks.end, err);
 }
 
 /* A batch that the device decoded rows of, when that has ended. */
@@ -174,28 +182,50 @@ static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
     return rc;
 }
 
+/* Seconds on the device of a batch that has landed: copies, kernels, and how long both ran beside the copies
+ * and kernels of the batch before. */
+static void measure(leat__to_device *d, const flight *f)
+{
+    const flight *before = &d->flights[(d->first + RING - 1) % RING];
+    double copy = leat__gpu_event_seconds(f->begin, f->marks.copied);
+    double decode = f->decodes ? leat__gpu_event_seconds(f->marks.start, f->marks.end) : 0;
+    double span = leat__gpu_event_seconds(f->begin, f->marks.end);
+    double alone = d->landed > 0 ? leat__gpu_event_seconds(before->marks.end, f->marks.end) : span;
+    double overlap = alone < span ? span - alone : 0;
+    leat__mutex_lock(&d->lock);
+    d->copied_bytes += f->bytes;
+    d->copy_ns += (uint64_t)(copy * 1e9);
+    d->decode_ns += (uint64_t)(decode * 1e9);
+    d->overlap_ns += (uint64_t)(LEAT_MIN(overlap, copy + decode) * 1e9);
+    leat__mutex_unlock(&d->lock);
+}
+
 static void land(leat__to_device *d)
 {
     flight *f = &d->flights[d->first];
     leat_error err;
     leat__error_reset(&err);
-    d->first = (d->first + 1) % FLIGHTS;
+    int rc = leat__gpu_event_wait(f->marks.end, &err);
+    if (rc == 0) measure(d, f);
+    d->first = (d->first + 1) % RING;
     d->count--;
-    int rc = leat__gpu_event_wait(f->end, &err);
-    double seconds = rc == 0 ? leat__gpu_event_seconds(f->begin, f->end) : 0;
+    d->landed = d->count > 0 ? d->landed + 1 : 0;
     if (rc == 0 && f->decodes) rc = finish_decoded(d, f, &err);
     else if (f->decodes) leat__device_decoder_end(d->decoder, &f->job);
     if (rc == 0) {
         f->task->bytes = leat__frame_moved(f->frame, d->pool, f->block, leat__to_device_index(d));
-        leat__mutex_lock(&d->lock);
-        d->copied_bytes += f->bytes;
-        *(f->decodes ? &d->decode_ns : &d->copy_ns) += (uint64_t)(seconds * 1e9);
-        leat__mutex_unlock(&d->lock);
         leat__trace_end(f->decodes ? "device decode" : "copy", f->begin_ns, (int64_t)f->frame->batch.index);
     } else {
         leat__device_pool_give(d->pool, f->block);
     }
     leat_task_done(f->task, rc, &err);
+}
+
+/* Waits for everything that is queued. */
+static void drain(leat__to_device *d)
+{
+    leat__gpu_stream_drain(d->stream);
+    if (d->decoder != NULL) leat__device_decoder_drain(d->decoder);
 }
 
 /* The same; where decoding lacks memory, what is in flight lands, and the consumer is waited for. */
@@ -204,13 +234,14 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
     int rc;
     while ((rc = queue(d, f, err)) == LEAT_EAGAIN) {
         leat__device_pool_stats stats;
-        leat__gpu_stream_drain(d->stream);
+        drain(d);
         leat__device_decoder_end(d->decoder, &f->job);
         if (is_canceled(d)) return LEAT_ECANCELED;
         if (d->count > 0) {
             land(d);
             continue;
         }
+        leat__device_decoder_trim(d->decoder); /* other slots hold memory, too */
         leat__device_pool_read(d->pool, &stats);
         atomic_store(&d->starved, stats.idle == 0);
         leat__device_pool_wait(d->pool, leat__clock_ns() + RETRY_NS);
@@ -235,7 +266,8 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
         leat_task_done(task, rc, &err);
         return;
     }
-    flight *f = &d->flights[(d->first + d->count) % FLIGHTS];
+    flight *f = &d->flights[(d->first + d->count) % RING];
+    f->slot = d->next_slot % LEAT__DECODE_SLOTS;
     f->frame = frame;
     f->task = task;
     f->block = block;
@@ -243,9 +275,10 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
     rc = queue_patiently(d, f, &err);
     if (rc == 0) {
         d->count++;
+        d->next_slot++;
         return;
     }
-    leat__gpu_stream_drain(d->stream); /* copies that were queued read the batch */
+    drain(d); /* copies that were queued read the batch */
     if (f->decodes) leat__device_decoder_end(d->decoder, &f->job);
     leat__device_pool_give(d->pool, block);
     leat_task_done(task, rc, &err);
@@ -320,9 +353,12 @@ static int open_parts(leat__to_device *d, const leat__to_device_opts *opts, leat
     LEAT_TRY(set_limit(d, opts, &limit, err));
     LEAT_TRY(leat__gpu_stream_open(&d->stream, d->gpu, err));
     LEAT_TRY(leat__device_pool_open(&d->pool, d->gpu, limit, err));
-    for (uint32_t i = 0; i < FLIGHTS; i++) {
-        LEAT_TRY(leat__gpu_event_open(&d->flights[i].begin, d->gpu, true, err));
-        LEAT_TRY(leat__gpu_event_open(&d->flights[i].end, d->gpu, true, err));
+    for (uint32_t i = 0; i < RING; i++) {
+        flight *f = &d->flights[i];
+        LEAT_TRY(leat__gpu_event_open(&f->begin, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&f->marks.copied, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&f->marks.start, d->gpu, true, err));
+        LEAT_TRY(leat__gpu_event_open(&f->marks.end, d->gpu, true, err));
     }
     return leat__thread_start(&d->thread, "leat-copy", copy_thread, d, err);
 }
@@ -350,9 +386,12 @@ void leat__to_device_close(leat__to_device **out)
     leat__cond_broadcast(&d->changed);
     leat__mutex_unlock(&d->lock);
     leat__thread_join(&d->thread);
-    for (uint32_t i = 0; i < FLIGHTS; i++) {
-        leat__gpu_event_close(&d->flights[i].begin);
-        leat__gpu_event_close(&d->flights[i].end);
+    for (uint32_t i = 0; i < RING; i++) {
+        flight *f = &d->flights[i];
+        leat__gpu_event_close(&f->begin);
+        leat__gpu_event_close(&f->marks.copied);
+        leat__gpu_event_close(&f->marks.start);
+        leat__gpu_event_close(&f->marks.end);
     }
     leat__device_decoder_close(&d->decoder);
     leat__run_worker_close(&d->worker);
@@ -368,12 +407,13 @@ int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__
                             const leat__pipeline *const *pipelines, uint32_t columns, leat_error *err)
 {
     leat__device_decoder_opts opts = {.gpu = d->gpu,
-                                      .stream = d->stream,
+                                      .copies = d->stream,
                                       .pool = d->pool,
                                       .tables = tables,
                                       .pipelines = pipelines,
                                       .columns = columns,
-                                      .blocks = env->tile_blocks};
+                                      .blocks = env->tile_blocks,
+                                      .arena_bytes = &env->arena_bytes};
     LEAT_TRY(leat__run_worker_open(&d->worker, err));
     d->env = env;
     return leat__device_decoder_open(&d->decoder, &opts, err);
@@ -436,5 +476,6 @@ void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)
     stats->wait_ns = d->wait_ns;
     stats->decoded = d->decoded;
     stats->decode_ns = d->decode_ns;
+    stats->overlap_ns = d->overlap_ns;
     leat__mutex_unlock(&d->lock);
 }

@@ -25,7 +25,8 @@ typedef struct leat__to_device_stats {
     leat__device_pool_stats pool;
     uint64_t copied_bytes, copy_ns, wait_ns;
     uint64_t decoded; /* images */
-    uint64_t decode_ns; /* of batches with such images: their copies and their decoding */
+    uint64_t decode_ns;  /* of the kernels */
+    uint64_t overlap_ns; /* of copies and kernels, beside those of the batch before */
 } leat__to_device_stats;
 
 /* LEAT_ENOTSUP no CUDA here, LEAT_EINVAL no such device, LEAT_EBUDGET the limit is too small. */

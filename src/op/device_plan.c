@@ -22,6 +22,7 @@
 
 void leat__device_chunk_init(leat__device_chunk *c)
 {
+    *c = (leat__device_chunk){0};
     leat__buf_init(&c->images, LEAT__MEM_SCRATCH, CHUNK_MAX);
     leat__buf_init(&c->tiles, LEAT__MEM_SCRATCH, CHUNK_MAX);
     leat__buf_init(&c->data, LEAT__MEM_SCRATCH, CHUNK_MAX);
@@ -32,6 +33,7 @@ void leat__device_chunk_clear(leat__device_chunk *c)
     leat__buf_clear(&c->images);
     leat__buf_clear(&c->tiles);
     leat__buf_clear(&c->data);
+    c->arena_bytes = 0;
 }
 
 void leat__device_chunk_reset(leat__device_chunk *c)
@@ -160,9 +162,10 @@ static void plan_planes(leat_job_image *im, const leat__raster *r, uint64_t *wor
         im->pitch[c] = (8 * (s->bx1 - s->bx0) + ALIGN - 1) & ~(ALIGN - 1);
         im->plane[c] = room(work, (uint64_t)im->pitch[c] * 8 * (s->by1 - s->by0));
     }
-    im->rgb_pitch = (im->width + ALIGN - 1) & ~(ALIGN - 1);
+    im->lead = im->x & 3;
+    im->rgb_pitch = (im->lead + im->width + ALIGN - 1) & ~(ALIGN - 1);
     im->rgb = room(work, (uint64_t)im->rgb_pitch * im->height * planes);
-    const uint32_t wide = im->vertical_first ? im->width : im->ax.count;
+    const uint32_t wide = im->vertical_first ? im->lead + im->width : im->ax.count;
     im->mid_rows = im->vertical_first ? im->ay.count : im->height;
     im->mid_pitch = (wide + ALIGN - 1) & ~(ALIGN - 1);
     im->mid = room(work, (uint64_t)im->mid_pitch * im->mid_rows * planes);
@@ -216,39 +219,104 @@ static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const lea
     return work <= LEAT__DEVICE_WORK_MAX;
 }
 
-/* The tiles that the region needs: their bytes, row by row as they lie, and a job for each. */
-static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
-                     const leat__raster *r, uint32_t image)
+/* Tiles of an image: those from tile row `first` to `last`, columns tx0 to tx1. */
+typedef struct tile_window {
+    uint32_t first, last, tx0, tx1;
+    uint64_t bytes; /* of them */
+} tile_window;
+
+static tile_window find_window(const leat__tile_header *h, const leat__raster *r)
 {
-    uint32_t tx0 = UINT32_MAX, tx1 = 0, number = 0;
+    tile_window w = {.first = r->first, .last = r->last, .tx0 = UINT32_MAX};
     for (uint32_t k = 0; k < h->components; k++) {
-        tx0 = LEAT_MIN(tx0, r->comp[k].bx0 / leat__tile_blocks_x(h, k));
-        tx1 = LEAT_MAX(tx1, (r->comp[k].bx1 - 1) / leat__tile_blocks_x(h, k));
+        w.tx0 = LEAT_MIN(w.tx0, r->comp[k].bx0 / leat__tile_blocks_x(h, k));
+        w.tx1 = LEAT_MAX(w.tx1, (r->comp[k].bx1 - 1) / leat__tile_blocks_x(h, k));
     }
-    uint64_t at = h->header_bytes;
-    for (uint32_t ty = 0; ty <= r->last; ty++) {
+    w.tx1 = LEAT_MIN(w.tx1, h->tiles_x - 1);
+    for (uint32_t ty = w.first; ty <= w.last; ty++)
+        for (uint32_t tx = w.tx0; tx <= w.tx1; tx++)
+            w.bytes += leat__load_u16(h->lengths + 2 * ((size_t)ty * h->tiles_x + tx));
+    return w;
+}
+
+/* Bytes for an image whose tiles take `tile_bytes`: in the arena, else (unless `only_arena`) in the chunk. */
+static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only_arena, leat_job_image *im)
+{
+    const uint64_t quant = sizeof(uint16_t) * 64 * 3;
+    const uint64_t bytes = (quant + tile_bytes + SLACK + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+    leat__device_arena *const a = c->arena;
+    if (a != NULL && atomic_load_explicit(&a->used, memory_order_relaxed) + bytes <= a->size) {
+        im->data = atomic_fetch_add_explicit(&a->used, bytes, memory_order_relaxed);
+        if (im->data + bytes <= a->size) {
+            im->source = LEAT_JOB_ARENA;
+            c->arena_bytes += bytes;
+            memset(a->data + im->data + bytes - SLACK - ALIGN, 0, SLACK + ALIGN);
+            return a->data + im->data;
+        }
+    }
+    if (only_arena) return NULL;
+    im->source = LEAT_JOB_SPILL;
+    im->data = c->data.len;
+    return leat__buf_zeros(&c->data, bytes) == 0 ? (uint8_t *)c->data.data + im->data : NULL;
+}
+
+/* The jobs of the tiles. Their bytes lie behind the quantisers as in the pack; or, with `to`, only these
+ * tiles next to each other: then they are copied there. */
+static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
+                     const tile_window *w, uint32_t image, uint8_t *to)
+{
+    const uint64_t quant = sizeof h->quant;
+    uint64_t at = 0, put = 0;
+    uint32_t number = 0;
+    for (; number < w->first * h->tiles_x; number++) at += leat__load_u16(h->lengths + 2 * (size_t)number);
+    for (uint32_t ty = w->first; ty <= w->last; ty++) {
+        uint64_t row = 0, begin = 0;
         for (uint32_t tx = 0; tx < h->tiles_x; tx++, number++) {
             const uint32_t len = leat__load_u16(h->lengths + 2 * (size_t)number);
-            if (ty >= r->first && tx >= tx0 && tx <= tx1) {
-                const leat_job_tile tile = {.data = c->data.len, .len = len, .image = image,
-                                            .tx = tx, .ty = ty, .number = number};
-                if (leat__buf_append(&c->tiles, &tile, sizeof tile) != 0 ||
-                    leat__buf_append(&c->data, data + at, len) != 0)
-                    return LEAT_ENOMEM;
+            if (tx == w->tx0) begin = at;
+            if (tx >= w->tx0 && tx <= w->tx1) {
+                const leat_job_tile tile = {.data = quant + (to != NULL ? put + row : at), .len = len,
+                                            .image = image, .tx = tx, .ty = ty, .number = number};
+                if (leat__buf_append(&c->tiles, &tile, sizeof tile) != 0) return LEAT_ENOMEM;
+                row += len;
             }
             at += len;
         }
+        if (to != NULL) memcpy(to + quant + put, data + h->header_bytes + begin, row);
+        put += row;
     }
-    return leat__buf_zeros(&c->data, SLACK + ((0 - (c->data.len + SLACK)) & (ALIGN - 1)));
+    return 0;
+}
+
+/* The image's bytes where they can be found, and its tiles. */
+static int put_image(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
+                     const leat__raster *r, leat_job_image *im, leat__device_place *place)
+{
+    const tile_window w = find_window(h, r);
+    const uint32_t image = leat__device_chunk_images(c);
+    uint8_t *to = NULL;
+    im->quant = 0;
+    if (place->resident != 0) {
+        im->source = LEAT_JOB_RESIDENT;
+        im->data = place->resident;
+        return put_tiles(c, h, NULL, &w, image, NULL);
+    }
+    if (place->whole) to = take_bytes(c, h->tile_bytes, true, im);
+    place->whole = to != NULL;
+    if (to == NULL) to = take_bytes(c, w.bytes, false, im);
+    if (to == NULL) return LEAT_ENOMEM;
+    memcpy(to, h->quant, sizeof h->quant);
+    if (place->whole) memcpy(to + sizeof h->quant, data + h->header_bytes, h->tile_bytes);
+    return put_tiles(c, h, data, &w, image, place->whole ? NULL : to);
 }
 
 int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat__encoded *e,
-                      const leat__draw_key *key, uint32_t row, uint32_t column, bool *taken,
-                      leat_error *err)
+                      const leat__draw_key *key, uint32_t row, uint32_t column, leat__device_place *place,
+                      bool *taken, leat_error *err)
 {
     leat__tile_header h;
     leat__raster r;
-    leat_job_image im = {.row = row, .column = column, .quant = c->data.len};
+    leat_job_image im = {.row = row, .column = column};
     const leat__tile_tables *const tables = e->tables;
 
     *taken = false;
@@ -264,9 +332,7 @@ int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat
     im.mcus_x = h.mcus_x;
     im.mcus_y = h.mcus_y;
     if (!plan_geometry(&im, p, e, &h, key, &r)) return 0;
-    const uint32_t image = leat__device_chunk_images(c);
-    if (leat__buf_append(&c->data, h.quant, sizeof h.quant) == 0 &&
-        put_tiles(c, &h, e->data, &r, image) == 0 &&
+    if (put_image(c, &h, e->data, &r, &im, place) == 0 &&
         leat__buf_append(&c->images, &im, sizeof im) == 0) {
         *taken = true;
         return 0;

@@ -9,6 +9,8 @@
 #ifndef LEAT_OP_DEVICE_PLAN_H
 #define LEAT_OP_DEVICE_PLAN_H
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "gpu/kernels/tile_job.h"
 #include "op/pipeline.h"
@@ -16,13 +18,28 @@
 /* Workspace of one image, at most: larger ones are decoded on the CPU. */
 #define LEAT__DEVICE_WORK_MAX (UINT64_C(64) << 20)
 
-/* Images with their tiles. Offsets into data and workspace count from the chunk's and the image's own
- * begin; whoever joins chunks adds where those are. */
+/* Memory that several chunks fill at once: each takes its part with one addition. */
+typedef struct leat__device_arena {
+    uint8_t *data; /* NULL: there is none */
+    uint64_t size;
+    _Atomic uint64_t used; /* asked for: can be more than `size` */
+} leat__device_arena;
+
+/* Images with their tiles. An image's bytes are its quantisers, then tiles, then padding, aligned to 16;
+ * `data` of an image counts from the arena's begin, or from the chunk's own bytes where the arena is full. */
 typedef struct leat__device_chunk {
     leat__buf images; /* leat_job_image */
     leat__buf tiles;  /* leat_job_tile; `image` counts in this chunk */
-    leat__buf data;   /* quantisers and tiles, 16-byte aligned, with padding behind each image */
+    leat__buf data;   /* what the arena had no room for */
+    leat__device_arena *arena; /* or NULL */
+    uint64_t arena_bytes;      /* taken from it since the last clear */
 } leat__device_chunk;
+
+/* Where an image's bytes come from, and whether they shall stay on the device. */
+typedef struct leat__device_place {
+    uint64_t resident; /* address of its quantisers and all of its tiles on the device; 0: not there */
+    bool whole;        /* in: put all tiles into the arena, not only those the crop needs; out: done */
+} leat__device_place;
 
 void leat__device_chunk_init(leat__device_chunk *c);
 void leat__device_chunk_clear(leat__device_chunk *c);
@@ -44,9 +61,10 @@ bool leat__device_takes(const leat__pipeline *p, const char **why);
 void leat__device_output(const leat__pipeline *p, leat_job_output *out);
 
 /* Adds an image for row `row` of output `column`. *taken false (with 0): the CPU has to decode it, also
- * when it is damaged or its draw fails: the CPU then says why. Fails only with LEAT_ENOMEM. */
+ * when it is damaged or its draw fails: the CPU then says why. Of an image that is resident only the header
+ * is read. Fails only with LEAT_ENOMEM. */
 int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat__encoded *image,
-                      const leat__draw_key *key, uint32_t row, uint32_t column, bool *taken,
-                      leat_error *err) LEAT_MUST_CHECK;
+                      const leat__draw_key *key, uint32_t row, uint32_t column, leat__device_place *place,
+                      bool *taken, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -31,9 +31,15 @@ extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) leat_tiles(leat_jo
 extern "C" __global__ void leat_colour(leat_job job)
 {
     const leat_job_image *const im = &job.images[blockIdx.y];
-    for (uint32_t y = blockIdx.x; y < im->height; y += gridDim.x)
-        for (uint32_t x = threadIdx.x; x < im->width; x += blockDim.x)
-            colour_pixel(im, job.work + im->work, x, y);
+    uint8_t *const work = job.work + im->work;
+    const colour_view view = view_colour(im, work);
+    const uint32_t wide = im->lead + im->width, high = im->height, lanes = (wide + 3) / 4;
+    /* threads in as many rows as fit: crops are often narrower than a block */
+    const uint32_t rows = lanes < blockDim.x ? blockDim.x / lanes : 1, row = threadIdx.x / lanes;
+    if (row >= rows && lanes < blockDim.x) return;
+    for (uint32_t y = blockIdx.x * rows + (rows > 1 ? row : 0); y < high; y += gridDim.x * rows)
+        for (uint32_t x = 4 * (rows > 1 ? threadIdx.x - row * lanes : threadIdx.x); x < wide; x += 4 * blockDim.x)
+            colour_four(im, &view, work, x, y);
 }
 
 extern "C" __global__ void leat_first(leat_job job)
@@ -42,7 +48,8 @@ extern "C" __global__ void leat_first(leat_job job)
     uint8_t *const work = job.work + im->work;
     if (im->vertical_first) {
         for (uint32_t y = blockIdx.x; y < im->mid_rows; y += gridDim.x)
-            for (uint32_t x = 4 * threadIdx.x; x < im->width; x += 4 * blockDim.x) first_four(im, work, x, y);
+            for (uint32_t x = 4 * threadIdx.x; x < im->lead + im->width; x += 4 * blockDim.x)
+                first_four(im, work, x, y);
     } else {
         for (uint32_t x = threadIdx.x; x < im->ax.count; x += blockDim.x)
             for (uint32_t y = blockIdx.x; y < im->mid_rows; y += gridDim.x) first_pixel(im, work, x, y);

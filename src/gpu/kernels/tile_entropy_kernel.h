@@ -3,12 +3,14 @@
  * One tile by one warp: bytes -> coefficients -> inverse DCT -> samples (docs/tile-format.md). The
  * arithmetic and the answers to damaged bytes are those of src/dsp/tile_entropy.c and src/dsp/idct.c.
  *
- * Values are decoded 32 at a time, one per lane. A lane whose bit is set in a size plane finds its bit in
- * the next plane by its rank among the set bits: so a lane's size takes as many steps as it is large, and
- * no value waits for the one before it. Where the extra bits of a lane begin is the sum of the sizes
- * before it. Four blocks are transformed at once, eight lanes each.
+ * Values are decoded 32 at a time, one per lane. Lane l holds the next 32 bits of size plane l. A lane whose
+ * bit is set in a plane finds its bit in the next plane by its rank among the set bits. The ranks of a
+ * lane add up to the sizes of the lanes before it, which is where its extra bits begin. So a round of 32
+ * values reads memory twice, whatever their sizes. Four blocks are transformed at once, eight lanes each.
  *
- * Every read is held inside the tile: `len` bytes, with 8 readable bytes behind them and 3 before.
+ * The time goes into issuing instructions, not into memory: what is constant per lane is kept in registers.
+ *
+ * Every read is held inside the tile: `len` bytes, with 12 readable bytes behind them and 3 before.
  */
 
 #define TILE_BLOCKS_MAX 192
@@ -25,9 +27,9 @@
 
 /* Scratch of a warp. */
 typedef struct tile_scratch {
+    int16_t coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time */
     uint64_t mask[TILE_BLOCKS_MAX];
     int16_t ring[TILE_RING];
-    int16_t coef[4 * BLOCK_PITCH];
     uint8_t groups[TILE_BLOCKS_MAX];
     uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* first which table, then what was read with it */
 } tile_scratch;
@@ -61,15 +63,15 @@ DEVICE uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* 25 bits or more from bit `pos` on; from the end of the tile for positions behind it. */
+/* 32 bits from bit `pos` on; from the end of the tile for positions behind it. */
 DEVICE uint32_t bits_at(const tile_view *t, uint32_t pos)
 {
     return load_bits(t->in + least(pos >> 3, t->len), pos & 7);
 }
 
-DEVICE uint32_t bit_at(const tile_view *t, uint32_t pos)
+DEVICE uint32_t low_bits(uint32_t count)
 {
-    return (uint32_t)t->in[least(pos >> 3, t->len)] >> (pos & 7) & 1;
+    return count >= 32 ? 0xffffffffu : (1u << count) - 1;
 }
 
 /* ---- bitmaps ---- */
@@ -109,16 +111,22 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
     return *used <= t->len ? TILE_WHOLE : TILE_SHORT;
 }
 
-/* Symbols of four streams: symbol i from stream i % 4, with the table that lies in its place. */
+/* Symbols of four streams: symbol i from stream i % 4, with the table that lies in its place. A code has at
+ * most 11 bits, so one load serves five. */
 #define READ_SYMBOLS(total)                                                                          \
     LANES {                                                                                          \
-        if (lane < 4)                                                                                \
-            for (uint32_t i = (uint32_t)lane; i < (total); i += 4) {                                 \
-                const uint32_t e =                                                                   \
-                    codes->entry[s->symbol[i] & 15][bits_at(t, least(AT(pos), limit)) & 2047];       \
+        for (uint32_t i = (uint32_t)lane; lane < 4 && i < (total);) {                                \
+            uint64_t bits = load_long(t->in + least(AT(pos) >> 3, t->len), AT(pos) & 7);             \
+            UNROLL                                                                                   \
+            for (int k = 0; k < 5; k++) {                                                            \
+                if (i >= (total)) break;                                                             \
+                const uint32_t e = READ_ONLY(&codes->entry[s->symbol[i] & 15][(uint32_t)bits & 2047]); \
+                bits >>= e & 63;                                                                     \
                 AT(pos) += e & 63;                                                                   \
                 s->symbol[i] = (uint8_t)(e >> 8);                                                    \
+                i += 4;                                                                              \
             }                                                                                        \
+        }                                                                                            \
     }                                                                                                \
     WARP_SYNC()
 
@@ -152,8 +160,10 @@ DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_jo
         WARP_SCAN(end);
         LANES {
             const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
-            const uint8_t *const tables = codes->context[b >= t->count[0]][n];
-            for (uint32_t g = 0; g < n; g++) s->symbol[total + AT(end) - n + g] = tables[g];
+            const uint64_t tables =
+                READ_ONLY((const uint64_t *)(const void *)codes->context[b >= t->count[0]][n]);
+            for (uint32_t g = 0; g < n; g++)
+                s->symbol[total + AT(end) - n + g] = (uint8_t)(tables >> 8 * g);
         }
         total += WARP_FROM(end, 31);
     }
@@ -194,7 +204,6 @@ DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_code
     PER_LANE(uint32_t, pos);
     PER_LANE(uint32_t, ends);
     uint32_t start[5], pairs = 0;
-    const uint32_t limit = 8 * t->len;
     if (t->len < 6) return TILE_SHORT;
     start[0] = 6;
     for (int i = 1; i < 4; i++)
@@ -238,10 +247,8 @@ DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
         LANES {
             if ((uint32_t)lane == planes) AT(r->plane) = 8 * at;
             AT(set) = 0;
-            for (uint32_t i = 24 * (uint32_t)lane; i < left; i += 24 * 32) {
-                const uint32_t n = least(left - i, 24);
-                AT(set) += POPC(bits_at(t, 8 * at + i) & ((1u << n) - 1));
-            }
+            for (uint32_t i = 32 * (uint32_t)lane; i < left; i += 32 * 32)
+                AT(set) += POPC(bits_at(t, 8 * at + i) & low_bits(left - i));
         }
         left = WARP_SUM(set);
         at += bytes;
@@ -261,35 +268,41 @@ DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
 /* The next 32 values into the ring. */
 DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
 {
+    PER_LANE(uint32_t, window);
+    PER_LANE(uint32_t, mine); /* lane l: who has a bit in plane l */
     PER_LANE(uint32_t, bit);
     PER_LANE(uint32_t, size);
     PER_LANE(uint32_t, end);
     const uint32_t n = least(32, t->values - r->done);
-    uint32_t more = n == 32 ? 0xffffffffu : (1u << n) - 1; /* lanes that have a bit in the plane */
-    LANES {
-        AT(bit) = (uint32_t)lane < n;
-        AT(size) = 0;
+    uint32_t more = low_bits(n); /* lanes that have a bit in the plane */
+    LANES AT(window) = bits_at(t, AT(r->plane));
+    const uint32_t first = WARP_FROM(window, 0);
+    LANES { /* in the first plane every lane has one, so its rank is its number */
+        const uint32_t here = more >> lane & 1;
+        AT(size) = here;
+        AT(end) = (uint32_t)lane + here;
+        AT(bit) = here & first >> lane;
+        AT(mine) = lane == 0 ? more : 0;
     }
-    for (int l = 0; more != 0 && l < TILE_PLANES_MAX; l++) {
-        const uint32_t base = WARP_FROM(r->plane, l);
+    more = WARP_BALLOT(bit);
+    for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
+        const uint32_t plane = WARP_FROM(window, l);
         LANES {
-            if (AT(bit)) {
-                AT(size)++;
-                AT(bit) = bit_at(t, base + POPC(more & ((1u << lane) - 1)));
-            }
-            if (lane == l) AT(r->plane) += POPC(more);
+            const uint32_t rank = POPC(more & ((1u << lane) - 1)), here = more >> lane & 1;
+            AT(size) += here;
+            AT(end) += rank + here;
+            AT(bit) = here & plane >> rank;
+            if (lane == l) AT(mine) = more;
         }
         more = WARP_BALLOT(bit);
     }
-    LANES AT(end) = AT(size);
-    WARP_SCAN(end);
+    LANES AT(r->plane) += POPC(AT(mine)); /* counting is slow: once, not in every plane */
     LANES {
-        const uint32_t size_here = AT(size);
         if ((uint32_t)lane < n)
             s->ring[(r->done + (uint32_t)lane) % TILE_RING] =
-                amplitude(bits_at(t, r->extra + AT(end) - size_here), size_here);
+                amplitude(bits_at(t, r->extra + AT(end) - AT(size)), AT(size));
     }
-    r->extra += WARP_FROM(end, 31);
+    r->extra += WARP_FROM(end, n - 1);
     r->done += n;
 }
 
@@ -327,74 +340,79 @@ DEVICE void idct_eight(int32_t v[8], int shift)
     v[4] = (int32_t)(a3 - b0) >> shift;
 }
 
-DEVICE uint8_t clamp_sample(int32_t v)
-{
-    v += 128;
-    return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-}
+/* What a lane does with each block of a component: it places two coefficients, column by column. */
+typedef struct lane_part {
+    PER_LANE(uint32_t, low);  /* place of bit `lane` of the bitmap, */
+    PER_LANE(uint32_t, high); /* of bit 32 + lane, */
+    PER_LANE(int32_t, low_step);
+    PER_LANE(int32_t, high_step); /* and their quantisers */
+} lane_part;
 
 /* Four blocks on their way: which they are and what is wanted of them. */
 typedef struct block_group {
     uint64_t mask[4];
     uint32_t first[4]; /* value of the tile that is its first */
     int32_t dc[4];
-    uint32_t index;  /* of the first one in the tile's component */
+    uint32_t to[4];  /* where its samples go, from the tile's first */
     uint32_t wanted; /* bit per block */
 } block_group;
 
-DEVICE void expand_group(const block_group *g, const uint16_t *quant, tile_scratch *s)
+DEVICE void find_lane_part(lane_part *p, const uint16_t *quant)
 {
     LANES {
-        uint32_t *const zero = (uint32_t *)(void *)s->coef;
-        for (int i = lane; i < 4 * BLOCK_PITCH / 2; i += 32) zero[i] = 0;
+        const uint32_t a = tile_order[lane], b = tile_order[32 + lane];
+        AT(p->low) = (a & 7) * 8 + (a >> 3);
+        AT(p->high) = (b & 7) * 8 + (b >> 3);
+        AT(p->low_step) = quant[a];
+        AT(p->high_step) = quant[b];
     }
-    WARP_SYNC();
+}
+
+DEVICE void expand_group(const block_group *g, const lane_part *p, tile_scratch *s)
+{
     UNROLL
     for (int k = 0; k < 4; k++) {
-        if (!(g->wanted >> k & 1)) continue;
         const uint32_t lo = (uint32_t)g->mask[k], hi = (uint32_t)(g->mask[k] >> 32);
+        const uint32_t behind = g->first[k] + POPC(lo);
         LANES {
             const uint32_t below = (1u << lane) - 1;
             int16_t *const coef = s->coef + k * BLOCK_PITCH;
-            if (lo >> lane & 1) {
-                const int at = tile_order[lane];
-                coef[at] = (int16_t)(s->ring[(g->first[k] + POPC(lo & below)) % TILE_RING] * quant[at]);
-            }
-            if (hi >> lane & 1) {
-                const int at = tile_order[32 + lane];
-                const uint32_t i = g->first[k] + POPC(lo) + POPC(hi & below);
-                coef[at] = (int16_t)(s->ring[i % TILE_RING] * quant[at]);
-            }
-            if (lane == 0) coef[0] = (int16_t)(g->dc[k] * quant[0]);
+            int32_t a = 0, b = 0;
+            if (lo >> lane & 1) a = s->ring[(g->first[k] + POPC(lo & below)) % TILE_RING];
+            if (hi >> lane & 1) b = s->ring[(behind + POPC(hi & below)) % TILE_RING];
+            if (lane == 0) a = g->dc[k];
+            coef[AT(p->low)] = (int16_t)(a * AT(p->low_step));
+            coef[AT(p->high)] = (int16_t)(b * AT(p->high_step));
         }
     }
     WARP_SYNC();
 }
 
-/* Columns, then rows: eight lanes per block. Block (0, 0) of the tile lies at `plane`, blocks that are not
- * wanted perhaps outside of it. */
-DEVICE void transform_group(const block_group *g, uint32_t wide, tile_scratch *s, uint8_t *plane,
-                            uint32_t pitch)
+/* Columns, then rows: eight lanes per block. Blocks that are not wanted lie perhaps outside of the plane. */
+DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plane, uint32_t pitch)
 {
+    PER_LANE_EIGHT(v);
+    LANES {
+        load_eight(s->coef + (lane >> 3) * BLOCK_PITCH + 8 * (lane & 7), AT(v));
+        idct_eight(AT(v), 11);
+    }
+    WARP_SYNC();
     LANES {
         int16_t *const coef = s->coef + (lane >> 3) * BLOCK_PITCH + (lane & 7);
-        int32_t v[8];
-        for (int i = 0; i < 8; i++) v[i] = coef[8 * i];
-        idct_eight(v, 11);
-        for (int i = 0; i < 8; i++) coef[8 * i] = (int16_t)clamp16(v[i]);
+        UNROLL
+        for (int i = 0; i < 8; i++) coef[8 * i] = (int16_t)clamp16(AT(v)[i]);
     }
     WARP_SYNC();
     LANES {
         const int k = lane >> 3;
-        const int16_t *const coef = s->coef + k * BLOCK_PITCH + 8 * (lane & 7);
-        int32_t v[8];
-        uint64_t eight = 0;
-        for (int i = 0; i < 8; i++) v[i] = coef[i];
-        idct_eight(v, 18);
-        for (int i = 0; i < 8; i++) eight |= (uint64_t)clamp_sample(v[i]) << 8 * i;
+        int32_t *const x = AT(v);
+        load_eight(s->coef + k * BLOCK_PITCH + 8 * (lane & 7), x);
+        idct_eight(x, 18);
         if (g->wanted >> k & 1) {
-            const uint32_t b = g->index + (uint32_t)k, y = b / wide, row = 8 * y + (uint32_t)(lane & 7);
-            *(uint64_t *)(void *)(plane + (uint64_t)row * pitch + 8 * (b - y * wide)) = eight;
+            const uint32_t to = k == 0 ? g->to[0] : k == 1 ? g->to[1] : k == 2 ? g->to[2] : g->to[3];
+            store_eight(plane + to + (uint64_t)(uint32_t)(lane & 7) * pitch,
+                        pack_four(x[0] + 128, x[1] + 128, x[2] + 128, x[3] + 128),
+                        pack_four(x[4] + 128, x[5] + 128, x[6] + 128, x[7] + 128));
         }
     }
     WARP_SYNC();
@@ -404,52 +422,59 @@ DEVICE void transform_group(const block_group *g, uint32_t wide, tile_scratch *s
 DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reader *r, uint32_t *value,
                       tile_scratch *s, const leat_job_image *im, const leat_job *job)
 {
-    const uint16_t *const quant = (const uint16_t *)(const void *)(job->data + im->data + im->quant) + 64 * c;
+    const uint32_t wide = t->wide[c], pitch = im->pitch[c];
+    /* blocks of the tile that are wanted; below the last of them there may be nothing */
+    const uint32_t x0 = im->bx0[c] - t->gx[c], x1 = im->bx1[c] - t->gx[c];
+    const uint32_t y0 = im->by0[c] - t->gy[c], y1 = im->by1[c] - t->gy[c];
+    const uint32_t rows = c + 1 < t->components ? t->high[c] : (int32_t)y1 < 0 ? 0 : least(y1, t->high[c]);
+    const uint32_t count = rows * wide;
     uint32_t dc = 0, above = 0, x = 0, y = 0;
-    uint8_t *const plane = job->work + im->work + im->plane[c] +
-                           8 * ((int64_t)t->gy[c] - im->by0[c]) * (int64_t)im->pitch[c] +
-                           8 * ((int64_t)t->gx[c] - im->bx0[c]);
-    for (uint32_t b = 0; b < t->count[c]; b += 4) {
+    uint8_t *const plane = job->work + im->work + im->plane[c] - 8 * (int64_t)(int32_t)y0 * (int64_t)pitch -
+                           8 * (int64_t)(int32_t)x0;
+    lane_part part;
+    find_lane_part(&part,
+                   (const uint16_t *)(const void *)(im->data + im->quant) + 64 * c);
+    for (uint32_t b = 0; b < count; b += 4) {
         block_group g;
         uint32_t last = *value;
         g.wanted = 0;
-        g.index = b;
         UNROLL
-        for (int k = 0; k < 4; k++) {
-            g.mask[k] = b + (uint32_t)k < t->count[c] ? s->mask[base + b + (uint32_t)k] : 0;
+        for (uint32_t k = 0; k < 4; k++) {
+            g.mask[k] = b + k < count ? s->mask[base + b + k] : 0;
             g.first[k] = last;
             last += POPCLL(g.mask[k]);
         }
         while (r->done < last) read_values(t, r, s);
         WARP_SYNC();
         UNROLL
-        for (int k = 0; k < 4; k++) {
-            const uint32_t bx = t->gx[c] + x, by = t->gy[c] + y;
+        for (uint32_t k = 0; k < 4; k++) {
             if (x == 0) dc = above;
             if (g.mask[k] & 1) dc += (uint32_t)(int32_t)s->ring[g.first[k] % TILE_RING];
             if (x == 0) above = dc;
             g.dc[k] = (int16_t)dc;
-            if (b + (uint32_t)k < t->count[c] && bx >= im->bx0[c] && bx < im->bx1[c] && by >= im->by0[c] &&
-                by < im->by1[c])
+            g.to[k] = 8 * (y * pitch + x);
+            if (b + k < count && (int32_t)x >= (int32_t)x0 && (int32_t)x < (int32_t)x1 &&
+                (int32_t)y >= (int32_t)y0 && (int32_t)y < (int32_t)y1)
                 g.wanted |= 1u << k;
-            if (++x == t->wide[c]) {
+            if (++x == wide) {
                 x = 0;
                 y++;
             }
         }
         *value = last;
+        if (g.wanted != 0) {
+            expand_group(&g, &part, s);
+            transform_group(&g, s, plane, pitch);
+        }
         WARP_SYNC(); /* the next values may take these places of the ring */
-        if (g.wanted == 0) continue;
-        expand_group(&g, quant, s);
-        transform_group(&g, t->wide[c], s, plane, im->pitch[c]);
     }
 }
 
 /* ---- a tile ---- */
 
-DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_tile *tile, const leat_job *job)
+DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_tile *tile)
 {
-    t->in = job->data + im->data + tile->data;
+    t->in = (const uint8_t *)(im->data + tile->data);
     t->len = tile->len;
     t->components = im->components;
     t->blocks = 0;
@@ -472,7 +497,7 @@ DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
     tile_view t;
     value_reader r;
     uint32_t used = 0, value = 0, base = 0;
-    find_tile(&t, im, tile, job);
+    find_tile(&t, im, tile);
     uint32_t damage =
         im->small ? bitmaps_small(&t, s, job->codes, &used) : bitmaps_plain(&t, s, &used);
     if (damage == TILE_WHOLE) damage = find_planes(&t, used, &r);

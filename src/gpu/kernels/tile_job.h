@@ -46,8 +46,10 @@ typedef struct leat_job_image {
     uint32_t column;                          /* which output it is for */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
     uint32_t erase_bits[3];                   /* with these bits of the output's type */
-    uint32_t pad;
-    uint64_t data, work;                      /* where its own part of data and workspace begins */
+    uint32_t lead;                            /* pixels before the region, in its RGB planes: x % 4 */
+    uint32_t source, pad;                     /* LEAT_JOB_SPILL and so on: what `data` counts from */
+    uint64_t data;                            /* quantisers and tiles: an address, once the job is sent */
+    uint64_t work;                            /* where its own part of the workspace begins */
     uint64_t work_bytes;
     uint64_t plane[LEAT_JOB_COMPONENTS];      /* in its workspace */
     uint64_t rgb, mid;
@@ -63,6 +65,13 @@ typedef struct leat_job_tile {
     uint32_t number; /* of the tile in its image: what damage is reported with */
     uint32_t pad;
 } leat_job_tile;
+
+/* Where the bytes of an image are before the job is sent. */
+enum {
+    LEAT_JOB_SPILL,   /* in the list's own bytes, */
+    LEAT_JOB_ARENA,   /* in the arena of the batch, */
+    LEAT_JOB_RESIDENT /* or on the device already: `data` is the address */
+};
 
 enum { LEAT_JOB_U8, LEAT_JOB_F16, LEAT_JOB_BF16, LEAT_JOB_F32 };
 
@@ -88,7 +97,6 @@ typedef struct leat_job {
     const leat_job_tile *tiles;
     const leat_job_output *outputs;
     const leat_job_codes *codes;
-    const uint8_t *data;      /* quantisers and tiles */
     uint8_t *work;            /* workspace */
     uint32_t *status;         /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
     uint32_t image_count, tile_count;

@@ -127,21 +127,109 @@ DEVICE uint8_t clamp8(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* Pixel (x, y) of the region into its RGB planes; grey has one. */
-DEVICE void colour_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
+/* A component as the pixels of a region see it: kept in registers while a thread makes its pixels. */
+typedef struct chroma_view {
+    const uint8_t *plane; /* sample (0, 0) of the image */
+    uint32_t pitch, lo, hi, last; /* first and last sample of a row that is there; last row */
+} chroma_view;
+
+typedef struct colour_view {
+    const uint8_t *luma; /* row 0 of the region, at its x less `lead` */
+    uint32_t luma_pitch, x, y;
+    uint8_t *rgb;
+    uint32_t rgb_pitch;
+    uint64_t rgb_size;
+    uint32_t tall, fancy, grey; /* chroma has half the rows; half the columns, smoothed */
+    chroma_view chroma[2];
+} colour_view;
+
+DEVICE colour_view view_colour(const leat_job_image *im, uint8_t *work)
 {
-    const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
-    uint8_t *const out = work + im->rgb + (uint64_t)y * im->rgb_pitch + x;
-    const int32_t luma = sample_at(im, work, 0, im->x + x, im->y + y);
-    if (im->components == 1) {
-        out[0] = (uint8_t)luma;
+    colour_view v;
+    v.x = im->x - im->lead;
+    v.y = im->y;
+    v.luma_pitch = im->pitch[0];
+    v.luma = work + im->plane[0] + (uint64_t)(im->y - 8 * im->by0[0]) * v.luma_pitch + (v.x - 8 * im->bx0[0]);
+    v.rgb = work + im->rgb;
+    v.rgb_pitch = im->rgb_pitch;
+    v.rgb_size = (uint64_t)im->rgb_pitch * im->height;
+    v.grey = im->components == 1;
+    v.tall = im->v == 2;
+    v.fancy = im->h == 2 && im->smooth;
+    UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t c = v.grey ? 0 : i + 1;
+        chroma_view *const k = &v.chroma[i];
+        k->pitch = im->pitch[c];
+        k->lo = 8 * im->bx0[c];
+        k->hi = least(im->samples_x[c], 8 * im->bx1[c]) - 1;
+        k->last = im->samples_y[c] - 1;
+        k->plane = work + im->plane[c] - 8 * (int64_t)im->by0[c] * (int64_t)k->pitch - (int64_t)k->lo;
+    }
+    return v;
+}
+
+/* Chroma of four pixels of row y, the first of which, x, is a multiple of 4, where it has half the columns.
+ * Pixels outside of the region get values that nothing uses: reads stay inside the plane. */
+DEVICE void chroma_four(const chroma_view *k, uint32_t tall, uint32_t x, uint32_t y, int32_t out[4])
+{
+    const uint32_t cx = x / 2, cy = tall ? y / 2 : y;
+    const uint32_t far_y = !tall ? cy : y & 1 ? least(cy + 1, k->last) : cy - (cy > 0);
+    const uint8_t *const near = k->plane + (uint64_t)cy * k->pitch;
+    const uint8_t *const far = k->plane + (uint64_t)far_y * k->pitch;
+    int32_t s[4];
+    UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t at = cx + i > k->lo ? least(cx + i - 1, k->hi) : k->lo;
+        s[i] = tall ? 3 * near[at] + far[at] : near[at];
+    }
+    const int32_t shift = tall ? 4 : 2, even = tall ? 8 : 1, odd = tall ? 7 : 2;
+    out[0] = (3 * s[1] + s[0] + even) >> shift;
+    out[1] = (3 * s[1] + s[2] + odd) >> shift;
+    out[2] = (3 * s[2] + s[1] + even) >> shift;
+    out[3] = (3 * s[2] + s[3] + odd) >> shift;
+}
+
+/* The same for the samplings that are rare. */
+DEVICE void chroma_each(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y,
+                        int32_t out[4])
+{
+    const uint32_t end = im->x + im->width - 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t at = x + i < im->x ? im->x : x + i;
+        out[i] = chroma_at(im, work, c, at < end ? at : end, y);
+    }
+}
+
+/* Four pixels into the RGB planes, from `at` of row y on, a multiple of 4: the region begins `lead` pixels
+ * behind the plane's. Grey has one plane. */
+DEVICE void colour_four(const leat_job_image *im, const colour_view *p, const uint8_t *work, uint32_t at,
+                        uint32_t y)
+{
+    uint8_t *const out = p->rgb + (uint64_t)y * p->rgb_pitch + at;
+    const uint32_t luma = *(const uint32_t *)(const void *)(p->luma + (uint64_t)y * p->luma_pitch + at);
+    int32_t u[4], v[4], r[4], g[4], b[4];
+    if (p->grey) {
+        *(uint32_t *)(void *)out = luma;
         return;
     }
-    const int32_t u = chroma_at(im, work, 1, im->x + x, im->y + y) - 128;
-    const int32_t v = chroma_at(im, work, 2, im->x + x, im->y + y) - 128;
-    out[0] = clamp8(luma + ((91881 * v + 32768) >> 16));
-    out[size] = clamp8(luma + ((-22554 * u - 46802 * v + 32768) >> 16));
-    out[2 * size] = clamp8(luma + ((116130 * u + 32768) >> 16));
+    if (p->fancy) {
+        chroma_four(&p->chroma[0], p->tall, p->x + at, p->y + y, u);
+        chroma_four(&p->chroma[1], p->tall, p->x + at, p->y + y, v);
+    } else {
+        chroma_each(im, work, 1, p->x + at, p->y + y, u);
+        chroma_each(im, work, 2, p->x + at, p->y + y, v);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const int32_t l = (int32_t)(luma >> 8 * i & 255), cb = u[i] - 128, cr = v[i] - 128;
+        r[i] = l + ((91881 * cr + 32768) >> 16);
+        g[i] = l + ((-22554 * cb - 46802 * cr + 32768) >> 16);
+        b[i] = l + ((116130 * cb + 32768) >> 16);
+    }
+    *(uint32_t *)(void *)out = pack_four(r[0], r[1], r[2], r[3]);
+    *(uint32_t *)(void *)(out + p->rgb_size) = pack_four(g[0], g[1], g[2], g[3]);
+    *(uint32_t *)(void *)(out + 2 * p->rgb_size) = pack_four(b[0], b[1], b[2], b[3]);
 }
 
 /* ---- the two passes ---- */
@@ -197,15 +285,15 @@ DEVICE void first_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, uin
     const axis_view v = view_axis(&im->ax, work);
     uint8_t *const out = work + im->mid + (uint64_t)y * im->mid_pitch + x;
     uint8_t value[3];
-    resample_along(&im->ax, &v, x, work + im->rgb + (uint64_t)y * im->rgb_pitch, size, plane_count(im),
-                   value);
+    resample_along(&im->ax, &v, x, work + im->rgb + im->lead + (uint64_t)y * im->rgb_pitch, size,
+                   plane_count(im), value);
     out[0] = value[0];
     if (im->components == 1) return;
     out[mid_size] = value[1];
     out[2 * mid_size] = value[2];
 }
 
-/* The same, vertical first: four pixels from (x, y) on; rows are padded to 16. */
+/* The same, vertical first: four pixels from (x, y) on, `lead` as in the RGB planes. Rows have padding. */
 DEVICE void first_four(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
 {
     const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
@@ -245,10 +333,20 @@ DEVICE void second_pixel(const leat_job_image *im, const leat_job_output *o, uin
     const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
     const axis_view v = view_axis(&im->ax, work);
     uint8_t value[3];
-    resample_along(&im->ax, &v, x, work + im->mid + (uint64_t)y * im->mid_pitch, mid_size, plane_count(im),
-                   value);
+    resample_along(&im->ax, &v, x, work + im->mid + im->lead + (uint64_t)y * im->mid_pitch, mid_size,
+                   plane_count(im), value);
     for (uint32_t c = 0; c < o->channels; c++)
         put_pixel(im, o, x, y, c, c == 0 || im->components == 1 ? value[0] : c == 1 ? value[1] : value[2]);
+}
+
+/* Four pixels of three channels, 12 bytes, next to each other. */
+DEVICE void put_twelve(uint8_t *out, const uint32_t four[3])
+{
+    const uint32_t r = four[0], g = four[1], b = four[2];
+    uint32_t *const word = (uint32_t *)(void *)out;
+    word[0] = (r & 255) | (g & 255) << 8 | (b & 255) << 16 | (r >> 8 & 255) << 24;
+    word[1] = (g >> 8 & 255) | (b >> 8 & 255) << 8 | (r >> 16 & 255) << 16 | (g >> 16 & 255) << 24;
+    word[2] = (b >> 16 & 255) | (r >> 24) << 8 | (g >> 24) << 16 | (b >> 24) << 24;
 }
 
 /* The second pass, vertical: four pixels from (x, y) on, as far as the row goes. */
@@ -257,17 +355,26 @@ DEVICE void second_four(const leat_job_image *im, const leat_job_output *o, uint
 {
     const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows, area = (uint64_t)o->width * o->height;
     const axis_view v = view_axis(&im->ay, work);
-    const bool whole = o->dtype == LEAT_JOB_U8 && !o->nhwc && o->width % 4 == 0 && !im->erase;
-    uint32_t four = 0;
-    for (uint32_t c = 0; c < o->channels; c++) {
-        if (c < plane_count(im))
-            four = resample_down(&im->ay, &v, y, work + im->mid + c * mid_size + x, im->mid_pitch);
-        if (whole) {
-            const uint64_t at = (im->row * o->channels + c) * area + (uint64_t)y * o->width + x;
-            *(uint32_t *)(o->data + at) = four;
+    const bool whole = o->dtype == LEAT_JOB_U8 && o->width % 4 == 0 && !im->erase;
+    const uint64_t pixel = (uint64_t)y * o->width + x;
+    uint32_t four[3];
+    UNROLL
+    for (uint32_t c = 0; c < 3; c++)
+        four[c] = c > 0 && c >= plane_count(im)
+                      ? four[0]
+                      : resample_down(&im->ay, &v, y, work + im->mid + c * mid_size + x, im->mid_pitch);
+    if (whole && o->nhwc && o->channels == 3) {
+        put_twelve((uint8_t *)o->data + 3 * (im->row * area + pixel), four);
+        return;
+    }
+    UNROLL
+    for (uint32_t c = 0; c < 3; c++) {
+        if (c >= o->channels) break;
+        if (whole && !o->nhwc) {
+            *(uint32_t *)(o->data + (im->row * o->channels + c) * area + pixel) = four[c];
             continue;
         }
         for (uint32_t i = 0; i < 4 && x + i < o->width; i++)
-            put_pixel(im, o, x + i, y, c, four >> 8 * i & 255);
+            put_pixel(im, o, x + i, y, c, four[c] >> 8 * i & 255);
     }
 }

@@ -22,6 +22,7 @@ typedef long long int64_t;
 #define CONSTANT static __constant__ const
 
 #define PER_LANE(type, name) type name
+#define PER_LANE_EIGHT(name) int32_t name[8]
 #define AT(name) name
 #define LANES for (int lane = (int)(threadIdx.x & 31), once_ = 1; once_; once_ = 0)
 #define WARP_SYNC() __syncwarp()
@@ -33,6 +34,45 @@ DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
     const uint32_t *const word = (const uint32_t *)(address & ~(uint64_t)3);
     return __funnelshift_r(__ldg(word), __ldg(word + 1), 8 * (uint32_t)(address & 3) + bit);
 }
+
+/* The same, 64 bits. */
+DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
+{
+    const uint64_t address = (uint64_t)p;
+    const uint32_t *const word = (const uint32_t *)(address & ~(uint64_t)3);
+    const uint32_t shift = 8 * (uint32_t)(address & 3) + bit, middle = __ldg(word + 1);
+    const uint32_t low = __funnelshift_r(__ldg(word), middle, shift);
+    return (uint64_t)__funnelshift_r(middle, __ldg(word + 2), shift) << 32 | low;
+}
+
+/* Eight numbers from an address that is a multiple of 16. */
+DEVICE void load_eight(const int16_t *p, int32_t v[8])
+{
+    const uint4 q = *(const uint4 *)p;
+    const uint32_t two[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        v[2 * i] = (int16_t)two[i];
+        v[2 * i + 1] = (int32_t)two[i] >> 16;
+    }
+}
+
+/* Eight bytes to an address that is a multiple of 8. */
+DEVICE void store_eight(uint8_t *p, uint32_t low, uint32_t high)
+{
+    *(uint2 *)p = make_uint2(low, high);
+}
+
+/* Four numbers, held in 0 to 255, as four bytes: a is the first. */
+DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    uint32_t high, all;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(d), "r"(c), "r"(0));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
+    return all;
+}
+
+#define READ_ONLY(p) __ldg(p) /* nothing writes it while the kernel runs */
 #define UNROLL _Pragma("unroll")
 
 #define POPC(x) ((uint32_t)__popc(x))
@@ -41,8 +81,12 @@ DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
 
 DEVICE uint32_t warp_sum_(uint32_t x)
 {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(ALL_LANES, x);
+#else
     for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(ALL_LANES, x, d);
     return x;
+#endif
 }
 #define WARP_SUM(x) warp_sum_(x)
 

@@ -15,6 +15,7 @@
 #define CONSTANT static const
 
 #define PER_LANE(type, name) type name[32]
+#define PER_LANE_EIGHT(name) int32_t name[32][8]
 #define AT(name) name[lane]
 #define LANES for (int lane = 0; lane < 32; lane++)
 #define WARP_SYNC() (void)0
@@ -26,6 +27,36 @@ DEVICE uint32_t load_bits(const uint8_t *p, uint32_t bit)
     memcpy(&word, p, 5);
     return (uint32_t)(word >> bit);
 }
+
+/* The same, 64 bits. */
+DEVICE uint64_t load_long(const uint8_t *p, uint32_t bit)
+{
+    return (uint64_t)load_bits(p + 4, bit) << 32 | load_bits(p, bit);
+}
+
+/* Eight numbers from an address that is a multiple of 16. */
+DEVICE void load_eight(const int16_t *p, int32_t v[8])
+{
+    for (int i = 0; i < 8; i++) v[i] = p[i];
+}
+
+/* Eight bytes to an address that is a multiple of 8. */
+DEVICE void store_eight(uint8_t *p, uint32_t low, uint32_t high)
+{
+    memcpy(p, &low, 4);
+    memcpy(p + 4, &high, 4);
+}
+
+/* Four numbers, held in 0 to 255, as four bytes: a is the first. */
+DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    const int32_t v[4] = {a, b, c, d};
+    uint32_t all = 0;
+    for (int i = 0; i < 4; i++) all |= (uint32_t)(v[i] < 0 ? 0 : v[i] > 255 ? 255 : v[i]) << 8 * i;
+    return all;
+}
+
+#define READ_ONLY(p) (*(p))
 #define UNROLL
 
 #define POPC(x) ((uint32_t)__builtin_popcount(x))

@@ -34,8 +34,10 @@ static inline void host_colour(const leat_job *job)
 {
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
+        uint8_t *const work = job->work + im->work;
+        const colour_view view = view_colour(im, work);
         for (uint32_t y = 0; y < im->height; y++)
-            for (uint32_t x = 0; x < im->width; x++) colour_pixel(im, job->work + im->work, x, y);
+            for (uint32_t x = 0; x < im->lead + im->width; x += 4) colour_four(im, &view, work, x, y);
     }
 }
 
@@ -45,7 +47,8 @@ static inline void host_first(const leat_job *job)
         const leat_job_image *const im = &job->images[i];
         uint8_t *const work = job->work + im->work;
         for (uint32_t y = 0; y < im->mid_rows; y++) {
-            for (uint32_t x = 0; im->vertical_first && x < im->width; x += 4) first_four(im, work, x, y);
+            for (uint32_t x = 0; im->vertical_first && x < im->lead + im->width; x += 4)
+                first_four(im, work, x, y);
             for (uint32_t x = 0; !im->vertical_first && x < im->ax.count; x++) first_pixel(im, work, x, y);
         }
     }

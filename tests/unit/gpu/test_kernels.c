@@ -37,7 +37,7 @@ static int run_empty(leat__gpu *gpu, leat_error *err)
     static uint8_t data[16];
     job.tiles = &tile;
     job.status = status;
-    job.data = data;
+    image.data = (uint64_t)(uintptr_t)data;
     status[0] = LEAT_JOB_NO_DAMAGE;
     LEAT_GO(rc, out, leat__gpu_kernels_decode(k, s, &job, err));
     leat__gpu_stream_drain(s);

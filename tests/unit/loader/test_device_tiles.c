@@ -34,6 +34,11 @@ static void lists_are_copies(void **state)
     assert_memory_equal(a->data.data, "0123456789abcdef", 16);
     assert_true(a->bytes >= a->data_bytes && a->data_bytes == 16);
     assert_int_equal(b->image_count, 0);
+    leat__device_chunk_clear(&c); /* all of it is in the arena of a batch */
+    leat__device_tiles *none;
+    assert_ok(leat__device_tiles_open(&none, &c, ids, blocks, NULL));
+    assert_null(none->data.data);
+    b->next = none;
     a->next = b;
     leat__device_tiles_close(a);
     leat__device_tiles_close(NULL);

@@ -45,6 +45,8 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
         status[i] = LEAT_JOB_NO_DAMAGE;
         im[i].work = work;
         work += im[i].work_bytes;
+        if (im[i].source == LEAT_JOB_ARENA) im[i].data += (uintptr_t)c->arena->data;
+        if (im[i].source == LEAT_JOB_SPILL) im[i].data += (uintptr_t)c->data.data;
     }
     uint8_t *block = malloc(work + 64);
     memset(block, 0xa5, work + 64); /* nothing may be taken for granted there */
@@ -52,7 +54,6 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
                     .tiles = (const leat_job_tile *)(const void *)c->tiles.data,
                     .outputs = &output,
                     .codes = (const leat_job_codes *)(const void *)&tables->codes,
-                    .data = (const uint8_t *)c->data.data,
                     .work = block,
                     .status = status,
                     .image_count = images,
@@ -64,18 +65,51 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
     return status[0];
 }
 
+enum { SPILL, ARENA, WHOLE, RESIDENT, PLACES };
+
+/* Lists an image, its bytes in one of the places: one after the other by seed. */
+static bool list(leat__device_chunk *c, leat__device_arena *arena, const leat__pipeline *p, tiled *t,
+                 const leat__draw_key *key)
+{
+    const uint32_t where = (uint32_t)key->seed % PLACES;
+    leat__device_place place = {.whole = where >= WHOLE};
+    leat__tile_header h;
+    bool taken = false;
+    c->arena = where == SPILL ? NULL : arena;
+    assert_int_equal(leat__device_plan(c, p, &t->encoded, key, 0, 0, &place, &taken, NULL), 0);
+    if (!taken) return false;
+    const leat_job_image *const im = (const leat_job_image *)(const void *)c->images.data;
+    assert_int_equal(im->source, where == SPILL ? LEAT_JOB_SPILL : LEAT_JOB_ARENA);
+    assert_int_equal(place.whole, where >= WHOLE);
+    if (where != RESIDENT) return true;
+    /* from the device: the header alone is read */
+    assert_int_equal(leat__tile_header_parse(&h, t->encoded.data, t->encoded.len, NULL), 0);
+    uint8_t *header = malloc(h.header_bytes);
+    memcpy(header, t->encoded.data, h.header_bytes);
+    leat__encoded e = t->encoded;
+    e.data = header;
+    place = (leat__device_place){.resident = (uint64_t)(uintptr_t)arena->data + im->data};
+    leat__device_chunk_clear(c);
+    assert_int_equal(leat__device_plan(c, p, &e, key, 0, 0, &place, &taken, NULL), 0);
+    assert_true(taken && c->arena_bytes == 0 && c->data.len == 0);
+    free(header);
+    return true;
+}
+
 /* One image both ways; false: the device does not take it. */
 static bool compare(tiled *t, const char *ops, uint64_t seed)
 {
     leat__pipeline *p = NULL;
     leat__device_chunk c;
     leat_error err = {0};
-    bool taken = false;
+    leat__device_arena arena = {.size = 1 << 20};
     const leat__draw_key key = {.seed = seed, .epoch = 1, .sample = seed * 7};
     if (leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = ops}, &err) != 0)
         fail_msg("%s: %s", ops, err.message);
     leat__device_chunk_init(&c);
-    assert_int_equal(leat__device_plan(&c, p, &t->encoded, &key, 0, 0, &taken, &err), 0);
+    arena.data = aligned_alloc(64, arena.size);
+    memset(arena.data, 0x5a, arena.size);
+    const bool taken = list(&c, &arena, p, t, &key);
     if (taken) {
         const size_t size = leat__pipeline_output(p)->bytes;
         uint8_t *a = malloc(size), *b = malloc(size);
@@ -92,6 +126,7 @@ static bool compare(tiled *t, const char *ops, uint64_t seed)
         free(a);
         free(b);
     }
+    free(arena.data);
     leat__device_chunk_reset(&c);
     leat__pipeline_close(&p);
     return taken;
@@ -172,7 +207,8 @@ static void damage_is_found_alike(void **state)
             t.sample.data[h.header_bytes + dice_below(&s, h.tile_bytes)] ^=
                 (uint8_t)(1u << dice_below(&s, 8));
         leat__device_chunk_init(&c);
-        assert_int_equal(leat__device_plan(&c, p, &t.encoded, &key, 0, 0, &taken, NULL), 0);
+        leat__device_place place = {0};
+        assert_int_equal(leat__device_plan(&c, p, &t.encoded, &key, 0, 0, &place, &taken, NULL), 0);
         assert_true(taken);
         uint8_t a[48 * 48 * 3], b[48 * 48 * 3];
         int rc = leat__pipeline_run(p, worker, &t.encoded, &key, a, &err);
@@ -232,12 +268,45 @@ static int close_all(void **state)
     return close_tiles(state);
 }
 
+/* Chunks that share an arena: what does not fit is in the chunk's own bytes. */
+static void a_full_arena_spills(void **state)
+{
+    tiled t;
+    leat__pipeline *p = NULL;
+    leat__device_chunk c;
+    static _Alignas(16) uint8_t memory[1536];
+    leat__device_arena arena = {.data = memory, .size = sizeof memory};
+    uint32_t spilled = 0, kind = 0;
+    while (!make_tiled(&t, kind, 70, 70, 3, true)) kind++;
+    assert_int_equal(leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = "Resize((8, 8))"}, NULL), 0);
+    leat__device_chunk_init(&c);
+    c.arena = &arena;
+    for (uint32_t i = 0; i < 8; i++) {
+        const leat__draw_key key = {.seed = i};
+        leat__device_place place = {.whole = i % 2};
+        bool taken = false;
+        assert_int_equal(leat__device_plan(&c, p, &t.encoded, &key, i, 0, &place, &taken, NULL), 0);
+        assert_true(taken);
+        const leat_job_image *const im = (const leat_job_image *)(const void *)c.images.data + i;
+        if (im->source == LEAT_JOB_SPILL) spilled++;
+        assert_int_equal(place.whole, i % 2 && im->source == LEAT_JOB_ARENA);
+    }
+    assert_true(spilled > 0 && c.data.len > 0 && c.arena_bytes <= sizeof memory);
+    uint8_t out[8 * 8 * 3 * 8];
+    assert_int_equal(run_chunk(&c, p, out), LEAT_JOB_NO_DAMAGE);
+    for (uint32_t i = 1; i < 8; i++) assert_memory_equal(out, out + i * 192, 192);
+    leat__device_chunk_reset(&c);
+    leat__pipeline_close(&p);
+    free(t.sample.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sampling_and_pipeline),
         cmocka_unit_test(random_pipelines),
         cmocka_unit_test(damage_is_found_alike),
+        cmocka_unit_test(a_full_arena_spills),
         cmocka_unit_test(what_is_left_to_the_cpu),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

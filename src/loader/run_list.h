@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs that a device decodes: instead of decoding, the worker lists the tiles of each image and puts their
+ * bytes into the arena of the batch. Called by leat__run_decode, on its worker.
+ */
+#ifndef LEAT_LOADER_RUN_LIST_H
+#define LEAT_LOADER_RUN_LIST_H
+
+#include "loader/loader_run.h"
+
+/* Decides whether the device decodes this run (r->on_device). */
+void leat__run_list_begin(leat__run *r, leat__run_worker *w);
+
+/* Lists all views of an image, or none: *taken false, the CPU decodes it. */
+int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
+                   const leat__encoded *image, const leat__draw_key *key, uint32_t row, bool *taken,
+                   leat_error *err) LEAT_MUST_CHECK;
+
+/* What was listed goes with the batch. */
+int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
+
+#endif
