@@ -100,7 +100,7 @@ const cli_command cli_cmd_export = {
         "so do progressive JPEGs that an older leat tiled, as baseline files of the same pixels. "
         "These are counted; 'leat info' counts them before. "
         "Samples from tar shards get their other members back, too. A sample that cannot be "
-        "written (its path would leave the folder or is no legal name, the file is there already, "
+        "written (its path would leave the folder or is not a legal name, the file already exists, "
         "an earlier sample had the same key, the sample is damaged) is named and counted, and the "
         "others follow; the exit code is then 4.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},

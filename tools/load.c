@@ -320,7 +320,7 @@ static int run(cli *c)
     load_flags_reset(&j.flags);
     if (rc == LEAT_ECANCELED && cli_interrupted(c))
         cli_say(c, "stopped by a signal after %" PRIu64 " samples%s%s", j.total,
-                cli_str(c, "state") != NULL ? "; --resume goes on from " : "",
+                cli_str(c, "state") != NULL ? "; --resume continues from " : "",
                 cli_str(c, "state") != NULL ? cli_str(c, "state") : "");
     if (rc != 0) return cli_fail(c, &err);
     return j.bad > 0 ? CLI_FINDING : CLI_OK;

@@ -222,8 +222,7 @@ void load_ops_write(leat__buf *out, int crop, int side, double flip, const char 
     leat__buf_printf(out, "; ToDtype(%s); ToLayout(%s)", dtype, layout);
 }
 
-/* The text says it all: a flag beside it would be passed over without a word. What a file says, a text on
- * the command line may pass over. */
+/* --ops replaces these flags, so giving both is an error. On the command line it overrides --config. */
 static int ops_alone(reader *r)
 {
     static const char *const parts[] = {"size", "crop", "flip", "dtype", "layout", "like"};

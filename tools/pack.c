@@ -20,7 +20,7 @@ static const leat__param packing[] = {
                "on a sample that cannot be packed: stop, or skip and count it"),
     CLI_FLAG("strict", 0,
              "folders: take every file for a sample, hidden ones too; else hidden files and folders "
-             "and files whose names do not end as images do (.jpg, .png ...) are passed over and "
+             "and files whose names do not end as images do (.jpg, .png ...) are skipped and "
              "counted"),
     CLI_PATH("report", 0, NULL, "FILE",
              "write skipped samples here: one JSON object per line with key, offset, reason"),
@@ -199,7 +199,7 @@ static int run(cli *c)
         if (rc == LEAT_EEXIST)
             cli_say(c, "--resume continues an unfinished pack; --force replaces what is there");
         else if (st.samples > 0 && rc != LEAT_ESTATE)
-            cli_say(c, "what is written so far is kept: --resume goes on from there");
+            cli_say(c, "what is written so far is kept: --resume continues from there");
         return code;
     }
     if (st.skipped)
@@ -208,7 +208,7 @@ static int run(cli *c)
                  o.report ? ": see " : " (--report FILE lists them)",
                  o.report ? o.report : "");
     if (st.ignored)
-        cli_warn(c, "%llu file%s passed over, hidden or not an image by name (%s%s); --strict "
+        cli_warn(c, "%llu file%s skipped, hidden or not an image by name (%s%s); --strict "
                  "takes every file",
                  (unsigned long long)st.ignored, st.ignored == 1 ? " was" : "s were",
                  st.ignored_first, st.ignored == 1 ? "" : ", ...");

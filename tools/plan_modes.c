@@ -199,7 +199,7 @@ static int add_epoch(const char *path, int number, const char *text, leat_plan_r
     json_t *j = json_loads(text, 0, &why);
     if (j == NULL || !json_is_object(j)) {
         json_decref(j);
-        return leat__fail(err, LEAT_EDATA, "%s: line %d is no JSON object: %s", path, number,
+        return leat__fail(err, LEAT_EDATA, "%s: line %d is not a JSON object: %s", path, number,
                           j == NULL ? why.text : "another value");
     }
     json_int_t samples = json_integer_value(json_object_get(j, "samples"));

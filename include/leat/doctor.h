@@ -54,12 +54,12 @@ extern "C" {
     X(cpu_all, "decode and augment from memory, on all threads")                             \
     X(cpu_one, "the same on one thread")                                                     \
     X(delivery, "everything but reading and decoding: order, scheduling, hand-over")         \
-    X(loader, "the whole loader with nobody waiting between batches")                        \
+    X(loader, "the whole loader without a trainer between batches")                          \
     X(spacious, "the same with memory to spare")                                             \
     X(larger, "the same with larger batches: four times as large, at least 32")              \
     X(loader_warm, "the same with samples that are in the page cache")                       \
     /* the loader's stages */                                                                \
-    X(decode_ready, "share of time in which something waited for a decoding worker")         \
+    X(decode_ready, "share of time with tasks waiting for a decoding worker")                \
     X(blocked, "share of time in which work waited only for memory")                         \
     X(order_busy, "share of time the order stage, which is one thread, was busy")            \
     X(read_share, "share of worker time spent reading")                                      \
@@ -77,7 +77,7 @@ extern "C" {
     X(worker_collate, "share of it collating")                                               \
     X(worker_transfer, "share of it sending the batch to the trainer")                       \
     X(fetch_ms, "mean time a sample waits for its data")                                     \
-    X(more_workers, "worker processes that were tried beside")                               \
+    X(more_workers, "worker processes of the second trial")                                  \
     X(more_workers_rate, "samples/s of the loader with those")                               \
     /* CPU */                                                                                \
     X(cpus_host, "CPUs of the machine")                                                      \
@@ -87,12 +87,12 @@ extern "C" {
     X(cpu_used, "CPUs the process used")                                                     \
     X(others, "CPUs that other processes used")                                              \
     X(siblings, "CPUs that other loaders of this process used")                              \
-    X(run_delay, "share of wanted CPU time that threads stood in line for")                  \
+    X(run_delay, "share of wanted CPU time that threads waited on the run queue")            \
     X(throttled, "share of quota periods that were throttled")                               \
     X(pressure_cpu, "PSI: share of time something stalled on CPU")                           \
     /* memory */                                                                             \
     X(budget, "bytes the loader may take")                                                   \
-    X(budget_peak, "most it took")                                                           \
+    X(budget_peak, "peak bytes it took")                                                     \
     X(memory_free, "bytes the process could still take")                                     \
     X(memory_host, "bytes of memory the machine has")                                        \
     X(memory_limit, "bytes a cgroup or rlimit allows in all; 0 = as many as the machine has") \
@@ -242,7 +242,7 @@ typedef struct leat_doctor_remedy {
     char action[160];
     char set[96];    /* load flags, "cache=process,memory=4G"; "" = cannot be applied by them */
     uint32_t basis;  /* leat_doctor_basis */
-    uint32_t next;   /* leat_doctor_limit behind it */
+    uint32_t next;   /* leat_doctor_limit that comes next */
     double rate;     /* samples/s predicted */
     double gain;     /* as a factor of now */
 } leat_doctor_remedy;
@@ -353,7 +353,7 @@ LEAT_API int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_err
 LEAT_API int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len,
                                   leat_error *err) LEAT_MUST_CHECK;
 
-/* The last diagnosis, judged anew from its facts; NULL before the first. Until the next look. */
+/* The last diagnosis, computed from its facts; NULL before the first. Valid until the next read. */
 LEAT_API const leat_doctor_diagnosis *leat_doctor_run_diagnosis(const leat_doctor_run *run);
 /* The last `count` frames, oldest first; returns how many there were. */
 LEAT_API size_t leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *frames, size_t count);

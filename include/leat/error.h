@@ -51,7 +51,7 @@ typedef enum leat_code {
 /* What went wrong, and where. Plain data: copy it, keep it, print it. */
 typedef struct leat_error {
     int32_t code;       /* a leat_code, 0 when nothing failed */
-    int32_t sys_errno;  /* the errno behind it, 0 when none */
+    int32_t sys_errno;  /* errno of the failed call, 0 when none */
     int64_t sample;     /* sample id, -1 when not about a sample */
     int64_t offset;     /* byte offset in the file or sample, -1 when unknown */
     char key[256];      /* key of the sample, "" when unknown */

@@ -62,9 +62,9 @@ LEAT_API void leat_budget_close(leat_budget **budget);
 LEAT_API int leat_budget_set_limit(leat_budget *budget, uint64_t limit, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* Charges bytes for memory kept outside tasks (a page cache, say); give the same back with
+/* Charges bytes for memory kept outside tasks (such as a page cache); return them with
  * leat_budget_release. Without waiting: 0 or LEAT_EAGAIN; LEAT_EBUDGET when it can never fit.
- * leat_budget_charge waits up to timeout_ms (-1: for ever) and may then answer
+ * leat_budget_charge waits up to timeout_ms (-1: no limit) and may then return
  * LEAT_ETIMEDOUT; never call it inside a stage's process(), which holds bytes itself. */
 LEAT_API int leat_budget_try(leat_budget *budget, leat_budget_cat cat, uint64_t bytes)
     LEAT_MUST_CHECK;
@@ -168,7 +168,7 @@ typedef enum leat_stage_kind {
     LEAT_STAGE_MAP,        /* one to one: changes the task it is given */
     LEAT_STAGE_EXPAND,     /* one to many: leat_task_emit, LEAT_FLOW_MORE until done */
     LEAT_STAGE_GATHER,     /* many to one: task->members in order; fills the task itself */
-    LEAT_STAGE_SINK        /* last of a flow that nobody pulls from: the task ends here */
+    LEAT_STAGE_SINK        /* last stage of a flow without a consumer: the task ends here */
 } leat_stage_kind;
 
 /* What process() may answer besides 0 and a negative LEAT_E… code. */
@@ -209,8 +209,8 @@ typedef struct leat_stage {
     /* Bytes of one task. Taken as bounds; a larger measured value replaces them. */
     uint64_t scratch;   /* extra while process() runs */
     uint64_t bytes_out; /* what the task (each child, the group's result) holds afterwards,
-                           taken newly while it still holds what it brought; 0 = it goes on
-                           with what it brought */
+                           allocated while it still holds its input; 0 = it keeps
+                           its input */
     uint64_t bytes_in;  /* gather: most that the members of one group bring together; 0 =
                            count times what one task brings */
     uint32_t count;     /* gather: members of a group; expand: children per call, 0 = 1 */
@@ -297,7 +297,7 @@ LEAT_API int leat_flow_add(leat_flow *flow, const leat_stage *stage, leat_error 
 LEAT_API int leat_flow_start(leat_flow *flow, leat_error *err) LEAT_MUST_CHECK;
 
 /* The next result, on loan until leat_task_release; NULL after the last one. Waits up to
- * timeout_ms (0 = look only, -1 = for ever).
+ * timeout_ms (0 = do not wait, -1 = no limit).
  *   LEAT_ETIMEDOUT  nothing came in time           LEAT_EAGAIN  leat_flow_interrupt was called
  *   LEAT_EBUDGET    (not final) nothing can come because the results on loan hold the memory
  *   LEAT_ECANCELED, LEAT_EFORK, or the error of the task that failed the flow: final. */

@@ -93,8 +93,8 @@ typedef struct leat_ingest_stats {
     uint64_t budget_peak_bytes;
     double seconds;
     char source_kind[16];
-    uint64_t changed; /* images of this run whose file cannot be given back byte for byte */
-    uint64_t ignored;       /* files, and hidden folders, that were passed over by their names */
+    uint64_t changed; /* images of this run that cannot be exported byte for byte */
+    uint64_t ignored;       /* files and hidden folders skipped because of their names */
     char ignored_first[64]; /* the first of them, "" when there is none */
 } leat_ingest_stats;
 
@@ -113,13 +113,13 @@ typedef struct leat_export_opts {
     int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                     uint64_t skipped);
     void *cookie;
-    /* Called for each sample that could not be written, and export goes on; may be NULL. */
+    /* Called for each sample that could not be written; the export continues. May be NULL. */
     void (*failure)(void *cookie, const leat_error *why);
 } leat_export_opts;
 
 typedef struct leat_export_stats {
     uint64_t samples, files, bytes;
-    uint64_t changed; /* images whose source file cannot be given back byte for byte */
+    uint64_t changed; /* images that cannot be restored byte for byte */
     uint64_t failed;  /* samples that could not be written */
 } leat_export_stats;
 
@@ -127,8 +127,8 @@ LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struc
 #define leat_export_opts_init(o) leat_export_opts_init_sized((o), (uint32_t)sizeof *(o))
 
 /* Writes the files of a pack below `folder`, under their keys. A sample that cannot be written is
- * counted and the others follow: a key that would leave the folder or is no legal path, a file
- * that is there already or was written for an earlier sample, damage. At the end the answer is the
+ * counted and the others follow: a key that would leave the folder or is not a legal path, a file
+ * that already exists or was written for an earlier sample, damage. At the end the answer is the
  * first failure's code; a full disk and the like stop it at once. */
 LEAT_API int leat_export(const leat_export_opts *opts, leat_export_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;

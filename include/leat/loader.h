@@ -21,8 +21,8 @@
  *     leat_loader_close(&loader);
  *
  * What comes out is a pure function of the pack, the options, the seed and the epoch: never of
- * threads, memory, cache or timing. A batch is a loan: it stays as it is until it is released,
- * from any thread, also after the loader was closed; its bytes stay charged to the budget.
+ * threads, memory, cache or timing. A batch is borrowed: its contents stay valid until it
+ * is released, by any thread, even after the loader was closed. Its bytes stay charged to the budget.
  *
  * With opts.device = "cuda" batches arrive on the GPU. They are copied by a thread and a stream of
  * the loader's own while the step before runs, and are complete when next() hands them out: any stream
@@ -51,18 +51,18 @@ typedef enum leat_order {
                               order itself when one window holds the whole pack */
 } leat_order;
 
-/* What becomes of the last global batch (batch_size x world samples) when it is smaller. All ranks get
+/* What to do with a smaller last global batch (batch_size x world samples). All ranks get
  * the same number of batches in every case. */
 typedef enum leat_drop {
-    LEAT_DROP_NEVER, /* it is kept: no sample is left out or comes twice. When it has fewer samples than
-                        there are ranks, ranks without one get a batch of 0 samples */
-    LEAT_DROP_LAST,  /* it is left out */
-    LEAT_DROP_EMPTY  /* it is left out where a rank would get an empty batch, in shuffled orders; a
-                        mean over such a batch is NaN. Sequential orders (evaluation) keep it */
+    LEAT_DROP_NEVER, /* keep it: every sample comes once. With fewer samples than ranks, the ranks
+                        without one get a batch of 0 samples */
+    LEAT_DROP_LAST,  /* drop it */
+    LEAT_DROP_EMPTY  /* shuffled orders drop it if a rank would get an empty batch, over which a mean
+                        is NaN; sequential orders (evaluation) keep it */
 } leat_drop;
 
 typedef enum leat_cache {
-    LEAT_CACHE_OS,     /* the page cache of the system, told what comes next */
+    LEAT_CACHE_OS,     /* the OS page cache, with readahead hints */
     LEAT_CACHE_PROCESS /* direct reads and pages kept inside the budget, shared by all loaders of
                           this process that read the same pack */
 } leat_cache;
@@ -70,8 +70,8 @@ typedef enum leat_cache {
 typedef enum leat_on_error {
     LEAT_ON_ERROR_FAIL,   /* next() answers the error where the sample would have come */
     LEAT_ON_ERROR_SKIP,   /* the sample is left out of its batch and counted */
-    LEAT_ON_ERROR_REPLACE /* another sample stands in, the same one on every run; one that could not
-                             be read to stand in is counted as well */
+    LEAT_ON_ERROR_REPLACE /* another sample replaces it, the same one on every run; a bad replacement is
+                             counted, too */
 } leat_on_error;
 
 typedef enum leat_orientation {
@@ -81,9 +81,9 @@ typedef enum leat_orientation {
 
 /* Who decodes tiled images when batches arrive on a device. Both make the same bytes. */
 typedef enum leat_decode {
-    LEAT_DECODE_AUTO, /* the CPUs while they keep up, and as much by the device as they do not */
+    LEAT_DECODE_AUTO, /* the CPUs; the device takes the share that they cannot decode in time */
     LEAT_DECODE_CPU,
-    LEAT_DECODE_GPU /* the device, all that it can: ops that it does not know are an error */
+    LEAT_DECODE_GPU /* the device; ops that it does not support are an error */
 } leat_decode;
 
 /* One image to make of a sample. Several entries with the same field are several views. */
@@ -104,7 +104,7 @@ typedef int (*leat_sample_fn)(void *cookie, void *const *rows, uint32_t fields, 
 typedef enum leat_mix_labels {
     LEAT_MIX_LABELS_DEFAULT, /* soft */
     LEAT_MIX_LABELS_SOFT,    /* the label field is f32 [samples, classes] */
-    LEAT_MIX_LABELS_PAIRS    /* the label stays; beside it NAME_partner (the other sample's label)
+    LEAT_MIX_LABELS_PAIRS    /* the label stays; two more fields: NAME_partner (the other sample's label)
                                 and NAME_lambda (f32: the weight of the sample's own) */
 } leat_mix_labels;
 
@@ -176,7 +176,7 @@ typedef struct leat_loader_opts {
     /* Remote packs: folder of this machine in which pages are kept from epoch to epoch and run to run,
      * shared by all processes; NULL = none. LEAT_EINVAL with a local pack. */
     const char *disk_cache;
-    uint64_t disk_cache_bytes; /* most that the folder may hold; 0 = half of what is free there */
+    uint64_t disk_cache_bytes; /* size limit of the folder; 0 = half of the free space */
     leat_decode decode;
 } leat_loader_opts;
 
@@ -204,8 +204,8 @@ typedef struct leat_tensor {
     uint32_t ndim;
     int64_t shape[LEAT_NDIM_MAX];
     int64_t strides[LEAT_NDIM_MAX]; /* in elements */
-    /* BYTES, TEXT, JSON and RAGGED: `data` is u8 (RAGGED: dtype) elements of all samples behind
-     * each other, offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. */
+    /* BYTES, TEXT, JSON and RAGGED: `data` holds the u8 (RAGGED: dtype) elements of all samples, one after
+     * the other; offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. */
     const int64_t *offsets;
     const int64_t *ragged_shapes; /* RAGGED: samples x ragged_ndim; else NULL */
     uint32_t ragged_ndim;
@@ -221,25 +221,25 @@ typedef struct leat_batch {
     const leat_tensor *fields;   /* images first, in the order of the options */
     const uint64_t *sample_ids;  /* which sample of the pack each row is */
     const uint64_t *sample_hash; /* with opts.digest: XXH3 of each row's values; else NULL */
-    uint32_t bad;                /* samples that were skipped or replaced, or could not stand in */
-    uint32_t rows;               /* of the order that it covers: `samples` and those left out */
+    uint32_t bad;                /* samples skipped or replaced, bad replacements included */
+    uint32_t rows;               /* positions of the order that it covers: `samples` and the skipped ones */
     void *cookie; /* the caller's */
     int32_t device; /* CUDA device that `data` of the fields without offsets lies on; -1 = the host.
                        Offsets, fields that have them, sample_ids and sample_hash lie on the host */
 } leat_batch;
 
-/* Starts (or restarts) an epoch at its first batch, stopping one that is under way. Epochs lie below
- * 2^63: LEAT_EINVAL otherwise. */
+/* Starts (or restarts) an epoch at its first batch, stopping the current one. LEAT_EINVAL for epochs
+ * of 2^63 and above. */
 LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* Stops the epoch that is under way and gives its memory back. The state stays where it was; go on with
+/* Stops the current epoch and frees its memory. The state does not change: continue with
  * leat_loader_restore, or begin another epoch. */
 LEAT_API void leat_loader_stop(leat_loader *loader);
 
 /* The next batch, NULL after the last one of the epoch. A loader that was just opened begins epoch 0;
  * after leat_loader_stop it is LEAT_ESTATE until an epoch is begun or a state restored. Waits up to
- * timeout_ms (-1 = for ever): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET
+ * timeout_ms (-1 = no limit): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET
  * (not final) when the batches on loan hold all memory of the host or of the device, or the error that
  * ends the epoch; LEAT_EBUDGET with err.sample >= 0, when decoding that sample takes more than the budget
  * has, is one of those. One thread at a time. */
@@ -255,7 +255,7 @@ LEAT_API void leat_loader_interrupt(leat_loader *loader);
 LEAT_API uint64_t leat_loader_samples(const leat_loader *loader); /* of this rank per epoch */
 LEAT_API uint64_t leat_loader_batches(const leat_loader *loader); /* per epoch, alike on all ranks */
 
-/* What the user should know, one line each, i = 0, 1 …; NULL after the last. Views. The same lines were
+/* Advice for the user, one line for each i = 0, 1 …; NULL after the last. The same lines were
  * logged as warnings by leat_loader_open: an order that reads slowly here, ranks with an empty batch. */
 LEAT_API const char *leat_loader_advice(const leat_loader *loader, uint32_t i);
 
@@ -298,7 +298,7 @@ typedef struct leat_loader_stats {
     uint64_t steps;
     double data_ms, data_ms_p50, data_ms_p95;    /* in next(), waiting for a batch */
     double batch_ms, batch_ms_p50, batch_ms_p95; /* between next() calls: the training */
-    uint64_t blocked_ns; /* of this epoch: something was ready but for memory */
+    uint64_t blocked_ns; /* of this epoch: time with work blocked only by the memory budget */
     uint64_t floor_bytes; /* least budget it can run with */
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
     double prepare_ms; /* of a step, told by leat_loader_prepared; not in batch_ms */
@@ -316,14 +316,14 @@ typedef struct leat_loader_stats {
     uint64_t device_decode_ns; /* time on the device of the batches they were in, copies included */
     double device_share; /* of the images that the device is given now, 0 to 1 */
 } leat_loader_stats;
-/* Of the epoch, or, read_all, of all epochs since the loader was opened. Any thread, while others
- * are in next(). */
+/* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any
+ * thread may call, also while another one is in next(). */
 LEAT_API int leat_loader_read(leat_loader *loader, leat_loader_stats *stats,
                               uint32_t struct_size) LEAT_MUST_CHECK;
 LEAT_API int leat_loader_read_all(leat_loader *loader, leat_loader_stats *stats,
                                   uint32_t struct_size) LEAT_MUST_CHECK;
 
-/* Tells that the caller's thread spent `ns` on preparing the batch it was handed last (a transform in
+/* Reports that the caller's thread spent `ns` on preparing the batch it was handed last (a transform in
  * Python, a copy to a device), so that meters and doctor count it apart from the training. May be called
  * several times for a batch; from the thread that calls leat_loader_next. */
 LEAT_API void leat_loader_prepared(leat_loader *loader, uint64_t ns);
@@ -335,14 +335,14 @@ LEAT_API uint32_t leat_loader_decisions(leat_loader *loader, uint64_t first, lea
 
 /* ---- state ------------------------------------------------------------------------------ */
 
-/* Where this loader stands, as one line of JSON of a few hundred bytes: after the batches that
+/* The position of this loader as one line of JSON (a few hundred bytes): after the batches that
  * next() has handed out. Into `text` with a NUL; *size gets the length without it, also when
  * it did not fit (LEAT_ELIMIT). `delivered` batches may be given as fewer samples than were
  * handed out: samples of this rank that count as done; UINT64_MAX = all. */
 LEAT_API int leat_loader_state(leat_loader *loader, uint64_t delivered, char *text,
                                size_t capacity, size_t *size, leat_error *err) LEAT_MUST_CHECK;
 
-/* Goes on from a state: the next next() gives what would have come. The state's pack, order,
+/* Resumes from a state: next() continues with the batch that would have come. The state's pack, order,
  * seed, subset and global batch must be the loader's; rank and world may differ.
  * LEAT_EINVAL says what differs; LEAT_EDATA malformed. */
 LEAT_API int leat_loader_restore(leat_loader *loader, const char *state, leat_error *err)

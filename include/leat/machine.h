@@ -68,7 +68,7 @@ typedef struct leat_machine {
     leat_node nodes[LEAT_MACHINE_NODES_MAX];
 } leat_machine;
 
-/* Reads the facts now. Parts that are absent (no cgroup, no NVML) are no error. */
+/* Reads the facts now. Missing parts (no cgroup, no NVML) are not errors. */
 LEAT_API int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err)
     LEAT_MUST_CHECK;
 

@@ -9,7 +9,7 @@
  *
  * Writing: a leat_packer takes samples in order, one thread at a time. The same samples and
  * options give the same bytes. The pack appears under its name only when it is whole; until
- * then "NAME.partial" and "NAME.journal" hold what is safe, and `resume` goes on from there.
+ * then "NAME.partial" and "NAME.journal" hold what is safe, and `resume` continues from there.
  */
 #ifndef LEAT_PACK_H
 #define LEAT_PACK_H
@@ -87,10 +87,10 @@ enum {
     LEAT_PACK_IMAGE_RESIZED = 1,   /* not the source's pixels: resized or encoded again */
     LEAT_PACK_IMAGE_UNCHECKED = 2, /* never decoded at pack time */
     LEAT_PACK_IMAGE_RECODED = 4,   /* lossless re-coding: the source file can be restored */
-    LEAT_PACK_IMAGE_ENTRIES = 8    /* entry points lie behind it: regions decode faster */
+    LEAT_PACK_IMAGE_ENTRIES = 8    /* entry points follow it: regions decode faster */
 };
 
-/* 1 when the source's file can be given back byte for byte, 0 when only its pixels, or what was
+/* 1 when the source file can be restored byte for byte, 0 when only its pixels, or what was
  * made of them, are there: raw, resized or encoded again, and tiled progressive JPEGs of packs
  * that were written by leat before it restored those. */
 LEAT_API int leat_pack_image_exact(const leat_pack_image *image);
@@ -191,7 +191,7 @@ LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, siz
 LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                               double *values, leat_error *err) LEAT_MUST_CHECK;
 
-/* Key of a sample into `key` with a NUL behind it; *size gets its length also when it did not
+/* Key of a sample into `key` with a NUL at its end; *size gets its length also when it did not
  * fit (LEAT_ELIMIT). Keys are bytes, as a rule a relative path in UTF-8. */
 LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t capacity,
                            size_t *size, leat_error *err) LEAT_MUST_CHECK;
@@ -288,7 +288,7 @@ typedef struct leat_packer_opts {
                                with one large sample may pass it. */
     const char *provenance; /* JSON object: source, settings. No times, hosts, threads */
     uint64_t identity;      /* hash of source and settings: resume refuses another one */
-    uint32_t resume;        /* 1 = go on with a partial pack if there is one */
+    uint32_t resume;        /* 1 = resume a partial pack if there is one */
     uint32_t replace;       /* 1 = a pack of that name may be there and is replaced at the end;
                                an unfinished one that no process writes is discarded, unless
                                resume is 1 */
@@ -307,7 +307,7 @@ typedef struct leat_pack_value {
     uint32_t reserved;
     uint64_t shape[LEAT_NDIM_MAX]; /* RAGGED */
     leat_pack_image image;         /* IMAGE; LEAT_PACK_IMAGE_ENTRIES follows from the next: */
-    const void *entries;           /* IMAGE: entry points to keep behind it, or NULL */
+    const void *entries;           /* IMAGE: entry points to store after it, or NULL */
     size_t entries_size;
 } leat_pack_value;
 

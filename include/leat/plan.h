@@ -75,7 +75,7 @@ typedef struct leat_plan_calibration {
     leat_plan_range h2d_bytes_per_s;  /* host to device, pinned */
     uint64_t step_batch;              /* 0 = the plan's batch */
     uint64_t sample_bytes;            /* mean bytes read per sample */
-    /* Samples per second of the loader itself, nobody waiting between batches: out of memory
+    /* Samples per second of the loader itself, without a trainer between batches: out of memory
      * with one thread and with `threads`, and with the pack dropped from the page cache. */
     leat_plan_range rate_one, rate_all, rate_cold;
     uint32_t threads;
@@ -266,7 +266,7 @@ typedef struct leat_plan {
 } leat_plan;
 
 /* Makes the plan. LEAT_EINVAL names the fact that is impossible or unknown. A plan that does
- * not fit is no error: see `fits` and `fix`. */
+ * not fit is not an error: see `fits` and `fix`. */
 LEAT_API int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_size,
                             leat_error *err) LEAT_MUST_CHECK;
 

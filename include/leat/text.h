@@ -12,7 +12,7 @@
  *     rc = leat_filter_text(&opts, &stats, &err);
  *
  * Inputs are files, folders and patterns of .jsonl files, plain, gzip or zstd. Each line is a
- * JSON object with a text; blank lines are passed over. Lines that cannot be read (broken JSON,
+ * JSON object with a text; blank lines are skipped. Lines that cannot be read (broken JSON,
  * not UTF-8, no text) are counted and listed. A document that is kept comes out byte for byte,
  * in the order of the input. The same input and options give the same output bytes on any
  * number of threads.
@@ -181,7 +181,7 @@ typedef struct leat_dedup_stats {
     uint64_t documents, kept, removed;
     uint64_t clusters; /* kept documents with duplicates */
     uint64_t bad, lone_surrogates;
-    uint64_t empty;           /* documents without a word: never duplicates of each other */
+    uint64_t empty;           /* documents without any words: never duplicates of each other */
     uint64_t candidates;      /* pairs that share a band */
     uint64_t verified;        /* of these, pairs above the threshold */
     uint64_t below_threshold; /* removed documents that are not similar to the kept one */

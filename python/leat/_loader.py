@@ -134,7 +134,7 @@ class Loader:
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()`` and tests use it
         doctor: watch the run from its beginning and say at the end what held it back
-        run: file that the run is written to while it goes on, for ``leat top`` and ``leat doctor
+        run: file that the run is recorded in, for ``leat top`` and ``leat doctor
             --attach``; rank 1 of several writes to ``FILE.1``, and so on
         follow: fields that follow the geometry of an image: a dict of field name to "follow" or to
             ``leat.ops.Mask``, ``Boxes``, ``Labels`` or ``Keypoints`` with their parameters, or the same as
@@ -406,7 +406,7 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from a state: the next iteration yields what would have come next.
 
-        A state at the end of an epoch goes on with the next epoch.
+        A state at the end of an epoch continues with the next epoch.
         """
         if not isinstance(state, Mapping):
             raise ArgumentError(f"state: a dict of state_dict() is expected, not {type(state).__name__}")

@@ -49,7 +49,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
-            whose names do not end as images do (.jpg, .png …) are passed over and counted as "ignored"
+            whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored"
         report: file for what was left out, one JSON object per line
         resume: resume an interrupted run; add ``force`` when it is to replace a pack
         force: replace a pack of that name; without ``resume``, also discard an unfinished one

@@ -74,5 +74,5 @@ def resolve(fn: Any) -> tuple[int, int]:
         return int(fn.address), 0
     if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return ctypes.cast(fn, ctypes.c_void_p).value or 0, 0
-    raise ArgumentError(f"sample_fn: {shown(fn)} is no plugin, numba.cfunc, ctypes function or address; a Python "
+    raise ArgumentError(f"sample_fn: {shown(fn)} is not a plugin, numba.cfunc, ctypes function or address; a Python "
                         "function over whole batches is given as transform=")

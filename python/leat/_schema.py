@@ -58,7 +58,7 @@ def field(name: str, spec: object) -> Field:
             dtype = "bfloat16" if str(dtype) in ("bf16", "bfloat16") else np.dtype(dtype).name
             sizes = tuple(None if size is None else operator.index(size) for size in shape)
         except TypeError as error:
-            raise ArgumentError(f"field '{name}': {shown(spec)} is no (dtype, shape): {error}") from error
+            raise ArgumentError(f"field '{name}': {shown(spec)} is not a (dtype, shape): {error}") from error
         if any(size is not None and size < 0 for size in sizes):
             raise ArgumentError(f"field '{name}': {shape} has a negative size")
         if any(size is None for size in sizes):
@@ -66,7 +66,7 @@ def field(name: str, spec: object) -> Field:
             return Field(name, "ragged", dtype, sizes if fixed else None, len(sizes))
         return Field(name, "array", dtype, sizes, len(sizes))
     raise ArgumentError(
-        f"field '{name}': {shown(spec)} is no type; write one of {', '.join(_PLAIN)}, int, float, str, "
+        f"field '{name}': {shown(spec)} is not a type; use one of {', '.join(_PLAIN)}, int, float, str, "
         "bytes, dict, or (dtype, shape)")
 
 

@@ -62,9 +62,9 @@ class _Param:
                 raise TypeError
             number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise ArgumentError(f"{where}: {shown(value)} is no number") from None
+            raise ArgumentError(f"{where}: {shown(value)} is not a number") from None
         if math.isnan(number) or (whole and not number.is_integer()):
-            raise ArgumentError(f"{where}: {shown(value)} is no {'whole ' * whole}number")
+            raise ArgumentError(f"{where}: {shown(value)} is not a {'whole ' * whole}number")
         if self.min is not None and not self.min <= number <= self.max:
             raise ArgumentError(f"{where}: {shown(value)} is out of range ({self.min:g} to {self.max:g})")
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
@@ -187,7 +187,7 @@ def text(ops: str | Op | Sequence[str | Op]) -> str:
     for part in ops:
         if not isinstance(part, (str, Op)):
             hint = f"; did you mean {part.__name__}()?" if isinstance(part, type) else ""
-            raise ArgumentError(f"image: {shown(part)} is no op of leat.ops{hint}")
+            raise ArgumentError(f"image: {shown(part)} is not an op of leat.ops{hint}")
     return _check.text("image", "; ".join(str(part) for part in ops))
 
 

@@ -86,7 +86,7 @@ static PyObject *facts_parse_bytes(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "s", &text)) return NULL;
     if (!leat__str_to_bytes(text, &bytes)) {
-        PyErr_Format(PyExc_ValueError, "'%s' is no size: write 4096, 512M, 2G or 1.5GiB", text);
+        PyErr_Format(PyExc_ValueError, "'%s' is not a size: write 4096, 512M, 2G or 1.5GiB", text);
         return NULL;
     }
     return PyLong_FromUnsignedLongLong(bytes);

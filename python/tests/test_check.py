@@ -118,7 +118,7 @@ def test_pack_writer_open_and_callbacks(plain, tmp_path):
 
 def test_ops_take_numbers_only():
     for value in ["224", True, math.nan, None, (True, 8)]:
-        with pytest.raises(leat.ArgumentError, match="Resize.size: .* is no (whole )?number"):
+        with pytest.raises(leat.ArgumentError, match="Resize.size: .* is not a (whole )?number"):
             leat.ops.Resize(value)
 
 

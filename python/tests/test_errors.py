@@ -97,7 +97,7 @@ def test_the_message_is_the_commands(damaged):
     ({"cache": "disk"}, "cache"),
     ({"on_error": "ignore"}, "on_error"),
     ({"batch_size": 0}, "batch_size: 0"),
-    ({"memory": "much"}, "'much' is no size"),
+    ({"memory": "much"}, "'much' is not a size"),
     ({"rank": 2, "world_size": 2}, "rank: 2 is not below"),
     ({"rank": 1}, "give both rank and world_size"),
     ({"fields": ["nothing"]}, "nothing"),

@@ -40,18 +40,18 @@ $ leat pack photos -o photos.leat
 $ leat pack photos -o photos.leat --force --json | jget samples
 3
 
-# files that are no images by their names are passed over and counted
+# files that are not images by their names are skipped and counted
 $ echo text > photos/cat/notes.txt
 > leat pack photos -o stray.leat --json | jget samples ignored skipped
 3
 1
 0
-! leat pack: warning: 1 file was passed over, hidden or not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
 
 # with --strict they stop the run by name, or are left out, counted and listed: a finding
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
-! what is written so far is kept: --resume goes on from there
+! what is written so far is kept: --resume continues from there
 = 4
 
 $ leat pack photos -o bad.leat --strict --force --on-error skip --report bad.jsonl
@@ -91,7 +91,7 @@ $ cp photos/cat/1.png 'photos/cat/1\x.png'
 1
 1.png
 1\x.png
-! leat pack: warning: 1 file was passed over, hidden or not an image by name (notes.txt); --strict takes every file
+! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
 ! leat export: warning: not exported: back3/cat/1.png: cannot open: File exists
 ! leat export: back3/cat/1.png: cannot open: File exists
 
