@@ -132,7 +132,7 @@ class Writer:
         ready = [_values.prepare(f, self._count, value) for f, value in zip(self.fields, values)]
         for i, name, count in self._limits:
             if not 0 <= ready[i] < count:  # type: ignore[operator]
-                raise ArgumentError(f"field '{name}', sample {self._count}: {ready[i]} is no class: classes has "
+                raise ArgumentError(f"field '{name}', sample {self._count}: {ready[i]} is not a class: classes has "
                                     f"{count} names, for 0 to {count - 1}")
         return ready
 

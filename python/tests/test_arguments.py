@@ -166,7 +166,7 @@ def test_the_line_names_the_argument(inside, line, call):
 
 @pytest.mark.parametrize("line, more", [
     ("keys: the list is empty", {"keys": []}), ("as_: [3] is none of auto", {"as_": [3]}),
-    ("image: ", {"image": "a\0"}), ("sample_fn: 'x' is no plugin", {"sample_fn": "x"}),
+    ("image: ", {"image": "a\0"}), ("sample_fn: 'x' is not a plugin", {"sample_fn": "x"}),
     ("sample_fn: -1 is below 1", {"sample_fn": -1}),
 ])
 def test_the_line_names_the_argument_of_a_loader(plain, line, more):
@@ -210,8 +210,8 @@ def test_samples_of_a_writer(inside):
     with leat.Writer("w.leat", {"label": int}, classes={"label": ["cat", "dog"]}) as w:
         for value, line in ((5, "sample 0: 5 is not a dict or a sequence"), (None, "sample 0: None is not"),
                             ("ab", "sample 0: 'ab' is not"), ([1, 2], "sample 0: 1 values are expected, not 2"),
-                            ({"label": 2}, "field 'label', sample 0: 2 is no class: classes has 2 names, for 0 to 1"),
-                            ({"label": -1}, "field 'label', sample 0: -1 is no class")):
+                            ({"label": 2}, "field 'label', sample 0: 2 is not a class: classes has 2 names, for 0 to 1"),
+                            ({"label": -1}, "field 'label', sample 0: -1 is not a class")):
             with pytest.raises(leat.ArgumentError) as caught:
                 w.append(value)
             assert str(caught.value).startswith(line), caught.value
