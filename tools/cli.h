@@ -78,7 +78,7 @@ enum {
 /* ---- What a subcommand declares ---- */
 
 #define CLI_OPTIONS_MAX 64 /* of one subcommand, the common ones included */
-#define CLI_GROUPS_MAX 4
+#define CLI_GROUPS_MAX 5
 
 /* One option. `lo_` > `hi_` means any number; a default of NULL means none. A flag `x` also
  * answers to --no-x. Help is one sentence, lower case, without a full stop. */

@@ -267,7 +267,8 @@ static int run(cli *c)
         return cli_usage(c, "give a PACK, or a run with --attach");
     if (cli_str(c, "attach") != NULL && cli_flag(c, "verify"))
         return cli_usage(c, "--verify needs a pack: a run that is over cannot be run again");
-    if (cli_arg_count(c) > 0) rc = load_flags_read(&j.flags, c, cli_arg(c, 0), &err);
+    if (cli_arg_count(c) > 0) rc = load_flags_read(&j.flags, c, &err);
+    if (rc == 0 && cli_arg_count(c) > 0) rc = load_flags_keys(&j.flags, c, &err);
     if (rc == 0) rc = work(&j, &err);
     if (cli_arg_count(c) > 0) load_flags_reset(&j.flags);
     if (rc != 0) return cli_fail(c, &err);

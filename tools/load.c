@@ -16,11 +16,10 @@
 #include "base/str.h"
 #include "io/file.h"
 #include "live.h"
-#include "load_flags.h"
+#include "load_mix.h"
 #include "probe/machine.h"
 
 #define STATE_MAX ((size_t)1 << 20)
-#define LOADER_STATE_BYTES 1024
 
 static const leat__param options[] = {
     CLI_INT("stop-after", 0, "0", 0, 9007199254740992.0, "N", "stop after N samples of this rank"),
@@ -33,6 +32,7 @@ static const leat__param options[] = {
 typedef struct job {
     cli *c;
     load_flags flags;
+    load_mix mix;
     leat_loader *loader;
     live *live;
     uint64_t stop_after, total; /* samples delivered over all epochs */
@@ -51,7 +51,7 @@ typedef struct job {
 
 static int write_state(job *j, const char *path, leat_error *err)
 {
-    char text[LOADER_STATE_BYTES], hex[20];
+    char text[LEAT_LOADER_STATE_MAX], hex[20];
     size_t size;
     leat__buf out;
     leat__json w;
@@ -284,14 +284,14 @@ static int run_job(job *j, leat_error *err)
 }
 
 /* A pack without images is loaded as it is, unless a flag asks for images. */
-static int drop_default_ops(job *j, const char *path, leat_error *err)
+static int drop_default_ops(job *j, leat_error *err)
 {
     static const char *const asks[] = {"ops", "size", "crop", "flip", "dtype", "layout", "like"};
     leat_pack *pack = NULL;
     bool images = false;
     for (size_t i = 0; i < LEAT_COUNT(asks); i++)
         if (cli_given(j->c, asks[i])) return 0;
-    LEAT_TRY(leat_pack_open(&pack, path, NULL, err));
+    LEAT_TRY(load_open_packs(&pack, j->c, err));
     for (uint32_t f = 0; f < leat_pack_field_count(pack); f++)
         images |= leat_pack_field(pack, f)->type == LEAT_FIELD_IMAGE;
     leat_pack_close(&pack);
@@ -303,20 +303,22 @@ static int run(cli *c)
 {
     job j = {.c = c, .digest_on = cli_flag(c, "digest"), .stop_after = (uint64_t)cli_int(c, "stop-after")};
     leat_error err = {0};
-    const char *pack = cli_arg(c, 0);
-    int rc = load_flags_read(&j.flags, c, pack, &err);
+    int rc = load_flags_read(&j.flags, c, &err);
 
-    if (rc == 0) rc = drop_default_ops(&j, pack, &err);
+    if (rc == 0) rc = load_flags_keys(&j.flags, c, &err);
+    if (rc == 0) rc = load_mix_read(&j.mix, &j.flags, c, &err);
+    if (rc == 0) rc = drop_default_ops(&j, &err);
     if (rc == 0) {
         j.step_s = j.flags.step_s;
         j.flags.opts.digest = j.digest_on;
-        rc = leat_loader_open(&j.loader, pack, &j.flags.opts, &err);
+        rc = leat_loader_open(&j.loader, NULL, &j.flags.opts, &err);
     }
     if (rc == 0) rc = live_open(&j.live, c, j.loader, &err);
     if (rc == 0) rc = run_job(&j, &err);
     int looked = live_close(&j.live, rc == 0 ? &err : NULL);
     if (rc == 0) rc = looked;
     leat_loader_close(&j.loader);
+    load_mix_reset(&j.mix);
     load_flags_reset(&j.flags);
     if (rc == LEAT_ECANCELED && cli_interrupted(c))
         cli_say(c, "stopped by a signal after %" PRIu64 " samples%s%s", j.total,
@@ -340,6 +342,8 @@ const cli_command cli_cmd_load = {
             {"leat load train.leat --epochs 10 --step-ms 55 --live --serve 8080",
              "with a simulated trainer, watched in the terminal and the browser"},
             {"leat load train.leat --rank 1 --world 4 --batch 64", "the second of four ranks"},
+            {"leat load a.leat b.leat --mix 0.7,0.3 --mix-batches stratified",
+             "two packs, 70 and 30 % of every batch"},
             {NULL, NULL}},
     .description =
         "Opens the pack, decodes and augments every sample as a training loop would get it, and "
@@ -348,10 +352,16 @@ const cli_command cli_cmd_load = {
         "Exit code 1 means that bad samples were skipped or replaced (--on-error).\n\n"
         "--digest hashes every row delivered (pixels, labels, sample ids) and folds the hashes in "
         "order: equal digests mean equal training input, whatever the batch size; a resumed run "
-        "ends with the digest of the uninterrupted one.",
-    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set of shards"},
+        "ends with the digest of the uninterrupted one.\n\n"
+        "Of several packs every sample comes once, unless --mix, --repeat or --choose say otherwise: then "
+        "each "
+        "pack comes as often as its number says, and without --replacement all samples of a pack have come "
+        "before one comes again, from epoch to epoch. Fields are matched by name.",
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .many = true,
+                                    .help = "packs or sets of shards; several come as one, or mixed"},
                                    {.name = NULL}},
     .options = {{"What is delivered", cli_load_options},
+                {"Several packs", cli_mix_options},
                 {"How", cli_load_machine},
                 {"This run", options},
                 {"Looking at it", cli_live_options}},

@@ -92,13 +92,13 @@ static bool same_flag(const char *key, const char *name)
     return *key == *name;
 }
 
-static bool known_flag(const char *key)
+static const leat__param *find_param(const char *key)
 {
-    for (const leat__param *p = cli_load_options; p->name != NULL; p++)
-        if (same_flag(key, p->name)) return true;
-    for (const leat__param *p = cli_load_machine; p->name != NULL; p++)
-        if (same_flag(key, p->name)) return true;
-    return false;
+    static const leat__param *const tables[] = {cli_load_options, cli_load_machine, cli_mix_options};
+    for (size_t t = 0; t < LEAT_COUNT(tables); t++)
+        for (const leat__param *p = tables[t]; p->name != NULL; p++)
+            if (same_flag(key, p->name)) return p;
+    return NULL;
 }
 
 /* The file is one mapping of scalars. Finds `name` (NULL: only checks) and copies its text. */
@@ -126,7 +126,7 @@ static int search_config(const char *path, const char *text, size_t len, const c
         const yaml_node_t *v = yaml_document_get_node(&doc, p->value);
         if (k->type != YAML_SCALAR_NODE || v->type != YAML_SCALAR_NODE) {
             rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: must be 'flag: value'", path, k->start_mark.line + 1);
-        } else if (!known_flag((const char *)k->data.scalar.value)) {
+        } else if (find_param((const char *)k->data.scalar.value) == NULL) {
             rc = leat__fail(err, LEAT_EINVAL, "%s:%zu: unknown flag '%s'", path, k->start_mark.line + 1,
                             (const char *)k->data.scalar.value);
         } else if (same_flag((const char *)k->data.scalar.value, name)) {
@@ -139,20 +139,11 @@ static int search_config(const char *path, const char *text, size_t len, const c
     return rc;
 }
 
-static const leat__param *param_of(const char *name)
-{
-    for (const leat__param *p = cli_load_options; p->name != NULL; p++)
-        if (strcmp(p->name, name) == 0) return p;
-    for (const leat__param *p = cli_load_machine; p->name != NULL; p++)
-        if (strcmp(p->name, name) == 0) return p;
-    return NULL;
-}
-
 /* A value of the file. Text must outlive the value: `f` keeps it. */
 static int take_text(load_flags *f, const char *path, const char *name, leat__buf *found,
                      leat__value *value, leat_error *err)
 {
-    const leat__param *p = param_of(name);
+    const leat__param *p = find_param(name);
     char shown[256], *text = leat__buf_take(found, NULL);
     if (text == NULL) return leat__fail_nomem(err, CONFIG_MAX, "a flag");
     snprintf(shown, sizeof shown, "%s: %s", path, name);
@@ -167,8 +158,7 @@ static int take_text(load_flags *f, const char *path, const char *name, leat__bu
     return rc;
 }
 
-/* Of the command line, else of the file, else the default. */
-static int flag_value(load_flags *f, cli *c, const char *name, leat__value *value, leat_error *err)
+int load_flag_value(load_flags *f, cli *c, const char *name, leat__value *value, leat_error *err)
 {
     const char *path = cli_str(c, "config");
     char *text = NULL;
@@ -201,7 +191,7 @@ typedef struct reader {
 static leat__value get(reader *r, const char *name)
 {
     leat__value v = {0};
-    if (r->rc == 0) r->rc = flag_value(r->f, r->c, name, &v, r->err);
+    if (r->rc == 0) r->rc = load_flag_value(r->f, r->c, name, &v, r->err);
     return v;
 }
 
@@ -252,8 +242,19 @@ static int make_ops(load_flags *f, reader *r)
     return leat__buf_status(&f->ops);
 }
 
+int load_open_packs(leat_pack **pack, cli *c, leat_error *err)
+{
+    uint32_t n = (uint32_t)cli_arg_count(c);
+    const char **paths = LEAT_NEW_ARRAY(MISC, const char *, n + 1);
+    if (paths == NULL) return leat__fail_nomem(err, n * sizeof *paths, "packs");
+    for (uint32_t i = 0; i < n; i++) paths[i] = cli_arg(c, i);
+    int rc = leat_pack_open_many(pack, paths, n, NULL, err);
+    leat__free(paths);
+    return rc;
+}
+
 /* One key per line; an empty last line is fine. */
-static int read_keys(load_flags *f, const char *pack_path, const char *path, leat_error *err)
+static int read_keys(load_flags *f, cli *c, const char *path, leat_error *err)
 {
     leat_pack *pack = NULL;
     char *text = NULL;
@@ -262,7 +263,7 @@ static int read_keys(load_flags *f, const char *pack_path, const char *path, lea
     int rc;
 
     LEAT_GO(rc, out, leat__file_load(path, KEYS_MAX, 1, &text, &len, err));
-    LEAT_GO(rc, out, leat_pack_open(&pack, pack_path, NULL, err));
+    LEAT_GO(rc, out, load_open_packs(&pack, c, err));
     for (size_t i = 0; i < len; i++) lines += text[i] == '\n';
     f->indices = LEAT_NEW_ARRAY(MISC, uint64_t, lines);
     if (f->indices == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, lines * 8, "the keys"));
@@ -274,7 +275,7 @@ static int read_keys(load_flags *f, const char *pack_path, const char *path, lea
         if (rc != 0) {
             if (rc == LEAT_ENOENT)
                 rc = leat__fail(err, LEAT_ENOENT, "%s: key '%.*s' is not in %s", path,
-                                (int)(end - line), line, pack_path);
+                                (int)(end - line), line, leat_pack_path(pack));
             goto out;
         }
         n++;
@@ -298,7 +299,7 @@ static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
     return 0;
 }
 
-int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
+int load_flags_read(load_flags *f, cli *c, leat_error *err)
 {
     reader r = {f, c, err, 0};
     leat_loader_opts *o = &f->opts;
@@ -340,14 +341,20 @@ int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err)
     o->log = c->log;
     f->epochs = (uint64_t)get(&r, "epochs").i;
     f->step_s = get(&r, "step-ms").f / 1e3;
-    leat__value keys = get(&r, "keys");
     LEAT_TRY(r.rc);
     LEAT_TRY(set_cache(o, cache.s, err));
     if (drop && keep)
         return leat__fail(err, LEAT_EINVAL, "give either --drop-last or --keep-last, not both");
     if (o->rank >= o->world)
         return leat__fail(err, LEAT_EINVAL, "--rank %u must be below --world %u", o->rank, o->world);
-    return keys.s != NULL ? read_keys(f, pack, keys.s, err) : 0;
+    return 0;
+}
+
+int load_flags_keys(load_flags *f, cli *c, leat_error *err)
+{
+    leat__value keys = {0};
+    LEAT_TRY(load_flag_value(f, c, "keys", &keys, err));
+    return keys.s != NULL ? read_keys(f, c, keys.s, err) : 0;
 }
 
 void load_flags_reset(load_flags *f)

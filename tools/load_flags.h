@@ -12,6 +12,7 @@
 
 extern const leat__param cli_load_options[]; /* what is delivered: batch, crop, order, … */
 extern const leat__param cli_load_machine[]; /* how: threads, memory, cache, rank, … */
+extern const leat__param cli_mix_options[];  /* several packs: load_mix.h */
 
 /* Loader options read from the command line and --config. The text and lists it points at live
  * in it. */
@@ -25,9 +26,17 @@ typedef struct load_flags {
     double step_s;        /* simulated step of a trainer */
 } load_flags;
 
-/* LEAT_EINVAL says which flag is wrong. `pack` is needed for --keys only. */
-int load_flags_read(load_flags *f, cli *c, const char *pack, leat_error *err);
+/* LEAT_EINVAL says which flag is wrong. */
+int load_flags_read(load_flags *f, cli *c, leat_error *err);
+/* --keys: the samples with these keys in the arguments, which are packs. */
+int load_flags_keys(load_flags *f, cli *c, leat_error *err);
 void load_flags_reset(load_flags *f);
+
+/* Of the command line, else of --config, else the default. Text lives in `f`. */
+int load_flag_value(load_flags *f, cli *c, const char *name, leat__value *value, leat_error *err);
+
+/* The packs of all arguments as one. */
+int load_open_packs(leat_pack **pack, cli *c, leat_error *err);
 
 /* The usual pipelines as text: crop 0 = random resized crop and mirror, 1 = resize and centre
  * crop, 2 = resize only. */

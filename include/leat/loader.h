@@ -121,6 +121,35 @@ typedef struct leat_op_plugin {
     void *cookie;
 } leat_op_plugin;
 
+/* Several packs in one loader: concatenated, or mixed where any of these fields or of the mix options of
+ * leat_loader_opts is set. Either all packs go by weight or none does. */
+typedef struct leat_loader_source {
+    const char *path;
+    double weight;   /* share of the epoch, relative to the other weights; 0 = none of it, or no weights */
+    double repeat;   /* without weights: times that its samples come per epoch, also 0.5; 0 = 1 */
+    uint64_t choose; /* or how many of its samples come per epoch; 0 = as repeat says */
+} leat_loader_source;
+
+#define LEAT_CHOOSE_NONE UINT64_MAX    /* leat_loader_source.choose: none of its samples */
+#define LEAT_LOADER_SOURCES_MAX 1024 /* packs in one loader */
+
+/* Which packs the samples of a batch come from when packs are mixed. A batch here is a global one: that of
+ * all ranks together. */
+typedef enum leat_mix_batches {
+    LEAT_MIX_SHUFFLED,   /* as the shuffle has it; only the epoch has the proportions */
+    LEAT_MIX_STRATIFIED, /* each has the proportions: the first n batches hold of each pack the whole
+                            number nearest to its share */
+    LEAT_MIX_SINGLE      /* each comes from one pack; an epoch is whole batches */
+} leat_mix_batches;
+
+/* What samples of packs without a field have there. INT: i; FLOAT: f; ARRAY: every element, i or f by its
+ * type; others: no value. */
+typedef struct leat_loader_default {
+    const char *field;
+    int64_t i;
+    double f;
+} leat_loader_default;
+
 typedef struct leat_loader_opts {
     uint32_t struct_size;
     uint32_t batch_size; /* samples per batch of this rank; 0 = 256 */
@@ -178,6 +207,16 @@ typedef struct leat_loader_opts {
     const char *disk_cache;
     uint64_t disk_cache_bytes; /* size limit of the folder; 0 = half of the free space */
     leat_decode decode;
+    /* Several packs: leat_loader_open's path is NULL then. Their fields are matched by name and must have
+     * the same type; sample ids count through all packs (leat_pack_part says where each begins). */
+    const leat_loader_source *sources;
+    uint32_t source_count; /* up to LEAT_LOADER_SOURCES_MAX */
+    leat_mix_batches mix_batches;
+    uint64_t epoch_size;   /* samples per epoch, with weights; 0 = as many as all packs have */
+    uint32_t mix_replacement; /* 1 = samples of a pack are drawn with replacement. 0 = all of a pack's have
+                                 come before one comes again, from epoch to epoch */
+    uint32_t default_count;
+    const leat_loader_default *defaults; /* of fields that some packs do not have */
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */
@@ -186,7 +225,8 @@ LEAT_API void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struc
 
 typedef struct leat_loader leat_loader;
 
-/* Opens a pack for loading. LEAT_EINVAL names the option that is wrong; LEAT_EBUDGET says how
+/* Opens a pack (or opts->sources, with path NULL) for loading. LEAT_EINVAL names the option that is wrong;
+   LEAT_EBUDGET says how
  * much more memory one batch needs; LEAT_EFORMAT, LEAT_EDATA, LEAT_EIO from the pack. */
 LEAT_API int leat_loader_open(leat_loader **loader, const char *path,
                               const leat_loader_opts *opts, leat_error *err) LEAT_MUST_CHECK;
@@ -335,8 +375,11 @@ LEAT_API uint32_t leat_loader_decisions(leat_loader *loader, uint64_t first, lea
 
 /* ---- state ------------------------------------------------------------------------------ */
 
-/* The position of this loader as one line of JSON (a few hundred bytes): after the batches that
- * next() has handed out. Into `text` with a NUL; *size gets the length without it, also when
+#define LEAT_LOADER_STATE_MAX 32768 /* bytes that hold any state */
+
+/* The position of this loader as one line of JSON (a few hundred bytes, and 20 for each of several packs):
+ * after the batches that next() has handed out. Into `text` with a NUL; *size gets the length without it,
+ * also when
  * it did not fit (LEAT_ELIMIT). `delivered` batches may be given as fewer samples than were
  * handed out: samples of this rank that count as done; UINT64_MAX = all. */
 LEAT_API int leat_loader_state(leat_loader *loader, uint64_t delivered, char *text,

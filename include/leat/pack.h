@@ -115,6 +115,16 @@ LEAT_API int leat_pack_open(leat_pack **pack, const char *path, const leat_pack_
                             leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_pack_close(leat_pack **pack); /* all readers must have left */
 
+/* Several packs that read as one: the samples of the first, then those of the second … Fields are matched
+ * by name and type. A sample of a pack without a field has no value there (0 for INT and FLOAT). The same
+ * pack may come twice. Errors as leat_pack_open; LEAT_EINVAL without a path. */
+LEAT_API int leat_pack_open_many(leat_pack **pack, const char *const *paths, uint32_t count,
+                                 const leat_pack_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+/* The packs that were opened so (1 and the pack itself for others): a view of number `part`, and in *first
+ * the number of its first sample (may be NULL). NULL past the last. */
+LEAT_API uint32_t leat_pack_part_count(const leat_pack *pack);
+LEAT_API leat_pack *leat_pack_part(leat_pack *pack, uint32_t part, uint64_t *first);
+
 typedef struct leat_pack_info {
     uint32_t struct_size;
     uint32_t shards;     /* files with samples: 1 for a single pack */

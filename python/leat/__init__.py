@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._diagnose import Diagnosis, diagnose, judge
     from ._from_dataset import from_dataset
     from ._loader import Loader
+    from ._mix import Mix
     from ._pack import export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 # What needs NumPy is imported when it is first used: `import leat` is quick.
 _LATER = {
     "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
-    "Sample": "_dataset", "Loader": "_loader", "Field": "_schema", "Writer": "_writer",
+    "Sample": "_dataset", "Loader": "_loader", "Mix": "_mix", "Field": "_schema", "Writer": "_writer",
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
@@ -48,7 +49,8 @@ _LATER = {
 
 __all__ = [
     "AdviceWarning", "ArgumentError", "Batch", "BudgetError", "DataError", "Dataset", "Diagnosis", "Error", "ExistsError", "Field",
-    "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "MissingKeyError", "NotFoundError",
+    "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
+    "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
     "callbacks", "dedup_text", "diagnose", "export", "filter_text", "from_dataset",
     "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "__version__",

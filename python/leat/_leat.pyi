@@ -69,7 +69,7 @@ class Packer:
     def close(self, discard: bool = False, /) -> None: ...
 
 class Loader:
-    def __init__(self, path: str | bytes | PathLike, *, batch_size: int = 0,
+    def __init__(self, path: str | bytes | PathLike | None, *, batch_size: int = 0,
                  images: list[tuple[str | None, str | None, str]] | None = None, order: int = 0,
                  seed: int = 0, drop_last: int = 2, threads: int = 0, memory: int = 0,
                  cache: int = 0, on_error: int = 0, max_bad: int = 0, quarantine: str | None = None,
@@ -80,7 +80,10 @@ class Loader:
                  sample_cookie: int = 0, label: str | None = None, classes: int = 0,
                  mix_labels: int = 0, device: str | None = None, device_memory: int = 0,
                  independent: bool = False, follow: str | None = None, disk_cache: str | None = None,
-                 disk_cache_bytes: int = 0, decode: int = 0) -> None: ...
+                 disk_cache_bytes: int = 0, decode: int = 0,
+                 sources: list[tuple[bytes, float, float, int]] | None = None, epoch_size: int = 0,
+                 mix_batches: int = 0, replacement: bool = False,
+                 defaults: list[tuple[str, int, float]] | None = None) -> None: ...
     def begin(self, epoch: int, /) -> None: ...
     def next(self) -> tuple[Any, ...] | None: ...
     def stop(self) -> None: ...

@@ -23,6 +23,7 @@ from . import _check, _convert, _leat, _rank, _words, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
 from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError, shown
+from ._mix import Datasets, Mix
 
 if TYPE_CHECKING:
     from ._diagnose import Diagnosis
@@ -43,7 +44,7 @@ _DEFAULT = _leat.defaults()  # the table that C and the command have, too
 
 # Attributes that say how the loader was made. Assigning them would change nothing but what they say.
 _FIXED = frozenset((
-    "path", "batch_size", "image", "order", "seed", "drop_last", "threads", "cache", "on_error", "max_bad",
+    "path", "packs", "batch_size", "image", "order", "seed", "drop_last", "threads", "cache", "on_error", "max_bad",
     "quarantine", "rank", "world_size", "rank_source", "window_pages", "streams", "prefetch", "io_depth",
     "indices", "keys", "weights", "balance", "draws", "fields", "field_names", "as_", "channels_last", "as_dict",
     "label", "classes", "mix_labels", "sample_fn", "digest", "run", "callbacks", "orientation", "device",
@@ -76,7 +77,8 @@ class Loader:
     the batch's memory without a copy and keep it; it goes back to the budget when they are gone.
 
     Parameters
-        path: of the pack
+        path: of the pack. A list of paths: all samples of several packs; a ``leat.Mix``: packs in given
+            proportions. They may lie anywhere; fields are matched by name and must have the same type
         batch_size: samples per batch of this rank
         image: pipeline of the first image field: a list of ops, or text. Or a dict of output name
             to ``(field, pipeline)``: several images, and several views of one. None for none
@@ -152,7 +154,7 @@ class Loader:
     pin_memory = False
     persistent_workers = False
 
-    def __init__(self, path: str | os.PathLike, batch_size: int = _DEFAULT["batch_size"],
+    def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike] | Mix, batch_size: int = _DEFAULT["batch_size"],
                  image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = _DEFAULT["ops"],
                  *, order: str = _DEFAULT["order"], seed: int = 0, drop_last: bool | None = None,
                  orientation: str = "apply", threads: int = 0,
@@ -177,7 +179,9 @@ class Loader:
         order, threads = _words.understand(roles, order, _DEFAULT["order"], threads)
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
         self.as_, self._convert = _convert.converter(as_)
-        self.path = _check.path("path", path)
+        self._mix = path if isinstance(path, Mix) else Mix(path) if isinstance(path, (list, tuple, Mapping)) else None
+        self.packs = (_check.path("path", path),) if self._mix is None else self._mix.packs
+        self.path = ", ".join(self.packs)
         self.batch_size = _check.whole("batch_size", batch_size, 1, 2**20)
         self.seed = _check.whole("seed", seed)
         self.order = order
@@ -191,7 +195,7 @@ class Loader:
         for callback in called:
             if not hasattr(callback, "every"):
                 raise ArgumentError(f"callbacks: {shown(callback)} is none of leat.callbacks")
-        self._dataset: Dataset | None = None
+        self._dataset: Dataset | Datasets | None = None
         if keys is not None:
             if indices is not None:
                 raise ArgumentError("give either indices or keys, not both")
@@ -208,8 +212,9 @@ class Loader:
         disk_bytes = _check.size("cache_bytes", cache_bytes)
         if disk_bytes and folder is None:
             raise ArgumentError('cache_bytes: is for cache="disk:DIR"')
+        several = {} if self._mix is None else self._mix.options(self.dataset.fields)
         self._loader = _leat.Loader(
-            self.path, batch_size=self.batch_size, images=images,
+            self.path if self._mix is None else None, **several, batch_size=self.batch_size, images=images,
             order=_check.one_of("order", order, _ORDERS), seed=self.seed, drop_last=_DROPS[drop],
             threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
             cache=_CACHES["os"] if folder is not None else _check.one_of("cache", cache, _CACHES),
@@ -278,11 +283,19 @@ class Loader:
     # ---- DataLoader's face -------------------------------------------------------------------
 
     @property
-    def dataset(self) -> Dataset:
-        """The pack, for random access."""
+    def dataset(self) -> Dataset | Datasets:
+        """The pack, or all packs behind each other, for random access."""
         if self._dataset is None:
-            self._dataset = Dataset(self.path)
+            self._dataset = Dataset(self.packs[0]) if len(self.packs) == 1 else Datasets(self.packs)
         return self._dataset
+
+    def locate(self, sample_id: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Which of several packs (a number into ``packs``) samples are from, and which row of it."""
+        ids = np.asarray(sample_id)
+        starts = np.array([0] if len(self.packs) == 1 else self.dataset.starts[:-1])
+        # of packs with the same start all but the last are empty
+        part = np.searchsorted(starts, ids, side="right") - 1
+        return part, ids - starts[part]
 
     @property
     def sampler(self) -> Loader:

@@ -16,7 +16,6 @@
 #include "base/mem.h"
 
 #define SLICE_MS 50
-#define STATE_MAX 4096
 
 typedef struct py_loader {
     PyObject_HEAD
@@ -33,6 +32,8 @@ typedef struct py_loader {
 /* Memory that options point at until the loader is open. */
 typedef struct scratch {
     leat_loader_image *images;
+    leat_loader_source *sources;
+    leat_loader_default *defaults;
     const char **fields;
     Py_buffer indices, weights;
     bool has_indices, has_weights;
@@ -41,6 +42,8 @@ typedef struct scratch {
 static void scratch_free(scratch *s)
 {
     leat__free(s->images);
+    leat__free(s->sources);
+    leat__free(s->defaults);
     leat__free(s->fields);
     if (s->has_indices) PyBuffer_Release(&s->indices);
     if (s->has_weights) PyBuffer_Release(&s->weights);
@@ -64,6 +67,39 @@ static int parse_images(leat_loader_opts *o, scratch *s, PyObject *list)
     }
     o->images = s->images;
     o->image_count = (uint32_t)n;
+    return 0;
+}
+
+/* [(path, weight, repeat, choose), …] and [(field, i, f), …]; the text lives in the lists. */
+static int parse_sources(leat_loader_opts *o, scratch *s, PyObject *sources, PyObject *defaults)
+{
+    Py_ssize_t n = sources != Py_None ? PyList_Size(sources) : 0;
+    Py_ssize_t fills = defaults != Py_None ? PyList_Size(defaults) : 0;
+    if (n < 0 || fills < 0) return -1;
+    s->sources = LEAT_NEW_ARRAY(LOADER, leat_loader_source, (size_t)n + 1);
+    s->defaults = LEAT_NEW_ARRAY(LOADER, leat_loader_default, (size_t)fills + 1);
+    if (s->sources == NULL || s->defaults == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        unsigned long long choose;
+        leat_loader_source *at = &s->sources[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(sources, i), "yddK", &at->path, &at->weight, &at->repeat,
+                              &choose))
+            return -1;
+        at->choose = choose;
+    }
+    for (Py_ssize_t i = 0; i < fills; i++) {
+        long long whole;
+        leat_loader_default *at = &s->defaults[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(defaults, i), "sLd", &at->field, &whole, &at->f)) return -1;
+        at->i = whole;
+    }
+    o->sources = s->sources;
+    o->source_count = (uint32_t)n;
+    o->defaults = s->defaults;
+    o->default_count = (uint32_t)fills;
     return 0;
 }
 
@@ -110,7 +146,10 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
                             "independent", "follow", "disk_cache", "disk_cache_bytes", "decode",
-                            NULL};
+                            "sources", "epoch_size", "mix_batches", "replacement", "defaults", NULL};
+    PyObject *sources = Py_None, *defaults = Py_None, *given = NULL;
+    unsigned long long epoch_size = 0;
+    int mix_batches = 0, replacement = 0;
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     unsigned long long disk_cache_bytes = 0;
@@ -118,14 +157,19 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     int digest = 0, mix_labels = 0, orientation = 0, independent = 0, decode = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKi", names, PyUnicode_FSConverter, path,
+            args, kwargs, "O|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKiOKipO", names, &given,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
             &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
-            &independent, &o->follow, &o->disk_cache, &disk_cache_bytes, &decode))
+            &independent, &o->follow, &o->disk_cache, &disk_cache_bytes, &decode, &sources, &epoch_size,
+            &mix_batches, &replacement, &defaults))
         return -1;
+    if (given != Py_None && !PyUnicode_FSConverter(given, path)) return -1;
+    o->epoch_size = epoch_size;
+    o->mix_batches = (leat_mix_batches)mix_batches;
+    o->mix_replacement = (uint32_t)replacement;
     o->order = (leat_order)order;
     o->seed = seed;
     o->drop_last = (uint32_t)drop_last;
@@ -144,6 +188,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->sample_fn = (leat_sample_fn)(uintptr_t)fn;
     o->sample_cookie = (void *)(uintptr_t)cookie;
     if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
+    if (parse_sources(o, s, sources, defaults) != 0) return -1;
     return parse_arrays(o, s, indices, weights);
 }
 
@@ -159,7 +204,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
     leat_loader_opts_init(&opts);
     if (parse_opts(&opts, &s, args, kwargs, &path) != 0) goto out;
-    const char *name = PyBytes_AsString(path);
+    const char *name = path != NULL ? PyBytes_AsString(path) : NULL;
     Py_BEGIN_ALLOW_THREADS
     rc = leat_loader_open(&loader, name, &opts, &err);
     Py_END_ALLOW_THREADS
@@ -377,7 +422,7 @@ static PyObject *loader_state(PyObject *o, PyObject *unused)
 {
     py_loader *self = (py_loader *)o;
     leat_error err = {.sample = -1, .offset = -1};
-    char text[STATE_MAX];
+    char text[LEAT_LOADER_STATE_MAX];
     size_t size;
 
     (void)unused;

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "dsp/pixel.h"
 #include "base/num.h"
 
 #define ALIGN 256u
@@ -318,6 +319,29 @@ static int64_t used_of(const leat__frame *f, uint32_t c, uint32_t row)
     const int64_t *offsets = f->tensors[c].offsets;
     if (shrinks > 0) return f->used[(size_t)(shrinks - 1) * f->rows + row];
     return offsets[row + 1] - offsets[row];
+}
+
+void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row)
+{
+    const uint32_t size = leat_dtype_size(c->tensor.dtype);
+    float single = (float)f;
+    uint16_t half;
+
+    for (uint64_t at = 0; at + size <= c->row_bytes; at += size) {
+        switch (c->tensor.dtype) {
+        case LEAT_DTYPE_F64: memcpy(row + at, &f, size); break;
+        case LEAT_DTYPE_F32: memcpy(row + at, &single, size); break;
+        case LEAT_DTYPE_F16:
+            half = leat__f16_of(single);
+            memcpy(row + at, &half, size);
+            break;
+        case LEAT_DTYPE_BF16:
+            half = leat__bf16_of(single);
+            memcpy(row + at, &half, size);
+            break;
+        default: memcpy(row + at, &i, size); /* little-endian: the low bytes */
+        }
+    }
 }
 
 void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements)

@@ -117,6 +117,9 @@ void leat__frame_unref(leat__frame *f); /* with the last one the block goes back
 /* Row `row` of column `c`. */
 void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row);
 
+/* A row of an array that has the same value in every element: i, or f where elements are no integers. */
+void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row);
+
 /* Says how many elements row `row` of a column that shrinks really has. */
 void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements);
 

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const uint64_t *ids,
+int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const leat__device_id *ids,
                             leat__blocks *blocks, leat_error *err)
 {
     uint32_t images = leat__device_chunk_images(c);
@@ -29,7 +29,7 @@ int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *
     t->tile_count = leat__device_chunk_tiles(c);
     t->images = (leat_job_image *)(t + 1);
     t->tiles = (leat_job_tile *)(t->images + images);
-    t->ids = (uint64_t *)(t->tiles + t->tile_count);
+    t->ids = (leat__device_id *)(t->tiles + t->tile_count);
     t->bytes = t->data.bytes + size;
     if (c->data.len > 0) memcpy(t->data.data, c->data.data, c->data.len);
     memcpy(t->images, c->images.data, c->images.len);

@@ -10,6 +10,11 @@
 #include "loader/blocks.h"
 #include "op/device_plan.h"
 
+/* The sample of an image, and which draw of it in the epoch (shares.h). */
+typedef struct leat__device_id {
+    uint64_t sample, salt;
+} leat__device_id;
+
 typedef struct leat__device_tiles {
     struct leat__device_tiles *next; /* of the same batch */
     leat__blocks *blocks;            /* where `data` goes back to */
@@ -18,13 +23,14 @@ typedef struct leat__device_tiles {
     uint32_t image_count, tile_count;
     leat_job_image *images; /* tiles name images of this list */
     leat_job_tile *tiles;
-    uint64_t *ids; /* sample of each image */
+    leat__device_id *ids; /* of each image */
     uint64_t bytes; /* charged for it, without its part of the arena */
 } leat__device_tiles;
 
 /* A copy of what `chunk` has; `ids` names the sample of each of its images. */
-int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk, const uint64_t *ids,
-                            leat__blocks *blocks, leat_error *err) LEAT_MUST_CHECK;
+int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk,
+                            const leat__device_id *ids, leat__blocks *blocks,
+                                leat_error *err) LEAT_MUST_CHECK;
 void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is fine */
 
 #endif

@@ -46,7 +46,6 @@ int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_
 
     LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
-    LEAT_REQUIRE(path != NULL, err);
     leat_loader_opts_init(&full);
     if (opts != NULL) {
         if (opts->struct_size == 0)
@@ -54,6 +53,7 @@ int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_
         memcpy(&full, opts, LEAT_MIN(opts->struct_size, sizeof full));
         full.struct_size = sizeof full;
     }
+    LEAT_REQUIRE(path != NULL || (full.sources != NULL && full.source_count > 0), err);
     leat_loader *l = LEAT_NEW(LOADER, leat_loader);
     if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a loader");
     l->fork_generation = leat__fork_generation();
@@ -111,8 +111,8 @@ static int start_batch(leat_loader *l, leat_error *err)
     leat__feed *feed = &l->feed;
     uint32_t rows = rows_to_batch_end(l, feed->at);
 
-    for (uint32_t i = 0; i < rows; i++)
-        feed->ids[i] = leat__order_at(l->order, (feed->at + i) * l->opts.world + l->opts.rank);
+    leat__order_fill(l->order, feed->at * l->opts.world + l->opts.rank, l->opts.world, rows, feed->ids,
+                     feed->salts);
     LEAT_TRY(measure_ragged(l, rows, NULL, err));
     LEAT_TRY(leat__frame_open(&feed->frame, l->frames, rows, feed->ragged, l->env.hashes, err));
     LEAT_TRY(measure_ragged(l, rows, feed->frame, err));
@@ -167,7 +167,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     if (feed->frame == NULL) LEAT_TRY(start_batch(l, err));
     leat__loader_bound_scratch(l);
     uint32_t left = feed->frame->rows - feed->filled, count = run_length(l);
-    LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
+    LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled, count, err));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         const leat__run_sample *s = &r->sample[i];
@@ -175,7 +175,8 @@ static int plan_run(leat_loader *l, leat_error *err)
         if (bytes > LEAT__RUN_TARGET && i + 1 < count) {
             leat__run_close(r);
             count = i + 1;
-            LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, count, err));
+            LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled,
+                                    count, err));
             break;
         }
     }
@@ -562,8 +563,11 @@ static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
         leat__json j;
         leat__json_init(&j, &text, 0);
         leat__json_object(&j);
-        leat__json_kstr(&j, "pack", leat_pack_path(l->pack));
-        leat__json_ku64(&j, "sample", b->sample);
+        uint64_t first;
+        const leat_pack *part = leat_pack_part(l->pack, leat__pack_part_of_sample(l->pack, b->sample),
+                                               &first);
+        leat__json_kstr(&j, "pack", leat_pack_path(part));
+        leat__json_ku64(&j, "sample", b->sample - first);
         leat__json_kstr(&j, "key", b->error.key);
         leat__json_kstr(&j, "code", leat_code_name(b->error.code));
         leat__json_ki64(&j, "offset", b->error.offset);
@@ -778,7 +782,8 @@ int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uin
 
 static leat__state state_of(const leat_loader *l)
 {
-    return (leat__state){
+    uint32_t packs = leat_pack_part_count(l->pack);
+    leat__state s = {
         .fingerprint = l->info.fingerprint,
         .subset = l->subset,
         .order = l->opts.order,
@@ -791,7 +796,11 @@ static leat__state state_of(const leat_loader *l)
         .window_pages = l->opts.order == LEAT_ORDER_QUASI ? l->opts.window_pages : 0,
         .drop_last = l->opts.drop_last == LEAT_DROP_LAST,
         .left_out = l->opts.drop_last == LEAT_DROP_EMPTY && l->run_used < l->count,
+        .pack_count = packs > 1 ? packs : 0,
+        .mix = l->mix,
     };
+    memcpy(s.packs, l->digests, s.pack_count * sizeof *s.packs);
+    return s;
 }
 
 int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t capacity, size_t *size,
@@ -807,7 +816,7 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
     /* All ranks stand at the same batch. In a last, smaller one the shares differ. */
     bool done = delivered == l->delivered_rows && l->first_batch + l->delivered_batches >= l->run_batches;
     s.position = done ? l->run_used : LEAT_MIN(rows * l->opts.world, s.count);
-    leat__buf_init(&out, LEAT__MEM_LOADER, 4096);
+    leat__buf_init(&out, LEAT__MEM_LOADER, LEAT_LOADER_STATE_MAX);
     int rc = leat__state_write(&s, &out);
     if (rc == 0) {
         *size = out.len;
@@ -816,7 +825,7 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
         else
             memcpy(text, leat__buf_str(&out), out.len + 1);
     } else {
-        leat__fail_nomem(err, 4096, "the state");
+        leat__fail_nomem(err, LEAT_LOADER_STATE_MAX, "the state");
     }
     leat__buf_reset(&out);
     return rc;

@@ -20,44 +20,12 @@
 #define REPLACE_TRIES 16
 #define WARM_RUNS 16 /* without a miss, before one sample stands for its run */
 #define SAMPLE_FN_STREAM 0xffff /* of random numbers: no op has it */
-#define SPARE_MAX ((size_t)1 << 40)
 
 static _Atomic uint64_t all_decode_ns; /* of every loader of the process */
 
 uint64_t leat__run_decode_ns_all(void)
 {
     return atomic_load_explicit(&all_decode_ns, memory_order_relaxed);
-}
-
-int leat__run_worker_open(leat__run_worker **out, leat_error *err)
-{
-    int rc;
-    leat__run_worker *w = LEAT_NEW(LOADER, leat__run_worker);
-
-    *out = NULL;
-    if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a worker");
-    leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
-    leat__buf_init(&w->chunk_ids, LEAT__MEM_SCRATCH, SPARE_MAX);
-    leat__device_chunk_init(&w->chunk);
-    LEAT_GO(rc, out, leat__pipeline_worker_open(&w->pipeline, err));
-    *out = w;
-    w = NULL;
-out:
-    leat__run_worker_close(&w);
-    return rc;
-}
-
-void leat__run_worker_close(leat__run_worker **out)
-{
-    leat__run_worker *w = *out;
-    if (w == NULL) return;
-    leat__pipeline_worker_close(&w->pipeline);
-    leat__buf_reset(&w->spare);
-    leat__follow_scratch_reset(&w->follow);
-    leat__buf_reset(&w->chunk_ids);
-    leat__device_chunk_reset(&w->chunk);
-    leat__free(w);
-    *out = NULL;
 }
 
 /* ---- plan -------------------------------------------------------------------------------- */
@@ -76,6 +44,17 @@ static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
 {
     if (env->cache != NULL) return size + 2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING;
     return (size + LEAT_PACK_PADDING + 63) & ~UINT64_C(63);
+}
+
+static const leat__file *file_of(const leat__run_sample *s)
+{
+    return leat__pack_file(s->run->env->pack, s->row.shard);
+}
+
+/* The disk cache, for samples that come over a network; else NULL. */
+static leat__disk *disk_of(const leat__run_sample *s)
+{
+    return s->run->env->disk != NULL && leat__file_remote(file_of(s)) != NULL ? s->run->env->disk : NULL;
 }
 
 /* Images are decoded one after the other, each by each group in turn: the largest counts. */
@@ -116,8 +95,8 @@ static void charge_scratch(leat__run *r, leat__run_sample *s)
     r->scratch_bytes = LEAT_MAX(r->scratch_bytes, beyond);
 }
 
-int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uint32_t count,
-                   leat_error *err)
+int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
+                   uint32_t count, leat_error *err)
 {
     size_t cells = env->field_count * sizeof(leat_pack_cell);
     size_t bytes = sizeof(leat__run) + count * (sizeof(leat__run_sample) + cells);
@@ -132,6 +111,7 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uin
         leat_error why;
         s->run = r;
         s->id = ids[i];
+        s->salt = salts[i];
         s->cells = (leat_pack_cell *)(r->sample + count) + (size_t)i * env->field_count;
         int rc = leat_pack_look(env->pack, s->id, &s->row, env->fields, env->field_count, s->cells, &why);
         if (rc == 0 && (env->cache != NULL || env->ahead != NULL))
@@ -140,7 +120,7 @@ int leat__run_open(leat__run **out, leat__run_env *env, const uint64_t *ids, uin
             set_error(s, rc, &why);
             continue;
         }
-        r->encoded_bytes += slot_bytes(env, env->disk != NULL ? s->page.bytes : s->row.size);
+        r->encoded_bytes += slot_bytes(env, disk_of(s) != NULL ? s->page.bytes : s->row.size);
         charge_scratch(r, s);
     }
     return 0;
@@ -196,9 +176,10 @@ static void sample_read(leat__aio_req *req)
 }
 
 /* What a read of these bytes takes: direct reads need whole blocks. */
-static leat__span span_of(const leat__run_env *env, uint64_t offset, uint64_t len)
+static leat__span span_of(const leat__run_sample *s, uint64_t offset, uint64_t len)
 {
-    return env->remote ? (leat__span){offset, len, 0} : leat__span_around(offset, len);
+    if (leat__file_remote(file_of(s)) != NULL) return (leat__span){offset, len, 0};
+    return leat__span_around(offset, len);
 }
 
 /* The disk cache has every page at the place it has in its shard, shards behind each other. */
@@ -211,7 +192,7 @@ static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
 static void submit(leat__run_sample *s, bool disk)
 {
     leat__run_env *env = s->run->env;
-    s->from_disk = disk && env->disk != NULL && leat__disk_has(env->disk, s->row.page);
+    s->from_disk = disk && disk_of(s) != NULL && leat__disk_has(env->disk, s->row.page);
     if (s->from_disk) {
         atomic_fetch_add_explicit(&env->disk_hits, 1, memory_order_relaxed);
         s->req.file = leat__disk_file(env->disk);
@@ -229,10 +210,10 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
 
     if (slot == NULL) {
         /* a page that will be kept on disk is read as a whole */
-        s->whole = env->disk != NULL && !leat__disk_full(env->disk) &&
+        s->whole = disk_of(s) != NULL && !leat__disk_full(env->disk) &&
                    !leat__disk_has(env->disk, s->row.page);
         if (s->whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
-        else span = span_of(env, span.offset, span.len);
+        else span = span_of(s, span.offset, span.len);
         s->direct = leat__blocks_take(env->blocks, span.len + LEAT_PACK_PADDING);
         if (s->direct.data == NULL) {
             leat_error why;
@@ -244,7 +225,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
     }
     memset(slot + span.len, 0, LEAT_PACK_PADDING);
     s->data = slot + span.lead;
-    s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
+    s->req = (leat__aio_req){.file = file_of(s),
                              .offset = span.offset,
                              .buf = slot,
                              .len = span.len,
@@ -256,7 +237,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
 /* A page in the cache lies in the blocks around it, as direct reads bring them. */
 static leat__span page_span(const leat__run_sample *s)
 {
-    return span_of(s->run->env, s->page.offset, s->page.bytes);
+    return span_of(s, s->page.offset, s->page.bytes);
 }
 
 static uint64_t page_memory(const leat__run_sample *s)
@@ -298,7 +279,7 @@ static void page_read(leat__aio_req *req)
         read_page(s, page);
         return;
     }
-    if (rc == 0 && env->disk != NULL) page->unsaved = !s->from_disk;
+    if (rc == 0 && disk_of(s) != NULL) page->unsaved = !s->from_disk;
     s->cached = NULL;
     leat__cache_filled(env->cache, page, rc);
     if (rc == 0) {
@@ -322,12 +303,11 @@ static void page_ready(leat__cache_waiter *w, leat__cached *page)
 
 static void read_page(leat__run_sample *s, leat__cached *page)
 {
-    leat__run_env *env = s->run->env;
     leat__span span = page_span(s);
 
     memset(page->data + span.len, 0, page->bytes - span.len);
     s->cached = page;
-    s->req = (leat__aio_req){.file = leat__pack_file(env->pack, s->row.shard),
+    s->req = (leat__aio_req){.file = file_of(s),
                              .offset = span.offset,
                              .buf = page->data,
                              .len = span.len,
@@ -360,7 +340,7 @@ static void read_through_cache(leat__run_sample *s)
 /* Both ends, since the system's own read-ahead for a neighbour may have left a part. */
 static bool in_system_cache(const leat__run_sample *s)
 {
-    const leat__file *file = leat__pack_file(s->run->env->pack, s->row.shard);
+    const leat__file *file = file_of(s);
     uint64_t first = s->row.file_offset, last = first + s->row.size - 1;
     uint8_t byte;
     return leat__file_pread_cached(file, &byte, 1, first) == 1 &&
@@ -424,11 +404,24 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err)
 
 /* A sample whose bytes are in memory. */
 typedef struct found {
-    uint64_t id;
+    uint64_t id, salt;
+    uint32_t shard;
     const leat_pack_cell *cells;
     const uint8_t *bytes;
     uint64_t size;
 } found;
+
+static const void *tables_of(const leat__run_env *env, const found *from)
+{
+    return env->tables[leat__pack_part_of_shard(env->pack, from->shard)];
+}
+
+/* Of what augmentations draw. A sample that comes again in an epoch draws anew. */
+static leat__draw_key key_of(const leat__run_env *env, const found *from)
+{
+    uint64_t seed = from->salt == 0 ? env->seed : env->seed ^ leat__mix64(from->salt);
+    return (leat__draw_key){.seed = seed, .epoch = env->epoch, .sample = from->id};
+}
 
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
                        const found *from, uint32_t row, leat_error *err)
@@ -446,14 +439,14 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     leat__encoded image = {.info = &info,
                            .data = data,
                            .len = cell->length,
-                           .tables = env->tables,
+                           .tables = tables_of(env, from),
                            .orientation = cell->image.orientation};
     if (env->orientation == LEAT_ORIENTATION_IGNORE) image.orientation = 1;
     image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
-    leat__draw_key key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id};
+    const leat__draw_key key = key_of(env, from);
     if (r->on_device) {
         bool taken = false;
-        LEAT_TRY(leat__run_list(r, g, w, &image, &key, row, &taken, err));
+        LEAT_TRY(leat__run_list(r, g, w, &image, &key, from->salt, row, &taken, err));
         if (taken) return 0;
     }
     if (g->count == 1)
@@ -493,6 +486,10 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
     } else if (field->type == LEAT_FIELD_FLOAT) {
         memcpy(out, &cell->f, sizeof cell->f);
     } else if (column->kind == LEAT__COLUMN_FIXED) {
+        if (cell->absent && cell->reserved != 0) {
+            leat__column_fill(column, cell->i, cell->f, out);
+            return 0;
+        }
         if (cell->absent || cell->length != column->row_bytes)
             return leat__fail(err, LEAT_EDATA, "field '%s' is absent", field->name);
         memcpy(out, from->bytes + cell->start, cell->length);
@@ -520,15 +517,15 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
 }
 
 /* The caller's own augmentation, on the row as the pipelines left it. */
-static int call_sample_fn(const leat__run_env *env, const leat__frame *f, uint64_t id, uint32_t row,
+static int call_sample_fn(const leat__run_env *env, const leat__frame *f, const found *from, uint32_t row,
                           leat_error *err)
 {
     void *rows[LEAT_SAMPLE_FN_FIELDS];
     leat__rng rng;
 
     for (uint32_t c = 0; c < f->shape->count; c++) rows[c] = leat__frame_row(f, c, row);
-    leat__rng_init(&rng, env->seed, env->epoch, id, SAMPLE_FN_STREAM);
-    int answer = env->sample_fn(env->sample_cookie, rows, f->shape->count, id, env->epoch,
+    leat__rng_init(&rng, key_of(env, from).seed, env->epoch, from->id, SAMPLE_FN_STREAM);
+    int answer = env->sample_fn(env->sample_cookie, rows, f->shape->count, from->id, env->epoch,
                                 leat__rng_u64(&rng));
     if (answer == 0) return 0;
     return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
@@ -542,9 +539,9 @@ static int fill_followers(const leat__run *r, leat__run_worker *w, const found *
         .pack = env->pack,
         .cells = from->cells,
         .bytes = from->bytes,
-        .tables = env->tables,
+        .tables = tables_of(env, from),
         .as_stored = env->orientation == LEAT_ORIENTATION_IGNORE,
-        .key = {.seed = env->seed, .epoch = env->epoch, .sample = from->id}};
+        .key = key_of(env, from)};
     return leat__follow_fill(&env->follow, &w->follow, w->pipeline, &sample, r->frame, row, err);
 }
 
@@ -561,7 +558,7 @@ static int fill_columns(const leat__run *r, leat__run_worker *w, const found *fr
     }
     if (r->env->follow.count > 0) LEAT_TRY(fill_followers(r, w, from, row, err));
     f->ids[row] = from->id;
-    if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from->id, row, err));
+    if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from, row, err));
     if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);
     return 0;
 }
@@ -583,7 +580,7 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
 static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
 {
     leat__run_env *env = r->env;
-    const leat__file *file = leat__pack_file(env->pack, s->row.shard);
+    const leat__file *file = file_of(s);
     uint64_t begin = leat__meters_now();
 
     if (r->hand.data == NULL) r->hand = leat__blocks_take(env->blocks, r->hand_bytes);
@@ -620,9 +617,9 @@ static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
     int rc = leat__pack_sample_check(s->run->env->pack, s->id, &s->row, s->data, err);
     if (page != NULL && rc == 0) page->checked = true;
     if (page != NULL && rc != 0) page->damaged = true;
-    if (rc != 0 && s->run->env->disk != NULL) leat__disk_forget(s->run->env->disk, s->row.page);
+    if (rc != 0 && disk_of(s) != NULL) leat__disk_forget(s->run->env->disk, s->row.page);
     if (rc != 0) s->whole = false;
-    if (rc != 0 && s->run->env->remote) rc = read_again(s, w, err);
+    if (rc != 0 && leat__file_remote(file_of(s)) != NULL) rc = read_again(s, w, err);
     return rc;
 }
 
@@ -633,7 +630,7 @@ static void keep_on_disk(leat__run_sample *s)
     leat__cached *page = s->cached;
     const uint8_t *bytes = NULL;
 
-    if (env->disk == NULL) return;
+    if (disk_of(s) == NULL) return;
     if (page != NULL && atomic_exchange(&page->unsaved, false) && !page->damaged)
         bytes = page->data + page_span(s).lead;
     else if (s->whole && leat__pack_page_check(env->pack, s->row.page, &s->page, s->direct.data, NULL) == 0)
@@ -654,7 +651,8 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     if (s->later) LEAT_TRY(fetch(r, s, err));
     LEAT_TRY(check(s, w, err));
     keep_on_disk(s);
-    return fill_row(r, w, &(found){s->id, s->cells, s->data, s->row.size}, r->first + i, err);
+    const found from = {s->id, s->salt, s->row.shard, s->cells, s->data, s->row.size};
+    return fill_row(r, w, &from, r->first + i, err);
 }
 
 /* The error with everything a person needs to find the sample. */
@@ -666,6 +664,9 @@ static void describe(leat__run *r, uint64_t id, leat_error *err)
 
     if (leat_pack_key(r->env->pack, id, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
     if (key[0] != '\0') leat__error_context(err, "sample %llu (%s)", (unsigned long long)id, key);
+    uint32_t part = leat__pack_part_of_sample(r->env->pack, id);
+    if (leat_pack_part_count(r->env->pack) > 1)
+        leat__error_context(err, "%s", leat_pack_path(leat_pack_part(r->env->pack, part, NULL)));
     leat__error_at(err, key, (int64_t)id, offset);
 }
 
@@ -682,9 +683,10 @@ static int note(leat__run *r, uint64_t id, uint32_t row, leat_error *why, leat_e
 }
 
 /* Puts sample `id`, which `cells` has room for, into `row`, if decoding it takes at most `room`. */
-static int stand_in(leat__run *r, leat__run_worker *w, uint64_t id, leat_pack_cell *cells, uint64_t room,
-                    uint32_t row, leat_error *err)
+static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, leat_pack_cell *cells,
+                    uint64_t room, uint32_t row, leat_error *err)
 {
+    const uint64_t id = which.sample;
     leat__run_env *env = r->env;
     leat_pack_row place;
 
@@ -696,7 +698,8 @@ static int stand_in(leat__run *r, leat__run_worker *w, uint64_t id, leat_pack_ce
     if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
         return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
     LEAT_TRY(leat_pack_read(env->pack, id, w->spare.data, w->spare.len, err));
-    return fill_row(r, w, &(found){id, cells, (const uint8_t *)w->spare.data, place.size}, row, err);
+    const found from = {id, which.salt, place.shard, cells, (const uint8_t *)w->spare.data, place.size};
+    return fill_row(r, w, &from, row, err);
 }
 
 /* The same sample stands in on every run: candidates follow from (seed, epoch, sample), and one
@@ -708,16 +711,19 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_er
     leat__run_env *env = r->env;
     leat__run_sample *s = &r->sample[i];
     uint32_t row = r->first + i;
+    uint64_t first = 0, count = env->universe;
 
+    if (env->shares != NULL)
+        leat__shares_range(env->shares, leat__pack_part_of_sample(env->pack, s->id), &first, &count);
     for (uint64_t attempt = 0; attempt < REPLACE_TRIES; attempt++) {
         uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ s->id);
         draw += attempt * 0x9e3779b97f4a7c15u;
-        uint64_t at = (uint64_t)(((unsigned __int128)leat__mix64(draw) * env->universe) >> 64);
+        uint64_t at = first + (uint64_t)(((unsigned __int128)leat__mix64(draw) * count) >> 64);
         uint64_t other = env->indices != NULL ? env->indices[at] : at;
         leat_error why;
         leat__error_reset(&why);
         /* the bad one's cells are not needed */
-        int rc = stand_in(r, w, other, s->cells, s->scratch, row, &why);
+        int rc = stand_in(r, w, (leat__device_id){other, s->salt}, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
         if (rc == LEAT_ENOMEM) {
             if (err != NULL) *err = why;
@@ -741,28 +747,20 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
     return 0;
 }
 
-/* Gives back what the worker grew to. */
-static void shrink(leat__run_worker *w)
-{
-    leat__buf_reset(&w->spare);
-    leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
-    leat__pipeline_worker_close(&w->pipeline);
-}
-
 /* Memory ran out, though the budget had room: an address space limit, or others that took it. Once
  * more, with nobody else decoding and nothing kept. */
 static int try_alone(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why)
 {
     leat__run_env *env = r->env;
 
-    shrink(w); /* before waiting: whoever waits has nothing that another needs */
+    leat__run_worker_shrink(w); /* before waiting: whoever waits has nothing that another needs */
     leat__gate_leave(&env->decoding);
     leat__gate_alone(&env->decoding);
     leat__blocks_trim(env->blocks);
     leat__error_reset(why);
     int rc = leat__pipeline_worker_open(&w->pipeline, why);
     if (rc == 0) rc = try_sample(r, w, i, why);
-    if (rc == LEAT_ENOMEM) shrink(w);
+    if (rc == LEAT_ENOMEM) leat__run_worker_shrink(w);
     leat__gate_leave(&env->decoding);
     leat__gate_share(&env->decoding);
     return rc;
@@ -789,12 +787,12 @@ static int decode_one(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     return rc;
 }
 
-int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, uint64_t id, uint32_t row,
+int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, leat__device_id id, uint32_t row,
                     leat_error *err)
 {
     leat__run *r;
     leat_error why;
-    int rc = leat__run_open(&r, env, &id, 1, err);
+    int rc = leat__run_open(&r, env, &id.sample, &id.salt, 1, err);
 
     if (rc != 0) return rc;
     leat__frame_ref(f);
@@ -826,7 +824,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     }
     drop_encoded(r);
     /* what a large image made the worker grow to was charged for this run only */
-    if (r->scratch_bytes > 0) shrink(w);
+    if (r->scratch_bytes > 0) leat__run_worker_shrink(w);
     if (rc == 0) rc = leat__run_list_end(r, w, err);
     leat__gate_leave(&r->env->decoding);
     uint64_t took = leat__meters_now() - begin;

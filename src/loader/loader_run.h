@@ -27,6 +27,7 @@
 #include "loader/follow.h"
 #include "loader/footprint.h"
 #include "loader/scratch.h"
+#include "loader/shares.h"
 #include "op/device_plan.h"
 #include "op/pipeline.h"
 
@@ -47,13 +48,13 @@ typedef struct leat__run_env {
     uint32_t group_count;
     uint32_t *fields; /* of the pack that are needed: what the index is asked for */
     uint32_t field_count;
-    const void *tables; /* tile codec, or NULL */
+    const void **tables; /* tile codec: of each pack, NULL where it has none */
     leat__aio *aio;
     leat__blocks *blocks; /* for encoded samples */
     leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
     leat__cache *cache;      /* cache=process, or NULL */
     leat__cache_user *cache_user;
-    bool remote;             /* the pack is read over a network: exact ranges, no page cache */
+    bool remote;             /* a pack is read over a network: exact ranges, no page cache */
     leat__disk *disk;        /* pages kept on disk, or NULL */
     uint64_t *disk_base;     /* where each shard begins in it */
     leat_on_error on_error;
@@ -67,6 +68,7 @@ typedef struct leat__run_env {
     /* replacement: the universe to draw from */
     uint64_t universe;
     const uint64_t *indices; /* NULL = all samples */
+    const leat__shares *shares; /* mixed packs: a sample's own pack stands in for it; or NULL */
     uint64_t scratch_most; /* that one image may take beyond that; changes between runs */
     leat__gate decoding; /* held alone: decoding again, after memory ran out */
     leat__blocks *tile_blocks; /* for tiles that a device decodes; NULL = the CPU decodes everything */
@@ -86,7 +88,7 @@ typedef struct leat__run leat__run;
 
 typedef struct leat__run_sample {
     leat__run *run;
-    uint64_t id;
+    uint64_t id, salt;
     leat_pack_row row;
     leat_pack_page page; /* known where whole pages are read */
     leat_pack_cell *cells; /* of env->fields */
@@ -130,15 +132,17 @@ typedef struct leat__run_worker {
     leat__buf spare; /* bytes of replacements */
     leat__follow_scratch follow;
     leat__device_chunk chunk; /* images for the device, of the run being worked on */
-    leat__buf chunk_ids;      /* and their samples, u64 */
+    leat__buf chunk_ids;      /* and their samples: leat__device_id */
 } leat__run_worker;
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_worker_close(leat__run_worker **w);
+void leat__run_worker_shrink(leat__run_worker *w); /* gives back what it grew to; its pipeline is NULL then */
 
-/* Looks up where `ids` lie. Damage in the index is the sample's, not the run's. */
-int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, uint32_t count,
-                   leat_error *err) LEAT_MUST_CHECK;
+/* Looks up where `ids` lie; `salts` (shares.h) go with them. Damage in the index is the sample's, not the
+   run's. */
+int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
+                   uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_close(leat__run *r);
 
 /* Starts all reads. 0: all bytes are there; LEAT_FLOW_PENDING: leat_task_done(task) follows. */
@@ -152,7 +156,7 @@ uint64_t leat__run_decode_ns_all(void);
 
 /* Sample `id` once more for `row` of the batch, now on the CPU: the device found damage in it. Bad samples
  * go to the policy as in decode. */
-int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, uint64_t id, uint32_t row,
+int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, leat__device_id id, uint32_t row,
                     leat_error *err) LEAT_MUST_CHECK;
 
 #endif

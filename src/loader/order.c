@@ -35,6 +35,7 @@ struct leat__order {
     /* weighted: Vose's alias method */
     double *keep;
     uint32_t *other;
+    leat__shares *shares; /* or NULL */
 };
 
 static uint64_t tweak_of(uint64_t epoch, uint64_t use, uint64_t stream, uint64_t window)
@@ -115,12 +116,15 @@ int leat__order_open(leat__order **out, const leat__order_opts *opts, leat_error
 {
     int rc = 0;
 
-    assert(opts->count > 0);
+    assert(opts->count > 0 || opts->shares != NULL);
     leat__order *o = LEAT_NEW(LOADER, leat__order);
     *out = NULL;
     if (o == NULL) return leat__fail_nomem(err, sizeof *o, "an order");
     o->opts = *opts;
-    if (opts->weights != NULL)
+    if (opts->shares != NULL) {
+        LEAT_GO(rc, out, leat__shares_open(&o->shares, opts->shares, err));
+        o->opts.count = leat__shares_count(o->shares);
+    } else if (opts->weights != NULL)
         LEAT_GO(rc, out, open_weighted(o, err));
     else if (opts->kind == LEAT_ORDER_QUASI)
         LEAT_GO(rc, out, open_quasi(o, err));
@@ -140,6 +144,7 @@ void leat__order_close(leat__order **out)
     leat__free(o->laid_before);
     leat__free(o->keep);
     leat__free(o->other);
+    leat__shares_close(&o->shares);
     leat__free(o);
     *out = NULL;
 }
@@ -147,6 +152,10 @@ void leat__order_close(leat__order **out)
 void leat__order_epoch(leat__order *o, uint64_t epoch)
 {
     o->epoch = epoch;
+    if (o->shares != NULL) {
+        leat__shares_epoch(o->shares, epoch);
+        return;
+    }
     if (o->keep != NULL || o->opts.kind == LEAT_ORDER_SEQUENTIAL) return;
     if (o->opts.kind == LEAT_ORDER_RANDOM) {
         leat__perm_init(&o->shuffle, o->opts.count, o->opts.seed,
@@ -236,7 +245,10 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
     uint64_t at = position;
 
     assert(position < o->opts.count);
-    if (o->keep != NULL) {
+    if (o->shares != NULL) {
+        uint64_t salt;
+        leat__shares_fill(o->shares, position, 1, 1, &at, &salt);
+    } else if (o->keep != NULL) {
         leat__rng r;
         leat__rng_init(&r, o->opts.seed, o->epoch, position, OP_WEIGHTED);
         uint64_t cell = leat__rng_below(&r, o->opts.weight_count);
@@ -249,6 +261,28 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
     return o->opts.indices != NULL ? o->opts.indices[at] : at;
 }
 
+void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,
+                      uint64_t *salts)
+{
+    if (o->shares == NULL) {
+        for (uint32_t i = 0; i < n; i++) samples[i] = leat__order_at(o, first + i * step);
+        memset(salts, 0, n * sizeof *salts);
+        return;
+    }
+    leat__shares_fill(o->shares, first, step, n, samples, salts);
+    for (uint32_t i = 0; o->opts.indices != NULL && i < n; i++) samples[i] = o->opts.indices[samples[i]];
+}
+
+uint64_t leat__order_count(const leat__order *o)
+{
+    return o->opts.count;
+}
+
+const leat__shares *leat__order_shares(const leat__order *o)
+{
+    return o->shares;
+}
+
 uint64_t leat__order_window_samples(const leat__order *o)
 {
     return o->window;
@@ -259,5 +293,6 @@ uint64_t leat__order_memory(const leat__order *o)
     uint64_t bytes = sizeof *o;
     if (o->page_first != NULL) bytes += (o->opts.pages + 1) * 16;
     if (o->keep != NULL) bytes += o->opts.weight_count * 12;
+    if (o->shares != NULL) bytes += leat__shares_memory(o->shares);
     return bytes;
 }

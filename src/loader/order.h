@@ -25,6 +25,7 @@
 
 #include "base/perm.h"
 #include "loader/defaults.h"
+#include "loader/shares.h"
 
 /* Version of the positions that each leat_order gives; part of a state. Raise it when they change. */
 #define LEAT__ORDER_VERSIONS {1, 1, 2}
@@ -43,6 +44,7 @@ typedef struct leat__order_opts {
     const uint64_t *indices; /* subset, or NULL; must outlive the order */
     const double *weights;   /* draw with replacement by weight, or NULL; copied into a table */
     uint64_t weight_count;
+    const leat__shares_opts *shares; /* several packs, mixed; or NULL. Then count is 0: they have it */
 } leat__order_opts;
 
 typedef struct leat__order leat__order;
@@ -56,6 +58,12 @@ void leat__order_epoch(leat__order *o, uint64_t epoch);
 
 /* The sample at a global position of the epoch; position < count. */
 uint64_t leat__order_at(const leat__order *o, uint64_t position);
+/* Positions first, first + step …: `n` samples, and their salts (shares.h; 0 without shares). */
+void leat__order_fill(const leat__order *o, uint64_t first, uint64_t step, uint32_t n, uint64_t *samples,
+                      uint64_t *salts);
+
+uint64_t leat__order_count(const leat__order *o); /* positions of an epoch */
+const leat__shares *leat__order_shares(const leat__order *o); /* view, or NULL */
 
 /* Samples that are shuffled together in one window of one stream (quasi); 0 = the whole epoch. */
 uint64_t leat__order_window_samples(const leat__order *o);

@@ -22,10 +22,11 @@ void leat__run_list_begin(leat__run *r, leat__run_worker *w)
 }
 
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                   const leat__encoded *image, const leat__draw_key *key, uint32_t row, bool *taken,
-                   leat_error *err)
+                   const leat__encoded *image, const leat__draw_key *key, uint64_t salt, uint32_t row,
+                   bool *taken, leat_error *err)
 {
     leat__device_mark mark = leat__device_chunk_mark(&w->chunk);
+    const leat__device_id id = {key->sample, salt};
     size_t ids = w->chunk_ids.len;
     (void)r;
     for (uint32_t v = 0; v < g->count; v++) {
@@ -37,8 +38,8 @@ int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_wor
             w->chunk_ids.len = ids;
             return 0;
         }
-        if (leat__buf_append(&w->chunk_ids, &key->sample, sizeof key->sample) != 0)
-            return leat__fail_nomem(err, sizeof key->sample, "tiles of a batch");
+        if (leat__buf_append(&w->chunk_ids, &id, sizeof id) != 0)
+            return leat__fail_nomem(err, sizeof id, "tiles of a batch");
     }
     return 0;
 }
@@ -49,7 +50,8 @@ int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err)
     uint32_t images = leat__device_chunk_images(&w->chunk);
 
     if (images == 0) return 0;
-    LEAT_TRY(leat__device_tiles_open(&tiles, &w->chunk, (const uint64_t *)(const void *)w->chunk_ids.data,
+    LEAT_TRY(leat__device_tiles_open(&tiles, &w->chunk,
+                                     (const leat__device_id *)(const void *)w->chunk_ids.data,
                                      r->env->tile_blocks, err));
     r->tile_bytes = tiles->bytes + w->chunk.arena_bytes;
     leat__frame_add_tiles(r->frame, tiles);

@@ -13,8 +13,8 @@ void leat__run_list_begin(leat__run *r, leat__run_worker *w);
 
 /* Lists all views of an image, or none: *taken false, the CPU decodes it. */
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                   const leat__encoded *image, const leat__draw_key *key, uint32_t row, bool *taken,
-                   leat_error *err) LEAT_MUST_CHECK;
+                   const leat__encoded *image, const leat__draw_key *key, uint64_t salt, uint32_t row,
+                   bool *taken, leat_error *err) LEAT_MUST_CHECK;
 
 /* What was listed goes with the batch. */
 int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;

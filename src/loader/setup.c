@@ -17,9 +17,9 @@
 #include "base/num.h"
 #include "base/sized.h"
 #include "base/str.h"
-#include "io/url.h"
 #include "loader/bounds.h"
 #include "loader/defaults.h"
+#include "loader/sources.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
 
@@ -51,7 +51,8 @@ static int check_opts(leat_loader *l, leat_error *err)
     const struct { const char *name; unsigned value, most; } choices[] = {
         {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_PROCESS},
         {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
-        {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU}};
+        {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU},
+        {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}};
     for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
         if (choices[i].value > choices[i].most)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
@@ -67,6 +68,8 @@ static int check_opts(leat_loader *l, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "give either weights or balance, not both");
     if ((o->weights != NULL || o->balance != NULL) && o->order != LEAT_ORDER_RANDOM)
         return leat__fail(err, LEAT_EINVAL, "weights and balance draw at random: the order must be random");
+    if (leat__sources_mixed(o) && (o->weights != NULL || o->balance != NULL))
+        return leat__fail(err, LEAT_EINVAL, "packs that are mixed take no weights of samples and no balance");
     if (o->draws > 0 && o->weights == NULL && o->balance == NULL)
         return leat__fail(err, LEAT_EINVAL, "draws needs weights or balance");
     return 0;
@@ -183,6 +186,8 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
 {
     int rc = 0;
     double *weights = NULL;
+    leat__source *sources = NULL;
+    leat__shares_opts shares;
     leat__order_opts o = {.kind = l->opts.order,
                           .seed = l->opts.seed,
                           .streams = l->opts.streams,
@@ -206,7 +211,12 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
         LEAT_GO(rc, out, count_pages(l, &o.pages, err));
         o.page_samples = l->page_samples;
     }
+    if (leat__sources_mixed(given)) {
+        LEAT_GO(rc, out, leat__sources_shares(l, given, o.pages, &sources, &shares, err));
+        o.shares = &shares;
+    }
     LEAT_GO(rc, out, leat__order_open(&l->order, &o, err));
+    l->count = leat__order_count(l->order);
     uint64_t step = (uint64_t)l->opts.batch_size * l->opts.world;
     l->batches = leat__epoch_batches(l->count, l->opts.batch_size, l->opts.world, l->opts.order,
                                      (leat_drop)l->opts.drop_last);
@@ -215,6 +225,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     leat__loader_extent(l, false);
 out:
     leat__free(weights);
+    leat__free(sources);
     return rc;
 }
 
@@ -560,7 +571,9 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     LEAT_TRY(leat__frames_open(&l->frames, l->budget, shape, err));
     l->feed.ragged = LEAT_NEW_ARRAY(LOADER, uint64_t, columns + 1);
     l->feed.ids = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
-    if (l->feed.ragged == NULL || l->feed.ids == NULL) return leat__fail_nomem(err, columns * 8, "a feed");
+    l->feed.salts = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
+    if (l->feed.ragged == NULL || l->feed.ids == NULL || l->feed.salts == NULL)
+        return leat__fail_nomem(err, columns * 8, "a feed");
 
     leat_pool_opts pool;
     leat_pool_opts_init(&pool);
@@ -575,7 +588,8 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     l->run_samples = leat__run_samples(l->opts.batch_size, threads);
     l->run_usual = leat__run_usual(l->opts.batch_size, threads,
                                    l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)));
-    LEAT_TRY(leat__loader_bound(l, given->weights != NULL || given->balance != NULL, err));
+    bool repeats = given->weights != NULL || given->balance != NULL || leat__order_shares(l->order) != NULL;
+    LEAT_TRY(leat__loader_bound(l, repeats, err));
     keep_index(l);
     return 0;
 }
@@ -635,6 +649,7 @@ static const char *cpu_only(const leat_loader *l, const char **op)
     if (l->opts.sample_fn != NULL) return "sample_fn changes pixels on the host";
     if (l->env.mixed) return "MixUp and CutMix mix pixels on the host";
     if (l->env.follow.count > 0) return "fields that follow an image are made on the host";
+    if (l->table_count > 1) return "packs with different tables of the tile codec are decoded on the host";
     for (uint32_t i = 0; i < l->pipeline_count; i++) {
         if (!leat__device_takes(l->pipelines[i], op)) return "runs on the host";
     }
@@ -660,7 +675,9 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
         const leat__image_group *group = &l->env.groups[g];
         for (uint32_t v = 0; v < group->count; v++) of[group->columns[v]] = group->pipelines[v];
     }
-    int rc = leat__to_device_decodes(l->device, &l->env, l->tables, of, columns, err);
+    int rc = leat__to_device_decodes(l->device, &l->env, l->table_count > 0 ? l->tables[0] : NULL, of,
+                                     columns,
+                                     err);
     leat__free(of);
     if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU */
         leat__blocks_close(&l->env.tile_blocks);
@@ -721,7 +738,8 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
     /* The system keeps no pages of remote files: the loader does, within the budget. */
-    l->env.remote = leat__path_remote(leat_pack_path(l->pack));
+    for (uint32_t i = 0; i < l->info.shards; i++)
+        l->env.remote |= leat__file_remote(leat__pack_file(l->pack, i)) != NULL;
     LEAT_TRY(set_up_disk(l, err));
     if (l->opts.cache == LEAT_CACHE_PROCESS || l->env.remote) {
         LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
@@ -737,23 +755,10 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     return 0;
 }
 
-static int set_up_tables(leat_loader *l, leat_error *err)
-{
-    const void *blob;
-    size_t size;
-
-    int rc = leat_pack_blob(l->pack, "tile-tables", &blob, &size, err);
-    if (rc == LEAT_ENOENT) return 0;
-    if (rc != 0) return rc;
-    LEAT_TRY(leat__tile_tables_open(&l->tables, blob, size, err));
-    l->env.tables = l->tables;
-    return 0;
-}
-
 /* Facts are only read where they can matter: a small pack fits every machine's page cache. */
 static void give_advice(leat_loader *l)
 {
-    leat__advice_facts f = {.pack = leat_pack_path(l->pack), .order = l->opts.order,
+    leat__advice_facts f = {.pack = leat_pack_path(leat_pack_part(l->pack, 0, NULL)), .order = l->opts.order,
                             .pack_bytes = l->info.bytes, .page_bytes = l->info.page_bytes,
                             .sample_bytes = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
                             .memory_bytes = UINT64_MAX, .count = l->count, .batches = l->batches,
@@ -771,13 +776,13 @@ static void give_advice(leat_loader *l)
     }
     if (leat__advice_order(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__advice_ranks(&f, l->advice[l->advice_count])) l->advice_count++;
+    if (leat__sources_classes(l, l->env.shape, l->advice[l->advice_count])) l->advice_count++;
     for (uint32_t i = 0; i < l->advice_count; i++)
         leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);
 }
 
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *given, leat_error *err)
 {
-    leat_pack_opts pack_opts = LEAT_PACK_OPTS_INIT;
     leat__shape shape = {0};
     int rc;
 
@@ -786,12 +791,10 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     LEAT_TRY(leat__steps_init(&l->steps, err));
     l->opts = *given;
     LEAT_TRY(check_opts(l, err));
-    pack_opts.direct = l->opts.cache == LEAT_CACHE_PROCESS;
-    LEAT_TRY(leat_pack_open(&l->pack, path, &pack_opts, err));
-    LEAT_TRY(leat_pack_info_read(l->pack, &l->info, sizeof l->info));
+    LEAT_TRY(leat__sources_open(l, path, given, err));
     LEAT_TRY(set_up_order(l, given, err));
-    LEAT_TRY(set_up_tables(l, err));
     LEAT_GO(rc, out, set_up_shape(l, given, &shape, err));
+    LEAT_GO(rc, out, leat__sources_check(l, &shape, given, err));
     LEAT_GO(rc, out, list_fields(l, &shape, err));
     LEAT_GO(rc, out, set_up_memory(l, given, &shape, err));
     LEAT_GO(rc, out, set_up_device(l, err));
@@ -810,6 +813,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.sample_cookie = l->opts.sample_cookie;
     l->env.universe = l->universe;
     l->env.indices = l->indices;
+    l->env.shares = leat__order_shares(l->order);
     give_advice(l);
     l->opts.ops = l->opts.balance = l->opts.quarantine = l->opts.disk_cache = NULL; /* the caller's */
     l->opts.device = NULL;
@@ -819,6 +823,8 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->opts.fields = NULL;
     l->opts.label = NULL;
     l->opts.follow = NULL;
+    l->opts.sources = NULL;
+    l->opts.defaults = NULL;
 out:
     leat__shape_reset(&shape);
     return rc;
@@ -830,6 +836,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);
     leat__free(l->feed.ids);
+    leat__free(l->feed.salts);
     leat__free(l->feed.ragged);
     leat__readahead_close(&l->env.ahead);
     leat__aio_close(&l->env.aio);
@@ -855,7 +862,6 @@ void leat__loader_teardown(leat_loader *l)
     }
     leat__free(l->env.groups);
     leat__free(l->env.fields);
-    leat__tile_tables_close(&l->tables);
     leat_tuner_close(&l->tuner);
     leat_pool_close(&l->pool);
     if (l->index_kept > 0) leat_budget_release(l->budget, LEAT_BUDGET_PAGE, l->index_kept);
@@ -865,7 +871,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__free(l->page_seen);
     leat__free(l->indices);
     leat__free(l->quarantine);
-    leat_pack_close(&l->pack);
+    leat__sources_close(l);
     leat__steps_reset(&l->steps);
     leat__gate_destroy(&l->env.decoding);
     leat__mutex_destroy(&l->lock);

@@ -27,6 +27,7 @@ typedef struct leat__feed {
     leat__frame *frame; /* of the batch being planned; a reference */
     uint32_t filled;    /* rows of it that are planned */
     uint64_t *ids;      /* samples of the batch being planned */
+    uint64_t *salts;    /* and which draw of the epoch each is: shares.h */
     uint64_t *ragged;   /* per column: payload bytes of that batch */
     leat__run *next;    /* planned, not yet handed out */
     uint64_t next_bytes;
@@ -45,6 +46,8 @@ struct leat_loader {
     uint64_t *indices;
     uint64_t universe; /* samples that can come */
     uint64_t subset;   /* hash, 0 = all */
+    uint64_t *digests; /* of each pack */
+    uint64_t mix;      /* hash of how packs are mixed, 0 = they are not */
     uint64_t count;    /* positions per epoch, all ranks */
     uint64_t rows;     /* of this rank per epoch */
     uint64_t batches;
@@ -56,7 +59,8 @@ struct leat_loader {
     leat__pipeline **pipelines;
     uint32_t pipeline_count;
     leat__mixing mixing;
-    leat__tile_tables *tables;
+    leat__tile_tables **tables; /* all different ones of the packs */
+    uint32_t table_count;
     /* memory and threads */
     leat_budget *budget;
     leat_pool *pool;

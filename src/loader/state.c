@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "loader/order.h"
 
@@ -32,7 +33,8 @@ static void put_hex(leat__json *j, const char *key, uint64_t value)
 {
     char text[20];
     snprintf(text, sizeof text, "%016" PRIx64, value);
-    leat__json_kstr(j, key, text);
+    if (key != NULL) leat__json_key(j, key);
+    leat__json_str(j, text);
 }
 
 int leat__state_write(const leat__state *s, leat__buf *out)
@@ -43,6 +45,13 @@ int leat__state_write(const leat__state *s, leat__buf *out)
     leat__json_object(&j);
     leat__json_ku64(&j, "leat_state", LEAT__STATE_VERSION);
     put_hex(&j, "pack", s->fingerprint);
+    if (s->pack_count > 0) {
+        leat__json_key(&j, "packs");
+        leat__json_array(&j);
+        for (uint32_t i = 0; i < s->pack_count; i++) put_hex(&j, NULL, s->packs[i]);
+        leat__json_end(&j);
+    }
+    if (s->mix != 0) put_hex(&j, "mix", s->mix);
     put_hex(&j, "subset", s->subset);
     leat__json_kstr(&j, "order", leat__order_name(s->order));
     leat__json_ku64(&j, "order_version", s->order_version);
@@ -82,12 +91,32 @@ static int get_u32(const json_t *root, const char *key, uint32_t *out, leat_erro
     return 0;
 }
 
-static int get_hex(const json_t *root, const char *key, uint64_t *out, leat_error *err)
+static int hex_value(const json_t *value, const char *key, uint64_t *out, leat_error *err)
 {
-    const char *text = json_string_value(json_object_get(root, key));
+    const char *text = json_string_value(value);
     if (text == NULL || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         return bad_state(key, err);
     *out = strtoull(text, NULL, 16);
+    return 0;
+}
+
+static int get_hex(const json_t *root, const char *key, uint64_t *out, leat_error *err)
+{
+    return hex_value(json_object_get(root, key), key, out, err);
+}
+
+/* Of several packs: the digest of each, and how they are mixed. */
+static int read_packs(const json_t *root, leat__state *s, leat_error *err)
+{
+    const json_t *list = json_object_get(root, "packs");
+
+    if (json_object_get(root, "mix") != NULL) LEAT_TRY(get_hex(root, "mix", &s->mix, err));
+    if (list == NULL) return 0;
+    if (!json_is_array(list) || json_array_size(list) > LEAT_LOADER_SOURCES_MAX) return bad_state("packs",
+                                                                                                  err);
+    s->pack_count = (uint32_t)json_array_size(list);
+    for (uint32_t i = 0; i < s->pack_count; i++)
+        LEAT_TRY(hex_value(json_array_get(list, i), "packs", &s->packs[i], err));
     return 0;
 }
 
@@ -100,6 +129,7 @@ static int read_root(const json_t *root, leat__state *s, leat_error *err)
         return leat__fail(err, LEAT_EFORMAT, "loader state: version %" PRIu64 " is not %d", version,
                           LEAT__STATE_VERSION);
     LEAT_TRY(get_hex(root, "pack", &s->fingerprint, err));
+    LEAT_TRY(read_packs(root, s, err));
     LEAT_TRY(get_hex(root, "subset", &s->subset, err));
     LEAT_TRY(get_hex(root, "seed", &s->seed, err));
     const char *order = json_string_value(json_object_get(root, "order"));
@@ -148,8 +178,29 @@ static int differs(const char *what, uint64_t other, uint64_t mine, leat_error *
                       mine);
 }
 
+/* Which of several packs is another one. */
+static int check_packs(const leat__state *mine, const leat__state *other, leat_error *err)
+{
+    if (mine->pack_count != other->pack_count && (mine->pack_count > 0 || other->pack_count > 0))
+        return leat__fail(err, LEAT_EINVAL, "loader state: it was taken on %u packs, this loader has %u",
+                          LEAT_MAX(other->pack_count, 1), LEAT_MAX(mine->pack_count, 1));
+    for (uint32_t i = 0; i < mine->pack_count; i++) {
+        if (mine->packs[i] != other->packs[i])
+            return leat__fail(err, LEAT_EINVAL,
+                              "loader state: pack number %u of %u was another one (%016" PRIx64
+                              ", this one is %016" PRIx64 ")", i + 1, mine->pack_count, other->packs[i],
+                              mine->packs[i]);
+    }
+    if (mine->mix != other->mix)
+        return leat__fail(err, LEAT_EINVAL,
+                          "loader state: its packs were mixed in another way (weights, repeat, "
+                          "choose, epoch_size, batches or replacement)");
+    return 0;
+}
+
 int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err)
 {
+    LEAT_TRY(check_packs(mine, other, err));
     if (mine->fingerprint != other->fingerprint)
         return leat__fail(err, LEAT_EINVAL,
                           "loader state: it was taken on another pack (%016" PRIx64

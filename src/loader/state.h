@@ -24,6 +24,10 @@ typedef struct leat__state {
     uint64_t position;     /* global: how many positions all ranks together are past */
     uint32_t streams, window_pages; /* quasi */
     uint32_t drop_last;
+    /* several packs */
+    uint32_t pack_count; /* 0 for one pack */
+    uint64_t mix;        /* hash of how they are mixed, 0 = they are not */
+    uint64_t packs[LEAT_LOADER_SOURCES_MAX]; /* digest of each */
     uint32_t left_out; /* LEAT_DROP_EMPTY left out the last, smaller global batch in this world */
 } leat__state;
 

@@ -188,6 +188,7 @@ int leat_pack_classes(leat_pack *p, uint32_t field, const char *const **names,
     *count = 0;
     if (field >= p->schema->count)
         return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, field);
+    if (p->parts != NULL) return leat__pack_join_classes(p, field, names, count, err);
     char *name = leat__blob_classes_name(p->schema->fields[field].name);
     if (name == NULL) return leat__fail_nomem(err, LEAT__PACK_NAME_MAX, "class names");
     leat__loaded_blob *b = find(p, name);

@@ -175,9 +175,14 @@ void leat_pack_close(leat_pack **pack)
     if (p == NULL) return;
     leat__pack_close_blobs(p);
     for (uint32_t i = 0; i < p->shard_count; i++) {
-        leat__index_close(&p->shards[i].index);
+        if (p->parts == NULL) leat__index_close(&p->shards[i].index);
         leat__free(p->shards[i].columns);
     }
+    for (uint32_t i = 0; i < p->part_count; i++) leat_pack_close(&p->parts[i]);
+    leat__free(p->parts);
+    leat__free(p->part_first);
+    leat__free(p->fill);
+    leat__free(p->lacking);
     leat__index_close(&p->set);
     leat__file_pool_close(&p->descriptors);
     leat__free(p->shards);
@@ -195,6 +200,7 @@ void leat_pack_close(leat_pack **pack)
 int leat_pack_info_read(const leat_pack *p, leat_pack_info *info, uint32_t struct_size)
 {
     LEAT_REQUIRE(p != NULL && info != NULL, NULL);
+    if (p->parts != NULL) return leat__pack_join_info(p, info, struct_size);
     const leat__footer *meta = &leat__pack_meta(p)->footer;
     leat_pack_info full = {.struct_size = struct_size,
                            .shards = p->shard_count,
@@ -392,6 +398,12 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
         size_t n = run_length(s, first, count);
         uint64_t local = first - s->first_sample, key_start;
+        if (s->columns[field] == NULL) { /* joined packs, and this one has no such field */
+            for (size_t i = 0; i < n; i++) *cells++ = p->fill[field];
+            first += n;
+            count -= n;
+            continue;
+        }
         if (leat__field_is_payload(f)) /* sizes, against which the cells are checked */
             LEAT_TRY(leat__index_samples(s->index, local, n, places, &key_start, err));
         LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width,
@@ -419,6 +431,10 @@ int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint
             return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, fields[i]);
         const leat_field *f = &p->schema->fields[fields[i]];
         uint32_t width = leat__field_width(f);
+        if (s->columns[fields[i]] == NULL) {
+            cells[i] = p->fill[fields[i]];
+            continue;
+        }
         LEAT_TRY(leat__index_read(s->index, s->columns[fields[i]],
                                   (sample - s->first_sample) * width, bytes, width, err));
         if (!leat__cell_load(f, bytes, row->size, &cells[i]))
@@ -440,8 +456,13 @@ static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, 
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
         uint64_t left = s->first_sample + s->index->footer.samples - first;
         size_t n = (size_t)LEAT_MIN(left, (uint64_t)count);
-        LEAT_TRY(leat__index_read(s->index, s->columns[field], (first - s->first_sample) * 8, to,
-                                  n * 8, err));
+        if (s->columns[field] != NULL)
+            LEAT_TRY(leat__index_read(s->index, s->columns[field], (first - s->first_sample) * 8, to,
+                                      n * 8, err));
+        for (size_t i = 0; s->columns[field] == NULL && i < n; i++) {
+            const leat_pack_cell *fill = &p->fill[field];
+            memcpy(to + i * 8, type == LEAT_FIELD_INT ? (const void *)&fill->i : (const void *)&fill->f, 8);
+        }
         to += n * 8;
         first += n;
         count -= n;

@@ -28,6 +28,14 @@ int leat__pack_sample_check(leat_pack *pack, uint64_t sample, const leat_pack_ro
 int leat__pack_page_check(leat_pack *pack, uint64_t page, const leat_pack_page *info,
                           const void *bytes, leat_error *err) LEAT_MUST_CHECK;
 
+/* Joined packs (leat_pack_open_many): which part a shard or a sample belongs to; 0 for others. */
+uint32_t leat__pack_part_of_shard(const leat_pack *pack, uint32_t shard);
+uint32_t leat__pack_part_of_sample(const leat_pack *pack, uint64_t sample);
+/* A part without this field, or with one of another type; NULL when all have it. */
+leat_pack *leat__pack_lacking(leat_pack *pack, uint32_t field);
+/* What leat_pack_cells says for the samples of such parts. `reserved` of the cell is 1 there. */
+void leat__pack_fill(leat_pack *pack, uint32_t field, int64_t i, double f);
+
 /* Bytes of the index, and how many of them may be kept in memory as they are touched (never fewer
  * than before). Before other threads use the pack. */
 uint64_t leat__pack_index_bytes(const leat_pack *pack);

@@ -14,8 +14,9 @@
 
 typedef struct leat__shard {
     leat__index *index;
-    const leat__section **columns; /* one per field */
+    const leat__section **columns; /* one per field; NULL: joined packs, and this one has no such field */
     uint64_t first_sample, first_page;
+    uint32_t part; /* of joined packs: whose shard it is */
 } leat__shard;
 
 typedef struct leat__loaded_blob {
@@ -42,9 +43,15 @@ struct leat_pack {
     bool lock_ready;
     leat__loaded_blob *blobs; /* sorted by name, as in the file */
     uint32_t blob_count;
+    /* joined packs (join.c); the shards' indices belong to the parts */
+    leat_pack **parts; /* NULL for a pack or a set */
+    uint32_t part_count;
+    uint64_t *part_first;   /* part_count + 1: first sample of each */
+    leat_pack_cell *fill;   /* per field: what a part without it has there */
+    uint32_t *lacking;      /* per field: 1 + the first part that has none of that name and type; or 0 */
 };
 
-/* The file that speaks for the whole: the set, or the only shard. */
+/* The file that speaks for the whole: the set, or the only shard. Not of joined packs. */
 static inline leat__index *leat__pack_meta(const leat_pack *p)
 {
     return p->set != NULL ? p->set : p->shards[0].index;
@@ -60,6 +67,11 @@ void leat__pack_close_blobs(leat_pack *p);
 
 /* set.c: opens the shards that the set lists. */
 int leat__pack_open_shards(leat_pack *p, leat_error *err) LEAT_MUST_CHECK;
+/* join.c */
+int leat__pack_join_info(const leat_pack *p, leat_pack_info *info, uint32_t struct_size);
+int leat__pack_join_classes(leat_pack *p, uint32_t field, const char *const **names, uint64_t *count,
+                            leat_error *err) LEAT_MUST_CHECK;
+
 /* Adds one opened file as the next shard; takes it over also on failure. */
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err) LEAT_MUST_CHECK;
 

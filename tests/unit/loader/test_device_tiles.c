@@ -13,7 +13,7 @@ static void lists_are_copies(void **state)
     leat__blocks *blocks;
     leat__device_chunk c;
     leat__device_tiles *a, *b;
-    const uint64_t ids[] = {7, 8};
+    const leat__device_id ids[] = {{7, 0}, {8, 3}};
     const leat_job_image images[2] = {{.row = 3}, {.row = 4}};
     const leat_job_tile tiles[3] = {{.number = 1}, {.number = 2}, {.number = 9}};
     assert_ok(leat_budget_open(&budget, 1 << 20, NULL));
@@ -30,7 +30,8 @@ static void lists_are_copies(void **state)
     assert_int_equal(a->tile_count, 3);
     assert_int_equal(a->images[1].row, 4);
     assert_int_equal(a->tiles[2].number, 9);
-    assert_int_equal(a->ids[1], 8);
+    assert_int_equal(a->ids[1].sample, 8);
+    assert_int_equal(a->ids[1].salt, 3);
     assert_memory_equal(a->data.data, "0123456789abcdef", 16);
     assert_true(a->bytes >= a->data_bytes && a->data_bytes == 16);
     assert_int_equal(b->image_count, 0);
