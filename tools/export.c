@@ -11,6 +11,10 @@
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write the files below this folder"),
+    CLI_CHOICE("to", 0, "folder", "folder|webdataset|parquet",
+               "folder: the original files; webdataset: tar shards with all fields; parquet: a table, as "
+               "Hugging Face datasets have it"),
+    CLI_BYTES("shard-bytes", 0, "1G", 1024.0 * 1024, 1e18, "end a tar shard or a parquet file at this size"),
     CLI_PATH("keys", 0, NULL, "FILE", "only these keys, one per line"),
     CLI_FLAG("force", 'f', "overwrite files that were there before this run"),
     CLI_END,
@@ -68,6 +72,8 @@ static int run(cli *c)
     o.folder = cli_str(c, "output");
     o.keys = cli_str(c, "keys");
     o.replace = cli_flag(c, "force");
+    o.to = (uint32_t)cli_choice(c, "to");
+    o.shard_bytes = cli_bytes(c, "shard-bytes");
     o.progress = on_progress;
     o.failure = on_failure;
     o.cookie = &w;
@@ -93,6 +99,8 @@ const cli_command cli_cmd_export = {
     .examples = (const cli_example[]){{"leat export photos.leat -o photos", "all of them"},
                                       {"leat export photos.leat -o some --keys keys.txt",
                                        "the listed ones"},
+                                      {"leat export photos.leat -o shards --to webdataset",
+                                       "tar shards for other loaders"},
                                       {NULL, NULL}},
     .description =
         "Writes each image under the path it was packed from, byte for byte as it was when the "

@@ -244,8 +244,9 @@ const cli_command cli_cmd_pack = {
                                     .path = true,
                                     .many = true,
                                     .help = "image folder, tar shards (.tar, .tar.gz, "
-                                            ".tar.zst), manifest (.csv, .tsv, .jsonl) or packs "
-                                            "(.leat)"},
+                                            ".tar.zst), TFRecord files, manifest (.csv, .tsv, "
+                                            ".jsonl), packs (.leat), or a format of "
+                                            "docs/formats.md; s3:// paths too"},
                                    {.name = NULL}},
     .options = {{"Packing", packing}, {"Images", images}, {"Order and files", order},
                 {"Limits", limits}},

@@ -104,6 +104,13 @@ typedef struct leat_ingest_stats {
 LEAT_API int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 
+/* What export writes. */
+typedef enum leat_export_form {
+    LEAT_EXPORT_FILES = 0,     /* the original files under their keys */
+    LEAT_EXPORT_WEBDATASET = 1, /* tar shards 00000.tar … with all fields; local folders only */
+    LEAT_EXPORT_PARQUET = 2     /* 00000.parquet …; only within the Python package (LEAT_ENOTSUP) */
+} leat_export_form;
+
 typedef struct leat_export_opts {
     uint32_t struct_size;
     uint32_t replace;    /* 1 = files that were there before are overwritten; none of this run */
@@ -115,6 +122,9 @@ typedef struct leat_export_opts {
     void *cookie;
     /* Called for each sample that could not be written; the export continues. May be NULL. */
     void (*failure)(void *cookie, const leat_error *why);
+    uint32_t to;          /* leat_export_form */
+    uint32_t reserved;    /* 0 */
+    uint64_t shard_bytes; /* a shard or table ends behind the sample that reaches it; 0 = 1 GiB */
 } leat_export_opts;
 
 typedef struct leat_export_stats {

@@ -30,7 +30,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
          memory: int | str = 0, on_error: str = "fail", strict: bool = False,
          report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
          progress: Progress | None = None) -> dict[str, Any]:
-    """Packs folders of images, tar shards, .csv/.jsonl manifests or packs; what the command does.
+    """Packs folders of images, tar shards, TFRecord files, manifests, packs and the formats of docs/formats.md (FFCV,
+    MDS, LitData, Parquet, Arrow, LMDB, COCO, VOC); what the command does.
 
     >>> leat.pack("photos", "photos.leat", images="tiled")
     {'samples': 1000, 'skipped': 0, 'bytes_in': …, 'bytes_out': …, 'seconds': …}
@@ -74,17 +75,41 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     }
     sources, target = _check.paths("source", source), os.fsencode(_check.path("output", output))
     noted = None if report is None else _check.utf8_path("report", report)
+    _leat.set_reader(_open_foreign, _write_table)
     with _key_file(keys) as key_file:
         return _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
 
 
-def export(path: Path, folder: Path, *, keys: Path | Sequence[str] | None = None, force: bool = False,
+def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | str = 0,
+           keys: Path | Sequence[str] | None = None, force: bool = False,
            progress: Progress | None = None) -> dict[str, int]:
-    """Writes the original files of a pack below `folder`, under their keys."""
+    """Writes a pack below `folder`: its original files under their keys, or for other loaders.
+
+    Parameters
+        to: "folder" (the original files), "webdataset" (tar shards with all fields) or "parquet" (tables as Hugging
+            Face datasets have them; needs pyarrow)
+        shard_bytes: a tar shard or a table ends at this size ("500M"); 0 = 1 GiB
+        keys: only these: a file with one per line, or a list
+        force: overwrite files that were there before
+        progress: called now and then with (done, total, bytes, failed)
+    """
+    form = _check.one_of("to", to, {"folder": 0, "webdataset": 1, "parquet": 2})
+    _leat.set_reader(_open_foreign, _write_table)
     pack_path, target = os.fsencode(_check.path("path", path)), os.fsencode(_check.path("folder", folder))
     with _key_file(keys) as key_file:
         return _run(progress, _leat.export, pack_path, target, keys=key_file,
-                    replace=_check.flag("force", force))
+                    replace=_check.flag("force", force), to=form,
+                    shard_bytes=_check.size("shard_bytes", shard_bytes))
+
+
+def _open_foreign(paths: list[str]) -> object:
+    from . import _formats
+    return _formats.open_paths(paths)
+
+
+def _write_table(*args: Any) -> object:
+    from . import _formats_arrow
+    return _formats_arrow.write(*args)
 
 
 @contextmanager

@@ -119,21 +119,23 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"pack", "folder", "control", "keys", "replace", NULL};
+    static char *names[] = {"pack", "folder", "control", "keys", "replace", "to", "shard_bytes", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_export_stats stats = {0};
     leat_export_opts o;
     PyObject *control;
     Py_buffer view;
+    unsigned long long shard_bytes = 0;
     int replace = 0, rc;
 
     (void)module;
     leat_export_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyO|$zp", names, &o.pack, &o.folder, &control, &o.keys,
-                                     &replace))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yyO|$zpIK", names, &o.pack, &o.folder, &control, &o.keys,
+                                     &replace, &o.to, &shard_bytes))
         return NULL;
     if (take_control(control, &view) != 0) return NULL;
     o.replace = (uint32_t)replace;
+    o.shard_bytes = shard_bytes;
     o.progress = on_progress;
     o.cookie = view.buf;
     Py_BEGIN_ALLOW_THREADS

@@ -112,6 +112,20 @@ PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args);
 /* ---- packing ------------------------------------------------------------------------------ */
 
 PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_set_reader(PyObject *module, PyObject *args);
+PyObject *py_read_file(PyObject *module, PyObject *args);
+PyObject *py_decompress(PyObject *module, PyObject *args);
+
+/* Rows (name, type, dtype or None, shape, ndim) as fields; names are owned, as far as *count. */
+int py_fields_parse(leat_field **fields, uint32_t *count, PyObject *list);
+/* A value on its way into a pack, and what it keeps alive meanwhile. */
+typedef struct py_holding {
+    Py_buffer view;
+    bool viewed;
+    void *block; /* pixels laid out for storing */
+} py_holding;
+int py_value_fill(leat_pack_value *v, py_holding *h, const leat_field *f, PyObject *o);
+void py_value_drop(py_holding *h);
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs);

@@ -89,19 +89,19 @@ static int parse_field(leat_field *f, PyObject *row)
     return shape != Py_None ? parse_shape(f, shape) : 0;
 }
 
-static int parse_fields(py_packer *self, PyObject *list)
+int py_fields_parse(leat_field **fields, uint32_t *count, PyObject *list)
 {
     Py_ssize_t n = PySequence_Size(list);
     if (n < 0) return -1;
-    self->fields = LEAT_NEW_ARRAY(PACK, leat_field, (size_t)n + 1);
-    if (self->fields == NULL) {
+    *fields = LEAT_NEW_ARRAY(PACK, leat_field, (size_t)n + 1);
+    if (*fields == NULL) {
         PyErr_NoMemory();
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *row = PySequence_GetItem(list, i);
-        self->field_count++;
-        int rc = row != NULL ? parse_field(&self->fields[i], row) : -1;
+        ++*count;
+        int rc = row != NULL ? parse_field(&(*fields)[i], row) : -1;
         Py_XDECREF(row);
         if (rc != 0) return -1;
     }
@@ -168,7 +168,7 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     py_packer *self = (py_packer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (self == NULL) goto out;
     self->made_by = getpid();
-    if (parse_fields(self, fields) != 0) {
+    if (py_fields_parse(&self->fields, &self->field_count, fields) != 0) {
         Py_CLEAR(self);
         goto out;
     }
@@ -243,28 +243,22 @@ static PyObject *packer_close(PyObject *o, PyObject *args)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* A value being written and what it keeps alive meanwhile. */
-typedef struct holding {
-    Py_buffer view;
-    bool viewed;
-    void *block; /* pixels laid out for storing */
-} holding;
-
-static int hold(holding *h, PyObject *o)
+static int hold(py_holding *h, PyObject *o)
 {
     if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO) != 0) return -1;
     h->viewed = true;
     return 0;
 }
 
-static void let_go(holding *h)
+void py_value_drop(py_holding *h)
 {
     if (h->viewed) PyBuffer_Release(&h->view);
     leat__free(h->block);
+    *h = (py_holding){0};
 }
 
 /* bytes: an encoded image. An array of bytes with two or three dimensions: pixels. */
-static int image_value(leat_pack_value *v, holding *h, PyObject *o)
+static int image_value(leat_pack_value *v, py_holding *h, PyObject *o)
 {
     leat_error err = {.sample = -1, .offset = -1};
     uint32_t height = 0, width = 0, channels = 1;
@@ -302,7 +296,7 @@ refused:
     return wrong("pixels must be uint8, height x width x channels, with 1, 3 or 4 channels");
 }
 
-static int array_value(leat_pack_value *v, holding *h, const leat_field *f, PyObject *o)
+static int array_value(leat_pack_value *v, py_holding *h, const leat_field *f, PyObject *o)
 {
     if (PyObject_GetBuffer(o, &h->view, PyBUF_CONTIG_RO | PyBUF_ND) != 0) return -1;
     h->viewed = true;
@@ -319,7 +313,7 @@ static int array_value(leat_pack_value *v, holding *h, const leat_field *f, PyOb
     return 0;
 }
 
-static int value_of(leat_pack_value *v, holding *h, const leat_field *f, PyObject *o)
+int py_value_fill(leat_pack_value *v, py_holding *h, const leat_field *f, PyObject *o)
 {
     if (o == Py_None && f->type != LEAT_FIELD_INT && f->type != LEAT_FIELD_FLOAT) {
         v->absent = 1;
@@ -345,11 +339,11 @@ static int value_of(leat_pack_value *v, holding *h, const leat_field *f, PyObjec
     }
 }
 
-static bool fill_sample(py_packer *self, leat_pack_value *values, holding *held, PyObject *list)
+static bool fill_sample(py_packer *self, leat_pack_value *values, py_holding *held, PyObject *list)
 {
     for (uint32_t i = 0; i < self->field_count; i++) {
         PyObject *item = PySequence_GetItem(list, i);
-        int rc = item != NULL ? value_of(&values[i], &held[i], &self->fields[i], item) : -1;
+        int rc = item != NULL ? py_value_fill(&values[i], &held[i], &self->fields[i], item) : -1;
         Py_XDECREF(item); /* the list holds it on */
         if (rc != 0) return false;
     }
@@ -369,7 +363,7 @@ static PyObject *packer_append(PyObject *o, PyObject *args)
     if (!PyArg_ParseTuple(args, "y#O", &key, &key_size, &list)) return NULL;
     if (!enter(self)) return NULL;
     leat_pack_value *values = LEAT_NEW_ARRAY(PACK, leat_pack_value, self->field_count + 1);
-    holding *held = LEAT_NEW_ARRAY(PACK, holding, self->field_count + 1);
+    py_holding *held = LEAT_NEW_ARRAY(PACK, py_holding, self->field_count + 1);
     if (values == NULL || held == NULL) {
         PyErr_NoMemory();
     } else if (fill_sample(self, values, held, list)) {
@@ -381,7 +375,7 @@ static PyObject *packer_append(PyObject *o, PyObject *args)
         Py_END_ALLOW_THREADS
         if (rc != 0) py_raise(&err);
     }
-    for (uint32_t i = 0; held != NULL && i < self->field_count; i++) let_go(&held[i]);
+    for (uint32_t i = 0; held != NULL && i < self->field_count; i++) py_value_drop(&held[i]);
     leat__free(held);
     leat__free(values);
     self->busy = false;

@@ -9,12 +9,15 @@
  * folder is refused before anything of its sample is written. A sample that cannot be written
  * is counted and the others follow. Two samples of a pack may have the same key; `replace` never
  * overwrites a file of the same run, so the second one is a sample that cannot be written.
+ *
+ * As WebDataset shards, all fields of a sample become members of a tar file.
  * One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,10 +33,13 @@
 #include "codec/tile/tile.h"
 #include "ingest/csv.h"
 #include "ingest/image_encode.h"
+#include "ingest/table_writer.h"
+#include "ingest/tar_write.h"
 #include "io/file.h"
 #include "io/object.h"
 
 #define BYTES_MAX (UINT64_C(1) << 36)
+#define SHARD_BYTES (UINT64_C(1) << 30)
 
 /* Hashes of the names that this run wrote; open addressing, 0 is a free slot. */
 typedef struct written {
@@ -49,9 +55,11 @@ typedef struct exporter {
     leat__tile_tables *tables;
     leat__decoder *decoder;
     leat__planes planes;
-    leat__buf path, folder, bytes;
+    leat__buf path, folder, bytes, stem;
     int image_field;
     bool members; /* the pack came from tar shards */
+    bool to_tar;
+    leat__tar_out tar;
     leat__store *store; /* NULL: the folder is on this machine */
     written written; /* kept only with opts->replace: else the file system finds them */
     leat_error first; /* failure of a sample */
@@ -85,7 +93,7 @@ static int grow(written *w, leat_error *err)
 static int claim_name(exporter *x, const char *name, leat_error *err)
 {
     written *w = &x->written;
-    if (!x->opts->replace) return 0;
+    if (!x->opts->replace && !x->to_tar) return 0;
     if (w->count >= w->capacity / 2) LEAT_TRY(grow(w, err));
     uint64_t hash = leat__hash64(name, strlen(name), 0) | 1;
     uint64_t *slot = slot_of(w, hash);
@@ -103,6 +111,12 @@ static int write_file(exporter *x, const char *name, const void *data, size_t le
                       leat_error *err)
 {
     LEAT_TRY(claim_name(x, name, err));
+    if (x->to_tar) {
+        LEAT_TRY(leat__tar_out_add(&x->tar, name, data, len, err));
+        x->stats->files++;
+        x->stats->bytes += len;
+        return 0;
+    }
     leat__buf_clear(&x->path);
     leat__buf_clear(&x->folder);
     int rc = leat__path_join(&x->path, x->opts->folder, name);
@@ -149,7 +163,8 @@ static int write_named(exporter *x, const char *key, size_t stem, const char *ex
     return rc;
 }
 
-static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_error *err)
+/* A PNG of the pixels, into x->bytes. */
+static int encode_pixels(exporter *x, const leat_view *v, leat_error *err)
 {
     leat__image_info info;
     LEAT_TRY(leat__codec_probe(LEAT__CODEC_RAW, v->data, v->size, &info, err));
@@ -157,7 +172,12 @@ static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_e
                                        err));
     leat__encode_opts opts = {.orientation = info.orientation};
     leat__buf_clear(&x->bytes);
-    LEAT_TRY(leat__codec_encode(LEAT__CODEC_PNG, &x->planes, &opts, &x->bytes, err));
+    return leat__codec_encode(LEAT__CODEC_PNG, &x->planes, &opts, &x->bytes, err);
+}
+
+static int write_pixels(exporter *x, const char *key, const leat_view *v, leat_error *err)
+{
+    LEAT_TRY(encode_pixels(x, v, err));
     x->stats->changed++;
     if (leat__str_ends_nocase(key, ".png"))
         return write_file(x, key, x->bytes.data, x->bytes.len, err);
@@ -221,6 +241,122 @@ static int write_members(exporter *x, const char *key, leat_error *err)
     return 0;
 }
 
+/* ---- samples of WebDataset shards ---- */
+
+/* The key as a name of a sample: what stands behind the first dot would name a field. */
+static int set_stem(exporter *x, const char *key, leat_error *err)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp"};
+    leat__buf_clear(&x->stem);
+    size_t len = strlen(key);
+    for (size_t i = 0; i < LEAT_COUNT(endings); i++)
+        if (leat__str_ends_nocase(key, endings[i])) len = strlen(key) - strlen(endings[i]);
+    if (leat__buf_append(&x->stem, key, len) != 0) return leat__fail_nomem(err, len, "a name");
+    for (char *p = (char *)leat__path_base(leat__buf_str(&x->stem)); *p; p++)
+        if (*p == '.') *p = '_';
+    return 0;
+}
+
+static int add_member(exporter *x, const char *name, const char *ending, const void *data, size_t len,
+                      leat_error *err)
+{
+    char ext[300];
+    size_t n = strlen(name), e = strlen(ending);
+    bool has = e == 0 || (n >= e && strcmp(name + n - e, ending) == 0 && (n == e || name[n - e - 1] == '.'));
+    snprintf(ext, sizeof ext, has ? "%.250s" : "%.250s.%s", name, ending);
+    for (char *p = ext; *p; p++)
+        if (*p == '/') *p = '_';
+    return write_named(x, leat__buf_str(&x->stem), x->stem.len, ext, data, len, err);
+}
+
+/* The file of an image: the source's, or a PNG of its pixels. */
+static int image_file(exporter *x, const leat_view *v, const void **data, size_t *len, const char **ext,
+                      leat_error *err)
+{
+    *data = v->data;
+    *len = v->size;
+    *ext = v->image.codec == LEAT__CODEC_PNG ? "png" : v->image.codec == LEAT__CODEC_WEBP ? "webp" : "jpg";
+    leat__buf_clear(&x->bytes);
+    if (v->image.codec == LEAT__CODEC_TILE)
+        LEAT_TRY(leat__tile_restore(v->data, v->size, x->tables, &x->bytes, err));
+    else if (v->image.codec == LEAT__CODEC_RAW)
+        LEAT_TRY(encode_pixels(x, v, err));
+    x->stats->changed += !leat_pack_image_exact(&v->image);
+    if (x->bytes.len == 0) return 0;
+    *data = x->bytes.data;
+    *len = x->bytes.len;
+    if (v->image.codec == LEAT__CODEC_RAW) *ext = "png";
+    return 0;
+}
+
+/* A NumPy file of the elements. */
+static int array_file(exporter *x, const leat_field *f, const leat_view *v, leat_error *err)
+{
+    static const char *const types[] = {"", "|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8",
+                                        "<f2", "<V2", "<f4", "<f8"};
+    char head[512];
+    int n = snprintf(head, sizeof head, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                     types[f->dtype]);
+    for (uint32_t d = 0; d < f->ndim; d++)
+        n += snprintf(head + n, sizeof head - (size_t)n, "%llu,%s",
+                      (unsigned long long)(f->type == LEAT_FIELD_ARRAY ? f->shape[d] : v->shape[d]),
+                      d + 1 < f->ndim ? " " : "");
+    n += snprintf(head + n, sizeof head - (size_t)n, "), }");
+    while ((10 + n + 1) % 64 != 0) head[n++] = ' ';
+    head[n++] = '\n';
+    uint16_t len = (uint16_t)n;
+    leat__buf_clear(&x->bytes);
+    leat__buf_append(&x->bytes, "\x93NUMPY\1\0", 8);
+    leat__buf_append(&x->bytes, &len, 2);
+    leat__buf_append(&x->bytes, head, (size_t)n);
+    leat__buf_append(&x->bytes, v->data, v->size);
+    return leat__buf_status(&x->bytes) == 0 ? 0 : leat__fail_nomem(err, v->size, "an array");
+}
+
+static int add_field(exporter *x, uint32_t f, leat_error *err)
+{
+    const leat_field *field = leat_pack_field(x->pack, f);
+    leat_view v;
+    char text[40];
+    const void *data;
+    size_t len;
+    const char *ext;
+    int64_t i;
+    double d;
+    LEAT_TRY(leat_sample_field(x->sample, f, &v, err));
+    if (!v.data) return 0;
+    switch (field->type) {
+    case LEAT_FIELD_IMAGE:
+        LEAT_TRY(image_file(x, &v, &data, &len, &ext, err));
+        return add_member(x, (int)f == x->image_field ? ext : field->name, ext, data, len, err);
+    case LEAT_FIELD_INT:
+        memcpy(&i, v.data, sizeof i);
+        snprintf(text, sizeof text, "%lld", (long long)i);
+        ext = strcmp(field->name, "label") == 0 ? "cls" : field->name;
+        return add_member(x, ext, "cls", text, strlen(text), err);
+    case LEAT_FIELD_FLOAT:
+        memcpy(&d, v.data, sizeof d);
+        snprintf(text, sizeof text, "%.17g", d);
+        return add_member(x, field->name, "txt", text, strlen(text), err);
+    case LEAT_FIELD_ARRAY:
+    case LEAT_FIELD_RAGGED:
+        LEAT_TRY(array_file(x, field, &v, err));
+        return add_member(x, field->name, "npy", x->bytes.data, x->bytes.len, err);
+    default:
+        ext = field->type == LEAT_FIELD_TEXT ? "txt" : field->type == LEAT_FIELD_JSON ? "json" : "";
+        return add_member(x, field->name, ext, v.data, v.size, err);
+    }
+}
+
+static int add_sample(exporter *x, const char *key, leat_error *err)
+{
+    LEAT_TRY(leat__tar_out_sample(&x->tar, err));
+    LEAT_TRY(set_stem(x, key, err));
+    for (uint32_t f = 0; f < leat_pack_field_count(x->pack); f++) LEAT_TRY(add_field(x, f, err));
+    x->stats->samples++;
+    return 0;
+}
+
 static int export_sample(exporter *x, uint64_t sample, leat_error *err)
 {
     size_t len;
@@ -232,6 +368,7 @@ static int export_sample(exporter *x, uint64_t sample, leat_error *err)
         leat__error_at(err, key, (int64_t)sample, -1);
         return LEAT_EPERM;
     }
+    if (x->to_tar) return add_sample(x, key, err);
     if (x->image_field >= 0)
         LEAT_TRY(leat_sample_field(x->sample, (uint32_t)x->image_field, &v, err));
     if (v.data) LEAT_TRY(write_image(x, key, &v, err));
@@ -351,6 +488,23 @@ static int set_up(exporter *x, leat_error *err)
     return x->store ? 0 : leat__path_mkdir(x->opts->folder, err);
 }
 
+static _Atomic(leat__table_writer) table_writer;
+
+void leat__table_writer_register(leat__table_writer write)
+{
+    atomic_store(&table_writer, write);
+}
+
+static int refuse_form(const leat_export_opts *o, leat_error *err)
+{
+    if (o->to > LEAT_EXPORT_PARQUET)
+        return leat__fail(err, LEAT_EINVAL, "%u is not a form of export", o->to);
+    if (o->to != LEAT_EXPORT_FILES && leat__path_remote(o->folder))
+        return leat__fail(err, LEAT_ENOTSUP, "%s: shards are written to a local folder; copy them then",
+                          o->folder);
+    return 0;
+}
+
 int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err)
 {
     leat_export_opts o = {0};
@@ -360,13 +514,29 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
     if (!o.pack || !o.folder || !o.folder[0])
         return leat__fail(err, LEAT_EINVAL, "export needs a pack and a folder");
+    if (o.to == LEAT_EXPORT_PARQUET) {
+        leat__table_writer write = atomic_load(&table_writer);
+        LEAT_TRY(refuse_form(&o, err));
+        if (!write)
+            return leat__fail(err, LEAT_ENOTSUP,
+                              "Parquet is written by the Python package: pip install leat, then "
+                              "python -m leat export");
+        int done = write(&o, &own, err);
+        if (stats) *stats = own;
+        return done;
+    }
     exporter x = {.opts = &o, .stats = &own};
     leat__buf_init(&x.path, LEAT__MEM_INGEST, 2u << 20);
     leat__buf_init(&x.folder, LEAT__MEM_INGEST, 2u << 20);
     leat__buf_init(&x.bytes, LEAT__MEM_INGEST, BYTES_MAX);
-    int rc = leat__path_remote(o.folder) ? leat__store_open(&x.store, o.folder, err) : 0;
+    leat__buf_init(&x.stem, LEAT__MEM_INGEST, 2u << 20);
+    x.to_tar = o.to == LEAT_EXPORT_WEBDATASET;
+    leat__tar_out_init(&x.tar, o.folder, o.shard_bytes ? o.shard_bytes : SHARD_BYTES, o.replace != 0);
+    int rc = refuse_form(&o, err);
+    if (rc == 0 && leat__path_remote(o.folder)) rc = leat__store_open(&x.store, o.folder, err);
     if (rc == 0) rc = set_up(&x, err);
     if (rc == 0) rc = o.keys ? export_keys(&x, err) : export_all(&x, err);
+    if (rc == 0) rc = leat__tar_out_finish(&x.tar, err);
     if (rc == 0 && own.failed > 0) {
         rc = x.first.code;
         if (err) *err = x.first;
@@ -383,6 +553,8 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__buf_reset(&x.path);
     leat__buf_reset(&x.folder);
     leat__buf_reset(&x.bytes);
+    leat__buf_reset(&x.stem);
+    leat__tar_out_reset(&x.tar);
     leat__free(x.written.slots);
     if (stats) *stats = own;
     return rc;

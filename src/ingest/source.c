@@ -5,6 +5,7 @@
  */
 #include "ingest/source.h"
 #include "ingest/fetch.h"
+#include "ingest/source_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,7 @@ size_t leat__source_name_len(const char *path)
     return leat__path_scheme(path) >= LEAT__SCHEME_HTTP ? strcspn(path, "?#") : strlen(path);
 }
 
-typedef enum source_kind { FOLDER, TAR, MANIFEST, PACK, UNKNOWN } source_kind;
+typedef enum source_kind { FOLDER, TAR, TFRECORD, MANIFEST, PACK, UNKNOWN } source_kind;
 
 static bool ends_with(const char *path, size_t len, const char *end)
 {
@@ -156,6 +157,26 @@ static bool is_tar_name(const char *path, size_t len)
     return false;
 }
 
+/* Also train.tfrecord-00000-of-00010, and compressed ones. */
+static bool is_tfrecord_name(const char *path, size_t len)
+{
+    const char *base = path;
+    for (size_t i = 0; i < len; i++)
+        if (path[i] == '/') base = path + i + 1;
+    for (const char *p = base; p + 9 <= path + len; p++)
+        if (strncasecmp(p, ".tfrecord", 9) == 0 && p > base) return true;
+    return false;
+}
+
+/* Formats that the Python package reads. */
+static bool is_reader_name(const char *path, size_t len)
+{
+    static const char *const ends[] = {".beton", ".parquet", ".arrow", ".feather", ".lmdb", ".mdb", ".json"};
+    for (size_t i = 0; i < LEAT_COUNT(ends); i++)
+        if (ends_with(path, len, ends[i])) return true;
+    return false;
+}
+
 static int kind_of(const char *path, source_kind *kind, leat_error *err)
 {
     leat__entry_kind entry;
@@ -166,23 +187,59 @@ static int kind_of(const char *path, source_kind *kind, leat_error *err)
         *kind = FOLDER;
     else if (is_tar_name(path, len))
         *kind = TAR;
+    else if (is_tfrecord_name(path, len))
+        *kind = TFRECORD;
     else if (ends_with(path, len, ".csv") || ends_with(path, len, ".tsv") ||
              ends_with(path, len, ".jsonl") || ends_with(path, len, ".ndjson"))
         *kind = MANIFEST;
     else if (ends_with(path, len, ".leat"))
         *kind = PACK;
+    if (*kind == UNKNOWN && is_reader_name(path, len))
+        return leat__fail(err, LEAT_ENOTSUP,
+                          "%.*s: read by the Python package: pip install leat, then python -m leat pack",
+                          (int)len, path);
     if (*kind == UNKNOWN)
         return leat__fail(err, LEAT_EINVAL,
-                          "%.*s: not a folder, tar shard (.tar, .tar.gz, .tar.zst), manifest "
-                          "(.csv, .tsv, .jsonl) or pack (.leat)",
+                          "%.*s: not a folder, tar shard (.tar, .tar.gz, .tar.zst), TFRecord file "
+                          "(.tfrecord), manifest (.csv, .tsv, .jsonl), pack (.leat) or one of the "
+                          "formats of docs/formats.md",
                           (int)len, path);
     return 0;
+}
+
+static int refuse_order(const leat_ingest_opts *opts, const char *what, leat_error *err)
+{
+    if (opts->keys) return leat__fail(err, LEAT_EINVAL, "a list of keys selects samples of packs only");
+    if (!opts->shuffle) return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s can only be read in order: pack them first, then shuffle the pack", what);
+}
+
+/* What a registered reader knows; *done: it was. Local paths that do not exist are left to the
+ * other kinds, which say so. */
+static int try_reader(leat__source **s, const leat_ingest_opts *opts, bool *done, leat_error *err)
+{
+    bool exists = true;
+    *done = false;
+    if (!leat__reader_registered()) return 0;
+    if (!leat__path_remote(opts->sources[0])) LEAT_TRY(leat__path_exists(opts->sources[0], &exists, err));
+    int rc = exists ? leat__source_reader(s, opts, err) : LEAT_EAGAIN;
+    if (rc == LEAT_EAGAIN) return 0;
+    if (rc == 0) {
+        rc = refuse_order(opts, (*s)->ops->kind, err);
+        if (rc != 0) leat__source_close(s);
+    }
+    *done = true;
+    return rc;
 }
 
 int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error *err)
 {
     source_kind kind = UNKNOWN;
+    bool done;
     if (opts->source_count == 0) return leat__fail(err, LEAT_EINVAL, "no source was given");
+    LEAT_TRY(try_reader(s, opts, &done, err));
+    if (done) return 0;
     for (uint32_t i = 0; i < opts->source_count; i++) {
         source_kind one;
         LEAT_TRY(kind_of(opts->sources[i], &one, err));
@@ -191,21 +248,21 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts, leat_error
                               opts->sources[0], opts->sources[i]);
         kind = one;
     }
-    if (opts->source_count > 1 && kind != TAR && kind != PACK)
+    if (opts->source_count > 1 && kind != TAR && kind != PACK && kind != TFRECORD)
         return leat__fail(err, LEAT_EINVAL,
                           "give one %s at a time (several tar shards or packs are fine)",
                           kind == FOLDER ? "folder" : "manifest");
     if (opts->keys && kind != PACK)
         return leat__fail(err, LEAT_EINVAL, "a list of keys selects samples of packs only");
-    if (opts->shuffle && kind == TAR)
-        return leat__fail(err, LEAT_EINVAL,
-                          "tar shards can only be read in order: pack them first, then "
-                          "shuffle the pack");
+    if (kind == TAR || kind == TFRECORD)
+        LEAT_TRY(refuse_order(opts, kind == TAR ? "tar shards" : "TFRecord files", err));
     switch (kind) {
     case FOLDER:
         return leat__source_folder(s, opts, err);
     case TAR:
         return leat__source_tar(s, opts, err);
+    case TFRECORD:
+        return leat__source_tfrecord(s, opts, err);
     case MANIFEST:
         return leat__source_manifest(s, opts, err);
     default:

@@ -40,7 +40,8 @@ struct leat__source {
     char ignored_first[64];
 };
 
-/* Opens what the paths are: one folder or manifest, or any number of tar shards or packs. */
+/* Opens what the paths are: one folder or manifest, any number of tar shards, TFRecord files or
+ * packs, or what a registered reader knows (source_reader.h). */
 int leat__source_open(leat__source **s, const leat_ingest_opts *opts,
                       leat_error *err) LEAT_MUST_CHECK;
 void leat__source_close(leat__source **s);
@@ -54,6 +55,9 @@ int leat__source_manifest(leat__source **s, const leat_ingest_opts *opts,
                           leat_error *err) LEAT_MUST_CHECK;
 int leat__source_pack(leat__source **s, const leat_ingest_opts *opts,
                       leat_error *err) LEAT_MUST_CHECK;
+
+int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts,
+                          leat_error *err) LEAT_MUST_CHECK;
 
 /* The packs behind a source of packs; NULL past the last, or for another kind. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);

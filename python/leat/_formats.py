@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's formats as sources of ``leat.pack`` and ``leat pack``: which paths are which, and the readers of
+FFCV, Mosaic MDS, LitData and LMDB files. A reader gives its fields before the first row, and rows in the order that
+the format's own library has. The C library encodes and writes them (src/ingest/source_reader.c)."""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import _leat, _schema, _values
+from ._errors import DataError, Error
+
+IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "pil")
+LABELS = ("label", "labels", "cls", "class", "target", "category")
+
+Sample = tuple[str | bytes, str | None, Mapping[str, object]]  # key, path of the image or None, values
+
+
+class Reader:
+    """Fields and rows of one data set. ``specs`` are its columns, as for leat.Writer; the image is renamed
+    ``image``, the class ``label``."""
+
+    kind: ClassVar[str] = ""
+    classes: Iterable[str] = ()
+    total = 0
+
+    def start(self, specs: Mapping[str, object]) -> None:
+        names = _names(specs)
+        self.columns = list(specs)
+        self._fields = _schema.fields({names[name]: spec for name, spec in specs.items()})
+
+    @property
+    def fields(self) -> list[tuple]:
+        return [f._replace(shape=None) if f.type == "ragged" else f for f in self._fields]
+
+    def samples(self) -> Iterator[Sample]:
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[tuple]:
+        for i, (key, path, values) in enumerate(self.samples()):
+            name = key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
+            try:
+                row = [_values.prepare(f, i, values.get(column)) if values.get(column) is not None else _missing(f, i)
+                       for f, column in zip(self._fields, self.columns)]
+            except Error as error:
+                yield name, str(error).encode()
+                continue
+            yield name, None if path is None else os.fsencode(path), row
+
+    def close(self) -> None:
+        pass
+
+
+def _missing(f: _schema.Field, row: int) -> object:
+    if f.type == "int":
+        raise DataError(f"sample {row}: '{f.name}' has no value, and whole numbers must be there")
+    return float("nan") if f.type == "float" else None
+
+
+def _names(specs: Mapping[str, object]) -> dict[str, str]:
+    """What the columns are called in the pack."""
+    names = {name: name for name in specs}
+    images = [name for name, spec in specs.items() if spec == "image"]
+    labels = [name for name in LABELS if specs.get(name) is int]
+    if images and "image" not in images and "image" not in specs:
+        names[next((n for n in IMAGES if n in images), images[0])] = "image"
+    if labels and "label" not in labels and "label" not in specs:
+        names[labels[0]] = "label"
+    return names
+
+
+def number(i: int) -> str:
+    return f"{i:08d}"
+
+
+def bytes_spec(data: object) -> object:
+    """The type of a column of bytes, by its first value."""
+    return "image" if data is not None and _leat.image_sniff(data) else bytes
+
+
+def _pil_bytes(data: bytes, name: str) -> bytes:
+    """The pixels that Mosaic and LitData keep of a PIL image, as a PNG file."""
+    width, height, size = struct.unpack_from("<III", data)
+    mode = data[12:12 + size].decode()
+    channels = {"L": 1, "RGB": 3, "RGBA": 4}.get(mode)
+    if channels is None:
+        raise DataError(f"column '{name}': images of mode {mode} are not read")
+    pixels = np.frombuffer(data, np.uint8, width * height * channels, 12 + size)
+    return _leat.png(pixels.reshape(height, width, channels))
+
+
+def _slice(data: bytes, begin: int, end: int, path: str) -> bytes:
+    if not 0 <= begin <= end <= len(data):
+        raise DataError(f"{path}: damaged: bytes {begin} to {end} of {len(data)}")
+    return data[begin:end]
+
+
+def _chunk(data: bytes, path: str) -> list[bytes]:
+    """The items of a shard of Mosaic and of LitData: how many, where each begins, the items."""
+    if len(data) < 8:
+        raise DataError(f"{path}: truncated")
+    (n,) = struct.unpack_from("<I", data)
+    if len(data) < 4 * (n + 2):
+        raise DataError(f"{path}: truncated")
+    offsets = struct.unpack_from(f"<{n + 1}I", data, 4)
+    return [_slice(data, a, b, path) for a, b in zip(offsets, offsets[1:])]
+
+
+def _split(item: bytes, sizes: list[int | None], path: str) -> list[bytes]:
+    """The values of an item; sizes that differ (None) stand before them."""
+    free = sizes.count(None)
+    if len(item) < 4 * free:
+        raise DataError(f"{path}: damaged item")
+    given = iter(struct.unpack_from(f"<{free}I", item))
+    at, values = 4 * free, []
+    for size in sizes:
+        length = next(given) if size is None else size
+        values.append(_slice(item, at, at + length, path))
+        at += length
+    return values
+
+
+# ---- Mosaic MDS -------------------------------------------------------------------------------
+
+_INTS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+_MDS_DTYPES = {8: "uint8", 9: "int8", 16: "uint16", 17: "int16", 18: "float16", 32: "uint32", 33: "int32",
+               34: "float32", 64: "uint64", 65: "int64", 66: "float64"}
+
+
+def _mds_array(data: bytes, dtype: str | None, shape: tuple[int, ...] | None) -> np.ndarray:
+    at = 0
+    if dtype is None:
+        dtype = _MDS_DTYPES[data[0]]
+        at = 1
+    if shape is None:
+        ndim, width = data[at] >> 2, 1 << (data[at] & 3)
+        shape = tuple(int(n) for n in np.frombuffer(data, f"<u{width}", ndim, at + 1))
+        at += 1 + ndim * width
+    return np.frombuffer(data, dtype, offset=at).reshape(shape)
+
+
+def _mds_column(name: str, encoding: str) -> tuple[object, Callable[[bytes], object]]:
+    """Type and decoder of a column; the type None is settled by the first value."""
+    word, _, rest = encoding.partition(":")
+    if word == "ndarray":
+        dtype, _, dims = rest.partition(":")
+        shape = tuple(int(n) for n in dims.split(",")) if dims else None
+        spec = (dtype, shape) if dtype and shape else None
+        return spec, lambda data: _mds_array(data, dtype or None, shape)
+    if word in ("int", *_INTS):
+        kind = np.dtype("int64" if word == "int" else word)
+        return int, lambda data: int(np.frombuffer(data, kind)[0])
+    if word in ("float16", "float32", "float64"):
+        return float, lambda data: float(np.frombuffer(data, word)[0])
+    plain: dict[str, tuple[object, Callable[[bytes], object]]] = {
+        "str": (str, bytes.decode), "json": ("json", json.loads), "bytes": (None, bytes), "jpeg": ("image", bytes),
+        "png": ("image", bytes), "str_int": (int, int), "str_float": (float, float),
+        "pil": ("image", lambda data: _pil_bytes(data, name))}
+    if word not in plain:
+        raise DataError(f"column '{name}': the encoding {encoding} is not read")
+    return plain[word]
+
+
+def _first_spec(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return value.dtype.name, (None,) * value.ndim
+    return bytes_spec(value)
+
+
+class Mds(Reader):
+    kind = "mds"
+
+    def __init__(self, folder: str, index: dict) -> None:
+        self.folder, self.shards = folder, index["shards"]
+        self.total = sum(shard["samples"] for shard in self.shards)
+        first = self.shards[0]
+        columns = [_mds_column(n, e) for n, e in zip(first["column_names"], first["column_encodings"])]
+        self.names, self.decoders = first["column_names"], [decode for _, decode in columns]
+        values = next(iter(self._items(first)))
+        self.start({n: _first_spec(decode(v)) if spec is None else spec
+                    for n, (spec, decode), v in zip(self.names, columns, values)})
+
+    def _items(self, shard: dict) -> Iterator[list[bytes]]:
+        file = shard["zip_data"] or shard["raw_data"]
+        path = posixpath.join(self.folder, file["basename"])
+        if shard.get("format", "mds") != "mds" or shard["column_names"] != self.shards[0]["column_names"]:
+            raise DataError(f"{path}: not an MDS shard with the columns of the first one")
+        for item in _chunk(_leat.read_file(path), path):
+            yield _split(item, shard["column_sizes"], path)
+
+    def samples(self) -> Iterator[Sample]:
+        i = 0
+        for shard in self.shards:
+            for values in self._items(shard):
+                yield number(i), None, {n: f(v) for n, f, v in zip(self.names, self.decoders, values)}
+                i += 1
+
+
+# ---- LitData ----------------------------------------------------------------------------------
+
+_LIT_NUMPY = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+_LIT_TORCH = {0: "float32", 1: "float32", 2: "float64", 3: "float64", 8: "float16", 9: "float16", 11: "uint8",
+              12: "int8", 13: "int16", 14: "int16", 15: "int32", 16: "int32", 17: "int64", 18: "int64", 19: "bool",
+              20: "uint16"}
+
+
+def _lit_array(data: bytes, order: str, dtypes: Any) -> np.ndarray:
+    kind, ndim = struct.unpack_from(f"{order}II", data)
+    shape = struct.unpack_from(f"{order}{ndim}I", data, 8)
+    return np.frombuffer(data, dtypes[kind], offset=8 + 4 * ndim).reshape(shape)
+
+
+def _lit_column(name: str, form: str) -> tuple[object, Callable[[bytes], object]]:
+    word, _, rest = form.partition(":")
+    if word in ("no_header_numpy", "no_header_tensor"):
+        dtypes: Any = _LIT_NUMPY if word == "no_header_numpy" else _LIT_TORCH
+        dtype = dtypes[int(rest)]
+        return (dtype, (None,)), lambda data: np.frombuffer(data, dtype)
+    plain: dict[str, tuple[object, Callable[[bytes], object]]] = {
+        "int": (int, lambda data: struct.unpack("<q", data)[0]), "str": (str, bytes.decode), "text": (str, bytes.decode),
+        "float": (float, lambda data: struct.unpack("<d", data)[0]), "bool": (int, lambda data: data[0]),
+        "bytes": (None, bytes), "file": (None, bytes), "jpeg": ("image", bytes), "png": ("image", bytes),
+        "image": ("image", bytes), "pil": ("image", lambda data: _pil_bytes(data, name)),
+        "numpy": (None, lambda data: _lit_array(data, "<", _LIT_NUMPY)),
+        "tensor": (None, lambda data: _lit_array(data, ">", _LIT_TORCH))}
+    if word not in plain:
+        raise DataError(f"column '{name}': the LitData format {form} is not read")
+    return plain[word]
+
+
+def _lit_names(config: dict) -> list[str]:
+    """Names of the columns: keys of a dict, positions of a list."""
+    count = len(config["data_format"])
+    spec = json.loads(config["data_spec"])[1] if config.get("data_spec") else {"type": None}
+    if spec["type"] is None:
+        return ["data"] if count == 1 else [str(i) for i in range(count)]
+    if any(child["type"] is not None for child in spec["children_spec"]):
+        raise DataError("LitData samples with nested dicts or lists are not read")
+    return list(json.loads(spec["context"])) if spec["type"] == "builtins.dict" else [str(i) for i in range(count)]
+
+
+class Lit(Reader):
+    kind = "litdata"
+
+    def __init__(self, folder: str, index: dict) -> None:
+        self.folder, self.chunks, self.config = folder, index["chunks"], index["config"]
+        if self.config.get("encryption"):
+            raise DataError(f"{folder}: encrypted LitData chunks are not read")
+        self.total = sum(chunk["chunk_size"] for chunk in self.chunks)
+        self.names = _lit_names(self.config)
+        columns = [_lit_column(n, f) for n, f in zip(self.names, self.config["data_format"])]
+        self.decoders = [decode for _, decode in columns]
+        first = next(iter(self._items(self.chunks[0])))
+        self.start({n: _first_spec(decode(v)) if spec is None else spec
+                    for n, (spec, decode), v in zip(self.names, columns, first)})
+
+    def _items(self, chunk: dict) -> Iterator[list[bytes]]:
+        path = posixpath.join(self.folder, chunk["filename"])
+        data = _leat.read_file(path)
+        items = _framed(data, path) if data[:8] == b"LDFZ01\0\0" else _chunk(data, path)
+        for item in items:
+            if self.config.get("compression_level") == "sample":
+                item = _leat.decompress(path, item)
+            yield _split(item, [None] * len(self.names), path)
+
+    def samples(self) -> Iterator[Sample]:
+        i = 0
+        for chunk in self.chunks:
+            for values in self._items(chunk):
+                yield number(i), None, {n: f(v) for n, f, v in zip(self.names, self.decoders, values)}
+                i += 1
+
+
+def _framed(data: bytes, path: str) -> list[bytes]:
+    """A chunk whose items are compressed in groups."""
+    _, _, n, _, frames = struct.unpack_from("<HHIII", data, 8)
+    offsets = struct.unpack_from(f"<{n + 1}I", data, 24)
+    at = 24 + 4 * (n + 1)
+    whole = b""
+    for i in range(frames):
+        _, _, begin, length, _ = struct.unpack_from("<IIQII", data, at + 24 * i)
+        whole += _leat.decompress(path, _slice(data, begin, begin + length, path))
+    return [_slice(whole, a, b, path) for a, b in zip(offsets, offsets[1:])]
+
+
+# ---- FFCV -------------------------------------------------------------------------------------
+
+class Beton(Reader):
+    """A header, descriptors of the fields, a table with a record per sample, pages of data, and at the end the
+    sizes of all data."""
+
+    kind = "beton"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.data = np.memmap(path, np.uint8, "r") if "://" not in path else np.frombuffer(_leat.read_file(path), np.uint8)
+        if len(self.data) < 24:
+            raise DataError(f"{path}: not an FFCV file")
+        version, count, _, self.total, table = struct.unpack("<HHIQQ", self.data[:24].tobytes())
+        if version != 2 or count == 0 or table == 0 or table > len(self.data):
+            raise DataError(f"{path}: not a finished FFCV file of version 2")
+        kinds, names = [], []
+        specs: dict[str, object] = {}
+        self.readers: list[tuple[str, str, Any]] = []
+        for i in range(count):
+            raw = self.data[24 + 1041 * i:24 + 1041 * (i + 1)].tobytes()
+            name = raw[1:17].rstrip(b"\0").decode("ascii", "replace") or f"f{i}"
+            kind, spec, read = self._field(name, raw[0], raw[17:])
+            kinds.append((f"f{i}", kind))
+            names.append(name)
+            specs[name] = spec
+            self.readers.append((f"f{i}", name, read))
+        dtype = np.dtype(kinds, align=True)
+        begin = 24 + 1041 * count
+        self.rows_table = self.data[begin:begin + dtype.itemsize * self.total].view(dtype)
+        triples = self.data[table:len(self.data) - (len(self.data) - table) % 24].view("<u8").reshape(-1, 3)
+        self.sizes = {int(ptr): int(size) for _, ptr, size in triples}
+        self.start(specs)
+
+    def _field(self, name: str, kind: int, args: bytes) -> tuple[object, object, Callable[[Any], object]]:
+        blob = np.dtype([("ptr", "<u8"), ("size", "<u8")])
+        if kind == 0:
+            return "<f8", float, float
+        if kind == 1:
+            return "<i8", int, int
+        if kind == 2:
+            packed = np.dtype([("mode", "u1"), ("w", "<u2"), ("h", "<u2"), ("ptr", "<u8")])  # the table is aligned
+            return packed, "image", self._image
+        if kind == 3:
+            return blob, bytes, lambda m: self._bytes(int(m["ptr"]), int(m["size"]))
+        if kind == 5:
+            return blob, "json", \
+                lambda m: json.loads(self._bytes(int(m["ptr"]), int(m["size"])).rstrip(b"\0"))
+        if kind == 4:
+            shape = tuple(n for n in struct.unpack_from("<32Q", args) if n)
+            (length,) = struct.unpack_from("<Q", args, 256)
+            dtype = np.dtype(json.loads(args[264:264 + length])[0][1])
+            size = int(np.prod(shape)) * dtype.itemsize
+            return "<u8", (dtype.name, shape), \
+                lambda m: np.frombuffer(self._bytes(int(m), size), dtype).reshape(shape)
+        raise DataError(f"{self.path}: field '{name}' of FFCV type {kind} is not read")
+
+    def _bytes(self, begin: int, size: int) -> bytes:
+        if begin + size > len(self.data):
+            raise DataError(f"{self.path}: damaged: bytes {begin} to {begin + size} of {len(self.data)}")
+        return self.data[begin:begin + size].tobytes()
+
+    def _image(self, m: Any) -> bytes:
+        begin = int(m["ptr"])
+        if m["mode"] == 0:
+            if begin not in self.sizes:
+                raise DataError(f"{self.path}: damaged: no data at byte {begin}")
+            return self._bytes(begin, self.sizes[begin])
+        height, width = int(m["h"]), int(m["w"])
+        pixels = np.frombuffer(self._bytes(begin, height * width * 3), np.uint8)
+        return _leat.png(pixels.reshape(height, width, 3))
+
+    def samples(self) -> Iterator[Sample]:
+        for i in range(self.total):
+            record = self.rows_table[i]
+            yield number(i), None, {name: read(record[column]) for column, name, read in self.readers}
+
+
+# ---- LMDB -------------------------------------------------------------------------------------
+
+def _lmdb_items(path: str) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of the main database, in the order of the keys; read without the library."""
+    data = np.memmap(path, np.uint8, "r")
+    view = memoryview(data)
+
+    def meta(at: int) -> tuple[int, int, int, int]:
+        magic, version = struct.unpack_from("<II", view, at + 16)
+        size, _, _, _, _, _, _, _ = struct.unpack_from("<IHHQQQQQ", view, at + 40)
+        depth_entries_root = struct.unpack_from("<IHHQQQQQ", view, at + 88)
+        (_, txn) = struct.unpack_from("<QQ", view, at + 136)
+        if magic != 0xBEEFC0DE or version != 1:
+            raise DataError(f"{path}: not an LMDB file")
+        return txn, depth_entries_root[7], size, depth_entries_root[1]
+
+    if len(view) < 8192:
+        raise DataError(f"{path}: not an LMDB file")
+    first = meta(0)
+    page = first[2] or 4096
+    txn, root, _, flags = max(first, meta(page))
+    if flags & 0x04:
+        raise DataError(f"{path}: LMDB with several values for a key is not read")
+    stack = [] if root == 0xFFFFFFFFFFFFFFFF else [root]
+    while stack:
+        at = stack.pop() * page
+        if at + page > len(view):
+            raise DataError(f"{path}: damaged or truncated at byte {at}")
+        kind, lower = struct.unpack_from("<HH", view, at + 10)
+        nodes = struct.unpack_from(f"<{(lower - 16) // 2}H", view, at + 16)
+        if kind & 0x01:
+            for node in reversed(nodes):
+                low, high, more, _ = struct.unpack_from("<HHHH", view, at + node)
+                stack.append(low | high << 16 | more << 32)
+            continue
+        for node in nodes:
+            low, high, more, size = struct.unpack_from("<HHHH", view, at + node)
+            begin, length = at + node + 8 + size, low | high << 16
+            if more & 0x01:  # in pages of its own
+                begin = struct.unpack_from("<Q", view, begin)[0] * page + 16
+            if begin + length > len(view):
+                raise DataError(f"{path}: damaged or truncated at byte {begin}")
+            yield bytes(view[at + node + 8:at + node + 8 + size]), bytes(view[begin:begin + length])
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def datum(data: bytes) -> dict[int, Any] | None:
+    """The fields of Caffe's Datum by number; None when the bytes are not one."""
+    fields: dict[int, Any] = {}
+    at = 0
+    try:
+        while at < len(data):
+            tag, at = _varint(data, at)
+            if tag >> 3 not in range(1, 8):
+                return None
+            if tag & 7 == 0:
+                fields[tag >> 3], at = _varint(data, at)
+            elif tag & 7 == 2:
+                size, at = _varint(data, at)
+                fields[tag >> 3] = data[at:at + size]
+                at += size
+            elif tag & 7 == 5:
+                at += 4
+            else:
+                return None
+    except IndexError:
+        return None
+    return fields if at == len(data) and 4 in fields else None
+
+
+def _datum_image(fields: dict[int, Any]) -> bytes:
+    """Encoded images as they are; pixels are planes, blue first, as Caffe's tools write them."""
+    data = fields[4]
+    if fields.get(7):
+        return data
+    channels, height, width = fields.get(1, 1), fields.get(2, 0), fields.get(3, 0)
+    if channels not in (1, 3) or len(data) != channels * height * width:
+        raise DataError(f"a Datum of {channels} x {height} x {width} with {len(data)} bytes is not read")
+    pixels = np.frombuffer(data, np.uint8).reshape(channels, height, width)[::-1]
+    return _leat.png(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+
+
+class Lmdb(Reader):
+    kind = "lmdb"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        _, value = next(_lmdb_items(path), (b"", None))
+        if value is None:
+            raise DataError(f"{path}: no samples")
+        self.datum = not _leat.image_sniff(value) and datum(value) is not None
+        self.start({"image": "image", "label": int} if self.datum else
+                   {"image": "image"} if _leat.image_sniff(value) else {"value": bytes})
+
+    def samples(self) -> Iterator[Sample]:
+        name = self.columns[0]
+        for key, value in _lmdb_items(self.path):
+            if not self.datum:
+                yield key, None, {name: value}
+                continue
+            fields = datum(value)
+            if fields is None:
+                raise DataError(f"{self.path}: {key!r} is not a Datum")
+            label = fields.get(5, 0)
+            yield key, None, {"image": _datum_image(fields), "label": label - (1 << 64) if label >> 63 else label}
+
+
+# ---- which is which ---------------------------------------------------------------------------
+
+def _index(path: str) -> Reader | None:
+    try:
+        index = json.loads(_leat.read_file(posixpath.join(path, "index.json")))
+    except (Error, ValueError):
+        return None
+    if isinstance(index, dict) and index.get("shards"):
+        return Mds(path, index)
+    return Lit(path, index) if isinstance(index, dict) and index.get("chunks") else None
+
+
+def _folder(path: str) -> Reader | None:
+    if "://" in path:
+        return _index(path)
+    names = set(os.listdir(path))
+    if "index.json" in names:
+        return _index(path)
+    if "data.mdb" in names:
+        return Lmdb(os.path.join(path, "data.mdb"))
+    if {"Annotations", "JPEGImages"} <= names:
+        from ._formats_boxes import Voc
+        return Voc(path)
+    tables = sorted(n for n in names if n.endswith((".parquet", ".arrow")))
+    if tables and ("state.json" in names or not any(n.lower().endswith((".jpg", ".png")) for n in names)):
+        from ._formats_arrow import Table
+        return Table([os.path.join(path, n) for n in tables])
+    return None
+
+
+def open_paths(paths: list[str]) -> Reader | None:
+    """A reader of the paths, None when they are not one of these formats."""
+    first = paths[0].lower()
+    if all(p.lower().endswith((".parquet", ".arrow", ".feather")) for p in paths):
+        from ._formats_arrow import Table
+        return Table(paths)
+    if len(paths) > 1:
+        return None
+    if first.endswith(".beton"):
+        return Beton(paths[0])
+    if first.endswith((".lmdb", ".mdb")) and not os.path.isdir(paths[0]):
+        return Lmdb(paths[0])
+    if first.endswith(".json") and "://" not in first:
+        from ._formats_boxes import Coco
+        return Coco(paths[0])
+    if "://" in first or os.path.isdir(paths[0]):
+        return _folder(paths[0])
+    return None

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet and Arrow files, also those of Hugging Face datasets, read by pyarrow a batch of rows at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ._errors import ArgumentError, DataError, ExistsError
+from ._formats import Reader, Sample, bytes_spec, number
+
+_ROWS = 256  # read at a time
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ArgumentError("Parquet and Arrow files need pyarrow: pip install pyarrow") from error
+    return pyarrow
+
+
+def _batches(path: str) -> tuple[Any, int, Iterator[Any]]:
+    """Schema, number of rows (0 unknown) and batches of a file."""
+    pa = _pyarrow()
+    try:
+        if path.lower().endswith(".parquet"):
+            file = pa.parquet.ParquetFile(path)
+            return file.schema_arrow, file.metadata.num_rows, file.iter_batches(_ROWS)
+        source = pa.memory_map(path)
+        try:
+            whole = pa.ipc.open_file(source)
+            return whole.schema, 0, (whole.get_batch(i) for i in range(whole.num_record_batches))
+        except pa.ArrowInvalid:
+            stream = pa.ipc.open_stream(pa.memory_map(path))
+            return stream.schema, 0, iter(stream)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _spec(pa: Any, kind: Any) -> object:
+    """The type of a column; None for bytes, which the first value settles."""
+    t = pa.types
+    if t.is_struct(kind) and {f.name for f in kind} >= {"bytes", "path"}:
+        return "image"  # an Image of Hugging Face
+    if t.is_boolean(kind) or t.is_integer(kind):
+        return int
+    if t.is_floating(kind):
+        return float
+    if t.is_string(kind) or t.is_large_string(kind):
+        return str
+    if t.is_binary(kind) or t.is_large_binary(kind) or t.is_fixed_size_binary(kind):
+        return None
+    lists = t.is_list(kind) or t.is_large_list(kind)
+    if lists or t.is_fixed_size_list(kind):
+        size = None if lists else kind.list_size
+        inner = kind.value_type
+        if t.is_fixed_size_list(inner) and _number(pa, inner.value_type):
+            return _number(pa, inner.value_type), (size, inner.list_size)
+        if _number(pa, inner):
+            return _number(pa, inner), (size,)
+    return "json"
+
+
+def _number(pa: Any, kind: Any) -> str | None:
+    if pa.types.is_boolean(kind):
+        return "bool"
+    fits = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return kind.to_pandas_dtype().__name__ if fits else None
+
+
+def _class_names(schema: Any) -> dict[str, list[str]]:
+    """Names of ClassLabel columns of Hugging Face."""
+    try:
+        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+    except (KeyError, TypeError, ValueError):
+        return {}
+    return {name: f["names"] for name, f in features.items()
+            if isinstance(f, dict) and f.get("_type") == "ClassLabel" and f.get("names")}
+
+
+def _plain(value: Any, f: Any) -> Any:
+    """Bytes of an image of Hugging Face, lists of numbers as arrays; everything else as it is."""
+    if value is not None and f.type == "ragged" and not len(value):
+        return np.zeros([size or 0 for size in f.shape or (0,)], f.dtype)
+    if isinstance(value, dict) and value.keys() >= {"bytes", "path"}:
+        if value["bytes"] is None and value["path"]:
+            with open(value["path"], "rb") as file:
+                return file.read()
+        return value["bytes"]
+    return value
+
+
+class Table(Reader):
+    kind = "arrow"
+
+    def __init__(self, paths: list[str]) -> None:
+        if any("://" in path for path in paths):
+            raise ArgumentError(f"{paths[0]}: Parquet and Arrow files are read from local disks: copy them first")
+        pa = _pyarrow()
+        self.paths = paths
+        schema, _, batches = _batches(paths[0])
+        counts = [_batches(path)[1] for path in paths]
+        self.total = 0 if 0 in counts else sum(counts)
+        specs = {f.name: _spec(pa, f.type) for f in schema}
+        first = next((batch for batch in batches if batch.num_rows), None)
+        for name, spec in specs.items():
+            if spec is None:
+                values = first.column(name).drop_null() if first is not None else []
+                specs[name] = bytes_spec(values[0].as_py() if len(values) else None)
+        self.schema = schema
+        self.start(specs)
+        names = _class_names(schema)
+        for column, field in zip(self.columns, self._fields):
+            if field.name == "label" and column in names:
+                self.classes = names[column]
+
+    def samples(self) -> Iterator[Sample]:
+        i = 0
+        for path in self.paths:
+            schema, _, batches = _batches(path)
+            if schema.names != self.schema.names:
+                raise DataError(f"{path}: has other columns than {self.paths[0]}")
+            for batch in batches:
+                for row in batch.to_pylist():
+                    yield number(i), None, {n: _plain(row[n], f) for n, f in zip(self.columns, self._fields)}
+                    i += 1
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+def _column_type(pa: Any, f: Any) -> Any:
+    plain = {"int": pa.int64(), "float": pa.float64(), "text": pa.string(), "json": pa.string(), "bytes": pa.binary(),
+             "image": pa.struct([("bytes", pa.binary()), ("path", pa.string())])}
+    if f.type in plain:
+        return plain[f.type]
+    kind = pa.float32() if f.dtype == "bfloat16" else pa.from_numpy_dtype(f.dtype)
+    for _ in range(f.ndim):
+        kind = pa.list_(kind)
+    return kind
+
+
+def _cell(f: Any, value: Any, key: str) -> Any:
+    if value is None:
+        return None
+    if f.type == "image":
+        return {"bytes": value.file(), "path": key}
+    if f.type == "json":
+        return json.dumps(value, sort_keys=True)
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def write(path: str, folder: str, keys: str | None, replace: bool, shard_bytes: int) -> tuple[int, int, int]:
+    """The pack as 00000.parquet …; how many samples, files and bytes."""
+    pa = _pyarrow()
+    from . import open as open_pack
+    os.makedirs(folder, exist_ok=True)
+    samples = files = total = 0
+    with open_pack(path) as pack:
+        columns = [("key", pa.string()), *((f.name, _column_type(pa, f)) for f in pack.fields)]
+        schema = pa.schema(columns)
+        rows = range(len(pack)) if keys is None else _rows_of(pack, keys)
+        writer, held = None, 0
+        try:
+            for batch in _groups(rows):
+                found = [(pack.keys[i], pack[i]) for i in batch]
+                data = {"key": [key for key, _ in found]}
+                for f in pack.fields:
+                    data[f.name] = [_cell(f, sample[f.name], key) for key, sample in found]
+                table = pa.table(data, schema=schema)
+                if writer is None:
+                    name = os.path.join(folder, f"{files:05d}.parquet")
+                    if os.path.exists(name) and not replace:
+                        raise ExistsError(f"{name}: already exists (use --force to replace it)")
+                    writer, held = pa.parquet.ParquetWriter(name, schema), 0
+                    files += 1
+                writer.write_table(table)
+                samples += len(found)
+                held += table.nbytes
+                if held >= (shard_bytes or 1 << 30):
+                    writer.close()
+                    writer = None
+        finally:
+            if writer is not None:
+                writer.close()
+    for i in range(files):
+        total += os.path.getsize(os.path.join(folder, f"{i:05d}.parquet"))
+    return samples, files, total
+
+
+def _rows_of(pack: Any, keys: str) -> Iterator[int]:
+    with open(keys, encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            row = pack.find(line.rstrip("\n"))
+            if row is None:
+                raise DataError(f"{keys}: there is no sample {line.rstrip()!r}")
+            yield row
+
+
+def _groups(rows: Any) -> Iterator[list[int]]:
+    group: list[int] = []
+    for row in rows:
+        group.append(row)
+        if len(group) == _ROWS:
+            yield group
+            group = []
+    if group:
+        yield group

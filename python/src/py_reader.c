@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Foreign formats read in Python (leat/_readers.py), as sources of leat.pack and of the command.
+ * The flow of the packer calls `next` from a thread of its own, which takes the GIL for one row.
+ */
+#include "py_leat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "ingest/source_reader.h"
+#include "ingest/stream.h"
+#include "ingest/table_writer.h"
+
+typedef struct reader {
+    PyObject *object, *iterator, *row; /* row: the one at hand */
+    leat_field *fields;
+    uint32_t field_count;
+    leat_pack_value *values;
+    py_holding *held;
+    char **classes;
+    Py_ssize_t class_count;
+    char wrong[512];
+} reader;
+
+static PyObject *hook, *writer; /* opens paths, writes tables: what set_reader was given */
+
+static int code_of(PyObject *type)
+{
+    static const struct {
+        const char *name;
+        int code;
+    } known[] = {{"ArgumentError", LEAT_EINVAL},     {"ExistsError", LEAT_EEXIST},
+                 {"NotFoundError", LEAT_ENOENT},     {"FileNotFoundError", LEAT_ENOENT},
+                 {"StorageError", LEAT_EIO},         {"MemoryError", LEAT_ENOMEM},
+                 {"KeyboardInterrupt", LEAT_ECANCELED}, {"ImportError", LEAT_ENOTSUP}};
+    PyObject *name = PyObject_GetAttrString(type, "__name__");
+    PyObject *word = name != NULL ? PyUnicode_AsUTF8String(name) : NULL;
+    int code = LEAT_EDATA;
+    for (size_t i = 0; word != NULL && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, PyBytes_AsString(word)) == 0) code = known[i].code;
+    Py_XDECREF(word);
+    Py_XDECREF(name);
+    return code;
+}
+
+/* The exception that is set, as text; its code. */
+static int take_exception(char *text, size_t size)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    int code = code_of(type);
+    PyObject *words = value != NULL ? PyObject_Str(value) : NULL;
+    PyObject *bytes = words != NULL ? PyUnicode_AsEncodedString(words, "utf-8", "replace") : NULL;
+    snprintf(text, size, "%s", bytes != NULL ? PyBytes_AsString(bytes) : "an error without words");
+    PyErr_Clear();
+    Py_XDECREF(bytes);
+    Py_XDECREF(words);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return code;
+}
+
+static int fail_with_exception(leat_error *err)
+{
+    char text[400];
+    int code = take_exception(text, sizeof text);
+    return leat__fail(err, code, "%s", text);
+}
+
+static void drop_row(reader *r)
+{
+    for (uint32_t i = 0; r->held != NULL && i < r->field_count; i++) py_value_drop(&r->held[i]);
+    Py_CLEAR(r->row);
+}
+
+static void reader_free(reader *r)
+{
+    drop_row(r);
+    for (uint32_t i = 0; i < r->field_count; i++) leat__free((char *)r->fields[i].name);
+    for (Py_ssize_t i = 0; r->classes != NULL && i < r->class_count; i++) leat__free(r->classes[i]);
+    leat__free(r->classes);
+    leat__free(r->fields);
+    leat__free(r->values);
+    leat__free(r->held);
+    Py_XDECREF(r->iterator);
+    if (r->object != NULL) { /* closes its files */
+        PyObject *none = PyObject_CallMethod(r->object, "close", NULL);
+        if (none == NULL) PyErr_Clear();
+        Py_XDECREF(none);
+    }
+    Py_XDECREF(r->object);
+    leat__free(r);
+}
+
+static void reader_close(void *cookie)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    reader_free(cookie);
+    PyGILState_Release(gil);
+}
+
+/* (key, None or path, values), or (key, why it cannot be packed). */
+static int fill_row(reader *r, leat__row *row)
+{
+    PyObject *key = PyTuple_GetItem(r->row, 0), *second = PyTuple_GetItem(r->row, 1);
+    Py_ssize_t key_size = 0;
+    char *text = NULL;
+    if (key == NULL || second == NULL || PyBytes_AsStringAndSize(key, &text, &key_size) != 0) return -1;
+    row->key = text;
+    row->key_size = (size_t)key_size;
+    if (PyTuple_Size(r->row) == 2) {
+        row->wrong = PyBytes_AsString(second);
+        return row->wrong != NULL ? 0 : -1;
+    }
+    if (second != Py_None && (row->path = PyBytes_AsString(second)) == NULL) return -1;
+    PyObject *list = PyTuple_GetItem(r->row, 2);
+    memset(r->values, 0, r->field_count * sizeof *r->values);
+    for (uint32_t i = 0; list != NULL && i < r->field_count; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        int rc = item != NULL ? py_value_fill(&r->values[i], &r->held[i], &r->fields[i], item) : -1;
+        Py_XDECREF(item); /* the list holds it on */
+        if (rc != 0) {
+            take_exception(r->wrong, sizeof r->wrong);
+            row->wrong = r->wrong;
+            return 0;
+        }
+    }
+    row->values = r->values;
+    return list != NULL ? 0 : -1;
+}
+
+static int reader_next(void *cookie, leat__row *row, bool *end, leat_error *err)
+{
+    reader *r = cookie;
+    int rc = 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    drop_row(r);
+    r->row = PyIter_Next(r->iterator);
+    *end = r->row == NULL && !PyErr_Occurred();
+    if (!*end && (r->row == NULL || fill_row(r, row) != 0)) rc = fail_with_exception(err);
+    PyGILState_Release(gil);
+    return rc;
+}
+
+static int take_classes(reader *r)
+{
+    PyObject *list = PyObject_GetAttrString(r->object, "classes");
+    Py_ssize_t n = list != NULL ? PySequence_Size(list) : -1;
+    if (n >= 0) r->classes = LEAT_NEW_ARRAY(INGEST, char *, (size_t)n + 1);
+    for (Py_ssize_t i = 0; r->classes != NULL && i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        PyObject *bytes = item != NULL ? PyUnicode_AsUTF8String(item) : NULL;
+        r->classes[i] = bytes != NULL ? leat__strdup(LEAT__MEM_INGEST, PyBytes_AsString(bytes)) : NULL;
+        Py_XDECREF(bytes);
+        Py_XDECREF(item);
+        if (r->classes[i] == NULL) break;
+        r->class_count++;
+    }
+    Py_XDECREF(list);
+    if (!PyErr_Occurred() && (r->classes == NULL || r->class_count != n)) PyErr_NoMemory();
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_reader(reader *r, leat__reader *to)
+{
+    PyObject *fields = PyObject_GetAttrString(r->object, "fields");
+    PyObject *kind = fields != NULL ? PyObject_GetAttrString(r->object, "kind") : NULL;
+    PyObject *total = kind != NULL ? PyObject_GetAttrString(r->object, "total") : NULL;
+    PyObject *word = total != NULL ? PyUnicode_AsUTF8String(kind) : NULL;
+    if (word != NULL && py_fields_parse(&r->fields, &r->field_count, fields) == 0 && take_classes(r) == 0) {
+        r->iterator = PyObject_CallMethod(r->object, "rows", NULL);
+        r->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, r->field_count + 1);
+        r->held = LEAT_NEW_ARRAY(INGEST, py_holding, r->field_count + 1);
+        if (r->iterator != NULL && (r->values == NULL || r->held == NULL)) PyErr_NoMemory();
+        snprintf(to->kind, sizeof to->kind, "%s", PyBytes_AsString(word));
+        to->total = PyLong_AsUnsignedLongLong(total);
+    }
+    Py_XDECREF(word);
+    Py_XDECREF(total);
+    Py_XDECREF(kind);
+    Py_XDECREF(fields);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *call_hook(const char *const *paths, uint32_t count)
+{
+    PyObject *list = PyList_New(0), *answer = NULL;
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        PyObject *path = PyUnicode_DecodeFSDefault(paths[i]);
+        if (path == NULL || PyList_Append(list, path) != 0) Py_CLEAR(list);
+        Py_XDECREF(path);
+    }
+    if (list != NULL) answer = PyObject_CallFunctionObjArgs(hook, list, NULL);
+    Py_XDECREF(list);
+    return answer;
+}
+
+static int reader_open(leat__reader *to, const char *const *paths, uint32_t count, leat_error *err)
+{
+    int rc = 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    reader *r = LEAT_NEW(INGEST, reader);
+    if (r == NULL) {
+        rc = leat__fail_nomem(err, sizeof *r, "a reader");
+    } else {
+        r->object = call_hook(paths, count);
+        if (r->object == Py_None) {
+            Py_CLEAR(r->object);
+            rc = LEAT_EAGAIN;
+        } else if (r->object == NULL || take_reader(r, to) != 0) {
+            rc = fail_with_exception(err);
+        }
+    }
+    if (rc != 0) {
+        if (r != NULL) reader_free(r);
+    } else {
+        to->fields = r->fields;
+        to->field_count = r->field_count;
+        to->classes = (const char *const *)r->classes;
+        to->class_count = (uint64_t)r->class_count;
+        to->cookie = r;
+        to->next = reader_next;
+        to->close = reader_close;
+    }
+    PyGILState_Release(gil);
+    return rc;
+}
+
+/* (samples, files, bytes) of writer(pack, folder, keys, replace, shard_bytes, progress). */
+static int write_table(const leat_export_opts *o, leat_export_stats *stats, leat_error *err)
+{
+    unsigned long long samples = 0, files = 0, bytes = 0;
+    int rc = 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *pack = PyUnicode_DecodeFSDefault(o->pack), *folder = PyUnicode_DecodeFSDefault(o->folder);
+    PyObject *answer = NULL;
+    if (pack != NULL && folder != NULL)
+        answer = PyObject_CallFunction(writer, "OOziK", pack, folder, o->keys, (int)o->replace,
+                                       (unsigned long long)o->shard_bytes);
+    if (answer == NULL || !PyArg_ParseTuple(answer, "KKK", &samples, &files, &bytes))
+        rc = fail_with_exception(err);
+    *stats = (leat_export_stats){.samples = samples, .files = files, .bytes = bytes};
+    Py_XDECREF(answer);
+    Py_XDECREF(folder);
+    Py_XDECREF(pack);
+    PyGILState_Release(gil);
+    return rc;
+}
+
+/* set_reader(opener, writer): opener(paths) answers a reader, or None for what it does not know; writer
+ * writes tables. */
+PyObject *py_set_reader(PyObject *module, PyObject *args)
+{
+    PyObject *opener, *tables, *old[2] = {hook, writer};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO", &opener, &tables)) return NULL;
+    Py_INCREF(opener);
+    Py_INCREF(tables);
+    hook = opener;
+    writer = tables;
+    Py_XDECREF(old[0]);
+    Py_XDECREF(old[1]);
+    leat__reader_register(reader_open);
+    leat__table_writer_register(write_table);
+    Py_RETURN_NONE;
+}
+
+/* All of a stream as bytes. */
+static PyObject *drain(leat__stream *s)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__buf all;
+    size_t got = 0;
+    int rc;
+    leat__buf_init(&all, LEAT__MEM_INGEST, SIZE_MAX / 4);
+    Py_BEGIN_ALLOW_THREADS
+    do {
+        size_t at = all.len;
+        rc = leat__buf_zeros(&all, 1u << 20);
+        if (rc == 0) rc = leat__stream_read(s, all.data + at, 1u << 20, &got, &err);
+        else leat__fail_nomem(&err, all.len, "a file");
+        if (rc == 0) all.len = at + got;
+    } while (rc == 0 && got == 1u << 20);
+    Py_END_ALLOW_THREADS
+    PyObject *bytes = rc == 0 ? PyBytes_FromStringAndSize(all.data, (Py_ssize_t)all.len) : py_raise(&err);
+    leat__buf_reset(&all);
+    return bytes;
+}
+
+/* read_file(path): all bytes of a local or remote file; gzip and zstd are undone. */
+PyObject *py_read_file(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__stream *s = NULL;
+    PyObject *path, *bytes;
+    int rc;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path)) return NULL;
+    const char *name = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat__stream_open(&s, name, &err);
+    Py_END_ALLOW_THREADS
+    bytes = rc == 0 ? drain(s) : py_raise(&err);
+    leat__stream_close(&s);
+    Py_DECREF(path);
+    return bytes;
+}
+
+/* decompress(name, data): gzip or zstd undone; other bytes as they are. `name` is for messages. */
+PyObject *py_decompress(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__stream *s = NULL;
+    const char *name;
+    Py_buffer data;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sy*", &name, &data)) return NULL;
+    int rc = leat__stream_open_memory(&s, name, data.buf, (size_t)data.len, &err);
+    PyObject *bytes = rc == 0 ? drain(s) : py_raise(&err);
+    leat__stream_close(&s);
+    PyBuffer_Release(&data);
+    return bytes;
+}

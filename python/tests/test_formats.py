@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's formats as sources. tests/data/foreign was written by the formats' own libraries (mosaicml-streaming,
+litdata, tfrecord, lmdb); FFCV, COCO, VOC and Parquet files are made here."""
+import io
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+
+import leat
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "foreign"
+N = 5
+FILES = [(DATA / f"{i}.jpg").read_bytes() for i in range(N)]
+
+
+def pack(source, tmp_path, **options):
+    leat.pack(source, tmp_path / "out.leat", images="keep", force=True, sync=False, **options)
+    return leat.open(tmp_path / "out.leat")
+
+
+def same(got, wanted):
+    """Values and order: `wanted` has a dict for each sample."""
+    assert len(got) == len(wanted)
+    for i, sample in enumerate(wanted):
+        for name, value in sample.items():
+            found = got[i][name]
+            if name == "image":
+                found = found.file() if isinstance(value, bytes) else found.decode()
+            if isinstance(value, np.ndarray):
+                assert found.dtype == value.dtype
+                np.testing.assert_array_equal(found, value)
+            else:
+                assert found == value, (i, name)
+
+
+@pytest.mark.parametrize("name", ["mds", "mds-zstd"])
+def test_mosaic(name, tmp_path):
+    got = pack(DATA / name, tmp_path)
+    same(got, [{"image": FILES[i], "label": i % 3, "txt": f"text {i} ä", "meta": {"a": i}, "score": i / 4,
+                "vec": np.arange(3, dtype=np.float32) + i, "rag": np.arange(i + 1, dtype=np.int32)} for i in range(N)])
+    assert got.keys[3] == "00000003"
+
+
+@pytest.mark.parametrize("name", ["lit", "lit-zstd"])
+def test_litdata(name, tmp_path):
+    same(pack(DATA / name, tmp_path),
+         [{"image": FILES[i], "label": i % 3, "text": f"text {i}", "x": np.arange(3, dtype=np.float32) + i, "f": i / 4,
+           "t": np.arange(6).reshape(2, 3) + i, "m": np.ones((2, i + 1), np.int16)} for i in range(N)])
+
+
+def test_tfrecord(tmp_path):
+    wanted = [{"image": FILES[i], "label": i % 3 - 1, "name": f"n{i}", "v": np.full(i % 4 + 2, i, np.float32),
+               "ids": np.array([i, -i, 1 << 40]), "score": i / 4} for i in range(N)]
+    same(pack(DATA / "a.tfrecord", tmp_path), wanted)
+    same(pack([DATA / "a.tfrecord", DATA / "a.tfrecord"], tmp_path), wanted * 2)
+
+
+def test_lmdb_of_caffe(tmp_path):
+    got = pack(DATA / "caffe", tmp_path)
+    same(got, [{"label": i % 3 - 1, **({"image": FILES[i]} if i % 2 else {})} for i in range(N)])
+    same(got[0:1], [{"image": np.load(DATA / "0.npy")}])  # pixels in planes
+    np.testing.assert_array_equal(got[4].image.decode(), np.load(DATA / "4.npy"))
+    assert got.keys[2] == "00000002"
+
+
+def beton(path, samples):
+    """An FFCV file by its layout: two kinds of images, a number, a float, bytes, JSON and an array."""
+    page = 1 << 21
+    kinds = [("image", 2), ("label", 1), ("score", 0), ("raw", 3), ("meta", 5), ("vec", 4)]
+    image = np.dtype([("mode", "u1"), ("w", "<u2"), ("h", "<u2"), ("ptr", "<u8")])
+    blob = np.dtype([("ptr", "<u8"), ("size", "<u8")])
+    table = np.zeros(len(samples), np.dtype([("f0", image), ("f1", "<i8"), ("f2", "<f8"), ("f3", blob), ("f4", blob),
+                                             ("f5", "<u8")], align=True))
+    begin = -(-(24 + 1041 * len(kinds) + table.nbytes) // page) * page
+    data, allocated = b"", []
+    for i, s in enumerate(samples):
+        values = [s["pixels"].tobytes() if "pixels" in s else s["jpeg"], s["raw"], json.dumps(s["meta"]).encode() + b"\0",
+                  s["vec"].tobytes()]
+        at = []
+        for value in values:
+            at.append(begin + len(data))
+            allocated.append((i, begin + len(data), len(value)))
+            data += value
+        height, width = s["pixels"].shape[:2] if "pixels" in s else (1, 1)
+        table[i] = ((1 if "pixels" in s else 0, width, height, at[0]), s["label"], s["score"], (at[1], len(values[1])),
+                    (at[2], len(values[2])), at[3])
+    shape = struct.pack("<32Q", 3, *([0] * 31))
+    descr = json.dumps([["", "<f4"]]).encode()
+    fields = b"".join(bytes([kind]) + name.encode().ljust(16, b"\0") +
+                      (shape + struct.pack("<Q", len(descr)) + descr if kind == 4 else b"").ljust(1024, b"\0")
+                      for name, kind in kinds)
+    head = struct.pack("<HHIQQ", 2, len(kinds), page, len(samples), begin + len(data))
+    path.write_bytes((head + fields + table.tobytes()).ljust(begin, b"\0") + data +
+                     b"".join(struct.pack("<QQQ", *triple) for triple in allocated))
+
+
+def test_ffcv(tmp_path):
+    pixels = np.random.default_rng(1).integers(0, 255, (5, 7, 3), dtype=np.uint8)
+    samples = [{**({"pixels": pixels + i} if i % 2 else {"jpeg": FILES[i]}), "label": i, "score": i / 8,
+                "raw": b"x" * i, "meta": {"a": [i]}, "vec": np.arange(3, dtype=np.float32) * i} for i in range(N)]
+    beton(tmp_path / "a.beton", samples)
+    same(pack(tmp_path / "a.beton", tmp_path),
+         [{"image": s["pixels"] if "pixels" in s else s["jpeg"], **{k: s[k] for k in
+           ("label", "score", "raw", "meta", "vec")}} for s in samples])
+    whole = (tmp_path / "a.beton").read_bytes()
+    for broken in (whole[:20], whole[:16] + b"\0" * 8 + whole[24:], whole[:1 << 21]):
+        (tmp_path / "b.beton").write_bytes(broken)
+        with pytest.raises(leat.DataError, match="b.beton"):
+            pack(tmp_path / "b.beton", tmp_path)
+
+
+def test_coco(tmp_path):
+    folder = tmp_path / "val2017"
+    folder.mkdir()
+    (tmp_path / "annotations").mkdir()
+    for i in range(3):
+        (folder / f"{i}.jpg").write_bytes(FILES[i])
+    notes = tmp_path / "annotations" / "instances_val2017.json"
+    notes.write_text(json.dumps({
+        "images": [{"id": 10 + i, "file_name": f"{i}.jpg"} for i in (2, 0, 1)],
+        "categories": [{"id": 7, "name": "cat"}, {"id": 90, "name": "dog"}],
+        "annotations": [{"image_id": 10, "bbox": [1, 2, 3, 4], "category_id": 90, "iscrowd": 1},
+                        {"image_id": 12, "bbox": [0.5, 0, 2, 2], "category_id": 7, "iscrowd": 0},
+                        {"image_id": 10, "bbox": [0, 0, 1, 1], "category_id": 7, "iscrowd": 0}]}))
+    got = pack(notes, tmp_path)
+    same(got, [
+        {"image": FILES[2], "boxes": np.array([[.5, 0, 2.5, 2]], np.float32), "box_names": ["cat"], "image_id": 12},
+        {"image": FILES[0], "boxes": np.array([[1, 2, 4, 6], [0, 0, 1, 1]], np.float32),
+         "box_labels": np.array([90, 7]), "crowd": np.array([1, 0], np.uint8)},
+        {"image": FILES[1], "boxes": np.zeros((0, 4), np.float32), "box_labels": np.zeros(0, np.int64)}])
+    assert list(got.keys) == ["2.jpg", "0.jpg", "1.jpg"]
+    with leat.Loader(tmp_path / "out.leat", 3, image=[leat.ops.Resize(16), leat.ops.CenterCrop(16)], order="sequential",
+                     boxes=leat.ops.Boxes("xyxy"), box_labels=leat.ops.Labels(), as_="numpy", drop_last=False) as loader:
+        batch = next(iter(loader))
+        assert [len(boxes) for boxes in batch.boxes] == [len(labels) for labels in batch.box_labels]
+    (folder / "0.jpg").unlink()
+    with pytest.raises(leat.Error, match="0.jpg"):
+        pack(notes, tmp_path)
+    assert len(pack(notes, tmp_path, on_error="skip")) == 2
+
+
+def test_voc(tmp_path):
+    for name in ("Annotations", "JPEGImages"):
+        (tmp_path / "VOC" / name).mkdir(parents=True)
+    for i in range(2):
+        (tmp_path / "VOC" / "JPEGImages" / f"{i}.jpg").write_bytes(FILES[i])
+        objects = "".join(f"<object><name>{n}</name><difficult>{d}</difficult><bndbox><xmin>{1 + i}</xmin><ymin>2</ymin>"
+                          f"<xmax>5</xmax><ymax>6</ymax></bndbox></object>" for n, d in (("dog", 0), ("cat", 1))[:i + 1])
+        (tmp_path / "VOC" / "Annotations" / f"{i}.xml").write_text(
+            f"<annotation><filename>{i}.jpg</filename>{objects}</annotation>")
+    same(pack(tmp_path / "VOC", tmp_path), [
+        {"image": FILES[0], "boxes": np.array([[0, 1, 5, 6]], np.float32), "box_labels": np.array([1]),
+         "box_names": ["dog"]},
+        {"image": FILES[1], "boxes": np.array([[1, 1, 5, 6]] * 2, np.float32), "box_labels": np.array([1, 0]),
+         "difficult": np.array([0, 1], np.uint8)}])
+
+
+def test_parquet_and_arrow(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+    features = {"info": {"features": {"labels": {"names": ["a", "b", "c"], "_type": "ClassLabel"}}}}
+    table = pa.table({
+        "img": pa.array([{"bytes": f, "path": None} for f in FILES], pa.struct([("bytes", pa.binary()),
+                                                                              ("path", pa.string())])),
+        "labels": pa.array([i % 3 for i in range(N)]), "caption": [f"c{i}" if i else None for i in range(N)],
+        "bb": pa.array([[[i, 1., 2., 3.]] * i for i in range(N)], pa.list_(pa.list_(pa.float32(), 4))),
+        "ids": pa.array([[i] * i for i in range(N)], pa.list_(pa.int16())), "raw": [b"%d" % i for i in range(N)],
+        "meta": [{"a": i, "b": ["x"]} for i in range(N)]}).replace_schema_metadata({"huggingface": json.dumps(features)})
+    wanted = [{"image": FILES[i], "label": i % 3, "caption": f"c{i}" if i else None, "raw": b"%d" % i,
+               "bb": np.array([[i, 1, 2, 3]] * i, np.float32).reshape(-1, 4), "ids": np.full(i, i, np.int16),
+               "meta": {"a": i, "b": ["x"]}} for i in range(N)]
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    got = pack(tmp_path / "a.parquet", tmp_path)
+    same(got, wanted)
+    assert got.classes("label") == ["a", "b", "c"]
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "state.json").write_text("{}")
+    with pa.OSFile(str(tmp_path / "hf" / "data-00000-of-00001.arrow"), "wb") as sink, \
+            pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, 3)
+    same(pack(tmp_path / "hf", tmp_path), wanted)
+
+
+def test_same_bytes_after_an_interrupted_run(tmp_path):
+    leat.pack(DATA / "mds", tmp_path / "whole.leat", sync=False)
+
+    class Enough(Exception):
+        pass
+
+    def stop(done, *rest):
+        if done:
+            raise Enough
+    try:
+        leat.pack(DATA / "mds", tmp_path / "cut.leat", sync=False, progress=stop)
+    except Enough:
+        pass
+    if not (tmp_path / "cut.leat").exists():
+        leat.pack(DATA / "mds", tmp_path / "cut.leat", sync=False, resume=True)
+    assert (tmp_path / "cut.leat").read_bytes() == (tmp_path / "whole.leat").read_bytes()
+
+
+def test_the_command_reads_them(tmp_path):
+    def run(*args):
+        return subprocess.run([sys.executable, "-m", "leat", *map(str, args)], capture_output=True, text=True)
+    done = run("pack", DATA / "mds", "-o", tmp_path / "c.leat", "--images", "keep")
+    assert done.returncode == 0, done.stderr
+    assert len(leat.open(tmp_path / "c.leat")) == N
+    done = run("pack", DATA / "lit", "-o", tmp_path / "d.leat", "--shuffle", "1")
+    assert done.returncode == 2 and "only be read in order" in done.stderr
+    (tmp_path / "bad.json").write_text("{}")
+    done = run("pack", tmp_path / "bad.json", "-o", tmp_path / "e.leat")
+    assert done.returncode == 4 and done.stderr.count("\n") == 1 and "not a COCO file" in done.stderr
+
+
+def damaged(tmp_path, name, change):
+    """A copy of a data set with one file changed."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for file in (DATA / name).iterdir():
+        (folder / file.name).write_bytes(change(file.name, file.read_bytes()))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["mds", "lit", "caffe", "mds-zstd", "lit-zstd"])
+def test_damage_is_an_error_with_a_name(name, tmp_path):
+    folder = damaged(tmp_path, name, lambda n, d: d if n.endswith("json") else d[:len(d) // 2])
+    with pytest.raises(leat.Error) as error:
+        pack(folder, tmp_path)
+    assert "copy" in str(error.value) or "chunk" in str(error.value)
+
+
+def test_webdataset_and_back(tmp_path):
+    with leat.Writer(tmp_path / "p.leat", {"image": "image", "label": int, "txt": str, "score": float, "json": dict,
+                                           "boxes": ("float32", (None, 4)), "raw": bytes}, sync=False) as w:
+        for i in range(N):
+            w.append({"image": FILES[i], "label": i, "txt": f"t{i}", "score": i / 4, "json": {"i": i},
+                      "boxes": np.full((i, 4), i, np.float32), "raw": b"%d" % i}, key=f"a.b/{i}.x.jpg")
+    stats = leat.export(tmp_path / "p.leat", tmp_path / "shards", to="webdataset", shard_bytes="1M")
+    assert stats["samples"] == N
+    with tarfile.open(tmp_path / "shards" / "00000.tar") as tar:
+        names = tar.getnames()
+        assert names[:7] == [f"a.b/0_x.{e}" for e in ("jpg", "cls", "txt", "score.txt", "json", "boxes.npy", "raw")]
+        boxes = np.load(io.BytesIO(tar.extractfile("a.b/3_x.boxes.npy").read()))
+        np.testing.assert_array_equal(boxes, np.full((3, 4), 3, np.float32))
+    got = pack(tmp_path / "shards" / "00000.tar", tmp_path)
+    same(got, [{"image": FILES[i], "label": i, "txt": f"t{i}", "score.txt": str(i / 4 if i % 4 else i // 4),
+                "json": {"i": i}, "raw": b"%d" % i} for i in range(N)])
+
+
+def test_parquet_and_back(tmp_path):
+    pytest.importorskip("pyarrow")
+    with leat.Writer(tmp_path / "p.leat", {"image": "image", "label": int, "boxes": ("float32", (None, 4)),
+                                           "note": str}, sync=False) as w:
+        for i in range(N):
+            w.append({"image": FILES[i], "label": i, "boxes": np.full((i, 4), i, np.float32),
+                      "note": None if i == 1 else "n"}, key=f"k{i}")
+    stats = leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
+    assert (stats["samples"], stats["files"]) == (N, 1)
+    with pytest.raises(leat.Error, match="already exists"):
+        leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
+    same(pack(tmp_path / "table" / "00000.parquet", tmp_path),
+         [{"image": FILES[i], "label": i, "note": None if i == 1 else "n", "key": f"k{i}"} for i in range(N)])

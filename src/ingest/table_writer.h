@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables are written by the Python package (pyarrow), which registers how.
+ */
+#ifndef LEAT_INGEST_TABLE_WRITER_H
+#define LEAT_INGEST_TABLE_WRITER_H
+
+#include <leat/ingest.h>
+
+typedef int (*leat__table_writer)(const leat_export_opts *opts, leat_export_stats *stats, leat_error *err);
+void leat__table_writer_register(leat__table_writer write); /* of the process; NULL removes it */
+
+#endif

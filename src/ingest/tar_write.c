@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tar shards: see tar_write.h. Names of up to 100 bytes stand in the header, longer ones in a pax
+ * header before it.
+ */
+#include "ingest/tar_write.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+#define BLOCK 512
+#define PENDING (4u << 20) /* bytes written at once */
+
+void leat__tar_out_init(leat__tar_out *t, const char *folder, uint64_t shard_bytes, bool replace)
+{
+    *t = (leat__tar_out){.folder = folder, .shard_bytes = shard_bytes, .replace = replace};
+    leat__buf_init(&t->pending, LEAT__MEM_INGEST, SIZE_MAX / 4);
+    leat__buf_init(&t->path, LEAT__MEM_INGEST, 2u << 20);
+}
+
+static int flush(leat__tar_out *t, leat_error *err)
+{
+    if (leat__buf_status(&t->pending) != 0) return leat__fail_nomem(err, t->pending.len, "a tar shard");
+    if (t->pending.len == 0) return 0;
+    LEAT_TRY(leat__file_pwrite(t->file, t->pending.data, t->pending.len, t->at - t->pending.len, err));
+    leat__buf_clear(&t->pending);
+    return 0;
+}
+
+static void append(leat__tar_out *t, const void *data, size_t len)
+{
+    leat__buf_append(&t->pending, data, len);
+    t->at += len;
+}
+
+static void pad(leat__tar_out *t, size_t len)
+{
+    size_t n = (BLOCK - len % BLOCK) % BLOCK;
+    leat__buf_zeros(&t->pending, n);
+    t->at += n;
+}
+
+static int end_shard(leat__tar_out *t, leat_error *err)
+{
+    if (!t->file) return 0;
+    leat__buf_zeros(&t->pending, 2 * BLOCK);
+    t->at += 2 * BLOCK;
+    int rc = flush(t, err);
+    leat__file_close(&t->file);
+    return rc;
+}
+
+int leat__tar_out_sample(leat__tar_out *t, leat_error *err)
+{
+    char name[24];
+    if (t->file && t->at < t->shard_bytes) return 0;
+    LEAT_TRY(end_shard(t, err));
+    snprintf(name, sizeof name, "%05u.tar", t->shards);
+    leat__buf_clear(&t->path);
+    if (leat__path_join(&t->path, t->folder, name) != 0) return leat__fail_nomem(err, 0, "a path");
+    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
+    flags |= t->replace ? LEAT__FILE_TRUNCATE : LEAT__FILE_EXCLUSIVE;
+    LEAT_TRY(leat__file_open(&t->file, leat__buf_str(&t->path), flags, err));
+    t->shards++;
+    t->at = 0;
+    return 0;
+}
+
+static void header(leat__tar_out *t, const char *name, size_t name_len, uint64_t size, char type)
+{
+    char h[BLOCK] = {0};
+    memcpy(h, name, LEAT_MIN(name_len, (size_t)100));
+    memcpy(h + 100, "0000644", 8);
+    memcpy(h + 108, "0000000", 8);
+    memcpy(h + 116, "0000000", 8);
+    if (size < UINT64_C(1) << 33) {
+        snprintf(h + 124, 12, "%011llo", (unsigned long long)size);
+    } else { /* base 256 */
+        h[124] = (char)0x80;
+        for (int i = 0; i < 8; i++) h[135 - i] = (char)(size >> (8 * i));
+    }
+    memcpy(h + 136, "00000000000", 12);
+    memset(h + 148, ' ', 8);
+    h[156] = type;
+    memcpy(h + 257, "ustar\0" "00", 8);
+    unsigned sum = 0;
+    for (int i = 0; i < BLOCK; i++) sum += (uint8_t)h[i];
+    snprintf(h + 148, 8, "%06o", sum);
+    h[155] = ' ';
+    append(t, h, BLOCK);
+}
+
+/* "LEN path=NAME\n", where LEN counts itself. */
+static void long_name(leat__tar_out *t, const char *name, size_t len)
+{
+    size_t rest = strlen(" path=") + len + 1, digits = 1, total = rest + 1;
+    for (size_t bound = 10; total >= bound; bound *= 10) total = rest + ++digits;
+    char begin[40];
+    int n = snprintf(begin, sizeof begin, "%zu path=", total);
+    header(t, "pax", 3, total, 'x');
+    append(t, begin, (size_t)n);
+    append(t, name, len);
+    append(t, "\n", 1);
+    pad(t, total);
+}
+
+int leat__tar_out_add(leat__tar_out *t, const char *name, const void *data, size_t len, leat_error *err)
+{
+    size_t name_len = strlen(name);
+    if (name_len > 100) long_name(t, name, name_len);
+    header(t, name, name_len, len, '0');
+    append(t, data, len);
+    pad(t, len);
+    return t->pending.len >= PENDING || leat__buf_status(&t->pending) != 0 ? flush(t, err) : 0;
+}
+
+int leat__tar_out_finish(leat__tar_out *t, leat_error *err)
+{
+    return end_shard(t, err);
+}
+
+void leat__tar_out_reset(leat__tar_out *t)
+{
+    leat__file_close(&t->file);
+    leat__buf_reset(&t->pending);
+    leat__buf_reset(&t->path);
+}

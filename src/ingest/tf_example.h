@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TFRecord frames and the tf.train.Example messages in them: just the part of protobuf that they
+ * use. Everything handed out is a view into the record.
+ */
+#ifndef LEAT_INGEST_TF_EXAMPLE_H
+#define LEAT_INGEST_TF_EXAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* The checksum of frames: CRC-32C, rotated and offset as the format has it. */
+uint32_t leat__tf_checksum(const void *data, size_t len);
+
+typedef enum leat__tf_kind { LEAT__TF_NONE, LEAT__TF_BYTES, LEAT__TF_FLOATS, LEAT__TF_INTS } leat__tf_kind;
+
+typedef struct leat__tf_feature {
+    const char *name;
+    size_t name_len;
+    leat__tf_kind kind;
+    size_t count;        /* values */
+    const uint8_t *list; /* the encoded list; for the readers below */
+    size_t list_len;
+} leat__tf_feature;
+
+/* Calls `each` for every feature of an Example. False when the message is malformed. */
+typedef int (*leat__tf_fn)(void *cookie, const leat__tf_feature *f, leat_error *err);
+int leat__tf_example(const void *data, size_t len, leat__tf_fn each, void *cookie,
+                     leat_error *err) LEAT_MUST_CHECK;
+
+/* Value number `i` of a bytes list; NULL when there is none. */
+const uint8_t *leat__tf_bytes(const leat__tf_feature *f, size_t i, size_t *len);
+/* All values of a list of numbers, f->count of them. */
+void leat__tf_floats(const leat__tf_feature *f, float *to);
+void leat__tf_ints(const leat__tf_feature *f, int64_t *to);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/sandbox.h"
+
+#include "ingest/source_reader.h"
+
+static const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE},
+                                    {.name = "label", .type = LEAT_FIELD_INT},
+                                    {.name = "v", .type = LEAT_FIELD_RAGGED,
+                                     .dtype = LEAT_DTYPE_U8, .ndim = 1}};
+static const char *const classes[] = {"b", "a"}; /* their order stays */
+static int at, closed;
+static char path[512];
+
+static int next(void *cookie, leat__row *row, bool *end, leat_error *err)
+{
+    static leat_pack_value values[3];
+    assert_ptr_equal(cookie, &at);
+    memset(values, 0, sizeof values);
+    *end = at == 4;
+    if (at == 3 && path[0] == 'x') return leat__fail(err, LEAT_EDATA, "broken in the middle");
+    if (*end) return 0;
+    row->key = "k";
+    row->key_size = 1;
+    if (at == 1) row->wrong = "this one cannot be read";
+    if (at == 2) row->path = in_box("file");
+    values[0] = (leat_pack_value){.data = "img", .size = 3, .absent = at == 2};
+    values[1].i = at;
+    values[2] = (leat_pack_value){.data = "1234", .size = 4, .shape = {4}};
+    row->values = values;
+    at++;
+    return 0;
+}
+
+static void close_it(void *cookie)
+{
+    (void)cookie;
+    closed++;
+}
+
+static int open_it(leat__reader *r, const char *const *paths, uint32_t count, leat_error *err)
+{
+    (void)count, (void)err;
+    if (strstr(paths[0], ".mine") == NULL) return LEAT_EAGAIN;
+    at = 0;
+    *r = (leat__reader){.kind = "mine", .fields = fields, .field_count = 3, .classes = classes,
+                        .class_count = 2, .total = 4, .cookie = &at, .next = next, .close = close_it};
+    return 0;
+}
+
+static void rows_become_records(void **state)
+{
+    leat__shelf shelf;
+    leat__run *run;
+    leat__record *r;
+    (void)state;
+    put_text("a.mine", "x");
+    put_text("file", "from a file");
+    leat__reader_register(open_it);
+    const char *paths[] = {in_box("a.mine")};
+    leat_ingest_opts o;
+    leat__source *s = NULL;
+    leat_ingest_opts_init(&o);
+    o.sources = paths;
+    o.source_count = 1;
+    assert_int_equal(leat__source_open(&s, &o, NULL), 0);
+    assert_string_equal(s->ops->kind, "mine");
+    assert_int_equal(s->image_field, 0);
+    assert_int_equal(s->label_field, 1);
+    assert_string_equal(s->classes[0], "b");
+    leat__shelf_init(&shelf, 3, 2);
+    for (int i = 0; i < 4; i++) {
+        assert_true(next_record(s, &shelf, &run, &r));
+        assert_int_equal(r->failed, i == 1);
+        if (i == 1) assert_string_equal(r->error->message, "this one cannot be read");
+        if (i != 1) {
+            assert_int_equal(r->items[1].i, i);
+            assert_int_equal(r->items[2].shape[0], 4);
+            const char *wanted = i == 2 ? "from a file" : "img";
+            assert_memory_equal(leat__run_data(run, &r->items[0]), wanted, strlen(wanted));
+        }
+        leat__shelf_give(&shelf, run);
+    }
+    assert_false(next_record(s, &shelf, &run, &r));
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
+    assert_int_equal(closed, 1);
+}
+
+static void others_are_left_to_other_kinds(void **state)
+{
+    leat_ingest_opts o;
+    leat__source *s = NULL;
+    leat_error err = {0};
+    (void)state;
+    put_text("a.beton", "x");
+    put_text("a.mine", "x");
+    const char *paths[] = {in_box("a.beton")};
+    leat_ingest_opts_init(&o);
+    o.sources = paths;
+    o.source_count = 1;
+    leat__reader_register(open_it);
+    assert_int_equal(leat__source_open(&s, &o, &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "python -m leat pack"));
+    paths[0] = in_box("a.mine");
+    o.shuffle = 1;
+    assert_int_equal(leat__source_open(&s, &o, &err), LEAT_EINVAL);
+    assert_null(s);
+    leat__reader_register(NULL);
+    o.shuffle = 0;
+    assert_int_equal(leat__source_open(&s, &o, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "not a folder"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rows_become_records, sandbox_open, sandbox_close),
+        cmocka_unit_test_setup_teardown(others_are_left_to_other_kinds, sandbox_open, sandbox_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
