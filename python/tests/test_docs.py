@@ -107,3 +107,10 @@ def test_menu_names_every_page():
         menu = set(re.findall(r"([\w/.-]+\.md)$", file.read(), re.M))
     there = {os.path.relpath(os.path.join(ROOT, page), DOCS) for page in pages() if page.startswith("docs")}
     assert {name for name in menu if not name.startswith("reference/")} == there
+
+
+def test_recipes_name_files_that_exist():
+    named = re.findall(r"`([\w./-]+/[\w./-]+)`", text_of("CONTRIBUTING.md"))
+    assert len(named) > 60
+    missing = [name for name in named if "NAME" not in name and not os.path.exists(os.path.join(ROOT, name.rstrip("/")))]
+    assert missing == []
