@@ -198,7 +198,7 @@ void leat__loader_bound_scratch(leat_loader *l)
     uint64_t above = limit > l->floor ? limit - l->floor : 0;
     uint64_t others = times(leat_pool_threads(l->pool) - 1, LEAT__WORKER_RAM); /* workers stay */
     uint64_t serial = plus(l->max_run_bytes, times(l->max_frame_bytes, 1 + LEAT__LOANS));
-    serial = plus(serial, l->index_kept);
+    serial = plus(serial, l->kept_bytes);
     serial = plus(serial, plus(LEAT__WORKER_RAM, LEAT_MIN(others, above)));
     l->env.scratch_most = limit > serial ? limit - serial : 0;
 }

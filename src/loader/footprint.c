@@ -22,22 +22,27 @@
 #define BUSY_ALL 0.80
 /* The depth up to which the controller shall find room in the budget. */
 #define DEPTH_ROOM 16
+#define TINY 1024u /* bytes of a sample that is less work than handing it on */
+#define RUN_TINY 64u /* such samples in a run, at most */
 
-uint32_t leat__run_samples(uint32_t batch, uint32_t threads)
+uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes)
 {
     uint32_t samples = batch / (LEAT_MAX(threads, 1u) * 4);
-    return samples < 1 ? 1 : LEAT_MIN(samples, (uint32_t)LEAT__RUN_MAX);
+    uint32_t most = max_sample_bytes <= TINY ? RUN_TINY : (uint32_t)LEAT__RUN_MAX;
+    return samples < 1 ? 1 : LEAT_MIN(samples, most);
 }
 
-uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes)
+uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes,
+                        uint64_t max_sample_bytes)
 {
     uint64_t mean = LEAT_MAX(sample_bytes, UINT64_C(1));
-    return (uint32_t)LEAT_MIN(leat__run_samples(batch, threads), LEAT__RUN_TARGET / mean + 1);
+    uint32_t most = leat__run_samples(batch, threads, max_sample_bytes);
+    return (uint32_t)LEAT_MIN(most, LEAT__RUN_TARGET / mean + 1);
 }
 
 static uint64_t samples_of_run(const leat__footprint_facts *f)
 {
-    return leat__run_usual(f->batch, f->threads, f->sample_bytes);
+    return leat__run_usual(f->batch, f->threads, f->sample_bytes, f->max_sample_bytes);
 }
 
 /* Runs that have memory: being read, being decoded, and of the rest of the window those that wait. */
@@ -85,8 +90,8 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     wide.in_memory = false;
     wide.busy = 1;
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
-    uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes +
-                           frame / LEAT_MAX(f->batch, 1u) * leat__run_samples(f->batch, f->threads);
+    uint64_t most = leat__run_samples(f->batch, f->threads, f->max_sample_bytes);
+    uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes + frame / LEAT_MAX(f->batch, 1u) * most;
     out->floor = leat__footprint_floor(largest_run, frame);
     /* what is kept to be used again has to lie below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +

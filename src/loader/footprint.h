@@ -10,15 +10,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEAT__RUN_MAX 16                        /* samples of a run, at most */
+#define LEAT__RUN_MAX 16                        /* samples of a run, at most; of tiny ones more */
 #define LEAT__RUN_TARGET (UINT64_C(2) << 20)    /* encoded bytes after which a run is full */
 #define LEAT__WORKER_RAM (UINT64_C(2) << 20)    /* charged for the scratch of one worker */
 #define LEAT__LOANS 1 /* a training loop holds one batch while it asks for the next */
 
 /* Samples in a run: small enough that every worker gets several per batch. */
-uint32_t leat__run_samples(uint32_t batch, uint32_t threads);
+uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes);
 /* What a run really has of samples of this mean size: it is full with the one that passes the target. */
-uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes);
+uint32_t leat__run_usual(uint32_t batch, uint32_t threads, uint64_t sample_bytes,
+                        uint64_t max_sample_bytes);
 
 typedef struct leat__footprint_facts {
     uint32_t batch, threads, prefetch;

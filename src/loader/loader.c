@@ -27,6 +27,7 @@
 
 #define QUARANTINE_LINE_MAX 8192
 #define REMOTE_DEPTH 16u /* runs that are read at once at first */
+#define TOUCH 64u /* rows whose index entries are asked for ahead */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
 #define COPIES_MAX 65536 /* batches given to the copying thread at once: all that are ready */
@@ -76,6 +77,14 @@ static uint32_t rows_to_batch_end(const leat_loader *l, uint64_t at)
     return (uint32_t)LEAT_MIN(left, l->feed.end - at);
 }
 
+/* Asks for the index entries of TOUCH rows from `row` on, of `rows` that the batch has. */
+static void touch_rows(const leat_loader *l, uint32_t row, uint32_t rows)
+{
+    if (row < rows)
+        leat__pack_touch(l->pack, l->feed.ids + row, LEAT_MIN(TOUCH, rows - row), l->env.fields,
+                         l->env.field_count);
+}
+
 /* Payload bytes of the ragged columns, and where each row's begin. */
 static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error *err)
 {
@@ -91,6 +100,7 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
         uint32_t stored = ragged ? leat_dtype_size(field->dtype) : size; /* boxes become f32 */
         for (uint32_t row = 0; row < rows; row++) {
             leat_pack_cell cell;
+            if (row % TOUCH == 0) touch_rows(l, row + TOUCH, rows);
             int64_t *offsets = f != NULL ? (int64_t *)f->tensors[c].offsets : NULL;
             if (offsets != NULL) offsets[row] = (int64_t)(sum / size);
             /* a damaged index entry is found again, and judged, when the row is decoded */
@@ -113,6 +123,7 @@ static int start_batch(leat_loader *l, leat_error *err)
 
     leat__order_fill(l->order, feed->at * l->opts.world + l->opts.rank, l->opts.world, rows, feed->ids,
                      feed->salts);
+    touch_rows(l, 0, rows);
     LEAT_TRY(measure_ragged(l, rows, NULL, err));
     LEAT_TRY(leat__frame_open(&feed->frame, l->frames, rows, feed->ragged, l->env.hashes, err));
     LEAT_TRY(measure_ragged(l, rows, feed->frame, err));
@@ -167,6 +178,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     if (feed->frame == NULL) LEAT_TRY(start_batch(l, err));
     leat__loader_bound_scratch(l);
     uint32_t left = feed->frame->rows - feed->filled, count = run_length(l);
+    touch_rows(l, feed->filled + count, feed->frame->rows); /* the run after this one */
     LEAT_TRY(leat__run_open(&r, &l->env, feed->ids + feed->filled, feed->salts + feed->filled, count, err));
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {

@@ -355,16 +355,21 @@ static uint64_t leave_for_later(leat__run *r)
     leat__run_env *env = r->env;
     uint32_t warm = atomic_load_explicit(&env->warm, memory_order_relaxed);
     uint64_t ahead = 0;
-    bool later = false, all = true;
+    bool later = false, known = false, all = true;
 
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
         if (s->rc != 0 || s->row.size == 0) continue;
-        if (warm < WARM_RUNS || i == 0) later = in_system_cache(s);
-        s->later = later;
-        all &= later;
+        s->later = env->kept != NULL &&
+                   leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size);
+        if (!s->later) {
+            if (warm < WARM_RUNS || !known) later = in_system_cache(s);
+            known = true;
+            s->later = later;
+            all &= later;
+        }
         uint64_t slot = slot_bytes(env, s->row.size);
-        if (later) r->hand_bytes = LEAT_MAX(r->hand_bytes, slot);
+        if (s->later) r->hand_bytes = LEAT_MAX(r->hand_bytes, slot);
         else ahead += slot;
     }
     atomic_store_explicit(&env->warm, all ? LEAT_MIN(warm + 1, WARM_RUNS) : 0, memory_order_relaxed);
@@ -581,18 +586,23 @@ static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
 {
     leat__run_env *env = r->env;
     const leat__file *file = file_of(s);
-    uint64_t begin = leat__meters_now();
 
     if (r->hand.data == NULL) r->hand = leat__blocks_take(env->blocks, r->hand_bytes);
     if (r->hand.data == NULL) return leat__fail_nomem(err, r->hand_bytes, "an encoded sample");
     uint8_t *to = r->hand.data;
+    memset(to + s->row.size, 0, LEAT_PACK_PADDING);
+    s->data = to;
+    if (env->kept != NULL &&
+        leat__kept_copy(env->kept, s->row.shard, s->row.file_offset, to, s->row.size)) {
+        count_read(env, s->row.size, 0);
+        return 0;
+    }
+    uint64_t begin = leat__meters_now();
     size_t got = leat__file_pread_cached(file, to, s->row.size, s->row.file_offset);
     if (got < s->row.size) {
         atomic_store_explicit(&env->warm, 0, memory_order_relaxed);
         LEAT_TRY(leat__file_pread(file, to + got, s->row.size - got, s->row.file_offset + got, err));
     }
-    memset(to + s->row.size, 0, LEAT_PACK_PADDING);
-    s->data = to;
     count_read(env, s->row.size, leat__meters_now() - begin);
     return 0;
 }

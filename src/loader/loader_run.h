@@ -26,6 +26,7 @@
 #include "loader/cache.h"
 #include "loader/follow.h"
 #include "loader/footprint.h"
+#include "loader/kept.h"
 #include "loader/scratch.h"
 #include "loader/shares.h"
 #include "op/device_plan.h"
@@ -52,6 +53,7 @@ typedef struct leat__run_env {
     leat__aio *aio;
     leat__blocks *blocks; /* for encoded samples */
     leat__readahead *ahead;  /* cache=os with pages read in order, or NULL */
+    leat__kept *kept;        /* cache=os with tiny samples, or NULL */
     leat__cache *cache;      /* cache=process, or NULL */
     leat__cache_user *cache_user;
     bool remote;             /* a pack is read over a network: exact ranges, no page cache */

@@ -25,7 +25,6 @@
 
 #define ADVICE_BYTES (UINT64_C(1) << 30)
 #define DEPTH_MAX 512u /* reads in flight */
-#define INDEX_FREE (UINT64_C(16) << 20) /* index that every pack keeps, outside the budget */
 
 void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
 {
@@ -543,19 +542,6 @@ static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Orders that jump ask for a few bytes of index in another place with every sample. Beyond what
- * every pack keeps, the index gets up to a quarter of what the budget has above the floor. */
-static void keep_index(leat_loader *l)
-{
-    uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
-    uint64_t want = LEAT_MIN(total, (limit - l->floor) / 4);
-
-    if (l->opts.order == LEAT_ORDER_SEQUENTIAL || want <= INDEX_FREE) return;
-    if (leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - INDEX_FREE) != 0) return;
-    l->index_kept = want - INDEX_FREE;
-    leat__pack_index_keep(l->pack, want);
-}
-
 static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
                          leat_error *err)
 {
@@ -585,13 +571,13 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     threads = leat_pool_threads(l->pool);
     LEAT_TRY(leat_tuner_open(&l->tuner, err));
 
-    l->run_samples = leat__run_samples(l->opts.batch_size, threads);
+    l->run_samples = leat__run_samples(l->opts.batch_size, threads, l->info.max_sample_bytes);
     l->run_usual = leat__run_usual(l->opts.batch_size, threads,
-                                   l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)));
+                                   l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
+                                   l->info.max_sample_bytes);
     bool repeats = given->weights != NULL || given->balance != NULL || leat__order_shares(l->order) != NULL;
     LEAT_TRY(leat__loader_bound(l, repeats, err));
-    keep_index(l);
-    return 0;
+    return leat__loader_keep(l, err);
 }
 
 /* Above the floor the cache takes what the flow does not need to run well, and half at most. */
@@ -599,7 +585,7 @@ void leat__loader_cap_cache(leat_loader *l)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
-    uint64_t taken = l->floor + l->index_kept, free = b.limit > taken ? b.limit - taken : 0;
+    uint64_t taken = l->floor + l->kept_bytes, free = b.limit > taken ? b.limit - taken : 0;
     uint64_t runs = (uint64_t)leat_pool_threads(l->pool) * 4 * l->max_run_bytes;
     uint64_t flow = 4 * l->max_frame_bytes + runs + (UINT64_C(8) << 20);
     l->cache_user.cap = free - LEAT_MIN(flow, free / 2);
@@ -864,13 +850,14 @@ void leat__loader_teardown(leat_loader *l)
     leat__free(l->env.fields);
     leat_tuner_close(&l->tuner);
     leat_pool_close(&l->pool);
-    if (l->index_kept > 0) leat_budget_release(l->budget, LEAT_BUDGET_PAGE, l->index_kept);
+    if (l->kept_bytes > 0) leat_budget_release(l->budget, LEAT_BUDGET_PAGE, l->kept_bytes);
     leat_budget_close(&l->budget);
     leat__order_close(&l->order);
     leat__free(l->page_samples);
     leat__free(l->page_seen);
     leat__free(l->indices);
     leat__free(l->quarantine);
+    leat__kept_close(&l->env.kept);
     leat__sources_close(l);
     leat__steps_reset(&l->steps);
     leat__gate_destroy(&l->env.decoding);

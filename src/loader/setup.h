@@ -75,7 +75,7 @@ struct leat_loader {
     uint32_t run_usual;   /* on average: what the flow's depth is converted with */
     uint64_t max_frame_bytes, max_run_bytes, floor; /* true bounds: loader/bounds.h */
     leat__budget_keeper keeper;
-    uint64_t index_kept; /* charged for index that stays in memory */
+    uint64_t kept_bytes; /* charged for index and tiny samples that stay in memory */
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
     leat__steps steps;

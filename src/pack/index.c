@@ -315,6 +315,16 @@ int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, vo
     return rc;
 }
 
+void leat__index_touch(const leat__index *x, const leat__section *s, uint64_t offset, size_t len)
+{
+    if (len == 0 || !leat__range_inside(offset, len, s->length)) return;
+    uint64_t at = s->offset - x->footer.index_offset + offset;
+    for (uint64_t line = at & ~UINT64_C(63); line < at + len; line += 64) {
+        const uint8_t *have = atomic_load_explicit(&x->cache[line / LEAT__PACK_CHUNK], memory_order_acquire);
+        if (have != NULL) __builtin_prefetch(have + line % LEAT__PACK_CHUNK);
+    }
+}
+
 int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding,
                      void **data, size_t *len, leat_error *err)
 {

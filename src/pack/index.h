@@ -47,6 +47,8 @@ static inline const leat__section *leat__index_section(const leat__index *x, uin
  * inside the section (LEAT_EINVAL). */
 int leat__index_read(leat__index *x, const leat__section *s, uint64_t offset, void *buf,
                      size_t len, leat_error *err) LEAT_MUST_CHECK;
+/* Asks the CPU for the kept bytes of a section that will be read soon: only a hint. */
+void leat__index_touch(const leat__index *x, const leat__section *s, uint64_t offset, size_t len);
 /* A whole section into a new block with `padding` zeros behind it (leat__free), aligned to
  * 64 bytes. */
 int leat__index_load(leat__index *x, const leat__section *s, size_t max, size_t padding,

@@ -271,6 +271,16 @@ const leat__file *leat__pack_file(const leat_pack *p, uint32_t shard)
     return shard < p->shard_count ? p->shards[shard].index->file : NULL;
 }
 
+uint64_t leat__pack_data_end(const leat_pack *p, uint32_t shard)
+{
+    return p->shards[shard].index->footer.index_offset;
+}
+
+uint32_t leat__pack_shards(const leat_pack *p)
+{
+    return p->shard_count;
+}
+
 uint64_t leat__pack_index_bytes(const leat_pack *p)
 {
     uint64_t sum = 0;
@@ -441,6 +451,24 @@ int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint
             return bad_cell(p, s, fields[i], sample, err);
     }
     return 0;
+}
+
+void leat__pack_touch(const leat_pack *p, const uint64_t *samples, uint32_t count,
+                      const uint32_t *fields, uint32_t field_count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (samples[i] >= p->samples) continue;
+        const leat__shard *s = leat__pack_shard_of_sample(p, samples[i]);
+        uint64_t local = samples[i] - s->first_sample, before = local > 0 ? 1 : 0;
+        leat__index_touch(s->index, leat__index_section(s->index, LEAT__SECTION_SAMPLES),
+                          (local - before) * LEAT__PACK_SAMPLE_WIDTH,
+                          (1 + before) * LEAT__PACK_SAMPLE_WIDTH);
+        for (uint32_t f = 0; f < field_count; f++) {
+            uint32_t width = leat__field_width(&p->schema->fields[fields[f]]);
+            if (s->columns[fields[f]] != NULL)
+                leat__index_touch(s->index, s->columns[fields[f]], local * width, width);
+        }
+    }
 }
 
 /* A column of 8-byte numbers straight into the caller's array. */

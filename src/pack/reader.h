@@ -14,6 +14,15 @@
  * the pack was: then reads need LEAT__IO_ALIGN, which pages do not have (leat__span_around). */
 const leat__file *leat__pack_file(const leat_pack *pack, uint32_t shard);
 
+/* Bytes of a shard's file in front of its index: where samples lie. */
+uint64_t leat__pack_data_end(const leat_pack *pack, uint32_t shard);
+uint32_t leat__pack_shards(const leat_pack *pack);
+
+/* Asks the CPU for the kept index entries of samples that will be looked up soon: at random places
+ * of a large index these waits are most of a look-up, and they overlap. Only a hint. */
+void leat__pack_touch(const leat_pack *pack, const uint64_t *samples, uint32_t count,
+                      const uint32_t *fields, uint32_t field_count);
+
 /* leat_pack_read() for someone who has looked already. */
 int leat__pack_read_row(leat_pack *pack, uint64_t sample, const leat_pack_row *row, void *buf,
                         size_t capacity, leat_error *err) LEAT_MUST_CHECK;

@@ -17,14 +17,16 @@ static leat__footprint_facts facts(void)
 static void runs_share_a_batch_among_workers(void **state)
 {
     (void)state;
-    assert_int_equal(leat__run_samples(256, 2), 16);
-    assert_int_equal(leat__run_samples(64, 4), 4);
-    assert_int_equal(leat__run_samples(8, 16), 1);
-    assert_int_equal(leat__run_samples(1 << 20, 1), LEAT__RUN_MAX);
-    assert_int_equal(leat__run_usual(256, 2, 1000), 16);
-    assert_int_equal(leat__run_usual(256, 2, 600000), 4); /* three are less than 2 MiB */
-    assert_int_equal(leat__run_usual(256, 2, 50 << 20), 1);
-    assert_int_equal(leat__run_usual(256, 2, 0), 16);
+    assert_int_equal(leat__run_samples(256, 2, 9000), 16);
+    assert_int_equal(leat__run_samples(64, 4, 9000), 4);
+    assert_int_equal(leat__run_samples(8, 16, 9000), 1);
+    assert_int_equal(leat__run_samples(1 << 20, 1, 9000), LEAT__RUN_MAX);
+    assert_int_equal(leat__run_samples(256, 1, 1024), 64); /* tiny ones are less work than handing on */
+    assert_int_equal(leat__run_samples(256, 1, 1025), LEAT__RUN_MAX);
+    assert_int_equal(leat__run_usual(256, 2, 1000, 60 << 20), 16);
+    assert_int_equal(leat__run_usual(256, 2, 600000, 60 << 20), 4); /* three are less than 2 MiB */
+    assert_int_equal(leat__run_usual(256, 2, 50 << 20, 60 << 20), 1);
+    assert_int_equal(leat__run_usual(256, 2, 0, 60 << 20), 16);
 }
 
 /* 12 runs of 16 samples on their way: one batch and a half, beside the one that comes in. */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a loader keeps in memory of a pack beside its batches: the index, and the bytes of tiny
+ * samples. Orders that jump ask for a few bytes in another place with every sample, and a system
+ * call for each would cost more than all the rest.
+ *
+ * Samples are kept as parts of their file, each copied from the system's page cache when the first
+ * sample in it is asked for; nothing here waits for a disk, and nothing is given up again. The bytes
+ * are charged to the budget when the loader is opened. Any thread may copy.
+ */
+#ifndef LEAT_LOADER_KEPT_H
+#define LEAT_LOADER_KEPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#include <leat/loader.h>
+#include <leat/pack.h>
+
+#define LEAT__KEPT_PART 16384u       /* bytes of a file, kept together */
+#define LEAT__TINY_SAMPLE UINT64_C(1024) /* mean bytes up to which samples are kept */
+
+typedef struct leat__kept leat__kept;
+
+/* Keeps at most `limit` bytes. The pack must outlive it. */
+int leat__kept_open(leat__kept **kept, leat_pack *pack, uint64_t limit, leat_error *err) LEAT_MUST_CHECK;
+void leat__kept_close(leat__kept **kept);
+
+/* Whether the bytes are there now; then also asks the CPU for them. */
+bool leat__kept_has(const leat__kept *kept, uint32_t shard, uint64_t offset, uint64_t len);
+
+/* Copies bytes of a shard's file; keeps the parts they lie in, if there is room. False when the
+ * system does not have them in memory: nothing was copied. */
+bool leat__kept_copy(leat__kept *kept, uint32_t shard, uint64_t offset, void *to, uint64_t len);
+
+/* Bytes held now. */
+uint64_t leat__kept_bytes(const leat__kept *kept);
+
+/* Decides what a loader keeps, when its floor is known, and charges its budget for that. */
+int leat__loader_keep(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

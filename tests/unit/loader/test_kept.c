@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kept samples against the pack's own reads, within their limit; and a loader that keeps them, which
+ * delivers what one without does, inside its budget.
+ */
+#include "tiny_loader.h"
+
+#include "base/num.h"
+#include "loader/kept.h"
+#include "loader/setup.h"
+#include "pack/reader.h"
+
+enum { SAMPLES = 4000 };
+
+static char path[64];
+
+static uint64_t size_of(uint32_t i)
+{
+    return i % 97;
+}
+
+static int make_pack(void **state)
+{
+    static const leat_field fields[] = {{.name = "data", .type = LEAT_FIELD_BYTES},
+                                        {.name = "label", .type = LEAT_FIELD_INT}};
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_packer_stats stats;
+    leat_packer *p;
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/leat-kept-%d.leat", (int)getpid());
+    opts.fields = fields;
+    opts.field_count = 2;
+    opts.page_bytes = 65536;
+    opts.no_sync = 1;
+    opts.replace = 1;
+    assert_ok(leat_packer_open(&p, path, &opts, NULL));
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        char key[16], bytes[97];
+        memset(bytes, (int)i, sizeof bytes);
+        leat_pack_value v[2] = {{.data = bytes, .size = size_of(i)}, {.i = i}};
+        leat_pack_sample s = {.key = key, .values = v};
+        s.key_size = (size_t)snprintf(key, sizeof key, "%u", i);
+        assert_ok(leat_packer_append(p, &s, NULL));
+    }
+    assert_ok(leat_packer_finish(p, &stats, NULL));
+    leat_packer_close(&p);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+/* Copies every sample; returns how many were to be had, all of them with the right bytes. */
+static uint32_t copy_all(leat_pack *p, leat__kept *k)
+{
+    uint32_t copied = 0;
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        uint8_t want[256], got[256] = {0};
+        leat_pack_row row;
+        assert_ok(leat_pack_rows(p, i, 1, &row, NULL));
+        assert_ok(leat_pack_read(p, i, want, sizeof want, NULL));
+        if (row.size == 0 || !leat__kept_copy(k, row.shard, row.file_offset, got, row.size)) continue;
+        assert_memory_equal(got, want, row.size);
+        assert_true(leat__kept_has(k, row.shard, row.file_offset, row.size));
+        copied++;
+    }
+    return copied;
+}
+
+static uint32_t with_bytes(void)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < SAMPLES; i++) n += size_of(i) > 0;
+    return n;
+}
+
+/* Some samples lie across the border of two parts. */
+static void copies_are_the_packs_bytes(void **state)
+{
+    leat_pack *p;
+    leat__kept *k;
+    (void)state;
+    assert_ok(leat_pack_open(&p, path, NULL, NULL));
+    assert_ok(leat__kept_open(&k, p, 1 << 30, NULL));
+    assert_int_equal(leat__kept_bytes(k), 0);
+    assert_int_equal(copy_all(p, k), with_bytes());
+    uint64_t held = leat__kept_bytes(k);
+    assert_true(held > 8 * LEAT__KEPT_PART);
+    assert_int_equal(copy_all(p, k), with_bytes());
+    assert_int_equal(leat__kept_bytes(k), held); /* each part once */
+    leat__kept_close(&k);
+    leat_pack_close(&p);
+    assert_no_leaks();
+}
+
+static void the_limit_holds(void **state)
+{
+    leat_pack *p;
+    leat__kept *k;
+    (void)state;
+    assert_ok(leat_pack_open(&p, path, NULL, NULL));
+    for (uint64_t limit = 0; limit <= 4 * LEAT__KEPT_PART; limit += LEAT__KEPT_PART / 2) {
+        assert_ok(leat__kept_open(&k, p, limit, NULL));
+        uint32_t copied = copy_all(p, k);
+        assert_true(copied < with_bytes());
+        assert_int_equal(copied > 0, limit >= LEAT__KEPT_PART);
+        assert_int_equal(leat__kept_bytes(k), limit / LEAT__KEPT_PART * LEAT__KEPT_PART);
+        leat__kept_close(&k);
+    }
+    leat_pack_close(&p);
+    assert_no_leaks();
+}
+
+/* With room for all, for some and for none of them, and with pages of its own. */
+static void a_loader_delivers_the_same(void **state)
+{
+    static const uint64_t memory[] = {64 << 20, 6 << 20, 0};
+    leat_loader_opts o = base_opts();
+    (void)state;
+    o.ops = NULL;
+    o.cache = LEAT_CACHE_PROCESS;
+    outcome want = run_with(path, &o, 1);
+    assert_ok(want.rc);
+    assert_int_equal(want.samples, SAMPLES);
+    o.cache = LEAT_CACHE_OS;
+    for (size_t i = 0; i < LEAT_COUNT(memory); i++) {
+        leat_loader *l;
+        leat_budget_stats b;
+        outcome got = {0};
+        o.memory = memory[i];
+        assert_ok(leat_loader_open(&l, path, &o, NULL));
+        assert_non_null(l->env.kept);
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            got = (outcome){0};
+            assert_ok(leat_loader_begin(l, epoch, NULL));
+            drain(l, &got);
+        }
+        assert_ok(got.rc);
+        assert_true(got.digest == want.digest);
+        assert_true(leat__kept_bytes(l->env.kept) <= l->kept_bytes);
+        if (memory[i] != 6 << 20) assert_true(leat__kept_bytes(l->env.kept) > 8 * LEAT__KEPT_PART);
+        leat_budget_read(l->budget, &b);
+        assert_true(b.peak <= b.limit);
+        leat_loader_close(&l);
+    }
+    assert_no_leaks();
+}
+
+/* Large samples and orders that read on are not kept: nothing would be won. */
+static void only_tiny_samples_in_jumping_orders_are_kept(void **state)
+{
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    (void)state;
+    o.ops = NULL;
+    o.order = LEAT_ORDER_SEQUENTIAL;
+    assert_ok(leat_loader_open(&l, path, &o, NULL));
+    assert_null(l->env.kept);
+    leat_loader_close(&l);
+    char images[80];
+    snprintf(images, sizeof images, "/tmp/leat-kept-images-%d.leat", (int)getpid());
+    tiny_pack(images, &(tiny_opts){.samples = 20, .classes = 2});
+    o = base_opts();
+    assert_ok(leat_loader_open(&l, images, &o, NULL));
+    assert_true(l->info.bytes / l->info.samples > LEAT__TINY_SAMPLE);
+    assert_null(l->env.kept);
+    leat_loader_close(&l);
+    unlink(images);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(copies_are_the_packs_bytes, make_pack, drop),
+        cmocka_unit_test_setup_teardown(the_limit_holds, make_pack, drop),
+        cmocka_unit_test_setup_teardown(a_loader_delivers_the_same, make_pack, drop),
+        cmocka_unit_test_setup_teardown(only_tiny_samples_in_jumping_orders_are_kept, make_pack, drop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
