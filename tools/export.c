@@ -90,6 +90,8 @@ static int run(cli *c)
                  leat__format_bytes(st.bytes, size, sizeof size), o.folder);
     if (rc == 0) return CLI_OK;
     int exit_code = cli_fail(c, &err);
+    if (rc == LEAT_EEXIST && !o.replace)
+        cli_say(c, "--force replaces files that were there before this run");
     return exit_code == CLI_USAGE ? CLI_DATA : exit_code; /* usage: nothing was done */
 }
 
@@ -108,7 +110,8 @@ const cli_command cli_cmd_export = {
         "so do progressive JPEGs that an older leat tiled, as baseline files of the same pixels. "
         "These are counted; 'leat info' counts them before. "
         "Samples from tar shards get their other members back, too. A sample that cannot be "
-        "written (its path would leave the folder or is not a legal name, the file already exists, "
+        "written (its path would leave the folder or is not a legal name, a folder in it is a symbolic "
+        "link, the file already exists, "
         "an earlier sample had the same key, the sample is damaged) is named and counted, and the "
         "others follow; the exit code is then 4.",
     .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack or a set"},

@@ -349,7 +349,7 @@ LEAT_API int leat_packer_blob(leat_packer *p, const char *name, const void *data
  * packer is closed. LEAT_ENOENT when there is none. */
 LEAT_API int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
                                    size_t *size);
-/* Class names of an INT field, at any time before finish. */
+/* Class names of an INT field, at any time before finish. LEAT_EINVAL when one is not UTF-8. */
 LEAT_API int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names,
                                  uint64_t count, leat_error *err) LEAT_MUST_CHECK;
 

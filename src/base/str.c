@@ -339,6 +339,22 @@ bool leat__utf8_valid(const char *s, size_t len, size_t *good)
     return i == len;
 }
 
+const char *leat__str_shown(const char *s, char *out, size_t size)
+{
+    const unsigned char *from = (const unsigned char *)s;
+    size_t at = 0, left = strlen(s);
+    while (left > 0 && at + 5 < size) { /* the longest step and a NUL */
+        size_t n = *from < 0x20 || *from == 0x7f ? 0 : utf8_one(from, left);
+        if (n == 0) at += (size_t)snprintf(out + at, size - at, "\\x%02x", *from);
+        else memcpy(out + at, from, n);
+        at += n;
+        from += n > 0 ? n : 1;
+        left -= n > 0 ? n : 1;
+    }
+    out[at] = '\0';
+    return out;
+}
+
 int leat__path_join(leat__buf *out, const char *dir, const char *name)
 {
     leat__buf_puts(out, dir);

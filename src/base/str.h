@@ -40,6 +40,9 @@ char *leat__format_seconds(double seconds, char *out, size_t size);
 size_t leat__str_distance(const char *a, const char *b);
 const char *leat__str_nearest(const char *word, const char *const *words, size_t n);
 
+/* `s` for a message: control characters and bytes that are not UTF-8 as \xHH; cut to `size` bytes.
+ * Returns `out`. */
+const char *leat__str_shown(const char *s, char *out, size_t size);
 /* Valid UTF-8 (no overlong forms, no surrogates); length of the valid part in *good. */
 bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 

@@ -8,7 +8,8 @@
  * A key is data from outside: one that is absolute, has "..", or would otherwise leave the
  * folder is refused before anything of its sample is written. A sample that cannot be written
  * is counted and the others follow. Two samples of a pack may have the same key; `replace` never
- * overwrites a file of the same run, so the second one is a sample that cannot be written.
+ * overwrites a file of the same run, so the second one is a sample that cannot be written. Links
+ * that lie in the folder are not followed: what is written stays below it.
  *
  * As WebDataset shards, all fields of a sample become members of a tar file.
  * One thread.
@@ -35,6 +36,7 @@
 #include "ingest/image_encode.h"
 #include "ingest/table_writer.h"
 #include "ingest/tar_write.h"
+#include "io/below.h"
 #include "io/file.h"
 #include "io/object.h"
 
@@ -55,7 +57,7 @@ typedef struct exporter {
     leat__tile_tables *tables;
     leat__decoder *decoder;
     leat__planes planes;
-    leat__buf path, folder, bytes, stem;
+    leat__buf path, bytes, stem;
     int image_field;
     bool members; /* the pack came from tar shards */
     bool to_tar;
@@ -113,31 +115,14 @@ static int write_file(exporter *x, const char *name, const void *data, size_t le
     LEAT_TRY(claim_name(x, name, err));
     if (x->to_tar) {
         LEAT_TRY(leat__tar_out_add(&x->tar, name, data, len, err));
-        x->stats->files++;
-        x->stats->bytes += len;
-        return 0;
+    } else if (x->store) {
+        leat__buf_clear(&x->path);
+        if (leat__path_join(&x->path, x->opts->folder, name) != 0)
+            return leat__fail_nomem(err, strlen(name), "a path");
+        LEAT_TRY(leat__object_put(x->store, leat__buf_str(&x->path), data, len, !x->opts->replace, err));
+    } else {
+        LEAT_TRY(leat__below_write(x->opts->folder, name, data, len, x->opts->replace, err));
     }
-    leat__buf_clear(&x->path);
-    leat__buf_clear(&x->folder);
-    int rc = leat__path_join(&x->path, x->opts->folder, name);
-    const char *path = leat__buf_str(&x->path);
-    if (rc == 0 && x->store) {
-        LEAT_TRY(leat__object_put(x->store, path, data, len, !x->opts->replace, err));
-        x->stats->files++;
-        x->stats->bytes += len;
-        return 0;
-    }
-    const char *base = leat__path_base(path);
-    if (rc == 0) rc = leat__buf_append(&x->folder, path, (size_t)(base - path));
-    if (rc != 0) return leat__fail(err, rc, "no memory for a path");
-    LEAT_TRY(leat__path_mkdir(leat__buf_str(&x->folder), err));
-    unsigned flags = LEAT__FILE_WRITE | LEAT__FILE_CREATE;
-    flags |= x->opts->replace ? LEAT__FILE_TRUNCATE : LEAT__FILE_EXCLUSIVE;
-    leat__file *file = NULL;
-    LEAT_TRY(leat__file_open(&file, path, flags, err));
-    rc = leat__file_pwrite(file, data, len, 0, err);
-    leat__file_close(&file);
-    if (rc != 0) return rc;
     x->stats->files++;
     x->stats->bytes += len;
     return 0;
@@ -527,7 +512,6 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     }
     exporter x = {.opts = &o, .stats = &own};
     leat__buf_init(&x.path, LEAT__MEM_INGEST, 2u << 20);
-    leat__buf_init(&x.folder, LEAT__MEM_INGEST, 2u << 20);
     leat__buf_init(&x.bytes, LEAT__MEM_INGEST, BYTES_MAX);
     leat__buf_init(&x.stem, LEAT__MEM_INGEST, 2u << 20);
     x.to_tar = o.to == LEAT_EXPORT_WEBDATASET;
@@ -551,7 +535,6 @@ int leat_export(const leat_export_opts *opts, leat_export_stats *stats, leat_err
     leat__decoder_close(&x.decoder);
     leat__planes_reset(&x.planes);
     leat__buf_reset(&x.path);
-    leat__buf_reset(&x.folder);
     leat__buf_reset(&x.bytes);
     leat__buf_reset(&x.stem);
     leat__tar_out_reset(&x.tar);

@@ -69,6 +69,11 @@ int leat__source_field(leat__source *s, const char *name, leat_field_type type, 
 
 int64_t leat__source_class(leat__source *s, const char *name, leat_error *err)
 {
+    if (!leat__utf8_valid(name, strlen(name), NULL)) {
+        char shown[256]; /* names are kept as text: two of them could become one */
+        return leat__fail(err, LEAT_EDATA, "the class name \"%s\" is not UTF-8: rename it",
+                          leat__str_shown(name, shown, sizeof shown));
+    }
     if (s->class_count == s->class_capacity) {
         uint64_t capacity = s->class_capacity ? s->class_capacity * 2 : 64;
         char **grown = leat__realloc(LEAT__MEM_INGEST, s->classes, capacity * sizeof *grown);

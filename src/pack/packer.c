@@ -332,6 +332,12 @@ int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names
     LEAT_REQUIRE(p != NULL && (names != NULL || count == 0), err);
     if (field >= p->schema->count || p->schema->fields[field].type != LEAT_FIELD_INT)
         return leat__fail(err, LEAT_EINVAL, "class names belong to an int field");
+    for (uint64_t i = 0; i < count; i++) {
+        if (names[i] != NULL && leat__utf8_valid(names[i], strlen(names[i]), NULL)) continue;
+        char shown[256];
+        return leat__fail(err, LEAT_EINVAL, "class name %llu, \"%s\", is not UTF-8", (unsigned long long)i,
+                          leat__str_shown(names[i] != NULL ? names[i] : "", shown, sizeof shown));
+    }
     leat__buf text;
     leat__json j;
     leat__buf_init(&text, LEAT__MEM_PACK, LEAT__PACK_BLOB_MAX);

@@ -92,8 +92,21 @@ $ cp photos/cat/1.png 'photos/cat/1\x.png'
 1.png
 1\x.png
 ! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
-! leat export: warning: not exported: back3/cat/1.png: cannot open: File exists
-! leat export: back3/cat/1.png: cannot open: File exists
+! leat export: warning: not exported: back3/cat/1.png: already exists: File exists
+! leat export: back3/cat/1.png: already exists: File exists
+! --force replaces files that were there before this run
+
+# links that lie in the folder are not followed; --force replaces a link, not what it points to
+$ mkdir -p back4 elsewhere && ln -s ../elsewhere back4/cat
+> echo mine > elsewhere/file && mkdir -p back4/dog && ln -s ../../elsewhere/file back4/dog/10.png
+> leat export photos.leat -o back4 -f > log; echo $?
+> cat elsewhere/file; ls elsewhere; cmp photos/dog/10.png back4/dog/10.png && echo replaced
+4
+mine
+file
+replaced
+! leat export: warning: not exported: back4/cat/1.png: the folder "cat" on the way is a symbolic link, which is not followed
+! leat export: back4/cat/1.png: the folder "cat" on the way is a symbolic link, which is not followed
 
 # a part of a pack, by key
 $ printf 'dog/10.png\ncat/1.png\n' > keys
@@ -170,3 +183,12 @@ $ leat verify photos/cat/1.png
 $ leat export part.leat -o back2 --keys nothing
 ! leat export: nothing: cannot open: No such file or directory
 = 4
+
+# names of classes are text; a manifest's, too
+$ mkdir -p odd/$(printf 'caf\351') odd/caf && cp photos/cat/1.png odd/$(printf 'caf\351')/ && cp photos/cat/1.png odd/caf/
+> leat pack odd -o odd.leat; echo $?; ls odd.leat* 2>/dev/null
+> printf 'path,label\nphotos/cat/1.png,caf\351\n' > odd.csv; leat pack odd.csv -o odd.leat; echo $?
+4
+4
+! leat pack: the class name "caf\xe9" is not UTF-8: rename it
+! leat pack: the class name "caf\xe9" is not UTF-8: rename it

@@ -145,6 +145,11 @@ static void utf8(void **state)
     assert_false(leat__utf8_valid("\xf0\x8f\xbf\xbf", 4, NULL));
     assert_false(leat__utf8_valid("\xf4\x90\x80\x80", 4, NULL));
     assert_false(leat__utf8_valid("\xe2\x82", 2, NULL)); /* cut */
+    char out[16];
+    assert_string_equal(leat__str_shown("caf\xc3\xa9", out, sizeof out), "caf\xc3\xa9");
+    assert_string_equal(leat__str_shown("caf\xe9", out, sizeof out), "caf\\xe9");
+    assert_string_equal(leat__str_shown("\n\x7f", out, sizeof out), "\\x0a\\x7f");
+    assert_string_equal(leat__str_shown("0123456789abcdef", out, sizeof out), "0123456789a");
 }
 
 static void paths(void **state)

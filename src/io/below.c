@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One step per component, each from the descriptor of the folder before: see below.h.
+ */
+#include "io/below.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/num.h"
+
+#define COMPONENT_MAX 256 /* with its NUL: no file system has longer ones */
+
+/* Takes the next component of *name into `part`; *last is set when nothing follows it. */
+static int next_part(const char **name, char part[COMPONENT_MAX], bool *last, leat_error *err)
+{
+    const char *end = strchr(*name, '/');
+    size_t len = end != NULL ? (size_t)(end - *name) : strlen(*name);
+    if (len >= COMPONENT_MAX) return leat__fail_errno(err, ENAMETOOLONG, "%.200s: cannot open", *name);
+    memcpy(part, *name, len);
+    part[len] = '\0';
+    *last = end == NULL;
+    *name += len + (*last ? 0 : 1);
+    return 0;
+}
+
+/* Opens the folder `part` of `dir`, makes it if need be; `dir` is closed. -1: failed. */
+static int step(int dir, const char *part, const char *folder, const char *name, leat_error *err)
+{
+    int bad = 0, fd = -1;
+    if (LEAT_FAULT(LEAT__FAULT_WRITE)) bad = EIO;
+    else if (mkdirat(dir, part, 0777) != 0 && errno != EEXIST) bad = errno;
+    if (bad == 0) {
+        fd = openat(dir, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0) bad = errno;
+    }
+    struct stat st;
+    bool link = fd < 0 && fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    if (link)
+        leat__fail(err, LEAT_EPERM, "%s/%s: the folder \"%s\" on the way is a symbolic "
+                   "link, which is not followed", folder, name, part);
+    else if (bad != 0)
+        leat__fail_errno(err, bad, "%s/%s: cannot make the folder \"%s\"", folder, name, part);
+    close(dir);
+    return fd;
+}
+
+/* Removes what is in the way of a file, if it may go. */
+static int clear_place(int dir, const char *part, const char *folder, const char *name, leat_error *err)
+{
+    struct stat st;
+    if (fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0; /* opening says what is wrong */
+    if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+        return leat__fail_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EEXIST,
+                                "%s/%s: not a regular file, not replaced", folder, name);
+    if (unlinkat(dir, part, 0) == 0 || errno == ENOENT) return 0;
+    return leat__fail_errno(err, errno, "%s/%s: cannot replace", folder, name);
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        if (LEAT_FAULT(LEAT__FAULT_WRITE)) return EIO;
+        ssize_t n = write(fd, data, LEAT_MIN(len, (size_t)1 << 30));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int leat__below_write(const char *folder, const char *name, const void *data, size_t len, bool replace,
+                      leat_error *err)
+{
+    const char *rest = name;
+    char part[COMPONENT_MAX];
+    bool last = false;
+    int rc = 0;
+
+    int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) return leat__fail_errno(err, errno, "%s: cannot open", folder);
+    for (;;) {
+        LEAT_GO(rc, out, next_part(&rest, part, &last, err));
+        if (last) break;
+        leat_error why;
+        dir = step(dir, part, folder, name, &why);
+        if (dir >= 0) continue;
+        if (err != NULL) *err = why;
+        return why.code;
+    }
+    if (replace) LEAT_GO(rc, out, clear_place(dir, part, folder, name, err));
+    int fd = LEAT_FAULT(LEAT__FAULT_WRITE)
+                 ? (errno = EIO, -1)
+                 : openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        rc = leat__fail_errno(err, errno, errno == EEXIST ? "%s/%s: already exists" : "%s/%s: cannot open",
+                              folder, name);
+        goto out;
+    }
+    int bad = write_all(fd, data, len);
+    if (close(fd) != 0 && bad == 0) bad = errno;
+    if (bad != 0) rc = leat__fail_errno(err, bad, "%s/%s: cannot write", folder, name);
+out:
+    close(dir);
+    return rc;
+}

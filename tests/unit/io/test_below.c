@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing that lies in the folder leads a file out of it: links to folders and files, other names
+ * of a file, FIFOs.
+ */
+#include "leat_test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "io/below.h"
+#include "io/file.h"
+
+static char box[64], folder[80];
+
+static const char *at(const char *name)
+{
+    static char path[4][192];
+    static unsigned turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", box, name);
+    return p;
+}
+
+static int make_box(void **state)
+{
+    (void)state;
+    snprintf(box, sizeof box, "/tmp/leat-below-XXXXXX");
+    assert_non_null(mkdtemp(box));
+    snprintf(folder, sizeof folder, "%s/in", box);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(mkdir(at("out"), 0777), 0);
+    return 0;
+}
+
+static int drop_box(void **state)
+{
+    char command[96];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", box);
+    return system(command);
+}
+
+static int put(const char *name, const char *text, bool replace, leat_error *err)
+{
+    return leat__below_write(folder, name, text, strlen(text), replace, err);
+}
+
+static void assert_holds(const char *name, const char *text)
+{
+    char *data;
+    size_t len;
+    assert_ok(leat__file_load(at(name), 1 << 20, 0, &data, &len, NULL));
+    assert_int_equal(len, strlen(text));
+    assert_memory_equal(data, text, len);
+    leat__free(data);
+}
+
+static void folders_are_made_on_the_way(void **state)
+{
+    char deep[300];
+    leat_error err;
+    (void)state;
+    assert_ok(put("a/b/c.txt", "one", false, &err));
+    assert_ok(put("a/b/d.txt", "", false, &err));
+    assert_holds("in/a/b/c.txt", "one");
+    assert_holds("in/a/b/d.txt", "");
+    assert_int_equal(put("a/b/c.txt", "two", false, &err), LEAT_EEXIST);
+    assert_contains(err.message, "in/a/b/c.txt: already exists");
+    assert_holds("in/a/b/c.txt", "one");
+    assert_ok(put("a/b/c.txt", "2", true, &err));
+    assert_holds("in/a/b/c.txt", "2");
+    assert_true(put("a/b/c.txt/d", "x", true, &err) != 0); /* a file on the way */
+    assert_true(put("a/b", "x", true, &err) != 0); /* a folder in the place */
+    memset(deep, 'n', sizeof deep - 1);
+    deep[sizeof deep - 1] = '\0';
+    assert_true(put(deep, "x", true, &err) != 0);
+    assert_int_equal(err.sys_errno, ENAMETOOLONG);
+    assert_no_leaks();
+}
+
+static void links_are_not_followed(void **state)
+{
+    leat_error err;
+    (void)state;
+    assert_int_equal(symlink("../out", at("in/dir")), 0);
+    for (int replace = 0; replace < 2; replace++) {
+        assert_int_equal(put("dir/x", "x", replace, &err), LEAT_EPERM);
+        assert_contains(err.message, "\"dir\" on the way is a symbolic link");
+        assert_int_equal(put("dir/sub/x", "x", replace, &err), LEAT_EPERM);
+    }
+    assert_int_equal(rmdir(at("out")), 0); /* nothing came there */
+    assert_int_equal(symlink("../target", at("in/file")), 0);
+    assert_int_equal(put("file", "x", false, &err), LEAT_EEXIST); /* a link to nothing, too */
+    assert_int_equal(access(at("target"), F_OK), -1);
+    assert_ok(put("file", "mine", true, &err));
+    assert_int_equal(access(at("target"), F_OK), -1);
+    assert_holds("in/file", "mine");
+}
+
+static void other_names_keep_their_bytes(void **state)
+{
+    leat_error err;
+    (void)state;
+    assert_ok(put("first", "first", false, &err));
+    assert_int_equal(link(at("in/first"), at("out/other")), 0);
+    assert_ok(put("first", "second", true, &err));
+    assert_holds("in/first", "second");
+    assert_holds("out/other", "first");
+}
+
+static void what_is_no_file_is_not_replaced(void **state)
+{
+    leat_error err;
+    struct stat st;
+    (void)state;
+    assert_int_equal(mkfifo(at("in/pipe"), 0666), 0);
+    for (int replace = 0; replace < 2; replace++) assert_true(put("pipe", "x", replace, &err) != 0);
+    assert_contains(err.message, "not a regular file");
+    assert_int_equal(lstat(at("in/pipe"), &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(folders_are_made_on_the_way, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(links_are_not_followed, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(other_names_keep_their_bytes, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(what_is_no_file_is_not_replaced, make_box, drop_box),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
