@@ -175,7 +175,8 @@ typedef struct leat_loader_opts {
     uint32_t io_depth;       /* reads in flight; 0 = decided while running */
     const uint64_t *indices; /* only these samples, in this order of positions; copied */
     uint64_t index_count;
-    const double *weights;   /* one per sample (of the subset): draw with replacement; copied */
+    const double *weights;   /* one per sample (of the subset): draw with replacement; copied. See
+                                weight_count, at the end */
     const char *balance;     /* INT field: every value equally often, with replacement */
     uint64_t draws;          /* with weights or balance: samples per epoch; 0 = as many as there are */
     const char *const *fields; /* which fields of the pack to deliver; NULL = all */
@@ -217,6 +218,9 @@ typedef struct leat_loader_opts {
                                  come before one comes again, from epoch to epoch */
     uint32_t default_count;
     const leat_loader_default *defaults; /* of fields that some packs do not have */
+    /* Of weights: the samples of the pack or of the subset, else LEAT_EINVAL. Callers that were
+     * compiled without this field are believed. */
+    uint64_t weight_count;
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */

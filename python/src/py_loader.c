@@ -134,6 +134,7 @@ static int parse_arrays(leat_loader_opts *o, scratch *s, PyObject *indices, PyOb
         if (PyObject_GetBuffer(weights, &s->weights, PyBUF_CONTIG_RO) != 0) return -1;
         s->has_weights = true;
         o->weights = s->weights.buf;
+        o->weight_count = (uint64_t)s->weights.len / sizeof(double);
     }
     return 0;
 }

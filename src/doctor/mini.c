@@ -273,6 +273,7 @@ int leat__mini_run_open(leat__mini_run **out, const leat__mini *m, const leat_lo
     options(&o, images, ops);
     o.threads = threads;
     o.weights = run->weights;
+    o.weight_count = m->count;
     LEAT_GO(rc, out, leat_loader_open(&run->loader, m->path, &o, err));
     rc = leat_loader_begin(run->loader, run->epoch, err);
 out:

@@ -11,6 +11,7 @@
 #include <leat/loader.h>
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -52,6 +53,8 @@ int leat__loader_open_on(leat_loader **out, const char *path, const leat_loader_
         if (opts->struct_size == 0)
             return leat__fail(err, LEAT_EINVAL, "loader options were not initialised");
         memcpy(&full, opts, LEAT_MIN(opts->struct_size, sizeof full));
+        if (opts->struct_size < offsetof(leat_loader_opts, weight_count) + sizeof full.weight_count)
+            full.weight_count = LEAT__COUNT_NOT_TOLD;
         full.struct_size = sizeof full;
     }
     LEAT_REQUIRE(path != NULL || (full.sources != NULL && full.source_count > 0), err);

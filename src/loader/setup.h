@@ -97,6 +97,8 @@ struct leat_loader {
     leat_error failure;
 };
 
+#define LEAT__COUNT_NOT_TOLD UINT64_MAX /* weight_count of a caller that does not know it */
+
 /* leat_loader_open on a pool of the caller's (NULL: its own, or the shared one). On a pool without
  * threads reads wait for leat__aio_turn, so that a whole epoch is a function of the pool's seed. */
 int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_opts *opts,

@@ -49,7 +49,7 @@ static void wrong_options_are_named(void **state)
 {
     static const leat_loader_image image = {.ops = "RandomResizedCrop(8)"};
     static const char *const missing[] = {"nothing"};
-    static const uint64_t far_away[] = {1, SAMPLES};
+    static const uint64_t far_away[] = {1, SAMPLES}, near[] = {1, 2};
     static const double weights[SAMPLES] = {1};
     leat_loader_opts o;
     leat_loader *l;
@@ -64,6 +64,11 @@ static void wrong_options_are_named(void **state)
     refused(&o, "'caption' is not an int field");
     o = small(), o.balance = "label", o.order = LEAT_ORDER_QUASI, refused(&o, "must be random");
     o = small(), o.weights = weights, o.balance = "label", refused(&o, "either weights or balance");
+    o = small(), o.weights = weights, o.order = LEAT_ORDER_RANDOM;
+    refused(&o, "weight_count is 0, there are 90 samples");
+    o.weight_count = 89, refused(&o, "weight_count is 89, there are 90 samples");
+    o.weight_count = 90, o.indices = near, o.index_count = 2;
+    refused(&o, "weight_count is 90, there are 2 samples");
     o = small(), o.draws = 5, refused(&o, "draws needs");
     o = small(), o.order = (leat_order)7, refused(&o, "order: 7 is not a valid value");
     o = small(), o.drop_last = 9, refused(&o, "drop_last: 9 is not a valid value");
@@ -120,12 +125,18 @@ static void subsets_and_balance(void **state)
     o = small();
     o.order = LEAT_ORDER_RANDOM;
     o.weights = weights;
+    o.weight_count = SAMPLES;
     weights[0] = 1;
     weights[SAMPLES - 1] = 3;
     o.draws = 2000;
     count_labels(&o, counts);
     assert_in_range(counts[2], 1400, 1600);
     assert_int_equal(counts[1], 0);
+    /* a caller that was compiled before the count existed */
+    o.struct_size = offsetof(leat_loader_opts, weight_count);
+    o.weight_count = 7;
+    assert_int_equal(count_labels(&o, counts), 2000);
+    assert_in_range(counts[2], 1400, 1600);
     assert_no_leaks();
 }
 
