@@ -94,4 +94,10 @@ static inline uint64_t test_count(const char *variable, uint64_t standard)
     return text != NULL ? strtoull(text, NULL, 10) : standard;
 }
 
+/* A hang is killed by SIGALRM; a sanitizer's build takes many times longer. */
+static inline unsigned watchdog_s(void)
+{
+    return getenv("LEAT_SANITIZED") != NULL ? 1800 : 120;
+}
+
 #endif

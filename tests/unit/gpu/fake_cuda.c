@@ -81,6 +81,7 @@ EXPORT int nvrtcDestroyProgram(void **p);
 
 /* An event has passed when all of its marks have: one set by a stream, one by the trainer's work. */
 typedef struct fake_event {
+    struct fake_event *next, **at; /* in the list of all, and what points here */
     bool pending; /* recorded on a stream that has not come to it */
     int kernel;   /* of the trainer that must have ended */
     int uses;     /* queued items that name it: it may be destroyed before */
@@ -116,6 +117,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool started;
 static int contexts, modules, events, begun, ended, calls, fail_at, token[DEVICES];
+static struct fake_event *all_events; /* not destroyed yet */
 static _Thread_local int entered, entered_device;
 static _Thread_local int capture_mode;
 static int all_entered;
@@ -183,7 +185,10 @@ static bool passed(const fake_event *e)
 
 static void drop_use(fake_event *e)
 {
-    if (--e->uses == 0 && e->destroyed) free(e);
+    if (--e->uses > 0 || !e->destroyed) return;
+    *e->at = e->next;
+    if (e->next) e->next->at = e->at;
+    free(e);
 }
 
 /* Runs what can run. The lock is held. */
@@ -300,7 +305,15 @@ int cuDevicePrimaryCtxRetain(void **ctx, int device)
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
     need(device >= 10 && contexts > 0 && entered == 0);
-    __atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_sub_fetch(&contexts, 1, __ATOMIC_SEQ_CST) > 0) return OK;
+    pthread_mutex_lock(&lock);
+    progress(); /* then nothing that is queued names them */
+    for (fake_event *e = all_events, *next; e; e = next) { /* a context takes its events with it */
+        next = e->next;
+        if (e->uses == 0) free(e);
+    }
+    all_events = NULL;
+    pthread_mutex_unlock(&lock);
     return OK;
 }
 
@@ -517,6 +530,11 @@ int cuEventCreate(void **event, unsigned flags)
     COUNTED;
     fake_event *e = calloc(1, sizeof *e);
     need(e != NULL);
+    pthread_mutex_lock(&lock);
+    *e = (fake_event){.next = all_events, .at = &all_events};
+    if (all_events) all_events->at = &e->next;
+    all_events = e;
+    pthread_mutex_unlock(&lock);
     *event = e;
     __atomic_add_fetch(&events, 1, __ATOMIC_SEQ_CST);
     return OK;

@@ -11,15 +11,21 @@
 #include "../../../src/gpu/kernels/tile_entropy_kernel.h"
 #include "../../../src/gpu/kernels/tile_pixels_kernel.h"
 
+/* A job whose images need no working memory has none. */
+static inline uint8_t *work_of(const leat_job *job, const leat_job_image *im)
+{
+    return job->work != NULL ? job->work + im->work : NULL;
+}
+
 static inline void host_axes(const leat_job *job)
 {
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
         for (int d = 0; d < 2; d++) {
             const leat_job_axis *const a = d == 0 ? &im->ax : &im->ay;
-            if (takes_nearest(a)) build_nearest(a, job->work + im->work);
+            if (takes_nearest(a)) build_nearest(a, work_of(job, im));
             else
-                for (uint32_t j = 0; j < a->count; j++) build_output(a, job->work + im->work, j);
+                for (uint32_t j = 0; j < a->count; j++) build_output(a, work_of(job, im), j);
         }
     }
 }
@@ -34,7 +40,7 @@ static inline void host_colour(const leat_job *job)
 {
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
-        uint8_t *const work = job->work + im->work;
+        uint8_t *const work = work_of(job, im);
         const colour_view view = view_colour(im, work);
         for (uint32_t y = 0; y < im->height; y++)
             for (uint32_t x = 0; x < im->lead + im->width; x += 4) colour_four(im, &view, work, x, y);
@@ -45,7 +51,7 @@ static inline void host_first(const leat_job *job)
 {
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
-        uint8_t *const work = job->work + im->work;
+        uint8_t *const work = work_of(job, im);
         for (uint32_t y = 0; y < im->mid_rows; y++) {
             for (uint32_t x = 0; im->vertical_first && x < im->lead + im->width; x += 4)
                 first_four(im, work, x, y);
@@ -59,7 +65,7 @@ static inline void host_second(const leat_job *job)
     for (uint32_t i = 0; i < job->image_count; i++) {
         const leat_job_image *const im = &job->images[i];
         const leat_job_output *const o = &job->outputs[im->column];
-        uint8_t *const work = job->work + im->work;
+        uint8_t *const work = work_of(job, im);
         for (uint32_t y = 0; y < o->height; y++) {
             for (uint32_t x = 0; im->vertical_first && x < o->width; x++) second_pixel(im, o, work, x, y);
             for (uint32_t x = 0; !im->vertical_first && x < o->width; x += 4) second_four(im, o, work, x, y);

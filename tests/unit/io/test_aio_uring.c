@@ -3,6 +3,8 @@
  * The io_uring backend passes what every backend must (skipped where the kernel has none), and a
  * kernel that refuses to run the ring, from the start or in the middle, is survived.
  */
+#include "leat_test.h"
+
 #include "aiotest.h"
 
 #include <linux/filter.h>
@@ -53,7 +55,7 @@ static int under_filter(const char *path, int error, bool first_allowed)
     leat__file *f;
     leat_error err;
     leat__aio_opts o = {.kind = LEAT__AIO_URING, .depth = 8};
-    alarm(60); /* it used to spin for ever */
+    alarm(watchdog_s()); /* it used to spin for ever */
     if (leat__file_open(&f, path, LEAT__FILE_READ, &err) != 0) return __LINE__ & 127;
     if (!first_allowed && !refuse_enter(error)) return CANNOT;
     if (leat__aio_open(&a, &o, &err) != 0) return CANNOT;

@@ -9,8 +9,6 @@
 #include "base/rng.h"
 #include "loader/bounds.h"
 
-enum { WATCHDOG_S = 120 }; /* a hang is killed by SIGALRM; nothing here takes a fraction of it */
-
 static char path[64];
 
 /* Sample i has size(i) bytes, with i as their content. */
@@ -61,7 +59,7 @@ static int make_large(void **state)
     (void)state;
     snprintf(path, sizeof path, "/tmp/leat-bounds-%d.leat", (int)getpid());
     bytes_pack(150, large);
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     return 0;
 }
 
@@ -70,7 +68,7 @@ static int make_uneven(void **state)
     (void)state;
     snprintf(path, sizeof path, "/tmp/leat-bounds-%d.leat", (int)getpid());
     bytes_pack(300, uneven);
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     return 0;
 }
 

@@ -9,8 +9,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { WATCHDOG_S = 120 };
-
 static char path[64];
 
 static int make_pack(void **state)
@@ -36,7 +34,7 @@ static int clean_up(leat_loader *l, leat_batch *b, leat_budget *budget, const le
     char text[512];
     size_t size;
 
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     if (leat_loader_next(l, &none, -1, NULL) != LEAT_EFORK) return __LINE__ & 127;
     if (leat_loader_begin(l, 1, NULL) != LEAT_EFORK) return __LINE__ & 127;
     if (leat_loader_read(l, &stats, sizeof stats) != LEAT_EFORK) return __LINE__ & 127;
@@ -109,7 +107,7 @@ static void an_interrupt_is_safe_in_a_signal_handler(void **state)
     leat_loader_opts o = base_opts();
     leat_batch *b;
     (void)state;
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     assert_ok(leat_loader_open(&interrupted, path, &o, NULL));
     assert_int_equal(sigaction(SIGUSR1, &action, &old), 0);
     assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);

@@ -9,7 +9,7 @@
 #include "loader/bounds.h"
 #include "loader/scratch.h"
 
-enum { LARGE = 1600, SMALL = 40, SAMPLES = 24, WATCHDOG_S = 120 };
+enum { LARGE = 1600, SMALL = 40, SAMPLES = 24 };
 
 static char path[64];
 
@@ -126,7 +126,7 @@ static void too_large_an_image_is_refused_by_name(void **state)
 {
     leat_loader_opts o = scratch_opts();
     (void)state;
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     o.memory = 12 << 20; /* an image takes 10.2 MB and the rest */
     outcome got = run_with(path, &o, 0);
     assert_int_equal(got.rc, LEAT_EBUDGET);
@@ -148,7 +148,7 @@ static void large_images_come_few_at_once(void **state)
     leat_loader *l;
     uint64_t digest = 0;
     (void)state;
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     for (int i = 0; i < 4; i++) {
         outcome got = {0};
         o.memory = i < 2 ? 24 << 20 : 256 << 20;
@@ -180,7 +180,7 @@ static void memory_that_runs_out_makes_it_slower(void **state)
     leat_loader_opts o = scratch_opts();
     leat_loader *l;
     (void)state;
-    alarm(WATCHDOG_S);
+    alarm(watchdog_s());
     o.ops = "ColorJitter(0.4); Resize(32); CenterCrop(32)"; /* on the whole image */
     o.memory = 512 << 20;
     outcome got = {0}, want = run_with(path, &o, 0);
