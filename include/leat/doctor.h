@@ -107,6 +107,8 @@ extern "C" {
     X(io_fixed, "1 = the user fixed the reads in flight, 0 = the controller decides")        \
     X(prefetch, "batches made ahead")                                                        \
     X(network, "1 = storage is on the network")                                              \
+    X(remote, "1 = the pack is in a bucket or on a web server")                              \
+    X(cache_disk, "1 = pages of a remote pack are kept on this machine's disk")              \
     X(rotational, "1 = storage spins")                                                       \
     X(pressure_io, "PSI: share of time something stalled on I/O")                            \
     X(order_random, "1 = random order, 0 = another")                                         \

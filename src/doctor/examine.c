@@ -216,6 +216,7 @@ static void describe_settings(const exam *e, leat_doctor_facts *f)
     f->batch = e->loader.batch_size;
     f->order_random = e->loader.order == LEAT_ORDER_RANDOM;
     f->cache_process = e->loader.cache == LEAT_CACHE_PROCESS;
+    f->cache_disk = e->loader.disk_cache != NULL;
     if (leat_disk_read(&disk, e->path, NULL) == 0) {
         f->network = disk.network;
         f->rotational = disk.rotational;

@@ -246,6 +246,11 @@ bool leat__doctor_latency(const leat_doctor_facts *f)
             or_else(f->io_depth, 1) <= FEW_READS);
 }
 
+static bool network_latency(const leat_doctor_facts *f)
+{
+    return network(f) && leat__doctor_latency(f);
+}
+
 static bool small_batches(const leat_doctor_facts *f)
 {
     double per_sample_us = known(f->handover_us) && known(f->batch) && f->batch > 0
@@ -274,8 +279,9 @@ static const struct {
     {LEAT_LIMIT_CPU, LEAT_CAUSE_WORKERS, some_worker_time},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, always},
     {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
-    {LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, network},
     {LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, requests},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, network_latency},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_NETWORK, network},
     {LEAT_LIMIT_IO, LEAT_CAUSE_COLD, cold},
     {LEAT_LIMIT_IO, LEAT_CAUSE_MEMORY_LIMIT, leat__doctor_memory_limit},
     {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, leat__doctor_latency},

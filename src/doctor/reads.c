@@ -203,7 +203,8 @@ int leat__reads_resident(const char *path, double *cached, leat_error *err)
     LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
     LEAT_GO(rc, out, leat_pack_info_read(pack, &info, sizeof info));
     for (uint32_t i = 0; i < info.shards; i++)
-        LEAT_GO(rc, out, shard_resident(leat__file_path(leat__pack_file(pack, i)), &in, &all, err));
+        if (leat__file_remote(leat__pack_file(pack, i)) == NULL)
+            LEAT_GO(rc, out, shard_resident(leat__file_path(leat__pack_file(pack, i)), &in, &all, err));
     *cached = all > 0 ? LEAT_MIN(1.0, (double)in / (double)all) : -1;
 out:
     leat_pack_close(&pack);
@@ -296,6 +297,11 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     f->io_depth = opts->io_depth > 0 ? opts->io_depth : DEPTH;
     f->dataset_bytes = (double)info.bytes;
     f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;
+    f->remote = leat__file_remote(leat__pack_file(warm, 0)) != NULL;
+    if (f->remote > 0) { /* the loader joins requests and fetches ahead: single reads say nothing about it */
+        f->network = 1;
+        goto out;
+    }
     uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
     LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
     LEAT_GO(rc, out, read_for(&r, DEEP, LEAT_MAX(seconds / 2, LEAST_SECONDS), true, limit, &got, err));

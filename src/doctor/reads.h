@@ -11,7 +11,7 @@
 
 #include "doctor/time_limit.h"
 
-/* Share of the pack that is in the page cache now. */
+/* Share of the pack that is in the page cache now; negative for a remote pack. */
 int leat__reads_resident(const char *path, double *cached, leat_error *err) LEAT_MUST_CHECK;
 
 /* Drops the pack from the page cache, for a trial that must find it cold again. Only for packs of

@@ -124,6 +124,20 @@ static bool raise_memory_limit(const leat_doctor_diagnosis *d, world *w, leat_do
     return true;
 }
 
+/* From the second epoch on a remote pack comes from this machine's disk. */
+static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (or_else(f->remote, 0) < 1 || or_else(f->cache_disk, 0) >= 1 || !known(f->io_cold)) return false;
+    f->io_cold = f->io_deep = f->io_pages = HUGE_VAL; /* as fast as the disk is: not known here */
+    w->reach = LEAT_MAX(w->reach, 1.0);
+    act(r, LEAT_BASIS_MODEL, "",
+        "keep pages on a local disk (--cache disk:DIR): from the second epoch on nothing is fetched, if the "
+        "disk keeps up");
+    (void)d;
+    return true;
+}
+
 static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
@@ -476,7 +490,7 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 }
 
 static const remedy_fn remedies[] = {
-    stay_cached,     process_cache,   raise_memory_limit, quasi_random,   deeper_reads, smaller_window,
+    stay_cached,     process_cache,   raise_memory_limit, disk_cache, quasi_random, deeper_reads, smaller_window,
     more_threads,    more_workers,    fewer_threads,      close_siblings, free_cpus,    raise_quota,
     lift_affinity,   raise_budget,    lower_budget,       more_prefetch,  larger_batches,
     faster_storage,  more_cpus,       no_transform,       mixed_precision, compiled_model,

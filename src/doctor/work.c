@@ -181,7 +181,7 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
     }
     double passed = (double)(leat__clock_ns() - begin) / 1e9;
     leat__free(c);
-    out->per_s = passed > 0 ? (double)samples / passed : -1;
+    out->per_s = passed > 0 && samples > 0 ? (double)samples / passed : -1; /* stopped before one was done */
     out->cpu_s = samples > 0 ? (double)cpu / 1e9 / (double)samples : -1;
     return rc;
 }

@@ -161,6 +161,25 @@ static void a_memory_limit_is_to_be_raised_for_the_page_cache(void **state)
     assert_near(r->rate, 5120, 1);
 }
 
+static void a_remote_pack_is_kept_on_disk(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    f.io_cold = f.io_pages = f.io_deep = f.io_warm = f.cached = -1; /* nothing is read beside the loader */
+    f.remote = f.network = 1;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.limit, LEAT_LIMIT_IO);
+    assert_int_equal(d.cause, LEAT_CAUSE_NETWORK);
+    const leat_doctor_remedy *r = remedy(&d, "--cache disk:DIR");
+    assert_non_null(r);
+    assert_near(r->rate, 5120, 1);
+    assert_int_equal(r->basis, LEAT_BASIS_MODEL);
+    assert_null(remedy(&d, "page cache"));
+    f.cache_disk = 1;
+    d = judge(f);
+    assert_null(remedy(&d, "--cache disk:DIR"));
+}
+
 static void another_loader_is_to_be_stopped(void **state)
 {
     leat_doctor_facts f = starved_by_cpu();
@@ -355,6 +374,7 @@ int main(void)
         cmocka_unit_test(flags_that_do_less_together_than_alone_are_not_put_together),
         cmocka_unit_test(a_cache_that_leaves_no_memory_for_batches_is_not_offered),
         cmocka_unit_test(a_memory_limit_is_to_be_raised_for_the_page_cache),
+        cmocka_unit_test(a_remote_pack_is_kept_on_disk),
         cmocka_unit_test(another_loader_is_to_be_stopped),
         cmocka_unit_test(more_reads_in_flight_help_against_latency),
         cmocka_unit_test(what_lifts_no_limit_is_not_offered),
