@@ -54,6 +54,10 @@ const plan_gpu *leat__plan_gpu_find(const char *name);
 void leat__plan_gpu_suggest(const char *name, leat__buf *out);
 void leat__plan_gpu_list(leat__buf *out); /* all known names */
 
+/* step_rate.c: seconds of a sample on one GPU, by the model; 0 when it cannot be said. `spread`: the rate
+ * lies between a (1 + spread)th and (1 + spread) times it. */
+double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread);
+
 /* rate.c */
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);

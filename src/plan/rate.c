@@ -13,20 +13,10 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/* What a step takes however small its batch: the host launching kernels. ResNet-50 in bf16 on
- * an H200 takes 19.3, 30.4 and 55.0 ms for 64, 128 and 256 samples, ViT-B 26.9, 50.0 and 92.4:
- * 7 and 5 ms beside the slope. Compiled steps launch fewer, larger kernels. */
-#define LAUNCH_S 0.006
-#define LAUNCH_COMPILED_S 0.002
-
-/* Spread of the GPU model where no measurement of this very case exists: same family and
- * precision, or anything else. */
-#define SPREAD_EXACT 0.08
-#define SPREAD_FAMILY 0.25
-#define SPREAD_OTHER 0.40
 /* Spread of the table of CPU costs: it was measured on one machine. On another CPU of the same
  * instruction set ordinary settings were off by up to 0.53. */
 #define SPREAD_COST 0.60
+#define SPREAD_COPY 0.25 /* of the table of copies to the GPU */
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
 {
@@ -218,62 +208,6 @@ static leat_plan_range loader_range(const leat_plan_facts *f, const overlap *o, 
 
 /* ---- GPU ---- */
 
-/* Seconds a sample would take at the card's peaks: arithmetic (forward once, backward twice,
- * two operations per multiply-add) and memory traffic one after the other. */
-static double ideal_s(const plan_gpu *gpu, const leat_plan_facts *f, const leat_plan_vram *v)
-{
-    const leat__arch *arch = leat__arch_find(f->model);
-    double tflops = gpu->half_tflops;
-    if (f->precision == LEAT_PLAN_FP32) /* convolutions use TF32 by default, matrices do not */
-        tflops = arch != NULL && arch->kind == LEAT__ARCH_RESNET && gpu->tf32_tflops > 0
-                     ? gpu->tf32_tflops : gpu->fp32_tflops;
-    return v->macs * 6 / (tflops * 1e12) + v->traffic_bytes / (gpu->memory_gbs * 1e9);
-}
-
-static double launch_s(uint64_t compiled)
-{
-    return compiled ? LAUNCH_COMPILED_S : LAUNCH_S;
-}
-
-/* How near to those peaks a measured step comes, its launches taken off. The best row wins:
- * compiled as this one, then the same family, the same precision, the same model. */
-static double efficiency(const leat_plan_facts *f, double *uncertainty)
-{
-    const leat__arch *arch = leat__arch_find(f->model);
-    const plan_gpu *here = leat__plan_gpu_find(f->gpu);
-    int best = -1;
-    double value = 0;
-    for (size_t i = 0; i < LEAT_COUNT(plan_measured_step_rows); i++) {
-        const plan_measured_step *row = &plan_measured_step_rows[i];
-        const plan_gpu *gpu = leat__plan_gpu_find(row->gpu);
-        const leat__arch *other = leat__arch_find(row->model);
-        if (gpu == NULL || other == NULL) continue;
-        bool same_precision = strcmp(row->precision, leat_plan_precision_name(f->precision)) == 0;
-        bool family = arch != NULL && other->kind == arch->kind;
-        bool same = family && other == arch;
-        bool compiled = row->compiled == f->compile;
-        int score = 8 * compiled + 4 * family + 2 * same_precision + same;
-        if (score <= best) continue;
-        leat_plan_facts g = *f;
-        leat_plan_vram v;
-        snprintf(g.model, sizeof g.model, "%s", row->model);
-        g.precision = strcmp(row->precision, "fp32") == 0 ? LEAT_PLAN_FP32
-                      : strcmp(row->precision, "16-mixed") == 0 ? LEAT_PLAN_FP16_MIXED
-                                                                : LEAT_PLAN_BF16_MIXED;
-        g.batch = row->batch;
-        g.image = 224;
-        g.vram_bytes = 0;
-        if (leat__plan_vram(&g, &v, NULL) != 0) continue;
-        double batch = (double)row->batch;
-        best = score;
-        value = ideal_s(gpu, &g, &v) / (1 / row->samples_per_s - launch_s(row->compiled) / batch);
-        *uncertainty = score == 15 && gpu == here        ? SPREAD_EXACT
-                       : compiled && family && same_precision ? SPREAD_FAMILY
-                                                              : SPREAD_OTHER;
-    }
-    return value;
-}
-
 static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *v,
                                 uint32_t *measured)
 {
@@ -286,12 +220,8 @@ static leat_plan_range gpu_rate(const leat_plan_facts *f, const leat_plan_vram *
         return (leat_plan_range){gpus * batch * 1e3 / ms.high, gpus * batch * 1e3 / ms.mid,
                                  gpus * batch * 1e3 / ms.low};
     }
-    const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
-    if (gpu == NULL || v->macs <= 0) return (leat_plan_range){0};
-    double uncertainty = SPREAD_OTHER;
-    double share = efficiency(f, &uncertainty);
-    if (share <= 0) return (leat_plan_range){0};
-    double sample_s = ideal_s(gpu, f, v) / share + launch_s(f->compile) / (double)f->batch;
+    double uncertainty, sample_s = leat__plan_step_s(f, v, &uncertainty);
+    if (sample_s <= 0) return (leat_plan_range){0};
     return spread(gpus / sample_s, uncertainty);
 }
 
@@ -303,7 +233,7 @@ static leat_plan_range h2d_rate(const leat_plan_facts *f)
     if (bytes.mid <= 0) {
         const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
         if (gpu == NULL) return (leat_plan_range){0};
-        bytes = spread(gpu->h2d_gbs * 1e9, SPREAD_FAMILY);
+        bytes = spread(gpu->h2d_gbs * 1e9, SPREAD_COPY);
     }
     return scaled(bytes, f->gpus / sample);
 }
@@ -357,7 +287,7 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
                            "given: --h2d-gbs", "table: " PLAN_GPU_SOURCE},
         [LEAT_PLAN_GPU] = {s->gpu, m->step_ms, "calibrated: training steps", "given: --step-ms",
                            "model: roofline of the architecture, fitted to "
-                           PLAN_MEASURED_STEP_SOURCE},
+                           PLAN_STEP_SOURCE},
     };
     for (uint32_t r = LEAT_PLAN_IO; r <= LEAT_PLAN_GPU; r++) {
         if (rows[r].rate.mid <= 0) continue;

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How long a training step takes on a GPU. A sample's arithmetic and memory traffic (arch.h, tape.h) take
+ * so long at the card's peaks; how near a step comes to them is taken from steps that were measured
+ * (data/plan/steps.txt): those of the same family, precision and kind of card count most.
+ */
+#include "plan/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+
+/* What a step takes however small its batch: the host launching kernels. ResNet-50 in bf16 on
+ * an H200 takes 19.3, 30.4 and 55.0 ms for 64, 128 and 256 samples, ViT-B 26.9, 50.0 and 92.4:
+ * 7 and 5 ms beside the slope. Compiled steps launch fewer, larger kernels. */
+#define LAUNCH_S 0.006
+#define LAUNCH_COMPILED_S 0.002
+
+/* Spread where this very case was measured; where its family was, in its precision, on a card like it;
+ * and elsewhere. Rows kept out of the model are off by 10 % in the mean and by 30 % at most. */
+#define SPREAD_EXACT 0.08
+#define SPREAD_FAMILY 0.30
+#define SPREAD_OTHER 0.40
+
+/* The faster a card, the farther its steps are from its peaks: kernels are too short to fill it. ResNet-50
+ * in 16 bits reaches 1.0 of what the model says on an RTX 3090, 0.8 on an A100, 0.6 on an H200. */
+#define FALLS 0.2
+/* Cards are like each other by their memory bandwidth: this far apart, as a logarithm. */
+#define LIKE 0.3
+#define SAME_MODEL 3.0
+#define OTHER_FAMILY 0.02
+#define OTHER_PRECISION 0.03
+#define OTHER_COMPILED 0.05
+#define ANYTHING 1e-4 /* so that some row always counts */
+
+typedef enum math_kind { MATH_HALF, MATH_TF32, MATH_FP32 } math_kind;
+
+/* Convolutions in fp32 use TF32 by default, matrices do not. */
+static math_kind math_of(const plan_gpu *gpu, const leat__arch *arch, uint32_t precision)
+{
+    if (precision != LEAT_PLAN_FP32) return MATH_HALF;
+    bool convolutions = arch != NULL && arch->kind == LEAT__ARCH_RESNET;
+    return convolutions && gpu->tf32_tflops > 0 ? MATH_TF32 : MATH_FP32;
+}
+
+/* Seconds a sample would take at the card's peaks: arithmetic (forward once, backward twice,
+ * two operations per multiply-add) and memory traffic one after the other. */
+static double ideal_s(const plan_gpu *gpu, math_kind math, const leat_plan_vram *v)
+{
+    double tflops = math == MATH_HALF   ? gpu->half_tflops
+                    : math == MATH_TF32 ? gpu->tf32_tflops
+                                        : gpu->fp32_tflops;
+    return v->macs * 6 / (tflops * 1e12) + v->traffic_bytes / (gpu->memory_gbs * 1e9);
+}
+
+static double launch_s(uint64_t compiled)
+{
+    return compiled ? LAUNCH_COMPILED_S : LAUNCH_S;
+}
+
+static uint32_t precision_of(const char *name)
+{
+    return strcmp(name, "fp32") == 0 ? LEAT_PLAN_FP32 : strcmp(name, "16-mixed") == 0 ? LEAT_PLAN_FP16_MIXED
+                                                                                     : LEAT_PLAN_BF16_MIXED;
+}
+
+/* A row of the table against what is asked for. */
+typedef struct likeness {
+    double share;    /* of the peaks, as it would be on the card asked for */
+    double weight;
+    bool exact;      /* this model, card and precision, compiled or not as asked */
+    bool family;     /* its family and precision, on a card like it */
+} likeness;
+
+/* How near to the peaks the row's step comes, its launches taken off; 0 when it cannot be said. */
+static double share_of(const plan_step *row, const plan_gpu *gpu, const leat__arch *arch,
+                       const leat_plan_facts *f)
+{
+    leat_plan_facts g = *f;
+    leat_plan_vram v;
+    snprintf(g.model, sizeof g.model, "%s", row->model);
+    g.precision = precision_of(row->precision);
+    g.batch = row->batch;
+    g.image = (uint32_t)row->image;
+    g.unfused_attention = (uint32_t)row->unfused;
+    g.vram_bytes = 0;
+    if (leat__plan_vram(&g, &v, NULL) != 0) return 0;
+    double sample_s = 1 / row->samples_per_s - launch_s(row->compiled) / (double)row->batch;
+    return sample_s > 0 ? ideal_s(gpu, math_of(gpu, arch, g.precision), &v) / sample_s : 0;
+}
+
+static likeness compare(const plan_step *row, const leat_plan_facts *f, const plan_gpu *here,
+                        const leat__arch *arch)
+{
+    const plan_gpu *gpu = leat__plan_gpu_find(row->gpu);
+    const leat__arch *other = leat__arch_find(row->model);
+    likeness l = {0};
+    if (row->fit == 0 || gpu == NULL || other == NULL) return l;
+    bool family = arch != NULL && other->kind == arch->kind, compiled = row->compiled == f->compile;
+    bool math = math_of(gpu, other, precision_of(row->precision)) == math_of(here, arch, f->precision);
+    double apart = log(gpu->memory_gbs / here->memory_gbs);
+    l.exact = family && other == arch && math && compiled && gpu == here && row->image == f->image;
+    l.family = family && math && compiled && fabs(apart) < 2 * LIKE;
+    l.weight = exp(-apart * apart / (2 * LIKE * LIKE)) + ANYTHING;
+    l.weight *= !family ? OTHER_FAMILY : other == arch ? SAME_MODEL : 1;
+    l.weight *= (math ? 1 : OTHER_PRECISION) * (compiled ? 1 : OTHER_COMPILED);
+    l.share = share_of(row, gpu, other, f) * pow(gpu->memory_gbs / here->memory_gbs, FALLS);
+    return l;
+}
+
+double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread)
+{
+    const plan_gpu *here = leat__plan_gpu_find(f->gpu);
+    const leat__arch *arch = leat__arch_find(f->model);
+    double sum = 0, weights = 0, exact = 0;
+    if (here == NULL || v->macs <= 0) return 0;
+    *spread = SPREAD_OTHER;
+    for (size_t i = 0; i < LEAT_COUNT(plan_step_rows); i++) {
+        likeness l = compare(&plan_step_rows[i], f, here, arch);
+        if (l.share <= 0) continue;
+        if (l.family) *spread = LEAT_MIN(*spread, SPREAD_FAMILY);
+        if (l.exact) exact = l.share;
+        sum += l.weight * log(l.share);
+        weights += l.weight;
+    }
+    if (weights <= 0) return 0;
+    if (exact > 0) *spread = SPREAD_EXACT;
+    double share = exact > 0 ? exact : exp(sum / weights);
+    double ideal = ideal_s(here, math_of(here, arch, f->precision), v);
+    return ideal / share + launch_s(f->compile) / (double)f->batch;
+}
