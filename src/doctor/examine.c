@@ -404,6 +404,7 @@ static int try_warm(exam *e, leat_error *err)
 
     if (weights == NULL) return leat__fail_nomem(err, few * sizeof *weights, "samples");
     for (uint64_t i = 0; i < few; i++) weights[i] = 1;
+    with.order = LEAT_ORDER_RANDOM; /* what is drawn again and again is in memory: their order is no matter */
     with.weights = weights;
     with.draws = (uint64_t)with.batch_size * WARM_BATCHES;
     with.balance = NULL;

@@ -490,11 +490,11 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 }
 
 static const remedy_fn remedies[] = {
-    stay_cached,     process_cache,   raise_memory_limit, disk_cache, quasi_random, deeper_reads, smaller_window,
-    more_threads,    more_workers,    fewer_threads,      close_siblings, free_cpus,    raise_quota,
-    lift_affinity,   raise_budget,    lower_budget,       more_prefetch,  larger_batches,
-    faster_storage,  more_cpus,       no_transform,       mixed_precision, compiled_model,
-    channels_last,   second_gpu,
+    stay_cached,    process_cache,   raise_memory_limit, disk_cache,     quasi_random,
+    deeper_reads,   smaller_window,  more_threads,       more_workers,   fewer_threads,
+    close_siblings, free_cpus,       raise_quota,        lift_affinity,  raise_budget,
+    lower_budget,   more_prefetch,   larger_batches,     faster_storage, more_cpus,
+    no_transform,   mixed_precision, compiled_model,     channels_last,  second_gpu,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 

@@ -25,6 +25,7 @@
 #define QUALITY 75u
 #define ALIGN 64u
 #define LOAD_NS (LEAT_NS_PER_S / 2)
+#define LOAD_MORE_NS LEAT_NS_PER_S /* for the least that is wanted: a bucket may answer very late */
 #define LEAST_SAMPLES 8u
 #define SIZES_MAX 2048u /* samples whose size is asked for */
 
@@ -174,7 +175,8 @@ int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64
     uint64_t until = leat__clock_ns() + LOAD_NS; /* a slow disk must not hold up what is not about it */
     uint64_t step = golden_step(count);
     for (uint64_t i = 0; i < count && set->count < max && set->memory.len < max_bytes; i++) {
-        if (set->count >= LEAST_SAMPLES && leat__clock_ns() > until) break;
+        uint64_t now = leat__clock_ns();
+        if (now > until && (set->count >= LEAST_SAMPLES || now > until + LOAD_MORE_NS)) break;
         uint64_t id = sorted[(count / 2 + i * step) % count].id;
         LEAT_GO(rc, out, load_sample(set, s, (uint32_t)field, id, err));
     }

@@ -37,8 +37,8 @@ true
 risky
 
 $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 2000 --json | jget fix
---batch 492 (instead of 2000) and lr 0.9609
-! leat plan: does not fit; --batch 492 (instead of 2000) and lr 0.9609
+--batch 476 (instead of 2000) and lr 0.9297
+! leat plan: does not fit; --batch 476 (instead of 2000) and lr 0.9297
 
 # the page
 $ leat plan --dtype f32 --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
@@ -65,7 +65,7 @@ GPU memory: 18.4 GiB: safe
   batch               147 MiB
   workspace          64.0 MiB  of the kernel libraries
   context             550 MiB  of the driver, outside the framework's count
-  Largest batch that fits: 2057
+  Largest batch that fits: 1991
 (empty)
 Samples per second, per node
   storage         18.2k  (16.5k to 20.0k)  given

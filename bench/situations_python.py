@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One situation of a Python loader for situations.py, in this process: prints the verdict as JSON.
+
+    bench/situations_python.py NAME --leat build-release/tools/leat --work DIR [--lifted]
+
+--lifted stages the same without its cause.
+"""
+import argparse
+import json
+import os
+import threading
+import time
+
+import numpy
+
+import leat
+from situations import Data
+
+OPS = "RandomResizedCrop(224)"
+STEPS = 60
+
+
+def busy(seconds):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+def train(loader, step, seconds=6.0):
+    """A training loop over epochs, and the loader's own doctor."""
+    begin, steps = time.monotonic(), 0
+    while time.monotonic() - begin < seconds and steps < 400:
+        for batch in loader:
+            step(batch)
+            steps += 1
+            if time.monotonic() - begin >= seconds:
+                break
+    return loader.doctor()
+
+
+def leat_loader(pack, **more):
+    return leat.Loader(pack, batch_size=64, image=OPS, doctor=True, **more)
+
+
+# ---- leat.Loader ---------------------------------------------------------------------------------
+
+
+def bursty_trainer(data, lifted):
+    count = [0]
+
+    def step(_):
+        count[0] += 1
+        time.sleep(0.4 if count[0] % 10 == 0 else 0.06)
+    return train(leat_loader(data.tiled()), step)
+
+
+def second_loader(data, lifted):
+    stop = threading.Event()
+
+    def other():
+        with leat.Loader(data.keep(), batch_size=64, image=OPS) as loader:
+            while not stop.is_set():
+                for _ in loader:
+                    if stop.is_set():
+                        break
+    thread = threading.Thread(target=other)
+    if not lifted:
+        thread.start()
+    try:
+        return train(leat_loader(data.keep()), lambda _: time.sleep(0.005))
+    finally:
+        stop.set()
+        if not lifted:
+            thread.join()
+
+
+def python_loop(data, lifted):
+    return train(leat_loader(data.tiled()), lambda _: busy(0.08))
+
+
+def matmul(data, lifted):
+    a = numpy.random.default_rng(0).random((1400, 1400), dtype=numpy.float32)
+
+    def step(_):
+        for _ in range(4):
+            a @ a
+    return train(leat_loader(data.raw()), step)
+
+
+def affinity(data, lifted):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    return train(leat_loader(data.keep()), lambda _: time.sleep(0.005))
+
+
+def transform(data, lifted):
+    def slow(batch):
+        busy(0.06)
+        return batch
+    return train(leat_loader(data.raw(), transform=None if lifted else slow), lambda _: time.sleep(0.005))
+
+
+def transform_sleeps(data, lifted):
+    def late(batch):
+        time.sleep(0.04)
+        return batch
+    return train(leat_loader(data.raw(), transform=None if lifted else late), lambda _: time.sleep(0.005))
+
+
+# ---- torch.utils.data.DataLoader -----------------------------------------------------------------
+
+
+class Samples:
+    """Samples that cost something: a wait, Python code, a JPEG, blurs, bytes."""
+
+    def __init__(self, names=(), wait=0.0, spin=0.0, blurs=0, values=8):
+        self.names, self.wait, self.spin, self.blurs, self.values = names, wait, spin, blurs, values
+
+    def __len__(self):
+        return 100000
+
+    def __getitem__(self, i):
+        import torch
+        if self.wait:
+            time.sleep(self.wait)
+        if self.spin:
+            count = 0
+            until = time.perf_counter() + self.spin
+            while time.perf_counter() < until:
+                count += i % 7
+        if not self.names:
+            return torch.zeros(self.values)
+        from PIL import Image, ImageFilter
+        with Image.open(self.names[i % len(self.names)]) as image:
+            image = image.convert("RGB").resize((224, 224))
+        for _ in range(self.blurs):
+            image = image.filter(ImageFilter.GaussianBlur(3))
+        return torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)
+
+
+def slow_collate(samples):
+    import torch
+    busy(0.08)
+    return torch.stack(samples)
+
+
+def data_loader(samples, workers, batch=16, **more):
+    import torch
+    torch.set_num_threads(1)
+    return torch.utils.data.DataLoader(samples, batch_size=batch, num_workers=workers, **more)
+
+
+def ask(loader, step_s):
+    return leat.diagnose(loader, lambda _: time.sleep(step_s), steps=STEPS, seconds=8)
+
+
+def photos(data):
+    folder = data.photos()
+    return sorted(os.path.join(r, f) for r, _, fs in os.walk(folder) for f in fs)
+
+
+def late_samples(data, lifted):
+    return ask(data_loader(Samples(wait=0.008), 8 if lifted else 2), 0.005)
+
+
+def python_code(data, lifted):
+    return ask(data_loader(Samples(spin=0.004), 2), 0.005)
+
+
+def collate(data, lifted):
+    return ask(data_loader(Samples(), 2, collate_fn=slow_collate), 0.005)
+
+
+def collate_no_workers(data, lifted):
+    return ask(data_loader(Samples(), 0, collate_fn=slow_collate), 0.005)
+
+
+def jpeg_no_workers(data, lifted):
+    return ask(data_loader(Samples(photos(data)), 2 if lifted else 0), 0.005)
+
+
+def slow_model(data, lifted):
+    return ask(data_loader(Samples(photos(data)), 2), 0.4)
+
+
+def busy_step(data, lifted):
+    return leat.diagnose(data_loader(Samples(), 1), lambda _: busy(0.05), steps=STEPS, seconds=8)
+
+
+def large_tensors(data, lifted):
+    return ask(data_loader(Samples(values=320000), 2), 0.001)
+
+
+def blur(data, lifted):
+    return ask(data_loader(Samples(photos(data), blurs=6), 2), 0.005)
+
+
+SITUATIONS = {
+    "bursty trainer": bursty_trainer, "second loader": second_loader, "Python loop": python_loop, "matmul": matmul,
+    "affinity": affinity, "transform": transform, "transform sleeps": transform_sleeps,
+    "DataLoader: late samples": late_samples, "DataLoader: Python code": python_code, "DataLoader: collate": collate,
+    "DataLoader: collate, no workers": collate_no_workers, "DataLoader: JPEG, no workers": jpeg_no_workers,
+    "DataLoader: slow model": slow_model, "DataLoader: busy step": busy_step,
+    "DataLoader: large tensors": large_tensors, "DataLoader: blur": blur,
+}
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("name", choices=SITUATIONS)
+    args.add_argument("--leat", required=True)
+    args.add_argument("--work", required=True)
+    args.add_argument("--lifted", action="store_true")
+    o = args.parse_args()
+    verdict = SITUATIONS[o.name](Data(o.leat, o.work), o.lifted)
+    print(json.dumps(dict(verdict)))
+
+
+if __name__ == "__main__":
+    main()
