@@ -136,6 +136,7 @@ typedef struct leat_pack_info {
     uint64_t max_sample_bytes; /* largest sample */
     uint64_t fingerprint; /* of the whole content: equal for equal packs */
     uint32_t version_major, version_minor;
+    uint64_t dropped; /* samples in the files that are not part of the pack any more */
 } leat_pack_info;
 LEAT_API int leat_pack_info_read(const leat_pack *pack, leat_pack_info *info,
                                  uint32_t struct_size);
@@ -303,7 +304,10 @@ typedef struct leat_packer_opts {
                                an unfinished one that no process writes is discarded, unless
                                resume is 1 */
     uint32_t no_sync;       /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
-    uint32_t reserved;
+    uint32_t append;        /* 1 = NAME is there, and gets a new generation: its files stay, samples go to new
+                               shards, and a set that lists all takes the name at the end. Fields (0 = those
+                               of NAME), class names (more may follow) and blobs are those of NAME. What a
+                               killed append left is discarded; there is no resume. */
 } leat_packer_opts;
 #define LEAT_PACKER_OPTS_INIT {.struct_size = sizeof(leat_packer_opts)}
 
@@ -341,6 +345,11 @@ LEAT_API uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_
 
 LEAT_API int leat_packer_append(leat_packer *p, const leat_pack_sample *sample,
                                 leat_error *err) LEAT_MUST_CHECK;
+/* With `append`: samples of NAME with this key are left out of the new generation; *count (may be NULL) gets
+ * how many there are, 0 for none. Samples appended by this packer stay: drop, then append is an update.
+ * LEAT_ESTATE: not appending. */
+LEAT_API int leat_packer_drop(leat_packer *p, const void *key, size_t size, uint64_t *count,
+                              leat_error *err) LEAT_MUST_CHECK;
 /* Named blob, at any time before finish; setting a name again replaces it. With shards: set
  * before the first sample it is in every file, later only in the set and in later shards. */
 LEAT_API int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
@@ -366,6 +375,25 @@ LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats,
                                 leat_error *err) LEAT_MUST_CHECK;
 /* Without finish the partial pack stays for resume. */
 LEAT_API void leat_packer_close(leat_packer **p);
+typedef struct leat_pack_compact_opts {
+    uint32_t struct_size;
+    uint32_t no_sync;     /* as in leat_packer_opts */
+    const char *output;   /* NULL = the pack itself is replaced at the end */
+    uint64_t shard_bytes; /* as in leat_packer_opts */
+    uint32_t replace;     /* 1 = a pack at `output` is replaced */
+    uint32_t reserved;    /* 0 */
+    /* Called now and then with samples; return non-zero to stop. May be NULL. */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total);
+    void *cookie;
+} leat_pack_compact_opts;
+
+/* Writes a pack anew, without the samples that were dropped and without borders between generations: the
+ * same bytes as one packer that was given all samples at once, with the same blobs (tile tables).
+ * Readers see the old files or the new ones. A single file without dropped samples is left as it is.
+ * LEAT_ESTATE: another process writes the pack. */
+LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts,
+                               leat_packer_stats *stats, leat_error *err) LEAT_MUST_CHECK;
+
 /* Removes what an unfinished run left beside NAME; never a file that the pack or set at NAME
  * needs. LEAT_ESTATE: another process is writing it. */
 LEAT_API int leat_packer_discard(const char *path, leat_error *err) LEAT_MUST_CHECK;

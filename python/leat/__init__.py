@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
     from ._text import dedup_text, filter_text, score_text, text_names
-    from ._writer import Writer
+    from ._writer import Writer, compact, delete
 
 # What needs NumPy is imported when it is first used: `import leat` is quick.
 _LATER = {
     "Batch": "_batch", "Ragged": "_batch", "Dataset": "_dataset", "Image": "_dataset",
     "Sample": "_dataset", "Loader": "_loader", "Mix": "_mix", "Field": "_schema", "Writer": "_writer",
+    "compact": "_writer", "delete": "_writer",
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
@@ -52,7 +53,7 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "callbacks", "dedup_text", "diagnose", "export", "filter_text", "from_dataset",
+    "callbacks", "compact", "dedup_text", "delete", "diagnose", "export", "filter_text", "from_dataset",
     "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "__version__",
 ]
 

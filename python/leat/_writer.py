@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from . import _check, _leat, _schema, _values
-from ._errors import ArgumentError, StateError, shown
+from ._errors import ArgumentError, ExistsError, StateError, shown
 
 
 class Writer:
@@ -40,6 +40,9 @@ class Writer:
             that two labels share, are errors
         provenance: a JSON-able dict kept in the pack: where it came from, settings
         resume: continue an unfinished pack of the same fields, if there is one
+        append: the pack is there and gets a new generation: its files stay, and readers see it without or
+            with all changes, which are: ``append``, ``update`` and ``delete``. Fields, classes (more may follow) and
+            pages are those of the pack. What a killed append left is discarded by the next one
         replace: a pack of that name may be there and is replaced at the end; an unfinished one is
             discarded, unless another process is writing it
         sync: wait for the disk at the end; without, a power cut may lose the pack
@@ -49,7 +52,7 @@ class Writer:
                  page_bytes: int | str = 0, shard_bytes: int | str = 0,
                  classes: Mapping[str, Sequence[str]] | None = None,
                  provenance: Mapping[str, object] | None = None,
-                 resume: bool = False, replace: bool = False, sync: bool = True) -> None:
+                 resume: bool = False, replace: bool = False, sync: bool = True, append: bool = False) -> None:
         self.path = _check.path("path", path)
         self.fields: list[_schema.Field] = []
         self._packer: _leat.Packer | None = None
@@ -63,13 +66,39 @@ class Writer:
             "replace": _check.flag("replace", replace), "sync": _check.flag("sync", sync),
             "provenance": _provenance(provenance),
         }
-        if fields is not None:
+        self._base: _leat.Pack | None = None  # the pack that is appended to
+        self._gone: set[bytes] = set()  # keys of it that are deleted or updated
+        if _check.flag("append", append):
+            if resume or replace:
+                raise ArgumentError("append: cannot be combined with resume or replace")
+            self._append(fields)
+        elif fields is not None:
             self._open(fields)
         elif resume:
             raise ArgumentError("resume needs fields: what is there already is known before the first sample")
 
+    def _append(self, specs: Mapping[str, object] | None) -> None:
+        base = _leat.Pack(self.path)
+        self._options["append"] = True
+        self.fields = [_schema.Field(*row) for row in base.fields()] if specs is None else _schema.fields(specs)
+        try:
+            self._make()
+        except BaseException:
+            self.abort(discard=True)
+            raise
+        self._base = _leat.Pack(self.path)  # as it is now that no other writer can change it
+        self._count = len(self._base) + self._base.info()["dropped"]
+        for i, f in enumerate(self.fields):
+            names = self._base.classes(i) if f.type == "int" and f.name not in self._classes else []
+            if names:
+                self._limits.append((i, f.name, len(names)))
+
     def _open(self, specs: Mapping[str, object]) -> None:
         self.fields = _schema.fields(specs)
+        self._make()
+        self._count = self.resumed
+
+    def _make(self) -> None:
         for name in self._classes:
             field = next((f for f in self.fields if f.name == name), None)
             if field is None:
@@ -78,7 +107,6 @@ class Writer:
                 raise ArgumentError(f"classes: field '{name}' is {field.type}: only int fields have classes")
         rows = [f._replace(shape=None) if f.type == "ragged" else f for f in self.fields]  # a pack has no sizes of these
         self._packer = _leat.Packer(self.path, rows, **self._options)
-        self._count = self.resumed
         names = [f.name for f in self.fields]
         for name, classes in self._classes.items():
             self._packer.classes(names.index(name), classes)
@@ -107,8 +135,45 @@ class Writer:
             self._open(_schema.infer(sample))
         packer = self._packer
         assert packer is not None
-        packer.append(_key(key, self._count), self._values(sample))
+        packer.append(self._new_key(key), self._values(sample))
         self._count += 1
+
+    def _new_key(self, key: str | bytes | None) -> bytes:
+        """The key of a sample to append. It must not be that of a sample that is there."""
+        made = _key(key, self._count)
+        if self._base is None:
+            return made
+        while key is None and self._base.find(made) is not None:
+            self._count += 1
+            made = _key(None, self._count)
+        if made not in self._gone and self._base.find(made) is not None:
+            raise ExistsError(f"{self.path}: has a sample with the key {shown(key)}: use update")
+        return made
+
+    def update(self, sample: Mapping[str, object] | Sequence[object], key: str | bytes) -> bool:
+        """Puts a sample in the place of those with this key; True when there were any. With ``append=True``."""
+        coded = _key(key, self._count)
+        values = self._values(sample)
+        if coded in self._gone:
+            raise StateError(f"{self.path}: the key {shown(key)} was updated or deleted by this writer already")
+        had = self.delete(key)
+        assert self._packer is not None
+        self._gone.add(coded)
+        self._packer.append(coded, values)
+        self._count += 1
+        return had > 0
+
+    def delete(self, key: str | bytes) -> int:
+        """Leaves samples of the pack with this key out; how many there were. With ``append=True``."""
+        if self._packer is None or self._base is None:
+            raise StateError("the writer is closed" if self._closed else "update and delete need append=True")
+        coded = _key(key, self._count)
+        if coded in self._gone:
+            return 0
+        count = self._packer.drop(coded)
+        if count:
+            self._gone.add(coded)
+        return count
 
     def extend(self, samples: Iterable[Mapping[str, object] | Sequence[object]]) -> None:
         """Adds many samples without keys of their own."""
@@ -142,6 +207,7 @@ class Writer:
             raise StateError("the writer is closed" if self._closed else "nothing was appended")
         stats = self._packer.finish()
         self._packer = None
+        self._base = None
         self._closed = True
         return stats
 
@@ -158,8 +224,8 @@ class Writer:
     def abort(self, discard: bool = False) -> None:
         """Stops without finishing. What is written stays for ``resume=True``, unless ``discard``."""
         if self._packer is not None:
-            self._packer.close(discard)
-        self._packer = None
+            self._packer.close(discard or self._base is not None)
+        self._packer = self._base = None
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -167,9 +233,9 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        unfinished = self._packer is not None
+        unfinished = self._packer is not None and self._base is None
         if kind is None:
-            if not unfinished and not self._closed:
+            if self._packer is None and not self._closed:
                 raise StateError("nothing was appended, and without fields there is no pack")
             self.close()
             return
@@ -221,3 +287,26 @@ def _key(key: str | bytes | None, row: int) -> bytes:
         return key.encode("utf-8", "surrogateescape")
     except (AttributeError, UnicodeEncodeError) as error:
         raise ArgumentError(f"sample {row}: the key {shown(key)} is not text or bytes") from error
+
+
+def delete(path: str | os.PathLike, keys: str | bytes | Iterable[str | bytes], *, sync: bool = True) -> int:
+    """Leaves the samples with these keys out of a pack, as a new generation; how many there were.
+
+    Their bytes stay in the files until ``leat.compact``."""
+    with Writer(path, append=True, sync=sync) as writer:
+        return sum(writer.delete(key) for key in ([keys] if isinstance(keys, (str, bytes)) else keys))
+
+
+def compact(path: str | os.PathLike, output: str | os.PathLike | None = None, *, shard_bytes: int | str = 0,
+            replace: bool = False, sync: bool = True) -> dict[str, int]:
+    """Writes a pack anew: one generation, without deleted samples, the bytes of packing all samples at once.
+
+    Parameters
+        path: of the pack
+        output: write here; None replaces the pack itself
+        shard_bytes: several files of at most this size ("10G"); 0 = one file
+        replace: a pack at ``output`` may be replaced
+    """
+    return _leat.compact(_check.path("path", path), output=None if output is None else _check.path("output", output),
+                         shard_bytes=_check.size("shard_bytes", shard_bytes),
+                         replace=_check.flag("replace", replace), sync=_check.flag("sync", sync))

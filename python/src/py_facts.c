@@ -181,6 +181,8 @@ PyMethodDef py_facts_methods[] = {
      "(height, width, channels, dtype, layout, bytes) of what a pipeline makes."},
     {"parse_bytes", facts_parse_bytes, METH_VARARGS, "Bytes of a text like '2G'."},
     {"image_sniff", facts_image_sniff, METH_VARARGS, "Kind of an encoded image, or None."},
+    {"compact", (PyCFunction)(void (*)(void))py_compact, METH_VARARGS | METH_KEYWORDS,
+     "compact(path, output=None, shard_bytes=0, replace=False, sync=True): how much was written."},
     {"png", py_image_png, METH_VARARGS, "png(pixels): a PNG file of height x width x channels."},
     {"memory_used", facts_memory_used, METH_NOARGS, "Heap bytes that leat holds in this process."},
     {"ingest", (PyCFunction)(void (*)(void))py_ingest, METH_VARARGS | METH_KEYWORDS,

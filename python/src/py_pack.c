@@ -133,13 +133,14 @@ static PyObject *pack_info(PyObject *self, PyObject *unused)
     const char *path = leat_pack_path(h->pack);
     PyObject *name = py_text(path, strlen(path)), *dict = NULL;
     if (name != NULL)
-        dict = Py_BuildValue("{sN sK sK sK sI sK sK sK sK s(II)}", "path", name, "samples",
+        dict = Py_BuildValue("{sN sK sK sK sI sK sK sK sK sK s(II)}", "path", name, "samples",
                              (unsigned long long)info.samples, "pages", (unsigned long long)info.pages,
                              "bytes", (unsigned long long)info.bytes, "shards", (unsigned)info.shards,
                              "page_bytes", (unsigned long long)info.page_bytes, "max_page_bytes",
                              (unsigned long long)info.max_page_bytes, "max_sample_bytes",
                              (unsigned long long)info.max_sample_bytes, "fingerprint",
-                             (unsigned long long)info.fingerprint, "version",
+                             (unsigned long long)info.fingerprint, "dropped",
+                             (unsigned long long)info.dropped, "version",
                              (unsigned)info.version_major, (unsigned)info.version_minor);
     py_pack_drop(h);
     return dict;

@@ -153,17 +153,17 @@ static int open_remote(py_packer *self, leat_packer_opts *opts, leat_error *err)
 static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"path", "fields", "page_bytes", "shard_bytes", "provenance",
-                            "identity", "resume", "replace", "sync", NULL};
+                            "identity", "resume", "replace", "sync", "append", NULL};
     leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
     leat_error err = {.sample = -1, .offset = -1};
     unsigned long long page_bytes = 0, shard_bytes = 0, identity = 0;
-    int resume = 0, replace = 0, sync = 1, rc;
+    int resume = 0, replace = 0, sync = 1, append = 0, rc;
     PyObject *path, *fields;
     const char *provenance = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|KKzKppp", names, PyUnicode_FSConverter, &path,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|KKzKpppp", names, PyUnicode_FSConverter, &path,
                                      &fields, &page_bytes, &shard_bytes, &provenance, &identity, &resume,
-                                     &replace, &sync))
+                                     &replace, &sync, &append))
         return NULL;
     py_packer *self = (py_packer *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (self == NULL) goto out;
@@ -181,6 +181,7 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     opts.resume = (uint32_t)resume;
     opts.replace = (uint32_t)replace;
     opts.no_sync = !sync;
+    opts.append = (uint32_t)append;
     const char *name = PyBytes_AsString(path);
     self->path = leat__strdup(LEAT__MEM_PACK, name);
     if (self->path == NULL) {
@@ -409,6 +410,15 @@ out:
     Py_RETURN_NONE;
 }
 
+static PyObject *stats_dict(const leat_packer_stats *stats)
+{
+    return Py_BuildValue("{sK sK sK sK sK sK}", "samples", (unsigned long long)stats->samples, "pages",
+                         (unsigned long long)stats->pages, "shards", (unsigned long long)stats->shards,
+                         "payload_bytes", (unsigned long long)stats->payload_bytes, "bytes_out",
+                         (unsigned long long)stats->file_bytes, "duplicate_keys",
+                         (unsigned long long)stats->duplicate_keys);
+}
+
 static PyObject *packer_finish(PyObject *o, PyObject *unused)
 {
     py_packer *self = (py_packer *)o;
@@ -430,11 +440,26 @@ static PyObject *packer_finish(PyObject *o, PyObject *unused)
     Py_END_ALLOW_THREADS
     self->busy = false;
     if (rc != 0) return py_raise(&err);
-    return Py_BuildValue("{sK sK sK sK sK sK}", "samples", (unsigned long long)stats.samples, "pages",
-                         (unsigned long long)stats.pages, "shards", (unsigned long long)stats.shards,
-                         "payload_bytes", (unsigned long long)stats.payload_bytes, "bytes_out",
-                         (unsigned long long)stats.file_bytes, "duplicate_keys",
-                         (unsigned long long)stats.duplicate_keys);
+    return stats_dict(&stats);
+}
+
+/* How many samples of the pack that is appended to have this key; they are left out. */
+static PyObject *packer_drop(PyObject *o, PyObject *args)
+{
+    py_packer *self = (py_packer *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    const char *key;
+    Py_ssize_t size;
+    uint64_t count = 0;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "y#", &key, &size)) return NULL;
+    if (!enter(self)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_packer_drop(self->packer, key, (size_t)size, &count, &err);
+    Py_END_ALLOW_THREADS
+    self->busy = false;
+    return rc == 0 ? PyLong_FromUnsignedLongLong(count) : py_raise(&err);
 }
 
 static PyObject *packer_resumed(PyObject *o, PyObject *unused)
@@ -450,9 +475,41 @@ static PyObject *packer_resumed(PyObject *o, PyObject *unused)
     return PyLong_FromUnsignedLongLong(n);
 }
 
+PyObject *py_compact(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"path", "output", "shard_bytes", "replace", "sync", NULL};
+    leat_pack_compact_opts opts = {.struct_size = sizeof opts};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_packer_stats stats = {0};
+    unsigned long long shard_bytes = 0;
+    int replace = 0, sync = 1, rc;
+    PyObject *path = NULL, *output = NULL, *given = Py_None;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|OKpp", names, PyUnicode_FSConverter, &path, &given,
+                                     &shard_bytes, &replace, &sync))
+        return NULL;
+    if (given != Py_None && !PyUnicode_FSConverter(given, &output)) {
+        Py_DECREF(path);
+        return NULL;
+    }
+    const char *from = PyBytes_AsString(path);
+    opts.output = output != NULL ? PyBytes_AsString(output) : NULL;
+    opts.shard_bytes = shard_bytes;
+    opts.replace = (uint32_t)replace;
+    opts.no_sync = !sync;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_pack_compact(from, &opts, &stats, &err);
+    Py_END_ALLOW_THREADS
+    Py_XDECREF(output);
+    Py_DECREF(path);
+    return rc == 0 ? stats_dict(&stats) : py_raise(&err);
+}
+
 static PyMethodDef packer_methods[] = {
     {"append", packer_append, METH_VARARGS, "append(key, values): one sample."},
     {"classes", packer_classes, METH_VARARGS, "classes(field, names): names of an int field's values."},
+    {"drop", packer_drop, METH_VARARGS, "drop(key): leaves samples of the appended pack out; how many."},
     {"finish", packer_finish, METH_NOARGS, "Writes the index; the pack is there when this returns."},
     {"resumed", packer_resumed, METH_NOARGS, "Samples that were already safe when writing went on."},
     {"close", packer_close, METH_VARARGS,

@@ -399,6 +399,24 @@ int leat__path_rename(const char *from, const char *to, leat_error *err)
     return sync_folder_of(to, err);
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int leat__path_link(const char *from, const char *to, leat_error *err)
+{
+    if (LEAT_FAULT(LEAT__FAULT_SYNC))
+        return leat__fail_errno(err, EIO, "%s: cannot link to %s", from, to);
+    bool done = link(from, to) == 0 || (errno == EEXIST && same_file(from, to));
+    if (!done && errno == EEXIST && unlink(to) == 0) done = link(from, to) == 0;
+    if (done) return sync_folder_of(to, err);
+    if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK || errno == ENOSYS || errno == EACCES)
+        return leat__fail(err, LEAT_ENOTSUP, "%s: no hard links here", to);
+    return leat__fail_errno(err, errno, "%s: cannot link to %s", from, to);
+}
+
 int leat__path_unlink(const char *path, leat_error *err)
 {
     if (LEAT_FAULT(LEAT__FAULT_SYNC))

@@ -101,6 +101,9 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
 /* By name. rename replaces `to` atomically and makes the change durable (the folder is
  * synced). unlink of a missing file is no error. */
 int leat__path_rename(const char *from, const char *to, leat_error *err) LEAT_MUST_CHECK;
+/* A second name of a file; one that leads to it already stays. LEAT_ENOTSUP where the file system has
+ * none, or the file too many. */
+int leat__path_link(const char *from, const char *to, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_unlink(const char *path, leat_error *err) LEAT_MUST_CHECK;
 int leat__path_rmdir(const char *path, leat_error *err) LEAT_MUST_CHECK; /* an empty folder */
 int leat__path_exists(const char *path, bool *exists, leat_error *err) LEAT_MUST_CHECK;

@@ -501,7 +501,7 @@ static int key_equals(leat__index *x, uint64_t sample, const void *key, size_t s
     return 0;
 }
 
-int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t *sample,
+int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t least, uint64_t *sample,
                      leat_error *err)
 {
     const leat__section *hashes = leat__index_section(x, LEAT__SECTION_KEY_HASHES);
@@ -509,7 +509,7 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t *sam
     uint64_t hash = leat__key_hash(key, size), pos, seen;
     LEAT_TRY(lower_bound(x, hashes, hash, &pos, err));
     /* Keys that share a hash by chance are a handful at the very most. */
-    for (uint64_t tries = 0; pos < hashes->length / 8 && tries < 4096; pos++, tries++) {
+    for (uint64_t tries = 0; pos < hashes->length / 8 && tries < 4096; pos++) {
         uint8_t bytes[4];
         bool equal;
         LEAT_TRY(hash_at(x, hashes, pos, &seen, err));
@@ -518,7 +518,9 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t *sam
         uint64_t row = leat__load_u32(bytes);
         if (row >= x->footer.samples)
             return damaged(err, x, rows->offset + pos * 4, "key of a sample that is not there");
+        if (row < least) continue; /* rows of one hash ascend */
         LEAT_TRY(key_equals(x, row, key, size, &equal, err));
+        tries += !equal;
         if (equal) {
             *sample = row;
             return 0;

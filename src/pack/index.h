@@ -21,7 +21,7 @@ typedef struct leat__index {
     leat__file *file;
     leat__footer footer;
     leat__section *sections; /* footer.sections of them */
-    const leat__section *first[LEAT__SECTION_SHARDS + 1]; /* of each kind, or NULL */
+    const leat__section *first[LEAT__SECTION_DROPS + 1]; /* of each kind, or NULL */
     uint64_t *roots;         /* one per chunk of the checks */
     uint64_t chunk_count, root_count;
     _Atomic(uint64_t *) *checks; /* per chunk of the checks: its content, once verified */
@@ -71,8 +71,8 @@ typedef struct leat__sample_place {
 int leat__index_samples(leat__index *x, uint64_t first, size_t count,
                         leat__sample_place *places, uint64_t *key_start,
                         leat_error *err) LEAT_MUST_CHECK;
-/* Sample with this key; LEAT_ENOENT when there is none. */
-int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t *sample,
+/* The first sample with this key from `least` on; LEAT_ENOENT when there is none. */
+int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t least, uint64_t *sample,
                      leat_error *err) LEAT_MUST_CHECK;
 
 #endif

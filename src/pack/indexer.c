@@ -81,10 +81,15 @@ static void plan_samples(plan *p, const leat__indexer *x)
     add_section(p, LEAT__SECTION_KEY_ROWS, n * 4, 4);
 }
 
+static size_t drops_of(const leat__indexer *x)
+{
+    return x->drops != NULL ? x->drops->len : 0;
+}
+
 static void plan_footer(plan *p, const leat__indexer *x)
 {
     leat__footer *f = &p->footer;
-    f->major = LEAT__PACK_MAJOR;
+    f->major = drops_of(x) > 0 ? LEAT__PACK_MAJOR_DROPS : LEAT__PACK_MAJOR;
     f->minor = LEAT__PACK_MINOR;
     f->kind = x->kind;
     f->samples = x->samples;
@@ -125,6 +130,7 @@ static int plan_make(plan *p, const leat__indexer *x, leat_error *err)
     add_section(p, LEAT__SECTION_PROVENANCE, strlen(x->provenance), 1);
     if (x->kind == LEAT__PACK_FILE) plan_samples(p, x);
     else add_section(p, LEAT__SECTION_SHARDS, strlen(x->shards), 1);
+    if (drops_of(x) > 0) add_section(p, LEAT__SECTION_DROPS, drops_of(x), 8);
     plan_blobs(p, x->blobs);
     if (leat__buf_status(&p->names) != 0)
         return leat__fail(err, p->names.status, "cannot write the names of the blobs");
@@ -313,6 +319,7 @@ static int write_texts(const leat__indexer *x, leat__file *file, const plan *p, 
         if (s->kind == LEAT__SECTION_SCHEMA) data = p->schema.data;
         if (s->kind == LEAT__SECTION_PROVENANCE) data = x->provenance;
         if (s->kind == LEAT__SECTION_SHARDS) data = x->shards;
+        if (s->kind == LEAT__SECTION_DROPS) data = x->drops->data;
         if (s->kind == LEAT__SECTION_BLOB_NAMES) data = p->names.data;
         if (s->kind == LEAT__SECTION_BLOB) {
             const leat__blob *b = &x->blobs->items[blob++];

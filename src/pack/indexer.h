@@ -18,6 +18,7 @@ typedef struct leat__indexer {
     const leat__schema *schema;
     const char *provenance;  /* JSON */
     const char *shards;      /* JSON, sets only */
+    const leat__buf *drops;  /* sets only: dropped samples in order, or NULL */
     const leat__blobs *blobs;
     leat__journal *journal;  /* packs only: page records of `shard` from `journal_from` on */
     uint64_t journal_from;

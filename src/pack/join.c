@@ -67,6 +67,8 @@ static int add_shard(leat_pack *p, uint32_t part, const leat__shard *from, leat_
     s->index = from->index;
     s->part = part;
     s->first_sample = p->samples;
+    s->drops = from->drops; /* the part's, which stays open */
+    s->drop_count = from->drop_count;
     s->first_page = p->pages;
     s->columns = LEAT_NEW_ARRAY(PACK, const leat__section *, (uint64_t)n + 1);
     if (s->columns == NULL) return leat__fail_nomem(err, n * 8u, "columns");
@@ -74,7 +76,7 @@ static int add_shard(leat_pack *p, uint32_t part, const leat__shard *from, leat_
         int at = field_in(p->parts[part], &p->schema->fields[f]);
         if (at >= 0) s->columns[f] = from->columns[at];
     }
-    if (!leat__add_u64(p->samples, from->index->footer.samples, &p->samples) ||
+    if (!leat__add_u64(p->samples, leat__shard_samples(from), &p->samples) ||
         !leat__add_u64(p->pages, from->index->footer.pages, &p->pages))
         return leat__fail(err, LEAT_EOVERFLOW, "%s: too many samples", p->path);
     return 0;
@@ -155,6 +157,7 @@ int leat__pack_join_info(const leat_pack *p, leat_pack_info *info, uint32_t stru
         leat_pack_info part = {0};
         (void)leat_pack_info_read(p->parts[i], &part, sizeof part);
         full.bytes += part.bytes;
+        full.dropped += part.dropped;
         full.page_bytes = LEAT_MAX(full.page_bytes, part.page_bytes);
         full.max_page_bytes = LEAT_MAX(full.max_page_bytes, part.max_page_bytes);
         full.max_sample_bytes = LEAT_MAX(full.max_sample_bytes, part.max_sample_bytes);

@@ -254,6 +254,7 @@ static bool parse(leat__record *r, const uint8_t *p, uint64_t len)
     case LEAT__RECORD_BLOB: return parse_blob(r, p, len);
     case LEAT__RECORD_OLD: return parse_old(r, p, len);
     case LEAT__RECORD_SYNC:
+    case LEAT__RECORD_APPEND:
     case LEAT__RECORD_FINISH: return len == 0;
     }
     return false;

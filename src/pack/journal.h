@@ -22,7 +22,8 @@ typedef enum leat__record_kind {
     LEAT__RECORD_BLOB = 3,   /* a blob was set */
     LEAT__RECORD_SHARD = 4,  /* a file got its index and footer */
     LEAT__RECORD_FINISH = 5, /* all files are complete but for their headers and names */
-    LEAT__RECORD_OLD = 6     /* the shards of the set that is replaced: removed at the end */
+    LEAT__RECORD_OLD = 6,    /* the shards of the set that is replaced: removed at the end */
+    LEAT__RECORD_APPEND = 7  /* this run appends: it is not resumed */
 } leat__record_kind;
 
 typedef struct leat__journal_page {
@@ -84,6 +85,6 @@ int leat__journal_put_shard(leat__journal *j, const leat__journal_shard *shard,
                             leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_old(leat__journal *j, const char *shards, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_mark(leat__journal *j, leat__record_kind kind,
-                           leat_error *err) LEAT_MUST_CHECK; /* SYNC, FINISH */
+                           leat_error *err) LEAT_MUST_CHECK; /* SYNC, FINISH, APPEND */
 
 #endif

@@ -42,9 +42,10 @@ void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK])
     memcpy(block, partial_magic, sizeof partial_magic);
 }
 
-static bool known_major(uint16_t major)
+static bool known_major(const leat__footer *f)
 {
-    return major >= 1 && major <= LEAT__PACK_MAJOR;
+    return f->major >= 1 && (f->major <= LEAT__PACK_MAJOR ||
+                             (f->major == LEAT__PACK_MAJOR_DROPS && f->kind == LEAT__PACK_SET));
 }
 
 int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
@@ -60,11 +61,11 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
         return damaged(err, path, 0, "header checksum does not match");
     f->major = leat__load_u16(block + 8);
     f->minor = leat__load_u16(block + 10);
-    if (!known_major(f->major))
+    f->kind = leat__load_u32(block + 12);
+    if (!known_major(f))
         return leat__fail(err, LEAT_EFORMAT,
                           "%s: format %u.%u is newer than this leat's " LEAT__PACK_VERSION, path,
                           f->major, f->minor);
-    f->kind = leat__load_u32(block + 12);
     f->file_bytes = leat__load_u64(block + 16);
     f->check = leat__load_u64(block + 24);
     if (f->kind != LEAT__PACK_FILE && f->kind != LEAT__PACK_SET)
@@ -112,7 +113,7 @@ static bool footer_consistent(const leat__footer *f)
 {
     const uint64_t parts[] = {f->index_bytes, f->checks_bytes, f->roots_bytes, f->directory_bytes};
     uint64_t align = leat__footer_part_align(f), end = f->index_offset;
-    if (!known_major(f->major) || f->index_offset < LEAT__PACK_BLOCK ||
+    if (!known_major(f) || f->index_offset < LEAT__PACK_BLOCK ||
         f->index_offset % leat__footer_page_align(f) != 0)
         return false;
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)

@@ -19,6 +19,7 @@
 #define LEAT__PACK_SECTION_ALIGN 64u /* and of the parts behind the index */
 #define LEAT__PACK_ENTRY 64u       /* bytes of a directory entry */
 #define LEAT__PACK_MAJOR 2u
+#define LEAT__PACK_MAJOR_DROPS 3u /* of sets that drop samples; the highest that is read */
 #define LEAT__PACK_MINOR 0u
 #define LEAT__PACK_VERSION "2.0"
 #define LEAT__PACK_NO_FIELD UINT32_MAX
@@ -42,6 +43,7 @@
 #define LEAT__PACK_PACKED_MAX (1u << 20) /* of a compressed blob: what little bytes may ask for */
 #define LEAT__PACK_BLOBS_MAX 65536u
 #define LEAT__PACK_SHARDS_MAX 65536u
+#define LEAT__PACK_DROPS_MAX (UINT64_C(1) << 32) /* bytes of the list of dropped samples */
 #define LEAT__PACK_SAMPLE_MAX (UINT64_C(1) << 40)
 #define LEAT__PACK_PAGE_MIN 65536u
 #define LEAT__PACK_PAGE_MAX (256u << 20)
@@ -59,7 +61,8 @@ typedef enum leat__section_kind {
     LEAT__SECTION_KEY_ROWS = 8,
     LEAT__SECTION_BLOB_NAMES = 9,
     LEAT__SECTION_BLOB = 10,
-    LEAT__SECTION_SHARDS = 11
+    LEAT__SECTION_SHARDS = 11,
+    LEAT__SECTION_DROPS = 12 /* sets: samples of shards that are not part of the set */
 } leat__section_kind;
 
 typedef struct leat__section {
@@ -142,6 +145,12 @@ void leat__page_entry_store(uint8_t *p, const leat__page_entry *e);
 void leat__page_entry_load(const uint8_t *p, leat__page_entry *e);
 void leat__sample_entry_store(uint8_t *p, const leat__sample_entry *e);
 void leat__sample_entry_load(const uint8_t *p, leat__sample_entry *e);
+
+/* A dropped sample as it stands in LEAT__SECTION_DROPS: shard, and row in it. */
+static inline uint64_t leat__drop_word(uint32_t shard, uint64_t row)
+{
+    return (uint64_t)shard << 32 | row;
+}
 
 /* 64-bit hash under which a key stands in the index. */
 uint64_t leat__key_hash(const void *key, size_t size);

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "pack/append.h"
 
 #define PAGE_BYTES_DEFAULT (512u << 10)
 #define SHARD_BYTES_MIN (1u << 20)
@@ -312,7 +313,9 @@ int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t 
         return 0;
     if (p->finishing)
         return leat__fail(err, LEAT_ESTATE, "%s: already complete, cannot add", p->path);
+    if (old != NULL && p->base != NULL) LEAT_TRY(leat__append_check_blob(p, old, data, size, err));
     LEAT_TRY(leat__blobs_set(&p->blobs, name, data, size, err));
+    p->blobs_changed = true;
     return leat__journal_put_blob(&p->journal, name, data, size, err);
 }
 
@@ -356,7 +359,7 @@ int leat_packer_classes(leat_packer *p, uint32_t field, const char *const *names
 
 /* ---- open and close --------------------------------------------------------------------- */
 
-static int make_provenance(leat_packer *p, const char *source, leat_error *err)
+int leat__packer_provenance(const char *source, char **whole, leat_error *err)
 {
     if (source == NULL) source = "{}";
     json_error_t jerr;
@@ -375,9 +378,9 @@ static int make_provenance(leat_packer *p, const char *source, leat_error *err)
     leat__json_raw(&j, source);
     leat__json_end(&j);
     int rc = leat__buf_status(&b);
-    p->provenance = rc == 0 ? leat__buf_take(&b, NULL) : NULL;
+    *whole = rc == 0 ? leat__buf_take(&b, NULL) : NULL;
     leat__buf_reset(&b);
-    if (p->provenance == NULL) return leat__fail(err, rc ? rc : LEAT_ENOMEM, "provenance: too long");
+    if (*whole == NULL) return leat__fail(err, rc ? rc : LEAT_ENOMEM, "provenance: too long");
     return 0;
 }
 
@@ -412,7 +415,7 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     if (p->shard_bytes != 0 && p->shard_bytes < SHARD_BYTES_MIN)
         return leat__fail(err, LEAT_EINVAL, "shard size must be 1 MiB at least");
     LEAT_TRY(leat__schema_make(&p->schema, o->fields, o->field_count, err));
-    return make_provenance(p, o->provenance, err);
+    return leat__packer_provenance(o->provenance, &p->provenance, err);
 }
 
 /* What may be at NAME: nothing, or with `replace` a regular file. */
@@ -428,10 +431,13 @@ static int check_output(const leat_packer *p, leat_error *err)
 }
 
 /* An unfinished run is there and is not to be resumed. Its lock tells whether it is dead. */
-static int take_over(leat_packer *p, const char *journal, uint64_t id, leat_error *err)
+static int take_over(leat_packer *p, const leat_packer_opts *o, const char *journal, uint64_t id,
+                     leat_error *err)
 {
+    bool append = false;
     LEAT_TRY(leat__journal_hold(&p->journal, journal, err));
-    if (!p->replace)
+    if (o->append) LEAT_TRY(leat__append_leftover(&p->journal, &append, err));
+    if (!p->replace || (o->append && !append))
         return leat__fail(err, LEAT_EEXIST,
                           "%s: an unfinished pack is there: resume it, or replace it to start"
                           " again", p->path);
@@ -454,11 +460,16 @@ static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
         p->resumed = p->totals;
         if (!p->finishing) LEAT_GO(rc, out, check_output(p, err));
     } else if (unfinished) {
-        LEAT_GO(rc, out, take_over(p, journal, id, err));
+        LEAT_GO(rc, out, take_over(p, o, journal, id, err));
         LEAT_GO(rc, out, check_output(p, err));
     } else {
         LEAT_GO(rc, out, check_output(p, err));
         LEAT_GO(rc, out, leat__journal_create(&p->journal, journal, id, err));
+    }
+    if (o->append) {
+        rc = leat__append_open(p, o->provenance, err);
+        if (rc != 0) (void)!leat__path_unlink(journal, NULL); /* nothing was done */
+        if (rc != 0) goto out;
     }
     if (p->file == NULL && p->done_count == 0) rc = leat__packer_start_shard(p, err);
 out:
@@ -479,6 +490,8 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
     int rc = 0;
     rc = leat__path_resolve(path, &p->path, err); /* a link keeps pointing */
+    leat__buf_init(&p->drops, LEAT__MEM_PACK, LEAT__PACK_DROPS_MAX);
+    if (rc == 0 && o.append) rc = leat__append_options(p, &o, err);
     if (rc == 0) rc = take_options(p, &o, err);
     if (rc == 0) rc = leat__writer_open(&p->writer, p->page_bytes, err);
     if (rc == 0) rc = start(p, &o, err);
@@ -499,7 +512,7 @@ uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MA
 static int close_last(leat_packer *p, leat_error *err)
 {
     if (p->file == NULL) return 0;
-    if (p->pages > 0 || p->done_count == 0) return leat__packer_close_shard(p, err);
+    if (p->pages > 0 || (p->done_count == 0 && p->base == NULL)) return leat__packer_close_shard(p, err);
     leat__file_close(&p->file);
     char *partial = leat__packer_partial_path(p, p->shard);
     if (partial == NULL) return leat__fail_nomem(err, strlen(p->path), "a path");
@@ -515,7 +528,8 @@ int leat_packer_finish(leat_packer *p, leat_packer_stats *stats, leat_error *err
     if (!p->finishing) {
         if (p->page != NULL) LEAT_TRY(leat__packer_put(p, p->page, err));
         LEAT_TRY(close_last(p, err));
-        LEAT_TRY(leat__packer_note_old(p, err));
+        if (p->base != NULL) LEAT_TRY(leat__append_note(p, err));
+        else LEAT_TRY(leat__packer_note_old(p, err));
         LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_FINISH, err));
         if (p->sync) LEAT_TRY(leat__journal_sync(&p->journal, err));
         p->finishing = true;
@@ -544,6 +558,9 @@ void leat_packer_close(leat_packer **packer)
     leat__blobs_reset(&p->blobs);
     leat__page_close(&p->page);
     leat__schema_close(&p->schema);
+    leat_pack_close(&p->base);
+    leat__buf_reset(&p->drops);
+    leat__free(p->base_provenance);
     leat__free(p->provenance);
     leat__free(p->done);
     leat__free(p->old_shards);

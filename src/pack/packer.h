@@ -30,6 +30,10 @@ struct leat_packer {
     char *provenance; /* whole JSON text */
     uint64_t page_bytes, shard_bytes;
     bool replace, sync;
+    leat_pack *base;        /* the pack that is appended to, or NULL: append.c */
+    bool blobs_changed;     /* other than those of the base */
+    leat__buf drops;        /* dropped samples of it, leat__drop_word */
+    char *base_provenance;  /* of the set: that of the base, and what is added */
     leat__journal journal;
     leat__blobs blobs;
     leat__page *page; /* being filled by append */
@@ -67,6 +71,9 @@ void leat__packer_forget_shard(leat_packer *p); /* counters of the current file 
 int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s,
                           leat_error *err) LEAT_MUST_CHECK;
 void leat__packer_indexer(const leat_packer *p, leat__indexer *x);
+
+/* Whole provenance of a file around what the caller said; NULL: leat__free it. */
+int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;
 
 /* resume.c: brings an opened packer to the state of its journal. */
 int leat__packer_replay(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;

@@ -66,6 +66,8 @@ void leat__page_seal(leat__page *p);
 int leat__packer_put(leat_packer *packer, leat__page *page, leat_error *err) LEAT_MUST_CHECK;
 const leat__schema *leat__packer_schema(const leat_packer *packer);
 uint64_t leat__packer_page_bytes(const leat_packer *packer);
+/* The pack that is appended to, or NULL. */
+leat_pack *leat__packer_base(const leat_packer *packer);
 /* One line about a synced page that resume found damaged; "" when there was none. */
 const char *leat__packer_damage(const leat_packer *packer);
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "pack/append.h"
 #include "pack/index.h"
 #include "pack/packer.h"
 
@@ -77,6 +78,7 @@ static int shards_json(const leat_packer *p, leat__buf *out, leat_error *err)
     leat__json_ku64(&j, "version", 1);
     leat__json_key(&j, "shards");
     leat__json_array(&j);
+    if (p->base != NULL) LEAT_TRY(leat__append_list(p, &j, err));
     for (size_t i = 0; i < p->done_count; i++) {
         const leat__journal_shard *s = &p->done[i];
         char *path = leat__packer_final_path(p, s);
@@ -113,6 +115,7 @@ static int write_set(leat_packer *p, const char *partial, const char *shards,
         if (s->max_page_bytes > x.max_page_bytes) x.max_page_bytes = s->max_page_bytes;
         if (s->max_sample_bytes > x.max_sample_bytes) x.max_sample_bytes = s->max_sample_bytes;
     }
+    if (p->base != NULL) leat__append_set(p, &x);
     int rc;
     LEAT_GO(rc, out, leat__file_open(&file, partial, LEAT__FILE_WRITE | LEAT__FILE_CREATE |
                                                          LEAT__FILE_TRUNCATE, err));
@@ -244,7 +247,9 @@ static void remove_old(const leat_packer *p)
 int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err)
 {
     *file_bytes = 0;
+    if (p->base != NULL && leat__append_nothing(p)) return unlink_with(p->path, ".journal", err);
     for (size_t i = 0; i < p->done_count; i++) LEAT_TRY(publish_shard(p, &p->done[i], err));
+    if (p->base != NULL) LEAT_TRY(leat__append_link(p, err));
     if (p->shard_bytes != 0) LEAT_TRY(publish_set(p, file_bytes, err));
     remove_old(p);
     for (size_t i = 0; i < p->done_count; i++) *file_bytes += p->done[i].file_bytes;

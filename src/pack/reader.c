@@ -84,7 +84,8 @@ int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
     s->columns = LEAT_NEW_ARRAY(PACK, const leat__section *, p->schema->count);
     if (s->columns == NULL) return leat__fail_nomem(err, p->schema->count * 8u, "columns");
     LEAT_TRY(find_columns(p, s, err));
-    if (!leat__add_u64(p->samples, index->footer.samples, &p->samples) ||
+    LEAT_TRY(leat__shard_take_drops(p, s, err));
+    if (!leat__add_u64(p->samples, leat__shard_samples(s), &p->samples) ||
         !leat__add_u64(p->pages, index->footer.pages, &p->pages))
         return leat__fail(err, LEAT_EOVERFLOW, "%s: too many samples", p->path);
     return 0;
@@ -186,6 +187,7 @@ void leat_pack_close(leat_pack **pack)
     leat__index_close(&p->set);
     leat__file_pool_close(&p->descriptors);
     leat__free(p->shards);
+    leat__free(p->drops);
     leat__schema_close(&p->schema);
     leat__free(p->schema_text);
     leat__free(p->provenance);
@@ -210,7 +212,8 @@ int leat_pack_info_read(const leat_pack *p, leat_pack_info *info, uint32_t struc
                            .page_bytes = meta->page_bytes,
                            .fingerprint = meta->check,
                            .version_major = meta->major,
-                           .version_minor = meta->minor};
+                           .version_minor = meta->minor,
+                           .dropped = p->drop_count};
     for (uint32_t i = 0; i < p->shard_count; i++) {
         const leat__footer *f = &p->shards[i].index->footer;
         full.bytes += f->file_bytes;
@@ -332,10 +335,26 @@ static int check_range(const leat_pack *p, uint64_t first, size_t count, leat_er
                       (unsigned long long)p->samples);
 }
 
-/* How many of `count` samples from `first` on lie in that sample's shard; BATCH at most. */
-static size_t run_length(const leat__shard *s, uint64_t first, size_t count)
+/* The row of sample `sample` in its shard. *left: how many samples from it on lie behind each other. */
+static uint64_t row_in_shard(const leat__shard *s, uint64_t sample, uint64_t *left)
 {
-    uint64_t left = s->first_sample + s->index->footer.samples - first;
+    uint64_t live = sample - s->first_sample, lo = 0, hi = s->drop_count;
+    while (lo < hi) { /* the dropped rows before it: those that have no more than `live` kept ones before */
+        uint64_t mid = lo + (hi - lo) / 2;
+        if ((s->drops[mid] & UINT32_MAX) - mid <= live) lo = mid + 1;
+        else hi = mid;
+    }
+    uint64_t end = lo < s->drop_count ? s->drops[lo] & UINT32_MAX : s->index->footer.samples;
+    *left = end - (live + lo);
+    return live + lo;
+}
+
+/* How many of `count` samples from `first` on lie behind each other in that sample's shard, BATCH at
+ * most; *row: where the first does. */
+static size_t run_length(const leat__shard *s, uint64_t first, size_t count, uint64_t *row)
+{
+    uint64_t left;
+    *row = row_in_shard(s, first, &left);
     return (size_t)LEAT_MIN(LEAT_MIN(left, (uint64_t)count), BATCH);
 }
 
@@ -360,10 +379,9 @@ int leat_pack_rows(leat_pack *p, uint64_t first, size_t count, leat_pack_row *ro
     LEAT_TRY(check_range(p, first, count, err));
     while (count > 0) {
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
-        size_t n = run_length(s, first, count);
-        uint64_t key_start;
-        LEAT_TRY(leat__index_samples(s->index, first - s->first_sample, n, places, &key_start,
-                                     err));
+        uint64_t key_start, local;
+        size_t n = run_length(s, first, count, &local);
+        LEAT_TRY(leat__index_samples(s->index, local, n, places, &key_start, err));
         for (size_t i = 0; i < n; i++) {
             row_of(p, s, &places[i], key_start, rows++);
             key_start = places[i].e.key_end;
@@ -378,7 +396,7 @@ static int bad_cell(const leat_pack *p, const leat__shard *s, uint32_t field, ui
                     leat_error *err)
 {
     const leat__section *c = s->columns[field];
-    uint64_t at = c->offset + (sample - s->first_sample) * c->width;
+    uint64_t left, at = c->offset + row_in_shard(s, sample, &left) * c->width;
     leat__fail(err, LEAT_EDATA, "%s: sample %llu, field \"%s\": impossible entry in the index"
                " (byte %llu)", leat__file_path(s->index->file), (unsigned long long)sample,
                p->schema->fields[field].name, (unsigned long long)at);
@@ -406,8 +424,8 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
     uint32_t width = leat__field_width(f);
     while (count > 0) {
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
-        size_t n = run_length(s, first, count);
-        uint64_t local = first - s->first_sample, key_start;
+        uint64_t local, key_start;
+        size_t n = run_length(s, first, count, &local);
         if (s->columns[field] == NULL) { /* joined packs, and this one has no such field */
             for (size_t i = 0; i < n; i++) *cells++ = p->fill[field];
             first += n;
@@ -436,6 +454,7 @@ int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint
     uint8_t bytes[LEAT__PACK_IMAGE_WIDTH];
     LEAT_TRY(leat_pack_rows(p, sample, 1, row, err));
     const leat__shard *s = &p->shards[row->shard];
+    uint64_t left, local = row_in_shard(s, sample, &left);
     for (uint32_t i = 0; i < count; i++) {
         if (fields[i] >= p->schema->count)
             return leat__fail(err, LEAT_EINVAL, "%s: no field %u", p->path, fields[i]);
@@ -445,8 +464,7 @@ int leat_pack_look(leat_pack *p, uint64_t sample, leat_pack_row *row, const uint
             cells[i] = p->fill[fields[i]];
             continue;
         }
-        LEAT_TRY(leat__index_read(s->index, s->columns[fields[i]],
-                                  (sample - s->first_sample) * width, bytes, width, err));
+        LEAT_TRY(leat__index_read(s->index, s->columns[fields[i]], local * width, bytes, width, err));
         if (!leat__cell_load(f, bytes, row->size, &cells[i]))
             return bad_cell(p, s, fields[i], sample, err);
     }
@@ -482,11 +500,10 @@ static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, 
     char *to = out;
     while (count > 0) {
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
-        uint64_t left = s->first_sample + s->index->footer.samples - first;
+        uint64_t left, local = row_in_shard(s, first, &left);
         size_t n = (size_t)LEAT_MIN(left, (uint64_t)count);
         if (s->columns[field] != NULL)
-            LEAT_TRY(leat__index_read(s->index, s->columns[field], (first - s->first_sample) * 8, to,
-                                      n * 8, err));
+            LEAT_TRY(leat__index_read(s->index, s->columns[field], local * 8, to, n * 8, err));
         for (size_t i = 0; s->columns[field] == NULL && i < n; i++) {
             const leat_pack_cell *fill = &p->fill[field];
             memcpy(to + i * 8, type == LEAT_FIELD_INT ? (const void *)&fill->i : (const void *)&fill->f, 8);
@@ -519,11 +536,11 @@ int leat_pack_key(leat_pack *p, uint64_t sample, char *key, size_t capacity, siz
 {
     LEAT_REQUIRE(p != NULL && size != NULL && (key != NULL || capacity == 0), err);
     leat__sample_place place;
-    uint64_t start;
+    uint64_t start, left;
     *size = 0;
     LEAT_TRY(check_range(p, sample, 1, err));
     const leat__shard *s = leat__pack_shard_of_sample(p, sample);
-    LEAT_TRY(leat__index_samples(s->index, sample - s->first_sample, 1, &place, &start, err));
+    LEAT_TRY(leat__index_samples(s->index, row_in_shard(s, sample, &left), 1, &place, &start, err));
     *size = (size_t)(place.e.key_end - start);
     if (capacity <= *size)
         return leat__fail(err, LEAT_ELIMIT, "%s: the key of sample %llu has %zu bytes", p->path,
@@ -540,8 +557,11 @@ int leat_pack_find(leat_pack *p, const void *key, size_t size, uint64_t *sample,
     LEAT_REQUIRE(p != NULL && sample != NULL && (key != NULL || size == 0), err);
     for (uint32_t i = 0; i < p->shard_count; i++) {
         const leat__shard *s = &p->shards[i];
-        int rc = leat__index_find(s->index, key, size, sample, err);
-        if (rc == 0) *sample += s->first_sample;
+        uint64_t row = 0;
+        int rc = leat__index_find(s->index, key, size, 0, &row, err);
+        while (rc == 0 && leat__shard_dropped(s, row))
+            rc = leat__index_find(s->index, key, size, row + 1, &row, err);
+        if (rc == 0) *sample = s->first_sample + row - leat__shard_drops_before(s, row);
         if (rc != LEAT_ENOENT) return rc;
     }
     return leat__fail(err, LEAT_ENOENT, "%s: no sample has the key \"%.*s\"", p->path,
@@ -602,9 +622,11 @@ int leat_pack_page_info(leat_pack *p, uint64_t page, leat_pack_page *info, leat_
                           (unsigned long long)page, (unsigned long long)p->pages);
     const leat__shard *s = leat__pack_shard_of_page(p, page);
     LEAT_TRY(leat__index_page(s->index, page - s->first_page, &e, &samples, err));
+    uint64_t before = leat__shard_drops_before(s, e.first);
+    uint64_t inside = leat__shard_drops_before(s, e.first + samples) - before;
     *info = (leat_pack_page){.bytes = e.bytes,
-                             .first = s->first_sample + e.first,
-                             .samples = samples,
+                             .first = s->first_sample + e.first - before,
+                             .samples = samples - inside,
                              .offset = e.offset,
                              .check = e.check,
                              .shard = (uint32_t)(s - p->shards)};

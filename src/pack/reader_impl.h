@@ -15,7 +15,9 @@
 typedef struct leat__shard {
     leat__index *index;
     const leat__section **columns; /* one per field; NULL: joined packs, and this one has no such field */
-    uint64_t first_sample, first_page;
+    uint64_t first_sample, first_page; /* of the whole; dropped samples do not count */
+    const uint64_t *drops;             /* its part of leat_pack.drops: rows are the low 32 bits */
+    uint64_t drop_count;
     uint32_t part; /* of joined packs: whose shard it is */
 } leat__shard;
 
@@ -37,6 +39,8 @@ struct leat_pack {
     leat__shard *shards;
     uint32_t shard_count;
     uint64_t samples, pages;
+    uint64_t *drops; /* dropped samples in order, leat__drop_word; or NULL */
+    uint64_t drop_count;
     leat__schema *schema;
     char *schema_text, *provenance;
     leat__mutex lock; /* of the blobs' contents */
@@ -57,6 +61,16 @@ static inline leat__index *leat__pack_meta(const leat_pack *p)
     return p->set != NULL ? p->set : p->shards[0].index;
 }
 
+/* Samples of a shard that are part of the whole. */
+static inline uint64_t leat__shard_samples(const leat__shard *s)
+{
+    return s->index->footer.samples - s->drop_count;
+}
+
+/* How many rows of a shard before `row` are dropped, and whether `row` is. */
+uint64_t leat__shard_drops_before(const leat__shard *s, uint64_t row);
+bool leat__shard_dropped(const leat__shard *s, uint64_t row);
+
 /* Shard and number inside it. The caller has checked the range. */
 const leat__shard *leat__pack_shard_of_sample(const leat_pack *p, uint64_t sample);
 const leat__shard *leat__pack_shard_of_page(const leat_pack *p, uint64_t page);
@@ -72,6 +86,8 @@ int leat__pack_join_info(const leat_pack *p, leat_pack_info *info, uint32_t stru
 int leat__pack_join_classes(leat_pack *p, uint32_t field, const char *const **names, uint64_t *count,
                             leat_error *err) LEAT_MUST_CHECK;
 
+/* The shard's part of the dropped samples. */
+int leat__shard_take_drops(leat_pack *p, leat__shard *s, leat_error *err) LEAT_MUST_CHECK;
 /* Adds one opened file as the next shard; takes it over also on failure. */
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err) LEAT_MUST_CHECK;
 

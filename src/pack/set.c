@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -121,6 +122,64 @@ static void open_ahead(leat_pack *p, const json_t *list, size_t count, leat__ind
     for (size_t i = 0; i < started; i++) leat__thread_join(&threads[i]);
 }
 
+/* ---- dropped samples ----------------------------------------------------------------------- */
+
+static int load_drops(leat_pack *p, leat_error *err)
+{
+    const leat__section *section = leat__index_section(p->set, LEAT__SECTION_DROPS);
+    void *data;
+    size_t len;
+    if (section == NULL) return 0;
+    if (section->width != 8 || p->set->footer.major < LEAT__PACK_MAJOR_DROPS)
+        return leat__fail(err, LEAT_EDATA, "%s: malformed list of dropped samples", p->path);
+    LEAT_TRY(leat__index_load(p->set, section, LEAT__PACK_DROPS_MAX, 0, &data, &len, err));
+    p->drops = data;
+    p->drop_count = len / 8;
+    for (uint64_t i = 0; i < p->drop_count; i++) p->drops[i] = leat__load_u64((const uint8_t *)&p->drops[i]);
+    for (uint64_t i = 1; i < p->drop_count; i++)
+        if (p->drops[i - 1] >= p->drops[i])
+            return leat__fail(err, LEAT_EDATA, "%s: dropped samples are out of order", p->path);
+    return 0;
+}
+
+/* The first of the sorted words from `lo` on that is not below `word`. */
+static uint64_t lower_bound(const uint64_t *words, uint64_t count, uint64_t word)
+{
+    uint64_t lo = 0;
+    while (lo < count) {
+        uint64_t mid = lo + (count - lo) / 2;
+        if (words[mid] < word) lo = mid + 1;
+        else count = mid;
+    }
+    return lo;
+}
+
+int leat__shard_take_drops(leat_pack *p, leat__shard *s, leat_error *err)
+{
+    uint32_t shard = (uint32_t)(s - p->shards);
+    uint64_t first = lower_bound(p->drops, p->drop_count, leat__drop_word(shard, 0));
+    uint64_t end = lower_bound(p->drops, p->drop_count, leat__drop_word(shard + 1, 0));
+    s->drops = first < end ? p->drops + first : NULL;
+    s->drop_count = end - first;
+    if (first == end || (p->drops[end - 1] & UINT32_MAX) < s->index->footer.samples) return 0;
+    return leat__fail(err, LEAT_EDATA, "%s: a dropped sample is not in %s", p->path,
+                      leat__file_path(s->index->file));
+}
+
+uint64_t leat__shard_drops_before(const leat__shard *s, uint64_t row)
+{
+    if (s->drop_count == 0) return 0;
+    return lower_bound(s->drops, s->drop_count, (s->drops[0] & ~(uint64_t)UINT32_MAX) + row);
+}
+
+bool leat__shard_dropped(const leat__shard *s, uint64_t row)
+{
+    uint64_t at = leat__shard_drops_before(s, row);
+    return at < s->drop_count && (s->drops[at] & UINT32_MAX) == row;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
 int leat__pack_open_shards(leat_pack *p, leat_error *err)
 {
     void *text;
@@ -138,6 +197,9 @@ int leat__pack_open_shards(leat_pack *p, leat_error *err)
     if (!json_is_array(list) || count == 0 || count > LEAT__PACK_SHARDS_MAX ||
         json_integer_value(json_object_get(root, "version")) != 1)
         rc = leat__fail(err, LEAT_EDATA, "%s: malformed list of shards", p->path);
+    if (rc == 0) rc = load_drops(p, err);
+    if (rc == 0 && p->drop_count > 0 && p->drops[p->drop_count - 1] >> 32 >= count)
+        rc = leat__fail(err, LEAT_EDATA, "%s: a dropped sample is in no shard", p->path);
     if (rc == 0) {
         p->shards = LEAT_NEW_ARRAY(PACK, leat__shard, count);
         opened = LEAT_NEW_ARRAY(PACK, leat__index *, count);

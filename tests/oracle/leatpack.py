@@ -85,7 +85,7 @@ class File:
         need(d[:8] == MAGIC, "magic")
         need(check_of(d[:4088]) == u64s(d[4088:4096])[0], "header check")
         self.major, self.minor, self.kind, size, self.footer_check = struct.unpack_from("<HHIQQ", d, 8)
-        need(self.major in (1, 2), "major version")
+        need(self.major in (1, 2) or (self.major, self.kind) == (3, 2), "major version")
         self.page_align, self.part_align = (BLOCK, BLOCK) if self.major == 1 else (16, 64)
         need(self.kind in (1, 2), "kind")
         need(size == len(d), "file_bytes")
@@ -318,14 +318,18 @@ class Set:
             need(self.file.max_page == max(p.max_page for p in self.packs), "largest page of the set")
         self.fields = self.file.fields
         self.blobs = self.file.blobs
-        self.samples = sum(p.samples for p in self.packs)
+        self.rows = [(n, i) for n, p in enumerate(self.packs) for i in range(p.samples)]
+        if self.file.major == 3:  # samples that are not part of the set any more
+            dropped = u64s(self.file.section(12))
+            need(len(dropped) > 0 and all(a < b for a, b in zip(dropped, dropped[1:])), "dropped samples ascend")
+            gone = {(d >> 32, d & 0xFFFFFFFF) for d in dropped}
+            need(gone <= set(self.rows), "dropped samples are there")
+            self.rows = [r for r in self.rows if r not in gone]
+        self.samples = len(self.rows)
 
     def locate(self, i):
-        for p in self.packs:
-            if i < p.samples:
-                return p, i
-            i -= p.samples
-        raise IndexError(i)
+        n, row = self.rows[i]
+        return self.packs[n], row
 
 
 def entry_points(data, mcus):

@@ -4,6 +4,7 @@
  * dumps a pack as JSON lines in the words of leatpack.py.
  *
  *   pack_tool write PATH SAMPLES SCALE SHARD_BYTES
+ *   pack_tool append PATH FIRST LAST SCALE    also drops sample FIRST - 1
  *   pack_tool dump PATH
  */
 #include "../unit/pack/packtest.h"
@@ -125,15 +126,37 @@ static int dump(const char *path, leat_error *err)
     return rc;
 }
 
+static int append(const char *path, uint64_t first, uint64_t last, size_t scale, leat_error *err)
+{
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    leat_packer *p = NULL;
+    o.append = 1;
+    o.no_sync = 1;
+    int rc = leat_packer_open(&p, path, &o, err);
+    if (rc == 0 && first > 0) {
+        pt_sample s;
+        pt_make(&s, first - 1, scale);
+        rc = leat_packer_drop(p, s.key, strlen(s.key), NULL, err);
+        pt_free(&s);
+    }
+    if (rc == 0) rc = pt_append(p, first, last, scale, err);
+    if (rc == 0) rc = leat_packer_finish(p, NULL, err);
+    leat_packer_close(&p);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     leat_error err;
     int rc = LEAT_EINVAL;
-    snprintf(err.message, sizeof err.message, "usage: pack_tool write|dump PATH …");
+    snprintf(err.message, sizeof err.message, "usage: pack_tool write|append|dump PATH …");
     if (argc == 6 && strcmp(argv[1], "write") == 0) {
         leat_packer_opts o = pt_opts();
         o.shard_bytes = (uint64_t)atoll(argv[5]);
         rc = pt_write(argv[2], &o, (uint64_t)atoll(argv[3]), (size_t)atoll(argv[4]), NULL, &err);
+    } else if (argc == 6 && strcmp(argv[1], "append") == 0) {
+        rc = append(argv[2], (uint64_t)atoll(argv[3]), (uint64_t)atoll(argv[4]), (size_t)atoll(argv[5]),
+                    &err);
     } else if (argc == 3 && strcmp(argv[1], "dump") == 0) {
         rc = dump(argv[2], &err);
     }

@@ -69,6 +69,11 @@ def main():
             path = os.path.join(d, "p%d.leat" % i)
             tool("write", path, n, scale, shard)
             samples += compare(path)
+            for generation in range(3):
+                tool("append", path, n + 10 * generation, n + 10 * generation + 10, scale)
+                samples += compare(path)
+            with open(path, "rb") as f:
+                assert f.read(10)[8] == 3, "a set that drops samples has its own major version"
         tool("write", os.path.join(d, "small.leat"), 20, 300, 0)
         damage_is_found(os.path.join(d, "small.leat"))
     print("%d samples compared" % samples)

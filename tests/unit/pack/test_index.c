@@ -56,9 +56,9 @@ static void test_same_with_any_cache(void **state)
             for (uint64_t i = 0; i < 30000; i += 111) {
                 char key[32];
                 int size = snprintf(key, sizeof key, "k%llu", (unsigned long long)i);
-                assert_int_equal(leat__index_find(x, key, (size_t)size, &sample, &err), 0);
+                assert_int_equal(leat__index_find(x, key, (size_t)size, 0, &sample, &err), 0);
                 assert_int_equal(sample, i);
-                assert_int_equal(leat__index_find(x, key, (size_t)size - 1, &sample, &err),
+                assert_int_equal(leat__index_find(x, key, (size_t)size - 1, 0, &sample, &err),
                                  i < 10 ? LEAT_ENOENT : 0); /* "k12" of "k123" is another */
             }
         }
@@ -231,7 +231,7 @@ static void reader(void *arg)
         char key[32];
         int size = snprintf(key, sizeof key, "k%llu", (unsigned long long)at);
         if (leat__index_samples(shared, at, 1, &place, &key_start, NULL) != 0) abort();
-        if (leat__index_find(shared, key, (size_t)size, &sample, NULL) != 0) abort();
+        if (leat__index_find(shared, key, (size_t)size, 0, &sample, NULL) != 0) abort();
         if (sample != at || place.e.key_end - key_start != (uint64_t)size) abort();
     }
 }
