@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli_frame.h"
+#include "cli_parse.h"
 #include "codec/codec.h"
 #include "loader/defaults.h"
 
@@ -125,6 +126,47 @@ static const cli_command *const commands[] = {
     NULL,
 };
 
+/* One row of a command's table: (name, kind, default, choices, min, max, help); names with '_' for '-'. */
+static PyObject *option_row(const leat__param *p)
+{
+    static const char *const kinds[] = {
+        [LEAT__PARAM_FLAG] = "flag",     [LEAT__PARAM_INT] = "int",       [LEAT__PARAM_FLOAT] = "float",
+        [LEAT__PARAM_BYTES] = "bytes",   [LEAT__PARAM_SECONDS] = "float", [LEAT__PARAM_CHOICE] = "choice",
+        [LEAT__PARAM_STRING] = "string", [LEAT__PARAM_PATH] = "path",     [LEAT__PARAM_FLOATS] = "floats",
+        [LEAT__PARAM_INTS] = "ints"};
+    char name[64];
+    bool ranged = p->min <= p->max;
+    snprintf(name, sizeof name, "%s", p->name);
+    for (char *s = name; *s; s++)
+        if (*s == '-') *s = '_';
+    PyObject *min = ranged ? PyFloat_FromDouble(p->min) : Py_NewRef(Py_None);
+    PyObject *max = ranged ? PyFloat_FromDouble(p->max) : Py_NewRef(Py_None);
+    if (min != NULL && max != NULL)
+        return Py_BuildValue("(sszzNNs)", name, kinds[p->kind], p->def, p->choices, min, max, p->help);
+    Py_XDECREF(min);
+    Py_XDECREF(max);
+    return NULL;
+}
+
+/* options("train"): the rows of a command's table, the common options last. */
+static PyObject *facts_options(PyObject *module, PyObject *args)
+{
+    const char *name, *nearest = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &name)) return NULL;
+    const cli_command *command = cli_find(commands, name, &nearest);
+    if (command == NULL) return PyErr_Format(PyExc_ValueError, "there is no command '%s'", name);
+    PyObject *list = PyList_New(0);
+    const leat__param *p;
+    for (size_t i = 0; list != NULL && (p = cli_option_at(command, i)) != NULL; i++) {
+        PyObject *row = option_row(p);
+        if (row == NULL || PyList_Append(list, row) != 0) Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static void free_argv(char **argv, Py_ssize_t n)
 {
     for (Py_ssize_t i = 0; argv != NULL && i < n; i++) leat__free(argv[i]);
@@ -201,6 +243,7 @@ PyMethodDef py_facts_methods[] = {
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},
     {"doctor_judge", py_doctor_judge, METH_VARARGS,
      "doctor_judge(facts as JSON, format): the diagnosis as text; 0 page, 1 ASCII, 2 JSON, 3 YAML."},
+    {"options", facts_options, METH_VARARGS, "The table of options of a command."},
     {"main", facts_main, METH_VARARGS, "Runs the command; its exit code."},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training and embedding on packs: ``leat.train`` and ``leat.embed``.
+
+Models are PyTorch's; everything that touches data is leat's loader. Nothing here is imported before it
+is used: ``import leat`` needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from .._errors import ArgumentError, StorageError
+from . import options as _options
+
+
+def _need_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise ImportError("leat.train and leat.embed need PyTorch: pip install torch") from None
+
+
+def _folder(path: str | None) -> str:
+    if not path:
+        raise ArgumentError("output: is missing: the folder for checkpoints, metrics and the report")
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from None
+    return path
+
+
+def _stored(given: dict[str, Any]) -> dict[str, Any] | None:
+    """The options of the run that is resumed."""
+    output = given.get("output")
+    if not given.get("resume") or output is None:
+        return None
+    try:
+        with open(os.path.join(output, "config.json"), encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
+    """Trains a model on a pack; what ``leat train`` does.
+
+    >>> leat.train("train.leat", val="val.leat", output="run", model="resnet18", epochs=16)["top1"]
+
+    Returns a dict: epochs, steps, top1, top5, knn, probe (where they apply), loss, seconds, images_per_s,
+    data_share, checkpoint, verdict. Under torchrun, SLURM or MPI each process is a rank; alone, with
+    several GPUs, it starts one process per GPU.
+
+    Parameters
+    """
+    _need_torch()
+    from . import distributed, loop
+
+    given = {name: value for name, value in given.items() if value is not None}
+    base = _stored(given)
+    o = _options.resolve("train", given, base)
+    _folder(o.output)
+    kind = distributed.accelerator(o.accelerator)
+    count = distributed.to_launch(o.devices, o.nodes, kind)
+    if count:
+        return _launched(count, os.fspath(pack), o, given)
+    ranks = distributed.join(kind)
+    old: dict[int, Any] = {}
+    try:
+        o.config_values = {k: v for k, v in vars(o).items() if k not in ("given", "config", "resume", "force")}
+        trainer = loop.Trainer(os.fspath(pack), o, ranks)
+        old = loop.watch_signals(trainer)
+        predicted = _plan(os.fspath(pack), o, trainer) if o.plan and ranks.first else None
+        result = trainer.run_with(predicted)
+    finally:
+        loop.restore_signals(old)
+        ranks.close()
+    return result
+
+
+def _plan(pack: str, o: Any, trainer: Any) -> dict[str, Any] | None:
+    from . import plan
+
+    return plan.make(pack, o, trainer)
+
+
+def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """The result of ranks that were started for it."""
+    from . import distributed
+
+    words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack]}
+    result = os.path.join(o.output, "result.json")
+    if os.path.exists(result):
+        os.unlink(result)
+    code = distributed.launch(count, ["-m", "leat._train", "train", json.dumps(words)])
+    if code != 0 or not os.path.exists(result):
+        raise SystemExit(code or 4)
+    with open(result, encoding="utf-8") as file:
+        return json.load(file)
+
+
+train.__doc__ = f"{(train.__doc__ or '').rstrip()}\n{_options.document('train')}\n"
+train.__signature__ = _options.signature("train", "pack")  # type: ignore[attr-defined]

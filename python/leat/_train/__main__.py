@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``leat train`` and ``leat embed`` after C has read their command lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from typing import Any
+
+import torch  # noqa: F401  # the command says what to install when it is missing
+
+from .. import _train
+from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
+
+_CODES = ((ExistsError, 4), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
+
+
+def _code(error: Error) -> int:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), 4)
+
+
+def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
+    if command != "train" or quiet:
+        return
+    shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
+    print(f"{result['epochs']} epochs, {result['steps']} updates in {result['seconds']:.1f} s, "
+          f"{result['images_per_s']:.0f} images/s, waiting for data {100 * result['data_share']:.1f} %"
+          f"{', ' if shares else ''}{shares}", file=sys.stderr)
+    print(result["verdict"], file=sys.stderr)
+
+
+def main(command: str, text: str) -> int:
+    """Runs a command on values that C parsed; its exit code."""
+    values = json.loads(text)
+    args = values.pop("args")
+    as_json = values.pop("json", False)
+    for name in ("color", "verbose"):
+        values.pop(name, None)
+    warnings.simplefilter("ignore", AdviceWarning)
+    try:
+        result = getattr(_train, command)(*args, **values)
+    except Error as error:
+        print(f"leat {command}: {error}", file=sys.stderr)
+        return _code(error)
+    except KeyboardInterrupt:
+        return 130
+    if not result:  # a rank other than the first
+        return 0
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _show(result, command, values.get("quiet", False))
+    stopped = result.get("stopped", 0)
+    return 128 + stopped if stopped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks: found, joined, and what they compute together.
+
+Gradients and the running statistics of norms are averaged after the backward pass, in flat buckets of
+fixed order. All ranks hold the same bits after each update, also after resuming, and a rank that runs
+out of memory can tell the others before any of them waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .. import _rank
+from .._errors import ArgumentError
+
+_BUCKET = 64 << 20  # bytes: fewer, larger collective calls
+_LAUNCHED = "LEAT_TRAIN_LAUNCHED"  # set for ranks that this module started
+
+
+class Ranks:
+    """This process among the others, and its device."""
+
+    def __init__(self, rank: int, world: int, device: torch.device, source: str) -> None:
+        self.rank, self.world, self.device, self.source = rank, world, device, source
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum over all ranks, in place."""
+        if self.world > 1:
+            dist.all_reduce(values)
+        return values
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set on any rank."""
+        if self.world == 1:
+            return flag
+        return bool(self.sum(torch.tensor([int(flag)], device=self.device)).item())
+
+    def average(self, tensors: Sequence[Tensor]) -> None:
+        """Replaces each tensor by its mean over the ranks."""
+        if self.world == 1:
+            return
+        bucket: list[Tensor] = []
+        size = 0
+        for i, t in enumerate(tensors):
+            bucket.append(t)
+            size += t.numel() * t.element_size()
+            last = i + 1 == len(tensors)
+            if last or size >= _BUCKET or tensors[i + 1].dtype != t.dtype:
+                self._average_bucket(bucket)
+                bucket, size = [], 0
+
+    def _average_bucket(self, bucket: list[Tensor]) -> None:
+        flat = torch.cat([t.reshape(-1) for t in bucket])
+        dist.all_reduce(flat)
+        flat /= self.world
+        at = 0
+        for t in bucket:
+            t.copy_(flat[at:at + t.numel()].view_as(t))
+            at += t.numel()
+
+    def gather(self, value: Any) -> list[Any]:
+        """The JSON-able values of all ranks, in order."""
+        if self.world == 1:
+            return [value]
+        found: list[Any] = [None] * self.world
+        dist.all_gather_object(found, value)
+        return found
+
+    def barrier(self) -> None:
+        if self.world > 1:
+            dist.barrier()
+
+    def close(self) -> None:
+        if self.world > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def accelerator(wanted: str) -> str:
+    """"cuda" or "cpu"."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ArgumentError("accelerator: PyTorch sees no CUDA device; use accelerator cpu, or install a "
+                            "PyTorch with CUDA")
+    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def to_launch(devices: int, nodes: int, kind: str) -> int:
+    """How many ranks this process should start; 0 when it is a rank itself."""
+    _, world, source = _rank.detect(None, None)
+    if source != "single process":
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("SLURM_NTASKS_PER_NODE", "0")) or 0)
+        if devices and local and devices != local:
+            raise ArgumentError(f"devices: {devices} are asked for, but the launcher started {local} processes here")
+        if nodes and local and nodes * local != world:
+            raise ArgumentError(f"nodes: {nodes} are asked for, but the launcher started {world} processes")
+        return 0
+    if nodes > 1:
+        raise ArgumentError(f"nodes: start one process per GPU on each of the {nodes} machines with torchrun or srun")
+    count = torch.cuda.device_count() if kind == "cuda" else 1
+    if kind == "cuda" and devices > count:
+        raise ArgumentError(f"devices: {devices} are asked for, PyTorch sees {count}")
+    wanted = devices or count
+    return wanted if wanted > 1 else 0
+
+
+def launch(count: int, words: Sequence[str]) -> int:
+    """Starts ``count`` ranks of this command through torchrun; their exit code."""
+    command = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+               str(count), "--no-python", sys.executable, "-P", *words]
+    child = subprocess.Popen(command, env={**os.environ, _LAUNCHED: "1"})
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            continue  # the ranks got the signal too and write their checkpoint
+
+
+def _slurm_environment(environ: Any = os.environ) -> None:
+    """What ``init_process_group`` wants, from SLURM's variables, where the launcher left it out."""
+    if "MASTER_ADDR" not in environ:
+        nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_NODELIST", "")
+        first = nodes.split(",")[0].replace("[", "").split("-")
+        name = environ.get("SLURM_LAUNCH_NODE_IPADDR") or "-".join(first[:2] if "[" in nodes else first)
+        environ["MASTER_ADDR"] = name or socket.gethostname()
+    if "MASTER_PORT" not in environ:
+        environ["MASTER_PORT"] = str(20000 + int(environ.get("SLURM_JOB_ID", "0") or 0) % 40000)
+
+
+def join(kind: str) -> Ranks:
+    """Becomes the rank that the launcher says; the device is that of LOCAL_RANK."""
+    rank, world, source = _rank.detect(None, None)
+    local = int(os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", "0")) or 0)
+    device = torch.device("cpu")
+    if kind == "cuda":
+        device = torch.device("cuda", local % max(torch.cuda.device_count(), 1))
+        torch.cuda.set_device(device)
+    if world > 1 and not dist.is_initialized():
+        if source == "slurm":
+            _slurm_environment()
+        dist.init_process_group("nccl" if kind == "cuda" else "gloo", rank=rank, world_size=world,
+                                timeout=timedelta(minutes=30))
+    return Ranks(rank, world, device, source)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that turn images into vectors: checkpoints of leat, names, TorchScript, exported programs, ONNX."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._errors import ArgumentError, DataError
+from . import checkpoint, models
+
+Forward = Callable[[Tensor], Tensor]
+
+
+class Embedder:
+    """``vectors`` and, where the model has a classifier, ``logits``; the side of its images."""
+
+    def __init__(self, vectors: Forward, side: int, logits: Forward | None = None,
+                 class_names: list[str] | None = None, identity: str = "") -> None:
+        self.vectors, self.side, self.logits = vectors, side, logits
+        self.class_names = class_names or []
+        self.identity = identity
+
+
+def _one(found: Any, path: str) -> Tensor:
+    """The first tensor that a foreign model returns, as rows."""
+    while isinstance(found, (tuple, list)) and found:
+        found = found[0]
+    if isinstance(found, dict) and found:
+        found = next(iter(found.values()))
+    if not isinstance(found, Tensor):
+        raise DataError(f"{path}: the model returns a {type(found).__name__}, not a tensor")
+    return found.flatten(1) if found.ndim != 4 else found.mean((2, 3))
+
+
+def from_checkpoint(path: str, device: torch.device) -> Embedder:
+    """A model that ``leat train`` wrote."""
+    folder = checkpoint.find(path)
+    facts = checkpoint.read_state(folder)["facts"]
+    classes = facts["classes"] if facts["method"] == "supervised" else 0
+    net = models.build(facts["model"], facts["side"], classes)
+    weights = os.path.join(folder, "model.safetensors")
+    tensors = checkpoint.read_tensors(weights)
+    checkpoint.load_weights(net, tensors, folder)
+    net.to(device).eval()
+    size = os.path.getsize(weights)
+    return Embedder(net.features, facts["side"], net if classes else None, facts["class_names"],
+                    f"{facts['model']}, {size} bytes")
+
+
+def _from_torchscript(path: str, device: torch.device) -> Embedder:
+    try:
+        module = torch.jit.load(path, map_location=device).eval()
+    except (RuntimeError, ValueError) as error:
+        raise DataError(f"{path}: not a TorchScript file: {str(error).splitlines()[0]}") from None
+    return Embedder(lambda x: _one(module(x), path), 224, identity=os.path.basename(path))
+
+
+def _from_exported(path: str, device: torch.device) -> Embedder:
+    try:
+        module = torch.export.load(path).module().to(device)
+    except Exception as error:
+        raise DataError(f"{path}: not an exported program: {str(error).splitlines()[0]}") from None
+    return Embedder(lambda x: _one(module(x), path), 224, identity=os.path.basename(path))
+
+
+def _from_onnx(path: str, device: torch.device) -> Embedder:
+    try:
+        import onnxruntime  # type: ignore[import-not-found]
+    except ImportError:
+        raise ArgumentError(f"{path}: ONNX models need onnxruntime: pip install onnxruntime") from None
+    wanted = ["CUDAExecutionProvider"] if device.type == "cuda" else []
+    try:
+        session = onnxruntime.InferenceSession(path, providers=[*wanted, "CPUExecutionProvider"])
+    except Exception as error:
+        raise DataError(f"{path}: not an ONNX model: {str(error).splitlines()[0]}") from None
+    name = session.get_inputs()[0].name
+
+    def forward(x: Tensor) -> Tensor:
+        return _one(torch.from_numpy(session.run(None, {name: x.float().cpu().numpy()})[0]), path).to(device)
+
+    return Embedder(forward, 224, identity=os.path.basename(path))
+
+
+_FILES = {".pt": _from_torchscript, ".ts": _from_torchscript, ".pt2": _from_exported, ".onnx": _from_onnx}
+
+
+def load(name: str, side: int, device: torch.device) -> Embedder:
+    """The model that a user means. ``side`` 0 takes the model's own image size."""
+    if os.path.exists(name):
+        extension = os.path.splitext(name)[1]
+        made = _FILES[extension](name, device) if extension in _FILES else from_checkpoint(name, device)
+    elif name.endswith((*_FILES, ".safetensors")) or name.startswith((".", os.sep)):
+        raise ArgumentError(f"model: {name}: no such file")
+    else:
+        net = models.backbone(name, side or 224, pretrained=True).to(device).eval()
+        made = Embedder(net.features, 224, identity=name)
+    made.side = side or made.side
+    for_all = made.vectors
+    made.vectors = torch.inference_mode()(for_all)
+    return made

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of ``leat.train`` and ``leat.embed``: the tables of the commands, read from C.
+
+Flags, keys of a YAML file and Python arguments are the same names with the same defaults, ranges and
+choices. A YAML file holds values only: it is read by PyYAML's safe loader, or as JSON without PyYAML.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import math
+import os
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from .. import _leat
+from .._errors import ArgumentError, StorageError
+
+_FRAME = frozenset(("help", "color", "json", "verbose"))
+
+
+class Option(NamedTuple):
+    """One row of a command's table."""
+
+    name: str
+    kind: str
+    default: Any
+    choices: tuple[str, ...]
+    min: float | None
+    max: float | None
+    help: str
+
+    def check(self, value: Any) -> Any:
+        """The value as the loop takes it; an ArgumentError names the option."""
+        if value is None:
+            return self.default
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise ArgumentError(f"{self.name}: {value!r} is neither true nor false")
+            return value
+        if self.kind == "choice":
+            word = ("on" if value else "off") if isinstance(value, bool) else str(value)
+            if word not in self.choices:
+                raise ArgumentError(f"{self.name}: {value!r} is none of {', '.join(self.choices)}")
+            return word
+        if self.kind in ("int", "float", "bytes"):
+            return self._number(value)
+        if not isinstance(value, (str, os.PathLike)):
+            raise ArgumentError(f"{self.name}: {value!r} is not text")
+        return os.fspath(value)
+
+    def _number(self, value: Any) -> int | float:
+        if self.kind == "bytes" and isinstance(value, str):
+            return _leat.parse_bytes(value)
+        whole = self.kind != "float"
+        if isinstance(value, bool) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+            raise ArgumentError(f"{self.name}: {value!r} is not a number")
+        number = float(value)
+        if math.isnan(number) or whole and not number.is_integer():
+            raise ArgumentError(f"{self.name}: {value!r} is not a {'whole ' * whole}number")
+        if self.min is not None and not self.min <= number <= self.max:
+            raise ArgumentError(f"{self.name}: {value!r} is out of range ({self.min:g} to {self.max:g})")
+        return int(number) if whole else number
+
+
+def _option(row: tuple) -> Option:
+    name, kind, default, choices, low, high, help_text = row
+    words = tuple(choices.split("|")) if choices else ()
+    made = Option(name, kind, None, words, low, high, help_text)
+    if kind == "flag":
+        return made._replace(default=default in ("yes", "true", "1"))
+    if default is None:
+        return made
+    numbers = {"int": int, "float": float, "bytes": _leat.parse_bytes}
+    return made._replace(default=numbers.get(kind, str)(default))
+
+
+def table(command: str) -> dict[str, Option]:
+    """The options of a command by name."""
+    made = (_option(row) for row in _leat.options(command))
+    return {option.name: option for option in made if option.name not in _FRAME}
+
+
+def signature(command: str, *positional: str) -> inspect.Signature:
+    """What ``help()`` shows of the function of a command."""
+    first = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in positional]
+    rest = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default)
+            for o in table(command).values()]
+    return inspect.Signature(first + rest)
+
+
+def document(command: str) -> str:
+    """The table as the lines of a docstring."""
+    lines = []
+    for o in table(command).values():
+        words = f" ({', '.join(o.choices)})" if o.choices else ""
+        lines.append(f"    {o.name}: {o.help}{words}; default {o.default!r}")
+    return "\n".join(lines)
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The options in a YAML (or JSON) file. Nothing in it is run."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{path}: not a text file") from None
+    try:
+        import yaml
+    except ImportError:
+        yaml = None  # type: ignore[assignment]
+    try:
+        found = yaml.safe_load(text) if yaml is not None else json.loads(text)
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        hint = "" if yaml is not None else " (without PyYAML only JSON is read: pip install pyyaml)"
+        raise ArgumentError(f"{path}: {reason}{hint}") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise ArgumentError(f"{path}: a list of 'name: value' lines is expected")
+    return {key.replace("-", "_"): value for key, value in found.items()}
+
+
+def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> SimpleNamespace:
+    """All options: what was given, else what the config file says, else ``base``, else the default."""
+    known = table(command)
+    layers: list[tuple[str, Mapping[str, Any]]] = [("", given)]
+    if given.get("config") is not None:
+        path = os.fspath(given["config"])
+        layers.append((f"{path}: ", read_config(path)))
+    if base is not None:
+        layers.append(("", {name: value for name, value in base.items() if name in known}))
+    values = {option.name: option.default for option in known.values()}
+    chosen: set[str] = set()
+    for where, layer in layers:
+        for name, value in layer.items():
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ArgumentError(f"{where}there is no option {name!r}{hint}")
+            try:
+                checked = known[name].check(value)
+            except ArgumentError as error:
+                raise ArgumentError(f"{where}{error}") from None
+            except ValueError as error:
+                raise ArgumentError(f"{where}{name}: {error}") from None
+            if name not in chosen:
+                values[name] = checked
+                chosen.add(name)
+    made = SimpleNamespace(**values)
+    made.given = frozenset(name for _, layer in layers for name in layer)
+    return made

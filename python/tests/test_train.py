@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.train: options, what a run writes, memory, bad input. Tiny models and packs, on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+
+torch = pytest.importorskip("torch")
+if os.environ.get("TORCH") == "0":
+    pytest.skip("TORCH=0", allow_module_level=True)
+
+import train_run  # noqa: E402
+from leat._train import checkpoint, data, evaluate, models, optim, options, report  # noqa: E402
+from leat._train.distributed import Ranks  # noqa: E402
+
+
+def make_pack(path, samples, seed=0, side=16, classes=3, label=True):
+    draw = np.random.default_rng(seed)
+    fields = {"image": "image", "label": int} if label else {"image": "image"}
+    names = {"label": [f"c{i}" for i in range(classes)]} if label else None
+    with leat.Writer(path, fields, classes=names, sync=False) as w:
+        for i in range(samples):
+            pixels = draw.integers(0, 80, (side, side, 3)).astype(np.uint8)
+            pixels[..., i % classes % 3] += 120
+            w.append({"image": pixels, "label": i % classes} if label else {"image": pixels}, key=f"{i:05d}")
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def packs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("train")
+    return {"train": make_pack(folder / "train.leat", 50, 0), "val": make_pack(folder / "val.leat", 31, 1),
+            "bare": make_pack(folder / "bare.leat", 20, 2, label=False)}
+
+
+TINY = {"model": "tiny_resnet", "epochs": 2, "batch_size": 8, "quiet": True, "tensorboard": False, "lr": 2.0, "threads": 1}
+
+
+def test_a_run_learns_and_writes_what_it_promises(packs, tmp_path):
+    result = leat.train(packs["train"], val=packs["val"], output=tmp_path, **{**TINY, "epochs": 6}, ema=0.5, tta=True,
+                        log_every=2)
+    assert result["epochs"] == 6 and result["steps"] == 36
+    assert result["top1"] > 0.9 and result["top5"] == 1.0 and result["samples"] == 31
+    assert {"checkpoints", "config.json", "metrics.jsonl", "report.html", "result.json"} <= set(os.listdir(tmp_path))
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [r["step"] for r in rows if r["kind"] == "eval"] == [6, 12, 18, 24, 30, 36]
+    losses = [r["loss"] for r in rows if r["kind"] == "train"]
+    assert losses[-1] < losses[0]
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") >= 5 and "Confusion" in page and "<script" not in page and "http" not in page
+    weights = checkpoint.read_tensors(tmp_path / "checkpoints/last/model.safetensors")
+    average = {n: t for n, t in train_run.final(tmp_path).items() if n.startswith("average.")}
+    assert all(torch.equal(average[f"average.{n}"], t) for n, t in weights.items())
+
+
+def test_safetensors_are_those_of_the_package(tmp_path):
+    tensors = {"a": torch.randn(3, 4), "b.c": torch.arange(5), "half": torch.randn(2, 2).bfloat16(),
+               "none": torch.zeros(0, 3), "flag": torch.tensor([True, False]), "scalar": torch.tensor(2.5)}
+    checkpoint.write_tensors(tmp_path / "x.safetensors", tensors)
+    theirs = pytest.importorskip("safetensors.torch").load_file(tmp_path / "x.safetensors")
+    mine = checkpoint.read_tensors(tmp_path / "x.safetensors")
+    assert theirs.keys() == mine.keys() == tensors.keys()
+    for name, t in tensors.items():
+        assert mine[name].dtype == t.dtype and torch.equal(mine[name], t) and torch.equal(theirs[name], t)
+
+
+@pytest.mark.parametrize("damage", ["short", "header", "length", "offsets"])
+def test_a_damaged_checkpoint_is_one_line(tmp_path, damage):
+    path = str(tmp_path / "x.safetensors")
+    checkpoint.write_tensors(path, {"a": torch.ones(4)})
+    whole = open(path, "rb").read()
+    broken = {"short": whole[:-4], "header": whole[:8] + b"!" + whole[9:], "length": b"\xff" * 8 + whole[8:],
+              "offsets": whole.replace(b"[0,16]", b"[0,99]")}[damage]
+    open(path, "wb").write(broken)
+    with pytest.raises(leat.DataError, match="not a whole safetensors file"):
+        checkpoint.read_tensors(path)
+
+
+def test_the_table_is_one_for_flags_files_and_arguments(tmp_path):
+    assert options.table("train")["batch_size"].default == 256
+    assert options.table("train")["scale_lr"].default is True
+    assert "label-smoothing" in subprocess.run([sys.executable, "-P", "-m", "leat", "train", "--help"], capture_output=True,
+                                               text=True, check=True).stdout
+    assert "label_smoothing" in leat.train.__doc__
+    config = tmp_path / "c.yaml"
+    config.write_text("batch-size: 7\nmixup: 0.2\ncompile: off\n")
+    o = options.resolve("train", {"config": str(config), "mixup": 0.5}, {"epochs": 3, "mixup": 9.0})
+    assert (o.batch_size, o.mixup, o.epochs, o.compile) == (7, 0.5, 3, "off")
+
+
+@pytest.mark.parametrize("text, message", [
+    ("batchsize: 7", "no option 'batchsize'; did you mean 'batch_size'"),
+    ("batch_size: 0", "batch_size: 0 is out of range"),
+    ("model: !!python/object/apply:os.system ['touch pwned']", "python/object"),
+    ("- a", "'name: value'"), ("epochs: 1.5", "not a whole number"), ("precision: 8", "is none of auto, 32")])
+def test_a_bad_config_is_named(tmp_path, text, message):
+    pytest.importorskip("yaml")
+    config = tmp_path / "c.yaml"
+    config.write_text(text)
+    with pytest.raises(leat.ArgumentError, match=message) as caught:
+        options.resolve("train", {"config": str(config)})
+    assert "c.yaml" in str(caught.value) and "\n" not in str(caught.value)
+    assert not os.path.exists("pwned")
+
+
+def test_bad_input_is_one_line(packs, tmp_path):
+    def fails(kind, message, *args, **changed):
+        with pytest.raises(kind, match=message) as caught:
+            leat.train(*(args or (packs["train"],)), output=tmp_path / "o", **{**TINY, **changed})
+        assert "\n" not in str(caught.value)
+
+    fails(leat.ArgumentError, "no 'resnet5' here; did you mean resnet50", model="resnet5")
+    fails(leat.ArgumentError, "has the label 2, but there are 2 classes", classes=2)
+    fails(leat.ArgumentError, "has no int field 'label'", packs["bare"])
+    fails(leat.ArgumentError, "distill needs one", method="distill")
+    fails(leat.NotFoundError, "nowhere", str(tmp_path / "nowhere.leat"))
+    fails(leat.ArgumentError, "no CUDA device", accelerator="cuda") if not torch.cuda.is_available() else None
+    other = make_pack(tmp_path / "four.leat", 12, classes=4)
+    fails(leat.ArgumentError, "has 4 classes", val=other)
+    leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=1)
+    fails(leat.ExistsError, "has checkpoints already")
+    fails(leat.ArgumentError, "is of another model: model is 'tiny_resnet'", model="resnet9", resume=True)
+    fails(leat.ArgumentError, "was trained on another pack", packs["val"], resume=True)
+    fails(leat.ArgumentError, "was trained with sgd, not lamb", resume=True, optimizer="lamb")
+
+
+def test_out_of_memory_halves_the_batch_and_keeps_the_update(packs, tmp_path, monkeypatch, capfd):
+    def out(name, limit, **changed):
+        class Short(train_run.Tiny):
+            def features(self, x):
+                if len(x) > limit and self.training:
+                    raise torch.OutOfMemoryError("CUDA out of memory")
+                return super().features(x)
+
+        monkeypatch.setitem(models._BUILT_IN, "tiny_resnet", Short)
+        return leat.train(packs["train"], output=tmp_path / name, **{**TINY, "quiet": False, **changed})
+
+    assert out("short", 3)["batch_size"] == 2
+    said = capfd.readouterr().err
+    assert "a batch of 8 does not fit; going on with 4" in said and "accumulated over 4 steps" in said
+    assert out("whole", 99, max_steps=1)["batch_size"] == 8
+    with pytest.raises(leat.BudgetError, match="--strict"):
+        out("strict", 3, strict=True)
+    with pytest.raises(leat.BudgetError, match="not even one sample"):
+        out("none", 0)
+
+
+def test_a_full_disk_leaves_the_earlier_checkpoint(packs, tmp_path, monkeypatch, capfd):
+    real, calls = checkpoint.write_tensors, []
+
+    def full(path, tensors):
+        calls.append(path)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        real(path, tensors)
+
+    monkeypatch.setattr(checkpoint, "write_tensors", full)
+    with pytest.raises(leat.StorageError, match="No space left on device; earlier ones are untouched"):
+        leat.train(packs["train"], output=tmp_path, **TINY)
+    assert os.listdir(tmp_path / "checkpoints").count("step-00000006-end") == 1
+    assert not [n for n in os.listdir(tmp_path / "checkpoints") if n.startswith(".writing")]
+    monkeypatch.setattr(checkpoint, "write_tensors", real)
+    assert leat.train(packs["train"], output=tmp_path, **TINY, resume=True)["steps"] == 12
+
+
+def test_checkpoints_are_kept_by_the_rule(packs, tmp_path):
+    leat.train(packs["train"], output=tmp_path, **{**TINY, "epochs": 5}, keep_every=2, save_every=5)
+    names = sorted(n for n in os.listdir(tmp_path / "checkpoints") if n.startswith("step"))
+    assert names == ["step-00000012-end", "step-00000024-end", "step-00000030-end"]
+    assert os.readlink(tmp_path / "checkpoints/last") == "step-00000030-end"
+
+
+@pytest.mark.parametrize("precision", ["32", "tf32", "16-mixed", "bf16-mixed", "bf16-true"])
+def test_each_precision_trains(packs, tmp_path, precision):
+    result = leat.train(packs["train"], val=packs["val"], output=tmp_path, **TINY, precision=precision)
+    assert np.isfinite(result["loss"]) and result["steps"] == 12
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "lamb"])
+def test_each_optimizer_lowers_the_loss(packs, tmp_path, name):
+    lr = {"sgd": 2.0, "adamw": 0.5, "lamb": 0.5}[name]
+    leat.train(packs["train"], output=tmp_path, **{**TINY, "epochs": 4, "lr": lr}, optimizer=name, log_every=3, clip=5.0)
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    losses = [r["loss"] for r in rows if r["kind"] == "train"]
+    assert losses[-1] < losses[0]
+
+
+def test_options_have_an_effect(packs, tmp_path):
+    def weights(name, **changed):
+        leat.train(packs["train"], output=tmp_path / name, **{**TINY, "epochs": 1, **changed})
+        return checkpoint.read_tensors(str(tmp_path / name / "checkpoints/last/model.safetensors"))
+
+    plain = weights("plain")
+    assert train_run.same(plain, weights("again"))
+    for name, value in {"seed": 1, "mixup": 0.3, "cutmix": 1.0, "erase": 1.0, "flip": 0.0, "crop": "none", "jitter": 0.4,
+                        "momentum": 0.5, "weight_decay": 0.1, "label_smoothing": 0.3, "schedule": "onecycle",
+                        "warmup": 0.0, "clip": 0.01, "accumulate": 2, "ema": 0.5, "scale_lr": False, "image_size": 12,
+                        "size_start": 8, "preset": "conservative", "optimizer": "adamw"}.items():
+        changed = {"schedule": "constant", "warmup": 1.0} if name == "warmup" else {}
+        other = weights(name, **{**changed, name: value})
+        assert not train_run.same(plain, other), name
+
+
+def test_accumulation_over_equal_parts_is_the_large_batch(packs, tmp_path, monkeypatch):
+    class Plain(train_run.Tiny):  # norms of small batches differ
+        def __init__(self, small):
+            super().__init__()
+            self.body = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, 2, 1), torch.nn.ReLU())
+
+    monkeypatch.setitem(models._BUILT_IN, "tiny_resnet", Plain)
+    still = {"crop": "none", "flip": 0.0, "max_steps": 3}
+    leat.train(packs["train"], output=tmp_path / "large", **{**TINY, "batch_size": 8}, **still)
+    leat.train(packs["train"], output=tmp_path / "small", **{**TINY, "batch_size": 4}, accumulate=2, **still)
+    a, b = train_run.final(tmp_path / "large"), train_run.final(tmp_path / "small")
+    for name, t in a.items():
+        assert torch.allclose(t, b[name], atol=1e-5), name
+
+
+def test_schedules_and_groups():
+    cosine = optim.Schedule("cosine", 100, 10)
+    assert cosine.share(0) == pytest.approx(1 / 11) and cosine.share(10) == 1.0 and cosine.share(100) < 1e-9
+    triangle = optim.Schedule("onecycle", 100, 20)
+    assert triangle.share(60) == pytest.approx(0.5) and triangle.share(100) == 0.0
+    plain, bare = optim.groups([models.build("resnet9", 32, 10)], 0.1)
+    assert plain["weight_decay"] == 0.1 and all(p.ndim > 1 for p in plain["params"])
+    assert bare["weight_decay"] == 0.0 and all(p.ndim <= 1 for p in bare["params"])
+
+
+@pytest.mark.parametrize("name, millions", [("resnet9", 6.57), ("resnet18", 11.18), ("resnet50", 23.53), ("vit_ti", 5.49),
+                                             ("convnext_t", 27.8)])
+def test_built_in_models_have_their_size(name, millions):
+    with torch.device("meta"):
+        net = models.build(name, 224, 10)
+    assert sum(p.numel() for p in net.parameters()) / 1e6 == pytest.approx(millions, rel=0.02)
+
+
+def test_small_images_get_a_stem_that_keeps_their_size():
+    small, large = models.backbone("resnet18", 32), models.backbone("resnet18", 224)
+    x = torch.zeros(1, 3, 32, 32)
+    assert small.stem(x).shape[2:] == (32, 32) and large.stem(x).shape[2:] == (8, 8)
+
+
+def test_activation_checkpointing_gives_the_same_gradients():
+    gradients = []
+    for on in (False, True):
+        torch.manual_seed(0)
+        net = models.build("resnet18", 32, 4, checkpointing=on)
+        net(torch.ones(2, 3, 8, 8)).sum().backward()
+        gradients.append([p.grad for p in net.parameters()])
+    assert all(torch.allclose(a, b) for a, b in zip(*gradients))
+
+
+def test_evaluation_sees_every_sample_once(packs):
+    facts, ranks = data.Facts(packs["val"], "label"), Ranks(0, 1, torch.device("cpu"), "")
+    o = options.resolve("train", {"threads": 1})
+    pack = leat.open(packs["val"])
+    with data.eval_loader(o, facts, 8, 16, "32", "cpu", False) as loader:
+        best = lambda x: x.mean((2, 3))  # noqa: E731  # the colour is the class
+        found = evaluate.classify(best, loader, "label", 3, ranks)
+    assert found["samples"] == len(pack) == np.sum(found["confusion"])
+    assert found["top1"] == 1.0 and np.array_equal(np.diag(found["confusion"]), np.bincount(pack.column("label")))
+
+
+def test_knn_and_probe_find_classes_that_are_apart():
+    draw = torch.Generator().manual_seed(0)
+    label = torch.arange(60) % 3
+    vectors = torch.eye(3)[label] * 4 + torch.randn(60, 3, generator=draw)
+    assert evaluate.knn(vectors[:40], label[:40], vectors[40:], label[40:], 3, 5) > 0.8
+    assert evaluate.probe(vectors[:40], label[:40], vectors[40:], label[40:], 3, 20, 0) > 0.8
+
+
+@pytest.mark.parametrize("method", ["simclr", "dino"])
+def test_methods_without_labels(packs, tmp_path, method):
+    result = leat.train(packs["bare"], output=tmp_path / "bare", **{**TINY, "lr": 0.1}, method=method, dim=16, local_crops=2)
+    assert result["steps"] == 4 and np.isfinite(result["loss"]) and "knn" not in result
+    result = leat.train(packs["train"], val=packs["val"], output=tmp_path / "labelled", **{**TINY, "lr": 0.1}, method=method,
+                        dim=16, local_crops=2, probe=5)
+    assert 0 <= result["knn"] <= 1 and 0 <= result["probe"] <= 1
+
+
+def test_distillation_follows_a_teacher(packs, tmp_path):
+    teacher = torch.jit.script(torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten()))
+    teacher.save(str(tmp_path / "teacher.pt"))
+    leat.train(packs["bare"], output=tmp_path / "o", **{**TINY, "epochs": 8}, method="distill", log_every=1,
+               teacher=str(tmp_path / "teacher.pt"))
+    rows = [json.loads(line) for line in (tmp_path / "o/metrics.jsonl").read_text().splitlines()]
+    losses = [r["loss"] for r in rows if r["kind"] == "train"]
+    assert losses[-1] < 0.5 * losses[0]
+    (tmp_path / "broken.pt").write_bytes(b"nothing")
+    with pytest.raises(leat.DataError, match="broken.pt: not a TorchScript file"):
+        leat.train(packs["bare"], output=tmp_path / "b", **TINY, method="distill", teacher=str(tmp_path / "broken.pt"))
+
+
+def test_progressive_resizing_ends_at_the_full_size():
+    o = options.resolve("train", {"size_start": 128, "epochs": 10})
+    sides = [data.side_at(o, 224, epoch) for epoch in range(10)]
+    assert sides[0] == 128 and sides[-1] == 224 and sides == sorted(sides) and len(set(sides)) > 2
+
+
+def test_the_progress_line():
+    line = report.progress_line(3, 601, 5004, 45.0, 0, 3.214, 0.41, 74.13)
+    assert line == "Epoch 3: 12 %| 601/5004 [00:45<05:29, 13.4 it/s, loss 3.21, data 0.4 ms, step 74.1 ms]"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that are killed and resumed end with the same bits. LEAT_KILLS=20 kills more often."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if os.environ.get("TORCH") == "0":
+    pytest.skip("TORCH=0", allow_module_level=True)
+
+import train_run  # noqa: E402
+from test_train import TINY, make_pack  # noqa: E402
+
+KILLS = int(os.environ.get("LEAT_KILLS", "2"))
+RUN = {**TINY, "epochs": 3, "save_every": 2, "ema": 0.9, "mixup": 0.2, "seed": 3, "eval_every": 2}
+
+
+@pytest.fixture(scope="module")
+def packs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("resume")
+    return make_pack(folder / "train.leat", 67, 0), make_pack(folder / "val.leat", 13, 1)
+
+
+@pytest.mark.parametrize("world, number", [(1, signal.SIGKILL), (2, signal.SIGKILL), (1, signal.SIGTERM)])
+def test_a_killed_run_ends_with_the_same_bits(packs, tmp_path, world, number):
+    pack, val = packs
+    assert train_run.run(pack, world=world, val=val, output=tmp_path / "whole", **RUN) == [0] * world
+    whole = train_run.final(tmp_path / "whole")
+    updates = 3 * (8 // world)
+    draw = random.Random(world)
+    kills = KILLS if number == signal.SIGKILL else 1
+    output = tmp_path / "killed"
+    for kill_at in sorted(draw.sample(range(1, updates), min(kills, updates - 1))):
+        codes = train_run.run(pack, world=world, kill_at=kill_at, number=number, val=val, output=output, **RUN, resume=True)
+        assert codes == [-9 if number == signal.SIGKILL else 143] * world
+    # what is not given is taken from the run that is resumed
+    rest = {"quiet": True, "threads": 1}
+    assert train_run.run(pack, world=world, output=output, resume=True, **rest) == [0] * world
+    assert train_run.same(whole, train_run.final(output))
+
+
+def test_each_kill_alone_ends_with_the_same_bits(packs, tmp_path):
+    pack, _ = packs
+    assert train_run.run(pack, output=tmp_path / "whole", **RUN, optimizer="adamw") == [0]
+    whole = train_run.final(tmp_path / "whole")
+    # 8, 16: the last update of an epoch; 9: the checkpoint of the epoch's end may not be written yet
+    for kill_at in [8, 9, *random.Random(5).sample(range(1, 24), min(KILLS, 20))][:max(KILLS, 2)]:
+        output = tmp_path / f"kill{kill_at}"
+        assert train_run.run(pack, kill_at=kill_at, output=output, **RUN, optimizer="adamw") == [-9]
+        assert train_run.run(pack, output=output, **RUN, optimizer="adamw", resume=True) == [0]
+        assert train_run.same(whole, train_run.final(output)), kill_at
+
+
+def test_a_signal_after_the_last_update_of_an_epoch(packs, tmp_path):
+    pack, _ = packs
+    assert train_run.run(pack, output=tmp_path / "whole", **RUN) == [0]
+    output = tmp_path / "stopped"
+    assert train_run.run(pack, kill_at=8, number=signal.SIGTERM, output=output, **RUN) == [143]
+    assert train_run.run(pack, output=output, **RUN, resume=True) == [0]
+    assert train_run.same(train_run.final(tmp_path / "whole"), train_run.final(output))
+
+
+def test_two_ranks_see_every_sample_once(packs, tmp_path):
+    """The evaluation of two ranks counts each sample once, and equals that of one."""
+    import json
+
+    pack, val = packs
+    found = []
+    for world in (1, 2):
+        output = tmp_path / str(world)
+        assert train_run.run(pack, world=world, val=val, output=output, **{**RUN, "max_steps": 1}) == [0] * world
+        found.append(json.loads((output / "result.json").read_text())["samples"])
+    assert found == [13, 13]

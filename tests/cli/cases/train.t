@@ -1,0 +1,24 @@
+# Training is handed over to Python; what is checked before that.
+
+$ leat train
+! leat train: PACK is missing: train on this pack (see leat train --help)
+= 2
+
+$ leat train a.leat -o run --batch-size 0
+! leat train: --batch-size: 0 is out of range (1 to 1048576) (see leat train --help)
+= 2
+
+$ leat train a.leat -o run --precision fp8
+! leat train: --precision: 'fp8' is not one of * (glob)
+= 2
+
+# without Python, and with one that has neither leat nor PyTorch
+$ LEAT_PYTHON=/nowhere/python leat train a.leat -o run
+! leat train: /nowhere/python: not found; train runs on PyTorch: install Python 3.11 or later and 'pip install leat torch', or name a Python with LEAT_PYTHON
+= 4
+
+$ printf '#!/bin/sh\nexec python3 -S -I "$@"\n' > bare
+> chmod +x bare
+> LEAT_PYTHON=./bare leat train a.leat -o run
+! leat train: *python* has no module 'leat': install it with: * -m pip install leat torch (glob)
+= 4

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Commands that need PyTorch are parsed here, against their tables, and run in Python. The process is
+ * replaced (exec), so that its number, its signals and its exit code are the caller's own: launchers such
+ * as torchrun and SLURM see one process.
+ */
+#include "cli_python.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "cli_parse.h"
+
+#define NAME_MAX_BYTES 64
+
+/* Says what to install where the package or PyTorch is missing. */
+static const char start[] =
+    "import sys\n"
+    "try:\n"
+    "    from leat._train.__main__ import main\n"
+    "except ModuleNotFoundError as e:\n"
+    "    what = 'torch' if (e.name or '').startswith('torch') else 'leat torch'\n"
+    "    sys.exit(print(f'leat {sys.argv[1]}: {sys.executable} has no module {e.name!r}: '\n"
+    "                   f'install it with: {sys.executable} -m pip install {what}', file=sys.stderr) or 4)\n"
+    "sys.exit(main(sys.argv[1], sys.argv[2]))\n";
+
+static void write_value(leat__json *j, const leat__param *p, const leat__value *v)
+{
+    switch (p->kind) {
+    case LEAT__PARAM_FLAG: leat__json_bool(j, v->i != 0); break;
+    case LEAT__PARAM_INT: leat__json_i64(j, v->i); break;
+    case LEAT__PARAM_BYTES: leat__json_u64(j, v->u); break;
+    case LEAT__PARAM_FLOAT:
+    case LEAT__PARAM_SECONDS: leat__json_double(j, v->f); break;
+    case LEAT__PARAM_CHOICE:
+    case LEAT__PARAM_STRING:
+    case LEAT__PARAM_PATH: leat__json_str(j, v->s); break;
+    case LEAT__PARAM_FLOATS:
+    case LEAT__PARAM_INTS:
+        leat__json_array(j);
+        for (int i = 0; i < v->count; i++) leat__json_double(j, v->list[i]);
+        leat__json_end(j);
+        break;
+    }
+}
+
+void cli_python_json(const cli *c, leat__buf *out)
+{
+    char name[NAME_MAX_BYTES];
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_key(&j, "args");
+    leat__json_array(&j);
+    for (size_t i = 0; i < cli_arg_count(c); i++) leat__json_str(&j, cli_arg(c, i));
+    leat__json_end(&j);
+    for (size_t i = 0; i < c->line->param_count; i++) {
+        const leat__param *p = c->line->params[i];
+        if (!c->line->values[i].set) continue;
+        snprintf(name, sizeof name, "%s", p->name);
+        for (char *s = name; *s; s++)
+            if (*s == '-') *s = '_';
+        leat__json_key(&j, name);
+        write_value(&j, p, &c->line->values[i]);
+    }
+    leat__json_end(&j);
+}
+
+int cli_python(cli *c)
+{
+    leat__buf json;
+    const char *from_env = getenv("LEAT_PYTHON");
+    const char *python = c->self ? c->self[0] : from_env && from_env[0] ? from_env : "python3";
+    leat__buf_init(&json, LEAT__MEM_MISC, (size_t)1 << 20);
+    cli_python_json(c, &json);
+    if (leat__buf_status(&json) != 0) {
+        leat__buf_reset(&json);
+        return cli_failf(c, CLI_FIT, "out of memory");
+    }
+    char *const argv[] = {(char *)python, (char *)"-P", (char *)"-c", (char *)start, (char *)c->command->name,
+                          (char *)leat__buf_str(&json), NULL};
+    execvp(python, argv);
+    const int failed = errno;
+    leat__buf_reset(&json);
+    if (failed == ENOENT)
+        return cli_failf(c, CLI_DATA,
+                         "%s: not found; %s runs on PyTorch: install Python 3.11 or later and "
+                         "'pip install leat torch', or name a Python with LEAT_PYTHON",
+                         python, c->command->name);
+    return cli_failf(c, CLI_DATA, "cannot start %s: %s", python, strerror(failed));
+}
