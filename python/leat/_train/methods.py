@@ -73,7 +73,7 @@ class SimCLR(Task):
     def __init__(self, net: models.Net, dim: int, temperature: float) -> None:
         super().__init__(net)
         self.project = _mlp(net.width, net.width, dim or 128)
-        self.temperature = temperature or 0.2
+        self.temperature = temperature or 0.5
 
     def loss(self, views: Sequence[Tensor], label: Tensor | None) -> Tensor:
         # both views in one batch: the norms see all of it
