@@ -77,7 +77,7 @@ enum {
 
 /* ---- What a subcommand declares ---- */
 
-#define CLI_OPTIONS_MAX 64 /* of one subcommand, the common ones included */
+#define CLI_OPTIONS_MAX 96 /* of one subcommand, the common ones included */
 #define CLI_GROUPS_MAX 5
 
 /* One option. `lo_` > `hi_` means any number; a default of NULL means none. A flag `x` also
