@@ -277,6 +277,33 @@ typedef struct leat_batch {
 LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *err)
     LEAT_MUST_CHECK;
 
+/* When a change of a loader takes effect. */
+typedef enum leat_when {
+    LEAT_WHEN_EPOCH, /* with the next begin() or restore() */
+    LEAT_WHEN_BATCH  /* with the next batch; what was made ahead is made again. A batch size changes where
+                        its batches would begin: the next one may be smaller */
+} leat_when;
+
+/* What to change: progressive resizing, growing batches. */
+typedef struct leat_loader_change {
+    uint32_t struct_size;
+    leat_when when;
+    uint32_t batch_size; /* 0 = as it is */
+    uint32_t image_count;
+    const char *ops;     /* pipeline of the first image field; NULL = as it is */
+    const leat_loader_image *images; /* or all images; NULL = as they are */
+} leat_loader_change;
+#define LEAT_LOADER_CHANGE_INIT {.struct_size = sizeof(leat_loader_change)}
+
+/* Changes pipelines or batch size of an open loader: packs, cache, threads and what the controller learned
+ * stay. A change that cannot be is refused here (as leat_loader_open would) and changes nothing; one that
+ * waits is replaced by the next. The facts below are those of the change from now on. A state holds the
+ * batch size of its epoch, not the pipelines: restore it with both as they were. LEAT_ENOTSUP with a device,
+ * and for the batch size of stratified or single-source mixes, whose order depends on it. The thread that
+ * calls next(). */
+LEAT_API int leat_loader_set(leat_loader *loader, const leat_loader_change *change, leat_error *err)
+    LEAT_MUST_CHECK;
+
 /* Stops the current epoch and frees its memory. The state does not change: continue with
  * leat_loader_restore, or begin another epoch. */
 LEAT_API void leat_loader_stop(leat_loader *loader);

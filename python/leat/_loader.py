@@ -39,6 +39,8 @@ _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
 _ORIENTATIONS = {"apply": 0, "ignore": 1}
 _MIX_LABELS = {"soft": 1, "pairs": 2}
 _DROPS = {False: 0, True: 1, None: 2}
+_WHENS = {"epoch": 0, "batch": 1}
+_SAME: Any = object()
 _RAGGED = ("bytes", "text", "json", "ragged")
 _DEFAULT = _leat.defaults()  # the table that C and the command have, too
 
@@ -239,6 +241,9 @@ class Loader:
             disk_cache=None if folder is None else _check.utf8_path("cache", folder), disk_cache_bytes=disk_bytes,
             decode=_check.one_of("decode", decode, _DECODES))
         self._check_locked = self.device != "cpu"
+        self._asked_fields = fields
+        self._next_size = self.batch_size
+        self._base = 0  # global position that the epoch was begun or changed at
         self._fields = self._loader.fields()
         self.field_names: tuple[str, ...] = (*(name for name, *_ in self._fields), "sample_id")
         self._class = batch_class(self.field_names)
@@ -266,8 +271,58 @@ class Loader:
         for line in self._loader.advice():
             warnings.warn(line, AdviceWarning, stacklevel=2)
 
+    def set(self, *, image: Any = _SAME, batch_size: int | None = None, when: str = "epoch") -> None:
+        """Changes the pipeline or the batch size of this loader, without opening anything anew.
+
+        >>> for epoch in range(16):
+        ...     loader.set(image=[leat.ops.RandomResizedCrop(128 + 6 * epoch), leat.ops.RandomHorizontalFlip()])
+        ...     for image, label, sample_id in loader: ...
+
+        ``when="epoch"``: with the next iteration. ``when="batch"``: with the next batch of the iteration that
+        runs; batches made ahead are made again, and where the batch size changes the next batch may be smaller,
+        so that those behind it begin where they would in a loader made with that size. A change that cannot be
+        is an error and changes nothing. ``image`` is as in the constructor; the fields stay. A state holds
+        the batch size of its epoch and no pipeline: load it into a loader that has both as they were.
+        """
+        if image is _SAME and batch_size is None:
+            raise ArgumentError("set: give image, batch_size or both")
+        images = None
+        if image is not _SAME:
+            if image is None:
+                raise ArgumentError("image: a loader with images cannot be told to have none: make a new one")
+            _, images = _images(image, self._asked_fields, self.channels_last, self)
+            if images is None:
+                images = [(None, None, ops.text(image))]
+        size = 0 if batch_size is None else _check.whole("batch_size", batch_size, 1, 2**20)
+        now = _check.one_of("when", when, _WHENS)
+        if self._resume is not None:
+            raise StateError("set: a state was loaded and its epoch not gone on with: set before load_state_dict")
+        active = self._active() is not None
+        at = self.state_dict()["position"] if active else 0
+        self._loader.set(images, size, now)
+        if size:
+            self._next_size = size
+        if active and now:
+            self._change_at(at)
+        elif not active:
+            self._refresh()
+
+    def _change_at(self, position: int) -> None:
+        """The epoch that runs goes on with what was set, from this global position."""
+        self._refresh()
+        self._base = position
+        self._loader.counted(position // (self.batch_size * self.world_size))
+
+    def _refresh(self) -> None:
+        """Takes over what set() changed."""
+        self.__dict__["batch_size"] = self._next_size
+        self._fields = self._loader.fields()
+        self._samples, self._batches, _ = self._loader.counts()
+
     def __setattr__(self, name: str, value: object) -> None:
         made, own = "_made" in self.__dict__, type(self) is Loader and name[:1] != "_"
+        if name in ("image", "batch_size") and made:
+            raise AttributeError(f"leat.Loader.{name} is read-only: loader.set({name}=...) changes it")
         if made and (name in _FIXED or (own and name not in _SETTABLE and hasattr(self, name))):
             raise AttributeError(
                 f"leat.Loader.{name} is read-only: make a new leat.Loader with the other value, and hand it "
@@ -338,6 +393,8 @@ class Loader:
     def __iter__(self) -> Iterator[Any]:
         if self._resume is None:
             self._loader.begin(self._epoch)
+            self._base = 0
+            self._refresh()
         self._resume = None
         self._current = self._epoch
         self._epoch += 1
@@ -413,7 +470,7 @@ class Loader:
             state["epoch"], state["position"] = self._epoch, 0
             return state
         *_, given = self._loader.counts()
-        state["position"] = min(given * state["global_batch"], state["count"])
+        state["position"] = max(self._base, min(given * state["global_batch"], state["count"]))
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -437,6 +494,8 @@ class Loader:
         resume = text, position // global_batch
         self._loader.restore(*resume)
         self._running = None
+        self._base = position
+        self._refresh()
         # an epoch that began without its last samples ends without them
         short = self._drop is None and state.get("left_out") is True
         batches = min(self._batches, count // global_batch) if short else self._batches

@@ -369,7 +369,7 @@ static PyObject *batch_tuple(py_loan *loan, uint32_t count, const leat_tensor *c
 
 static PyObject *deliver(py_loader *self, leat_batch *batch)
 {
-    uint32_t count = leat_loader_field_count(self->loader);
+    uint32_t count = batch->field_count; /* the loader may have been told to change */
     const leat_tensor **fields = LEAT_NEW_ARRAY(LOADER, const leat_tensor *, count + 1);
     PyObject *tuple = NULL;
 
@@ -402,6 +402,42 @@ static PyObject *loader_next(PyObject *o, PyObject *unused)
     if (batch == NULL) Py_RETURN_NONE;
     self->given++;
     return deliver(self, batch);
+}
+
+/* set(images or None, batch_size or 0, when): whether it was applied to the epoch that runs. */
+static PyObject *loader_set(PyObject *o, PyObject *args)
+{
+    py_loader *self = (py_loader *)o;
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_loader_change change = LEAT_LOADER_CHANGE_INIT;
+    leat_loader_opts opts = {0};
+    scratch s = {0};
+    PyObject *images;
+    int when, rc = -1;
+
+    if (!PyArg_ParseTuple(args, "OIi", &images, &change.batch_size, &when)) return NULL;
+    if (parse_images(&opts, &s, images) == 0 && enter(self)) {
+        change.when = (leat_when)when;
+        change.images = opts.images;
+        change.image_count = opts.image_count;
+        Py_BEGIN_ALLOW_THREADS
+        rc = leat_loader_set(self->loader, &change, &err);
+        Py_END_ALLOW_THREADS
+        self->busy = false;
+        if (rc != 0) py_raise(&err);
+    }
+    scratch_free(&s);
+    if (rc != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* After a change within an epoch: batches that are behind, in batches of the size of now. */
+static PyObject *loader_counted(PyObject *o, PyObject *args)
+{
+    unsigned long long given;
+    if (!PyArg_ParseTuple(args, "K", &given)) return NULL;
+    ((py_loader *)o)->given = given;
+    Py_RETURN_NONE;
 }
 
 static PyObject *loader_stop(PyObject *o, PyObject *unused)
@@ -683,6 +719,8 @@ static PyObject *loader_serve(PyObject *o, PyObject *args)
 static PyMethodDef loader_methods[] = {
     {"begin", loader_begin, METH_VARARGS, "begin(epoch): starts an epoch at its first batch."},
     {"next", loader_next, METH_NOARGS, "(fields…, sample_id) of the next batch; None at the end."},
+    {"set", loader_set, METH_VARARGS, NULL},
+    {"counted", loader_counted, METH_VARARGS, NULL},
     {"stop", loader_stop, METH_NOARGS, "Stops the epoch; its state can still be asked for."},
     {"state", loader_state, METH_NOARGS, "Where the loader stands, as JSON."},
     {"restore", loader_restore, METH_VARARGS, "restore(json, batches done): goes on from a state."},

@@ -21,6 +21,7 @@
 #include "engine/lean.h"
 #include "io/file.h"
 #include "loader/bounds.h"
+#include "loader/change.h"
 #include "loader/setup.h"
 #include "pack/reader.h"
 #include "probe/trace.h"
@@ -560,8 +561,31 @@ int leat_loader_begin(leat_loader *l, uint64_t epoch, leat_error *err)
 {
     LEAT_TRY(leat__loader_check(l, err));
     stop_epoch(l);
+    leat__change_apply(l);
     leat__loader_extent(l, false);
     int rc = begin_at(l, epoch, 0, 0, err);
+    if (rc != 0) stop_epoch(l);
+    return rc;
+}
+
+int leat_loader_set(leat_loader *l, const leat_loader_change *given, leat_error *err)
+{
+    leat_loader_change c = {0};
+
+    LEAT_TRY(leat__loader_check(l, err));
+    LEAT_REQUIRE(given != NULL && given->struct_size > 0, err);
+    memcpy(&c, given, LEAT_MIN((size_t)given->struct_size, sizeof c));
+    LEAT_TRY(leat__change_make(l, &c, err));
+    if (!l->used_before) leat__change_apply(l);
+    if (!l->used_before) leat__loader_extent(l, false);
+    if (c.when != LEAT_WHEN_BATCH || !l->begun || l->ended || l->failed != 0) return 0;
+    /* what was handed out stays behind; the rest of the epoch comes anew */
+    uint64_t row = l->started_at + l->delivered_rows, epoch = l->epoch;
+    stop_epoch(l);
+    leat__change_apply(l);
+    leat__loader_extent(l, false);
+    row = LEAT_MIN(row, l->run_rows);
+    int rc = begin_at(l, epoch, row, row / l->opts.batch_size, err);
     if (rc != 0) stop_epoch(l);
     return rc;
 }
@@ -739,12 +763,12 @@ void leat_loader_interrupt(leat_loader *l)
 
 uint64_t leat_loader_samples(const leat_loader *l)
 {
-    return l != NULL ? l->rows : 0;
+    return l != NULL ? leat__change_seen(l)->rows : 0;
 }
 
 uint64_t leat_loader_batches(const leat_loader *l)
 {
-    return l != NULL ? l->batches : 0;
+    return l != NULL ? leat__change_seen(l)->batches : 0;
 }
 
 const char *leat_loader_advice(const leat_loader *l, uint32_t i)
@@ -769,12 +793,14 @@ int32_t leat_loader_device(const leat_loader *l)
 
 uint32_t leat_loader_field_count(const leat_loader *l)
 {
-    return l != NULL ? l->env.shape->count : 0;
+    return l != NULL ? leat__change_seen(l)->env.shape->count : 0;
 }
 
 const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
 {
-    return l != NULL && field < l->env.shape->count ? &l->env.shape->columns[field].tensor : NULL;
+    if (l == NULL) return NULL;
+    const leat__shape *shape = leat__change_seen(l)->env.shape;
+    return field < shape->count ? &shape->columns[field].tensor : NULL;
 }
 
 int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t *sample,
@@ -853,11 +879,13 @@ int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
     LEAT_TRY(leat__loader_check(l, err));
     LEAT_REQUIRE(text != NULL, err);
     leat__state mine = state_of(l);
+    if (l->next != NULL) mine.global_batch = (uint64_t)l->next->opts.batch_size * l->opts.world;
     LEAT_TRY(leat__state_parse(&s, text, err));
     LEAT_TRY(leat__state_check(&mine, &s, err));
     /* rows p = j * world + rank below the position are done */
     uint64_t rows = leat__share_count(s.position, l->opts.rank, l->opts.world);
     stop_epoch(l);
+    leat__change_apply(l);
     /* An epoch that began without its last samples ends without them, in any world. */
     leat__loader_extent(l, s.left_out && s.position > 0 && l->opts.drop_last == LEAT_DROP_EMPTY);
     if (rows > l->run_rows) rows = l->run_rows;

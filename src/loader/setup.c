@@ -18,6 +18,7 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "loader/bounds.h"
+#include "loader/change.h"
 #include "loader/defaults.h"
 #include "loader/sources.h"
 #include "pack/reader.h"
@@ -181,6 +182,16 @@ void leat__loader_extent(leat_loader *l, bool left_out)
     l->run_rows = leat__share_count(l->run_used, l->opts.rank, l->opts.world);
 }
 
+void leat__loader_batches(leat_loader *l)
+{
+    uint64_t step = (uint64_t)l->opts.batch_size * l->opts.world;
+
+    l->batches = leat__epoch_batches(l->count, l->opts.batch_size, l->opts.world, l->opts.order,
+                                     (leat_drop)l->opts.drop_last);
+    l->used = LEAT_MIN(l->batches * step, l->count);
+    l->rows = leat__share_count(l->used, l->opts.rank, l->opts.world);
+}
+
 static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_error *err)
 {
     int rc = 0;
@@ -220,11 +231,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     }
     LEAT_GO(rc, out, leat__order_open(&l->order, &o, err));
     l->count = leat__order_count(l->order);
-    uint64_t step = (uint64_t)l->opts.batch_size * l->opts.world;
-    l->batches = leat__epoch_batches(l->count, l->opts.batch_size, l->opts.world, l->opts.order,
-                                     (leat_drop)l->opts.drop_last);
-    l->used = LEAT_MIN(l->batches * step, l->count);
-    l->rows = leat__share_count(l->used, l->opts.rank, l->opts.world);
+    leat__loader_batches(l);
     leat__loader_extent(l, false);
 out:
     leat__free(weights);
@@ -544,7 +551,32 @@ static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
     return 0;
 }
 
+int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
+{
+    LEAT_TRY(set_up_shape(l, given, shape, err));
+    LEAT_TRY(leat__sources_check(l, shape, given, err));
+    return list_fields(l, shape, err);
+}
+
 /* ---- memory ------------------------------------------------------------------------------ */
+
+int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_error *err)
+{
+    uint32_t columns = shape->count, threads = leat_pool_threads(l->pool);
+
+    LEAT_TRY(leat__frames_open(&l->frames, l->budget, shape, err));
+    l->env.shape = leat__frames_shape(l->frames);
+    l->feed.ragged = LEAT_NEW_ARRAY(LOADER, uint64_t, columns + 1);
+    l->feed.ids = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
+    l->feed.salts = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
+    if (l->feed.ragged == NULL || l->feed.ids == NULL || l->feed.salts == NULL)
+        return leat__fail_nomem(err, columns * 8, "a feed");
+    l->run_samples = leat__run_samples(l->opts.batch_size, threads, l->info.max_sample_bytes);
+    l->run_usual = leat__run_usual(l->opts.batch_size, threads,
+                                   l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
+                                   l->info.max_sample_bytes);
+    return leat__loader_bound(l, repeats, err);
+}
 
 static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__shape *shape,
                          leat_error *err)
@@ -557,14 +589,6 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     } else {
         LEAT_TRY(leat_budget_open(&l->budget, l->opts.memory, err));
     }
-    uint32_t columns = shape->count;
-    LEAT_TRY(leat__frames_open(&l->frames, l->budget, shape, err));
-    l->feed.ragged = LEAT_NEW_ARRAY(LOADER, uint64_t, columns + 1);
-    l->feed.ids = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
-    l->feed.salts = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
-    if (l->feed.ragged == NULL || l->feed.ids == NULL || l->feed.salts == NULL)
-        return leat__fail_nomem(err, columns * 8, "a feed");
-
     leat_pool_opts pool;
     leat_pool_opts_init(&pool);
     pool.threads = threads;
@@ -572,15 +596,11 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
         LEAT_TRY(leat_pool_open(&l->pool, &pool, err));
     else if (l->pool == NULL)
         LEAT_TRY(leat_pool_shared(&l->pool, err));
-    threads = leat_pool_threads(l->pool);
     LEAT_TRY(leat_tuner_open(&l->tuner, err));
 
-    l->run_samples = leat__run_samples(l->opts.batch_size, threads, l->info.max_sample_bytes);
-    l->run_usual = leat__run_usual(l->opts.batch_size, threads,
-                                   l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1)),
-                                   l->info.max_sample_bytes);
     bool repeats = given->weights != NULL || given->balance != NULL || leat__order_shares(l->order) != NULL;
-    LEAT_TRY(leat__loader_bound(l, repeats, err));
+    LEAT_TRY(leat__asked_open(&l->asked, l, given, repeats, err));
+    LEAT_TRY(leat__loader_frames(l, repeats, shape, err));
     return leat__loader_keep(l, err);
 }
 
@@ -783,9 +803,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     LEAT_TRY(check_opts(l, err));
     LEAT_TRY(leat__sources_open(l, path, given, err));
     LEAT_TRY(set_up_order(l, given, err));
-    LEAT_GO(rc, out, set_up_shape(l, given, &shape, err));
-    LEAT_GO(rc, out, leat__sources_check(l, &shape, given, err));
-    LEAT_GO(rc, out, list_fields(l, &shape, err));
+    LEAT_GO(rc, out, leat__loader_shape(l, given, &shape, err));
     LEAT_GO(rc, out, set_up_memory(l, given, &shape, err));
     LEAT_GO(rc, out, set_up_device(l, err));
     LEAT_GO(rc, out, set_up_reading(l, err));
@@ -794,7 +812,6 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
         if (l->quarantine == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, 256, "a path"));
     }
     l->env.pack = l->pack;
-    l->env.shape = leat__frames_shape(l->frames);
     l->env.on_error = l->opts.on_error;
     l->env.orientation = l->opts.orientation;
     l->env.seed = l->opts.seed;
@@ -825,9 +842,8 @@ void leat__loader_teardown(leat_loader *l)
     if (l->keeper.trim != NULL) leat__budget_unkeep(l->budget, &l->keeper);
     leat__run_close(l->feed.next);
     leat__frame_unref(l->feed.frame);
-    leat__free(l->feed.ids);
-    leat__free(l->feed.salts);
-    leat__free(l->feed.ragged);
+    leat__change_drop(l);
+    leat__asked_close(&l->asked);
     leat__readahead_close(&l->env.ahead);
     leat__aio_close(&l->env.aio);
     leat__blocks_close(&l->env.blocks);
@@ -841,17 +857,8 @@ void leat__loader_teardown(leat_loader *l)
     }
     leat__to_device_close(&l->device);
     leat__blocks_close(&l->env.tile_blocks);
-    leat__frames_close(&l->frames);
-    for (uint32_t i = 0; i < l->pipeline_count; i++) leat__pipeline_close(&l->pipelines[i]);
-    leat__free(l->pipelines);
-    leat__mixing_reset(&l->mixing);
-    leat__follow_reset(&l->env.follow);
-    for (uint32_t i = 0; i < l->env.group_count; i++) {
-        leat__free(l->env.groups[i].columns);
-        leat__free(l->env.groups[i].pipelines);
-    }
-    leat__free(l->env.groups);
-    leat__free(l->env.fields);
+    leat__loader_drop_frames(l);
+    leat__loader_drop_images(l);
     leat_tuner_close(&l->tuner);
     leat_pool_close(&l->pool);
     if (l->kept_bytes > 0) leat_budget_release(l->budget, LEAT_BUDGET_PAGE, l->kept_bytes);

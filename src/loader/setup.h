@@ -35,6 +35,8 @@ typedef struct leat__feed {
     int rc;
 } leat__feed;
 
+typedef struct leat__asked leat__asked; /* loader/change.c */
+
 struct leat_loader {
     leat_loader_opts opts; /* with defaults filled in; pointers are not kept */
     leat_pack *pack;
@@ -75,6 +77,8 @@ struct leat_loader {
     uint32_t run_usual;   /* on average: what the flow's depth is converted with */
     uint64_t max_frame_bytes, max_run_bytes, floor; /* true bounds: loader/bounds.h */
     leat__budget_keeper keeper;
+    leat__asked *asked;       /* options that a change starts from */
+    struct leat_loader *next; /* a change that waits: the parts it replaces; or NULL */
     uint64_t kept_bytes; /* charged for index and tiny samples that stay in memory */
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
@@ -108,6 +112,15 @@ int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_op
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_teardown(leat_loader *l);
+
+/* Parts that a change makes anew. Images, shape, fields: `shape` is filled. Frames, feed and bounds, with
+ * budget and pool set: `shape` is taken. Batches of an epoch. */
+int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
+    LEAT_MUST_CHECK;
+int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_error *err) LEAT_MUST_CHECK;
+void leat__loader_batches(leat_loader *l);
+void leat__loader_drop_frames(leat_loader *l);
+void leat__loader_drop_images(leat_loader *l);
 
 /* Sets how much of an epoch comes: what the options say, or without its last, smaller global batch. */
 void leat__loader_extent(leat_loader *l, bool left_out);

@@ -219,6 +219,8 @@ leat_pack *leat__pack_lacking(leat_pack *p, uint32_t field)
 void leat__pack_fill(leat_pack *p, uint32_t field, int64_t i, double f)
 {
     if (p->parts == NULL || field >= p->schema->count) return;
-    p->fill[field].i = i;
-    p->fill[field].f = f;
+    leat_pack_cell *fill = &p->fill[field];
+    if (fill->i == i && memcmp(&fill->f, &f, sizeof f) == 0) return; /* said again: others may be reading */
+    fill->i = i;
+    fill->f = f;
 }
