@@ -299,6 +299,15 @@ static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
     return 0;
 }
 
+/* A number that only quasi_random uses; 0 = the default. What a file says for the order it names does not
+ * count when the command line names another order. */
+static uint32_t of_quasi(reader *r, const leat_loader_opts *o, const char *name)
+{
+    leat__value v = get(r, name);
+    bool counts = o->order == LEAT_ORDER_QUASI || cli_given(r->c, name) || !cli_given(r->c, "order");
+    return v.set && counts ? (uint32_t)v.i : 0;
+}
+
 int load_flags_read(load_flags *f, cli *c, leat_error *err)
 {
     reader r = {f, c, err, 0};
@@ -329,8 +338,8 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err)
     o->label = get(&r, "label").s;
     o->follow = get(&r, "follow").s;
     o->classes = (uint32_t)get(&r, "classes").i;
-    o->window_pages = (uint32_t)get(&r, "window-pages").i;
-    o->streams = (uint32_t)get(&r, "streams").i;
+    o->window_pages = of_quasi(&r, o, "window-pages");
+    o->streams = of_quasi(&r, o, "streams");
     o->prefetch = (uint32_t)get(&r, "prefetch").i;
     o->io_depth = (uint32_t)get(&r, "io-depth").i;
     o->device = get(&r, "device").s;

@@ -165,11 +165,11 @@ typedef struct leat_loader_opts {
     leat_budget *budget; /* instead of `memory`: one budget for several loaders; kept alive */
     leat_cache cache;
     leat_on_error on_error;
-    uint64_t max_bad;        /* more bad samples than this per epoch fail it; 0 = no limit */
+    uint64_t max_bad;        /* more bad samples than this per epoch fail it; 0 = no limit; not with FAIL */
     const char *quarantine;  /* bad samples are appended to this file as JSON lines; or NULL */
     uint32_t rank, world;    /* this rank's share; world 0 = 1 */
-    uint32_t window_pages;   /* quasi: pages open at once over all streams; 0 = 4096 */
-    uint32_t streams;        /* quasi: how many windows a batch draws from at once, at most
+    uint32_t window_pages;   /* quasi only: pages open at once over all streams; 0 = 4096 */
+    uint32_t streams;        /* quasi only: how many windows a batch draws from at once, at most
                                 window_pages / 8; 0 = 64. Both are part of the order */
     uint32_t prefetch;       /* batches made ahead; 0 = decided while running */
     uint32_t io_depth;       /* reads in flight; 0 = decided while running */

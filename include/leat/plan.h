@@ -153,7 +153,7 @@ typedef struct leat_plan_ram {
     uint64_t batch;      /* one batch as delivered */
     uint64_t queue;      /* batches waiting */
     uint64_t assembling; /* batches being made */
-    uint64_t pinned;     /* copies on their way to the device */
+    uint64_t pinned;     /* batches of the trainer: pinned copies (processes), borrowed buffers (leat) */
     uint64_t workers;    /* private memory of worker processes; scratch of leat's threads */
     uint64_t pages;      /* leat: encoded samples in flight, pages in the window */
     uint64_t os, framework, used;
@@ -263,6 +263,7 @@ typedef struct leat_plan {
     leat_plan_what_if what_ifs[LEAT_PLAN_WHAT_IFS];
     char notes[LEAT_PLAN_NOTES][160]; /* defaults that were taken, rules that were broken */
     char fix[256];              /* the smallest change that fits; "" when it fits */
+    char no_gain[512];          /* changes that were priced and bring less than 5 %, divided by semicolons */
 } leat_plan;
 
 /* Makes the plan. LEAT_EINVAL names the fact that is impossible or unknown. A plan that does

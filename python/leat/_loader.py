@@ -136,7 +136,8 @@ class Loader:
         transform: called with every batch before it is yielded, in this thread; it returns the batch
         sample_fn: C code of your own, run per sample in the workers after the pipelines: a plugin
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
-        digest: hash every sample; ``stats()`` and tests use it
+        digest: hash every sample; ``stats()["digest"]`` is the hash of all that came in the epoch, in order, as
+            ``leat load --digest`` prints it
         doctor: watch the run from its beginning and say at the end what held it back
         run: file that the run is recorded in, for ``leat top`` and ``leat doctor
             --attach``; rank 1 of several writes to ``FILE.1``, and so on
@@ -206,6 +207,8 @@ class Loader:
         address, cookie = (0, 0) if sample_fn is None else _resolve(sample_fn)
         self._sample_fn = sample_fn  # its code must outlive the workers
         names, images = _images(image, fields, channels_last, self)
+        if image is None and orientation == "ignore":
+            raise ArgumentError("orientation has no effect: there are no images")
         following = _roles(follow, roles, self)
         self.device = "cpu" if device is None else _check.text("device", str(device))
         if self.device != "cpu" and self.as_ == "numpy":
@@ -685,6 +688,8 @@ def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
         raise ArgumentError(f"image: {shown(image)} is neither a pipeline nor a dict of them")
     suffix = "; ToLayout(nhwc)" if channels_last else ""
     if image is None:
+        if channels_last:
+            raise ArgumentError("channels_last has no effect: there are no images")
         if names is None:
             names = [f.name for f in loader.dataset.fields if f.type != "image"]
         return names, None

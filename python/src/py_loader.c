@@ -8,11 +8,13 @@
  */
 #include "py_leat.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define SLICE_MS 50
@@ -23,6 +25,8 @@ typedef struct py_loader {
     pid_t made_by;
     bool busy;           /* a thread is inside without the GIL */
     uint64_t given;      /* batches of this epoch that were handed out or are behind its start */
+    bool hashed;         /* batches came with hashes of their samples */
+    uint64_t digest;     /* of the samples handed out in this epoch, as `leat load --digest` folds them */
     leat_doctor_watch *watch;   /* NULL until somebody wants to look */
     leat_doctor_server *server;
 } py_loader;
@@ -290,7 +294,7 @@ static PyObject *loader_begin(PyObject *o, PyObject *args)
     rc = leat_loader_begin(self->loader, epoch, &err);
     Py_END_ALLOW_THREADS
     self->busy = false;
-    self->given = 0;
+    self->given = self->digest = 0;
     if (rc != 0) return py_raise(&err);
     Py_RETURN_NONE;
 }
@@ -367,6 +371,15 @@ static PyObject *batch_tuple(py_loan *loan, uint32_t count, const leat_tensor *c
     return tuple;
 }
 
+static void fold_digest(py_loader *self, const leat_batch *batch)
+{
+    self->hashed = self->hashed || batch->sample_hash != NULL;
+    for (uint32_t i = 0; batch->sample_hash != NULL && i < batch->samples; i++) {
+        uint64_t pair[2] = {self->digest, batch->sample_hash[i]};
+        self->digest = leat__hash64(pair, sizeof pair, 0);
+    }
+}
+
 static PyObject *deliver(py_loader *self, leat_batch *batch)
 {
     uint32_t count = batch->field_count; /* the loader may have been told to change */
@@ -380,6 +393,7 @@ static PyObject *deliver(py_loader *self, leat_batch *batch)
     for (uint32_t i = 0; i < count; i++) fields[i] = &batch->fields[i];
     uint32_t rows = batch->samples;
     const uint64_t *ids = batch->sample_ids;
+    fold_digest(self, batch);
     py_loan *loan = py_loan_new(batch, NULL);
     if (loan != NULL)
         tuple = batch_tuple(loan, count, fields, rows, ids, leat_loader_device(self->loader));
@@ -485,6 +499,7 @@ static PyObject *loader_restore(PyObject *o, PyObject *args)
     self->busy = false;
     if (rc != 0) return py_raise(&err);
     self->given = batches;
+    self->digest = 0;
     Py_RETURN_NONE;
 }
 
@@ -546,6 +561,13 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests, "remote_retries",
         (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "disk_cache_hits", (u)s.disk_cache_hits,
         "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
+    if (stats != NULL && self->hashed) {
+        char hex[20];
+        snprintf(hex, sizeof hex, "%016" PRIx64, self->digest);
+        PyObject *text = PyUnicode_FromString(hex);
+        if (text == NULL || PyDict_SetItemString(stats, "digest", text) != 0) Py_CLEAR(stats);
+        Py_XDECREF(text);
+    }
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
         "{sN sK sK sK sK sd sd sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -76,4 +77,23 @@ def plain(tmp_path_factory: pytest.TempPathFactory, images: list[bytes]) -> str:
     with leat.Writer(path, {"image": "image", "label": int}, page_bytes="64K", sync=False) as w:
         for i, data in enumerate(images):
             w.append([data, i % 10])
+    return path
+
+
+def damage(pack: str, target: str, sample: int) -> None:
+    """Flips a byte in the middle of a sample's image."""
+    data = leat.open(pack)[sample]["image"].stored
+    shutil.copy(pack, target)
+    with open(target, "r+b") as f:
+        at = f.read().index(data) + len(data) // 2
+        f.seek(at)
+        byte = f.read(1)
+        f.seek(at)
+        f.write(bytes([byte[0] ^ 0x55]))
+
+
+@pytest.fixture
+def damaged(pack, tmp_path) -> str:
+    path = str(tmp_path / "damaged.leat")
+    damage(pack, path, 42)
     return path

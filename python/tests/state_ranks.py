@@ -24,8 +24,8 @@ def main() -> None:
     world = int(os.environ["WORLD_SIZE"])
     rows = []
     for order in ("random", "quasi_random"):
-        loader = leat.Loader(path, GLOBAL_BATCH // world, "Resize((8, 8))", order=order, seed=11, streams=4,
-                             window_pages=4, as_="numpy")
+        more = {"streams": 4, "window_pages": 4} if order == "quasi_random" else {}
+        loader = leat.Loader(path, GLOBAL_BATCH // world, "Resize((8, 8))", order=order, seed=11, as_="numpy", **more)
         assert loader.rank_source == "torchrun" and loader.world_size == world
         if mode == "dump":
             draw = random.Random(world)  # the same on all ranks

@@ -1,32 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors: the class, the words and the place."""
 
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 import leat
-
-
-def damage(pack: str, target: str, sample: int) -> None:
-    """Flips a byte in the middle of a sample's image."""
-    data = leat.open(pack)[sample]["image"].stored
-    shutil.copy(pack, target)
-    with open(target, "r+b") as f:
-        at = f.read().index(data) + len(data) // 2
-        f.seek(at)
-        byte = f.read(1)
-        f.seek(at)
-        f.write(bytes([byte[0] ^ 0x55]))
-
-
-@pytest.fixture
-def damaged(pack, tmp_path) -> str:
-    path = str(tmp_path / "damaged.leat")
-    damage(pack, path, 42)
-    return path
+from conftest import damage
 
 
 def test_classes_are_also_builtin_ones():

@@ -36,10 +36,24 @@ void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
     memcpy(opts, &full, LEAT_MIN((size_t)struct_size, sizeof full));
 }
 
+/* Options that nothing would look at: given, they are a mistake. */
+static int check_effects(const leat_loader_opts *o, leat_error *err)
+{
+    bool quasi = o->order == LEAT_ORDER_QUASI;
+    if (!quasi && (o->streams > 0 || o->window_pages > 0))
+        return leat__fail(err, LEAT_EINVAL, "%s has no effect: the order is not quasi_random",
+                          o->streams > 0 ? "streams" : "window_pages");
+    if (o->max_bad > 0 && o->on_error == LEAT_ON_ERROR_FAIL)
+        return leat__fail(err, LEAT_EINVAL,
+                          "max_bad has no effect: on_error is fail, at the first bad sample");
+    return 0;
+}
+
 static int check_opts(leat_loader *l, leat_error *err)
 {
     leat_loader_opts *o = &l->opts;
 
+    LEAT_TRY(check_effects(o, err));
     if (o->batch_size == 0) o->batch_size = LEAT__DEFAULT_BATCH;
     if (o->world == 0) o->world = 1;
     if (o->streams == 0) o->streams = LEAT__ORDER_STREAMS;

@@ -23,12 +23,17 @@
 /* This much of a pack in the page cache counts as all of it. */
 #define PLAN_CACHED 0.95
 #define PLAN_CACHE_PROCESS 2u /* facts.cache: 1 + LEAT_CACHE_PROCESS */
+#define PLAN_ORDER_RANDOM 2u     /* facts.order: 1 + LEAT_ORDER_RANDOM */
+#define PLAN_ORDER_SEQUENTIAL 1u /* facts.order: 1 + LEAT_ORDER_SEQUENTIAL */
 #define PLAN_ORDER_QUASI 3u   /* facts.order: 1 + LEAT_ORDER_QUASI */
 
 #define PLAN_GB UINT64_C(1000000000)
 
 /* Notes are kept once, in order; those past the last place are dropped. */
 void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
+
+/* plan_make.c: the order that is planned, as `leat load --order` takes it. */
+const char *leat__plan_order_name(const leat_plan *plan);
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
 int leat__plan_complete(leat_plan *plan, leat_error *err) LEAT_MUST_CHECK;

@@ -60,13 +60,14 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_end(j);
 }
 
-static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r)
+/* Batches that the trainer holds: pinned copies of a process-based loader, leat's own buffers else. */
+static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uint32_t loader)
 {
     open_object(j, key);
     leat__json_ku64(j, "batch_bytes", r->batch);
     leat__json_ku64(j, "queue_bytes", r->queue);
     leat__json_ku64(j, "assembling_bytes", r->assembling);
-    leat__json_ku64(j, "pinned_bytes", r->pinned);
+    leat__json_ku64(j, loader == LEAT_PLAN_PROCESS ? "pinned_bytes" : "borrowed_bytes", r->pinned);
     leat__json_ku64(j, "workers_bytes", r->workers);
     leat__json_ku64(j, "pages_bytes", r->pages);
     leat__json_ku64(j, "os_bytes", r->os);
@@ -149,7 +150,7 @@ static void config_json(leat__json *j, const leat_plan *p)
     leat__json_ku64(j, "total_batch", c->total_batch);
     leat__json_ku64(j, "workers", c->workers);
     leat__json_ku64(j, "prefetch", c->prefetch);
-    leat__json_kstr(j, "order", c->quasi_random ? "quasi_random" : "random");
+    leat__json_kstr(j, "order", leat__plan_order_name(p));
     leat__json_kstr(j, "cache", c->cache_process ? "process" : "os");
     leat__json_ku64(j, "page_window", c->page_window);
     leat__json_ku64(j, "memory", c->memory_bytes);
@@ -196,6 +197,7 @@ static void tables_json(leat__json *j, const leat_plan *p)
         leat__json_end(j);
     }
     leat__json_end(j);
+    leat__json_kstr(j, "no_gain", p->no_gain);
     leat__json_key(j, "notes");
     leat__json_array(j);
     for (uint32_t i = 0; i < p->note_count; i++) leat__json_str(j, p->notes[i]);
@@ -216,8 +218,8 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     if (p->fits == 0) leat__json_kstr(&j, "fix", p->fix);
     facts_json(&j, &p->facts);
     config_json(&j, p);
-    ram_json(&j, "ram", &p->ram);
-    ram_json(&j, "ram_process", &p->ram_process);
+    ram_json(&j, "ram", &p->ram, p->facts.loader);
+    ram_json(&j, "ram_process", &p->ram_process, LEAT_PLAN_PROCESS);
     if (p->facts.gpus > 0) vram_json(&j, &p->vram);
     speed_json(&j, &p->speed);
     tables_json(&j, p);
@@ -234,7 +236,7 @@ void leat__plan_yaml(const leat_plan *p, leat__buf *out)
     leat__buf_printf(out, "size: %u\n", f->image);
     leat__buf_printf(out, "dtype: %s\n",
                      f->element_bytes == 1 ? "u8" : f->element_bytes == 2 ? "f16" : "f32");
-    leat__buf_printf(out, "order: %s\n", c->quasi_random ? "quasi_random" : "random");
+    leat__buf_printf(out, "order: %s\n", leat__plan_order_name(p));
     leat__buf_printf(out, "cache: %s\n", c->cache_process ? "process" : "os");
     leat__buf_printf(out, "threads: %u\n", c->workers);
     leat__buf_printf(out, "epochs: %u\n", f->epochs);

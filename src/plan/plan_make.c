@@ -23,22 +23,21 @@ void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
 #define STREAMS UINT64_C(64)
 #define WINDOW_PAGES UINT64_C(4096)
 
-/* Small dataset: the page cache holds it and any order is cheap. Large: an own cache and an
- * order that reads each page once (the scenarios of the FFCV guide). */
+/* The order and the cache are those asked for, else the defaults of every loader: a plan does not change
+ * what a run delivers. What quasi_random would bring is priced as a what-if. */
 static void choose_order(leat_plan *plan)
 {
     const leat_plan_facts *f = &plan->facts;
     leat_plan_config *c = &plan->config;
     leat_plan_ram ram;
     leat__plan_ram_leat(f, 0, &ram);
-    uint64_t dataset = leat__plan_dataset_bytes(f);
-    bool in_memory = strcmp(f->storage, "memory") == 0;
-    bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
     c->page_window = 0;
-    bool small = dataset == 0 || in_memory || cached;
-    c->quasi_random = f->order > 0 ? f->order == PLAN_ORDER_QUASI : !small;
-    c->cache_process = f->cache > 0 ? f->cache == PLAN_CACHE_PROCESS : !small && ram.limit > 0;
-    if (small || !c->cache_process || !c->quasi_random) return;
+    c->quasi_random = f->order == PLAN_ORDER_QUASI;
+    c->cache_process = f->cache == PLAN_CACHE_PROCESS;
+    bool in_memory = strcmp(f->storage, "memory") == 0;
+    uint64_t dataset = leat__plan_dataset_bytes(f);
+    bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
+    if (dataset == 0 || in_memory || cached || !c->cache_process || !c->quasi_random) return;
     /* Pages open at once: a quarter of what is safe to take, in whole rounds of the streams; 0
      * leaves it to the loader, which reads pages again rather than grow. */
     double safe = PLAN_SAFE_LEAT * (double)ram.limit - (double)ram.with_validation;
@@ -60,6 +59,9 @@ static void note_rules(leat_plan *plan)
         f->vram_bytes * f->gpus < 2 * PLAN_GB * f->cpus)
         leat__plan_note(plan, "below the rule of thumb of 2 GB of GPU memory per vCPU (%u GB for %u)",
                         2 * f->cpus, f->cpus);
+    const plan_gpu *gpu = f->gpus > 0 ? leat__plan_gpu_find(f->gpu) : NULL;
+    if (gpu != NULL && !gpu->sure)
+        leat__plan_note(plan, "the figures of %s are not certain: give --vram and --step-ms", gpu->name);
     if (f->ops_unknown)
         leat__plan_note(plan, "the CPU time of --ops is not known: without --no-measure it is measured here");
     if (f->loader == LEAT_PLAN_PROCESS && plan->ram_process.shm_short)
@@ -126,6 +128,12 @@ const char *leat_plan_verdict_name(uint32_t verdict)
 {
     static const char *const names[] = {"unknown", "safe", "risky", "out of memory"};
     return verdict < LEAT_COUNT(names) ? names[verdict] : "unknown";
+}
+
+const char *leat__plan_order_name(const leat_plan *plan)
+{
+    if (plan->config.quasi_random) return "quasi_random";
+    return plan->facts.order == PLAN_ORDER_SEQUENTIAL ? "sequential" : "random";
 }
 
 const char *leat_plan_resource_name(uint32_t resource)

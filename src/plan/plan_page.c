@@ -56,8 +56,8 @@ static void ram_parts(leat__buf *out, const leat_plan_ram *r, bool process)
     part(out, "queue", r->queue, process ? "workers x prefetch x batch" : "batches ahead");
     part(out, "assembling", r->assembling,
          process ? "samples of the batch each worker collates" : "the batch being filled");
-    part(out, process ? "pinned" : "lent", r->pinned,
-         process ? "pin thread, in copy, in use" : "to the trainer, until it releases them");
+    part(out, process ? "pinned" : "borrowed", r->pinned,
+         process ? "pin thread, in copy, in use" : "by the trainer, until it releases them");
     part(out, "workers", r->workers,
          process ? "private memory of the worker processes" : "scratch of the threads");
     part(out, "pages", r->pages, "of the pack, read ahead and in the shuffle window");
@@ -167,6 +167,8 @@ static void speed_section(const leat_plan *p, leat__buf *out)
 static void what_if_section(const leat_plan *p, leat__buf *out)
 {
     char a[24], b[24];
+    if (p->what_if_count == 0 && p->no_gain[0] != '\0')
+        leat__buf_printf(out, "\nWhat if: nothing of these would help: %s\n", p->no_gain);
     if (p->what_if_count == 0) return;
     leat__buf_puts(out, "\nWhat if                             samples/s   gain  then limited by\n");
     for (uint32_t i = 0; i < p->what_if_count; i++) {
@@ -204,7 +206,7 @@ static void config_section(const leat_plan *p, leat__buf *out)
                      p->facts.gpus > 1 ? " per GPU" : "", process ? "workers" : "threads",
                      c->workers, c->prefetch);
     if (!process)
-        leat__buf_printf(out, ", order %s, cache %s", c->quasi_random ? "quasi_random" : "random",
+        leat__buf_printf(out, ", order %s, cache %s", leat__plan_order_name(p),
                          c->cache_process ? "process" : "os");
     if (!process && c->page_window > 0) leat__buf_printf(out, ", window %u pages", c->page_window);
     if (c->memory_bytes > 0)

@@ -17,6 +17,10 @@
  * instruction set ordinary settings were off by up to 0.53. */
 #define SPREAD_COST 0.60
 #define SPREAD_COPY 0.25 /* of the table of copies to the GPU */
+/* Spread of the table of reads per second: queues and caches of devices differ. */
+#define SPREAD_READS 1.0
+/* Changes that bring less than this are within what the figures can be off: not worth a row. */
+#define LEAST_GAIN 1.05
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
 {
@@ -26,6 +30,12 @@ static leat_plan_range scaled(leat_plan_range r, double factor)
 static leat_plan_range spread(double mid, double share)
 {
     return (leat_plan_range){mid / (1 + share), mid, mid * (1 + share)};
+}
+
+static leat_plan_range at_most(leat_plan_range a, leat_plan_range b)
+{
+    return (leat_plan_range){LEAT_MIN(a.low, b.low), LEAT_MIN(a.mid, b.mid),
+                             LEAT_MIN(a.high, b.high)};
 }
 
 /* ---- CPU ---- */
@@ -110,11 +120,29 @@ static leat_plan_range storage_rate(const char *name)
     return (leat_plan_range){0};
 }
 
+/* Reads a second that the storage manages, of any size; 0 = not limited. */
+static double read_limit(const char *name)
+{
+    for (size_t i = 0; i < LEAT_COUNT(plan_storage_rows); i++)
+        if (strcmp(plan_storage_rows[i].name, name) == 0) return plan_storage_rows[i].reads_per_s;
+    return 0;
+}
+
+/* A random order takes one read a sample where pages hold several; the others read whole pages. */
+static bool reads_single_samples(const leat_plan_facts *f)
+{
+    return f->loader == LEAT_PLAN_LEAT && (f->order == 0 || f->order == PLAN_ORDER_RANDOM) &&
+           f->sample_bytes * 2 <= f->page_bytes;
+}
+
 static leat_plan_range io_rate(const leat_plan_facts *f)
 {
     leat_plan_range bytes = f->measured.io_bytes_per_s;
     if (bytes.mid <= 0) bytes = storage_rate(f->storage);
-    return scaled(bytes, 1.0 / (double)f->sample_bytes);
+    leat_plan_range r = scaled(bytes, 1.0 / (double)f->sample_bytes);
+    double most = reads_single_samples(f) ? read_limit(f->storage) : 0;
+    if (most > 0) r = at_most(r, spread(most, SPREAD_READS));
+    return r;
 }
 
 bool leat__plan_in_memory(const leat_plan_facts *f)
@@ -263,6 +291,14 @@ static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit,
     return *limit == LEAT_PLAN_NOTHING ? (leat_plan_range){0} : out;
 }
 
+/* Batches of a rank and epoch: the last, smaller one counts where every rank has a sample in it. */
+static uint64_t iterations(const leat_plan_facts *f)
+{
+    uint64_t ranks = (uint64_t)f->nodes * LEAT_MAX(f->gpus, 1u), step = f->batch * ranks;
+    uint64_t rest = f->samples % step, least = f->loader == LEAT_PLAN_PROCESS ? 1 : ranks;
+    return f->samples / step + (rest >= least);
+}
+
 static leat_plan_range seconds_for(double samples, leat_plan_range rate)
 {
     if (rate.mid <= 0) return (leat_plan_range){0};
@@ -298,12 +334,6 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
     }
 }
 
-static leat_plan_range at_most(leat_plan_range a, leat_plan_range b)
-{
-    return (leat_plan_range){LEAT_MIN(a.low, b.low), LEAT_MIN(a.mid, b.mid),
-                             LEAT_MIN(a.high, b.high)};
-}
-
 static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan_ram *ram,
                      const leat_plan_vram *vram, leat_plan_speed *s)
 {
@@ -328,7 +358,7 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     if (s->io.mid > 0 && s->cpu.mid > 0)
         s->rate = at_most(s->rate, loader_range(f, o, s->io_cached, s->cpu, s->cpu_us, read));
     s->incomplete = s->io.mid <= 0 || s->cpu.mid <= 0 || (f->gpus > 0 && s->gpu.mid <= 0);
-    s->iterations = f->samples / f->nodes / (f->batch * LEAT_MAX(f->gpus, 1u));
+    s->iterations = iterations(f);
     double share = (double)f->samples / f->nodes; /* of the dataset, per node */
     leat_plan_range first_s = seconds_for(share, s->first_epoch);
     s->epoch_s = seconds_for(share, s->rate);
@@ -370,6 +400,11 @@ static void what_if(leat_plan *plan, const char *change, const leat_plan_facts *
     leat_plan_speed s;
     speed_of(f, &o, &plan->ram, &plan->vram, &s);
     if (s.rate.mid <= 0 || plan->speed.rate.mid <= 0) return;
+    if (s.rate.mid < LEAST_GAIN * plan->speed.rate.mid) {
+        size_t used = strlen(plan->no_gain);
+        snprintf(plan->no_gain + used, sizeof plan->no_gain - used, "%s%s", used > 0 ? "; " : "", change);
+        return;
+    }
     *row = (leat_plan_what_if){.rate = s.rate.mid, .gain = s.rate.mid / plan->speed.rate.mid,
                                .limit = s.limit};
     uint64_t bytes = leat__plan_dataset_bytes(f);
@@ -411,6 +446,7 @@ void leat__plan_what_ifs(leat_plan *plan)
     const leat_plan_facts *base = &plan->facts;
     leat_plan_facts f;
     plan->what_if_count = 0;
+    plan->no_gain[0] = '\0';
     if (base->loader == LEAT_PLAN_PROCESS) {
         f = *base;
         f.loader = LEAT_PLAN_LEAT;
@@ -418,6 +454,11 @@ void leat__plan_what_ifs(leat_plan *plan)
         f.measured = (leat_plan_calibration){.step_ms = f.measured.step_ms};
         what_if(plan, "leat's loader, images tiled", &f);
     } else {
+        if (reads_single_samples(base)) {
+            f = *base;
+            f.order = PLAN_ORDER_QUASI;
+            what_if(plan, "--order quasi_random", &f);
+        }
         if (base->images == LEAT_PLAN_KEEP) {
             f = *base;
             store_as(&f, LEAT_PLAN_TILED, 0);

@@ -15,7 +15,7 @@ $ guide="--samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16"
 $ leat plan --dtype f32 --samples 1281167 --model resnet50 --gpu A10G --ram 62G --cpus 16 --preset balanced --json > plan.json
 > jget ram.batch_bytes speed.iterations_per_epoch config.lr config.workers config.prefetch vram.verdict fits < plan.json
 154140672
-5004
+5005
 0.5
 12
 3
@@ -50,7 +50,7 @@ Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: sa
   framework          3.73 GiB  the trainer itself
   queue               882 MiB  batches ahead
   assembling          588 MiB  the batch being filled
-  lent                294 MiB  to the trainer, until it releases them
+  borrowed            294 MiB  by the trainer, until it releases them
   workers            98.2 MiB  scratch of the threads
   pages              60.4 MiB  of the pack, read ahead and in the shuffle window
   That is the bound its budget keeps; with every queue full it takes 1.80 GiB.
@@ -76,16 +76,9 @@ Samples per second, per node
   together        5.54k  (5.38k to 5.71k)
   After the first epoch 100 % of the dataset is in memory.
   Keeping the GPU busy takes 5.54k samples/s: 1.4 cores.
-  2502 iterations, 3m51s per epoch (3m44s to 3m58s); 90 epochs: 5h47m
+  2503 iterations, 3m51s per epoch (3m44s to 3m58s); 90 epochs: 5h47m
 (empty)
-What if                             samples/s   gain  then limited by
-  --images mix --mix-raw 0.5             5.54k  1.00x  gpu, dataset 401 GiB
-  --images raw                           4.90k  0.88x  io, dataset 671 GiB
-  --max-side 400                         5.54k  1.00x  gpu, dataset 84.0 GiB
-  --quality 90                           5.54k  1.00x  gpu, dataset 89.2 GiB
-  whole dataset cached in memory         5.54k  1.00x  gpu
-  twice the cores                        5.54k  1.00x  gpu
-  --dtype u8, normalise on the GPU       5.54k  1.00x  gpu
+What if: nothing of these would help: --order quasi_random; --images mix --mix-raw 0.5; --images raw; --max-side 400; --quality 90; whole dataset cached in memory; twice the cores; --dtype u8, normalise on the GPU
 (empty)
 Configuration
   batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.35 GiB
@@ -110,6 +103,22 @@ $ same="--samples 1000 --gpus 0 --ram 8G --cpus 2 --storage nvme --sample-bytes 
 keep
 raw
 table:
+
+# the order is the default or the one asked for; what quasi_random would bring has a price
+$ big="--samples 1281167 --gpus 0 --ram 16G --cpus 8 --sample-bytes 110000 --cpu-us 400"
+> for order in "" "--order sequential" "--order quasi_random"; do leat plan $big --storage hdd $order --yaml | grep -e order: -e cache:; done
+> leat plan $big --storage hdd | grep quasi
+> leat plan $big --storage hdd --json | jget ram.borrowed_bytes > /dev/null && echo borrowed
+> leat plan $big --storage nvme --json | jget no_gain
+order: random
+cache: os
+order: sequential
+cache: os
+order: quasi_random
+cache: os
+  --order quasi_random                   1.51k  6.81x  io
+borrowed
+--order quasi_random; --images mix --mix-raw 0.5; --images raw; whole dataset cached in memory
 
 # settings that leat load reads
 $ leat plan --dtype f32 --samples 50000 --model resnet18 --gpu T4 --ram 16G --cpus 4 --yaml

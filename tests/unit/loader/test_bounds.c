@@ -127,7 +127,7 @@ static void large_values_and_a_page_cache_do_not_hang(void **state)
         o.ops = NULL;
         o.batch_size = cases[i].batch;
         o.memory = (uint64_t)cases[i].memory_mib << 20;
-        o.order = cases[i].order;
+        set_order(&o, cases[i].order);
         o.cache = LEAT_CACHE_PROCESS;
         if (leat_loader_open(&l, path, &o, &err) != 0) fail_msg("case %u: %s", i, err.message);
         run_two_epochs(l, large, 150);
@@ -195,7 +195,7 @@ static leat_loader_opts drawn_opts(leat__rng *rng)
     leat_loader_opts o = base_opts();
     o.ops = NULL;
     o.batch_size = batches[leat__rng_below(rng, LEAT_COUNT(batches))];
-    o.order = (leat_order)leat__rng_below(rng, 3);
+    set_order(&o, (leat_order)leat__rng_below(rng, 3));
     o.cache = (leat_cache)leat__rng_below(rng, 2);
     o.threads = 1 + (uint32_t)leat__rng_below(rng, 4);
     o.prefetch = (uint32_t)leat__rng_below(rng, 4);

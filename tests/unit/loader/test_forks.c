@@ -63,7 +63,7 @@ static void a_child_may_close_what_it_inherited(void **state)
         leat_batch *b;
         int status;
         leat_loader_opts o = base_opts();
-        o.order = (leat_order)(i % 3);
+        set_order(&o, (leat_order)(i % 3));
         o.cache = (leat_cache)(i / 3 % 2);
         o.threads = i % 4 == 3 ? 0 : 2; /* 0: the pool of the process */
         assert_ok(leat_budget_open(&budget, 64 << 20, NULL));

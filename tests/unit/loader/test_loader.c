@@ -39,7 +39,7 @@ static void the_same_bytes_on_any_machine(void **state)
         uint64_t digest = 0;
         for (int variant = 0; variant < 4 * 2 * 2 * 2; variant++) {
             leat_loader_opts o = base_opts();
-            o.order = (leat_order)order;
+            set_order(&o, (leat_order)order);
             o.threads = threads[variant & 3];
             o.cache = variant & 4 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
             o.memory = variant & 8 ? 6 << 20 : 256 << 20;
@@ -53,7 +53,7 @@ static void the_same_bytes_on_any_machine(void **state)
         }
         unsetenv("LEAT_IO");
         leat_loader_opts o = base_opts();
-        o.order = (leat_order)order;
+        set_order(&o, (leat_order)order);
         o.batch_size = 7; /* rows do not depend on the batch they are in */
         assert_true(run_with(plain, &o, 3).digest == digest);
         assert_true(run_with(plain, &o, 4).digest != digest);
@@ -119,7 +119,7 @@ static void a_stopped_run_goes_on(void **state)
         char text[1024];
         size_t size;
         uint64_t stop = leat__rng_below(&r, SAMPLES), digest = 0, done = 0;
-        o.order = (leat_order)(n % 3);
+        set_order(&o, (leat_order)(n % 3));
         outcome whole = run_with(plain, &o, n);
         assert_ok(leat_loader_open(&l, plain, &o, NULL));
         assert_ok(leat_loader_begin(l, n, NULL));
@@ -163,7 +163,7 @@ static void worlds_share_an_epoch(void **state)
                 leat_loader_opts o = base_opts();
                 leat_loader *l;
                 leat_batch *b;
-                o.order = (leat_order)order;
+                set_order(&o, (leat_order)order);
                 o.world = world;
                 o.rank = rank;
                 o.batch_size = GLOBAL / world;
@@ -203,7 +203,7 @@ static void ranks_get_equally_many_batches(void **state)
     for (int n = 0; n < 4 * 6; n++) {
         uint32_t world = runs[n / 6].world, ranks = LEAT_MIN(world, 9u);
         leat_loader_opts o = base_opts();
-        o.order = n % 2 ? LEAT_ORDER_RANDOM : LEAT_ORDER_SEQUENTIAL;
+        set_order(&o, n % 2 ? LEAT_ORDER_RANDOM : LEAT_ORDER_SEQUENTIAL);
         o.drop_last = (uint32_t)(n % 6 / 2);
         o.world = world;
         o.batch_size = runs[n / 6].batch;
@@ -371,7 +371,7 @@ static void samples_left_out_by_a_state_do_not_come_in_another_world(void **stat
     char text[1024];
     size_t size;
     (void)state;
-    o.order = LEAT_ORDER_RANDOM;
+    set_order(&o, LEAT_ORDER_RANDOM);
     o.world = 4;
     o.batch_size = 25;
     o.drop_last = LEAT_DROP_EMPTY;
@@ -449,7 +449,7 @@ static void leaving_in_the_middle_leaves_nothing(void **state)
         leat_loader *l;
         leat_batch *b;
         o.cache = i % 2 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
-        o.order = (leat_order)(i % 3);
+        set_order(&o, (leat_order)(i % 3));
         assert_ok(leat_loader_open(&l, plain, &o, NULL));
         for (uint64_t k = 0; k < i % 5; k++) {
             assert_ok(leat_loader_next(l, &b, -1, NULL));

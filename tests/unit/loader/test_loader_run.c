@@ -115,7 +115,7 @@ static void a_file_cut_short_is_an_error(void **state)
         snprintf(copy, sizeof copy, "%s.cut", plain);
         tiny_pack(copy, &(tiny_opts){.samples = SAMPLES, .classes = CLASSES});
         o.cache = (leat_cache)(k % 2);
-        o.order = k / 2 ? LEAT_ORDER_SEQUENTIAL : LEAT_ORDER_RANDOM;
+        set_order(&o, k / 2 ? LEAT_ORDER_SEQUENTIAL : LEAT_ORDER_RANDOM);
         assert_ok(leat_loader_open(&l, copy, &o, NULL));
         assert_ok(leat_loader_next(l, &b, -1, NULL));
         leat_batch_release(&b);
@@ -249,7 +249,7 @@ static void packs_of_older_versions_are_loaded(void **state)
         leat_loader_opts o = base_opts();
         o.batch_size = 5;
         o.cache = variant / 2 % 2 ? LEAT_CACHE_PROCESS : LEAT_CACHE_OS;
-        o.order = LEAT_ORDER_RANDOM;
+        set_order(&o, LEAT_ORDER_RANDOM);
         o.threads = variant / 4 ? 1 : 3;
         outcome r = run_with(path[variant % 2], &o, 0);
         if (r.rc != 0) fail_msg("%s: %s", path[variant % 2], r.err.message);

@@ -90,7 +90,7 @@ static int make_packs(void **state)
         for (int order = 0; order < 3; order++) {
             for (int policy = 0; policy < 3; policy++) {
                 leat_loader_opts o = small_opts();
-                o.order = (leat_order)order;
+                set_order(&o, (leat_order)order);
                 o.on_error = (leat_on_error)policy;
                 run_plain(&expected[p][order][policy], packs[p], o);
             }
@@ -149,7 +149,7 @@ static void draw(scenario *s)
     for (uint32_t i = 0; i < s->count; i++) {
         guest *g = &s->guests[i];
         g->opts = small_opts();
-        g->opts.order = (leat_order)below(s, 3);
+        set_order(&g->opts, (leat_order)below(s, 3));
         g->opts.cache = (leat_cache)below(s, 2);
         g->opts.on_error = (leat_on_error)below(s, 3);
         g->opts.batch_size = 1 + below(s, 20);

@@ -22,9 +22,15 @@ static inline leat_loader_opts base_opts(void)
     o.threads = 2;
     o.memory = 64 << 20;
     o.digest = 1;
-    o.window_pages = 8;
-    o.streams = 4;
     return o;
+}
+
+/* The order, and for quasi_random a window that is smaller than the packs of the tests. */
+static inline void set_order(leat_loader_opts *o, leat_order order)
+{
+    o->order = order;
+    o->window_pages = order == LEAT_ORDER_QUASI ? 8 : 0;
+    o->streams = order == LEAT_ORDER_QUASI ? 4 : 0;
 }
 
 typedef struct outcome {

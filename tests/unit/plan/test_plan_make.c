@@ -3,8 +3,9 @@
 
 #include "base/rng.h"
 
-/* Small: the page cache and any order. Large: an own cache, pages read once. */
-static void order_and_cache_follow_the_size(void **state)
+/* The order and the cache are the defaults of every loader, or those asked for, however large the
+ * dataset is. */
+static void order_and_cache_are_those_asked_for(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -14,16 +15,37 @@ static void order_and_cache_follow_the_size(void **state)
     assert_int_equal(p.config.quasi_random, 0);
     f.samples = 1281167; /* 141 GB on 62 GiB */
     p = plan_of(f);
+    assert_int_equal(p.config.cache_process, 0);
+    assert_int_equal(p.config.quasi_random, 0);
+    assert_string_equal(leat__plan_order_name(&p), "random");
+    f.order = PLAN_ORDER_SEQUENTIAL;
+    p = plan_of(f);
+    assert_string_equal(leat__plan_order_name(&p), "sequential");
+    f.order = PLAN_ORDER_QUASI;
+    f.cache = PLAN_CACHE_PROCESS;
+    p = plan_of(f);
+    assert_string_equal(leat__plan_order_name(&p), "quasi_random");
     assert_int_equal(p.config.cache_process, 1);
-    assert_int_equal(p.config.quasi_random, 1);
     assert_int_equal(p.config.page_window, 4096); /* 2 GiB of the 56 left */
     f.ram_bytes = 10 * GIB;
     p = plan_of(f);
     assert_true(p.config.page_window < 2048 && p.config.page_window % 64 == 0);
     assert_true(p.ram.pages < 4 * GIB);
-    f.ram_bytes = 62 * GIB;
-    snprintf(f.storage, sizeof f.storage, "memory");
-    assert_int_equal(plan_of(f).config.quasi_random, 0);
+}
+
+/* Rows of the table that no data sheet backs say so. */
+static void uncertain_gpus_leave_a_note(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    for (int sure = 0; sure < 2; sure++) {
+        snprintf(f.gpu, sizeof f.gpu, "%s", sure ? "H100" : "H20");
+        leat_plan p = plan_of(f);
+        bool said = false;
+        for (uint32_t i = 0; i < p.note_count; i++)
+            said |= strstr(p.notes[i], "the figures of H20 are not certain") != NULL;
+        assert_int_equal(said, !sure);
+    }
 }
 
 static void rules_of_thumb_leave_notes(void **state)
@@ -198,7 +220,8 @@ static void writing_reports_what_the_sink_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_and_cache_follow_the_size),
+        cmocka_unit_test(order_and_cache_are_those_asked_for),
+        cmocka_unit_test(uncertain_gpus_leave_a_note),
         cmocka_unit_test(rules_of_thumb_leave_notes),
         cmocka_unit_test(older_callers_are_served),
         cmocka_unit_test(comparison_gives_relative_errors),
