@@ -237,6 +237,8 @@ static int make_ops(load_flags *f, reader *r)
         LEAT_TRY(ops_alone(r));
         return leat__buf_puts(&f->ops, ops.s);
     }
+    if (cli_given(r->c, "flip") && crop.i != 0)
+        return leat__fail(r->err, LEAT_EINVAL, "--flip goes with --crop rrc");
     load_ops_write(&f->ops, (int)crop.i, (int)size.i, flip.f, likes[like.i], dtypes[dtype.i],
                    layout.i ? "nhwc" : "nchw");
     return leat__buf_status(&f->ops);

@@ -114,6 +114,9 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "--tiles goes with --images tiled");
     if (cli_given(c, "mix-raw") && o->images != LEAT_IMAGES_MIX)
         return leat__fail(err, LEAT_EINVAL, "--mix-raw goes with --images mix");
+    if (o->images == LEAT_IMAGES_RAW && (o->quality > 0 || o->trust))
+        return leat__fail(err, LEAT_EINVAL, "--%s has no effect with --images raw: all images are decoded",
+                          o->quality > 0 ? "quality" : "trust");
     if (cli_given(c, "shuffle")) {
         o->shuffle = 1;
         if (!leat__str_to_u64(cli_str(c, "shuffle"), &o->shuffle_seed))

@@ -73,6 +73,11 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         "resume": _check.flag("resume", resume),
         "replace": _check.flag("force", force), "sync": _check.flag("sync", sync),
     }
+    without_effect = [name for name, given in (
+        ("tiles", tiles == "fast" and images not in ("auto", "tiled")), ("mix_raw", mix_raw != 0.5 and images != "mix"),
+        ("quality", quality != 0 and images == "raw"), ("trust", options["trust"] and images == "raw")) if given]
+    if without_effect:
+        raise ArgumentError(f'{without_effect[0]}: has no effect with images="{images}"')
     sources, target = _check.paths("source", source), os.fsencode(_check.path("output", output))
     noted = None if report is None else _check.utf8_path("report", report)
     _leat.set_reader(_open_foreign, _write_table)

@@ -203,15 +203,19 @@ static PyObject *facts_main(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OO", &list, &again)) return NULL;
-    char **argv = word_list(list, &n);
-    char **self = argv != NULL ? word_list(again, &self_count) : NULL;
-    if (self != NULL) {
+    char **words = word_list(list, &n), **argv = NULL; /* the command moves words about in argv */
+    char **self = words != NULL ? word_list(again, &self_count) : NULL;
+    if (self != NULL) argv = LEAT_NEW_ARRAY(MISC, char *, (size_t)n + 1);
+    if (self != NULL && argv == NULL) PyErr_NoMemory();
+    if (argv != NULL) {
+        memcpy(argv, words, (size_t)n * sizeof *argv);
         Py_BEGIN_ALLOW_THREADS
         code = cli_main_inside(commands, (int)n, argv, (const char *const *)self);
         fflush(NULL);
         Py_END_ALLOW_THREADS
     }
-    free_argv(argv, n);
+    leat__free(argv);
+    free_argv(words, n);
     free_argv(self, self_count);
     return PyErr_Occurred() ? NULL : PyLong_FromLong(code);
 }

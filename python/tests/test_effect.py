@@ -95,7 +95,7 @@ CASES = {
     "cache": lambda p, d, t, c: (refused(p, "cache: .* is a local pack", cache=f"disk:{t}"), caches(p)),
     "on_error": lambda p, d, t, c: (differ(d, "batches", base={"on_error": "skip", "fields": ["label"]},
                                            on_error="replace"),
-                                    fails(d, "")),
+                                    fails(d, "0042")),
     "max_bad": lambda p, d, t, c: (damage(d, f"{t}/two", 50), differ(d, "bad", base={"on_error": "skip"}, indices=[0]),
                                    fails(f"{t}/two", "more than the 1 allowed", on_error="skip", max_bad=1),
                                    refused(p, "max_bad has no effect", max_bad=3)),
@@ -130,7 +130,7 @@ CASES = {
     "as_dict": lambda p, d, t, c: differ(p, "kind", as_dict=True),
     "transform": lambda p, d, t, c: differ(p, "kind", transform=lambda batch: {"label": batch.label}),
     "sample_fn": lambda p, d, t, c: differ(p, "batches", sample_fn=blacken),
-    "device": lambda p, d, t, c: (refused(p, "NumPy has no arrays", device="cuda:0"), refused(p, "", device="tpu")),
+    "device": lambda p, d, t, c: (refused(p, "NumPy has no arrays", device="cuda:0"), refused(p, "on tpu", device="tpu")),
     "device_memory": lambda p, d, t, c: refused(p, "device_memory needs a device", device_memory="1G"),
     "cache_bytes": lambda p, d, t, c: refused(p, "cache_bytes: is for cache", cache_bytes="1G"),
     "decode": lambda p, d, t, c: refused(p, "decode gpu needs a device", decode="gpu"),
@@ -138,8 +138,8 @@ CASES = {
     "doctor": lambda p, d, t, c: doctor(p, c),
     "run": lambda p, d, t, c: writes(p, f"{t}/run", run=f"{t}/run"),
     "callbacks": lambda p, d, t, c: told(p),
-    "follow": lambda p, d, t, c: (refused(p, "follow", follow=""), refused(p, "", follow={"label": "follow"})),
-    "roles": lambda p, d, t, c: refused(p, "", label="follow"),
+    "follow": lambda p, d, t, c: (refused(p, "follow", follow=""), refused(p, "label", follow={"label": "follow"})),
+    "roles": lambda p, d, t, c: refused(d, "score", score="follow"),
 }
 
 
@@ -161,6 +161,16 @@ def fails(path, words, **options):
     with pytest.raises(leat.DataError, match=words), leat.Loader(path, 16, SIZE, as_="numpy", **options) as loader:
         for _ in loader:
             pass
+
+
+@pytest.mark.parametrize("name, options", [
+    ("tiles", {"tiles": "fast", "images": "keep"}), ("mix_raw", {"mix_raw": 0.2}),
+    ("quality", {"quality": 50, "images": "raw"}), ("trust", {"trust": True, "images": "raw"}),
+])
+def test_options_of_pack_without_effect_are_refused(plain, tmp_path, name, options):
+    with pytest.raises(leat.ArgumentError, match=f"^{name}: has no effect"):
+        leat.pack(plain, tmp_path / "x.leat", **options)
+    assert not list(tmp_path.iterdir())
 
 
 class Folder(str):
