@@ -477,7 +477,7 @@ void leat__pack_touch(const leat_pack *p, const uint64_t *samples, uint32_t coun
     for (uint32_t i = 0; i < count; i++) {
         if (samples[i] >= p->samples) continue;
         const leat__shard *s = leat__pack_shard_of_sample(p, samples[i]);
-        uint64_t local = samples[i] - s->first_sample, before = local > 0 ? 1 : 0;
+        uint64_t left, local = row_in_shard(s, samples[i], &left), before = local > 0 ? 1 : 0;
         leat__index_touch(s->index, leat__index_section(s->index, LEAT__SECTION_SAMPLES),
                           (local - before) * LEAT__PACK_SAMPLE_WIDTH,
                           (1 + before) * LEAT__PACK_SAMPLE_WIDTH);
