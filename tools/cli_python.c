@@ -23,11 +23,13 @@ static const char start[] =
     "import sys\n"
     "try:\n"
     "    from leat._train.__main__ import main\n"
+    "    sys.exit(main(sys.argv[1], sys.argv[2]))\n"
     "except ModuleNotFoundError as e:\n"
-    "    what = 'torch' if (e.name or '').startswith('torch') else 'leat torch'\n"
+    "    if (e.name or '').split('.')[0] not in ('leat', 'torch', 'numpy'):\n"
+    "        raise\n"
+    "    what = 'leat torch' if e.name.startswith('leat') else e.name.split('.')[0]\n"
     "    sys.exit(print(f'leat {sys.argv[1]}: {sys.executable} has no module {e.name!r}: '\n"
-    "                   f'install it with: {sys.executable} -m pip install {what}', file=sys.stderr) or 4)\n"
-    "sys.exit(main(sys.argv[1], sys.argv[2]))\n";
+    "                   f'install it with: {sys.executable} -m pip install {what}', file=sys.stderr) or 4)\n";
 
 static void write_value(leat__json *j, const leat__param *p, const leat__value *v)
 {

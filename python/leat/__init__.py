@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ._pack import export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
-    from ._train import train
+    from ._train import embed, train
     from ._text import dedup_text, filter_text, score_text, text_names
     from ._writer import Writer, compact, delete
 
@@ -46,7 +46,7 @@ _LATER = {
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
     "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
-    "callbacks": "callbacks", "train": "_train",
+    "callbacks": "callbacks", "train": "_train", "embed": "_train",
 }
 
 __all__ = [
@@ -54,7 +54,7 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "callbacks", "compact", "dedup_text", "delete", "diagnose", "export", "filter_text", "from_dataset",
+    "callbacks", "compact", "dedup_text", "delete", "diagnose", "embed", "export", "filter_text", "from_dataset",
     "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "train", "__version__",
 ]
 

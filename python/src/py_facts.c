@@ -15,6 +15,7 @@
 #include "cli_frame.h"
 #include "cli_parse.h"
 #include "codec/codec.h"
+#include "curate/tiny.h"
 #include "loader/defaults.h"
 
 /* ---- ops --------------------------------------------------------------------------------------- */
@@ -104,6 +105,37 @@ static PyObject *facts_image_sniff(PyObject *module, PyObject *args)
     PyBuffer_Release(&data);
     if (codec == LEAT__CODEC_NONE) Py_RETURN_NONE;
     return PyUnicode_FromString(leat__codec_name(codec));
+}
+
+/* tiny(images): float32 rows of the built-in embedding, from uint8 images of 32 x 32 x 3, as bytes-like. */
+static PyObject *facts_tiny(PyObject *module, PyObject *args)
+{
+    const size_t image = (size_t)LEAT__TINY_SIDE * LEAT__TINY_SIDE * 3;
+    const size_t row = (size_t)LEAT__TINY_DIM * sizeof(float);
+    Py_buffer data;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*", &data)) return NULL;
+    const size_t count = (size_t)data.len / image;
+    PyObject *out = NULL;
+    if ((size_t)data.len % image == 0)
+        out = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * row));
+    else
+        PyErr_SetString(PyExc_ValueError, "tiny: images of 32 x 32 x 3 bytes are expected");
+    if (out == NULL) {
+        PyBuffer_Release(&data);
+        return NULL;
+    }
+    char *to = PyByteArray_AsString(out);
+    Py_BEGIN_ALLOW_THREADS
+    for (size_t i = 0; i < count; i++) {
+        float vector[LEAT__TINY_DIM];
+        leat__tiny_vector((const uint8_t *)data.buf + i * image, vector);
+        memcpy(to + i * row, vector, row);
+    }
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&data);
+    return out;
 }
 
 static PyObject *facts_memory_used(PyObject *module, PyObject *unused)
@@ -247,6 +279,7 @@ PyMethodDef py_facts_methods[] = {
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},
     {"doctor_judge", py_doctor_judge, METH_VARARGS,
      "doctor_judge(facts as JSON, format): the diagnosis as text; 0 page, 1 ASCII, 2 JSON, 3 YAML."},
+    {"tiny", facts_tiny, METH_VARARGS, "Vectors of the built-in embedding."},
     {"options", facts_options, METH_VARARGS, "The table of options of a command."},
     {"main", facts_main, METH_VARARGS, "Runs the command; its exit code."},
     {NULL, NULL, 0, NULL},

@@ -104,3 +104,39 @@ def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str,
 
 train.__doc__ = f"{(train.__doc__ or '').rstrip()}\n{_options.document('train')}\n"
 train.__signature__ = _options.signature("train", "pack")  # type: ignore[attr-defined]
+
+
+def embed(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
+    """Turns the images of a pack into vectors; what ``leat embed`` does.
+
+    >>> leat.embed("photos.leat", output="vectors.leat", model="run")["samples"]
+    >>> leat.open("vectors.leat")[0]["vector"]
+
+    The result is a pack with the same keys in the same order. ``model="tiny"`` needs no PyTorch. Returns a
+    dict: samples, dim, model, seconds, images_per_s, verdict.
+
+    Parameters
+    """
+    from . import embedding
+
+    given = {name: os.fspath(v) if isinstance(v, os.PathLike) else v for name, v in given.items() if v is not None}
+    o = _options.resolve("embed", given)
+    if not o.output:
+        raise ArgumentError("output: is missing: the pack to write")
+    count = 0
+    if o.model != "tiny":
+        _need_torch()
+        from . import distributed
+
+        count = distributed.to_launch(o.devices, 0, distributed.accelerator(o.accelerator))
+    if count:
+        code = distributed.launch(count, ["-m", "leat._train", "embed",
+                                          json.dumps({**given, "args": [os.fspath(pack)], "json": False})])
+        if code != 0:
+            raise SystemExit(code)
+        return {}
+    return embedding.run(os.fspath(pack), o)
+
+
+embed.__doc__ = f"{(embed.__doc__ or '').rstrip()}\n{_options.document('embed')}\n"
+embed.__signature__ = _options.signature("embed", "pack")  # type: ignore[attr-defined]

@@ -8,8 +8,6 @@ import sys
 import warnings
 from typing import Any
 
-import torch  # noqa: F401  # the command says what to install when it is missing
-
 from .. import _train
 from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
 
@@ -21,7 +19,11 @@ def _code(error: Error) -> int:
 
 
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
-    if command != "train" or quiet:
+    if quiet:
+        return
+    if command == "embed":
+        print(f"{result['samples']} vectors of {result['dim']} numbers by {result['model']} in {result['seconds']:.1f} s, "
+              f"{result['images_per_s']:.0f} images/s\n{result['verdict']}", file=sys.stderr)
         return
     shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
     print(f"{result['epochs']} epochs, {result['steps']} updates in {result['seconds']:.1f} s, "
@@ -32,6 +34,8 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
 
 def main(command: str, text: str) -> int:
     """Runs a command on values that C parsed; its exit code."""
+    if command == "train":
+        import torch  # noqa: F401  # the caller says what to install when it is missing
     values = json.loads(text)
     args = values.pop("args")
     as_json = values.pop("json", False)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -37,6 +38,15 @@ def _one(found: Any, path: str) -> Tensor:
     return found.flatten(1) if found.ndim != 4 else found.mean((2, 3))
 
 
+def _digest(path: str) -> str:
+    """A hash of a file: files of one name and other content are other models."""
+    made = hashlib.sha256()
+    with open(path, "rb") as file:
+        while data := file.read(1 << 20):
+            made.update(data)
+    return made.hexdigest()[:16]
+
+
 def from_checkpoint(path: str, device: torch.device) -> Embedder:
     """A model that ``leat train`` wrote."""
     folder = checkpoint.find(path)
@@ -47,9 +57,8 @@ def from_checkpoint(path: str, device: torch.device) -> Embedder:
     tensors = checkpoint.read_tensors(weights)
     checkpoint.load_weights(net, tensors, folder)
     net.to(device).eval()
-    size = os.path.getsize(weights)
     return Embedder(net.features, facts["side"], net if classes else None, facts["class_names"],
-                    f"{facts['model']}, {size} bytes")
+                    f"{facts['model']} {_digest(weights)}")
 
 
 def _from_torchscript(path: str, device: torch.device) -> Embedder:
@@ -57,7 +66,7 @@ def _from_torchscript(path: str, device: torch.device) -> Embedder:
         module = torch.jit.load(path, map_location=device).eval()
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a TorchScript file: {str(error).splitlines()[0]}") from None
-    return Embedder(lambda x: _one(module(x), path), 224, identity=os.path.basename(path))
+    return Embedder(lambda x: _one(module(x), path), 224, identity=f"{os.path.basename(path)} {_digest(path)}")
 
 
 def _from_exported(path: str, device: torch.device) -> Embedder:
@@ -65,7 +74,7 @@ def _from_exported(path: str, device: torch.device) -> Embedder:
         module = torch.export.load(path).module().to(device)
     except Exception as error:
         raise DataError(f"{path}: not an exported program: {str(error).splitlines()[0]}") from None
-    return Embedder(lambda x: _one(module(x), path), 224, identity=os.path.basename(path))
+    return Embedder(lambda x: _one(module(x), path), 224, identity=f"{os.path.basename(path)} {_digest(path)}")
 
 
 def _from_onnx(path: str, device: torch.device) -> Embedder:
@@ -83,7 +92,7 @@ def _from_onnx(path: str, device: torch.device) -> Embedder:
     def forward(x: Tensor) -> Tensor:
         return _one(torch.from_numpy(session.run(None, {name: x.float().cpu().numpy()})[0]), path).to(device)
 
-    return Embedder(forward, 224, identity=os.path.basename(path))
+    return Embedder(forward, 224, identity=f"{os.path.basename(path)} {_digest(path)}")
 
 
 _FILES = {".pt": _from_torchscript, ".ts": _from_torchscript, ".pt2": _from_exported, ".onnx": _from_onnx}

@@ -22,3 +22,11 @@ $ printf '#!/bin/sh\nexec python3 -S -I "$@"\n' > bare
 > LEAT_PYTHON=./bare leat train a.leat -o run
 ! leat train: *python* has no module 'leat': install it with: * -m pip install leat torch (glob)
 = 4
+
+# embed: the same hand-over
+$ leat embed a.leat
+! leat embed: --output is missing: write the vectors here (see leat embed --help)
+= 2
+
+$ LEAT_PYTHON=/nowhere/python leat embed a.leat -o b.leat 2>&1 | grep -c 'not found; embed runs on PyTorch'
+1

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.embed: the same rows for any number of ranks and after kills; models; bad input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+from conftest import jpeg
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    """60 pictures, the last ten of them recoded copies of the first ten."""
+    path = str(tmp_path_factory.mktemp("embed") / "photos.leat")
+    with leat.Writer(path, {"image": "image", "label": int}, sync=False) as w:
+        for i in range(60):
+            draw = np.random.default_rng(i % 50)
+            w.append({"image": jpeg(draw, 64, 48, 85 if i < 50 else 60), "label": i % 3}, key=f"k{i}")
+    return path
+
+
+def vectors(path, name="vector"):
+    return np.stack([sample[name] for sample in leat.open(path)])
+
+
+def test_tiny_finds_recoded_copies_without_torch(photos, tmp_path):
+    out = str(tmp_path / "v.leat")
+    code = f"import sys; sys.modules['torch'] = None; import leat; print(leat.embed({photos!r}, output={out!r}, quiet=True))"
+    import subprocess
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+    found = vectors(out)
+    assert found.shape == (60, 224) and found.dtype == np.float32
+    assert list(leat.open(out).keys) == list(leat.open(photos).keys)
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    near = found @ found.T
+    np.fill_diagonal(near, -1)
+    assert (near[50:].argmax(1) == np.arange(10)).all()
+
+
+def test_rows_do_not_depend_on_ranks_kills_or_dtype(photos, tmp_path, monkeypatch):
+    from leat._train import embedding as module
+
+    monkeypatch.setattr(module, "_PART", 2)
+    plain = {"batch_size": 4, "quiet": True, "threads": 1}
+    leat.embed(photos, output=str(tmp_path / "one.leat"), **plain, npy=True)
+    one = vectors(tmp_path / "one.leat")
+    assert np.array_equal(np.load(tmp_path / "one.npy", mmap_mode="r"), one)
+
+    pids = []
+    for rank in range(3):
+        pid = os.fork()
+        if pid == 0:
+            os.environ.update(RANK=str(rank), WORLD_SIZE="3", MASTER_PORT="1234")
+            try:
+                leat.embed(photos, output=str(tmp_path / "three.leat"), **plain)
+            except BaseException:
+                os._exit(99)
+            os._exit(0)
+        pids.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0, 0]
+    assert np.array_equal(one, vectors(tmp_path / "three.leat"))
+
+    pid = os.fork()
+    if pid == 0:
+        real, count = module._Parts.write, []
+
+        def killed(self, part, rows):
+            count.append(part)
+            if len(count) == 4:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(self, part, rows)
+
+        module._Parts.write = killed
+        leat.embed(photos, output=str(tmp_path / "killed.leat"), **plain)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL
+    with pytest.raises(leat.ExistsError, match="an interrupted run is there"):
+        leat.embed(photos, output=str(tmp_path / "killed.leat"), **plain)
+    with pytest.raises(leat.ArgumentError, match="another model, pack or settings"):
+        leat.embed(photos, output=str(tmp_path / "killed.leat"), **{**plain, "dtype": "float16"}, resume=True)
+    assert leat.embed(photos, output=str(tmp_path / "killed.leat"), **plain, resume=True)["resumed"] == 24
+    assert np.array_equal(one, vectors(tmp_path / "killed.leat"))
+    assert not os.path.exists(tmp_path / "killed.leat.parts")
+    leat.embed(photos, output=str(tmp_path / "half.leat"), **plain, dtype="float16")
+    assert np.array_equal(one.astype(np.float16), vectors(tmp_path / "half.leat"))
+
+
+@pytest.mark.torch
+def test_models_of_all_kinds(photos, tmp_path):
+    torch = pytest.importorskip("torch")
+    import train_run  # noqa: F401  # the model "tiny_resnet"
+
+    leat.train(photos, output=tmp_path / "run", model="tiny_resnet", epochs=1, batch_size=8, image_size=16, quiet=True,
+               tensorboard=False, threads=1)
+    plain = {"quiet": True, "threads": 1, "batch_size": 16}
+    leat.embed(photos, output=str(tmp_path / "a.leat"), model=str(tmp_path / "run"), **plain)
+    leat.embed(photos, output=str(tmp_path / "l.leat"), model=str(tmp_path / "run"), logits=True, **plain)
+    made, scores = vectors(tmp_path / "a.leat"), vectors(tmp_path / "l.leat", "logits")
+    assert made.shape == (60, 8) and scores.shape == (60, 3)
+    assert np.array_equal(leat.open(tmp_path / "l.leat").column("label"), scores.argmax(1))
+    net = torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten())
+    torch.jit.trace(net, torch.zeros(2, 3, 16, 16)).save(str(tmp_path / "m.pt"))
+    torch.export.save(torch.export.export(net.eval(), (torch.zeros(2, 3, 16, 16),), dynamic_shapes=({0: torch.export.Dim.AUTO},)),
+                      str(tmp_path / "m.pt2"))
+    for file in ("m.pt", "m.pt2"):
+        leat.embed(photos, output=str(tmp_path / f"{file}.leat"), model=str(tmp_path / file), image_size=16, **plain)
+    assert vectors(tmp_path / "m.pt.leat").shape == (60, 48)
+    assert np.array_equal(vectors(tmp_path / "m.pt.leat"), vectors(tmp_path / "m.pt2.leat"))
+
+
+def test_bad_input_is_one_line(photos, tmp_path):
+    def fails(kind, message, pack=photos, **changed):
+        with pytest.raises(kind, match=message) as caught:
+            leat.embed(pack, **{"output": str(tmp_path / "o.leat"), "quiet": True, **changed})
+        assert "\n" not in str(caught.value)
+
+    (tmp_path / "there.leat").write_bytes(b"")
+    fails(leat.ExistsError, "already exists", output=str(tmp_path / "there.leat"))
+    fails(leat.NotFoundError, "nowhere", pack=str(tmp_path / "nowhere.leat"))
+    fails(leat.ArgumentError, "tiny has no classifier", logits=True)
+    fails(leat.ArgumentError, "output: is missing", output=None)
+    fails(leat.ArgumentError, "no option 'modle'; did you mean 'model'", modle="x")
+
+
+@pytest.mark.torch
+def test_bad_models_are_one_line(photos, tmp_path):
+    pytest.importorskip("torch")
+
+    def fails(kind, message, model):
+        with pytest.raises(kind, match=message) as caught:
+            leat.embed(photos, output=str(tmp_path / "o.leat"), quiet=True, model=model)
+        assert "\n" not in str(caught.value)
+
+    (tmp_path / "x.pt").write_bytes(b"?")
+    (tmp_path / "x.pt2").write_bytes(b"?")
+    fails(leat.ArgumentError, "no such file", "./nothing.pt")
+    fails(leat.ArgumentError, "there is no 'resnet1000'", "resnet1000")
+    fails(leat.DataError, "not a TorchScript file", str(tmp_path / "x.pt"))
+    fails(leat.DataError, "not an exported program", str(tmp_path / "x.pt2"))
+    fails(leat.NotFoundError, "there is no checkpoint", str(tmp_path))

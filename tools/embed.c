@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat embed: the table of options. The Python package reads the same table for leat.embed().
+ */
+#include "cli_python.h"
+
+static const leat__param model[] = {
+    CLI_STRING("model", 'm', "tiny", "MODEL",
+               "tiny (built in), a run of leat train, a TorchScript, exported or ONNX file, a "
+               "torchvision or timm name"),
+    CLI_FLAG("logits", 0, "store the scores of the classes and the best one instead of vectors"),
+    CLI_INT("image-size", 0, "0", 0, 4096, "PIXELS", "side of the images; 0 = the model's"),
+    CLI_CHOICE("dtype", 0, "float32", "float32|float16", "how vectors are stored"),
+    CLI_CHOICE("precision", 0, "32", "32|16-mixed|bf16-mixed", "of the model"),
+    CLI_END,
+};
+
+static const leat__param run_options[] = {
+    CLI_PATH("output", 'o', NULL, "PACK", "write the vectors here"),
+    CLI_INT("batch-size", 'b', "256", 1, 1 << 20, "N", "images per step; part of the result's last bits"),
+    CLI_CHOICE("accelerator", 0, "auto", "auto|cpu|cuda", "where the model runs"),
+    CLI_INT("devices", 0, "0", 0, 1024, "N", "processes on this machine; 0 = one per GPU"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads of the loader, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "0", 1, 0, "budget of the loader, 0 = half of what is free"),
+    CLI_CHOICE("decode", 0, "auto", "auto|cpu|gpu", "where images are decoded"),
+    CLI_FLAG("resume", 0, "continue an interrupted run"),
+    CLI_FLAG("force", 'f', "replace a pack of that name"),
+    CLI_FLAG("npy", 0, "also write the vectors as a NumPy file beside the pack, to map without a copy"),
+    CLI_END,
+};
+
+static int run(cli *c)
+{
+    return cli_python(c);
+}
+
+const cli_command cli_cmd_embed = {
+    .name = "embed",
+    .summary = "turn the images of a pack into vectors",
+    .examples =
+        (const cli_example[]){
+            {"leat embed photos.leat -o vectors.leat", "the built-in embedding, no PyTorch"},
+            {"leat embed photos.leat -o vectors.leat -m run", "by a model that leat train wrote"},
+            {"leat embed photos.leat -o scores.leat -m run --logits", "classes of new images"},
+            {"leat embed photos.leat -o vectors.leat -m timm/vit_small_patch16_224",
+             "by a pretrained model"},
+            {NULL, NULL}},
+    .description =
+        "Writes a pack with the same keys in the same order and a field 'vector'. With --logits the "
+        "field is 'logits', and 'label' is the best class.\n\n"
+        "The rows do not depend on the number of ranks or on interruptions. Work in progress is kept in "
+        "PACK.parts/ until the pack is there.\n\n"
+        "The built-in embedding is 224 numbers from colours, layout and edge directions, for "
+        "near-duplicates, clusters and maps; it does not know objects.",
+    .args = (const cli_arg_spec[]){{.name = "PACK", .path = true, .help = "a pack with images"},
+                                   {.name = NULL}},
+    .options = {{"Model", model}, {"Running", run_options}},
+    .required = "output",
+    .json = (const cli_key[]){{"samples", "rows written"},
+                              {"dim", "length of a vector"},
+                              {"model", "what made them"},
+                              {"seconds", "time of the run"},
+                              {"images_per_s", "rate of this run, all ranks"},
+                              {"verdict", "of the doctor"},
+                              {NULL, NULL}},
+    .run = run,
+};
