@@ -411,7 +411,7 @@ static int try_warm(exam *e, leat_error *err)
     with.rank = with.world = 0;
     int rc = leat__reads_samples(e->path, e->ids, &few, e->seconds * TRY_PART, &e->limit, err);
     with.indices = e->ids;
-    with.index_count = few;
+    with.index_count = with.weight_count = few;
     if (rc == 0 && few > 0)
         rc = try_loader(e, &with, e->opts.step_ms, e->seconds * TRY_PART, "the loader from memory",
                         1 - TRY_PART, 1, &t, err);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_test.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "io/inject.h"
 #include "loader/tiny_pack.h"
 
@@ -94,6 +97,35 @@ static void a_slow_disk_is_named(void **state)
     leat_doctor_diagnosis d = judge(f);
     if (d.limit != LEAT_LIMIT_IO) fail_msg("%s", d.sentence);
     assert_true(d.lost > 0.2);
+    assert_no_leaks();
+}
+
+/* Of a pack that is not in memory the loader is tried with samples that are, in any order. */
+static void a_cold_pack_is_tried_from_memory(void **state)
+{
+    leat__inject_rule rule = {.path = PACK, .delay_ns = 4000000};
+    leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
+    leat_doctor_facts f;
+    leat_loader_opts l;
+    leat_error err = {0};
+    (void)state;
+    leat_loader_opts_init(&l);
+    l.batch_size = 8;
+    l.ops = "RandomResizedCrop(32)";
+    l.order = LEAT_ORDER_SEQUENTIAL;
+    l.threads = 2;
+    o.step_ms = 1;
+    o.seconds = 1.5;
+    int fd = open(PACK, O_RDONLY);
+    assert_true(fd >= 0 && fsync(fd) == 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    close(fd);
+    assert_ok(leat__io_inject(&rule, NULL));
+    int rc = leat_doctor_examine(PACK, &l, &o, &f, &err);
+    leat__io_inject_clear();
+    if (rc != 0) fail_msg("%s", err.message);
+    bool asked = judge(f).limit == LEAT_LIMIT_IO && f.cached >= 0 && f.cached < 0.5 && f.skipped == 0;
+    if (asked) assert_true(f.loader_warm > 0);
     assert_no_leaks();
 }
 
@@ -197,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_trainer_is_named), cmocka_unit_test(a_slow_disk_is_named),
+        cmocka_unit_test(a_cold_pack_is_tried_from_memory),
         cmocka_unit_test(a_remedy_is_priced_by_trying_it),
         cmocka_unit_test(no_step_time_is_incomplete), cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(a_missing_pack_is_an_error),
