@@ -94,6 +94,8 @@ enum {
     CLI_PARAM(name, LEAT__PARAM_FLOAT, letter, def, lo, hi, NULL, 0, meta, help)
 #define CLI_BYTES(name, letter, def, lo, hi, help)                                         \
     CLI_PARAM(name, LEAT__PARAM_BYTES, letter, def, lo, hi, NULL, 0, "BYTES", help)
+#define CLI_BYTES10(name, letter, def, lo, hi, help)                                       \
+    CLI_PARAM(name, LEAT__PARAM_BYTES10, letter, def, lo, hi, NULL, 0, "BYTES", help)
 #define CLI_SECONDS(name, letter, def, lo, hi, help)                                       \
     CLI_PARAM(name, LEAT__PARAM_SECONDS, letter, def, lo, hi, NULL, 0, "TIME", help)
 #define CLI_CHOICE(name, letter, def, choices, help)                                       \

@@ -58,7 +58,7 @@ double cli_float(const cli *c, const char *name)
 
 uint64_t cli_bytes(const cli *c, const char *name)
 {
-    return value_of(c, name, KIND(BYTES))->u;
+    return value_of(c, name, (KIND(BYTES) | KIND(BYTES10)))->u;
 }
 
 int cli_choice(const cli *c, const char *name)

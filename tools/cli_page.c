@@ -38,7 +38,8 @@ const char *cli_metavar(const leat__param *p)
     switch (p->kind) {
     case LEAT__PARAM_INT: return "N";
     case LEAT__PARAM_FLOAT: return "X";
-    case LEAT__PARAM_BYTES: return "BYTES";
+    case LEAT__PARAM_BYTES:
+    case LEAT__PARAM_BYTES10: return "BYTES";
     case LEAT__PARAM_SECONDS: return "TIME";
     case LEAT__PARAM_CHOICE: return "WORD";
     case LEAT__PARAM_PATH: return "FILE";
@@ -64,6 +65,7 @@ static void range_text(const leat__param *p, leat__buf *out)
     if (p->min > p->max) return;
     switch (p->kind) {
     case LEAT__PARAM_BYTES:
+    case LEAT__PARAM_BYTES10:
         leat__format_bytes((uint64_t)p->min, lo, sizeof lo);
         if (p->max >= 0x1p63)
             snprintf(hi, sizeof hi, "any");

@@ -36,7 +36,8 @@ static void write_value(leat__json *j, const leat__param *p, const leat__value *
     switch (p->kind) {
     case LEAT__PARAM_FLAG: leat__json_bool(j, v->i != 0); break;
     case LEAT__PARAM_INT: leat__json_i64(j, v->i); break;
-    case LEAT__PARAM_BYTES: leat__json_u64(j, v->u); break;
+    case LEAT__PARAM_BYTES:
+    case LEAT__PARAM_BYTES10: leat__json_u64(j, v->u); break;
     case LEAT__PARAM_FLOAT:
     case LEAT__PARAM_SECONDS: leat__json_double(j, v->f); break;
     case LEAT__PARAM_CHOICE:

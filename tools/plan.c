@@ -34,7 +34,8 @@ static const leat__param dataset_options[] = {
     CLI_FLOAT("video-hours", 0, NULL, 0, 1e9, "H", "count frames of this many hours as samples"),
     CLI_FLOAT("fps", 0, "30", 0.001, 1e6, "F", "frames per second of those videos"),
     CLI_CHOICE("storage", 0, NULL, "hdd|ssd|nvme|network|memory", "what the dataset lies on"),
-    CLI_BYTES("dataset-bytes", 0, NULL, 1, 1e18, "bytes of text, for --recommend and --documents"),
+    CLI_BYTES10("dataset-bytes", 0, NULL, 1, 1e18,
+                "bytes of text, for --recommend and --documents; 10G is 10 GB, as in the guides"),
     CLI_END,
 };
 
@@ -92,6 +93,8 @@ static const leat__param answer_options[] = {
     CLI_CHOICE("solve", 0, NULL, "batch|ram|gpus|cpus", "print the value that fits"),
     CLI_CHOICE("recommend", 0, NULL, "images|text|video", "name a machine for the dataset"),
     CLI_INT("videos", 0, NULL, 1, 1e14, "N", "videos, for --recommend video"),
+    CLI_STRING("stage", 0, NULL, "NAME",
+               "plan a stage of a curation pipeline for --samples documents or clips on --gpus GPUs"),
     CLI_INT("documents", 0, NULL, 1, 1e12, "N", "plan fuzzy deduplication of this many texts"),
     CLI_INT("hashes", 0, "260", 1, 65536, "N", "values per MinHash signature"),
     CLI_INT("bands", 0, "20", 1, 65536, "N", "bands they are split into"),
@@ -432,6 +435,7 @@ static int run(cli *c)
     if ((rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);
+    if (cli_given(c, "stage")) return plan_stage(c, &f, cli_str(c, "stage"), f.samples);
     if (cli_given(c, "solve")) return plan_solve(c, &f, cli_choice(c, "solve"));
     if (leat_plan_make(&f, &plan, sizeof plan, &err) != 0)
         return err.code == LEAT_EINVAL ? cli_usage(c, "%s", err.message) : cli_fail(c, &err);

@@ -74,6 +74,13 @@ static void span(cli *c, const char *name, uint32_t low, uint32_t high, uint32_t
         cli_row(c, name, "%u to %u", low, high);
 }
 
+/* As the guides write it: 32 GB are 32e9 bytes. */
+static const char *gigabytes(uint64_t value, char out[TEXT])
+{
+    snprintf(out, TEXT, "%.3g GB", (double)value / 1e9);
+    return out;
+}
+
 static void machine_page(cli *c, const leat_plan_machine *m)
 {
     char a[TEXT], b[TEXT];
@@ -83,15 +90,15 @@ static void machine_page(cli *c, const leat_plan_machine *m)
     span(c, "GPUs", m->gpus_low, m->gpus_high, m->open_ended);
     if (m->gpu[0] != '\0') cli_row(c, "GPU", "%s", m->gpu);
     if (m->cpus > 0) cli_row(c, "vCPUs", "%u", m->cpus);
-    if (m->ram_bytes > 0) cli_row(c, "memory per node", "%s", bytes(m->ram_bytes, a));
+    if (m->ram_bytes > 0) cli_row(c, "memory per node", "%s", gigabytes(m->ram_bytes, a));
     if (m->ram_needed_bytes > 0)
-        cli_row(c, "memory needed", "%s", bytes(m->ram_needed_bytes, a));
+        cli_row(c, "memory needed", "%s", gigabytes(m->ram_needed_bytes, a));
     if (m->vram_needed_bytes > 0)
-        cli_row(c, "GPU memory needed", "%s of %s", bytes(m->vram_needed_bytes, a),
-                bytes(m->vram_bytes, b));
+        cli_row(c, "GPU memory needed", "%s of %s", gigabytes(m->vram_needed_bytes, a),
+                gigabytes(m->vram_bytes, b));
     if (m->rule_ram_bytes > 0)
         cli_row(c, "rule of thumb", "%s of memory and %s of GPU memory for %u vCPUs",
-                bytes(m->rule_ram_bytes, a), bytes(m->rule_vram_bytes, b), m->cpus);
+                gigabytes(m->rule_ram_bytes, a), gigabytes(m->rule_vram_bytes, b), m->cpus);
     if (m->fits && m->rate.mid > 0) {
         cli_row(c, "rate", "%s samples/s, limited by %s%s",
                 leat__format_count(m->rate.mid, a, TEXT), leat_plan_resource_name(m->limit),
@@ -141,6 +148,42 @@ int plan_recommend(cli *c, const leat_plan_facts *facts, int kind, uint64_t amou
     }
     machine_page(c, &m);
     return m.fits ? CLI_OK : cli_failf(c, CLI_FIT, "%s", m.note);
+}
+
+/* ---- --stage ---- */
+
+int plan_stage(cli *c, const leat_plan_facts *facts, const char *name, uint64_t amount)
+{
+    leat_plan_stage s;
+    leat_error err = {0};
+    char a[TEXT], b[TEXT];
+    if (leat_plan_stage_make(name, amount, facts, &s, &err) != 0) return cli_usage(c, "%s", err.message);
+    if (c->json) {
+        leat__buf out;
+        leat__json j;
+        begin_json(&j, &out);
+        leat__json_kstr(&j, "stage", s.name);
+        leat__json_kstr(&j, "unit", s.unit);
+        leat__json_ku64(&j, "batch", s.batch);
+        leat__json_ku64(&j, "gpus", s.gpus);
+        leat__json_ku64(&j, "vram_needed_bytes", s.vram_bytes);
+        leat__json_kdouble(&j, "per_s", s.per_s);
+        leat__json_kdouble(&j, "seconds", s.seconds);
+        leat__json_kbool(&j, "fits", s.fits != 0);
+        leat__json_kstr(&j, "source", s.source);
+        return finish_json(c, &j, s.fits ? CLI_OK : CLI_FIT);
+    }
+    cli_heading(c, s.name);
+    cli_row(c, "batch", "%u", s.batch);
+    cli_row(c, "GPU memory needed", "%s%s%s", gigabytes(s.vram_bytes, a), s.vram_limit > 0 ? " of " : "",
+            s.vram_limit > 0 ? gigabytes(s.vram_limit, b) : "");
+    cli_row(c, "rate", "about %s %s/s on %u GPU%s", leat__format_count(s.per_s, a, TEXT), s.unit, s.gpus,
+            s.gpus > 1 ? "s" : "");
+    if (amount > 0)
+        cli_row(c, "time", "about %s for %s %s", leat__format_seconds(s.seconds, a, TEXT),
+                leat__format_count((double)amount, b, TEXT), s.unit);
+    cli_row(c, "source", "%s", s.source);
+    return s.fits ? CLI_OK : cli_failf(c, CLI_FIT, "%s does not fit this GPU's memory", s.name);
 }
 
 /* ---- --documents ---- */

@@ -322,6 +322,26 @@ LEAT_API uint64_t leat_plan_frames(double hours, double fps);
 
 /* ---- Curation ---- */
 
+/* A stage of a curation pipeline on GPUs, from the guide's table. */
+typedef struct leat_plan_stage {
+    char name[32];              /* "QualityClassifier" */
+    char unit[16];              /* what it counts: "documents" or "clips" */
+    uint32_t batch;             /* the guide's */
+    uint32_t gpus;
+    uint64_t vram_bytes;        /* that one GPU needs */
+    uint64_t vram_limit;        /* that one GPU has; 0 = not known */
+    double per_s;               /* of all GPUs together */
+    double seconds;             /* for the amount; 0 = not asked */
+    uint32_t fits;              /* 0 = the GPU is too small; 1 = fits, or not known */
+    char source[160];
+} leat_plan_stage;
+
+/* The stage by its name or a short form of it ("quality", "caption"), on facts->gpus GPUs of the kind
+ * facts->gpu or with facts->vram_bytes each; facts may be NULL. `amount` documents or clips; 0 = none.
+ * LEAT_EINVAL for an unknown name, with those that are known. */
+LEAT_API int leat_plan_stage_make(const char *name, uint64_t amount, const leat_plan_facts *facts,
+                                  leat_plan_stage *stage, leat_error *err) LEAT_MUST_CHECK;
+
 typedef struct leat_plan_minhash_facts {
     uint64_t documents;
     uint64_t dataset_bytes;     /* 0 = not known: the guide's band table is not asked */

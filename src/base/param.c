@@ -120,7 +120,8 @@ int leat__param_parse(const leat__param *p, const char *shown, const char *text,
             return malformed(shown, text, "a number", err);
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_BYTES:
-        if (!leat__str_to_bytes(text, &value->u))
+    case LEAT__PARAM_BYTES10:
+        if (!(p->kind == LEAT__PARAM_BYTES ? leat__str_to_bytes : leat__str_to_bytes10)(text, &value->u))
             return malformed(shown, text, "a size such as 512M or 4G", err);
         value->f = (double)value->u;
         return check_range(p, shown, text, value->f, err);

@@ -146,7 +146,7 @@ bool leat__str_to_double(const char *s, double *value)
     return true;
 }
 
-bool leat__str_to_bytes(const char *s, uint64_t *value)
+static bool read_bytes(const char *s, bool thousands, uint64_t *value)
 {
     static const char prefixes[] = "KMGTPE";
     const char *rest;
@@ -159,7 +159,8 @@ bool leat__str_to_bytes(const char *s, uint64_t *value)
         const char *p = strchr(prefixes, toupper((unsigned char)*rest));
         if (p == NULL || *p == '\0') return false;
         /* "10MB" is decimal as on a disk's label; "10M" and "10MiB" are binary */
-        bool decimal = (rest[1] == 'B' || rest[1] == 'b') && rest[2] == '\0';
+        bool decimal = ((rest[1] == 'B' || rest[1] == 'b') && rest[2] == '\0') ||
+                       (thousands && rest[1] == '\0');
         scale = pow(decimal ? 1000.0 : 1024.0, (double)(p - prefixes + 1));
         rest++;
         if (*rest == 'i') rest++;
@@ -170,6 +171,16 @@ bool leat__str_to_bytes(const char *s, uint64_t *value)
     if (!(v >= 0.0 && v < 18446744073709551616.0)) return false;
     *value = (uint64_t)v;
     return true;
+}
+
+bool leat__str_to_bytes(const char *s, uint64_t *value)
+{
+    return read_bytes(s, false, value);
+}
+
+bool leat__str_to_bytes10(const char *s, uint64_t *value)
+{
+    return read_bytes(s, true, value);
 }
 
 bool leat__str_to_seconds(const char *s, double *value)

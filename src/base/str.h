@@ -27,6 +27,8 @@ bool leat__str_to_i64(const char *s, int64_t *value);
 bool leat__str_to_u64(const char *s, uint64_t *value);
 bool leat__str_to_double(const char *s, double *value);
 bool leat__str_to_bytes(const char *s, uint64_t *value);
+/* The same for amounts that people count in thousands: "10G" is 10 GB, only "10GiB" is binary. */
+bool leat__str_to_bytes10(const char *s, uint64_t *value);
 bool leat__str_to_seconds(const char *s, double *value);
 bool leat__str_to_bool(const char *s, bool *value);
 

@@ -316,9 +316,32 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d)
 
 #define FIND(...) leat__doctor_line(d->findings, &d->finding_count, __VA_ARGS__)
 
+/* Not sure: what to measure to become so. */
+static void say_what_settles(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    if (d->confidence >= 0.5 || d->limit == LEAT_LIMIT_NONE) return;
+    if (known(f->steps) && f->steps < LEAT__STEPS_ENOUGH)
+        FIND("not sure after %.0f steps: a longer run settles it (from %d steps on)", f->steps,
+             LEAT__STEPS_ENOUGH);
+    else if (d->missing_count > 0)
+        FIND("not sure: this would settle it: %s", d->missing[0]);
+    else if (or_else(f->skipped, 0) > 0)
+        FIND("not sure: a larger --seconds settles it, with the measurements that were left out");
+    else if (or_else(f->others, 0) >= 0.25 * or_else(f->cpus, 1))
+        FIND("not sure: the same on an otherwise idle machine settles it, others use %.1f of %.1f CPUs",
+             f->others, f->cpus);
+    else if (d->next != LEAT_LIMIT_NONE)
+        FIND("not sure: %s limits nearly as much; a run with twice --seconds settles it",
+             leat_doctor_limit_name(d->next));
+    else
+        FIND("not sure: a run with twice --seconds settles it");
+}
+
 void leat__doctor_findings(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
+    say_what_settles(d);
     if (or_else(f->skipped, 0) > 0)
         FIND("%.0f measurements were left out because the time ran out: a larger --seconds makes them",
              f->skipped);

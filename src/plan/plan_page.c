@@ -131,6 +131,28 @@ static const char *mark_of(const leat_plan_speed *s, uint32_t resource)
     return s->next == resource ? "  <- the next one" : "";
 }
 
+/* Where a guide says how fast this very run is and the plan says otherwise: both, and why. */
+static void guide_line(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_facts *f = &p->facts;
+    const leat__arch *arch = leat__arch_find(f->model);
+    char a[24], b[24];
+    if (p->speed.iterations == 0 || f->gpus != 1 || f->nodes != 1) return;
+    for (size_t i = 0; i < LEAT_COUNT(plan_guide_speed_rows); i++) {
+        const plan_guide_speed *g = &plan_guide_speed_rows[i];
+        if (arch == NULL || arch != leat__arch_find(g->model) || f->batch != g->batch) continue;
+        if (leat__plan_gpu_find(f->gpu) != leat__plan_gpu_find(g->gpu)) continue;
+        double slow = (double)p->speed.iterations / g->low, fast = (double)p->speed.iterations / g->high;
+        if (p->speed.epoch_s.mid >= fast && p->speed.epoch_s.mid <= slow) continue;
+        leat__buf_printf(out, "  The guide expects %g to %g iterations/s, %s to %s per epoch: ", g->low,
+                         g->high, leat__format_seconds(fast, a, sizeof a),
+                         leat__format_seconds(slow, b, sizeof b));
+        leat__buf_printf(out, "of a whole run over FSx Lustre.%s\n",
+                         p->speed.incomplete ? " Ours is the GPU alone until --io-mbs and --cpu-us are given."
+                                             : "");
+    }
+}
+
 static void speed_section(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_speed *s = &p->speed;
@@ -162,6 +184,7 @@ static void speed_section(const leat_plan *p, leat__buf *out)
         leat__buf_printf(out, "; %u epochs: %s", p->facts.epochs,
                          leat__format_seconds(s->total_s.mid, a, sizeof a));
     leat__buf_putc(out, '\n');
+    guide_line(p, out);
 }
 
 static void what_if_section(const leat_plan *p, leat__buf *out)

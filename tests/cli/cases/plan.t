@@ -167,10 +167,10 @@ Nothing in the guide fits
   GPUs                   1
   GPU                    T4
   vCPUs                  16
-  memory per node        59.6 GiB
-  memory needed          6.53 GiB
-  GPU memory needed      47.1 GiB of 15.0 GiB
-  rule of thumb          59.6 GiB of memory and 29.8 GiB of GPU memory for 16 vCPUs
+  memory per node        64 GB
+  memory needed          7.02 GB
+  GPU memory needed      50.6 GB of 16.1 GB
+  rule of thumb          64 GB of memory and 32 GB of GPU memory for 16 vCPUs
   raised                 2 rows
   note                   needs a GPU with more memory: H100 is the least that fits
   source                 Lightly Worker, "Hardware recommendations": up to 100,000 / up to 1 million / more images or video frames
@@ -239,3 +239,14 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 
 > table = next(c for c in json.load(sys.stdin)["commands"] if c["name"] == "plan")
 > print(*sorted(key.removesuffix("[]") for key in table["json_keys"]), sep="\n")' > documented
 > diff documented there
+
+# stages of the guide, on four GPUs; and one that a GPU cannot hold
+$ leat plan --stage quality --samples 8000000 --gpus 4 --gpu A10G --json | jget per_s seconds batch | paste -s -d ' '
+4000 2000 64
+
+$ leat plan --stage caption --gpus 1 --gpu T4 --json | jget fits vram_needed_bytes | paste -s -d ' '
+false 24000000000
+
+# the guide's edge: 100G are 100 GB
+$ leat plan --recommend text --dataset-bytes 100G --json | jget gpus_low
+4

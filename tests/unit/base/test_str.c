@@ -186,9 +186,23 @@ static void paths(void **state)
     assert_true(SAFE("-a/b\n. .."));
 }
 
+static void gigabytes_of_datasets_are_decimal(void **state)
+{
+    uint64_t n;
+    (void)state;
+    assert_true(leat__str_to_bytes10("10G", &n) && n == UINT64_C(10000000000));
+    assert_true(leat__str_to_bytes10("10GB", &n) && n == UINT64_C(10000000000));
+    assert_true(leat__str_to_bytes10("10GiB", &n) && n == UINT64_C(10) << 30);
+    assert_true(leat__str_to_bytes10("1.5T", &n) && n == UINT64_C(1500000000000));
+    assert_true(leat__str_to_bytes10("4096", &n) && n == 4096);
+    assert_false(leat__str_to_bytes10("10Gx", &n));
+    assert_true(leat__str_to_bytes("10G", &n) && n == UINT64_C(10) << 30); /* of memory */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gigabytes_of_datasets_are_decimal),
         cmocka_unit_test(comparisons),
         cmocka_unit_test(natural_order),
         cmocka_unit_test(whole_numbers),

@@ -70,9 +70,27 @@ static void lines_end_at_their_limit(void **state)
     assert_int_equal(strlen(lines[0]), 159);
 }
 
+static void doubt_says_what_would_settle_it(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    starve(&f, 2600);
+    f.steps = 12;
+    leat_doctor_diagnosis d = judge(f);
+    assert_true(d.confidence < 0.5 && d.finding_count > 0);
+    assert_contains(d.findings[0], "a longer run settles it");
+    f.steps = 200;
+    f.batch_ms = f.batch_ms_p50 = f.batch_ms_p95 = -1;
+    d = judge(f);
+    if (d.confidence < 0.5) assert_contains(d.findings[0], "step time");
+    d = judge(healthy());
+    for (uint32_t i = 0; i < d.finding_count; i++) assert_null(strstr(d.findings[i], "not sure"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(doubt_says_what_would_settle_it),
         cmocka_unit_test(names_are_those_of_the_contract),
         cmocka_unit_test(the_sentence_has_the_numbers),
         cmocka_unit_test(damage_is_found_beside_the_limit),
