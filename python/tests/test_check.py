@@ -129,7 +129,7 @@ def test_attributes_are_read_only(plain):
         before = repr(loader)
         for name, value in [("batch_size", 4), ("order", "sequential"), ("image", []), ("seed", 3), ("rank", 1),
                             ("drop_last", True), ("num_workers", 4), ("pin_memory", True), ("path", "x")]:
-            with pytest.raises(AttributeError, match=f"{name} is read-only: make a new leat.Loader"):
+            with pytest.raises(AttributeError, match=f"{name} is read-only: (make a new leat.Loader|loader.set)"):
                 setattr(loader, name, value)
         assert repr(loader) == before and "order='random'" in before and len(next(iter(loader)).label) == 8
         loader.transform = lambda batch: batch.label  # it has an effect
