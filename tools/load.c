@@ -188,6 +188,7 @@ static void print_epoch(job *j)
         leat__json_ku64(&w, "remote_requests", s.remote_requests);
         leat__json_ku64(&w, "remote_retries", s.remote_retries);
         leat__json_ku64(&w, "remote_bytes", s.remote_bytes);
+        leat__json_ku64(&w, "remote_hedged", s.remote_hedged);
         leat__json_ku64(&w, "disk_cache_hits", s.disk_cache_hits);
         leat__json_ku64(&w, "threads", s.threads);
         leat__json_ku64(&w, "io_depth", s.io_depth);
@@ -387,6 +388,7 @@ const cli_command cli_cmd_load = {
             {"remote_requests", "requests to a bucket or web server, repeated ones too"},
             {"remote_retries", "requests that were repeated"},
             {"remote_bytes", "bytes received over the network"},
+            {"remote_hedged", "second requests for ranges that were late"},
             {"disk_cache_hits", "pages and samples that came from the disk cache"},
             {"threads", "CPU workers at the end"},
             {"io_depth", "reads in flight at the end"},

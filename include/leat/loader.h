@@ -386,6 +386,7 @@ typedef struct leat_loader_stats {
     uint64_t device_images; /* with opts.device: decoded by the device, since the loader was opened */
     uint64_t device_decode_ns; /* time on the device of the batches they were in, copies included */
     double device_share; /* of the images that the device is given now, 0 to 1 */
+    uint64_t remote_hedged; /* remote packs, this epoch: second requests for ranges that were late */
 } leat_loader_stats;
 /* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any
  * thread may call, also while another one is in next(). */

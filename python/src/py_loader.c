@@ -549,7 +549,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     double busy[LEAT_LOADER_STAGES];
     for (int i = 0; i < LEAT_LOADER_STAGES; i++) busy[i] = (double)s.stages[i].busy_ns / 1e9;
     PyObject *stats = Py_BuildValue(
-        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd sK sK sK sK s(dddd)}",
+        "{sI sI sI sK sK sK sK sK sK sK sK sK sd sd sd sd sK sK sK sK sd sd sd sK sK sK sK sK s(dddd)}",
         "threads", (unsigned)s.threads, "io_depth", (unsigned)s.io_depth, "prefetch",
         (unsigned)s.prefetch, "epoch", (u)s.epoch, "batches", (u)s.batches, "samples", (u)s.samples,
         "bad_samples", (u)s.bad_samples, "read_bytes", (u)s.read_bytes, "reads", (u)s.reads, "cache_hits",
@@ -560,7 +560,7 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
         "budget_peak_bytes", (u)s.budget_peak, "steps", (u)s.steps, "data_ms", s.data_ms, "batch_ms",
         s.batch_ms, "prepare_ms", s.prepare_ms, "remote_requests", (u)s.remote_requests, "remote_retries",
         (u)s.remote_retries, "remote_bytes", (u)s.remote_bytes, "disk_cache_hits", (u)s.disk_cache_hits,
-        "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
+        "remote_hedged", (u)s.remote_hedged, "busy_seconds", busy[0], busy[1], busy[2], busy[3]);
     if (stats != NULL && self->hashed) {
         char hex[20];
         snprintf(hex, sizeof hex, "%016" PRIx64, self->digest);

@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -25,6 +26,8 @@
 #define STEP_MAX (UINT64_C(16) << 20) /* bytes between two looks at what the folder holds */
 #define STEP_SHARE 32                 /* of the limit */
 #define OPEN_TRIES 16
+#define WAIT_NS (5 * LEAT_NS_PER_S)        /* for another process: then the page is fetched twice */
+#define WAIT_STEP_NS (2 * LEAT_NS_PER_MS)  /* between two looks at the map */
 
 struct leat__disk {
     char *folder;
@@ -35,6 +38,11 @@ struct leat__disk {
     atomic_bool full;
     leat__mutex lock;       /* guards the next two, and the removing of packs */
     uint64_t used, since;   /* at the last look; written since */
+    leat__mutex wait_lock;  /* guards the next three */
+    leat__cond wait_changed;
+    leat__disk_waiter *waiting;
+    bool closing;
+    leat__thread waker; /* started by the first wait */
 };
 
 static void path_of(const leat__disk *d, const char *name, const char *ext, char *out, size_t size)
@@ -172,6 +180,8 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     leat__disk *d = LEAT_NEW(IO, leat__disk);
     if (d == NULL) return leat__fail_nomem(err, sizeof *d, "a disk cache");
     leat__mutex_init(&d->lock);
+    leat__mutex_init(&d->wait_lock);
+    leat__cond_init(&d->wait_changed);
     d->pages = opts->pages;
     snprintf(d->name, sizeof d->name, "leat-%016llx", (unsigned long long)opts->id);
     d->folder = leat__strdup(LEAT__MEM_IO, opts->folder);
@@ -195,6 +205,13 @@ void leat__disk_close(leat__disk **disk)
 {
     leat__disk *d = *disk;
     if (d == NULL) return;
+    leat__mutex_lock(&d->wait_lock);
+    d->closing = true;
+    leat__cond_signal(&d->wait_changed);
+    leat__mutex_unlock(&d->wait_lock);
+    leat__thread_join(&d->waker);
+    leat__cond_destroy(&d->wait_changed);
+    leat__mutex_destroy(&d->wait_lock);
     leat__file_close(&d->data);
     leat__file_close(&d->map);
     leat__free((void *)d->known);
@@ -240,6 +257,80 @@ void leat__disk_forget(leat__disk *d, uint64_t page)
     if (page >= d->pages) return;
     atomic_store_explicit(&d->known[page], 0, memory_order_relaxed);
     (void)!leat__file_pwrite(d->map, &gone, 1, page, NULL);
+}
+
+/* ---- one process fetches a page ----------------------------------------------------------- */
+
+/* The byte of the page in the map, locked for this open file: another process, and another loader
+ * of this one, have it open for themselves. The kernel unlocks it when the process ends. */
+static bool lock_page(leat__disk *d, uint64_t page, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)page, .l_len = 1};
+    return fcntl(leat__file_fd(d->map), F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+bool leat__disk_claim(leat__disk *d, uint64_t page)
+{
+    return page >= d->pages || lock_page(d, page, F_WRLCK);
+}
+
+void leat__disk_release(leat__disk *d, uint64_t page)
+{
+    if (page < d->pages) (void)lock_page(d, page, F_UNLCK);
+}
+
+/* Takes those that need not wait longer off the list. */
+static leat__disk_waiter *take_ready_locked(leat__disk *d)
+{
+    leat__disk_waiter *ready = NULL, **at = &d->waiting;
+    uint64_t now = leat__clock_ns();
+    while (*at != NULL) {
+        leat__disk_waiter *w = *at;
+        if (!leat__disk_has(d, w->page) && !leat__disk_claim(d, w->page) && now < w->until_ns) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        w->next = ready;
+        ready = w;
+    }
+    return ready;
+}
+
+static void wake_waiters(void *arg)
+{
+    leat__disk *d = arg;
+    leat__mutex_lock(&d->wait_lock);
+    while (!d->closing || d->waiting != NULL) {
+        leat__disk_waiter *ready = take_ready_locked(d);
+        if (ready == NULL && d->waiting == NULL) {
+            if (!d->closing) leat__cond_wait(&d->wait_changed, &d->wait_lock);
+            continue;
+        }
+        leat__mutex_unlock(&d->wait_lock);
+        if (ready == NULL) leat__sleep_ns(WAIT_STEP_NS);
+        while (ready != NULL) {
+            leat__disk_waiter *w = ready;
+            ready = w->next;
+            w->ready(w);
+        }
+        leat__mutex_lock(&d->wait_lock);
+    }
+    leat__mutex_unlock(&d->wait_lock);
+}
+
+void leat__disk_wait(leat__disk *d, leat__disk_waiter *w)
+{
+    leat__mutex_lock(&d->wait_lock);
+    bool runs = d->waker.running || leat__thread_start(&d->waker, "leat-disk", wake_waiters, d, NULL) == 0;
+    if (runs) {
+        w->until_ns = leat__clock_ns() + WAIT_NS;
+        w->next = d->waiting;
+        d->waiting = w;
+        leat__cond_signal(&d->wait_changed);
+    }
+    leat__mutex_unlock(&d->wait_lock);
+    if (!runs) w->ready(w); /* without a thread every process fetches for itself */
 }
 
 bool leat__disk_full(const leat__disk *d)

@@ -37,6 +37,24 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
 /* The page was wrong when it was read back. */
 void leat__disk_forget(leat__disk *d, uint64_t page);
 
+/* A page is fetched by one process of the machine at a time. True: by the caller, who releases it when
+ * it was put, or will not be. False: another process (or loader) is at it; leat__disk_wait tells when
+ * that has ended. A process that is killed releases what it had. */
+bool leat__disk_claim(leat__disk *d, uint64_t page);
+void leat__disk_release(leat__disk *d, uint64_t page); /* also what is not claimed */
+
+/* The caller's until `ready`, which runs on a thread of the cache (leat-disk) when the page is there, or
+ * else is claimed for the caller; after a few seconds in any case. */
+typedef struct leat__disk_waiter leat__disk_waiter;
+struct leat__disk_waiter {
+    uint64_t page;
+    void (*ready)(leat__disk_waiter *w);
+    /* private */
+    uint64_t until_ns;
+    leat__disk_waiter *next;
+};
+void leat__disk_wait(leat__disk *d, leat__disk_waiter *w);
+
 bool leat__disk_full(const leat__disk *d); /* no more pages will be kept */
 uint64_t leat__disk_used(leat__disk *d); /* bytes of all packs in the folder */
 uint64_t leat__disk_limit(const leat__disk *d);

@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "io/curl_api.h"
+#include "io/hedge.h"
 #include "io/xml.h"
 
 #define BODY_MAX (1u << 20)
@@ -33,13 +34,14 @@
 #define ACTIVE_MIN 4.0
 #define IDLE_MAX 64 /* easy handles kept */
 
-static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled;
+static _Atomic uint64_t total_requests, total_retries, total_in, total_out, total_throttled,
+    total_hedged;
 
 void leat__http_read(leat__http_stats *s)
 {
     *s = (leat__http_stats){atomic_load(&total_requests), atomic_load(&total_retries),
                             atomic_load(&total_in), atomic_load(&total_out),
-                            atomic_load(&total_throttled)};
+                            atomic_load(&total_throttled), atomic_load(&total_hedged)};
 }
 
 static leat__http_limits limits;
@@ -59,6 +61,8 @@ static void read_limits(void)
     limits.tries = number_from("LEAT_REMOTE_TRIES", 8, 1000);
     limits.stall_s = number_from("LEAT_REMOTE_STALL_S", 20, 3600);
     limits.connect_s = number_from("LEAT_REMOTE_CONNECT_S", 10, 3600);
+    const char *hedge = getenv("LEAT_REMOTE_HEDGE");
+    limits.hedge = hedge == NULL || strcmp(hedge, "0") != 0;
 }
 
 const leat__http_limits *leat__http_get_limits(void)
@@ -124,6 +128,8 @@ struct leat__http {
     CURL *idle[IDLE_MAX];
     size_t idle_count;
     uint64_t jitter;
+    leat__hedge hedge;
+    bool dropped; /* a request was canceled by leat__http_drop */
 };
 
 static struct {
@@ -384,8 +390,9 @@ static void begin(leat__http *h, leat__http_req *r)
     clear_answer(r);
     drop_headers(r);
     leat__buf_clear(&r->url);
-    r->progressed = false;
+    r->progressed = r->told_late = false;
     r->sent = 0;
+    r->expect = 0;
     int rc = r->ops->prepare(r, &r->err);
     /* servers that do not know "Expect: 100-continue" would cost a second each */
     if (rc == 0 && r->send != NULL) rc = leat__http_header(r, "Expect", "");
@@ -403,6 +410,7 @@ static void begin(leat__http *h, leat__http_req *r)
     if (rc == 0) {
         set_up(h, easy, r);
         r->attempts++;
+        r->begun_ns = leat__clock_ns();
         atomic_fetch_add_explicit(&total_requests, 1, memory_order_relaxed);
         if (h->curl->multi_add_handle(h->multi, easy) != CURLM_OK)
             rc = leat__fail(&r->err, LEAT_EINTERNAL, "%s: libcurl refused the request", r->what);
@@ -451,6 +459,8 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
         else try_again(h, r);
         return;
     }
+    if (r->status / 100 == 2 && r->expect > 0)
+        leat__hedge_note(&h->hedge, r->expect, leat__clock_ns() - r->begun_ns);
     if (r->status == 429 || r->status == 503) throttled(h);
     else if (r->status / 100 == 2) h->limit = LEAT_MIN(h->limit + 1 / h->limit, (double)limits.connections);
     leat__http_verdict v = LEAT__HTTP_DONE;
@@ -482,10 +492,10 @@ static bool take_incoming(leat__http *h)
     leat__mutex_lock(&h->lock);
     leat__http_req *list = h->incoming_head;
     h->incoming_head = h->incoming_tail = NULL;
-    for (leat__http_req *r = list; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
     for (leat__http_req *r = h->waiting_head; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
     for (leat__http_req *r = h->active; r != NULL; r = r->next) r->canceled |= is_canceled(h, r);
-    bool any_canceled = h->cancel_count > 0;
+    bool any_canceled = h->cancel_count > 0 || h->dropped;
+    h->dropped = false;
     h->cancel_count = 0;
     bool over = h->closing && list == NULL && h->waiting_head == NULL && h->active == NULL;
     leat__mutex_unlock(&h->lock);
@@ -536,6 +546,28 @@ static uint64_t start_due(leat__http *h)
     return next_due;
 }
 
+/* Has second requests made for what is late; when the next one will be. Not while the server asks
+ * for fewer requests. */
+static uint64_t look_for_late(leat__http *h)
+{
+    uint64_t now = leat__clock_ns(), next = UINT64_MAX;
+    if (!limits.hedge || h->limit < limits.connections) return UINT64_MAX;
+    for (leat__http_req *r = h->active; r != NULL; r = r->next) {
+        if (r->expect == 0 || r->told_late || r->ops->late == NULL) continue;
+        uint64_t after = leat__hedge_after(&h->hedge, r->expect);
+        if (after == UINT64_MAX) continue;
+        if (now - r->begun_ns < after) {
+            next = LEAT_MIN(next, r->begun_ns + after);
+            continue;
+        }
+        r->told_late = true;
+        if (!leat__hedge_spend(&h->hedge, r->expect, atomic_load(&total_in))) continue;
+        atomic_fetch_add_explicit(&total_hedged, 1, memory_order_relaxed);
+        r->ops->late(r);
+    }
+    return next;
+}
+
 static void reap(leat__http *h)
 {
     int left;
@@ -556,8 +588,9 @@ static void loop_main(void *arg)
         uint64_t due = start_due(h);
         (void)h->curl->multi_perform(h->multi, &running);
         reap(h);
+        due = LEAT_MIN(due, look_for_late(h));
         leat__mutex_lock(&h->lock);
-        bool more = h->incoming_head != NULL;
+        bool more = h->incoming_head != NULL || h->dropped;
         leat__mutex_unlock(&h->lock);
         uint64_t now = leat__clock_ns();
         uint64_t wait_ms = due == UINT64_MAX ? 1000 : due > now ? (due - now) / LEAT_NS_PER_MS + 1 : 0;
@@ -659,12 +692,21 @@ void leat__http_submit(leat__http *h, leat__http_req *r)
     (void)h->curl->multi_wakeup(h->multi);
 }
 
+void leat__http_drop(leat__http *h, leat__http_req *r)
+{
+    r->canceled = true;
+    h->dropped = true;
+}
+
 void leat__http_cancel(leat__http *h, const void *owner)
 {
     for (bool put = false; !put;) {
         leat__mutex_lock(&h->lock);
         put = h->cancel_count < LEAT_COUNT(h->cancel);
         if (put) h->cancel[h->cancel_count++] = owner;
+        /* what is submitted from now on is not meant */
+        for (leat__http_req *r = h->incoming_head; put && r != NULL; r = r->next)
+            r->canceled |= r->owner == owner;
         leat__mutex_unlock(&h->lock);
         (void)h->curl->multi_wakeup(h->multi);
         if (!put) leat__sleep_ns(LEAT_NS_PER_MS);
@@ -707,6 +749,11 @@ void leat__http_submit(leat__http *h, leat__http_req *r)
 void leat__http_cancel(leat__http *h, const void *owner)
 {
     (void)h, (void)owner;
+}
+
+void leat__http_drop(leat__http *h, leat__http_req *r)
+{
+    (void)h, (void)r;
 }
 
 #endif

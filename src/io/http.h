@@ -35,6 +35,9 @@ typedef struct leat__http_ops {
     /* An attempt with an answer ended (also a refused one). NULL: 2xx is success. */
     leat__http_verdict (*judge)(leat__http_req *r);
     void (*done)(leat__http_req *r);
+    /* The attempt takes much longer than others of its size (`expect`), and there is traffic to
+     * spare for a second request: called once per attempt. NULL: nothing is done. */
+    void (*late)(leat__http_req *r);
 } leat__http_ops;
 
 struct leat__http_req {
@@ -55,6 +58,7 @@ struct leat__http_req {
     /* of one attempt */
     leat__buf url;
     void *headers; /* libcurl's list */
+    uint64_t expect; /* bytes that it asks for, set by prepare; 0 = not to be judged by its time */
     /* the answer */
     long status; /* 0: none */
     char etag[160], modified[64], region[64];
@@ -74,7 +78,8 @@ struct leat__http_req {
     uint64_t due_ns;
     void *easy;
     size_t sent;
-    bool canceled;
+    bool canceled, told_late;
+    uint64_t begun_ns; /* the attempt */
     leat__http_req *next;
 };
 
@@ -88,6 +93,8 @@ void leat__http_submit(leat__http *h, leat__http_req *r);
 int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err) LEAT_MUST_CHECK;
 /* Ends all requests of an owner with LEAT_ECANCELED, soon; their `done` is called. */
 void leat__http_cancel(leat__http *h, const void *owner);
+/* From a callback: ends this request with LEAT_ECANCELED, soon. */
+void leat__http_drop(leat__http *h, leat__http_req *r);
 void leat__http_req_reset(leat__http_req *r); /* frees url, headers, body */
 
 /* In prepare: adds "name: value". */
@@ -101,6 +108,7 @@ bool leat__http_transient(const leat__http_req *r);
 /* Totals of this process since it began. */
 typedef struct leat__http_stats {
     uint64_t requests, retries, bytes_in, bytes_out, throttled;
+    uint64_t hedged; /* second requests for what was late */
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 
@@ -110,6 +118,7 @@ typedef struct leat__http_limits {
     uint32_t tries;       /* LEAT_REMOTE_TRIES without progress, 8 */
     uint32_t stall_s;     /* LEAT_REMOTE_STALL_S, 20 */
     uint32_t connect_s;   /* LEAT_REMOTE_CONNECT_S, 10 */
+    bool hedge;           /* LEAT_REMOTE_HEDGE, on unless it is "0" */
 } leat__http_limits;
 const leat__http_limits *leat__http_get_limits(void);
 

@@ -38,10 +38,25 @@ struct leat__remote {
     uint64_t tail_at;
 };
 
+/* A second request for the rest of a get that is late. Whichever brings bytes first serves; both
+ * write the same ones, from the loop's thread. */
+typedef struct twin {
+    leat__call call; /* first */
+    struct get *get;
+    uint64_t pos; /* bytes of the get's range up to where its body is */
+    bool active;
+    char range_text[64];
+} twin;
+
 typedef struct get {
     leat__call call; /* first: requests are cast to it */
     leat__remote *file;
     uint64_t offset, len, got; /* the whole range, and how much of it came */
+    uint64_t pos;              /* as in twin, of the get's own body */
+    twin *twin;                /* NULL until it is late */
+    bool over;                 /* the get's own request has ended; its twin is still on its way */
+    int rc;                    /* how */
+    leat_error err;
     leat__range *ranges;       /* not yet complete, by offset */
     struct get *prev, *next;   /* of `queued` */
     bool listed;
@@ -94,9 +109,8 @@ static bool join(get *g)
 
 /* ---- one request ------------------------------------------------------------------------- */
 
-static int changed(get *g)
+static int changed(get *g, leat__http_req *r)
 {
-    leat__http_req *r = &g->call.http;
     r->rc = leat__fail(&r->err, LEAT_EDATA, "%s: was replaced while it was being read", g->file->path);
     leat__error_at(&r->err, NULL, -1, (int64_t)(g->offset + g->got));
     return r->rc;
@@ -111,20 +125,21 @@ static int prepare(leat__http_req *r, leat_error *err)
     snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu",
              (unsigned long long)(g->offset + g->got), (unsigned long long)(g->offset + g->len - 1));
     g->call.header_count = 0;
+    g->pos = g->got;
+    r->expect = g->len - g->got;
     leat__call_header(&g->call, "range", g->range_text);
     if (f->match) leat__call_header(&g->call, "if-match", f->etag);
     return leat__call_prepare(r, err);
 }
 
-static int accept_range(leat__http_req *r)
+static int accept_at(get *g, leat__http_req *r, uint64_t pos)
 {
-    get *g = (get *)r;
     leat__remote *f = g->file;
-    uint64_t from = g->offset + g->got, last = g->offset + g->len - 1;
+    uint64_t from = g->offset + pos, last = g->offset + g->len - 1;
     if ((r->etag[0] != '\0' && strcmp(r->etag, f->etag) != 0) ||
         (f->etag[0] == '\0' && strcmp(r->modified, f->modified) != 0) ||
         (r->has_range && r->range_total != f->size))
-        return changed(g);
+        return changed(g, r);
     /* Some servers answer 200 with the range they were asked for. */
     if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
@@ -132,10 +147,15 @@ static int accept_range(leat__http_req *r)
     return r->rc;
 }
 
-/* Hands bytes of the body to the ranges they belong to. */
-static void take(leat__http_req *r, const char *data, size_t len)
+static int accept_range(leat__http_req *r)
 {
     get *g = (get *)r;
+    return accept_at(g, r, g->pos);
+}
+
+/* Hands bytes of the body to the ranges they belong to. */
+static void hand_out(get *g, const char *data, size_t len)
+{
     while (len > 0 && g->ranges != NULL) {
         leat__range *p = g->ranges;
         uint64_t at = g->offset + g->got;
@@ -156,19 +176,39 @@ static void take(leat__http_req *r, const char *data, size_t len)
     }
 }
 
+/* Bytes of one of the two bodies, from *pos on: what the other has brought is passed over. */
+static void take_at(get *g, uint64_t *pos, const char *data, size_t len)
+{
+    uint64_t known = g->got > *pos ? g->got - *pos : 0;
+    *pos += len;
+    if (known >= len || g->ranges == NULL) return;
+    hand_out(g, data + known, len - (size_t)known);
+    if (g->ranges != NULL || g->twin == NULL || !g->twin->active) return;
+    /* served: whoever is not at its end can stop */
+    leat__http *http = leat__store_http(g->file->store);
+    if (pos == &g->pos) leat__http_drop(http, &g->twin->call.http);
+    else if (!g->over) leat__http_drop(http, &g->call.http);
+}
+
+static void take(leat__http_req *r, const char *data, size_t len)
+{
+    get *g = (get *)r;
+    take_at(g, &g->pos, data, len);
+}
+
 static leat__http_verdict judge(leat__http_req *r)
 {
     get *g = (get *)r;
     if (r->refused) return LEAT__HTTP_DONE; /* accept has said why */
     if (r->status == 412 || r->status == 304) {
-        changed(g);
+        changed(g, r);
         return LEAT__HTTP_DONE;
     }
     if (r->status == 404) {
         r->rc = leat__fail(&r->err, LEAT_EDATA, "%s: was removed while it was being read", g->file->path);
         return LEAT__HTTP_DONE;
     }
-    if (r->status == 416) return changed(g), LEAT__HTTP_DONE;
+    if (r->status == 416) return changed(g, r), LEAT__HTTP_DONE;
     if (r->status / 100 != 2) return leat__call_judge(r);
     if (g->ranges == NULL) return LEAT__HTTP_DONE;
     r->rc = leat__fail(&r->err, LEAT_EIO, "%s: the body ended at byte %llu", g->file->path,
@@ -176,16 +216,16 @@ static leat__http_verdict judge(leat__http_req *r)
     return LEAT__HTTP_AGAIN;
 }
 
-static void finished(leat__http_req *r)
+/* The end of a get: its request, and its twin where there was one, are over. */
+static void conclude(get *g)
 {
-    get *g = (get *)r;
     leat__mutex_lock(&g->file->lock);
     unlist_locked(g);
     leat__range *list = g->ranges;
     g->ranges = NULL;
     leat__mutex_unlock(&g->file->lock);
-    leat_error err = r->err;
-    int rc = r->rc;
+    leat_error err = g->err;
+    int rc = g->rc;
     if (rc != 0 && rc != LEAT_ECANCELED) {
         char range[80];
         snprintf(range, sizeof range, " (bytes %llu to %llu)", (unsigned long long)(g->offset + g->got),
@@ -200,14 +240,86 @@ static void finished(leat__http_req *r)
         p->done(p, rc != 0 ? rc : LEAT_EIO, &err);
     }
     leat__remote *f = g->file;
-    leat__http_req_reset(r);
+    leat__free(g->twin);
     leat__free(g);
     leat__mutex_lock(&f->lock);
     if (--f->gets == 0) leat__cond_broadcast(&f->ended);
     leat__mutex_unlock(&f->lock);
 }
 
-static const leat__http_ops get_ops = {prepare, accept_range, take, judge, finished};
+static void finished(leat__http_req *r)
+{
+    get *g = (get *)r;
+    g->rc = r->rc;
+    g->err = r->err;
+    leat__http_req_reset(r);
+    g->over = true;
+    /* its twin may still bring what is missing, and writes into the ranges until it ends */
+    if (g->twin == NULL || !g->twin->active) conclude(g);
+}
+
+/* ---- the second request ------------------------------------------------------------------ */
+
+static int twin_prepare(leat__http_req *r, leat_error *err)
+{
+    twin *t = (twin *)r;
+    get *g = t->get;
+    if (g->ranges == NULL) return LEAT_ECLOSED;
+    t->pos = g->got;
+    snprintf(t->range_text, sizeof t->range_text, "bytes=%llu-%llu", (unsigned long long)(g->offset + g->got),
+             (unsigned long long)(g->offset + g->len - 1));
+    t->call.header_count = 0;
+    leat__call_header(&t->call, "range", t->range_text);
+    if (g->file->match) leat__call_header(&t->call, "if-match", g->file->etag);
+    return leat__call_prepare(r, err);
+}
+
+static int twin_accept(leat__http_req *r)
+{
+    twin *t = (twin *)r;
+    return accept_at(t->get, r, t->pos);
+}
+
+static void twin_take(leat__http_req *r, const char *data, size_t len)
+{
+    twin *t = (twin *)r;
+    take_at(t->get, &t->pos, data, len);
+}
+
+static leat__http_verdict twin_judge(leat__http_req *r)
+{
+    if (r->status / 100 != 2) r->rc = LEAT_EIO; /* the first request says what is wrong */
+    return LEAT__HTTP_DONE;
+}
+
+static void twin_done(leat__http_req *r)
+{
+    twin *t = (twin *)r;
+    get *g = t->get;
+    leat__http_req_reset(r);
+    t->active = false;
+    if (g->over) conclude(g);
+}
+
+static void late(leat__http_req *r)
+{
+    static const leat__http_ops ops = {.prepare = twin_prepare, .accept = twin_accept,
+                                       .take = twin_take, .judge = twin_judge, .done = twin_done};
+    get *g = (get *)r;
+    if (g->twin != NULL) return; /* one for each get */
+    g->twin = LEAT_NEW(IO, twin);
+    if (g->twin == NULL) return;
+    g->twin->get = g;
+    g->twin->active = true;
+    g->twin->call = (leat__call){.store = g->file->store, .key = g->file->key};
+    g->twin->call.http = (leat__http_req){.ops = &ops, .what = g->file->path, .method = "GET",
+                                          .owner = r->owner, .urgent = true, .once = true,
+                                          .follow = r->follow};
+    leat__http_submit(leat__store_http(g->file->store), &g->twin->call.http);
+}
+
+static const leat__http_ops get_ops = {.prepare = prepare, .accept = accept_range, .take = take,
+                                       .judge = judge, .done = finished, .late = late};
 
 static void start(leat__remote *f, leat__range *p, bool urgent)
 {

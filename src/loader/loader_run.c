@@ -189,16 +189,36 @@ static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
 }
 
 /* Submits the request of a sample: to the disk cache if that has the page, else to the pack. */
-static void submit(leat__run_sample *s, bool disk)
+static void submit_now(leat__run_sample *s, bool disk)
 {
     leat__run_env *env = s->run->env;
     s->from_disk = disk && disk_of(s) != NULL && leat__disk_has(env->disk, s->row.page);
     if (s->from_disk) {
+        leat__disk_release(env->disk, s->row.page);
         atomic_fetch_add_explicit(&env->disk_hits, 1, memory_order_relaxed);
         s->req.file = leat__disk_file(env->disk);
         s->req.offset = disk_offset(s, s->req.offset);
     }
     leat__aio_submit(env->aio, &s->req);
+}
+
+static void page_on_disk(leat__disk_waiter *w)
+{
+    submit_now((leat__run_sample *)((char *)w - offsetof(leat__run_sample, disk_waiter)), true);
+}
+
+/* A page that is to be kept on disk, and is not there, is fetched by one process of the machine: the
+ * others wait for it. */
+static void submit(leat__run_sample *s, bool disk, bool page)
+{
+    leat__run_env *env = s->run->env;
+    if (!page || disk_of(s) == NULL || leat__disk_full(env->disk) || leat__disk_has(env->disk, s->row.page) ||
+        leat__disk_claim(env->disk, s->row.page)) {
+        submit_now(s, disk);
+        return;
+    }
+    s->disk_waiter = (leat__disk_waiter){.page = s->row.page, .ready = page_on_disk};
+    leat__disk_wait(env->disk, &s->disk_waiter);
 }
 
 /* Reads just this sample: into the run's buffer, or into a block of its own where reads are
@@ -231,7 +251,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
                              .len = span.len,
                              .done = sample_read,
                              .cookie = s};
-    submit(s, !s->whole);
+    submit(s, !s->whole, s->whole);
 }
 
 /* A page in the cache lies in the blocks around it, as direct reads bring them. */
@@ -280,6 +300,7 @@ static void page_read(leat__aio_req *req)
         return;
     }
     if (rc == 0 && disk_of(s) != NULL) page->unsaved = !s->from_disk;
+    if (rc != 0 && disk_of(s) != NULL) leat__disk_release(env->disk, s->row.page);
     s->cached = NULL;
     leat__cache_filled(env->cache, page, rc);
     if (rc == 0) {
@@ -313,7 +334,7 @@ static void read_page(leat__run_sample *s, leat__cached *page)
                              .len = span.len,
                              .done = page_read,
                              .cookie = s};
-    submit(s, true);
+    submit(s, true, true);
 }
 
 static void read_through_cache(leat__run_sample *s)
@@ -647,6 +668,7 @@ static void keep_on_disk(leat__run_sample *s)
         bytes = s->direct.data;
     if (bytes != NULL)
         leat__disk_put(env->disk, s->row.page, disk_offset(s, s->page.offset), bytes, s->page.bytes);
+    if (bytes != NULL || s->whole) leat__disk_release(env->disk, s->row.page);
 }
 
 static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)

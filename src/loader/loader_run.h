@@ -97,6 +97,7 @@ typedef struct leat__run_sample {
     uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
     const uint8_t *data; /* where the sample's bytes are, once read */
     bool whole;          /* `direct` has the whole page, to be kept on disk */
+    leat__disk_waiter disk_waiter; /* another process fetches the page */
     bool from_disk;      /* what is read comes from the disk cache */
     bool later;          /* in the system's page cache: copied when it is decoded */
     int rc;              /* why it could not be read */

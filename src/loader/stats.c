@@ -57,6 +57,7 @@ static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
         s->remote_requests = now.requests - l->traffic.requests;
         s->remote_retries = now.retries - l->traffic.retries;
         s->remote_bytes = now.bytes_in - l->traffic.bytes_in;
+        s->remote_hedged = now.hedged - l->traffic.hedged;
     }
     return rc;
 }
@@ -90,6 +91,7 @@ static void add(leat_loader_stats *s, const leat_loader_stats *o)
     s->remote_requests += o->remote_requests;
     s->remote_retries += o->remote_retries;
     s->remote_bytes += o->remote_bytes;
+    s->remote_hedged += o->remote_hedged;
     s->disk_cache_hits += o->disk_cache_hits;
     s->wait_ns += o->wait_ns;
     s->elapsed_ns += o->elapsed_ns;

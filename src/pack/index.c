@@ -16,7 +16,7 @@
 #define CHECKS_PER_CHUNK (LEAT__PACK_CHUNK / 8)
 #define REMOTE_GROUP 16u /* chunks of a remote index that are read at once: a round trip costs more */
 #define REMOTE_CACHE (UINT64_C(1) << 30) /* and what is kept of it at least */
-#define REMOTE_READS 3u  /* of bytes that arrive damaged */
+#define REMOTE_READS 6u  /* of bytes that arrive damaged */
 
 static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const char *what)
 {

@@ -20,7 +20,7 @@
 #define BATCH 128u /* rows read at once */
 #define INDEX_CACHE_DEFAULT (16u << 20)
 #define REPLACED_MAX 16 /* times that a set may be replaced while it is opened */
-#define REMOTE_READS 3u /* of bytes that arrive damaged over a network */
+#define REMOTE_READS 6u /* of bytes that arrive damaged over a network */
 
 /* ---- open ------------------------------------------------------------------------------- */
 

@@ -392,6 +392,21 @@ class DiskCache(unittest.TestCase):
         self.run_cached()
         self.run_cached("--memory", "16M")
 
+    def test_a_page_is_fetched_once_per_machine(self) -> None:
+        command = [LEAT, "load", remote("one.leat"), "--batch", "16", "--size", "64", "--order", "sequential",
+                   "--cache", f"disk:{self.dir}", "--memory", "24M", "--json"]
+        sizes = []
+        for _ in range(2):  # the second time everything is there: what it takes to open
+            proxy = Proxy(World.weed.port, latency=0.02)
+            children = [subprocess.Popen(command, env=environment(proxy.port), stdout=subprocess.PIPE)
+                        for _ in range(4)]
+            for child in children:
+                child.communicate()
+                self.assertEqual(child.returncode, 0)
+            proxy.stop()
+            sizes.append(proxy.bytes)
+        self.assertLess(sizes[0] - sizes[1], 1.3 * os.path.getsize(path("one.leat")))
+
     def test_wrong_use(self) -> None:
         self.assertIn("local pack", leat("load", path("one.leat"), "--cache", f"disk:{self.dir}", code=2))
         self.assertIn("disk:DIR", leat("load", remote("one.leat"), "--cache", "disk:", env=self.env, code=2))

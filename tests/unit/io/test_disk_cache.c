@@ -3,6 +3,8 @@
 
 #include <sys/wait.h>
 
+#include <stdatomic.h>
+
 #include "io/disk_cache.h"
 
 #include "leat_test.h"
@@ -163,10 +165,58 @@ static void odd_files(void **state)
     assert_no_leaks();
 }
 
+static atomic_int woken;
+
+static void count_woken(leat__disk_waiter *w)
+{
+    (void)w;
+    atomic_fetch_add(&woken, 1);
+}
+
+static void wait_for_woken(int count)
+{
+    for (int i = 0; i < 20000 && atomic_load(&woken) < count; i++) usleep(1000);
+    assert_int_equal(atomic_load(&woken), count);
+}
+
+/* A page is fetched by one: others wait until it is there, or until that one is gone. */
+static void one_fetches_a_page(void **state)
+{
+    char *folder = it_dir();
+    leat__disk *a, *b;
+    leat__disk_opts o = {.folder = folder, .id = 7, .pages = 100, .limit = 64 << 20};
+    leat__disk_waiter w = {.page = 5, .ready = count_woken}, v = {.page = 6, .ready = count_woken};
+    (void)state;
+    assert_ok(leat__disk_open(&a, &o, NULL));
+    assert_ok(leat__disk_open(&b, &o, NULL));
+    assert_true(leat__disk_claim(a, 5));
+    assert_true(leat__disk_claim(a, 6));
+    assert_false(leat__disk_claim(b, 5));
+    assert_true(leat__disk_claim(b, 7));
+    leat__disk_wait(b, &w);
+    leat__disk_wait(b, &v);
+    leat__disk_put(a, 5, 5 * 4096, "page", 4);
+    leat__disk_release(a, 5);
+    wait_for_woken(1);
+    assert_true(leat__disk_has(b, 5));
+    leat__disk_close(&a); /* as a kill does: page 6 never came */
+    wait_for_woken(2);
+    assert_false(leat__disk_has(b, 6));
+    assert_ok(leat__disk_open(&a, &o, NULL));
+    assert_false(leat__disk_claim(a, 6)); /* it was claimed for b meanwhile */
+    leat__disk_release(b, 6);
+    assert_true(leat__disk_claim(a, 6));
+    leat__disk_close(&a);
+    leat__disk_close(&b);
+    it_rmdir(folder);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_outlive_the_process),
+        cmocka_unit_test(one_fetches_a_page),
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(killed_writers),
         cmocka_unit_test(a_full_disk_only_ends_the_keeping),

@@ -187,6 +187,26 @@ static void requests_of_an_owner_are_canceled(void **state)
     assert_no_leaks();
 }
 
+/* A cancel does not touch what is submitted after it, however soon. */
+static void later_requests_are_not_canceled(void **state)
+{
+    static const leat__http_ops ops = {.prepare = prepare, .done = count_canceled};
+    (void)state;
+    begin(ok);
+    for (int i = 0; i < 100; i++) {
+        leat__http_req gone = {.ops = &ops, .what = "test", .method = "GET", .owner = &canceled,
+                               .delay_ns = 3600 * LEAT_NS_PER_S};
+        leat__http_req stays = {.owner = &canceled};
+        int before = atomic_load(&canceled);
+        leat__http_submit(http, &gone);
+        leat__http_cancel(http, &canceled);
+        assert_ok(run(&stays, "GET", NULL));
+        leat__http_req_reset(&stays);
+        while (atomic_load(&canceled) == before) usleep(100);
+    }
+    end();
+}
+
 static void nothing_listens(void **state)
 {
     leat_error err;
@@ -209,6 +229,7 @@ int main(void)
         cmocka_unit_test(final_answers_are_not_repeated),
         cmocka_unit_test(a_stalled_answer_is_asked_again),
         cmocka_unit_test(requests_of_an_owner_are_canceled),
+        cmocka_unit_test(later_requests_are_not_canceled),
         cmocka_unit_test(nothing_listens),
     };
     web_environment();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webtest.h"
 
+#include <stdatomic.h>
+
 #include "io/aio.h"
 #include "io/http.h"
 #include "io/remote.h"
@@ -98,6 +100,47 @@ static void neighbours_are_joined(void **state)
     leat__aio_close(&a);
     leat__file_close(&f);
     end();
+}
+
+#define LATE_AT 120 /* request that is never answered in time */
+static atomic_bool served;
+static atomic_bool half; /* it sends half of its body before it hangs */
+
+static void one_hangs(web_request *q)
+{
+    if (q->number != LATE_AT) {
+        web_range(q, q->w->cookie, 0);
+        return;
+    }
+    if (atomic_load(&half)) web_range(q, q->w->cookie, 32 << 10);
+    for (int i = 0; i < 20000 && !atomic_load(&served); i++) usleep(1000);
+}
+
+/* A request that hangs is overtaken by a second one; without traffic to spare it is not. */
+static void what_is_late_is_asked_for_again(void **state)
+{
+    leat__remote *f;
+    leat__http_stats before, after;
+    (void)state;
+    for (int part = 0; part < 2; part++) {
+        begin(one_hangs);
+        atomic_store(&served, false);
+        atomic_store(&half, part == 1);
+        assert_ok(leat__remote_open(&f, url, NULL));
+        leat__http_read(&before);
+        uint64_t at = 0;
+        while (server.requests < LATE_AT) {
+            at = (at + 1000003) % (SIZE - (400 << 10)); /* never forward: nothing is read ahead */
+            check_read(f, at, 64 << 10, 64 << 10);
+        }
+        leat__http_read(&after);
+        atomic_store(&served, true);
+        assert_true(after.hedged > before.hedged);
+        assert_int_equal(after.retries, before.retries);
+        assert_true(after.bytes_in - before.bytes_in < (LATE_AT + 8) * (UINT64_C(64) << 10));
+        leat__remote_close(&f);
+        end();
+    }
 }
 
 static void broken_twice(web_request *q)
@@ -274,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_by_ranges),
         cmocka_unit_test(neighbours_are_joined),
+        cmocka_unit_test(what_is_late_is_asked_for_again),
         cmocka_unit_test(a_broken_body_is_resumed),
         cmocka_unit_test(wrong_answers),
         cmocka_unit_test(small_files),
