@@ -82,6 +82,23 @@ def test_disk_cache(served, tmp_path):
         leat.Loader(local, 100, image=None, cache=cache)
 
 
+@pytest.mark.parametrize("cache", ["os", "process", "disk"])
+def test_local_and_remote_packs_in_one_loader(served, tmp_path, cache):
+    """The same pack from the disk and over HTTP, mixed: as both from the disk; the folder gets remote pages only."""
+    local, url, _ = served
+    folder = tmp_path / "mixed"
+    options = {"order": "quasi_random", "seed": 3, "window_pages": 8, "streams": 2}
+    if cache != "disk":
+        options["cache"] = cache
+    _, here = labels(leat.Mix([local, local], [3, 1], epoch_size=6000, batches="stratified"), **options)
+    kept = {"cache": f"disk:{folder}", "cache_bytes": "64M"} if cache == "disk" else {}
+    for _ in range(2):
+        mix = leat.Mix([local, url], [3, 1], epoch_size=6000, batches="stratified")
+        stats, there = labels(mix, **options, **kept)
+        np.testing.assert_array_equal(here, there)
+    assert (stats["disk_cache_hits"] > 0) == (cache == "disk")
+
+
 def test_random_access(served):
     local, url, handler = served
     data = leat.open(url)

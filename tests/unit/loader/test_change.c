@@ -200,6 +200,37 @@ static void changes_are_cheap(void **state)
     assert_no_leaks();
 }
 
+/* Each allocation of a change fails in turn: the loader goes on as it was. */
+static void without_memory(void **state)
+{
+    leat_loader_change c = LEAT_LOADER_CHANGE_INIT;
+    leat_loader_opts o = base_opts();
+    leat_loader *l;
+    outcome got = {0};
+    int rc = LEAT_ENOMEM;
+    uint64_t n = 1;
+    (void)state;
+    if (!leat__fault_available()) skip();
+    c.ops = small;
+    c.batch_size = 9;
+    assert_ok(leat_loader_open(&l, path, &o, NULL));
+    for (; rc != 0; n++) {
+        assert_true(n < 1000);
+        leat__fault_arm(LEAT__FAULT_ALLOC, n, false);
+        rc = leat_loader_set(l, &c, NULL);
+        leat__fault_disarm();
+        assert_int_equal(leat_loader_field(l, 0)->shape[2], rc == 0 ? 16 : 24);
+    }
+    assert_true(n > 10);
+    assert_ok(leat_loader_begin(l, 0, NULL));
+    drain(l, &got);
+    leat_loader_close(&l);
+    o.ops = small;
+    o.batch_size = 9;
+    assert_int_equal(got.digest, run_with(path, &o, 0).digest);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_change_within_an_epoch),
         cmocka_unit_test(what_cannot_be_changes_nothing),
         cmocka_unit_test(changes_are_cheap),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }

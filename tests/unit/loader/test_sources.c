@@ -312,6 +312,29 @@ static void wrong_mixes_are_refused(void **state)
     assert_no_leaks();
 }
 
+/* Each allocation of opening a mix fails in turn: an error, and nothing left behind. */
+static void without_memory(void **state)
+{
+    const leat_loader_source mix[] = {{.path = paths[0], .weight = 3}, {.path = paths[1], .weight = 1}};
+    const uint64_t indices[] = {3, A + 2, 5};
+    leat_loader *l = NULL;
+    int rc = LEAT_ENOMEM;
+    (void)state;
+    if (!leat__fault_available()) skip();
+    for (uint64_t n = 1; rc != 0; n++) {
+        leat_loader_opts o = labels_only(mix, 2);
+        o.indices = indices;
+        o.index_count = 3;
+        o.order = LEAT_ORDER_QUASI;
+        assert_true(n < 2000);
+        leat__fault_arm(LEAT__FAULT_ALLOC, n, false);
+        rc = leat_loader_open(&l, NULL, &o, NULL);
+        leat__fault_disarm();
+        leat_loader_close(&l);
+        assert_no_leaks();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test(repeats_are_augmented_differently),
         cmocka_unit_test(missing_fields_need_a_default),
         cmocka_unit_test(wrong_mixes_are_refused),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }
