@@ -343,6 +343,9 @@ LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_er
  * that a state holds. While an epoch runs, LEAT_ESTATE for any other. */
 LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position,
                                    uint64_t *sample, leat_error *err) LEAT_MUST_CHECK;
+/* `count` of them from `position` on; quicker than one by one where many packs are mixed. */
+LEAT_API int leat_loader_samples_at(leat_loader *loader, uint64_t epoch, uint64_t position, uint64_t count,
+                                    uint64_t *samples, leat_error *err) LEAT_MUST_CHECK;
 
 /* What the next begin() would fill: shapes with the batch size in front, data NULL. */
 LEAT_API uint32_t leat_loader_field_count(const leat_loader *loader);

@@ -618,7 +618,7 @@ static PyObject *loader_order(PyObject *o, PyObject *args)
     unsigned long long epoch, first;
     PyObject *out;
     Py_buffer view;
-    int rc = 0;
+    int rc;
 
     if (!PyArg_ParseTuple(args, "KKO", &epoch, &first, &out)) return NULL;
     if (PyObject_GetBuffer(out, &view, PyBUF_CONTIG) != 0) return NULL;
@@ -628,8 +628,7 @@ static PyObject *loader_order(PyObject *o, PyObject *args)
     }
     uint64_t *ids = view.buf, count = (uint64_t)view.len / sizeof *ids;
     Py_BEGIN_ALLOW_THREADS
-    for (uint64_t i = 0; i < count && rc == 0; i++)
-        rc = leat_loader_sample_at(self->loader, epoch, first + i, &ids[i], &err);
+    rc = leat_loader_samples_at(self->loader, epoch, first, count, ids, &err);
     Py_END_ALLOW_THREADS
     self->busy = false;
     PyBuffer_Release(&view);

@@ -72,6 +72,13 @@ def test_a_change_with_the_next_batch_and_states(plain):
     again.load_state_dict(states[3])
 
 
+def test_the_order_of_a_change_that_waits(plain):
+    loader = make(plain, 64, 16, drop_last=True)
+    next(iter(loader))
+    loader.set(batch_size=50)
+    assert loader.sample_ids(1).tolist() == make(plain, 50, 16, drop_last=True).sample_ids(1).tolist()
+
+
 def test_views_and_channels_last(plain):
     views = {"one": (None, CROPS[16]), "two": ("image", CROPS[24])}
     loader = leat.Loader(plain, 8, views, as_="numpy", channels_last=True, fields=["label"])

@@ -803,20 +803,33 @@ const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
     return field < shape->count ? &shape->columns[field].tensor : NULL;
 }
 
-int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t *sample,
-                          leat_error *err)
+int leat_loader_samples_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t count,
+                           uint64_t *samples, leat_error *err)
 {
+    uint64_t salts[256];
+
     LEAT_TRY(leat__loader_check(l, err));
-    LEAT_REQUIRE(sample != NULL, err);
-    if (position >= l->rows)
+    LEAT_REQUIRE(samples != NULL || count == 0, err);
+    uint64_t rows = leat__change_seen(l)->rows;
+    if (position > rows || count > rows - position)
         return leat__fail(err, LEAT_EINVAL, "position %llu: this rank has %llu samples per epoch",
-                          (unsigned long long)position, (unsigned long long)l->rows);
+                          (unsigned long long)(position + LEAT_MAX(count, 1u) - 1), (unsigned long long)rows);
     if (l->flow != NULL && epoch != l->epoch)
         return leat__fail(err, LEAT_ESTATE, "epoch %llu is running: only its own order can be asked for",
                           (unsigned long long)l->epoch);
     set_order_epoch(l, epoch);
-    *sample = leat__order_at(l->order, position * l->opts.world + l->opts.rank);
+    for (uint64_t at = 0; at < count; at += LEAT_COUNT(salts)) {
+        uint32_t n = (uint32_t)LEAT_MIN(count - at, LEAT_COUNT(salts));
+        leat__order_fill(l->order, (position + at) * l->opts.world + l->opts.rank, l->opts.world, n,
+                         samples + at, salts);
+    }
     return 0;
+}
+
+int leat_loader_sample_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t *sample,
+                          leat_error *err)
+{
+    return leat_loader_samples_at(l, epoch, position, 1, sample, err);
 }
 
 /* ---- state -------------------------------------------------------------------------------- */
