@@ -162,6 +162,7 @@ static int print_json(cli *c, facts *f)
     leat__json_ku64(&j, "max_page_bytes", f->info.max_page_bytes);
     leat__json_ku64(&j, "max_sample_bytes", f->info.max_sample_bytes);
     leat__json_ku64(&j, "shards", f->info.shards);
+    leat__json_ku64(&j, "dropped", f->info.dropped);
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)f->info.fingerprint);
     leat__json_kstr(&j, "fingerprint", hex);
     snprintf(hex, sizeof hex, "%u.%u", f->info.version_major, f->info.version_minor);
@@ -227,6 +228,9 @@ static void print_text(cli *c, facts *f)
             leat__format_bytes(f->info.page_bytes, a, sizeof a));
     cli_row(c, "format", "%u.%u", f->info.version_major, f->info.version_minor);
     cli_row(c, "created with", "%s", f->created_with);
+    if (f->info.dropped > 0)
+        cli_row(c, "dropped", "%llu samples whose bytes are still there; leat compact removes them",
+                (unsigned long long)f->info.dropped);
     cli_row(c, "fingerprint", "%016llx", (unsigned long long)f->info.fingerprint);
     print_fields(c, f);
     print_images(c, f);
@@ -280,6 +284,7 @@ const cli_command cli_cmd_info = {
                               {"max_page_bytes", "size of the largest page"},
                               {"max_sample_bytes", "size of the largest sample"},
                               {"shards", "files with samples"},
+                              {"dropped", "deleted or updated samples that still take room"},
                               {"fingerprint", "equal for equal packs"},
                               {"format", "version of the format"},
                               {"provenance", "source and settings, as recorded"},

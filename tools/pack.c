@@ -51,6 +51,9 @@ static const leat__param images[] = {
 static const leat__param order[] = {
     CLI_STRING("shuffle", 0, NULL, "SEED",
                "shuffle the samples with this seed (not tar shards); else the source's order"),
+    CLI_STRING("where", 0, NULL, "COND",
+               "take only samples that meet this condition on key and numbers: 'label < 10 and "
+               "score in 0.2..0.8'"),
     CLI_PATH("keys", 0, NULL, "FILE",
              "packs: take only these keys, one per line, in this order"),
     CLI_BYTES("shard-bytes", 0, "0", 0, 1e18,
@@ -102,6 +105,7 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->quality = (uint32_t)cli_int(c, "quality");
     o->trust = cli_flag(c, "trust");
     o->keys = cli_str(c, "keys");
+    o->where = cli_str(c, "where");
     o->shard_bytes = cli_bytes(c, "shard-bytes");
     o->page_bytes = cli_bytes(c, "page-bytes");
     o->max_pixels = (uint64_t)cli_int(c, "max-pixels");
@@ -138,6 +142,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     leat__json_ku64(&j, "bytes_out", st->bytes_out);
     leat__json_ku64(&j, "skipped", st->skipped);
     leat__json_ku64(&j, "ignored", st->ignored);
+    leat__json_ku64(&j, "filtered", st->filtered);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "samples_per_s",
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
@@ -229,6 +234,8 @@ const cli_command cli_cmd_pack = {
             {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
             {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
              "a manifest with paths and labels"},
+            {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
+             "samples that meet a condition"},
             {"leat pack big.leat -o small.leat --keys keys.txt --max-side 256",
              "a part of a pack, made smaller"},
             {NULL, NULL}},
@@ -242,7 +249,11 @@ const cli_command cli_cmd_pack = {
         "does. In a manifest, paths are relative to it; the columns path (or image, file, "
         "file_name, filename, image_path) and label (or class, class_name, target, category) "
         "have a meaning, all others become fields. Several tar shards or several packs are "
-        "joined.",
+        "joined.\n\n"
+        "A condition compares int and float fields, class names and key with ==, !=, <, <=, >, "
+        ">= (0 <= label < 10), 'in [1, 2]', 'in 1..5' (both ends included) and their 'not in', "
+        "joined by and, or, not and parentheses. "
+        "Names with other letters stand in `backquotes`. Text is written 'so' or \"so\".",
     .args = (const cli_arg_spec[]){{.name = "SRC",
                                     .path = true,
                                     .many = true,
@@ -259,6 +270,7 @@ const cli_command cli_cmd_pack = {
                               {"bytes_out", "bytes of the files written"},
                               {"skipped", "samples skipped"},
                               {"ignored", "files skipped: hidden (a folder counts as one) or not images"},
+                              {"filtered", "samples that did not meet --where"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples taken over from an interrupted run"},

@@ -34,6 +34,14 @@ typedef enum leat_image_mode {
     LEAT_IMAGES_MIX = 4    /* a share of `mix_raw` as pixels, chosen by key, the rest kept */
 } leat_image_mode;
 
+/* What happens to samples whose key the pack that is appended to has. */
+typedef enum leat_append_mode {
+    LEAT_APPEND_NONE = 0,  /* a new pack */
+    LEAT_APPEND_FAIL = 1,  /* such a sample is an error */
+    LEAT_APPEND_SKIP = 2,  /* the pack's sample stays */
+    LEAT_APPEND_UPDATE = 3 /* the new sample takes its place, at the end */
+} leat_append_mode;
+
 /* 0 means the default given. */
 typedef struct leat_ingest_opts {
     uint32_t struct_size;
@@ -73,7 +81,11 @@ typedef struct leat_ingest_opts {
     uint32_t strict;     /* 1 = every file of a folder is a sample; 0 = hidden files and folders and
                             files whose names do not end as images do (.jpg, .png …) are passed
                             over and counted */
-    uint32_t reserved;   /* 0 */
+    uint32_t append;     /* leat_append_mode: `output` is there and gets a new generation (leat_packer_opts):
+                            its fields, classes (new ones follow), pages and tile tables, and its way
+                            to store images unless `images` says another. Local packs only */
+    const char *where;   /* only samples that meet this condition on their key and numbers; NULL = all.
+                            src/ingest/where.h and `leat help pack` say how it is written */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -96,6 +108,8 @@ typedef struct leat_ingest_stats {
     uint64_t changed; /* images of this run that cannot be exported byte for byte */
     uint64_t ignored;       /* files and hidden folders skipped because of their names */
     char ignored_first[64]; /* the first of them, "" when there is none */
+    uint64_t existing;      /* append: samples whose key was there: passed over, or replaced */
+    uint64_t filtered;      /* samples that did not meet the condition */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as it came also on failure; set its struct_size

@@ -394,6 +394,34 @@ typedef struct leat_pack_compact_opts {
 LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts,
                                leat_packer_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 
+#define LEAT_PACK_PARTS_MAX 64u
+
+typedef struct leat_split_part {
+    const char *output; /* the pack of this part */
+    double share;       /* of all samples: above 0, up to 1 */
+    uint64_t samples;   /* set: how many it got */
+} leat_split_part;
+
+typedef struct leat_pack_split_opts {
+    uint32_t struct_size;
+    uint32_t part_count;   /* up to LEAT_PACK_PARTS_MAX */
+    leat_split_part *parts; /* their shares add up to 1; to less: the rest of the samples is left out */
+    const char *stratify;  /* int field: exact shares within each of its values; NULL = none */
+    uint64_t seed;
+    uint32_t replace;      /* 1 = packs at the outputs are replaced */
+    uint32_t no_sync;      /* as in leat_packer_opts */
+    /* Called now and then with samples of one part; return non-zero to stop. May be NULL. */
+    int (*progress)(void *cookie, uint64_t done, uint64_t total);
+    void *cookie;
+} leat_pack_split_opts;
+
+/* Copies the samples of a pack, as they are stored, into one pack per part. Which one a sample goes to
+ * depends on its key, the seed and the shares alone: samples added later move no other. Stratified,
+ * samples are ranked by the hashes of their keys within each value instead: a few near a border may
+ * move when others are added. LEAT_EEXIST: an output is there; then nothing is written. */
+LEAT_API int leat_pack_split(const char *path, const leat_pack_split_opts *opts,
+                             leat_error *err) LEAT_MUST_CHECK;
+
 /* Removes what an unfinished run left beside NAME; never a file that the pack or set at NAME
  * needs. LEAT_ESTATE: another process is writing it. */
 LEAT_API int leat_packer_discard(const char *path, leat_error *err) LEAT_MUST_CHECK;

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._from_dataset import from_dataset
     from ._loader import Loader
     from ._mix import Mix
-    from ._pack import export, pack
+    from ._pack import append, export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
     from ._train import embed, train
@@ -45,7 +45,7 @@ _LATER = {
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
-    "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
+    "append": "_pack", "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
 }
 
@@ -54,7 +54,7 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "callbacks", "compact", "dedup_text", "delete", "diagnose", "embed", "export", "filter_text", "from_dataset",
+    "append", "callbacks", "compact", "dedup_text", "delete", "diagnose", "embed", "export", "filter_text", "from_dataset",
     "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "train", "__version__",
 ]
 

@@ -21,6 +21,7 @@ Progress = Callable[[int, int, int, int], object]
 _IMAGES = {"auto": 0, "keep": 1, "tiled": 2, "raw": 3, "mix": 4}
 _TILES = {"small": 0, "fast": 1}
 _POLICIES = {"fail": 0, "skip": 1}
+_IF_EXISTS = {"fail": 0, "skip": 1, "update": 2}
 
 
 def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", tiles: str = "small",
@@ -29,7 +30,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
          shard_bytes: int | str = 0, page_bytes: int | str = 0, threads: int = 0,
          memory: int | str = 0, on_error: str = "fail", strict: bool = False,
          report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
-         progress: Progress | None = None) -> dict[str, Any]:
+         where: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
     """Packs folders of images, tar shards, TFRecord files, manifests, packs and the formats of docs/formats.md (FFCV,
     MDS, LitData, Parquet, Arrow, LMDB, COCO, VOC); what the command does.
 
@@ -54,6 +55,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         report: file for what was left out, one JSON object per line
         resume: resume an interrupted run; add ``force`` when it is to replace a pack
         force: replace a pack of that name; without ``resume``, also discard an unfinished one
+        where: only samples that meet this condition on key and numbers: "label < 10 and score in 0.2..0.8";
+            `leat help pack` says how conditions are written
         progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
     """
     options: dict[str, Any] = {
@@ -71,6 +74,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         "memory": _check.size("memory", memory),
         "trust": _check.flag("trust", trust), "strict": _check.flag("strict", strict),
         "resume": _check.flag("resume", resume),
+        "where": None if where is None else _check.text("where", where),
         "replace": _check.flag("force", force), "sync": _check.flag("sync", sync),
     }
     without_effect = [name for name, given in (
@@ -83,6 +87,37 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     _leat.set_reader(_open_foreign, _write_table)
     with _key_file(keys) as key_file:
         return _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
+
+
+def append(source: Path | Sequence[Path], output: Path, *, if_exists: str = "fail", images: str = "auto",
+           where: str | None = None, keys: Path | Sequence[str] | None = None, trust: bool = False,
+           threads: int = 0, memory: int | str = 0, on_error: str = "fail", strict: bool = False,
+           report: Path | None = None, sync: bool = True, progress: Progress | None = None) -> dict[str, Any]:
+    """Adds samples to a pack as a new generation; what `leat append` does.
+
+    >>> leat.append("new-photos", "photos.leat", if_exists="update")
+
+    Parameters
+        source: as of ``leat.pack``, with the fields of the pack
+        output: the pack
+        if_exists: samples whose key the pack has are an error ("fail"), passed over ("skip"), or take the
+            place of the pack's ("update")
+        images: how images are stored; "auto" is as the pack was packed
+        others: as of ``leat.pack``
+    """
+    options: dict[str, Any] = {
+        "append": 1 + _check.one_of("if_exists", if_exists, _IF_EXISTS),
+        "images": _check.one_of("images", images, _IMAGES),
+        "skip_errors": _check.one_of("on_error", on_error, _POLICIES) == 1,
+        "where": None if where is None else _check.text("where", where),
+        "threads": _check.whole("threads", threads, 0, 4096), "memory": _check.size("memory", memory),
+        "trust": _check.flag("trust", trust), "strict": _check.flag("strict", strict),
+        "sync": _check.flag("sync", sync),
+    }
+    several = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    with _key_file(keys) as key_file:
+        return _run(progress, _leat.ingest, [os.fsencode(path) for path in several], os.fsencode(output),
+                    keys=key_file, report=None if report is None else os.fspath(report), **options)
 
 
 def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | str = 0,

@@ -29,12 +29,14 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "ingest/allowance.h"
+#include "ingest/append_to.h"
 #include "ingest/fetch.h"
 #include "ingest/image_encode.h"
 #include "ingest/left_out.h"
 #include "ingest/source.h"
 #include "ingest/stage.h"
 #include "ingest/tile_training.h"
+#include "ingest/where.h"
 #include "pack/page.h"
 
 #define IO_DEPTH 4
@@ -60,6 +62,8 @@ typedef struct ingest {
     leat_packer *packer;
     leat__report report;
     leat_pack_value *values;
+    leat__where *where;             /* or NULL */
+    leat__base_classes classes;     /* append: labels as the pack numbers them */
     uint64_t consumed, chain;
     bool stop;                      /* the source has ended */
 } ingest;
@@ -133,11 +137,18 @@ static int load_record(ingest *in, leat__run *run, leat__record *r, leat_error *
     return settle(run, r, in->source->ops->load(in->source, run, r, &why), &why, err);
 }
 
+/* Passes over a record whose values are known and do not meet the condition. */
+static void filter_record(const ingest *in, const leat__run *run, leat__record *r)
+{
+    if (in->where && !r->failed)
+        r->excluded = !leat__where_match(in->where, leat__run_str(run, r->key), r->key_size, r->items);
+}
+
 /* Most memory that one image of the record will take. */
 static uint64_t record_need(const ingest *in, const leat__run *run, const leat__record *r)
 {
     uint64_t most = 0;
-    for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
+    for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         const leat__item *item = &r->items[f];
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->absent) continue;
         uint64_t need = leat__encode_need(&in->plan, leat__run_data(run, item), item->size);
@@ -156,6 +167,7 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
         leat__record *r = &run->record[i];
         if (r->failed) continue;
         if (!r->loaded) LEAT_TRY(load_record(in, run, r, err));
+        filter_record(in, run, r);
         run->decode = LEAT_MAX(run->decode, record_need(in, run, r));
         r->loaded = true;
     }
@@ -190,7 +202,7 @@ static int encode_record(ingest *in, leat__encoder *e, leat__run *run, leat__rec
                          leat_error *err)
 {
     const leat__tile_tables *from = r->origin < in->from_count ? in->from[r->origin] : NULL;
-    for (uint32_t f = 0; f < run->fields && !r->failed; f++) {
+    for (uint32_t f = 0; f < run->fields && !r->failed && !r->excluded; f++) {
         leat_error why = {0};
         if (in->source->fields[f].type != LEAT_FIELD_IMAGE || r->items[f].absent) continue;
         int rc = leat__encoder_image(e, run, r, &r->items[f], from, &why);
@@ -225,6 +237,7 @@ static void describe_settings(const ingest *in, leat__json *j)
     leat__json_kbool(j, "checked", !o->trust);
     leat__json_kstr(j, "on_error", o->skip_errors ? "skip" : "fail");
     if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
+    if (o->where) leat__json_kstr(j, "where", o->where);
 }
 
 /* {"kind":…,"names":[…],"settings":{…}}: names without their folders, so that a copy of the
@@ -308,10 +321,14 @@ static int open_packer(ingest *in, leat_error *err)
     p.resume = o->resume;
     p.replace = o->replace;
     p.no_sync = o->no_sync;
+    p.append = o->append != LEAT_APPEND_NONE;
     LEAT_GO(rc, out, leat_packer_open(&in->packer, o->output, &p, err));
     if (leat__packer_damage(in->packer)[0])
         leat__log(&o->log, LEAT_LOG_WARN, "%s", leat__packer_damage(in->packer));
-    if (in->source->label_field >= 0 && in->source->class_count > 0)
+    if (p.append) {
+        LEAT_GO(rc, out, leat__append_classes(&in->classes, in->packer, in->source, err));
+        LEAT_GO(rc, out, leat__append_images(leat__packer_base(in->packer), o, &in->plan, err));
+    } else if (in->source->label_field >= 0 && in->source->class_count > 0)
         LEAT_GO(rc, out,
                 leat_packer_classes(in->packer, (uint32_t)in->source->label_field,
                                     (const char *const *)in->source->classes,
@@ -560,6 +577,10 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
     in->consumed++;
     in->chain = chain_record(in->chain, run, r);
     if (r->failed) return leave_out(in, run, r, err);
+    if (r->excluded) {
+        in->stats->filtered++;
+        return 0;
+    }
     for (uint32_t f = 0; f < run->fields; f++) {
         const leat__item *item = &r->items[f];
         leat_pack_value *v = &in->values[f];
@@ -579,6 +600,7 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
         in->stats->changed += !leat_pack_image_exact(&item->image);
     }
     in->stats->bytes_in += r->bytes_in;
+    if (in->classes.relabel) leat__append_relabel(&in->classes, in->source, in->values);
     leat_pack_sample sample = {.key = leat__run_str(run, r->key),
                                .key_size = r->key_size,
                                .values = in->values,
@@ -586,6 +608,11 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
                                          [MARK_SKIPPED] = in->stats->skipped,
                                          [MARK_CHAIN] = in->chain,
                                          [MARK_BYTES] = in->stats->bytes_in}};
+    bool wanted = true;
+    if (in->opts->append)
+        LEAT_TRY(leat__append_admit(in->packer, in->opts->append, &sample, &wanted,
+                                    &in->stats->existing, err));
+    if (!wanted) return 0;
     LEAT_TRY(leat_packer_append(in->packer, &sample, err));
     in->stats->samples++;
     return 0;
@@ -610,6 +637,7 @@ static int place_large(ingest *in, leat__run *run, leat__record *r, leat_error *
     leat_error why = {0};
     int rc = 0;
     if (!r->failed && !r->loaded) LEAT_TRY(load_record(in, run, r, err));
+    filter_record(in, run, r);
     LEAT_TRY(settle(run, r, leat__allowance_ask(&in->allowance, record_need(in, run, r), &why),
                     &why, err));
     if (!r->failed) rc = leat__encoder_open(&e, &in->plan, err);
@@ -641,7 +669,10 @@ static int place_all(ingest *in, leat_error *err)
 static int refuse_empty(const ingest *in, leat_error *err)
 {
     const leat_ingest_stats *st = in->stats;
-    if (st->samples > 0) return 0;
+    if (st->samples > 0 || st->existing > 0) return 0;
+    if (st->filtered > 0)
+        return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: none of %llu samples meets the condition",
+                          in->opts->sources[0], (unsigned long long)(st->filtered + st->skipped));
     if (st->skipped > 0)
         return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: all %llu samples were left out",
                           in->opts->sources[0], (unsigned long long)st->skipped);
@@ -683,8 +714,22 @@ static void tear_down(ingest *in)
     leat__tile_tables_close(&in->tables);
     for (uint32_t i = 0; i < in->from_count; i++) leat__tile_tables_close(&in->from[i]);
     leat__free(in->from);
+    leat__append_classes_reset(&in->classes);
+    leat__where_close(&in->where);
     leat__free(in->values);
     leat__source_close(&in->source);
+}
+
+static int open_where(ingest *in, leat_error *err)
+{
+    const leat__source *s = in->source;
+    if (!in->opts->where) return 0;
+    leat__where_names names = {.fields = s->fields,
+                               .field_count = s->field_count,
+                               .label_field = s->label_field,
+                               .classes = (const char *const *)s->classes,
+                               .class_count = s->class_count};
+    return leat__where_open(&in->where, in->opts->where, &names, err);
 }
 
 static int run(ingest *in, leat_error *err)
@@ -697,6 +742,7 @@ static int run(ingest *in, leat_error *err)
     in->values = LEAT_NEW_ARRAY(INGEST, leat_pack_value, in->source->field_count);
     if (!in->values) return leat__fail_nomem(err, 0, "values");
     LEAT_TRY(make_plan(in, err));
+    LEAT_TRY(open_where(in, err));
     LEAT_TRY(open_source_tables(in, err));
     LEAT_TRY(open_packer(in, err));
     LEAT_TRY(prepare_tables(in, err));
@@ -717,7 +763,7 @@ static int pack_here(const leat_ingest_opts *o, leat_ingest_stats *own, leat_err
 {
     ingest in = {.opts = o, .stats = own};
     int rc = run(&in, err);
-    bool empty = rc != 0 && in.packer && in.stop && own->samples == 0;
+    bool empty = rc != 0 && in.packer && ((in.stop && own->samples == 0) || o->append);
     tear_down(&in);
     if (empty) (void)!leat_packer_discard(o->output, NULL); /* there is nothing to resume */
     return rc;
@@ -779,6 +825,10 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
     memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
     if (!o.output || !o.output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
     own.struct_size = sizeof own;
+    if (o.append > LEAT_APPEND_UPDATE || (o.append && (o.replace || o.resume)))
+        return leat__fail(err, LEAT_EINVAL, "append: not a mode, or combined with replace or resume");
+    if (o.append && leat__path_remote(o.output))
+        return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;

@@ -43,6 +43,7 @@ typedef struct leat__record {
     leat__item *items;    /* one per field */
     bool loaded;          /* its bytes are in run->in */
     bool failed;          /* cannot be packed */
+    bool excluded;        /* does not meet the condition: passed over */
     leat_error *error;    /* why; NULL when memory was short, too */
 } leat__record;
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "pack/append.h"
+#include "pack/compact.h"
 #include "pack/reader_impl.h"
 
 typedef struct compacting {
@@ -17,6 +18,8 @@ typedef struct compacting {
     leat_sample *sample;
     leat_pack_value *values;
     leat_pack_compact_opts opts;
+    bool (*select)(void *cookie, uint64_t sample); /* NULL = all */
+    void *cookie;
 } compacting;
 
 static int copy_blobs(compacting *c, leat_error *err)
@@ -55,7 +58,7 @@ static int copy_samples(compacting *c, leat_error *err)
 {
     uint64_t count = leat_pack_count(c->pack);
     for (uint64_t i = leat_packer_resumed(c->packer, NULL); i < count; i++) {
-        LEAT_TRY(copy_sample(c, i, err));
+        if (c->select == NULL || c->select(c->cookie, i)) LEAT_TRY(copy_sample(c, i, err));
         if (c->opts.progress != NULL && i % 256 == 0 && c->opts.progress(c->opts.cookie, i, count) != 0)
             return leat__fail(err, LEAT_ECANCELED, "compacting was stopped");
     }
@@ -72,12 +75,11 @@ static int open_again(compacting *c, const char *path, leat_error *err)
     return leat__fail(err, LEAT_ESTATE, "%s: was changed by another process; compact it again", path);
 }
 
-static int write_anew(compacting *c, const char *path, leat_packer_stats *stats, leat_error *err)
+/* Opens the packer of the output. */
+static int open_output(compacting *c, const char *path, const char *source, leat_error *err)
 {
     leat_pack_info info;
     (void)leat_pack_info_read(c->pack, &info, sizeof info);
-    char *source = leat__provenance_source(leat_pack_provenance(c->pack));
-    if (source == NULL) return leat__fail_nomem(err, 0, "provenance");
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
     o.fields = c->pack->schema->fields;
     o.field_count = c->pack->schema->count;
@@ -86,13 +88,52 @@ static int write_anew(compacting *c, const char *path, leat_packer_stats *stats,
     o.provenance = source;
     o.replace = c->opts.output == NULL || c->opts.replace;
     o.no_sync = c->opts.no_sync;
-    int rc = leat_packer_open(&c->packer, c->opts.output != NULL ? c->opts.output : path, &o, err);
+    return leat_packer_open(&c->packer, c->opts.output != NULL ? c->opts.output : path, &o, err);
+}
+
+static int copy_all(compacting *c, leat_packer_stats *stats, leat_error *err)
+{
+    LEAT_TRY(leat_sample_open(&c->sample, c->pack, err));
+    LEAT_TRY(copy_blobs(c, err));
+    LEAT_TRY(copy_samples(c, err));
+    return leat_packer_finish(c->packer, stats, err);
+}
+
+static int write_anew(compacting *c, const char *path, leat_packer_stats *stats, leat_error *err)
+{
+    char *source = leat__provenance_source(leat_pack_provenance(c->pack));
+    if (source == NULL) return leat__fail_nomem(err, 0, "provenance");
+    int rc = open_output(c, path, source, err);
     leat__free(source);
     if (rc == 0) rc = open_again(c, path, err);
-    if (rc == 0) rc = leat_sample_open(&c->sample, c->pack, err);
-    if (rc == 0) rc = copy_blobs(c, err);
-    if (rc == 0) rc = copy_samples(c, err);
-    if (rc == 0) rc = leat_packer_finish(c->packer, stats, err);
+    return rc == 0 ? copy_all(c, stats, err) : rc;
+}
+
+static int open_values(compacting *c, leat_error *err)
+{
+    c->values = LEAT_NEW_ARRAY(PACK, leat_pack_value, c->pack->schema->count);
+    return c->values != NULL ? 0 : leat__fail_nomem(err, 0, "values");
+}
+
+/* Closes what was opened but the pack; an output that did not become whole is removed. */
+static void close_output(compacting *c, const char *path, int rc)
+{
+    bool unfinished = rc != 0 && c->packer != NULL;
+    leat_sample_close(&c->sample);
+    leat_packer_close(&c->packer);
+    leat__free(c->values);
+    if (unfinished) (void)!leat_packer_discard(c->opts.output != NULL ? c->opts.output : path, NULL);
+}
+
+int leat__pack_copy(leat_pack *pack, const leat_pack_compact_opts *opts, const char *source,
+                    bool (*select)(void *cookie, uint64_t sample), void *cookie, leat_packer_stats *stats,
+                    leat_error *err)
+{
+    compacting c = {.pack = pack, .opts = *opts, .select = select, .cookie = cookie};
+    int rc = open_values(&c, err);
+    if (rc == 0) rc = open_output(&c, opts->output, source, err);
+    if (rc == 0) rc = copy_all(&c, stats, err);
+    close_output(&c, opts->output, rc);
     return rc;
 }
 
@@ -109,10 +150,7 @@ int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat
     leat_packer_stats own = {0};
     if (opts != NULL) memcpy(&c.opts, opts, LEAT_MIN((size_t)opts->struct_size, sizeof c.opts));
     int rc = leat_pack_open(&c.pack, path, NULL, err);
-    if (rc == 0) {
-        c.values = LEAT_NEW_ARRAY(PACK, leat_pack_value, c.pack->schema->count);
-        if (c.values == NULL) rc = leat__fail_nomem(err, 0, "values");
-    }
+    if (rc == 0) rc = open_values(&c, err);
     if (rc == 0 && compact_already(&c)) {
         const leat__footer *f = &c.pack->shards[0].index->footer;
         own = (leat_packer_stats){.samples = f->samples, .pages = f->pages, .shards = 1,
@@ -120,12 +158,8 @@ int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts, leat
     } else if (rc == 0) {
         rc = write_anew(&c, path, &own, err);
     }
-    bool unfinished = rc != 0 && c.packer != NULL;
-    leat_sample_close(&c.sample);
-    leat_packer_close(&c.packer);
+    close_output(&c, path, rc);
     leat_pack_close(&c.pack);
-    leat__free(c.values);
-    if (unfinished) (void)!leat_packer_discard(c.opts.output != NULL ? c.opts.output : path, NULL);
     if (stats != NULL) *stats = own;
     return rc;
 }

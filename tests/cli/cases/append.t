@@ -1,0 +1,107 @@
+# Generations of a pack: append, delete, compact; and conditions.
+
+$ pixel() { printf '\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\0\001\0\0\0\001\010\0\0\0\0:~\233U\0\0\0\nIDATx\234c`\0\0\0\002\0\001H\257\244q\0\0\0\0IEND\256B`\202'; }
+> mkdir -p a/cat a/dog b/ant b/dog
+> for f in a/cat/1 a/cat/2 a/dog/1 b/ant/1 b/dog/9; do pixel > $f.png; done
+
+$ leat pack a -o p.leat --json | jget samples
+3
+
+# classes that are there keep their numbers, new ones follow
+$ leat append b -o p.leat --json | jget samples existing
+2
+0
+
+$ leat info p.leat --json | jget samples fields.1.classes
+5
+3
+
+$ leat verify p.leat
+p.leat: whole, 5 samples, 2 pages, * (glob)
+
+# the same once more: an error that leaves the pack alone, or an answer to give
+$ leat append b -o p.leat
+! leat append: p.leat: has a sample with the key "ant/1.png" (update or skip such samples)
+= 2
+
+$ leat append b -o p.leat --if-exists skip
+0 samples appended, * (glob)
+! 2 samples were there already: kept
+
+$ leat append b -o p.leat --if-exists update --json | jget samples existing
+2
+2
+! 2 samples were there already: replaced
+
+$ leat info p.leat --json | jget samples dropped
+5
+2
+
+$ leat delete p.leat cat/2.png nobody
+1 samples deleted
+! leat delete: warning: 1 key was not there ("nobody")
+= 1
+
+$ printf 'cat/1.png\ncat/2.png\n' > keys.txt
+> leat delete p.leat --keys keys.txt --missing-ok --json | jget samples missing
+1
+1
+
+$ leat delete p.leat
+! leat delete: no key: give KEY... or --keys FILE (see leat delete --help)
+= 2
+
+$ leat compact p.leat --json | jget samples shards
+3
+1
+
+$ leat info p.leat --json | jget samples dropped
+3
+0
+
+$ leat export p.leat -o back > /dev/null
+> find back -name '*.png' | sort
+back/ant/1.png
+back/dog/1.png
+back/dog/9.png
+
+$ ls *.leat* | sort
+p.leat
+
+$ leat append a -o none.leat
+! leat append: none.leat: * (glob)
+= 4
+
+# conditions
+$ leat pack a -o w.leat --where "label == 'cat' and key != 'cat/2.png'" --json | jget samples filtered
+1
+2
+
+$ leat pack a -o x.leat --where 'label < 1 or'
+! leat pack: where: column 13: something is missing in "label < 1 or"
+= 2
+
+$ leat pack a -o x.leat --where 'lable < 1'
+! leat pack: where: column 1: no field of this name in "lable < 1"
+= 2
+
+$ leat pack a -o x.leat --where 'label > 100'
+! leat pack: a: nothing to pack: none of 3 samples meets the condition
+= 4
+
+# parts by hash of key
+$ leat split p.leat --parts one=0.5,two=0.5 --json | jget parts.0.name parts.1.path
+one
+p-two.leat
+
+$ leat split p.leat --parts one=0.5,two=0.5
+! leat split: p-one.leat: already exists
+= 2
+
+$ leat split p.leat --parts one=0.9,two=0.5
+! leat split: split: the shares add up to 1.4, more than 1
+= 2
+
+$ leat split p.leat --parts one
+! leat split: --parts: "one" is not NAME=SHARE
+= 2

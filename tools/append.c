@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat append`: more samples for a pack that is there, as a new generation.
+ */
+#include <leat/ingest.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+
+static const leat__param options[] = {
+    CLI_PATH("output", 'o', NULL, "PACK", "the pack to append to"),
+    CLI_CHOICE("if-exists", 0, "fail", "fail|skip|update",
+               "what to do with samples whose key the pack has: stop, keep the pack's, "
+               "or put the new ones in "
+               "their place"),
+    CLI_CHOICE(
+        "on-error", 0, "fail", "fail|skip",
+        "what to do with samples that cannot be packed: stop, or leave out and count"),
+    CLI_FLAG("strict", 0, "folders: take every file for a sample, hidden ones too"),
+    CLI_PATH(
+        "report", 0, NULL, "FILE",
+        "list what was left out here: one JSON object per line with key, offset, reason"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15,
+              "hard budget for images in flight; 0 = as leat pack"),
+    CLI_END,
+};
+
+static const leat__param images[] = {
+    CLI_CHOICE("images", 0, "auto", "auto|keep|tiled|raw|mix",
+               "how images are stored; auto = as the pack was packed"),
+    CLI_FLAG("trust", 0, "do not decode images to see whether they are whole"),
+    CLI_PATH("keys", 0, NULL, "FILE",
+             "with packs: only these keys, one per line, in this order"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                       uint64_t skipped)
+{
+    watch *w = cookie;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, bytes, skipped);
+    return cli_interrupted(w->c);
+}
+
+static int print_json(cli *c, const leat_ingest_stats *st)
+{
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", st->samples);
+    leat__json_ku64(&j, "existing", st->existing);
+    leat__json_ku64(&j, "skipped", st->skipped);
+    leat__json_ku64(&j, "ignored", st->ignored);
+    leat__json_ku64(&j, "bytes_in", st->bytes_in);
+    leat__json_ku64(&j, "bytes_out", st->bytes_out);
+    leat__json_ku64(&j, "duplicate_keys", st->duplicate_keys);
+    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_end(&j);
+    int rc = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return rc;
+}
+
+static void fill(cli *c, leat_ingest_opts *o)
+{
+    leat_ingest_opts_init(o);
+    o->output = cli_str(c, "output");
+    o->append = LEAT_APPEND_FAIL + (uint32_t)cli_choice(c, "if-exists");
+    o->skip_errors = cli_choice(c, "on-error") == 1;
+    o->strict = cli_flag(c, "strict");
+    o->report = cli_str(c, "report");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->images = (uint32_t)cli_choice(c, "images");
+    o->trust = cli_flag(c, "trust");
+    o->keys = cli_str(c, "keys");
+    o->log = c->log;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_ingest_opts o;
+    leat_ingest_stats st = {.struct_size = sizeof st};
+    const char *sources[1024];
+    watch w = {.c = c};
+    size_t n = cli_arg_count(c);
+    if (n > LEAT_COUNT(sources))
+        return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
+    for (size_t i = 0; i < n; i++)
+        sources[i] = cli_arg(c, i);
+    fill(c, &o);
+    o.sources = sources;
+    o.source_count = (uint32_t)n;
+    o.progress = on_progress;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "appending", "samples", 0);
+    int rc = leat_ingest(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc != 0) return cli_fail(c, &err);
+    if (st.skipped)
+        cli_warn(c, "%llu sample%s left out%s%s", (unsigned long long)st.skipped,
+                 st.skipped == 1 ? " was" : "s were",
+                 o.report ? ": see " : " (--report FILE lists them)",
+                 o.report ? o.report : "");
+    if (st.existing)
+        cli_say(c, "%llu sample%s there already: %s", (unsigned long long)st.existing,
+                st.existing == 1 ? " was" : "s were",
+                o.append == LEAT_APPEND_SKIP ? "kept" : "replaced");
+    char in[24], out[24];
+    if (c->json) print_json(c, &st);
+    else
+        cli_out(c, "%llu samples appended, %s in, %s out\n",
+                (unsigned long long)st.samples,
+                leat__format_bytes(st.bytes_in, in, sizeof in),
+                leat__format_bytes(st.bytes_out, out, sizeof out));
+    return st.skipped ? CLI_FINDING : CLI_OK;
+}
+
+const cli_command cli_cmd_append = {
+    .name = "append",
+    .summary = "add samples to a pack without writing it again",
+    .examples =
+        (const cli_example[]){
+            {"leat append new-photos -o photos.leat", "a folder with a folder per class"},
+            {"leat append fixed.csv -o photos.leat --if-exists update",
+             "samples with the same key are replaced"},
+            {NULL, NULL}},
+    .description = "Writes the new samples to a file beside the pack and publishes both "
+                   "under the pack's name, in one "
+                   "step: readers see the pack without or with all new samples, and "
+                   "readers that have it open keep what "
+                   "they have. A run that is killed leaves the pack as it was, and the "
+                   "next one works. One process "
+                   "writes a pack at a time.\n\n"
+                   "The source must have the fields of the pack. Class names that the "
+                   "pack has keep their numbers, new "
+                   "ones follow. Tiled images use the pack's tables. Packs in buckets "
+                   "cannot be appended to.",
+    .args =
+        (const cli_arg_spec[]){
+            {.name = "SRC",
+             .path = true,
+             .many = true,
+             .help = "image folder, tar shards, manifest or packs, as of leat pack"},
+            {.name = NULL}},
+    .options = {{"Appending", options}, {"Images", images}},
+    .required = "output",
+    .json =
+        (const cli_key[]){
+            {"samples", "samples appended"},
+            {"existing", "samples whose key the pack had"},
+            {"skipped", "samples left out"},
+            {"ignored", "files passed over: hidden (a folder is one) or not images"},
+            {"bytes_in", "bytes read from the source"},
+            {"bytes_out", "bytes of the files written"},
+            {"duplicate_keys", "samples with the key of an earlier one of this run"},
+            {"seconds", "time taken"},
+            {NULL, NULL}},
+    .run = run,
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat delete`: leaves samples out of a pack, as a new generation.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <leat/pack.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "cli.h"
+#include "io/file.h"
+
+#define KEYS_MAX ((size_t)1 << 32) /* bytes of a list */
+
+static const leat__param options[] = {
+    CLI_PATH("keys", 0, NULL, "FILE", "delete these keys, one per line"),
+    CLI_FLAG("missing-ok", 0, "keys that the pack does not have are no finding"),
+    CLI_END,
+};
+
+typedef struct deletion {
+    leat_packer *packer;
+    uint64_t samples, missing;
+    char first[200]; /* missing key */
+} deletion;
+
+static int drop(deletion *d, const char *key, size_t size, leat_error *err)
+{
+    uint64_t count;
+    LEAT_TRY(leat_packer_drop(d->packer, key, size, &count, err));
+    d->samples += count;
+    if (count == 0 && d->missing++ == 0)
+        snprintf(d->first, sizeof d->first, "%.*s", (int)(size < 190 ? size : 190), key);
+    return 0;
+}
+
+static int drop_listed(deletion *d, const char *path, leat_error *err)
+{
+    char *text;
+    size_t len;
+    LEAT_TRY(leat__file_load(path, KEYS_MAX, 1, &text, &len, err));
+    int rc = 0;
+    for (char *at = text, *end; at < text + len && rc == 0; at = end + 1) {
+        end = memchr(at, '\n', (size_t)(text + len - at));
+        if (end == NULL) end = text + len;
+        size_t size = (size_t)(end - at);
+        if (size > 0 && at[size - 1] == '\r') size--;
+        if (size > 0) rc = drop(d, at, size, err);
+    }
+    leat__free(text);
+    return rc;
+}
+
+static int print(cli *c, const deletion *d)
+{
+    if (!c->json) {
+        cli_out(c, "%llu samples deleted\n", (unsigned long long)d->samples);
+        return 0;
+    }
+    leat__buf buf;
+    leat__json j;
+    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 16);
+    leat__json_init(&j, &buf, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", d->samples);
+    leat__json_ku64(&j, "missing", d->missing);
+    leat__json_end(&j);
+    int rc = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return rc;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    deletion d = {0};
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    const char *list = cli_str(c, "keys"), *pack = cli_arg(c, 0);
+    if (list == NULL && cli_arg_count(c) < 2)
+        return cli_usage(c, "no key: give KEY... or --keys FILE");
+    o.append = 1;
+    int rc = leat_packer_open(&d.packer, pack, &o, &err);
+    for (size_t i = 1; i < cli_arg_count(c) && rc == 0; i++)
+        rc = drop(&d, cli_arg(c, i), strlen(cli_arg(c, i)), &err);
+    if (rc == 0 && list != NULL) rc = drop_listed(&d, list, &err);
+    if (rc == 0) rc = leat_packer_finish(d.packer, NULL, &err);
+    bool unfinished = rc != 0 && d.packer != NULL;
+    leat_packer_close(&d.packer);
+    if (unfinished) (void)!leat_packer_discard(pack, NULL);
+    if (rc != 0) return cli_fail(c, &err);
+    bool finding = d.missing > 0 && !cli_flag(c, "missing-ok");
+    if (finding)
+        cli_warn(c, "%llu key%s not there (\"%s\"%s)", (unsigned long long)d.missing,
+                 d.missing == 1 ? " was" : "s were", d.first,
+                 d.missing == 1 ? "" : ", ...");
+    print(c, &d);
+    return finding ? CLI_FINDING : CLI_OK;
+}
+
+const cli_command cli_cmd_delete = {
+    .name = "delete",
+    .summary = "leave samples out of a pack, by key",
+    .examples =
+        (const cli_example[]){
+            {"leat delete photos.leat cat/1.jpg dog/2.jpg", "two samples"},
+            {"leat delete photos.leat --keys bad.txt", "those that are listed"},
+            {NULL, NULL}},
+    .description = "Publishes a new generation of the pack without these samples, in one "
+                   "step; the files stay. The "
+                   "bytes of the samples remain in them until 'leat compact'. All "
+                   "samples with a key are deleted. "
+                   "Exit code 1 when the pack did not have a key. leat before format 3.0 "
+                   "refuses to read the pack.",
+    .args =
+        (const cli_arg_spec[]){
+            {.name = "PACK", .path = true, .help = "a pack or a set"},
+            {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
+            {.name = NULL}},
+    .options = {{"Deleting", options}},
+    .json = (const cli_key[]){{"samples", "samples deleted"},
+                              {"missing", "keys that the pack did not have"},
+                              {NULL, NULL}},
+    .run = run,
+};
