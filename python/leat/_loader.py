@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -159,10 +159,11 @@ class Loader:
 
     def __init__(self, path: str | os.PathLike | Sequence[str | os.PathLike] | Mix, batch_size: int = _DEFAULT["batch_size"],
                  image: Pipeline | Mapping[str, tuple[str | None, Pipeline]] | None = _DEFAULT["ops"],
-                 *, order: str = _DEFAULT["order"], seed: int = 0, drop_last: bool | None = None,
-                 orientation: str = "apply", threads: int = 0,
+                 *, order: Literal["random", "sequential", "quasi_random"] = _DEFAULT["order"],
+                 seed: int = 0, drop_last: bool | None = None,
+                 orientation: Literal["apply", "ignore"] = "apply", threads: int = 0,
                  memory: int | str = _DEFAULT["memory"], cache: str = _DEFAULT["cache"],
-                 on_error: str = "fail",
+                 on_error: Literal["fail", "skip", "replace"] = "fail",
                  max_bad: int = 0, quarantine: str | os.PathLike | None = None,
                  rank: int | None = None, world_size: int | None = None,
                  window_pages: int = 0, streams: int = 0, prefetch: int = 0, io_depth: int = 0,
@@ -170,12 +171,12 @@ class Loader:
                  keys: Sequence[str | bytes] | None = None,
                  weights: Sequence[float] | np.ndarray | None = None, balance: str | None = None,
                  draws: int = 0, fields: Sequence[str] | None = None,
-                 label: str | None = None, classes: int = 0, mix_labels: str | None = None,
-                 independent: bool = False, as_: str = "auto",
+                 label: str | None = None, classes: int = 0, mix_labels: Literal["soft", "pairs"] | None = None,
+                 independent: bool = False, as_: Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto",
                  channels_last: bool = False, as_dict: bool = False,
                  transform: Callable[[Any], Any] | None = None, sample_fn: Any = None,
                  device: str | None = None, device_memory: int | str = 0, cache_bytes: int | str = 0,
-                 decode: str = "auto",
+                 decode: Literal["auto", "cpu", "gpu"] = "auto",
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
                  callbacks: Callback | Sequence[Callback] = (),
                  follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:

@@ -105,3 +105,21 @@ $ leat split p.leat --parts one=0.9,two=0.5
 $ leat split p.leat --parts one
 ! leat split: --parts: "one" is not NAME=SHARE
 = 2
+
+# pictures
+$ leat show p.leat
+! leat show: stdout is not a terminal: give -o FILE.png, or say how with --as (see leat show --help)
+= 2
+
+$ leat show p.leat -n 2 -o sheet.png
+> head -c 4 sheet.png | tail -c 3; echo
+dog/1.png  1x1 png
+ant/1.png  1x1 png
+PNG
+
+$ leat show p.leat dog/1.png --as blocks | tail -n 1
+dog/1.png  1x1 png
+
+$ leat show p.leat nobody -o sheet.png
+! leat show: p.leat: no sample has the key "nobody"
+= 4

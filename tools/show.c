@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat show`: images of a pack in the terminal, or as a contact sheet.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <leat/pack.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "cli_frame.h"
+#include "codec/tile/tile.h"
+#include "io/file.h"
+#include "op/pipeline.h"
+#include "show_draw.h"
+
+#define SHOWN_MAX 1024
+#define GAP 4u /* pixels between images of a sheet */
+
+static const leat__param options[] = {
+    CLI_PATH("output", 'o', NULL, "FILE.png",
+             "write a contact sheet here instead of showing it"),
+    CLI_INT("count", 'n', "12", 1, SHOWN_MAX, "N",
+            "without keys: how many samples, from the first on"),
+    CLI_INT("size", 0, "0", 0, 4096, "N",
+            "longest side of an image in pixels; 0 = 160, or what the terminal holds"),
+    CLI_STRING("field", 0, NULL, "NAME", "image field; else the first"),
+    CLI_CHOICE("as", 0, "auto", "auto|blocks|sixel|kitty",
+               "how images are drawn; auto = what the terminal says"),
+    CLI_END,
+};
+
+typedef struct show {
+    cli *c;
+    leat_pack *pack;
+    leat__tile_tables *tables;
+    leat_sample *sample;
+    leat__pipeline_worker *worker;
+    uint32_t field, side, columns;
+    show_picture sheet;
+    leat__buf lines; /* a line about each image */
+} show;
+
+static int open_all(show *s, leat_error *err)
+{
+    const void *blob;
+    size_t size;
+    const char *name = cli_str(s->c, "field");
+    LEAT_TRY(leat_pack_open(&s->pack, cli_arg(s->c, 0), NULL, err));
+    uint32_t n = leat_pack_field_count(s->pack);
+    for (s->field = 0; s->field < n; s->field++) {
+        const leat_field *f = leat_pack_field(s->pack, s->field);
+        if (f->type == LEAT_FIELD_IMAGE && (name == NULL || strcmp(f->name, name) == 0))
+            break;
+    }
+    if (s->field == n)
+        return leat__fail(err, LEAT_EINVAL, "%s: has no image field%s%s",
+                          leat_pack_path(s->pack), name != NULL ? " " : "",
+                          name != NULL ? name : "");
+    int rc = leat_pack_blob(s->pack, "tile-tables", &blob, &size, err);
+    if (rc == 0) rc = leat__tile_tables_open(&s->tables, blob, size, err);
+    if (rc != 0 && rc != LEAT_ENOENT) return rc;
+    LEAT_TRY(leat_sample_open(&s->sample, s->pack, err));
+    return leat__pipeline_worker_open(&s->worker, err);
+}
+
+static void close_all(show *s)
+{
+    leat__pipeline_worker_close(&s->worker);
+    leat_sample_close(&s->sample);
+    leat__tile_tables_close(&s->tables);
+    leat_pack_close(&s->pack);
+    leat__free(s->sheet.rgb);
+    leat__buf_reset(&s->lines);
+}
+
+/* Width and height of an image that fits a square of `side`, never enlarged. */
+static void fit(uint32_t side, uint32_t *width, uint32_t *height)
+{
+    double scale = LEAT_MIN(1.0, (double)side / LEAT_MAX(*width, *height));
+    *width = LEAT_MAX((uint32_t)lround(*width * scale), 1u);
+    *height = LEAT_MAX((uint32_t)lround(*height * scale), 1u);
+}
+
+static int make(show *s, const leat__encoded *image, uint32_t width, uint32_t height,
+                uint8_t *out, leat_error *err)
+{
+    char ops[128];
+    leat__pipeline *p = NULL;
+    leat__draw_key key = {0};
+    snprintf(ops, sizeof ops, "Resize((%u, %u)); ToLayout(nhwc)", height, width);
+    leat__pipeline_opts o = {.ops = ops};
+    LEAT_TRY(leat__pipeline_open(&p, &o, err));
+    int rc = leat__pipeline_run(p, s->worker, image, &key, out, err);
+    leat__pipeline_close(&p);
+    return rc;
+}
+
+/* Image of the sample last read into place `n` of the sheet. */
+static int place(show *s, const leat_view *v, uint32_t n, leat_error *err)
+{
+    leat__image_info info;
+    LEAT_TRY(
+        leat__codec_probe((leat__codec_id)v->image.codec, v->data, v->size, &info, err));
+    bool turned = v->image.orientation >= 5;
+    uint32_t width = turned ? info.height : info.width,
+             height = turned ? info.width : info.height;
+    fit(s->side, &width, &height);
+    uint8_t *pixels = leat__alloc(LEAT__MEM_MISC, (size_t)width * height * 3);
+    if (pixels == NULL)
+        return leat__fail_nomem(err, (size_t)width * height * 3, "an image");
+    leat__encoded image = {.info = &info,
+                           .data = v->data,
+                           .len = v->size,
+                           .tables = s->tables,
+                           .entries = v->entries,
+                           .entries_len = v->entries_size,
+                           .orientation = v->image.orientation};
+    int rc = make(s, &image, width, height, pixels, err);
+    uint32_t gap = s->columns > 1 ? GAP : 0;
+    uint32_t x = n % s->columns * (s->side + gap), y = n / s->columns * (s->side + gap);
+    for (uint32_t row = 0; row < height && rc == 0; row++)
+        memcpy(s->sheet.rgb + ((size_t)(y + row) * s->sheet.width + x) * 3,
+               pixels + (size_t)row * width * 3, (size_t)width * 3);
+    leat__free(pixels);
+    return rc;
+}
+
+static void describe(show *s, const leat_view *v, const leat_error *why)
+{
+    size_t size;
+    const char *key = leat_sample_key(s->sample, &size);
+    for (size_t i = 0; i < size && i < 200; i++) /* no escapes from a hostile key */
+        (void)leat__buf_printf(
+            &s->lines, "%c", (unsigned char)key[i] < 32 || key[i] == 127 ? '?' : key[i]);
+    if (why != NULL) (void)leat__buf_printf(&s->lines, "  %s\n", why->message);
+    else
+        (void)leat__buf_printf(&s->lines, "  %ux%u %s\n", v->image.width, v->image.height,
+                               leat__codec_name((leat__codec_id)v->image.codec));
+}
+
+static int show_one(show *s, uint64_t number, uint32_t n, uint32_t *bad, leat_error *err)
+{
+    leat_view view = {0};
+    leat_error why = {0};
+    LEAT_TRY(leat_sample_read(s->sample, number, err));
+    LEAT_TRY(leat_sample_field(s->sample, s->field, &view, err));
+    int rc = view.data == NULL ? leat__fail(&why, LEAT_EDATA, "no image")
+                               : place(s, &view, n, &why);
+    if (rc != 0) ++*bad;
+    describe(s, &view, rc != 0 ? &why : NULL);
+    return 0;
+}
+
+/* The grid: as square as it can be, inside what the terminal holds. */
+static int lay_out(show *s, uint32_t count, bool blocks, leat_error *err)
+{
+    uint32_t width = blocks ? (uint32_t)LEAT_MAX(cli_columns(STDOUT_FILENO), 20) : 0,
+             asked = (uint32_t)cli_int(s->c, "size");
+    s->columns = LEAT_MAX((uint32_t)ceil(sqrt((double)count)), 1u);
+    if (blocks && count > 1) s->columns = LEAT_MIN(count, LEAT_MAX(width / 24, 1u));
+    s->side = asked != 0 ? asked
+              : blocks   ? LEAT_MIN(width / s->columns - (s->columns > 1 ? GAP : 0), 80u)
+                         : 160;
+    uint32_t gap = s->columns > 1 ? GAP : 0, rows = (count + s->columns - 1) / s->columns;
+    s->sheet.width = s->columns * (s->side + gap);
+    s->sheet.height = rows * (s->side + gap);
+    s->sheet.rgb =
+        leat__zalloc(LEAT__MEM_MISC, (size_t)s->sheet.width * s->sheet.height * 3);
+    return s->sheet.rgb != NULL ? 0 : leat__fail_nomem(err, 0, "a sheet");
+}
+
+static int find_all(show *s, uint64_t *numbers, uint32_t *count, leat_error *err)
+{
+    size_t keys = cli_arg_count(s->c) - 1;
+    *count = 0;
+    if (keys > SHOWN_MAX)
+        return leat__fail(err, LEAT_EINVAL, "more than %d keys", SHOWN_MAX);
+    for (; *count < keys; ++*count) {
+        const char *key = cli_arg(s->c, *count + 1);
+        LEAT_TRY(leat_pack_find(s->pack, key, strlen(key), &numbers[*count], err));
+    }
+    if (keys > 0) return 0;
+    *count =
+        (uint32_t)LEAT_MIN((uint64_t)cli_int(s->c, "count"), leat_pack_count(s->pack));
+    for (uint32_t i = 0; i < *count; i++)
+        numbers[i] = i;
+    return *count > 0 ? 0
+                      : leat__fail(err, LEAT_EDATA, "%s: has no samples",
+                                   leat_pack_path(s->pack));
+}
+
+static int write_out(show *s, show_how how, leat_error *err)
+{
+    leat__buf out;
+    int rc = 0;
+    const char *path = cli_str(s->c, "output"), *depth = getenv("COLORTERM");
+    leat__buf_init(&out, LEAT__MEM_MISC, (size_t)1 << 31);
+    if (path != NULL) rc = show_png(&s->sheet, &out, err);
+    else if (how == SHOW_KITTY) rc = show_kitty(&s->sheet, &out, err);
+    else if (how == SHOW_SIXEL) show_sixel(&s->sheet, &out);
+    else show_blocks(&s->sheet, depth != NULL && *depth != '\0', &out);
+    if (rc == 0 && leat__buf_status(&out) != 0)
+        rc = leat__fail_nomem(err, out.len, "a picture");
+    if (rc == 0 && path != NULL) rc = leat__file_store(path, out.data, out.len, err);
+    else if (rc == 0) cli_out_buf(s->c, &out);
+    leat__buf_reset(&out);
+    return rc;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    show s = {.c = c};
+    static uint64_t numbers[SHOWN_MAX];
+    uint32_t count = 0, bad = 0;
+    show_how how = (show_how)cli_choice(c, "as");
+    bool sheet = cli_str(c, "output") != NULL;
+    if (!sheet && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
+        return cli_usage(
+            c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
+    if (how == SHOW_AUTO)
+        how = show_detect(getenv("TERM"), getenv("TERM_PROGRAM"),
+                          getenv("KITTY_WINDOW_ID"));
+    leat__buf_init(&s.lines, LEAT__MEM_MISC, 16u << 20);
+    int rc = open_all(&s, &err);
+    if (rc == 0) rc = find_all(&s, numbers, &count, &err);
+    if (rc == 0) rc = lay_out(&s, count, !sheet && how == SHOW_BLOCKS, &err);
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        rc = show_one(&s, numbers[i], i, &bad, &err);
+    if (rc == 0) rc = write_out(&s, how, &err);
+    int code = rc != 0 ? cli_fail(c, &err) : bad > 0 ? CLI_DATA : CLI_OK;
+    if (rc == 0) cli_out_buf(c, &s.lines);
+    close_all(&s);
+    return code;
+}
+
+const cli_command cli_cmd_show = {
+    .name = "show",
+    .summary = "show images of a pack in the terminal",
+    .examples = (const cli_example[]){{"leat show photos.leat", "the first twelve"},
+                                      {"leat show photos.leat cat/1.jpg", "one of them"},
+                                      {"leat show photos.leat -n 100 -o sheet.png",
+                                       "a contact sheet"},
+                                      {NULL, NULL}},
+    .description = "Draws images by kitty's protocol or sixels where the terminal says "
+                   "that it knows them, else by half "
+                   "blocks of colour. Then a line about each: key, size, how it is "
+                   "stored. Images that cannot be decoded "
+                   "say why, and the exit code is 4.",
+    .args =
+        (const cli_arg_spec[]){
+            {.name = "PACK", .path = true, .help = "a pack or a set"},
+            {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
+            {.name = NULL}},
+    .options = {{"Showing", options}},
+    .run = run,
+};
