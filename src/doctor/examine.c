@@ -321,7 +321,8 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
     leat_doctor_facts *f = e->f;
     double cpu_s = -1, done = TRIAL_PART + FREE_PART, lost = leat__doctor_lost(f);
     bool fed = known(lost) && lost < LEAT__LOST_WARNING; /* no remedy will be tried */
-    double trials = fed ? 0 : TRY_SHARE * (CEILING_TIMES * e->seconds + CEILING_MORE);
+    bool decoding = or_else(f->decode_ready, 0) >= 0.5;  /* other ways to store matter more than flags */
+    double trials = fed || decoding ? 0 : TRY_SHARE * (CEILING_TIMES * e->seconds + CEILING_MORE);
     double reserve = e->seconds * READ_PART + READ_RESERVE + trials;
     leat__time_limit work = e->limit, read = e->limit;
     int rc;
