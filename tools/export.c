@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli.h"
+#include "cli_python.h"
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write the files below this folder"),
@@ -17,6 +18,8 @@ static const leat__param options[] = {
     CLI_BYTES("shard-bytes", 0, "1G", 1024.0 * 1024, 1e18, "end a tar shard or a parquet file at this size"),
     CLI_PATH("keys", 0, NULL, "FILE", "only these keys, one per line"),
     CLI_FLAG("force", 'f', "overwrite files that were there before this run"),
+    CLI_FLAG("checkpoint", 0,
+             "write the model of a run of leat train: .pt TorchScript, .pt2 exported program, .onnx"),
     CLI_END,
 };
 
@@ -67,6 +70,7 @@ static int run(cli *c)
     leat_export_opts o;
     leat_export_stats st = {0};
     watch w = {.c = c};
+    if (cli_flag(c, "checkpoint")) return cli_python(c);
     leat_export_opts_init(&o);
     o.pack = cli_arg(c, 0);
     o.folder = cli_str(c, "output");

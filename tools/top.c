@@ -4,10 +4,12 @@
  * loop or `leat load` writes. On a terminal it draws in place and q quits; elsewhere it prints a
  * line each second; --json gives all of it. Main thread only.
  */
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -204,13 +206,23 @@ static int look_once(job *j, leat_error *err)
     return show(j, true, err);
 }
 
+/* The file of a run: of a folder that leat train writes, its record inside. */
+static const char *run_file(const char *path, char *inside, size_t size)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return path;
+    snprintf(inside, size, "%s/run.jsonl", path);
+    return inside;
+}
+
 static int run(cli *c)
 {
     static job j; /* large */
     leat_error err = {0};
     j = (job){.c = c, .news_ns = leat__clock_ns()};
 
-    int rc = leat_doctor_run_open(&j.run, cli_arg(c, 0), &err);
+    char inside[PATH_MAX];
+    int rc = leat_doctor_run_open(&j.run, run_file(cli_arg(c, 0), inside, sizeof inside), &err);
     if (rc == 0 && cli_flag(c, "once")) {
         rc = look_once(&j, &err);
     } else if (rc == 0) {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ._pack import append, export, pack
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
-    from ._train import embed, train
+    from ._train import embed, export_model, predict, train
     from ._text import dedup_text, filter_text, score_text, text_names
     from ._writer import Writer, compact, delete
 
@@ -47,6 +47,7 @@ _LATER = {
     "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
     "append": "_pack", "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
+    "export_model": "_train", "predict": "_train",
 }
 
 __all__ = [
@@ -54,8 +55,8 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "append", "callbacks", "compact", "dedup_text", "delete", "diagnose", "embed", "export", "filter_text", "from_dataset",
-    "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "score_text", "text_names", "train", "__version__",
+    "append", "callbacks", "compact", "dedup_text", "delete", "diagnose", "embed", "export", "export_model", "filter_text", "from_dataset",
+    "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "predict", "score_text", "text_names", "train", "__version__",
 ]
 
 

@@ -299,6 +299,37 @@ def test_distillation_follows_a_teacher(packs, tmp_path):
         leat.train(packs["bare"], output=tmp_path / "b", **TINY, method="distill", teacher=str(tmp_path / "broken.pt"))
 
 
+@pytest.mark.parametrize("kind", [".pt", ".pt2"])
+def test_a_run_is_exported_and_predicts(packs, tmp_path, kind):
+    leat.train(packs["train"], output=tmp_path / "run", **TINY)
+    out = str(tmp_path / f"model{kind}")
+    facts = leat.export_model(tmp_path / "run", out)
+    assert facts["width"] == 3 and facts["class_names"] == ["c0", "c1", "c2"] and facts["image_size"] == 16
+    with pytest.raises(leat.ExistsError, match="already exists"):
+        leat.export_model(tmp_path / "run", out)
+    with pytest.raises(leat.ArgumentError, match="TorchScript"):
+        leat.export_model(tmp_path / "run", tmp_path / "model.bin")
+    plain = {"quiet": True, "threads": 1, "batch_size": 8}
+    leat.predict(packs["val"], tmp_path / "mine.leat", tmp_path / "run", **plain)
+    leat.embed(packs["val"], output=tmp_path / "theirs.leat", model=out, image_size=16, **plain)
+    mine = np.stack([s["logits"] for s in leat.open(tmp_path / "mine.leat")])
+    assert np.allclose(mine, np.stack([s["vector"] for s in leat.open(tmp_path / "theirs.leat")]), atol=1e-5)
+
+
+def test_the_plan_is_compared_with_the_run(packs, tmp_path, capfd):
+    result = leat.train(packs["train"], output=tmp_path, **{**TINY, "quiet": False}, plan=True, max_steps=2)
+    assert result["plan"]["images_per_s"]["measured"] == result["images_per_s"]
+    assert result["plan"]["loader_bytes"]["predicted"] > 0 and "plan: loader_bytes predicted" in capfd.readouterr().err
+
+
+def test_recipes_of_the_examples_are_valid():
+    pytest.importorskip("yaml")
+    examples = os.path.join(os.path.dirname(__file__), "../../examples")
+    o = options.resolve("train", {"config": os.path.join(examples, "cifar10/resnet9.yaml")})
+    assert (o.model, o.schedule, o.tta) == ("resnet9", "onecycle", True)
+    assert options.resolve("train", {"config": os.path.join(examples, "imagenet/resnet50.yaml")}).size_start == 128
+
+
 def test_progressive_resizing_ends_at_the_full_size():
     o = options.resolve("train", {"size_start": 128, "epochs": 10})
     sides = [data.side_at(o, 224, epoch) for epoch in range(10)]

@@ -140,3 +140,25 @@ def embed(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
 
 embed.__doc__ = f"{(embed.__doc__ or '').rstrip()}\n{_options.document('embed')}\n"
 embed.__signature__ = _options.signature("embed", "pack")  # type: ignore[attr-defined]
+
+
+def predict(pack: str | os.PathLike, output: str | os.PathLike, model: str | os.PathLike, **given: Any) -> dict[str, Any]:
+    """Scores of the classes for each image of a pack, and the best one: ``embed`` with ``logits=True``.
+
+    >>> leat.predict("new.leat", "scores.leat", "run")
+    >>> leat.open("scores.leat").column("label")
+    """
+    return embed(pack, output=output, model=model, logits=True, **given)
+
+
+def export_model(run: str | os.PathLike, output: str | os.PathLike, *, force: bool = False) -> dict[str, Any]:
+    """Writes the model of a run for other programs; what ``leat export --checkpoint`` does.
+
+    The name decides: ``.pt`` TorchScript, ``.pt2`` exported program, ``.onnx``. The input is a batch of RGB images,
+    divided by 255 and normalised by the returned mean and std. The output is logits, or vectors of a model
+    without classes.
+    """
+    _need_torch()
+    from . import export
+
+    return export.write(os.fspath(run), os.fspath(output), force)

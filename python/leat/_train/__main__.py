@@ -21,6 +21,10 @@ def _code(error: Error) -> int:
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     if quiet:
         return
+    if command == "export":
+        print(f"{result['output']}: {result['model']}, images of {result['image_size']} pixels, {result['width']} outputs",
+              file=sys.stderr)
+        return
     if command == "embed":
         print(f"{result['samples']} vectors of {result['dim']} numbers by {result['model']} in {result['seconds']:.1f} s, "
               f"{result['images_per_s']:.0f} images/s\n{result['verdict']}", file=sys.stderr)
@@ -32,9 +36,15 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
     print(result["verdict"], file=sys.stderr)
 
 
+def _run(command: str, args: list[str], values: dict[str, Any]) -> dict[str, Any]:
+    if command == "export":
+        return _train.export_model(args[0], values["output"], force=values.get("force", False))
+    return getattr(_train, command)(*args, **values)
+
+
 def main(command: str, text: str) -> int:
     """Runs a command on values that C parsed; its exit code."""
-    if command == "train":
+    if command != "embed":
         import torch  # noqa: F401  # the caller says what to install when it is missing
     values = json.loads(text)
     args = values.pop("args")
@@ -43,7 +53,7 @@ def main(command: str, text: str) -> int:
         values.pop(name, None)
     warnings.simplefilter("ignore", AdviceWarning)
     try:
-        result = getattr(_train, command)(*args, **values)
+        result = _run(command, args, values)
     except Error as error:
         print(f"leat {command}: {error}", file=sys.stderr)
         return _code(error)

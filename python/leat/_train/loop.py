@@ -363,7 +363,7 @@ class Trainer:
         group: list[Any] = []
         begin = time.perf_counter()
         for batch in self.loader:
-            self.meter.waited += time.perf_counter() - begin
+            self.meter.got(time.perf_counter() - begin)
             group.append(batch)
             if len(group) == self.o.accumulate:
                 yield group
@@ -395,6 +395,7 @@ class Trainer:
         self.meter.begin(self.epoch, self.in_epoch, self.per_epoch)
         for group in self._batches():
             loss = self._step(group)
+            self.meter.stepped(self.device.type == "cuda")
             self.meter.add(loss, sum(len(b["view0"]) for b in group) * self.ranks.world, self)
             del group
             if self._stopping():
@@ -546,6 +547,7 @@ class Trainer:
         verdict = self.loader.doctor().verdict if self.ranks.first else ""
         result = {"epochs": self.epoch, "steps": self.update, **self.history, **self.meter.totals(),
                   "seconds": time.perf_counter() - self.started, "checkpoint": keeper.last, "verdict": verdict,
+                  "loader_bytes": self.loader.stats()["budget_peak_bytes"],
                   "batch_size": o_batch(self), "stopped": self.stop or (0 if finished else signal.SIGTERM)}
         self.meter.close(result)
         self.loader.close()

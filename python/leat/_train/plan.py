@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 if TYPE_CHECKING:
     from .loop import Trainer
@@ -26,7 +27,32 @@ def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
     if o.model in _PLANNED:
         return [*made, "--model", _PLANNED[o.model]]
     count = sum(p.numel() for p in trainer.task.net.parameters())
-    return [*made, "--model", "generic", "--params", str(count)]
+    kept, macs = _cost(trainer)
+    return [*made, "--model", "generic", "--params", str(count), "--activation-bytes", str(max(kept, 1)),
+            "--gmacs", f"{macs / 1e9:.6g}"]
+
+
+def _cost(trainer: Trainer) -> tuple[int, float]:
+    """Bytes of activations and multiply-adds of one sample, seen in a forward pass over two."""
+    net, kept = trainer.task.net, [0]
+
+    def count(module: Any, inputs: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor):
+            kept[0] += output.numel() * (2 if "16" in trainer.precision else 4)
+
+    hooks = [m.register_forward_hook(count) for m in net.modules() if not list(m.children())]
+    training = net.training
+    net.eval()
+    image = torch.zeros(2, 3, trainer.side, trainer.side, device=trainer.device,
+                        dtype=next(net.parameters()).dtype)
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as flops:
+            net(image)
+    finally:
+        net.train(training)
+        for hook in hooks:
+            hook.remove()
+    return kept[0] // 2, flops.get_total_flops() / 4
 
 
 def make(pack: str, o: SimpleNamespace, trainer: Trainer) -> dict[str, Any] | None:
@@ -49,20 +75,17 @@ def _deep(values: Any, *names: str) -> float | None:
 
 def compare(predicted: dict[str, Any], result: dict[str, Any], trainer: Trainer) -> dict[str, Any]:
     """Predicted against measured, printed and returned."""
-    epochs = max(result["epochs"], 1)
+    on_gpu = trainer.device.type == "cuda"
+    rate = _deep(predicted, "speed", "samples_per_s", "mid")
     measured = {"images_per_s": result["images_per_s"],
                 "epoch_seconds": trainer.facts.samples / max(result["images_per_s"], 1e-9),
-                "vram_bytes": float(torch.cuda.max_memory_allocated()) if trainer.device.type == "cuda" else None,
-                "ram_bytes": float(trainer.loader.stats()["budget_peak_bytes"]) if trainer.loader else None}
-    rows = {}
-    for name, places in (("images_per_s", (("rate", "samples_per_s"), ("samples_per_s",))),
-                         ("epoch_seconds", (("time", "epoch_s"), ("epoch_s",), ("epoch_seconds",))),
-                         ("vram_bytes", (("vram", "total"), ("vram", "bytes"), ("vram_bytes",))),
-                         ("ram_bytes", (("ram", "total"), ("ram", "bytes"), ("ram_bytes",)))):
-        guess = next((v for v in (_deep(predicted, *p) for p in places) if v is not None), None)
-        rows[name] = {"predicted": guess, "measured": measured[name]}
-        if guess is not None and measured[name]:
+                "vram_bytes": float(torch.cuda.max_memory_reserved()) if on_gpu else None,
+                "loader_bytes": float(result["loader_bytes"])}
+    guesses = {"images_per_s": rate, "epoch_seconds": trainer.facts.samples / rate if rate else None,
+               "vram_bytes": _deep(predicted, "vram", "total_bytes"),
+               "loader_bytes": _deep(predicted, "ram", "budget_bytes")}
+    for name, guess in guesses.items():
+        if guess and measured[name]:
             trainer.say(f"plan: {name} predicted {guess:.4g}, measured {measured[name]:.4g} "
                         f"({100 * (measured[name] / guess - 1):+.0f} %)")
-    rows["epochs"] = epochs  # type: ignore[assignment]
-    return rows
+    return {name: {"predicted": guesses[name], "measured": measured[name]} for name in guesses}

@@ -50,6 +50,8 @@ class Meter:
     def __init__(self, o: SimpleNamespace, ranks: Ranks, resumed_at: int, class_names: list[str]) -> None:
         self.o, self.ranks, self.class_names = o, ranks, class_names
         self.waited = 0.0
+        self._gaps: list[tuple[Any, Any, float]] = []  # end of a step, start of the next, the host's wait between
+        self._ended: Any = None
         self.images = self.total_images = 0
         self.total_seconds = self.total_waited = 0.0
         self.epoch_loss = math.nan
@@ -91,11 +93,38 @@ class Meter:
         """An epoch begins, or goes on after ``done`` updates."""
         self.epoch, self.done, self.begun, self.total = epoch + 1, done, done, total
         self.epoch_begin = self._window_begin = time.perf_counter()
-        self.waited = self._epoch_waited = 0.0
+        self.waited = 0.0
+        self._gaps, self._ended = [], None
         self._losses: Tensor | None = None
         self._count = self._epoch_count = 0
         self._epoch_loss = 0.0
         self.images = 0
+
+    def got(self, wait: float) -> None:
+        """A batch has come after ``wait`` seconds.
+
+        The host of a GPU runs ahead: it may wait while the GPU still computes. What counts is the time for
+        which the GPU had nothing to do, between two events on its stream.
+        """
+        if self._ended is None:
+            self.waited += wait
+            return
+        began = torch.cuda.Event(enable_timing=True)
+        began.record()
+        self._gaps.append((self._ended, began, wait))
+        self._ended = None
+
+    def stepped(self, on_gpu: bool) -> None:
+        """The work of a step has been queued."""
+        if on_gpu:
+            self._ended = torch.cuda.Event(enable_timing=True)
+            self._ended.record()
+
+    def _settle(self) -> None:
+        """Counts the gaps; the GPU has passed all events but the last."""
+        for ended, began, wait in self._gaps:
+            self.waited += min(wait, ended.elapsed_time(began) / 1e3)
+        self._gaps = []
 
     def add(self, loss: Tensor, images: int, trainer: Trainer) -> None:
         self._losses = loss if self._losses is None else self._losses + loss
@@ -109,6 +138,7 @@ class Meter:
         if not self._count or self._losses is None:
             return
         loss = self._losses.item() / self._count  # waits for the GPU: so the times are true
+        self._settle()
         now = time.perf_counter()
         seconds = now - self._window_begin
         if not math.isfinite(loss) and trainer.precision != "16-mixed":

@@ -26,6 +26,10 @@ cpu
 $ leat top run.jsonl --once | sed 1q
 leat  epoch 3  12.0k samples  1.0s  now 2.50k samples/s, 0 B/s read
 
+# the folder of leat train has its record inside
+$ mkdir out && cp run.jsonl out/ && leat top out --once | sed 1q
+leat  epoch 3  12.0k samples  1.0s  now 2.50k samples/s, 0 B/s read
+
 # what the doctor says of it
 $ leat doctor --attach run.jsonl --json | jget limit grade
 cpu

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of ``leat train`` for other programs: TorchScript, exported programs, ONNX."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from .._errors import ArgumentError, ExistsError, StorageError
+from . import checkpoint, models
+
+_KINDS = (".pt", ".pt2", ".onnx")
+
+
+def _load(path: str) -> tuple[models.Net, dict[str, Any]]:
+    folder = checkpoint.find(path)
+    facts = checkpoint.read_state(folder)["facts"]
+    net = models.build(facts["model"], facts["side"], facts["classes"] if facts["method"] == "supervised" else 0)
+    checkpoint.load_weights(net, checkpoint.read_tensors(os.path.join(folder, "model.safetensors")), folder)
+    return net.eval(), facts
+
+
+def _write(net: models.Net, example: torch.Tensor, path: str, kind: str) -> None:
+    batch = ({0: torch.export.Dim.DYNAMIC},)
+    if kind == ".pt":
+        torch.jit.trace(net, example).save(path)
+    elif kind == ".pt2":
+        torch.export.save(torch.export.export(net, (example,), dynamic_shapes=batch), path)
+    else:
+        try:
+            import onnx  # type: ignore[import-not-found]  # noqa: F401
+        except ImportError:
+            raise ArgumentError(f"{path}: writing ONNX needs onnx and onnxscript: pip install onnx onnxscript") from None
+        torch.onnx.export(net, (example,), path, dynamo=True, dynamic_shapes=batch, input_names=["image"],
+                          output_names=["out"], external_data=False)
+
+
+def write(path: str, output: str, force: bool) -> dict[str, Any]:
+    """Writes the model of a run; its input is normalised images, its output logits or vectors."""
+    kind = os.path.splitext(output)[1]
+    if kind not in _KINDS:
+        raise ArgumentError(f"{output}: a name that ends in .pt (TorchScript), .pt2 (exported program) or .onnx is expected")
+    if os.path.exists(output) and not force:
+        raise ExistsError(f"{output}: already exists (use --force to replace it)")
+    net, facts = _load(path)
+    example = torch.zeros(2, 3, facts["side"], facts["side"])
+    temporary = f"{os.path.splitext(output)[0]}.writing{kind}"
+    try:
+        with torch.no_grad():
+            _write(net, example, temporary, kind)
+            width = net(example).shape[1]
+        os.replace(temporary, output)
+    except OSError as error:
+        raise StorageError(f"{output}: {error.strerror}") from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return {"output": output, "model": facts["model"], "image_size": facts["side"], "width": width,
+            "mean": facts["mean"], "std": facts["std"], "class_names": facts["class_names"]}
