@@ -2,22 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches on a GPU: are they right, how fast do they come, how well do they feed a trainer.
 
-    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,train] [--seconds 5]
+    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,models,locked,train] [--seconds 5]
 
 check   batches decoded on the device equal those of the CPUs, bit for bit: every image, random pipelines
 stress  small batches dropped while kernels on side streams, and a CUDA graph, still read copies of them
-rate    images/s to the device by threads, decoded there or by the CPUs, beside the bus and nvJPEG
+rate    images/s to the device by threads, decoded there or by the CPUs, from the host or from tiles that
+        stay on the device, beside the bus and nvJPEG
+models  one, two and four models trained at once in one process, each with its loader of the same pack
+locked  resident memory of the process beside what the loader's budget says
 train   compiled ResNets fed by 1, 2, 4 threads, decoded by the CPUs, the device, or as `auto` finds best,
-        beside one batch that is on the device already
+        beside one batch that is on the device already and a DataLoader of 16 processes (Pillow)
 
 Each part prints a table. The pack is repeated, so that an epoch has many batches.
 """
 import argparse
+import gc
 import json
 import pathlib
 import random
 import statistics
 import tempfile
+import threading
 import time
 
 import numpy as np
@@ -80,7 +85,18 @@ def same(o, image, count, epoch=0):
 def check(o):
     count = len(leat.open(o.pack))
     n, there = same(o, CROP, count)
+    base = {"batch_size": 64, "order": "sequential", "image": CROP, "seed": 7}
     print(f"check: {n} images, {there} decoded on the device, all equal")
+    with leat.Loader(o.pack, device="cuda", cache="device", **base) as kept, leat.Loader(o.pack, as_="torch", **base) as host:
+        for epoch in range(3):
+            kept.set_epoch(epoch)
+            host.set_epoch(epoch)
+            for a, b in zip(host, kept, strict=True):
+                if not torch.equal(a.image, b.image.cpu()):
+                    raise SystemExit(f"NOT EQUAL: cache=device, epoch {epoch}")
+        stats = kept.stats()
+    print(f"check: cache=device, 3 epochs equal, {stats['device_cached_images']} images stay there, "
+          f"{stats['read_bytes']} bytes read in the last epoch")
     rng, total, device, begin = random.Random(1), 0, 0, time.monotonic()
     pipelines = 0
     while pipelines < o.pipelines and time.monotonic() - begin < o.check_seconds:
@@ -115,17 +131,18 @@ def stress(o):
         options = {"batch_size": rows, "order": "sequential", "image": None, "device": "cuda", "threads": 2}
         done, kept, begin, captured = 0, [], time.monotonic(), False
         with leat.Loader(path, device_memory="4M", **options) as loads:
-            while time.monotonic() - begin < o.stress_seconds:
+            expected = [places + i * rows * width for i in range(samples // rows)]
+            while time.monotonic() - begin < o.stress_seconds and done < o.handovers:
                 for i, batch in enumerate(loads):
                     if not captured and i == 5:  # while the loader copies
                         with torch.cuda.graph(graph, stream=side):
                             graph_wrong += (static != places + base).sum()
                         captured = True
-                    k = random.randrange(len(streams))
+                    k = i // 8 % len(streams)
                     with torch.cuda.stream(streams[k]):
-                        if i % 7 == 0:
+                        if i % 32 == 0:
                             torch.cuda._sleep(20000)
-                        wrong[k] += (batch.x != places + i * rows * width).sum()
+                        wrong[k] += torch.ne(batch.x, expected[i]).sum()
                     if captured and i % 16 == 0:
                         static.copy_(batch.x)
                         base.fill_(i * rows * width)
@@ -168,7 +185,7 @@ def pull_rate(o, **options):
     """Images/s of a consumer that only takes batches, its CPU seconds per 1000 images, and the stats."""
     with loader(o, device="cuda", **options) as loads:
         run = forever(loads)
-        for _ in range(o.warm):
+        for _ in range(o.warm if "cache" not in options else 3 * o.images // (2 * o.batch)):
             next(run)
         torch.cuda.synchronize()
         before, cpu, begin, n = loads.stats(), time.process_time(), time.monotonic(), 0
@@ -213,11 +230,81 @@ def rate(o):
         print(f"rate: nvJPEG (torchvision, whole images, no resize) {nv:.0f} images/s")
     print("| decoded by | threads | images/s | CPU s per 1000 | moved GB/s | of the bus | images/s while the device "
           "decodes | of nvJPEG |\n|---|---|---|---|---|---|---|---|")
-    for decode in ("cpu", "gpu"):
+    for decode, more in (("cpu", {}), ("gpu", {}), ("gpu, cache=device", {"cache": "device", "device_memory": "16G"})):
         for threads in o.rate_threads:
-            r, cpu, moved, kernels, locked = pull_rate(o, decode=decode, threads=threads)
+            r, cpu, moved, kernels, locked = pull_rate(o, decode=decode[:3], threads=threads, **more)
             print(f"| {decode} | {threads} | {r:.0f} | {cpu:.3f} | {moved / 1e9:.2f} | {moved / bus:.2f} | {kernels:.0f} | "
                   f"{r / nv if nv else 0:.1f}× |" + ("" if locked else " not page-locked"), flush=True)
+
+
+# ---- models and memory ----------------------------------------------------------------------------------
+
+
+def resident():
+    with open("/proc/self/status") as f:
+        return int(next(line for line in f if line.startswith("VmRSS")).split()[1]) << 10
+
+
+def models(o):
+    """Several trainers, a thread, a stream and a loader each; eager, since one process compiles one at a time."""
+    print("| models | images/s together | slowest of fastest | CPUs used | RSS GiB | device GiB in use |\n"
+          "|---|---|---|---|---|---|")
+    o = argparse.Namespace(**{**vars(o), "compile": False})
+    for count in (1, 2, 4):
+        done, stop, ready = [0] * count, threading.Event(), threading.Barrier(count + 1)
+
+        def one(k, done=done, stop=stop, ready=ready):
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                trainer = Trainer("resnet50", o)
+                with loader(o, device="cuda", decode="gpu", threads=1, channels_last=True, device_memory="3G") as loads:
+                    for i, b in enumerate(forever(loads)):
+                        trainer.step(b.image, b.label)
+                        done[k] += len(b.label)
+                        del b
+                        if i % 4 == 3:
+                            stream.synchronize()
+                        if i == 7:
+                            ready.wait()
+                        if stop.is_set():
+                            break
+
+        threads = [threading.Thread(target=one, args=(k,)) for k in range(count)]
+        for t in threads:
+            t.start()
+        ready.wait()
+        before, begin, cpu = list(done), time.monotonic(), time.process_time()
+        time.sleep(o.seconds)
+        rates = [(a - b) / (time.monotonic() - begin) for a, b in zip(done, before, strict=True)]
+        free, total = torch.cuda.mem_get_info()
+        used = (time.process_time() - cpu) / (time.monotonic() - begin)
+        print(f"| {count} | {sum(rates):.0f} | {min(rates) / max(rates):.3f} | {used:.2f} | {resident() / 2**30:.2f} | "
+              f"{(total - free) / 2**30:.1f} |", flush=True)
+        stop.set()
+        for t in threads:
+            t.join()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def locked(o):
+    """Growth of the resident memory by a loader, and the bytes that its budget says are in use."""
+    print("| decoded by | budget | RSS grew by MiB | budget in use MiB | ratio |\n|---|---|---|---|---|")
+    with loader(o, device="cuda", decode="gpu", threads=2, memory="2G") as loads:  # code and the driver's own
+        next(iter(loads))
+    for decode in ("cpu", "gpu"):
+        for memory in ("2G", "4G"):
+            gc.collect()
+            before = resident()
+            with loader(o, device="cuda", decode=decode, threads=4, memory=memory) as loads:
+                run = forever(loads)
+                for _ in range(150):
+                    next(run)
+                time.sleep(0.5)
+                grown, stats = resident() - before, loads.stats()
+                del run
+            peak = stats["budget_peak_bytes"]
+            print(f"| {decode} | {memory} | {grown >> 20} | {peak >> 20} | {grown / peak:.2f} |", flush=True)
 
 
 # ---- train ----------------------------------------------------------------------------------------------
@@ -263,6 +350,33 @@ def feed(trainer, batches, o):
     return n / spent, waited / spent, (time.process_time() - cpu) / spent
 
 
+class Files(torch.utils.data.Dataset):
+    """Exported JPEGs, decoded and cropped by Pillow: what a stock training script does."""
+
+    def __init__(self, folder, count):
+        self.paths, self.count = sorted(str(p) for p in pathlib.Path(folder).rglob("*.*")), count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        from PIL import Image
+        from torchvision import transforms as t
+        image = Image.open(self.paths[i % len(self.paths)]).convert("RGB")
+        crop = t.RandomResizedCrop.get_params(image, (0.08, 1.0), (3 / 4, 4 / 3))
+        image = t.functional.resized_crop(image, *crop, (224, 224))
+        return torch.from_numpy(np.array(image)).permute(2, 0, 1), i % 1000
+
+
+def stock_batches(o):
+    with tempfile.TemporaryDirectory() as folder:
+        leat.export(o.pack, folder)
+        data = torch.utils.data.DataLoader(Files(folder, o.images), o.batch, shuffle=True, num_workers=o.workers,
+                                           pin_memory=True, drop_last=True, persistent_workers=True)
+        for image, label in forever(data):
+            yield image.cuda(non_blocking=True), label.cuda(non_blocking=True)
+
+
 def ways(o):
     with loader(o, device="cuda", decode="cpu", channels_last=True) as loads:
         first = next(iter(loads))
@@ -274,6 +388,8 @@ def ways(o):
         loads = loader(o, device="cuda", decode=decode, threads=threads, channels_last=True)
         return loads, ((b.image, b.label) for b in forever(loads))
 
+    if o.workers:
+        yield "PyTorch DataLoader", o.workers, lambda: (None, stock_batches(o))
     for threads in o.threads:
         for decode in ("cpu", "gpu", "auto"):
             yield f"leat {decode}", threads, lambda d=decode, t=threads: make(d, t)
@@ -310,9 +426,11 @@ def train(o):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--pack", required=True)
-    p.add_argument("--parts", default="check,stress,rate,train")
+    p.add_argument("--parts", default="check,stress,rate,models,locked,train")
     p.add_argument("--batch", type=int, default=256)
     p.add_argument("--images", type=int, default=51200, help="of an epoch: the pack, repeated")
+    p.add_argument("--handovers", type=int, default=1_000_000)
+    p.add_argument("--workers", type=int, default=16, help="processes of the DataLoader, 0 = leave it out")
     p.add_argument("--pipelines", type=int, default=1000)
     p.add_argument("--check-seconds", type=float, default=120)
     p.add_argument("--stress-seconds", type=float, default=30)
@@ -327,7 +445,7 @@ def main():
     o = p.parse_args()
     torch.backends.cudnn.benchmark = True
     for part in o.parts.split(","):
-        {"check": check, "stress": stress, "rate": rate, "train": train}[part](o)
+        {"check": check, "stress": stress, "models": models, "locked": locked, "rate": rate, "train": train}[part](o)
 
 
 if __name__ == "__main__":

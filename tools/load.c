@@ -150,6 +150,9 @@ static void put_device(const job *j, leat__json *w, const leat_loader_stats *s)
     leat__json_ku64(w, "device_images", s->device_images);
     leat__json_kdouble(w, "device_decode_seconds", (double)s->device_decode_ns / 1e9);
     leat__json_kdouble(w, "device_share", s->device_share);
+    leat__json_kdouble(w, "device_overlap_seconds", (double)s->device_overlap_ns / 1e9);
+    leat__json_ku64(w, "device_cached_images", s->device_cached_images);
+    leat__json_ku64(w, "device_cached_bytes", s->device_cached_bytes);
 }
 
 static void print_epoch(job *j)
@@ -398,7 +401,9 @@ const cli_command cli_cmd_load = {
             {"copied_bytes, copy_seconds", "copied to the GPU so far; time of the copies on the GPU"},
             {"copy_wait_seconds", "time a batch waited for memory of the GPU"},
             {"device_images, device_share", "images the GPU decoded so far; the share it is given now"},
-            {"device_decode_seconds", "time on the GPU of batches with such images, copies included"},
+            {"device_decode_seconds", "time on the GPU of the kernels that decode"},
+            {"device_overlap_seconds", "copies and kernels that ran beside those of the batch before"},
+            {"device_cached_images, device_cached_bytes", "with --cache device: what stays on the GPU"},
             {"digest", "hash of everything delivered in the epoch, or null"},
             {"decisions[]", "what the controller changed in the epoch: at_s (since the start), "
                             "knob, from, to, reason"},

@@ -65,8 +65,8 @@ const leat__param cli_load_machine[] = {
     CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
     CLI_BYTES("memory", 'm', LEAT__TEXT(LEAT__DEFAULT_MEMORY),
               0, 1e18, "byte budget, 0 = half of what is left"),
-    CLI_STRING("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process|disk:DIR",
-               "who keeps pages: the system, the loader, or, of a remote pack, a folder of this machine"),
+    CLI_STRING("cache", 0, LEAT__DEFAULT_CACHE_NAME, "os|process|device|disk:DIR",
+               "who keeps pages: the system, the loader, the GPU (tiles), or, of a remote pack, a folder"),
     CLI_BYTES("cache-bytes", 0, "0", 0, 1e18,
               "size limit of the disk:DIR folder, 0 = half of the free space there"),
     CLI_INT("prefetch", 0, "0", 0, 1024, "N", "batches made ahead, 0 = decided while running"),
@@ -294,8 +294,9 @@ static int set_cache(leat_loader_opts *o, const char *text, leat_error *err)
 {
     if (text == NULL || strcmp(text, "os") == 0) o->cache = LEAT_CACHE_OS;
     else if (strcmp(text, "process") == 0) o->cache = LEAT_CACHE_PROCESS;
+    else if (strcmp(text, "device") == 0) o->cache = LEAT_CACHE_DEVICE;
     else if (leat__str_starts(text, "disk:")) o->disk_cache = text + strlen("disk:");
-    else return leat__fail(err, LEAT_EINVAL, "--cache: '%s' is not os, process or disk:DIR", text);
+    else return leat__fail(err, LEAT_EINVAL, "--cache: '%s' is not os, process, device or disk:DIR", text);
     if (o->disk_cache_bytes != 0 && o->disk_cache == NULL)
         return leat__fail(err, LEAT_EINVAL, "--cache-bytes needs --cache disk:DIR");
     return 0;

@@ -62,9 +62,12 @@ typedef enum leat_drop {
 } leat_drop;
 
 typedef enum leat_cache {
-    LEAT_CACHE_OS,     /* the OS page cache, with readahead hints */
-    LEAT_CACHE_PROCESS /* direct reads and pages kept inside the budget, shared by all loaders of
-                          this process that read the same pack */
+    LEAT_CACHE_OS,      /* the OS page cache, with readahead hints */
+    LEAT_CACHE_PROCESS, /* direct reads and pages kept inside the budget, shared by all loaders of
+                           this process that read the same pack */
+    LEAT_CACHE_DEVICE   /* with opts.device: tiles stay on the device once they were copied there, as far as
+                           device_memory goes; the rest is read as with LEAT_CACHE_OS. The device decodes:
+                           decode auto means gpu */
 } leat_cache;
 
 typedef enum leat_on_error {
@@ -387,9 +390,11 @@ typedef struct leat_loader_stats {
     uint64_t remote_requests, remote_retries, remote_bytes;
     uint64_t disk_cache_hits; /* pages and samples that came from opts.disk_cache */
     uint64_t device_images; /* with opts.device: decoded by the device, since the loader was opened */
-    uint64_t device_decode_ns; /* time on the device of the batches they were in, copies included */
+    uint64_t device_decode_ns; /* time on the device of the kernels that decode */
     double device_share; /* of the images that the device is given now, 0 to 1 */
     uint64_t remote_hedged; /* remote packs, this epoch: second requests for ranges that were late */
+    uint64_t device_overlap_ns; /* of copy_ns and device_decode_ns: beside those of the batch before */
+    uint64_t device_cached_images, device_cached_bytes; /* with LEAT_CACHE_DEVICE: that stay there */
 } leat_loader_stats;
 /* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any
  * thread may call, also while another one is in next(). */

@@ -33,7 +33,7 @@ Pipeline = str | ops.Op | Sequence[str | ops.Op]
 Role = str | ops.Op
 
 _ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
-_CACHES = {"os": 0, "process": 1}
+_CACHES = {"os": 0, "process": 1, "device": 2}
 _DECODES = {"auto": 0, "cpu": 1, "gpu": 2}
 _POLICIES = {"fail": 0, "skip": 1, "replace": 2}
 _ORIENTATIONS = {"apply": 0, "ignore": 1}
@@ -96,7 +96,8 @@ class Loader:
             delivers them as stored, like torchvision's ``ImageFolder``
         threads: C workers; 0 = as many CPUs as this process may use
         memory: budget in bytes or text ("2G"); 0 = half of what this process may still take
-        cache: "os" (the system's page cache) or "process" (pages inside the budget, direct reads).
+        cache: "os" (the system's page cache), "process" (pages inside the budget, direct reads) or "device" (tiles
+            stay on the GPU once they were copied there, as far as device_memory goes).
             "disk:DIR": pages of a remote pack are kept in that folder, for later epochs and runs and all
             processes of this machine
         cache_bytes: bytes or text that the folder of "disk:DIR" may hold; 0 = half of what is free there

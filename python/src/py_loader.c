@@ -570,12 +570,14 @@ static PyObject *loader_stats(PyObject *o, PyObject *args)
     }
     if (stats == NULL || leat_loader_device(self->loader) < 0) return stats;
     PyObject *device = Py_BuildValue(
-        "{sN sK sK sK sK sd sd sK sd sd}", "page_locked", PyBool_FromLong((long)s.page_locked),
+        "{sN sK sK sK sK sd sd sK sd sd sd sK sK}", "page_locked", PyBool_FromLong((long)s.page_locked),
         "device_limit_bytes", (u)s.device_limit, "device_used_bytes", (u)s.device_used,
         "device_peak_bytes", (u)s.device_peak,
         "copied_bytes", (u)s.copied_bytes, "copy_seconds", (double)s.copy_ns / 1e9, "copy_wait_seconds",
         (double)s.copy_wait_ns / 1e9, "device_images", (u)s.device_images, "device_decode_seconds",
-        (double)s.device_decode_ns / 1e9, "device_share", s.device_share);
+        (double)s.device_decode_ns / 1e9, "device_share", s.device_share, "device_overlap_seconds",
+        (double)s.device_overlap_ns / 1e9, "device_cached_images", (u)s.device_cached_images,
+        "device_cached_bytes", (u)s.device_cached_bytes);
     if (device == NULL || PyDict_Update(stats, device) != 0) Py_CLEAR(stats);
     Py_XDECREF(device);
     return stats;

@@ -149,6 +149,21 @@ def test_the_device_decodes_the_same_bytes(tiled, cuda, decode):
         leat.Loader(tiled, decode="tpu")
 
 
+def test_tiles_stay_on_the_device(tiled, cuda):
+    with leat.Loader(tiled, as_="numpy", **OPTIONS) as host, \
+            leat.Loader(tiled, as_="dlpack", device="cuda", cache="device", device_memory="4G", **OPTIONS) as device:
+        for epoch in range(3):
+            host.set_epoch(epoch)
+            device.set_epoch(epoch)
+            for a, b in zip(host, device, strict=True):
+                np.testing.assert_array_equal(a.image, read(b.image))
+            stats = device.stats()
+            assert stats["device_cached_images"] == 101 or epoch == 0
+        assert stats["read_bytes"] == 0
+    with pytest.raises(leat.ArgumentError, match="cache device needs a device"):
+        leat.Loader(tiled, cache="device")
+
+
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):
     monkeypatch.setenv("FAKE_CUDA", "pin")
     with leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS) as loader, \

@@ -179,13 +179,11 @@ static uint64_t find_data(const leat_job_image *im, uint64_t arena, uint64_t own
 }
 
 /* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice. */
-static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory input,
-                     uint8_t *host, slice *slices, uint32_t *count)
+static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory arena,
+                     leat__gpu_memory own, uint8_t *host, slice *slices, uint32_t *count)
 {
     leat_job_image *image = (leat_job_image *)(void *)(host + l->image_at);
     leat_job_tile *tile = (leat_job_tile *)(void *)(host + l->tile_at);
-    const uint64_t arena = input + l->descriptors;
-    uint64_t own = arena + aligned(l->arena);
     slice *s = slices;
     *s = (slice){0};
     for (const leat__device_tiles *t = f->tiles; t != NULL; own += aligned(t->data_bytes), t = t->next) {
@@ -220,7 +218,8 @@ static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, 
 {
     uint64_t at = l->descriptors;
     LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input, job->descriptors.data, l->descriptors, err));
-    if (l->arena > 0) LEAT_TRY(leat__gpu_copy_in(d->opts.copies, input + at, f->arena.data, l->arena, err));
+    const leat__gpu_memory arena = job->stored != 0 ? job->stored : input + at;
+    if (l->arena > 0) LEAT_TRY(leat__gpu_copy_in(d->opts.copies, arena, f->arena.data, l->arena, err));
     at += aligned(l->arena);
     for (const leat__device_tiles *t = f->tiles; t != NULL; at += aligned(t->data_bytes), t = t->next) {
         if (t->data_bytes > 0)
@@ -230,11 +229,22 @@ static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, 
     return 0;
 }
 
+/* Whether images of the batch shall stay on the device. */
+static bool has_claims(const leat__frame *f)
+{
+    for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next)
+        for (uint32_t i = 0; t->store != NULL && i < t->image_count; i++)
+            if (t->keep[i] != NULL) return true;
+    return false;
+}
+
 /* The next batches get an arena in which all of this one would have found room. */
 static void learn(leat__device_decoder *d, const leat__frame *f, const layout *l)
 {
-    uint64_t need = l->data + l->data / 8, known = atomic_load(d->opts.arena_bytes);
-    if (f->batch.samples > 0 && need > known) atomic_store(d->opts.arena_bytes, need);
+    uint64_t missing = atomic_load(&f->arena.missing), known = atomic_load(d->opts.arena_bytes);
+    uint64_t need = LEAT_MAX(l->data, l->arena + missing);
+    need += need / 8;
+    if (need > known) atomic_store(d->opts.arena_bytes, need);
 }
 
 static void point_outputs(leat__device_decoder *d, const leat__frame *f, const leat__device_block *batch)
@@ -276,12 +286,29 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     if (slices == NULL || job->descriptors.data == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, l.descriptors, "jobs of a batch"));
     point_outputs(d, f, batch);
-    describe(d, f, &l, s->input->memory, job->descriptors.data, slices, &count);
+    if (d->opts.store != NULL && has_claims(f))
+        job->stored = leat__device_store_take(d->opts.store, l.arena, d->opts.copies);
+    const leat__gpu_memory data = s->input->memory + l.descriptors;
+    describe(d, f, &l, job->stored != 0 ? job->stored : data, data + aligned(l.arena), job->descriptors.data,
+             slices, &count);
     LEAT_GO(rc, out, send(d, f, &l, s->input->memory, job, err));
     rc = run_kernels(d, s, &l, slices, count, marks, job, err);
 out:
     leat__free(slices);
     return rc;
+}
+
+void leat__device_decoder_keep(leat__device_decoder *d, const leat__frame *f, const leat__device_job *job)
+{
+    const uint32_t *status = job->status;
+    if (job->stored == 0) return;
+    for (leat__device_tiles *t = f->tiles; t != NULL; status += t->image_count, t = t->next) {
+        for (uint32_t i = 0; t->store != NULL && i < t->image_count; i++) {
+            if (t->keep[i] == NULL || status[i] != LEAT_JOB_NO_DAMAGE) continue;
+            leat__device_store_keep(d->opts.store, t->keep[i], job->stored + t->images[i].data);
+            t->keep[i] = NULL;
+        }
+    }
 }
 
 void leat__device_decoder_end(leat__device_decoder *d, leat__device_job *job)

@@ -15,6 +15,7 @@
 #include "loader/batch.h"
 
 #define LEAT__DECODE_SLOTS 3 /* batches decoded at once */
+#define LEAT__DECODE_SLOT_BYTES (UINT64_C(384) << 20) /* of the device that each may need, usually */
 
 typedef struct leat__device_decoder leat__device_decoder;
 
@@ -26,6 +27,7 @@ typedef struct leat__device_decoder_opts {
     const leat__pipeline *const *pipelines; /* by column; NULL where the column is not an image */
     uint32_t columns;
     leat__blocks *blocks; /* for descriptors */
+    leat__device_store *store; /* where tiles stay, or NULL */
     _Atomic uint64_t *arena_bytes; /* grows to what a batch takes */
 } leat__device_decoder_opts;
 
@@ -39,6 +41,7 @@ typedef struct leat__device_job {
     const uint32_t *status; /* per image, in the order of the lists: valid after the event */
     uint32_t images;
     uint64_t bytes; /* copied to the device */
+    leat__gpu_memory stored; /* where the arena was put to stay; 0: nowhere */
 } leat__device_job;
 
 /* Events of a batch: its copies have ended; its kernels begin and have ended. */
@@ -51,6 +54,8 @@ typedef struct leat__device_marks {
 int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot, const leat__frame *f,
                                const leat__device_block *batch, const leat__device_marks *marks,
                                leat__device_job *job, leat_error *err) LEAT_MUST_CHECK;
+/* After the batch's event: images of the lists that were decoded without damage stay on the device. */
+void leat__device_decoder_keep(leat__device_decoder *d, const leat__frame *f, const leat__device_job *job);
 /* After the batch's event, or when it was not queued to its end: gives the descriptors back. */
 void leat__device_decoder_end(leat__device_decoder *d, leat__device_job *job);
 

@@ -8,18 +8,29 @@
 
 #include "base/mem.h"
 
+static void drop_claims(leat__device_store *store, leat__device_entry *const *keep, uint32_t images)
+{
+    for (uint32_t i = 0; store != NULL && i < images; i++) leat__device_store_drop(store, keep[i]);
+}
+
 int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *c, const leat__device_id *ids,
-                            leat__blocks *blocks, leat_error *err)
+                            leat__device_store *store, leat__device_entry *const *keep, leat__blocks *blocks,
+                            leat_error *err)
 {
     uint32_t images = leat__device_chunk_images(c);
-    size_t size = sizeof(leat__device_tiles) + c->images.len + c->tiles.len + images * sizeof *ids;
+    size_t size = sizeof(leat__device_tiles) + c->images.len + c->tiles.len +
+                  images * (sizeof *ids + sizeof *keep);
     leat__device_tiles *t = leat__alloc(LEAT__MEM_LOADER, size);
 
     *out = NULL;
-    if (t == NULL) return leat__fail_nomem(err, size, "tiles of a batch");
+    if (t == NULL) {
+        drop_claims(store, keep, images);
+        return leat__fail_nomem(err, size, "tiles of a batch");
+    }
     memset(t, 0, sizeof *t);
     if (c->data.len > 0) t->data = leat__blocks_take(blocks, c->data.len);
     if (c->data.len > 0 && t->data.data == NULL) {
+        drop_claims(store, keep, images);
         leat__free(t);
         return leat__fail_nomem(err, c->data.len, "tiles of a batch");
     }
@@ -35,6 +46,9 @@ int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *
     memcpy(t->images, c->images.data, c->images.len);
     memcpy(t->tiles, c->tiles.data, c->tiles.len);
     memcpy(t->ids, ids, images * sizeof *ids);
+    t->store = store;
+    t->keep = (leat__device_entry **)(t->ids + images);
+    if (store != NULL) memcpy(t->keep, keep, images * sizeof *keep);
     *out = t;
     return 0;
 }
@@ -43,6 +57,7 @@ void leat__device_tiles_close(leat__device_tiles *t)
 {
     while (t != NULL) {
         leat__device_tiles *next = t->next;
+        drop_claims(t->store, t->keep, t->image_count);
         leat__blocks_give(t->blocks, t->data);
         leat__free(t);
         t = next;

@@ -8,6 +8,7 @@
 #define LEAT_LOADER_DEVICE_TILES_H
 
 #include "loader/blocks.h"
+#include "loader/device_store.h"
 #include "op/device_plan.h"
 
 /* The sample of an image, and which draw of it in the epoch (shares.h). */
@@ -24,13 +25,17 @@ typedef struct leat__device_tiles {
     leat_job_image *images; /* tiles name images of this list */
     leat_job_tile *tiles;
     leat__device_id *ids; /* of each image */
+    leat__device_store *store;
+    leat__device_entry **keep; /* of each image: claimed, shall stay on the device; or NULL */
     uint64_t bytes; /* charged for it, without its part of the arena */
 } leat__device_tiles;
 
-/* A copy of what `chunk` has; `ids` names the sample of each of its images. */
+/* A copy of what `chunk` has; `ids` names the sample of each of its images, `keep` the claim that it has in
+ * `store` (NULL: none). The list takes the claims, also on failure, and drops those that were not kept. */
 int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk,
-                            const leat__device_id *ids, leat__blocks *blocks,
-                                leat_error *err) LEAT_MUST_CHECK;
+                            const leat__device_id *ids, leat__device_store *store,
+                            leat__device_entry *const *keep, leat__blocks *blocks,
+                            leat_error *err) LEAT_MUST_CHECK;
 void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is fine */
 
 #endif

@@ -381,8 +381,9 @@ static uint64_t leave_for_later(leat__run *r)
     for (uint32_t i = 0; i < r->count; i++) {
         leat__run_sample *s = &r->sample[i];
         if (s->rc != 0 || s->row.size == 0) continue;
-        s->later = env->kept != NULL &&
-                   leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size);
+        s->later = leat__run_is_resident(env, s->id) || /* on the device: not read at all */
+                   (env->kept != NULL &&
+                    leat__kept_has(env->kept, s->row.shard, s->row.file_offset, s->row.size));
         if (!s->later) {
             if (warm < WARM_RUNS || !known) later = in_system_cache(s);
             known = true;
@@ -433,7 +434,7 @@ typedef struct found {
     uint64_t id, salt;
     uint32_t shard;
     const leat_pack_cell *cells;
-    const uint8_t *bytes;
+    const uint8_t *bytes; /* NULL: its images are resident on the device, nothing else is needed */
     uint64_t size;
 } found;
 
@@ -460,7 +461,8 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     if (cell->absent || cell->length == 0)
         return leat__fail(err, LEAT_EDATA, "field '%s' is absent",
                           leat_pack_field(env->pack, g->field)->name);
-    const uint8_t *data = from->bytes + cell->start;
+    const uint8_t *data = from->bytes != NULL ? from->bytes + cell->start
+                                              : leat__run_header(env, g, from->id);
     LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
     leat__encoded image = {.info = &info,
                            .data = data,
@@ -468,12 +470,14 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
                            .tables = tables_of(env, from),
                            .orientation = cell->image.orientation};
     if (env->orientation == LEAT_ORIENTATION_IGNORE) image.orientation = 1;
-    image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
+    if (from->bytes != NULL)
+        image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
     const leat__draw_key key = key_of(env, from);
     if (r->on_device) {
         bool taken = false;
         LEAT_TRY(leat__run_list(r, g, w, &image, &key, from->salt, row, &taken, err));
         if (taken) return 0;
+        if (from->bytes == NULL) return LEAT_EAGAIN; /* its bytes are needed after all */
     }
     if (g->count == 1)
         return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, &key,
@@ -593,12 +597,9 @@ static int fill_columns(const leat__run *r, leat__run_worker *w, const found *fr
 static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
                     leat_error *err)
 {
-    leat__device_mark mark = leat__device_chunk_mark(&w->chunk);
-    size_t ids = w->chunk_ids.len;
+    leat__run_list_mark mark = leat__run_list_marked(w);
     int rc = fill_columns(r, w, from, row, err);
-    if (rc == 0) return 0;
-    leat__device_chunk_rewind(&w->chunk, mark);
-    w->chunk_ids.len = ids;
+    if (rc != 0) leat__run_list_rewind(r->env, w, mark);
     return rc;
 }
 
@@ -679,6 +680,11 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
         if (s->error != NULL) *err = *s->error;
         else leat__fail(err, s->rc, "sample %llu: %s", (unsigned long long)s->id, leat_code_text(s->rc));
         return s->rc;
+    }
+    if (r->on_device && leat__run_is_resident(r->env, s->id)) {
+        const found there = {s->id, s->salt, s->row.shard, s->cells, NULL, s->row.size};
+        int rc = fill_row(r, w, &there, r->first + i, err);
+        if (rc != LEAT_EAGAIN) return rc;
     }
     if (s->later) LEAT_TRY(fetch(r, s, err));
     LEAT_TRY(check(s, w, err));

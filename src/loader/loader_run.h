@@ -77,6 +77,8 @@ typedef struct leat__run_env {
     _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
     _Atomic uint32_t run_number;
     _Atomic uint64_t device_images; /* given to the device */
+    leat__device_store *store;      /* tiles that stay on the device, or NULL */
+    bool store_alone; /* samples need nothing but the index and their images: resident ones are not read */
     _Atomic uint64_t arena_bytes;   /* that the tiles of a batch take, as far as is known */
     atomic_bool stop; /* nobody wants the rest of the epoch */
     _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
@@ -135,7 +137,8 @@ typedef struct leat__run_worker {
     leat__buf spare; /* bytes of replacements */
     leat__follow_scratch follow;
     leat__device_chunk chunk; /* images for the device, of the run being worked on */
-    leat__buf chunk_ids;      /* and their samples: leat__device_id */
+    leat__buf chunk_ids;      /* and their samples: leat__device_id, */
+    leat__buf chunk_keep;     /* and claims in the store: leat__device_entry * */
 } leat__run_worker;
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;

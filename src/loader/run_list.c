@@ -13,33 +13,96 @@ static bool goes_to_device(leat__run_env *env)
     return (number + 1) * share / LEAT__SHARE_WHOLE != number * share / LEAT__SHARE_WHOLE;
 }
 
+leat__run_list_mark leat__run_list_marked(const leat__run_worker *w)
+{
+    const size_t images = w->chunk_ids.len / sizeof(leat__device_id);
+    return (leat__run_list_mark){leat__device_chunk_mark(&w->chunk), images};
+}
+
+void leat__run_list_rewind(const leat__run_env *env, leat__run_worker *w, leat__run_list_mark mark)
+{
+    leat__device_entry **keep = (leat__device_entry **)(void *)w->chunk_keep.data;
+    size_t count = w->chunk_keep.len / sizeof *keep;
+    for (size_t i = mark.images; env->store != NULL && i < count; i++)
+        leat__device_store_drop(env->store, keep[i]);
+    leat__device_chunk_rewind(&w->chunk, mark.chunk);
+    w->chunk_ids.len = mark.images * sizeof(leat__device_id);
+    if (env->store != NULL) w->chunk_keep.len = mark.images * sizeof *keep;
+}
+
+/* The store counts images: those of a sample are next to each other. */
+static uint64_t image_number(const leat__run_env *env, const leat__image_group *g, uint64_t sample)
+{
+    return sample * env->group_count + (uint64_t)(g - env->groups);
+}
+
+bool leat__run_is_resident(const leat__run_env *env, uint64_t sample)
+{
+    if (env->store == NULL || !env->store_alone) return false;
+    for (uint32_t g = 0; g < env->group_count; g++) {
+        const uint64_t number = image_number(env, &env->groups[g], sample);
+        if (leat__device_store_find(env->store, number) == NULL) return false;
+    }
+    return true;
+}
+
+const uint8_t *leat__run_header(const leat__run_env *env, const leat__image_group *g, uint64_t sample)
+{
+    return leat__device_store_find(env->store, image_number(env, g, sample))->header;
+}
+
 void leat__run_list_begin(leat__run *r, leat__run_worker *w)
 {
+    const leat__run_list_mark none = {0};
     r->on_device = goes_to_device(r->env);
+    leat__run_list_rewind(r->env, w, none); /* what a run that failed left */
     leat__device_chunk_clear(&w->chunk);
-    leat__buf_clear(&w->chunk_ids);
     w->chunk.arena = r->frame->arena.data != NULL ? &r->frame->arena : NULL;
+}
+
+/* Claims an image that is not on the device yet. */
+static leat__device_entry *claim(const leat__run_env *env, uint64_t number, const leat__encoded *image)
+{
+    uint32_t header = leat__device_header_bytes(image);
+    return header > 0 ? leat__device_store_claim(env->store, number, image->data, header, image->len) : NULL;
+}
+
+/* One view of an image. The first one brings all of its tiles, where they shall stay. */
+static int list_view(const leat__run *r, const leat__image_group *g, uint32_t view, leat__run_worker *w,
+                     const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
+                     bool *taken, leat_error *err)
+{
+    const leat__run_env *env = r->env;
+    const uint64_t number = image_number(env, g, key->sample);
+    const leat__device_entry *there = env->store != NULL ? leat__device_store_find(env->store, number) : NULL;
+    leat__device_entry *kept = NULL;
+    if (env->store != NULL && there == NULL && view == 0) kept = claim(env, number, image);
+    leat__device_place place = {.resident = there != NULL ? there->address : 0, .whole = kept != NULL};
+    int rc = leat__device_plan(&w->chunk, g->pipelines[view], image, key, row, g->columns[view], &place,
+                               taken, err);
+    if (rc != 0 || !*taken || !place.whole) {
+        if (kept != NULL) leat__device_store_drop(env->store, kept);
+        kept = NULL;
+    }
+    if (rc != 0 || !*taken) return rc;
+    if (leat__buf_append(&w->chunk_ids, &id, sizeof id) == 0 &&
+        (env->store == NULL || leat__buf_append(&w->chunk_keep, &kept, sizeof kept) == 0))
+        return 0;
+    if (kept != NULL) leat__device_store_drop(env->store, kept);
+    return leat__fail_nomem(err, sizeof id, "tiles of a batch");
 }
 
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
                    const leat__encoded *image, const leat__draw_key *key, uint64_t salt, uint32_t row,
                    bool *taken, leat_error *err)
 {
-    leat__device_mark mark = leat__device_chunk_mark(&w->chunk);
     const leat__device_id id = {key->sample, salt};
-    size_t ids = w->chunk_ids.len;
-    (void)r;
+    leat__run_list_mark mark = leat__run_list_marked(w);
     for (uint32_t v = 0; v < g->count; v++) {
-        leat__device_place place = {0};
-        LEAT_TRY(leat__device_plan(&w->chunk, g->pipelines[v], image, key, row, g->columns[v], &place, taken,
-                                   err));
-        if (!*taken) {
-            leat__device_chunk_rewind(&w->chunk, mark);
-            w->chunk_ids.len = ids;
-            return 0;
-        }
-        if (leat__buf_append(&w->chunk_ids, &id, sizeof id) != 0)
-            return leat__fail_nomem(err, sizeof id, "tiles of a batch");
+        LEAT_TRY(list_view(r, g, v, w, image, key, id, row, taken, err));
+        if (*taken) continue;
+        leat__run_list_rewind(r->env, w, mark);
+        return 0;
     }
     return 0;
 }
@@ -50,9 +113,12 @@ int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err)
     uint32_t images = leat__device_chunk_images(&w->chunk);
 
     if (images == 0) return 0;
-    LEAT_TRY(leat__device_tiles_open(&tiles, &w->chunk,
-                                     (const leat__device_id *)(const void *)w->chunk_ids.data,
-                                     r->env->tile_blocks, err));
+    int rc = leat__device_tiles_open(&tiles, &w->chunk,
+                                     (const leat__device_id *)(const void *)w->chunk_ids.data, r->env->store,
+                                     (leat__device_entry *const *)(const void *)w->chunk_keep.data,
+                                     r->env->tile_blocks, err);
+    leat__buf_clear(&w->chunk_keep); /* the list has the claims */
+    LEAT_TRY(rc);
     r->tile_bytes = tiles->bytes + w->chunk.arena_bytes;
     leat__frame_add_tiles(r->frame, tiles);
     atomic_fetch_add_explicit(&r->env->device_images, images, memory_order_relaxed);

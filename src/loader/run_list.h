@@ -11,6 +11,19 @@
 /* Decides whether the device decodes this run (r->on_device). */
 void leat__run_list_begin(leat__run *r, leat__run_worker *w);
 
+/* Where the lists of the worker end; back to there. Claims that are left out are dropped. */
+typedef struct leat__run_list_mark {
+    leat__device_mark chunk;
+    size_t images;
+} leat__run_list_mark;
+leat__run_list_mark leat__run_list_marked(const leat__run_worker *w);
+void leat__run_list_rewind(const leat__run_env *env, leat__run_worker *w, leat__run_list_mark mark);
+
+/* Whether all images of a sample are on the device and nothing else of it is needed. */
+bool leat__run_is_resident(const leat__run_env *env, uint64_t sample);
+/* The header of such an image. */
+const uint8_t *leat__run_header(const leat__run_env *env, const leat__image_group *g, uint64_t sample);
+
 /* Lists all views of an image, or none: *taken false, the CPU decodes it. */
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
                    const leat__encoded *image, const leat__draw_key *key, uint64_t salt, uint32_t row,

@@ -16,6 +16,7 @@ int leat__run_worker_open(leat__run_worker **out, leat_error *err)
     if (w == NULL) return leat__fail_nomem(err, sizeof *w, "a worker");
     leat__buf_init(&w->spare, LEAT__MEM_SCRATCH, SPARE_MAX);
     leat__buf_init(&w->chunk_ids, LEAT__MEM_SCRATCH, SPARE_MAX);
+    leat__buf_init(&w->chunk_keep, LEAT__MEM_SCRATCH, SPARE_MAX);
     leat__device_chunk_init(&w->chunk);
     LEAT_GO(rc, out, leat__pipeline_worker_open(&w->pipeline, err));
     *out = w;
@@ -33,6 +34,7 @@ void leat__run_worker_close(leat__run_worker **out)
     leat__buf_reset(&w->spare);
     leat__follow_scratch_reset(&w->follow);
     leat__buf_reset(&w->chunk_ids);
+    leat__buf_reset(&w->chunk_keep);
     leat__device_chunk_reset(&w->chunk);
     leat__free(w);
     *out = NULL;

@@ -112,6 +112,8 @@ int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_op
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_teardown(leat_loader *l);
+/* Opens the device and what decodes there. Nothing of CUDA is touched unless a device was asked for. */
+int leat__loader_set_up_device(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 
 /* Parts that a change makes anew. Images, shape, fields: `shape` is filled. Frames, feed and bounds, with
  * budget and pool set: `shape` is taken. Batches of an epoch. */

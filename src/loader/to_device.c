@@ -46,6 +46,7 @@ struct leat__to_device {
     leat__device_decoder *decoder; /* NULL: batches are only copied */
     leat__run_env *env;
     leat__run_worker *worker; /* for damaged samples */
+    leat__device_store *store;
     leat__thread thread;
     flight flights[RING]; /* the thread's */
     uint32_t first, count;
@@ -173,6 +174,7 @@ static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
     int rc = 0;
     for (uint32_t i = 0; i < f->job.images; i++) bad |= f->job.status[i] != LEAT_JOB_NO_DAMAGE;
     for (uint32_t row = 0; row < f->frame->rows; row++) bad |= f->frame->dropped[row];
+    leat__device_decoder_keep(d->decoder, f->frame, &f->job);
     if (bad) rc = repair(d, f, err);
     else leat__frame_finish(f->frame);
     leat__mutex_lock(&d->lock);
@@ -394,6 +396,7 @@ void leat__to_device_close(leat__to_device **out)
         leat__gpu_event_close(&f->marks.end);
     }
     leat__device_decoder_close(&d->decoder);
+    leat__device_store_close(&d->store);
     leat__run_worker_close(&d->worker);
     leat__gpu_stream_close(&d->stream);
     leat__device_pool_close(&d->pool);
@@ -401,6 +404,28 @@ void leat__to_device_close(leat__to_device **out)
     leat__cond_destroy(&d->changed);
     leat__mutex_destroy(&d->lock);
     leat__free(d);
+}
+
+uint64_t leat__to_device_reserve(uint64_t frame_bytes)
+{
+    return 4 * frame_bytes + LEAT__DECODE_SLOTS * LEAT__DECODE_SLOT_BYTES;
+}
+
+int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,
+                           leat__device_store **store, leat_error *err)
+{
+    leat__device_pool_stats stats;
+    uint64_t reserve = leat__to_device_reserve(d->frame_bytes);
+    leat__device_pool_read(d->pool, &stats);
+    if (stats.limit <= reserve)
+        return leat__fail(err, LEAT_EBUDGET,
+                          "cache device: device_memory is %llu bytes, and batches alone may need %llu",
+                          (unsigned long long)stats.limit, (unsigned long long)reserve);
+    const leat__device_store_opts opts = {
+        .pool = d->pool, .budget = budget, .images = images, .limit = stats.limit - reserve};
+    LEAT_TRY(leat__device_store_open(&d->store, &opts, err));
+    *store = d->store;
+    return 0;
 }
 
 int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,
@@ -413,6 +438,7 @@ int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__
                                       .pipelines = pipelines,
                                       .columns = columns,
                                       .blocks = env->tile_blocks,
+                                      .store = env->store,
                                       .arena_bytes = &env->arena_bytes};
     LEAT_TRY(leat__run_worker_open(&d->worker, err));
     d->env = env;
@@ -477,5 +503,7 @@ void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats)
     stats->decoded = d->decoded;
     stats->decode_ns = d->decode_ns;
     stats->overlap_ns = d->overlap_ns;
+    stats->store = (leat__device_store_stats){0};
+    if (d->store != NULL) leat__device_store_read(d->store, &stats->store);
     leat__mutex_unlock(&d->lock);
 }

@@ -26,6 +26,7 @@ typedef struct leat__to_device_stats {
     uint64_t copied_bytes, copy_ns, wait_ns;
     uint64_t decoded; /* images */
     uint64_t decode_ns;  /* of the kernels */
+    leat__device_store_stats store;
     uint64_t overlap_ns; /* of copies and kernels, beside those of the batch before */
 } leat__to_device_stats;
 
@@ -34,6 +35,12 @@ int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts, 
     LEAT_MUST_CHECK;
 /* After the flow was closed. Batches on loan stay. */
 void leat__to_device_close(leat__to_device **d);
+
+/* Device memory that is not given to tiles that stay: what batches on their way need. */
+uint64_t leat__to_device_reserve(uint64_t frame_bytes);
+/* Lets tiles of `images` images stay on the device; *store is a view. Before the next, as that. */
+int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,
+                           leat__device_store **store, leat_error *err) LEAT_MUST_CHECK;
 
 /* Lets the device decode tiles. `env` is for samples that turn out to be damaged; `pipelines` as in
  * device_decode.h. Before the first batch. LEAT_ENOTSUP: there are no kernels for this device. */

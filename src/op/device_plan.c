@@ -254,6 +254,7 @@ static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only
             return a->data + im->data;
         }
     }
+    if (a != NULL) atomic_fetch_add_explicit(&a->missing, bytes, memory_order_relaxed);
     if (only_arena) return NULL;
     im->source = LEAT_JOB_SPILL;
     im->data = c->data.len;
@@ -308,6 +309,13 @@ static int put_image(leat__device_chunk *c, const leat__tile_header *h, const ui
     memcpy(to, h->quant, sizeof h->quant);
     if (place->whole) memcpy(to + sizeof h->quant, data + h->header_bytes, h->tile_bytes);
     return put_tiles(c, h, data, &w, image, place->whole ? NULL : to);
+}
+
+uint32_t leat__device_header_bytes(const leat__encoded *e)
+{
+    leat__tile_header h;
+    const bool tiled = e->info->codec == LEAT__CODEC_TILE;
+    return tiled && leat__tile_header_parse(&h, e->data, e->len, NULL) == 0 ? h.header_bytes : 0;
 }
 
 int leat__device_plan(leat__device_chunk *c, const leat__pipeline *p, const leat__encoded *e,

@@ -22,7 +22,8 @@
 typedef struct leat__device_arena {
     uint8_t *data; /* NULL: there is none */
     uint64_t size;
-    _Atomic uint64_t used; /* asked for: can be more than `size` */
+    _Atomic uint64_t used;    /* can be more than `size` */
+    _Atomic uint64_t missing; /* bytes that found no room */
 } leat__device_arena;
 
 /* Images with their tiles. An image's bytes are its quantisers, then tiles, then padding, aligned to 16;
@@ -59,6 +60,9 @@ bool leat__device_takes(const leat__pipeline *p, const char **why);
 
 /* What the kernels need to know of the output; `data` is set by the caller. */
 void leat__device_output(const leat__pipeline *p, leat_job_output *out);
+
+/* Bytes of a tiled image before its tiles: what is needed of an image that is resident. 0: not tiled. */
+uint32_t leat__device_header_bytes(const leat__encoded *image);
 
 /* Adds an image for row `row` of output `column`. *taken false (with 0): the CPU has to decode it, also
  * when it is damaged or its draw fails: the CPU then says why. Of an image that is resident only the header

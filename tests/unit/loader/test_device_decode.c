@@ -11,9 +11,11 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/tile/tile_format.h"
+#include "loader/to_device.h"
 
 static char kept[64], tiled[64], damaged[64], half[64];
 enum { SAMPLES = 150, DAMAGED_EVERY = 13 };
+static uint64_t cached; /* images that stayed on the device, in the last compare() */
 
 static void tile_pack(const char *from, const char *to)
 {
@@ -117,7 +119,10 @@ static uint64_t compare(const char *path, leat_loader_opts o, uint64_t *bad)
     leat_batch *a, *b;
     leat_error e1 = {0}, e2 = {0};
     *bad = 0;
-    assert_ok(leat_loader_open(&host, path, &o, NULL));
+    leat_loader_opts plain = o;
+    if (plain.cache == LEAT_CACHE_DEVICE) plain.cache = LEAT_CACHE_OS;
+    plain.device_memory = 0;
+    assert_ok(leat_loader_open(&host, path, &plain, NULL));
     o.device = "cuda";
     o.decode = LEAT_DECODE_GPU;
     if (leat_loader_open(&device, path, &o, &e2) != 0) fail_msg("%s", e2.message);
@@ -153,6 +158,7 @@ static uint64_t compare(const char *path, leat_loader_opts o, uint64_t *bad)
     leat_loader_close(&device);
     assert_int_equal(fake_cuda.held(), 0);
     assert_int_equal(leat__mem_blocks(), 0);
+    cached = s.device_cached_images;
     return s.device_images;
 }
 
@@ -198,6 +204,64 @@ static void damaged_tiles_meet_the_same_policy(void **state)
     assert_true(bad > 10);
     o.on_error = LEAT_ON_ERROR_FAIL;
     compare(damaged, o, &bad);
+}
+
+static void tiles_stay_on_the_device(void **state)
+{
+    uint64_t bad;
+    leat_loader_opts o = options();
+    const leat_loader_image images[] = {{.name = "a", .ops = "RandomResizedCrop(16)"},
+                                        {.name = "b", .ops = "RandomResizedCrop(20); ToLayout(nhwc)"}};
+    o.cache = LEAT_CACHE_DEVICE;
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        o.threads = threads;
+        assert_int_equal(compare(tiled, o, &bad), 2 * SAMPLES);
+        assert_int_equal(cached, SAMPLES);
+    }
+    o.device_memory = leat__to_device_reserve(o.batch_size * 24 * 24 * 3 * 2) + (1 << 16);
+    assert_int_equal(compare(tiled, o, &bad), 2 * SAMPLES);
+    assert_true(cached > 0 && cached < SAMPLES); /* the rest is streamed */
+    o.device_memory = 0;
+    compare(half, o, &bad);
+    assert_int_equal(cached, SAMPLES / 2);
+    compare(damaged, o, &bad); /* the policy is to fail */
+    o.on_error = LEAT_ON_ERROR_SKIP;
+    compare(damaged, o, &bad);
+    assert_true(bad > 10 && cached > 100 && cached < SAMPLES);
+    o.on_error = LEAT_ON_ERROR_FAIL;
+    o.ops = NULL;
+    o.images = images;
+    o.image_count = 2;
+    assert_int_equal(compare(tiled, o, &bad), 4 * SAMPLES);
+    assert_int_equal(cached, SAMPLES);
+}
+
+/* What is resident is neither read nor copied again. */
+static void later_epochs_read_nothing(void **state)
+{
+    leat_loader_opts o = options();
+    leat_loader *l;
+    uint64_t copied[3], before = 0;
+    o.device = "cuda";
+    o.cache = LEAT_CACHE_DEVICE;
+    assert_ok(leat_loader_open(&l, tiled, &o, NULL));
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        leat_batch *b;
+        leat_loader_stats s = {0};
+        assert_ok(leat_loader_begin(l, epoch, NULL));
+        while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) leat_batch_release(&b);
+        assert_ok(leat_loader_read(l, &s, sizeof s));
+        /* a batch of large images may find its arena full: then they stay in the next epoch */
+        assert_true(s.device_cached_images == SAMPLES || epoch == 0);
+        assert_true(s.device_cached_bytes > 0 && s.device_used >= s.device_cached_bytes);
+        if (epoch != 1) assert_int_equal(s.read_bytes > 0, epoch == 0);
+        copied[epoch] = s.copied_bytes - before;
+        before = s.copied_bytes;
+    }
+    assert_true(copied[2] < copied[0]);
+    leat_loader_close(&l);
+    assert_int_equal(fake_cuda.held(), 0);
+    assert_int_equal(leat__mem_blocks(), 0);
 }
 
 static void what_cannot_be_is_said(void **state)
@@ -270,9 +334,13 @@ static void each_failing_call_ends_in_an_error(void **state)
 {
     leat_loader_opts o = options();
     o.threads = 1;
-    o.batch_size = 64;
+    o.batch_size = 16;
+    uint64_t few[20];
+    for (uint64_t i = 0; i < LEAT_COUNT(few); i++) few[i] = i;
+    o.indices = few;
+    o.index_count = LEAT_COUNT(few);
     o.device = "cuda";
-    o.decode = LEAT_DECODE_GPU;
+    o.cache = LEAT_CACHE_DEVICE;
     int calls = 0, failed = 0;
     for (int i = 0; i <= calls; i++) {
         int before = fake_cuda.calls();
@@ -301,6 +369,8 @@ int main(void)
         cmocka_unit_test(the_same_batches),
         cmocka_unit_test(several_views),
         cmocka_unit_test(damaged_tiles_meet_the_same_policy),
+        cmocka_unit_test(tiles_stay_on_the_device),
+        cmocka_unit_test(later_epochs_read_nothing),
         cmocka_unit_test(what_cannot_be_is_said),
         cmocka_unit_test(auto_moves_by_itself),
         cmocka_unit_test(each_failing_call_ends_in_an_error),

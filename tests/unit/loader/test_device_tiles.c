@@ -22,10 +22,10 @@ static void lists_are_copies(void **state)
     assert_ok(leat__buf_append(&c.images, images, sizeof images));
     assert_ok(leat__buf_append(&c.tiles, tiles, sizeof tiles));
     assert_ok(leat__buf_append(&c.data, "0123456789abcdef", 16));
-    assert_ok(leat__device_tiles_open(&a, &c, ids, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&a, &c, ids, NULL, NULL, blocks, NULL));
     leat__device_chunk_clear(&c);
     assert_ok(leat__buf_append(&c.data, "x", 1));
-    assert_ok(leat__device_tiles_open(&b, &c, ids, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&b, &c, ids, NULL, NULL, blocks, NULL));
     assert_int_equal(a->image_count, 2);
     assert_int_equal(a->tile_count, 3);
     assert_int_equal(a->images[1].row, 4);
@@ -37,7 +37,7 @@ static void lists_are_copies(void **state)
     assert_int_equal(b->image_count, 0);
     leat__device_chunk_clear(&c); /* all of it is in the arena of a batch */
     leat__device_tiles *none;
-    assert_ok(leat__device_tiles_open(&none, &c, ids, blocks, NULL));
+    assert_ok(leat__device_tiles_open(&none, &c, ids, NULL, NULL, blocks, NULL));
     assert_null(none->data.data);
     b->next = none;
     a->next = b;
@@ -49,8 +49,40 @@ static void lists_are_copies(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
+static void claims_that_are_not_kept_are_dropped(void **state)
+{
+    leat_budget *budget;
+    leat__blocks *blocks;
+    leat__device_store *store;
+    leat__device_chunk c;
+    leat__device_tiles *t;
+    const leat__device_id ids[] = {{0, 0}, {1, 0}};
+    const leat_job_image images[2] = {{.row = 0}, {.row = 1}};
+    const uint8_t header[4] = {0};
+    assert_ok(leat_budget_open(&budget, 1 << 20, NULL));
+    assert_ok(leat__blocks_open(&blocks, budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, NULL));
+    assert_ok(leat__device_store_open(
+        &store, &(leat__device_store_opts){.budget = budget, .images = 2, .limit = 1 << 20}, NULL));
+    leat__device_entry *keep[] = {leat__device_store_claim(store, 0, header, 4, 4),
+                                  leat__device_store_claim(store, 1, header, 4, 4)};
+    leat__device_chunk_init(&c);
+    assert_ok(leat__buf_append(&c.images, images, sizeof images));
+    assert_ok(leat__device_tiles_open(&t, &c, ids, store, keep, blocks, NULL));
+    leat__device_store_keep(store, t->keep[0], 256);
+    t->keep[0] = NULL;
+    leat__device_tiles_close(t);
+    assert_non_null(leat__device_store_find(store, 0));
+    assert_ptr_equal(leat__device_store_claim(store, 1, header, 4, 4), keep[1]); /* free again */
+    leat__device_store_close(&store);
+    leat__device_chunk_reset(&c);
+    leat__blocks_close(&blocks);
+    leat_budget_close(&budget);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_copies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_copies),
+                                       cmocka_unit_test(claims_that_are_not_kept_are_dropped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The part of a loader's setup that has to do with a device: where batches go, who decodes, what stays there.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "loader/setup.h"
+
+/* Why the CPU has to decode everything; NULL: it does not. */
+static const char *cpu_only(const leat_loader *l, const char **op)
+{
+    *op = NULL;
+    if (l->opts.digest != 0) return "digest hashes pixels on the host";
+    if (l->opts.sample_fn != NULL) return "sample_fn changes pixels on the host";
+    if (l->env.mixed) return "MixUp and CutMix mix pixels on the host";
+    if (l->env.follow.count > 0) return "fields that follow an image are made on the host";
+    if (l->table_count > 1) return "packs with different tables of the tile codec are decoded on the host";
+    for (uint32_t i = 0; i < l->pipeline_count; i++) {
+        if (!leat__device_takes(l->pipelines[i], op)) return "runs on the host";
+    }
+    return l->pipeline_count == 0 ? "there are no images" : NULL;
+}
+
+/* Whether rows are made of images and numbers of the index alone. */
+static bool needs_images_only(const leat_loader *l)
+{
+    const leat__shape *shape = leat__frames_shape(l->frames);
+    for (uint32_t c = 0; c < shape->count; c++) {
+        const leat__column *column = &shape->columns[c];
+        if (column->kind == LEAT__COLUMN_IMAGE || column->kind == LEAT__COLUMN_ONE_HOT ||
+            column->kind == LEAT__COLUMN_LAMBDA)
+            continue;
+        leat_field_type type = leat_pack_field(l->pack, column->field)->type;
+        if (type != LEAT_FIELD_INT && type != LEAT_FIELD_FLOAT) return false;
+    }
+    return true;
+}
+
+static int set_up_store(leat_loader *l, leat_error *err)
+{
+    uint64_t images;
+    if (!leat__mul_u64(l->info.samples, l->env.group_count, &images))
+        return leat__fail(err, LEAT_EOVERFLOW, "cache device: too many images");
+    LEAT_TRY(leat__to_device_caches(l->device, l->budget, images, &l->env.store, err));
+    l->env.store_alone = needs_images_only(l);
+    return 0;
+}
+
+/* decode = gpu says why it cannot be; auto then means the CPU. */
+static int set_up_decoding(leat_loader *l, leat_error *err)
+{
+    const char *op, *why = cpu_only(l, &op);
+    bool keeps = l->opts.cache == LEAT_CACHE_DEVICE, must = keeps || l->opts.decode == LEAT_DECODE_GPU;
+    if (l->opts.decode == LEAT_DECODE_CPU) return 0;
+    if (why != NULL && !must) return 0;
+    if (why != NULL)
+        return leat__fail(err, LEAT_EINVAL, "%s: %s%s%s", keeps ? "cache device" : "decode gpu",
+                          op != NULL ? op : "", op != NULL ? " " : "", why);
+    LEAT_TRY(leat__blocks_open(&l->env.tile_blocks, l->budget, LEAT_BUDGET_BATCH, LEAT__MEM_BATCH, err));
+    leat__blocks_lock_pages(l->env.tile_blocks, leat__to_device_gpu(l->device), &l->opts.log);
+    if (keeps) {
+        l->opts.decode = LEAT_DECODE_GPU; /* not moved back to the CPUs */
+        LEAT_TRY(set_up_store(l, err));
+    }
+    uint32_t columns = leat__frames_shape(l->frames)->count;
+    const leat__pipeline **of = LEAT_NEW_ARRAY(LOADER, const leat__pipeline *, columns + 1);
+    if (of == NULL) return leat__fail_nomem(err, columns * sizeof *of, "pipelines");
+    for (uint32_t g = 0; g < l->env.group_count; g++) {
+        const leat__image_group *group = &l->env.groups[g];
+        for (uint32_t v = 0; v < group->count; v++) of[group->columns[v]] = group->pipelines[v];
+    }
+    const leat__tile_tables *tables = l->table_count > 0 ? l->tables[0] : NULL;
+    int rc = leat__to_device_decodes(l->device, &l->env, tables, of, columns, err);
+    leat__free(of);
+    if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU */
+        leat__blocks_close(&l->env.tile_blocks);
+        return 0;
+    }
+    /* a guess, until batches were seen: crops need about half of the tiles */
+    uint64_t sample = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
+    l->env.arena_bytes = ((keeps ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
+    l->env.device_share = must ? LEAT__SHARE_WHOLE : 0;
+    return rc;
+}
+
+/* Nothing of CUDA is touched unless a device was asked for. */
+int leat__loader_set_up_device(leat_loader *l, leat_error *err)
+{
+    const char *name = l->opts.device;
+    if (name == NULL || strcmp(name, "cpu") == 0) return 0;
+    leat__to_device_opts opts = {.device = name,
+                                 .memory = l->opts.device_memory,
+                                 .frame_bytes = leat__frames_device_bytes(l->frames, l->opts.batch_size)};
+    LEAT_TRY(leat__to_device_open(&l->device, &opts, err));
+    leat__frames_for_device(l->frames, leat__to_device_gpu(l->device), &l->opts.log);
+    return set_up_decoding(l, err);
+}
