@@ -374,7 +374,8 @@ def stock_batches(o):
         data = torch.utils.data.DataLoader(Files(folder, o.images), o.batch, shuffle=True, num_workers=o.workers,
                                            pin_memory=True, drop_last=True, persistent_workers=True)
         for image, label in forever(data):
-            yield image.cuda(non_blocking=True), label.cuda(non_blocking=True)
+            image = image.cuda(non_blocking=True).contiguous(memory_format=torch.channels_last)
+            yield image, label.cuda(non_blocking=True)
 
 
 def ways(o):

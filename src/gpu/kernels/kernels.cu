@@ -8,7 +8,8 @@
 #include "tile_entropy_kernel.h"
 #include "tile_pixels_kernel.h"
 
-#define TILE_WARPS 4 /* per block */
+#define TILE_WARPS 4  /* per block */
+#define TILE_BLOCKS 9 /* per multiprocessor, for which the compiler leaves enough registers */
 
 extern "C" __global__ void leat_axes(leat_job job)
 {
@@ -21,9 +22,9 @@ extern "C" __global__ void leat_axes(leat_job job)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS) leat_tiles(leat_job job)
+extern "C" __global__ void __launch_bounds__(32 * TILE_WARPS, TILE_BLOCKS) leat_tiles(leat_job job)
 {
-    __shared__ tile_scratch scratch[TILE_WARPS];
+    __shared__ __align__(16) tile_scratch scratch[TILE_WARPS];
     const uint32_t tile = blockIdx.x * TILE_WARPS + threadIdx.x / 32;
     if (tile < job.tile_count) decode_tile(&job, tile, &scratch[threadIdx.x / 32]);
 }

@@ -25,13 +25,17 @@
 #define TILE_BAD_PLANES 3u
 #define TILE_BAD_END 4u
 
-/* Scratch of a warp. */
+/* Scratch of a warp, on a device in shared memory. What it does not take is cache for tiles and tables. */
 typedef struct tile_scratch {
-    int16_t coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time */
+    union {
+        struct { /* of the values */
+            int16_t coef[4 * BLOCK_PITCH]; /* first, as it is read 16 bytes at a time */
+            int16_t ring[TILE_RING];
+        };
+        uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* of the bitmaps: which table, then what was read with it */
+    };
     uint64_t mask[TILE_BLOCKS_MAX];
-    int16_t ring[TILE_RING];
     uint8_t groups[TILE_BLOCKS_MAX];
-    uint8_t symbol[TILE_BLOCKS_MAX * 8]; /* first which table, then what was read with it */
 } tile_scratch;
 
 /* A tile as it lies in the data. */
@@ -48,7 +52,8 @@ typedef struct tile_view {
 typedef struct value_reader {
     uint32_t done;            /* values decoded */
     uint32_t extra;           /* the next one's extra bits */
-    PER_LANE(uint32_t, plane); /* lane l: the next bit of size plane l */
+    PER_LANE(uint32_t, plane); /* lane l: the next bit of size plane l, */
+    PER_LANE(uint32_t, window); /* and 32 bits from there on, loaded before they are needed */
 } value_reader;
 
 /* Position in a block's bitmap -> row * 8 + column. */
@@ -256,6 +261,7 @@ DEVICE uint32_t find_planes(const tile_view *t, uint32_t at, value_reader *r)
     }
     r->done = 0;
     r->extra = 8 * at;
+    LANES AT(r->window) = bits_at(t, AT(r->plane));
     return t->len - at == (extra_bits + 7) / 8 ? TILE_WHOLE : TILE_BAD_END;
 }
 
@@ -268,15 +274,13 @@ DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
 /* The next 32 values into the ring. */
 DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
 {
-    PER_LANE(uint32_t, window);
     PER_LANE(uint32_t, mine); /* lane l: who has a bit in plane l */
     PER_LANE(uint32_t, bit);
     PER_LANE(uint32_t, size);
     PER_LANE(uint32_t, end);
     const uint32_t n = least(32, t->values - r->done);
     uint32_t more = low_bits(n); /* lanes that have a bit in the plane */
-    LANES AT(window) = bits_at(t, AT(r->plane));
-    const uint32_t first = WARP_FROM(window, 0);
+    const uint32_t first = WARP_FROM(r->window, 0);
     LANES { /* in the first plane every lane has one, so its rank is its number */
         const uint32_t here = more >> lane & 1;
         AT(size) = here;
@@ -286,7 +290,7 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
     }
     more = WARP_BALLOT(bit);
     for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
-        const uint32_t plane = WARP_FROM(window, l);
+        const uint32_t plane = WARP_FROM(r->window, l);
         LANES {
             const uint32_t rank = POPC(more & ((1u << lane) - 1)), here = more >> lane & 1;
             AT(size) += here;
@@ -296,7 +300,10 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
         }
         more = WARP_BALLOT(bit);
     }
-    LANES AT(r->plane) += POPC(AT(mine)); /* counting is slow: once, not in every plane */
+    LANES {
+        AT(r->plane) += POPC(AT(mine)); /* counting is slow: once, not in every plane */
+        AT(r->window) = bits_at(t, AT(r->plane));
+    }
     LANES {
         if ((uint32_t)lane < n)
             s->ring[(r->done + (uint32_t)lane) % TILE_RING] =
