@@ -121,7 +121,13 @@ extern "C" {
     X(tiled, "share stored as tiles")                                                        \
     X(raw, "share stored raw")                                                               \
     X(png, "share stored as PNG")                                                            \
-    X(webp, "share stored as WebP")
+    X(webp, "share stored as WebP")                                                          \
+    /* batches on a device */                                                                \
+    X(copy_ms, "time per step of copies to the device, on the device")                       \
+    X(device_decode_ms, "time per step of the kernels that decode")                          \
+    X(device_overlap_ms, "of both, beside the copies and kernels of another batch")          \
+    X(device_share, "share of the images that the device decodes")                           \
+    X(device_frees, "CPUs that would decode them otherwise; only where CPUs decoded some")
 
 #define LEAT_DOCTOR_OPTIONS 8
 

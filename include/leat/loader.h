@@ -394,6 +394,7 @@ typedef struct leat_loader_stats {
     double device_share; /* of the images that the device is given now, 0 to 1 */
     uint64_t remote_hedged; /* remote packs, this epoch: second requests for ranges that were late */
     uint64_t device_overlap_ns; /* of copy_ns and device_decode_ns: beside those of the batch before */
+    uint64_t device_list_ns; /* of the time in decode: workers listed tiles for the device, all epochs */
     uint64_t device_cached_images, device_cached_bytes; /* with LEAT_CACHE_DEVICE: that stay there */
 } leat_loader_stats;
 /* Statistics: `read` covers the current epoch, `read_all` everything since the loader was opened. Any

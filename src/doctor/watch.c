@@ -298,6 +298,23 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
     if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
 }
 
+/* What the device does per step, and the CPUs that would do it otherwise. The price of an image on a CPU is
+ * known where some were decoded there: decode=auto begins so. */
+static void device_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
+{
+    const leat_loader_stats *s = &w->last;
+    double images = (double)s->device_images, steps = (double)s->steps;
+    double there = w->total.samples - images, cpu_ns = w->total.decode - (double)s->device_list_ns;
+    if (s->copied_bytes == 0 || steps == 0) return;
+    f->copy_ms = (double)s->copy_ns / steps / 1e6;
+    f->device_decode_ms = (double)s->device_decode_ns / steps / 1e6;
+    f->device_overlap_ms = (double)s->device_overlap_ns / steps / 1e6;
+    f->device_share = share(images, w->total.samples);
+    if (images <= 0 || there <= 0 || cpu_ns <= 0 || !known(f->samples_per_s)) return;
+    double saved = cpu_ns / there - (double)s->device_list_ns / images;
+    f->device_frees = LEAT_MAX(saved, 0.0) * f->device_share * f->samples_per_s / 1e9;
+}
+
 static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     const sums *t = &w->total;
@@ -376,6 +393,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     f->batch = batch;
     step_facts(&w->last, batch, f);
     flow_facts(w, f);
+    device_facts(w, f);
     decision_facts(w, f);
     leat__sense_facts(&w->begin, &w->sense, f);
     sibling_facts(w, f);

@@ -295,6 +295,24 @@ static void machine_evidence(leat_doctor_diagnosis *d)
             leat__format_bytes((uint64_t)f->budget, b, TEXT));
 }
 
+/* What decoding on the device costs, and what it is good for. */
+static void device_evidence(leat_doctor_diagnosis *d)
+{
+    const leat_doctor_facts *f = &d->facts;
+    double step = or_else(f->data_ms, 0) + or_else(f->prepare_ms, 0) + or_else(f->batch_ms, 0);
+    if (!known(f->copy_ms)) return;
+    SAY("on the device, per step: copies %.2f ms, decoding %.2f ms, %.2f ms of both side by side", f->copy_ms,
+        f->device_decode_ms, f->device_overlap_ms);
+    if (or_else(f->device_share, 0) <= 0 || step <= 0) return;
+    double cost = percent(LEAT_MIN(f->device_decode_ms / step, 1.0));
+    if (known(f->device_frees))
+        SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step and frees %.1f "
+            "CPUs (decode=cpu|gpu overrides)", percent(f->device_share), cost, f->device_frees);
+    else
+        SAY("the device decodes %.0f %% of the images: it costs up to %.1f %% of the step "
+            "(decode=cpu|auto overrides)", percent(f->device_share), cost);
+}
+
 static void trial_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -309,6 +327,7 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d)
     trainer_evidence(d);
     rate_evidence(d);
     machine_evidence(d);
+    device_evidence(d);
     trial_evidence(d);
 }
 

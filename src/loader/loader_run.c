@@ -868,5 +868,6 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
     uint64_t took = leat__meters_now() - begin;
     atomic_fetch_add_explicit(&r->env->decode_ns, took, memory_order_relaxed);
     atomic_fetch_add_explicit(&all_decode_ns, took, memory_order_relaxed);
+    if (r->on_device) atomic_fetch_add_explicit(&r->env->list_ns, took, memory_order_relaxed);
     return rc;
 }

@@ -77,6 +77,7 @@ typedef struct leat__run_env {
     _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
     _Atomic uint32_t run_number;
     _Atomic uint64_t device_images; /* given to the device */
+    _Atomic uint64_t list_ns;       /* of workers that listed them */
     leat__device_store *store;      /* tiles that stay on the device, or NULL */
     bool store_alone; /* samples need nothing but the index and their images: resident ones are not read */
     _Atomic uint64_t arena_bytes;   /* that the tiles of a batch take, as far as is known */

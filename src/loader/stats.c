@@ -125,6 +125,7 @@ static void read_device(leat_loader *l, leat_loader_stats *s)
     s->device_images = d.decoded;
     s->device_decode_ns = d.decode_ns;
     s->device_overlap_ns = d.overlap_ns;
+    s->device_list_ns = atomic_load(&l->env.list_ns);
     s->device_cached_images = d.store.images;
     s->device_cached_bytes = d.store.bytes;
     if (l->env.tile_blocks != NULL)

@@ -28,6 +28,36 @@ static void the_sentence_has_the_numbers(void **state)
                         "CPU-bound: decode takes 81 % of worker time; the trainer waits 46 % of each step");
 }
 
+static bool says(const leat_doctor_diagnosis *d, const char *text)
+{
+    for (uint32_t i = 0; i < d->evidence_count; i++)
+        if (strstr(d->evidence[i], text) != NULL) return true;
+    return false;
+}
+
+static void decoding_on_the_device_has_a_price(void **state)
+{
+    leat_doctor_facts f = healthy();
+    (void)state;
+    leat_doctor_diagnosis d = judge(f);
+    assert_false(says(&d, "on the device"));
+    f.data_ms = 1;
+    f.batch_ms = 49;
+    f.copy_ms = 0.4;
+    f.device_decode_ms = 0.75;
+    f.device_overlap_ms = 0.3;
+    f.device_share = 0;
+    d = judge(f);
+    assert_true(says(&d, "copies 0.40 ms, decoding 0.75 ms, 0.30 ms of both side by side"));
+    assert_false(says(&d, "the device decodes"));
+    f.device_share = 1;
+    d = judge(f);
+    assert_true(says(&d, "the device decodes 100 % of the images: it costs up to 1.5 % of the step (decode"));
+    f.device_frees = 2.4;
+    d = judge(f);
+    assert_true(says(&d, "it costs up to 1.5 % of the step and frees 2.4 CPUs"));
+}
+
 static void damage_is_found_beside_the_limit(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -93,6 +123,7 @@ int main(void)
         cmocka_unit_test(doubt_says_what_would_settle_it),
         cmocka_unit_test(names_are_those_of_the_contract),
         cmocka_unit_test(the_sentence_has_the_numbers),
+        cmocka_unit_test(decoding_on_the_device_has_a_price),
         cmocka_unit_test(damage_is_found_beside_the_limit),
         cmocka_unit_test(an_idle_gpu_without_waiting_is_found),
         cmocka_unit_test(stalls_that_the_mean_hides_are_found),

@@ -402,7 +402,7 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
     need(entered > 0 && flags == 0);
     COUNTED;
     if (mode("pin")) return NO_MEMORY;
-    return add_block(*memory = malloc(bytes), bytes, true);
+    return add_block(*memory = calloc(1, bytes), bytes, true); /* large, and hardly touched */
 }
 
 int cuMemFreeHost(void *memory)
