@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "io/file.h"
+#include "io/traffic.h"
 #include "live.h"
 #include "load_mix.h"
 #include "probe/machine.h"
@@ -155,6 +156,38 @@ static void put_device(const job *j, leat__json *w, const leat_loader_stats *s)
     leat__json_ku64(w, "device_cached_bytes", s->device_cached_bytes);
 }
 
+/* What came over the network, and what that costs where prices are known. */
+static void print_traffic(job *j, const leat_loader_stats *s)
+{
+    char bytes[24], each[24];
+    double batches = s->batches > 0 ? (double)s->batches : 1;
+    leat__traffic_price price;
+    if (s->remote_requests == 0) return;
+    cli_out(j->c,
+            "network: %s in %" PRIu64 " requests (%" PRIu64 " repeated, %" PRIu64
+            " hedged), %s and %.1f requests a batch",
+            leat__format_bytes(s->remote_bytes, bytes, sizeof bytes), s->remote_requests, s->remote_retries,
+            s->remote_hedged,
+            leat__format_bytes((uint64_t)((double)s->remote_bytes / batches), each, sizeof each),
+            (double)s->remote_requests / batches);
+    if (leat__traffic_price_of(cli_arg(j->c, 0), s->remote_bytes, s->remote_requests, &price))
+        cli_out(j->c,
+                "; by list prices of " LEAT__TRAFFIC_DATE
+                " $%.4f in the bucket's region, $%.4f from another, $%.4f over the internet",
+                price.same_region, price.other_region, price.internet);
+    cli_out(j->c, "\n");
+}
+
+static void put_price(job *j, leat__json *w, const leat_loader_stats *s)
+{
+    leat__traffic_price price;
+    if (!leat__traffic_price_of(cli_arg(j->c, 0), s->remote_bytes, s->remote_requests, &price)) return;
+    leat__json_kdouble(w, "usd_same_region", price.same_region);
+    leat__json_kdouble(w, "usd_other_region", price.other_region);
+    leat__json_kdouble(w, "usd_internet", price.internet);
+    leat__json_kstr(w, "price_date", LEAT__TRAFFIC_DATE);
+}
+
 static void print_epoch(job *j)
 {
     leat_loader_stats s;
@@ -192,6 +225,7 @@ static void print_epoch(job *j)
         leat__json_ku64(&w, "remote_retries", s.remote_retries);
         leat__json_ku64(&w, "remote_bytes", s.remote_bytes);
         leat__json_ku64(&w, "remote_hedged", s.remote_hedged);
+        put_price(j, &w, &s);
         leat__json_ku64(&w, "disk_cache_hits", s.disk_cache_hits);
         leat__json_ku64(&w, "threads", s.threads);
         leat__json_ku64(&w, "io_depth", s.io_depth);
@@ -218,6 +252,7 @@ static void print_epoch(job *j)
     if (s.bad_samples > 0) cli_out(j->c, ", %" PRIu64 " bad samples", s.bad_samples);
     if (j->digest_on) cli_out(j->c, ", digest %016" PRIx64, j->digest);
     cli_out(j->c, "\n");
+    print_traffic(j, &s);
 }
 
 /* Delivers batches until the epoch, the sample limit or the user ends it. */
@@ -392,6 +427,10 @@ const cli_command cli_cmd_load = {
             {"remote_retries", "requests that were repeated"},
             {"remote_bytes", "bytes received over the network"},
             {"remote_hedged", "second requests for ranges that were late"},
+            {"usd_same_region", "cost of the traffic by list prices, from a machine in the bucket's region"},
+            {"usd_other_region", "the same from another region of the same cloud"},
+            {"usd_internet", "the same over the internet"},
+            {"price_date", "of the prices; these four only for Amazon, Google and Azure"},
             {"disk_cache_hits", "pages and samples that came from the disk cache"},
             {"threads", "CPU workers at the end"},
             {"io_depth", "reads in flight at the end"},
