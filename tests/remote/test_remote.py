@@ -66,7 +66,11 @@ def setUpModule() -> None:
 
 def tearDownModule() -> None:
     World.weed.stop()
+    told = [os.path.join(folder, name) for folder, _, names in os.walk(World.dir) for name in names
+            if name != "credentials" and SECRET.encode() in pathlib.Path(folder, name).read_bytes()]
     shutil.rmtree(World.dir, ignore_errors=True)
+    if told:  # packs, states, caches and what was staged: all that the tests made leat write
+        raise AssertionError(f"a secret was written to {told}")
 
 
 def path(name: str) -> str:
