@@ -121,6 +121,8 @@ def test_bad_input_is_one_line(packs, tmp_path):
     fails(leat.ArgumentError, "has the label 2, but there are 2 classes", classes=2)
     fails(leat.ArgumentError, "has no int field 'label'", packs["bare"])
     fails(leat.ArgumentError, "distill needs one", method="distill")
+    fails(leat.ArgumentError, "mixup: has no effect with method simclr", method="simclr", mixup=0.2)
+    fails(leat.ArgumentError, "teacher: has no effect with method supervised", teacher="x.pt")
     fails(leat.NotFoundError, "nowhere", str(tmp_path / "nowhere.leat"))
     fails(leat.ArgumentError, "no CUDA device", accelerator="cuda") if not torch.cuda.is_available() else None
     other = make_pack(tmp_path / "four.leat", 12, classes=4)
@@ -279,10 +281,10 @@ def test_knn_and_probe_find_classes_that_are_apart():
 
 @pytest.mark.parametrize("method", ["simclr", "dino"])
 def test_methods_without_labels(packs, tmp_path, method):
-    result = leat.train(packs["bare"], output=tmp_path / "bare", **{**TINY, "lr": 0.1}, method=method, dim=16, local_crops=2)
+    result = leat.train(packs["bare"], output=tmp_path / "bare", **{**TINY, "lr": 0.1}, method=method, dim=16)
     assert result["steps"] == 4 and np.isfinite(result["loss"]) and "knn" not in result
     result = leat.train(packs["train"], val=packs["val"], output=tmp_path / "labelled", **{**TINY, "lr": 0.1}, method=method,
-                        dim=16, local_crops=2, probe=5)
+                        dim=16, probe=5)
     assert 0 <= result["knn"] <= 1 and 0 <= result["probe"] <= 1
 
 

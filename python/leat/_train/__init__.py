@@ -91,7 +91,8 @@ def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str,
     """The result of ranks that were started for it."""
     from . import distributed
 
-    words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack]}
+    words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack],
+             "launched": True}
     result = os.path.join(o.output, "result.json")
     if os.path.exists(result):
         os.unlink(result)
@@ -131,7 +132,7 @@ def embed(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
         count = distributed.to_launch(o.devices, 0, distributed.accelerator(o.accelerator))
     if count:
         code = distributed.launch(count, ["-m", "leat._train", "embed",
-                                          json.dumps({**given, "args": [os.fspath(pack)], "json": False})])
+                                          json.dumps({**given, "args": [os.fspath(pack)]})])
         if code != 0:
             raise SystemExit(code)
         return {}

@@ -48,7 +48,7 @@ def main(command: str, text: str) -> int:
         import torch  # noqa: F401  # the caller says what to install when it is missing
     values = json.loads(text)
     args = values.pop("args")
-    as_json = values.pop("json", False)
+    as_json, launched = values.pop("json", False), values.pop("launched", False)
     for name in ("color", "verbose"):
         values.pop(name, None)
     warnings.simplefilter("ignore", AdviceWarning)
@@ -61,7 +61,9 @@ def main(command: str, text: str) -> int:
         return 130
     if not result:  # a rank other than the first
         return 0
-    if as_json:
+    if launched:
+        pass  # the process that started the ranks prints the result
+    elif as_json:
         print(json.dumps(result))
     else:
         _show(result, command, values.get("quiet", False))

@@ -9,6 +9,7 @@ out of memory can tell the others before any of them waits for it.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from .. import _rank
 from .._errors import ArgumentError
 
 _BUCKET = 64 << 20  # bytes: fewer, larger collective calls
-_LAUNCHED = "LEAT_TRAIN_LAUNCHED"  # set for ranks that this module started
 
 
 class Ranks:
@@ -120,12 +120,20 @@ def launch(count: int, words: Sequence[str]) -> int:
     """Starts ``count`` ranks of this command through torchrun; their exit code."""
     command = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
                str(count), "--no-python", sys.executable, "-P", *words]
-    child = subprocess.Popen(command, env={**os.environ, _LAUNCHED: "1"})
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
-            continue  # the ranks got the signal too and write their checkpoint
+    child = subprocess.Popen(command, start_new_session=True)
+    asked: list[int] = []
+
+    def forward(number: int, frame: Any) -> None:
+        asked.append(number)
+        child.send_signal(signal.SIGTERM)  # torchrun hands it to the ranks, which write a checkpoint
+
+    old = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+    return 128 + asked[0] if asked else code
 
 
 def _slurm_environment(environ: Any = os.environ) -> None:

@@ -45,6 +45,7 @@ class Trainer:
 
     def __init__(self, pack: str, o: SimpleNamespace, ranks: Ranks) -> None:
         self.o, self.ranks, self.device = o, ranks, ranks.device
+        methods.check(o)
         self.started = time.perf_counter()
         self.stop = 0
         self.facts = data.Facts(pack, o.label)

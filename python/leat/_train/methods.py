@@ -157,6 +157,19 @@ class Distill(Task):
         return 1 - F.cosine_similarity(mine, target, dim=1).mean()
 
 
+# options that only these methods use
+_ONLY = {"mixup": ("supervised",), "cutmix": ("supervised",), "label_smoothing": ("supervised",), "tta": ("supervised",),
+         "erase": ("supervised", "distill"), "crop": ("supervised", "distill"), "teacher": ("distill",),
+         "dim": ("simclr", "dino"), "temperature": ("simclr", "dino"), "local_crops": ("dino",)}
+
+
+def check(o: SimpleNamespace) -> None:
+    """An option without effect is an error."""
+    for name in sorted(o.given):
+        if o.method not in _ONLY.get(name, (o.method,)):
+            raise ArgumentError(f"{name}: has no effect with method {o.method}; it is for {' and '.join(_ONLY[name])}")
+
+
 def make(o: SimpleNamespace, side: int, classes: int, device: torch.device) -> Task:
     """The task of a run."""
     head = classes if o.method == "supervised" else 0

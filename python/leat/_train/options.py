@@ -154,5 +154,6 @@ def resolve(command: str, given: Mapping[str, Any], base: Mapping[str, Any] | No
                 values[name] = checked
                 chosen.add(name)
     made = SimpleNamespace(**values)
-    made.given = frozenset(name for _, layer in layers for name in layer)
+    named = layers[:-1] if base is not None else layers  # not those of the run that is resumed
+    made.given = frozenset(name for _, layer in named for name in layer if values[name] != known[name].default)
     return made

@@ -52,6 +52,7 @@ class Meter:
         self.waited = 0.0
         self._gaps: list[tuple[Any, Any, float]] = []  # end of a step, start of the next, the host's wait between
         self._ended: Any = None
+        self._windows = 0
         self.images = self.total_images = 0
         self.total_seconds = self.total_waited = 0.0
         self.epoch_loss = math.nan
@@ -153,10 +154,12 @@ class Meter:
         self._write(row)
         self._show(progress_line(self.epoch, self.done, self.total, now - self.epoch_begin, self.begun, loss,
                                  row["data_ms"], row["step_ms"]))
-        if trainer.update > 10 or self.total <= 10:  # the first steps tune and compile
-            self.total_seconds += seconds
-            self.total_waited += self.waited
-            self.total_images += self.images
+        if self._windows == 1:  # the first window is one step, which tunes and compiles: leave it out
+            self.total_seconds, self.total_waited, self.total_images = 0.0, 0.0, 0
+        self._windows += 1
+        self.total_seconds += seconds
+        self.total_waited += self.waited
+        self.total_images += self.images
         self._epoch_loss += loss * self._count
         self._epoch_count += self._count
         self._losses, self._count, self.images, self.waited = None, 0, 0, 0.0
