@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "host_kernels.h"
@@ -365,7 +366,8 @@ static int add_block(char *memory, size_t bytes, bool is_locked)
     return OK;
 }
 
-static void remove_block(const void *memory, bool is_locked)
+/* Returns its size. */
+static size_t remove_block(const void *memory, bool is_locked)
 {
     pthread_mutex_lock(&lock);
     block **at = &blocks;
@@ -375,7 +377,9 @@ static void remove_block(const void *memory, bool is_locked)
     *at = b->next;
     if (!is_locked) taken -= b->bytes;
     pthread_mutex_unlock(&lock);
+    size_t bytes = b->bytes;
     free(b);
+    return bytes;
 }
 
 /* Whether the range lies in one block. The lock is held. */
@@ -386,6 +390,30 @@ static bool inside(const void *from, size_t bytes, bool is_locked)
             (const char *)from + bytes <= b->memory + b->bytes)
             return true;
     return false;
+}
+
+/* Memory of the device and page-locked memory are large and hardly touched. Under a sanitizer they come from
+ * the heap, which finds accesses past their end; else from mmap, because the test runner has malloc fill
+ * its blocks. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FROM_HEAP 1
+#elif defined(__has_feature)
+#define FROM_HEAP (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define FROM_HEAP 0
+#endif
+
+static void *large_alloc(size_t bytes)
+{
+    if (FROM_HEAP) return aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void large_free(void *memory, size_t bytes)
+{
+    if (FROM_HEAP) free(memory);
+    else munmap(memory, bytes);
 }
 
 int cuMemGetInfo_v2(size_t *unused, size_t *total)
@@ -402,14 +430,13 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
     need(entered > 0 && flags == 0);
     COUNTED;
     if (mode("pin")) return NO_MEMORY;
-    return add_block(*memory = calloc(1, bytes), bytes, true); /* large, and hardly touched */
+    return add_block(*memory = large_alloc(bytes), bytes, true);
 }
 
 int cuMemFreeHost(void *memory)
 {
     need(entered > 0);
-    remove_block(memory, true);
-    free(memory);
+    large_free(memory, remove_block(memory, true));
     return OK;
 }
 
@@ -424,7 +451,7 @@ int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 int cuMemHostUnregister(void *memory)
 {
     need(entered > 0);
-    remove_block(memory, true);
+    (void)remove_block(memory, true);
     return OK;
 }
 
@@ -433,7 +460,7 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes)
     need(entered > 0 && capture_mode == 2);
     COUNTED;
     if (mode("memory")) return NO_MEMORY;
-    void *p = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+    void *p = large_alloc(bytes);
     *memory = (uint64_t)(uintptr_t)p;
     return add_block(p, bytes, false);
 }
@@ -442,8 +469,7 @@ int cuMemFree_v2(uint64_t memory)
 {
     void *p = (void *)(uintptr_t)memory;
     need(entered > 0 && memory > 0);
-    remove_block(p, false);
-    free(p);
+    large_free(p, remove_block(p, false));
     return OK;
 }
 
