@@ -173,6 +173,13 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(packs, tmp_path, monkeypatch,
     assert leat.train(packs["train"], output=tmp_path, **TINY, resume=True)["steps"] == 12
 
 
+def test_short_epochs_are_not_all_saved(packs, tmp_path, monkeypatch):
+    names = []
+    monkeypatch.setattr(checkpoint, "write", lambda folder, name, *rest: names.append(name) or os.path.join(folder, name))
+    leat.train(packs["train"], output=tmp_path, **{**TINY, "epochs": 4})
+    assert names == ["step-00000006-end", "step-00000024-end"]
+
+
 def test_checkpoints_are_kept_by_the_rule(packs, tmp_path):
     leat.train(packs["train"], output=tmp_path, **{**TINY, "epochs": 5}, keep_every=2, save_every=5)
     names = sorted(n for n in os.listdir(tmp_path / "checkpoints") if n.startswith("step"))

@@ -29,6 +29,7 @@ from . import checkpoint, data, evaluate, methods, models, optim, plan, report
 from .distributed import Ranks
 
 _GUARDED = 5  # updates after a start in which ranks agree about memory before they wait for each other
+_PAUSE = 10.0  # seconds between checkpoints at the ends of short epochs
 _SAME = ("method", "model", "classes", "side", "dim", "width")  # facts that a checkpoint must share
 
 
@@ -48,6 +49,7 @@ class Trainer:
         methods.check(o)
         self.started = time.perf_counter()
         self.stop = 0
+        self.saved_at = -1e9  # the first epoch's end is saved
         self.facts = data.Facts(pack, o.label)
         self.val = None if o.val is None else data.Facts(o.val, o.label)
         self.side = data.side_of(o, self.facts)
@@ -148,6 +150,7 @@ class Trainer:
 
     def save(self, keeper: checkpoint.Keeper, *, best: bool = False, kept: bool = False, wait: bool = False) -> None:
         """Hands a copy of the state to the writer. All ranks call it: each has a random state."""
+        self.saved_at = time.monotonic()
         random = self.ranks.gather(self._random_state())
         if not self.ranks.first:
             return
@@ -518,8 +521,12 @@ class Trainer:
         best = score > self.best
         self.best = max(self.best, score)
         kept = bool(o.keep_every and self.epoch % o.keep_every == 0)
-        self.save(keeper, best=best, kept=kept)
-        self._warn(keeper)
+        over = self.epoch >= o.epochs or self.update >= self.total
+        soon = self.ranks.any(time.monotonic() - self.saved_at < _PAUSE)  # ranks save together
+        if best or kept or over or not soon:
+            self.save(keeper, best=best, kept=kept)
+        if not over:  # a failure of the last one is an error
+            self._warn(keeper)
 
     def _best_name(self) -> str | None:
         link = os.path.join(self.folder, "best")
