@@ -129,17 +129,18 @@ static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
     if (st->bad)
         cli_warn(c, "%llu line%s could not be read: see %s/bad.jsonl", (unsigned long long)st->bad,
                  st->bad == 1 ? "" : "s", o->output);
+    int code = st->documents == 0 && st->bad > 0 ? CLI_DATA : CLI_OK;
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__dedup_json(st, &buf);
-        int code = cli_json(c, &buf);
+        int printed = cli_json(c, &buf);
         leat__buf_reset(&buf);
-        return code;
+        return printed != CLI_OK ? printed : code;
     }
     if (o->plan_only) print_plan(c, st);
     else print_text(c, st);
-    return CLI_OK;
+    return code;
 }
 
 static int run(cli *c)
@@ -163,7 +164,7 @@ static int run(cli *c)
     cli_progress_end(&w.bar);
     if (rc == 0) return finish(c, &o, &st);
     int code = cli_fail(c, &err);
-    if (st.documents > 0) cli_say(c, "what was done is kept: --resume continues from there");
+    if (st.resumable && rc != LEAT_EDATA) cli_say(c, "what was done is kept: --resume continues from there");
     return code;
 }
 

@@ -119,7 +119,7 @@ static void print_text(cli *c, const leat_filter_stats *st)
 
 static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st, watch *w)
 {
-    int code = CLI_OK;
+    int code = st->documents == 0 && st->bad > 0 ? CLI_DATA : CLI_OK;
     if (o->explain) {
         if (w->explained.len == 0) {
             cli_warn(c, "no document has the id %s", o->explain);
@@ -129,14 +129,16 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
         if (!o->output) return CLI_OK;
     }
     if (st->bad)
-        cli_warn(c, "%llu line%s could not be read%s%s", (unsigned long long)st->bad,
-                 st->bad == 1 ? "" : "s", o->output ? ": see " : "", o->output ? o->output : "");
+        cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)st->bad,
+                 st->bad == 1 ? "" : "s", o->output ? ": see " : "", o->output ? o->output : "",
+                 o->output ? "/bad.jsonl" : "");
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
         leat__filter_json(st, &buf);
-        code = cli_json(c, &buf);
+        int printed = cli_json(c, &buf);
         leat__buf_reset(&buf);
+        if (printed != CLI_OK) return printed;
     } else if (!o->explain) {
         print_text(c, st);
     }

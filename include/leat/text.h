@@ -193,6 +193,7 @@ typedef struct leat_dedup_stats {
     uint64_t budget_peak_bytes;
     uint64_t resumed; /* 1 = an earlier run was continued */
     double seconds, cpu_seconds;
+    uint64_t resumable; /* 1 = the run failed, and `resume` continues it */
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does not

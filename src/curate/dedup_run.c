@@ -98,7 +98,8 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
     uint64_t max_line = leat__text_flow_max_line(&pass, d->memory, o->max_document);
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));
-    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path};
+    d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path,
+                                max_line};
     d->stats->files = d->files.count;
     d->stats->bytes_in = d->files.total;
     d->stats->bands = d->bands;
@@ -276,6 +277,15 @@ static void copy_state(leat__dedup *d)
     st->disk_bytes = d->st.disk_peak;
 }
 
+/* After a failure: is there a saved state? Without it the work files are removed. */
+static bool drop_unsaved(leat__dedup *d)
+{
+    char path[4096];
+    bool saved;
+    if (leat__path_exists(leat__dedup_path(d, "state.json", path), &saved, NULL) != 0) return false;
+    return saved || remove_work(d, NULL) != 0;
+}
+
 static int run(leat__dedup *d, leat_error *err)
 {
     LEAT_TRY(prepare(d, err));
@@ -283,6 +293,7 @@ static int run(leat__dedup *d, leat_error *err)
     if (d->opts->plan_only) return 0;
     int rc = run_phases(d, err);
     copy_state(d);
+    if (rc != 0) d->stats->resumable = drop_unsaved(d);
     return rc;
 }
 

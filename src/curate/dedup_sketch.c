@@ -157,7 +157,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     leat__line line;
     size_t at = 0, where;
     uint64_t next = c->document;
-    if (c->too_long) note_bad(c, c->line, c->offset, "the line is longer than the limit");
+    if (c->too_long) note_bad(c, c->line, c->offset, LEAT__LINE_TOO_LONG);
     while (leat__chunk_next(c, &at, &line)) {
         leat__record_fields r;
         put_gaps(c, &next, line.document);

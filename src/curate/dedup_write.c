@@ -89,7 +89,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     if (c->too_long) {
         c->count[N_BAD]++;
         leat__line_bad_json(&w->d->names, c->file, c->line, c->offset,
-                            "the line is longer than the limit", &c->out[OUT_BAD]);
+                            LEAT__LINE_TOO_LONG, &c->out[OUT_BAD]);
     }
     while (leat__chunk_next(c, &at, &line)) {
         leat__record_fields r;

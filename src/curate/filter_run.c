@@ -245,7 +245,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
     size_t at = 0, where;
     c->extra = leat__zalloc_array(LEAT__MEM_CURATE, 2 * f->rules.count + 1, sizeof(uint64_t));
     if (!c->extra) return leat__fail_nomem(err, f->rules.count, "counts");
-    if (c->too_long) bad_line(f, c, c->line, c->offset, "the line is longer than the limit");
+    if (c->too_long) bad_line(f, c, c->line, c->offset, LEAT__LINE_TOO_LONG);
     while (leat__chunk_next(c, &at, &line)) {
         leat__record_fields r;
         const char *wrong = leat__line_read(&f->names, &line, &r, &where);
@@ -377,6 +377,8 @@ static int commit(filter *f, leat_error *err)
     LEAT_TRY(leat__shards_commit(&f->kept, err));
     LEAT_TRY(leat__shards_commit(&f->bad, err));
     if (!f->opts->score_only) LEAT_TRY(leat__shards_commit(&f->reasons, err));
+    /* of an earlier run of the other kind */
+    LEAT_TRY(leat__shards_remove(f->opts->output, f->opts->score_only ? "kept" : "scores", err));
     f->stats->shards = f->kept.count;
     f->stats->bytes_out = f->kept.bytes;
     return 0;
@@ -442,7 +444,8 @@ static int run(filter *f, leat_error *err)
         leat__text_flow_max_line(&pass, bs.limit, o->max_document ? o->max_document : MAX_DOCUMENT);
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
-                                  o->id_field ? o->id_field : "id", NULL, f->files.path};
+                                  o->id_field ? o->id_field : "id", NULL, f->files.path,
+                                  f->max_line};
     f->stats->files = f->files.count;
     f->stats->bytes_in = f->files.total;
     if (o->output) LEAT_TRY(open_outputs(f, err));

@@ -61,16 +61,63 @@ static int begin_file(leat__shards *s, leat_error *err)
     return 0;
 }
 
-int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err)
+/* Bytes of whole lines that still go into the open file: at least one line of an empty file. */
+static size_t fitting(const leat__shards *s, const char *data, size_t len)
 {
-    if (len == 0) return 0;
-    bool full = !s->single && s->offset > 0 && s->offset + len > s->shard_bytes;
-    if (!s->file || full) LEAT_TRY(begin_file(s, err));
+    if (s->single || s->offset + len <= s->shard_bytes) return len;
+    if (s->compress != LEAT__COMPRESS_NONE) return s->offset == 0 ? len : 0;
+    size_t room = s->offset < s->shard_bytes ? (size_t)(s->shard_bytes - s->offset) : 0;
+    const char *end = memrchr(data, '\n', room);
+    if (!end && s->offset == 0) end = memchr(data, '\n', len);
+    if (!end) return s->offset == 0 ? len : 0;
+    return (size_t)(end - data) + 1;
+}
+
+static int put_some(leat__shards *s, const char *data, size_t len, leat_error *err)
+{
     LEAT_TRY(leat__file_pwrite(s->file, data, len, s->offset, err));
     leat__file_flush_hint(s->file, s->offset, len);
     s->offset += len;
     s->bytes += len;
     return 0;
+}
+
+int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err)
+{
+    const char *p = data;
+    while (len > 0) {
+        if (!s->file) LEAT_TRY(begin_file(s, err));
+        size_t n = fitting(s, p, len);
+        if (n > 0) LEAT_TRY(put_some(s, p, n, err));
+        p += n;
+        len -= n;
+        if (len > 0) LEAT_TRY(begin_file(s, err));
+    }
+    return 0;
+}
+
+/* Removes the files from number `i` on. */
+static int remove_from(leat__shards *s, uint32_t i, leat_error *err)
+{
+    for (;; i++) {
+        bool there;
+        LEAT_TRY(set_path(s, i, false, err));
+        LEAT_TRY(leat__path_exists(leat__buf_str(&s->path), &there, err));
+        if (!there) return 0;
+        LEAT_TRY(leat__path_unlink(leat__buf_str(&s->path), err));
+    }
+}
+
+int leat__shards_remove(const char *folder, const char *name, leat_error *err)
+{
+    leat__shards s;
+    int rc = leat__shards_open(&s, folder, name, 1, LEAT__COMPRESS_NONE, err);
+    for (int how = LEAT__COMPRESS_NONE; how <= LEAT__COMPRESS_ZSTD && rc == 0; how++) {
+        s.compress = (leat__compress)how;
+        rc = remove_from(&s, 0, err);
+    }
+    leat__shards_reset(&s);
+    return rc;
 }
 
 int leat__shards_commit(leat__shards *s, leat_error *err)
@@ -87,14 +134,15 @@ int leat__shards_commit(leat__shards *s, leat_error *err)
         if (rc != 0) return rc;
     }
     s->committed = true;
-    for (uint32_t i = s->count; !s->single; i++) {
-        bool there;
-        LEAT_TRY(set_path(s, i, false, err));
-        LEAT_TRY(leat__path_exists(leat__buf_str(&s->path), &there, err));
-        if (!there) break;
-        LEAT_TRY(leat__path_unlink(leat__buf_str(&s->path), err));
+    if (s->single) return 0;
+    leat__compress mine = s->compress;
+    int rc = 0;
+    for (int how = LEAT__COMPRESS_NONE; how <= LEAT__COMPRESS_ZSTD && rc == 0; how++) {
+        s->compress = (leat__compress)how;
+        rc = remove_from(s, s->compress == mine ? s->count : 0, err);
     }
-    return 0;
+    s->compress = mine;
+    return rc;
 }
 
 void leat__shards_reset(leat__shards *s)

@@ -35,11 +35,15 @@ typedef struct leat__shards {
 /* shard_bytes 0: one file, NAME.jsonl. */
 int leat__shards_open(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
                       leat__compress compress, leat_error *err) LEAT_MUST_CHECK;
-/* Appends whole lines, already compressed where that was asked for. */
+/* Appends whole lines, already compressed where that was asked for. A file is full before the
+ * line that would make it larger than shard_bytes; compressed data is not cut. */
 int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
-/* Gives the files their names, and removes those of an earlier run with higher numbers. An
+/* Gives the files their names, and removes those of an earlier run with higher numbers or another
+ * compression. An
  * empty output is one empty file. */
 int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
+/* Removes the numbered files of this name, whatever their compression. */
+int leat__shards_remove(const char *folder, const char *name, leat_error *err) LEAT_MUST_CHECK;
 /* Without commit before, removes what was written. */
 void leat__shards_reset(leat__shards *s);
 

@@ -58,7 +58,10 @@ uint64_t leat__chunk_held(const leat__chunk *c)
 
 bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line)
 {
-    if (*at == 0) *line = (leat__line){.number = c->line - 1, .document = c->document - 1};
+    if (*at == 0) {
+        *line = (leat__line){.number = c->line - 1, .document = c->document - 1};
+        if (c->offset == 0 && c->len >= 3 && memcmp(c->data, "\xef\xbb\xbf", 3) == 0) *at = 3;
+    }
     while (*at < c->len) {
         const uint8_t *p = c->data + *at, *nl = memchr(p, '\n', c->len - *at);
         line->text = p;
@@ -107,6 +110,19 @@ static int add_file(leat__text_files *f, const char *path, leat_error *err)
     return 0;
 }
 
+/* Does the folder have the output of a filter or deduplication? Its documents are in kept-*; the
+ * other files are lists about them. */
+static bool is_output(const leat__dir *dir)
+{
+    bool report = false, kept = false;
+    for (size_t i = 0; i < dir->count; i++) {
+        const char *name = leat__dir_name(dir, i);
+        report |= leat__str_eq(name, "report.json");
+        kept |= leat__str_starts(name, "kept-00000.jsonl");
+    }
+    return report && kept;
+}
+
 /* The entries of a folder that match the pattern (NULL: JSONL files, and folders inside). */
 static int add_folder(leat__text_files *f, const char *path, const char *pattern, int depth,
                       leat_error *err)
@@ -119,13 +135,15 @@ static int add_folder(leat__text_files *f, const char *path, const char *pattern
         LEAT_GO(rc, out, leat__fail(err, LEAT_ELIMIT, "%s: folders are nested too deeply", path));
     LEAT_GO(rc, out, leat__dir_read(&dir, path, false, err));
     leat__dir_sort(&dir, strcmp);
+    const char *begin = !pattern && is_output(&dir) ? "kept-" : "";
     for (size_t i = 0; i < dir.count; i++) {
         const char *entry = leat__dir_name(&dir, i);
         leat__entry_kind kind = dir.entries[i].kind;
         leat__buf_clear(&name);
         LEAT_GO(rc, out, leat__path_join(&name, path, entry));
         if (pattern ? kind == LEAT__ENTRY_FILE && fnmatch(pattern, entry, FNM_PERIOD) == 0
-                    : kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.')
+                    : kind == LEAT__ENTRY_FILE && is_jsonl(entry) && entry[0] != '.' &&
+                          leat__str_starts(entry, begin))
             LEAT_GO(rc, out, add_file(f, leat__buf_str(&name), err));
         if (!pattern && kind == LEAT__ENTRY_FOLDER && entry[0] != '.')
             LEAT_GO(rc, out, add_folder(f, leat__buf_str(&name), NULL, depth + 1, err));

@@ -50,8 +50,8 @@ typedef struct leat__line {
     uint64_t document; /* in all files, from 0; blank lines count too */
 } leat__line;
 
-/* Walks through the lines: *at is 0 before the first. False after the last. Blank lines are
- * passed over. */
+/* Walks through the lines: *at is 0 before the first. False after the last. Blank lines and a
+ * byte order mark at the begin of a file are passed over. */
 bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line);
 
 typedef struct leat__text_files {
@@ -70,7 +70,8 @@ typedef struct leat__text_files {
 } leat__text_files;
 
 /* Finds the files of the inputs, in the order given; those of a folder (with its folders) and
- * of a pattern sorted by name. LEAT_ENOENT when an input does not exist or has no files. */
+ * of a pattern sorted by name. Of a folder with the output of a run only kept-* is taken.
+ * LEAT_ENOENT when an input does not exist or has no files. */
 int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count,
                           uint64_t max_line, leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);

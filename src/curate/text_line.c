@@ -13,6 +13,8 @@ const char *leat__line_read(const leat__line_names *n, const leat__line *line, l
                             size_t *at)
 {
     memset(f, 0, sizeof *f);
+    *at = 0;
+    if (n->max_line > 0 && line->len > n->max_line) return LEAT__LINE_TOO_LONG;
     f->text = (leat__jsonl_field){.name = n->text_field, .name_len = strlen(n->text_field)};
     f->id = (leat__jsonl_field){.name = n->id_field, .name_len = strlen(n->id_field)};
     if (n->keep_field)

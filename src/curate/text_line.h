@@ -19,7 +19,11 @@ typedef struct leat__record_fields {
 typedef struct leat__line_names {
     const char *text_field, *id_field, *keep_field; /* keep_field may be NULL */
     char *const *path;                              /* of the files, for messages */
+    uint64_t max_line;                              /* longest line, 0 = any */
 } leat__line_names;
+
+/* Why a line over the limit is bad. */
+#define LEAT__LINE_TOO_LONG "longer than max-document, or than the memory limit allows"
 
 /* Reads the line. Returns NULL, or what is wrong with it, in static words; *at is the offset in
  * the line. */

@@ -28,6 +28,13 @@ static void options_are_checked(void **state)
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
     o = fuzzy_opts("absent.jsonl", "x");
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ENOENT);
+    /* a failure before the first checkpoint leaves nothing to resume, and no work files */
+    put_text("broken.jsonl", "{\"text\":\"a\"}\n{\n");
+    o = fuzzy_opts("broken.jsonl", "x");
+    o.fail_on_bad = 1;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_int_equal(st.resumable, 0);
+    assert_int_not_equal(access(in_box("x/.leat-work"), F_OK), 0);
 }
 
 /* The same bytes for any threads, memory and bands at once. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/sandbox.h"
 
+#include <sys/stat.h>
+
 #include "curate/shards.h"
 #include "ingest/stream.h"
 
@@ -27,6 +29,31 @@ static void files_appear_on_commit(void **state)
     assert_false(there("out/kept-00001.jsonl.partial"));
     assert_false(there("out/kept-00002.jsonl")); /* of an earlier run */
     assert_false(there("out/kept-00003.jsonl"));
+}
+
+/* Files are cut between lines, however many lines come at once. */
+static void files_are_cut_at_lines(void **state)
+{
+    leat__shards s;
+    struct stat at;
+    put_text("cut/kept-00000.jsonl.gz", "old"); /* a run with another compression */
+    assert_int_equal(leat__shards_open(&s, in_box("cut"), "kept", 10, LEAT__COMPRESS_NONE, NULL), 0);
+    assert_int_equal(leat__shards_put(&s, "1234\n1234\n12345678901234\n12\n", 28, NULL), 0);
+    assert_int_equal(leat__shards_put(&s, "123\n12345\n", 10, NULL), 0);
+    assert_int_equal(leat__shards_commit(&s, NULL), 0);
+    static const int sizes[] = {10, 15, 7, 6};
+    assert_int_equal(s.count, 4);
+    assert_int_equal(s.bytes, 38);
+    leat__shards_reset(&s);
+    for (int i = 0; i < 4; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "cut/kept-0000%d.jsonl", i);
+        assert_int_equal(stat(in_box(name), &at), 0);
+        assert_int_equal(at.st_size, sizes[i]);
+    }
+    assert_false(there("cut/kept-00000.jsonl.gz"));
+    assert_int_equal(leat__shards_remove(in_box("cut"), "kept", NULL), 0);
+    assert_false(there("cut/kept-00003.jsonl"));
 }
 
 static void nothing_is_left_without_commit(void **state)
@@ -75,6 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_appear_on_commit),
+        cmocka_unit_test(files_are_cut_at_lines),
         cmocka_unit_test(nothing_is_left_without_commit),
         cmocka_unit_test(compressed_chunks_follow_each_other),
     };

@@ -113,6 +113,49 @@ static void a_line_can_be_too_long(void **state)
     leat__buf_reset(&data);
 }
 
+/* A folder that a run has written: its lists are no documents. */
+static void output_of_a_run(void **state)
+{
+    leat__text_files f;
+    put_text("out/kept-00000.jsonl", "{}\n");
+    put_text("out/kept-00001.jsonl.gz", "");
+    put_text("out/reasons.jsonl", "{}\n");
+    put_text("out/bad.jsonl", "{}\n");
+    assert_int_equal(open_files(&f, "out", NULL, 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 4);
+    leat__text_files_reset(&f);
+    put_text("out/report.json", "{}\n");
+    assert_int_equal(open_files(&f, "out", NULL, 1 << 20, NULL), 0);
+    assert_int_equal(f.count, 2);
+    assert_non_null(strstr(f.path[1], "kept-00001.jsonl.gz"));
+    leat__text_files_reset(&f);
+}
+
+static void byte_order_mark(void **state)
+{
+    leat__text_files f;
+    leat__line line;
+    bool end;
+    put_text("bom.jsonl", "\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n");
+    put_text("only.jsonl", "\xef\xbb\xbf");
+    assert_int_equal(open_files(&f, "bom.jsonl", "only.jsonl", 1 << 20, NULL), 0);
+    leat__chunk *c = leat__chunk_new();
+    size_t at = 0;
+    assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
+    assert_true(leat__chunk_next(c, &at, &line));
+    assert_int_equal(line.offset, 3);
+    assert_int_equal(line.len, 2);
+    assert_true(leat__chunk_next(c, &at, &line)); /* elsewhere it is part of the line */
+    assert_int_equal(line.len, 5);
+    leat__chunk_clear(c);
+    at = 0;
+    assert_int_equal(leat__text_files_read(&f, c, &end, NULL), 0);
+    assert_false(end);
+    assert_false(leat__chunk_next(c, &at, &line));
+    leat__chunk_free(c);
+    leat__text_files_reset(&f);
+}
+
 static void damaged_gzip_is_an_error(void **state)
 {
     gzFile z = gzopen(in_box("cut.jsonl.gz"), "wb");
@@ -137,6 +180,8 @@ int main(void)
         cmocka_unit_test(finding),
         cmocka_unit_test(lines_are_whole),
         cmocka_unit_test(a_line_can_be_too_long),
+        cmocka_unit_test(output_of_a_run),
+        cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

@@ -14,7 +14,7 @@ static leat__line line_of(const char *text)
 
 static char path_text[] = "a \"b\".jsonl";
 static char *const paths[] = {path_text};
-static const leat__line_names names = {"text", "id", "score", paths};
+static const leat__line_names names = {"text", "id", "score", paths, 200};
 
 static void ids(void **state)
 {
@@ -56,6 +56,9 @@ static void what_is_wrong(void **state)
         leat__buf_str(&out),
         "{\"file\":\"a \\\"b\\\".jsonl\",\"line\":3,\"offset\":99,\"reason\":\"broken\"}\n");
     leat__buf_reset(&out);
+    line = line_of("{\"text\":\"a\"}");
+    line.len = 201;
+    assert_contains(leat__line_read(&names, &line, &f, &at), "max-document");
     line = line_of("{\"text\":\"a\",\"score\":2.5}");
     assert_null(leat__line_read(&names, &line, &f, &at));
     assert_true(leat__jsonl_number(&f.keep) == 2.5);
