@@ -21,6 +21,7 @@ static const struct {
     {LEAT_OP_GEOMETRY, "Geometry: moves pixels, and masks, boxes and points with them"},
     {LEAT_OP_COLOR, "Colour: changes values"},
     {LEAT_OP_POLICY, "Policies: draw other ops"},
+    {LEAT_OP_COMBINE, "Combinators: apply the ops inside them, as RandomApply(ColorJitter(0.4); Cutout(9))"},
     {LEAT_OP_ERASE, "Erasing: blanks a part"},
     {LEAT_OP_OUTPUT, "Output: numbers and their layout, after all pixels"},
     {LEAT_OP_BATCH, "Batch: mixes finished samples and their labels, last of all"},
@@ -70,7 +71,8 @@ static void put_parameter(leat__buf *text, const leat_op_param *p)
 {
     leat__buf_puts(text, p->help);
     if (p->choices != NULL) leat__buf_printf(text, ": %s", p->choices);
-    const bool number = strcmp(p->kind, "flag") != 0 && strcmp(p->kind, "string") != 0;
+    const bool number = strcmp(p->kind, "flag") != 0 && strcmp(p->kind, "string") != 0 &&
+                        strcmp(p->kind, "ops") != 0;
     if (p->choices == NULL && number && p->min <= p->max)
         leat__buf_printf(text, "; %g to %g", p->min, p->max);
     if (p->def == NULL)

@@ -9,7 +9,8 @@
  *   Normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)); ToDtype(f16)
  *
  * Arguments are numbers, words, true/false or lists of numbers in parentheses, by position or
- * by name. Nothing in it is executed.
+ * by name. Combinators hold ops: RandomApply(ColorJitter(0.4); GaussianBlur(9), p=0.3). Nothing
+ * in it is executed.
  */
 #ifndef LEAT_OP_H
 #define LEAT_OP_H
@@ -30,7 +31,8 @@ typedef enum leat_op_kind {
     LEAT_OP_ERASE = 4,    /* blanks a part */
     LEAT_OP_OUTPUT = 5,   /* normalisation, element type, layout */
     LEAT_OP_BATCH = 6,    /* works on a whole batch and its labels */
-    LEAT_OP_ROLE = 7      /* not an op: how a field follows an image (leat_loader_opts.follow) */
+    LEAT_OP_ROLE = 7,     /* not an op: how a field follows an image (leat_loader_opts.follow) */
+    LEAT_OP_COMBINE = 8   /* applies the ops inside it: RandomApply and the like */
 } leat_op_kind;
 
 typedef struct leat_op_info {
@@ -42,7 +44,7 @@ typedef struct leat_op_info {
 
 typedef struct leat_op_param {
     const char *name;
-    const char *kind;    /* "flag", "int", "float", "floats", "ints", "choice", "string" */
+    const char *kind;    /* "flag", "int", "float", "floats", "ints", "choice", "string", "ops" */
     const char *def;     /* default as text; NULL when it must be given */
     const char *choices; /* "a|b|c" for "choice", else NULL */
     double min, max;     /* inclusive; min > max when there is no range */

@@ -52,6 +52,8 @@ class _Param:
             return numbers[0] if len(numbers) == 1 else "(" + ", ".join(numbers) + ")"
         if self.kind in ("int", "float"):
             return self._number(where, value)
+        if self.kind == "ops":
+            return f"[{_join(where, value)}]"
         return repr(str(value))
 
     def _number(self, where: str, value: object) -> str:
@@ -178,17 +180,21 @@ def _make(name: str, help_text: str, params: Sequence[tuple]) -> type[Op]:
     })
 
 
-def text(ops: str | Op | Sequence[str | Op]) -> str:
-    """A pipeline as text, from an op, a list of ops, or text."""
+def _join(where: str, ops: object) -> str:
     if isinstance(ops, (str, Op)):
-        return _check.text("image", str(ops))
+        return _check.text(where, str(ops))
     if not isinstance(ops, Sequence) or isinstance(ops, bytes):
-        raise ArgumentError(f"image: {shown(ops)} is not a pipeline")
+        raise ArgumentError(f"{where}: {shown(ops)} is not a pipeline")
     for part in ops:
         if not isinstance(part, (str, Op)):
             hint = f"; did you mean {part.__name__}()?" if isinstance(part, type) else ""
-            raise ArgumentError(f"image: {shown(part)} is not an op of leat.ops{hint}")
-    return _check.text("image", "; ".join(str(part) for part in ops))
+            raise ArgumentError(f"{where}: {shown(part)} is not an op of leat.ops{hint}")
+    return _check.text(where, "; ".join(str(part) for part in ops))
+
+
+def text(ops: str | Op | Sequence[str | Op]) -> str:
+    """A pipeline as text, from an op, a list of ops, or text."""
+    return _join("image", ops)
 
 
 def view(item: tuple[Any, Any]) -> tuple[str, str | None, str]:

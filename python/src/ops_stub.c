@@ -39,6 +39,7 @@ static void print_type(const leat_op_param *p)
     else if (strcmp(p->kind, "floats") == 0) printf("float | Sequence[float]");
     else if (strcmp(p->kind, "ints") == 0) printf("int | Sequence[int]");
     else if (strcmp(p->kind, "choice") == 0) print_choices(p->choices);
+    else if (strcmp(p->kind, "ops") == 0) printf("str | Op | Sequence[str | Op]");
     else printf("str");
 }
 

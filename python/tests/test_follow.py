@@ -107,6 +107,17 @@ def test_colour_does_not_matter(pack, pipeline):
             np.testing.assert_array_equal(a[name], b[name])
 
 
+@pytest.mark.parametrize("pipeline", [
+    [ops.RandomApply([MOVES[0], ops.RandomHorizontalFlip(1)], 0.5), "CenterCrop((44, 42))"],
+    [MOVES[0], ops.RandomChoice([ops.RandomHorizontalFlip(1), ops.RandomVerticalFlip(1), "RandomApply(Pad(3); CenterCrop(40), p=1)"])],
+    [ops.RandomOrder([ops.Pad((0, 3, 6, 1)), ops.RandomHorizontalFlip(1), ops.RandomCrop(40)]), "CenterCrop(44)"]])
+def test_all_follow_inside_combinators(pack, pipeline):
+    rows = list(load(pack, pipeline))
+    assert len(rows) == COUNT and sum(len(r["category"]) for r in rows) > 20
+    for row in rows:
+        check(row)
+
+
 @pytest.mark.parametrize("kind", ["xyxy", "xywh", "cxcywh"])
 @pytest.mark.parametrize("relative", [False, True])
 def test_formats(tmp_path, pack, data, kind, relative):

@@ -4,6 +4,8 @@
 References are Pillow, NumPy and arithmetic written here. An op that has none fails the first test.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageOps
@@ -254,7 +256,55 @@ def test_mixing(pack):
         assert (after["image"] != before["image"]).any() and after["label"].shape == (COUNT, 5)
 
 
-OTHERS = {"ToLayout": test_layout, "RandomPerspective": test_perspective, "RandomErasing": test_blanks,
+def ops_of(one, photo, table):
+    """The name in `table` whose answer `one` is."""
+    return [name for name, answer in table.items() if np.array_equal(one, np.asarray(answer(photo)))]
+
+
+def test_combinators(pack, photos):
+    flat, eq = ImageOps.mirror, ImageOps.equalize
+    inside = "RandomHorizontalFlip(1); RandomEqualize(1)"
+    got = images(pack, f"CenterCrop(32); RandomApply({inside}, p=0.5)")
+    names = [ops_of(a, b, {"both": lambda im: eq(flat(im)), "none": lambda im: im}) for a, b in zip(got, photos)]
+    assert all(len(n) == 1 for n in names) and {n[0] for n in names} == {"both", "none"}
+    got = images(pack, f"CenterCrop(32); RandomChoice({inside}, p=(1, 1))")
+    names = [ops_of(a, b, {"flip": flat, "equalize": eq}) for a, b in zip(got, photos)]
+    assert all(len(n) == 1 for n in names) and {n[0] for n in names} == {"flip", "equalize"}
+    got = images(pack, "CenterCrop(32); RandomOrder(RandomInvert(1); RandomSolarize(70, p=1))")
+    inv, sol = ImageOps.invert, lambda im: ImageOps.solarize(im, 70)
+    names = [ops_of(a, b, {"is": lambda im: sol(inv(im)), "si": lambda im: inv(sol(im))}) for a, b in zip(got, photos)]
+    assert all(len(n) == 1 for n in names) and {n[0] for n in names} == {"is", "si"}
+
+
+def test_combinators_as_classes(pack):
+    ops = leat.ops
+    one = ops.RandomApply([ops.RandomHorizontalFlip(1), "RandomInvert(1)"], p=0.3)
+    assert str(one) == "RandomApply(transforms=[RandomHorizontalFlip(p=1); RandomInvert(1)], p=0.3)"
+    deep = ops.RandomChoice([one, ops.RandomOrder(ops.RandomInvert(0.5))], (1, 2))
+    with leat.Loader(pack, COUNT, [ops.CenterCrop(32), deep], order="sequential", seed=3, as_="numpy") as loader:
+        (batch,) = list(loader)
+    text = "CenterCrop(32); RandomChoice(RandomApply(RandomHorizontalFlip(1), RandomInvert(1), 0.3); RandomOrder(RandomInvert), p=(1, 2))"
+    np.testing.assert_array_equal(batch["image"], load(pack, text)["image"])
+    assert pickle.loads(pickle.dumps(deep)) == deep
+    for wrong, why in (([], "at least one op"), ([ops.Normalize(0, 1)], "cannot stand inside")):
+        with pytest.raises(leat.ArgumentError, match=why):
+            load(pack, f"CenterCrop(8); {ops.RandomApply(wrong)}")
+    for wrong, why in (([3], "RandomApply.transforms: 3 is not an op"), (3, "RandomApply.transforms: 3 is not a pipeline"),
+                       ([ops.RandomInvert], "did you mean RandomInvert")):
+        with pytest.raises(leat.ArgumentError, match=why):
+            ops.RandomApply(wrong)
+
+
+def test_combinators_draw_by_the_key(pack):
+    text = "RandomChoice(RandomResizedCrop(16); CenterCrop(16)); RandomOrder(ColorJitter(0.4); RandomVerticalFlip)"
+    first = images(pack, text, threads=1)
+    np.testing.assert_array_equal(first, images(pack, text, threads=3))
+    with leat.Loader(pack, COUNT, f"{text}; {FLAT}", order="sequential", seed=4, as_="numpy") as loader:
+        assert (next(iter(loader))["image"] != first).any()
+
+
+OTHERS = {"RandomApply": test_combinators, "RandomChoice": test_combinators, "RandomOrder": test_combinators,
+          "ToLayout": test_layout, "RandomPerspective": test_perspective, "RandomErasing": test_blanks,
           "Cutout": test_blanks, "RandAugment": test_policies, "TrivialAugmentWide": test_policies,
           "AutoAugment": test_auto_augment, "MixUp": test_mixing, "CutMix": test_mixing}
 

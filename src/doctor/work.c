@@ -41,7 +41,29 @@
 
 /* ---- Pipeline texts ---- */
 
-static bool op_kept(const char *name, size_t len, leat__ops_part part)
+/* Length of the op at the start of a text, up to ';', a comment or the end of the line. Ops inside it
+ * stand in parentheses. */
+static size_t op_len(const char *text)
+{
+    size_t n = 0;
+    for (int depth = 0; text[n] != '\0'; n++) {
+        if (strchr("([", text[n]) != NULL) depth++;
+        if (strchr(")]", text[n]) != NULL) depth--;
+        if (depth <= 0 && strchr(";\n#", text[n]) != NULL) break;
+        if (text[n] == '#') n += strcspn(text + n, "\n") - 1;
+    }
+    return n;
+}
+
+static bool resizes(const char *text, size_t len)
+{
+    static const char *const words[] = {"Crop", "Resize"};
+    for (size_t i = 0; i < LEAT_COUNT(words); i++)
+        if (memmem(text, len, words[i], strlen(words[i])) != NULL) return true;
+    return false;
+}
+
+static bool op_kept(const char *name, size_t len, size_t op_bytes, leat__ops_part part)
 {
     leat_op_info info;
     for (uint32_t i = 0; leat_op_info_at(i, &info) == 0; i++) {
@@ -49,7 +71,7 @@ static bool op_kept(const char *name, size_t len, leat__ops_part part)
         if (part == LEAT__OPS_PLAIN_U8)
             return strcmp(info.name, "Normalize") != 0 && strcmp(info.name, "ToDtype") != 0;
         if (info.kind == LEAT_OP_OUTPUT) return true;
-        return strstr(info.name, "Crop") != NULL || strstr(info.name, "Resize") != NULL;
+        return info.kind == LEAT_OP_COMBINE ? resizes(name, op_bytes) : resizes(name, len);
     }
     return true;
 }
@@ -58,9 +80,13 @@ int leat__ops_strip(const char *ops, leat__ops_part part, leat__buf *out)
 {
     while (*ops != '\0') {
         ops += strspn(ops, " \t\n;");
-        size_t len = strcspn(ops, ";"), name = strspn(ops, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        if (*ops == '#') {
+            ops += strcspn(ops, "\n");
+            continue;
+        }
+        size_t len = op_len(ops), name = strspn(ops, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                                           "abcdefghijklmnopqrstuvwxyz0123456789_");
-        if (len > 0 && op_kept(ops, name, part)) {
+        if (len > 0 && op_kept(ops, name, len, part)) {
             if (out->len > 0) leat__buf_puts(out, "; ");
             leat__buf_append(out, ops, len);
         }

@@ -13,6 +13,7 @@
 
 struct leat__pipeline {
     leat__op_spec ops[LEAT__SPEC_OPS_MAX];
+    uint32_t stream[LEAT__SPEC_OPS_MAX]; /* of random numbers, per op */
     uint32_t count, batch_ops, view;
     leat__output_spec output;
     leat__norm norm[3];

@@ -12,7 +12,8 @@
 
 static const leat__op_def *const families[] = {
     leat__ops_geometry, leat__ops_warp,   leat__ops_color,
-    leat__ops_policy,   leat__ops_output, leat__ops_batch, leat__ops_roles,
+    leat__ops_policy,   leat__ops_combine, leat__ops_output,
+    leat__ops_batch,    leat__ops_roles,
 };
 
 enum { OPS_MAX = 96 };
@@ -91,9 +92,10 @@ int leat_op_info_at(uint32_t index, leat_op_info *info)
     return 0;
 }
 
-static const char *kind_name(leat__param_kind kind)
+static const char *kind_name(const leat__op_def *d, uint32_t index)
 {
-    switch (kind) {
+    if (d->combine && index == 0) return "ops";
+    switch (d->params[index].kind) {
     case LEAT__PARAM_FLAG: return "flag";
     case LEAT__PARAM_INT: return "int";
     case LEAT__PARAM_FLOAT: return "float";
@@ -111,7 +113,7 @@ int leat_op_param_at(uint32_t op, uint32_t index, leat_op_param *param)
     if (!d || index >= d->param_count) return LEAT_ENOENT;
     const leat__param *p = &d->params[index];
     *param = (leat_op_param){.name = p->name,
-                             .kind = kind_name(p->kind),
+                             .kind = kind_name(d, index),
                              .def = p->def,
                              .choices = p->choices,
                              .min = p->min,

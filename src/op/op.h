@@ -23,12 +23,21 @@ typedef struct leat__op_spec {
     const struct leat__op_def *def;
     leat__value value[LEAT__OP_PARAMS_MAX];
     char text[256]; /* of its parameter that is text, where it has one */
+    uint32_t inside; /* specs behind this one that stand inside it, nested ones included */
 } leat__op_spec;
 
 /* Size of an image in flight; 0 = not known before the image is. */
 typedef struct leat__op_size {
     uint32_t width, height;
 } leat__op_size;
+
+/* Ops that apply the ops inside them (src/op/combine.c). Their first parameter is these ops. */
+typedef enum leat__combine {
+    LEAT__COMBINE_NONE,
+    LEAT__COMBINE_APPLY,  /* all, in order, or none */
+    LEAT__COMBINE_CHOICE, /* one of them */
+    LEAT__COMBINE_ORDER   /* all, in random order */
+} leat__combine;
 
 typedef struct leat__op_def {
     const char *name;
@@ -45,6 +54,7 @@ typedef struct leat__op_def {
     int (*draw)(const leat__op_spec *op, leat__rng *rng, leat__recipe *recipe,
                 leat_error *err);
     bool fixed; /* geometry that draws nothing: the same for all images of one size */
+    leat__combine combine;
 } leat__op_def;
 
 /* The families; op.c joins them. Each array ends with a NULL name. */
@@ -52,6 +62,7 @@ extern const leat__op_def leat__ops_geometry[];
 extern const leat__op_def leat__ops_warp[];
 extern const leat__op_def leat__ops_color[];
 extern const leat__op_def leat__ops_policy[];
+extern const leat__op_def leat__ops_combine[];
 extern const leat__op_def leat__ops_output[];
 extern const leat__op_def leat__ops_batch[];
 extern const leat__op_def leat__ops_roles[];

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "op/combine.h"
 #include "op/compiled.h"
 #include "op/output.h"
 #include "op/spec.h"
@@ -70,21 +71,44 @@ static int settle_output(leat__pipeline *p, leat__output_draft *draft, leat_erro
     return 0;
 }
 
+/* Numbers the streams of random numbers by kind of op, so a colour op put in between never changes
+ * what the geometry draws. Combinators that hold geometry are a kind apart for the same reason. 64
+ * ops at most: views never share a stream. */
+static void settle_streams(leat__pipeline *p)
+{
+    uint32_t used[LEAT_OP_COMBINE + 2] = {0};
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat__op_spec *const op = &p->ops[i];
+        const uint32_t slot = (uint32_t)op->def->kind + (op->def->combine && !leat__op_moves(op));
+        p->stream[i] = (slot - LEAT_OP_GEOMETRY) * STREAMS_PER_KIND +
+                       p->view * LEAT__SPEC_OPS_MAX + used[slot]++;
+    }
+}
+
+static int refuse_size(const leat__pipeline *p, leat_error *err)
+{
+    for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside)
+        if (leat__combine_changes_size(&p->ops[i]))
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s does not give all images one size: add Resize((h, w)), CenterCrop "
+                              "or RandomCrop behind it",
+                              p->ops[i].def->name);
+    return leat__fail(err, LEAT_EINVAL,
+                      "the pipeline does not give all images one size: add "
+                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))");
+}
+
 static int settle_size(leat__pipeline *p, leat_error *err)
 {
-    leat__op_size size = {0};
+    const leat__op_size size = leat__ops_size(p->ops, p->count, (leat__op_size){0});
     p->output.channels = 3;
-    for (uint32_t i = 0; i < p->count; i++) {
+    for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside) {
         const leat__op_def *const d = p->ops[i].def;
-        if (d->size) size = d->size(&p->ops[i], size);
         if (strcmp(d->name, "Grayscale") == 0)
             p->output.channels =
                 (uint32_t)p->ops[i].value[leat__op_param_index(d, "num_output_channels")].i;
     }
-    if (!size.width || !size.height)
-        return leat__fail(err, LEAT_EINVAL,
-                          "the pipeline does not give all images one size: add "
-                          "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))");
+    if (!size.width || !size.height) return refuse_size(p, err);
     uint64_t bytes;
     if (!leat__mul_u64((uint64_t)size.width * size.height,
                        p->output.channels * leat__dtype_bytes(p->output.dtype), &bytes) ||
@@ -109,6 +133,7 @@ static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_erro
         if (kind == LEAT_OP_BATCH) p->batch_ops++;
     }
     p->view = opts->view;
+    settle_streams(p);
     LEAT_TRY(settle_output(p, &draft, err));
     return settle_size(p, err);
 }
@@ -150,68 +175,31 @@ const leat__op_spec *leat__pipeline_batch_op(const leat__pipeline *p, uint32_t i
     return NULL;
 }
 
-static bool moves_pixels(const leat__op_spec *op)
-{
-    return op->def->kind == LEAT_OP_GEOMETRY || op->def->kind == LEAT_OP_POLICY;
-}
-
-static const leat__op_spec *next_move(const leat__pipeline *p, uint32_t *at)
-{
-    while (*at < p->count && !moves_pixels(&p->ops[*at])) ++*at;
-    return *at < p->count ? &p->ops[(*at)++] : NULL;
-}
-
-/* Same draws: parameters that say how pixels are found or what fills a border do not matter, nor
- * does the size that a crop is resized to. */
-static bool same_move(leat__op_spec a, leat__op_spec b)
-{
-    static const char *const looks[] = {"interpolation", "like", "fill", "padding_mode"};
-    if (a.def != b.def) return false;
-    for (uint32_t i = 0; i < a.def->param_count; i++) {
-        bool skip = i == 0 && leat__op_resizes(a.def);
-        for (size_t k = 0; k < LEAT_COUNT(looks); k++)
-            skip |= strcmp(a.def->params[i].name, looks[k]) == 0;
-        if (skip) a.value[i] = b.value[i];
-    }
-    return leat__op_spec_equal(&a, &b);
-}
-
 bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline *b)
 {
-    const leat__op_spec *x, *y;
-    bool random = false, same = true;
-    uint32_t i = 0, k = 0;
-    do {
-        x = next_move(a, &i);
-        y = next_move(b, &k);
-        random |= (x && !x->def->fixed) || (y && !y->def->fixed);
-        same &= x && y ? same_move(*x, *y) : x == y;
-    } while (x || y);
-    return same || !random;
+    return leat__ops_same_moves(a->ops, a->count, b->ops, b->count);
 }
 
-/* The stream of random numbers of an op: ops are numbered apart by kind, so a colour op put in
- * between never changes what the geometry draws. 64 ops at most: views never share a stream. */
-static uint32_t stream_of(const leat__pipeline *p, uint32_t at)
+static int draw_op(const leat__pipeline *p, uint32_t at, const leat__draw_key *key,
+                   leat__recipe *recipe, leat_error *err)
 {
-    const uint32_t kind = (uint32_t)p->ops[at].def->kind;
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < at; i++) before += (uint32_t)p->ops[i].def->kind == kind;
-    return (kind - LEAT_OP_GEOMETRY) * STREAMS_PER_KIND + p->view * LEAT__SPEC_OPS_MAX + before;
+    const leat__op_spec *const op = &p->ops[at];
+    leat__rng rng;
+    leat__rng_init(&rng, key->seed, key->epoch, key->sample, p->stream[at]);
+    if (op->def->kind == LEAT_OP_OUTPUT) recipe->normalized = true;
+    if (!op->def->combine) return op->def->draw ? op->def->draw(op, &rng, recipe, err) : 0;
+    uint32_t pick[LEAT__SPEC_OPS_MAX];
+    const uint32_t n = leat__combine_pick(op, &rng, pick);
+    for (uint32_t i = 0; i < n; i++) LEAT_TRY(draw_op(p, at + pick[i], key, recipe, err));
+    return 0;
 }
 
 int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,
                         uint32_t height, leat__recipe *recipe, leat_error *err)
 {
     leat__recipe_start(recipe, width, height);
-    for (uint32_t i = 0; i < p->count; i++) {
-        const leat__op_spec *const op = &p->ops[i];
-        if (op->def->kind == LEAT_OP_OUTPUT) recipe->normalized = true;
-        if (!op->def->draw) continue;
-        leat__rng rng;
-        leat__rng_init(&rng, key->seed, key->epoch, key->sample, stream_of(p, i));
-        LEAT_TRY(op->def->draw(op, &rng, recipe, err));
-    }
+    for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside)
+        LEAT_TRY(draw_op(p, i, key, recipe, err));
     if (recipe->width != p->output.width || recipe->height != p->output.height)
         return leat__fail(err, LEAT_EINTERNAL, "the recipe gives %ux%u, not %ux%u",
                           recipe->width, recipe->height, p->output.width, p->output.height);

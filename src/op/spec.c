@@ -15,6 +15,8 @@ enum { NAME_MAX_BYTES = 48, VALUE_MAX_BYTES = 256 };
 
 typedef struct cursor {
     const char *text, *at;
+    leat__op_spec *ops; /* parsed so far */
+    uint32_t count, max, depth;
     leat_error *err;
 } cursor;
 
@@ -111,6 +113,59 @@ static int find_param(const cursor *c, const leat__op_def *def, const char *name
     return leat__fail(c->err, LEAT_EINVAL, "%s has no parameter '%s'", def->name, name);
 }
 
+static int read_op(cursor *c);
+
+/* Behind an op inside a combinator: another op follows, separated by ';' or ','. */
+static bool next_inside(cursor *c, bool bracket)
+{
+    char name[NAME_MAX_BYTES];
+    skip_blanks(c, true);
+    if (*c->at != ';' && *c->at != ',') return false;
+    cursor ahead = *c;
+    do {
+        ahead.at++;
+        skip_blanks(&ahead, true);
+    } while (*ahead.at == ';');
+    if (*c->at == ',' && !bracket &&
+        (!isalpha((unsigned char)*ahead.at) || named_argument(&ahead, name)))
+        return false; /* another argument of the combinator */
+    c->at = ahead.at;
+    return *c->at != ')' && *c->at != ']';
+}
+
+static int check_inside(const cursor *c, const leat__op_spec *outer, const leat__op_spec *op)
+{
+    const leat_op_kind kind = op->def->kind;
+    if (kind != LEAT_OP_OUTPUT && kind != LEAT_OP_BATCH && kind != LEAT_OP_ROLE) return 0;
+    return leat__fail(c->err, LEAT_EINVAL, "%s cannot stand inside %s", op->def->name,
+                      outer->def->name);
+}
+
+/* The ops inside a combinator, with or without brackets round them. */
+static int read_inside(cursor *c, leat__op_spec *outer)
+{
+    skip_blanks(c, true);
+    const bool bracket = *c->at == '[';
+    const uint32_t before = c->count;
+    if (++c->depth > LEAT__SPEC_DEPTH_MAX) return complain(c, "ops are nested too deeply");
+    if (bracket) c->at++;
+    skip_blanks(c, true);
+    if (!bracket || *c->at != ']') {
+        do {
+            const uint32_t at = c->count;
+            LEAT_TRY(read_op(c));
+            LEAT_TRY(check_inside(c, outer, &c->ops[at]));
+        } while (next_inside(c, bracket));
+    }
+    if (bracket && *c->at != ']') return complain(c, "';' or ']' is expected");
+    c->at += bracket;
+    c->depth--;
+    if (c->count == before)
+        return leat__fail(c->err, LEAT_EINVAL, "%s needs at least one op", outer->def->name);
+    outer->inside = c->count - before;
+    return 0;
+}
+
 static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
 {
     const leat__op_def *const def = op->def;
@@ -128,6 +183,10 @@ static int read_argument(cursor *c, leat__op_spec *op, uint32_t *position)
     snprintf(shown, sizeof shown, "%s.%s", def->name, def->params[i].name);
     if (op->value[i].set)
         return leat__fail(c->err, LEAT_EINVAL, "%s is given twice", shown);
+    if (def->combine && i == 0) {
+        op->value[i].set = true;
+        return read_inside(c, op);
+    }
     LEAT_TRY(read_value(c, text));
     LEAT_TRY(leat__param_parse(&def->params[i], shown, text, &op->value[i], c->err));
     if (def->params[i].kind == LEAT__PARAM_STRING) memcpy(op->text, text, strlen(text) + 1);
@@ -152,9 +211,12 @@ static int read_arguments(cursor *c, leat__op_spec *op)
     return 0;
 }
 
-static int read_op(cursor *c, leat__op_spec *op)
+/* Appends an op and those inside it to c->ops. */
+static int read_op(cursor *c)
 {
     char name[NAME_MAX_BYTES];
+    if (c->count == c->max) return complain(c, "too many ops");
+    leat__op_spec *const op = &c->ops[c->count++];
     LEAT_TRY(read_name(c, name));
     *op = (leat__op_spec){.def = leat__op_find(name)};
     if (!op->def) {
@@ -194,18 +256,18 @@ static int end_item(cursor *c)
 
 int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
 {
-    cursor c = {.text = text, .at = text, .err = err};
+    cursor c = {.text = text, .at = text, .ops = ops, .max = LEAT__SPEC_OPS_MAX, .err = err};
     *count = 0;
     while (next_item(&c)) {
-        if (*count == LEAT__SPEC_OPS_MAX) return complain(&c, "too many ops");
-        LEAT_TRY(read_op(&c, &ops[*count]));
-        if (ops[*count].def->kind == LEAT_OP_ROLE)
+        const leat__op_spec *const op = &ops[c.count];
+        LEAT_TRY(read_op(&c));
+        if (op->def->kind == LEAT_OP_ROLE)
             return leat__fail(err, LEAT_EINVAL,
                               "%s says how a field follows an image: give it to follow, not to a pipeline",
-                              ops[*count].def->name);
-        ++*count;
+                              op->def->name);
         LEAT_TRY(end_item(&c));
     }
+    *count = c.count;
     return 0;
 }
 
@@ -222,7 +284,10 @@ static int read_role(cursor *c, leat__role_spec *role)
         c->at += word;
         return 0;
     }
-    LEAT_TRY(read_op(c, &role->op));
+    c->ops = &role->op;
+    c->count = 0;
+    c->max = 1;
+    LEAT_TRY(read_op(c));
     if (role->op.def->kind == LEAT_OP_ROLE) return 0;
     return leat__fail(c->err, LEAT_EINVAL,
                       "field '%s' cannot be %s: fields follow as Mask, Boxes, Keypoints or Labels",

@@ -4,7 +4,8 @@
  *
  *   pipeline = op { (";" | newline) op }
  *   op       = Name [ "(" [ arg { "," arg } ] ")" ]
- *   arg      = [ name "=" ] value
+ *   arg      = [ name "=" ] ( value | ops )
+ *   ops      = op { (";" | ",") op } | "[" op { (";" | ",") op } "]"     of RandomApply and the like
  *   value    = number | word | 'text' | "text" | ("(" | "[") number { "," number } (")" | "]")
  *
  * "#" starts a comment up to the end of the line. Pure functions.
@@ -15,9 +16,10 @@
 #include "op/op.h"
 
 #define LEAT__SPEC_OPS_MAX 64
+#define LEAT__SPEC_DEPTH_MAX 8 /* ops inside ops */
 
-/* Fills at most LEAT__SPEC_OPS_MAX specs. LEAT_EINVAL names op, parameter and what is wrong;
- * err->offset is the place in the text. */
+/* Fills at most LEAT__SPEC_OPS_MAX specs; ops inside an op follow it (leat__op_spec.inside).
+ * LEAT_EINVAL names op, parameter and what is wrong; err->offset is the place in the text. */
 int leat__spec_parse(const char *text, leat__op_spec *ops, uint32_t *count, leat_error *err)
     LEAT_MUST_CHECK;
 

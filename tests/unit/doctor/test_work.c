@@ -34,6 +34,12 @@ static void augmentation_is_stripped_from_a_text(void **state)
         {"Resize(256);CenterCrop(224)", "Resize(256); CenterCrop(224)", LEAT__OPS_CROP_ONLY},
         {"RandomResizedCrop(32); Normalize(mean=(0.5,0.5,0.5), std=(1,1,1)); ToDtype(f32); ToLayout(nhwc)",
          "RandomResizedCrop(32); ToLayout(nhwc)", LEAT__OPS_PLAIN_U8},
+        {"RandomResizedCrop(8); RandomApply(ColorJitter(0.4); GaussianBlur(9), p=0.3); ToDtype(f16)",
+         "RandomResizedCrop(8); ToDtype(f16)", LEAT__OPS_CROP_ONLY},
+        {"RandomChoice([CenterCrop(8); Resize((8, 8))]); RandomInvert()",
+         "RandomChoice([CenterCrop(8); Resize((8, 8))])", LEAT__OPS_CROP_ONLY},
+        {"RandomOrder(RandomInvert(); # one (\n CenterCrop(8)) # two\nNormalize(0, 1)\nCenterCrop(8)",
+         "RandomOrder(RandomInvert(); # one (\n CenterCrop(8)) ; CenterCrop(8)", LEAT__OPS_PLAIN_U8},
         {"", "", LEAT__OPS_CROP_ONLY},
         {" ;; ", "", LEAT__OPS_PLAIN_U8},
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
+#include "base/num.h"
 #include "op/spec.h"
 
 static leat__op_spec ops[LEAT__SPEC_OPS_MAX];
@@ -62,6 +63,28 @@ static void mistakes_say_where(void **state)
         {"Pad((1,2,3))", "padding"},
         {"Pad(1, fill=(1,2))", "fill"},
         {"9", "name is expected"},
+        {"RandomApply", "needs its parameter 'transforms'"},
+        {"RandomApply(p=0.5)", "needs its parameter 'transforms'"},
+        {"RandomApply([])", "at least one op"},
+        {"RandomApply(0.5)", "name is expected"},
+        {"RandomApply(RandomInvert; 0.5)", "name is expected"},
+        {"RandomApply([RandomInvert, 0.5])", "name is expected"},
+        {"RandomApply([RandomInvert; RandomGrayscale)", "']' is expected"},
+        {"RandomApply([RandomInvert], RandomGrayscale)", "RandomApply.p"},
+        {"RandomApply(RandomInvert, p=2)", "out of range"},
+        {"RandomApply(RandomInvert, transforms=RandomInvert)", "twice"},
+        {"RandomApply(Normalize(0, 1))", "Normalize cannot stand inside RandomApply"},
+        {"RandomOrder(RandomInvert; MixUp())", "MixUp cannot stand inside RandomOrder"},
+        {"RandomOrder(Mask())", "Mask cannot stand inside RandomOrder"},
+        {"RandomOrder(Grayscale())", "Grayscale(3)"},
+        {"RandomOrder(RandomApply(Grayscale(1)))", "Grayscale(3)"},
+        {"RandomChoice(RandomInvert; RandomGrayscale, p=(1, 2, 3))", "3 weights for 2 ops"},
+        {"RandomChoice(RandomInvert; RandomGrayscale, p=(0, 0))", "all weights are 0"},
+        {"RandomChoice(RandomInvert, p=-1)", "out of range"},
+        {"RandomApply(RandomApply(RandomApply(RandomApply(RandomApply(RandomApply(RandomApply("
+         "RandomApply(RandomApply(RandomInvert)))))))))", "nested too deeply"},
+        {"RandomApply(RandomInvert", "expected"},
+        {"RandomApply(RandomInverd)", "RandomInvert"},
         {"GaussianBlur(4)", "odd"},
         {"GaussianBlur(3, sigma=(2, 1))", "sigma"},
         {"ColorJitter(brightness=(2, 1))", "brightness"},
@@ -83,12 +106,43 @@ static void mistakes_say_where(void **state)
     }
 }
 
+/* Ops inside an op follow it, counted with those inside them. */
+static void ops_stand_inside_ops(void **state)
+{
+    static const char *const same[] = {
+        "RandomApply(ColorJitter(0.4); RandomChoice(RandomInvert, Cutout(3)); Resize(9), 0.3)",
+        "RandomApply([ColorJitter(0.4), RandomChoice([RandomInvert; Cutout(3)]), Resize(9)], p=0.3)",
+        "RandomApply(p=0.3, transforms=ColorJitter(0.4), RandomChoice(RandomInvert; Cutout(3);); Resize(9);)",
+        "RandomApply(transforms=[\nColorJitter(0.4); "
+            "# one\n RandomChoice(\nRandomInvert;Cutout(3)),Resize(9),],p=0.3)",
+    };
+    for (size_t i = 0; i < LEAT_COUNT(same); i++) {
+        assert_int_equal(parse(same[i]), 6);
+        assert_string_equal(ops[0].def->name, "RandomApply");
+        assert_int_equal(ops[0].inside, 5);
+        assert_true(ops[0].value[1].f == 0.3);
+        assert_int_equal(ops[1].inside, 0);
+        assert_string_equal(ops[2].def->name, "RandomChoice");
+        assert_int_equal(ops[2].inside, 2);
+        assert_string_equal(ops[5].def->name, "Resize");
+    }
+    assert_int_equal(parse("RandomChoice(RandomInvert; RandomGrayscale(), p=(1, 3)); CenterCrop(4)"), 4);
+    assert_int_equal(ops[0].inside, 2);
+    assert_int_equal(ops[0].value[1].count, 2);
+    assert_int_equal(ops[3].inside, 0);
+}
+
 static void has_a_limit(void **state)
 {
     char text[LEAT__SPEC_OPS_MAX * 24 + 64] = "";
     uint32_t n;
     for (int i = 0; i <= LEAT__SPEC_OPS_MAX; i++)
         strcat(text, "RandomVerticalFlip;");
+    assert_code(LEAT_EINVAL, leat__spec_parse(text, ops, &n, NULL));
+    strcpy(text, "RandomOrder(");
+    for (int i = 0; i < LEAT__SPEC_OPS_MAX; i++)
+        strcat(text, "RandomVerticalFlip;");
+    strcat(text, ")");
     assert_code(LEAT_EINVAL, leat__spec_parse(text, ops, &n, NULL));
 }
 
@@ -98,6 +152,7 @@ int main(void)
         cmocka_unit_test(reads_values_by_position_and_name),
         cmocka_unit_test(separators_and_comments),
         cmocka_unit_test(mistakes_say_where),
+        cmocka_unit_test(ops_stand_inside_ops),
         cmocka_unit_test(has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
