@@ -275,6 +275,8 @@ PyMethodDef py_facts_methods[] = {
      "Filters JSONL files; see leat.filter_text."},
     {"dedup_text", (PyCFunction)(void (*)(void))py_dedup_text, METH_VARARGS | METH_KEYWORDS,
      "Deduplicates JSONL files; see leat.dedup_text."},
+    {"check_images", (PyCFunction)(void (*)(void))py_check_images, METH_VARARGS | METH_KEYWORDS,
+     "Checks images; see leat.check."},
     {"score_text", py_score_text, METH_VARARGS, "Scores of a list of texts."},
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},
     {"doctor_judge", py_doctor_judge, METH_VARARGS,

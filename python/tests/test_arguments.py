@@ -112,6 +112,10 @@ def test_text(inside):
     every_argument(leat.score_text, {})
 
 
+def test_images(inside, plain):
+    every_argument(leat.check, {"source": plain, "output": "check.leat", "force": True})
+
+
 def test_callbacks_diagnose_and_judge(inside):
     check([(kind, getattr(leat.callbacks, kind)) for kind in ("JsonLines", "TensorBoard", "WandB", "Lightning")])
     every_argument(leat.callbacks.Callback, {})

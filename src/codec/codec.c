@@ -207,7 +207,7 @@ static int check_request(const leat__codec_ops *ops, const leat__image_info *inf
         return leat__fail(err, LEAT_EINVAL,
                           "region %u x %u at (%u, %u) is not inside the %u x %u image",
                           job->width, job->height, job->x, job->y, full_w, full_h);
-    job->whole = !request->parts && job->width == full_w && job->height == full_h;
+    job->whole = request->parts ? request->to_end : job->width == full_w && job->height == full_h;
     job->parts = request->parts;
     if (request->parts) LEAT_TRY(check_parts(info, request, err));
     job->limits = request->limits;

@@ -79,13 +79,18 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
  * part of component c. Components take turns.
  *
  * `tile`, where it is set, sees each tile of a tiled image once it is decoded, before its pixels:
- * its place and a leat__tile_coefs. */
+ * its place and a leat__tile_coefs.
+ *
+ * `blocks`, where it is set, sees the luma coefficients of ordinary JPEGs before their inverse
+ * transform: `count` blocks as in leat__idct_plain_fn. Each block of the region comes once. */
 typedef struct leat__row_sink {
     int (*rows)(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4],
                 size_t stride);
     void *ctx;
     int (*part)(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride);
     int (*tile)(void *ctx, uint32_t tx, uint32_t ty, const void *coefs);
+    void (*blocks)(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
+                   const uint16_t quant[64]);
 } leat__row_sink;
 
 typedef struct leat__decode_request {
@@ -94,6 +99,7 @@ typedef struct leat__decode_request {
     /* Components instead of pixels: a part of each, and the region above is not looked at. Only
      * where info says so. LEAT_ENOTSUP: this file is decoded to pixels only. */
     const leat__ycc_part *parts;
+    bool to_end; /* parts: answer LEAT_ENOTSUP unless the JPEG is whole up to its end marker */
     const void *tables;   /* tile codec: decoded tables of the pack (leat__tile_tables) */
     const uint8_t *entries; /* JPEG: its entry points (codec/jpeg_entries.h), or NULL */
     size_t entries_len;

@@ -40,6 +40,7 @@ struct leat__jpeg_region {
     bool indexed;
     leat__jpeg_entries entries;
     leat__jpeg_cursor at;
+    const leat__row_sink *sink;
 };
 
 int leat__jpeg_region_open(leat__jpeg_region **out, leat_error *err)
@@ -128,6 +129,9 @@ static void transform(leat__jpeg_region *r, uint32_t row, uint32_t mx, uint32_t 
         for (uint32_t y = y0; y < y1 && x0 < x1; y++) {
             size_t first = (y - gy) * from->stride[c] + (x0 - gx);
             uint8_t *to = leat__raster_at(&r->raster, row, c, need->side * x0, need->side * y);
+            if (c == 0 && r->sink->blocks)
+                r->sink->blocks(r->sink->ctx, from->block[c] + 64 * first, from->last[c] + first,
+                                x1 - x0, frame->component[c].quant);
             r->idct.plain[need->shrink](to, r->raster.planes.stride, from->block[c] + 64 * first,
                                         from->last[c] + first, x1 - x0,
                                         frame->component[c].quant);
@@ -176,6 +180,7 @@ int leat__jpeg_region_decode(leat__jpeg_region *r, const leat__decode_job *job, 
                                     8 * shape.v, err));
     find_columns(r, &shape);
     choose_kernels(r);
+    r->sink = job->sink;
     leat__jpeg_scan_begin(r->scan, &r->at);
     r->indexed = job->entries && leat__jpeg_entries_view(&r->entries, job->entries,
                                                          job->entries_len, r->scan);

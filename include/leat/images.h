@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Curating images: what is wrong with them, and which are duplicates. Results are columns beside the
+ * images: a small pack with the same rows and keys.
+ *
+ *     leat_check_opts opts;
+ *     leat_check_opts_init(&opts);
+ *     const char *src[] = {"photos.leat"};
+ *     opts.sources = src;
+ *     opts.source_count = 1;
+ *     opts.output = "photos.check.leat";
+ *     rc = leat_check_images(&opts, &stats, &err);
+ *
+ * The same input gives the same bytes on any number of threads.
+ */
+#ifndef LEAT_IMAGES_H
+#define LEAT_IMAGES_H
+
+#include <stdint.h>
+
+#include <leat/error.h>
+#include <leat/log.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Called by one thread, a few times a second or more; return non-zero to stop (LEAT_ECANCELED). total 0 =
+ * unknown. `found`: rows with an issue that can be known at once, or duplicates. */
+typedef int (*leat_images_progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
+                                    uint64_t found);
+
+/* ---- Checks ------------------------------------------------------------------------------- */
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_check_opts {
+    uint32_t struct_size;
+    uint32_t source_count;
+    const char *const *sources; /* as in leat_ingest_opts: packs, one folder or manifest, tar shards … */
+    const char *output;         /* pack with the columns; needed */
+    const char *csv;            /* also as a CSV file */
+    const char *limits;         /* "dark=40,grey=off": limits of issues; they adapt to the data set */
+    uint32_t threads;           /* usable CPUs */
+    uint32_t replace;           /* 1 = a pack at `output` is replaced */
+    uint32_t strict;            /* 1 = every file of a folder is a sample, whatever its name */
+    uint32_t no_sync;           /* as in leat_packer_opts */
+    uint64_t memory;            /* hard budget for what is in flight; half of what is available */
+    uint64_t max_pixels;        /* 178,956,970 */
+    leat_images_progress progress;
+    void *cookie;
+    leat_log log;
+} leat_check_opts;
+
+LEAT_API void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size);
+#define leat_check_opts_init(o) leat_check_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+#define LEAT_CHECK_ISSUES_MAX 32
+#define LEAT_CHECK_EXAMPLES 5
+
+typedef struct leat_check_issue {
+    const char *name, *help, *score; /* static; score: column that is compared, NULL when none */
+    uint64_t count;                  /* rows */
+    double limit;
+    int32_t side;      /* -1: below the limit, 1: above, 0: no limit */
+    uint32_t off;      /* 1 = not looked for: switched off, or more than half of the images have it */
+    uint32_t examples; /* how many follow: the rows that are furthest beyond the limit, or the first */
+    uint32_t reserved;
+    uint64_t example[LEAT_CHECK_EXAMPLES]; /* rows */
+} leat_check_issue;
+
+typedef struct leat_check_stats {
+    uint32_t struct_size;
+    uint32_t issue_count;
+    uint64_t samples, ok; /* rows; rows whose image could be decoded */
+    uint64_t found;       /* rows with an issue */
+    uint64_t ignored;     /* files passed over because of their names */
+    uint64_t bytes_in, bytes_out;
+    uint64_t budget_peak_bytes;
+    double seconds, cpu_seconds;
+    leat_check_issue issues[LEAT_CHECK_ISSUES_MAX];
+} leat_check_stats;
+
+/* Decodes every image once and writes the columns. A bad image is a row with a verdict, not an error. stats
+ * may be NULL; set its struct_size first. LEAT_EINVAL: no images, or wrong limits. */
+LEAT_API int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats,
+                               leat_error *err) LEAT_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

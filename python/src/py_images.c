@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Curating images: leat.check (leat/_images.py) is the call of include/leat/images.h. It runs in a thread
+ * of Python's own, as in py_ingest.c.
+ */
+#include "py_leat.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <leat/images.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "curate/image_check.h"
+
+/* The array: Python writes the first element, C the others. */
+enum { CANCEL, DONE, TOTAL, BYTES, FOUND, CONTROLS };
+
+typedef struct run {
+    Py_buffer view;
+    const char **paths;
+    uint32_t count;
+} run;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    _Atomic uint64_t *control = ((run *)cookie)->view.buf;
+    atomic_store_explicit(&control[DONE], done, memory_order_relaxed);
+    atomic_store_explicit(&control[TOTAL], total, memory_order_relaxed);
+    atomic_store_explicit(&control[BYTES], bytes, memory_order_relaxed);
+    atomic_store_explicit(&control[FOUND], found, memory_order_relaxed);
+    return atomic_load_explicit(&control[CANCEL], memory_order_relaxed) != 0;
+}
+
+/* Takes the list of paths (bytes objects, which own them) and the control array. */
+static int begin(run *r, PyObject *inputs, PyObject *control)
+{
+    memset(r, 0, sizeof *r);
+    Py_ssize_t n = PyList_Size(inputs);
+    if (n < 0 || PyObject_GetBuffer(control, &r->view, PyBUF_CONTIG) != 0) return -1;
+    r->paths = LEAT_NEW_ARRAY(MISC, const char *, (size_t)n + 1);
+    r->count = (uint32_t)n;
+    if (r->paths == NULL) PyErr_NoMemory();
+    else if (r->view.len != CONTROLS * (Py_ssize_t)sizeof(uint64_t))
+        PyErr_SetString(PyExc_ValueError, "the control array has another size");
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++)
+        r->paths[i] = PyBytes_AsString(PyList_GetItem(inputs, i));
+    if (!PyErr_Occurred()) return 0;
+    leat__free(r->paths);
+    PyBuffer_Release(&r->view);
+    return -1;
+}
+
+/* The answer is a report as JSON text. */
+static PyObject *end(run *r, leat__buf *json, int rc, const leat_error *err)
+{
+    PyObject *out = NULL;
+    PyBuffer_Release(&r->view);
+    leat__free(r->paths);
+    if (rc != 0) py_raise(err);
+    else if (json->status != 0) PyErr_NoMemory();
+    else out = Py_BuildValue("s#", leat__buf_str(json), (Py_ssize_t)json->len);
+    leat__buf_reset(json);
+    return out;
+}
+
+PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"sources", "output", "control", "csv",  "limits",     "threads",
+                            "memory",  "strict", "replace", "sync", "max_pixels", NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_check_opts o;
+    PyObject *sources, *control;
+    unsigned long long memory = 0, most = 0;
+    int strict = 0, replace = 0, sync = 1, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_check_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzIKpppK", names, &sources, &o.output, &control,
+                                     &o.csv, &o.limits, &o.threads, &memory, &strict, &replace, &sync,
+                                     &most))
+        return NULL;
+    leat_check_stats *stats = LEAT_NEW(MISC, leat_check_stats);
+    if (stats == NULL) return PyErr_NoMemory();
+    stats->struct_size = sizeof *stats;
+    if (begin(&r, sources, control) != 0) {
+        leat__free(stats);
+        return NULL;
+    }
+    o.sources = r.paths;
+    o.source_count = r.count;
+    o.memory = memory;
+    o.max_pixels = most;
+    o.strict = (uint32_t)strict;
+    o.replace = (uint32_t)replace;
+    o.no_sync = !sync;
+    o.progress = on_progress;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_check_images(&o, stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    if (rc == 0) leat__check_json(stats, o.output, &json);
+    leat__free(stats);
+    return end(&r, &json, rc, &err);
+}

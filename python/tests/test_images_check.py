@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""leat.check: scores against definitions on pixels, columns, options."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import leat
+from conftest import jpeg
+
+Image = pytest.importorskip("PIL.Image")
+
+
+def scene(seed: int, width: int = 200, height: int = 150) -> Image.Image:
+    """Smooth noise at several scales, with a range of contrasts and brightness."""
+    rng = np.random.default_rng(seed)
+    pixels = np.zeros((height, width, 3))
+    for side in (3, 8, 40, 150):
+        small = Image.fromarray(rng.integers(0, 255, (side, side, 3), np.uint8))
+        pixels += np.asarray(small.resize((width, height), Image.Resampling.BICUBIC), float) * rng.uniform(0.1, 0.5)
+    pixels = (pixels - pixels.mean()) * rng.uniform(0.2, 1.2) + rng.uniform(60, 190)
+    return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+
+
+def ranks(values) -> np.ndarray:
+    return np.argsort(np.argsort(np.asarray(values)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("check") / "photos"
+    path.mkdir()
+    for i in range(60):
+        scene(i).save(path / f"{i:02d}.jpg", quality=70 + i // 2)
+    return path
+
+
+@pytest.fixture(scope="module")
+def columns(folder):
+    out = str(folder.parent / "check.leat")
+    leat.check(folder, out, sync=False)
+    return leat.open(out)
+
+
+def test_scores_are_those_of_the_pixels(folder, columns):
+    mean, contrast, blur, entropy, dark, saturation = [], [], [], [], [], []
+    for i in range(60):
+        image = Image.open(folder / f"{i:02d}.jpg").convert("YCbCr")
+        y, cb, cr = (np.asarray(plane, float) for plane in image.split())
+        mean.append(y.mean())
+        contrast.append(y.std())
+        blur.append((4 * y[1:-1, 1:-1] - y[:-2, 1:-1] - y[2:, 1:-1] - y[1:-1, :-2] - y[1:-1, 2:]).var())
+        share = np.bincount(y.astype(int).ravel(), minlength=256) / y.size
+        entropy.append(-(share[share > 0] * np.log2(share[share > 0])).sum())
+        dark.append(np.percentile(y, 5))
+        saturation.append(np.hypot(cb - 128, cr - 128).mean())
+    for name, wanted, least in (("mean", mean, 0.99), ("contrast", contrast, 0.99), ("blur", blur, 0.99),
+                                ("saturation", saturation, 0.99), ("entropy", entropy, 0.95), ("p5", dark, 0.95)):
+        found = np.corrcoef(ranks(wanted), ranks(columns.column(name)))[0, 1]
+        assert found >= least, f"{name}: rank correlation {found:.4f}"
+    assert list(columns.column("jpeg_quality")) == [70 + i // 2 for i in range(60)]
+
+
+def test_columns_have_the_rows_of_the_pack(folder, tmp_path):
+    leat.pack(folder, tmp_path / "p.leat", sync=False)
+    report = leat.check(tmp_path / "p.leat", tmp_path / "c.leat", sync=False, threads=2)
+    made = leat.open(tmp_path / "c.leat")
+    assert list(made.keys) == list(leat.open(tmp_path / "p.leat").keys)
+    assert report["samples"] == report["ok"] == 60
+    row = made[3]
+    assert row["thumb"].shape == (1536,) and row["coarse"].dtype == np.int8 and row["fine"].shape == (112,)
+
+
+def test_tiles_and_files_have_the_same_content(folder, columns, tmp_path):
+    leat.pack(folder, tmp_path / "p.leat", sync=False)
+    leat.check(tmp_path / "p.leat", tmp_path / "c.leat", sync=False)
+    tiles = leat.open(tmp_path / "c.leat")
+    for name in ("content_hash", "blur", "entropy", "mean"):
+        assert np.array_equal(tiles.column(name), columns.column(name)), name
+    assert not np.array_equal(tiles.column("file_hash"), columns.column("file_hash"))
+
+
+def test_options(folder, tmp_path):
+    out = tmp_path / "c.leat"
+    seen = []
+    report = leat.check(folder, out, sync=False, limits={"dark": 300, "blurry": None}, csv=tmp_path / "c.csv",
+                        progress=lambda *n: seen.append(n), memory="64M")
+    assert report["issues"]["dark"]["count"] == 60 and report["issues"]["blurry"]["count"] == 0
+    assert report["issues"]["dark"]["limit"] == 300 and len(report["issues"]["dark"]["examples"]) == 5
+    assert seen
+    with open(tmp_path / "c.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == 60 and all("dark" in row["issues"].split() for row in rows)
+    with pytest.raises(leat.ExistsError):
+        leat.check(folder, out)
+    assert leat.check(folder, out, force=True, max_pixels=100)["ok"] == 0
+    with pytest.raises(leat.ArgumentError, match="did you mean dark"):
+        leat.check(folder, tmp_path / "d.leat", limits={"drak": 1})
+    with pytest.raises(leat.ArgumentError, match="no images"):
+        with leat.Writer(tmp_path / "n.leat", {"x": int}, sync=False) as w:
+            w.append({"x": 1}, key="k")
+        leat.check(tmp_path / "n.leat", tmp_path / "e.leat")
+
+
+def test_command(folder, tmp_path):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "a.jpg").write_bytes((folder / "00.jpg").read_bytes())
+    (tmp_path / "p" / "b.jpg").write_bytes((folder / "01.jpg").read_bytes()[:3000])
+    args = [sys.executable, "-m", "leat", "check", str(tmp_path / "p"), "-o", str(tmp_path / "c.leat"), "--json"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert report["ok"] == 1 and report["issues"]["truncated"]["examples"] == ["b.jpg"]
+
+
+def test_progressive_grey_alpha_and_webp(tmp_path):
+    (tmp_path / "p").mkdir()
+    image = scene(5)
+    image.save(tmp_path / "p" / "a.jpg", progressive=True, quality=95)
+    image.save(tmp_path / "p" / "b.png")
+    image.convert("L").save(tmp_path / "p" / "c.png")
+    image.convert("RGBA").save(tmp_path / "p" / "d.png")
+    image.save(tmp_path / "p" / "e.webp", quality=95)
+    image.convert("CMYK").save(tmp_path / "p" / "f.jpg", quality=95)
+    image.save(tmp_path / "p" / "g.jpg", quality=95)
+    report = leat.check(tmp_path / "p", tmp_path / "c.leat", sync=False)
+    assert report["ok"] == 7
+    mean = leat.open(tmp_path / "c.leat").column("mean")
+    assert np.ptp(mean) < 3
+    assert leat.open(tmp_path / "c.leat").column("saturation")[2] == 0

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat_check_images. Limits adapt to all images, so they are known only at the end: the first pass decodes
+ * and writes the columns without issues to OUTPUT.scores, the second one reads the scores of all rows, sets
+ * the limits, and copies the rows with their issues. No more than one score of all rows is in memory.
+ */
+#include "curate/image_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/sized.h"
+#include "base/str.h"
+#include "curate/image_csv.h"
+#include "curate/image_flow.h"
+#include "io/url.h"
+
+typedef struct checking {
+    const leat_check_opts *opts;
+    leat_check_stats *stats;
+    leat_ingest_opts ingest;
+    leat__source *source;
+    leat__issue_limits limits;
+    leat_packer *work, *out; /* without issues; the result */
+    leat__buf work_path, provenance, key;
+    leat__csv_out csv;
+    double worst[LEAT__ISSUES][LEAT_CHECK_EXAMPLES]; /* scores of the examples */
+    uint64_t early;                                  /* rows with issues that are known at once */
+} checking;
+
+void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
+{
+    (void)!leat__sized_init(opts, struct_size);
+}
+
+/* ---- first pass ---- */
+
+static int take_facts(void *cookie, const char *key, size_t key_size, const leat__image_facts *facts,
+                      leat_error *err)
+{
+    checking *c = cookie;
+    c->stats->samples++;
+    c->stats->ok += facts->verdict == LEAT__VERDICT_OK;
+    c->stats->bytes_in += facts->bytes;
+    c->early += facts->issues != 0;
+    return leat__columns_append(c->work, key, key_size, facts, err);
+}
+
+static int tell(void *cookie, uint64_t done, uint64_t total)
+{
+    const checking *c = cookie;
+    if (!c->opts->progress) return 0;
+    return c->opts->progress(c->opts->cookie, done, c->source->total ? total : 0, c->stats->bytes_in,
+                             c->early);
+}
+
+static void describe_pack(leat__json *j, leat_pack *pack)
+{
+    leat_pack_info info = {.struct_size = sizeof info};
+    char hex[24];
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)info.fingerprint);
+    leat__json_object(j);
+    leat__json_kstr(j, "fingerprint", hex);
+    leat__json_ku64(j, "samples", info.samples);
+    leat__json_end(j);
+}
+
+/* {"kind":"leat check 1","source":…,"names":[…],"packs":[{"fingerprint":…,"samples":…}]} */
+static int make_provenance(checking *c, leat_error *err)
+{
+    leat__json j;
+    leat__json_init(&j, &c->provenance, 0);
+    leat__json_object(&j);
+    leat__json_kstr(&j, "kind", LEAT__COLUMNS_KIND);
+    leat__json_kstr(&j, "source", c->source->ops->kind);
+    leat__json_key(&j, "names");
+    leat__json_array(&j);
+    for (uint32_t i = 0; i < c->opts->source_count; i++) {
+        const char *path = c->opts->sources[i];
+        size_t len = leat__source_name_len(path), at;
+        while (len > 1 && path[len - 1] == '/')
+            len--;
+        for (at = len; at > 0 && path[at - 1] != '/';)
+            at--;
+        leat__json_strn(&j, path + at, len - at);
+    }
+    leat__json_end(&j);
+    leat__json_key(&j, "packs");
+    leat__json_array(&j);
+    for (uint32_t i = 0; leat__source_pack_of(c->source, i); i++)
+        describe_pack(&j, leat__source_pack_of(c->source, i));
+    leat__json_end(&j);
+    leat__json_end(&j);
+    return leat__buf_status(&c->provenance) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
+}
+
+static int first_pass(checking *c, leat_error *err)
+{
+    leat_packer_stats ps;
+    leat__image_pass pass = {
+        .opts = &c->ingest, .source = c->source, .take = take_facts, .tell = tell, .cookie = c};
+    const char *path = leat__buf_str(&c->work_path), *provenance = leat__buf_str(&c->provenance);
+    LEAT_TRY(leat__columns_create(&c->work, path, provenance, true, true, err));
+    int rc = leat__image_flow_run(&pass, err);
+    c->stats->budget_peak_bytes = pass.budget_peak;
+    c->stats->ignored = c->source->ignored;
+    if (rc != 0) return rc;
+    if (c->stats->samples == 0)
+        return leat__fail(err, LEAT_EDATA, "%s: there are no images to check", c->opts->sources[0]);
+    LEAT_TRY(leat_packer_finish(c->work, &ps, err));
+    leat_packer_close(&c->work);
+    return 0;
+}
+
+/* ---- second pass ---- */
+
+static int adapt_limits(checking *c, leat__columns *from, leat_error *err)
+{
+    double *scores = leat__alloc_array(LEAT__MEM_CURATE, from->count, sizeof *scores);
+    int rc = 0;
+    if (!scores) return leat__fail_nomem(err, from->count * sizeof *scores, "scores");
+    for (int i = LEAT__ISSUE_SCORED; i < LEAT__ISSUES && rc == 0; i++) {
+        size_t n = 0;
+        rc = leat__columns_scores(from, leat__issue_kinds[i].score, scores, &n, err);
+        if (rc == 0) leat__issue_limits_adapt(&c->limits, (leat__issue)i, scores, n);
+    }
+    leat__free(scores);
+    return rc;
+}
+
+/* Keeps the rows that are furthest beyond the limit, or the first ones. */
+static void add_example(checking *c, int issue, uint64_t row, double score)
+{
+    leat_check_issue *s = &c->stats->issues[issue];
+    double *worst = c->worst[issue];
+    const int side = leat__issue_kinds[issue].side;
+    uint32_t at = LEAT_MIN(s->examples, LEAT_CHECK_EXAMPLES);
+    s->count++;
+    while (at > 0 && side != 0 && (side < 0 ? score < worst[at - 1] : score > worst[at - 1]))
+        at--;
+    if (at == LEAT_CHECK_EXAMPLES) return;
+    if (s->examples < LEAT_CHECK_EXAMPLES) s->examples++;
+    const size_t behind = s->examples - 1 - at;
+    memmove(worst + at + 1, worst + at, behind * sizeof *worst);
+    memmove(s->example + at + 1, s->example + at, behind * sizeof *s->example);
+    worst[at] = score;
+    s->example[at] = row;
+}
+
+static int write_csv(checking *c, const leat__image_facts *f, leat_error *err)
+{
+    char issues[512] = {0};
+    if (!c->csv.file) return 0;
+    for (int i = 0; i < LEAT__ISSUES; i++) {
+        if (!(f->issues >> i & 1)) continue;
+        if (issues[0]) strncat(issues, " ", sizeof issues - strlen(issues) - 1);
+        strncat(issues, leat__issue_kinds[i].name, sizeof issues - strlen(issues) - 1);
+    }
+    leat__csv_out_field(&c->csv, c->key.data, c->key.len);
+    leat__csv_out_text(&c->csv, leat__verdict_names[f->verdict]);
+    leat__csv_out_text(&c->csv, issues);
+    leat__csv_out_count(&c->csv, f->width);
+    leat__csv_out_count(&c->csv, f->height);
+    leat__csv_out_count(&c->csv, f->bytes);
+    for (int i = 0; i < LEAT__LOOKS; i++)
+        if (f->verdict == LEAT__VERDICT_OK) leat__csv_out_number(&c->csv, f->score[i]);
+        else leat__csv_out_text(&c->csv, "");
+    leat__csv_out_text(&c->csv, f->reason);
+    return leat__csv_out_line(&c->csv, err);
+}
+
+static int begin_csv(checking *c, leat_error *err)
+{
+    static const char *const front[] = {"key", "verdict", "issues", "width", "height", "bytes"};
+    LEAT_TRY(leat__csv_out_open(&c->csv, c->opts->csv, err));
+    for (size_t i = 0; i < LEAT_COUNT(front); i++)
+        leat__csv_out_text(&c->csv, front[i]);
+    for (int i = 0; i < LEAT__LOOKS; i++)
+        leat__csv_out_text(&c->csv, leat__look_names[i]);
+    leat__csv_out_text(&c->csv, "reason");
+    return leat__csv_out_line(&c->csv, err);
+}
+
+static int copy_rows(checking *c, leat__columns *from, leat_error *err)
+{
+    leat__image_facts f;
+    for (uint64_t row = 0; row < from->count; row++) {
+        size_t size;
+        LEAT_TRY(leat__columns_read(from, row, &f, err));
+        const char *key = leat_sample_key(from->sample, &size);
+        leat__buf_clear(&c->key);
+        if (leat__buf_append(&c->key, key, size) != 0) return leat__fail_nomem(err, size, "a key");
+        if (f.verdict == LEAT__VERDICT_OK) f.issues |= leat__issue_bits(&c->limits, f.score);
+        for (int i = 0; i < LEAT__ISSUES; i++)
+            if (f.issues >> i & 1) add_example(c, i, row, f.score[leat__issue_kinds[i].score]);
+        c->stats->found += f.issues != 0;
+        LEAT_TRY(leat__columns_append(c->out, key, size, &f, err));
+        LEAT_TRY(write_csv(c, &f, err));
+        if (row % 1024 == 0 && c->opts->progress &&
+            c->opts->progress(c->opts->cookie, from->count, from->count, c->stats->bytes_in,
+                              c->stats->found) != 0)
+            return leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+    }
+    return leat__csv_out_finish(&c->csv, err);
+}
+
+static void describe_issues(checking *c)
+{
+    c->stats->issue_count = LEAT__ISSUES;
+    for (int i = 0; i < LEAT__ISSUES; i++) {
+        const leat__issue_kind *k = &leat__issue_kinds[i];
+        leat_check_issue *s = &c->stats->issues[i];
+        s->name = k->name;
+        s->help = k->help;
+        s->side = k->side;
+        s->score = k->side ? leat__look_names[k->score] : NULL;
+        s->limit = c->limits.limit[i];
+        s->off = c->limits.off[i];
+    }
+}
+
+/* The names and limits of the issues' bits, for readers of the columns. */
+static int store_limits(checking *c, leat_error *err)
+{
+    leat__buf json;
+    leat__json j;
+    leat__buf_init(&json, LEAT__MEM_CURATE, 1u << 20);
+    leat__json_init(&j, &json, 0);
+    leat__json_array(&j);
+    for (int i = 0; i < LEAT__ISSUES; i++) {
+        leat__json_object(&j);
+        leat__json_kstr(&j, "name", leat__issue_kinds[i].name);
+        if (leat__issue_kinds[i].side) {
+            leat__json_kstr(&j, "score", leat__look_names[leat__issue_kinds[i].score]);
+            leat__json_kstr(&j, "is", leat__issue_kinds[i].side < 0 ? "below" : "above");
+            leat__json_kdouble(&j, "limit", c->limits.limit[i]);
+            leat__json_kbool(&j, "off", c->limits.off[i]);
+        }
+        leat__json_end(&j);
+    }
+    leat__json_end(&j);
+    int rc = leat__buf_status(&json) == 0 ? leat_packer_blob(c->out, "issues", json.data, json.len, err)
+                                          : leat__fail_nomem(err, 0, "limits");
+    leat__buf_reset(&json);
+    return rc;
+}
+
+static int second_pass(checking *c, leat_error *err)
+{
+    leat__columns from;
+    leat_packer_stats ps = {0};
+    int rc;
+    LEAT_TRY(leat__columns_open(&from, leat__buf_str(&c->work_path), err));
+    LEAT_GO(rc, out, adapt_limits(c, &from, err));
+    describe_issues(c);
+    LEAT_GO(rc, out, store_limits(c, err));
+    LEAT_GO(rc, out, copy_rows(c, &from, err));
+    LEAT_GO(rc, out, leat_packer_finish(c->out, &ps, err));
+    c->stats->bytes_out = ps.file_bytes;
+out:
+    leat__columns_close(&from);
+    return rc;
+}
+
+/* ---- the run ---- */
+
+static int run(checking *c, leat_error *err)
+{
+    const leat_check_opts *o = c->opts;
+    LEAT_TRY(leat__issue_limits_parse(&c->limits, o->limits, err));
+    leat_ingest_opts_init(&c->ingest);
+    c->ingest.sources = o->sources;
+    c->ingest.source_count = o->source_count;
+    c->ingest.threads = o->threads;
+    c->ingest.memory = o->memory;
+    c->ingest.strict = o->strict;
+    c->ingest.max_pixels = o->max_pixels;
+    c->ingest.log = o->log;
+    LEAT_TRY(leat__source_open(&c->source, &c->ingest, err));
+    LEAT_TRY(make_provenance(c, err));
+    LEAT_TRY(leat__columns_create(&c->out, o->output, leat__buf_str(&c->provenance), o->replace != 0,
+                                  o->no_sync != 0, err));
+    LEAT_TRY(begin_csv(c, err));
+    if (leat__buf_printf(&c->work_path, "%s.scores", o->output) != 0)
+        return leat__fail_nomem(err, 0, "a path");
+    LEAT_TRY(first_pass(c, err));
+    return second_pass(c, err);
+}
+
+static void tear_down(checking *c, bool done)
+{
+    const bool mine = c->out != NULL;
+    leat_packer_close(&c->work);
+    leat_packer_close(&c->out);
+    leat__csv_out_close(&c->csv);
+    if (c->work_path.len > 0) {
+        (void)!leat_packer_discard(leat__buf_str(&c->work_path), NULL);
+        (void)!leat__path_unlink(leat__buf_str(&c->work_path), NULL);
+    }
+    if (!done && mine) (void)!leat_packer_discard(c->opts->output, NULL);
+    leat__source_close(&c->source);
+    leat__buf_reset(&c->work_path);
+    leat__buf_reset(&c->provenance);
+    leat__buf_reset(&c->key);
+}
+
+int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats, leat_error *err)
+{
+    leat_check_opts o;
+    leat_check_stats own = {.struct_size = sizeof own};
+    if (!opts || opts->struct_size < sizeof o.struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memset(&o, 0, sizeof o);
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    if (!o.output || !o.output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (leat__path_remote(o.output))
+        return leat__fail(err, LEAT_EINVAL, "%s: columns are written to a local file", o.output);
+    if (o.source_count == 0) return leat__fail(err, LEAT_EINVAL, "no source was named");
+    const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    checking *c = LEAT_NEW(CURATE, checking);
+    if (!c) return leat__fail_nomem(err, sizeof *c, "a check");
+    c->opts = &o;
+    c->stats = &own;
+    leat__buf_init(&c->work_path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_init(&c->provenance, LEAT__MEM_CURATE, 16u << 20);
+    leat__buf_init(&c->key, LEAT__MEM_CURATE, 2u << 20);
+    int rc = run(c, err);
+    tear_down(c, rc == 0);
+    leat__free(c);
+    own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
+    own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (stats) (void)!leat__sized_copy(stats, &own, sizeof own);
+    return rc;
+}
+
+/* ---- JSON ---- */
+
+static void json_examples(leat__json *j, const leat_check_issue *s, leat_pack *pack)
+{
+    char key[1024];
+    leat__json_key(j, "examples");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < s->examples; i++) {
+        size_t size = 0;
+        if (leat_pack_key(pack, s->example[i], key, sizeof key, &size, NULL) == 0)
+            leat__json_strn(j, key, size);
+    }
+    leat__json_end(j);
+}
+
+void leat__check_json(const leat_check_stats *st, const char *output, leat__buf *out)
+{
+    leat__json j;
+    leat_pack *pack = NULL;
+    if (output && leat_pack_open(&pack, output, NULL, NULL) != 0) pack = NULL;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", st->samples);
+    leat__json_ku64(&j, "ok", st->ok);
+    leat__json_ku64(&j, "found", st->found);
+    leat__json_key(&j, "issues");
+    leat__json_object(&j);
+    for (uint32_t i = 0; i < st->issue_count; i++) {
+        const leat_check_issue *s = &st->issues[i];
+        leat__json_key(&j, s->name);
+        leat__json_object(&j);
+        leat__json_ku64(&j, "count", s->count);
+        if (s->score) {
+            leat__json_kstr(&j, "score", s->score);
+            leat__json_kstr(&j, "is", s->side < 0 ? "below" : "above");
+            leat__json_kdouble(&j, "limit", s->limit);
+            leat__json_kbool(&j, "off", s->off != 0);
+        }
+        if (pack) json_examples(&j, s, pack);
+        leat__json_end(&j);
+    }
+    leat__json_end(&j);
+    leat__json_ku64(&j, "ignored", st->ignored);
+    leat__json_ku64(&j, "bytes_in", st->bytes_in);
+    leat__json_ku64(&j, "bytes_out", st->bytes_out);
+    leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
+    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__json_kdouble(&j, "images_per_cpu_s",
+                       st->cpu_seconds > 0 ? (double)st->samples / st->cpu_seconds : 0);
+    leat__json_end(&j);
+    leat_pack_close(&pack);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See image_columns.h.
+ */
+#include "curate/image_columns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+
+/* Places of the fields. */
+enum {
+    F_VERDICT,
+    F_ISSUES,
+    F_CODEC,
+    F_WIDTH,
+    F_HEIGHT,
+    F_CHANNELS,
+    F_ORIENTATION,
+    F_BYTES,
+    F_FILE_HASH,
+    F_CONTENT_HASH,
+    F_SCORES,
+    F_REASON = F_SCORES + LEAT__LOOKS,
+    F_COARSE,
+    F_FINE,
+    F_TRIMMED,
+    F_THUMB,
+    F_COUNT
+};
+
+static const char *const int_names[F_SCORES] = {"verdict",   "issues",      "codec",       "width",
+                                                "height",    "channels",    "orientation", "bytes",
+                                                "file_hash", "content_hash"};
+
+static leat_field array_of(const char *name, uint32_t dtype, uint64_t length)
+{
+    return (leat_field){
+        .name = name, .type = LEAT_FIELD_ARRAY, .dtype = dtype, .ndim = 1, .shape = {length}};
+}
+
+static void make_fields(leat_field fields[F_COUNT])
+{
+    for (int i = 0; i < F_SCORES; i++)
+        fields[i] = (leat_field){.name = int_names[i], .type = LEAT_FIELD_INT};
+    for (int i = 0; i < LEAT__LOOKS; i++)
+        fields[F_SCORES + i] = (leat_field){.name = leat__look_names[i], .type = LEAT_FIELD_FLOAT};
+    fields[F_REASON] = (leat_field){.name = "reason", .type = LEAT_FIELD_TEXT};
+    fields[F_COARSE] = array_of("coarse", LEAT_DTYPE_I8, LEAT__COARSE_BYTES);
+    fields[F_FINE] = array_of("fine", LEAT_DTYPE_I8, LEAT__FINE_BYTES);
+    fields[F_TRIMMED] = array_of("trimmed", LEAT_DTYPE_I8, LEAT__COARSE_BYTES + LEAT__FINE_BYTES);
+    fields[F_THUMB] = array_of("thumb", LEAT_DTYPE_U8, LEAT__THUMB_BYTES);
+}
+
+/* ---- facts ---- */
+
+void leat__image_facts_fail(leat__image_facts *f, leat__verdict verdict, const char *reason)
+{
+    static const leat__issue issue[LEAT__VERDICTS] = {[LEAT__VERDICT_TRUNCATED] = LEAT__ISSUE_TRUNCATED,
+                                                      [LEAT__VERDICT_DAMAGED] = LEAT__ISSUE_DAMAGED,
+                                                      [LEAT__VERDICT_NOT_IMAGE] = LEAT__ISSUE_NOT_IMAGE,
+                                                      [LEAT__VERDICT_UNREADABLE] = LEAT__ISSUE_UNREADABLE,
+                                                      [LEAT__VERDICT_ABSENT] = LEAT__ISSUE_ABSENT};
+    f->verdict = verdict;
+    f->issues |= UINT64_C(1) << issue[verdict];
+    size_t len = LEAT_MIN(strlen(reason), sizeof f->reason - 1), good = 0;
+    if (!leat__utf8_valid(reason, len, &good)) len = good; /* cut in the middle of a character */
+    memcpy(f->reason, reason, len);
+    f->reason[len] = 0;
+}
+
+/* Whether the last bytes are those of a whole file. */
+static bool ends_early(leat__codec_id codec, const uint8_t *data, size_t len)
+{
+    if (codec == LEAT__CODEC_JPEG) {
+        for (size_t i = len; i-- > 1 && len - i < 4096;)
+            if (data[i - 1] == 0xff && data[i] == 0xd9) return false;
+        return true;
+    }
+    if (codec == LEAT__CODEC_PNG) return len < 12 || memcmp(data + len - 8, "IEND", 4) != 0;
+    if (codec == LEAT__CODEC_WEBP) {
+        const uint64_t said = len < 8 ? 0
+                                      : (uint64_t)data[4] | (uint64_t)data[5] << 8 |
+                                            (uint64_t)data[6] << 16 | (uint64_t)data[7] << 24;
+        return said + 8 > len;
+    }
+    return false;
+}
+
+static leat__verdict verdict_of(int rc, leat__codec_id codec, const uint8_t *data, size_t len)
+{
+    if (codec == LEAT__CODEC_NONE) return len == 0 ? LEAT__VERDICT_TRUNCATED : LEAT__VERDICT_NOT_IMAGE;
+    if (rc == LEAT_ELIMIT || rc == LEAT_ENOTSUP || rc == LEAT_EFORMAT) return LEAT__VERDICT_UNREADABLE;
+    return ends_early(codec, data, len) ? LEAT__VERDICT_TRUNCATED : LEAT__VERDICT_DAMAGED;
+}
+
+/* Whether the name ends as another format's does. Names without an extension that is known say nothing. */
+static bool is_misnamed(const char *key, leat__codec_id codec)
+{
+    static const struct {
+        const char *ending;
+        leat__codec_id codec;
+    } endings[] = {{".jpg", LEAT__CODEC_JPEG},  {".jpeg", LEAT__CODEC_JPEG}, {".jpe", LEAT__CODEC_JPEG},
+                   {".jfif", LEAT__CODEC_JPEG}, {".png", LEAT__CODEC_PNG},   {".webp", LEAT__CODEC_WEBP},
+                   {".gif", LEAT__CODEC_NONE},  {".bmp", LEAT__CODEC_NONE},  {".tif", LEAT__CODEC_NONE},
+                   {".tiff", LEAT__CODEC_NONE}};
+    if (codec == LEAT__CODEC_NONE || codec == LEAT__CODEC_RAW) return false;
+    if (codec == LEAT__CODEC_TILE) codec = LEAT__CODEC_JPEG;
+    for (size_t i = 0; i < LEAT_COUNT(endings); i++)
+        if (leat__str_ends_nocase(key, endings[i].ending)) return endings[i].codec != codec;
+    return false;
+}
+
+int leat__image_facts_make(leat__image_looker *looker, const char *key, const uint8_t *data, size_t len,
+                           const leat__tile_tables *tables, leat__image_facts *f, leat_error *err)
+{
+    leat_error why = {0};
+    const leat__image_small *small = NULL;
+    memset(f, 0, sizeof *f);
+    f->bytes = len;
+    f->file_hash = leat__hash64(data, len, 0);
+    f->codec = leat__codec_sniff(data, len);
+    int rc = leat__image_look(looker, data, len, tables, &small, &why);
+    if (rc == LEAT_ENOMEM) {
+        if (err) *err = why;
+        return rc;
+    }
+    f->width = small->info.width;
+    f->height = small->info.height;
+    f->channels = small->info.channels;
+    f->orientation = small->info.orientation;
+    if (is_misnamed(key, f->codec)) f->issues |= UINT64_C(1) << LEAT__ISSUE_EXTENSION;
+    if (rc != 0) {
+        leat__image_facts_fail(f, verdict_of(rc, f->codec, data, len), why.message);
+        return 0;
+    }
+    f->content_hash = small->content;
+    leat__image_score(small, f->score);
+    leat__image_sign_make(&f->sign, small);
+    f->score[LEAT__LOOK_BORDER] = f->sign.border;
+    f->is_signed = true;
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int name_classes(leat_packer *p, leat_error *err)
+{
+    const char *codecs[LEAT__CODEC_COUNT];
+    for (int i = 0; i < LEAT__CODEC_COUNT; i++)
+        codecs[i] = leat__codec_name((leat__codec_id)i);
+    LEAT_TRY(leat_packer_classes(p, F_VERDICT, leat__verdict_names, LEAT__VERDICTS, err));
+    return leat_packer_classes(p, F_CODEC, codecs, LEAT__CODEC_COUNT, err);
+}
+
+int leat__columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
+                         bool no_sync, leat_error *err)
+{
+    leat_field fields[F_COUNT];
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    make_fields(fields);
+    o.fields = fields;
+    o.field_count = F_COUNT;
+    o.provenance = provenance;
+    o.replace = replace;
+    o.no_sync = no_sync;
+    LEAT_TRY(leat_packer_open(packer, path, &o, err));
+    int rc = name_classes(*packer, err);
+    if (rc != 0) leat_packer_close(packer);
+    return rc;
+}
+
+static void put(leat_pack_value *v, const void *data, size_t size, bool there)
+{
+    v->data = there ? data : NULL;
+    v->size = there ? size : 0;
+    v->absent = !there;
+}
+
+int leat__columns_append(leat_packer *packer, const void *key, size_t key_size, const leat__image_facts *f,
+                         leat_error *err)
+{
+    leat_pack_value v[F_COUNT];
+    memset(v, 0, sizeof v);
+    v[F_VERDICT].i = f->verdict;
+    v[F_ISSUES].i = (int64_t)f->issues;
+    v[F_CODEC].i = f->codec;
+    v[F_WIDTH].i = f->width;
+    v[F_HEIGHT].i = f->height;
+    v[F_CHANNELS].i = f->channels;
+    v[F_ORIENTATION].i = f->orientation;
+    v[F_BYTES].i = (int64_t)f->bytes;
+    v[F_FILE_HASH].i = (int64_t)f->file_hash;
+    v[F_CONTENT_HASH].i = (int64_t)f->content_hash;
+    for (int i = 0; i < LEAT__LOOKS; i++)
+        v[F_SCORES + i].f = f->score[i];
+    put(&v[F_REASON], f->reason, strlen(f->reason), f->reason[0] != 0);
+    put(&v[F_COARSE], f->sign.coarse, sizeof f->sign.coarse, f->is_signed);
+    put(&v[F_FINE], f->sign.fine, sizeof f->sign.fine, f->is_signed);
+    put(&v[F_TRIMMED], f->sign.trimmed, sizeof f->sign.trimmed, f->is_signed && f->sign.has_trimmed);
+    put(&v[F_THUMB], f->sign.thumb, sizeof f->sign.thumb, f->is_signed);
+    const leat_pack_sample s = {.key = key, .key_size = key_size, .values = v};
+    return leat_packer_append(packer, &s, err);
+}
+
+/* ---- reading ---- */
+
+static bool has_columns(const leat_pack *pack)
+{
+    leat_field fields[F_COUNT];
+    make_fields(fields);
+    if (leat_pack_field_count(pack) != F_COUNT) return false;
+    for (uint32_t i = 0; i < F_COUNT; i++) {
+        const leat_field *f = leat_pack_field(pack, i);
+        if (f->type != fields[i].type || f->dtype != fields[i].dtype || f->shape[0] != fields[i].shape[0] ||
+            strcmp(f->name, fields[i].name) != 0)
+            return false;
+    }
+    return true;
+}
+
+int leat__columns_open(leat__columns *c, const char *path, leat_error *err)
+{
+    memset(c, 0, sizeof *c);
+    LEAT_TRY(leat_pack_open(&c->pack, path, NULL, err));
+    int rc = 0;
+    if (!has_columns(c->pack))
+        rc = leat__fail(err, LEAT_EFORMAT, "%s: not the columns of leat check", path);
+    else rc = leat_sample_open(&c->sample, c->pack, err);
+    c->count = leat_pack_count(c->pack);
+    if (rc != 0) leat__columns_close(c);
+    return rc;
+}
+
+void leat__columns_close(leat__columns *c)
+{
+    leat_sample_close(&c->sample);
+    leat_pack_close(&c->pack);
+}
+
+static int get_int(const leat__columns *c, uint32_t field, uint64_t *to, leat_error *err)
+{
+    leat_view v;
+    int64_t i;
+    LEAT_TRY(leat_sample_field(c->sample, field, &v, err));
+    memcpy(&i, v.data, sizeof i);
+    *to = (uint64_t)i;
+    return 0;
+}
+
+static int get_bytes(const leat__columns *c, uint32_t field, void *to, size_t size, bool *there,
+                     leat_error *err)
+{
+    leat_view v;
+    LEAT_TRY(leat_sample_field(c->sample, field, &v, err));
+    *there = v.data != NULL;
+    if (!*there) return 0;
+    if (field != F_REASON && v.size != size)
+        return leat__fail(err, LEAT_EDATA, "a signature of %zu bytes", v.size);
+    memcpy(to, v.data, LEAT_MIN(v.size, size));
+    return 0;
+}
+
+static int get_signature(leat__columns *c, leat__image_facts *f, leat_error *err)
+{
+    bool there;
+    LEAT_TRY(get_bytes(c, F_REASON, f->reason, sizeof f->reason - 1, &there, err));
+    LEAT_TRY(get_bytes(c, F_COARSE, f->sign.coarse, sizeof f->sign.coarse, &f->is_signed, err));
+    LEAT_TRY(get_bytes(c, F_FINE, f->sign.fine, sizeof f->sign.fine, &there, err));
+    LEAT_TRY(get_bytes(c, F_TRIMMED, f->sign.trimmed, sizeof f->sign.trimmed, &f->sign.has_trimmed, err));
+    return get_bytes(c, F_THUMB, f->sign.thumb, sizeof f->sign.thumb, &there, err);
+}
+
+int leat__columns_read(leat__columns *c, uint64_t row, leat__image_facts *f, leat_error *err)
+{
+    uint64_t n[F_SCORES];
+    LEAT_TRY(leat_sample_read(c->sample, row, err));
+    memset(f, 0, sizeof *f);
+    for (uint32_t i = 0; i < F_SCORES; i++)
+        LEAT_TRY(get_int(c, i, &n[i], err));
+    if (n[F_VERDICT] >= LEAT__VERDICTS || n[F_CODEC] >= LEAT__CODEC_COUNT)
+        return leat__fail(err, LEAT_EDATA, "row %llu: a verdict or codec that does not exist",
+                          (unsigned long long)row);
+    f->verdict = (leat__verdict)n[F_VERDICT];
+    f->issues = n[F_ISSUES];
+    f->codec = (leat__codec_id)n[F_CODEC];
+    f->width = (uint32_t)n[F_WIDTH];
+    f->height = (uint32_t)n[F_HEIGHT];
+    f->channels = (uint32_t)n[F_CHANNELS];
+    f->orientation = (uint32_t)n[F_ORIENTATION];
+    f->bytes = n[F_BYTES];
+    f->file_hash = n[F_FILE_HASH];
+    f->content_hash = n[F_CONTENT_HASH];
+    for (uint32_t i = 0; i < LEAT__LOOKS; i++) {
+        leat_view v;
+        LEAT_TRY(leat_sample_field(c->sample, F_SCORES + i, &v, err));
+        memcpy(&f->score[i], v.data, sizeof f->score[i]);
+    }
+    return get_signature(c, f, err);
+}
+
+int leat__columns_scores(leat__columns *c, leat__look score, double *out, size_t *count, leat_error *err)
+{
+    double values[256];
+    int64_t verdicts[256];
+    *count = 0;
+    for (uint64_t at = 0; at < c->count; at += LEAT_COUNT(values)) {
+        const size_t n = (size_t)LEAT_MIN(c->count - at, LEAT_COUNT(values));
+        LEAT_TRY(leat_pack_ints(c->pack, F_VERDICT, at, n, verdicts, err));
+        LEAT_TRY(leat_pack_floats(c->pack, F_SCORES + (uint32_t)score, at, n, values, err));
+        for (size_t i = 0; i < n; i++)
+            if (verdicts[i] == LEAT__VERDICT_OK) out[(*count)++] = values[i];
+    }
+    return 0;
+}

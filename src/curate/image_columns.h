@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is known about an image, as a row of a pack: the columns that `leat check` writes.
+ */
+#ifndef LEAT_CURATE_IMAGE_COLUMNS_H
+#define LEAT_CURATE_IMAGE_COLUMNS_H
+
+#include <leat/pack.h>
+
+#include "curate/image_issue.h"
+#include "curate/image_score.h"
+#include "curate/image_sign.h"
+
+typedef struct leat__image_facts {
+    leat__verdict verdict;
+    uint64_t issues; /* bits of leat__issue */
+    uint32_t width, height, channels, orientation;
+    leat__codec_id codec; /* as stored */
+    uint64_t bytes;       /* as stored */
+    uint64_t file_hash;   /* of these bytes */
+    uint64_t content_hash;
+    double score[LEAT__LOOKS];
+    bool is_signed; /* the signature is there */
+    leat__image_sign sign;
+    char reason[200]; /* why it is not ok */
+} leat__image_facts;
+
+/* Everything about one image. Its faults are part of the answer; only LEAT_ENOMEM is an error. `key` is the
+ * name that its extension is taken from. */
+int leat__image_facts_make(leat__image_looker *looker, const char *key, const uint8_t *data, size_t len,
+                           const leat__tile_tables *tables, leat__image_facts *facts,
+                           leat_error *err) LEAT_MUST_CHECK;
+void leat__image_facts_fail(leat__image_facts *facts, leat__verdict verdict, const char *reason);
+
+#define LEAT__COLUMNS_KIND "leat check 1" /* in the provenance */
+
+/* Opens a packer with these columns. `provenance` is JSON. */
+int leat__columns_create(leat_packer **packer, const char *path, const char *provenance, bool replace,
+                         bool no_sync, leat_error *err) LEAT_MUST_CHECK;
+int leat__columns_append(leat_packer *packer, const void *key, size_t key_size,
+                         const leat__image_facts *facts, leat_error *err) LEAT_MUST_CHECK;
+
+typedef struct leat__columns {
+    leat_pack *pack;
+    leat_sample *sample;
+    uint64_t count;
+} leat__columns;
+
+/* Refuses packs that do not have these columns (LEAT_EFORMAT). */
+int leat__columns_open(leat__columns *c, const char *path, leat_error *err) LEAT_MUST_CHECK;
+void leat__columns_close(leat__columns *c);
+int leat__columns_read(leat__columns *c, uint64_t row, leat__image_facts *facts,
+                       leat_error *err) LEAT_MUST_CHECK;
+/* One score of all rows whose verdict is ok, into room for c->count; *count gets how many. */
+int leat__columns_scores(leat__columns *c, leat__look score, double *out, size_t *count,
+                         leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See image_flow.h. Images that are too large for the budget of the flow are handled alone, by the caller's
+ * thread, as in packing.
+ */
+#include "curate/image_flow.h"
+
+#include <leat/flow.h>
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "ingest/allowance.h"
+#include "ingest/fetch.h"
+#include "ingest/image_encode.h"
+
+#define IO_DEPTH 4
+#define SHELF 64
+
+typedef struct flow_run {
+    leat__image_pass *pass;
+    leat__source *source;
+    uint32_t field; /* of the images */
+    leat__decode_limits limits;
+    leat__encode_plan plan; /* only for how much memory an image takes */
+    leat__tile_tables **tables;
+    uint32_t table_count;
+    leat__shelf shelf;
+    leat__allowance allowance;
+    leat_pool *pool;
+    leat_flow *flow;
+    bool stop;
+} flow_run;
+
+/* A task: records and what is known about them. */
+typedef struct portion {
+    leat__run *run;
+    leat__shelf *shelf;
+    leat__image_facts facts[LEAT__RUN_RECORDS];
+} portion;
+
+static void release_portion(void *cookie, void *data)
+{
+    portion *p = data;
+    (void)cookie;
+    leat__shelf_give(p->shelf, p->run);
+    leat__free(p);
+}
+
+static uint64_t held(const portion *p)
+{
+    return sizeof *p + leat__run_held(p->run);
+}
+
+static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    flow_run *f = cookie;
+    if (f->stop) return LEAT_FLOW_END;
+    portion *p = LEAT_NEW(CURATE, portion);
+    if (!p) return leat__fail_nomem(err, sizeof *p, "samples");
+    p->shelf = &f->shelf;
+    p->run = leat__shelf_take(&f->shelf);
+    if (!p->run) {
+        leat__free(p);
+        return leat__fail_nomem(err, sizeof *p->run, "samples");
+    }
+    task->data = p;
+    task->release = release_portion;
+    leat__run *run = p->run;
+    while (!leat__run_full(run)) {
+        leat__record *r = leat__run_add(run);
+        bool end = false;
+        LEAT_TRY(f->source->ops->next(f->source, run, r, &end, err));
+        if (end) {
+            leat__run_drop_last(run);
+            f->stop = true;
+            break;
+        }
+        if (!r->failed) run->pending += r->size_hint;
+    }
+    run->large = run->pending > f->allowance.large / 2;
+    if (run->count == 0) {
+        task->data = NULL;
+        task->release = NULL;
+        release_portion(NULL, p);
+        return LEAT_FLOW_END;
+    }
+    task->bytes = held(p);
+    return 0;
+}
+
+/* A failure is the record's unless it is memory. */
+static int settle(leat__record *r, int rc, const leat_error *why, leat_error *err)
+{
+    if (rc == LEAT_ENOMEM && err) *err = *why;
+    if (rc == 0 || rc == LEAT_ENOMEM) return rc;
+    leat__run_fail(r, why);
+    return 0;
+}
+
+static int load_record(flow_run *f, leat__run *run, leat__record *r, leat_error *err)
+{
+    leat_error why = {0};
+    if (!f->source->ops->load || r->failed || r->loaded) return 0;
+    LEAT_TRY(settle(r, f->source->ops->load(f->source, run, r, &why), &why, err));
+    r->loaded = true;
+    return 0;
+}
+
+static uint64_t record_need(const flow_run *f, const leat__run *run, const leat__record *r)
+{
+    const leat__item *item = &r->items[f->field];
+    if (r->failed || item->absent) return 0;
+    return leat__encode_need(&f->plan, leat__run_data(run, item), item->size);
+}
+
+static uint64_t need_read(void *cookie, const leat_task *task)
+{
+    const leat__run *run = ((const portion *)task->data)->run;
+    return run->large ? 0 : run->pending + (64u << 10);
+}
+
+static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    flow_run *f = cookie;
+    portion *p = task->data;
+    leat__run *run = p->run;
+    if (run->large) return 0;
+    LEAT_TRY(leat__fetch_run(f->source, run, err));
+    for (uint32_t i = 0; i < run->count; i++) {
+        LEAT_TRY(load_record(f, run, &run->record[i], err));
+        run->decode = LEAT_MAX(run->decode, record_need(f, run, &run->record[i]));
+    }
+    run->pending = 0;
+    if (run->decode > f->allowance.large) run->large = true;
+    task->bytes = held(p);
+    return 0;
+}
+
+static uint64_t need_look(void *cookie, const leat_task *task)
+{
+    const leat__run *run = ((const portion *)task->data)->run;
+    return run->large ? 0 : run->decode;
+}
+
+static int setup_look(void *cookie, const leat_worker *worker, void **ctx, leat_error *err)
+{
+    flow_run *f = cookie;
+    leat__image_looker *l = NULL;
+    LEAT_TRY(leat__image_looker_open(&l, &f->limits, err));
+    *ctx = l;
+    return 0;
+}
+
+static void teardown_look(void *cookie, void *ctx)
+{
+    leat__image_looker *l = ctx;
+    leat__image_looker_close(&l);
+}
+
+static int look_at(flow_run *f, leat__image_looker *l, leat__run *run, leat__record *r,
+                   leat__image_facts *facts, leat_error *err)
+{
+    const leat__item *item = &r->items[f->field];
+    memset(facts, 0, sizeof *facts);
+    if (r->failed) {
+        leat__image_facts_fail(facts, LEAT__VERDICT_UNREADABLE,
+                               r->error ? r->error->message : "out of memory");
+        return 0;
+    }
+    if (item->absent) {
+        leat__image_facts_fail(facts, LEAT__VERDICT_ABSENT, "no image");
+        return 0;
+    }
+    const leat__tile_tables *tables = r->origin < f->table_count ? f->tables[r->origin] : NULL;
+    return leat__image_facts_make(l, leat__run_str(run, r->key), leat__run_data(run, item), item->size,
+                                  tables, facts, err);
+}
+
+static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    flow_run *f = cookie;
+    portion *p = task->data;
+    if (p->run->large) return 0;
+    for (uint32_t i = 0; i < p->run->count; i++)
+        LEAT_TRY(look_at(f, ctx, p->run, &p->run->record[i], &p->facts[i], err));
+    return 0;
+}
+
+/* A record of a portion with a large image, alone. */
+static int look_alone(flow_run *f, leat__run *run, leat__record *r, leat__image_facts *facts,
+                      leat_error *err)
+{
+    leat__image_looker *l = NULL;
+    leat_error why = {0};
+    LEAT_TRY(load_record(f, run, r, err));
+    LEAT_TRY(settle(r, leat__allowance_ask(&f->allowance, record_need(f, run, r), &why), &why, err));
+    LEAT_TRY(leat__image_looker_open(&l, &f->limits, err));
+    int rc = look_at(f, l, run, r, facts, err);
+    leat__image_looker_close(&l);
+    return rc;
+}
+
+static int take_all(flow_run *f, leat_error *err)
+{
+    leat__image_pass *pass = f->pass;
+    uint64_t done = 0;
+    for (;;) {
+        leat_task *task = NULL;
+        LEAT_TRY(leat_flow_next(f->flow, &task, -1, err));
+        if (!task) return 0;
+        portion *p = task->data;
+        int rc = 0;
+        for (uint32_t i = 0; i < p->run->count && rc == 0; i++, done++) {
+            leat__record *r = &p->run->record[i];
+            if (p->run->large) rc = look_alone(f, p->run, r, &p->facts[i], err);
+            if (rc == 0)
+                rc =
+                    pass->take(pass->cookie, leat__run_str(p->run, r->key), r->key_size, &p->facts[i], err);
+        }
+        leat_task_release(task);
+        if (rc == 0 && pass->tell && pass->tell(pass->cookie, done, LEAT_MAX(f->source->total, done)) != 0)
+            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        if (rc != 0) return rc;
+    }
+}
+
+static int add_stages(flow_run *f, leat_error *err)
+{
+    leat_stage list, read, look;
+    leat_stage_init(&list);
+    list.kind = LEAT_STAGE_SOURCE;
+    list.name = "list";
+    list.lane = LEAT_LANE_IO;
+    list.bytes_out = 1u << 20;
+    list.cookie = f;
+    list.process = stage_list;
+    LEAT_TRY(leat_flow_add(f->flow, &list, err));
+    leat_stage_init(&read);
+    read.kind = LEAT_STAGE_MAP;
+    read.name = "read";
+    read.lane = LEAT_LANE_IO;
+    read.bytes_out = 2u << 20;
+    read.cookie = f;
+    read.process = stage_read;
+    read.need = need_read;
+    LEAT_TRY(leat_flow_add(f->flow, &read, err));
+    leat_stage_init(&look);
+    look.kind = LEAT_STAGE_MAP;
+    look.name = "look";
+    look.scratch = 2u << 20;
+    look.bytes_out = 2u << 20;
+    look.cookie = f;
+    look.setup = setup_look;
+    look.teardown = teardown_look;
+    look.process = stage_look;
+    look.need = need_look;
+    return leat_flow_add(f->flow, &look, err);
+}
+
+static int start(flow_run *f, leat_error *err)
+{
+    const leat_ingest_opts *o = f->pass->opts;
+    leat_pool_opts pool;
+    leat_flow_opts flow;
+    leat_pool_opts_init(&pool);
+    pool.threads = o->threads;
+    pool.io_threads = IO_DEPTH;
+    LEAT_TRY(leat_pool_open(&f->pool, &pool, err));
+    LEAT_TRY(leat__allowance_open(&f->allowance, o, leat_pool_threads(f->pool), err));
+    leat_flow_opts_init(&flow);
+    flow.name = "check";
+    flow.pool = f->pool;
+    flow.budget = f->allowance.budget;
+    flow.threads = o->threads;
+    flow.io_depth = IO_DEPTH;
+    flow.prefetch = 2 + leat_pool_threads(f->pool);
+    flow.log = o->log;
+    LEAT_TRY(leat_flow_open(&f->flow, &flow, err));
+    LEAT_TRY(add_stages(f, err));
+    return leat_flow_start(f->flow, err);
+}
+
+/* The tables of packs that hold tiles. */
+static int open_tables(flow_run *f, leat_error *err)
+{
+    uint32_t n = 0;
+    while (leat__source_pack_of(f->source, n))
+        n++;
+    if (n == 0) return 0;
+    f->tables = LEAT_NEW_ARRAY(CURATE, leat__tile_tables *, n);
+    if (!f->tables) return leat__fail_nomem(err, n * sizeof *f->tables, "tables");
+    f->table_count = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const void *blob;
+        size_t len;
+        int rc =
+            leat_pack_blob(leat__source_pack_of(f->source, i), LEAT__TILE_TABLES_BLOB, &blob, &len, err);
+        if (rc == LEAT_ENOENT) continue;
+        if (rc != 0) return rc;
+        LEAT_TRY(leat__tile_tables_open(&f->tables[i], blob, len, err));
+    }
+    return 0;
+}
+
+static void tear_down(flow_run *f)
+{
+    leat_flow_close(&f->flow);
+    if (f->allowance.budget) {
+        leat_budget_stats bs;
+        leat_budget_read(f->allowance.budget, &bs);
+        f->pass->budget_peak = bs.peak;
+    }
+    leat__allowance_close(&f->allowance);
+    leat_pool_close(&f->pool);
+    leat__shelf_reset(&f->shelf);
+    for (uint32_t i = 0; i < f->table_count; i++)
+        leat__tile_tables_close(&f->tables[i]);
+    leat__free(f->tables);
+}
+
+int leat__image_flow_run(leat__image_pass *pass, leat_error *err)
+{
+    flow_run f = {.pass = pass, .source = pass->source};
+    if (pass->source->image_field < 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: has no images", pass->opts->sources[0]);
+    f.field = (uint32_t)pass->source->image_field;
+    f.limits.max_pixels = pass->opts->max_pixels;
+    f.plan = (leat__encode_plan){.images = LEAT_IMAGES_KEEP, .limits = f.limits};
+    leat__shelf_init(&f.shelf, pass->source->field_count, SHELF);
+    int rc = open_tables(&f, err);
+    if (rc == 0) rc = start(&f, err);
+    if (rc == 0) rc = take_all(&f, err);
+    tear_down(&f);
+    return rc;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every image of a source becomes facts: list -> read -> look (all threads) -> take (in order).
+ */
+#ifndef LEAT_CURATE_IMAGE_FLOW_H
+#define LEAT_CURATE_IMAGE_FLOW_H
+
+#include <leat/images.h>
+#include <leat/ingest.h>
+
+#include "curate/image_columns.h"
+#include "ingest/source.h"
+
+typedef struct leat__image_pass {
+    const leat_ingest_opts *opts; /* sources, threads, memory, limits, log */
+    leat__source *source;         /* open */
+    /* On the caller's thread, in the order of the source. */
+    int (*take)(void *cookie, const char *key, size_t key_size, const leat__image_facts *facts,
+                leat_error *err);
+    int (*tell)(void *cookie, uint64_t done, uint64_t total); /* non-zero stops; may be NULL */
+    void *cookie;
+    uint64_t budget_peak; /* out */
+} leat__image_pass;
+
+int leat__image_flow_run(leat__image_pass *pass, leat_error *err) LEAT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See image_score.h. Contrast and blur of JPEGs come from the energies of their coefficients: by Parseval's
+ * theorem these are sums of squares of pixels, and a linear filter multiplies each frequency by a number.
+ */
+#include "curate/image_score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/thread.h"
+
+const char *const leat__look_names[LEAT__LOOKS] = {
+#define LEAT__LOOK_NAME(id, name, help) name,
+    LEAT__LOOK_MAP(LEAT__LOOK_NAME)
+#undef LEAT__LOOK_NAME
+};
+
+static double laplacian[64]; /* squared response to each frequency */
+static leat__once once = LEAT__ONCE_INIT;
+
+static void make_tables(void)
+{
+    const double step = 3.14159265358979323846 / 8;
+    for (int v = 0; v < 8; v++)
+        for (int u = 0; u < 8; u++) {
+            const double a = 4 - 2 * cos(v * step) - 2 * cos(u * step);
+            laplacian[8 * v + u] = a * a;
+        }
+}
+
+int leat__jpeg_quality(const uint16_t quant[64])
+{
+    static const uint8_t standard[64] = {
+        16, 11,  10,  16, 24, 40, 51, 61, 12,  12,  14,  19,  26, 58, 60, 55,  14,  13,  16,  24, 40, 57,
+        69, 56,  14,  17, 22, 29, 51, 87, 80,  62,  18,  22,  37, 56, 68, 109, 103, 77,  24,  35, 55, 64,
+        81, 104, 113, 92, 49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98,  112, 100, 103, 99};
+    int best = 1;
+    long least = -1;
+    for (int quality = 1; quality <= 100; quality++) {
+        const int scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
+        long off = 0;
+        for (int i = 0; i < 64; i++) {
+            const int q = LEAT_MIN(LEAT_MAX((standard[i] * scale + 50) / 100, 1), 255);
+            off += labs((long)q - quant[i]);
+        }
+        if (least >= 0 && off >= least) continue;
+        least = off;
+        best = quality;
+    }
+    return best;
+}
+
+/* Mean, percentiles, entropy. Returns the variance of the samples. */
+static double score_histogram(const leat__small_plane *p, double score[LEAT__LOOKS])
+{
+    static const struct {
+        leat__look which;
+        double share;
+    } marks[] = {{LEAT__LOOK_P1, 0.01},
+                 {LEAT__LOOK_P5, 0.05},
+                 {LEAT__LOOK_P50, 0.5},
+                 {LEAT__LOOK_P95, 0.95},
+                 {LEAT__LOOK_P99, 0.99}};
+    uint32_t bins[2][256] = {{0}};
+    for (uint32_t y = 0; y < p->height; y++) {
+        const uint8_t *row = p->data + y * p->stride;
+        for (uint32_t x = 0; x < p->width; x++)
+            bins[x & 1][row[x]]++; /* equal neighbours do not wait */
+    }
+    const double n = (double)p->width * p->height;
+    double sum = 0, squares = 0, entropy = 0, below = 0;
+    size_t next = 0;
+    for (int i = 0; i < 256; i++) {
+        const double count = (double)bins[0][i] + bins[1][i];
+        if (count == 0) continue;
+        sum += count * i;
+        squares += count * i * i;
+        entropy -= count / n * log2(count / n);
+        below += count;
+        while (next < LEAT_COUNT(marks) && below >= marks[next].share * n)
+            score[marks[next++].which] = i;
+    }
+    score[LEAT__LOOK_MEAN] = sum / n;
+    score[LEAT__LOOK_ENTROPY] = entropy;
+    return squares / n - sum / n * (sum / n);
+}
+
+/* Variance of what is finer than the samples, and of the Laplacian of the pixels. `per`: samples per block
+ * and side, whose frequencies are in the samples already. */
+static double score_energy(const leat__image_small *s, uint32_t per, double score[LEAT__LOOKS])
+{
+    double finer = 0, edges = 0;
+    for (int i = 1; i < 64; i++) {
+        const double q = s->quant[i], energy = (double)s->energy[i] * q * q;
+        const bool seen = (uint32_t)(i / 8) < per && (uint32_t)(i % 8) < per;
+        if (!seen) finer += energy;
+        edges += energy * laplacian[i];
+    }
+    const double pixels = 64.0 * (double)LEAT_MAX(s->blocks, 1);
+    score[LEAT__LOOK_BLUR] = edges / pixels;
+    return finer / pixels;
+}
+
+static double variance(double sum, double squares, double n)
+{
+    return n > 0 ? LEAT_MAX(squares / n - sum / n * (sum / n), 0) : 0;
+}
+
+static void score_colour(const leat__image_small *s, double score[LEAT__LOOKS])
+{
+    const leat__small_plane *cb = &s->plane[1], *cr = &s->plane[2];
+    int64_t sum[2] = {0};
+    double far = 0;
+    if (s->components < 3) return;
+    for (uint32_t y = 0; y < cb->height; y++)
+        for (uint32_t x = 0; x < cb->width; x++) {
+            const int a = cb->data[y * cb->stride + x] - 128, b = cr->data[y * cr->stride + x] - 128;
+            sum[0] += a;
+            sum[1] += b;
+            far += sqrtf((float)(a * a + b * b));
+        }
+    const double n = (double)cb->width * cb->height, a = (double)sum[0] / n, b = (double)sum[1] / n;
+    score[LEAT__LOOK_SATURATION] = far / n;
+    score[LEAT__LOOK_CAST] = sqrt(a * a + b * b);
+}
+
+void leat__image_score(const leat__image_small *s, double score[LEAT__LOOKS])
+{
+    const double width = s->info.width, height = s->info.height;
+    leat__once_run(&once, make_tables);
+    memset(score, 0, LEAT__LOOKS * sizeof *score);
+    double spread = score_histogram(&s->plane[0], score);
+    score[LEAT__LOOK_QUALITY] = -1;
+    if (s->coefficients) {
+        const uint32_t per = LEAT_MAX(1, (uint32_t)lrintf(8 * s->plane[0].across / (float)s->info.width));
+        spread = LEAT_MAX(spread, 0) + score_energy(s, per, score);
+        score[LEAT__LOOK_QUALITY] = leat__jpeg_quality(s->quant);
+    } else {
+        spread = variance(s->sum, s->squares, width * height);
+        score[LEAT__LOOK_MEAN] = 128 + s->sum / (width * height);
+        score[LEAT__LOOK_BLUR] = variance(s->edge_sum, s->edge_squares, (double)s->edges);
+    }
+    score[LEAT__LOOK_CONTRAST] = sqrt(spread);
+    score_colour(s, score);
+    score[LEAT__LOOK_ASPECT] = LEAT_MAX(width, height) / LEAT_MIN(width, height);
+    score[LEAT__LOOK_SIZE] = sqrt(width * height);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See image_sign.h. Sums run in one order and no product is fused, so that every CPU gets the same bytes.
+ */
+#include "curate/image_sign.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/thread.h"
+
+#define SIDE LEAT__THUMB_SIDE
+#define CHROMA LEAT__THUMB_CHROMA
+#define FREQUENCIES 16     /* rows of the table: a multiple of 4 from LEAT__FINE_ORDER on */
+#define SCALE 220.0f       /* a component of a vector of length 1 is at most 0.577 in the int8 */
+#define FLAT 1.5f          /* standard deviation of a thumbnail without content */
+#define CHROMA_FLOOR 30.0f /* weak colours weigh less */
+#define BORDER_MOST 0.4f   /* of a side */
+
+/* [frequency][sample] for luma, and the same transposed; chroma has half the samples. */
+static float luma_basis[FREQUENCIES][SIDE], luma_across[SIDE][FREQUENCIES];
+static float chroma_basis[LEAT__CHROMA_ORDER][CHROMA];
+static float coarse_weight[LEAT__FINE_ORDER][LEAT__FINE_ORDER],
+    fine_weight[LEAT__FINE_ORDER][LEAT__FINE_ORDER];
+static leat__once tables_once = LEAT__ONCE_INIT;
+
+static void make_tables(void)
+{
+    const double pi = 3.14159265358979323846;
+    for (int u = 0; u < FREQUENCIES; u++)
+        for (int x = 0; x < SIDE; x++) {
+            double v = sqrt((u ? 2.0 : 1.0) / SIDE) * cos((2 * x + 1) * u * pi / (2 * SIDE));
+            luma_basis[u][x] = luma_across[x][u] = (float)v;
+        }
+    for (int u = 0; u < LEAT__CHROMA_ORDER; u++)
+        for (int x = 0; x < CHROMA; x++)
+            chroma_basis[u][x] =
+                (float)(sqrt((u ? 2.0 : 1.0) / CHROMA) * cos((2 * x + 1) * u * pi / (2 * CHROMA)));
+    for (int u = 0; u < LEAT__FINE_ORDER; u++)
+        for (int v = 0; v < LEAT__FINE_ORDER; v++) {
+            double r = u || v ? u * u + v * v : 1;
+            coarse_weight[u][v] = (float)sqrt(r);
+            fine_weight[u][v] = (float)pow(r, 0.375);
+        }
+}
+
+/* ---- thumbnails ---- */
+
+typedef struct window {
+    float x0, y0, x1, y1; /* shares of the image */
+} window;
+
+/* Area averages of a window of the plane, side x side. */
+static void average(const leat__small_plane *p, const window *w, int side, float *out)
+{
+    const float ox = p->across * w->x0, oy = p->down * w->y0;
+    const float sx = p->across * (w->x1 - w->x0) / (float)side,
+                sy = p->down * (w->y1 - w->y0) / (float)side;
+    for (int ty = 0; ty < side; ty++) {
+        const float y0 = oy + (float)ty * sy, y1 = y0 + sy;
+        int a = (int)y0, b = (int)ceilf(y1 - 1e-4f);
+        a = LEAT_MIN(a, (int)p->height - 1);
+        b = LEAT_MAX(LEAT_MIN(b, (int)p->height), a + 1);
+        float *to = out + ty * side;
+        for (int tx = 0; tx < side; tx++)
+            to[tx] = 0;
+        for (int y = a; y < b; y++) {
+            const float low = y0 > (float)y ? y0 : (float)y,
+                        high = y1 < (float)(y + 1) ? y1 : (float)(y + 1);
+            const float wy = b - a == 1 ? 1 : (high - low) / sy;
+            const uint8_t *row = p->data + (size_t)y * p->stride;
+            for (int tx = 0; tx < side; tx++) {
+                const float x0 = ox + (float)tx * sx, x1 = x0 + sx;
+                int c = (int)x0, d = (int)ceilf(x1 - 1e-4f);
+                c = LEAT_MIN(c, (int)p->width - 1);
+                d = LEAT_MAX(LEAT_MIN(d, (int)p->width), c + 1);
+                if (d - c == 1) {
+                    to[tx] += wy * row[c];
+                    continue;
+                }
+                int sum = 0;
+                for (int x = c + 1; x < d - 1; x++)
+                    sum += row[x];
+                to[tx] +=
+                    wy *
+                    (((float)(c + 1) - x0) * row[c] + (float)sum + (x1 - (float)(d - 1)) * row[d - 1]) / sx;
+            }
+        }
+    }
+}
+
+typedef struct thumbnail {
+    float y[SIDE * SIDE], chroma[2][CHROMA * CHROMA];
+} thumbnail;
+
+static void make_thumbnail(thumbnail *t, const leat__image_small *small, const window *w)
+{
+    average(&small->plane[0], w, SIDE, t->y);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        t->y[i] -= 128;
+    memset(t->chroma, 0, sizeof t->chroma);
+    for (uint32_t c = 1; c < small->components; c++) {
+        average(&small->plane[c], w, CHROMA, t->chroma[c - 1]);
+        for (int i = 0; i < CHROMA * CHROMA; i++)
+            t->chroma[c - 1][i] -= 128;
+    }
+}
+
+static uint8_t to_byte(float v)
+{
+    v += 128.5f;
+    return v < 0 ? 0 : v > 255 ? 255 : (uint8_t)v;
+}
+
+static void store_thumbnail(uint8_t *to, const thumbnail *t)
+{
+    for (int i = 0; i < SIDE * SIDE; i++)
+        to[i] = to_byte(t->y[i]);
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < CHROMA * CHROMA; i++)
+            to[SIDE * SIDE + c * CHROMA * CHROMA + i] = to_byte(t->chroma[c][i]);
+}
+
+/* ---- borders ---- */
+
+/* Whether a row or column has one colour, but for one sample in 50. */
+static bool is_plain(const leat__small_plane *p, uint32_t line, bool row, int tolerance)
+{
+    const uint32_t n = row ? p->width : p->height;
+    const size_t step = row ? 1 : p->stride;
+    const uint8_t *at = p->data + (row ? line * p->stride : line);
+    const int middle = at[n / 2 * step];
+    uint32_t odd = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const int d = at[i * step] - middle;
+        odd += d > tolerance || d < -tolerance;
+    }
+    return odd * 50 <= n;
+}
+
+static bool same_line(const leat__small_plane *p, uint32_t a, uint32_t b, bool row, int tolerance)
+{
+    const uint32_t n = row ? p->width : p->height;
+    const size_t step = row ? 1 : p->stride, line = row ? p->stride : 1;
+    const int d = p->data[a * line + n / 2 * step] - p->data[b * line + n / 2 * step];
+    return d <= tolerance && d >= -tolerance;
+}
+
+/* Lines of one colour from an edge on. */
+static uint32_t plain_lines(const leat__small_plane *p, bool row, bool from_end, int tolerance)
+{
+    const uint32_t lines = row ? p->height : p->width, most = (uint32_t)((float)lines * BORDER_MOST);
+    const uint32_t first = from_end ? lines - 1 : 0;
+    uint32_t n = 0;
+    while (n < most) {
+        const uint32_t line = from_end ? lines - 1 - n : n;
+        if (!is_plain(p, line, row, tolerance) || !same_line(p, first, line, row, tolerance)) break;
+        n++;
+    }
+    return n;
+}
+
+/* The image without its borders; false when there are none. */
+static bool trim(const leat__image_small *small, window *w)
+{
+    const leat__small_plane *p = &small->plane[0];
+    *w = (window){0, 0, 1, 1};
+    if (p->width < 8 || p->height < 8) return false;
+    const uint32_t factor = small->info.width / p->width; /* pixels per sample: edges are mixed */
+    const int tolerance = 6;
+    uint32_t n[4];
+    for (int side = 0; side < 4; side++) {
+        n[side] = plain_lines(p, side < 2, side % 2 == 1, tolerance);
+        const uint32_t lines = side < 2 ? p->height : p->width;
+        if (n[side] >= (uint32_t)((float)lines * BORDER_MOST))
+            n[side] = 0; /* a plain background, no border */
+        if (n[side] > 0 && factor > 1) n[side]++;
+    }
+    w->y0 = (float)n[0] / p->down;
+    w->y1 = 1 - (float)n[1] / p->down;
+    w->x0 = (float)n[2] / p->across;
+    w->x1 = 1 - (float)n[3] / p->across;
+    return n[0] + n[1] + n[2] + n[3] > 0 && w->x1 - w->x0 > 0.2f && w->y1 - w->y0 > 0.2f;
+}
+
+/* ---- descriptors ---- */
+
+typedef struct spectrum {
+    float y[FREQUENCIES][FREQUENCIES], chroma[2][LEAT__CHROMA_ORDER][LEAT__CHROMA_ORDER];
+} spectrum;
+
+static void transform(spectrum *s, const thumbnail *t)
+{
+    float rows[FREQUENCIES][SIDE];
+    for (int u = 0; u < FREQUENCIES; u++) {
+        for (int x = 0; x < SIDE; x++)
+            rows[u][x] = 0;
+        for (int y = 0; y < SIDE; y++)
+            for (int x = 0; x < SIDE; x++)
+                rows[u][x] += luma_basis[u][y] * t->y[y * SIDE + x];
+        for (int v = 0; v < FREQUENCIES; v++)
+            s->y[u][v] = 0;
+        for (int x = 0; x < SIDE; x++)
+            for (int v = 0; v < FREQUENCIES; v++)
+                s->y[u][v] += rows[u][x] * luma_across[x][v];
+    }
+    for (int c = 0; c < 2; c++)
+        for (int u = 0; u < LEAT__CHROMA_ORDER; u++) {
+            float row[CHROMA] = {0};
+            for (int y = 0; y < CHROMA; y++)
+                for (int x = 0; x < CHROMA; x++)
+                    row[x] += chroma_basis[u][y] * t->chroma[c][y * CHROMA + x];
+            for (int v = 0; v < LEAT__CHROMA_ORDER; v++) {
+                float sum = 0;
+                for (int x = 0; x < CHROMA; x++)
+                    sum += row[x] * chroma_basis[v][x];
+                s->chroma[c][u][v] = sum;
+            }
+        }
+}
+
+static float signed_root(float v)
+{
+    return v < 0 ? -sqrtf(-v) : sqrtf(v);
+}
+
+static float length_of(const float *v, int n)
+{
+    float sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += v[i] * v[i];
+    return sqrtf(sum);
+}
+
+static void describe(const spectrum *s, int order, float weight[LEAT__FINE_ORDER][LEAT__FINE_ORDER],
+                     int8_t *out)
+{
+    float v[LEAT__FINE_BYTES];
+    int luma = 0, n;
+    for (int u = 0; u < order; u++)
+        for (int k = 0; k < order - u; k++)
+            if (u + k > 0) v[luma++] = signed_root(s->y[u][k] * weight[u][k]);
+    n = luma;
+    for (int c = 0; c < 2; c++)
+        for (int u = 0; u < LEAT__CHROMA_ORDER; u++)
+            for (int k = 0; k < LEAT__CHROMA_ORDER - u; k++)
+                v[n++] = signed_root(s->chroma[c][u][k] * weight[u][k]);
+    const float by_luma = 1 / (length_of(v, luma) + 1),
+                by_chroma = 1 / (length_of(v + luma, n - luma) + CHROMA_FLOOR);
+    for (int i = 0; i < n; i++)
+        v[i] *= i < luma ? by_luma : by_chroma;
+    const float by = SCALE / (length_of(v, n) + 1e-6f);
+    for (int i = 0; i < n; i++) {
+        const float x = v[i] * by;
+        out[i] = (int8_t)(x > 127 ? 127 : x < -127 ? -127 : lrintf(x));
+    }
+}
+
+static bool is_flat(const thumbnail *t)
+{
+    float sum = 0, squares = 0;
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        sum += t->y[i];
+        squares += t->y[i] * t->y[i];
+    }
+    sum /= SIDE * SIDE;
+    return squares / (SIDE * SIDE) - sum * sum < FLAT * FLAT;
+}
+
+static void sign_window(const thumbnail *t, int8_t *coarse, int8_t *fine)
+{
+    spectrum s;
+    transform(&s, t);
+    memset(coarse, 0, LEAT__COARSE_BYTES);
+    memset(fine, 0, LEAT__FINE_BYTES);
+    describe(&s, LEAT__COARSE_ORDER, coarse_weight, coarse);
+    describe(&s, LEAT__FINE_ORDER, fine_weight, fine);
+    if (is_flat(t)) coarse[LEAT__COARSE_FLAGS] = LEAT__SIGN_FLAT;
+}
+
+void leat__image_sign_make(leat__image_sign *sign, const leat__image_small *small)
+{
+    thumbnail t;
+    window w = {0, 0, 1, 1};
+    leat__once_run(&tables_once, make_tables);
+    memset(sign, 0, sizeof *sign);
+    make_thumbnail(&t, small, &w);
+    store_thumbnail(sign->thumb, &t);
+    sign_window(&t, sign->coarse, sign->fine);
+    if (sign->coarse[LEAT__COARSE_FLAGS] & LEAT__SIGN_FLAT) return;
+    sign->has_trimmed = trim(small, &w);
+    if (!sign->has_trimmed) return;
+    sign->border = 1 - (w.x1 - w.x0) * (w.y1 - w.y0);
+    make_thumbnail(&t, small, &w);
+    sign_window(&t, sign->trimmed, sign->trimmed + LEAT__COARSE_BYTES);
+}
+
+/* ---- turning and comparing ---- */
+
+/* Place of frequency (u, v) in a triangle of them. */
+static int place_of(int u, int v, int order)
+{
+    return u * order - u * (u - 1) / 2 + v;
+}
+
+static void turn_triangle(const int8_t *from, int8_t *to, int order, int skip, unsigned orientation)
+{
+    for (int u = 0; u < order; u++)
+        for (int v = 0; v < order - u; v++) {
+            if (u + v < skip) continue;
+            const bool minus = ((orientation & 1) && (v & 1)) != ((orientation & 2) && (u & 1));
+            const int8_t value =
+                orientation & 4 ? from[place_of(v, u, order) - skip] : from[place_of(u, v, order) - skip];
+            to[place_of(u, v, order) - skip] = (int8_t)(minus ? -value : value);
+        }
+}
+
+void leat__image_sign_turn(const int8_t *from, int8_t *to, int order, unsigned orientation)
+{
+    const int luma = order * (order + 1) / 2 - 1,
+              chroma = LEAT__CHROMA_ORDER * (LEAT__CHROMA_ORDER + 1) / 2;
+    memcpy(to, from, order == LEAT__COARSE_ORDER ? LEAT__COARSE_BYTES : LEAT__FINE_BYTES);
+    turn_triangle(from, to, order, 1, orientation);
+    for (int c = 0; c < 2; c++)
+        turn_triangle(from + luma + c * chroma, to + luma + c * chroma, LEAT__CHROMA_ORDER, 0, orientation);
+}
+
+float leat__image_sign_distance(const int8_t *a, const int8_t *b, int bytes)
+{
+    int32_t ab = 0, aa = 0, bb = 0;
+    for (int i = 0; i < bytes; i++) {
+        ab += a[i] * b[i];
+        aa += a[i] * a[i];
+        bb += b[i] * b[i];
+    }
+    return 1 - (float)ab / (sqrtf((float)aa * (float)bb) + 1e-6f);
+}

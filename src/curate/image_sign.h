@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Signatures of images: a thumbnail, and two descriptors from the lowest frequencies of its DCT. The coarse
+ * one is for the search, the fine one ranks what was found. Mirrored and turned images have the same
+ * numbers with other signs and places, so a query can be turned instead of the images.
+ */
+#ifndef LEAT_CURATE_IMAGE_SIGN_H
+#define LEAT_CURATE_IMAGE_SIGN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "curate/image_small.h"
+
+#define LEAT__THUMB_SIDE 32
+#define LEAT__THUMB_CHROMA 16
+#define LEAT__THUMB_BYTES                                                                                  \
+    (LEAT__THUMB_SIDE * LEAT__THUMB_SIDE + 2 * LEAT__THUMB_CHROMA * LEAT__THUMB_CHROMA)
+
+#define LEAT__COARSE_ORDER 7 /* frequencies u + v below this */
+#define LEAT__FINE_ORDER 13
+#define LEAT__CHROMA_ORDER 4
+#define LEAT__COARSE_BYTES 48 /* 27 of luma, 10 of each chroma, one of flags */
+#define LEAT__FINE_BYTES 112  /* 90 of luma, 10 of each chroma, two zeros */
+#define LEAT__COARSE_FLAGS 47 /* place of the flags */
+
+#define LEAT__SIGN_FLAT 1 /* nearly one colour: its descriptors mean nothing */
+
+typedef struct leat__image_sign {
+    int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
+    int8_t trimmed[LEAT__COARSE_BYTES + LEAT__FINE_BYTES]; /* the same without borders of one colour */
+    bool has_trimmed;                                      /* it has such borders */
+    float border;                                          /* share of the area that is border, 0 to 1 */
+    uint8_t thumb[LEAT__THUMB_BYTES];                      /* Y, Cb, Cr */
+} leat__image_sign;
+
+void leat__image_sign_make(leat__image_sign *sign, const leat__image_small *small);
+
+/* Orientations: bit 0 mirrors left and right, bit 1 top and bottom, bit 2 transposes (first). */
+#define LEAT__ORIENTATIONS 8
+/* `order` is that of luma: LEAT__COARSE_ORDER or LEAT__FINE_ORDER. Flags are kept. */
+void leat__image_sign_turn(const int8_t *from, int8_t *to, int order, unsigned orientation);
+
+/* 1 - cosine, 0 for equal, up to 2. `bytes`: LEAT__COARSE_BYTES - 1 or LEAT__FINE_BYTES. */
+float leat__image_sign_distance(const int8_t *a, const int8_t *b, int bytes);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * See image_small.h. Sums are integers, or doubles added in the order of the pixels: the same on every
+ * machine.
+ */
+#include "curate/image_small.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/tile/tile_format.h"
+#include "dsp/idct_small.h"
+
+#define LUMA_SIDE 40 /* samples on the shorter side, where the image has them */
+#define CHROMA_SIDE 20
+
+struct leat__image_looker {
+    leat__decoder *decoder;
+    leat__decode_limits limits;
+    leat__image_small small;
+    leat__tile_header header; /* of a tiled image */
+    /* pixels: */
+    uint32_t factor;    /* pixels per sample, each way */
+    uint32_t *sums;     /* of three components, `room` columns each */
+    int16_t *rows;      /* the last three rows of luma */
+    uint32_t room, row; /* columns that fit; rows seen */
+};
+
+int leat__image_looker_open(leat__image_looker **out, const leat__decode_limits *limits, leat_error *err)
+{
+    leat__image_looker *l = LEAT_NEW(CURATE, leat__image_looker);
+    if (!l) return leat__fail_nomem(err, sizeof *l, "an image decoder");
+    if (limits) l->limits = *limits;
+    int rc = leat__decoder_open(&l->decoder, err);
+    if (rc != 0) leat__image_looker_close(&l);
+    *out = l;
+    return rc;
+}
+
+void leat__image_looker_close(leat__image_looker **looker)
+{
+    leat__image_looker *l = *looker;
+    if (!l) return;
+    leat__decoder_close(&l->decoder);
+    for (int c = 0; c < 3; c++)
+        leat__free(l->small.plane[c].data);
+    leat__free(l->sums);
+    leat__free(l->rows);
+    leat__free(l);
+    *looker = NULL;
+}
+
+static int fit_plane(leat__small_plane *p, uint32_t width, uint32_t height, leat_error *err)
+{
+    size_t need = (size_t)width * height;
+    p->width = width;
+    p->height = height;
+    p->stride = width;
+    p->filled = 0;
+    if (need <= p->capacity) return 0;
+    leat__free(p->data);
+    p->data = leat__alloc(LEAT__MEM_CURATE, need);
+    p->capacity = p->data ? need : 0;
+    return p->data ? 0 : leat__fail_nomem(err, need, "a small image");
+}
+
+/* How often a side of 8 samples is halved, so that `shorter` keeps `enough` samples. */
+static uint32_t shrink_for(uint32_t shorter, uint32_t enough, uint32_t most)
+{
+    uint32_t shrink = most;
+    while (shrink > 0 && (shorter >> shrink) < enough)
+        shrink--;
+    return shrink;
+}
+
+/* ---- coefficients ---- */
+
+static int take_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows, size_t stride)
+{
+    leat__small_plane *p = &((leat__image_looker *)ctx)->small.plane[c];
+    for (uint32_t i = 0; i < count && p->filled < p->height; i++, p->filled++)
+        memcpy(p->data + p->filled * p->stride, rows + i * stride, p->width);
+    return 0;
+}
+
+/* Sums of a few blocks stay in 32 bits: JPEG coefficients have at most 11 bits, others wrap around. */
+static void take_blocks(void *ctx, const int16_t *blocks, const uint8_t *last, uint32_t count,
+                        const uint16_t quant[64])
+{
+    leat__image_small *s = &((leat__image_looker *)ctx)->small;
+    uint32_t sum[64] = {0};
+    for (uint32_t b = 0; b < count; b++) {
+        const int16_t *block = blocks + 64 * (size_t)b;
+        if (last[b] == 0) continue; /* only DC, which does not count */
+        for (int i = 0; i < 64; i++)
+            sum[i] += (uint32_t)(block[i] * block[i]);
+    }
+    for (int i = 1; i < 64; i++)
+        s->energy[i] += sum[i];
+    memcpy(s->quant, quant, sizeof s->quant);
+    s->blocks += count;
+}
+
+static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
+{
+    leat__image_looker *l = ctx;
+    const leat__tile_coefs *tile = coefs;
+    const leat__tile_header *h = &l->header;
+    leat__tile_shape shape;
+    leat__tile_shape_at(h, tx, ty, &shape);
+    /* The blocks that pad the image to whole MCUs carry no pixels. */
+    const uint32_t x0 = tx * leat__tile_blocks_x(h, 0), y0 = ty * leat__tile_blocks_y(h, 0);
+    const uint32_t across = (uint32_t)leat__ceil_div(h->width, 8),
+                   down = (uint32_t)leat__ceil_div(h->height, 8);
+    const uint32_t wide = LEAT_MIN(shape.wide[0], across - x0), high = LEAT_MIN(shape.high[0], down - y0);
+    for (uint32_t y = 0; y < high; y++)
+        for (uint32_t x = 0; x < wide; x++) {
+            const uint32_t b = y * shape.wide[0] + x;
+            const int16_t *value = tile->value + tile->first[b] + (tile->mask[b] & 1);
+            for (uint64_t mask = tile->mask[b] & ~UINT64_C(1); mask != 0; mask &= mask - 1, value++)
+                l->small.energy[leat__tile_order[__builtin_ctzll(mask)]] += (uint32_t)(*value * *value);
+        }
+    l->small.blocks += (uint64_t)wide * high;
+    return 0;
+}
+
+static uint64_t hash_planes(const leat__image_small *s, uint64_t seed)
+{
+    uint64_t h = seed;
+    for (uint32_t c = 0; c < s->components; c++) {
+        const leat__small_plane *p = &s->plane[c];
+        h = leat__hash64(p->data, (size_t)p->width * p->height, h);
+    }
+    return h;
+}
+
+static uint64_t hash_size(const leat__image_info *info)
+{
+    const uint32_t size[3] = {info->width, info->height, info->channels};
+    return leat__hash64(size, sizeof size, 0);
+}
+
+/* LEAT_ENOTSUP: the image must be decoded to pixels. */
+static int look_at_coefficients(leat__image_looker *l, const uint8_t *data, size_t len,
+                                const leat__tile_tables *tables, leat_error *err)
+{
+    leat__image_small *s = &l->small;
+    const leat__image_info *info = &s->info;
+    leat__ycc_part part[3] = {{0}};
+    for (uint32_t c = 0; c < info->channels; c++) {
+        const uint32_t h = c == 0 ? 1 : info->chroma_h, v = c == 0 ? 1 : info->chroma_v;
+        const uint32_t width = (uint32_t)leat__ceil_div(info->width, h);
+        const uint32_t height = (uint32_t)leat__ceil_div(info->height, v);
+        const uint32_t shorter = LEAT_MIN(width, height);
+        const uint32_t shrink =
+            c == 0 ? shrink_for(shorter, LUMA_SIDE, 2) : shrink_for(shorter, CHROMA_SIDE, 3);
+        part[c].shrink = shrink;
+        part[c].width = (uint32_t)leat__ceil_div(info->width, (uint64_t)h << shrink);
+        part[c].height = (uint32_t)leat__ceil_div(info->height, (uint64_t)v << shrink);
+        LEAT_TRY(fit_plane(&s->plane[c], part[c].width, part[c].height, err));
+        s->plane[c].across = (float)info->width / (float)(h << shrink);
+        s->plane[c].down = (float)info->height / (float)(v << shrink);
+    }
+    if (info->codec == LEAT__CODEC_TILE) {
+        LEAT_TRY(leat__tile_header_parse(&l->header, data, len, err));
+        memcpy(s->quant, l->header.quant[0], sizeof s->quant);
+    }
+    const leat__row_sink sink = {.part = take_part, .ctx = l, .tile = take_tile, .blocks = take_blocks};
+    const leat__decode_request request = {
+        .parts = part, .to_end = true, .tables = tables, .limits = l->limits};
+    LEAT_TRY(leat__codec_decode(l->decoder, info, data, len, &request, &sink, err));
+    s->components = info->channels;
+    s->coefficients = true;
+    s->content = leat__hash64(s->energy, sizeof s->energy, hash_size(info));
+    s->content = hash_planes(s, leat__hash64(s->quant, sizeof s->quant, s->content));
+    return 0;
+}
+
+/* ---- pixels ---- */
+
+static int fit_rows(leat__image_looker *l, uint32_t width, leat_error *err)
+{
+    if (width <= l->room) return 0;
+    leat__free(l->sums);
+    leat__free(l->rows);
+    l->room = 0;
+    l->sums = leat__zalloc_array(LEAT__MEM_CURATE, 3 * (size_t)width, sizeof *l->sums);
+    l->rows = leat__zalloc_array(LEAT__MEM_CURATE, 3 * (size_t)width, sizeof *l->rows);
+    if (!l->sums || !l->rows) return leat__fail_nomem(err, 18 * (size_t)width, "rows of an image");
+    l->room = width;
+    return 0;
+}
+
+/* The Laplacian of the row in the middle of the last three. */
+static void add_edges(leat__image_looker *l, uint32_t width)
+{
+    const int16_t *above =
+        l->rows + (l->row % 3) * (size_t)l->room; /* the oldest: will be overwritten next */
+    const int16_t *at = l->rows + ((l->row + 1) % 3) * (size_t)l->room;
+    const int16_t *below = l->rows + ((l->row + 2) % 3) * (size_t)l->room;
+    int64_t sum = 0, squares = 0;
+    for (uint32_t x = 1; x + 1 < width; x++) {
+        int v = 4 * at[x] - at[x - 1] - at[x + 1] - above[x] - below[x];
+        sum += v;
+        squares += v * v;
+    }
+    l->small.edge_sum += (double)sum;
+    l->small.edge_squares += (double)squares;
+    l->small.edges += width - 2;
+}
+
+/* Means of the sums of `rows` rows become a row of samples. */
+static void flush_sums(leat__image_looker *l, uint32_t rows)
+{
+    leat__image_small *s = &l->small;
+    const uint32_t width = s->info.width, f = l->factor;
+    for (uint32_t c = 0; c < s->components; c++) {
+        leat__small_plane *p = &s->plane[c];
+        uint32_t *sums = l->sums + c * (size_t)l->room;
+        uint8_t *to = p->data + p->filled++ * p->stride;
+        for (uint32_t i = 0; i < p->width; i++) {
+            const uint32_t n = LEAT_MIN(f, width - i * f);
+            uint32_t sum = 0;
+            for (uint32_t k = 0; k < n; k++)
+                sum += sums[i * f + k];
+            to[i] = (uint8_t)((sum + n * rows / 2) / (n * rows));
+        }
+        memset(sums, 0, width * sizeof *sums);
+    }
+}
+
+static void add_row(leat__image_looker *l, const uint8_t *r, const uint8_t *g, const uint8_t *b)
+{
+    leat__image_small *s = &l->small;
+    const uint32_t width = s->info.width;
+    uint32_t *y = l->sums, *cb = y + l->room, *cr = cb + l->room;
+    int16_t *luma = l->rows + (l->row % 3) * (size_t)l->room;
+    int64_t sum = 0, squares = 0;
+    for (uint32_t x = 0; x < width; x++) {
+        int v = r[x];
+        if (s->components == 3) {
+            v = (19595 * r[x] + 38470 * g[x] + 7471 * b[x] + 32768) >> 16;
+            cb[x] += (uint32_t)((-11059 * r[x] - 21709 * g[x] + 32768 * b[x] + 8421375) >> 16);
+            cr[x] += (uint32_t)((32768 * r[x] - 27439 * g[x] - 5329 * b[x] + 8421375) >> 16);
+        }
+        y[x] += (uint32_t)v;
+        luma[x] = (int16_t)v;
+        sum += v - 128;
+        squares += (v - 128) * (v - 128);
+    }
+    s->sum += (double)sum;
+    s->squares += (double)squares;
+    l->row++;
+    if (l->row >= 3 && width > 2) add_edges(l, width);
+    if (l->row % l->factor == 0 || l->row == s->info.height) flush_sums(l, (l->row - 1) % l->factor + 1);
+}
+
+static int take_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const plane[4], size_t stride)
+{
+    leat__image_looker *l = ctx;
+    leat__image_small *s = &l->small;
+    const bool colour = s->components == 3;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *row[3];
+        for (int c = 0; c < 3; c++)
+            row[c] = plane[colour ? c : 0] + i * stride;
+        for (uint32_t c = 0; c < s->components; c++)
+            s->content = leat__hash64(row[c], s->info.width, s->content);
+        add_row(l, row[0], row[1], row[2]);
+    }
+    return 0;
+}
+
+static int look_at_pixels(leat__image_looker *l, const uint8_t *data, size_t len,
+                          const leat__tile_tables *tables, leat_error *err)
+{
+    leat__image_small *s = &l->small;
+    const leat__image_info *info = &s->info;
+    s->components = info->channels >= 3 ? 3 : 1;
+    s->content = hash_size(info);
+    l->factor = 1u << shrink_for(LEAT_MIN(info->width, info->height), LUMA_SIDE, 2);
+    LEAT_TRY(leat__decode_limits_whole(&l->limits, info, err));
+    LEAT_TRY(fit_rows(l, info->width, err));
+    memset(l->sums, 0, 3 * (size_t)l->room * sizeof *l->sums);
+    l->row = 0;
+    for (uint32_t c = 0; c < s->components; c++) {
+        LEAT_TRY(fit_plane(&s->plane[c], (uint32_t)leat__ceil_div(info->width, l->factor),
+                           (uint32_t)leat__ceil_div(info->height, l->factor), err));
+        s->plane[c].across = (float)info->width / (float)l->factor;
+        s->plane[c].down = (float)info->height / (float)l->factor;
+    }
+    const leat__row_sink sink = {.rows = take_rows, .ctx = l};
+    const leat__decode_request request = {.tables = tables, .limits = l->limits};
+    return leat__codec_decode(l->decoder, info, data, len, &request, &sink, err);
+}
+
+static void clear(leat__image_small *s)
+{
+    leat__small_plane plane[3];
+    memcpy(plane, s->plane, sizeof plane);
+    memset(s, 0, sizeof *s);
+    memcpy(s->plane, plane, sizeof plane);
+}
+
+int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len,
+                     const leat__tile_tables *tables, const leat__image_small **small, leat_error *err)
+{
+    leat__image_info info;
+    *small = &l->small;
+    clear(&l->small);
+    LEAT_TRY(leat__codec_probe(leat__codec_sniff(data, len), data, len, &info, err));
+    l->small.info = info;
+    if (info.chroma_h > 0 && info.channels <= 3) {
+        int rc = look_at_coefficients(l, data, len, tables, err);
+        if (rc != LEAT_ENOTSUP) return rc;
+        clear(&l->small);
+        l->small.info = info;
+    }
+    return look_at_pixels(l, data, len, tables, err);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A small version of an image, for scores and signatures: luma with at least two samples per 8 pixels and
+ * chroma with at least one, and enough of them that the shorter side has 40 (chroma 20). Ordinary JPEGs and
+ * tiles are inverse-transformed at that size, straight from their coefficients; of these the energy of each
+ * luma frequency is summed, too. All others are decoded to pixels and averaged.
+ *
+ * Making it decodes the whole image: a damaged one is an error. One per thread.
+ */
+#ifndef LEAT_CURATE_IMAGE_SMALL_H
+#define LEAT_CURATE_IMAGE_SMALL_H
+
+#include "codec/codec.h"
+#include "codec/tile/tile.h"
+
+typedef struct leat__small_plane {
+    uint8_t *data;
+    size_t stride, capacity;
+    uint32_t width, height; /* samples */
+    float across, down;     /* samples that carry pixels: the last one of a row may be a part */
+    uint32_t filled;        /* rows */
+} leat__small_plane;
+
+typedef struct leat__image_small {
+    leat__image_info info;
+    uint32_t components; /* 1 or 3 */
+    leat__small_plane plane[3];
+    uint64_t content; /* hash of size and pixels; the same for a JPEG and its tiles */
+    /* Ordinary JPEGs and tiles: */
+    bool coefficients;
+    uint16_t quant[64];  /* of luma, row by row */
+    uint64_t energy[64]; /* sums of squares of the quantised luma coefficients */
+    uint64_t blocks;     /* of luma */
+    /* All others: */
+    double sum, squares;           /* of luma, less 128 */
+    double edge_sum, edge_squares; /* of its Laplacian */
+    uint64_t edges;                /* pixels that have one */
+} leat__image_small;
+
+typedef struct leat__image_looker leat__image_looker;
+
+int leat__image_looker_open(leat__image_looker **l, const leat__decode_limits *limits,
+                            leat_error *err) LEAT_MUST_CHECK;
+void leat__image_looker_close(leat__image_looker **l);
+
+/* `data` is followed by LEAT__CODEC_PADDING readable bytes. `tables`: of the pack, for tiles. *small is a
+ * view until the next call. LEAT_EDATA, LEAT_EFORMAT, LEAT_ELIMIT: as leat__codec_decode. small->info is
+ * set as far as the headers could be read (codec 0: not at all). */
+int leat__image_look(leat__image_looker *l, const uint8_t *data, size_t len,
+                     const leat__tile_tables *tables, const leat__image_small **small,
+                     leat_error *err) LEAT_MUST_CHECK;
+
+#endif

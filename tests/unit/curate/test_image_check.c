@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/image_box.h"
+
+#include <leat/images.h>
+#include <leat/pack.h>
+
+#include "base/hash.h"
+#include "curate/image_check.h"
+#include "curate/image_issue.h"
+#include "io/file.h"
+
+#define GOOD 40
+
+static leat_check_opts opts_for(const char *const *sources, const char *output)
+{
+    leat_check_opts o;
+    leat_check_opts_init(&o);
+    o.sources = sources;
+    o.source_count = 1;
+    o.output = output;
+    o.no_sync = 1;
+    return o;
+}
+
+static void make_photos(void)
+{
+    scene s = plain_scene;
+    for (uint32_t i = 0; i < GOOD; i++) {
+        char name[64];
+        s.seed = i;
+        snprintf(name, sizeof name, "photos/good%02u.jpg", i);
+        put_scene(name, &s, 120, 100, 90);
+    }
+    s.gain = 0.1f;
+    put_scene("photos/night.jpg", &s, 120, 100, 90);
+    s.gain = 1;
+    put_scene("photos/long.jpg", &s, 500, 40, 90);
+    put_scene("photos/png.jpg.png", &s, 120, 100, 90);
+    leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 120, 100, 90);
+    put_file("photos/cut.jpg", jpeg.data, jpeg.len / 2);
+    put_file("photos/named.png", jpeg.data, jpeg.len);
+    put_text("photos/text.jpg", "not an image");
+    leat__buf_reset(&jpeg);
+}
+
+static uint64_t hash_of(const char *path)
+{
+    char *data = NULL;
+    size_t len;
+    assert_ok(leat__file_load(path, 1u << 28, 0, &data, &len, NULL));
+    uint64_t h = leat__hash64(data, len, 0);
+    leat__free(data);
+    return h;
+}
+
+static uint64_t count_of(const leat_check_stats *st, const char *name)
+{
+    for (uint32_t i = 0; i < st->issue_count; i++)
+        if (strcmp(st->issues[i].name, name) == 0) return st->issues[i].count;
+    fail_msg("no issue %s", name);
+    return 0;
+}
+
+static void issues_are_found(void **state)
+{
+    leat_check_stats st = {.struct_size = sizeof st};
+    leat_error err = {0};
+    leat__buf json;
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_check_opts o = opts_for(src, in_box("check.leat"));
+    o.csv = in_box("check.csv");
+    if (leat_check_images(&o, &st, &err) != 0) fail_msg("%s", err.message);
+    assert_int_equal(st.samples, GOOD + 6);
+    assert_int_equal(st.ok, GOOD + 4);
+    assert_int_equal(count_of(&st, "truncated"), 1);
+    assert_int_equal(count_of(&st, "not_an_image"), 1);
+    assert_int_equal(count_of(&st, "wrong_extension"), 1);
+    assert_int_equal(count_of(&st, "dark"), 1);
+    assert_int_equal(count_of(&st, "odd_aspect"), 1);
+    assert_true(st.found >= 5 && st.found < 10);
+    leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    leat__check_json(&st, o.output, &json);
+    assert_contains(leat__buf_str(&json), "\"examples\":[\"night.jpg\"]");
+    leat__buf_reset(&json);
+    char *csv = NULL;
+    size_t len;
+    assert_ok(leat__file_load(o.csv, 1u << 20, 1, &csv, &len, NULL));
+    assert_contains(csv, "key,verdict,issues,width,height,bytes,mean,");
+    assert_contains(csv, "\nnamed.png,ok,wrong_extension,120,100,");
+    leat__free(csv);
+    bool left = true;
+    assert_ok(leat__path_exists(in_box("check.leat.scores"), &left, NULL));
+    assert_false(left);
+    assert_code(LEAT_EEXIST, leat_check_images(&o, NULL, NULL));
+    assert_no_leaks();
+}
+
+static void columns_are_bound_to_the_pack(void **state)
+{
+    leat_ingest_opts in;
+    leat_pack *pack = NULL, *columns = NULL;
+    leat_pack_info info;
+    char key[64], other[64], hex[32];
+    size_t size;
+    make_photos();
+    const char *photos[] = {in_box("photos")}, *src[] = {in_box("tiled.leat")};
+    leat_ingest_opts_init(&in);
+    in.sources = photos;
+    in.source_count = 1;
+    in.output = src[0];
+    in.skip_errors = 1;
+    in.replace = 1;
+    in.no_sync = 1;
+    assert_ok(leat_ingest(&in, NULL, NULL));
+    leat_check_opts o = opts_for(src, in_box("columns.leat"));
+    o.replace = 1;
+    assert_ok(leat_check_images(&o, NULL, NULL));
+    assert_ok(leat_pack_open(&pack, src[0], NULL, NULL));
+    assert_ok(leat_pack_open(&columns, o.output, NULL, NULL));
+    assert_int_equal(leat_pack_count(pack), leat_pack_count(columns));
+    for (uint64_t i = 0; i < leat_pack_count(pack); i++) {
+        assert_ok(leat_pack_key(pack, i, key, sizeof key, &size, NULL));
+        assert_ok(leat_pack_key(columns, i, other, sizeof other, &size, NULL));
+        assert_string_equal(key, other);
+    }
+    (void)leat_pack_info_read(pack, &info, sizeof info);
+    snprintf(hex, sizeof hex, "\"%016llx\"", (unsigned long long)info.fingerprint);
+    assert_contains(leat_pack_provenance(columns), hex);
+    leat_pack_close(&pack);
+    leat_pack_close(&columns);
+    assert_no_leaks();
+}
+
+static void any_number_of_threads_gives_the_same_bytes(void **state)
+{
+    uint64_t first = 0;
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    for (uint32_t threads = 1; threads <= 8; threads *= 2) {
+        leat_check_opts o = opts_for(src, in_box("same.leat"));
+        o.replace = 1;
+        o.threads = threads;
+        assert_ok(leat_check_images(&o, NULL, NULL));
+        uint64_t h = hash_of(o.output);
+        if (threads == 1) first = h;
+        assert_true(h == first);
+    }
+}
+
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    return 1;
+}
+
+static void options_have_an_effect(void **state)
+{
+    leat_check_stats st = {.struct_size = sizeof st};
+    leat_error err = {0};
+    make_photos();
+    const char *src[] = {in_box("photos")};
+    leat_check_opts o = opts_for(src, in_box("limits.leat"));
+    o.limits = "dark=255,odd_aspect=off";
+    o.replace = 1;
+    assert_ok(leat_check_images(&o, &st, NULL));
+    assert_true(count_of(&st, "dark") > GOOD / 2);
+    assert_int_equal(count_of(&st, "odd_aspect"), 0);
+    o.max_pixels = 1000;
+    assert_ok(leat_check_images(&o, &st, NULL));
+    assert_int_equal(count_of(&st, "unreadable"), GOOD + 5);
+    put_text("photos/README", "x");
+    o.strict = 1;
+    assert_ok(leat_check_images(&o, &st, NULL));
+    assert_int_equal(st.samples, GOOD + 7);
+    o.limits = "drak=1";
+    assert_code(LEAT_EINVAL, leat_check_images(&o, NULL, &err));
+    o.limits = NULL;
+    o.progress = stop;
+    o.output = in_box("stopped.leat");
+    assert_code(LEAT_ECANCELED, leat_check_images(&o, NULL, &err));
+    bool left = true;
+    assert_ok(leat__path_exists(in_box("stopped.leat.partial"), &left, NULL));
+    assert_false(left);
+    o.output = "s3://bucket/x.leat";
+    assert_code(LEAT_EINVAL, leat_check_images(&o, NULL, &err));
+    o.output = in_box("empty.leat");
+    o.progress = NULL;
+    src[0] = in_box("nothing");
+    assert_true(leat_check_images(&o, NULL, &err) != 0);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(issues_are_found),
+        cmocka_unit_test(columns_are_bound_to_the_pack),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
+        cmocka_unit_test(options_have_an_effect),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

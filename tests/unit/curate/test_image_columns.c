@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/image_box.h"
+
+#include "curate/image_columns.h"
+
+static leat__image_looker *looker;
+
+static leat__image_facts facts_of(const char *key, const void *data, size_t len)
+{
+    leat__image_facts f;
+    uint8_t *copy = calloc(1, len + LEAT__CODEC_PADDING);
+    assert_non_null(copy);
+    memcpy(copy, data, len);
+    assert_ok(leat__image_facts_make(looker, key, copy, len, NULL, &f, NULL));
+    free(copy);
+    return f;
+}
+
+static void verdicts(void **state)
+{
+    const uint64_t misnamed = UINT64_C(1) << LEAT__ISSUE_EXTENSION;
+    scene s = plain_scene;
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 90, 70, 90),
+              png = encode_scene(&s, LEAT__CODEC_PNG, 90, 70, 0);
+    leat__image_facts f = facts_of("a.jpg", jpeg.data, jpeg.len);
+    assert_int_equal(f.verdict, LEAT__VERDICT_OK);
+    assert_true(f.issues == 0 && f.is_signed && f.width == 90 && f.height == 70 && f.bytes == jpeg.len);
+    assert_true(facts_of("a.PNG", jpeg.data, jpeg.len).issues == misnamed);
+    assert_true(facts_of("noextension", jpeg.data, jpeg.len).issues == 0);
+    assert_true(facts_of("a.jpeg", png.data, png.len).issues == misnamed);
+    f = facts_of("a.jpg", jpeg.data, jpeg.len / 2);
+    assert_int_equal(f.verdict, LEAT__VERDICT_TRUNCATED);
+    assert_true(f.reason[0] != 0 && f.issues == UINT64_C(1) << LEAT__ISSUE_TRUNCATED && f.width == 90);
+    assert_int_equal(facts_of("a.png", png.data, png.len - 20).verdict, LEAT__VERDICT_TRUNCATED);
+    png.data[png.len / 2] ^= 0x55;
+    assert_int_equal(facts_of("a.png", png.data, png.len).verdict, LEAT__VERDICT_DAMAGED);
+    assert_int_equal(facts_of("a.jpg", "hello", 5).verdict, LEAT__VERDICT_NOT_IMAGE);
+    assert_int_equal(facts_of("a.jpg", "", 0).verdict, LEAT__VERDICT_TRUNCATED);
+    leat__buf_reset(&jpeg);
+    leat__buf_reset(&png);
+    leat__image_looker_close(&looker);
+    assert_no_leaks();
+}
+
+static void rows_come_back(void **state)
+{
+    scene s = plain_scene;
+    leat_packer *p = NULL;
+    leat__columns c;
+    leat__image_facts f, g;
+    double scores[2];
+    size_t n;
+    s.border = 30;
+    assert_ok(leat__image_looker_open(&looker, NULL, NULL));
+    leat__buf jpeg = encode_scene(&s, LEAT__CODEC_JPEG, 290, 270, 90);
+    assert_ok(leat__columns_create(&p, in_box("c.leat"), "{}", false, true, NULL));
+    f = facts_of("a.jpg", jpeg.data, jpeg.len);
+    assert_true(f.sign.has_trimmed);
+    assert_ok(leat__columns_append(p, "a.jpg", 5, &f, NULL));
+    g = facts_of("b.jpg", jpeg.data, 100);
+    assert_ok(leat__columns_append(p, "b.jpg", 5, &g, NULL));
+    assert_ok(leat_packer_finish(p, NULL, NULL));
+    leat_packer_close(&p);
+    leat__image_facts back;
+    assert_ok(leat__columns_open(&c, in_box("c.leat"), NULL));
+    assert_int_equal(c.count, 2);
+    assert_ok(leat__columns_read(&c, 0, &back, NULL));
+    assert_memory_equal(&back.sign.coarse, &f.sign.coarse, sizeof f.sign.coarse);
+    assert_memory_equal(&back.sign.trimmed, &f.sign.trimmed, sizeof f.sign.trimmed);
+    assert_memory_equal(&back.sign.thumb, &f.sign.thumb, sizeof f.sign.thumb);
+    assert_memory_equal(back.score, f.score, sizeof f.score);
+    assert_true(back.content_hash == f.content_hash && back.file_hash == f.file_hash && back.is_signed);
+    assert_ok(leat__columns_read(&c, 1, &back, NULL));
+    assert_false(back.is_signed);
+    assert_string_equal(back.reason, g.reason);
+    assert_ok(leat__columns_scores(&c, LEAT__LOOK_BLUR, scores, &n, NULL));
+    assert_true(n == 1 && scores[0] == f.score[LEAT__LOOK_BLUR]);
+    leat__columns_close(&c);
+    leat__buf_reset(&jpeg);
+    leat__image_looker_close(&looker);
+    assert_no_leaks();
+}
+
+static void other_packs_are_refused(void **state)
+{
+    leat__columns c;
+    leat_packer *p = NULL;
+    const leat_field field = {.name = "x", .type = LEAT_FIELD_INT};
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    const leat_pack_value v = {.i = 1};
+    o.fields = &field;
+    o.field_count = 1;
+    o.no_sync = 1;
+    assert_ok(leat_packer_open(&p, in_box("other.leat"), &o, NULL));
+    assert_ok(leat_packer_append(p, &(leat_pack_sample){.key = "k", .key_size = 1, .values = &v}, NULL));
+    assert_ok(leat_packer_finish(p, NULL, NULL));
+    leat_packer_close(&p);
+    assert_code(LEAT_EFORMAT, leat__columns_open(&c, in_box("other.leat"), NULL));
+    assert_code(LEAT_ENOENT, leat__columns_open(&c, in_box("none.leat"), NULL));
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verdicts),
+        cmocka_unit_test(rows_come_back),
+        cmocka_unit_test(other_packs_are_refused),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}
