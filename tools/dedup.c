@@ -24,6 +24,8 @@ static const leat__param finding[] = {
                "star: every removed document is similar to the kept one; components: chains count"),
     CLI_CHOICE("keep", 0, "first", "first|longest|field", "which document of a cluster is kept"),
     CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
+    CLI_FLAG("index", 0, "save an index of the kept documents, for --against of later runs"),
+    CLI_PATH("against", 0, NULL, "DIR", "also remove what is like a document of the index in DIR"),
     CLI_FLAG("plan", 0, "print the plan and the chances of being found, and stop"),
     CLI_END,
 };
@@ -74,6 +76,8 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->keep = (uint32_t)cli_choice(c, "keep");
     o->keep_field = cli_str(c, "keep-field");
     o->plan_only = cli_flag(c, "plan");
+    o->index = cli_flag(c, "index");
+    o->against = cli_str(c, "against");
     o->text_field = cli_str(c, "text-field");
     o->id_field = cli_str(c, "id-field");
     o->fail_on_bad = cli_choice(c, "on-error") == 1;
@@ -112,6 +116,9 @@ static void print_text(cli *c, const leat_dedup_stats *st)
     cli_out(c, "%llu documents: %llu kept, %llu removed in %llu clusters",
             (unsigned long long)st->documents, (unsigned long long)st->kept,
             (unsigned long long)st->removed, (unsigned long long)st->clusters);
+    if (st->against)
+        cli_out(c, ", %llu for one of %llu in the index", (unsigned long long)st->removed_against,
+                (unsigned long long)st->against);
     if (st->below_threshold)
         cli_out(c, " (%llu of them below the threshold to the kept one)",
                 (unsigned long long)st->below_threshold);
@@ -177,6 +184,8 @@ const cli_command cli_cmd_dedup = {
                                "similar texts, within 4 GiB of memory"},
                               {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13",
                                "shingles of 24 characters"},
+                              {"leat dedup fuzzy may -o may-unique --against april-unique --index",
+                               "a new batch, without reading the old one"},
                               {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
                               {NULL, NULL}},
     .description = "Writes the kept documents, byte for byte and in their order, to "
@@ -226,6 +235,9 @@ const cli_command cli_cmd_dedup = {
                               {"disk_bytes", "disk used besides the output"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"resumed", "1 when an interrupted run was continued"},
+                              {"against", "documents of the index of --against"},
+                              {"removed_against", "documents removed for one of these"},
+                              {"index_bytes", "bytes of the index that was saved"},
                               {"seconds", "time taken by this run"},
                               {"cpu_seconds", "CPU time taken by this run"},
                               {NULL, NULL}},

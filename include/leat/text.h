@@ -169,6 +169,10 @@ typedef struct leat_dedup_opts {
     leat_text_progress progress;
     void *cookie;
     leat_log log;
+    const char *against; /* folder of an earlier run with `index`: documents that are like one of
+                            its kept ones are removed; its texts are not read. NULL = none */
+    uint32_t index;      /* 1 = save the index of all kept documents (with those of `against`) */
+    uint32_t reserved2;
 } leat_dedup_opts;
 
 LEAT_API void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size);
@@ -194,6 +198,8 @@ typedef struct leat_dedup_stats {
     uint64_t resumed; /* 1 = an earlier run was continued */
     double seconds, cpu_seconds;
     uint64_t resumable; /* 1 = the run failed, and `resume` continues it */
+    uint64_t against, removed_against; /* documents of the index; removed for one of these */
+    uint64_t index_bytes;              /* of the index that was saved */
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does not

@@ -84,6 +84,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                shard_bytes: int | str = 0, max_document: int | str = 0, on_error: str = "skip", threads: int = 0,
                memory: int | str = 0, bands_per_iteration: int = 0, checkpoint: int | str = 0,
                force: bool = False, resume: bool = False, plan: bool = False,
+               index: bool = False, against: Path | None = None,
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
 
@@ -105,17 +106,20 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         checkpoint: save the state after this much input
         resume: continue a run that was interrupted
         plan: return what the run would take, do nothing
+        index: save an index of the kept documents, for `against` of later runs
+        against: output folder of an earlier run with `index`: also remove what is like its documents
         others: as in `filter_text`
     """
     numbers = dict(words=words, chars=chars, bands=bands, rows=rows, threads=threads,
                    bands_per_iteration=bands_per_iteration)
     sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
-    flags = dict(normalize=normalize, force=force, resume=resume, plan=plan)
+    flags = dict(normalize=normalize, force=force, resume=resume, plan=plan, index=index)
     report, _ = _run(
         progress, _leat.dedup_text, _check.paths("source", source), _check.utf8_path("output", output),
         kind=_check.one_of("kind", kind, {"exact": 1, "fuzzy": 2}),
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
+        against=None if against is None else _check.utf8_path("against", against),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
         id_field=_check.text("id_field", id_field),
         compress=_check.one_of("compress", compress, _COMPRESS),

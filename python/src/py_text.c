@@ -130,23 +130,25 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "keep_field", "text_field",  "id_field",    "bands_per_iteration",
                             "threads",    "memory",      "shard_bytes", "max_document",
                             "compress",   "fail_on_bad", "replace",     "resume",
-                            "plan_only",  "checkpoint",  NULL};
+                            "plan_only",  "checkpoint",  "index",       "against",
+                            NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_opts o;
     leat_dedup_stats stats = {0};
     PyObject *inputs, *control;
     unsigned long long memory = 0, shard = 0, most = 0, checkpoint = 0;
-    int normalize = 0, fail = 0, replace = 0, resume = 0, plan = 0, rc;
+    int normalize = 0, fail = 0, replace = 0, resume = 0, plan = 0, index = 0, rc;
     run r;
     leat__buf json;
 
     (void)module;
     leat_dedup_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppK", names, &inputs, &o.output, &control, &o.kind,
+            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpz", names, &inputs, &o.output, &control, &o.kind,
             &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
             &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads,
-            &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint))
+            &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint,
+            &index, &o.against))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;
@@ -160,6 +162,7 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     o.resume = (uint32_t)resume;
     o.plan_only = (uint32_t)plan;
     o.checkpoint_bytes = checkpoint;
+    o.index = (uint32_t)index;
     o.progress = on_progress;
     o.cookie = &r;
     Py_BEGIN_ALLOW_THREADS rc = leat_dedup_text(&o, &stats, &err);

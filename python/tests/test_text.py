@@ -68,6 +68,9 @@ def test_dedup(docs, tmp_path):
     assert report["passes"] == 4
     assert {c["kept"] for c in read(tmp_path / "k" / "clusters.jsonl")} == {"d5"}
     assert leat.dedup_text(docs, tmp_path / "e", kind="exact", normalize=True)["removed"] == 0
+    leat.dedup_text(docs, tmp_path / "i", kind="exact", index=True)
+    again = leat.dedup_text(docs, tmp_path / "j", kind="exact", against=tmp_path / "i")
+    assert again["kept"] == 0 and again["removed_against"] == again["documents"]
     with pytest.raises(leat.ArgumentError):
         leat.dedup_text(docs, tmp_path / "x", kind="exact", bands=3)
     with pytest.raises(leat.BudgetError):

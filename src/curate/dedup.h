@@ -9,9 +9,10 @@
  *   resolve  edges in the order of documents: who is removed, and for whom
  *   write    a second pass over the text: kept documents, clusters, bad lines
  *
- * A document is its line number over all files ("line"); lines without a document have none of
- * the records. Where not the first document is kept, groups and edges number documents by
- * their rank instead. What a phase needs beyond `memory` is on disk, in OUTPUT/.leat-work.
+ * A document is its line number over all files ("line"), after the documents of an index; lines
+ * without a document have none of the records. Where not the first document is kept, groups and
+ * edges number documents by their rank instead. What a phase needs beyond `memory` is on disk, in
+ * OUTPUT/.leat-work.
  *
  * The output depends on neither threads, memory, parts nor interruptions: buckets and edges are
  * sets, and every choice follows from line numbers (or ranks) and sketches.
@@ -36,7 +37,7 @@ typedef enum leat__dedup_phase {
     LEAT__PHASE_WRITE
 } leat__dedup_phase;
 
-enum { LEAT__SIDE_SKETCH, LEAT__SIDE_IDS, LEAT__SIDE_ENDS, LEAT__SIDE_KEEP, LEAT__SIDES };
+enum { LEAT__SIDE_SKETCH, LEAT__SIDE_IDS, LEAT__SIDE_ENDS, LEAT__SIDE_KEEP, LEAT__SIDE_DIGESTS, LEAT__SIDES };
 
 #define LEAT__EDGE_PARTS_MAX 4096
 #define LEAT__BANDS_MAX 256
@@ -76,6 +77,10 @@ typedef struct leat__dedup {
     uint64_t since_save;              /* input bytes since the state was saved */
     uint64_t bytes_done, bytes_total; /* of all passes, for progress */
     char settings[40];                /* hash of all that the result depends on */
+    /* The index of an earlier run: its documents have the first numbers. */
+    leat__file *index;
+    uint64_t against; /* documents */
+    uint8_t index_hash[16];
     /* group and resolve */
     leat__file *sketch_file;
     uint8_t *sketches;      /* all of them, when they fit */

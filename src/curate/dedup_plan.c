@@ -61,9 +61,11 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     leat_disk disk;
     char size[24], limit[24];
     LEAT_TRY(estimate_documents(d, &documents, &text, err));
+    documents += d->against;
     uint64_t per_document = at_once * sizeof(leat__band_record) + d->sketch_bytes + ID_BYTES + 8 +
                             8 /* decision */ + (d->opts->keep != LEAT_KEEP_FIRST ? 8 : 0) +
-                            8 /* edges */;
+                            8 /* edges */ +
+                            (d->opts->index ? 2 * 8 * d->bands + d->sketch_bytes + ID_BYTES : 0);
     st->plan_documents = documents;
     st->plan_disk = documents * per_document;
     st->plan_memory = FLOOR + documents * (d->opts->keep != LEAT_KEEP_FIRST ? 20 : 12);

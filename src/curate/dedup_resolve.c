@@ -127,7 +127,8 @@ static int resolve_part(resolving *r, uint32_t part, leat_error *err)
         uint64_t j = i + 1, n = 1;
         for (; j < r->edges && r->edge[j].later == r->edge[i].later; j++)
             if (r->edge[j].earlier != r->edge[i + n - 1].earlier) r->edge[i + n++] = r->edge[j];
-        if (r->d->opts->clusters == LEAT_CLUSTERS_STAR) rc = resolve_star(r, r->edge + i, n, err);
+        if (r->edge[i].later < r->d->against) n = 0; /* those of an index are kept */
+        if (n > 0 && r->d->opts->clusters == LEAT_CLUSTERS_STAR) rc = resolve_star(r, r->edge + i, n, err);
         else
             for (uint64_t k = 0; k < n; k++)
                 join(r->kept_for, r->edge[i + k].later, r->edge[i + k].earlier);

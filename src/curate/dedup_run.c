@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sized.h"
-#include "curate/dedup.h"
+#include "curate/dedup_index.h"
 #include "io/dir.h"
 
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
@@ -111,6 +111,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     leat__buf_printf(&work, "%s/.leat-work", o->output);
     d->work = leat__buf_take(&work, NULL);
     if (!d->work) return leat__fail(err, LEAT_EINVAL, "%s: the path is too long", o->output);
+    if (o->against) LEAT_TRY(leat__dedup_index_open(d, o->against, err));
     return leat__dedup_settings(d, err);
 }
 
@@ -245,6 +246,7 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
         PUT(verified) PUT(below_threshold) PUT(bands) PUT(rows) PUT(passes) PUT(files) PUT(bytes_in)
             PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
                 PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed)
+                    PUT(against) PUT(removed_against) PUT(index_bytes)
 #undef PUT
                     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
@@ -320,6 +322,7 @@ int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats, leat_e
     if (rc == 0 && !o.plan_only) rc = remove_work(d, err);
     leat__dedup_state_reset(&d->st);
     leat__text_files_reset(&d->files);
+    leat__dedup_index_close(d);
     leat__free(d->work);
     leat__free(d->order);
     leat__free(d->rank);

@@ -3,7 +3,8 @@
  * The first phase: digests of bands, sketches and ids of all documents.
  *
  * A worker writes for each line of its chunk: flag, keep value, digests of the bands of this
- * iteration, sketch, length of the id, id. The caller's thread deals them to the files.
+ * iteration, sketch, digests of all bands where an index is wanted, length of the id, id. The
+ * caller's thread deals them to the files.
  */
 #include <math.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "curate/dedup.h"
+#include "curate/dedup_index.h"
 
 #define LARGE (256u << 10)
 
@@ -78,6 +79,12 @@ static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, boo
     return 0;
 }
 
+/* Are all digests of a document written, for the index? */
+static bool wants_digests(const leat__dedup *d)
+{
+    return d->opts->index && d->st.iteration == 0;
+}
+
 /* Digests and sketch of the text in the sketcher, appended to `out`. */
 static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, bool *empty,
                       leat_error *err)
@@ -88,12 +95,13 @@ static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, boo
         LEAT_TRY(exact_sketch(d, w, len, bytes, empty, err));
         leat__buf_append(out, bytes, 8);
         leat__buf_append(out, bytes, 16);
+        if (wants_digests(d)) leat__buf_append(out, bytes, 8);
         return 0;
     }
     LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
     *empty = n == 0;
     if (n == 0) {
-        leat__buf_zeros(out, 8 * bands + d->sketch_bytes);
+        leat__buf_zeros(out, 8 * bands + d->sketch_bytes + (wants_digests(d) ? 8 * d->bands : 0));
         return 0;
     }
     leat__sketch_fss(w->sketcher.shingle, n, d->bands * d->rows, w->values);
@@ -103,6 +111,10 @@ static int put_sketch(leat__dedup *d, worker *w, size_t len, leat__buf *out, boo
     }
     leat__sketch_bytes(w->values, d->sketch_bytes, bytes);
     leat__buf_append(out, bytes, d->sketch_bytes);
+    for (uint32_t b = 0; b < d->bands && wants_digests(d); b++) {
+        uint64_t digest = leat__sketch_band(w->values + b * d->rows, d->rows);
+        leat__buf_append(out, &digest, 8);
+    }
     return 0;
 }
 
@@ -183,19 +195,25 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
 /* One line of a chunk's results to the files; *p moves on. */
 static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_error *err)
 {
-    static const uint8_t zeros[LEAT__SKETCH_MAX];
+    static const uint8_t zeros[LEAT__SKETCH_MAX > 8 * LEAT__BANDS_MAX ? LEAT__SKETCH_MAX
+                                                                      : 8 * LEAT__BANDS_MAX];
     uint8_t flag = *(*p)++;
     uint32_t bands = bands_now(d);
     bool first = d->st.iteration == 0;
     double keep = -INFINITY;
-    const uint8_t *digests = NULL, *sketch = zeros, *id = NULL;
+    const uint8_t *digests = NULL, *sketch = zeros, *all = zeros, *id = NULL;
     uint32_t id_len = 0;
     if (flag != FLAG_NONE) {
         memcpy(&keep, *p, 8);
         digests = *p + 8;
         sketch = digests + 8 * bands;
-        id_len = leat__load_u32(sketch + d->sketch_bytes);
-        id = sketch + d->sketch_bytes + 4;
+        id = sketch + d->sketch_bytes;
+        if (wants_digests(d)) {
+            if (flag == FLAG_DOCUMENT) all = id;
+            id += 8 * d->bands;
+        }
+        id_len = leat__load_u32(id);
+        id += 4;
         *p = id + id_len;
     }
     for (uint32_t b = 0; b < bands && flag == FLAG_DOCUMENT; b++) {
@@ -210,6 +228,8 @@ static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_er
     LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_ENDS, &d->st.ids_bytes, 8, err));
     if (d->opts->keep != LEAT_KEEP_FIRST)
         LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_KEEP, &keep, 8, err));
+    if (d->opts->index)
+        LEAT_TRY(leat__spill_put(&d->side, LEAT__SIDE_DIGESTS, all, 8 * (size_t)d->bands, err));
     return 0;
 }
 
@@ -305,6 +325,7 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .tell = tell};
     LEAT_GO(rc, out, open_spills(d, resumed, err));
     buffers = (uint64_t)d->band.count * d->band.buffer_bytes + LEAT__SIDES * d->side.buffer_bytes;
+    if (d->against > 0 && !resumed) LEAT_GO(rc, out, leat__dedup_index_add(d, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - LEAT_MIN(buffers, d->memory / 2), err));
     LEAT_GO(rc, out,
             leat__text_files_seek(&d->files, d->st.file, d->st.offset, d->st.line, d->st.document, err));

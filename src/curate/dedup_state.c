@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "curate/dedup.h"
 
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
 /* Single numbers of the state, in one table for both ways. */
@@ -159,12 +159,13 @@ int leat__dedup_settings(leat__dedup *d, leat_error *err)
     if (!h) return leat__fail_nomem(err, 0, "a hash");
     const uint64_t numbers[] = {o->kind,  o->normalize,   o->shingle_words, o->shingle_chars,
                                 d->bands, d->rows,        d->need_equal,    o->clusters,
-                                o->keep,  o->max_document};
+                                o->keep,  o->max_document, o->index,      d->against};
     const char *const texts[] = {d->names.text_field, d->names.id_field,
                                  o->keep_field ? o->keep_field : ""};
     leat__hasher_update(h, numbers, sizeof numbers);
     for (size_t i = 0; i < LEAT_COUNT(texts); i++)
         leat__hasher_update(h, texts[i], strlen(texts[i]) + 1);
+    leat__hasher_update(h, d->index_hash, sizeof d->index_hash);
     int rc = hash_inputs(d, h, err);
     leat__hash128 v = leat__hasher_value128(h);
     leat__hasher_close(&h);

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "curate/dedup.h"
+#include "curate/dedup_index.h"
 #include "curate/shards.h"
 
 enum { OUT_KEPT, OUT_CLUSTERS, OUT_BAD };
@@ -124,6 +124,7 @@ static int take(void *cookie, leat__chunk *c, leat_error *err)
     st->bad += c->count[N_BAD];
     for (uint64_t i = 0; i < c->count[N_REMOVED]; i++) {
         uint32_t k = removed_for[i];
+        st->removed_against += k < w->d->against;
         st->clusters += !(w->has_duplicates[k / 8] >> k % 8 & 1);
         w->has_duplicates[k / 8] |= (uint8_t)(1u << k % 8);
     }
@@ -164,6 +165,8 @@ static int commit(writing *w, leat_error *err)
     LEAT_TRY(leat__shards_commit(&w->kept, err));
     LEAT_TRY(leat__shards_commit(&w->clusters, err));
     LEAT_TRY(leat__shards_commit(&w->bad, err));
+    LEAT_TRY(w->d->opts->index ? leat__dedup_index_write(w->d, err)
+                               : leat__dedup_index_remove(w->d, err));
     st->shards = w->kept.count;
     st->bytes_out = w->kept.bytes;
     return 0;
@@ -185,13 +188,14 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
     int rc;
     LEAT_GO(rc, out, open_all(&w, err));
     LEAT_GO(rc, out, leat_budget_open(&budget, d->memory - d->memory / 8, err));
-    leat__text_files_rewind(&d->files);
+    LEAT_GO(rc, out, leat__text_files_seek(&d->files, 0, 0, 1, d->against, err));
     LEAT_GO(rc, out,
             leat__text_flow_run(&d->files, &pass, budget, d->opts->threads, &d->opts->log, err));
     if (d->files.document != d->st.document)
         LEAT_GO(rc, out,
                 leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
-                           (unsigned long long)d->files.document, (unsigned long long)d->st.document));
+                           (unsigned long long)(d->files.document - d->against),
+                           (unsigned long long)(d->st.document - d->against)));
     LEAT_GO(rc, out, commit(&w, err));
 out:
     leat_budget_close(&budget);

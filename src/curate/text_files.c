@@ -254,7 +254,8 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
 {
     uint64_t got;
     leat__text_files_rewind(f);
-    if (document == 0 && offset == 0 && file == 0) return 0;
+    f->document = document;
+    if (offset == 0 && file == 0) return 0;
     f->next = file;
     LEAT_TRY(open_next(f, err));
     LEAT_TRY(leat__stream_skip(f->stream, offset, &got, err));
