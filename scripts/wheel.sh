@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python -m build --wheel --no-isolation --outdir "$work" . >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 mkdir -p "$out"
-auditwheel repair --wheel-dir "$out" "$work"/leat-*.whl >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+python -m auditwheel repair --wheel-dir "$out" "$work"/leat-*.whl >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 wheel=$(ls -t "$out"/leat-*.whl | head -n 1)
 python -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install -q --disable-pip-version-check "$wheel"
