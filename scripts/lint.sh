@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.."
 python3 tests/lint/modules.py
 python3 tests/lint/commits.py
 python3 tests/lint/style.py
-codespell -q 3 -L leat,fo,nd,hel,falsy,statics,nin,lod,exat,lable,ndoes,get\'s,upto -S '*/corpus/*,*/data/*,*.pyc,*/__pycache__' \
-    README.md CHANGELOG.md CONTRIBUTING.md docs include src tools python bench scripts tests examples
+codespell -q 3 -I tests/lint/not_misspelt.txt -S '*/corpus/*,*/data/*,*.pyc,*/__pycache__' \
+    README.md CHANGELOG.md CONTRIBUTING.md docs include src tools python/leat python/src bench scripts tests/lint examples
 for cc in gcc clang; do
     CC=$cc scripts/build.sh "build-lint-$cc" -Dwerror=true -Dpython=true --buildtype=debugoptimized
 done
