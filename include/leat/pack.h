@@ -307,7 +307,7 @@ typedef struct leat_packer_opts {
     uint32_t append;        /* 1 = NAME is there, and gets a new generation: its files stay, samples go to new
                                shards, and a set that lists all takes the name at the end. Fields (0 = those
                                of NAME), class names (more may follow) and blobs are those of NAME. What a
-                               killed append left is discarded; there is no resume. */
+                               killed append, compaction or split left is discarded; there is no resume. */
 } leat_packer_opts;
 #define LEAT_PACKER_OPTS_INIT {.struct_size = sizeof(leat_packer_opts)}
 

@@ -122,19 +122,11 @@ int leat__append_options(leat_packer *p, leat_packer_opts *o, leat_error *err)
     return 0;
 }
 
-int leat__append_leftover(leat__journal *held, bool *append, leat_error *err)
-{
-    leat__record r;
-    int rc = leat__journal_read(held, leat__journal_first(), &r, err);
-    *append = rc == LEAT_ENOENT || (rc == 0 && r.kind == LEAT__RECORD_APPEND);
-    return rc == LEAT_ENOENT ? 0 : rc;
-}
-
 int leat__append_open(leat_packer *p, const char *source, leat_error *err)
 {
     leat_pack_close(&p->base); /* another one may have been published until the journal was held */
     LEAT_TRY(leat_pack_open(&p->base, p->path, NULL, err));
-    LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_APPEND, err));
+    LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_ONCE, err));
     if (p->base->shard_count >= LEAT__PACK_SHARDS_MAX)
         return leat__fail(err, LEAT_ELIMIT, "%s: has %u shards, no more fit: compact it first", p->path,
                           p->base->shard_count);

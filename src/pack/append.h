@@ -10,8 +10,6 @@
 
 /* Fills options that are 0 from the pack that is appended to. */
 int leat__append_options(leat_packer *p, leat_packer_opts *o, leat_error *err) LEAT_MUST_CHECK;
-/* Whether an unfinished run was an append, or did nothing yet. */
-int leat__append_leftover(leat__journal *held, bool *append, leat_error *err) LEAT_MUST_CHECK;
 /* Opens the pack; takes its blobs, dropped samples and provenance, to which what `source` names is added. The
  * journal is held. */
 int leat__append_open(leat_packer *p, const char *source, leat_error *err) LEAT_MUST_CHECK;

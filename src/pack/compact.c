@@ -88,7 +88,9 @@ static int open_output(compacting *c, const char *path, const char *source, leat
     o.provenance = source;
     o.replace = c->opts.output == NULL || c->opts.replace;
     o.no_sync = c->opts.no_sync;
-    return leat_packer_open(&c->packer, c->opts.output != NULL ? c->opts.output : path, &o, err);
+    o.identity = ~UINT64_C(0); /* no other run resumes it */
+    LEAT_TRY(leat_packer_open(&c->packer, c->opts.output != NULL ? c->opts.output : path, &o, err));
+    return leat__journal_put_mark(&c->packer->journal, LEAT__RECORD_ONCE, err);
 }
 
 static int copy_all(compacting *c, leat_packer_stats *stats, leat_error *err)

@@ -254,7 +254,7 @@ static bool parse(leat__record *r, const uint8_t *p, uint64_t len)
     case LEAT__RECORD_BLOB: return parse_blob(r, p, len);
     case LEAT__RECORD_OLD: return parse_old(r, p, len);
     case LEAT__RECORD_SYNC:
-    case LEAT__RECORD_APPEND:
+    case LEAT__RECORD_ONCE:
     case LEAT__RECORD_FINISH: return len == 0;
     }
     return false;
@@ -283,4 +283,14 @@ int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r, leat_erro
     uint64_t check = leat__hash64(head, 16, 0) ^ leat__hash64(body, (size_t)len, r->kind);
     if (leat__load_u64(head + 16) != check || !parse(r, body, len)) return LEAT_ENOENT;
     return 0;
+}
+
+int leat__journal_once(leat__journal *held, bool *once, leat_error *err)
+{
+    leat__record r;
+    uint64_t size;
+    LEAT_TRY(leat__file_size(held->file, &size, err));
+    int rc = leat__journal_read(held, HEAD_BYTES, &r, err);
+    *once = rc == 0 ? r.kind == LEAT__RECORD_ONCE : size <= HEAD_BYTES + RECORD_HEAD;
+    return rc == LEAT_ENOENT ? 0 : rc;
 }

@@ -23,7 +23,7 @@ typedef enum leat__record_kind {
     LEAT__RECORD_SHARD = 4,  /* a file got its index and footer */
     LEAT__RECORD_FINISH = 5, /* all files are complete but for their headers and names */
     LEAT__RECORD_OLD = 6,    /* the shards of the set that is replaced: removed at the end */
-    LEAT__RECORD_APPEND = 7  /* this run appends: it is not resumed */
+    LEAT__RECORD_ONCE = 7    /* this run appends, compacts or splits: it is not resumed */
 } leat__record_kind;
 
 typedef struct leat__journal_page {
@@ -74,6 +74,8 @@ uint64_t leat__journal_first(void); /* position of the first record */
  * next call on the journal. */
 int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r,
                        leat_error *err) LEAT_MUST_CHECK;
+/* Whether the run is one that nobody resumes, or did nothing yet. */
+int leat__journal_once(leat__journal *held, bool *once, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_cut(leat__journal *j, uint64_t at, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_sync(leat__journal *j, leat_error *err) LEAT_MUST_CHECK;
 
@@ -85,6 +87,6 @@ int leat__journal_put_shard(leat__journal *j, const leat__journal_shard *shard,
                             leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_old(leat__journal *j, const char *shards, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_put_mark(leat__journal *j, leat__record_kind kind,
-                           leat_error *err) LEAT_MUST_CHECK; /* SYNC, FINISH, APPEND */
+                           leat_error *err) LEAT_MUST_CHECK; /* SYNC, FINISH, ONCE */
 
 #endif

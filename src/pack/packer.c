@@ -430,17 +430,19 @@ static int check_output(const leat_packer *p, leat_error *err)
     return leat__fail(err, LEAT_EEXIST, "%s: already exists", p->path);
 }
 
-/* An unfinished run is there and is not to be resumed. Its lock tells whether it is dead. */
+/* An unfinished run is there and is not to be resumed. Its lock tells whether it is dead. One that nobody
+ * can resume is in nobody's way. */
 static int take_over(leat_packer *p, const leat_packer_opts *o, const char *journal, uint64_t id,
                      leat_error *err)
 {
-    bool append = false;
+    bool once = false;
     LEAT_TRY(leat__journal_hold(&p->journal, journal, err));
-    if (o->append) LEAT_TRY(leat__append_leftover(&p->journal, &append, err));
-    if (!p->replace || (o->append && !append))
+    LEAT_TRY(leat__journal_once(&p->journal, &once, err));
+    if (!once && (!p->replace || o->append))
         return leat__fail(err, LEAT_EEXIST,
                           "%s: an unfinished pack is there: resume it, or replace it to start"
                           " again", p->path);
+    LEAT_TRY(check_output(p, err));
     LEAT_TRY(leat__packer_discard_files(p->path, &p->journal, err));
     return leat__journal_restart(&p->journal, id, err);
 }
@@ -461,7 +463,6 @@ static int start(leat_packer *p, const leat_packer_opts *o, leat_error *err)
         if (!p->finishing) LEAT_GO(rc, out, check_output(p, err));
     } else if (unfinished) {
         LEAT_GO(rc, out, take_over(p, o, journal, id, err));
-        LEAT_GO(rc, out, check_output(p, err));
     } else {
         LEAT_GO(rc, out, check_output(p, err));
         LEAT_GO(rc, out, leat__journal_create(&p->journal, journal, id, err));

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "pack/append.h"
 #include "pack/index.h"
@@ -290,7 +291,7 @@ static int unlink_unlisted(const leat_packer *p, const leat__journal_shard *s, c
  * has its name is touched. */
 static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
 {
-    uint32_t last = 0;
+    uint32_t last = (uint32_t)json_object_size(kept); /* an append begins behind the shards of the set */
     leat__record r;
     bool exists;
     LEAT_TRY(leat__path_exists(p->path, &exists, err));
@@ -298,7 +299,7 @@ static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
         int rc = leat__journal_read(&p->journal, at, &r, err);
         if (rc == LEAT_ENOENT) break;
         LEAT_TRY(rc);
-        if (r.kind == LEAT__RECORD_PAGE) last = r.page.shard;
+        if (r.kind == LEAT__RECORD_PAGE) last = LEAT_MAX(last, r.page.shard);
         if (r.kind == LEAT__RECORD_SHARD && kept != NULL)
             LEAT_TRY(unlink_unlisted(p, &r.shard, kept, err));
         /* The new pack had replaced the set already, only the old shards were left to remove. */

@@ -155,7 +155,7 @@ static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *kee
         p->old_shards = leat__strdup(LEAT__MEM_PACK, r->old_shards);
         return p->old_shards != NULL ? 0 : leat__fail_nomem(err, 1, "the list of old shards");
     case LEAT__RECORD_FINISH: *keep = p->finishing; return 0;
-    case LEAT__RECORD_APPEND:
+    case LEAT__RECORD_ONCE:
     case LEAT__RECORD_SYNC: return 0;
     }
     return 0;

@@ -405,6 +405,29 @@ static void test_kill_at_every_step(void **state)
     kill_at_every_step(LEAT__FAULT_SYNC, 1 << 20);
 }
 
+/* Its files have the numbers behind those of the set: they are removed, also before the first page. */
+static void test_kill_behind_other_generations(void **state)
+{
+    if (!leat__fault_available()) skip();
+    bool killed = true;
+    for (uint64_t nth = 1; killed; nth++) {
+        char *dir = pt_dir();
+        char *path = pt_path(dir, "a.leat");
+        leat_packer_opts o = pt_opts();
+        leat_pack_compact_opts c = {.struct_size = sizeof c, .no_sync = 1};
+        leat_error err;
+        assert_int_equal(pt_write(path, &o, BASE - 20, SCALE, NULL, &err), 0);
+        append(path, BASE - 20, BASE - 10, SCALE);
+        append(path, BASE - 10, BASE, SCALE);
+        killed = killed_while_appending(path, LEAT__FAULT_WRITE, nth);
+        (void)whole(path);
+        assert_int_equal(leat_pack_compact(path, &c, NULL, &err), 0);
+        (void)whole(path);
+        assert_int_equal(files_in(dir), 1);
+        pt_rmdir(dir);
+    }
+}
+
 /* A file size limit stands for a full disk. */
 static void test_no_room(void **state)
 {
@@ -442,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_generations_against_a_model),
         cmocka_unit_test(test_duplicate_and_odd_keys),
         cmocka_unit_test(test_kill_at_every_step),
+        cmocka_unit_test(test_kill_behind_other_generations),
         cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,11 @@
  */
 #include "packtest.h"
 
+#include <dirent.h>
+#include <sys/wait.h>
+
+#include "base/fault.h"
+
 static void append(const char *path, uint64_t first, uint64_t last, size_t scale)
 {
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
@@ -79,11 +84,92 @@ static void test_stopped_and_missing(void **state)
     pt_rmdir(dir);
 }
 
+/* ---- kills --------------------------------------------------------------------------------- */
+
+static bool killed_while_compacting(const char *path, const char *to, leat__fault_kind kind, uint64_t nth)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        leat_pack_compact_opts c = {.struct_size = sizeof c, .output = to};
+        leat_error err;
+        c.no_sync = kind == LEAT__FAULT_WRITE;
+        leat__fault_arm_kill(kind, nth);
+        _exit(leat_pack_compact(path, &c, NULL, &err) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status)) assert_int_equal(WEXITSTATUS(status), 0);
+    return WIFSIGNALED(status);
+}
+
+static uint32_t files_in(const char *dir)
+{
+    DIR *d = opendir(dir);
+    uint32_t n = 0;
+    assert_non_null(d);
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+/* A compaction that was killed is in nobody's way: the next append works, and nothing is left over. */
+static void append_after_kills(leat__fault_kind kind)
+{
+    bool killed = true;
+    for (uint64_t nth = 1; killed; nth++) {
+        char *dir = pt_dir();
+        char *path = pt_path(dir, "a.leat");
+        leat_packer_opts o = pt_opts();
+        leat_pack *pack;
+        leat_pack_info info;
+        leat_error err;
+        assert_int_equal(pt_write(path, &o, 60, 1500, NULL, &err), 0);
+        append(path, 60, 90, 1500);
+        append(path, 90, 120, 1500);
+        killed = killed_while_compacting(path, NULL, kind, nth);
+        pt_check(path, 120, 1500);
+        append(path, 120, 130, 1500);
+        pt_check(path, 130, 1500);
+        assert_int_equal(leat_pack_open(&pack, path, NULL, &err), 0);
+        assert_int_equal(leat_pack_info_read(pack, &info, sizeof info), 0);
+        leat_pack_close(&pack);
+        assert_int_equal(files_in(dir), info.shards + 1);
+        pt_rmdir(dir);
+    }
+}
+
+static void test_append_after_a_kill(void **state)
+{
+    if (!leat__fault_available()) skip();
+    append_after_kills(LEAT__FAULT_SYNC);
+    append_after_kills(LEAT__FAULT_WRITE);
+}
+
+/* Elsewhere, the next one needs no leave to replace what a killed one left. */
+static void test_again_after_a_kill(void **state)
+{
+    if (!leat__fault_available()) skip();
+    char *dir = pt_dir();
+    char *path = pt_path(dir, "a.leat"), *to = pt_path(dir, "to.leat");
+    leat_packer_opts o = pt_opts();
+    leat_pack_compact_opts c = {.struct_size = sizeof c, .no_sync = 1, .output = to};
+    leat_error err;
+    assert_int_equal(pt_write(path, &o, 120, 1500, NULL, &err), 0);
+    assert_true(killed_while_compacting(path, to, LEAT__FAULT_SYNC, 1));
+    assert_int_equal(files_in(dir), 3); /* a journal and a partial file */
+    assert_int_equal(leat_pack_compact(path, &c, NULL, &err), 0);
+    same_bytes(path, to);
+    assert_int_equal(files_in(dir), 2);
+    pt_rmdir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_bytes_of_packing_at_once),
         cmocka_unit_test(test_stopped_and_missing),
+        cmocka_unit_test(test_append_after_a_kill),
+        cmocka_unit_test(test_again_after_a_kill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,7 @@ static void test_refusals(void **state)
     o.resume = 1;
     assert_int_equal(leat_packer_open(&q, path, &o, &err), LEAT_ESTATE); /* in use */
     assert_int_equal(pt_append(p, 0, 5, 100, &err), 0);
+    assert_int_equal(leat_packer_blob(p, "note", "x", 1, &err), 0); /* something to resume */
     pt_sample s;
     pt_make(&s, 5, 100);
     s.values[PT_TEXT].data = "\xff\xfe";
