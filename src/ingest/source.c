@@ -182,8 +182,33 @@ static bool is_reader_name(const char *path, size_t len)
     return false;
 }
 
+/* Folders that the Python package reads although they have images: Pascal VOC, LMDB. As folders of
+ * classes they would lose their boxes and values. */
+static int is_reader_folder(const char *path, bool *is, leat_error *err)
+{
+    static const char *const parts[][2] = {{"Annotations", "JPEGImages"}, {"data.mdb", "data.mdb"}};
+    *is = false;
+    if (leat__reader_registered() || leat__path_remote(path)) return 0;
+    leat__buf name;
+    int rc = 0;
+    leat__buf_init(&name, LEAT__MEM_INGEST, 1u << 20);
+    for (size_t i = 0; i < LEAT_COUNT(parts) && !*is && rc == 0; i++) {
+        bool there = true;
+        for (int k = 0; k < 2 && there && rc == 0; k++) {
+            leat__buf_clear(&name);
+            rc = leat__path_join(&name, path, parts[i][k]);
+            rc = rc != 0 ? leat__fail_nomem(err, strlen(path), "a name")
+                         : leat__path_exists(leat__buf_str(&name), &there, err);
+        }
+        *is = there && rc == 0;
+    }
+    leat__buf_reset(&name);
+    return rc;
+}
+
 static int kind_of(const char *path, source_kind *kind, leat_error *err)
 {
+    bool for_python = false;
     leat__entry_kind entry;
     size_t len = leat__source_name_len(path);
     LEAT_TRY(leat__path_kind(path, &entry, err));
@@ -199,7 +224,8 @@ static int kind_of(const char *path, source_kind *kind, leat_error *err)
         *kind = MANIFEST;
     else if (ends_with(path, len, ".leat"))
         *kind = PACK;
-    if (*kind == UNKNOWN && is_reader_name(path, len))
+    if (*kind == FOLDER) LEAT_TRY(is_reader_folder(path, &for_python, err));
+    if (for_python || (*kind == UNKNOWN && is_reader_name(path, len)))
         return leat__fail(err, LEAT_ENOTSUP,
                           "%.*s: read by the Python package: pip install leat, then python -m leat pack",
                           (int)len, path);

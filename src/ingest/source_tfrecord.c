@@ -49,6 +49,7 @@ typedef struct tf_source {
     leat__buf record;
     uint64_t number; /* of the record at hand */
     uint64_t offset; /* where it begins, in the decompressed file */
+    bool named;      /* the last error names them */
     column *columns;
     uint32_t column_count, learned;
     /* while a record is filled */
@@ -56,8 +57,9 @@ typedef struct tf_source {
     leat__record *to;
 } tf_source;
 
-static int bad(const tf_source *s, const char *what, leat_error *err)
+static int bad(tf_source *s, const char *what, leat_error *err)
 {
+    s->named = true;
     leat__fail(err, LEAT_EDATA, "%s: record %llu: %s", leat__stream_name(s->stream),
                (unsigned long long)s->number, what);
     leat__error_at(err, NULL, -1, (int64_t)s->offset);
@@ -101,6 +103,17 @@ static int read_record(tf_source *s, bool *end, bool *whole, leat_error *err)
     memcpy(&sum, tail, 4);
     *whole = leat__tf_checksum(s->record.data, (size_t)len) == sum;
     return 0;
+}
+
+/* An error of the message itself gets the file and the record's number; those of `each` have them. */
+static int parse(tf_source *s, leat__tf_fn each, leat_error *err)
+{
+    leat_error why = {0};
+    s->named = false;
+    int rc = leat__tf_example(s->record.data, s->record.len, each, s, &why);
+    if (rc == LEAT_EDATA && !s->named) return bad(s, why.message, err);
+    if (rc != 0 && err) *err = why;
+    return rc;
 }
 
 /* ---- fields ------------------------------------------------------------------------------ */
@@ -203,9 +216,10 @@ static int learn(tf_source *s, leat_error *err)
     while (s->learned < LEARN && s->path_at <= 1) {
         LEAT_TRY(read_record(s, &end, &whole, err));
         if (end) break;
-        if (!whole) continue;
-        LEAT_TRY(leat__tf_example(s->record.data, s->record.len, learn_feature, s, err));
-        s->learned++;
+        if (whole) {
+            LEAT_TRY(parse(s, learn_feature, err));
+            s->learned++;
+        }
         s->number++;
     }
     if (s->learned == 0) return leat__fail(err, LEAT_EDATA, "%s: no records", s->paths[0]);
@@ -325,7 +339,7 @@ static int tf_next(leat__source *base, leat__run *run, leat__record *r, bool *en
     s->run = run;
     s->to = r;
     if (!whole) rc = bad(s, "damaged (its checksum differs)", &why);
-    else if (!base->skim) rc = leat__tf_example(s->record.data, s->record.len, put_feature, s, &why);
+    else if (!base->skim) rc = parse(s, put_feature, &why);
     if (rc == 0 && !base->skim) rc = fill_missing(s, r, &why);
     s->number++;
     if (rc == LEAT_ENOMEM) {

@@ -101,6 +101,26 @@ static void kinds_are_told_by_path(void **state)
     assert_int_equal(leat__source_open(&s, &o, &err), LEAT_EINVAL);
 }
 
+/* Without the Python package they would become folders of classes, without boxes and values. */
+static void folders_of_other_formats_are_refused(void **state)
+{
+    put_text("voc/Annotations/1.xml", "x");
+    put_text("voc/JPEGImages/1.jpg", "x");
+    put_text("lmdb/data.mdb", "x");
+    put_text("lmdb/1.jpg", "x");
+    put_text("photos/JPEGImages/1.jpg", "x");
+    static const char *const names[] = {"voc", "lmdb", "photos"};
+    for (int i = 0; i < 3; i++) {
+        const char *path = in_box(names[i]);
+        leat_ingest_opts o = {.struct_size = sizeof o, .sources = &path, .source_count = 1};
+        leat__source *s = NULL;
+        leat_error err = {0};
+        assert_int_equal(leat__source_open(&s, &o, &err), i < 2 ? LEAT_ENOTSUP : 0);
+        if (i < 2) assert_non_null(strstr(err.message, "read by the Python package"));
+        leat__source_close(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +128,7 @@ int main(void)
         cmocka_unit_test(classes_are_sorted_by_bytes_and_unique),
         cmocka_unit_test(files_over_the_limit_are_refused),
         cmocka_unit_test(kinds_are_told_by_path),
+        cmocka_unit_test(folders_of_other_formats_are_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

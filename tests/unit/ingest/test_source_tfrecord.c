@@ -168,6 +168,19 @@ static void what_is_not_one(void **state)
     record(&file, NULL);
     assert_null(open_file(&file, &err));
     assert_non_null(strstr(err.message, "no features"));
+    /* a whole record with something else in it is named by file and number */
+    static const uint8_t other[] = {0xff, 0xff, 0xff, 0xff};
+    leat__buf_clear(&file);
+    sample(&file, 1, "text", 1);
+    uint64_t len = sizeof other;
+    uint32_t sum = leat__tf_checksum(&len, 8);
+    leat__buf_append(&file, &len, 8);
+    leat__buf_append(&file, &sum, 4);
+    leat__buf_append(&file, other, sizeof other);
+    sum = leat__tf_checksum(other, sizeof other);
+    leat__buf_append(&file, &sum, 4);
+    assert_null(open_file(&file, &err));
+    assert_non_null(strstr(err.message, "a.tfrecord: record 1: not a tf.train.Example"));
     leat__buf_reset(&file);
 }
 
