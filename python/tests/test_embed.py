@@ -121,6 +121,10 @@ def test_bad_input_is_one_line(photos, tmp_path):
             leat.embed(pack, **{"output": str(tmp_path / "o.leat"), "quiet": True, **changed})
         assert "\n" not in str(caught.value)
 
+    os.symlink(photos, tmp_path / "link.leat")
+    fails(leat.ArgumentError, "is the pack that is read", output=photos, force=True)
+    fails(leat.ArgumentError, "is the pack that is read", output=str(tmp_path / "link.leat"), force=True)
+    assert leat.open(photos).fields[0].type == "image"
     (tmp_path / "there.leat").write_bytes(b"")
     fails(leat.ExistsError, "already exists", output=str(tmp_path / "there.leat"))
     fails(leat.NotFoundError, "nowhere", pack=str(tmp_path / "nowhere.leat"))

@@ -320,9 +320,21 @@ def test_a_run_is_exported_and_predicts(packs, tmp_path, kind):
         leat.export_model(tmp_path / "run", tmp_path / "model.bin")
     plain = {"quiet": True, "threads": 1, "batch_size": 8}
     leat.predict(packs["val"], tmp_path / "mine.leat", tmp_path / "run", **plain)
-    leat.embed(packs["val"], output=tmp_path / "theirs.leat", model=out, image_size=16, **plain)
+    leat.embed(packs["val"], output=tmp_path / "theirs.leat", model=out, **plain)  # the file says the side of its images
     mine = np.stack([s["logits"] for s in leat.open(tmp_path / "mine.leat")])
     assert np.allclose(mine, np.stack([s["vector"] for s in leat.open(tmp_path / "theirs.leat")]), atol=1e-5)
+    if kind == ".pt2":
+        with pytest.raises(leat.DataError, match="model.pt2: fails on images of 24 pixels"):
+            leat.embed(packs["val"], output=tmp_path / "other.leat", model=out, image_size=24, **plain)
+        assert not os.path.exists(tmp_path / "other.leat.parts")
+
+
+def test_ranks_that_fail_give_their_exit_code_and_message(packs, tmp_path, capfd):
+    with pytest.raises(SystemExit) as caught:
+        leat.train(packs["bare"], output=tmp_path / "a", devices=2, **TINY)
+    said = capfd.readouterr().err
+    assert caught.value.code == 2 and "has no int field 'label'" in said
+    assert "Traceback" not in said and "ChildFailedError" not in said and "exitcode" not in said
 
 
 def test_the_plan_is_compared_with_the_run(packs, tmp_path, capfd):

@@ -116,9 +116,26 @@ def to_launch(devices: int, nodes: int, kind: str) -> int:
     return wanted if wanted > 1 else 0
 
 
+# Runs torchrun and ends with the exit code of the rank that failed first. torchrun itself ends with 1 and
+# writes a page about it; what was wrong is what the rank has said.
+_TORCHRUN = """
+import logging, sys
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.run import main
+logging.disable(logging.ERROR)
+try:
+    main(sys.argv[1:])
+except ChildFailedError as error:
+    rank, failure = error.get_first_failure()
+    if failure.exitcode < 0:
+        print(f"leat: rank {rank} was ended by signal {-failure.exitcode}", file=sys.stderr)
+    sys.exit(failure.exitcode if failure.exitcode >= 0 else 128 - failure.exitcode)
+"""
+
+
 def launch(count: int, words: Sequence[str]) -> int:
     """Starts ``count`` ranks of this command through torchrun; their exit code."""
-    command = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+    command = [sys.executable, "-P", "-c", _TORCHRUN, "--standalone", "--nproc-per-node",
                str(count), "--no-python", sys.executable, "-P", *words]
     child = subprocess.Popen(command, start_new_session=True)
     asked: list[int] = []

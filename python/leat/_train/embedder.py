@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .._errors import ArgumentError, DataError
-from . import checkpoint, models
+from . import checkpoint, export, models
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -61,20 +63,44 @@ def from_checkpoint(path: str, device: torch.device) -> Embedder:
                     f"{facts['model']} {_digest(weights)}")
 
 
-def _from_torchscript(path: str, device: torch.device) -> Embedder:
+def _foreign(module: Any, path: str, notes: dict[str, Any]) -> Embedder:
+    """A model from a file. Those of ``leat export --checkpoint`` say the side of their images."""
     try:
-        module = torch.jit.load(path, map_location=device).eval()
+        side = int(json.loads(notes[export.NOTES])["image_size"]) if notes[export.NOTES] else 224
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"{path}: the note {export.NOTES} in it is damaged") from None
+
+    def forward(x: Tensor) -> Tensor:
+        try:
+            return _one(module(x), path)
+        except (AssertionError, RuntimeError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            why = [line for line in str(error).splitlines() if line.strip()]
+            raise DataError(f"{path}: fails on images of {x.shape[2]} pixels (--image-size gives another size): "
+                            f"{why[-1] if why else type(error).__name__}") from None
+
+    return Embedder(forward, side, identity=f"{os.path.basename(path)} {_digest(path)}")
+
+
+def _from_torchscript(path: str, device: torch.device) -> Embedder:
+    notes: dict[str, Any] = {export.NOTES: ""}
+    try:
+        module = torch.jit.load(path, map_location=device, _extra_files=notes).eval()
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a TorchScript file: {str(error).splitlines()[0]}") from None
-    return Embedder(lambda x: _one(module(x), path), 224, identity=f"{os.path.basename(path)} {_digest(path)}")
+    return _foreign(module, path, notes)
 
 
 def _from_exported(path: str, device: torch.device) -> Embedder:
+    notes: dict[str, Any] = {export.NOTES: ""}
+    if not zipfile.is_zipfile(path):
+        raise DataError(f"{path}: not an exported program: not a zip file")
     try:
-        module = torch.export.load(path).module().to(device)
+        module = torch.export.load(path, extra_files=notes).module().to(device)
     except Exception as error:
         raise DataError(f"{path}: not an exported program: {str(error).splitlines()[0]}") from None
-    return Embedder(lambda x: _one(module(x), path), 224, identity=f"{os.path.basename(path)} {_digest(path)}")
+    return _foreign(module, path, notes)
 
 
 def _from_onnx(path: str, device: torch.device) -> Embedder:

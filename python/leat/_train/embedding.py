@@ -229,6 +229,8 @@ def run(pack: str, o: SimpleNamespace) -> dict[str, Any]:
     """Embeds as one rank of those that the launcher started."""
     rank, world, _ = _rank.detect(None, None)
     begin = time.perf_counter()
+    if os.path.exists(o.output) and os.path.exists(pack) and os.path.samefile(o.output, pack):
+        raise ArgumentError(f"{o.output}: is the pack that is read; write the vectors to another one")
     if os.path.exists(o.output) and not o.force:
         raise ExistsError(f"{o.output}: already exists (use --force to replace it)")
     if o.model == "tiny" and o.logits:
@@ -250,7 +252,12 @@ def run(pack: str, o: SimpleNamespace) -> dict[str, Any]:
     if rank == 0:
         _replace(note, json.dumps(token).encode())
     mine = [part for part in range(parts.count()) if part % world == rank and part in gone]
-    done, verdict = _compute(pack, o, work, parts, mine)
+    try:
+        done, verdict = _compute(pack, o, work, parts, mine)
+    except BaseException:
+        if world == 1 and len(parts.missing()) == parts.count():
+            shutil.rmtree(parts.folder)  # nothing to resume
+        raise
     if rank > 0:
         return {}
     _wait_for(parts)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ from .._errors import ArgumentError, ExistsError, StorageError
 from . import checkpoint, models
 
 _KINDS = (".pt", ".pt2", ".onnx")
+NOTES = "leat.json"  # in TorchScript files and exported programs: the side of the images
 
 
 def _load(path: str) -> tuple[models.Net, dict[str, Any]]:
@@ -24,10 +26,11 @@ def _load(path: str) -> tuple[models.Net, dict[str, Any]]:
 
 def _write(net: models.Net, example: torch.Tensor, path: str, kind: str) -> None:
     batch = ({0: torch.export.Dim.DYNAMIC},)
+    notes = {NOTES: json.dumps({"image_size": example.shape[2]})}
     if kind == ".pt":
-        torch.jit.trace(net, example).save(path)
+        torch.jit.save(torch.jit.trace(net, example), path, _extra_files=notes)
     elif kind == ".pt2":
-        torch.export.save(torch.export.export(net, (example,), dynamic_shapes=batch), path)
+        torch.export.save(torch.export.export(net, (example,), dynamic_shapes=batch), path, extra_files=notes)
     else:
         try:
             import onnx  # type: ignore[import-not-found]  # noqa: F401
