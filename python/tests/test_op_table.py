@@ -4,11 +4,13 @@
 References are Pillow, NumPy and arithmetic written here. An op that has none fails the first test.
 """
 
+import io
+import itertools
 import pickle
 
 import numpy as np
 import pytest
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import leat
 
@@ -90,6 +92,12 @@ def affine(im, angle=0.0, translate=(0, 0), scale=1.0, shear=(0.0, 0.0), center=
     return im.transform(im.size, Image.AFFINE, m, Image.NEAREST)
 
 
+def jpeg(im, quality):
+    file = io.BytesIO()
+    im.save(file, "JPEG", quality=quality)
+    return Image.open(file)
+
+
 def numbers(im):
     return np.asarray(im).astype(np.float32)
 
@@ -120,6 +128,12 @@ EXACT = {
     "RandomAutocontrast": ("CenterCrop(32); RandomAutocontrast(1)", ImageOps.autocontrast, 0),
     "RandomEqualize": ("CenterCrop(32); RandomEqualize(1)", ImageOps.equalize, 0),
     "GaussianBlur": ("CenterCrop(32); GaussianBlur(5, (1.5, 1.5))", blur, 1),
+    "JPEG": ("CenterCrop(32); JPEG(37)", lambda im: jpeg(im, 37), 0),
+    "MedianBlur": ("CenterCrop(32); MedianBlur(5)", lambda im: im.filter(ImageFilter.MedianFilter(5)), 0),
+    "ScaleJitter": ("ScaleJitter((24, 40), (1.5, 1.5)); CenterCrop(40)",
+                    lambda im: padded(im.resize((36, 36), Image.BILINEAR), 2, 2, 2, 2), 0),
+    "RandomShortestSize": ("RandomShortestSize(50, max_size=41); CenterCrop(41)",
+                           lambda im: im.resize((41, 41), Image.BILINEAR), 0),
     "Normalize": ("CenterCrop(32); Normalize((0.4, 0.5, 0.6), (0.2, 0.3, 0.4))",
                   lambda im: (numbers(im) / np.float32(255) - np.float32([0.4, 0.5, 0.6])) / np.float32([0.2, 0.3, 0.4]), 0),
     "ToDtype": ("CenterCrop(32); ToDtype(f32, scale=false)", numbers, 0),
@@ -256,6 +270,87 @@ def test_mixing(pack):
         assert (after["image"] != before["image"]).any() and after["label"].shape == (COUNT, 5)
 
 
+def test_noise(pack):
+    before = images(pack, "CenterCrop(32)").astype(int)
+    for text, mean, sigma in (("GaussianNoise()", 0, 0.1), ("GaussianNoise(0.05, sigma=0.02)", 0.05, 0.02)):
+        got = images(pack, f"CenterCrop(32); {text}").astype(int)
+        inside = (got > 0) & (got < 255)
+        noise = (got - before)[inside & (before > 60) & (before < 190)]
+        assert abs(noise.mean() - int(mean * 255)) < 1 and abs(noise.std() - sigma * 255) < 1.2
+        assert len({one.tobytes() for one in got - before}) == COUNT
+    np.testing.assert_array_equal(images(pack, "CenterCrop(32); GaussianNoise(0, 0)"), before)
+    shift = images(pack, "CenterCrop(32); GaussianNoise(-0.2, 0)")
+    np.testing.assert_array_equal(shift, np.clip(before - 51, 0, 255))
+
+
+def orders(im):
+    return [np.asarray(im)[..., list(order)] for order in itertools.permutations(range(3))]
+
+
+def test_channel_permutation(pack, photos):
+    got = images(pack, "CenterCrop(32); RandomChannelPermutation()")
+    seen = {[np.array_equal(one, want) for want in orders(im)].index(True) for one, im in zip(got, photos)}
+    assert len(seen) == 6
+
+
+def test_photometric_distort(pack, photos):
+    """All changes, contrast second or last; only the order of the channels and of contrast is drawn."""
+    got = images(pack, "CenterCrop(32); RandomPhotometricDistort((0.9, 0.9), (1.3, 1.3), (0.6, 0.6), (0.03, 0.03), p=1)")
+    seen = set()
+    for one, im in zip(got, photos):
+        first = enhance(ImageEnhance.Brightness, 0.9)(im)
+        contrast, color = enhance(ImageEnhance.Contrast, 1.3), enhance(ImageEnhance.Color, 0.6)
+        wants = orders(hue(color(contrast(first)), 0.03)) + orders(contrast(hue(color(first), 0.03)))
+        seen.add([np.array_equal(one, want) for want in wants].index(True))
+    assert len(seen) > 6
+    half = images(pack, "CenterCrop(32); RandomPhotometricDistort(p=0)")
+    np.testing.assert_array_equal(half, images(pack, "CenterCrop(32)"))
+
+
+def test_center_crop_by_share(pack, tmp_path):
+    """FFCV's centre crop: int(ratio * shorter side), then a resize."""
+    rng = np.random.default_rng(1)
+    pictures = [rng.integers(0, 256, size, np.uint8) for size in ((50, 37, 3), (37, 61, 3), (9, 9, 3))]
+    path = str(tmp_path / "sizes.leat")
+    with leat.Writer(path, {"image": "image"}, sync=False) as w:
+        for a in pictures:
+            w.append([a])
+    with leat.Loader(path, 3, f"CenterCrop((20, 28), ratio=224/256); {FLAT}", order="sequential", as_="numpy") as loader:
+        (batch,) = list(loader)
+        for one, a in zip(batch["image"], pictures):
+            side = int(224 / 256 * min(a.shape[:2]))
+            y, x = (a.shape[0] - side) // 2, (a.shape[1] - side) // 2
+            want = Image.fromarray(a[y:y + side, x:x + side]).resize((28, 20), Image.BILINEAR)
+            np.testing.assert_array_equal(one, np.asarray(want))
+    assert str(leat.ops.CenterCrop(224, ratio=224 / 256)) == "CenterCrop(size=224, ratio=0.875)"
+
+
+def test_zoom_out(pack, photos):
+    got = images(pack, "RandomZoomOut(fill=(1, 2, 3), side_range=(2, 2), p=1); RandomCrop(64)")
+    places = set()
+    for one, im in zip(got, photos):
+        rows, columns = (np.flatnonzero((one != [1, 2, 3]).any(-1).any(axis)) for axis in (1, 0))
+        y, x = rows[0], columns[0]
+        want = np.full((64, 64, 3), [1, 2, 3], np.uint8)
+        want[y:y + 32, x:x + 32] = np.asarray(im)
+        np.testing.assert_array_equal(one, want)
+        places.add((y, x))
+    assert len(places) > COUNT // 2
+
+
+def test_grid_mask(pack):
+    got, before = images(pack, "CenterCrop(32); GridMask((8, 8), 0.5, p=1, fill=(7, 8, 9))"), images(pack, "CenterCrop(32)")
+    seen = set()
+    for one, photo in zip(got, before):
+        hit = (one == [7, 8, 9]).all(-1)
+        for x, y in itertools.product(range(8), range(8)):
+            holes = (((np.arange(32) + y) % 8 < 4)[:, None]) & ((np.arange(32) + x) % 8 < 4)[None]
+            if np.array_equal(one, np.where(holes[..., None], np.uint8([7, 8, 9]), photo)):
+                seen.add((x, y))
+        assert 0.2 < hit.mean() < 0.3
+    assert len(seen) > COUNT // 2
+
+
 def ops_of(one, photo, table):
     """The name in `table` whose answer `one` is."""
     return [name for name, answer in table.items() if np.array_equal(one, np.asarray(answer(photo)))]
@@ -303,7 +398,9 @@ def test_combinators_draw_by_the_key(pack):
         assert (next(iter(loader))["image"] != first).any()
 
 
-OTHERS = {"RandomApply": test_combinators, "RandomChoice": test_combinators, "RandomOrder": test_combinators,
+OTHERS = {"GaussianNoise": test_noise, "RandomChannelPermutation": test_channel_permutation,
+          "RandomPhotometricDistort": test_photometric_distort, "RandomZoomOut": test_zoom_out,
+          "GridMask": test_grid_mask, "RandomApply": test_combinators, "RandomChoice": test_combinators, "RandomOrder": test_combinators,
           "ToLayout": test_layout, "RandomPerspective": test_perspective, "RandomErasing": test_blanks,
           "Cutout": test_blanks, "RandAugment": test_policies, "TrivialAugmentWide": test_policies,
           "AutoAugment": test_auto_augment, "MixUp": test_mixing, "CutMix": test_mixing}
@@ -324,6 +421,8 @@ def test_the_table_is_covered():
     ("RandomCrop(8, padding_mode=edge)", "RandomCrop.padding_mode has no effect"),
     ("RandomCrop(8, 2, fill=1, padding_mode=edge)", "RandomCrop.fill has no effect"),
     ("CenterCrop(8); RandomErasing(value=3, random=true)", "RandomErasing.value has no effect"),
+    ("CenterCrop(8, interpolation=nearest)", "CenterCrop.interpolation has no effect without ratio"),
+    ("CenterCrop(8, like=pillow12)", "CenterCrop.like has no effect without ratio"),
     ("CenterCrop(8); ColorJitter()", "ColorJitter has no effect"),
 ])
 def test_what_has_no_effect_is_refused(pack, text, why):

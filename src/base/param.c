@@ -67,6 +67,24 @@ static int malformed(const char *shown, const char *text, const char *wanted,
     return leat__fail(err, LEAT_EINVAL, "%s: '%s' is not %s", shown, text, wanted);
 }
 
+/* A number, or a quotient such as 224/256. */
+static bool parse_float(const char *text, double *value)
+{
+    char first[64];
+    const char *const slash = strchr(text, '/');
+    double over, under;
+
+    if (slash == NULL) return leat__str_to_double(text, value);
+    const size_t len = (size_t)(slash - text);
+    if (len >= sizeof first) return false;
+    memcpy(first, text, len);
+    first[len] = '\0';
+    if (!leat__str_to_double(first, &over) || !leat__str_to_double(slash + 1, &under) || under == 0)
+        return false;
+    *value = over / under;
+    return isfinite(*value);
+}
+
 static int parse_list(const leat__param *p, const char *shown, const char *text,
                       leat__value *value, leat_error *err)
 {
@@ -116,8 +134,7 @@ int leat__param_parse(const leat__param *p, const char *shown, const char *text,
         value->f = (double)value->i;
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_FLOAT:
-        if (!leat__str_to_double(text, &value->f))
-            return malformed(shown, text, "a number", err);
+        if (!parse_float(text, &value->f)) return malformed(shown, text, "a number", err);
         return check_range(p, shown, text, value->f, err);
     case LEAT__PARAM_BYTES:
     case LEAT__PARAM_BYTES10:

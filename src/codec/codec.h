@@ -158,6 +158,7 @@ typedef struct leat__encode_opts {
     uint32_t quality;     /* JPEG 1..100: 90 */
     uint32_t subsampling; /* JPEG: 420, 422 or 444: 420 */
     uint32_t orientation; /* raw: kept in the header; else an EXIF segment when not 1 */
+    bool plain_tables;    /* JPEG: the usual Huffman tables; sooner, and larger */
 } leat__encode_opts;
 
 /* Encodes pixels, appending to `out`. JPEG (1 or 3 channels; of 4 the alpha is left out),

@@ -66,7 +66,7 @@ static void configure(struct jpeg_compress_struct *c, const leat__planes *image,
     c->in_color_space = image->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_set_defaults(c);
     jpeg_set_quality(c, opts->quality ? (int)opts->quality : 90, TRUE);
-    c->optimize_coding = TRUE;
+    c->optimize_coding = opts->plain_tables ? FALSE : TRUE;
     c->dct_method = JDCT_ISLOW;
     if (image->channels == 1) return;
     uint32_t sub = opts->subsampling ? opts->subsampling : 420;

@@ -57,7 +57,7 @@ static size_t op_len(const char *text)
 
 static bool resizes(const char *text, size_t len)
 {
-    static const char *const words[] = {"Crop", "Resize"};
+    static const char *const words[] = {"Crop", "Resize", "ScaleJitter", "ShortestSize"};
     for (size_t i = 0; i < LEAT_COUNT(words); i++)
         if (memmem(text, len, words[i], strlen(words[i])) != NULL) return true;
     return false;

@@ -14,6 +14,8 @@ void leat__bench_reset(leat__bench *b)
     leat__planes_reset(&b->image);
     leat__planes_reset(&b->spare);
     leat__free(b->work);
+    leat__decoder_close(&b->decoder);
+    leat__buf_reset(&b->file);
     memset(b, 0, sizeof *b);
 }
 
@@ -57,6 +59,11 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     case LEAT__STEP_AUTOCONTRAST: return leat__step_color(b, &s, err);
     case LEAT__STEP_SHARPNESS: return leat__step_sharpness(b, &s, err);
     case LEAT__STEP_BLUR: return leat__step_blur(b, &s, err);
+    case LEAT__STEP_NOISE:
+    case LEAT__STEP_JPEG:
+    case LEAT__STEP_PERMUTE:
+    case LEAT__STEP_MEDIAN:
+    case LEAT__STEP_GRID: return leat__step_distort(b, &s, err);
     case LEAT__STEP_ERASE: leat__step_erase(b, &s); return 0;
     default:
         return leat__fail(err, LEAT_EINTERNAL, "the step %s has no place here",

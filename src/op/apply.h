@@ -6,6 +6,7 @@
 #ifndef LEAT_OP_APPLY_H
 #define LEAT_OP_APPLY_H
 
+#include "base/buf.h"
 #include "dsp/color.h"
 #include "dsp/warp.h"
 #include "op/image.h"
@@ -18,6 +19,8 @@ typedef struct leat__bench {
     const leat__warp_dsp *warp;
     void *work; /* of one step: leat__bench_work */
     size_t work_cap;
+    leat__decoder *decoder; /* of JPEG steps; opened when the first one comes */
+    leat__buf file;         /* what they encode */
 } leat__bench;
 
 /* Zeroed struct = empty. */
@@ -31,12 +34,13 @@ void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err);
 int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* The families: pad.c, color_steps.c, blur_steps.c, warp_steps.c. */
+/* The families: pad.c, color_steps.c, blur_steps.c, distort_steps.c, warp_steps.c. */
 int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 void leat__step_erase(leat__bench *b, const leat__step *s);
 int leat__step_color(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_distort(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -270,13 +270,41 @@ static int pad_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, le
 
 /* ---- CenterCrop ---- */
 
+enum { CENTER_SIZE, CENTER_RATIO, CENTER_FILTER, CENTER_LIKE };
 static const leat__param center_params[] = {
-    SIZE_PARAM("size of the crop; smaller images are padded with 0"),
+    SIZE_PARAM("size of the result; without ratio, smaller images are padded with 0"),
+    {.name = "ratio", .kind = LEAT__PARAM_FLOAT, .def = "0", .min = 0, .max = 1,
+     .help = "crop a square of this share of the shorter side and resize it to size; 0 = crop size"},
+    FILTER_PARAM("bilinear"),
+    LIKE_PARAM,
 };
+
+static int center_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_size(op, err));
+    static const int64_t defaults[] = {[CENTER_FILTER] = LEAT__FILTER_BILINEAR, [CENTER_LIKE] = 0};
+    for (int i = CENTER_FILTER; i <= CENTER_LIKE && !(op->value[CENTER_RATIO].f > 0); i++)
+        if (op->value[i].i != defaults[i])
+            return leat__fail(err, LEAT_EINVAL, "CenterCrop.%s has no effect without ratio",
+                              op->def->params[i].name);
+    return 0;
+}
+
+/* FFCV's centre crop: a square, cut to whole pixels. */
+static int center_share(const leat__op_spec *op, leat__recipe *r, leat_error *err)
+{
+    const double side = op->value[CENTER_RATIO].f * LEAT_MIN(r->width, r->height);
+    const uint32_t n = (uint32_t)LEAT_MAX(side, 1);
+    const leat__op_size square = {n, n};
+    LEAT_TRY(add_crop(r, (r->width - n) / 2, (r->height - n) / 2, square, err));
+    return add_resize(r, size_of(&op->value[CENTER_SIZE]), &op->value[CENTER_FILTER],
+                      &op->value[CENTER_LIKE], err);
+}
 
 static int center_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
                        leat_error *err)
 {
+    if (op->value[CENTER_RATIO].f > 0) return center_share(op, r, err);
     const leat__op_size size = size_of(&op->value[0]);
     const uint32_t dx = size.width > r->width ? size.width - r->width : 0;
     const uint32_t dy = size.height > r->height ? size.height - r->height : 0;
@@ -359,13 +387,110 @@ static int vflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
     return flip_draw(LEAT__STEP_FLIP_V, op, rng, r, err);
 }
 
+/* ---- random sizes: an op behind them must give all images one ---- */
+
+static leat__op_size unknown_size(const leat__op_spec *op, leat__op_size in)
+{
+    return (leat__op_size){0};
+}
+
+static int check_ranges(const leat__op_spec *op, int i, leat_error *err)
+{
+    if (op->value[i].list[0] <= op->value[i].list[1]) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s.%s: the first number is the larger one", op->def->name,
+                      op->def->params[i].name);
+}
+
+/* Both sides by one factor, cut to whole pixels as torchvision has it. */
+static int add_scaled(leat__recipe *r, double factor, const leat__value *filter,
+                      const leat__value *like, leat_error *err)
+{
+    const double most = LEAT__RESIZE_MAX + 1.0; /* refused by the step */
+    const leat__op_size size = {
+        .width = (uint32_t)LEAT_MIN(LEAT_MAX(r->width * factor, 1), most),
+        .height = (uint32_t)LEAT_MIN(LEAT_MAX(r->height * factor, 1), most)};
+    return add_resize(r, size, filter, like, err);
+}
+
+enum { ZOOM_FILL, ZOOM_RANGE, ZOOM_P };
+static const leat__param zoom_params[] = {
+    FILL_PARAM,
+    {.name = "side_range", .kind = LEAT__PARAM_FLOATS, .def = "1,4", .min = 1, .max = 64, .arity = 2,
+     .help = "lowest and highest factor of the sides"},
+    P_PARAM("0.5"),
+};
+
+static int zoom_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_ranges(op, ZOOM_RANGE, err));
+    return check_fill(op, &op->value[ZOOM_FILL], err);
+}
+
+static int zoom_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const double *const range = op->value[ZOOM_RANGE].list;
+    if (leat__rng_double(rng) >= op->value[ZOOM_P].f) return 0;
+    const double factor = leat__rng_range(rng, range[0], range[1]);
+    const uint32_t dx = (uint32_t)(r->width * factor) - r->width;
+    const uint32_t dy = (uint32_t)(r->height * factor) - r->height;
+    const uint32_t left = (uint32_t)(dx * leat__rng_double(rng));
+    const uint32_t top = (uint32_t)(dy * leat__rng_double(rng));
+    return add_pad(r, (border){left, top, dx - left, dy - top}, &op->value[ZOOM_FILL],
+                   LEAT__EDGE_CONSTANT, err);
+}
+
+enum { SCALE_TARGET, SCALE_RANGE, SCALE_FILTER, SCALE_LIKE };
+static const leat__param scale_params[] = {
+    {.name = "target_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
+     .help = "size the image fits at scale 1: one number or (height, width)"},
+    {.name = "scale_range", .kind = LEAT__PARAM_FLOATS, .def = "0.1,2", .min = 1e-3, .max = 1e3,
+     .arity = 2, .help = "lowest and highest scale"},
+    FILTER_PARAM("bilinear"),
+    LIKE_PARAM,
+};
+
+static int scale_check(const leat__op_spec *op, leat_error *err)
+{
+    LEAT_TRY(check_size(op, err));
+    return check_ranges(op, SCALE_RANGE, err);
+}
+
+static int scale_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__op_size target = size_of(&op->value[SCALE_TARGET]);
+    const double *const range = op->value[SCALE_RANGE].list;
+    const double fit = LEAT_MIN((double)target.height / r->height, (double)target.width / r->width);
+    return add_scaled(r, fit * leat__rng_range(rng, range[0], range[1]), &op->value[SCALE_FILTER],
+                      &op->value[SCALE_LIKE], err);
+}
+
+enum { SHORT_MIN, SHORT_MAX, SHORT_FILTER, SHORT_LIKE };
+static const leat__param short_params[] = {
+    {.name = "min_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
+     .help = "lengths of the shorter side, up to 8: one of them is drawn"},
+    {.name = "max_size", .kind = LEAT__PARAM_INT, .def = "0", .min = 0, .max = 65535,
+     .help = "highest length of the longer side, 0 = none"},
+    FILTER_PARAM("bilinear"),
+    LIKE_PARAM,
+};
+
+static int short_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__value *const sizes = &op->value[SHORT_MIN];
+    const double size = sizes->list[leat__rng_below(rng, (uint64_t)sizes->count)];
+    double factor = size / LEAT_MIN(r->width, r->height);
+    if (op->value[SHORT_MAX].i)
+        factor = fmin(factor, (double)op->value[SHORT_MAX].i / LEAT_MAX(r->width, r->height));
+    return add_scaled(r, factor, &op->value[SHORT_FILTER], &op->value[SHORT_LIKE], err);
+}
+
 const leat__op_def leat__ops_geometry[] = {
     {"RandomResizedCrop", "crops a random part of random size and shape and resizes it",
      LEAT_OP_GEOMETRY, rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
     {"Resize", "resizes, by the shorter side or to a given size", LEAT_OP_GEOMETRY,
      resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw, true},
-    {"CenterCrop", "crops the middle", LEAT_OP_GEOMETRY, center_params,
-     LEAT_COUNT(center_params), check_size, fixed_size, center_draw, true},
+    {"CenterCrop", "crops the middle, by size or by a share of the shorter side", LEAT_OP_GEOMETRY,
+     center_params, LEAT_COUNT(center_params), center_check, fixed_size, center_draw, true},
     {"RandomCrop", "crops a random part of a given size, after padding if asked",
      LEAT_OP_GEOMETRY, crop_params, LEAT_COUNT(crop_params), crop_check, fixed_size,
      crop_draw},
@@ -375,5 +500,11 @@ const leat__op_def leat__ops_geometry[] = {
      flip_params, LEAT_COUNT(flip_params), NULL, NULL, hflip_draw},
     {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY,
      flip_params, LEAT_COUNT(flip_params), NULL, NULL, vflip_draw},
+    {"RandomZoomOut", "puts the image somewhere on a larger canvas with probability p",
+     LEAT_OP_GEOMETRY, zoom_params, LEAT_COUNT(zoom_params), zoom_check, unknown_size, zoom_draw},
+    {"ScaleJitter", "resizes by a random factor", LEAT_OP_GEOMETRY, scale_params,
+     LEAT_COUNT(scale_params), scale_check, unknown_size, scale_draw},
+    {"RandomShortestSize", "resizes the shorter side to one of some lengths", LEAT_OP_GEOMETRY,
+     short_params, LEAT_COUNT(short_params), NULL, unknown_size, short_draw},
     {0},
 };

@@ -61,6 +61,7 @@ typedef struct leat__op_def {
 extern const leat__op_def leat__ops_geometry[];
 extern const leat__op_def leat__ops_warp[];
 extern const leat__op_def leat__ops_color[];
+extern const leat__op_def leat__ops_distort[];
 extern const leat__op_def leat__ops_policy[];
 extern const leat__op_def leat__ops_combine[];
 extern const leat__op_def leat__ops_output[];

@@ -41,6 +41,11 @@ const char *leat__step_name(leat__step_kind kind)
         [LEAT__STEP_EQUALIZE] = "equalize",
         [LEAT__STEP_AUTOCONTRAST] = "autocontrast",
         [LEAT__STEP_BLUR] = "blur",
+        [LEAT__STEP_NOISE] = "noise",
+        [LEAT__STEP_JPEG] = "jpeg",
+        [LEAT__STEP_PERMUTE] = "permute",
+        [LEAT__STEP_MEDIAN] = "median",
+        [LEAT__STEP_GRID] = "grid",
         [LEAT__STEP_ERASE] = "erase",
         [LEAT__STEP_ERASE_OUT] = "erase_out",
     };
@@ -68,6 +73,8 @@ static bool fits(const leat__recipe *r, const leat__step *s)
     case LEAT__STEP_RESIZE:
     case LEAT__STEP_AFFINE: return sized;
     case LEAT__STEP_BLUR: return s->width % 2 == 1 && s->height % 2 == 1 && s->amount > 0;
+    case LEAT__STEP_MEDIAN: return s->width % 2 == 1;
+    case LEAT__STEP_GRID: return s->width > 0;
     default: return true;
     }
 }

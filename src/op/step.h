@@ -35,6 +35,11 @@ typedef enum leat__step_kind {
     LEAT__STEP_EQUALIZE,
     LEAT__STEP_AUTOCONTRAST,
     LEAT__STEP_BLUR,       /* width, height = kernel (odd); amount = sigma */
+    LEAT__STEP_NOISE,      /* amount = deviation, fill[0] = mean, of 255; noise_seed */
+    LEAT__STEP_JPEG,       /* amount = quality */
+    LEAT__STEP_PERMUTE,    /* x = two bits per channel: where it comes from */
+    LEAT__STEP_MEDIAN,     /* width = side of the square (odd) */
+    LEAT__STEP_GRID,       /* width = period, height = side of a hole, x, y = offset; fill */
     LEAT__STEP_ERASE,      /* x, y, width, height; fill (or noise) on 8-bit pixels */
     LEAT__STEP_ERASE_OUT,  /* the same on the finished, normalised output */
     LEAT__STEP_KINDS

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays a drawn recipe with Pillow: what torchvision does on PIL images for each step."""
+import io
+
 import numpy as np
-from PIL import Image, ImageEnhance, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 FILTER = [Image.NEAREST, Image.BOX, Image.BILINEAR, Image.HAMMING, Image.BICUBIC, Image.LANCZOS]
 EDGE = ["constant", "edge", "reflect", "symmetric"]
@@ -66,6 +68,19 @@ def erase(im, s):
     return Image.fromarray(a)
 
 
+def jpeg(im, s):
+    file = io.BytesIO()
+    im.save(file, "JPEG", quality=int(s["amount"]))
+    return Image.open(file).convert("RGB")
+
+
+def grid(im, s):
+    rows, columns = ((np.arange(n) + s[o]) % s["width"] < s["height"] for n, o in ((im.height, "y"), (im.width, "x")))
+    a = np.array(im)
+    a[rows[:, None] & columns[None]] = np.array(s["fill"]).astype(np.uint8)
+    return Image.fromarray(a)
+
+
 STEPS = {
     "affine": transform(Image.AFFINE, 6),
     "perspective": transform(Image.PERSPECTIVE, 8),
@@ -82,6 +97,10 @@ STEPS = {
     "autocontrast": lambda im, s: ImageOps.autocontrast(im),
     "blur": blur,
     "erase": erase,
+    "jpeg": jpeg,
+    "permute": lambda im, s: Image.fromarray(np.asarray(im)[..., [s["x"] >> 2 * c & 3 for c in range(3)]]),
+    "median": lambda im, s: im.filter(ImageFilter.MedianFilter(s["width"])),
+    "grid": grid,
     "crop": lambda im, s: im.crop((s["x"], s["y"], s["x"] + s["width"], s["y"] + s["height"])),
     "resize": lambda im, s: im.resize((s["width"], s["height"]), FILTER[s["filter"]]),
     "flip_h": lambda im, s: im.transpose(Image.FLIP_LEFT_RIGHT),

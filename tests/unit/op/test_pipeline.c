@@ -53,7 +53,7 @@ static void wrong_pipelines_say_why(void **state)
         {"Normalize(0, 1); CenterCrop(4)", "before Normalize"},
         {"CenterCrop(4); ToDtype(u8); Normalize(0, 1)", "float type"},
         {"RandomResizedCrop(224, scale=(1, 0.5))", "scale"},
-        {"CenterCrop(4, 5)", "too many"},
+        {"CenterCrop(4, 0.5, bilinear, pillow13, 5)", "too many"},
         {"CenterCrop(4); ToDtype(f32); ToDtype(f16)", "ToDtype is given twice"},
         {"CenterCrop(4); ToDtype(u8, scale=false)", "ToDtype.scale has no effect"},
         {"Pad(2, fill=1, padding_mode=edge)", "Pad.fill has no effect"},

@@ -46,7 +46,7 @@ static void mistakes_say_where(void **state)
     } cases[] = {
         {"RandomResizedCorp(1)", "RandomResizedCrop"},
         {"CenterCrop", "needs its parameter 'size'"},
-        {"CenterCrop(1, 2)", "too many"},
+        {"CenterCrop(1, 0.5, bilinear, pillow13, 5)", "too many"},
         {"CenterCrop(size=1, size=2)", "twice"},
         {"CenterCrop(height=3)", "no parameter 'height'"},
         {"RandomErasing(p=0.5, 3)", "without a name"},
