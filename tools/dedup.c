@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `leat dedup`: remove duplicate documents from JSONL files.
+ * `leat dedup`: remove duplicate documents from JSONL files. Images: dedup_images.c.
  */
 #include <leat/text.h>
 
@@ -10,19 +10,22 @@
 #include "base/str.h"
 #include "cli.h"
 #include "curate/dedup.h"
+#include "dedup_images.h"
 
 static const leat__param finding[] = {
     CLI_PATH("output", 'o', NULL, "DIR",
-             "write kept documents, clusters, bad lines and the report here"),
+             "write kept documents, clusters, bad lines and the report here; images: a pack"),
     CLI_FLAG("normalize", 0, "exact: compare words only, without case, punctuation and white space"),
     CLI_INT("words", 0, "0", 0, 64, "N", "fuzzy: words of a shingle, 0 = 5"),
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
     CLI_INT("rows", 0, "0", 0, 256, "N", "fuzzy: values of a band, 0 = 8"),
-    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "fuzzy: least estimated Jaccard similarity, 0 = 0.7"),
+    CLI_FLOAT("threshold", 0, "0", 0, 1, "J", "fuzzy, images: least similarity of duplicates, 0 = 0.7"),
     CLI_CHOICE("clusters", 0, "star", "star|components",
                "star: every removed document is similar to the kept one; components: chains count"),
-    CLI_CHOICE("keep", 0, "first", "first|longest|field", "which document of a cluster is kept"),
+    CLI_CHOICE("keep", 0, "first", "first|longest|field|largest|quality|pack",
+               "which one of a cluster is kept; images: first, largest (their default), quality, or of "
+               "the pack named first"),
     CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
     CLI_FLAG("index", 0, "save an index of the kept documents, for --against of later runs"),
     CLI_PATH("against", 0, NULL, "DIR", "also remove what is like a document of the index in DIR"),
@@ -45,6 +48,15 @@ static const leat__param files[] = {
     CLI_INT("bands-per-iteration", 0, "0", 0, 256, "N",
             "fuzzy: bands on disk at once; fewer take less disk and more passes, 0 = all"),
     CLI_BYTES("checkpoint", 0, "512MiB", 1, 1e15, "save the state after this much input"),
+    CLI_END,
+};
+
+static const leat__param images[] = {
+    CLI_PATH("csv", 0, NULL, "FILE", "write the pairs, the most similar first"),
+    CLI_CHOICE("orientations", 0, "2", "1|2|8", "find images as they are, also mirrored, also turned"),
+    CLI_FLAG("windows", 0, "also find large crops; takes about five times as long"),
+    CLI_FLAG("across", 0, "find only pairs of different inputs, as test images among train images"),
+    CLI_FLAG("list-probable", 0, "list pairs that are probably duplicates in the CSV file, too"),
     CLI_END,
 };
 
@@ -157,10 +169,13 @@ static int run(cli *c)
     leat_dedup_stats st = {0};
     const char *inputs[1024];
     size_t n = cli_arg_count(c);
+    int code = dedup_kind_check(c);
+    if (code != CLI_OK) return code;
     if (n - 1 > LEAT_COUNT(inputs))
         return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
     for (size_t i = 1; i < n; i++)
         inputs[i - 1] = cli_arg(c, i);
+    if (leat__str_eq(cli_arg(c, 0), "images")) return dedup_images(c, inputs, (uint32_t)(n - 1));
     fill(c, &o);
     watch w = {.c = c};
     o.inputs = inputs;
@@ -170,14 +185,14 @@ static int run(cli *c)
     int rc = leat_dedup_text(&o, &st, &err);
     cli_progress_end(&w.bar);
     if (rc == 0) return finish(c, &o, &st);
-    int code = cli_fail(c, &err);
+    code = cli_fail(c, &err);
     if (st.resumable && rc != LEAT_EDATA) cli_say(c, "what was done is kept: --resume continues from there");
     return code;
 }
 
 const cli_command cli_cmd_dedup = {
     .name = "dedup",
-    .summary = "remove duplicate documents from JSONL files",
+    .summary = "find duplicate images, remove duplicate documents",
     .examples =
         (const cli_example[]){{"leat dedup exact crawl -o unique", "equal texts"},
                               {"leat dedup fuzzy crawl/*.jsonl.zst -o unique --memory 4G",
@@ -187,6 +202,10 @@ const cli_command cli_cmd_dedup = {
                               {"leat dedup fuzzy may -o may-unique --against april-unique --index",
                                "a new batch, without reading the old one"},
                               {"leat dedup fuzzy crawl -o unique --plan", "what it will take"},
+                              {"leat dedup images photos.leat -o dup.leat --csv pairs.csv",
+                               "equal and similar images"},
+                              {"leat dedup images train.leat test.leat -o dup.leat --across",
+                               "test images that are among the train images"},
                               {NULL, NULL}},
     .description = "Writes the kept documents, byte for byte and in their order, to "
                    "DIR/kept-00000.jsonl and so on; "
@@ -199,18 +218,26 @@ const cli_command cli_cmd_dedup = {
                    "duplicates. What does "
                    "not fit the memory limit is on disk, in DIR/.leat-work; an interrupted run is "
                    "continued from there with "
-                   "--resume. The output is the same for any number of threads and any memory limit.",
+                   "--resume. The output is the same for any number of threads and any memory limit.\n\n"
+                   "Images: IN are packs, their columns of leat check, or other sources. PACK gets a row per "
+                   "image of all inputs with its cluster and whether it is kept; no image is removed. Pairs "
+                   "are found by descriptors and compared by their thumbnails: duplicates from a similarity "
+                   "of 0.7 on, probable ones from 0.6 on. docs/images.md says more.",
     .args =
         (const cli_arg_spec[]){
-            {.name = "KIND", .choices = "exact|fuzzy", .help = "equal or similar texts"},
+            {.name = "KIND", .choices = "exact|fuzzy|images", .help = "equal or similar texts, or images"},
             {.name = "IN",
              .path = true,
              .many = true,
-             .help = "JSONL files (plain, .gz, .zst), folders or patterns"},
+             .help = "JSONL files (plain, .gz, .zst), folders or patterns; images: packs"},
             {.name = NULL}},
-    .options = {{"Finding duplicates", finding}, {"Files and resources", files}},
+    .options = {{"Finding duplicates", finding}, {"Images", images}, {"Files and resources", files}},
     .required = "output",
-    .json = (const cli_key[]){{"documents", "lines with a text"},
+    .json = (const cli_key[]){{"samples", "images: rows of all inputs"},
+                              {"pairs", "images: pairs of duplicates"},
+                              {"exact", "images: of these, pairs with equal pixels"},
+                              {"probable", "images: similar pairs that are kept"},
+                              {"documents", "lines with a text"},
                               {"kept", "documents written"},
                               {"removed", "documents left out as duplicates"},
                               {"clusters", "kept documents that have duplicates"},

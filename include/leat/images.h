@@ -85,6 +85,58 @@ typedef struct leat_check_stats {
 LEAT_API int leat_check_images(const leat_check_opts *opts, leat_check_stats *stats,
                                leat_error *err) LEAT_MUST_CHECK;
 
+/* ---- Duplicates --------------------------------------------------------------------------- */
+
+typedef enum leat_keep_image {
+    LEAT_KEEP_IMAGE_LARGEST = 0, /* most pixels, then most bytes, then the first */
+    LEAT_KEEP_IMAGE_QUALITY = 1, /* highest JPEG quality (others are lossless), then the largest */
+    LEAT_KEEP_IMAGE_FIRST = 2,   /* in the order of inputs and rows */
+    LEAT_KEEP_IMAGE_PACK = 3     /* of the input named first, then the largest */
+} leat_keep_image;
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_dedup_images_opts {
+    uint32_t struct_size;
+    uint32_t input_count;
+    const char *const
+        *inputs;            /* packs, or their columns of leat_check_images, or other sources of images */
+    const char *output;     /* pack with a row per image of all inputs; needed */
+    const char *csv;        /* pairs, the most similar first */
+    uint32_t keep;          /* leat_keep_image */
+    uint32_t orientations;  /* 1: as they are, 2: mirrored as well, 8: turned as well; 2 */
+    uint32_t windows;       /* 1 = also find large crops: takes about five times as long */
+    uint32_t across;        /* 1 = only pairs of different inputs */
+    uint32_t list_probable; /* 1 = the CSV file has probable pairs as well */
+    uint32_t threads;       /* usable CPUs */
+    uint32_t replace, no_sync; /* as in leat_packer_opts */
+    double threshold;          /* least similarity of duplicates: 0.7 */
+    double probable;           /* least similarity of probable pairs: 0.6 */
+    uint64_t memory;           /* refuse to start when more is needed; no limit */
+    leat_images_progress progress;
+    void *cookie;
+    leat_log log;
+} leat_dedup_images_opts;
+
+LEAT_API void leat_dedup_images_opts_init_sized(leat_dedup_images_opts *opts, uint32_t struct_size);
+#define leat_dedup_images_opts_init(o) leat_dedup_images_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_dedup_images_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t samples, kept, removed;
+    uint64_t clusters;   /* kept images that have duplicates */
+    uint64_t pairs;      /* of duplicates */
+    uint64_t exact;      /* of these, with equal pixels */
+    uint64_t probable;   /* pairs that are similar, not surely duplicates: they are kept */
+    uint64_t candidates; /* pairs that were compared by their thumbnails */
+    double seconds, cpu_seconds;
+} leat_dedup_images_stats;
+
+/* Finds exact and near duplicates inside the inputs and across them. stats may be NULL; set its struct_size
+ * first. LEAT_EBUDGET: needs more memory than was given. */
+LEAT_API int leat_dedup_images(const leat_dedup_images_opts *opts, leat_dedup_images_stats *stats,
+                               leat_error *err) LEAT_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._dataset import Dataset, Image, Sample
     from ._diagnose import Diagnosis, diagnose, judge
     from ._from_dataset import from_dataset
-    from ._images import check
+    from ._images import check, dedup_images
     from ._loader import Loader
     from ._mix import Mix
     from ._pack import append, export, pack
@@ -48,7 +48,7 @@ _LATER = {
     "filter_text": "_text", "dedup_text": "_text", "score_text": "_text", "text_names": "_text",
     "append": "_pack", "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
-    "export_model": "_train", "predict": "_train", "check": "_images",
+    "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images",
 }
 
 __all__ = [
@@ -56,7 +56,7 @@ __all__ = [
     "ForkError", "FormatError", "Image", "InternalError", "LimitError", "Loader", "Mix", "MissingKeyError",
     "NotFoundError",
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
-    "append", "callbacks", "check", "compact", "dedup_text", "delete", "diagnose", "embed", "export", "export_model", "filter_text", "from_dataset",
+    "append", "callbacks", "check", "compact", "dedup_images", "dedup_text", "delete", "diagnose", "embed", "export", "export_model", "filter_text", "from_dataset",
     "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "predict", "score_text", "text_names", "train", "__version__",
 ]
 

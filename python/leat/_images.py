@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curating images: the command `leat check` from Python."""
+"""Curating images: the commands `leat check` and `leat dedup images` from Python."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 from . import _check, _leat
 from ._errors import ArgumentError, shown
 from ._pack import Path, Progress, _run
+
+_KEEP = {"largest": 0, "quality": 1, "first": 2, "pack": 3}
 
 
 def _limits(limits: Any) -> str | None:
@@ -54,4 +56,43 @@ def check(source: Path | Sequence[Path], output: Path, *, csv: Path | None = Non
         strict=_check.flag("strict", strict), threads=_check.whole("threads", threads, 0, 4096),
         memory=_check.size("memory", memory), max_pixels=_check.whole("max_pixels", max_pixels),
         replace=_check.flag("force", force), sync=_check.flag("sync", sync))
+    return json.loads(report)
+
+
+def dedup_images(source: Path | Sequence[Path], output: Path, *, csv: Path | None = None, keep: str = "largest",
+                 orientations: int = 2, windows: bool = False, across: bool = False, list_probable: bool = False,
+                 threshold: float = 0, probable: float = 0, threads: int = 0, memory: int | str = 0, force: bool = False,
+                 sync: bool = True, progress: Progress | None = None) -> dict[str, Any]:
+    """Finds exact and near duplicates inside packs of images and across them; what `leat dedup images` does.
+
+    >>> leat.dedup_images(["train.leat", "test.leat"], "dup.leat", csv="pairs.csv", across=True)
+    {'samples': 60000, 'kept': 58712, 'removed': 1288, 'clusters': 1201, 'pairs': 1322, ...}
+
+    `output` gets a row per image of all sources: its cluster, whether it is kept, and which image is kept for it.
+
+    Parameters
+        source: packs, or their columns of `check`, or other sources of images
+        output: the rows
+        csv: pairs of duplicates, the most similar first
+        keep: "largest", "quality" (of the JPEG), "first", or "pack": of the source named first
+        orientations: 1: images as they are, 2: also mirrored, 8: also turned
+        windows: also find large crops; takes about five times as long
+        across: only pairs of different sources
+        list_probable: the CSV file has probable pairs as well
+        threshold, probable: least similarity of duplicates (0.7) and of probable pairs (0.6)
+        memory: refuse to start when more is needed; 0 is no limit
+        force: replace a pack of that name
+        sync: write through to the disk before the pack takes its name
+        progress: called now and then with (done, total, 0, pairs)
+    """
+    turns = _check.whole("orientations", orientations, 1, 8)
+    if turns not in (1, 2, 8):
+        raise ArgumentError(f"orientations: {turns} is not 1, 2 or 8")
+    report = _run(
+        progress, _leat.dedup_images, _check.paths("source", source), _check.utf8_path("output", output),
+        csv=None if csv is None else _check.utf8_path("csv", csv), keep=_check.one_of("keep", keep, _KEEP),
+        orientations=turns, windows=_check.flag("windows", windows), across=_check.flag("across", across),
+        list_probable=_check.flag("list_probable", list_probable), threshold=_check.real("threshold", threshold, 0, 1),
+        probable=_check.real("probable", probable, 0, 1), threads=_check.whole("threads", threads, 0, 4096),
+        memory=_check.size("memory", memory), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
     return json.loads(report)

@@ -277,6 +277,8 @@ PyMethodDef py_facts_methods[] = {
      "Deduplicates JSONL files; see leat.dedup_text."},
     {"check_images", (PyCFunction)(void (*)(void))py_check_images, METH_VARARGS | METH_KEYWORDS,
      "Checks images; see leat.check."},
+    {"dedup_images", (PyCFunction)(void (*)(void))py_dedup_images, METH_VARARGS | METH_KEYWORDS,
+     "Finds duplicate images; see leat.dedup_images."},
     {"score_text", py_score_text, METH_VARARGS, "Scores of a list of texts."},
     {"text_names", py_text_names, METH_NOARGS, "Profiles, scores and modifiers."},
     {"doctor_judge", py_doctor_judge, METH_VARARGS,

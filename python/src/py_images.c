@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Curating images: leat.check (leat/_images.py) is the call of include/leat/images.h. It runs in a thread
- * of Python's own, as in py_ingest.c.
+ * Curating images: leat.check and leat.dedup_images (leat/_images.py) call include/leat/images.h. They run
+ * in a thread of Python's own, as in py_ingest.c.
  */
 #include "py_leat.h"
 
@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "curate/image_check.h"
+#include "curate/image_dedup.h"
 
 /* The array: Python writes the first element, C the others. */
 enum { CANCEL, DONE, TOTAL, BYTES, FOUND, CONTROLS };
@@ -104,5 +105,42 @@ PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     if (rc == 0) leat__check_json(stats, o.output, &json);
     leat__free(stats);
+    return end(&r, &json, rc, &err);
+}
+
+PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs",  "output",  "control",       "csv",       "keep",     "orientations",
+                            "windows", "across",  "list_probable", "threshold", "probable", "threads",
+                            "memory",  "replace", "sync",          NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_dedup_images_opts o;
+    leat_dedup_images_stats stats = {.struct_size = sizeof stats};
+    PyObject *inputs, *control;
+    unsigned long long memory = 0;
+    int windows = 0, across = 0, list = 0, replace = 0, sync = 1, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_dedup_images_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zIIpppddIKpp", names, &inputs, &o.output, &control,
+                                     &o.csv, &o.keep, &o.orientations, &windows, &across, &list,
+                                     &o.threshold, &o.probable, &o.threads, &memory, &replace, &sync))
+        return NULL;
+    if (begin(&r, inputs, control) != 0) return NULL;
+    o.inputs = r.paths;
+    o.input_count = r.count;
+    o.windows = (uint32_t)windows;
+    o.across = (uint32_t)across;
+    o.list_probable = (uint32_t)list;
+    o.memory = memory;
+    o.replace = (uint32_t)replace;
+    o.no_sync = !sync;
+    o.progress = on_progress;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_dedup_images(&o, &stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    if (rc == 0) leat__dedup_images_json(&stats, &json);
     return end(&r, &json, rc, &err);
 }

@@ -130,6 +130,7 @@ PyObject *py_compact(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_dedup_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_check_images(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_score_text(PyObject *module, PyObject *args);
 PyObject *py_text_names(PyObject *module, PyObject *unused);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.check: scores against definitions on pixels, columns, options."""
+"""leat.check and leat.dedup_images: scores against definitions on pixels, columns, edits, options."""
 
 from __future__ import annotations
 
@@ -135,3 +135,36 @@ def test_progressive_grey_alpha_and_webp(tmp_path):
     mean = leat.open(tmp_path / "c.leat").column("mean")
     assert np.ptp(mean) < 3
     assert leat.open(tmp_path / "c.leat").column("saturation")[2] == 0
+
+
+EDITS = {
+    "recompressed": lambda image: (image, {"quality": 40}),
+    "smaller": lambda image: (image.resize((100, 75)), {}),
+    "brighter": lambda image: (image.point(lambda v: min(255, int(v * 0.8 + 50))), {}),
+    "mirrored": lambda image: (image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), {}),
+    "cropped": lambda image: (image.crop((10, 6, 192, 144)), {}),
+    "rotated": lambda image: (image.rotate(3, Image.Resampling.BICUBIC, fillcolor=(90, 90, 90)), {}),
+}
+
+
+def test_edits_are_found_as_duplicates(tmp_path):
+    for name in ("train", "test"):
+        (tmp_path / name).mkdir()
+    for i in range(40):
+        scene(i).save(tmp_path / "train" / f"{i:02d}.jpg", quality=92)
+        scene(500 + i).save(tmp_path / "test" / f"other{i:02d}.jpg", quality=92)
+    for i, (name, edit) in enumerate(EDITS.items()):
+        image, how = edit(scene(i))
+        image.save(tmp_path / "test" / f"{name}.jpg", **how)
+    report = leat.dedup_images([tmp_path / "train", tmp_path / "test"], tmp_path / "dup.leat", csv=tmp_path / "pairs.csv",
+                               keep="pack", sync=False)
+    with open(tmp_path / "pairs.csv", newline="") as f:
+        found = {(row["key_a"], row["key_b"]) for row in csv.DictReader(f)}
+    assert found == {(f"{i:02d}.jpg", f"{name}.jpg") for i, name in enumerate(EDITS)}
+    rows = leat.open(tmp_path / "dup.leat")
+    assert report["removed"] == len(EDITS) == int((rows.column("keep") == 0).sum())
+    kept = rows.column("duplicate_of")
+    for i, name in enumerate(EDITS):
+        assert kept[rows.keys.index(f"{name}.jpg")] == i
+    with pytest.raises(leat.ArgumentError, match="orientations"):
+        leat.dedup_images(tmp_path / "train", tmp_path / "x.leat", orientations=3)

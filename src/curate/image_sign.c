@@ -296,6 +296,29 @@ void leat__image_sign_make(leat__image_sign *sign, const leat__image_small *smal
     sign_window(&t, sign->trimmed, sign->trimmed + LEAT__COARSE_BYTES);
 }
 
+void leat__image_sign_part(const uint8_t *thumb, float left, float top, float side, int8_t *coarse)
+{
+    leat__image_small small = {.components = 3};
+    thumbnail t;
+    int8_t fine[LEAT__FINE_BYTES];
+    uint8_t copy[LEAT__THUMB_BYTES];
+    const window w = {left, top, left + side, top + side};
+    leat__once_run(&tables_once, make_tables);
+    memcpy(copy, thumb, sizeof copy);
+    for (int c = 0; c < 3; c++) {
+        const uint32_t n = c == 0 ? SIDE : CHROMA;
+        small.plane[c] =
+            (leat__small_plane){.data = copy + (c == 0 ? 0 : SIDE * SIDE + (c - 1) * CHROMA * CHROMA),
+                                .stride = n,
+                                .width = n,
+                                .height = n,
+                                .across = (float)n,
+                                .down = (float)n};
+    }
+    make_thumbnail(&t, &small, &w);
+    sign_window(&t, coarse, fine);
+}
+
 /* ---- turning and comparing ---- */
 
 /* Place of frequency (u, v) in a triangle of them. */

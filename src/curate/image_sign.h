@@ -36,6 +36,9 @@ typedef struct leat__image_sign {
 
 void leat__image_sign_make(leat__image_sign *sign, const leat__image_small *small);
 
+/* The coarse descriptor of a square part of a thumbnail: left, top and side are shares of its side. */
+void leat__image_sign_part(const uint8_t *thumb, float left, float top, float side, int8_t *coarse);
+
 /* Orientations: bit 0 mirrors left and right, bit 1 top and bottom, bit 2 transposes (first). */
 #define LEAT__ORIENTATIONS 8
 /* `order` is that of luma: LEAT__COARSE_ORDER or LEAT__FINE_ORDER. Flags are kept. */

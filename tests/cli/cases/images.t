@@ -26,3 +26,37 @@ $ mkdir p && printf 'no image' > p/a.jpg && leat check p -o p.leat --csv p.csv |
        1  not_an_image                              a.jpg
 key,verdict,issues,width,height,bytes,reason
 a.jpg,not_an_image,not_an_image,0,0,8,not an image format that leat reads
+
+$ leat dedup images $LEAT_TEST_DATA/images-1.1.leat check.leat -o dup.leat --csv pairs.csv --across --json | jget samples exact kept
+24
+12
+7
+
+$ head -n 2 pairs.csv | cut -d, -f6
+verdict
+duplicate
+
+$ leat dedup images check.leat -o dup.leat
+! leat dedup: dup.leat: already exists
+! --force replaces what is there
+= 2
+
+$ leat dedup images check.leat -o other.leat --words 3
+! leat dedup: --words is for texts, not for images (see leat dedup --help)
+= 2
+
+$ leat dedup images check.leat -o other.leat --keep longest
+! leat dedup: --keep longest is for texts (see leat dedup --help)
+= 2
+
+$ leat dedup fuzzy in.jsonl -o out --windows
+! leat dedup: --windows is for images, not for texts (see leat dedup --help)
+= 2
+
+$ leat dedup images check.leat -o other.leat --across
+! leat dedup: across: needs two inputs or more
+= 2
+
+$ leat dedup images check.leat -o other.leat --memory 1K
+! leat dedup: 12 images need 8661 bytes of memory, more than the 1024 given
+= 3

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Clusters of duplicates: rows that pairs connect. Which row is kept does not depend on the order of the
+ * pairs.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "curate/image_dedup.h"
+
+static uint32_t root_of(uint32_t *parent, uint32_t row)
+{
+    while (parent[row] != row)
+        row = parent[row] = parent[parent[row]];
+    return row;
+}
+
+/* Whether row `a` is kept rather than `b`. The last rule is the order of the rows. */
+static bool is_better(const leat__dedup_rows *rows, uint32_t keep, uint32_t a, uint32_t b)
+{
+    const leat__dedup_row *x = &rows->row[a], *y = &rows->row[b];
+    if (keep == LEAT_KEEP_IMAGE_PACK && x->pack != y->pack) return x->pack < y->pack;
+    if (keep == LEAT_KEEP_IMAGE_FIRST) return a < b;
+    if (keep == LEAT_KEEP_IMAGE_QUALITY && x->quality != y->quality) {
+        const double p = x->quality < 0 ? 101 : x->quality,
+                     q = y->quality < 0 ? 101 : y->quality; /* not a JPEG: lossless */
+        if (p != q) return p > q;
+    }
+    if (x->size != y->size) return x->size > y->size;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes;
+    return a < b;
+}
+
+int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *pairs, uint32_t keep,
+                         uint32_t *kept, leat_error *err)
+{
+    uint32_t *parent = LEAT_NEW_ARRAY(CURATE, uint32_t, LEAT_MAX(rows->count, 1));
+    if (!parent) return leat__fail_nomem(err, 4 * (size_t)rows->count, "clusters");
+    for (uint32_t i = 0; i < rows->count; i++)
+        parent[i] = kept[i] = i;
+    for (uint64_t i = 0; i < pairs->count; i++) {
+        if (pairs->pair[i].probable) continue;
+        const uint32_t a = root_of(parent, pairs->pair[i].a), b = root_of(parent, pairs->pair[i].b);
+        if (a != b) parent[LEAT_MAX(a, b)] = LEAT_MIN(a, b);
+    }
+    for (uint32_t i = 0; i < rows->count; i++) { /* at the root: the best row so far */
+        const uint32_t root = root_of(parent, i);
+        if (is_better(rows, keep, i, kept[root])) kept[root] = i;
+    }
+    for (uint32_t i = rows->count; i-- > 0;)
+        kept[i] = kept[root_of(parent, i)]; /* a root comes after its rows */
+    leat__free(parent);
+    return 0;
+}

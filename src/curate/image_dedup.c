@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * leat_dedup_images: columns of all inputs (made where they are not given), pairs, clusters, and what is
+ * written.
+ */
+#include "curate/image_dedup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/sized.h"
+#include "curate/image_csv.h"
+#include "io/url.h"
+
+#define THRESHOLD 0.7
+#define PROBABLE 0.6
+
+typedef struct deduping {
+    const leat_dedup_images_opts *opts;
+    leat_dedup_images_stats *stats;
+    char **columns; /* path of each input's columns */
+    bool *made;     /* by this run: removed at the end */
+    leat__dedup_rows rows;
+    leat__image_pairs pairs;
+    uint32_t *kept;
+    uint32_t *best;    /* pair with the highest similarity of each row, or LEAT__DEDUP_NONE */
+    uint32_t *cluster; /* number of each row's cluster, or LEAT__DEDUP_NONE */
+    leat_packer *packer;
+} deduping;
+
+void leat_dedup_images_opts_init_sized(leat_dedup_images_opts *opts, uint32_t struct_size)
+{
+    (void)!leat__sized_init(opts, struct_size);
+}
+
+/* ---- columns ---- */
+
+static int on_check(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    const deduping *d = cookie;
+    (void)bytes, (void)found;
+    return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, 0) : 0;
+}
+
+static int make_columns(deduping *d, uint32_t i, leat_error *err)
+{
+    const leat_dedup_images_opts *o = d->opts;
+    leat_check_opts c;
+    leat_check_opts_init(&c);
+    c.sources = &o->inputs[i];
+    c.source_count = 1;
+    c.output = d->columns[i];
+    c.threads = o->threads;
+    c.memory = o->memory;
+    c.replace = 1;
+    c.no_sync = 1;
+    c.progress = on_check;
+    c.cookie = d;
+    c.log = o->log;
+    d->made[i] = true;
+    return leat_check_images(&c, NULL, err);
+}
+
+/* The path of an input's columns: itself when it is such a pack. */
+static int find_columns(deduping *d, uint32_t i, leat_error *err)
+{
+    const leat_dedup_images_opts *o = d->opts;
+    leat__columns c;
+    leat__buf path;
+    if (leat__columns_open(&c, o->inputs[i], NULL) == 0) {
+        leat__columns_close(&c);
+        d->columns[i] = leat__strdup(LEAT__MEM_CURATE, o->inputs[i]);
+        return d->columns[i] ? 0 : leat__fail_nomem(err, 0, "a path");
+    }
+    leat__buf_init(&path, LEAT__MEM_CURATE, 1u << 20);
+    leat__buf_printf(&path, "%s.columns-%u", o->output, i);
+    d->columns[i] =
+        leat__buf_status(&path) == 0 ? leat__strdup(LEAT__MEM_CURATE, leat__buf_str(&path)) : NULL;
+    leat__buf_reset(&path);
+    if (!d->columns[i]) return leat__fail_nomem(err, 0, "a path");
+    return make_columns(d, i, err);
+}
+
+static int open_columns(deduping *d, leat_error *err)
+{
+    const uint32_t n = d->opts->input_count;
+    d->columns = LEAT_NEW_ARRAY(CURATE, char *, n);
+    d->made = LEAT_NEW_ARRAY(CURATE, bool, n);
+    if (!d->columns || !d->made) return leat__fail_nomem(err, n * sizeof *d->columns, "paths");
+    for (uint32_t i = 0; i < n; i++)
+        LEAT_TRY(find_columns(d, i, err));
+    return 0;
+}
+
+/* ---- results ---- */
+
+static int number_clusters(deduping *d, leat_error *err)
+{
+    const uint32_t n = LEAT_MAX(d->rows.count, 1);
+    d->kept = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
+    d->best = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
+    d->cluster = LEAT_NEW_ARRAY(CURATE, uint32_t, n);
+    if (!d->kept || !d->best || !d->cluster) return leat__fail_nomem(err, 12 * (size_t)n, "clusters");
+    LEAT_TRY(leat__dedup_clusters(&d->rows, &d->pairs, d->opts->keep, d->kept, err));
+    for (uint32_t i = 0; i < d->rows.count; i++)
+        d->best[i] = d->cluster[i] = LEAT__DEDUP_NONE;
+    for (uint64_t i = 0; i < d->pairs.count; i++) {
+        const leat__image_pair *p = &d->pairs.pair[i];
+        d->stats->probable += p->probable;
+        d->stats->pairs += !p->probable;
+        d->stats->exact += p->similarity >= 1;
+        if (p->probable) continue;
+        const uint32_t both[2] = {p->a, p->b};
+        for (int k = 0; k < 2; k++) {
+            uint32_t *best = &d->best[both[k]];
+            if (*best == LEAT__DEDUP_NONE || d->pairs.pair[*best].similarity < p->similarity)
+                *best = (uint32_t)i;
+        }
+    }
+    for (uint32_t i = 0; i < d->rows.count; i++) { /* in the order of their first rows */
+        if (d->best[i] == LEAT__DEDUP_NONE) continue;
+        uint32_t *number = &d->cluster[d->kept[i]];
+        if (*number == LEAT__DEDUP_NONE) *number = (uint32_t)d->stats->clusters++;
+        d->cluster[i] = *number;
+        d->stats->removed += d->kept[i] != i;
+    }
+    d->stats->samples = d->rows.count;
+    d->stats->kept = d->rows.count - d->stats->removed;
+    return 0;
+}
+
+enum { F_CLUSTER, F_KEEP, F_DUPLICATE_OF, F_SIMILARITY, F_ORIENTATION, F_PACK, F_ROW, F_COUNT };
+
+static int create_pack(deduping *d, leat_error *err)
+{
+    static const leat_field fields[F_COUNT] = {
+        [F_CLUSTER] = {.name = "cluster", .type = LEAT_FIELD_INT},
+        [F_KEEP] = {.name = "keep", .type = LEAT_FIELD_INT},
+        [F_DUPLICATE_OF] = {.name = "duplicate_of", .type = LEAT_FIELD_INT},
+        [F_SIMILARITY] = {.name = "similarity", .type = LEAT_FIELD_FLOAT},
+        [F_ORIENTATION] = {.name = "orientation", .type = LEAT_FIELD_INT},
+        [F_PACK] = {.name = "pack", .type = LEAT_FIELD_INT},
+        [F_ROW] = {.name = "row", .type = LEAT_FIELD_INT}};
+    leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
+    o.fields = fields;
+    o.field_count = F_COUNT;
+    o.provenance = "{\"kind\":\"leat dedup images 1\"}";
+    o.replace = d->opts->replace;
+    o.no_sync = d->opts->no_sync;
+    return leat_packer_open(&d->packer, d->opts->output, &o, err);
+}
+
+static int write_row(deduping *d, uint32_t at, const char *key, size_t size, leat_error *err)
+{
+    leat_pack_value v[F_COUNT];
+    const uint32_t pack = d->rows.row[at].pack;
+    memset(v, 0, sizeof v);
+    v[F_CLUSTER].i = d->cluster[at] == LEAT__DEDUP_NONE ? -1 : (int64_t)d->cluster[at];
+    v[F_KEEP].i = d->kept[at] == at;
+    v[F_DUPLICATE_OF].i = d->kept[at] == at ? -1 : (int64_t)d->kept[at];
+    if (d->best[at] != LEAT__DEDUP_NONE) {
+        v[F_SIMILARITY].f = d->pairs.pair[d->best[at]].similarity;
+        v[F_ORIENTATION].i = d->pairs.pair[d->best[at]].orientation;
+    }
+    v[F_PACK].i = pack;
+    v[F_ROW].i = at - d->rows.first[pack];
+    const leat_pack_sample s = {.key = key, .key_size = size, .values = v};
+    return leat_packer_append(d->packer, &s, err);
+}
+
+static int write_rows(deduping *d, leat_error *err)
+{
+    leat_packer_stats ps;
+    int rc = leat_packer_classes(d->packer, F_PACK, d->opts->inputs, d->opts->input_count, err);
+    for (uint32_t p = 0; p < d->rows.packs && rc == 0; p++) {
+        leat__columns c;
+        rc = leat__columns_open(&c, d->columns[p], err);
+        for (uint64_t i = 0; rc == 0 && i < c.count; i++) {
+            size_t size;
+            rc = leat_sample_read(c.sample, i, err);
+            const char *name = rc == 0 ? leat_sample_key(c.sample, &size) : NULL;
+            if (rc == 0) rc = write_row(d, d->rows.first[p] + (uint32_t)i, name, size, err);
+        }
+        leat__columns_close(&c);
+    }
+    if (rc == 0) rc = leat_packer_finish(d->packer, &ps, err);
+    return rc;
+}
+
+static int by_similarity(const void *x, const void *y)
+{
+    const leat__image_pair *a = x, *b = y;
+    if (a->similarity != b->similarity) return a->similarity > b->similarity ? -1 : 1;
+    if (a->a != b->a) return a->a < b->a ? -1 : 1;
+    return a->b < b->b ? -1 : a->b > b->b;
+}
+
+static int put_key(deduping *d, leat__csv_out *csv, leat_pack **packs, uint32_t row, leat_error *err)
+{
+    const uint32_t pack = d->rows.row[row].pack;
+    char key[4096];
+    size_t size = 0;
+    LEAT_TRY(leat_pack_key(packs[pack], row - d->rows.first[pack], key, sizeof key, &size, err));
+    leat__csv_out_field(csv, key, size);
+    leat__csv_out_text(csv, d->opts->inputs[pack]);
+    return 0;
+}
+
+static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_error *err)
+{
+    static const char *const head[] = {"key_a", "pack_a", "key_b", "pack_b", "similarity", "verdict"};
+    for (size_t i = 0; i < LEAT_COUNT(head); i++)
+        leat__csv_out_text(csv, head[i]);
+    LEAT_TRY(leat__csv_out_line(csv, err));
+    for (uint64_t i = 0; i < d->pairs.count; i++) {
+        const leat__image_pair *p = &d->pairs.pair[i];
+        if (p->probable && !d->opts->list_probable) continue;
+        LEAT_TRY(put_key(d, csv, packs, p->a, err));
+        LEAT_TRY(put_key(d, csv, packs, p->b, err));
+        leat__csv_out_number(csv, p->similarity);
+        leat__csv_out_text(csv, p->probable ? "probable" : "duplicate");
+        LEAT_TRY(leat__csv_out_line(csv, err));
+    }
+    return leat__csv_out_finish(csv, err);
+}
+
+/* The pairs, the most similar first. */
+static int write_csv(deduping *d, leat_error *err)
+{
+    leat__csv_out csv;
+    int rc = 0;
+    if (!d->opts->csv) return 0;
+    leat_pack **packs = LEAT_NEW_ARRAY(CURATE, leat_pack *, d->rows.packs);
+    if (!packs) return leat__fail_nomem(err, d->rows.packs * sizeof *packs, "packs");
+    for (uint32_t i = 0; i < d->rows.packs && rc == 0; i++)
+        rc = leat_pack_open(&packs[i], d->columns[i], NULL, err);
+    if (d->pairs.count > 0)
+        qsort(d->pairs.pair, (size_t)d->pairs.count, sizeof *d->pairs.pair, by_similarity);
+    if (rc == 0) rc = leat__csv_out_open(&csv, d->opts->csv, err);
+    if (rc == 0) {
+        rc = write_pairs(d, &csv, packs, err);
+        leat__csv_out_close(&csv);
+    }
+    for (uint32_t i = 0; i < d->rows.packs; i++)
+        leat_pack_close(&packs[i]);
+    leat__free(packs);
+    return rc;
+}
+
+/* ---- the run ---- */
+
+static int tell(void *cookie, uint64_t done, uint64_t total, uint64_t found)
+{
+    const deduping *d = cookie;
+    return d->opts->progress ? d->opts->progress(d->opts->cookie, done, total, 0, found) : 0;
+}
+
+static int run(deduping *d, leat_error *err)
+{
+    const leat_dedup_images_opts *o = d->opts;
+    LEAT_TRY(create_pack(d, err));
+    LEAT_TRY(open_columns(d, err));
+    const char *const *columns = (const char *const *)d->columns;
+    LEAT_TRY(leat__dedup_rows_read(&d->rows, columns, o->input_count, o->windows != 0, o->memory, err));
+    leat__dedup_search s = {
+        .opts = o, .columns = columns, .rows = &d->rows, .pairs = &d->pairs, .tell = tell, .cookie = d};
+    LEAT_TRY(leat__dedup_search_run(&s, err));
+    d->stats->candidates = s.candidates;
+    LEAT_TRY(number_clusters(d, err));
+    LEAT_TRY(write_rows(d, err));
+    return write_csv(d, err);
+}
+
+static void tear_down(deduping *d, bool done)
+{
+    const bool mine = d->packer != NULL;
+    leat_packer_close(&d->packer);
+    if (!done && mine) (void)!leat_packer_discard(d->opts->output, NULL);
+    for (uint32_t i = 0; d->columns && d->made && i < d->opts->input_count; i++) {
+        if (d->made[i] && d->columns[i]) (void)!leat__path_unlink(d->columns[i], NULL);
+        leat__free(d->columns[i]);
+    }
+    leat__free(d->columns);
+    leat__free(d->made);
+    leat__dedup_rows_reset(&d->rows);
+    leat__free(d->pairs.pair);
+    leat__free(d->kept);
+    leat__free(d->best);
+    leat__free(d->cluster);
+}
+
+static int check_opts(leat_dedup_images_opts *o, leat_error *err)
+{
+    if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
+    if (leat__path_remote(o->output))
+        return leat__fail(err, LEAT_EINVAL, "%s: results are written to a local file", o->output);
+    if (o->input_count == 0) return leat__fail(err, LEAT_EINVAL, "no input was named");
+    if (o->orientations == 0) o->orientations = 2;
+    if (o->orientations != 1 && o->orientations != 2 && o->orientations != 8)
+        return leat__fail(err, LEAT_EINVAL, "orientations: %u is not 1, 2 or 8", o->orientations);
+    if (o->keep > LEAT_KEEP_IMAGE_PACK)
+        return leat__fail(err, LEAT_EINVAL, "keep: %u is not a rule", o->keep);
+    if (o->threshold == 0) o->threshold = THRESHOLD;
+    if (o->probable == 0) o->probable = LEAT_MIN(PROBABLE, o->threshold);
+    if (!(o->threshold > 0 && o->threshold <= 1 && o->probable > 0 && o->probable <= o->threshold))
+        return leat__fail(err, LEAT_EINVAL,
+                          "threshold: %g and probable: %g are not 0 < probable <= threshold <= 1",
+                          o->threshold, o->probable);
+    if (o->across && o->input_count < 2)
+        return leat__fail(err, LEAT_EINVAL, "across: needs two inputs or more");
+    return 0;
+}
+
+int leat_dedup_images(const leat_dedup_images_opts *opts, leat_dedup_images_stats *stats, leat_error *err)
+{
+    leat_dedup_images_opts o;
+    leat_dedup_images_stats own = {.struct_size = sizeof own};
+    if (!opts || opts->struct_size < sizeof o.struct_size)
+        return leat__fail(err, LEAT_EINVAL, "options were not initialised");
+    memset(&o, 0, sizeof o);
+    memcpy(&o, opts, LEAT_MIN(opts->struct_size, sizeof o));
+    LEAT_TRY(check_opts(&o, err));
+    const uint64_t begin = leat__clock_ns(), cpu = leat__clock_process_ns();
+    deduping d = {.opts = &o, .stats = &own};
+    int rc = run(&d, err);
+    tear_down(&d, rc == 0);
+    own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
+    own.cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (stats) (void)!leat__sized_copy(stats, &own, sizeof own);
+    return rc;
+}
+
+void leat__dedup_images_json(const leat_dedup_images_stats *st, leat__buf *out)
+{
+    leat__json j;
+    leat__json_init(&j, out, 0);
+    leat__json_object(&j);
+    leat__json_ku64(&j, "samples", st->samples);
+    leat__json_ku64(&j, "kept", st->kept);
+    leat__json_ku64(&j, "removed", st->removed);
+    leat__json_ku64(&j, "clusters", st->clusters);
+    leat__json_ku64(&j, "pairs", st->pairs);
+    leat__json_ku64(&j, "exact", st->exact);
+    leat__json_ku64(&j, "probable", st->probable);
+    leat__json_ku64(&j, "candidates", st->candidates);
+    leat__json_kdouble(&j, "seconds", st->seconds);
+    leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);
+    leat__json_end(&j);
+}

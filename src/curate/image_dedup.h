@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of leat_dedup_images: rows of all packs, search for pairs, clusters.
+ */
+#ifndef LEAT_CURATE_IMAGE_DEDUP_H
+#define LEAT_CURATE_IMAGE_DEDUP_H
+
+#include <leat/images.h>
+
+#include "base/buf.h"
+#include "curate/image_columns.h"
+#include "curate/image_index.h"
+
+typedef struct leat__image_pair {
+    uint32_t a, b; /* rows of all packs, a < b */
+    float similarity;
+    uint8_t probable;    /* 1: not sure enough for a duplicate */
+    uint8_t orientation; /* that turns b onto a */
+} leat__image_pair;
+
+/* What is kept of each row. */
+typedef struct leat__dedup_row {
+    uint64_t content_hash;
+    double size, quality; /* pixels; JPEG quality */
+    uint64_t bytes;
+    uint32_t pack;
+    uint32_t entry;   /* of its descriptor, or LEAT__DEDUP_NONE: not searched */
+    uint32_t trimmed; /* the same without borders */
+} leat__dedup_row;
+#define LEAT__DEDUP_NONE UINT32_MAX
+
+typedef struct leat__dedup_rows {
+    uint32_t count, packs;
+    leat__dedup_row *row;
+    uint32_t *first; /* row of each pack, and the end */
+    /* Descriptors: */
+    uint32_t entries, entry_room;
+    int8_t *coarse, *fine; /* LEAT__COARSE_BYTES, LEAT__FINE_BYTES each; windows have no fine one */
+    uint32_t *owner;       /* row */
+    uint8_t *window;       /* 1: a window of the image */
+} leat__dedup_rows;
+
+typedef struct leat__image_pairs {
+    leat__image_pair *pair;
+    uint64_t count, room;
+} leat__image_pairs;
+int leat__image_pairs_add(leat__image_pairs *p, const leat__image_pair *pair,
+                          leat_error *err) LEAT_MUST_CHECK;
+
+/* Reads the rows of the columns at `paths`. `windows`: also nine windows of each image. */
+int leat__dedup_rows_read(leat__dedup_rows *r, const char *const *paths, uint32_t count, bool windows,
+                          uint64_t memory, leat_error *err) LEAT_MUST_CHECK;
+void leat__dedup_rows_reset(leat__dedup_rows *r);
+
+/* Pairs of equal content, then near ones, sorted by rows. */
+typedef struct leat__dedup_search {
+    const leat_dedup_images_opts *opts;
+    const char *const *columns; /* paths */
+    const leat__dedup_rows *rows;
+    leat__image_pairs *pairs;
+    uint64_t candidates; /* out: pairs that were compared by their thumbnails */
+    int (*tell)(void *cookie, uint64_t done, uint64_t total, uint64_t found);
+    void *cookie;
+} leat__dedup_search;
+int leat__dedup_search_run(leat__dedup_search *s, leat_error *err) LEAT_MUST_CHECK;
+
+/* kept[row]: the row that is kept for it; itself when it is kept. Only sure pairs count. */
+int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *pairs, uint32_t keep,
+                         uint32_t *kept, leat_error *err) LEAT_MUST_CHECK;
+
+void leat__dedup_images_json(const leat_dedup_images_stats *stats, leat__buf *out);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The search for pairs. Equal content first. Then each row asks the index for rows before it, in each
+ * orientation, as a whole and without borders; the nearest by the fine descriptor are compared by their
+ * thumbnails. Portions of rows are searched by all threads and taken in order, so the pairs do not depend
+ * on the threads.
+ */
+#include <leat/flow.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "curate/image_dedup.h"
+#include "curate/image_match.h"
+
+#define PORTION 64          /* rows of a task */
+#define COARSE_LIMIT 0.4f   /* further ones are not candidates */
+#define FINE_SURE 0.12f     /* nearer ones need no comparison */
+#define CANDIDATES 16       /* per row */
+#define FOUND_ROOM 96       /* of one query */
+#define SHARE 0.06f         /* of the lists that a query looks into */
+#define QUERIES_MAX (2 + 9) /* whole, trimmed, windows */
+
+typedef struct candidate {
+    uint32_t row;
+    uint8_t orientation;
+    float rank; /* fine distance; of windows the coarse one */
+    bool sure;
+} candidate;
+
+typedef struct portion {
+    uint32_t first, end;
+    uint64_t compared;
+    leat__image_pairs pairs;
+} portion;
+
+typedef struct worker {
+    leat__columns *columns; /* of each pack */
+    float *scratch;
+    leat__match_side own[LEAT__ORIENTATIONS], other;
+    candidate found[LEAT__ORIENTATIONS * QUERIES_MAX * FOUND_ROOM];
+} worker;
+
+typedef struct searching {
+    leat__dedup_search *s;
+    leat__image_index *index;
+    uint32_t next;
+} searching;
+
+/* ---- candidates ---- */
+
+static bool may_pair(const searching *x, uint32_t row, uint32_t other)
+{
+    const leat__dedup_row *r = x->s->rows->row;
+    if (other >= row || r[row].content_hash == r[other].content_hash)
+        return false; /* equal ones are pairs already */
+    return !x->s->opts->across || r[row].pack != r[other].pack;
+}
+
+static uint32_t ask(const searching *x, worker *w, uint32_t row, uint32_t entry, unsigned orientation,
+                    uint32_t n)
+{
+    const leat__dedup_rows *r = x->s->rows;
+    int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];
+    leat__near near[FOUND_ROOM];
+    leat__image_sign_turn(r->coarse + (size_t)entry * LEAT__COARSE_BYTES, coarse, LEAT__COARSE_ORDER,
+                          orientation);
+    leat__image_sign_turn(r->fine + (size_t)entry * LEAT__FINE_BYTES, fine, LEAT__FINE_ORDER, orientation);
+    const uint32_t got =
+        leat__image_index_find(x->index, coarse, COARSE_LIMIT, SHARE, near, FOUND_ROOM, w->scratch);
+    for (uint32_t i = 0; i < got; i++) {
+        const uint32_t e = near[i].entry, other = r->owner[e];
+        if (!may_pair(x, row, other) || (r->window[entry] && r->window[e])) continue;
+        candidate *c = &w->found[n++];
+        *c = (candidate){.row = other, .orientation = (uint8_t)orientation, .rank = near[i].distance};
+        if (r->window[entry] || r->window[e]) continue;
+        c->rank = leat__image_sign_distance(fine, r->fine + (size_t)e * LEAT__FINE_BYTES, LEAT__FINE_BYTES);
+        c->sure = c->rank < FINE_SURE;
+    }
+    return n;
+}
+
+static int by_row(const void *x, const void *y)
+{
+    const candidate *a = x, *b = y;
+    if (a->row != b->row) return a->row < b->row ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank ? 1 : (int)a->orientation - b->orientation;
+}
+
+static int by_rank(const void *x, const void *y)
+{
+    const candidate *a = x, *b = y;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+/* The nearest candidates of a row, each row once in its best orientation. */
+static uint32_t find_candidates(const searching *x, worker *w, uint32_t row)
+{
+    const leat__dedup_rows *r = x->s->rows;
+    const uint32_t orientations = x->s->opts->orientations;
+    uint32_t n = 0, kept = 0;
+    for (uint32_t e = r->row[row].entry; e < r->entries && r->owner[e] == row; e++)
+        for (uint32_t o = 0; o < orientations; o++)
+            n = ask(x, w, row, e, o, n);
+    qsort(w->found, n, sizeof *w->found, by_row);
+    for (uint32_t i = 0; i < n; i++)
+        if (kept == 0 || w->found[kept - 1].row != w->found[i].row) w->found[kept++] = w->found[i];
+    qsort(w->found, kept, sizeof *w->found, by_rank);
+    return LEAT_MIN(kept, CANDIDATES);
+}
+
+/* ---- comparing ---- */
+
+static int thumb_of(const searching *x, worker *w, uint32_t row, uint8_t *thumb, leat_error *err)
+{
+    const leat__dedup_rows *r = x->s->rows;
+    leat__image_facts f;
+    const uint32_t pack = r->row[row].pack;
+    LEAT_TRY(leat__columns_read(&w->columns[pack], row - r->first[pack], &f, err));
+    memcpy(thumb, f.sign.thumb, LEAT__THUMB_BYTES);
+    return 0;
+}
+
+static int compare(const searching *x, worker *w, portion *p, uint32_t row, const candidate *c,
+                   uint8_t *ready, leat_error *err)
+{
+    const leat_dedup_images_opts *o = x->s->opts;
+    uint8_t thumb[LEAT__THUMB_BYTES];
+    leat__image_pair pair = {
+        .a = c->row, .b = row, .orientation = c->orientation, .similarity = 1 - c->rank};
+    if (!c->sure) {
+        if (!(*ready >> c->orientation & 1)) {
+            LEAT_TRY(thumb_of(x, w, row, thumb, err));
+            leat__match_side_make(&w->own[c->orientation], thumb, c->orientation);
+            *ready |= (uint8_t)(1 << c->orientation);
+        }
+        LEAT_TRY(thumb_of(x, w, c->row, thumb, err));
+        leat__match_side_make(&w->other, thumb, 0);
+        pair.similarity = leat__match(&w->own[c->orientation], &w->other);
+        p->compared++;
+    }
+    if (!c->sure && pair.similarity < o->probable) return 0;
+    pair.probable = !c->sure && pair.similarity < o->threshold;
+    return leat__image_pairs_add(&p->pairs, &pair, err);
+}
+
+static int search_rows(const searching *x, worker *w, portion *p, leat_error *err)
+{
+    for (uint32_t row = p->first; row < p->end; row++) {
+        uint8_t ready = 0;
+        const leat__dedup_row *r = &x->s->rows->row[row];
+        if (r->entry == LEAT__DEDUP_NONE || (x->s->opts->across && r->pack == 0)) continue;
+        const uint32_t n = find_candidates(x, w, row);
+        for (uint32_t i = 0; i < n; i++)
+            LEAT_TRY(compare(x, w, p, row, &w->found[i], &ready, err));
+    }
+    return 0;
+}
+
+/* ---- flow ---- */
+
+static void release_portion(void *cookie, void *data)
+{
+    portion *p = data;
+    (void)cookie;
+    leat__free(p->pairs.pair);
+    leat__free(p);
+}
+
+static int stage_rows(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    searching *x = cookie;
+    if (x->next >= x->s->rows->count) return LEAT_FLOW_END;
+    portion *p = LEAT_NEW(CURATE, portion);
+    if (!p) return leat__fail_nomem(err, sizeof *p, "rows");
+    p->first = x->next;
+    p->end = x->next = LEAT_MIN(p->first + PORTION, x->s->rows->count);
+    task->data = p;
+    task->release = release_portion;
+    task->bytes = sizeof *p;
+    return 0;
+}
+
+static void teardown_search(void *cookie, void *ctx)
+{
+    const searching *x = cookie;
+    worker *w = ctx;
+    for (uint32_t i = 0; w->columns && i < x->s->rows->packs; i++)
+        leat__columns_close(&w->columns[i]);
+    leat__free(w->columns);
+    leat__free(w->scratch);
+    leat__free(w);
+}
+
+static int setup_search(void *cookie, const leat_worker *worker_info, void **ctx, leat_error *err)
+{
+    searching *x = cookie;
+    worker *w = LEAT_NEW(CURATE, worker);
+    int rc = 0;
+    if (!w) return leat__fail_nomem(err, sizeof *w, "a search");
+    w->columns = LEAT_NEW_ARRAY(CURATE, leat__columns, x->s->rows->packs);
+    w->scratch = LEAT_NEW_ARRAY(CURATE, float, leat__image_index_lists(x->index));
+    if (!w->columns || !w->scratch) rc = leat__fail_nomem(err, 0, "a search");
+    for (uint32_t i = 0; i < x->s->rows->packs && rc == 0; i++)
+        rc = leat__columns_open(&w->columns[i], x->s->columns[i], err);
+    if (rc != 0) teardown_search(x, w);
+    else *ctx = w;
+    return rc;
+}
+
+static int stage_search(void *cookie, void *ctx, leat_task *task, leat_error *err)
+{
+    portion *p = task->data;
+    LEAT_TRY(search_rows(cookie, ctx, p, err));
+    task->bytes = sizeof *p + p->pairs.room * sizeof *p->pairs.pair;
+    return 0;
+}
+
+static int take_all(searching *x, leat_flow *flow, leat_error *err)
+{
+    leat__dedup_search *s = x->s;
+    for (;;) {
+        leat_task *task = NULL;
+        LEAT_TRY(leat_flow_next(flow, &task, -1, err));
+        if (!task) return 0;
+        portion *p = task->data;
+        int rc = 0;
+        s->candidates += p->compared;
+        for (uint64_t i = 0; i < p->pairs.count && rc == 0; i++)
+            rc = leat__image_pairs_add(s->pairs, &p->pairs.pair[i], err);
+        const uint32_t done = p->end;
+        leat_task_release(task);
+        if (rc == 0 && s->tell(s->cookie, done, s->rows->count, s->pairs->count) != 0)
+            rc = leat__fail(err, LEAT_ECANCELED, "the run was stopped");
+        if (rc != 0) return rc;
+    }
+}
+
+static int add_stages(leat_flow *flow, searching *x, leat_error *err)
+{
+    leat_stage rows, search;
+    leat_stage_init(&rows);
+    rows.kind = LEAT_STAGE_SOURCE;
+    rows.name = "rows";
+    rows.bytes_out = sizeof(portion);
+    rows.cookie = x;
+    rows.process = stage_rows;
+    LEAT_TRY(leat_flow_add(flow, &rows, err));
+    leat_stage_init(&search);
+    search.kind = LEAT_STAGE_MAP;
+    search.name = "search";
+    search.ram = sizeof(worker);
+    search.bytes_out = sizeof(portion) + 4096;
+    search.cookie = x;
+    search.setup = setup_search;
+    search.teardown = teardown_search;
+    search.process = stage_search;
+    return leat_flow_add(flow, &search, err);
+}
+
+static int search_near(searching *x, leat_error *err)
+{
+    const leat_dedup_images_opts *o = x->s->opts;
+    leat_pool *pool = NULL;
+    leat_flow *flow = NULL;
+    leat_budget *budget = NULL;
+    leat_pool_opts po;
+    leat_flow_opts fo;
+    int rc;
+    leat_pool_opts_init(&po);
+    po.threads = o->threads;
+    LEAT_GO(rc, out, leat_pool_open(&pool, &po, err));
+    LEAT_GO(rc, out, leat_budget_open(&budget, 0, err));
+    leat_flow_opts_init(&fo);
+    fo.name = "dedup";
+    fo.pool = pool;
+    fo.budget = budget;
+    fo.threads = o->threads;
+    fo.prefetch = 2 + leat_pool_threads(pool);
+    fo.log = o->log;
+    LEAT_GO(rc, out, leat_flow_open(&flow, &fo, err));
+    LEAT_GO(rc, out, add_stages(flow, x, err));
+    LEAT_GO(rc, out, leat_flow_start(flow, err));
+    LEAT_GO(rc, out, take_all(x, flow, err));
+out:
+    leat_flow_close(&flow);
+    leat_budget_close(&budget);
+    leat_pool_close(&pool);
+    return rc;
+}
+
+/* ---- equal content ---- */
+
+typedef struct hashed {
+    uint64_t hash;
+    uint32_t row;
+} hashed;
+
+static int by_hash(const void *x, const void *y)
+{
+    const hashed *a = x, *b = y;
+    if (a->hash != b->hash) return a->hash < b->hash ? -1 : 1;
+    return a->row < b->row ? -1 : a->row > b->row;
+}
+
+/* Each row of a group of equal ones is paired with the group's first, and, across packs, with the first row
+ * of another pack. */
+static int pair_group(leat__dedup_search *s, const hashed *h, size_t n, leat_error *err)
+{
+    const leat__dedup_row *r = s->rows->row;
+    for (size_t i = 1; i < n; i++) {
+        size_t with = 0;
+        while (s->opts->across && with < i && r[h[with].row].pack == r[h[i].row].pack)
+            with++;
+        if (with == i) continue;
+        const leat__image_pair pair = {.a = h[with].row, .b = h[i].row, .similarity = 1};
+        LEAT_TRY(leat__image_pairs_add(s->pairs, &pair, err));
+    }
+    return 0;
+}
+
+static int search_equal(leat__dedup_search *s, leat_error *err)
+{
+    hashed *h = LEAT_NEW_ARRAY(CURATE, hashed, LEAT_MAX(s->rows->count, 1));
+    size_t n = 0;
+    int rc = 0;
+    if (!h) return leat__fail_nomem(err, s->rows->count * sizeof *h, "hashes");
+    for (uint32_t i = 0; i < s->rows->count; i++)
+        if (s->rows->row[i].content_hash != 0) h[n++] = (hashed){s->rows->row[i].content_hash, i};
+    qsort(h, n, sizeof *h, by_hash);
+    for (size_t i = 0, end; i < n && rc == 0; i = end) {
+        for (end = i + 1; end < n && h[end].hash == h[i].hash;)
+            end++;
+        rc = pair_group(s, h + i, end - i, err);
+    }
+    leat__free(h);
+    return rc;
+}
+
+static int by_rows(const void *x, const void *y)
+{
+    const leat__image_pair *a = x, *b = y;
+    if (a->a != b->a) return a->a < b->a ? -1 : 1;
+    return a->b < b->b ? -1 : a->b > b->b;
+}
+
+int leat__dedup_search_run(leat__dedup_search *s, leat_error *err)
+{
+    searching x = {.s = s};
+    LEAT_TRY(search_equal(s, err));
+    LEAT_TRY(leat__image_index_open(&x.index, s->rows->coarse, s->rows->entries, err));
+    int rc = search_near(&x, err);
+    leat__image_index_close(&x.index);
+    if (s->pairs->count > 0)
+        qsort(s->pairs->pair, (size_t)s->pairs->count, sizeof *s->pairs->pair, by_rows);
+    return rc;
+}

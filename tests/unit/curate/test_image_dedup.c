@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/image_box.h"
+
+#include "base/hash.h"
+#include "curate/image_dedup.h"
+#include "io/file.h"
+
+#define SCENES 30
+
+/* train/: scenes; test/: edits of some of them, and others. */
+static void make_photos(void)
+{
+    scene s = plain_scene;
+    for (uint32_t i = 0; i < SCENES; i++) {
+        char name[64];
+        s.seed = i;
+        snprintf(name, sizeof name, "train/%02u.jpg", i);
+        put_scene(name, &s, 160, 120, 92);
+        s.seed = 1000 + i;
+        snprintf(name, sizeof name, "test/other%02u.jpg", i);
+        put_scene(name, &s, 160, 120, 92);
+    }
+    s.seed = 3;
+    put_scene("test/equal.jpg", &s, 160, 120, 92);
+    put_scene("test/small.jpg", &s, 80, 60, 70);
+    s.seed = 4;
+    s.mirror = true;
+    put_scene("test/mirror.jpg", &s, 160, 120, 85);
+    s.mirror = false;
+    s.seed = 5;
+    s.border = 14;
+    put_scene("test/border.jpg", &s, 160, 120, 92);
+    s.border = 0;
+    s.seed = 6;
+    s.zoom = 0.72f;
+    s.left = 0.2f;
+    s.top = 0.1f;
+    put_scene("test/crop.jpg", &s, 160, 120, 92);
+}
+
+static leat_dedup_images_opts opts_for(const char *const *inputs, const char *output)
+{
+    leat_dedup_images_opts o;
+    leat_dedup_images_opts_init(&o);
+    o.inputs = inputs;
+    o.input_count = 2;
+    o.output = output;
+    o.csv = in_box("pairs.csv");
+    o.replace = 1;
+    o.no_sync = 1;
+    return o;
+}
+
+static leat_dedup_images_stats run_ok(const leat_dedup_images_opts *o)
+{
+    leat_dedup_images_stats st = {.struct_size = sizeof st};
+    leat_error err = {0};
+    if (leat_dedup_images(o, &st, &err) != 0) fail_msg("%s", err.message);
+    return st;
+}
+
+static uint64_t load(const char *path, char **text)
+{
+    size_t len;
+    assert_ok(leat__file_load(path, 1u << 26, 1, text, &len, NULL));
+    return leat__hash64(*text, len, 0);
+}
+
+static bool has_pair(const char *csv, const char *a, const char *b)
+{
+    char line[256];
+    snprintf(line, sizeof line, "\n%s,%s,%s,%s,", a, in_box("train"), b, in_box("test"));
+    return strstr(csv, line) != NULL;
+}
+
+static void duplicates_are_found(void **state)
+{
+    char *csv = NULL;
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("dup.leat"));
+    leat_dedup_images_stats st = run_ok(&o);
+    load(o.csv, &csv);
+    assert_int_equal(strncmp(csv, "key_a,pack_a,key_b,pack_b,similarity,verdict\n", 45), 0);
+    assert_true(has_pair(csv, "03.jpg", "equal.jpg") && has_pair(csv, "03.jpg", "small.jpg"));
+    assert_true(has_pair(csv, "04.jpg", "mirror.jpg") && has_pair(csv, "05.jpg", "border.jpg"));
+    leat__free(csv);
+    assert_int_equal(st.exact, 1);
+    assert_int_equal(st.samples, 2 * SCENES + 5);
+    assert_true(st.removed >= 4 && st.removed <= 6 && st.kept + st.removed == st.samples);
+    o.windows = 1;
+    (void)run_ok(&o);
+    load(o.csv, &csv);
+    assert_true(has_pair(csv, "06.jpg", "crop.jpg"));
+    leat__free(csv);
+    o.windows = 0;
+    o.orientations = 1;
+    (void)run_ok(&o);
+    load(o.csv, &csv);
+    assert_false(has_pair(csv, "04.jpg", "mirror.jpg"));
+    leat__free(csv);
+    bool left = true;
+    assert_ok(leat__path_exists(in_box("dup.leat.columns-0"), &left, NULL));
+    assert_false(left);
+    assert_no_leaks();
+}
+
+static void rows_say_what_is_kept(void **state)
+{
+    leat_pack *pack = NULL;
+    int64_t keep[2 * SCENES + 5], of[2 * SCENES + 5], from[2 * SCENES + 5];
+    uint64_t at;
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("rows.leat"));
+    o.keep = LEAT_KEEP_IMAGE_PACK;
+    leat_dedup_images_stats st = run_ok(&o);
+    assert_ok(leat_pack_open(&pack, o.output, NULL, NULL));
+    assert_int_equal(leat_pack_count(pack), st.samples);
+    assert_ok(leat_pack_ints(pack, 1, 0, st.samples, keep, NULL));
+    assert_ok(leat_pack_ints(pack, 2, 0, st.samples, of, NULL));
+    assert_ok(leat_pack_ints(pack, 5, 0, st.samples, from, NULL));
+    assert_ok(leat_pack_find(pack, "small.jpg", 9, &at, NULL));
+    assert_true(keep[at] == 0 && of[at] == 3 && from[at] == 1 && keep[3] == 1 && of[3] == -1);
+    leat_pack_close(&pack);
+    assert_no_leaks();
+}
+
+static void any_number_of_threads_gives_the_same_bytes(void **state)
+{
+    uint64_t first = 0;
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    for (uint32_t threads = 1; threads <= 7; threads += 3) {
+        char *csv = NULL, *rows = NULL;
+        leat_dedup_images_opts o = opts_for(inputs, in_box("same.leat"));
+        o.threads = threads;
+        o.list_probable = 1;
+        (void)run_ok(&o);
+        const uint64_t h = load(o.csv, &csv) ^ load(o.output, &rows);
+        if (threads == 1) first = h;
+        assert_true(h == first);
+        leat__free(csv);
+        leat__free(rows);
+    }
+}
+
+static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    return 1;
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    make_photos();
+    const char *inputs[] = {in_box("train"), in_box("test")};
+    leat_dedup_images_opts o = opts_for(inputs, in_box("wrong.leat")), p = o;
+    leat__buf json;
+    o.orientations = 3;
+    assert_code(LEAT_EINVAL, leat_dedup_images(&o, NULL, NULL));
+    o = p;
+    o.threshold = 1.5;
+    assert_code(LEAT_EINVAL, leat_dedup_images(&o, NULL, NULL));
+    o = p;
+    o.across = 1;
+    o.input_count = 1;
+    assert_code(LEAT_EINVAL, leat_dedup_images(&o, NULL, NULL));
+    o = p;
+    o.progress = stop;
+    assert_code(LEAT_ECANCELED, leat_dedup_images(&o, NULL, NULL));
+    bool left = true;
+    assert_ok(leat__path_exists(in_box("wrong.leat"), &left, NULL));
+    assert_false(left);
+    p.across = 1;
+    const leat_dedup_images_stats st = run_ok(&p);
+    leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    leat__dedup_images_json(&st, &json);
+    assert_contains(leat__buf_str(&json), "\"samples\":65");
+    leat__buf_reset(&json);
+    p.replace = 0;
+    assert_code(LEAT_EEXIST, leat_dedup_images(&p, NULL, NULL));
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(duplicates_are_found),
+        cmocka_unit_test(rows_say_what_is_kept),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "leat_test.h"
+
+#include "base/rng.h"
+#include "curate/image_index.h"
+
+#define COUNT 3000
+#define DIM LEAT__COARSE_BYTES
+
+/* Clouds of descriptors around random centres. */
+static int8_t *make_codes(void)
+{
+    leat__rng r;
+    int8_t *codes = malloc((size_t)COUNT * DIM), middle[40][DIM];
+    assert_non_null(codes);
+    leat__rng_init(&r, 3, 0, 0, 0);
+    for (int c = 0; c < 40; c++)
+        for (int i = 0; i < DIM; i++)
+            middle[c][i] = (int8_t)((int)leat__rng_below(&r, 100) - 50);
+    for (int n = 0; n < COUNT; n++)
+        for (int i = 0; i < DIM; i++)
+            codes[n * DIM + i] = (int8_t)(middle[n % 40][i] + (int)leat__rng_below(&r, 41) - 20);
+    return codes;
+}
+
+static void near_entries_are_found(void **state)
+{
+    leat__image_index *x = NULL;
+    int8_t *codes = make_codes();
+    float scratch[1024];
+    leat__near found[100];
+    uint64_t wanted = 0, got = 0;
+    assert_ok(leat__image_index_open(&x, codes, COUNT, NULL));
+    assert_true(leat__image_index_lists(x) <= 1024);
+    for (int q = 0; q < 50; q++) {
+        const int8_t *code = codes + (size_t)(q * 57) * DIM;
+        const uint32_t n = leat__image_index_find(x, code, 0.2f, 0.1f, found, 100, scratch);
+        assert_true(n > 0 && found[0].distance < 1e-4f);
+        for (uint32_t i = 1; i < n; i++)
+            assert_true(found[i - 1].distance <= found[i].distance);
+        for (int k = 0; k < COUNT; k++)
+            wanted += leat__image_sign_distance(code, codes + (size_t)k * DIM, DIM - 1) < 0.2f;
+        got += n;
+        assert_int_equal(leat__image_index_find(x, code, 0.2f, 0.1f, found, 3, scratch), n < 3 ? n : 3);
+    }
+    assert_true(got <= wanted && got * 10 >= wanted * 9);
+    leat__image_index_close(&x);
+    free(codes);
+    assert_no_leaks();
+}
+
+static void few_and_none(void **state)
+{
+    leat__image_index *x = NULL;
+    float scratch[4];
+    leat__near found[4];
+    const int8_t code[DIM] = {100, 3, [LEAT__COARSE_FLAGS] = 77};
+    assert_ok(leat__image_index_open(&x, NULL, 0, NULL));
+    assert_int_equal(leat__image_index_find(x, code, 1, 1, found, 4, scratch), 0);
+    leat__image_index_close(&x);
+    assert_ok(leat__image_index_open(&x, code, 1, NULL));
+    assert_int_equal(leat__image_index_find(x, code, 1, 0.01f, found, 4, scratch), 1);
+    assert_true(found[0].distance < 1e-4f);
+    leat__image_index_close(&x);
+    assert_no_leaks();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(near_entries_are_found),
+                                       cmocka_unit_test(few_and_none)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

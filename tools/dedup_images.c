@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat dedup images`: find equal and similar images. Its options are in the table of dedup.c.
+ */
+#include "dedup_images.h"
+
+#include <leat/images.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "curate/image_dedup.h"
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes, uint64_t found)
+{
+    watch *w = cookie;
+    (void)bytes;
+    if (total) cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, 0, found);
+    return cli_interrupted(w->c);
+}
+
+int dedup_kind_check(cli *c)
+{
+    static const char *const text[] = {"normalize",   "words",        "chars",      "bands",
+                                       "rows",        "clusters",     "keep-field", "plan",
+                                       "text-field",  "id-field",     "on-error",   "compress",
+                                       "shard-bytes", "max-document", "resume",     "bands-per-iteration",
+                                       "checkpoint"};
+    static const char *const images[] = {"csv", "orientations", "windows", "across", "list-probable"};
+    const bool is_images = leat__str_eq(cli_arg(c, 0), "images");
+    const char *keep = cli_str(c, "keep");
+    for (size_t i = 0; is_images && i < LEAT_COUNT(text); i++)
+        if (cli_given(c, text[i])) return cli_usage(c, "--%s is for texts, not for images", text[i]);
+    for (size_t i = 0; !is_images && i < LEAT_COUNT(images); i++)
+        if (cli_given(c, images[i])) return cli_usage(c, "--%s is for images, not for texts", images[i]);
+    if (!cli_given(c, "keep") || leat__str_eq(keep, "first")) return CLI_OK;
+    if (is_images == (leat__str_eq(keep, "longest") || leat__str_eq(keep, "field")))
+        return cli_usage(c, "--keep %s is for %s", keep, is_images ? "texts" : "images");
+    return CLI_OK;
+}
+
+static void fill(cli *c, leat_dedup_images_opts *o)
+{
+    static const char *const rules[] = {"largest", "quality", "first", "pack"};
+    static const uint32_t orientations[] = {1, 2, 8};
+    leat_dedup_images_opts_init(o);
+    o->output = cli_str(c, "output");
+    o->csv = cli_str(c, "csv");
+    for (uint32_t i = 0; cli_given(c, "keep") && i < LEAT_COUNT(rules); i++)
+        if (leat__str_eq(cli_str(c, "keep"), rules[i])) o->keep = i;
+    o->orientations = orientations[cli_choice(c, "orientations")];
+    o->windows = cli_flag(c, "windows");
+    o->across = cli_flag(c, "across");
+    o->list_probable = cli_flag(c, "list-probable");
+    o->threshold = cli_float(c, "threshold");
+    o->replace = cli_flag(c, "force");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->log = c->log;
+}
+
+static int finish(cli *c, const leat_dedup_images_stats *st)
+{
+    char took[24];
+    if (c->json) {
+        leat__buf buf;
+        leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+        leat__dedup_images_json(st, &buf);
+        int code = cli_json(c, &buf);
+        leat__buf_reset(&buf);
+        return code;
+    }
+    cli_out(c,
+            "%llu images: %llu pairs of duplicates (%llu with equal pixels), %llu probable; %llu clusters, "
+            "%llu "
+            "images to keep, %llu to remove\n",
+            (unsigned long long)st->samples, (unsigned long long)st->pairs, (unsigned long long)st->exact,
+            (unsigned long long)st->probable, (unsigned long long)st->clusters,
+            (unsigned long long)st->kept, (unsigned long long)st->removed);
+    cli_out(c, "%llu pairs compared, %s, %.1f CPU-seconds\n", (unsigned long long)st->candidates,
+            leat__format_seconds(st->seconds, took, sizeof took), st->cpu_seconds);
+    return CLI_OK;
+}
+
+int dedup_images(cli *c, const char *const *inputs, uint32_t count)
+{
+    leat_error err = {0};
+    leat_dedup_images_opts o;
+    leat_dedup_images_stats st = {.struct_size = sizeof st};
+    watch w = {.c = c};
+    fill(c, &o);
+    o.inputs = inputs;
+    o.input_count = count;
+    o.progress = on_progress;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "comparing", "images", 0);
+    int rc = leat_dedup_images(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    if (rc == 0) return finish(c, &st);
+    int code = cli_fail(c, &err);
+    if (rc == LEAT_EEXIST) cli_say(c, "--force replaces what is there");
+    return code;
+}
