@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
 #include "cli_python.h"
@@ -64,13 +65,22 @@ static int print_json(cli *c, const leat_export_stats *st)
     return rc;
 }
 
+static int model(cli *c)
+{
+    static const char *const of_packs[] = {"to", "shard-bytes", "keys"};
+    for (size_t i = 0; i < LEAT_COUNT(of_packs); i++)
+        if (cli_given(c, of_packs[i]))
+            return cli_usage(c, "--%s is for packs: it has no effect with --checkpoint", of_packs[i]);
+    return cli_python(c);
+}
+
 static int run(cli *c)
 {
     leat_error err = {0};
     leat_export_opts o;
     leat_export_stats st = {0};
     watch w = {.c = c};
-    if (cli_flag(c, "checkpoint")) return cli_python(c);
+    if (cli_flag(c, "checkpoint")) return model(c);
     leat_export_opts_init(&o);
     o.pack = cli_arg(c, 0);
     o.folder = cli_str(c, "output");

@@ -19,13 +19,15 @@
 #include "op/pipeline.h"
 #include "plan_modes.h"
 
+#define SAMPLES_MAX 1e14
+
 /* ---- Options ---- */
 
 static const leat__param dataset_options[] = {
     CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
     CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
     CLI_FLAG("measure", 0, "run the loader on the pack for a moment; default yes, --no-measure: tables only"),
-    CLI_INT("samples", 0, NULL, 1, 1e14, "N", "samples in the dataset"),
+    CLI_INT("samples", 0, NULL, 1, SAMPLES_MAX, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
     CLI_INT("height", 0, NULL, 1, 1e6, "PIXELS", "mean height of the stored images"),
@@ -131,8 +133,12 @@ static int dataset_facts(cli *c, leat_plan_facts *f)
     bool pack = cli_given(c, "dataset");
     if (pack && plan_dataset(cli_str(c, "dataset"), f, &err) != 0) return cli_fail(c, &err);
     if (cli_given(c, "samples")) f->samples = (uint64_t)cli_int(c, "samples");
-    if (cli_given(c, "video-hours"))
+    if (cli_given(c, "video-hours")) {
         f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
+        if (f->samples < 1 || (double)f->samples > SAMPLES_MAX)
+            return cli_usage(c, "--video-hours %g at --fps %g are no frames or more than %g",
+                             cli_float(c, "video-hours"), cli_float(c, "fps"), SAMPLES_MAX);
+    }
     if (cli_given(c, "sample-bytes")) f->sample_bytes = cli_bytes(c, "sample-bytes");
     if (cli_given(c, "width")) f->width = (uint32_t)cli_int(c, "width");
     if (cli_given(c, "height")) f->height = (uint32_t)cli_int(c, "height");

@@ -30,3 +30,12 @@ $ leat embed a.leat
 
 $ LEAT_PYTHON=/nowhere/python leat embed a.leat -o b.leat 2>&1 | grep -c 'not found; embed runs on PyTorch'
 1
+
+# the model of a run: options of packs are refused
+$ leat export run -o m.pt --checkpoint --to parquet
+! leat export: --to is for packs: it has no effect with --checkpoint (see leat export --help)
+= 2
+
+$ leat export run -o m.pt --checkpoint --keys k.txt
+! leat export: --keys is for packs: it has no effect with --checkpoint (see leat export --help)
+= 2
