@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "codec/codec.h"
-#include "codec/png_encode.h"
 
 #define LEVELS 6u /* of each colour in the palette */
 #define COLOURS (LEVELS * LEVELS * LEVELS)
@@ -106,7 +105,7 @@ int show_png(const show_picture *p, leat__buf *out, leat_error *err)
         for (uint32_t x = 0; x < p->width; x++)
             for (uint32_t c = 0; c < 3; c++)
                 planes.plane[c][(size_t)y * planes.stride + x] = pixel(p, x, y)[c];
-    if (rc == 0) rc = leat__png_encode(&planes, &opts, out, err);
+    if (rc == 0) rc = leat__codec_encode(LEAT__CODEC_PNG, &planes, &opts, out, err);
     leat__planes_reset(&planes);
     return rc;
 }
