@@ -113,8 +113,8 @@ static void ops_stand_inside_ops(void **state)
         "RandomApply(ColorJitter(0.4); RandomChoice(RandomInvert, Cutout(3)); Resize(9), 0.3)",
         "RandomApply([ColorJitter(0.4), RandomChoice([RandomInvert; Cutout(3)]), Resize(9)], p=0.3)",
         "RandomApply(p=0.3, transforms=ColorJitter(0.4), RandomChoice(RandomInvert; Cutout(3);); Resize(9);)",
-        "RandomApply(transforms=[\nColorJitter(0.4); "
-            "# one\n RandomChoice(\nRandomInvert;Cutout(3)),Resize(9),],p=0.3)",
+        ("RandomApply(transforms=[\nColorJitter(0.4); "
+         "# one\n RandomChoice(\nRandomInvert;Cutout(3)),Resize(9),],p=0.3)"),
     };
     for (size_t i = 0; i < LEAT_COUNT(same); i++) {
         assert_int_equal(parse(same[i]), 6);
