@@ -3,7 +3,7 @@
 $ for i in 1 2 3; do printf '{"id": "d%s", "text": "%s"}\n' $i "one two three four five six seven eight $((i / 3))"; done > in.jsonl
 > printf '{"id": "d4", "text": "short"}\nbroken\n' >> in.jsonl
 > leat filter in.jsonl -o kept --set words.min=5 --json | jget documents kept dropped bad rules.0.rule rules.0.failed
-! leat filter: warning: 1 line could not be read: see kept
+! leat filter: warning: 1 line could not be read: see kept/bad.jsonl
 4
 3
 1
@@ -50,7 +50,7 @@ $ leat filter in.jsonl --set words.min=5 --explain nobody
 = 1
 
 $ leat filter in.jsonl -o scores --score-only --quiet && head -n 1 scores/scores-00000.jsonl | jget id words
-! leat filter: warning: 1 line could not be read: see scores
+! leat filter: warning: 1 line could not be read: see scores/bad.jsonl
 4 documents: 4 kept, 0 dropped; 1 bad lines
 ...
 d1
