@@ -239,10 +239,13 @@ static int verify(job *j, leat_error *err)
 
 static int work(job *j, leat_error *err)
 {
+    static const char *const written[] = {"apply", "report", "trace"};
     cli *c = j->c;
     const char *run_file = cli_str(c, "attach"), *apply = cli_str(c, "apply"), *trace = cli_str(c, "trace");
     int rc;
 
+    for (size_t i = 0; i < LEAT_COUNT(written); i++)
+        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
     if (trace != NULL) LEAT_TRY(leat__trace_start(0, err));
     rc = run_file != NULL ? attach(j, run_file, err) : examine(j, &j->flags.opts, &j->d, err);
     if (rc == 0 && j->stopped) cli_warn(c, "stopped: this is what was measured until then");

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "cli_frame.h"
 #include "io/file.h"
 #include "probe/trace.h"
@@ -152,6 +153,7 @@ int live_trace_write(cli *c, const char *path, leat_error *err)
 
 int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
 {
+    static const char *const written[] = {"report", "trace", "run-file"};
     bool draws = cli_flag(c, "live"), serves = cli_given(c, "serve"), traces = cli_str(c, "trace") != NULL;
     int rc = 0;
 
@@ -159,6 +161,8 @@ int live_open(live **out, cli *c, leat_loader *loader, leat_error *err)
     if (!draws && !serves && !traces && !cli_flag(c, "doctor") && cli_str(c, "run-file") == NULL &&
         cli_str(c, "report") == NULL)
         return 0;
+    for (size_t i = 0; i < LEAT_COUNT(written); i++)
+        if (cli_str(c, written[i]) != NULL) LEAT_TRY(leat__file_spare_pack(cli_str(c, written[i]), err));
     live *l = LEAT_NEW(MISC, live);
     if (l == NULL) return leat__fail_nomem(err, sizeof *l, "a view");
     l->c = c;

@@ -298,6 +298,7 @@ static int run_job(job *j, leat_error *err)
     bool stopped = false;
     int rc = 0;
 
+    if (to != NULL) LEAT_TRY(leat__file_spare_pack(to, err)); /* now, not after hours */
     j->run_ns = leat__clock_ns();
     for (uint64_t e = 0; e < j->flags.epochs && !stopped && rc == 0; e++) {
         j->begin_ns = leat__clock_ns();

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "io/file.h"
 #include "cli.h"
 
 static const leat__param options[] = {
@@ -19,7 +20,7 @@ static const leat__param options[] = {
     CLI_STRING("stratify", 0, NULL, "FIELD",
                "exact shares within each value of this int field"),
     CLI_PATH("output", 'o', NULL, "DIR",
-             "write the parts into this folder; else beside the pack"),
+             "write the parts into this folder, made where needed; else beside the pack"),
     CLI_STRING("seed", 0, "0", "SEED", "another seed gives other parts"),
     CLI_FLAG("force", 'f', "replace packs that are there"),
     CLI_END,
@@ -139,6 +140,7 @@ static int run(cli *c)
                               .replace = cli_flag(c, "force"),
                               .progress = on_progress,
                               .cookie = &w};
+    if (rc == 0 && cli_str(c, "output") != NULL) rc = leat__path_mkdir(cli_str(c, "output"), &err);
     if (rc == 0) {
         cli_progress_begin(&w.bar, c, "splitting", "samples", 0);
         rc = leat_pack_split(cli_arg(c, 0), &o, &err);

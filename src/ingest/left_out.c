@@ -35,6 +35,7 @@ int leat__report_open(leat__report *r, const char *path, uint64_t keep, leat_err
     memset(r, 0, sizeof *r);
     leat__buf_init(&r->line, LEAT__MEM_INGEST, LINE_MAX_BYTES);
     if (!path) return 0;
+    LEAT_TRY(leat__file_spare_pack(path, err));
     int rc = leat__file_open(&r->file, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err);
     if (rc == 0) rc = find_end(r, keep, err);
     if (rc == 0) rc = leat__file_truncate(r->file, r->end, err);

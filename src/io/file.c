@@ -613,6 +613,19 @@ static bool is_descriptor(const char *path)
            strncmp(path, "/proc/", 6) == 0;
 }
 
+int leat__file_spare_pack(const char *path, leat_error *err)
+{
+    struct stat st;
+    char head[8];
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool pack = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+                memcmp(head, LEAT__PACK_MAGIC, sizeof head) == 0;
+    if (fd >= 0) close(fd);
+    if (!pack) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: is a pack; give another name to write to", path);
+}
+
 int leat__file_store(const char *path, const void *data, size_t len, leat_error *err)
 {
     struct stat st;
@@ -623,6 +636,7 @@ int leat__file_store(const char *path, const void *data, size_t len, leat_error 
         return write_through(path, data, len, err);
     if (exists && !S_ISREG(st.st_mode))
         return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
+    LEAT_TRY(leat__file_spare_pack(path, err));
     char *target;
     LEAT_TRY(leat__path_resolve(path, &target, err));
     int rc = replace_file(target, exists ? &st : NULL, data, len, err);
@@ -636,6 +650,7 @@ int leat__file_append(const char *path, const void *data, size_t len, leat_error
     uint64_t end = 0;
     int rc;
 
+    LEAT_GO(rc, out, leat__file_spare_pack(path, err));
     LEAT_GO(rc, out, leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE, err));
     LEAT_GO(rc, out, leat__file_size(f, &end, err));
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, end, err));

@@ -117,10 +117,13 @@ int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MU
  * LEAT_ELIMIT when it has more than `max` bytes. */
 int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
                     leat_error *err) LEAT_MUST_CHECK;
+#define LEAT__PACK_MAGIC "\x89LEAT\r\n\x1a" /* the first bytes of a pack */
+/* LEAT_EINVAL where a pack is at `path`: what is written about a run never takes its place. */
+int leat__file_spare_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* Writes a whole output file. A regular file is replaced atomically (written beside its name,
  * synced, renamed); a symbolic link keeps pointing and its target is replaced. Character devices,
  * FIFOs and descriptors (/dev/stdout, /proc/self/fd/1) are written to, never replaced. LEAT_EINVAL
- * for anything else that exists: folders, sockets, block devices. */
+ * for anything else that exists: packs, folders, sockets, block devices. */
 int leat__file_store(const char *path, const void *data, size_t len,
                      leat_error *err) LEAT_MUST_CHECK;
 /* Adds to the end of the file, making it when it is not there. One writer at a time. */

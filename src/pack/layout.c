@@ -10,8 +10,10 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/num.h"
+#include "io/file.h"
 
-static const uint8_t magic[8] = {0x89, 'L', 'E', 'A', 'T', 0x0d, 0x0a, 0x1a};
+#define MAGIC_BYTES 8
+static const char magic[] = LEAT__PACK_MAGIC;
 static const uint8_t end_magic[8] = {0x1a, 0x0a, 0x0d, 'T', 'A', 'E', 'L', 0x89};
 static const uint8_t partial_magic[8] = {'L', 'E', 'A', 'T', 'P', 'A', 'R', 'T'};
 
@@ -27,7 +29,7 @@ static int damaged(leat_error *err, const char *path, int64_t offset, const char
 void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
 {
     memset(block, 0, LEAT__PACK_BLOCK);
-    memcpy(block, magic, sizeof magic);
+    memcpy(block, magic, MAGIC_BYTES);
     leat__store_u16(block + 8, f->major);
     leat__store_u16(block + 10, f->minor);
     leat__store_u32(block + 12, f->kind);
@@ -55,7 +57,7 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
     if (memcmp(block, partial_magic, sizeof partial_magic) == 0)
         return leat__fail(err, LEAT_EFORMAT,
                           "%s: an unfinished pack; continue it with --resume", path);
-    if (memcmp(block, magic, sizeof magic) != 0)
+    if (memcmp(block, magic, MAGIC_BYTES) != 0)
         return leat__fail(err, LEAT_EFORMAT, "%s: not a leat pack", path);
     if (leat__load_u64(block + HEADER_CHECK_AT) != leat__hash64(block, HEADER_CHECK_AT, 0))
         return damaged(err, path, 0, "header checksum does not match");

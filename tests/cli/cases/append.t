@@ -98,6 +98,10 @@ $ leat split p.leat --parts one=0.5,two=0.5
 ! leat split: p-one.leat: already exists
 = 2
 
+$ leat split p.leat --parts all=1 -o new/folder > /dev/null
+> leat verify -q new/folder/p-all.leat > /dev/null && echo whole
+whole
+
 $ leat split p.leat --parts one=0.9,two=0.5
 ! leat split: split: the shares add up to 1.4, more than 1
 = 2
@@ -123,3 +127,28 @@ dog/1.png  1x1 png
 $ leat show p.leat nobody -o sheet.png
 ! leat show: p.leat: no sample has the key "nobody"
 = 4
+
+# what is written about a pack does not take its place
+$ leat show p.leat -o p.leat
+! leat show: p.leat: is a pack; give another name to write to
+= 2
+
+$ for flag in --state --report --trace --run-file; do
+>     leat load p.leat -q -s 16 $flag p.leat
+> done
+! leat load: p.leat: is a pack; give another name to write to
+! leat load: p.leat: is a pack; give another name to write to
+! leat load: p.leat: is a pack; give another name to write to
+! leat load: p.leat: is a pack; give another name to write to
+= 2
+
+$ leat doctor p.leat --seconds 1 --report p.leat
+! leat doctor: p.leat: is a pack; give another name to write to
+= 2
+
+$ leat pack p.leat -o q.leat --report p.leat
+! leat pack: p.leat: is a pack; give another name to write to
+= 2
+
+$ leat verify -q p.leat > /dev/null && echo whole
+whole

@@ -192,6 +192,32 @@ static void test_store_keeps_nodes(void **state)
     it_rmdir(dir);
 }
 
+/* Notes about a run never take the place of a pack, whichever way they are written. */
+static void test_packs_are_spared(void **state)
+{
+    static const char pack[] = LEAT__PACK_MAGIC "and the rest";
+    char *dir = it_dir(), *data;
+    size_t len;
+    leat_error err;
+    leat__file *f = NULL;
+    char *path = it_path(dir, "a.leat"), *link = it_path(dir, "link");
+    assert_int_equal(leat__file_spare_pack(path, &err), 0); /* nothing is there */
+    assert_int_equal(
+        leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, &err), 0);
+    assert_int_equal(leat__file_pwrite(f, pack, sizeof pack, 0, &err), 0);
+    leat__file_close(&f);
+    assert_int_equal(symlink("a.leat", link), 0);
+    assert_int_equal(leat__file_store(path, "abc", 3, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "a.leat: is a pack"));
+    assert_int_equal(leat__file_store(link, "abc", 3, &err), LEAT_EINVAL);
+    assert_int_equal(leat__file_append(path, "abc", 3, &err), LEAT_EINVAL);
+    assert_int_equal(leat__file_load(path, 100, 0, &data, &len, &err), 0);
+    assert_int_equal(len, sizeof pack);
+    assert_memory_equal(data, pack, len);
+    leat__free(data);
+    it_rmdir(dir);
+}
+
 /* A link keeps pointing, also through another link and to a name that is not there yet. */
 static void test_store_through_links(void **state)
 {
@@ -252,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_store_keeps_nodes),
+        cmocka_unit_test(test_packs_are_spared),
         cmocka_unit_test(test_store_through_links),
         cmocka_unit_test(test_faults),
     };
