@@ -68,6 +68,7 @@ class Writer:
         }
         self._base: _leat.Pack | None = None  # the pack that is appended to
         self._gone: set[bytes] = set()  # keys of it that are deleted or updated
+        self._added: set[bytes] = set()  # keys given to samples that are appended to it
         if _check.flag("append", append):
             if resume or replace:
                 raise ArgumentError("append: cannot be combined with resume or replace")
@@ -135,7 +136,10 @@ class Writer:
             self._open(_schema.infer(sample))
         packer = self._packer
         assert packer is not None
-        packer.append(self._new_key(key), self._values(sample))
+        made = self._new_key(key)
+        packer.append(made, self._values(sample))
+        if self._base is not None and key is not None:
+            self._added.add(made)
         self._count += 1
 
     def _new_key(self, key: str | bytes | None) -> bytes:
@@ -148,6 +152,8 @@ class Writer:
             made = _key(None, self._count)
         if made not in self._gone and self._base.find(made) is not None:
             raise ExistsError(f"{self.path}: has a sample with the key {shown(key)}: use update")
+        if made in self._added:
+            raise ExistsError(f"{self.path}: the key {shown(key)} was written by this writer already")
         return made
 
     def update(self, sample: Mapping[str, object] | Sequence[object], key: str | bytes) -> bool:
@@ -159,15 +165,21 @@ class Writer:
         had = self.delete(key)
         assert self._packer is not None
         self._gone.add(coded)
+        self._added.add(coded)
         self._packer.append(coded, values)
         self._count += 1
         return had > 0
 
     def delete(self, key: str | bytes) -> int:
-        """Leaves samples of the pack with this key out; how many there were. With ``append=True``."""
+        """Leaves samples of the pack with this key out; how many there were. With ``append=True``.
+
+        What this writer wrote stays: deleting or updating that is a ``StateError``.
+        """
         if self._packer is None or self._base is None:
             raise StateError("the writer is closed" if self._closed else "update and delete need append=True")
         coded = _key(key, self._count)
+        if coded in self._added:
+            raise StateError(f"{self.path}: the key {shown(key)} was written by this writer: close it first")
         if coded in self._gone:
             return 0
         count = self._packer.drop(coded)

@@ -36,6 +36,11 @@ def test_append_update_delete(tmp_path, images: list[bytes]) -> None:
             w.append([images[4], 4, ""], key="k4")
         with pytest.raises(leat.StateError, match="already"):
             w.update([images[4], 4, ""], key="k3")
+        for key in ("k3", "fresh"):  # what it wrote stays: nothing is left in the pack without a word
+            with pytest.raises(leat.StateError, match=f"'{key}' was written by this writer"):
+                w.delete(key)
+            with pytest.raises(leat.ExistsError, match="already"):
+                w.append([images[4], 4, ""], key=key)
     ds = leat.open(path)
     assert list(ds.keys) == [f"k{i}" for i in range(30) if i not in (3, 7)] + ["k3", "fresh"]
     assert ds["k3"]["label"] == 500 and ds["k3"]["image"].file() == images[50]
