@@ -284,7 +284,8 @@ LEAT_API int leat_loader_begin(leat_loader *loader, uint64_t epoch, leat_error *
 typedef enum leat_when {
     LEAT_WHEN_EPOCH, /* with the next begin() or restore() */
     LEAT_WHEN_BATCH  /* with the next batch; what was made ahead is made again. A batch size changes where
-                        its batches would begin: the next one may be smaller */
+                        its batches would begin: the next one may be smaller. A change that waits for
+                        begin() takes effect with it */
 } leat_when;
 
 /* What to change: progressive resizing, growing batches. */

@@ -284,9 +284,9 @@ class Loader:
         ...     for image, label, sample_id in loader: ...
 
         ``when="epoch"``: with the next iteration. ``when="batch"``: with the next batch of the iteration that
-        runs; batches made ahead are made again, and where the batch size changes the next batch may be smaller,
-        so that those behind it begin where they would in a loader made with that size. A change that cannot be
-        is an error and changes nothing. ``image`` is as in the constructor; the fields stay. A state holds
+        runs, and so does a change that waits for the next epoch. Batches made ahead are made again, and where the
+        batch size changes the next batch may be smaller, so that those behind it begin where they would in a
+        loader made with that size. A change that cannot be is an error and changes nothing. ``image`` is as in the constructor; the fields stay. A state holds
         the batch size of its epoch and no pipeline: load it into a loader that has both as they were.
         """
         if image is _SAME and batch_size is None:
