@@ -59,3 +59,16 @@ bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
                  f->batch_size);
     return true;
 }
+
+bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT])
+{
+    char packs[64] = "";
+
+    if (f->left_out == 0) return false;
+    if (f->never > 0) snprintf(packs, sizeof packs, ", and %u of the packs never come", f->never);
+    snprintf(text, LEAT__ADVICE_TEXT,
+             "batches of one pack each: %llu samples of an epoch are left out%s, because an epoch is whole "
+             "batches of %llu samples. Smaller batches leave out fewer, stratified or shuffled ones none",
+             (unsigned long long)f->left_out, packs, (unsigned long long)f->batch_size * f->world);
+    return true;
+}

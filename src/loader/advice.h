@@ -10,7 +10,7 @@
 
 #include <leat/loader.h>
 
-#define LEAT__ADVICE_MAX 3
+#define LEAT__ADVICE_MAX 4
 #define LEAT__ADVICE_TEXT 320
 
 typedef struct leat__advice_facts {
@@ -22,11 +22,14 @@ typedef struct leat__advice_facts {
     uint64_t count, batches; /* of an epoch, all ranks */
     uint32_t world, batch_size;
     leat_drop drop;
+    uint64_t left_out; /* by batches of one pack each: samples of an epoch, and packs of every epoch */
+    uint32_t never;
 } leat__advice_facts;
 
 /* Each writes one line into `text` and returns true, or returns false when there is nothing to say. */
 bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
+bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 
 /* Batches per epoch, alike on all ranks. */
 uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,

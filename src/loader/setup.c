@@ -735,9 +735,13 @@ static void give_advice(leat_loader *l)
                             .memory_bytes = UINT64_MAX, .count = l->count, .batches = l->batches,
                             .world = l->opts.world, .batch_size = l->opts.batch_size,
                             .drop = (leat_drop)l->opts.drop_last};
+    const leat__shares *shares = leat__order_shares(l->order);
     leat_machine machine;
     leat_disk disk;
 
+    if (shares != NULL) f.left_out = leat__shares_left_out(shares, &f.never);
+    for (uint32_t i = 0; i < l->opts.source_count && f.never == 0; i++)
+        if (l->opts.sources[i].weight > 0) f.left_out = 0; /* shares are rounded, as ever */
     if (f.order == LEAT_ORDER_RANDOM && f.pack_bytes >= ADVICE_BYTES &&
         leat_machine_read(&machine, sizeof machine, NULL) == 0 &&
         leat_disk_read(&disk, f.pack, NULL) == 0) {
@@ -747,6 +751,7 @@ static void give_advice(leat_loader *l)
     }
     if (leat__advice_order(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__advice_ranks(&f, l->advice[l->advice_count])) l->advice_count++;
+    if (leat__advice_single(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__sources_classes(l, l->env.shape, l->advice[l->advice_count])) l->advice_count++;
     for (uint32_t i = 0; i < l->advice_count; i++)
         leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);

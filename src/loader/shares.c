@@ -41,6 +41,8 @@ struct leat__shares {
     uint64_t unit;    /* positions that are dealt out together: 1, or a global batch */
     uint64_t units;   /* per epoch */
     uint64_t stretch; /* units shuffled together */
+    uint64_t left_out; /* by deal_batches */
+    uint32_t never;
 };
 
 /* ---- draws -------------------------------------------------------------------------------- */
@@ -163,7 +165,12 @@ static int deal_batches(leat__shares *s, uint64_t draws, leat_error *err)
         }
         best->unit_count++;
     }
-    for (uint32_t i = 0; i < s->opts.count; i++) s->sources[i].is.draws = s->sources[i].unit_count * batch;
+    for (uint32_t i = 0; i < s->opts.count; i++) {
+        uint64_t *asked = &s->sources[i].is.draws, dealt = s->sources[i].unit_count * batch;
+        s->never += *asked > 0 && dealt == 0;
+        s->left_out += *asked > dealt ? *asked - dealt : 0;
+        *asked = dealt;
+    }
     return 0;
 }
 
@@ -261,6 +268,12 @@ void leat__shares_epoch(leat__shares *s, uint64_t epoch)
         c->offset = (uint64_t)(before % c->is.size);
         for (uint32_t p = 0; p < c->pass_count; p++) leat__order_epoch(c->passes[p], c->first_pass + p);
     }
+}
+
+uint64_t leat__shares_left_out(const leat__shares *s, uint32_t *packs)
+{
+    *packs = s->never;
+    return s->left_out;
 }
 
 uint64_t leat__shares_count(const leat__shares *s)

@@ -58,6 +58,9 @@ void leat__shares_close(leat__shares **s);
 void leat__shares_epoch(leat__shares *s, uint64_t epoch); /* cannot fail; nobody else may be asking */
 
 uint64_t leat__shares_count(const leat__shares *s); /* positions of an epoch */
+/* Batches of one pack each: samples of an epoch that whole batches leave out; *packs gets how many packs are
+ * left out altogether, in every epoch. */
+uint64_t leat__shares_left_out(const leat__shares *s, uint32_t *packs);
 
 /* Positions first, first + step …, `n` of them: the places of their samples. A sample that comes several
  * times in an epoch gets another salt each time (0 the first), so that it is augmented differently. */

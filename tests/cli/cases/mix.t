@@ -28,6 +28,11 @@ $ leat load a.leat b.leat --default score=0 --repeat 0.5,10 --json | jget sample
 $ leat load a.leat b.leat --default score=0 --choose all,1 --replacement --json | jget samples
 5
 
+# batches of one pack each: what whole batches leave out is said
+$ leat load a.leat b.leat --default score=0 --mix-batches single -b 4 --json | jget samples
+! leat load: warning: batches of one pack each: 2 samples of an epoch are left out, and 1 of the packs never come, because an epoch is whole batches of 4 samples. Smaller batches leave out fewer, stratified or shuffled ones none
+4
+
 # from a file
 $ printf 'mix: 1,3\nepoch_size: 40\nmix_batches: single\nbatch: 4\ndefault: score=0\n' > mix.yaml
 > leat load a.leat b.leat --config mix.yaml --digest --json > whole.json

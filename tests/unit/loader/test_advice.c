@@ -48,6 +48,20 @@ static leat__advice_facts ranks(uint64_t count, uint32_t world, uint32_t batch, 
                                 .batches = leat__epoch_batches(count, batch, world, order, drop)};
 }
 
+static void packs_without_a_batch_are_announced(void **state)
+{
+    char text[LEAT__ADVICE_TEXT];
+    leat__advice_facts f = large;
+    (void)state;
+    assert_false(leat__advice_single(&f, text));
+    f.left_out = 7;
+    assert_true(leat__advice_single(&f, text));
+    assert_contains(text, "7 samples of an epoch are left out, because an epoch is whole batches of 100");
+    f.never = 2;
+    assert_true(leat__advice_single(&f, text));
+    assert_contains(text, "left out, and 2 of the packs never come, because");
+}
+
 static void empty_batches_are_announced(void **state)
 {
     char text[LEAT__ADVICE_TEXT];
@@ -80,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_order_is_named_where_it_reads_slowly),
+        cmocka_unit_test(packs_without_a_batch_are_announced),
         cmocka_unit_test(empty_batches_are_announced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,8 +152,17 @@ static void a_batch_comes_from_one_source(void **state)
         assert_int_equal(batches[1], 16);
         assert_int_equal(batches[2], 4);
         assert_true(changes > 12); /* batches of a source do not all come together */
+        assert_int_equal(leat__shares_left_out(s, &before), 3);
+        assert_int_equal(before, 0);
         leat__shares_close(&s);
     }
+    mixed large = make(3, size, draws, LEAT_ORDER_RANDOM, LEAT_MIX_SINGLE, 200);
+    leat__shares *few = open_shares(&large);
+    uint32_t never;
+    assert_int_equal(leat__shares_count(few), 400); /* 1 batch of the first, 1 of the second */
+    assert_int_equal(leat__shares_left_out(few, &never), 143);
+    assert_int_equal(never, 1);
+    leat__shares_close(&few);
     mixed m = make(3, size, draws, LEAT_ORDER_RANDOM, LEAT_MIX_SINGLE, 1000);
     leat__shares *s;
     leat_error err;
