@@ -31,26 +31,35 @@ static void make_tables(void)
         }
 }
 
+/* IJG's table of a quality: how far it is from `quant`, or, without, the sum of its numbers. */
+static int32_t compare_tables(const uint8_t standard[64], int32_t quality, const uint16_t *quant)
+{
+    const int32_t scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
+    int32_t sum = 0;
+    for (int i = 0; i < 64; i++) {
+        const int32_t q = LEAT_MIN(LEAT_MAX((standard[i] * scale + 50) / 100, 1), 255);
+        sum += quant ? abs(q - quant[i]) : q;
+    }
+    return sum;
+}
+
 int leat__jpeg_quality(const uint16_t quant[64])
 {
     static const uint8_t standard[64] = {
         16, 11,  10,  16, 24, 40, 51, 61, 12,  12,  14,  19,  26, 58, 60, 55,  14,  13,  16,  24, 40, 57,
         69, 56,  14,  17, 22, 29, 51, 87, 80,  62,  18,  22,  37, 56, 68, 109, 103, 77,  24,  35, 55, 64,
         81, 104, 113, 92, 49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98,  112, 100, 103, 99};
-    int best = 1;
-    long least = -1;
-    for (int quality = 1; quality <= 100; quality++) {
-        const int scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
-        long off = 0;
-        for (int i = 0; i < 64; i++) {
-            const int q = LEAT_MIN(LEAT_MAX((standard[i] * scale + 50) / 100, 1), 255);
-            off += labs((long)q - quant[i]);
-        }
-        if (least >= 0 && off >= least) continue;
-        least = off;
-        best = quality;
+    int32_t sum = 0, low = 1, high = 100;
+    for (int i = 0; i < 64; i++)
+        sum += quant[i];
+    while (low < high) { /* sums of tables fall as the quality rises: the lowest one that is not above */
+        const int32_t middle = (low + high) / 2;
+        if (compare_tables(standard, middle, NULL) > sum) low = middle + 1;
+        else high = middle;
     }
-    return best;
+    return low > 1 && compare_tables(standard, low - 1, quant) < compare_tables(standard, low, quant)
+               ? low - 1
+               : low;
 }
 
 /* Mean, percentiles, entropy. Returns the variance of the samples. */

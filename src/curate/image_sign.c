@@ -51,40 +51,53 @@ typedef struct window {
     float x0, y0, x1, y1; /* shares of the image */
 } window;
 
+/* What an average takes of a row: whole samples between two that count in part. */
+typedef struct reach {
+    int first, last; /* the last one not included */
+    float before, behind;
+} reach;
+
+static reach reach_of(float start, float step, uint32_t size)
+{
+    const float end = start + step;
+    reach r = {.first = (int)start, .last = (int)ceilf(end - 1e-4f)};
+    r.first = LEAT_MIN(r.first, (int)size - 1);
+    r.last = LEAT_MAX(LEAT_MIN(r.last, (int)size), r.first + 1);
+    r.before = (float)(r.first + 1) - start;
+    r.behind = end - (float)(r.last - 1);
+    return r;
+}
+
 /* Area averages of a window of the plane, side x side. */
 static void average(const leat__small_plane *p, const window *w, int side, float *out)
 {
     const float ox = p->across * w->x0, oy = p->down * w->y0;
     const float sx = p->across * (w->x1 - w->x0) / (float)side,
                 sy = p->down * (w->y1 - w->y0) / (float)side;
+    reach columns[SIDE];
+    for (int tx = 0; tx < side; tx++)
+        columns[tx] = reach_of(ox + (float)tx * sx, sx, p->width);
     for (int ty = 0; ty < side; ty++) {
         const float y0 = oy + (float)ty * sy, y1 = y0 + sy;
-        int a = (int)y0, b = (int)ceilf(y1 - 1e-4f);
-        a = LEAT_MIN(a, (int)p->height - 1);
-        b = LEAT_MAX(LEAT_MIN(b, (int)p->height), a + 1);
+        const reach rows = reach_of(y0, sy, p->height);
         float *to = out + ty * side;
         for (int tx = 0; tx < side; tx++)
             to[tx] = 0;
-        for (int y = a; y < b; y++) {
+        for (int y = rows.first; y < rows.last; y++) {
             const float low = y0 > (float)y ? y0 : (float)y,
                         high = y1 < (float)(y + 1) ? y1 : (float)(y + 1);
-            const float wy = b - a == 1 ? 1 : (high - low) / sy;
+            const float wy = rows.last - rows.first == 1 ? 1 : (high - low) / sy;
             const uint8_t *row = p->data + (size_t)y * p->stride;
             for (int tx = 0; tx < side; tx++) {
-                const float x0 = ox + (float)tx * sx, x1 = x0 + sx;
-                int c = (int)x0, d = (int)ceilf(x1 - 1e-4f);
-                c = LEAT_MIN(c, (int)p->width - 1);
-                d = LEAT_MAX(LEAT_MIN(d, (int)p->width), c + 1);
-                if (d - c == 1) {
-                    to[tx] += wy * row[c];
+                const reach *r = &columns[tx];
+                if (r->last - r->first == 1) {
+                    to[tx] += wy * row[r->first];
                     continue;
                 }
                 int sum = 0;
-                for (int x = c + 1; x < d - 1; x++)
+                for (int x = r->first + 1; x < r->last - 1; x++)
                     sum += row[x];
-                to[tx] +=
-                    wy *
-                    (((float)(c + 1) - x0) * row[c] + (float)sum + (x1 - (float)(d - 1)) * row[d - 1]) / sx;
+                to[tx] += wy * (r->before * row[r->first] + (float)sum + r->behind * row[r->last - 1]) / sx;
             }
         }
     }
@@ -190,20 +203,28 @@ typedef struct spectrum {
     float y[FREQUENCIES][FREQUENCIES], chroma[2][LEAT__CHROMA_ORDER][LEAT__CHROMA_ORDER];
 } spectrum;
 
+typedef float lanes __attribute__((vector_size(16)));
+
+static lanes load(const float *from)
+{
+    lanes v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
 static void transform(spectrum *s, const thumbnail *t)
 {
-    float rows[FREQUENCIES][SIDE];
-    for (int u = 0; u < FREQUENCIES; u++) {
-        for (int x = 0; x < SIDE; x++)
-            rows[u][x] = 0;
+    for (int u = 0; u < LEAT__FINE_ORDER; u++) {
+        lanes row[SIDE / 4] = {{0}}, sums[FREQUENCIES / 4] = {{0}};
+        float across[SIDE];
         for (int y = 0; y < SIDE; y++)
-            for (int x = 0; x < SIDE; x++)
-                rows[u][x] += luma_basis[u][y] * t->y[y * SIDE + x];
-        for (int v = 0; v < FREQUENCIES; v++)
-            s->y[u][v] = 0;
+            for (int k = 0; k < SIDE / 4; k++)
+                row[k] += luma_basis[u][y] * load(t->y + y * SIDE + 4 * k);
+        memcpy(across, row, sizeof across);
         for (int x = 0; x < SIDE; x++)
-            for (int v = 0; v < FREQUENCIES; v++)
-                s->y[u][v] += rows[u][x] * luma_across[x][v];
+            for (int k = 0; k < FREQUENCIES / 4; k++)
+                sums[k] += across[x] * load(luma_across[x] + 4 * k);
+        memcpy(s->y[u], sums, sizeof s->y[u]);
     }
     for (int c = 0; c < 2; c++)
         for (int u = 0; u < LEAT__CHROMA_ORDER; u++) {

@@ -109,6 +109,7 @@ static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
     const leat__tile_coefs *tile = coefs;
     const leat__tile_header *h = &l->header;
     leat__tile_shape shape;
+    uint32_t sum[64] = {0}; /* by place in the bitmap */
     leat__tile_shape_at(h, tx, ty, &shape);
     /* The blocks that pad the image to whole MCUs carry no pixels. */
     const uint32_t x0 = tx * leat__tile_blocks_x(h, 0), y0 = ty * leat__tile_blocks_y(h, 0);
@@ -120,8 +121,10 @@ static int take_tile(void *ctx, uint32_t tx, uint32_t ty, const void *coefs)
             const uint32_t b = y * shape.wide[0] + x;
             const int16_t *value = tile->value + tile->first[b] + (tile->mask[b] & 1);
             for (uint64_t mask = tile->mask[b] & ~UINT64_C(1); mask != 0; mask &= mask - 1, value++)
-                l->small.energy[leat__tile_order[__builtin_ctzll(mask)]] += (uint32_t)(*value * *value);
+                sum[__builtin_ctzll(mask)] += (uint32_t)(*value * *value);
         }
+    for (int i = 1; i < 64; i++)
+        l->small.energy[leat__tile_order[i]] += sum[i];
     l->small.blocks += (uint64_t)wide * high;
     return 0;
 }
