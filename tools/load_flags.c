@@ -34,6 +34,13 @@ const leat__param cli_load_options[] = {
                "turn images as their EXIF says, or deliver them as stored"),
     CLI_STRING("ops", 0, NULL, "TEXT",
                "the whole pipeline as text, instead of the six above; see leat help ops"),
+    CLI_CHOICE("collate", 0, "stack", "stack|pad|list|ragged",
+               "images in a batch: of one size; padded to the largest; each with its own size"),
+    CLI_INT("pad-multiple", 0, "1", 1, LEAT_PAD_MULTIPLE_MAX, "N",
+            "--collate pad: height and width are multiples of this"),
+    CLI_FLOAT("pad-value", 0, "0", -1e9, 1e9, "V",
+              "--collate pad: what stands beside an image, after Normalize"),
+    CLI_FLAG("pad-mask", 0, "--collate pad: one more field, true where the image is"),
     CLI_STRING("follow", 0, NULL, "ROLES",
                "fields that follow the image: \"mask; boxes = Boxes(xywh)\"; see leat help Mask"),
     CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
@@ -333,6 +340,10 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err)
     o->disk_cache_bytes = get(&r, "cache-bytes").u;
     o->on_error = (leat_on_error)get(&r, "on-error").i;
     o->orientation = (leat_orientation)get(&r, "orientation").i;
+    o->collate = (leat_collate)get(&r, "collate").i;
+    o->pad_multiple = (uint32_t)get(&r, "pad-multiple").i;
+    o->pad_value = get(&r, "pad-value").f;
+    o->pad_mask = get(&r, "pad-mask").i != 0;
     o->max_bad = (uint64_t)get(&r, "max-bad").i;
     o->quarantine = get(&r, "quarantine").s;
     o->balance = get(&r, "balance").s;

@@ -111,6 +111,21 @@ typedef enum leat_mix_labels {
                                 and NAME_lambda (f32: the weight of the sample's own) */
 } leat_mix_labels;
 
+/* What a batch makes of images. All but STACK take pipelines whose output size depends on the image (none
+ * at all, Resize to one number, Pad, RandomRotation(expand)); pixels are those of the single images. Masks
+ * that follow an image are collated as it is. Not with a device, sample_fn, on_error replace, MixUp and
+ * CutMix. */
+typedef enum leat_collate {
+    LEAT_COLLATE_STACK, /* one array: the pipeline must give all images one size */
+    LEAT_COLLATE_PAD,   /* one array as high and as wide as the highest and the widest image of the batch
+                           (bad ones that were left out count), images in its top left corner. One more
+                           field, NAME_size: i64 [samples, 2], height and width of each */
+    LEAT_COLLATE_LIST,  /* as RAGGED in C; Python gets a list of arrays */
+    LEAT_COLLATE_RAGGED /* behind each other, with offsets and ragged_shapes */
+} leat_collate;
+
+#define LEAT_PAD_MULTIPLE_MAX 65536
+
 #define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch when there is such a function */
 
 /* What a plugin, a shared object that is loaded only where it is asked for by name, exports under
@@ -224,6 +239,14 @@ typedef struct leat_loader_opts {
     /* Of weights: the samples of the pack or of the subset, else LEAT_EINVAL. Callers that were
      * compiled without this field are believed. */
     uint64_t weight_count;
+    leat_collate collate;
+    /* With LEAT_COLLATE_PAD; else setting one of these is an error. */
+    uint32_t pad_multiple; /* height and width are multiples of this; 0 = 1 */
+    double pad_value;      /* beside an image, as the batch has it (after Normalize); masks have the fill
+                              of their role */
+    uint32_t pad_mask;     /* 1 = one more field, NAME_mask: bool [samples, height, width], true where the
+                              image is */
+    uint32_t reserved;
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */
@@ -252,9 +275,10 @@ typedef struct leat_tensor {
     int64_t shape[LEAT_NDIM_MAX];
     int64_t strides[LEAT_NDIM_MAX]; /* in elements */
     /* BYTES, TEXT, JSON and RAGGED: `data` holds the u8 (RAGGED: dtype) elements of all samples, one after
-     * the other; offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. */
+     * the other; offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. The same for
+     * images and masks with LEAT_COLLATE_LIST and LEAT_COLLATE_RAGGED. */
     const int64_t *offsets;
-    const int64_t *ragged_shapes; /* RAGGED: samples x ragged_ndim; else NULL */
+    const int64_t *ragged_shapes; /* RAGGED, and such images: samples x ragged_ndim; else NULL */
     uint32_t ragged_ndim;
     uint32_t type; /* leat_field_type it came from */
 } leat_tensor;
@@ -351,7 +375,8 @@ LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t
 LEAT_API int leat_loader_samples_at(leat_loader *loader, uint64_t epoch, uint64_t position, uint64_t count,
                                     uint64_t *samples, leat_error *err) LEAT_MUST_CHECK;
 
-/* What the next begin() would fill: shapes with the batch size in front, data NULL. */
+/* What the next begin() would fill: shapes with the batch size in front, -1 where batches differ, data
+ * NULL. */
 LEAT_API uint32_t leat_loader_field_count(const leat_loader *loader);
 LEAT_API const leat_tensor *leat_loader_field(const leat_loader *loader, uint32_t field);
 

@@ -40,8 +40,8 @@ _ORIENTATIONS = {"apply": 0, "ignore": 1}
 _MIX_LABELS = {"soft": 1, "pairs": 2}
 _DROPS = {False: 0, True: 1, None: 2}
 _WHENS = {"epoch": 0, "batch": 1}
+_COLLATES = {"stack": 0, "pad": 1, "list": 2, "ragged": 3}
 _SAME: Any = object()
-_RAGGED = ("bytes", "text", "json", "ragged")
 _DEFAULT = _leat.defaults()  # the table that C and the command have, too
 
 # Attributes that say how the loader was made. Assigning them would change nothing but what they say.
@@ -50,7 +50,7 @@ _FIXED = frozenset((
     "quarantine", "rank", "world_size", "rank_source", "window_pages", "streams", "prefetch", "io_depth",
     "indices", "keys", "weights", "balance", "draws", "fields", "field_names", "as_", "channels_last", "as_dict",
     "label", "classes", "mix_labels", "sample_fn", "digest", "run", "callbacks", "orientation", "device",
-    "device_memory",
+    "device_memory", "collate", "pad_multiple", "pad_value", "pad_mask",
     "samples", "epoch", "dataset", "sampler",
     "batch_sampler", "num_workers", "pin_memory", "persistent_workers"))
 
@@ -120,6 +120,17 @@ class Loader:
         mix_labels: how MixUp and CutMix deliver labels: "soft" (the default: float32 of shape
             ``(batch, classes)``), or "pairs" (the label, and the fields ``label_partner`` and
             ``label_lambda``: the loss is ``lambda * loss(label) + (1 - lambda) * loss(partner)``)
+        collate: what a batch makes of images. "stack": one array, the pipeline must give all images one size. The
+            others take any size (no crop at all, ``Resize(256)`` by the shorter side, ``Pad``,
+            ``RandomRotation(expand=True)``): "pad": one array as high and wide as the highest and the widest
+            image of the batch, images in its top left corner, and a field ``NAME_size`` with height and width
+            of each; "list": a list of arrays, views of the batch's memory; "ragged": a ``leat.Ragged``, all pixels
+            behind each other with offsets and shapes. Masks that follow are collated like their image. Not with
+            a device, ``sample_fn``, ``on_error="replace"``, MixUp and CutMix
+        pad_multiple: of "pad": height and width are multiples of this
+        pad_value: of "pad": what stands beside an image, as the batch has it (after Normalize); masks have the
+            ``fill`` of their role
+        pad_mask: of "pad": one more field ``NAME_mask``: bool ``(batch, height, width)``, true where the image is
         independent: image fields may be cropped and turned differently. Else two fields whose random
             geometry differs are an error: an image and its mask would not fit together. The same
             geometry draws the same for both, whatever colour ops stand between
@@ -180,6 +191,8 @@ class Loader:
                  decode: Literal["auto", "cpu", "gpu"] = "auto",
                  digest: bool = False, doctor: bool = False, run: str | os.PathLike | None = None,
                  callbacks: Callback | Sequence[Callback] = (),
+                 collate: Literal["stack", "pad", "list", "ragged"] = "stack", pad_multiple: int = 1,
+                 pad_value: float = 0.0, pad_mask: bool = False,
                  follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:
         order, threads = _words.understand(roles, order, _DEFAULT["order"], threads)
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
@@ -215,6 +228,9 @@ class Loader:
         self.device = "cpu" if device is None else _check.text("device", str(device))
         if self.device != "cpu" and self.as_ == "numpy":
             raise ArgumentError(f"device: NumPy has no arrays on {self.device}; use torch, jax or dlpack")
+        self.collate, laid = collate, _check.one_of("collate", collate, _COLLATES)
+        if collate == "list" and self.as_ == "dlpack":
+            raise ArgumentError('collate: a list of arrays needs as_="torch", "numpy" or "jax"')
         folder = cache[len("disk:"):] if isinstance(cache, str) and cache.startswith("disk:") else None
         disk_bytes = _check.size("cache_bytes", cache_bytes)
         if disk_bytes and folder is None:
@@ -244,7 +260,9 @@ class Loader:
             independent=_check.flag("independent", independent), follow=following, device=self.device,
             device_memory=_check.size("device_memory", device_memory),
             disk_cache=None if folder is None else _check.utf8_path("cache", folder), disk_cache_bytes=disk_bytes,
-            decode=_check.one_of("decode", decode, _DECODES))
+            decode=_check.one_of("decode", decode, _DECODES), collate=laid,
+            pad_multiple=_check.whole("pad_multiple", pad_multiple, 1, 65536),
+            pad_value=_check.real("pad_value", pad_value, -1e9, 1e9), pad_mask=_check.flag("pad_mask", pad_mask))
         self._check_locked = self.device != "cpu"
         self._asked_fields = fields
         self._next_size = self.batch_size
@@ -451,10 +469,16 @@ class Loader:
                           f"{self.device} are slower", RuntimeWarning, stacklevel=4)
 
     def _value(self, kind: str, item: Any) -> Any:
-        if kind in _RAGGED:
+        if isinstance(item, tuple):  # values, offsets, shapes
             values, offsets, shapes = (None if part is None else self._convert(part) for part in item)
             raw = np.asarray(item[0]), np.asarray(item[1]), None if item[2] is None else np.asarray(item[2])
-            return Ragged(kind, values, offsets, shapes, raw)
+            if kind not in ("image", "array"):
+                return Ragged(kind, values, offsets, shapes, raw)
+            made = Ragged("ragged", values, offsets, shapes, raw)
+            if self.collate == "ragged":
+                return made
+            last = kind == "image" and self.channels_last and self.as_ == "torch"
+            return [one.permute(2, 0, 1) for one in made] if last else list(made)
         if kind == "image" and self.channels_last and self.as_ == "torch":
             item = item.permute(0, 3, 1, 2)
         return self._convert(item)

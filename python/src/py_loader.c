@@ -151,10 +151,11 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "balance", "draws", "fields", "digest", "sample_fn", "sample_cookie",
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
                             "independent", "follow", "disk_cache", "disk_cache_bytes", "decode",
-                            "sources", "epoch_size", "mix_batches", "replacement", "defaults", NULL};
+                            "sources", "epoch_size", "mix_batches", "replacement", "defaults",
+                            "collate", "pad_multiple", "pad_value", "pad_mask", NULL};
     PyObject *sources = Py_None, *defaults = Py_None, *given = NULL;
     unsigned long long epoch_size = 0;
-    int mix_batches = 0, replacement = 0;
+    int mix_batches = 0, replacement = 0, collate = 0, pad_mask = 0;
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     unsigned long long disk_cache_bytes = 0;
@@ -162,19 +163,21 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     int digest = 0, mix_labels = 0, orientation = 0, independent = 0, decode = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKiOKipO", names, &given,
+            args, kwargs, "O|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKiOKipOiIdp", names, &given,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
             &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
             &independent, &o->follow, &o->disk_cache, &disk_cache_bytes, &decode, &sources, &epoch_size,
-            &mix_batches, &replacement, &defaults))
+            &mix_batches, &replacement, &defaults, &collate, &o->pad_multiple, &o->pad_value, &pad_mask))
         return -1;
     if (given != Py_None && !PyUnicode_FSConverter(given, path)) return -1;
     o->epoch_size = epoch_size;
     o->mix_batches = (leat_mix_batches)mix_batches;
     o->mix_replacement = (uint32_t)replacement;
+    o->collate = (leat_collate)collate;
+    o->pad_mask = (uint32_t)pad_mask;
     o->order = (leat_order)order;
     o->seed = seed;
     o->drop_last = (uint32_t)drop_last;
@@ -342,10 +345,8 @@ static PyObject *ragged_tuple(py_loan *loan, const leat_tensor *t, uint32_t rows
 static PyObject *field_value(py_loan *loan, const leat_tensor *t, uint32_t rows, int32_t device)
 {
     int64_t shape[LEAT_NDIM_MAX];
-    bool ragged = t->type == LEAT_FIELD_BYTES || t->type == LEAT_FIELD_TEXT ||
-                  t->type == LEAT_FIELD_JSON || t->type == LEAT_FIELD_RAGGED;
 
-    if (ragged) return ragged_tuple(loan, t, rows);
+    if (t->offsets != NULL) return ragged_tuple(loan, t, rows);
     memcpy(shape, t->shape, sizeof shape);
     shape[0] = rows;
     PyObject *tensor = py_tensor_new(loan, t->data, t->dtype, (int32_t)t->ndim, shape, t->strides);

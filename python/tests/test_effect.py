@@ -80,6 +80,8 @@ def meters(path, name, value):
         assert loader.stats()[name] == value
 
 
+PAD = {"image": "", "collate": "pad"}
+
 # keyword: functions of (pack, damaged pack, folder, captured output); each asserts an effect or a refusal
 CASES = {
     "path": lambda p, d, t, c: refused("nothing.leat", "cannot open"),
@@ -138,6 +140,15 @@ CASES = {
     "doctor": lambda p, d, t, c: doctor(p, c),
     "run": lambda p, d, t, c: writes(p, f"{t}/run", run=f"{t}/run"),
     "callbacks": lambda p, d, t, c: told(p),
+    "collate": lambda p, d, t, c: (refused(p, "collate", image=""),
+                                   differ(p, "batches", base=PAD, collate="ragged"),
+                                   refused(p, "collate has no effect", image=None, collate="list")),
+    "pad_multiple": lambda p, d, t, c: (differ(p, "batches", base=PAD, pad_multiple=64),
+                                        refused(p, "pad_multiple has no effect", pad_multiple=2)),
+    "pad_value": lambda p, d, t, c: (differ(p, "batches", base=PAD, pad_value=9),
+                                     refused(p, "pad_value has no effect", pad_value=1)),
+    "pad_mask": lambda p, d, t, c: (differ(p, "batches", base=PAD, pad_mask=True),
+                                    refused(p, "pad_mask has no effect", pad_mask=True)),
     "follow": lambda p, d, t, c: (refused(p, "follow", follow=""), refused(p, "label", follow={"label": "follow"})),
     "roles": lambda p, d, t, c: refused(d, "score", score="follow"),
 }

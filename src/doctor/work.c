@@ -176,6 +176,29 @@ static int watch_crew(const crew *c, uint32_t threads, const leat__time_limit *l
     return rc == LEAT_ETIMEDOUT ? 0 : rc; /* a shorter measurement is one, too */
 }
 
+/* Bytes that the pipeline makes of a sample: at most, and on average. Where that depends on the image, what
+ * it can reach, turned or not. */
+static uint64_t output_bytes(const leat__set *set, const leat__pipeline *p, double *mean)
+{
+    uint64_t most = leat__pipeline_output(p)->bytes;
+    double sum = 0;
+
+    *mean = (double)most;
+    if (most > 0) return most;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const leat__image_info *info = &set->sample[i].info;
+        uint32_t width, height;
+        leat__pipeline_reach(p, info->width, info->height, &width, &height);
+        uint64_t bytes = leat__pipeline_output_of(p, width, height).bytes;
+        sum += (double)bytes;
+        leat__pipeline_reach(p, info->height, info->width, &width, &height);
+        bytes = LEAT_MAX(bytes, leat__pipeline_output_of(p, width, height).bytes);
+        most = LEAT_MAX(most, bytes);
+    }
+    *mean = sum / LEAT_MAX(set->count, 1u);
+    return most;
+}
+
 static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint32_t n,
                     uint32_t threads, double seconds, pace *out, leat_error *err)
 {
@@ -185,8 +208,10 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
     uint64_t begin = leat__clock_ns(), samples = 0, cpu = 0, bytes = 0;
     int rc = c == NULL ? leat__fail_nomem(err, threads * sizeof *c, "threads") : 0;
 
-    for (uint32_t p = 0; p < n; p++)
-        bytes = LEAT_MAX(bytes, leat__pipeline_output(pipelines[p])->bytes);
+    for (uint32_t p = 0; p < n; p++) {
+        double mean;
+        bytes = LEAT_MAX(bytes, output_bytes(set, pipelines[p], &mean));
+    }
     for (uint32_t i = 0; i < threads && rc == 0; i++) {
         c[i] = (crew){.set = set, .pipelines = pipelines, .pipeline_count = n,
                       .until_ns = begin + (uint64_t)(seconds * 1e9), .out_bytes = bytes,
@@ -260,7 +285,7 @@ static int pipes_open(pipes *p, const leat_loader_opts *opts, bool strip, leat__
     if (p->at == NULL || p->text == NULL) rc = leat__fail_nomem(err, n * sizeof *p->at, "pipelines");
     for (uint32_t i = 0; i < n && rc == 0; i++, p->count++) {
         rc = text_of(opts, i, strip, part, &p->text[i], err);
-        leat__pipeline_opts o = {.ops = p->text[i], .view = i};
+        leat__pipeline_opts o = {.ops = p->text[i], .view = i, .any_size = opts->collate != 0};
         if (rc == 0) rc = leat__pipeline_open(&p->at[i], &o, err);
     }
     if (rc != 0) pipes_close(p);
@@ -494,8 +519,8 @@ static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
     for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++) *share[c] = LEAT_MIN(1.0, *share[c]);
     f->pixels = pixels / set->count;
     const leat__output_spec *out = leat__pipeline_output(p->at[0]);
-    f->out_pixels = (double)out->width * out->height;
-    f->out_bytes = (double)out->bytes;
+    (void)output_bytes(set, p->at[0], &f->out_bytes);
+    f->out_pixels = f->out_bytes / (out->channels * leat__dtype_bytes(out->dtype));
 }
 
 /* ---- Together ---- */

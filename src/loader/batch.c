@@ -120,7 +120,9 @@ static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *rag
         const leat__column *column = &shape->columns[c];
         leat_tensor *t = f != NULL ? &f->tensors[c] : NULL;
         if (column->kind != LEAT__COLUMN_RAGGED) {
-            if (!add_part(&at, rows, column->row_bytes, &start)) return false;
+            bool padded = leat__column_padded(column);
+            uint64_t size = padded ? 1 : column->row_bytes;
+            if (!add_part(&at, padded ? ragged[c] : rows, size, &start)) return false;
             if (t != NULL) t->data = f->block + start;
             continue;
         }
@@ -155,7 +157,8 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
 {
     const leat__shape *shape = &frames->shape;
     uint64_t bytes;
-    size_t extra = shape->count * (sizeof(leat_tensor) + sizeof(int64_t)) + rows * sizeof(bool);
+    size_t extra = shape->count * (sizeof(leat_tensor) + 2 * sizeof(int64_t)) + rows * sizeof(bool);
+    extra += (size_t)shape->sized * rows * sizeof(leat__size);
     extra += (size_t)shape->shrinking * rows * sizeof(int64_t);
     size_t apart = frames->apart ? rows * 2 * sizeof(uint64_t) : 0;
 
@@ -180,10 +183,14 @@ int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
     f->tensors = (leat_tensor *)(void *)((uint8_t *)(f + 1) + apart);
     f->ragged_end = (int64_t *)(f->tensors + shape->count);
     f->used = f->ragged_end + shape->count;
-    f->dropped = (bool *)(f->used + (size_t)shape->shrinking * rows);
+    f->row_bytes = (uint64_t *)(f->used + (size_t)shape->shrinking * rows);
+    f->sizes = (leat__size *)(f->row_bytes + shape->count);
+    f->dropped = (bool *)(f->sizes + (size_t)shape->sized * rows);
     for (uint32_t c = 0; c < shape->count; c++) {
-        f->tensors[c] = shape->columns[c].tensor;
+        const leat__column *column = &shape->columns[c];
+        f->tensors[c] = column->tensor;
         f->tensors[c].shape[0] = rows;
+        f->row_bytes[c] = leat__column_padded(column) && rows > 0 ? ragged[c] / rows : column->row_bytes;
     }
     bool fits = lay_out(shape, rows, ragged, hashes, f, &bytes);
     assert(fits);
@@ -242,7 +249,7 @@ void leat__frame_unref(leat__frame *f)
 void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row)
 {
     const leat_tensor *t = &f->tensors[c];
-    if (t->offsets == NULL) return (uint8_t *)t->data + row * f->shape->columns[c].row_bytes;
+    if (t->offsets == NULL) return (uint8_t *)t->data + row * f->row_bytes[c];
     return (uint8_t *)t->data + (uint64_t)t->offsets[row] * leat_dtype_size(t->dtype);
 }
 
@@ -358,8 +365,8 @@ static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged
         const leat__column *column = &f->shape->columns[c];
         if (column->kind != LEAT__COLUMN_RAGGED) {
             if (to != from)
-                memmove((uint8_t *)t->data + to * column->row_bytes,
-                        (uint8_t *)t->data + from * column->row_bytes, column->row_bytes);
+                memmove((uint8_t *)t->data + to * f->row_bytes[c],
+                        (uint8_t *)t->data + from * f->row_bytes[c], f->row_bytes[c]);
             continue;
         }
         int64_t *offsets = (int64_t *)t->offsets, size = leat_dtype_size(t->dtype);
@@ -427,15 +434,28 @@ void leat__frame_skip(leat__frame *f, uint32_t rows)
     f->batch.rows -= rows;
 }
 
+const leat__size *leat__frame_size_of(const leat__frame *f, uint32_t of, uint32_t row)
+{
+    return &f->sizes[(size_t)of * f->rows + row];
+}
+
+/* Of a row, as it is decoded. */
+static uint64_t value_bytes(const leat__frame *f, uint32_t c, uint32_t row)
+{
+    const leat__column *column = &f->shape->columns[c];
+    const uint64_t size = leat_dtype_size(column->tensor.dtype);
+
+    if (f->tensors[c].offsets != NULL) return (uint64_t)used_of(f, c, row) * size;
+    if (!leat__column_padded(column)) return f->row_bytes[c];
+    if (column->sizing == LEAT__SIZING_SEEN) return 0; /* follows from the size */
+    const leat__size *own = leat__frame_size_of(f, column->of, row);
+    return (uint64_t)own->width * own->height * LEAT_MAX(column->channels, 1u) * size;
+}
+
 uint64_t leat__frame_hash(const leat__frame *f, uint32_t row)
 {
     uint64_t h = leat__hash64(&f->ids[row], sizeof f->ids[row], 0);
-    for (uint32_t c = 0; c < f->shape->count; c++) {
-        const leat_tensor *t = &f->tensors[c];
-        uint64_t bytes = f->shape->columns[c].row_bytes;
-        if (t->offsets != NULL)
-            bytes = (uint64_t)used_of(f, c, row) * leat_dtype_size(t->dtype);
-        h = leat__hash64(leat__frame_row(f, c, row), bytes, h);
-    }
+    for (uint32_t c = 0; c < f->shape->count; c++)
+        h = leat__hash64(leat__frame_row(f, c, row), value_bytes(f, c, row), h);
     return h;
 }

@@ -28,11 +28,30 @@ typedef enum leat__column_kind {
     LEAT__COLUMN_RAGGED /* BYTES, TEXT, JSON, RAGGED: offsets and bytes */
 } leat__column_kind;
 
+/* Height and width of the rows of one array. */
+typedef enum leat__sizing {
+    LEAT__SIZING_ONE,    /* the same in all batches, or none */
+    LEAT__SIZING_OWN,    /* each row has its own: a RAGGED column */
+    LEAT__SIZING_PADDED, /* those of the largest row of the batch, or a little more */
+    LEAT__SIZING_NOTE,   /* says what each row of a PADDED column has: height, width */
+    LEAT__SIZING_SEEN    /* as PADDED; true where the row has pixels of its image */
+} leat__sizing;
+
+typedef struct leat__size {
+    uint32_t width, height;
+} leat__size;
+
 typedef struct leat__column {
     leat__column_kind kind;
+    leat__sizing sizing;
+    uint32_t of;        /* sizing: image column whose sizes it has */
+    uint32_t channels;  /* OWN and PADDED: of a pixel; 0 = a mask */
+    bool channels_last;
+    uint32_t multiple;  /* PADDED and SEEN: of which height and width are multiples */
+    uint8_t fill[8];    /* PADDED: one element of what stands beside an image */
     uint32_t field;     /* of the pack */
     uint32_t cell;      /* its place among the cells of a sample */
-    uint64_t row_bytes; /* IMAGE and FIXED */
+    uint64_t row_bytes; /* IMAGE and FIXED; 0 when it differs: leat__frame.row_bytes */
     uint32_t ragged_ndim;
     uint64_t device_start; /* IMAGE and FIXED: where it begins in a batch on a device */
     bool follows;       /* filled by loader/follow.c */
@@ -44,7 +63,7 @@ typedef struct leat__shape {
     uint32_t count;
     leat__column *columns;
     uint32_t shrinking; /* columns that shrink */
-    uint64_t fixed_row_bytes; /* of all columns and the sample id: one row's share */
+    uint32_t sized;     /* image columns, when images differ in size; else 0 */
 } leat__shape;
 
 /* A sample that could not be delivered. */
@@ -81,8 +100,16 @@ typedef struct leat__frame {
     leat__blocks *arena_blocks;        /* where it goes back to */
     leat__device_block *on_device;  /* the columns of fixed size, once they are there; or NULL */
     int64_t *used;       /* per shrinking column and row: elements written */
+    uint64_t *row_bytes; /* per column that is not ragged */
+    leat__size *sizes;   /* shape.sized x rows, where images differ in size */
     leat__bad *_Atomic bad;
 } leat__frame;
+
+/* PADDED or SEEN. */
+static inline bool leat__column_padded(const leat__column *c)
+{
+    return c->sizing == LEAT__SIZING_PADDED || c->sizing == LEAT__SIZING_SEEN;
+}
 
 /* Frees the columns and their names. */
 void leat__shape_reset(leat__shape *shape);
@@ -103,8 +130,8 @@ uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows);
 void leat__frames_for_device(leat__frames *f, leat__gpu *gpu, const leat_log *log);
 bool leat__frames_locked(leat__frames *f); /* and that has not failed */
 
-/* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per column (0 for
- * the others). False when it does not fit a size. */
+/* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per ragged or padded column
+ * (0 for the others). False when it does not fit a size. */
 bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged,
                       bool hashes, uint64_t *bytes);
 
@@ -116,6 +143,9 @@ void leat__frame_unref(leat__frame *f); /* with the last one the block goes back
 
 /* Row `row` of column `c`. */
 void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row);
+
+/* Where images differ in size: that of image column `of` in this row. */
+const leat__size *leat__frame_size_of(const leat__frame *f, uint32_t of, uint32_t row);
 
 /* A row of an array that has the same value in every element: i, or f where elements are no integers. */
 void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row);
@@ -143,7 +173,8 @@ void leat__frame_finish(leat__frame *f);
 /* Of a finished frame: takes the first `rows` rows of the order out again, and their bad ones. */
 void leat__frame_skip(leat__frame *f, uint32_t rows);
 
-/* Hash of all values of a row, the sample id included. */
+/* Hash of all values of a row, the sample id included; of padded columns the image alone, so before it is
+ * spread out. */
 uint64_t leat__frame_hash(const leat__frame *f, uint32_t row);
 
 #endif

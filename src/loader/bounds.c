@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bounds: see bounds.h. Ragged values are the only part of a batch whose size varies.
+ * Bounds: see bounds.h. Ragged values and images of different size are
+ * the only parts of a batch whose size varies.
  */
 #include "loader/bounds.h"
 
@@ -10,6 +11,7 @@
 #include "base/num.h"
 #include "io/file.h"
 #include "loader/footprint.h"
+#include "loader/sizes.h"
 
 #define CHUNK 512u /* index entries asked for at once */
 #define ASSUME_SHARE 8 /* part of the budget up to which assumed bounds are good enough */
@@ -71,26 +73,42 @@ static void top_add(top *t, uint64_t value)
     t->value[at] = value;
 }
 
-static void add_cells(top *t, const leat_pack_cell *cells, uint64_t count)
+static void add_cells(top *t, const leat__measured *what, const leat_pack_cell *cells, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
-        if (!cells[i].absent) top_add(t, cells[i].length);
+        if (!cells[i].absent) top_add(t, what->value(what->arg, &cells[i]));
 }
 
-static void add_range(top *t, leat_pack *pack, uint32_t field, uint64_t first, uint64_t count,
+static void add_range(top *t, const leat__measured *what, uint64_t first, uint64_t count,
                       leat_pack_cell *cells)
 {
-    if (leat_pack_cells(pack, field, first, count, cells, NULL) == 0) {
-        add_cells(t, cells, count);
+    if (leat_pack_cells(what->pack, what->field, first, count, cells, NULL) == 0) {
+        add_cells(t, what, cells, count);
         return;
     }
     for (uint64_t i = 0; i < count; i++)
-        if (leat_pack_cells(pack, field, first + i, 1, cells, NULL) == 0) add_cells(t, cells, 1);
+        if (leat_pack_cells(what->pack, what->field, first + i, 1, cells, NULL) == 0)
+            add_cells(t, what, cells, 1);
+}
+
+static uint64_t stored_bytes(void *arg, const leat_pack_cell *cell)
+{
+    (void)arg;
+    return cell->length;
 }
 
 int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indices, uint64_t count,
                          uint32_t batch, bool repeats, leat__ragged_bound *out, leat_error *err)
 {
+    const leat__measured what = {.pack = pack, .field = field, .indices = indices, .count = count,
+                                 .value = stored_bytes};
+    return leat__values_measure(&what, batch, repeats, out, err);
+}
+
+int leat__values_measure(const leat__measured *what, uint32_t batch, bool repeats, leat__ragged_bound *out,
+                         leat_error *err)
+{
+    const uint64_t *const indices = what->indices, count = what->count;
     top t = {.room = repeats ? 1 : batch};
     int rc = 0;
 
@@ -102,7 +120,7 @@ int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indice
     }
     uint64_t step = indices != NULL ? 1 : CHUNK;
     for (uint64_t i = 0; i < count; i += step)
-        add_range(&t, pack, field, indices != NULL ? indices[i] : i, LEAT_MIN(step, count - i), cells);
+        add_range(&t, what, indices != NULL ? indices[i] : i, LEAT_MIN(step, count - i), cells);
     *out = (leat__ragged_bound){0};
     for (uint32_t i = 0; i < t.count; i++) {
         out->value = LEAT_MAX(out->value, t.value[i]);
@@ -145,12 +163,18 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
     return 0;
 }
 
+/* Values as the pack has them, of any length. */
+static bool takes_stored(const leat__column *c)
+{
+    return c->kind == LEAT__COLUMN_RAGGED && c->sizing == LEAT__SIZING_ONE;
+}
+
 static int measure(leat_loader *l, bool repeats, leat__ragged_bound *ragged, leat_error *err)
 {
     const leat__shape *shape = leat__frames_shape(l->frames);
 
     for (uint32_t c = 0; c < shape->count; c++) {
-        if (shape->columns[c].kind != LEAT__COLUMN_RAGGED) continue;
+        if (!takes_stored(&shape->columns[c])) continue;
         LEAT_TRY(leat__ragged_measure(l->pack, shape->columns[c].field, l->indices, l->universe,
                                       most_rows(l), repeats, &ragged[c], err));
     }
@@ -167,9 +191,13 @@ int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err)
     leat__ragged_bound *ragged = LEAT_NEW_ARRAY(LOADER, leat__ragged_bound, shape->count + 1);
     if (ragged == NULL) return leat__fail_nomem(err, shape->count * sizeof *ragged, "bounds");
     for (uint32_t c = 0; c < shape->count; c++) {
-        if (shape->columns[c].kind != LEAT__COLUMN_RAGGED) continue;
-        ragged[c] = leat__ragged_assume(&l->info, most_rows(l), repeats);
-        any = true;
+        const leat__column *column = &shape->columns[c];
+        if (column->sizing == LEAT__SIZING_OWN || leat__column_padded(column)) {
+            LEAT_GO(rc, out, leat__sizes_bound(l, c, most_rows(l), repeats, &ragged[c], err));
+        } else if (takes_stored(column)) {
+            ragged[c] = leat__ragged_assume(&l->info, most_rows(l), repeats);
+            any = true;
+        }
     }
     leat_budget_read(l->budget, &b);
     rc = bound_with(l, ragged, NULL);

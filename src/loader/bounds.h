@@ -23,6 +23,18 @@ int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indice
                          uint32_t batch, bool repeats, leat__ragged_bound *out,
                          leat_error *err) LEAT_MUST_CHECK;
 
+/* The same of values whose bytes are found otherwise, for each entry that is whole and has a value. */
+typedef struct leat__measured {
+    leat_pack *pack;
+    uint32_t field;
+    const uint64_t *indices; /* or NULL */
+    uint64_t count;
+    uint64_t (*value)(void *arg, const leat_pack_cell *cell);
+    void *arg;
+} leat__measured;
+int leat__values_measure(const leat__measured *what, uint32_t batch, bool repeats, leat__ragged_bound *out,
+                         leat_error *err) LEAT_MUST_CHECK;
+
 /* Sets max_frame_bytes, max_run_bytes and floor of `l`, from the index where assuming would take a
  * good part of the budget. LEAT_EBUDGET when the floor does not fit. */
 int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err) LEAT_MUST_CHECK;

@@ -171,6 +171,8 @@ void leat__loader_drop_frames(leat_loader *l)
     leat__free(l->feed.ids);
     leat__free(l->feed.salts);
     leat__free(l->feed.ragged);
+    leat__free(l->feed.sizes);
+    leat__free(l->feed.recipe);
 }
 
 void leat__loader_drop_images(leat_loader *l)
@@ -248,6 +250,8 @@ void leat__change_apply(leat_loader *l)
     SWAP(uint64_t *, l->feed.ids, n->feed.ids);
     SWAP(uint64_t *, l->feed.salts, n->feed.salts);
     SWAP(uint64_t *, l->feed.ragged, n->feed.ragged);
+    SWAP(leat__size *, l->feed.sizes, n->feed.sizes);
+    SWAP(leat__recipe *, l->feed.recipe, n->feed.recipe);
     l->env.field_count = n->env.field_count;
     l->env.shape = n->env.shape;
     l->env.mixed = n->env.mixed;

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "loader/oriented.h"
 #include "op/spec.h"
 #include "op/targets.h"
 #include "pack/schema.h"
@@ -253,13 +254,12 @@ static int absent(const leat__follower *f, leat_error *err)
 static int draw(const leat__follower *f, const leat__follow_sample *in, leat__follow_scratch *s,
                 leat_error *err)
 {
-    const leat_pack_image *im = &in->cells[f->image_cell].image;
-    const bool turned = !in->as_stored && im->orientation >= 5 && im->orientation <= 8;
+    uint32_t width, height;
 
     if (s->recipe == NULL) s->recipe = LEAT_NEW(LOADER, leat__recipe);
     if (s->recipe == NULL) return leat__fail_nomem(err, sizeof *s->recipe, "a recipe");
-    return leat__pipeline_draw(f->pipeline, &in->key, turned ? im->height : im->width,
-                               turned ? im->width : im->height, s->recipe, err);
+    leat__oriented(&in->cells[f->image_cell].image, in->as_stored, &width, &height);
+    return leat__pipeline_draw(f->pipeline, &in->key, width, height, s->recipe, err);
 }
 
 static int fill_mask(const leat__follower *f, const leat__follow_scratch *s, leat__pipeline_worker *w,
@@ -277,7 +277,7 @@ static int fill_mask(const leat__follower *f, const leat__follow_scratch *s, lea
                                 .len = cell->length,
                                 .tables = in->tables,
                                 .orientation = in->as_stored ? 1 : cell->image.orientation};
-    int rc = leat__pipeline_run_mask(f->pipeline, w, s->recipe, &mask,
+    int rc = leat__pipeline_run_mask(w, s->recipe, &mask,
                                      (uint8_t)f->spec.op.value[LEAT__MASK_FILL].i, out, err);
     if (rc != 0) leat__error_context(err, "field '%s'", f->spec.field);
     return rc;

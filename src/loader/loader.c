@@ -23,6 +23,7 @@
 #include "loader/bounds.h"
 #include "loader/change.h"
 #include "loader/setup.h"
+#include "loader/sizes.h"
 #include "pack/reader.h"
 #include "probe/trace.h"
 #include "pack/schema.h"
@@ -96,7 +97,7 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
 
     for (uint32_t c = 0; c < shape->count; c++) {
         const leat__column *column = &shape->columns[c];
-        if (column->kind != LEAT__COLUMN_RAGGED) continue;
+        if (column->kind != LEAT__COLUMN_RAGGED || column->sizing != LEAT__SIZING_ONE) continue;
         uint32_t size = leat_dtype_size(column->tensor.dtype);
         const leat_field *field = leat_pack_field(l->pack, column->field);
         bool ragged = field->type == LEAT_FIELD_RAGGED;
@@ -129,8 +130,10 @@ static int start_batch(leat_loader *l, leat_error *err)
                      feed->salts);
     touch_rows(l, 0, rows);
     LEAT_TRY(measure_ragged(l, rows, NULL, err));
+    LEAT_TRY(leat__sizes_plan(l, rows, err));
     LEAT_TRY(leat__frame_open(&feed->frame, l->frames, rows, feed->ragged, l->env.hashes, err));
     LEAT_TRY(measure_ragged(l, rows, feed->frame, err));
+    leat__sizes_lay(l, feed->frame);
     if (l->env.tile_blocks != NULL && atomic_load(&l->env.device_share) > 0)
         leat__frame_take_arena(feed->frame, l->env.tile_blocks,
                                atomic_load(&l->env.arena_bytes) * rows / l->opts.batch_size);

@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "loader/run_list.h"
+#include "loader/spread.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
 #include "probe/meter.h"
@@ -443,11 +444,23 @@ static const void *tables_of(const leat__run_env *env, const found *from)
     return env->tables[leat__pack_part_of_shard(env->pack, from->shard)];
 }
 
-/* Of what augmentations draw. A sample that comes again in an epoch draws anew. */
+leat__draw_key leat__sample_key(const leat__run_env *env, uint64_t id, uint64_t salt)
+{
+    uint64_t seed = salt == 0 ? env->seed : env->seed ^ leat__mix64(salt);
+    return (leat__draw_key){.seed = seed, .epoch = env->epoch, .sample = id};
+}
+
 static leat__draw_key key_of(const leat__run_env *env, const found *from)
 {
-    uint64_t seed = from->salt == 0 ? env->seed : env->seed ^ leat__mix64(from->salt);
-    return (leat__draw_key){.seed = seed, .epoch = env->epoch, .sample = from->id};
+    return leat__sample_key(env, from->id, from->salt);
+}
+
+/* The batch was planned with the size that the index has. */
+static int check_size(const leat_pack_cell *cell, const leat__image_info *info, leat_error *err)
+{
+    if (info->width == cell->image.width && info->height == cell->image.height) return 0;
+    return leat__fail(err, LEAT_EDATA, "an image of %ux%u, and %ux%u in the index", info->width, info->height,
+                      cell->image.width, cell->image.height);
 }
 
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
@@ -464,6 +477,7 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     const uint8_t *data = from->bytes != NULL ? from->bytes + cell->start
                                               : leat__run_header(env, g, from->id);
     LEAT_TRY(leat__codec_probe((leat__codec_id)cell->image.codec, data, cell->length, &info, err));
+    if (r->frame->shape->sized > 0) LEAT_TRY(check_size(cell, &info, err));
     leat__encoded image = {.info = &info,
                            .data = data,
                            .len = cell->length,
@@ -508,6 +522,11 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
     const leat_pack_cell *cell = &from->cells[column->cell];
     void *out = leat__frame_row(r->frame, c, row);
 
+    if (column->sizing == LEAT__SIZING_NOTE) {
+        const leat__size *own = leat__frame_size_of(r->frame, column->of, row);
+        memcpy(out, (int64_t[2]){own->height, own->width}, 2 * sizeof(int64_t));
+        return 0;
+    }
     if (column->kind == LEAT__COLUMN_ONE_HOT) return write_one_hot(column, cell->i, out, err);
     if (column->kind == LEAT__COLUMN_LAMBDA) {
         memcpy(out, &(float){1}, sizeof(float));
@@ -578,18 +597,21 @@ static int fill_followers(const leat__run *r, leat__run_worker *w, const found *
 static int fill_columns(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
                         leat_error *err)
 {
-    const leat__frame *f = r->frame;
+    leat__frame *f = r->frame;
 
     for (uint32_t g = 0; g < r->env->group_count; g++)
         LEAT_TRY(make_images(r, &r->env->groups[g], w, from, row, err));
     for (uint32_t c = 0; c < f->shape->count; c++) {
-        if (f->shape->columns[c].kind != LEAT__COLUMN_IMAGE && !f->shape->columns[c].follows)
+        const leat__column *column = &f->shape->columns[c];
+        bool copied = column->sizing == LEAT__SIZING_ONE || column->sizing == LEAT__SIZING_NOTE;
+        if (column->kind != LEAT__COLUMN_IMAGE && !column->follows && copied)
             LEAT_TRY(copy_field(r, c, from, row, err));
     }
     if (r->env->follow.count > 0) LEAT_TRY(fill_followers(r, w, from, row, err));
     f->ids[row] = from->id;
     if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from, row, err));
     if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);
+    leat__spread_row(f, row);
     return 0;
 }
 

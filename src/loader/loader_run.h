@@ -158,6 +158,9 @@ int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
 /* Fills the rows. Fails only for reasons that are not a sample's (no memory, the epoch is over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
 
+/* What the augmentations of a sample draw from. One that comes again in an epoch draws anew. */
+leat__draw_key leat__sample_key(const leat__run_env *env, uint64_t id, uint64_t salt);
+
 /* Time that workers of all loaders of this process spent in leat__run_decode. Any thread. */
 uint64_t leat__run_decode_ns_all(void);
 

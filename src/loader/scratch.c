@@ -24,6 +24,7 @@ leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, u
             if (leat__pipeline_draw(pipelines[i], &key, SIDE, SIDE, &recipe, NULL) != 0) continue;
             leat__head_fuse(&h, &recipe, 0, SIDE, SIDE);
             uint64_t first = (uint64_t)h.ax.count * h.ay.count;
+            use.behind |= h.steps < recipe.count;
             use.whole = h.steps < recipe.count && first > (uint64_t)SIDE * SIDE / 4;
         }
     }
@@ -40,6 +41,20 @@ static uint64_t codec_bytes_per_pixel(const leat_pack_cell *cell)
     }
 }
 
+/* An image of fixed size is small beside its batch; one that may be enlarged without limit is not. */
+static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use *use)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < use->views; i++) {
+        uint32_t w[2], h[2]; /* as stored, and turned */
+        leat__pipeline_reach(use->any_size[i], im->width, im->height, &w[0], &h[0]);
+        leat__pipeline_reach(use->any_size[i], im->height, im->width, &w[1], &h[1]);
+        most = LEAT_MAX(most, (uint64_t)w[0] * h[0]);
+        most = LEAT_MAX(most, (uint64_t)w[1] * h[1]);
+    }
+    return 9 * most; /* the image, its next step, a copy */
+}
+
 uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
 {
     uint64_t pixels = (uint64_t)cell->image.width * cell->image.height, bytes;
@@ -51,6 +66,9 @@ uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use
     if (use->whole) each += 9;                   /* the image, its next step, a copy */
     side = LEAT_MAX(cell->image.width, cell->image.height);
     if (!leat__mul_u64(pixels, each, &bytes) || !leat__add_u64(bytes, side * BAND_BYTES, &bytes))
+        return UINT64_MAX;
+    if (use->any_size != NULL && use->behind &&
+        !leat__add_u64(bytes, bytes_behind(&cell->image, use), &bytes))
         return UINT64_MAX;
     return bytes;
 }

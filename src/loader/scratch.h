@@ -17,6 +17,9 @@
 typedef struct leat__scratch_use {
     uint32_t views; /* images made of it */
     bool whole;     /* ops work on the image before anything makes it smaller */
+    bool behind;    /* ops work on what a crop or a resize made of it */
+    const leat__pipeline *const *any_size; /* the views' pipelines, when their output depends on the image;
+                                              else NULL */
 } leat__scratch_use;
 
 leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count);

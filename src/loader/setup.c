@@ -20,6 +20,7 @@
 #include "loader/bounds.h"
 #include "loader/change.h"
 #include "loader/defaults.h"
+#include "loader/sizes.h"
 #include "loader/sources.h"
 #include "pack/reader.h"
 #include "pack/schema.h"
@@ -54,6 +55,7 @@ static int check_opts(leat_loader *l, leat_error *err)
     leat_loader_opts *o = &l->opts;
 
     LEAT_TRY(check_effects(o, err));
+    LEAT_TRY(leat__sizes_check(o, err));
     if (o->batch_size == 0) o->batch_size = LEAT__DEFAULT_BATCH;
     if (o->world == 0) o->world = 1;
     if (o->streams == 0) o->streams = LEAT__ORDER_STREAMS;
@@ -66,7 +68,7 @@ static int check_opts(leat_loader *l, leat_error *err)
         {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_DEVICE},
         {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
         {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU},
-        {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}};
+        {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}, {"collate", o->collate, LEAT_COLLATE_RAGGED}};
     for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
         if (choices[i].value > choices[i].most)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
@@ -292,8 +294,11 @@ static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
     c->row_bytes = out->bytes;
     t->type = LEAT_FIELD_IMAGE;
     t->dtype = dtype_of(out->dtype);
-    t->ndim = 4;
     t->shape[0] = l->opts.batch_size;
+    if (l->opts.collate != LEAT_COLLATE_STACK)
+        return leat__sizes_column(c, &l->opts, l->pipeline_count - 1, out->channels,
+                                  out->layout == LEAT__LAYOUT_NHWC, l->opts.pad_value, err);
+    t->ndim = 4;
     t->shape[1] = out->layout == LEAT__LAYOUT_NCHW ? out->channels : out->height;
     t->shape[2] = out->layout == LEAT__LAYOUT_NCHW ? out->height : out->width;
     t->shape[3] = out->layout == LEAT__LAYOUT_NCHW ? out->width : out->channels;
@@ -422,7 +427,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
             return leat__fail(err, LEAT_EINVAL, "image '%s' has a pipeline but is not among fields", name);
         }
         leat__pipeline_opts o = {.ops = images[i].ops != NULL ? images[i].ops : LEAT__DEFAULT_OPS,
-                                 .view = views_of(l, field)};
+                                 .view = views_of(l, field), .any_size = l->opts.collate != 0};
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
         leat__pipeline *p = l->pipelines[l->pipeline_count++];
         LEAT_TRY(join_group(l, field, shape->count, p, err));
@@ -430,6 +435,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
         LEAT_TRY(image_column(&shape->columns[shape->count - 1], l, field, leat__pipeline_output(p),
                               images[i].name != NULL ? images[i].name : name, err));
     }
+    if (l->opts.collate != LEAT_COLLATE_STACK) shape->sized = l->pipeline_count;
     return 0;
 }
 
@@ -453,6 +459,9 @@ static int follow_column(leat_loader *l, leat__follower *f, leat__shape *shape, 
 
     LEAT_TRY(name_column(c, f->spec.field, err));
     LEAT_TRY(leat__follow_column(f, l->pack, l->opts.batch_size, shape, shape->count - 1, err));
+    if (f->role == LEAT__ROLE_MASK && shape->sized > 0)
+        return leat__sizes_column(c, &l->opts, f->image, 0, false,
+                                  (double)f->spec.op.value[LEAT__MASK_FILL].i, err);
     if (c->kind == LEAT__COLUMN_RAGGED) LEAT_TRY(refuse_ragged(l, f->spec.field, err));
     row_major(&c->tensor);
     return 0;
@@ -516,7 +525,8 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
 {
     uint32_t fields = leat_pack_field_count(l->pack);
 
-    shape->columns = LEAT_NEW_ARRAY(LOADER, leat__column, (uint64_t)fields + given->image_count + 3);
+    uint64_t most = fields + 3 * (uint64_t)given->image_count + 5;
+    shape->columns = LEAT_NEW_ARRAY(LOADER, leat__column, most);
     if (shape->columns == NULL) return leat__fail_nomem(err, fields * sizeof(leat__column), "fields");
     for (uint32_t i = 0; i < given->field_count && given->fields != NULL; i++) {
         if (leat_pack_field_find(l->pack, given->fields[i]) < 0)
@@ -537,6 +547,7 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
     }
     LEAT_TRY(check_fields(l, given, shape, err));
     LEAT_TRY(check_geometry(l, shape, err));
+    LEAT_TRY(leat__sizes_extra(&l->opts, l->pipelines, l->pipeline_count, shape, err));
     LEAT_TRY(set_up_mixing(l, shape, err));
     if (given->sample_fn != NULL && shape->count > LEAT_SAMPLE_FN_FIELDS)
         return leat__fail(err, LEAT_EINVAL, "a sample function gets at most %d fields, not %u",
@@ -566,6 +577,7 @@ static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
         leat__image_group *group = &env->groups[g];
         group->cell = shape->columns[group->columns[0]].cell;
         group->use = leat__scratch_use_of(group->pipelines, group->count);
+        if (shape->sized > 0) group->use.any_size = group->pipelines;
     }
     return 0;
 }
@@ -590,6 +602,7 @@ int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_e
     l->feed.salts = LEAT_NEW_ARRAY(LOADER, uint64_t, l->opts.batch_size);
     if (l->feed.ragged == NULL || l->feed.ids == NULL || l->feed.salts == NULL)
         return leat__fail_nomem(err, columns * 8, "a feed");
+    LEAT_TRY(leat__sizes_open(l, err));
     l->run_samples = leat__run_samples(l->opts.batch_size, threads, l->info.max_sample_bytes);
     /* Tiles are listed in microseconds: in short runs many threads would only wake each other. 16 threads of
      * an H200's host listed 104,000 images/s in runs of 4, and 209,000 in runs of 16. */
@@ -789,13 +802,11 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->env.shares = leat__order_shares(l->order);
     give_advice(l);
     l->opts.ops = l->opts.balance = l->opts.quarantine = l->opts.disk_cache = NULL; /* the caller's */
-    l->opts.device = NULL;
+    l->opts.device = l->opts.label = l->opts.follow = NULL;
     l->opts.images = NULL;
     l->opts.indices = NULL;
     l->opts.weights = NULL;
     l->opts.fields = NULL;
-    l->opts.label = NULL;
-    l->opts.follow = NULL;
     l->opts.sources = NULL;
     l->opts.defaults = NULL;
 out:

@@ -29,6 +29,8 @@ typedef struct leat__feed {
     uint64_t *ids;      /* samples of the batch being planned */
     uint64_t *salts;    /* and which draw of the epoch each is: shares.h */
     uint64_t *ragged;   /* per column: payload bytes of that batch */
+    leat__size *sizes;  /* of its images, where they differ: per image column, then per row; or NULL */
+    leat__recipe *recipe; /* to find them; or NULL */
     leat__run *next;    /* planned, not yet handed out */
     uint64_t next_bytes;
     leat_error error;   /* why there is no next run */

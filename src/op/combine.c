@@ -140,6 +140,61 @@ leat__op_size leat__ops_size(const leat__op_spec *ops, uint32_t count, leat__op_
     return in;
 }
 
+/* ---- reach ---- */
+
+static void unite(leat__op_reach *r, const leat__op_reach *other)
+{
+    r->width_min = LEAT_MIN(r->width_min, other->width_min);
+    r->width_max = LEAT_MAX(r->width_max, other->width_max);
+    r->height_min = LEAT_MIN(r->height_min, other->height_min);
+    r->height_max = LEAT_MAX(r->height_max, other->height_max);
+}
+
+static void combined_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    const leat__op_reach in = *r;
+    leat__op_reach out = in;
+    if (op->def->combine != LEAT__COMBINE_CHOICE) {
+        leat__ops_reach(op + 1, op->inside, &out); /* in random order: only one of them changes the size */
+        if (op->def->combine == LEAT__COMBINE_APPLY) unite(r, &out);
+        else *r = out;
+        return;
+    }
+    for (uint32_t i = 1; i <= op->inside; i += 1 + op[i].inside) {
+        out = in;
+        leat__ops_reach(&op[i], 1 + op[i].inside, &out);
+        if (i == 1) *r = out;
+        else unite(r, &out);
+    }
+}
+
+void leat__ops_reach(const leat__op_spec *ops, uint32_t count, leat__op_reach *r)
+{
+    for (uint32_t i = 0; i < count; i += 1 + ops[i].inside) {
+        const leat__op_def *const d = ops[i].def;
+        if (d->combine) {
+            combined_reach(&ops[i], r);
+        } else if (d->size) {
+            const leat__op_size fixed = d->size(&ops[i], (leat__op_size){0, 0});
+            if (fixed.width) *r = (leat__op_reach){fixed.width, fixed.width, fixed.height, fixed.height};
+            else if (d->reach) d->reach(&ops[i], r);
+        }
+    }
+}
+
+const leat__op_def *leat__ops_without_reach(const leat__op_spec *ops, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const leat__op_def *const d = ops[i].def;
+        uint32_t sized = 0;
+        for (uint32_t k = 1; d->combine == LEAT__COMBINE_ORDER && k <= ops[i].inside; k++)
+            sized += ops[i + k].def->size != NULL;
+        if (sized > 1) return d;
+        if (d->size && !d->reach && !d->size(&ops[i], (leat__op_size){0, 0}).width) return d;
+    }
+    return NULL;
+}
+
 bool leat__combine_changes_size(const leat__op_spec *op)
 {
     for (uint32_t i = 1; i <= op->inside; i++)

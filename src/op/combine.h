@@ -15,6 +15,11 @@ uint32_t leat__combine_pick(const leat__op_spec *op, leat__rng *rng, uint32_t *p
 /* Size after `count` specs; 0 where it depends on the image or on a draw. */
 leat__op_size leat__ops_size(const leat__op_spec *ops, uint32_t count, leat__op_size in);
 
+/* Widens the sizes that may come in to those that may come out of `count` specs, whatever is drawn. */
+void leat__ops_reach(const leat__op_spec *ops, uint32_t count, leat__op_reach *r);
+/* The op for which that cannot be said, or NULL. */
+const leat__op_def *leat__ops_without_reach(const leat__op_spec *ops, uint32_t count);
+
 /* A combinator with an op that changes the size: for messages. */
 bool leat__combine_changes_size(const leat__op_spec *op);
 

@@ -183,6 +183,25 @@ static leat__op_size resize_size(const leat__op_spec *op, leat__op_size in)
     return (leat__op_size){0, 0};
 }
 
+/* Of several sizes: by the most unequal sides among them. */
+static void resize_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    const double size = (double)op->value[RESIZE_SIZE].list[0], most = (double)op->value[RESIZE_MAX_SIZE].i;
+    if (r->width_min == r->width_max && r->height_min == r->height_max) {
+        const leat__op_size out = resized(op, r->width_min, r->height_min);
+        *r = (leat__op_reach){out.width, out.width, out.height, out.height};
+        return;
+    }
+    const double ratio = fmax((double)r->width_max / r->height_min, (double)r->height_max / r->width_min);
+    double longest = size * fmax(ratio, 1) + 1, shortest = size;
+    if (most != 0 && longest > most) {
+        shortest = fmax(floor(most * size / longest) - 1, 1);
+        longest = most;
+    }
+    r->width_min = r->height_min = (uint32_t)shortest;
+    r->width_max = r->height_max = (uint32_t)fmin(longest, LEAT__RESIZE_MAX);
+}
+
 static int resize_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
                        leat_error *err)
 {
@@ -260,6 +279,15 @@ static leat__op_size pad_size(const leat__op_spec *op, leat__op_size in)
     if (in.width) in.width += b.left + b.right;
     if (in.height) in.height += b.top + b.bottom;
     return in;
+}
+
+static void pad_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    const border b = border_of(&op->value[PAD_PADDING]);
+    r->width_min += b.left + b.right;
+    r->width_max += b.left + b.right;
+    r->height_min += b.top + b.bottom;
+    r->height_max += b.top + b.bottom;
 }
 
 static int pad_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
@@ -488,14 +516,15 @@ const leat__op_def leat__ops_geometry[] = {
     {"RandomResizedCrop", "crops a random part of random size and shape and resizes it",
      LEAT_OP_GEOMETRY, rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
     {"Resize", "resizes, by the shorter side or to a given size", LEAT_OP_GEOMETRY,
-     resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw, true},
+     resize_params, LEAT_COUNT(resize_params), resize_check, resize_size, resize_draw, true,
+     .reach = resize_reach},
     {"CenterCrop", "crops the middle, by size or by a share of the shorter side", LEAT_OP_GEOMETRY,
      center_params, LEAT_COUNT(center_params), center_check, fixed_size, center_draw, true},
     {"RandomCrop", "crops a random part of a given size, after padding if asked",
      LEAT_OP_GEOMETRY, crop_params, LEAT_COUNT(crop_params), crop_check, fixed_size,
      crop_draw},
     {"Pad", "adds a border", LEAT_OP_GEOMETRY, pad_params, LEAT_COUNT(pad_params), pad_check,
-     pad_size, pad_draw, true},
+     pad_size, pad_draw, true, .reach = pad_reach},
     {"RandomHorizontalFlip", "mirrors left and right with probability p", LEAT_OP_GEOMETRY,
      flip_params, LEAT_COUNT(flip_params), NULL, NULL, hflip_draw},
     {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY,

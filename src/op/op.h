@@ -39,6 +39,11 @@ typedef enum leat__combine {
     LEAT__COMBINE_ORDER   /* all, in random order */
 } leat__combine;
 
+/* All sizes that an image in flight can have, whatever is drawn. */
+typedef struct leat__op_reach {
+    uint32_t width_min, width_max, height_min, height_max;
+} leat__op_reach;
+
 typedef struct leat__op_def {
     const char *name;
     const char *help;
@@ -55,6 +60,8 @@ typedef struct leat__op_def {
                 leat_error *err);
     bool fixed; /* geometry that draws nothing: the same for all images of one size */
     leat__combine combine;
+    /* Widens what may come in to what may come out; needed where `size` depends on the image. */
+    void (*reach)(const leat__op_spec *op, leat__op_reach *r);
 } leat__op_def;
 
 /* The families; op.c joins them. Each array ends with a NULL name. */

@@ -91,14 +91,24 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
         if (leat__combine_changes_size(&p->ops[i]))
             return leat__fail(err, LEAT_EINVAL,
                               "%s does not give all images one size: add Resize((h, w)), CenterCrop "
-                              "or RandomCrop behind it",
+                              "or RandomCrop behind it, or collate pad, list or ragged",
                               p->ops[i].def->name);
     return leat__fail(err, LEAT_EINVAL,
                       "the pipeline does not give all images one size: add "
-                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w))");
+                      "RandomResizedCrop, CenterCrop, RandomCrop or Resize((h, w)); or let batches hold "
+                      "images of different size (collate pad, list or ragged)");
 }
 
-static int settle_size(leat__pipeline *p, leat_error *err)
+/* What depends on the image needs a bound, or it cannot be planned for. */
+static int check_reach(const leat__pipeline *p, leat_error *err)
+{
+    const leat__op_def *without = leat__ops_without_reach(p->ops, p->count);
+    if (!without) return 0;
+    return leat__fail(err, LEAT_EINVAL, "the size that %s gives is not known before: add Resize((h, w)), "
+                                        "CenterCrop or RandomCrop behind it", without->name);
+}
+
+static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
 {
     const leat__op_size size = leat__ops_size(p->ops, p->count, (leat__op_size){0});
     p->output.channels = 3;
@@ -108,7 +118,7 @@ static int settle_size(leat__pipeline *p, leat_error *err)
             p->output.channels =
                 (uint32_t)p->ops[i].value[leat__op_param_index(d, "num_output_channels")].i;
     }
-    if (!size.width || !size.height) return refuse_size(p, err);
+    if (!size.width || !size.height) return any_size ? check_reach(p, err) : refuse_size(p, err);
     uint64_t bytes;
     if (!leat__mul_u64((uint64_t)size.width * size.height,
                        p->output.channels * leat__dtype_bytes(p->output.dtype), &bytes) ||
@@ -135,7 +145,7 @@ static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_erro
     p->view = opts->view;
     settle_streams(p);
     LEAT_TRY(settle_output(p, &draft, err));
-    return settle_size(p, err);
+    return settle_size(p, opts->any_size, err);
 }
 
 int leat__pipeline_open(leat__pipeline **out, const leat__pipeline_opts *opts, leat_error *err)
@@ -161,6 +171,24 @@ void leat__pipeline_close(leat__pipeline **p)
 const leat__output_spec *leat__pipeline_output(const leat__pipeline *p)
 {
     return &p->output;
+}
+
+leat__output_spec leat__pipeline_output_of(const leat__pipeline *p, uint32_t width, uint32_t height)
+{
+    leat__output_spec spec = p->output;
+    spec.width = width;
+    spec.height = height;
+    spec.bytes = (size_t)width * height * spec.channels * leat__dtype_bytes(spec.dtype);
+    return spec;
+}
+
+void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t height, uint32_t *most_width,
+                          uint32_t *most_height)
+{
+    leat__op_reach r = {width, width, height, height};
+    leat__ops_reach(p->ops, p->count, &r);
+    *most_width = r.width_max;
+    *most_height = r.height_max;
 }
 
 uint32_t leat__pipeline_batch_ops(const leat__pipeline *p)
@@ -200,7 +228,8 @@ int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint
     leat__recipe_start(recipe, width, height);
     for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside)
         LEAT_TRY(draw_op(p, i, key, recipe, err));
-    if (recipe->width != p->output.width || recipe->height != p->output.height)
+    if (p->output.width != 0 &&
+        (recipe->width != p->output.width || recipe->height != p->output.height))
         return leat__fail(err, LEAT_EINTERNAL, "the recipe gives %ux%u, not %ux%u",
                           recipe->width, recipe->height, p->output.width, p->output.height);
     return 0;

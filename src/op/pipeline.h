@@ -35,7 +35,7 @@ uint32_t leat__dtype_bytes(leat__dtype dtype);
 const char *leat__dtype_name(leat__dtype dtype);
 const char *leat__layout_name(leat__layout layout);
 
-/* What one sample looks like in the batch. */
+/* What one sample looks like in the batch. Width, height and bytes are 0 where they depend on the image. */
 typedef struct leat__output_spec {
     uint32_t width, height, channels;
     leat__dtype dtype;
@@ -47,19 +47,28 @@ typedef struct leat__pipeline leat__pipeline;
 typedef struct leat__pipeline_worker leat__pipeline_worker;
 
 /* `ops` is the text form (include/leat/op.h). The defaults hold where the text says nothing.
- * The output size must follow from the ops alone (a Resize to one number does not give it).
+ * Unless any_size is set, the output size must follow from the ops alone (a Resize to one number does
+ * not give it).
  * LEAT_EINVAL names the op and parameter that is wrong. */
 typedef struct leat__pipeline_opts {
     const char *ops;
     leat__dtype default_dtype;   /* u8 */
     leat__layout default_layout; /* nchw */
     uint32_t view;               /* number of the view: views of one sample draw differently */
+    bool any_size;               /* images may come out with different sizes */
 } leat__pipeline_opts;
 
 int leat__pipeline_open(leat__pipeline **p, const leat__pipeline_opts *opts, leat_error *err)
     LEAT_MUST_CHECK;
 void leat__pipeline_close(leat__pipeline **p);
 const leat__output_spec *leat__pipeline_output(const leat__pipeline *p); /* view */
+/* The same of one sample, whose recipe ends with this size. */
+leat__output_spec leat__pipeline_output_of(const leat__pipeline *p, uint32_t width, uint32_t height);
+
+/* The largest width and height that an image of this (oriented) size can come out with, whatever is
+ * drawn; they need not come together. */
+void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t height, uint32_t *most_width,
+                          uint32_t *most_height);
 
 /* Whether images of one size are cropped, turned and mirrored alike: the same random geometry in
  * the same order, whatever colour ops stand between, or none that is random. */
@@ -89,7 +98,7 @@ typedef struct leat__draw_key {
     uint64_t seed, epoch, sample;
 } leat__draw_key;
 
-/* Decodes and writes one sample: exactly output->bytes at `out`, which is aligned to its
+/* Decodes and writes one sample: exactly as many bytes as its output has at `out`, which is aligned to its
  * element type. On failure
  * the bytes at `out` are undefined. */
 int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
@@ -107,9 +116,9 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
 /* A mask of an image, moved as `recipe` (leat__pipeline_draw for the image) moves it: nearest
  * pixel, as torchvision resizes masks; `fill` where the image has none. The mask is as large as
  * the image and has one channel. u8, height x width of the output, to `out`. */
-int leat__pipeline_run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
-                            const leat__recipe *recipe, const leat__encoded *mask, uint8_t fill,
-                            uint8_t *out, leat_error *err) LEAT_MUST_CHECK;
+int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe,
+                            const leat__encoded *mask, uint8_t fill, uint8_t *out,
+                            leat_error *err) LEAT_MUST_CHECK;
 
 /* What would be drawn for an image of this (oriented) size: for tests, tools and masks. */
 int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint32_t width,

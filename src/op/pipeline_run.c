@@ -25,6 +25,7 @@ struct leat__pipeline_worker {
     leat__planes decoded; /* a region held whole: turned images, several views */
     leat__planes turned;
     leat__writer writer;
+    leat__output_spec spec; /* of the sample that is written */
     leat__recipe recipe;
 };
 
@@ -315,7 +316,8 @@ static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s
                      leat_error *err)
 {
     bool in_batch;
-    LEAT_TRY(leat__writer_begin(&w->writer, &p->output, p->norm, out, err));
+    w->spec = leat__pipeline_output_of(p, w->recipe.width, w->recipe.height);
+    LEAT_TRY(leat__writer_begin(&w->writer, &w->spec, p->norm, out, err));
     LEAT_TRY(run_steps(w, s, false, &in_batch, err));
     if (!in_batch) leat__writer_image(&w->writer, &w->bench.image);
     for (uint32_t i = pixel_steps(&w->recipe); i < w->recipe.count; i++)
@@ -379,9 +381,8 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
 
 /* ---- masks ---- */
 
-int leat__pipeline_run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
-                            const leat__recipe *recipe, const leat__encoded *mask, uint8_t fill,
-                            uint8_t *out, leat_error *err)
+int leat__pipeline_run_mask(leat__pipeline_worker *w, const leat__recipe *recipe,
+                            const leat__encoded *mask, uint8_t fill, uint8_t *out, leat_error *err)
 {
     const source s = source_of(mask);
     bool in_batch;
@@ -395,8 +396,7 @@ int leat__pipeline_run_mask(const leat__pipeline *p, leat__pipeline_worker *w,
     for (uint32_t i = 0; i < w->recipe.count; i++)
         for (int c = 0; c < 3; c++) w->recipe.step[i].fill[c] = fill;
     LEAT_TRY(run_steps(w, s, true, &in_batch, err));
-    for (uint32_t y = 0; y < p->output.height; y++)
-        memcpy(out + (size_t)y * p->output.width, leat__planes_row(&w->bench.image, 0, y),
-               p->output.width);
+    for (uint32_t y = 0; y < recipe->height; y++)
+        memcpy(out + (size_t)y * recipe->width, leat__planes_row(&w->bench.image, 0, y), recipe->width);
     return 0;
 }

@@ -165,6 +165,15 @@ static leat__op_size rotate_size(const leat__op_spec *op, leat__op_size in)
     return op->value[ROTATE_EXPAND].i ? (leat__op_size){0, 0} : in;
 }
 
+/* The box round a turned image: its diagonal at most, its shorter side at least. */
+static void rotate_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    if (!op->value[ROTATE_EXPAND].i) return;
+    const double most = ceil(hypot(r->width_max, r->height_max)) + 2; /* outward to whole pixels */
+    r->width_min = r->height_min = LEAT_MIN(r->width_min, r->height_min);
+    r->width_max = r->height_max = (uint32_t)fmin(most, LEAT__RESIZE_MAX);
+}
+
 static int rotate_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
                        leat_error *err)
 {
@@ -304,7 +313,8 @@ static int view_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 const leat__op_def leat__ops_warp[] = {
     {"RandomRotation", "turns by a random angle", LEAT_OP_GEOMETRY, rotate_params,
-     LEAT_COUNT(rotate_params), rotate_check, rotate_size, rotate_draw},
+     LEAT_COUNT(rotate_params), rotate_check, rotate_size, rotate_draw,
+     .reach = rotate_reach},
     {"RandomAffine", "turns, shifts, scales and shears at random", LEAT_OP_GEOMETRY,
      affine_params, LEAT_COUNT(affine_params), affine_check, NULL, affine_draw},
     {"RandomPerspective", "moves the corners at random with probability p", LEAT_OP_GEOMETRY,

@@ -142,6 +142,50 @@ static void same_geometry_is_recognised(void **state)
     }
 }
 
+/* What is drawn never exceeds what an image is said to reach, whatever ops and size. */
+static void draws_stay_within_reach(void **state)
+{
+    static const char *const texts[] = {
+        "", "Resize(17)", "Resize(40, max_size=90)", "Pad((1, 2, 30, 4))", "RandomRotation(180, expand=true)",
+        "RandomRotation(90, expand=true); Resize(33)",
+        "RandomRotation(44, expand=true); Resize(9, max_size=10)",
+        "Pad(3); RandomRotation(10, expand=true); Pad(5); RandomRotation(100, expand=true); Resize(7)",
+        "RandomRotation(5, expand=true, center=(3, 90)); RandomHorizontalFlip()", "Resize(3); RandAugment()",
+        "RandomResizedCrop((5, 9)); RandomRotation(70, expand=true)",
+        "RandomApply(Resize(50); Pad(3)); RandomChoice(Pad(9); RandomRotation(30, expand=true); Resize(5))",
+        "RandomOrder(Resize(40); RandomHorizontalFlip(); ColorJitter(0.4)); RandomApply(CenterCrop(90))"};
+    leat__recipe r;
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        leat__pipeline *p = NULL;
+        assert_ok(leat__pipeline_open(&p, &(leat__pipeline_opts){.ops = texts[t], .any_size = true}, NULL));
+        assert_int_equal(leat__pipeline_output(p)->width, 0);
+        for (uint64_t i = 0; i < 3000; i++) {
+            const uint32_t side[2] = {1 + (uint32_t)(i * i % 97),
+                                      i % 7 == 0 ? 1 : 1 + (uint32_t)(i % 1201)};
+            const uint32_t w = side[i % 2], h = side[1 - i % 2];
+            uint32_t most_w, most_h;
+            leat__pipeline_reach(p, w, h, &most_w, &most_h);
+            const leat__draw_key key = {t, 1, i};
+            assert_ok(leat__pipeline_draw(p, &key, w, h, &r, NULL));
+            assert_true(r.width <= most_w && r.height <= most_h);
+        }
+        leat__pipeline_close(&p);
+    }
+}
+
+/* An op whose size has no bound is refused, also where images may differ in size. */
+static void sizes_need_a_bound(void **state)
+{
+    static const char *const texts[] = {"RandomShortestSize((9, 20))", "RandomOrder(Pad(2); Resize(9))"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        leat__pipeline *p = NULL;
+        leat_error err = {0};
+        const leat__pipeline_opts o = {.ops = texts[i], .any_size = true};
+        assert_int_equal(leat__pipeline_open(&p, &o, &err), LEAT_EINVAL);
+        assert_non_null(strstr(err.message, "not known before"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +194,8 @@ int main(void)
         cmocka_unit_test(draws_depend_on_the_key_only),
         cmocka_unit_test(colour_does_not_shift_geometry),
         cmocka_unit_test(same_geometry_is_recognised),
+        cmocka_unit_test(draws_stay_within_reach),
+        cmocka_unit_test(sizes_need_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,7 +195,7 @@ static void masks_and_boxes_follow(void **state)
         bool keep = false;
         const leat__draw_key key = {1, 0, sample};
         assert_ok(leat__pipeline_draw(p, &key, 100, 80, &recipe, NULL));
-        assert_ok(leat__pipeline_run_mask(p, w, &recipe, &b.encoded, 0, mask_out, NULL));
+        assert_ok(leat__pipeline_run_mask(w, &recipe, &b.encoded, 0, mask_out, NULL));
         leat__recipe_boxes(&recipe, &(leat__box_rule){0}, box, &keep, 1);
         float x0 = 70, y0 = 70, x1 = 0, y1 = 0;
         for (int i = 0; i < 70 * 70; i++) {
@@ -216,9 +216,9 @@ static void masks_and_boxes_follow(void **state)
     fixture_picture(&mask, 50, 80, 1);
     fixture_encode(&b, &mask, 1);
     leat_error err = {0};
-    assert_code(LEAT_EDATA, leat__pipeline_run_mask(p, w, &recipe, &b.encoded, 0, mask_out, &err));
+    assert_code(LEAT_EDATA, leat__pipeline_run_mask(w, &recipe, &b.encoded, 0, mask_out, &err));
     assert_contains(err.message, "50x80");
-    assert_code(LEAT_EDATA, leat__pipeline_run_mask(p, w, &recipe, &a.encoded, 0, mask_out, &err));
+    assert_code(LEAT_EDATA, leat__pipeline_run_mask(w, &recipe, &a.encoded, 0, mask_out, &err));
     assert_contains(err.message, "3 channels");
     fixture_reset(&a);
     fixture_reset(&b);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of a padded batch: an image is decoded to the front of its row and spread out there, each line to
+ * where the batch's height and width put it, with the fill beside and below.
+ */
+#ifndef LEAT_LOADER_SPREAD_H
+#define LEAT_LOADER_SPREAD_H
+
+#include "loader/batch.h"
+
+/* All padded columns of a row that has been decoded and hashed. */
+void leat__spread_row(leat__frame *f, uint32_t row);
+
+#endif
