@@ -16,6 +16,8 @@ static const leat__param finding[] = {
     CLI_PATH("output", 'o', NULL, "DIR",
              "write kept documents, clusters, bad lines and the report here; images: a pack"),
     CLI_FLAG("normalize", 0, "exact: compare words only, without case, punctuation and white space"),
+    CLI_CHOICE("level", 0, "document", "document|line|paragraph",
+               "exact: take repeated lines or paragraphs out of the texts instead of whole documents"),
     CLI_INT("words", 0, "0", 0, 64, "N", "fuzzy: words of a shingle, 0 = 5"),
     CLI_INT("chars", 0, "0", 0, 1024, "N", "fuzzy: shingles of this many characters instead of words"),
     CLI_INT("bands", 0, "0", 0, 256, "N", "fuzzy: bands of a sketch, 0 = 14"),
@@ -89,6 +91,7 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->keep_field = cli_str(c, "keep-field");
     o->plan_only = cli_flag(c, "plan");
     o->index = cli_flag(c, "index");
+    o->level = (uint32_t)cli_choice(c, "level");
     o->against = cli_str(c, "against");
     o->text_field = cli_str(c, "text-field");
     o->id_field = cli_str(c, "id-field");
@@ -143,6 +146,20 @@ static void print_text(cli *c, const leat_dedup_stats *st)
             leat__format_bytes(st->disk_bytes, disk, sizeof disk));
 }
 
+static void print_pieces(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
+{
+    char in[24], out[24], took[24];
+    cli_out(c, "%llu %s: %llu removed (%s) from %llu of %llu documents; nothing is left of %llu\n",
+            (unsigned long long)st->pieces, o->level == LEAT_LEVEL_LINE ? "lines" : "paragraphs",
+            (unsigned long long)st->pieces_removed,
+            leat__format_bytes(st->bytes_removed, out, sizeof out), (unsigned long long)st->changed,
+            (unsigned long long)st->documents, (unsigned long long)st->removed);
+    cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n",
+            leat__format_bytes(st->text_bytes, in, sizeof in),
+            leat__format_seconds(st->seconds, took, sizeof took),
+            st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
+}
+
 static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
 {
     if (st->bad)
@@ -158,6 +175,7 @@ static int finish(cli *c, const leat_dedup_opts *o, const leat_dedup_stats *st)
         return printed != CLI_OK ? printed : code;
     }
     if (o->plan_only) print_plan(c, st);
+    else if (o->level) print_pieces(c, o, st);
     else print_text(c, st);
     return code;
 }
@@ -195,6 +213,8 @@ const cli_command cli_cmd_dedup = {
     .summary = "find duplicate images, remove duplicate documents",
     .examples =
         (const cli_example[]){{"leat dedup exact crawl -o unique", "equal texts"},
+                              {"leat dedup exact crawl -o unique --level paragraph",
+                               "take repeated paragraphs out of the texts"},
                               {"leat dedup fuzzy crawl/*.jsonl.zst -o unique --memory 4G",
                                "similar texts, within 4 GiB of memory"},
                               {"leat dedup fuzzy crawl -o unique --chars 24 --bands 20 --rows 13",
@@ -265,6 +285,10 @@ const cli_command cli_cmd_dedup = {
                               {"against", "documents of the index of --against"},
                               {"removed_against", "documents removed for one of these"},
                               {"index_bytes", "bytes of the index that was saved"},
+                              {"pieces", "lines or paragraphs that are not blank (--level)"},
+                              {"pieces_removed", "of these, repeated ones that were taken out"},
+                              {"bytes_removed", "bytes of text that were taken out"},
+                              {"changed", "documents that lost a line or paragraph"},
                               {"seconds", "time taken by this run"},
                               {"cpu_seconds", "CPU time taken by this run"},
                               {NULL, NULL}},

@@ -137,6 +137,12 @@ typedef enum leat_dedup_keep {
     LEAT_KEEP_FIELD = 2    /* the largest number in keep_field, then the first */
 } leat_dedup_keep;
 
+typedef enum leat_dedup_level {
+    LEAT_LEVEL_DOCUMENT = 0,
+    LEAT_LEVEL_LINE = 1,     /* exact: lines that occurred before are taken out of the texts */
+    LEAT_LEVEL_PARAGRAPH = 2 /* exact: the same for paragraphs, which blank lines separate */
+} leat_dedup_level;
+
 /* 0 and NULL mean the default given. */
 typedef struct leat_dedup_opts {
     uint32_t struct_size;
@@ -172,7 +178,7 @@ typedef struct leat_dedup_opts {
     const char *against; /* folder of an earlier run with `index`: documents that are like one of
                             its kept ones are removed; its texts are not read. NULL = none */
     uint32_t index;      /* 1 = save the index of all kept documents (with those of `against`) */
-    uint32_t reserved2;
+    uint32_t level;      /* leat_dedup_level */
 } leat_dedup_opts;
 
 LEAT_API void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size);
@@ -200,6 +206,10 @@ typedef struct leat_dedup_stats {
     uint64_t resumable; /* 1 = the run failed, and `resume` continues it */
     uint64_t against, removed_against; /* documents of the index; removed for one of these */
     uint64_t index_bytes;              /* of the index that was saved */
+    /* With lines or paragraphs. `removed` then counts documents of which nothing is left. */
+    uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; repeated ones */
+    uint64_t bytes_removed;          /* of the texts */
+    uint64_t changed;                /* documents that lost a piece */
 } leat_dedup_stats;
 
 /* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does not
@@ -210,6 +220,67 @@ LEAT_API int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stat
 
 /* Chance that two documents of this similarity share one of the bands. */
 LEAT_API double leat_dedup_chance(double similarity, uint32_t bands, uint32_t rows);
+
+/* ---- Decontamination ----------------------------------------------------------------------- */
+
+typedef enum leat_decontaminate_by {
+    LEAT_DECONTAMINATE_DOCUMENT = 0, /* contaminated documents are dropped */
+    LEAT_DECONTAMINATE_SPAN = 1      /* the shared spans are cut out of them */
+} leat_decontaminate_by;
+
+/* 0 and NULL mean the default given. */
+typedef struct leat_decontaminate_opts {
+    uint32_t struct_size;
+    uint32_t input_count, eval_count;
+    uint32_t ngram; /* words in a row that must be shared: 13 */
+    const char *const *inputs;
+    const char *const *evals; /* evaluation sets: JSONL files, folders or patterns; needed */
+    const char *eval_fields;  /* keys of their texts, with commas: "text" */
+    const char *output;       /* folder: kept-00000.jsonl …, matches.jsonl, evals.jsonl, bad.jsonl,
+                                 report.json; needed */
+    const char *text_field;   /* "text" */
+    const char *id_field;     /* "id"; also of the evaluation sets */
+    uint32_t by;              /* leat_decontaminate_by */
+    uint32_t min_matches;     /* shared n-grams that make a document contaminated: 1 */
+    uint32_t window;          /* span: bytes around it that are cut out too: 0 */
+    uint32_t threads;         /* usable CPUs */
+    uint64_t memory;          /* hard budget; half of what is available */
+    uint64_t shard_bytes;     /* 1 GiB */
+    uint64_t max_document;    /* longest line: 128 MiB, less when the budget is small */
+    uint32_t compress;        /* leat_text_compress of the kept documents */
+    uint32_t fail_on_bad, replace;
+    uint32_t reserved;
+    leat_text_progress progress;
+    void *cookie;
+    leat_log log;
+} leat_decontaminate_opts;
+
+LEAT_API void leat_decontaminate_opts_init_sized(leat_decontaminate_opts *opts, uint32_t struct_size);
+#define leat_decontaminate_opts_init(o)                                                                \
+    leat_decontaminate_opts_init_sized((o), (uint32_t)sizeof *(o))
+
+typedef struct leat_decontaminate_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t documents, kept, dropped;
+    uint64_t contaminated;         /* documents with shared n-grams */
+    uint64_t spans, bytes_removed; /* cut out */
+    uint64_t bad, lone_surrogates;
+    uint64_t evals, evals_found; /* evaluation texts; those found in the corpus */
+    uint64_t evals_short;        /* with fewer words than an n-gram: never found */
+    uint64_t evals_bad;          /* lines without a text */
+    uint64_t eval_ngrams;        /* different ones */
+    uint64_t files, bytes_in, text_bytes;
+    uint64_t shards, bytes_out;
+    uint64_t budget_peak_bytes;
+    double seconds, cpu_seconds;
+} leat_decontaminate_stats;
+
+/* Removes what the inputs share with evaluation sets: n-grams of words, without case, punctuation and
+ * white space. stats may be NULL. LEAT_EDATA when the evaluation sets have no text of so many
+ * words. */
+LEAT_API int leat_decontaminate_text(const leat_decontaminate_opts *opts,
+                                     leat_decontaminate_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus
 }

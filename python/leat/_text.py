@@ -15,6 +15,7 @@ from ._pack import Path, Progress, _run
 _COMPRESS = {"none": 0, "gzip": 1, "zstd": 2}
 _CLUSTERS = {"star": 0, "components": 1}
 _KEEP = {"first": 0, "longest": 1, "field": 2}
+_LEVELS = {"document": 0, "line": 1, "paragraph": 2}
 _POLICIES = {"skip": 0, "fail": 1}
 _FLAGS = {"force": "replace", "plan": "plan_only"}  # their names in C
 
@@ -84,7 +85,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                shard_bytes: int | str = 0, max_document: int | str = 0, on_error: str = "skip", threads: int = 0,
                memory: int | str = 0, bands_per_iteration: int = 0, checkpoint: int | str = 0,
                force: bool = False, resume: bool = False, plan: bool = False,
-               index: bool = False, against: Path | None = None,
+               index: bool = False, against: Path | None = None, level: str = "document",
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
 
@@ -107,6 +108,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         resume: continue a run that was interrupted
         plan: return what the run would take, do nothing
         index: save an index of the kept documents, for `against` of later runs
+        level: exact: "line" or "paragraph" takes repeated ones out of the texts
         against: output folder of an earlier run with `index`: also remove what is like its documents
         others: as in `filter_text`
     """
@@ -119,6 +121,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         kind=_check.one_of("kind", kind, {"exact": 1, "fuzzy": 2}),
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
+        level=_check.one_of("level", level, _LEVELS),
         against=None if against is None else _check.utf8_path("against", against),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
         id_field=_check.text("id_field", id_field),
@@ -127,6 +130,42 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         **{_FLAGS.get(name, name): _check.flag(name, value) for name, value in flags.items()},
         **{name: _check.whole(name, value, 0, 4096) for name, value in numbers.items()},
         **{name: _check.size(name, value) for name, value in sizes.items()})
+    return json.loads(report)
+
+
+def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Path | Sequence[Path],
+                       eval_field: str | Sequence[str] = "text", ngram: int = 13, min_matches: int = 1,
+                       by: str = "document", window: int = 0, text_field: str = "text", id_field: str = "id",
+                       compress: str = "none", shard_bytes: int | str = 0, max_document: int | str = 0,
+                       on_error: str = "skip", threads: int = 0, memory: int | str = 0, force: bool = False,
+                       progress: Progress | None = None) -> dict[str, Any]:
+    """Removes what JSONL files share with evaluation sets; what `leat decontaminate` does.
+
+    >>> leat.decontaminate_text("crawl", "clean", evals="mmlu.jsonl", eval_field="question")
+    {'documents': 1000, 'kept': 997, 'dropped': 3, 'contaminated': 3, 'evals_found': 2, ...}
+
+    Parameters
+        source: JSONL files (plain, .gz, .zst), folders or patterns
+        output: folder for kept documents, matches, bad lines and the report
+        evals: JSONL files of the evaluation sets, folders or patterns
+        eval_field: keys of their texts
+        ngram: words in a row that must be shared
+        min_matches: shared n-grams that make a document contaminated
+        by: "document" drops contaminated documents, "span" cuts the shared text out of them
+        window: span: bytes around it that are cut out too
+        others: as in `filter_text`
+    """
+    fields = eval_field if isinstance(eval_field, str) else ",".join(_check.several("eval_field", eval_field))
+    report, _ = _run(
+        progress, _leat.decontaminate_text, _check.paths("source", source), _check.utf8_path("output", output),
+        evals=_check.paths("evals", evals), eval_fields=_check.text("eval_field", fields),
+        ngram=_check.whole("ngram", ngram, 2, 64), min_matches=_check.whole("min_matches", min_matches, 1, 10**9),
+        by=_check.one_of("by", by, {"document": 0, "span": 1}), window=_check.whole("window", window, 0, 10**6),
+        text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
+        threads=_check.whole("threads", threads, 0, 4096), memory=_check.size("memory", memory),
+        shard_bytes=_check.size("shard_bytes", shard_bytes), max_document=_check.size("max_document", max_document),
+        compress=_check.one_of("compress", compress, _COMPRESS),
+        fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1, replace=_check.flag("force", force))
     return json.loads(report)
 
 

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "curate/decontaminate.h"
 #include "curate/dedup.h"
 #include "curate/filter_run.h"
 
@@ -131,7 +132,7 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "threads",    "memory",      "shard_bytes", "max_document",
                             "compress",   "fail_on_bad", "replace",     "resume",
                             "plan_only",  "checkpoint",  "index",       "against",
-                            NULL};
+                            "level",      NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_dedup_opts o;
     leat_dedup_stats stats = {0};
@@ -144,11 +145,11 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     leat_dedup_opts_init(&o);
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpz", names, &inputs, &o.output, &control, &o.kind,
+            args, kwargs, "OzO|$IpIIIIdIIzzzIIKKKIppppKpzI", names, &inputs, &o.output, &control, &o.kind,
             &normalize, &o.shingle_words, &o.shingle_chars, &o.bands, &o.rows, &o.threshold, &o.clusters,
             &o.keep, &o.keep_field, &o.text_field, &o.id_field, &o.bands_per_iteration, &o.threads,
             &memory, &shard, &most, &o.compress, &fail, &replace, &resume, &plan, &checkpoint,
-            &index, &o.against))
+            &index, &o.against, &o.level))
         return NULL;
     if (begin(&r, inputs, control) != 0) return NULL;
     o.inputs = r.paths;
@@ -168,6 +169,48 @@ PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs)
     Py_BEGIN_ALLOW_THREADS rc = leat_dedup_text(&o, &stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
     leat__dedup_json(&stats, &json);
+    return end(&r, &json, rc, &err);
+}
+
+PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs",      "output",       "control",    "evals",    "eval_fields",
+                            "ngram",       "min_matches",  "by",         "window",   "text_field",
+                            "id_field",    "threads",      "memory",     "shard_bytes",
+                            "max_document", "compress",    "fail_on_bad", "replace", NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_decontaminate_opts o;
+    leat_decontaminate_stats stats = {0};
+    PyObject *inputs, *control, *evals;
+    const char *sets[256];
+    unsigned long long memory = 0, shard = 0, most = 0;
+    int fail = 0, replace = 0, rc;
+    run r;
+    leat__buf json;
+
+    (void)module;
+    leat_decontaminate_opts_init(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzOO|$zIIIIzzIKKKIpp", names, &inputs, &o.output,
+                                     &control, &evals, &o.eval_fields, &o.ngram, &o.min_matches, &o.by,
+                                     &o.window, &o.text_field, &o.id_field, &o.threads, &memory, &shard,
+                                     &most, &o.compress, &fail, &replace))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyList_Size(evals) && o.eval_count < 256; i++)
+        sets[o.eval_count++] = PyBytes_AsString(PyList_GetItem(evals, i));
+    if (PyErr_Occurred() || begin(&r, inputs, control) != 0) return NULL;
+    o.inputs = r.paths;
+    o.input_count = r.count;
+    o.evals = sets;
+    o.memory = memory;
+    o.shard_bytes = shard;
+    o.max_document = most;
+    o.fail_on_bad = (uint32_t)fail;
+    o.replace = (uint32_t)replace;
+    o.progress = on_progress;
+    o.cookie = &r;
+    Py_BEGIN_ALLOW_THREADS rc = leat_decontaminate_text(&o, &stats, &err);
+    Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);
+    leat__decontaminate_json(&stats, &json);
     return end(&r, &json, rc, &err);
 }
 

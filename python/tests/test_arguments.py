@@ -109,6 +109,9 @@ def test_text(inside):
         f.write('{"id": 1, "text": "one line of text"}\n')
     every_argument(leat.filter_text, {"source": "t.jsonl", "output": "kept", "force": True})
     every_argument(leat.dedup_text, {"source": "t.jsonl", "output": "unique", "force": True})
+    with open("e.jsonl", "w") as f:
+        f.write('{"text": "a text that has at least as many words as thirteen which is what it takes"}\n')
+    every_argument(leat.decontaminate_text, {"source": "t.jsonl", "output": "clean", "evals": "e.jsonl", "force": True})
     every_argument(leat.score_text, {})
 
 

@@ -69,6 +69,9 @@ def test_dedup(docs, tmp_path):
     assert {c["kept"] for c in read(tmp_path / "k" / "clusters.jsonl")} == {"d5"}
     assert leat.dedup_text(docs, tmp_path / "e", kind="exact", normalize=True)["removed"] == 0
     leat.dedup_text(docs, tmp_path / "i", kind="exact", index=True)
+    assert leat.dedup_text(docs, tmp_path / "l", kind="exact", level="line")["pieces_removed"] == 0
+    with pytest.raises(leat.Error, match="whole documents"):
+        leat.dedup_text(docs, tmp_path / "l2", kind="exact", level="line", index=True)
     again = leat.dedup_text(docs, tmp_path / "j", kind="exact", against=tmp_path / "i")
     assert again["kept"] == 0 and again["removed_against"] == again["documents"]
     with pytest.raises(leat.ArgumentError):
@@ -86,3 +89,21 @@ def test_scores():
     assert "gopher@paper" in names["profiles"] and "pii" in names["modifiers"] and set(one) == set(names["scores"])
     with pytest.raises(leat.ArgumentError, match="^texts: "):
         leat.score_text("\ud800")
+
+
+def test_decontaminate(tmp_path):
+    shared = "one two three four five six seven eight nine ten eleven twelve thirteen"
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "bad", "text": f"Before it. {shared.upper()}! After."}) + "\n" +
+                                      json.dumps({"id": "good", "text": "nothing of it"}) + "\n")
+    (tmp_path / "e.jsonl").write_text(json.dumps({"id": "q1", "question": f"so: {shared}?"}) + "\n")
+    evals = dict(evals=tmp_path / "e.jsonl", eval_field=["question", "answer"])
+    report = leat.decontaminate_text(tmp_path / "c.jsonl", tmp_path / "d", **evals)
+    assert (report["contaminated"], report["kept"], report["evals_found"]) == (1, 1, 1)
+    match = json.loads((tmp_path / "d" / "matches.jsonl").read_text())
+    assert match["id"] == "bad" and match["eval"] == "q1" and match["span"] == shared.upper() and not match["kept"]
+    report = leat.decontaminate_text(tmp_path / "c.jsonl", tmp_path / "s", by="span", window=2, **evals)
+    assert (report["kept"], report["spans"]) == (2, 1)
+    assert json.loads((tmp_path / "s" / "kept-00000.jsonl").read_text().splitlines()[0])["text"] == "Before it\nAfter."
+    assert leat.decontaminate_text(tmp_path / "c.jsonl", tmp_path / "m", min_matches=2, **evals)["contaminated"] == 0
+    with pytest.raises(leat.Error, match="13 words"):
+        leat.decontaminate_text(tmp_path / "c.jsonl", tmp_path / "x", evals=tmp_path / "c.jsonl", eval_field="id")

@@ -16,6 +16,7 @@
 #define COMPRESSED 4 /* text bytes per byte of a compressed file, assumed */
 #define ID_BYTES 24  /* of an id, assumed */
 #define FLOOR (48u << 20)
+#define PIECE_BYTES 40 /* of a line, assumed */
 
 static bool is_compressed(const char *path)
 {
@@ -69,6 +70,10 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
     st->plan_documents = documents;
     st->plan_disk = documents * per_document;
     st->plan_memory = FLOOR + documents * (d->opts->keep != LEAT_KEEP_FIRST ? 20 : 12);
+    if (d->opts->level != LEAT_LEVEL_DOCUMENT) { /* 24 bytes and one bit for each line */
+        st->plan_disk = text / PIECE_BYTES * 24;
+        st->plan_memory = FLOOR + text / PIECE_BYTES / 8;
+    }
     if (st->plan_memory > d->memory)
         return leat__fail(err, LEAT_EBUDGET, "about %llu documents need %s of memory, the limit is %s",
                           (unsigned long long)documents,

@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/sized.h"
 #include "curate/dedup_index.h"
+#include "curate/dedup_lines.h"
 #include "io/dir.h"
 
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
@@ -42,6 +43,19 @@ static int check_fuzzy(leat_dedup_opts *o, leat_error *err)
     return 0;
 }
 
+static int check_level(const leat_dedup_opts *o, leat_error *err)
+{
+    if (o->level == LEAT_LEVEL_DOCUMENT) return 0;
+    if (o->level > LEAT_LEVEL_PARAGRAPH)
+        return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
+    if (o->kind != LEAT_DEDUP_EXACT)
+        return leat__fail(err, LEAT_EINVAL, "lines and paragraphs go with exact deduplication");
+    if (o->keep != LEAT_KEEP_FIRST || o->index || o->against || o->resume)
+        return leat__fail(err, LEAT_EINVAL,
+                          "keep, index, against and resume go with whole documents, not lines");
+    return 0;
+}
+
 /* Fills in defaults; LEAT_EINVAL says what is wrong. */
 static int check_options(leat_dedup_opts *o, leat_error *err)
 {
@@ -51,6 +65,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
     if (o->clusters > LEAT_CLUSTERS_COMPONENTS || o->keep > LEAT_KEEP_FIELD ||
         o->compress > LEAT_TEXT_ZSTD)
         return leat__fail(err, LEAT_EINVAL, "clusters, keep or compress is not valid");
+    LEAT_TRY(check_level(o, err));
     if ((o->keep == LEAT_KEEP_FIELD) != (o->keep_field != NULL))
         return leat__fail(err, LEAT_EINVAL, "keep_field goes with keep=field");
     if (o->kind == LEAT_DEDUP_FUZZY) {
@@ -218,6 +233,7 @@ static int rank_documents(leat__dedup *d, leat_error *err)
 
 static int run_phases(leat__dedup *d, leat_error *err)
 {
+    if (d->opts->level != LEAT_LEVEL_DOCUMENT) return leat__dedup_lines(d, err);
     for (;;) {
         d->bytes_done = d->files.total * LEAT_MIN(d->st.iteration, d->stats->passes);
         switch (d->st.phase) {
@@ -246,7 +262,8 @@ void leat__dedup_json(const leat_dedup_stats *st, leat__buf *out)
         PUT(verified) PUT(below_threshold) PUT(bands) PUT(rows) PUT(passes) PUT(files) PUT(bytes_in)
             PUT(text_bytes) PUT(shards) PUT(bytes_out) PUT(plan_documents) PUT(plan_memory)
                 PUT(plan_disk) PUT(disk_bytes) PUT(budget_peak_bytes) PUT(resumed)
-                    PUT(against) PUT(removed_against) PUT(index_bytes)
+                    PUT(against) PUT(removed_against) PUT(index_bytes) PUT(pieces)
+                        PUT(pieces_removed) PUT(bytes_removed) PUT(changed)
 #undef PUT
                     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "cpu_seconds", st->cpu_seconds);

@@ -134,18 +134,6 @@ static void put_scores(const filter *f, leat__chunk *c, const leat__line *line,
     leat__buf_puts(out, "}\n");
 }
 
-/* The line with another text. */
-static void put_modified(leat__chunk *c, const leat__line *line, const leat__jsonl_field *text,
-                         const leat__buf *now)
-{
-    leat__buf *out = &c->out[OUT_KEPT];
-    const uint8_t *value = text->raw - 1, *after = text->raw + text->raw_len + 1;
-    leat__buf_append(out, line->text, (size_t)(value - line->text));
-    leat__json_text(out, leat__buf_str(now), now->len);
-    leat__buf_append(out, after, (size_t)(line->text + line->len - after));
-    leat__buf_putc(out, '\n');
-}
-
 /* The text of the document, modified, in w->scorer. */
 static int take_text(filter *f, worker *w, leat__chunk *c, const leat__jsonl_field *text, bool *changed,
                      size_t *len, leat_error *err)
@@ -189,7 +177,7 @@ static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *l
     } else if (first >= 0) {
         put_reason(f, w, c, line, r, first, counts);
     } else if (changed) {
-        put_modified(c, line, &r->text, &w->text);
+        leat__line_put(&c->out[OUT_KEPT], line, &r->text, leat__buf_str(&w->text), w->text.len);
     } else {
         leat__buf_append(&c->out[OUT_KEPT], line->text, line->len);
         leat__buf_putc(&c->out[OUT_KEPT], '\n');

@@ -65,3 +65,13 @@ void leat__line_bad_json(const leat__line_names *n, uint32_t file, uint64_t numb
     leat__json_end(&j);
     leat__buf_putc(out, '\n');
 }
+
+void leat__line_put(leat__buf *out, const leat__line *line, const leat__jsonl_field *text,
+                    const char *now, size_t len)
+{
+    const uint8_t *value = text->raw - 1, *after = text->raw + text->raw_len + 1;
+    leat__buf_append(out, line->text, (size_t)(value - line->text));
+    leat__json_text(out, now, len);
+    leat__buf_append(out, after, (size_t)(line->text + line->len - after));
+    leat__buf_putc(out, '\n');
+}

@@ -38,6 +38,10 @@ void leat__line_id_json(const leat__line_names *n, const leat__chunk *c, const l
 void leat__line_bad_json(const leat__line_names *n, uint32_t file, uint64_t number, uint64_t offset,
                          const char *reason, leat__buf *out);
 
+/* Appends the line with another text, and a newline. */
+void leat__line_put(leat__buf *out, const leat__line *line, const leat__jsonl_field *text,
+                    const char *now, size_t len);
+
 /* A string as JSON, with quotes; the text is valid UTF-8. */
 void leat__json_text(leat__buf *out, const char *text, size_t len);
 

@@ -122,6 +122,7 @@ static uint32_t shingle_text(leat__sketcher *s, size_t len)
     memset(s->text + len, ' ', LEAT__TEXT_PAD);
     if (s->words == 0) return char_shingles(s, len);
     uint32_t words = split_words(s, len);
+    s->word_count = words;
     for (uint32_t i = 0; i < words; i++)
         s->word_hash[i] = word_key(s->text + s->bounds[2 * i], s->bounds[2 * i + 1] - s->bounds[2 * i]);
     return word_shingles(s, words);

@@ -26,6 +26,7 @@ typedef struct leat__sketcher {
     uint64_t text_capacity;
     uint32_t *bounds;
     uint64_t *word_hash;
+    uint32_t word_count; /* words of the last text: word i is bounds[2 * i] to bounds[2 * i + 1] */
     uint64_t *shingle;
     void *slab, *text_slab;
     uint64_t slab_bytes, text_slab_bytes;

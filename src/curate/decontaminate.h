@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the command and Python share of leat_decontaminate_text.
+ */
+#ifndef LEAT_CURATE_DECONTAMINATE_H
+#define LEAT_CURATE_DECONTAMINATE_H
+
+#include <leat/text.h>
+
+#include "base/buf.h"
+
+void leat__decontaminate_json(const leat_decontaminate_stats *stats, leat__buf *out);
+
+#endif

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deduplication of lines and paragraphs in three steps:
+ *
+ *   hash    one pass over the text: the 128-bit hash of every piece and its number, in the order
+ *           of the text, to files by hash
+ *   mark    file by file: a hash that is not yet in the table is entered; the piece of one that
+ *           is gets its bit set. A table that is full is emptied and the file is read again in
+ *           twice as many slices, so that memory bounds the time, not the size of the input
+ *   write   a second pass over the text: pieces with a bit are left out
+ *
+ * Bits are a set and numbers follow the text, so the output depends on neither threads nor memory.
+ */
+#include "curate/dedup_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "curate/shards.h"
+
+#define BLOCK 4096u /* records */
+#define SLICES_MAX (1u << 20)
+
+enum { OUT_KEPT, OUT_CHANGED, OUT_BAD };
+enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_PIECES, N_KEPT, N_CHANGED, N_REMOVED, N_BYTES };
+
+typedef struct record {
+    uint64_t low, high, piece;
+} record;
+
+/* The number of the first piece of a chunk. */
+typedef struct start {
+    uint64_t document, piece;
+} start;
+
+typedef struct lines {
+    leat__dedup *d;
+    leat__spill part;
+    uint64_t pieces;
+    start *starts;
+    size_t chunks, capacity;
+    uint8_t *removed; /* bit per piece */
+    record *table;
+    uint64_t slots, used;
+    leat__shards kept, changed, bad;
+} lines;
+
+typedef struct worker {
+    leat__buf text, now; /* of a document, and what is left of it */
+    leat__sketcher sketcher;
+} worker;
+
+/* ---- pieces ---- */
+
+static bool is_blank(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* After the newline, or len. */
+static size_t line_end(const uint8_t *text, size_t len, size_t at)
+{
+    const uint8_t *nl = memchr(text + at, '\n', len - at);
+    return nl ? (size_t)(nl - text) + 1 : len;
+}
+
+static bool all_blank(const uint8_t *text, size_t from, size_t to)
+{
+    while (from < to && is_blank(text[from]))
+        from++;
+    return from == to;
+}
+
+leat__piece leat__piece_at(const uint8_t *text, size_t len, size_t at, uint32_t level)
+{
+    leat__piece p = {.begin = at, .end = line_end(text, len, at)};
+    if (level == LEAT_LEVEL_PARAGRAPH) {
+        bool blank = all_blank(text, at, p.end);
+        while (!blank && p.end < len && !all_blank(text, p.end, line_end(text, len, p.end)))
+            p.end = line_end(text, len, p.end);
+    }
+    p.next = p.end;
+    if (level == LEAT_LEVEL_PARAGRAPH)
+        while (p.next < len && all_blank(text, p.next, line_end(text, len, p.next)))
+            p.next = line_end(text, len, p.next);
+    while (p.begin < p.end && is_blank(text[p.begin]))
+        p.begin++;
+    while (p.end > p.begin && is_blank(text[p.end - 1]))
+        p.end--;
+    return p;
+}
+
+/* ---- hash ---- */
+
+static int setup(void *cookie, void **ctx, leat_error *err)
+{
+    worker *w = LEAT_NEW(CURATE, worker);
+    if (!w) return leat__fail_nomem(err, sizeof *w, "a worker");
+    leat__buf_init(&w->text, LEAT__MEM_CURATE, (size_t)1 << 33);
+    leat__buf_init(&w->now, LEAT__MEM_CURATE, (size_t)1 << 33);
+    *ctx = w;
+    return leat__sketcher_init(&w->sketcher, 1, 0, err);
+}
+
+static void teardown(void *cookie, void *ctx)
+{
+    worker *w = ctx;
+    if (!w) return;
+    leat__buf_reset(&w->text);
+    leat__buf_reset(&w->now);
+    leat__sketcher_reset(&w->sketcher);
+    leat__free(w);
+}
+
+/* A hash takes 16 bytes, the shortest line of a text 3. */
+static uint64_t need(void *cookie, uint64_t longest)
+{
+    return 16 * longest + 16 / 3 * LEAT__CHUNK_BYTES + LEAT__CHUNK_BYTES;
+}
+
+/* The text of a document into w->text. */
+static int take_text(worker *w, leat__chunk *c, const leat__record_fields *r, leat_error *err)
+{
+    leat__buf_clear(&w->text);
+    if (leat__buf_reserve(&w->text, r->text.raw_len + LEAT__TEXT_PAD) != 0)
+        return leat__fail_nomem(err, r->text.raw_len, "a document");
+    w->text.len = leat__jsonl_text(&r->text, (uint8_t *)w->text.data, &c->count[N_LONE]);
+    return 0;
+}
+
+/* The hash of a piece. *any is false where there is nothing to compare. */
+static int hash_piece(const lines *l, worker *w, const leat__piece *p, leat__hash128 *h, bool *any,
+                      leat_error *err)
+{
+    const char *text = w->text.data + p->begin;
+    size_t len = p->end - p->begin;
+    *any = len > 0;
+    if (!*any) return 0;
+    if (l->d->opts->normalize) {
+        uint32_t n;
+        LEAT_TRY(leat__sketcher_reserve(&w->sketcher, len, err));
+        memcpy(w->sketcher.text, text, len);
+        LEAT_TRY(leat__sketcher_shingles(&w->sketcher, len, &n, err));
+        *any = n > 0;
+        *h = leat__hash128_of(w->sketcher.shingle, n * sizeof(uint64_t), 0);
+    } else {
+        *h = leat__hash128_of(text, len, 0);
+    }
+    return 0;
+}
+
+static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record_fields *r,
+                         leat_error *err)
+{
+    uint64_t before = c->count[N_PIECES];
+    LEAT_TRY(take_text(w, c, r, err));
+    for (size_t at = 0; at < w->text.len;) {
+        leat__hash128 h;
+        bool any;
+        leat__piece p =
+            leat__piece_at((const uint8_t *)w->text.data, w->text.len, at, l->d->opts->level);
+        LEAT_TRY(hash_piece(l, w, &p, &h, &any, err));
+        if (any) {
+            leat__buf_append(&c->out[0], &h.low, 8);
+            leat__buf_append(&c->out[0], &h.high, 8);
+            c->count[N_PIECES]++;
+        }
+        at = p.next;
+    }
+    c->count[N_DOCUMENTS]++;
+    c->count[N_TEXT] += w->text.len;
+    c->count[N_EMPTY] += c->count[N_PIECES] == before;
+    return 0;
+}
+
+static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+{
+    lines *l = cookie;
+    leat__line line;
+    size_t at = 0, where = 0;
+    if (c->too_long && l->d->opts->fail_on_bad)
+        return leat__fail(err, LEAT_EDATA, "%s: line %llu: %s", l->d->files.path[c->file],
+                          (unsigned long long)c->line, LEAT__LINE_TOO_LONG);
+    while (leat__chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
+        if (!wrong) LEAT_TRY(hash_document(l, ctx, c, &r, err));
+        else if (l->d->opts->fail_on_bad)
+            return leat__fail(err, LEAT_EDATA, "%s: line %llu, offset %llu: %s",
+                              l->d->files.path[c->file], (unsigned long long)line.number,
+                              (unsigned long long)(line.offset + where), wrong);
+    }
+    return c->out[0].status == 0 ? 0 : leat__fail_nomem(err, c->out[0].len, "results");
+}
+
+static int note_start(lines *l, const leat__chunk *c, leat_error *err)
+{
+    if (l->chunks == l->capacity) {
+        size_t n = l->capacity ? 2 * l->capacity : 256;
+        start *p = leat__realloc(LEAT__MEM_CURATE, l->starts, n * sizeof *p);
+        if (!p) return leat__fail_nomem(err, n * sizeof *p, "the list of chunks");
+        l->starts = p;
+        l->capacity = n;
+    }
+    l->starts[l->chunks++] = (start){c->document, l->pieces};
+    return 0;
+}
+
+static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
+{
+    lines *l = cookie;
+    leat__dedup_state *st = &l->d->st;
+    LEAT_TRY(note_start(l, c, err));
+    for (uint64_t i = 0; i < c->count[N_PIECES]; i++) {
+        record r = {.piece = l->pieces++};
+        memcpy(&r, c->out[0].data + 16 * i, 16);
+        if (r.low == 0 && r.high == 0) r.low = 1; /* an empty slot of the table */
+        LEAT_TRY(leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r,
+                                 sizeof r, err));
+    }
+    st->documents += c->count[N_DOCUMENTS];
+    st->text_bytes += c->count[N_TEXT];
+    st->lone_surrogates += c->count[N_LONE];
+    st->empty += c->count[N_EMPTY];
+    st->document = c->document + c->lines;
+    return 0;
+}
+
+static int tell(void *cookie, uint64_t bytes, uint64_t total)
+{
+    const lines *l = cookie;
+    const leat__dedup *d = l->d;
+    if (!d->opts->progress) return 0;
+    return d->opts->progress(d->opts->cookie, LEAT_MIN(d->bytes_done + bytes, d->bytes_total),
+                             d->bytes_total, d->st.documents, d->stats->removed);
+}
+
+static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    leat_budget *budget = NULL;
+    pass->cookie = l;
+    pass->setup = setup;
+    pass->teardown = teardown;
+    pass->ram = 2u << 20;
+    pass->need = need;
+    pass->tell = tell;
+    leat__text_files_rewind(&d->files);
+    int rc = leat_budget_open(&budget, memory, err);
+    if (rc == 0)
+        rc = leat__text_flow_run(&d->files, pass, budget, d->opts->threads, &d->opts->log, err);
+    if (budget) {
+        leat_budget_stats bs;
+        leat_budget_read(budget, &bs);
+        d->stats->budget_peak_bytes = LEAT_MAX(d->stats->budget_peak_bytes, bs.peak);
+    }
+    leat_budget_close(&budget);
+    return rc;
+}
+
+static int hash_all(lines *l, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    uint64_t guess = d->stats->plan_disk / LEAT_MAX(d->memory / 8, 1) + 1;
+    uint32_t parts = (uint32_t)LEAT_MIN(guess, 256);
+    size_t buffer = (size_t)LEAT_MIN(LEAT_MAX(d->memory / 16 / parts, 4096), 256u << 10);
+    leat__text_pass pass = {.name = "hash", .work = hash_chunk, .take = take_hashes};
+    LEAT_TRY(leat__spill_open(&l->part, d->work, "part", parts, buffer, NULL, err));
+    LEAT_TRY(run_pass(l, &pass, d->memory - d->memory / 8, err));
+    LEAT_TRY(leat__spill_flush(&l->part, false, err));
+    d->st.disk_peak = leat__spill_bytes(&l->part);
+    d->bytes_done = d->files.total;
+    return 0;
+}
+
+/* ---- mark ---- */
+
+/* Enters the hash; false when the table is full. *seen when it was in. */
+static bool enter(lines *l, const record *r, bool *seen)
+{
+    uint64_t mask = l->slots - 1;
+    for (uint64_t i = leat__mix64(r->low) & mask;; i = (i + 1) & mask) {
+        record *slot = &l->table[i];
+        *seen = slot->low == r->low && slot->high == r->high;
+        if (*seen) return true;
+        if (slot->low != 0 || slot->high != 0) continue;
+        if (l->used >= l->slots - l->slots / 4) return false;
+        *slot = *r;
+        l->used++;
+        return true;
+    }
+}
+
+static int mark_slice(lines *l, leat__file *f, record *block, uint64_t slice, uint64_t slices,
+                      bool *full, leat_error *err)
+{
+    uint64_t records = leat__file_size_at_open(f) / sizeof(record);
+    bool seen;
+    memset(l->table, 0, l->slots * sizeof *l->table);
+    l->used = 0;
+    *full = false;
+    for (uint64_t at = 0; at < records; at += BLOCK) {
+        uint64_t n = LEAT_MIN(BLOCK, records - at);
+        LEAT_TRY(leat__file_pread(f, block, n * sizeof *block, at * sizeof *block, err));
+        for (uint64_t i = 0; i < n; i++) {
+            if ((block[i].low >> 32) * slices >> 32 != slice) continue;
+            if (!enter(l, &block[i], &seen)) {
+                *full = true;
+                return 0;
+            }
+            if (seen) l->removed[block[i].piece / 8] |= (uint8_t)(1u << block[i].piece % 8);
+        }
+    }
+    return 0;
+}
+
+static int mark_part(lines *l, uint32_t part, record *block, leat_error *err)
+{
+    leat__file *f = NULL;
+    uint64_t slices = 1;
+    bool full = false;
+    int rc = leat__spill_file(&l->part, part, &f, err);
+    for (uint64_t s = 0; s < slices && rc == 0; s++) {
+        rc = mark_slice(l, f, block, s, slices, &full, err);
+        if (!full) continue;
+        slices *= 2; /* bits that are set stay right */
+        s = UINT64_MAX;
+        if (slices > SLICES_MAX)
+            rc = leat__fail(err, LEAT_EBUDGET, "the lines need more memory (raise --memory)");
+    }
+    leat__file_close(&f);
+    return rc;
+}
+
+static int mark_all(lines *l, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    uint64_t bits = l->pieces / 8 + 1, most = 0;
+    if (bits > d->memory / 2)
+        return leat__fail(err, LEAT_EBUDGET, "%llu lines need at least %llu MiB of memory",
+                          (unsigned long long)l->pieces, (unsigned long long)(bits >> 19) + 1);
+    for (uint32_t i = 0; i < l->part.count; i++)
+        most = LEAT_MAX(most, l->part.length[i] / sizeof(record));
+    l->slots = 1024;
+    while (l->slots < 2 * most && 2 * l->slots * sizeof(record) <= (d->memory - bits) / 2)
+        l->slots *= 2;
+    record *block = leat__alloc_array(LEAT__MEM_CURATE, BLOCK, sizeof *block);
+    l->removed = leat__zalloc(LEAT__MEM_CURATE, bits);
+    l->table = leat__alloc_array(LEAT__MEM_CURATE, l->slots, sizeof *l->table);
+    int rc = block && l->removed && l->table ? 0 : leat__fail_nomem(err, bits, "the table of lines");
+    for (uint32_t i = 0; i < l->part.count && rc == 0; i++)
+        rc = mark_part(l, i, block, err);
+    leat__free(block);
+    leat__free(l->table);
+    l->table = NULL;
+    return rc;
+}
+
+/* ---- write ---- */
+
+static uint64_t first_piece(const lines *l, uint64_t document)
+{
+    size_t low = 0, high = l->chunks;
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (l->starts[mid].document <= document) low = mid;
+        else high = mid;
+    }
+    return l->starts[low].piece;
+}
+
+/* What is left of the text, in w->now; counts of its pieces. */
+static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, uint64_t *pieces,
+                    uint64_t *removed, leat_error *err)
+{
+    const uint8_t *text = (const uint8_t *)w->text.data;
+    size_t len = w->text.len;
+    bool last = false;
+    *pieces = *removed = 0;
+    leat__buf_clear(&w->now);
+    for (size_t at = 0; at < len;) {
+        leat__hash128 h;
+        bool any;
+        leat__piece p = leat__piece_at(text, len, at, l->d->opts->level);
+        LEAT_TRY(hash_piece(l, w, &p, &h, &any, err));
+        last = any && l->removed[*piece / 8] >> *piece % 8 & 1;
+        if (!last) leat__buf_append(&w->now, text + at, p.next - at);
+        else c->count[N_BYTES] += p.next - at;
+        *piece += any;
+        *pieces += any;
+        *removed += last;
+        at = p.next;
+    }
+    /* the newline before a last line without one */
+    while (last && text[len - 1] != '\n' && w->now.len > 0 && w->now.data[w->now.len - 1] == '\n')
+        w->now.len--;
+    return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");
+}
+
+static int write_document(const lines *l, worker *w, leat__chunk *c, const leat__line *line,
+                          const leat__record_fields *r, uint64_t *piece, leat_error *err)
+{
+    uint64_t pieces, removed;
+    LEAT_TRY(take_text(w, c, r, err));
+    LEAT_TRY(cut_text(l, w, c, piece, &pieces, &removed, err));
+    bool keep = removed < pieces || pieces == 0;
+    c->count[N_KEPT] += keep;
+    c->count[N_REMOVED] += removed;
+    if (removed == 0) {
+        leat__buf_append(&c->out[OUT_KEPT], line->text, line->len);
+        leat__buf_putc(&c->out[OUT_KEPT], '\n');
+        return 0;
+    }
+    if (keep) leat__line_put(&c->out[OUT_KEPT], line, &r->text, leat__buf_str(&w->now), w->now.len);
+    leat__buf *out = &c->out[OUT_CHANGED];
+    c->count[N_CHANGED]++;
+    leat__buf_puts(out, "{\"id\":");
+    leat__line_id_json(&l->d->names, c, line, r, out);
+    leat__buf_printf(out, ",\"pieces\":%llu,\"removed\":%llu,\"kept\":%s}\n",
+                     (unsigned long long)pieces, (unsigned long long)removed, keep ? "true" : "false");
+    return 0;
+}
+
+static int write_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
+{
+    const lines *l = cookie;
+    leat__line line;
+    size_t at = 0, where;
+    uint64_t piece = first_piece(l, c->document);
+    if (c->too_long) {
+        c->count[N_BAD]++;
+        leat__line_bad_json(&l->d->names, c->file, c->line, c->offset, LEAT__LINE_TOO_LONG,
+                            &c->out[OUT_BAD]);
+    }
+    while (leat__chunk_next(c, &at, &line)) {
+        leat__record_fields r;
+        const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
+        if (!wrong) {
+            LEAT_TRY(write_document(l, ctx, c, &line, &r, &piece, err));
+            continue;
+        }
+        c->count[N_BAD]++;
+        leat__line_bad_json(&l->d->names, c->file, line.number, line.offset + where, wrong,
+                            &c->out[OUT_BAD]);
+    }
+    for (int i = 0; i < LEAT__CHUNK_OUTS; i++)
+        if (c->out[i].status != 0) return leat__fail_nomem(err, c->out[i].len, "results");
+    return leat__compress_buf(&c->out[OUT_KEPT], (leat__compress)l->d->opts->compress, err);
+}
+
+static int take_chunk(void *cookie, leat__chunk *c, leat_error *err)
+{
+    lines *l = cookie;
+    leat_dedup_stats *st = l->d->stats;
+    st->kept += c->count[N_KEPT];
+    st->bad += c->count[N_BAD];
+    st->changed += c->count[N_CHANGED];
+    st->pieces_removed += c->count[N_REMOVED];
+    st->bytes_removed += c->count[N_BYTES];
+    st->removed = l->d->st.documents - st->kept;
+    LEAT_TRY(leat__shards_put(&l->kept, c->out[OUT_KEPT].data, c->out[OUT_KEPT].len, err));
+    LEAT_TRY(leat__shards_put(&l->changed, c->out[OUT_CHANGED].data, c->out[OUT_CHANGED].len, err));
+    return leat__shards_put(&l->bad, c->out[OUT_BAD].data, c->out[OUT_BAD].len, err);
+}
+
+static int write_all(lines *l, leat_error *err)
+{
+    leat__dedup *d = l->d;
+    const leat_dedup_opts *o = d->opts;
+    leat__text_pass pass = {.name = "write", .work = write_chunk, .take = take_chunk};
+    uint64_t shard = o->shard_bytes ? o->shard_bytes : UINT64_C(1) << 30, bits = l->pieces / 8;
+    LEAT_TRY(leat__shards_open(&l->kept, o->output, "kept", shard, (leat__compress)o->compress, err));
+    LEAT_TRY(leat__shards_open(&l->changed, o->output, "changed", 0, LEAT__COMPRESS_NONE, err));
+    LEAT_TRY(leat__shards_open(&l->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err));
+    LEAT_TRY(run_pass(l, &pass, d->memory - bits, err));
+    if (d->files.document != d->st.document)
+        return leat__fail(err, LEAT_EDATA, "the input changed: %llu lines, %llu before",
+                          (unsigned long long)d->files.document, (unsigned long long)d->st.document);
+    LEAT_TRY(leat__shards_commit(&l->kept, err));
+    LEAT_TRY(leat__shards_commit(&l->changed, err));
+    LEAT_TRY(leat__shards_commit(&l->bad, err));
+    d->stats->removed = d->st.documents - d->stats->kept;
+    d->stats->pieces = l->pieces;
+    d->stats->shards = l->kept.count;
+    d->stats->bytes_out = l->kept.bytes;
+    return 0;
+}
+
+int leat__dedup_lines(leat__dedup *d, leat_error *err)
+{
+    lines l = {.d = d};
+    d->bytes_done = 0;
+    int rc = hash_all(&l, err);
+    if (rc == 0) rc = mark_all(&l, err);
+    if (rc == 0) rc = write_all(&l, err);
+    leat__spill_reset(&l.part);
+    leat__shards_reset(&l.kept);
+    leat__shards_reset(&l.changed);
+    leat__shards_reset(&l.bad);
+    leat__free(l.starts);
+    leat__free(l.removed);
+    return rc;
+}

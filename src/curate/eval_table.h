@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The n-grams of evaluation sets: a hash table from an n-gram to the first text that has it. Written by
+ * one thread, then constant.
+ */
+#ifndef LEAT_CURATE_EVAL_TABLE_H
+#define LEAT_CURATE_EVAL_TABLE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define LEAT__EVAL_NONE UINT32_MAX
+#define LEAT__EVAL_FIELDS 16
+
+typedef struct leat__eval_slot {
+    uint64_t hash;
+    uint32_t text; /* + 1; 0 = empty */
+} leat__eval_slot;
+
+typedef struct leat__eval_table {
+    leat__eval_slot *slot;
+    uint64_t slots, used; /* slots: a power of two */
+    uint32_t texts;       /* lines with at least one of the fields */
+    uint32_t texts_short; /* of these, without an n-gram */
+    uint64_t bad;         /* lines that could not be read, or have none of the fields */
+    leat__buf ids, ends;  /* ids as JSON, and where each ends (uint64_t) */
+} leat__eval_table;
+
+/* Reads the files: every string in one of `fields` (names with commas) is a text of its own.
+ * LEAT_EBUDGET when the table needs more than `memory`. */
+int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count,
+                          const char *fields, const char *id_field, uint32_t ngram, uint64_t memory,
+                          leat_error *err) LEAT_MUST_CHECK;
+void leat__eval_table_reset(leat__eval_table *t);
+uint64_t leat__eval_table_bytes(const leat__eval_table *t);
+/* The number of the text with this n-gram, or LEAT__EVAL_NONE. */
+uint32_t leat__eval_table_find(const leat__eval_table *t, uint64_t hash);
+/* Appends the id of a text, as JSON. */
+void leat__eval_table_id(const leat__eval_table *t, uint32_t text, leat__buf *out);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "curate/dedup_box.h"
+
+#include "curate/dedup_lines.h"
+
+static leat_dedup_stats st;
+
+static void pieces_of(const char *text, uint32_t level, const char *expect)
+{
+    char got[256] = "";
+    size_t len = strlen(text);
+    for (size_t at = 0; at < len;) {
+        leat__piece p = leat__piece_at((const uint8_t *)text, len, at, level);
+        assert_true(p.next > at && p.next <= len && p.begin <= p.end && p.end <= p.next);
+        strcat(got, "[");
+        strncat(got, text + p.begin, p.end - p.begin);
+        strcat(got, "]");
+        at = p.next;
+    }
+    assert_string_equal(got, expect);
+}
+
+static void pieces(void **state)
+{
+    pieces_of("a\nb \n\n c", LEAT_LEVEL_LINE, "[a][b][][c]");
+    pieces_of("a\nb \n \n\n c\n", LEAT_LEVEL_PARAGRAPH, "[a\nb][c]");
+    pieces_of("\n\na\n\n", LEAT_LEVEL_PARAGRAPH, "[][a]");
+    pieces_of("\n", LEAT_LEVEL_LINE, "[]");
+    pieces_of("a", LEAT_LEVEL_PARAGRAPH, "[a]");
+}
+
+static leat_dedup_opts lines_opts(const char *in, const char *out, uint32_t level)
+{
+    leat_dedup_opts o = fuzzy_opts(in, out);
+    o.kind = LEAT_DEDUP_EXACT;
+    o.level = level;
+    return o;
+}
+
+static void is_file(const char *name, const char *expect)
+{
+    char *text = load_text(name);
+    assert_string_equal(text, expect);
+    leat__free(text);
+}
+
+static void repeated_lines_go(void **state)
+{
+    put_text("l.jsonl", "{\"id\":1,\"text\":\"Menu\\nFirst.\\n\\nFooter\",\"x\":\"\\u00e9\"}\n"
+                        "{\"id\":2,\"text\":\"  Menu\\nSecond.\\nSecond.\\nFooter\"}\n"
+                        "{}\n"
+                        "{\"id\":3,\"text\":\"Menu\\nFooter\\n\"}\n"
+                        "{\"id\":4,\"text\":\"\\n \\n\"}\n"
+                        "{\"id\":5,\"text\":\"menu!\"}\n");
+    leat_dedup_opts o = lines_opts("l.jsonl", "l", LEAT_LEVEL_LINE);
+    dedup_ok(&o, &st);
+    is_file("l/kept-00000.jsonl",
+            "{\"id\":1,\"text\":\"Menu\\nFirst.\\n\\nFooter\",\"x\":\"\\u00e9\"}\n"
+            "{\"id\":2,\"text\":\"Second.\"}\n{\"id\":4,\"text\":\"\\n \\n\"}\n"
+            "{\"id\":5,\"text\":\"menu!\"}\n");
+    is_file("l/changed.jsonl", "{\"id\":2,\"pieces\":4,\"removed\":3,\"kept\":true}\n"
+                               "{\"id\":3,\"pieces\":2,\"removed\":2,\"kept\":false}\n");
+    assert_int_equal(st.documents, 5);
+    assert_int_equal(st.kept, 4);
+    assert_int_equal(st.removed, 1);
+    assert_int_equal(st.changed, 2);
+    assert_int_equal(st.bad, 1);
+    assert_int_equal(st.empty, 1);
+    assert_int_equal(st.pieces, 10);
+    assert_int_equal(st.pieces_removed, 5);
+    assert_int_equal(st.bytes_removed, 7 + 8 + 6 + 5 + 7);
+    assert_int_not_equal(access(in_box("l/.leat-work"), F_OK), 0);
+    o = lines_opts("l.jsonl", "n", LEAT_LEVEL_LINE);
+    o.normalize = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.pieces_removed, 6);
+    o = lines_opts("l.jsonl", "p", LEAT_LEVEL_PARAGRAPH);
+    dedup_ok(&o, &st);
+    assert_int_equal(st.pieces, 5);
+    assert_int_equal(st.pieces_removed, 0);
+}
+
+/* The same bytes for any threads and memory; slices too. */
+static void output_is_the_same(void **state)
+{
+    FILE *f = fopen(in_box("many.jsonl"), "wb");
+    leat__rng r;
+    leat__rng_init(&r, 5, 0, 0, 0);
+    for (int i = 0; i < 60000; i++) {
+        fprintf(f, "{\"text\":\"");
+        for (int k = 0; k < 8; k++)
+            fprintf(f, "%d\\n", (int)leat__rng_below(&r, 4000000));
+        fprintf(f, "\"}\n");
+    }
+    fclose(f);
+    leat_dedup_opts o = lines_opts("many.jsonl", "m1", LEAT_LEVEL_LINE);
+    o.threads = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.pieces, 480000);
+    uint64_t removed = st.pieces_removed;
+    assert_in_range(removed, 20000, 40000);
+    o = lines_opts("many.jsonl", "m2", LEAT_LEVEL_LINE);
+    o.threads = 7;
+    o.memory = 49u << 20;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.pieces_removed, removed);
+    same_files("m1/kept-00000.jsonl", "m2/kept-00000.jsonl");
+    same_files("m1/changed.jsonl", "m2/changed.jsonl");
+}
+
+static void options_are_checked(void **state)
+{
+    leat_error err = {0};
+    leat_dedup_opts o = fuzzy_opts("l.jsonl", "x");
+    o.level = LEAT_LEVEL_LINE;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = lines_opts("l.jsonl", "x", 3);
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = lines_opts("l.jsonl", "x", LEAT_LEVEL_LINE);
+    o.resume = 1;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EINVAL);
+    o = lines_opts("l.jsonl", "x", LEAT_LEVEL_LINE);
+    o.fail_on_bad = 1;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "line 3"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(repeated_lines_go),
+        cmocka_unit_test(output_is_the_same),
+        cmocka_unit_test(options_are_checked),
+    };
+    return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `leat decontaminate`: remove what a corpus shares with evaluation sets.
+ */
+#include <leat/text.h>
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "cli.h"
+#include "curate/decontaminate.h"
+
+static const leat__param matching[] = {
+    CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, matches, bad lines and the report here"),
+    CLI_STRING("eval", 'e', NULL, "FILES", "evaluation sets: JSONL files or folders, with commas between"),
+    CLI_STRING("eval-field", 0, "text", "NAMES", "keys of their texts, with commas between"),
+    CLI_INT("ngram", 0, "13", 2, 64, "N", "words in a row that must be shared"),
+    CLI_INT("min-matches", 0, "1", 1, 1e9, "N", "shared n-grams that make a document contaminated"),
+    CLI_CHOICE("by", 0, "document", "document|span",
+               "drop contaminated documents, or cut the shared spans out of them"),
+    CLI_INT("window", 0, "0", 0, 1e6, "BYTES", "span: cut this many bytes around each span too"),
+    CLI_END,
+};
+
+static const leat__param files[] = {
+    CLI_STRING("text-field", 0, "text", "NAME", "key of the text"),
+    CLI_STRING("id-field", 0, "id", "NAME", "key of the id; documents without it are FILE:LINE"),
+    CLI_CHOICE("on-error", 0, "skip", "skip|fail",
+               "lines that cannot be read: list them in bad.jsonl, or stop"),
+    CLI_CHOICE("compress", 0, "none", "none|gzip|zstd", "compress the kept documents"),
+    CLI_BYTES("shard-bytes", 0, "1GiB", 1, 1e18, "split the output into files of about this size"),
+    CLI_BYTES("max-document", 0, "128MiB", 1024, 2e9, "list longer lines as bad"),
+    CLI_FLAG("force", 'f', "replace the output of an earlier run"),
+    CLI_INT("threads", 't', "0", 0, 4096, "N", "worker threads, 0 = all usable CPUs"),
+    CLI_BYTES("memory", 0, "0", 0, 1e15, "hard memory budget, 0 = half of what is available"),
+    CLI_END,
+};
+
+typedef struct watch {
+    cli *c;
+    cli_progress bar;
+} watch;
+
+static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t documents, uint64_t dropped)
+{
+    watch *w = cookie;
+    cli_progress_total(&w->bar, total);
+    cli_progress_at(&w->bar, done, done, dropped);
+    return cli_interrupted(w->c);
+}
+
+static void fill(cli *c, leat_decontaminate_opts *o)
+{
+    leat_decontaminate_opts_init(o);
+    o->output = cli_str(c, "output");
+    o->eval_fields = cli_str(c, "eval-field");
+    o->ngram = (uint32_t)cli_int(c, "ngram");
+    o->min_matches = (uint32_t)cli_int(c, "min-matches");
+    o->by = (uint32_t)cli_choice(c, "by");
+    o->window = (uint32_t)cli_int(c, "window");
+    o->text_field = cli_str(c, "text-field");
+    o->id_field = cli_str(c, "id-field");
+    o->fail_on_bad = cli_choice(c, "on-error") == 1;
+    o->compress = (uint32_t)cli_choice(c, "compress");
+    o->shard_bytes = cli_bytes(c, "shard-bytes");
+    o->max_document = cli_bytes(c, "max-document");
+    o->replace = cli_flag(c, "force");
+    o->threads = (uint32_t)cli_int(c, "threads");
+    o->memory = cli_bytes(c, "memory");
+    o->log = c->log;
+    o->progress = on_progress;
+}
+
+static void print_text(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
+{
+    char in[24], cut[24], took[24];
+    cli_out(c, "%llu documents: %llu contaminated, %llu dropped, %llu kept\n",
+            (unsigned long long)st->documents, (unsigned long long)st->contaminated,
+            (unsigned long long)st->dropped, (unsigned long long)st->kept);
+    if (st->spans)
+        cli_out(c, "%llu spans cut out, %s\n", (unsigned long long)st->spans,
+                leat__format_bytes(st->bytes_removed, cut, sizeof cut));
+    cli_out(c, "%llu of %llu evaluation texts were found; %llu have fewer than %u words\n",
+            (unsigned long long)st->evals_found, (unsigned long long)st->evals,
+            (unsigned long long)st->evals_short, o->ngram);
+    cli_out(c, "%s of text, %s, %.0f MB per CPU-second\n",
+            leat__format_bytes(st->text_bytes, in, sizeof in),
+            leat__format_seconds(st->seconds, took, sizeof took),
+            st->cpu_seconds > 0 ? (double)st->text_bytes / 1e6 / st->cpu_seconds : 0.0);
+}
+
+static int finish(cli *c, const leat_decontaminate_opts *o, const leat_decontaminate_stats *st)
+{
+    int code = st->documents == 0 && st->bad > 0 ? CLI_DATA : CLI_OK;
+    if (st->evals_bad)
+        cli_warn(c, "%llu lines of the evaluation sets have none of the fields \"%s\"",
+                 (unsigned long long)st->evals_bad, o->eval_fields);
+    if (st->bad)
+        cli_warn(c, "%llu line%s could not be read: see %s/bad.jsonl", (unsigned long long)st->bad,
+                 st->bad == 1 ? "" : "s", o->output);
+    if (!c->json) {
+        print_text(c, o, st);
+        return code;
+    }
+    leat__buf buf;
+    leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
+    leat__decontaminate_json(st, &buf);
+    int printed = cli_json(c, &buf);
+    leat__buf_reset(&buf);
+    return printed != CLI_OK ? printed : code;
+}
+
+static int run(cli *c)
+{
+    leat_error err = {0};
+    leat_decontaminate_opts o;
+    leat_decontaminate_stats st = {0};
+    const char *inputs[1024], *evals[256];
+    size_t n = cli_arg_count(c);
+    if (n > LEAT_COUNT(inputs))
+        return cli_usage(c, "more than %zu inputs (name their folder)", LEAT_COUNT(inputs));
+    for (size_t i = 0; i < n; i++)
+        inputs[i] = cli_arg(c, i);
+    fill(c, &o);
+    if (!cli_str(c, "eval")) return cli_usage(c, "--eval is needed");
+    char *names = leat__strdup(LEAT__MEM_MISC, cli_str(c, "eval"));
+    if (!names) return cli_usage(c, "out of memory");
+    for (char *p = names, *end; p && *p; p = end) {
+        end = strchr(p, ',');
+        if (end) *end++ = 0;
+        if (o.eval_count < LEAT_COUNT(evals)) evals[o.eval_count++] = p;
+    }
+    watch w = {.c = c};
+    o.inputs = inputs;
+    o.input_count = (uint32_t)n;
+    o.evals = evals;
+    o.cookie = &w;
+    cli_progress_begin(&w.bar, c, "decontaminating", "B", 0);
+    int rc = leat_decontaminate_text(&o, &st, &err);
+    cli_progress_end(&w.bar);
+    int code = rc != 0 ? cli_fail(c, &err) : finish(c, &o, &st);
+    leat__free(names);
+    return code;
+}
+
+const cli_command cli_cmd_decontaminate = {
+    .name = "decontaminate",
+    .summary = "remove what a text corpus shares with evaluation sets",
+    .examples =
+        (const cli_example[]){
+            {"leat decontaminate crawl -o clean --eval mmlu.jsonl,gsm8k.jsonl --eval-field question",
+             "drop documents that share 13 words in a row with a question"},
+            {"leat decontaminate crawl -o clean --eval evals --by span --window 200",
+             "cut the shared text out, with 200 bytes around it"},
+            {NULL, NULL}},
+    .description = "Compares the n-grams of words of every document with those of the evaluation sets; "
+                   "case, punctuation and white space do not count. Writes the documents that share "
+                   "none, byte for byte and in their order, to DIR/kept-00000.jsonl and so on. "
+                   "DIR/matches.jsonl has a line for every contaminated document with its first shared "
+                   "span; DIR/evals.jsonl one for every evaluation text that was found, with the number "
+                   "of documents; DIR/report.json the counts.",
+    .args = (const cli_arg_spec[]){{.name = "IN",
+                                    .path = true,
+                                    .many = true,
+                                    .help = "JSONL files (plain, .gz, .zst), folders or patterns"},
+                                   {.name = NULL}},
+    .options = {{"Finding matches", matching}, {"Files and resources", files}},
+    .required = "output",
+    .json = (const cli_key[]){{"documents", "lines with a text"},
+                              {"kept", "documents written"},
+                              {"dropped", "documents left out"},
+                              {"contaminated", "documents that share n-grams with an evaluation set"},
+                              {"spans", "spans cut out (--by span)"},
+                              {"bytes_removed", "bytes of these"},
+                              {"bad", "lines that could not be read"},
+                              {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
+                              {"evals", "texts of the evaluation sets"},
+                              {"evals_found", "of these, found in the corpus"},
+                              {"evals_short", "of these, too short to be found"},
+                              {"evals_bad", "lines of the evaluation sets without a text"},
+                              {"eval_ngrams", "different n-grams of the evaluation sets"},
+                              {"files", "input files"},
+                              {"bytes_in", "bytes of the input files"},
+                              {"text_bytes", "bytes of the texts"},
+                              {"shards", "output files with documents"},
+                              {"bytes_out", "bytes of them"},
+                              {"budget_peak_bytes", "peak bytes in flight"},
+                              {"seconds", "time taken"},
+                              {"cpu_seconds", "CPU time taken"},
+                              {NULL, NULL}},
+    .run = run,
+};
