@@ -41,6 +41,11 @@ const leat__param cli_load_options[] = {
     CLI_FLOAT("pad-value", 0, "0", -1e9, 1e9, "V",
               "--collate pad: what stands beside an image, after Normalize"),
     CLI_FLAG("pad-mask", 0, "--collate pad: one more field, true where the image is"),
+    CLI_CHOICE("bucket", 0, NULL, "aspect|size",
+               "batches of images of similar width / height or width x height"),
+    CLI_INT("buckets", 0, LEAT__TEXT(LEAT_BUCKETS), 1, LEAT_BUCKETS_MAX, "N",
+            "--bucket: how many, of equal size"),
+    CLI_STRING("bucket-edges", 0, NULL, "A,B", "--bucket: where they end, instead of --buckets"),
     CLI_STRING("follow", 0, NULL, "ROLES",
                "fields that follow the image: \"mask; boxes = Boxes(xywh)\"; see leat help Mask"),
     CLI_CHOICE("mix-labels", 0, NULL, "soft|pairs",
@@ -318,6 +323,27 @@ static uint32_t of_quasi(reader *r, const leat_loader_opts *o, const char *name)
     return v.set && counts ? (uint32_t)v.i : 0;
 }
 
+static int read_buckets(load_flags *f, reader *r)
+{
+    leat__value bucket = get(r, "bucket"), count = get(r, "buckets"), edges = get(r, "bucket-edges");
+
+    if (bucket.set) f->opts.bucket = (leat_bucket)(LEAT_BUCKET_ASPECT + bucket.i);
+    if (count.set) f->opts.bucket_count = (uint32_t)count.i;
+    if (edges.s == NULL) return r->rc;
+    f->bucket_edges = LEAT_NEW_ARRAY(MISC, double, strlen(edges.s) + 1);
+    if (f->bucket_edges == NULL) return leat__fail_nomem(r->err, strlen(edges.s), "buckets");
+    for (const char *at = edges.s;;) {
+        char *end;
+        f->bucket_edges[f->opts.bucket_edge_count++] = strtod(at, &end);
+        if (end == at || (*end != ',' && *end != '\0'))
+            return leat__fail(r->err, LEAT_EINVAL, "--bucket-edges: '%s' is not a list of numbers", edges.s);
+        if (*end == '\0') break;
+        at = end + 1;
+    }
+    f->opts.bucket_edges = f->bucket_edges;
+    return r->rc;
+}
+
 int load_flags_read(load_flags *f, cli *c, leat_error *err)
 {
     reader r = {f, c, err, 0};
@@ -344,6 +370,7 @@ int load_flags_read(load_flags *f, cli *c, leat_error *err)
     o->pad_multiple = (uint32_t)get(&r, "pad-multiple").i;
     o->pad_value = get(&r, "pad-value").f;
     o->pad_mask = get(&r, "pad-mask").i != 0;
+    LEAT_TRY(read_buckets(f, &r));
     o->max_bad = (uint64_t)get(&r, "max-bad").i;
     o->quarantine = get(&r, "quarantine").s;
     o->balance = get(&r, "balance").s;
@@ -385,5 +412,7 @@ void load_flags_reset(load_flags *f)
     leat__buf_reset(&f->ops);
     leat__free(f->indices);
     f->indices = NULL;
+    leat__free(f->bucket_edges);
+    f->bucket_edges = NULL;
     while (f->text_count > 0) leat__free(f->texts[--f->text_count]);
 }

@@ -23,6 +23,7 @@ typedef struct load_flags {
     char *texts[16];      /* of the file: flags that are text point into them */
     uint32_t text_count;
     uint64_t epochs;
+    double *bucket_edges;
     double step_s;        /* simulated step of a trainer */
 } load_flags;
 

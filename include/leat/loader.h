@@ -126,6 +126,19 @@ typedef enum leat_collate {
 
 #define LEAT_PAD_MULTIPLE_MAX 65536
 
+/* Global batches of images of similar shape, which pad little. An order: every sample comes once per epoch,
+ * buckets are shuffled inside, and their batches among each other. What a bucket has beyond whole batches
+ * comes with that of its neighbours. Shapes are those of the first image in the index, turned as its EXIF
+ * says. */
+typedef enum leat_bucket {
+    LEAT_BUCKET_NONE,
+    LEAT_BUCKET_ASPECT, /* by width / height */
+    LEAT_BUCKET_SIZE    /* by width x height */
+} leat_bucket;
+
+#define LEAT_BUCKETS 8         /* that there are when nothing else is said */
+#define LEAT_BUCKETS_MAX 65536
+
 #define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch when there is such a function */
 
 /* What a plugin, a shared object that is loaded only where it is asked for by name, exports under
@@ -246,7 +259,10 @@ typedef struct leat_loader_opts {
                               of their role */
     uint32_t pad_mask;     /* 1 = one more field, NAME_mask: bool [samples, height, width], true where the
                               image is */
-    uint32_t reserved;
+    leat_bucket bucket;    /* with the order RANDOM; not with weights, balance and mixes */
+    uint32_t bucket_count; /* buckets of equal size; 0 = LEAT_BUCKETS */
+    uint32_t bucket_edge_count;
+    const double *bucket_edges; /* or where one bucket ends and the next begins: values that rise */
 } leat_loader_opts;
 
 /* Sets the defaults above; 0 elsewhere. */
@@ -327,7 +343,8 @@ typedef struct leat_loader_change {
  * stay. A change that cannot be is refused here (as leat_loader_open would) and changes nothing; one that
  * waits is replaced by the next. The facts below are those of the change from now on. A state holds the
  * batch size of its epoch, not the pipelines: restore it with both as they were. LEAT_ENOTSUP with a device,
- * and for the batch size of stratified or single-source mixes, whose order depends on it. The thread that
+ * and for the batch size of stratified or single-source mixes and of buckets, whose order depends on
+ * it. The thread that
  * calls next(). */
 LEAT_API int leat_loader_set(leat_loader *loader, const leat_loader_change *change, leat_error *err)
     LEAT_MUST_CHECK;

@@ -40,6 +40,7 @@ _ORIENTATIONS = {"apply": 0, "ignore": 1}
 _MIX_LABELS = {"soft": 1, "pairs": 2}
 _DROPS = {False: 0, True: 1, None: 2}
 _WHENS = {"epoch": 0, "batch": 1}
+_BUCKETS = {"aspect": 1, "size": 2}
 _COLLATES = {"stack": 0, "pad": 1, "list": 2, "ragged": 3}
 _SAME: Any = object()
 _DEFAULT = _leat.defaults()  # the table that C and the command have, too
@@ -50,7 +51,7 @@ _FIXED = frozenset((
     "quarantine", "rank", "world_size", "rank_source", "window_pages", "streams", "prefetch", "io_depth",
     "indices", "keys", "weights", "balance", "draws", "fields", "field_names", "as_", "channels_last", "as_dict",
     "label", "classes", "mix_labels", "sample_fn", "digest", "run", "callbacks", "orientation", "device",
-    "device_memory", "collate", "pad_multiple", "pad_value", "pad_mask",
+    "device_memory", "collate", "pad_multiple", "pad_value", "pad_mask", "bucket", "buckets",
     "samples", "epoch", "dataset", "sampler",
     "batch_sampler", "num_workers", "pin_memory", "persistent_workers"))
 
@@ -131,6 +132,11 @@ class Loader:
         pad_value: of "pad": what stands beside an image, as the batch has it (after Normalize); masks have the
             ``fill`` of their role
         pad_mask: of "pad": one more field ``NAME_mask``: bool ``(batch, height, width)``, true where the image is
+        bucket: "aspect" (width / height) or "size" (width x height): global batches of images of similar shape, which
+            pad little. Every sample comes once per epoch; buckets are shuffled inside, and their batches among
+            each other. What a bucket has beyond whole batches comes with that of its neighbours. Shapes are those
+            of the first image in the pack. With order="random"
+        buckets: how many, of equal size; or the list of values at which one ends and the next begins
         independent: image fields may be cropped and turned differently. Else two fields whose random
             geometry differs are an error: an image and its mask would not fit together. The same
             geometry draws the same for both, whatever colour ops stand between
@@ -193,6 +199,7 @@ class Loader:
                  callbacks: Callback | Sequence[Callback] = (),
                  collate: Literal["stack", "pad", "list", "ragged"] = "stack", pad_multiple: int = 1,
                  pad_value: float = 0.0, pad_mask: bool = False,
+                 bucket: Literal["aspect", "size"] | None = None, buckets: int | Sequence[float] = 0,
                  follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:
         order, threads = _words.understand(roles, order, _DEFAULT["order"], threads)
         self.rank, self.world_size, self.rank_source = _rank.detect(rank, world_size)
@@ -262,7 +269,8 @@ class Loader:
             disk_cache=None if folder is None else _check.utf8_path("cache", folder), disk_cache_bytes=disk_bytes,
             decode=_check.one_of("decode", decode, _DECODES), collate=laid,
             pad_multiple=_check.whole("pad_multiple", pad_multiple, 1, 65536),
-            pad_value=_check.real("pad_value", pad_value, -1e9, 1e9), pad_mask=_check.flag("pad_mask", pad_mask))
+            pad_value=_check.real("pad_value", pad_value, -1e9, 1e9), pad_mask=_check.flag("pad_mask", pad_mask),
+            bucket=0 if bucket is None else _check.one_of("bucket", bucket, _BUCKETS), **_buckets(buckets))
         self._check_locked = self.device != "cpu"
         self._asked_fields = fields
         self._next_size = self.batch_size
@@ -704,6 +712,15 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader) -> str | None
 
 def _quoted(name: str) -> str:
     return f'"{name}"' if "'" in name else f"'{name}'"
+
+
+def _buckets(buckets: Any) -> dict[str, Any]:
+    """A number of buckets, or their edges, as C takes them."""
+    if isinstance(buckets, (Sequence, np.ndarray)) and not isinstance(buckets, (str, bytes)):
+        if len(buckets) == 0:
+            raise ArgumentError("buckets: the list is empty")
+        return {"edges": np.array([_check.real("buckets", one, -1e300, 1e300) for one in buckets], np.float64)}
+    return {"buckets": _check.whole("buckets", buckets, 0, 65536)}
 
 
 def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,

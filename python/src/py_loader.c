@@ -39,8 +39,8 @@ typedef struct scratch {
     leat_loader_source *sources;
     leat_loader_default *defaults;
     const char **fields;
-    Py_buffer indices, weights;
-    bool has_indices, has_weights;
+    Py_buffer indices, weights, edges;
+    bool has_indices, has_weights, has_edges;
 } scratch;
 
 static void scratch_free(scratch *s)
@@ -51,6 +51,7 @@ static void scratch_free(scratch *s)
     leat__free(s->fields);
     if (s->has_indices) PyBuffer_Release(&s->indices);
     if (s->has_weights) PyBuffer_Release(&s->weights);
+    if (s->has_edges) PyBuffer_Release(&s->edges);
 }
 
 /* [(name or None, field or None, ops), …]; the strings live in the list. */
@@ -126,7 +127,8 @@ static int parse_fields(leat_loader_opts *o, scratch *s, PyObject *list)
     return 0;
 }
 
-static int parse_arrays(leat_loader_opts *o, scratch *s, PyObject *indices, PyObject *weights)
+static int parse_arrays(leat_loader_opts *o, scratch *s, PyObject *indices, PyObject *weights,
+                        PyObject *edges)
 {
     if (indices != Py_None) {
         if (PyObject_GetBuffer(indices, &s->indices, PyBUF_CONTIG_RO) != 0) return -1;
@@ -140,6 +142,12 @@ static int parse_arrays(leat_loader_opts *o, scratch *s, PyObject *indices, PyOb
         o->weights = s->weights.buf;
         o->weight_count = (uint64_t)s->weights.len / sizeof(double);
     }
+    if (edges != Py_None) {
+        if (PyObject_GetBuffer(edges, &s->edges, PyBUF_CONTIG_RO) != 0) return -1;
+        s->has_edges = true;
+        o->bucket_edges = s->edges.buf;
+        o->bucket_edge_count = (uint32_t)((uint64_t)s->edges.len / sizeof(double));
+    }
     return 0;
 }
 
@@ -152,10 +160,12 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
                             "label", "classes", "mix_labels", "device", "device_memory", "orientation",
                             "independent", "follow", "disk_cache", "disk_cache_bytes", "decode",
                             "sources", "epoch_size", "mix_batches", "replacement", "defaults",
-                            "collate", "pad_multiple", "pad_value", "pad_mask", NULL};
+                            "collate", "pad_multiple", "pad_value", "pad_mask", "bucket",
+                            "buckets", "edges", NULL};
     PyObject *sources = Py_None, *defaults = Py_None, *given = NULL;
     unsigned long long epoch_size = 0;
-    int mix_batches = 0, replacement = 0, collate = 0, pad_mask = 0;
+    int mix_batches = 0, replacement = 0, collate = 0, pad_mask = 0, bucket = 0;
+    PyObject *edges = Py_None;
     PyObject *images = Py_None, *indices = Py_None, *weights = Py_None, *fields = Py_None;
     unsigned long long seed = 0, memory = 0, max_bad = 0, draws = 0, fn = 0, cookie = 0, device_memory = 0;
     unsigned long long disk_cache_bytes = 0;
@@ -163,14 +173,15 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     int digest = 0, mix_labels = 0, orientation = 0, independent = 0, decode = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKiOKipOiIdp", names, &given,
+            args, kwargs, "O|$IOiKiIKiiKzIIIIIIOOzKOpKKzIizKipzzKiOKipOiIdpiIO", names, &given,
             &o->batch_size, &images, &order, &seed, &drop_last, &o->threads, &memory, &cache,
             &on_error, &max_bad,
             &o->quarantine, &o->rank, &o->world, &o->window_pages, &o->streams, &o->prefetch, &o->io_depth,
             &indices, &weights, &o->balance, &draws, &fields, &digest, &fn, &cookie,
             &o->label, &o->classes, &mix_labels, &o->device, &device_memory, &orientation,
             &independent, &o->follow, &o->disk_cache, &disk_cache_bytes, &decode, &sources, &epoch_size,
-            &mix_batches, &replacement, &defaults, &collate, &o->pad_multiple, &o->pad_value, &pad_mask))
+            &mix_batches, &replacement, &defaults, &collate, &o->pad_multiple, &o->pad_value, &pad_mask,
+            &bucket, &o->bucket_count, &edges))
         return -1;
     if (given != Py_None && !PyUnicode_FSConverter(given, path)) return -1;
     o->epoch_size = epoch_size;
@@ -178,6 +189,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->mix_replacement = (uint32_t)replacement;
     o->collate = (leat_collate)collate;
     o->pad_mask = (uint32_t)pad_mask;
+    o->bucket = (leat_bucket)bucket;
     o->order = (leat_order)order;
     o->seed = seed;
     o->drop_last = (uint32_t)drop_last;
@@ -197,7 +209,7 @@ static int parse_opts(leat_loader_opts *o, scratch *s, PyObject *args, PyObject 
     o->sample_cookie = (void *)(uintptr_t)cookie;
     if (parse_images(o, s, images) != 0 || parse_fields(o, s, fields) != 0) return -1;
     if (parse_sources(o, s, sources, defaults) != 0) return -1;
-    return parse_arrays(o, s, indices, weights);
+    return parse_arrays(o, s, indices, weights, edges);
 }
 
 static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

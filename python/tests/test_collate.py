@@ -276,3 +276,65 @@ def test_random_pipelines_stay_within_their_bounds(path):
         for batch in batches(path, pipeline, 9, collate="ragged", threads=2):
             for k, i in enumerate(batch.sample_id):
                 np.testing.assert_array_equal(batch.image[k], single[int(i)])
+
+
+def shape_key(kind, picture):
+    h, w = picture.shape[:2]
+    return w / h if kind == "aspect" else w * h
+
+
+@pytest.mark.parametrize("kind", ["aspect", "size"])
+@pytest.mark.parametrize("buckets", [3, [0.5, 1, 2], 1])
+def test_buckets(path, pictures, kind, buckets):
+    """Batches of one bucket, but for what is left; every sample once, in another order each epoch."""
+    values = np.array([shape_key(kind, p) for p in pictures])
+    edges = buckets if isinstance(buckets, list) else None
+    if edges and kind == "size":
+        edges = buckets = [100, 1000, 3000]
+    rank_of = np.empty(COUNT, int)
+    rank_of[np.lexsort((np.arange(COUNT), values))] = np.arange(COUNT)
+    ends = [COUNT * (i + 1) // buckets for i in range(buckets)] if edges is None else None
+    which = np.searchsorted(edges, values, side="right") if edges else np.searchsorted(ends, rank_of, side="right")
+    options = {"bucket": kind, "buckets": buckets, "collate": "pad", "as_": "numpy", "fields": ["label"], "drop_last": False}
+    with leat.Loader(path, 4, "", **options) as loader:
+        epochs = [[b.sample_id.tolist() for b in loader] for _ in range(2)]
+        assert loader.sample_ids(0).tolist() == sum(epochs[0], [])
+    for ids in epochs:
+        assert sorted(sum(ids, [])) == list(range(COUNT))
+        pure = sum(len(set(which[b])) == 1 for b in ids if len(b) == 4)
+        assert pure >= sum((which == k).sum() // 4 for k in set(which))
+    assert epochs[0] != epochs[1]
+    both = []
+    for rank in range(2):
+        with leat.Loader(path, 2, "", rank=rank, world_size=2, **options) as loader:
+            both.append([b.sample_id.tolist() for b in loader])
+    for whole, a, b in zip(epochs[0], *both):
+        assert sorted(whole) == sorted(a + b)
+
+
+def test_buckets_resume(path):
+    options = {"bucket": "aspect", "collate": "list", "as_": "numpy", "fields": ["label"], "indices": list(range(40))}
+    with leat.Loader(path, 4, "", **options) as loader:
+        run = iter(loader)
+        got = [next(run).sample_id.tolist() for _ in range(4)]
+        state = loader.state_dict()
+        rest = [b.sample_id.tolist() for b in run]
+    assert sorted(sum(got + rest, [])) == list(range(40))
+    with leat.Loader(path, 4, "", **options) as loader:
+        loader.load_state_dict(state)
+        assert [b.sample_id.tolist() for b in loader] == rest
+    with leat.Loader(path, 4, "", **(options | {"buckets": 5})) as loader, pytest.raises(leat.Error, match="bucket"):
+        loader.load_state_dict(state)
+    with leat.Loader(path, 4, "", **options) as loader, pytest.raises(leat.Error, match="bucket"):
+        loader.set(batch_size=5)
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"bucket": "shape"}, "bucket"), ({"buckets": 3}, "buckets"), ({"bucket": "size", "order": "sequential"}, "order"),
+    ({"bucket": "size", "buckets": [2, 1]}, "rise"), ({"bucket": "size", "buckets": []}, "empty"),
+    ({"bucket": "size", "weights": [1.0] * COUNT}, "weights"), ({"bucket": "size", "buckets": "8"}, "buckets"),
+    ({"bucket": "size", "buckets": [float("nan")]}, "buckets"),
+])
+def test_wrong_buckets(path, options, text):
+    with pytest.raises(leat.ArgumentError, match=text):
+        leat.Loader(path, 4, "RandomResizedCrop(8)", **options)

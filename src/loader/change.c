@@ -84,7 +84,7 @@ int leat__asked_open(leat__asked **out, const leat_loader *l, const leat_loader_
     k->repeats = repeats;
     k->opts.sources = NULL;
     k->opts.indices = NULL;
-    k->opts.weights = NULL;
+    k->opts.weights = k->opts.bucket_edges = NULL;
     k->opts.balance = k->opts.quarantine = NULL;
     k->opts.disk_cache = given->disk_cache != NULL ? "" : NULL; /* only whether there is one */
     k->opts.device = given->device != NULL && strcmp(given->device, "cpu") != 0 ? "" : NULL;
@@ -121,10 +121,11 @@ static int check_change(const leat_loader *l, const leat_loader_change *c, leat_
         return leat__fail(err, LEAT_ENOTSUP,
                           "a loader whose batches arrive on a device cannot be changed: open "
                           "another one");
-    if (c->batch_size != 0 && c->batch_size != l->opts.batch_size && l->opts.mix_batches != LEAT_MIX_SHUFFLED)
+    if (c->batch_size != 0 && c->batch_size != l->opts.batch_size &&
+        (l->opts.mix_batches != LEAT_MIX_SHUFFLED || l->opts.bucket != LEAT_BUCKET_NONE))
         return leat__fail(err, LEAT_ENOTSUP,
-                          "the order of a stratified or single-source mix depends on the batch "
-                          "size: open another loader to change it");
+                          "the order of a stratified or single-source mix, or of buckets, depends on the "
+                          "batch size: open another loader to change it");
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "loader/buckets.h"
 
 /* Each use of the seed gets its own tweak, so that no two permutations are the same. */
 enum { TWEAK_SAMPLES = 1, TWEAK_PAGES = 2, TWEAK_WINDOW = 3, TWEAK_TURNS = 4, OP_WEIGHTED = 0x7764 };
@@ -36,6 +37,7 @@ struct leat__order {
     double *keep;
     uint32_t *other;
     leat__shares *shares; /* or NULL */
+    leat__buckets *buckets; /* or NULL */
 };
 
 static uint64_t tweak_of(uint64_t epoch, uint64_t use, uint64_t stream, uint64_t window)
@@ -124,7 +126,10 @@ int leat__order_open(leat__order **out, const leat__order_opts *opts, leat_error
     if (opts->shares != NULL) {
         LEAT_GO(rc, out, leat__shares_open(&o->shares, opts->shares, err));
         o->opts.count = leat__shares_count(o->shares);
-    } else if (opts->weights != NULL)
+    } else if (opts->bucket_ends != NULL)
+        LEAT_GO(rc, out, leat__buckets_open(&o->buckets, opts->seed, opts->global_batch, opts->bucket_ends,
+                                            opts->bucket_count, err));
+    else if (opts->weights != NULL)
         LEAT_GO(rc, out, open_weighted(o, err));
     else if (opts->kind == LEAT_ORDER_QUASI)
         LEAT_GO(rc, out, open_quasi(o, err));
@@ -145,6 +150,7 @@ void leat__order_close(leat__order **out)
     leat__free(o->keep);
     leat__free(o->other);
     leat__shares_close(&o->shares);
+    leat__buckets_close(&o->buckets);
     leat__free(o);
     *out = NULL;
 }
@@ -154,6 +160,10 @@ void leat__order_epoch(leat__order *o, uint64_t epoch)
     o->epoch = epoch;
     if (o->shares != NULL) {
         leat__shares_epoch(o->shares, epoch);
+        return;
+    }
+    if (o->buckets != NULL) {
+        leat__buckets_epoch(o->buckets, epoch);
         return;
     }
     if (o->keep != NULL || o->opts.kind == LEAT_ORDER_SEQUENTIAL) return;
@@ -248,6 +258,8 @@ uint64_t leat__order_at(const leat__order *o, uint64_t position)
     if (o->shares != NULL) {
         uint64_t salt;
         leat__shares_fill(o->shares, position, 1, 1, &at, &salt);
+    } else if (o->buckets != NULL) {
+        at = leat__buckets_at(o->buckets, position);
     } else if (o->keep != NULL) {
         leat__rng r;
         leat__rng_init(&r, o->opts.seed, o->epoch, position, OP_WEIGHTED);
@@ -294,5 +306,6 @@ uint64_t leat__order_memory(const leat__order *o)
     if (o->page_first != NULL) bytes += (o->opts.pages + 1) * 16;
     if (o->keep != NULL) bytes += o->opts.weight_count * 12;
     if (o->shares != NULL) bytes += leat__shares_memory(o->shares);
+    if (o->buckets != NULL) bytes += leat__buckets_memory(o->buckets);
     return bytes;
 }

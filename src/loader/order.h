@@ -44,6 +44,9 @@ typedef struct leat__order_opts {
     const uint64_t *indices; /* subset, or NULL; must outlive the order */
     const double *weights;   /* draw with replacement by weight, or NULL; copied into a table */
     uint64_t weight_count;
+    const uint64_t *bucket_ends; /* random: batches of similar samples (buckets.h), or NULL */
+    uint32_t bucket_count;
+    uint64_t global_batch;       /* with buckets */
     const leat__shares_opts *shares; /* several packs, mixed; or NULL. Then count is 0: they have it */
 } leat__order_opts;
 

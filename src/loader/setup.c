@@ -68,7 +68,8 @@ static int check_opts(leat_loader *l, leat_error *err)
         {"order", o->order, LEAT_ORDER_QUASI}, {"cache", o->cache, LEAT_CACHE_DEVICE},
         {"on_error", o->on_error, LEAT_ON_ERROR_REPLACE}, {"drop_last", o->drop_last, LEAT_DROP_EMPTY},
         {"orientation", o->orientation, LEAT_ORIENTATION_IGNORE}, {"decode", o->decode, LEAT_DECODE_GPU},
-        {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}, {"collate", o->collate, LEAT_COLLATE_RAGGED}};
+        {"mix_batches", o->mix_batches, LEAT_MIX_SINGLE}, {"collate", o->collate, LEAT_COLLATE_RAGGED},
+        {"bucket", o->bucket, LEAT_BUCKET_SIZE}};
     for (size_t i = 0; i < LEAT_COUNT(choices); i++) {
         if (choices[i].value > choices[i].most)
             return leat__fail(err, LEAT_EINVAL, "%s: %u is not a valid value", choices[i].name,
@@ -218,6 +219,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
     int rc = 0;
     double *weights = NULL;
     leat__source *sources = NULL;
+    uint64_t *ends = NULL;
     leat__shares_opts shares;
     leat__order_opts o = {.kind = l->opts.order,
                           .seed = l->opts.seed,
@@ -240,6 +242,11 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
         o.weight_count = l->universe;
         l->subset = leat__hash64(o.weights, l->universe * sizeof(double), l->subset + 2);
     }
+    if (given->bucket != LEAT_BUCKET_NONE) {
+        LEAT_GO(rc, out, leat__sizes_buckets(l, given, &ends, &o.bucket_count, err));
+        o.bucket_ends = ends;
+        o.global_batch = (uint64_t)l->opts.batch_size * l->opts.world;
+    }
     o.count = l->count;
     o.indices = l->indices;
     if (l->opts.order == LEAT_ORDER_QUASI) {
@@ -257,6 +264,7 @@ static int set_up_order(leat_loader *l, const leat_loader_opts *given, leat_erro
 out:
     leat__free(weights);
     leat__free(sources);
+    leat__free(ends);
     return rc;
 }
 
@@ -805,7 +813,7 @@ int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts 
     l->opts.device = l->opts.label = l->opts.follow = NULL;
     l->opts.images = NULL;
     l->opts.indices = NULL;
-    l->opts.weights = NULL;
+    l->opts.weights = l->opts.bucket_edges = NULL;
     l->opts.fields = NULL;
     l->opts.sources = NULL;
     l->opts.defaults = NULL;

@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "loader/buckets.h"
 #include "loader/oriented.h"
+#include "loader/sources.h"
 
 /* ---- options and columns -------------------------------------------------------------------- */
 
@@ -29,9 +32,33 @@ static int check_pad_opts(const leat_loader_opts *o, leat_error *err)
     return 0;
 }
 
+static int check_bucket_opts(const leat_loader_opts *o, leat_error *err)
+{
+    if (o->bucket == LEAT_BUCKET_NONE) {
+        if (o->bucket_count == 0 && o->bucket_edge_count == 0) return 0;
+        return leat__fail(err, LEAT_EINVAL, "%s no effect: bucket is not given",
+                          o->bucket_count != 0 ? "buckets have" : "bucket_edges have");
+    }
+    if (o->bucket_count != 0 && o->bucket_edge_count != 0)
+        return leat__fail(err, LEAT_EINVAL, "give either a number of buckets or their edges, not both");
+    if (o->bucket_count > LEAT_BUCKETS_MAX || o->bucket_edge_count >= LEAT_BUCKETS_MAX)
+        return leat__fail(err, LEAT_EINVAL, "at most %d buckets", LEAT_BUCKETS_MAX);
+    if (o->order != LEAT_ORDER_RANDOM || o->weights != NULL || o->balance != NULL || leat__sources_mixed(o))
+        return leat__fail(err, LEAT_EINVAL, "bucket is a random order of its own: not with another order, "
+                                            "weights, balance or packs that are mixed");
+    if (o->bucket_edge_count > 0 && o->bucket_edges == NULL)
+        return leat__fail(err, LEAT_EINVAL, "bucket_edges: there are none");
+    for (uint32_t i = 0; i < o->bucket_edge_count; i++) {
+        if (!isfinite(o->bucket_edges[i]) || (i > 0 && o->bucket_edges[i] <= o->bucket_edges[i - 1]))
+            return leat__fail(err, LEAT_EINVAL, "bucket_edges must be finite numbers that rise");
+    }
+    return 0;
+}
+
 int leat__sizes_check(const leat_loader_opts *o, leat_error *err)
 {
     LEAT_TRY(check_pad_opts(o, err));
+    LEAT_TRY(check_bucket_opts(o, err));
     if (o->collate == LEAT_COLLATE_STACK) return 0;
     if (o->device != NULL && strcmp(o->device, "cpu") != 0)
         return leat__fail(err, LEAT_ENOTSUP, "images of different size stay on the host: collate must be "
@@ -288,4 +315,58 @@ int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repea
     out->value = elements_of(c, side.width, side.height) * leat_dtype_size(c->tensor.dtype);
     if (!leat__mul_u64(out->value, rows, &out->batch)) out->batch = UINT64_MAX;
     return 0;
+}
+
+/* ---- buckets -------------------------------------------------------------------------------- */
+
+static int first_image(const leat_loader *l, const leat_loader_opts *given, uint32_t *field, leat_error *err)
+{
+    const char *name = given->image_count > 0 ? given->images[0].field : NULL;
+
+    for (uint32_t f = 0; f < leat_pack_field_count(l->pack); f++) {
+        const leat_field *info = leat_pack_field(l->pack, f);
+        if (info->type != LEAT_FIELD_IMAGE || (name != NULL && strcmp(info->name, name) != 0)) continue;
+        *field = f;
+        return 0;
+    }
+    return leat__fail(err, LEAT_EINVAL, "bucket: there is no image field to sort by");
+}
+
+/* What images are sorted by; 0 for one that has no size. */
+static double shape_of(leat_loader *l, const leat_loader_opts *given, uint32_t field, uint64_t sample)
+{
+    leat_pack_cell cell;
+    uint32_t width, height;
+
+    if (leat_pack_cells(l->pack, field, sample, 1, &cell, NULL) != 0 || cell.absent) return 0;
+    leat__oriented(&cell.image, given->orientation == LEAT_ORIENTATION_IGNORE, &width, &height);
+    if (width == 0 || height == 0) return 0;
+    return given->bucket == LEAT_BUCKET_ASPECT ? (double)width / height : (double)width * height;
+}
+
+int leat__sizes_buckets(leat_loader *l, const leat_loader_opts *given, uint64_t **ends, uint32_t *count,
+                        leat_error *err)
+{
+    uint32_t field = 0, buckets = given->bucket_edge_count + 1;
+    double *values = NULL;
+    int rc = 0;
+
+    LEAT_TRY(first_image(l, given, &field, err));
+    if (given->bucket_edge_count == 0)
+        buckets = given->bucket_count != 0 ? given->bucket_count : LEAT_BUCKETS;
+    values = LEAT_NEW_ARRAY(LOADER, double, l->universe);
+    if (l->indices == NULL) {
+        l->indices = LEAT_NEW_ARRAY(LOADER, uint64_t, l->universe);
+        for (uint64_t i = 0; l->indices != NULL && i < l->universe; i++) l->indices[i] = i;
+    }
+    if (values == NULL || l->indices == NULL)
+        LEAT_GO(rc, out, leat__fail_nomem(err, l->universe * sizeof *values, "buckets"));
+    for (uint64_t i = 0; i < l->universe; i++) values[i] = shape_of(l, given, field, l->indices[i]);
+    LEAT_GO(rc, out, leat__buckets_sort(l->indices, values, l->universe,
+                                        given->bucket_edge_count > 0 ? given->bucket_edges : NULL, buckets,
+                                        ends, count, err));
+    l->mix = leat__hash64(*ends, *count * sizeof **ends, UINT64_C(11) + given->bucket);
+out:
+    leat__free(values);
+    return rc;
 }

@@ -31,6 +31,11 @@ int leat__sizes_plan(leat_loader *l, uint32_t rows, leat_error *err) LEAT_MUST_C
 /* Puts them into the frame that was opened for it. */
 void leat__sizes_lay(const leat_loader *l, leat__frame *f);
 
+/* Sorts the samples of the loader (its indices, which it gets) by the shape of their first image; *ends, for
+ * leat__free, says where buckets end. */
+int leat__sizes_buckets(leat_loader *l, const leat_loader_opts *given, uint64_t **ends, uint32_t *count,
+                        leat_error *err) LEAT_MUST_CHECK;
+
 /* Payload bytes of a column with images of different size: of the largest row and of any batch of `rows`,
  * whatever is drawn. */
 int leat__sizes_bound(leat_loader *l, uint32_t column, uint32_t rows, bool repeats,

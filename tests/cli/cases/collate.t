@@ -22,3 +22,22 @@ $ leat load a.leat --ops 'Pad(3)' --collate pad --pad-value 256
 $ leat load a.leat --ops 'Pad(3)' --pad-mask
 ! leat load: pad_mask has no effect: collate is not pad
 = 2
+
+# batches of similar shape
+$ leat load a.leat --ops 'Pad(3)' --collate pad --bucket aspect --bucket-edges 0.5,2 -b 4 --json | jget samples
+> leat load a.leat -s 4 --bucket size --buckets 2 -b 2 --json | jget samples batches
+6
+6
+3
+
+$ leat load a.leat --buckets 2
+! leat load: buckets have no effect: bucket is not given
+= 2
+
+$ leat load a.leat --bucket size --order sequential
+! leat load: bucket is a random order of its own: not with another order, weights, balance or packs that are mixed
+= 2
+
+$ leat load a.leat --bucket size --bucket-edges 1,x
+! leat load: --bucket-edges: '1,x' is not a list of numbers
+= 2
