@@ -81,7 +81,7 @@ def test_transform(plain):
 
 
 def test_what_is_no_sample_function(plain, tmp_path):
-    with pytest.raises(TypeError, match="transform="):
+    with pytest.raises(leat.ArgumentError, match="transform="):
         leat.Loader(plain, sample_fn=lambda batch: batch)
     with pytest.raises(leat.NotFoundError):
         leat.load_plugin(tmp_path / "none.so")

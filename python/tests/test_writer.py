@@ -203,8 +203,9 @@ def test_killed_and_replaced(tmp_path):
     path = tmp_path / "k.leat"
     code = f"""
 import leat, os
-w = leat.Writer({os.fspath(path)!r}, {{"x": int}}, sync=False)
-w.append([1])
+w = leat.Writer({os.fspath(path)!r}, {{"x": ("uint8", (1 << 16,))}}, page_bytes="64K", sync=False)
+for i in range(8):
+    w.append([[i] * (1 << 16)])
 os._exit(9)
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == 9
