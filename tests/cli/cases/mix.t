@@ -51,7 +51,7 @@ $ leat load b.leat a.leat --config mix.yaml --resume s.json
 = 2
 
 $ leat load a.leat b.leat --config mix.yaml --mix 1,2 --resume s.json
-! leat load: s.json: loader state: its packs were mixed in another way (weights, repeat, choose, epoch_size, batches or replacement)
+! leat load: s.json: loader state: its packs were mixed in another way (weights, repeat, choose, epoch_size, batches or replacement), or its buckets differ
 = 2
 
 # wrong usage
