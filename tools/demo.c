@@ -242,7 +242,7 @@ static const struct step {
      "load %/photos-keep.leat --epochs 2 --batch 128 --digest", false},
     {"tiles: the same pixels, faster",
      "load %/photos.leat --epochs 2 --batch 128 --digest", false},
-    {"what would hold a trainer of 20 ms a step back; the page is %/report.html",
+    {"the bottleneck of a trainer with 20 ms a step, and a report as a page",
      "doctor %/photos.leat --step-ms 20 --batch 64 --seconds 6 --report %/report.html",
      true},
 };
