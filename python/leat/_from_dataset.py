@@ -31,7 +31,7 @@ _place = 0
 
 def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, object] | None = None, *,
                  keys: Callable[[int], str | bytes] | None = None,
-                 classes: Mapping[str, Sequence[str]] | None = None, workers: int = 0,
+                 classes: Mapping[str, Sequence[str]] | None = None, workers: int = 0, shuffle: int | None = None,
                  force: bool = False, progress: Callable[[int, int], None] | None = None,
                  **options: Any) -> dict[str, int]:
     """Packs a dataset of Python objects: anything with ``len`` and ``[i]``, or any iterable.
@@ -51,6 +51,7 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
         keys: from a sample's number to its key; left out, the number is the key
         classes: names of an int field's values: ``{"label": ["cat", "dog"]}``
         workers: processes that make samples; needs ``len`` and ``[i]``. 0 = this process
+        shuffle: seed to shuffle the samples with; needs ``len`` and ``[i]``. Keys stay those of the dataset's order
         force: replace a pack of that name, finished or not
         progress: called with (done, total) after each sample; total 0 is unknown
         options: further arguments of ``leat.Writer``: page_bytes, shard_bytes, provenance, resume, sync
@@ -75,6 +76,12 @@ def from_dataset(dataset: Any, output: str | os.PathLike, fields: Mapping[str, o
     if workers > 0 and not indexed:
         raise ArgumentError("workers: an iterable has one reader; give a dataset with len() and [i]")
     total = len(dataset) if indexed else 0
+    if shuffle is not None:
+        if not indexed:
+            raise ArgumentError("shuffle: an iterable has one order; give a dataset with len() and [i]")
+        dataset = _Shuffled(dataset, _check.whole("shuffle", shuffle))
+        order, named = dataset.order, keys or "{:08d}".format
+        keys = lambda i: named(int(order[i]))  # noqa: E731
     with Writer(output, fields, classes=classes, replace=force, **options) as w:
         samples = _made(dataset, w.resumed, workers) if indexed else \
             itertools.islice(_each(dataset), w.resumed, None)
@@ -111,8 +118,24 @@ def _each(dataset: Iterable[Any]) -> Iterator[Any]:
     yield from dataset
 
 
+class _Shuffled:
+    """A dataset in the order of hashes of its numbers: the same on every machine and with every version of NumPy."""
+
+    def __init__(self, dataset: Any, seed: int) -> None:
+        self.dataset = dataset
+        hashed = np.arange(len(dataset), dtype=np.uint64) + np.uint64(seed * 0x9E3779B97F4A7C15 & _check.U64)
+        for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 1):
+            hashed = (hashed ^ (hashed >> np.uint64(30))) * np.uint64(multiplier)
+        self.order = np.argsort(hashed, kind="stable")
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
 def _sample(dataset: Any, index: int) -> Any:
     """dataset[index]; what it raises says which sample it was."""
+    if isinstance(dataset, _Shuffled):
+        dataset, index = dataset.dataset, int(dataset.order[index])
     try:
         return dataset[index]
     except Exception as error:
