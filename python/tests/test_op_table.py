@@ -6,13 +6,18 @@ References are Pillow, NumPy and arithmetic written here. An op that has none fa
 
 import io
 import itertools
+import pathlib
 import pickle
+import sys
 
 import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 import leat
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests" / "oracle"))
+from replay import clahe  # noqa: E402
 
 SIDE = 32
 COUNT = 24
@@ -130,6 +135,7 @@ EXACT = {
     "GaussianBlur": ("CenterCrop(32); GaussianBlur(5, (1.5, 1.5))", blur, 1),
     "JPEG": ("CenterCrop(32); JPEG(37)", lambda im: jpeg(im, 37), 0),
     "MedianBlur": ("CenterCrop(32); MedianBlur(5)", lambda im: im.filter(ImageFilter.MedianFilter(5)), 0),
+    "CLAHE": ("CenterCrop(32); CLAHE(3, (4, 5), p=1)", lambda im: clahe(im, {"amount": 3, "width": 4, "height": 5}), 0),
     "ScaleJitter": ("ScaleJitter((24, 40), (1.5, 1.5)); CenterCrop(40)",
                     lambda im: padded(im.resize((36, 36), Image.BILINEAR), 2, 2, 2, 2), 0),
     "RandomShortestSize": ("RandomShortestSize(50, max_size=41); CenterCrop(41)",

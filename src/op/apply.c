@@ -64,6 +64,7 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     case LEAT__STEP_PERMUTE:
     case LEAT__STEP_MEDIAN:
     case LEAT__STEP_GRID: return leat__step_distort(b, &s, err);
+    case LEAT__STEP_CLAHE: return leat__step_clahe(b, &s, err);
     case LEAT__STEP_ERASE: leat__step_erase(b, &s); return 0;
     default:
         return leat__fail(err, LEAT_EINTERNAL, "the step %s has no place here",

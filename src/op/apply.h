@@ -34,13 +34,15 @@ void *leat__bench_work(leat__bench *b, size_t bytes, leat_error *err);
 int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* The families: pad.c, color_steps.c, blur_steps.c, distort_steps.c, warp_steps.c. */
+/* The families: pad.c, color_steps.c, blur_steps.c, distort_steps.c,
+ * clahe_steps.c, warp_steps.c. */
 int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 void leat__step_erase(leat__bench *b, const leat__step *s);
 int leat__step_color(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_distort(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_clahe(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -201,6 +201,33 @@ static int grid_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
     return leat__recipe_add(r, &s, err);
 }
 
+/* ---- CLAHE ---- */
+
+enum { CLAHE_LIMIT, CLAHE_GRID, CLAHE_P };
+static const leat__param clahe_params[] = {
+    {.name = "clip_limit", .kind = LEAT__PARAM_FLOATS, .def = "1,4", .min = 0.01, .max = 256,
+     .help = "highest count of a value in a tile, 1 = the mean: one number or (lowest, highest)"},
+    {.name = "tile_grid_size", .kind = LEAT__PARAM_INTS, .def = "8,8", .min = 1, .max = 64, .arity = 2,
+     .help = "tiles across and down"},
+    P_PARAM("0.5"),
+};
+
+static int clahe_check(const leat__op_spec *op, leat_error *err)
+{
+    return check_range(op, CLAHE_LIMIT, err);
+}
+
+static int clahe_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__value *const limit = &op->value[CLAHE_LIMIT];
+    if (!happens(&op->value[CLAHE_P], rng)) return 0;
+    const leat__step s = {
+        .kind = LEAT__STEP_CLAHE, .width = (uint32_t)op->value[CLAHE_GRID].list[0],
+        .height = (uint32_t)op->value[CLAHE_GRID].list[1],
+        .amount = leat__rng_range(rng, limit->list[0], limit->list[limit->count - 1])};
+    return leat__recipe_add(r, &s, err);
+}
+
 #define OP(name, help, params, check, draw)                                                \
     {name, help, LEAT_OP_COLOR, params, LEAT_COUNT(params), check, NULL, draw}
 const leat__op_def leat__ops_distort[] = {
@@ -215,5 +242,7 @@ const leat__op_def leat__ops_distort[] = {
        median_draw),
     OP("GridMask", "blanks a grid of squares with probability p", grid_params, grid_check,
        grid_draw),
+    OP("CLAHE", "equalises the histogram tile by tile, with limited contrast", clahe_params, clahe_check,
+       clahe_draw),
     {0},
 };

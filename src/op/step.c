@@ -46,6 +46,7 @@ const char *leat__step_name(leat__step_kind kind)
         [LEAT__STEP_PERMUTE] = "permute",
         [LEAT__STEP_MEDIAN] = "median",
         [LEAT__STEP_GRID] = "grid",
+        [LEAT__STEP_CLAHE] = "clahe",
         [LEAT__STEP_ERASE] = "erase",
         [LEAT__STEP_ERASE_OUT] = "erase_out",
     };
@@ -75,6 +76,7 @@ static bool fits(const leat__recipe *r, const leat__step *s)
     case LEAT__STEP_BLUR: return s->width % 2 == 1 && s->height % 2 == 1 && s->amount > 0;
     case LEAT__STEP_MEDIAN: return s->width % 2 == 1;
     case LEAT__STEP_GRID: return s->width > 0;
+    case LEAT__STEP_CLAHE: return s->width > 0 && s->height > 0;
     default: return true;
     }
 }

@@ -40,6 +40,7 @@ typedef enum leat__step_kind {
     LEAT__STEP_PERMUTE,    /* x = two bits per channel: where it comes from */
     LEAT__STEP_MEDIAN,     /* width = side of the square (odd) */
     LEAT__STEP_GRID,       /* width = period, height = side of a hole, x, y = offset; fill */
+    LEAT__STEP_CLAHE,      /* width, height = tiles; amount = limit of counts, 1 = their mean */
     LEAT__STEP_ERASE,      /* x, y, width, height; fill (or noise) on 8-bit pixels */
     LEAT__STEP_ERASE_OUT,  /* the same on the finished, normalised output */
     LEAT__STEP_KINDS

@@ -112,6 +112,7 @@ CASES = {
     "permute": color_case("RandomChannelPermutation()"),
     "photometric": color_case("RandomPhotometricDistort(p=1)", "RandomPhotometricDistort()"),
     "median": color_case("MedianBlur(3)", "MedianBlur(9)"),
+    "clahe": color_case("CLAHE(p=1)", "CLAHE((0.5, 40), (3, 7), p=1)"),
     "grid": color_case("GridMask((5, 40), 0.4, p=1, fill=(1,2,3))"),
     "combine": color_case("RandomOrder(RandomInvert(1); JPEG(30); RandomApply(RandomRotation(20); MedianBlur()))",
                           "RandomChoice(RandomEqualize(1); RandomAffine(20); GridMask((9, 20), p=1), p=(1, 2, 3))"),

@@ -81,6 +81,47 @@ def grid(im, s):
     return Image.fromarray(a)
 
 
+def clahe_tables(channel, limit, across, down):
+    """A table per tile: OpenCV's counts, cut at the limit, what is over spread evenly."""
+    th, tw = channel.shape[0] // down, channel.shape[1] // across
+    area, f = th * tw, np.float32
+    tables = np.empty((down, across, 256), f)
+    for ty in range(down):
+        for tx in range(across):
+            counts = np.bincount(channel[ty * th:(ty + 1) * th, tx * tw:(tx + 1) * tw].ravel(), minlength=256)
+            most = max(int(limit * area / 256), 1)
+            over = int(np.maximum(counts - most, 0).sum())
+            counts = np.minimum(counts, most) + over // 256
+            rest = over % 256
+            counts[[i * max(256 // rest, 1) for i in range(rest)] if rest else []] += 1
+            tables[ty, tx] = np.minimum(np.rint(np.cumsum(counts).astype(f) * (f(255) / f(area))), 255)
+    return tables
+
+
+def clahe(im, s):
+    """OpenCV's CLAHE of each channel."""
+    a, across, down, f = np.asarray(im), s["width"], s["height"], np.float32
+    h, w = a.shape[:2]
+    whole = h % down == 0 and w % across == 0  # else OpenCV continues both axes
+    th, tw = (n // t if whole else (n + t - n % t) // t for n, t in ((h, down), (w, across)))
+
+    def between(n, size, tiles):
+        at = np.arange(n, dtype=f) * (f(1) / f(size)) - f(0.5)
+        low = np.floor(at)
+        return np.maximum(low, 0).astype(int), np.minimum(low + 1, tiles - 1).astype(int), (at - low).astype(f)
+
+    x1, x2, xa = between(w, tw, across)
+    y1, y2, ya = (v[:, None] for v in between(h, th, down))
+    out = np.empty_like(a)
+    for c in range(a.shape[2]):
+        v, one = a[..., c], f(1)
+        tables = clahe_tables(np.pad(v, ((0, th * down - h), (0, tw * across - w)), "reflect"), s["amount"], across, down)
+        upper = tables[y1, x1, v] * (one - xa) + tables[y1, x2, v] * xa
+        lower = tables[y2, x1, v] * (one - xa) + tables[y2, x2, v] * xa
+        out[..., c] = np.rint(upper * (one - ya) + lower * ya)
+    return Image.fromarray(out)
+
+
 STEPS = {
     "affine": transform(Image.AFFINE, 6),
     "perspective": transform(Image.PERSPECTIVE, 8),
@@ -101,6 +142,7 @@ STEPS = {
     "permute": lambda im, s: Image.fromarray(np.asarray(im)[..., [s["x"] >> 2 * c & 3 for c in range(3)]]),
     "median": lambda im, s: im.filter(ImageFilter.MedianFilter(s["width"])),
     "grid": grid,
+    "clahe": clahe,
     "crop": lambda im, s: im.crop((s["x"], s["y"], s["x"] + s["width"], s["y"] + s["height"])),
     "resize": lambda im, s: im.resize((s["width"], s["height"]), FILTER[s["filter"]]),
     "flip_h": lambda im, s: im.transpose(Image.FLIP_LEFT_RIGHT),

@@ -51,6 +51,9 @@ static void p_and_ranges_are_kept(void **state)
     assert_near(share("CenterCrop(8); RandomChannelPermutation(0.5)",
                       LEAT__STEP_PERMUTE, &lo, &hi), 0.5, 0.03);
     assert_near(share("CenterCrop(8); MedianBlur(5, p=0.5)", LEAT__STEP_MEDIAN, &lo, &hi), 0.5, 0.03);
+    assert_near(share("CenterCrop(8); CLAHE((2, 3))", LEAT__STEP_CLAHE, &lo, &hi), 0.5, 0.03);
+    assert_near(lo, 2, 0.01);
+    assert_near(hi, 3, 0.01);
     assert_near(share("CenterCrop(8); GridMask(p=0.5)", LEAT__STEP_GRID, &lo, &hi), 0.5, 0.03);
     assert_near(share("CenterCrop(8); RandomPhotometricDistort()", LEAT__STEP_HUE, &lo, &hi), 0.5, 0.03);
     assert_near(lo, -0.05, 0.001);
