@@ -28,6 +28,7 @@
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
 #define NGRAM 13
 #define LARGE (256u << 10)
+#define REPORT_BYTES 512 /* of what is reported about a line */
 
 enum { OUT_KEPT, OUT_MATCHES, OUT_FOUND, OUT_BAD };
 enum { N_DOCUMENTS, N_KEPT, N_HIT, N_SPANS, N_CUT, N_BAD, N_LONE, N_TEXT };
@@ -384,6 +385,7 @@ static int run(cleaning *t, leat_error *err)
                             .teardown = teardown,
                             .ram = 4u << 20,
                             .need = need,
+                            .per_line = REPORT_BYTES,
                             .work = work,
                             .take = take,
                             .tell = tell};

@@ -23,6 +23,7 @@
 
 #define BLOCK 4096u /* records */
 #define SLICES_MAX (1u << 20)
+#define REPORT_BYTES 256 /* of what is reported about a line */
 
 enum { OUT_KEPT, OUT_CHANGED, OUT_BAD };
 enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_PIECES, N_KEPT, N_CHANGED, N_REMOVED, N_BYTES };
@@ -247,6 +248,7 @@ static int run_pass(lines *l, leat__text_pass *pass, uint64_t memory, leat_error
     pass->teardown = teardown;
     pass->ram = 2u << 20;
     pass->need = need;
+    pass->per_line = REPORT_BYTES;
     pass->tell = tell;
     leat__text_files_rewind(&d->files);
     int rc = leat_budget_open(&budget, memory, err);

@@ -16,6 +16,7 @@
 #include "curate/dedup_index.h"
 
 #define LARGE (256u << 10)
+#define ID_BYTES 64 /* of an id made from the file and line; ids of the input count as text */
 
 enum { N_DOCUMENTS, N_TEXT, N_LONE, N_EMPTY, N_BAD, N_FIRST_BAD, N_FIRST_OFFSET };
 enum { FLAG_NONE, FLAG_DOCUMENT, FLAG_EMPTY };
@@ -160,6 +161,13 @@ static void put_gaps(leat__chunk *c, uint64_t *next, uint64_t upto)
 {
     for (; *next < upto; (*next)++)
         leat__buf_putc(&c->out[0], FLAG_NONE);
+}
+
+/* Bytes that a document takes in the results. */
+static uint64_t record_bytes(const leat__dedup *d)
+{
+    uint64_t digests = bands_now(d) + (wants_digests(d) ? d->bands : 0);
+    return 1 + 8 + 8 * digests + d->sketch_bytes + 4 + ID_BYTES;
 }
 
 static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
@@ -320,6 +328,7 @@ int leat__dedup_sketch(leat__dedup *d, leat_error *err)
                                 .teardown = teardown,
                                 .ram = 4u << 20,
                                 .need = need,
+                                .per_line = record_bytes(d),
                                 .work = work,
                                 .take = take,
                                 .tell = tell};

@@ -11,6 +11,8 @@
 #include "curate/dedup_index.h"
 #include "curate/shards.h"
 
+#define CLUSTER_BYTES 192 /* of a line of clusters.jsonl without its ids */
+
 enum { OUT_KEPT, OUT_CLUSTERS, OUT_BAD };
 enum { N_KEPT, N_REMOVED, N_BELOW, N_BAD };
 
@@ -182,6 +184,7 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
                             .teardown = teardown,
                             .ram = 1u << 20,
                             .need = need,
+                            .per_line = CLUSTER_BYTES,
                             .work = work,
                             .take = take,
                             .tell = tell};

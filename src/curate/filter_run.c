@@ -22,6 +22,8 @@
 
 #define SHARD_DEFAULT (UINT64_C(1) << 30)
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
+#define REASON_BYTES 512  /* of the record of a dropped document */
+#define SCORES_BYTES 4096 /* of a line of scores */
 #define LARGE (256u << 10) /* lines above this take memory of their own */
 
 enum { OUT_KEPT, OUT_REASONS, OUT_EXPLAIN, OUT_BAD };
@@ -421,6 +423,7 @@ static int run(filter *f, leat_error *err)
                             .teardown = teardown,
                             .ram = leat__scorer_need(LARGE),
                             .need = need,
+                            .per_line = o->score_only ? SCORES_BYTES : REASON_BYTES,
                             .work = work,
                             .take = take,
                             .tell = tell};

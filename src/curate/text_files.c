@@ -198,7 +198,7 @@ int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32
     int rc = 0;
     memset(f, 0, sizeof *f);
     f->max_line = max_line;
-    leat__buf_init(&f->rest, LEAT__MEM_CURATE, (size_t)max_line + 2 * LEAT__CHUNK_BYTES);
+    leat__buf_init(&f->rest, LEAT__MEM_CURATE, 2 * ((size_t)max_line + LEAT__CHUNK_BYTES));
     if (count == 0) rc = leat__fail(err, LEAT_EINVAL, "no input was named");
     for (uint32_t i = 0; i < count && rc == 0; i++)
         rc = add_input(f, inputs[i], err);
@@ -289,24 +289,24 @@ static int skip_line(leat__text_files *f, leat__chunk *c, leat_error *err)
     return 0;
 }
 
-/* Cuts the chunk after its last newline; the rest is kept. At the end of the file all of it is
- * the chunk. */
+/* Cuts the chunk after its last newline, or after LEAT__CHUNK_LINES lines; the rest is kept. At the
+ * end of the file the last line may lack its newline. */
 static int cut(leat__text_files *f, leat__chunk *c, bool *whole, leat_error *err)
 {
     const uint8_t *last = memrchr(c->data, '\n', c->len);
     *whole = last || f->at_end;
     if (!*whole) return 0;
-    size_t keep = f->at_end ? c->len : (size_t)(last - c->data) + 1;
+    size_t keep = 0, end = f->at_end ? c->len : (size_t)(last - c->data) + 1;
+    while (keep < end && c->lines < LEAT__CHUNK_LINES) {
+        const uint8_t *nl = memchr(c->data + keep, '\n', end - keep);
+        size_t len = nl ? (size_t)(nl - c->data) - keep : end - keep;
+        c->longest = LEAT_MAX(c->longest, len);
+        c->lines++;
+        keep += len + (nl != NULL);
+    }
     if (leat__buf_append(&f->rest, c->data + keep, c->len - keep) != 0)
         return leat__fail_nomem(err, c->len - keep, "a line");
     c->len = keep;
-    for (const uint8_t *p = c->data, *end = p + keep; p < end;) {
-        const uint8_t *nl = memchr(p, '\n', (size_t)(end - p));
-        size_t len = (size_t)((nl ? nl : end) - p);
-        c->longest = LEAT_MAX(c->longest, len);
-        c->lines++;
-        p += len + 1;
-    }
     f->offset += keep;
     return 0;
 }

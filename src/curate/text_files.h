@@ -15,6 +15,8 @@
 #include "text/jsonl.h"
 
 #define LEAT__CHUNK_BYTES (1u << 20)
+/* Bounds what a stage writes for a chunk of very short lines. */
+#define LEAT__CHUNK_LINES 2048
 #define LEAT__CHUNK_OUTS 4
 #define LEAT__CHUNK_COUNTS 12
 
@@ -62,7 +64,7 @@ typedef struct leat__text_files {
     /* Reading. */
     uint32_t next;
     leat__stream *stream;
-    leat__buf rest; /* the begin of a line that the last chunk ended in */
+    leat__buf rest; /* what was read after the last line of the last chunk */
     uint64_t line, offset, document;
     bool at_end; /* of this file */
     uint64_t max_line;

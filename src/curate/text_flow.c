@@ -81,8 +81,9 @@ static uint64_t stage_need(void *cookie, const leat_task *task)
 {
     pass_run *r = cookie;
     const leat__chunk *c = task->data;
-    /* what the stage writes is at most a little more than what it reads */
-    return r->pass->need(r->pass->cookie, c->longest) + c->len + c->len / 2 + (64u << 10);
+    /* twice per_line: a buffer doubles when it grows */
+    return r->pass->need(r->pass->cookie, c->longest) + c->len + c->len / 2 +
+           c->lines * 2 * r->pass->per_line + (64u << 10);
 }
 
 static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)

@@ -20,6 +20,8 @@ typedef struct leat__text_pass {
     uint64_t ram;
     /* Bytes that a chunk takes on top while it is worked on; `longest` is its longest line. */
     uint64_t (*need)(void *cookie, uint64_t longest);
+    /* Largest result of a line, beyond one and a half times its length. */
+    uint64_t per_line;
     int (*work)(void *cookie, void *worker, leat__chunk *c, leat_error *err);
     /* On the caller's thread, in the order of the files. */
     int (*take)(void *cookie, leat__chunk *c, leat_error *err);

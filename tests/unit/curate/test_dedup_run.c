@@ -62,6 +62,22 @@ static void output_is_the_same(void **state)
     dedup_ok(&o, &st);
 }
 
+/* Results of very short lines are many times longer than the lines. */
+static void short_lines_fit_a_small_budget(void **state)
+{
+    FILE *f = fopen(in_box("short.jsonl"), "wb");
+    assert_non_null(f);
+    for (int i = 0; i < 64000; i++)
+        fprintf(f, "{\"text\":\"a%d b\"}\n", i % 60000);
+    fclose(f);
+    leat_dedup_opts o = fuzzy_opts("short.jsonl", "short");
+    o.memory = 64u << 20;
+    o.index = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.documents, 64000);
+    assert_int_equal(st.removed, 4000);
+}
+
 typedef struct stopper {
     int calls, stop_at;
 } stopper;
@@ -126,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(output_is_the_same),
+        cmocka_unit_test(short_lines_fit_a_small_budget),
         cmocka_unit_test(stopped_runs_continue),
         cmocka_unit_test(exact),
     };

@@ -79,6 +79,37 @@ static void lines_are_whole(void **state)
     leat__buf_reset(&data);
 }
 
+/* A chunk has at most LEAT__CHUNK_LINES lines; none is lost where it is cut. */
+static void chunks_of_short_lines(void **state)
+{
+    enum { LINES = 3 * LEAT__CHUNK_LINES + 5 };
+    FILE *file = fopen(in_box("short.jsonl"), "wb");
+    for (int i = 0; i < LINES; i++)
+        fprintf(file, "%d%s", i, i + 1 < LINES ? "\n" : "");
+    fclose(file);
+    const char *path = in_box("short.jsonl");
+    leat__text_files f;
+    leat_error err = {0};
+    leat__line line;
+    int next = 0;
+    bool end = false;
+    assert_int_equal(leat__text_files_open(&f, &path, 1, 1u << 20, &err), 0);
+    for (;;) {
+        leat__chunk *c = leat__chunk_new();
+        size_t at = 0;
+        assert_int_equal(leat__text_files_read(&f, c, &end, &err), 0);
+        if (!end) assert_in_range(c->lines, 1, LEAT__CHUNK_LINES);
+        for (; !end && leat__chunk_next(c, &at, &line); next++) {
+            assert_int_equal(line.number, next + 1);
+            assert_int_equal(strtol((const char *)line.text, NULL, 10), next);
+        }
+        leat__chunk_free(c);
+        if (end) break;
+    }
+    assert_int_equal(next, LINES);
+    leat__text_files_reset(&f);
+}
+
 static void a_line_can_be_too_long(void **state)
 {
     leat__buf data;
@@ -180,6 +211,7 @@ int main(void)
         cmocka_unit_test(finding),
         cmocka_unit_test(lines_are_whole),
         cmocka_unit_test(a_line_can_be_too_long),
+        cmocka_unit_test(chunks_of_short_lines),
         cmocka_unit_test(output_of_a_run),
         cmocka_unit_test(byte_order_mark),
         cmocka_unit_test(damaged_gzip_is_an_error),
