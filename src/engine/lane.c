@@ -71,9 +71,10 @@ static void work(void *arg)
         }
         leat__pool_unlock(p);
         leat__sched_run(w);
-        now = leat__clock_ns();
+        uint64_t ended = leat__clock_ns();
         leat__pool_lock(p);
-        leat__sched_settle(p, w, now);
+        now = leat__clock_ns(); /* read under the lock, so it is never before the other workers' */
+        leat__sched_settle(p, w, ended, now);
         news = true;
     }
     leat__pool_unlock(p);

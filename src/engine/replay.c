@@ -99,7 +99,7 @@ static void finish(leat_pool *p, leat__worker *w)
 {
     leat__sched_run(w);
     leat__pool_lock(p);
-    leat__sched_settle(p, w, p->replay->now);
+    leat__sched_settle(p, w, p->replay->now, p->replay->now);
     leat__pool_unlock(p);
 }
 

@@ -12,6 +12,8 @@
  */
 #include "engine/sched.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -352,8 +354,16 @@ static uint32_t take_from(leat_pool *p, leat_flow *f, leat__worker *w, uint64_t 
     return 0;
 }
 
+/* Waiting and ready times are differences of these times: one in the past would make them negative. */
+static void advance_clock(leat_pool *p, uint64_t now)
+{
+    assert(now >= p->now_ns);
+    p->now_ns = now;
+}
+
 uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now)
 {
+    advance_clock(p, now);
     w->count = 0;
     w->flow = NULL;
     if (w->lane == LEAT_LANE_CPU && w->index >= p->active) return 0;
@@ -626,12 +636,13 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
     if (f->running == 0 && f->closing) leat__bell_ring(f->changed);
 }
 
-void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t now)
+void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t ended, uint64_t now)
 {
     leat_flow *f = w->flow;
     leat__stage *s = w->stage;
     int64_t delta[LEAT_BUDGET_CATS] = {0};
-    uint64_t busy = now - w->started_ns;
+    uint64_t busy = ended - w->started_ns;
+    advance_clock(p, now);
     double each = (double)busy / w->count;
     s->busy_ns += busy;
     s->cost_ns = s->items < 8 ? each : s->cost_ns + (each - s->cost_ns) / 8;

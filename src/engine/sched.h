@@ -282,6 +282,7 @@ struct leat_pool {
     uint32_t gpu_milli_free[LEAT__GPUS_MAX];
     uint64_t gpu_memory, gpu_memory_free[LEAT__GPUS_MAX];
     leat_flow *flows;
+    uint64_t now_ns; /* time of the last take or settlement; it never goes back */
     uint64_t scan;
     double vclock; /* vtime of whom was served last */
     bool stirred;   /* a fruitless look changed something: others should look again */
@@ -301,7 +302,8 @@ struct leat_pool {
 
 /* sched.c */
 uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now);
-void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t now);
+/* `ended`: when the tasks were done; `now`: the time under the lock. */
+void leat__sched_settle(leat_pool *p, leat__worker *w, uint64_t ended, uint64_t now);
 void leat__sched_settle_pending(leat__node *n, uint64_t now);
 bool leat__sched_has_work(leat_pool *p, leat_lane lane, uint64_t now);
 uint64_t leat__sched_next_timer(leat_pool *p, leat_lane lane); /* UINT64_MAX = none */

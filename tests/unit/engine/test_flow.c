@@ -40,6 +40,33 @@ static int fail_on_seven(void *cookie, void *ctx, leat_task *task, leat_error *e
     return 0;
 }
 
+/* Times of stages are sums of differences; workers that pass each other must not turn one negative. */
+static void times_stay_within_the_run(void **state)
+{
+    enum { TASKS = 20000 };
+    numbers n = {.end = TASKS, .bytes = 10};
+    rig r = {0};
+    leat_flow_opts fo = rig_opts(&r, 8, 100000);
+    leat_stage s[] = {number_stage(&n), plain_stage(LEAT_STAGE_MAP, "a", pass, NULL),
+                      plain_stage(LEAT_STAGE_MAP, "b", pass, NULL)};
+    rig_start(&r, &fo, s, 3);
+    for (leat_task *t;;) {
+        assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
+        if (!t) break;
+        leat_task_release(t);
+    }
+    leat_flow_stats all;
+    assert_int_equal(leat_flow_read(r.flow, &all, sizeof all), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        leat_stage_stats ss;
+        assert_int_equal(leat_flow_read_stage(r.flow, i, &ss), 0);
+        assert_true(ss.readiness >= 0 && ss.readiness <= 1);
+        assert_true(ss.wait_ns / TASKS <= all.elapsed_ns);
+        assert_true(ss.busy_ns / 8 <= all.elapsed_ns);
+    }
+    rig_close(&r);
+}
+
 static void results_come_in_order(void **state)
 {
     numbers n = {.end = 200, .bytes = 10};
@@ -746,6 +773,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_come_in_order),
+        cmocka_unit_test(times_stay_within_the_run),
         cmocka_unit_test(source_stops_at_prefetch),
         cmocka_unit_test(loans_stay_charged_until_released),
         cmocka_unit_test(fail_policy_fails_in_order),

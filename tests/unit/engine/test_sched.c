@@ -42,17 +42,20 @@ static leat__worker *worker(rig *r, uint32_t i)
     return &r->pool->lanes[LEAT_LANE_CPU].workers[i];
 }
 
+static uint64_t clock_now = 1;
+
 static const char *take(rig *r, uint32_t i)
 {
     leat__worker *w = worker(r, i);
-    return leat__sched_take(r->pool, w, 1) ? w->stage->name : "";
+    return leat__sched_take(r->pool, w, clock_now) ? w->stage->name : "";
 }
 
 static void finish(rig *r, uint32_t i)
 {
     leat__sched_run(worker(r, i));
     leat__pool_lock(r->pool);
-    leat__sched_settle(r->pool, worker(r, i), 2);
+    clock_now++;
+    leat__sched_settle(r->pool, worker(r, i), clock_now, clock_now);
     leat__pool_unlock(r->pool);
 }
 
