@@ -143,7 +143,7 @@ def a_refused_plan_fails_and_its_fix_runs():
         print("skipped: the sanitizer's own memory is in no plan")
         return
     limit = 100 << 20
-    asked = {"--batch": 8, "--prefetch": 20, "--threads": 1}
+    asked = {"--batch": 8, "--prefetch": 28, "--threads": 1}
 
     def plan(*flags, code=0, **change):
         settings = [str(word) for pair in {**asked, **change}.items() for word in pair]
@@ -159,14 +159,16 @@ def a_refused_plan_fails_and_its_fix_runs():
         f.write(plan("--yaml", code=3).stdout)
     with open("fixed.yaml", "w", encoding="ascii") as f:
         f.write(plan("--yaml", **{name: value}).stdout)
-    load = ("load", "p.leat", "--step-ms", "100", "--json", "--config")
+    load = ("load", "p.leat", "--json", "--config")
     with bounded(limit) as join:
         # the trainer is slow: every queue fills up
-        fixed = subprocess.run([LEAT, *load, "fixed.yaml"], capture_output=True, text=True, preexec_fn=join)
+        fixed = subprocess.run([LEAT, *load, "fixed.yaml", "--step-ms", "100"], capture_output=True, text=True, preexec_fn=join)
         assert fixed.returncode == 0, fixed.stderr
         epoch = json.loads(fixed.stdout)
         assert epoch["samples"] == IMAGES and epoch["peak_rss_bytes"] < limit, epoch
-        killed = subprocess.run([LEAT, *load, "refused.yaml"], capture_output=True, text=True, preexec_fn=join)
+        # and slower than a busy machine decodes, so that they do here, too
+        killed = subprocess.run([LEAT, *load, "refused.yaml", "--step-ms", "3000"], capture_output=True, text=True,
+                                preexec_fn=join)
         assert killed.returncode != 0, (killed.stdout, killed.stderr)
         assert killed.returncode == -9 or "memory" in killed.stderr, (killed.returncode, killed.stderr)
     print(f"fix {fix}: {epoch['peak_rss_bytes'] >> 20} of {limit >> 20} MiB; refused: exit {killed.returncode}")
