@@ -143,14 +143,17 @@ TILE_INLINE leat__tile_damage tile_front_small(leat__tile_coefs *c, const uint8_
     const uint8_t *symbol = c->symbol;
     uint8_t *table = c->table;
     for (uint32_t k = 0, block = 0; k < shape->components; k++) {
-        uint8_t *groups = c->groups + block;
-        tile_unpair(groups, symbol, shape->count[k]);
-        for (uint32_t i = 0; i < shape->count[k]; i++) {
-            memcpy(table, codes->context[k > 0][groups[i]], 8);
-            table += groups[i];
+        const uint32_t n = shape->count[k];
+        const uint8_t (*const context)[8] = codes->context[k > 0];
+        uint8_t *const groups = c->groups + block;
+        tile_unpair(groups, symbol, n);
+        for (const uint8_t *g = groups; g < groups + n; g++) {
+            const size_t bytes = *g;
+            memcpy(table, context[bytes], 8);
+            table += bytes;
         }
-        symbol += (shape->count[k] + 1) / 2;
-        block += shape->count[k];
+        symbol += (n + 1) / 2;
+        block += n;
     }
     tile_symbols(&streams, codes, c->symbol, c->table, (uint32_t)(table - c->table));
 
