@@ -5,8 +5,10 @@
  * together, are the exact 32-bit sum (what overflows on the way comes back in the end).
  *
  * Horizontal: 8 outputs per vector, 4 per lane, whose next two pixels a byte shuffle collects
- * from 16 bytes of the row. Outputs that lie further apart than that (shrinking more than
- * about 4 times) are computed one by one, 16 taps at a time.
+ * from 16 bytes of the row: the same 16 for all taps of all 8 outputs where they lie near each other
+ * (shrinking less than about 1.7 times), or 16 for each lane, or 16 for each lane and pair of taps.
+ * Outputs that lie further apart than that (shrinking more than about 4 times) are computed one by
+ * one, 16 taps at a time.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -17,10 +19,13 @@
 #define HALF (1 << (LEAT__RESIZE_BITS - 1))
 #define LOW_BITS 15
 
+/* How the pixels of a vector are loaded. */
+typedef enum h_way { H_ONCE, H_PER_LANE, H_PER_PAIR, H_WIDE } h_way;
+
 typedef struct h_head {
     uint32_t pairs;  /* of taps */
     uint32_t blocks; /* of 32 outputs = 4 vectors */
-    uint32_t wide;   /* one by one */
+    h_way way;       /* H_WIDE: one by one */
     uint32_t record; /* bytes from vector to vector, or from output to output when wide */
     uint8_t reserved[16];
 } h_head;
@@ -75,7 +80,7 @@ static void pack_wide(const leat__axis *a, h_head *head)
 {
     const size_t taps16 = (a->taps + 15) & ~15u;
     int16_t *const out = (int16_t *)(head + 1);
-    head->wide = 1;
+    head->way = H_WIDE;
     head->record = (uint32_t)(2 * taps16 * sizeof(int16_t));
     memset(out, 0, a->count * 2 * taps16 * sizeof(int16_t));
     for (uint32_t j = 0; j < a->count; j++)
@@ -86,21 +91,50 @@ static void pack_wide(const leat__axis *a, h_head *head)
         }
 }
 
-/* Outputs j .. j+3 of one lane; false when their pixels are more than 16 bytes apart. Outputs
- * past the end repeat the last one with weight 0. */
-static bool pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, uint32_t pairs)
+/* The first input of output j; outputs past the end repeat the last one, with weight 0. */
+static inline uint32_t first_of(const leat__axis *a, uint32_t j)
+{
+    return a->first[j < a->stride ? j : a->stride - 1];
+}
+
+/* The lowest first input of n outputs from j on, and how far the highest is from it. */
+static uint32_t lowest_of(const leat__axis *a, uint32_t j, uint32_t n, uint32_t *apart)
+{
+    uint32_t lowest = first_of(a, j), highest = lowest;
+    for (uint32_t i = 1; i < n; i++) {
+        const uint32_t at = first_of(a, j + i);
+        lowest = at < lowest ? at : lowest;
+        highest = at > highest ? at : highest;
+    }
+    *apart = highest - lowest;
+    return lowest;
+}
+
+static h_way choose_way(const leat__axis *a, uint32_t pairs)
+{
+    uint32_t most4 = 0, most8 = 0;
+    for (uint32_t j = 0; j < a->stride; j += 8) {
+        uint32_t apart;
+        lowest_of(a, j, 8, &apart);
+        most8 = apart > most8 ? apart : most8;
+        for (uint32_t i = 0; i < 8; i += 4) {
+            lowest_of(a, j + i, 4, &apart);
+            most4 = apart > most4 ? apart : most4;
+        }
+    }
+    if (most8 + 2 * pairs <= 16) return H_ONCE;
+    if (most4 + 2 * pairs <= 16) return H_PER_LANE;
+    return most4 + 2 <= 16 ? H_PER_PAIR : H_WIDE;
+}
+
+/* Outputs j .. j+3 of one lane, whose pixels are taken from `base` on. */
+static void pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, uint32_t base,
+                      uint32_t pairs)
 {
     uint8_t *const take = (uint8_t *)&v->take + 16 * lane;
-    const uint32_t last = a->stride - 1;
-    uint32_t first[4], lowest = UINT32_MAX;
+    v->base[lane] = base;
     for (uint32_t i = 0; i < 4; i++) {
-        first[i] = a->first[j + i < last ? j + i : last];
-        lowest = first[i] < lowest ? first[i] : lowest;
-    }
-    v->base[lane] = lowest;
-    for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t at = first[i] - lowest;
-        if (at > 14) return false;
+        const uint32_t at = first_of(a, j + i) - base;
         const uint32_t pick = at | (at + 1) << 16 | 0x80008000u;
         memcpy(take + 4 * i, &pick, 4);
     }
@@ -125,23 +159,32 @@ static bool pack_lane(const leat__axis *a, h_vector *v, int lane, uint32_t j, ui
         _mm_storeu_si128((__m128i *)low, l);
         _mm_storeu_si128((__m128i *)high, h);
     }
-    return true;
 }
 
-/* Vector q of a block has outputs 4q .. of its first half in the low lane and 4q .. of its
- * second half in the high lane: two packs then leave 32 bytes in order. */
+/* Where all taps of 8 outputs are loaded at once, vector q of a block has outputs 8q to 8q+7. Else it
+ * has 4q .. of the block's first half in the low lane and 4q .. of its second half in the high
+ * lane: two packs then leave 32 bytes in order. */
 static void pack_horizontal(const leat__axis *a, h_head *head)
 {
     const uint32_t pairs = pairs_of(a->taps);
-    *head = (h_head){.pairs = pairs, .blocks = (a->count + 31) / 32,
+    *head = (h_head){.pairs = pairs, .blocks = (a->count + 31) / 32, .way = choose_way(a, pairs),
                      .record = (uint32_t)(sizeof(h_vector) + pairs * 64)};
+    if (head->way == H_WIDE) {
+        pack_wide(a, head);
+        return;
+    }
     uint8_t *at = (uint8_t *)(head + 1);
     for (uint32_t i = 0; i < head->blocks * 4; i++, at += head->record) {
         h_vector *const v = (h_vector *)at;
-        const uint32_t j = i / 4 * 32 + i % 4 * 4;
-        if (!pack_lane(a, v, 0, j, pairs) || !pack_lane(a, v, 1, j + 16, pairs)) {
-            pack_wide(a, head);
-            return;
+        uint32_t apart;
+        if (head->way == H_ONCE) {
+            const uint32_t base = lowest_of(a, 8 * i, 8, &apart);
+            pack_lane(a, v, 0, 8 * i, base, pairs);
+            pack_lane(a, v, 1, 8 * i + 4, base, pairs);
+        } else {
+            const uint32_t j = i / 4 * 32 + i % 4 * 4;
+            pack_lane(a, v, 0, j, lowest_of(a, j, 4, &apart), pairs);
+            pack_lane(a, v, 1, j + 16, lowest_of(a, j + 16, 4, &apart), pairs);
         }
     }
 }
@@ -156,30 +199,41 @@ static void pack(const leat__axis *a, bool vertical, void *packed)
 
 /* ---- horizontal ---- */
 
+#define H_INLINE static inline __attribute__((always_inline))
+
+/* 16 bytes for each lane. */
+H_INLINE __m256i load_lanes(const uint8_t *s, const h_vector *v)
+{
+    const __m128i low = _mm_loadu_si128((const __m128i *)(s + v->base[0]));
+    const __m128i high = _mm_loadu_si128((const __m128i *)(s + v->base[1]));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+H_INLINE __m256i load_both(const uint8_t *s, const h_vector *v)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(s + v->base[0])));
+}
+
 /* Eight sums of each of `rows` rows, shifted down, not yet clipped. `rows` is a constant 1 or 3:
  * the planes of a pixel row share what is loaded of the weights, which is what limits this. */
-static inline __attribute__((always_inline)) void sums_of(const h_vector *v,
-                                                          const uint8_t *const *src,
-                                                          __m256i sum[3], const uint32_t rows,
-                                                          const uint32_t pairs)
+H_INLINE void sums_of(const h_vector *v, const uint8_t *const *src, __m256i sum[3],
+                      const uint32_t rows, const uint32_t pairs, const h_way way)
 {
-    const __m256i take = v->take;
-    __m256i low[3], high[3];
+    __m256i take = v->take, low[3], high[3], bytes[3];
     for (uint32_t i = 0; i < rows; i++) {
         low[i] = _mm256_set1_epi32(HALF);
         high[i] = _mm256_setzero_si256();
+        bytes[i] = way == H_ONCE ? load_both(src[i], v) : load_lanes(src[i], v);
     }
     for (uint32_t g = 0; g < pairs; g++) {
         const __m256i k0 = v->weight[2 * g], k1 = v->weight[2 * g + 1];
         for (uint32_t i = 0; i < rows; i++) {
-            const uint8_t *const s = src[i] + 2 * g;
-            const __m128i lane0 = _mm_loadu_si128((const __m128i *)(s + v->base[0]));
-            const __m128i lane1 = _mm_loadu_si128((const __m128i *)(s + v->base[1]));
-            const __m256i px = _mm256_shuffle_epi8(
-                _mm256_inserti128_si256(_mm256_castsi128_si256(lane0), lane1, 1), take);
+            if (way == H_PER_PAIR && g > 0) bytes[i] = load_lanes(src[i] + 2 * g, v);
+            const __m256i px = _mm256_shuffle_epi8(bytes[i], take);
             low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(px, k0));
             high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(px, k1));
         }
+        if (way != H_PER_PAIR) take = _mm256_add_epi8(take, _mm256_set1_epi8(2));
     }
     for (uint32_t i = 0; i < rows; i++)
         sum[i] = _mm256_srai_epi32(
@@ -192,21 +246,24 @@ static inline __m256i clip32(const __m256i sum[4])
                                _mm256_packus_epi32(sum[2], sum[3]));
 }
 
-static inline __attribute__((always_inline)) void rows_of(const h_head *h,
-                                                          const uint8_t *const *src,
-                                                          uint8_t *const *dst,
-                                                          const uint32_t rows,
-                                                          const uint32_t pairs)
+H_INLINE void rows_of(const h_head *h, const uint8_t *const *src, uint8_t *const *dst,
+                      const uint32_t rows, const uint32_t pairs, const h_way way)
 {
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const uint8_t *at = (const uint8_t *)(h + 1);
     for (size_t x = 0; x < 32 * (size_t)h->blocks; x += 32) {
-        __m256i sum[3][4], each[3];
-        for (int v = 0; v < 4; v++, at += h->record) {
-            sums_of((const h_vector *)at, src, each, rows, pairs);
-            for (uint32_t i = 0; i < rows; i++) sum[i][v] = each[i];
+        __m256i half[2][3], first[3], second[3];
+        for (int i = 0; i < 2; i++, at += 2 * (size_t)h->record) {
+            sums_of((const h_vector *)at, src, first, rows, pairs, way);
+            sums_of((const h_vector *)(at + h->record), src, second, rows, pairs, way);
+            for (uint32_t r = 0; r < rows; r++)
+                half[i][r] = _mm256_packus_epi32(first[r], second[r]);
         }
-        for (uint32_t i = 0; i < rows; i++)
-            _mm256_storeu_si256((__m256i *)(dst[i] + x), clip32(sum[i]));
+        for (uint32_t r = 0; r < rows; r++) {
+            __m256i out = _mm256_packus_epi16(half[0][r], half[1][r]);
+            if (way == H_ONCE) out = _mm256_permutevar8x32_epi32(out, in_order);
+            _mm256_storeu_si256((__m256i *)(dst[r] + x), out);
+        }
     }
 }
 
@@ -239,16 +296,20 @@ static void row_wide(const leat__axis *a, const h_head *h, const uint8_t *src, u
     }
 }
 
-static inline __attribute__((always_inline)) void narrow(const h_head *h,
-                                                         const uint8_t *const *src,
-                                                         uint8_t *const *dst,
-                                                         const uint32_t rows)
+/* With constants for what is common. */
+H_INLINE void narrow(const h_head *h, const uint8_t *const *src, uint8_t *const *dst,
+                     const uint32_t rows)
 {
-    switch (h->pairs) {
-    case 1: rows_of(h, src, dst, rows, 1); break;
-    case 2: rows_of(h, src, dst, rows, 2); break;
-    case 3: rows_of(h, src, dst, rows, 3); break;
-    default: rows_of(h, src, dst, rows, h->pairs); break;
+    if (h->way == H_PER_PAIR) {
+        rows_of(h, src, dst, rows, h->pairs, H_PER_PAIR);
+    } else if (h->way == H_PER_LANE) {
+        if (h->pairs == 2) rows_of(h, src, dst, rows, 2, H_PER_LANE);
+        else if (h->pairs == 3) rows_of(h, src, dst, rows, 3, H_PER_LANE);
+        else rows_of(h, src, dst, rows, h->pairs, H_PER_LANE);
+    } else {
+        if (h->pairs == 1) rows_of(h, src, dst, rows, 1, H_ONCE);
+        else if (h->pairs == 2) rows_of(h, src, dst, rows, 2, H_ONCE);
+        else rows_of(h, src, dst, rows, h->pairs, H_ONCE);
     }
 }
 
@@ -256,7 +317,7 @@ static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *
                        uint32_t rows)
 {
     const h_head *const h = a->packed;
-    if (h->wide)
+    if (h->way == H_WIDE)
         for (uint32_t i = 0; i < rows; i++) row_wide(a, h, src[i], dst[i]);
     else if (rows == 3)
         narrow(h, src, dst, 3);
