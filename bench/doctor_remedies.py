@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the doctor at its word: for each remedy that needs another pack or other deliveries, what gain it
-predicts, what comes out when it is done, and how far the two are apart; and for flags that --apply writes, the same
-by the doctor's own --verify.
+"""Takes the doctor at its word: the gain it predicts for a remedy, and the gain that comes out when it is done.
 
     bench/doctor_remedies.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
     bench/doctor_remedies.py … --prepare       only makes the packs (minutes), so that measuring is quick
 
-The doctor prices a remedy on a few samples of the pack that is there; here the whole pack is made anew as
-the remedy says and loaded, before and after in turns. A row takes about 20 seconds. Only Python's standard
-library is used.
+Two kinds of remedies. Another pack or other deliveries: the doctor prices them on a few samples; here the whole pack is made
+anew as the remedy says. Load flags (those --apply writes): here the loader runs with them. Both are loaded before and after
+in turns, for --each seconds after as long for settling. A gain that the doctor itself marks as a guess (basis other than
+"measured") is printed as one and does not count. A row takes about 30 seconds. Only Python's standard library is used.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import shlex
@@ -19,10 +19,11 @@ import statistics
 import subprocess
 import sys
 
-from doctor_situations import hurry
+from doctor_situations import floor_of, hurry
 
 WITHIN = 0.15
-NICE = 0  # set by --nice
+NICE = 0     # set by --nice
+PREFIX = []  # set by --cpus
 HEAVY = "RandomResizedCrop(224); ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23)"
 NORMALIZED = ("RandomResizedCrop(224); RandomHorizontalFlip(0.5); Normalize([0.485, 0.456, 0.406], "
               "[0.229, 0.224, 0.225]); ToDtype({})")
@@ -52,11 +53,18 @@ REMEDIES = [
      ["--batch", "32", "--ops", "Resize((8, 8))"]),
 ]
 
-# name, load flags, injected into reads (None = nothing): what --apply writes is checked by --verify
+BUDGET = ["--batch", "64", "--size", "320", "--dtype", "f32", "--step-ms", "4"]
+
+# name, flags of leat pack, load flags, injected into reads (None = nothing), times the least memory (None = no budget): the
+# flags of --apply are checked
 APPLIED = [
-    ("one thread of two CPUs", [*FAST, "--threads", "1"], None),
-    ("15 ms a read, --io-depth 4", [*FAST, "--io-depth", "4"], "delay=15ms"),
-    ("a budget of 160 MB, 3 ms a read", ["--batch", "256", "--step-ms", "1", "--memory", "160M"], "delay=3ms"),
+    ("one thread of two CPUs, tiles", ["--images", "tiled"], [*FAST, "--threads", "1"], None, None),
+    ("one thread of two CPUs, JPEG", ["--images", "keep"], [*FAST, "--threads", "1"], None, None),
+    ("15 ms a read, --io-depth 4", ["--images", "tiled"], [*FAST, "--io-depth", "4"], "delay=15ms", None),
+    ("40 ms a read, --io-depth 8", ["--images", "keep"], [*FAST, "--io-depth", "8"], "delay=40ms", None),
+    ("a budget of 160 MB, 3 ms a read", ["--images", "tiled"], ["--batch", "256", "--step-ms", "1", "--memory", "160M"],
+     "delay=3ms", None),
+    ("a budget just above the least", ["--images", "tiled"], BUDGET, None, 1.05),
 ]
 
 
@@ -75,8 +83,8 @@ class Packs:
 
 
 def json_lines(command, env=None):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **(env or {})},
-                          preexec_fn=(lambda: hurry(NICE)) if NICE else None)
+    done = subprocess.run([*PREFIX, *command], capture_output=True, text=True, check=False,
+                          env={**os.environ, **(env or {})}, preexec_fn=(lambda: hurry(NICE)) if NICE else None)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr.strip()[-400:]}")
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -91,12 +99,12 @@ def forget(path):
     os.close(fd)
 
 
-def rates(leat, pack, flags, seconds):
+def rates(leat, pack, flags, seconds, env=None):
     """Samples per second, and per second of CPU time, for about so long after as long for settling."""
     forget(pack)
-    first = json_lines([leat, "load", pack, *flags, "--json", "--epochs", "2"])[-1]
-    epochs = max(2, int(seconds / first["seconds"]))
-    rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(2 * epochs)])[epochs:]
+    first = json_lines([leat, "load", pack, *flags, "--json", "--epochs", "2"], env)[-1]
+    epochs = min(max(1, int(seconds / first["seconds"])), 2000)
+    rows = json_lines([leat, "load", pack, *flags, "--json", "--epochs", str(2 * epochs)], env)[epochs:]
     samples = sum(r["samples"] for r in rows)
     return samples / sum(r["seconds"] for r in rows), samples / sum(r["cpu_seconds"] for r in rows)
 
@@ -113,45 +121,59 @@ def pack_flags(action):
     return words
 
 
+def compared(o, name, remedy, before, after):
+    """Loads before and after in turns: each a pack, flags and an environment."""
+    turns = [(*rates(o.leat, *before[:2], o.each, before[2]), *rates(o.leat, *after[:2], o.each, after[2]))
+             for _ in range(o.rounds)]
+    real = statistics.median(t[2] / t[0] for t in turns)
+    cpu = statistics.median(t[3] / t[1] for t in turns)
+    return {"name": name, "predicted": remedy["gain"], "guess": remedy["basis"] != "measured", "real": real, "cpu": cpu,
+            "error": remedy["gain"] / (cpu if o.by == "cpu" else real) - 1, "before": statistics.median(t[0] for t in turns),
+            "after": statistics.median(t[2] for t in turns), "what": remedy.get("set") or remedy["action"]}
+
+
 def verify(o, packs, row):
     name, made, flags, words, flags_after = row
     before = packs.get(made)
     found, verdict = remedy_of(o.leat, before, flags, words, o.seconds)
     if found is None:
-        option = [x for x in verdict["facts"]["options"] if words in x["action"]]
-        print(f"| {name} | not offered ({verdict['limit']} limits{', priced' if option else ''}) | | | | |", flush=True)
-        return None
+        return {"name": name, "what": f"not offered: {verdict['limit']} limits"}
     after = before if flags_after is not None else packs.get(pack_flags(found["action"]))
-    turns = []
-    for _ in range(o.rounds):
-        turns.append((*rates(o.leat, before, flags, o.each),
-                      *rates(o.leat, after, flags if flags_after is None else flags_after, o.each)))
-    real = statistics.median(t[2] / t[0] for t in turns)
-    cpu = statistics.median(t[3] / t[1] for t in turns)
-    error = found["gain"] / (cpu if o.by == "cpu" else real) - 1
-    a, b = statistics.median(t[0] for t in turns), statistics.median(t[2] for t in turns)
-    print(f"| {name} | {found['gain']:.2f} | {real:.2f} | {cpu:.2f} | {a:.0f} to {b:.0f} | {100 * error:+.0f} % |",
-          flush=True)
-    return {"name": name, "predicted": found["gain"], "real": real, "real_cpu": cpu, "error": error, "before": a,
-            "after": b, "basis": found["basis"], "next": found["next"]}
+    return compared(o, name, found, (before, flags, None), (after, flags if flags_after is None else flags_after, None))
+
+
+def with_flags(flags, applied):
+    """Load flags as --apply's file would change them: \"threads=2,memory=640M\"."""
+    out = list(flags)
+    for setting in applied.split(","):
+        key, value = setting.split("=", 1)
+        if f"--{key}" in out:
+            out[out.index(f"--{key}") + 1] = value
+        else:
+            out += [f"--{key}", value]
+    return out
 
 
 def verify_applied(o, packs, row):
-    name, flags, inject = row
-    pack = packs.get(["--images", "tiled"])
-    env = {"LEAT_IO_INJECT": f"path={os.path.basename(pack)},{inject}"} if inject else {}
-    command = [o.leat, "doctor", pack, "--json", "--seconds", str(o.seconds), *flags,
-               "--apply", os.path.join(o.work, "applied.yaml"), "--verify"]
-    turns = [lines[1] for lines in (json_lines(command, env) for _ in range(o.rounds)) if len(lines) > 1]
-    if not turns:
-        print(f"| {name} | nothing to apply | | | |", flush=True)
-        return None
-    predicted, real, error = (statistics.median(t[k] for t in turns)
-                              for k in ("predicted_gain", "real_gain", "error"))
-    each = ", ".join(f"{100 * t['error']:+.0f}" for t in turns)
-    print(f"| {name} | {turns[0]['verified']} | {predicted:.2f} | {real:.2f} | {100 * error:+.0f} % ({each}) |",
-          flush=True)
-    return {"name": name, "turns": turns, "real": real, "error": error}
+    name, made, flags, inject, times = row
+    pack = packs.get(made)
+    if times is not None:
+        flags = [*flags, "--memory", str(int(times * floor_of(o.leat, pack, flags)))]
+    env = {"LEAT_IO_INJECT": f"path={os.path.basename(pack)},{inject}"} if inject else None
+    d = json_lines([o.leat, "doctor", pack, "--json", "--seconds", str(o.seconds), *flags], env)[0]
+    tried = any(t["set"] == d["apply"] for t in d["facts"]["trials"])
+    if not d["apply"]:
+        return {"name": name, "what": f"nothing to apply: {d['limit']} limits"}
+    remedy = {"gain": d["apply_gain"], "basis": "measured" if tried else "model", "set": d["apply"]}
+    return compared(o, name, remedy, (pack, flags, env), (pack, with_flags(flags, d["apply"]), env))
+
+
+def text_of(r):
+    if "real" not in r:
+        return f"| {r['name']} | {r['what']} | | | | | |"
+    guess = " (guess)" if r["guess"] else ""
+    return (f"| {r['name']} | {r['what'].split(': ')[0].split(' (')[0][:60]} | {r['predicted']:.2f}{guess} | {r['real']:.2f} | {r['cpu']:.2f} | "
+            f"{r['before']:.0f} to {r['after']:.0f} | {100 * r['error']:+.0f} % |")
 
 
 def main():
@@ -160,7 +182,7 @@ def main():
     args.add_argument("--images", required=True, help="a folder of JPEGs, class folders inside")
     args.add_argument("--work", default="doctor-remedies")
     args.add_argument("--seconds", type=float, default=8, help="of the doctor's examination")
-    args.add_argument("--each", type=float, default=1.5, help="seconds of each measurement")
+    args.add_argument("--each", type=float, default=2, help="seconds of each measurement")
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--prepare", action="store_true")
     args.add_argument("--json", help="write all rows here")
@@ -168,29 +190,36 @@ def main():
     args.add_argument("--by", choices=["time", "cpu"], default="time",
                       help="what a prediction is compared with; CPU time is what can be told on a busy machine")
     args.add_argument("--nice", type=int, default=0, help="priority of what is measured, below 0 on a busy machine")
+    args.add_argument("--cpus", help="run everything on these CPUs, as taskset takes them")
+    args.add_argument("--jobs", type=int, default=1, help="rows measured at once, on a machine with CPUs to spare")
     o = args.parse_args()
-    global NICE
-    NICE = o.nice
+    global NICE, PREFIX
+    NICE, PREFIX = o.nice, ["taskset", "-c", o.cpus] if o.cpus else []
     packs = Packs(o.leat, o.images, o.work)
-    wanted = [row for row in REMEDIES if not o.names or row[0] in o.names]
+    wanted = [(verify, row) for row in REMEDIES if not o.names or row[0] in o.names]
+    wanted += [(verify_applied, row) for row in APPLIED if not o.names or row[0] in o.names]
+    for _, row in wanted:
+        packs.get(row[1])
     if o.prepare:
-        for name, made, flags, words, flags_after in wanted:
-            found, _ = remedy_of(o.leat, packs.get(made), flags, words, 2)
-            if flags_after is None and found is not None:
+        for how, (_, made, flags, words, flags_after) in wanted:
+            found = remedy_of(o.leat, packs.get(made), flags, words, 2)[0] if how is verify else None
+            if found is not None and flags_after is None:
                 packs.get(pack_flags(found["action"]))
         return 0
-    print("| remedy | predicted | real | of CPU time | samples/s | prediction off by |\n|---|---|---|---|---|---|")
-    rows = [r for r in (verify(o, packs, row) for row in wanted) if r is not None]
-    applied = [row for row in APPLIED if not o.names or row[0] in o.names]
-    if applied:
-        print("\n| applied | flags | predicted | real | off by (each round) |\n|---|---|---|---|---|")
-    rows += [r for r in (verify_applied(o, packs, row) for row in applied) if r is not None]
-    good = sum(abs(r["error"]) <= WITHIN for r in rows)
-    print(f"\n{good} of {len(rows)} within {100 * WITHIN:.0f} %")
+    print("| situation | remedy | predicted | real | of CPU time | samples/s | prediction off by |\n|" + "---|" * 7)
+    rows = []
+    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        for task in [pool.submit(how, o, packs, row) for how, row in wanted]:
+            rows.append(task.result())
+            print(text_of(rows[-1]), flush=True)
+    told = [r for r in rows if "real" in r and not r["guess"]]
+    good = sum(abs(r["error"]) <= WITHIN for r in told)
+    print(f"\n{good} of {len(told)} measured predictions within {100 * WITHIN:.0f} %, "
+          f"{sum('real' in r and r['guess'] for r in rows)} guesses, {sum('real' not in r for r in rows)} not offered")
     if o.json:
         with open(o.json, "w", encoding="utf-8") as f:
             json.dump(rows, f)
-    return 0 if good == len(rows) else 1
+    return 0 if good == len(told) else 1
 
 
 if __name__ == "__main__":

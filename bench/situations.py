@@ -125,7 +125,7 @@ def disk(pack, device, reads=0, bytes_per_s=0, memory=0):
         wanted.append(("memory", {"memory.limit_in_bytes": str(memory)}))
     evict(pack)
     with groups(*wanted) as how:
-        yield how
+        yield dict(how, cold=True)
 
 
 @contextlib.contextmanager
@@ -223,9 +223,14 @@ class Asker:
         return dict(json.loads(out.splitlines()[0]), took=took, ceiling=2 * self.o.seconds + 5)
 
     def rate(self, pack, flags, how):
-        """Samples per second of whole epochs, after one more that warms up."""
-        out, _ = self.run([self.leat, "load", how.get("pack", pack), "--json", *flags], how, 300)
-        return json.loads(out.splitlines()[-1])["samples_per_s"]
+        """Samples per second: of one epoch of a cold pack, which is warm afterwards; else of --each seconds after one epoch."""
+        command = [self.leat, "load", how.get("pack", pack), "--json", *flags]
+        first = json.loads(self.run(command, how, 300)[0].splitlines()[-1])
+        if how.get("cold"):
+            return first["samples_per_s"]
+        epochs = min(2000, 1 + max(1, round(self.o.each / first["seconds"])))
+        out = [json.loads(line) for line in self.run([*command, "--epochs", str(epochs)], how, 300)[0].splitlines()[1:]]
+        return sum(e["samples"] for e in out) / sum(e["seconds"] for e in out)
 
     def child(self, name, lifted=False):
         """A situation of a Python loader, in a process of its own."""
@@ -392,6 +397,7 @@ def main():
     args.add_argument("--seconds", type=float, default=6)
     args.add_argument("--nice", type=int, default=0)
     args.add_argument("--real", action="store_true", help="also lift each cause, for the real gain")
+    args.add_argument("--each", type=float, default=3, help="seconds of each run of --real")
     args.add_argument("--json", help="append all verdicts here")
     args.add_argument("names", nargs="*")
     o = args.parse_args()

@@ -353,7 +353,7 @@ static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     w->memory = f->spacious; /* not known: whatever the next part can do */
     f->blocked = 0;
     f->budget = budget;
-    r->basis = known(f->spacious) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
+    r->basis = LEAT_BASIS_MODEL; /* memory without limit was tried, not this budget */
     snprintf(r->set, sizeof r->set, "memory=%.0f", floor(budget / MIB) * MIB);
     snprintf(r->action, sizeof r->action, "a budget of %s: work waits for memory, not for workers",
              leat__format_bytes((uint64_t)budget, a, TEXT));

@@ -12,10 +12,13 @@
 #include "engine/lean.h"
 
 #define PROCESS_BYTES (UINT64_C(8300) << 10)
-#define THREAD_BYTES (UINT64_C(750) << 10) /* stack, tables and decoder of one worker */
-/* Blocks for single samples: beside those of the workers, and when whole runs are read. */
+#define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
+/* Blocks for single samples: beside those of the workers, and when whole runs are read. A worker's own
+ * block grows to the largest sample; the others hold any samples, rarely the largest where sizes differ
+ * much. */
 #define SINGLES_IN_MEMORY 2
 #define SINGLES_READING 8
+#define RARELY_LARGER 6 /* times the mean */
 /* Workers that are busy for this share of their time never find a run waiting that was read; for
  * that one and more, as many as may. From runs over the same packs, not in memory. */
 #define BUSY_NONE 0.35
@@ -57,8 +60,10 @@ static uint64_t runs_held(const leat__footprint_facts *f, uint32_t window)
 static uint64_t reading(const leat__footprint_facts *f, uint32_t window)
 {
     uint64_t largest = LEAT_MAX(f->max_sample_bytes, f->sample_bytes);
-    if (f->in_memory) return (SINGLES_IN_MEMORY + f->threads) * largest;
-    return runs_held(f, window) * samples_of_run(f) * f->sample_bytes + SINGLES_READING * largest;
+    uint64_t other = LEAT_MIN(largest, RARELY_LARGER * f->sample_bytes), own = f->threads * largest;
+    if (f->in_memory) return own + SINGLES_IN_MEMORY * LEAT_MIN(largest, 2 * f->sample_bytes);
+    uint64_t singles = own + (SINGLES_READING - LEAT_MIN(f->threads, (uint32_t)SINGLES_READING)) * other;
+    return runs_held(f, window) * samples_of_run(f) * f->sample_bytes + singles;
 }
 
 uint64_t leat__footprint_floor(uint64_t run_bytes, uint64_t frame_bytes)
@@ -75,7 +80,8 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
     *out = (leat__footprint){.window = leat__lean_window(f->threads, f->io_depth)};
-    uint64_t filling = 1 + leat__ceil_div(out->window * run, LEAT_MAX(f->batch, 1u));
+    /* the runs in flight lie anywhere: the batches at both ends of them are only partly theirs */
+    uint64_t filling = 2 + out->window * run / LEAT_MAX(f->batch, 1u);
     out->waiting = f->prefetch * frame;
     out->lent = LEAT__LOANS * frame;
     out->filling = filling * frame;

@@ -51,6 +51,7 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_ku64(j, "sample_bytes", f->sample_bytes);
     leat__json_ku64(j, "width", f->width);
     leat__json_ku64(j, "height", f->height);
+    leat__json_kdouble(j, "cached", f->cached);
     leat__json_kstr(j, "images", images[f->images]);
     leat__json_kstr(j, "model", f->gpus > 0 ? f->model : NULL);
     leat__json_kstr(j, "optimizer", f->gpus > 0 ? optimizers[f->optimizer] : NULL);

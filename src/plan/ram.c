@@ -99,6 +99,18 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
     out->resident -= held - (out->waiting + out->filling + out->lent);
 }
 
+/* What one loader takes in the end, `most` of it inside the budget. A cache in the process keeps what it
+ * read as far as the budget goes; where that is not all, each run in flight replaces a page while the old
+ * one is still held. */
+static uint64_t resident(const leat_plan_facts *f, const leat__footprint *k, uint64_t most,
+                         uint64_t window_bytes)
+{
+    uint64_t outside = k->process + k->scratch, want = k->resident + window_bytes;
+    if (f->cache != PLAN_CACHE_PROCESS) return LEAT_MIN(want, most + outside);
+    want += leat__plan_dataset_bytes(f);
+    return want <= most + outside ? want : most + outside + k->window * f->page_bytes;
+}
+
 void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram)
 {
     uint64_t trainers = LEAT_MAX(f->gpus, 1u);
@@ -122,10 +134,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
         ram->pages -= cut;
         ram->queue -= LEAT_MIN(over - cut, ram->queue);
     }
-    uint64_t most = LEAT_MAX(ram->budget, 2 * k.floor) - k.floor;
-    /* a cache in the process keeps what it read, as far as the budget goes */
-    uint64_t kept = f->cache == PLAN_CACHE_PROCESS ? leat__plan_dataset_bytes(f) : 0;
-    ram->resident = trainers * LEAT_MIN(k.resident + window_bytes + kept, most + outside);
+    ram->resident = trainers * resident(f, &k, LEAT_MAX(ram->budget, 2 * k.floor) - k.floor, window_bytes);
     ram->framework = f->gpus > 0 ? trainers * FRAMEWORK_BYTES : 0;
     add_up(f, ram);
     ram->verdict = verdict_of(ram, PLAN_SAFE_LEAT);

@@ -318,6 +318,16 @@ static void a_small_budget_is_raised(void **state)
     assert_non_null(r);
     assert_near(r->rate, 5120, 1);
     assert_contains(d.apply, "memory=1073741824");
+    f.spacious = 4000; /* memory without limit was tried: this budget was not */
+    d = judge(f);
+    r = remedy(&d, "memory=1073741824");
+    assert_near(r->rate, 4000, 1);
+    assert_int_equal(r->basis, LEAT_BASIS_MODEL);
+    set_trial(&f, "memory=1073741824", 1.39);
+    d = judge(f);
+    r = remedy(&d, "memory=1073741824");
+    assert_near(r->gain, 1.39, 1e-9);
+    assert_int_equal(r->basis, LEAT_BASIS_MEASURED);
 }
 
 static void the_trainer_is_sped_up_to_the_next_limit(void **state)

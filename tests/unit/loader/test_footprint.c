@@ -75,6 +75,42 @@ static void each_fact_moves_its_part(void **state)
     assert_int_equal(b.frames, 3 + 1 + 1 + 1);
 }
 
+/* Batches of 32 with one thread: 12 runs of 8 samples are three batches exactly, and lie in up to five.
+ * Measured: nine batches in memory. */
+static void runs_that_fill_batches_exactly_lie_in_one_more(void **state)
+{
+    leat__footprint_facts f = facts();
+    leat__footprint p;
+    (void)state;
+    f.batch = 32;
+    leat__footprint_of(&f, &p);
+    assert_int_equal(p.frames, 3 + 1 + 5);
+    f.batch = 512; /* less than one */
+    leat__footprint_of(&f, &p);
+    assert_int_equal(p.frames, 3 + 1 + 2);
+}
+
+/* A mixed pack: one large raw image among small JPEGs. Only the workers' own blocks grow to it. */
+static void one_large_sample_counts_once_per_worker(void **state)
+{
+    leat__footprint_facts f = facts();
+    leat__footprint a, b;
+    (void)state;
+    f.in_memory = true;
+    f.threads = 2;
+    f.max_sample_bytes = 6000000;
+    leat__footprint_of(&f, &a);
+    assert_int_equal(a.reading, 2 * 6000000 + 2 * 2 * 110000);
+    f.in_memory = false;
+    leat__footprint_of(&f, &a);
+    f.max_sample_bytes = 9000000;
+    leat__footprint_of(&f, &b);
+    assert_int_equal(b.reading - a.reading, 2 * 3000000);
+    f.threads = 20; /* more than blocks: no underflow */
+    leat__footprint_of(&f, &b);
+    assert_true(b.reading >= 20 * UINT64_C(9000000) && b.reading < UINT64_C(1) << 32);
+}
+
 /* Never more batches than it says, and all of them while the consumer rests. */
 static void a_held_back_loader_fills_what_it_says(void **state)
 {
@@ -116,6 +152,8 @@ int main(void)
         cmocka_unit_test(runs_share_a_batch_among_workers),
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(each_fact_moves_its_part),
+        cmocka_unit_test(runs_that_fill_batches_exactly_lie_in_one_more),
+        cmocka_unit_test(one_large_sample_counts_once_per_worker),
         cmocka_unit_test(a_held_back_loader_fills_what_it_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,33 @@ static void leat_needs_prefetch_batches_not_workers_times(void **state)
     assert_int_equal(plan_of(f).ram.verdict, LEAT_PLAN_OUT_OF_MEMORY);
 }
 
+/* A cache in the process keeps the dataset; where the budget is too small for it, it takes all of the
+ * budget and the pages that are being replaced: 241 MB were measured where the budget left 225. */
+static void a_cache_of_the_process_takes_the_budget(void **state)
+{
+    leat_plan_facts f = guide_facts();
+    (void)state;
+    f.gpus = 0;
+    f.samples = 3000;
+    f.sample_bytes = 111558;
+    f.page_bytes = 512 << 10;
+    f.batch = 128;
+    f.workers = 2;
+    f.element_bytes = 1;
+    f.prefetch = 3;
+    f.memory_bytes = UINT64_C(800) << 20;
+    leat_plan without = plan_of(f);
+    f.cache = 2;
+    leat_plan all = plan_of(f);
+    assert_true(all.ram.resident >= without.ram.resident + f.samples * f.sample_bytes);
+    assert_true(all.ram.resident < f.memory_bytes);
+    f.memory_bytes = 284898099;
+    leat_plan some = plan_of(f);
+    assert_near((double)some.ram.resident / 1e6, 241, 5);
+    f.cache = 1;
+    assert_true(plan_of(f).ram.resident < some.ram.resident);
+}
+
 static void no_limit_means_unknown_never_fine(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -134,6 +161,7 @@ int main(void)
         cmocka_unit_test(the_budget_of_13_gb_comes_out),
         cmocka_unit_test(shared_memory_can_be_the_limit),
         cmocka_unit_test(leat_needs_prefetch_batches_not_workers_times),
+        cmocka_unit_test(a_cache_of_the_process_takes_the_budget),
         cmocka_unit_test(no_limit_means_unknown_never_fine),
         cmocka_unit_test(what_others_use_counts),
     };
