@@ -18,12 +18,13 @@ import shlex
 import statistics
 import subprocess
 import sys
+import threading
 
 from doctor_situations import floor_of, hurry
 
 WITHIN = 0.15
 NICE = 0     # set by --nice
-PREFIX = []  # set by --cpus
+LANE = threading.local()  # of each thread: CPUs of its own, with --cpus
 HEAVY = "RandomResizedCrop(224); ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23)"
 NORMALIZED = ("RandomResizedCrop(224); RandomHorizontalFlip(0.5); Normalize([0.485, 0.456, 0.406], "
               "[0.229, 0.224, 0.225]); ToDtype({})")
@@ -69,21 +70,27 @@ APPLIED = [
 
 
 class Packs:
-    """Made once and kept; named by their flags."""
+    """Made once and kept; named by their flags. Long epochs: each image is in them several times."""
 
-    def __init__(self, leat, images, work):
-        self.leat, self.images, self.work = leat, images, work
-        os.makedirs(work, exist_ok=True)
+    def __init__(self, o):
+        self.leat, self.work, self.lock = o.leat, o.work, threading.Lock()
+        os.makedirs(o.work, exist_ok=True)
+        files = sorted(os.path.abspath(os.path.join(r, f)) for r, _, fs in os.walk(o.images) for f in fs)
+        self.manifest = os.path.join(o.work, "images.csv")
+        with open(self.manifest, "w", encoding="utf-8") as f:
+            f.write("path,key\n" + "".join(f"{files[i % len(files)]},s{i}\n" for i in range(o.samples)))
 
     def get(self, flags):
         path = os.path.join(self.work, "-".join(f.strip("-") for f in flags) + ".leat")
-        if not os.path.exists(path):
-            subprocess.run([self.leat, "pack", self.images, "-o", path, "--quiet", "--resume", *flags], check=True)
+        with self.lock:
+            if not os.path.exists(path):
+                subprocess.run([self.leat, "pack", self.manifest, "-o", path, "--quiet", "--resume", *flags], check=True,
+                               stdout=subprocess.DEVNULL)
         return path
 
 
 def json_lines(command, env=None):
-    done = subprocess.run([*PREFIX, *command], capture_output=True, text=True, check=False,
+    done = subprocess.run([*getattr(LANE, "prefix", []), *command], capture_output=True, text=True, check=False,
                           env={**os.environ, **(env or {})}, preexec_fn=(lambda: hurry(NICE)) if NICE else None)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr.strip()[-400:]}")
@@ -161,11 +168,12 @@ def verify_applied(o, packs, row):
         flags = [*flags, "--memory", str(int(times * floor_of(o.leat, pack, flags)))]
     env = {"LEAT_IO_INJECT": f"path={os.path.basename(pack)},{inject}"} if inject else None
     d = json_lines([o.leat, "doctor", pack, "--json", "--seconds", str(o.seconds), *flags], env)[0]
-    tried = any(t["set"] == d["apply"] for t in d["facts"]["trials"])
-    if not d["apply"]:
+    applied = d["apply"]["set"]
+    if not applied:
         return {"name": name, "what": f"nothing to apply: {d['limit']} limits"}
-    remedy = {"gain": d["apply_gain"], "basis": "measured" if tried else "model", "set": d["apply"]}
-    return compared(o, name, remedy, (pack, flags, env), (pack, with_flags(flags, d["apply"]), env))
+    tried = any(t["set"] == applied for t in d["facts"]["trials"])
+    remedy = {"gain": d["apply"]["gain"], "basis": "measured" if tried else "model", "set": applied}
+    return compared(o, name, remedy, (pack, flags, env), (pack, with_flags(flags, applied), env))
 
 
 def text_of(r):
@@ -180,6 +188,7 @@ def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--leat", required=True)
     args.add_argument("--images", required=True, help="a folder of JPEGs, class folders inside")
+    args.add_argument("--samples", type=int, default=2000, help="in a pack")
     args.add_argument("--work", default="doctor-remedies")
     args.add_argument("--seconds", type=float, default=8, help="of the doctor's examination")
     args.add_argument("--each", type=float, default=2, help="seconds of each measurement")
@@ -190,12 +199,17 @@ def main():
     args.add_argument("--by", choices=["time", "cpu"], default="time",
                       help="what a prediction is compared with; CPU time is what can be told on a busy machine")
     args.add_argument("--nice", type=int, default=0, help="priority of what is measured, below 0 on a busy machine")
-    args.add_argument("--cpus", help="run everything on these CPUs, as taskset takes them")
+    args.add_argument("--cpus", type=int, default=0, help="run each row on so many CPUs of its own")
     args.add_argument("--jobs", type=int, default=1, help="rows measured at once, on a machine with CPUs to spare")
     o = args.parse_args()
-    global NICE, PREFIX
-    NICE, PREFIX = o.nice, ["taskset", "-c", o.cpus] if o.cpus else []
-    packs = Packs(o.leat, o.images, o.work)
+    global NICE
+    NICE = o.nice
+    lanes = iter(range(o.jobs))
+
+    def enter_lane():
+        first = o.cpus * next(lanes)
+        LANE.prefix = ["taskset", "-c", f"{first}-{first + o.cpus - 1}"] if o.cpus else []
+    packs = Packs(o)
     wanted = [(verify, row) for row in REMEDIES if not o.names or row[0] in o.names]
     wanted += [(verify_applied, row) for row in APPLIED if not o.names or row[0] in o.names]
     for _, row in wanted:
@@ -208,7 +222,7 @@ def main():
         return 0
     print("| situation | remedy | predicted | real | of CPU time | samples/s | prediction off by |\n|" + "---|" * 7)
     rows = []
-    with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(o.jobs, initializer=enter_lane) as pool:
         for task in [pool.submit(how, o, packs, row) for how, row in wanted]:
             rows.append(task.result())
             print(text_of(rows[-1]), flush=True)
