@@ -130,6 +130,8 @@ PIPELINES = {
     "u8": ([], 0), "fill": ([], 255), "resize": ([ops.Resize(18, max_size=50)], 3),
     "f16": ([ops.Resize(9), ops.Normalize((0.5,) * 3, (0.2,) * 3), ops.ToDtype("float16")], -1.5),
     "grey": ([ops.Grayscale(1), ops.Pad((1, 2, 3, 0))], 9),
+    "random sizes": ([ops.RandomZoomOut(side_range=(1, 2)), ops.ScaleJitter((40, 60), (0.5, 1.2))], 0),
+    "shortest side": ([ops.RandomShortestSize((8, 20, 32), max_size=90)], 5),
     "turned": ([ops.RandomRotation(70, expand=True), ops.RandomHorizontalFlip()], 0),
 }
 

@@ -147,6 +147,26 @@ def test_packed_palettes(tmp_path, pack, data, bits):
         np.testing.assert_array_equal(a["mask"], b["mask"])
 
 
+def test_elastic_moves_all_alike(pack):
+    """The red of an image is its mask, moved by the same shifts."""
+    moved = 0
+    for row in load(pack, [ops.Resize((60, 60), "nearest"), ops.ElasticTransform(80, 5, "nearest"), ops.ToLayout("nhwc")]):
+        np.testing.assert_array_equal(row["image"][..., 0], row["mask"])
+        for number, box in zip(row["category"], row["boxes"]):
+            ys, xs = np.nonzero(row["mask"] == number - 99)
+            if len(xs) > 20:
+                centre = (box[:2] + box[2:]) / 2
+                assert np.abs(centre - [xs.mean() + 0.5, ys.mean() + 0.5]).max() < 4
+                moved += 1
+        assert len(row["boxes"]) == len(row["category"])
+    assert moved > 10
+
+
+def test_nothing_follows_augmix(pack):
+    with pytest.raises(leat.ArgumentError, match="'mask' cannot follow AugMix, which makes several images of one"):
+        next(load(pack, [ops.CenterCrop(32), ops.AugMix()], boxes=None, category=None, points=None))
+
+
 def test_visible_share_and_size(pack):
     def boxes(**rule):
         return [(r["label"], c) for r in load(pack, boxes=ops.Boxes(**rule)) for c in r["category"].tolist()]

@@ -268,6 +268,53 @@ def test_auto_augment(pack, photos):
             assert best <= 1
 
 
+def test_elastic(pack, photos):
+    """Shifts are drawn: each pixel stays near its place, and the field is smooth. check_ops.py replays them."""
+    before = images(pack, "CenterCrop(32)")
+    got = images(pack, "CenterCrop(32); ElasticTransform(40, 4, nearest, fill=1)")
+    assert len({one.tobytes() for one in got}) == COUNT
+    for one, photo in zip(got, before):
+        palette = {tuple(p) for p in photo.reshape(-1, 3)} | {(1, 1, 1)}
+        assert {tuple(p) for p in one.reshape(-1, 3)} <= palette  # nearest: no new colours
+        assert 0.2 < (one != photo).any(-1).mean() < 1
+    np.testing.assert_array_equal(images(pack, "CenterCrop(32); ElasticTransform(0)"), before)
+    np.testing.assert_array_equal(images(pack, "CenterCrop(32); ElasticTransform(p=0)"), before)
+    ramp = images(pack, "CenterCrop(32); ElasticTransform(30, 8)")
+    assert np.abs(ramp.astype(int) - before)[:, 8:24, 8:24].mean() < 12
+    for wrong, why in (("sigma=(1, 0)", "both are 0"), ("alpha=(1, 2, 3)", "1 or 2 numbers"), ("interpolation=bicubic", "bicubic")):
+        with pytest.raises(leat.ArgumentError, match=why):
+            load(pack, f"CenterCrop(32); ElasticTransform({wrong})")
+
+
+def test_augmix(pack, photos):
+    """One op per copy and no weight lost: the result lies between the image and what the op makes of it."""
+    before = images(pack, "CenterCrop(32)").astype(int)
+    got = images(pack, "CenterCrop(32); AugMix(10, 1, 1, interpolation=nearest)").astype(int)
+    table = strengths(10, False) | {"TranslateX": [SIDE / 3 * i / 9 for i in range(10)]}
+    table |= {"TranslateY": table["TranslateX"], "Posterize": [4 - float(np.rint(i / 9 * 4)) for i in range(9)]}
+    del table["Identity"], table["Invert"]
+    for one, plain, photo in zip(got[:8], before, photos):
+        def off(changed):  # distance from the line between both, at its best weight
+            way = changed - plain
+            share = (way * (one + 0.5 - plain)).sum() / max((way * way).sum(), 1)
+            return np.abs(one + 0.5 - plain - np.clip(share, 0, 1) * way).max()
+        assert min(off(changed) for changed in [plain, plain * 0, *actions(photo, table)]) < 2.5
+    assert (got != before).any((1, 2, 3)).mean() > 0.7
+    np.testing.assert_array_equal(images(pack, "CenterCrop(32); AugMix(p=0)"), before)
+
+
+@pytest.mark.parametrize("op", ["RandomRotation((33, 33))", "RandomAffine((20, 20))", "RandAugment(4)", "TrivialAugmentWide()",
+                                "AutoAugment()", "AugMix()", "ElasticTransform()"])
+def test_probability(pack, op):
+    """p=1 draws as if it were not there; otherwise a share of the samples stays as it is."""
+    before, always = images(pack, "CenterCrop(32)"), images(pack, f"CenterCrop(32); {op}")
+    text = op[:-1] + (", p={})" if op[-2] != "(" else "p={})")
+    np.testing.assert_array_equal(images(pack, f"CenterCrop(32); {text.format(1)}"), always)
+    np.testing.assert_array_equal(images(pack, f"CenterCrop(32); {text.format(0)}"), before)
+    same = (images(pack, f"CenterCrop(32); {text.format(0.5)}") == before).all((1, 2, 3)).mean()
+    assert 0.15 < same < 0.95
+
+
 def test_mixing(pack):
     """The arithmetic is in test_mix.py: here, that both have an effect."""
     before = load(pack, "CenterCrop(32)")
@@ -409,7 +456,7 @@ OTHERS = {"GaussianNoise": test_noise, "RandomChannelPermutation": test_channel_
           "GridMask": test_grid_mask, "RandomApply": test_combinators, "RandomChoice": test_combinators, "RandomOrder": test_combinators,
           "ToLayout": test_layout, "RandomPerspective": test_perspective, "RandomErasing": test_blanks,
           "Cutout": test_blanks, "RandAugment": test_policies, "TrivialAugmentWide": test_policies,
-          "AutoAugment": test_auto_augment, "MixUp": test_mixing, "CutMix": test_mixing}
+          "AutoAugment": test_auto_augment, "AugMix": test_augmix, "ElasticTransform": test_elastic, "MixUp": test_mixing, "CutMix": test_mixing}
 
 
 def test_the_table_is_covered():

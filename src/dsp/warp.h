@@ -64,6 +64,8 @@ typedef struct leat__warp_dsp {
     /* the pixels there */
     void (*nearest)(const leat__warp_image *im, leat__warp_spots s, uint32_t *px, size_t n);
     void (*bilinear)(const leat__warp_image *im, leat__warp_spots s, uint32_t *px, size_t n);
+    /* bilinear, to the nearest value instead of the one below */
+    void (*rounded)(const leat__warp_image *im, leat__warp_spots s, uint32_t *px, size_t n);
     void (*bicubic)(const leat__warp_image *im, leat__warp_spots s, uint32_t *px, size_t n);
 } leat__warp_dsp;
 

@@ -170,17 +170,28 @@ static inline tmpl_doubles tmpl_between(const uint32_t *p, double d, int first)
     return tmpl_exact(a) + tmpl_exact(b - a) * d;
 }
 
-static void tmpl_bilinear(const leat__warp_image *im, leat__warp_spots s, uint32_t *restrict px, size_t n)
+static inline void tmpl_mix(const leat__warp_image *im, leat__warp_spots s, uint32_t *restrict px, size_t n,
+                            double add)
 {
     for (size_t i = 0; i < n; i++) {
         const uint32_t *const p = im->origin + s.at[i], *const q = p + im->stride;
         uint32_t all = 0;
         for (int c = 0; c < 4; c += TMPL_LANES) {
             const tmpl_doubles up = tmpl_between(p, s.dx[i], c), down = tmpl_between(q, s.dx[i], c);
-            all |= tmpl_bytes(up + (down - up) * s.dy[i], c);
+            all |= tmpl_bytes(up + (down - up) * s.dy[i] + add, c);
         }
         px[i] = all;
     }
+}
+
+static void tmpl_bilinear(const leat__warp_image *im, leat__warp_spots s, uint32_t *restrict px, size_t n)
+{
+    tmpl_mix(im, s, px, n, 0.0);
+}
+
+static void tmpl_rounded(const leat__warp_image *im, leat__warp_spots s, uint32_t *restrict px, size_t n)
+{
+    tmpl_mix(im, s, px, n, 0.5);
 }
 
 /* A cubic through four values, in Pillow's form; of bytes, its coefficients are exact integers. */
@@ -217,4 +228,4 @@ static void tmpl_bicubic(const leat__warp_image *im, leat__warp_spots s, uint32_
 
 /* The members of a leat__warp_dsp that every ISA takes from here. */
 #define WARP_TMPL_MEMBERS                                                                  \
-    .mapped = tmpl_mapped, .bilinear = tmpl_bilinear, .bicubic = tmpl_bicubic
+    .mapped = tmpl_mapped, .bilinear = tmpl_bilinear, .rounded = tmpl_rounded, .bicubic = tmpl_bicubic

@@ -97,6 +97,11 @@ static int find_image(leat__follower *f, const leat__shape *shape, const leat__f
         f->pipeline = images[i].pipeline;
         if (images[i].field == f->field)
             return leat__fail(err, LEAT_EINVAL, "follow: '%s' cannot follow itself", f->spec.field);
+        const char *splits = leat__pipeline_splits(f->pipeline);
+        if (splits != NULL)
+            return leat__fail(err, LEAT_EINVAL,
+                              "follow: '%s' cannot follow %s, which makes several images of one",
+                              f->spec.field, splits);
         if (leat__pipeline_batch_ops(f->pipeline) > 0)
             return leat__fail(err, LEAT_EINVAL,
                               "follow: '%s' cannot follow an image that MixUp or CutMix changes",

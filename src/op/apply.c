@@ -13,7 +13,9 @@ void leat__bench_reset(leat__bench *b)
 {
     leat__planes_reset(&b->image);
     leat__planes_reset(&b->spare);
+    leat__planes_reset(&b->base);
     leat__free(b->work);
+    leat__free(b->sum);
     leat__decoder_close(&b->decoder);
     leat__buf_reset(&b->file);
     memset(b, 0, sizeof *b);
@@ -47,6 +49,7 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     case LEAT__STEP_PAD: return leat__step_pad(b, &s, err);
     case LEAT__STEP_AFFINE:
     case LEAT__STEP_PERSPECTIVE: return leat__step_warp(b, &s, err);
+    case LEAT__STEP_ELASTIC: return leat__step_elastic(b, &s, err);
     case LEAT__STEP_BRIGHTNESS:
     case LEAT__STEP_CONTRAST:
     case LEAT__STEP_SATURATION:
@@ -65,6 +68,8 @@ int leat__step_apply(leat__bench *b, const leat__step *step, bool nearest, leat_
     case LEAT__STEP_MEDIAN:
     case LEAT__STEP_GRID: return leat__step_distort(b, &s, err);
     case LEAT__STEP_CLAHE: return leat__step_clahe(b, &s, err);
+    case LEAT__STEP_BLEND_START:
+    case LEAT__STEP_BLEND_ADD: return leat__step_blend(b, &s, err);
     case LEAT__STEP_ERASE: leat__step_erase(b, &s); return 0;
     default:
         return leat__fail(err, LEAT_EINTERNAL, "the step %s has no place here",

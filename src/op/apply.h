@@ -19,6 +19,9 @@ typedef struct leat__bench {
     const leat__warp_dsp *warp;
     void *work; /* of one step: leat__bench_work */
     size_t work_cap;
+    leat__planes base; /* BLEND: the image that all copies start from */
+    float *sum;        /* BLEND: of the weighted copies */
+    size_t sum_cap;
     leat__decoder *decoder; /* of JPEG steps; opened when the first one comes */
     leat__buf file;         /* what they encode */
 } leat__bench;
@@ -35,7 +38,7 @@ int leat__step_apply(leat__bench *b, const leat__step *s, bool nearest, leat_err
     LEAT_MUST_CHECK;
 
 /* The families: pad.c, color_steps.c, blur_steps.c, distort_steps.c,
- * clahe_steps.c, warp_steps.c. */
+ * clahe_steps.c, blend_steps.c, warp_steps.c, elastic.c. */
 int leat__step_pad(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 void leat__step_erase(leat__bench *b, const leat__step *s);
 int leat__step_color(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
@@ -43,6 +46,13 @@ int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err) L
 int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_distort(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_clahe(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_blend(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
 int leat__step_warp(leat__bench *b, const leat__step *s, leat_error *err) LEAT_MUST_CHECK;
+
+/* Shared by steps that blur: torchvision's kernel of `taps` weights, and the index that a place beyond
+ * the ends of n elements reflects to, without repeating the last one. */
+void leat__gaussian(float *k, uint32_t taps, double sigma);
+uint32_t leat__reflect(int64_t i, uint32_t n);
 
 #endif

@@ -61,7 +61,7 @@ int leat__step_sharpness(leat__bench *b, const leat__step *s, leat_error *err)
 
 /* ---- Gaussian blur ---- */
 
-static void gaussian(float *k, uint32_t taps, double sigma)
+void leat__gaussian(float *k, uint32_t taps, double sigma)
 {
     const float half = (float)(taps - 1) * 0.5f;
     float sum = 0;
@@ -73,7 +73,7 @@ static void gaussian(float *k, uint32_t taps, double sigma)
     for (uint32_t t = 0; t < taps; t++) k[t] /= sum;
 }
 
-static uint32_t reflect(int64_t i, uint32_t n)
+uint32_t leat__reflect(int64_t i, uint32_t n)
 {
     if (n == 1) return 0;
     const int64_t period = 2 * ((int64_t)n - 1);
@@ -96,8 +96,8 @@ static void blur_source_row(const leat__bench *b, const blur *g, uint32_t c, uin
     const uint8_t *const src = leat__planes_row(&b->image, c, y);
     const uint32_t n = b->image.width, half = g->width / 2;
     for (uint32_t i = 0; i < half; i++) {
-        g->padded[i] = src[reflect((int64_t)i - half, n)];
-        g->padded[half + n + i] = src[reflect((int64_t)n + i, n)];
+        g->padded[i] = src[leat__reflect((int64_t)i - half, n)];
+        g->padded[half + n + i] = src[leat__reflect((int64_t)n + i, n)];
     }
     for (uint32_t i = 0; i < n; i++) g->padded[half + i] = src[i];
     b->color->blur_row(g->padded, dst, n, g->kx, g->width);
@@ -109,7 +109,7 @@ static void blur_plane(leat__bench *b, const blur *g, uint32_t c)
     /* ring slot t holds padded row y + t - half when row y comes out */
     for (int64_t p = -(int64_t)half; p < (int64_t)rows + half; p++) {
         const uint32_t slot = (uint32_t)((p + half) % g->height);
-        blur_source_row(b, g, c, reflect(p, rows), g->ring + slot * g->pitch);
+        blur_source_row(b, g, c, leat__reflect(p, rows), g->ring + slot * g->pitch);
         if (p < half) continue;
         const uint32_t y = (uint32_t)(p - half);
         for (uint32_t t = 0; t < g->height; t++)
@@ -135,8 +135,8 @@ int leat__step_blur(leat__bench *b, const leat__step *s, leat_error *err)
     g.kx = g.ring + g.height * g.pitch;
     g.ky = g.kx + g.width;
     g.taps = (const float **)(((uintptr_t)(g.ky + g.height) + 15) & ~(uintptr_t)15);
-    gaussian(g.kx, g.width, s->amount);
-    gaussian(g.ky, g.height, s->amount);
+    leat__gaussian(g.kx, g.width, s->amount);
+    leat__gaussian(g.ky, g.height, s->amount);
     LEAT_TRY(leat__planes_resize(&b->spare, b->image.width, b->image.height, b->image.channels,
                                  err));
     for (uint32_t c = 0; c < b->image.channels; c++) blur_plane(b, &g, c);

@@ -467,6 +467,13 @@ static int zoom_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
                    LEAT__EDGE_CONSTANT, err);
 }
 
+static void zoom_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    const double most = op->value[ZOOM_RANGE].list[1];
+    r->width_max = (uint32_t)fmin(r->width_max * most, LEAT__RESIZE_MAX);
+    r->height_max = (uint32_t)fmin(r->height_max * most, LEAT__RESIZE_MAX);
+}
+
 enum { SCALE_TARGET, SCALE_RANGE, SCALE_FILTER, SCALE_LIKE };
 static const leat__param scale_params[] = {
     {.name = "target_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
@@ -492,6 +499,16 @@ static int scale_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
                       &op->value[SCALE_LIKE], err);
 }
 
+/* At scale 1 the image fits the target, so the target scaled is the bound. */
+static void scale_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    const leat__op_size target = size_of(&op->value[SCALE_TARGET]);
+    const double most = op->value[SCALE_RANGE].list[1];
+    r->width_min = r->height_min = 1;
+    r->width_max = (uint32_t)fmin(LEAT_MAX(target.width * most, 1), LEAT__RESIZE_MAX);
+    r->height_max = (uint32_t)fmin(LEAT_MAX(target.height * most, 1), LEAT__RESIZE_MAX);
+}
+
 enum { SHORT_MIN, SHORT_MAX, SHORT_FILTER, SHORT_LIKE };
 static const leat__param short_params[] = {
     {.name = "min_size", .kind = LEAT__PARAM_INTS, .min = 1, .max = 65535,
@@ -512,6 +529,19 @@ static int short_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, 
     return add_scaled(r, factor, &op->value[SHORT_FILTER], &op->value[SHORT_LIKE], err);
 }
 
+/* The shorter side is at most the largest length; the longer one is that times the aspect ratio. */
+static void short_reach(const leat__op_spec *op, leat__op_reach *r)
+{
+    const leat__value *const sizes = &op->value[SHORT_MIN];
+    double size = 1;
+    for (int i = 0; i < sizes->count; i++) size = fmax(size, sizes->list[i]);
+    const double ratio = fmax((double)r->width_max / r->height_min, (double)r->height_max / r->width_min);
+    double most = ceil(size * fmax(ratio, 1));
+    if (op->value[SHORT_MAX].i) most = fmin(most, (double)op->value[SHORT_MAX].i);
+    r->width_min = r->height_min = 1;
+    r->width_max = r->height_max = (uint32_t)fmin(most, LEAT__RESIZE_MAX);
+}
+
 const leat__op_def leat__ops_geometry[] = {
     {"RandomResizedCrop", "crops a random part of random size and shape and resizes it",
      LEAT_OP_GEOMETRY, rrc_params, LEAT_COUNT(rrc_params), rrc_check, fixed_size, rrc_draw},
@@ -530,10 +560,11 @@ const leat__op_def leat__ops_geometry[] = {
     {"RandomVerticalFlip", "mirrors top and bottom with probability p", LEAT_OP_GEOMETRY,
      flip_params, LEAT_COUNT(flip_params), NULL, NULL, vflip_draw},
     {"RandomZoomOut", "puts the image somewhere on a larger canvas with probability p",
-     LEAT_OP_GEOMETRY, zoom_params, LEAT_COUNT(zoom_params), zoom_check, unknown_size, zoom_draw},
+     LEAT_OP_GEOMETRY, zoom_params, LEAT_COUNT(zoom_params), zoom_check, unknown_size, zoom_draw,
+     .reach = zoom_reach},
     {"ScaleJitter", "resizes by a random factor", LEAT_OP_GEOMETRY, scale_params,
-     LEAT_COUNT(scale_params), scale_check, unknown_size, scale_draw},
+     LEAT_COUNT(scale_params), scale_check, unknown_size, scale_draw, .reach = scale_reach},
     {"RandomShortestSize", "resizes the shorter side to one of some lengths", LEAT_OP_GEOMETRY,
-     short_params, LEAT_COUNT(short_params), NULL, unknown_size, short_draw},
+     short_params, LEAT_COUNT(short_params), NULL, unknown_size, short_draw, .reach = short_reach},
     {0},
 };

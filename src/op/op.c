@@ -55,6 +55,11 @@ bool leat__op_resizes(const leat__op_def *def)
     return def == &leat__ops_geometry[0] || def == &leat__ops_geometry[1];
 }
 
+bool leat__op_happens(const leat__value *p, leat__rng *rng)
+{
+    return p->f >= 1 || leat__rng_double(rng) < p->f;
+}
+
 bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b)
 {
     if (a->def != b->def) return false;

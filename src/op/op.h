@@ -60,6 +60,7 @@ typedef struct leat__op_def {
                 leat_error *err);
     bool fixed; /* geometry that draws nothing: the same for all images of one size */
     leat__combine combine;
+    bool splits; /* makes several images of one: masks and boxes cannot follow it */
     /* Widens what may come in to what may come out; needed where `size` depends on the image. */
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);
 } leat__op_def;
@@ -82,6 +83,9 @@ const char *leat__op_nearest(const char *name); /* for a hint; NULL when none is
 
 /* RandomResizedCrop and Resize: their first parameter is only what they resize to. */
 bool leat__op_resizes(const leat__op_def *def);
+
+/* Whether an op with probability `p` happens; draws nothing when p is 1. */
+bool leat__op_happens(const leat__value *p, leat__rng *rng);
 
 /* Same op, same values. */
 bool leat__op_spec_equal(const leat__op_spec *a, const leat__op_spec *b);

@@ -191,6 +191,13 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
     *most_height = r.height_max;
 }
 
+const char *leat__pipeline_splits(const leat__pipeline *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->ops[i].def->splits) return p->ops[i].def->name;
+    return NULL;
+}
+
 uint32_t leat__pipeline_batch_ops(const leat__pipeline *p)
 {
     return p->batch_ops;

@@ -74,6 +74,9 @@ void leat__pipeline_reach(const leat__pipeline *p, uint32_t width, uint32_t heig
  * the same order, whatever colour ops stand between, or none that is random. */
 bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline *b);
 
+/* The first op that makes several images of one, which masks and boxes cannot follow; NULL = none. */
+const char *leat__pipeline_splits(const leat__pipeline *p);
+
 /* Batch ops of the text (Mixup, CutMix), in order; see src/op/mix.h. */
 struct leat__op_spec;
 uint32_t leat__pipeline_batch_ops(const leat__pipeline *p);

@@ -114,8 +114,8 @@ static double wide_magnitude(action a, uint32_t i, uint32_t bins)
     }
 }
 
-#define MAP_PARAM                                                                          \
-    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = "nearest",                \
+#define MAP_PARAM(default_)                                                                \
+    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = default_,                 \
      .choices = LEAT__WARP_CHOICES, .min = 1, .help = "how turned and shifted pixels are found"}
 #define FILL_PARAM                                                                         \
     {.name = "fill", .kind = LEAT__PARAM_FLOATS, .def = "0", .min = 0, .max = 255,         \
@@ -123,6 +123,9 @@ static double wide_magnitude(action a, uint32_t i, uint32_t bins)
 #define BINS_PARAM                                                                         \
     {.name = "num_magnitude_bins", .kind = LEAT__PARAM_INT, .def = "31", .min = 2,         \
      .max = 1000, .help = "steps from weakest to strongest"}
+
+#define P_PARAM                                                                            \
+    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability"}
 
 static int check_fill(const leat__op_spec *op, leat_error *err)
 {
@@ -133,15 +136,16 @@ static int check_fill(const leat__op_spec *op, leat_error *err)
 
 /* ---- RandAugment ---- */
 
-enum { RAND_OPS, RAND_MAGNITUDE, RAND_BINS, RAND_MAP, RAND_FILL };
+enum { RAND_OPS, RAND_MAGNITUDE, RAND_BINS, RAND_MAP, RAND_FILL, RAND_P };
 static const leat__param rand_params[] = {
     {.name = "num_ops", .kind = LEAT__PARAM_INT, .def = "2", .min = 0, .max = 16,
      .help = "how many ops are drawn"},
     {.name = "magnitude", .kind = LEAT__PARAM_INT, .def = "9", .min = 0, .max = 999,
      .help = "bin of the strength, from 0"},
     BINS_PARAM,
-    MAP_PARAM,
+    MAP_PARAM("nearest"),
     FILL_PARAM,
+    P_PARAM,
 };
 
 static int rand_check(const leat__op_spec *op, leat_error *err)
@@ -155,6 +159,7 @@ static int rand_check(const leat__op_spec *op, leat_error *err)
 static int rand_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const leat__value *const v = op->value;
+    if (!leat__op_happens(&v[RAND_P], rng)) return 0;
     const leat__warp_style style = leat__warp_style_of(&v[RAND_MAP], &v[RAND_FILL]);
     for (int64_t i = 0; i < v[RAND_OPS].i; i++) {
         const action a = (action)leat__rng_below(rng, INVERT);
@@ -169,13 +174,14 @@ static int rand_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
 
 /* ---- TrivialAugmentWide ---- */
 
-enum { TRIVIAL_BINS, TRIVIAL_MAP, TRIVIAL_FILL };
-static const leat__param trivial_params[] = {BINS_PARAM, MAP_PARAM, FILL_PARAM};
+enum { TRIVIAL_BINS, TRIVIAL_MAP, TRIVIAL_FILL, TRIVIAL_P };
+static const leat__param trivial_params[] = {BINS_PARAM, MAP_PARAM("nearest"), FILL_PARAM, P_PARAM};
 
 static int trivial_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
                         leat_error *err)
 {
     const leat__value *const v = op->value;
+    if (!leat__op_happens(&v[TRIVIAL_P], rng)) return 0;
     const leat__warp_style style = leat__warp_style_of(&v[TRIVIAL_MAP], &v[TRIVIAL_FILL]);
     const uint32_t bins = (uint32_t)v[TRIVIAL_BINS].i;
     const action a = (action)leat__rng_below(rng, INVERT);
@@ -281,17 +287,19 @@ static const chance policies[POLICIES][POLICY_ROWS][2] = {
     },
 };
 
-enum { AUTO_POLICY, AUTO_MAP, AUTO_FILL };
+enum { AUTO_POLICY, AUTO_MAP, AUTO_FILL, AUTO_P };
 static const leat__param auto_params[] = {
     {.name = "policy", .kind = LEAT__PARAM_CHOICE, .def = "imagenet",
      .choices = "imagenet|cifar10|svhn", .min = 1, .help = "data set it was learned on"},
-    MAP_PARAM,
+    MAP_PARAM("nearest"),
     FILL_PARAM,
+    P_PARAM,
 };
 
 static int auto_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
 {
     const leat__value *const v = op->value;
+    if (!leat__op_happens(&v[AUTO_P], rng)) return 0;
     const leat__warp_style style = leat__warp_style_of(&v[AUTO_MAP], &v[AUTO_FILL]);
     const chance *const row = policies[v[AUTO_POLICY].i][leat__rng_below(rng, POLICY_ROWS)];
     for (int i = 0; i < 2; i++) {
@@ -306,6 +314,85 @@ static int auto_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
     return 0;
 }
 
+/* ---- AugMix ---- */
+
+enum { MIX_SEVERITY, MIX_WIDTH, MIX_DEPTH, MIX_ALPHA, MIX_ALL, MIX_MAP, MIX_FILL, MIX_P };
+enum { MIX_BINS = 10, MIX_WIDTH_MAX = 4, MIX_DEPTH_MAX = 8 };
+static const leat__param augmix_params[] = {
+    {.name = "severity", .kind = LEAT__PARAM_INT, .def = "3", .min = 1, .max = MIX_BINS,
+     .help = "highest bin of the strength that is drawn, of 10"},
+    {.name = "mixture_width", .kind = LEAT__PARAM_INT, .def = "3", .min = 1, .max = MIX_WIDTH_MAX,
+     .help = "how many changed copies are mixed with the image"},
+    {.name = "chain_depth", .kind = LEAT__PARAM_INT, .def = "-1", .min = -1, .max = MIX_DEPTH_MAX,
+     .help = "how many ops change a copy; -1 or 0 = one to three, drawn"},
+    {.name = "alpha", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 1e-3, .max = 1e3,
+     .help = "parameter of the distributions of the weights"},
+    {.name = "all_ops", .kind = LEAT__PARAM_FLAG, .def = "true", .min = 1,
+     .help = "use brightness, color, contrast and sharpness, too"},
+    MAP_PARAM("bilinear"),
+    FILL_PARAM,
+    P_PARAM,
+};
+
+static double augmix_magnitude(action a, uint32_t i, const leat__recipe *r)
+{
+    switch (a) {
+    case TRANSLATE_X: return linspace(0, (float)(r->width / 3.0), i, MIX_BINS);
+    case TRANSLATE_Y: return linspace(0, (float)(r->height / 3.0), i, MIX_BINS);
+    case POSTERIZE: return posterize_bits(i, MIX_BINS, 4) - 4;
+    default: return narrow_magnitude(a, i, MIX_BINS, r);
+    }
+}
+
+static int augmix_chain(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    static const action actions[] = {SHEAR_X,   SHEAR_Y,      TRANSLATE_X, TRANSLATE_Y, ROTATE,
+                                     POSTERIZE, SOLARIZE,     AUTOCONTRAST, EQUALIZE,   BRIGHTNESS,
+                                     COLOR,     CONTRAST,     SHARPNESS};
+    const leat__value *const v = op->value;
+    const leat__warp_style style = leat__warp_style_of(&v[MIX_MAP], &v[MIX_FILL]);
+    const uint64_t known = v[MIX_ALL].i ? LEAT_COUNT(actions) : 9;
+    const int64_t depth = v[MIX_DEPTH].i > 0 ? v[MIX_DEPTH].i : 1 + (int64_t)leat__rng_below(rng, 3);
+    for (int64_t i = 0; i < depth; i++) {
+        const action a = actions[leat__rng_below(rng, known)];
+        double m = 0;
+        if (has_magnitude(a))
+            m = augmix_magnitude(a, (uint32_t)leat__rng_below(rng, (uint64_t)v[MIX_SEVERITY].i), r);
+        if (is_signed(a) && leat__rng_below(rng, 2)) m = -m;
+        LEAT_TRY(add_action(r, a, m, &style, err));
+    }
+    return 0;
+}
+
+/* Weights of a Dirichlet distribution: each takes a beta share of what is left. */
+static void draw_weights(double *weight, int64_t n, double alpha, leat__rng *rng)
+{
+    double rest = 1;
+    for (int64_t i = 0; i + 1 < n; i++) {
+        weight[i] = rest * leat__rng_beta(rng, alpha, alpha * (double)(n - 1 - i));
+        rest -= weight[i];
+    }
+    weight[n - 1] = rest;
+}
+
+static int augmix_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__value *const v = op->value;
+    const int64_t n = v[MIX_WIDTH].i;
+    double own[2], weight[MIX_WIDTH_MAX];
+    if (!leat__op_happens(&v[MIX_P], rng)) return 0;
+    draw_weights(own, 2, v[MIX_ALPHA].f, rng);
+    draw_weights(weight, n, v[MIX_ALPHA].f, rng);
+    LEAT_TRY(add(r, LEAT__STEP_BLEND_START, (double)(float)own[0], err));
+    for (int64_t i = 0; i < n; i++) {
+        LEAT_TRY(augmix_chain(op, rng, r, err));
+        const leat__step s = {.kind = LEAT__STEP_BLEND_ADD, .x = i + 1 == n,
+                              .amount = (double)((float)weight[i] * (float)own[1])};
+        LEAT_TRY(leat__recipe_add(r, &s, err));
+    }
+    return 0;
+}
+
 const leat__op_def leat__ops_policy[] = {
     {"AutoAugment", "applies one of 25 learned pairs of ops", LEAT_OP_POLICY, auto_params,
      LEAT_COUNT(auto_params), check_fill, NULL, auto_draw},
@@ -313,5 +400,7 @@ const leat__op_def leat__ops_policy[] = {
      LEAT_COUNT(rand_params), rand_check, NULL, rand_draw},
     {"TrivialAugmentWide", "applies one random op of random strength", LEAT_OP_POLICY,
      trivial_params, LEAT_COUNT(trivial_params), check_fill, NULL, trivial_draw},
+    {"AugMix", "mixes the image with copies that random ops have changed", LEAT_OP_POLICY,
+     augmix_params, LEAT_COUNT(augmix_params), check_fill, NULL, augmix_draw, .splits = true},
     {0},
 };

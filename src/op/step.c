@@ -16,7 +16,7 @@ void leat__recipe_start(leat__recipe *r, uint32_t width, uint32_t height)
 
 bool leat__step_is_geometry(leat__step_kind kind)
 {
-    return kind <= LEAT__STEP_PERSPECTIVE;
+    return kind <= LEAT__STEP_ELASTIC;
 }
 
 const char *leat__step_name(leat__step_kind kind)
@@ -29,6 +29,7 @@ const char *leat__step_name(leat__step_kind kind)
         [LEAT__STEP_PAD] = "pad",
         [LEAT__STEP_AFFINE] = "affine",
         [LEAT__STEP_PERSPECTIVE] = "perspective",
+        [LEAT__STEP_ELASTIC] = "elastic",
         [LEAT__STEP_BRIGHTNESS] = "brightness",
         [LEAT__STEP_CONTRAST] = "contrast",
         [LEAT__STEP_SATURATION] = "saturation",
@@ -47,6 +48,8 @@ const char *leat__step_name(leat__step_kind kind)
         [LEAT__STEP_MEDIAN] = "median",
         [LEAT__STEP_GRID] = "grid",
         [LEAT__STEP_CLAHE] = "clahe",
+        [LEAT__STEP_BLEND_START] = "blend_start",
+        [LEAT__STEP_BLEND_ADD] = "blend_add",
         [LEAT__STEP_ERASE] = "erase",
         [LEAT__STEP_ERASE_OUT] = "erase_out",
     };

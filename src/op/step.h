@@ -22,6 +22,7 @@ typedef enum leat__step_kind {
     LEAT__STEP_PAD,     /* x, y = left, top; width, height = size after; edge; fill */
     LEAT__STEP_AFFINE,  /* matrix[0..5] from output to input; width, height; filter; fill */
     LEAT__STEP_PERSPECTIVE, /* matrix[0..7]; filter; fill */
+    LEAT__STEP_ELASTIC, /* matrix = alpha x, y, sigma x, y; noise_seed; filter; fill */
     /* colour */
     LEAT__STEP_BRIGHTNESS, /* amount = factor, as for the next three */
     LEAT__STEP_CONTRAST,
@@ -41,6 +42,8 @@ typedef enum leat__step_kind {
     LEAT__STEP_MEDIAN,     /* width = side of the square (odd) */
     LEAT__STEP_GRID,       /* width = period, height = side of a hole, x, y = offset; fill */
     LEAT__STEP_CLAHE,      /* width, height = tiles; amount = limit of counts, 1 = their mean */
+    LEAT__STEP_BLEND_START, /* amount = weight of the image; what follows works on copies of it */
+    LEAT__STEP_BLEND_ADD,  /* amount = weight of this copy; x = 1: the last, the sum is the image */
     LEAT__STEP_ERASE,      /* x, y, width, height; fill (or noise) on 8-bit pixels */
     LEAT__STEP_ERASE_OUT,  /* the same on the finished, normalised output */
     LEAT__STEP_KINDS

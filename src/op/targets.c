@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/num.h"
+#include "op/elastic.h"
 
 typedef struct point {
     double x, y;
@@ -112,6 +113,41 @@ static bool warp_box(const leat__step *s, float box[4])
     return true;
 }
 
+/* Where torchvision's approximate inverse of the shifts puts the pixel (x, y), which is cut to the image. */
+static point unbend(const leat__elastic e[2], double x, double y)
+{
+    const uint32_t u = (uint32_t)fmin(fmax(x, 0), e->width - 1.0);
+    const uint32_t v = (uint32_t)fmin(fmax(y, 0), e->height - 1.0);
+    return (point){u - (double)leat__elastic_at(&e[0], u, v), v - (double)leat__elastic_at(&e[1], u, v)};
+}
+
+static void bend_box(const leat__step *s, extent size, float box[4])
+{
+    leat__elastic e[2];
+    double x0 = INFINITY, y0 = INFINITY, x1 = -INFINITY, y1 = -INFINITY;
+    for (int axis = 0; axis < 2; axis++) leat__elastic_init(&e[axis], s, size.width, size.height, axis);
+    for (int i = 0; i < 4; i++) {
+        const point p = unbend(e, ceil((double)box[i == 1 || i == 2 ? 2 : 0]), ceil((double)box[i < 2 ? 1 : 3]));
+        x0 = fmin(x0, p.x);
+        x1 = fmax(x1, p.x);
+        y0 = fmin(y0, p.y);
+        y1 = fmax(y1, p.y);
+    }
+    box[0] = (float)x0;
+    box[1] = (float)y0;
+    box[2] = (float)x1;
+    box[3] = (float)y1;
+}
+
+static void bend_point(const leat__step *s, extent size, float *x, float *y)
+{
+    leat__elastic e[2];
+    for (int axis = 0; axis < 2; axis++) leat__elastic_init(&e[axis], s, size.width, size.height, axis);
+    const point p = unbend(e, trunc((double)*x), trunc((double)*y));
+    *x = (float)p.x;
+    *y = (float)p.y;
+}
+
 static void mirror(float *lo, float *hi, uint32_t length)
 {
     const float t = (float)length - *lo;
@@ -134,6 +170,7 @@ static bool move_box(const leat__step *s, extent e, float box[4])
         return true;
     case LEAT__STEP_FLIP_H: mirror(&box[0], &box[2], e.width); return true;
     case LEAT__STEP_FLIP_V: mirror(&box[1], &box[3], e.height); return true;
+    case LEAT__STEP_ELASTIC: bend_box(s, e, box); return true;
     default: return !is_warp(s->kind) || warp_box(s, box);
     }
 }
@@ -223,6 +260,7 @@ static void step_point(const leat__step *s, const warp *w, extent e, float *x, f
         break;
     case LEAT__STEP_FLIP_H: *x = (float)(e.width - 1) - *x; break;
     case LEAT__STEP_FLIP_V: *y = (float)(e.height - 1) - *y; break;
+    case LEAT__STEP_ELASTIC: bend_point(s, e, x, y); break;
     default:
         if (!is_warp(s->kind)) break;
         if (!move_point(w, (point){*x, *y}, &p)) p = (point){NAN, NAN};

@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 #include "op/op.h"
+#include "op/elastic.h"
 #include "op/warp.h"
 
 leat__warp_style leat__warp_style_of(const leat__value *interpolation, const leat__value *fill)
@@ -127,6 +128,9 @@ int leat__recipe_affine(leat__recipe *r, const leat__affine *f, const leat__warp
     {.name = "center", .kind = LEAT__PARAM_FLOATS, .def = "", .min = -65536, .max = 65536, \
      .help = "(x, y) that stays in place; the middle when not given"}
 
+#define P_PARAM                                                                            \
+    {.name = "p", .kind = LEAT__PARAM_FLOAT, .def = "1", .min = 0, .max = 1, .help = "probability"}
+
 static int check_counts(const leat__op_spec *op, const char *param, int a, int b,
                         leat_error *err)
 {
@@ -142,7 +146,7 @@ static double draw_angle(const leat__value *v, leat__rng *rng)
     return leat__rng_range(rng, lo, v->list[v->count - 1]);
 }
 
-enum { ROTATE_DEGREES, ROTATE_MAP, ROTATE_EXPAND, ROTATE_CENTER, ROTATE_FILL };
+enum { ROTATE_DEGREES, ROTATE_MAP, ROTATE_EXPAND, ROTATE_CENTER, ROTATE_FILL, ROTATE_P };
 static const leat__param rotate_params[] = {
     {.name = "degrees", .kind = LEAT__PARAM_FLOATS, .min = -360, .max = 360,
      .help = "largest angle either way, or (lowest, highest)"},
@@ -151,6 +155,7 @@ static const leat__param rotate_params[] = {
      .help = "grow the image to hold all of it"},
     CENTER_PARAM,
     FILL_PARAM,
+    P_PARAM,
 };
 
 static int rotate_check(const leat__op_spec *op, leat_error *err)
@@ -178,6 +183,7 @@ static int rotate_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
                        leat_error *err)
 {
     const leat__value *const v = op->value;
+    if (!leat__op_happens(&v[ROTATE_P], rng)) return 0;
     const leat__warp_style style = leat__warp_style_of(&v[ROTATE_MAP], &v[ROTATE_FILL]);
     return leat__recipe_rotate(r, draw_angle(&v[ROTATE_DEGREES], rng), v[ROTATE_EXPAND].i != 0,
                                v[ROTATE_CENTER].count ? v[ROTATE_CENTER].list : NULL, &style,
@@ -185,7 +191,7 @@ static int rotate_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
 }
 
 enum { AFFINE_DEGREES, AFFINE_TRANSLATE, AFFINE_SCALE, AFFINE_SHEAR, AFFINE_MAP, AFFINE_FILL,
-       AFFINE_CENTER };
+       AFFINE_CENTER, AFFINE_P };
 static const leat__param affine_params[] = {
     {.name = "degrees", .kind = LEAT__PARAM_FLOATS, .min = -360, .max = 360,
      .help = "largest angle either way, or (lowest, highest)"},
@@ -198,6 +204,7 @@ static const leat__param affine_params[] = {
     MAP_PARAM("nearest"),
     FILL_PARAM,
     CENTER_PARAM,
+    P_PARAM,
 };
 
 static int affine_check(const leat__op_spec *op, leat_error *err)
@@ -213,6 +220,7 @@ static int affine_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
                        leat_error *err)
 {
     const leat__value *const v = op->value;
+    if (!leat__op_happens(&v[AFFINE_P], rng)) return 0;
     leat__affine f = {.angle = draw_angle(&v[AFFINE_DEGREES], rng)};
     const double most_x = v[AFFINE_TRANSLATE].list[0] * r->width;
     const double most_y = v[AFFINE_TRANSLATE].list[1] * r->height;
@@ -311,6 +319,50 @@ static int view_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, l
     return leat__recipe_add(r, &s, err);
 }
 
+/* ---- ElasticTransform ---- */
+
+enum { ELASTIC_ALPHA, ELASTIC_SIGMA, ELASTIC_MAP, ELASTIC_FILL, ELASTIC_P };
+static const leat__param elastic_params[] = {
+    {.name = "alpha", .kind = LEAT__PARAM_FLOATS, .def = "50", .min = 0, .max = 1e5,
+     .help = "strength of the shifts: one number or (x, y)"},
+    {.name = "sigma", .kind = LEAT__PARAM_FLOATS, .def = "5", .min = 0, .max = LEAT__ELASTIC_SIGMA_MAX,
+     .help = "smoothness of the shifts: one number or (x, y)"},
+    {.name = "interpolation", .kind = LEAT__PARAM_CHOICE, .def = "bilinear",
+     .choices = "nearest|bilinear", .min = 1, .help = "how new pixels are found"},
+    FILL_PARAM,
+    P_PARAM,
+};
+
+static double of_axis(const leat__value *v, int axis)
+{
+    return v->list[v->count == 2 ? axis : 0];
+}
+
+static int elastic_check(const leat__op_spec *op, leat_error *err)
+{
+    const leat__value *const sigma = &op->value[ELASTIC_SIGMA];
+    LEAT_TRY(check_counts(op, "alpha", 1, 2, err));
+    LEAT_TRY(check_counts(op, "sigma", 1, 2, err));
+    if ((of_axis(sigma, 0) > 0) != (of_axis(sigma, 1) > 0))
+        return leat__fail(err, LEAT_EINVAL, "ElasticTransform.sigma: both are 0, or none");
+    return check_counts(op, "fill", 1, 3, err);
+}
+
+static int elastic_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, leat_error *err)
+{
+    const leat__value *const v = op->value;
+    if (!leat__op_happens(&v[ELASTIC_P], rng)) return 0;
+    const leat__warp_style style = leat__warp_style_of(&v[ELASTIC_MAP], &v[ELASTIC_FILL]);
+    leat__step s = {.kind = LEAT__STEP_ELASTIC, .filter = style.filter};
+    memcpy(s.fill, style.fill, sizeof s.fill);
+    for (int axis = 0; axis < 2; axis++) {
+        s.matrix[axis] = of_axis(&v[ELASTIC_ALPHA], axis);
+        s.matrix[2 + axis] = of_axis(&v[ELASTIC_SIGMA], axis);
+    }
+    s.noise_seed = leat__rng_u64(rng);
+    return leat__recipe_add(r, &s, err);
+}
+
 const leat__op_def leat__ops_warp[] = {
     {"RandomRotation", "turns by a random angle", LEAT_OP_GEOMETRY, rotate_params,
      LEAT_COUNT(rotate_params), rotate_check, rotate_size, rotate_draw,
@@ -319,5 +371,7 @@ const leat__op_def leat__ops_warp[] = {
      affine_params, LEAT_COUNT(affine_params), affine_check, NULL, affine_draw},
     {"RandomPerspective", "moves the corners at random with probability p", LEAT_OP_GEOMETRY,
      view_params, LEAT_COUNT(view_params), view_check, NULL, view_draw},
+    {"ElasticTransform", "shifts pixels by a smooth random field", LEAT_OP_GEOMETRY, elastic_params,
+     LEAT_COUNT(elastic_params), elastic_check, NULL, elastic_draw},
     {0},
 };

@@ -59,6 +59,9 @@ static void check_pixels(check *c, const leat__warp_dsp *ref, const leat__warp_d
     ref->bilinear(im, spots_of(r), want, n);
     opt->bilinear(im, spots_of(r), got, n);
     CHECK(c, memcmp(want, got, n * sizeof *got) == 0, "bilinear, %u", n);
+    ref->rounded(im, spots_of(r), want, n);
+    opt->rounded(im, spots_of(r), got, n);
+    CHECK(c, memcmp(want, got, n * sizeof *got) == 0, "rounded, %u", n);
     ref->bicubic(im, spots_of(r), want, n);
     opt->bicubic(im, spots_of(r), got, n);
     CHECK(c, memcmp(want, got, n * sizeof *got) == 0, "bicubic, %u", n);

@@ -29,11 +29,12 @@ from torchvision.transforms.v2 import functional as F  # noqa: E402
 
 import leat  # noqa: E402
 from check_ops import Oracle, picture  # noqa: E402
+from replay import elastic_shifts  # noqa: E402
 
 EDGES = ["constant", "edge", "reflect", "symmetric"]
-BOX_TOLERANCE = {"exact": 0.0, "turned": 0.01, "ties": 0.01, "expanded": 1.01}  # pixels
+BOX_TOLERANCE = {"exact": 0.0, "turned": 0.01, "bent": 0.01, "ties": 0.01, "expanded": 1.01}  # pixels
 # Share of pixels. A quarter turn of an odd by even image puts every pixel between two: ties.
-MASK_TOLERANCE = {"exact": 0.0, "turned": 0.03, "ties": 0.25, "expanded": 0.25}
+MASK_TOLERANCE = {"exact": 0.0, "turned": 0.03, "bent": 0.01, "ties": 0.25, "expanded": 0.25}
 SEED = 11
 
 
@@ -61,8 +62,8 @@ def pipeline(rnd):
     turn = rnd.choice(["", "", "", f"RandomRotation(({angle}, {angle}))",
                        f"RandomRotation(({angle}, {angle}), expand=true)",
                        f"RandomAffine(({angle}, {angle}), (0, 0), ({scale}, {scale}), ({shear}, {shear}, 0, 0))",
-                       "RandomPerspective(0.4, p=1)"])
-    kind = "exact" if not turn else "expanded" if "expand" in turn else "ties" if "(90, 90)" in turn else "turned"
+                       "RandomPerspective(0.4, p=1)", "ElasticTransform(60, 2)"])
+    kind = "exact" if not turn else "bent" if "Elastic" in turn else "expanded" if "expand" in turn else "ties" if "(90, 90)" in turn else "turned"
     last = "CenterCrop(30)" if kind == "expanded" else ""
     ops = [color + flips + first, pad.rstrip("; "), turn, last, rnd.choice(["", "RandomHorizontalFlip()"])]
     return "; ".join(op for op in ops if op), kind, (angle, scale, shear)
@@ -88,6 +89,11 @@ def replay(recipe, fixed, targets):
             border = [s["x"], s["y"], s["width"] - w - s["x"], s["height"] - h - s["y"]]
             mask = F.pad(targets[0], border, padding_mode=EDGES[s["edge"]])
             targets = [mask, *(F.pad(t, border) for t in targets[1:])]
+        elif k == "elastic":
+            h, w = targets[0].shape[-2:]
+            dx, dy = elastic_shifts(s, w, h)
+            field = torch.from_numpy(np.stack([dx * (2 / w), dy * (2 / h)], -1))[None].float()
+            targets = each(lambda t: F.elastic(t, field, fill=0))
         elif k == "perspective":
             targets = each(lambda t: F.perspective(t, None, None, coefficients=s["matrix"][:8],
                                                    interpolation=M.NEAREST))
@@ -155,7 +161,7 @@ def main():
             wrong, off, moved = compare(batch, i, want, kind, drops)
             seen[kind] += 1
             worst[kind] = [max(a, b) for a, b in zip(worst[kind], (wrong, off, moved))]
-            point_limit = {"exact": 0, "turned": 0.5, "ties": 0.5, "expanded": 1.6}[kind]
+            point_limit = {"exact": 0, "turned": 0.5, "bent": 0.01, "ties": 0.5, "expanded": 1.6}[kind]
             if wrong > MASK_TOLERANCE[kind] or off > BOX_TOLERANCE[kind] or moved > point_limit:
                 failures += 1
                 if failures < 10:

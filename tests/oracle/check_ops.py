@@ -128,6 +128,9 @@ CASES = {
                                 for i in ("nearest", "bilinear", "bicubic"))),
     "randaugment": color_case("RandAugment()", "RandAugment(3, 30, interpolation=bilinear, fill=7)"),
     "trivialaugment": color_case("TrivialAugmentWide()", "TrivialAugmentWide(interpolation=bicubic)"),
+    "elastic": color_case("ElasticTransform()", "ElasticTransform((90, 30), (4, 7), fill=(9, 8, 7))",
+                          "ElasticTransform(120, 3, nearest, fill=200)", "ElasticTransform(9, 0)"),
+    "augmix": color_case("AugMix()", "AugMix(10, 4, 2, 0.5, interpolation=nearest)", "AugMix(5, 1, all_ops=false)"),
     "autoaugment": color_case("AutoAugment()", "AutoAugment(cifar10)", "AutoAugment(svhn, interpolation=bilinear)"),
 }
 

@@ -60,6 +60,7 @@ static void write_recipe(const leat__recipe *r, leat__buf *out)
         leat__json_ki64(&j, "edge", s->edge);
         leat__json_kbool(&j, "noise", s->noise);
         leat__json_kdouble(&j, "amount", s->amount);
+        leat__json_ku64(&j, "seed", s->noise_seed);
         leat__json_key(&j, "fill");
         leat__json_array(&j);
         for (int c = 0; c < 3; c++) leat__json_double(&j, s->fill[c]);

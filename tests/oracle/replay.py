@@ -81,6 +81,47 @@ def grid(im, s):
     return Image.fromarray(a)
 
 
+def elastic_shifts(s, width, height):
+    """Where the pixels of an elastic step come from, in pixels: hashed noise, blurred as torchvision does it."""
+    with np.errstate(over="ignore"):
+        h = np.uint64(s["seed"]) + np.arange(width * height, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        for _ in range(2):
+            h = (h ^ h >> np.uint64(32)) * np.uint64(0xD6E8FEB86659FD93)
+        h ^= h >> np.uint64(32)
+    alpha, sigma = s["matrix"][:2], s["matrix"][2:4]
+    for axis, shift in enumerate((40, 8)):
+        noise = (h >> np.uint64(shift) & np.uint64(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-23) - np.float32(1)
+        noise = noise.reshape(height, width)
+        if sigma[axis] > 0:
+            taps = int(8 * sigma[axis] + 1) | 1
+            a = np.pad(noise, taps // 2, "reflect")
+            rows = sum(k * a[:, i:i + width] for i, k in enumerate(gaussian(taps, sigma[0])))
+            noise = sum(k * rows[i:i + height] for i, k in enumerate(gaussian(taps, sigma[1])))
+        yield noise * np.float32(0.5 * alpha[axis])
+
+
+def elastic(im, s):
+    """torchvision's grid sampling, fill at the border included."""
+    a = np.asarray(im).astype(np.float64)
+    height, width = a.shape[:2]
+    dx, dy = elastic_shifts(s, width, height)
+    u, v = np.arange(width)[None] + dx.astype(float), np.arange(height)[:, None] + dy.astype(float)
+    fill = np.array(s["fill"])
+    if FILTER[s["filter"]] == Image.NEAREST:
+        x, y = np.rint(u).astype(int), np.rint(v).astype(int)
+        inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+        out = np.where(inside[..., None], a[np.clip(y, 0, height - 1), np.clip(x, 0, width - 1)], fill)
+        return Image.fromarray(out.astype(np.uint8))
+    total, share = np.zeros_like(a), np.zeros(u.shape)
+    for k in range(4):
+        x, y = np.floor(u) + k % 2, np.floor(v) + k // 2
+        inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
+        weight = (1 - abs(u - x)) * (1 - abs(v - y)) * inside
+        share += weight
+        total += weight[..., None] * a[np.clip(y, 0, height - 1).astype(int), np.clip(x, 0, width - 1).astype(int)]
+    return Image.fromarray(np.rint((total - fill) * share[..., None] + fill).astype(np.uint8))
+
+
 def clahe_tables(channel, limit, across, down):
     """A table per tile: OpenCV's counts, cut at the limit, what is over spread evenly."""
     th, tw = channel.shape[0] // down, channel.shape[1] // across
@@ -133,7 +174,7 @@ STEPS = {
     "grayscale": lambda im, s: gray(im),
     "invert": lambda im, s: ImageOps.invert(im),
     "solarize": lambda im, s: ImageOps.solarize(im, s["amount"]),
-    "posterize": lambda im, s: ImageOps.posterize(im, int(s["amount"])),
+    "posterize": lambda im, s: ImageOps.posterize(im, int(s["amount"])) if s["amount"] else im.point(lambda v: 0),
     "equalize": lambda im, s: ImageOps.equalize(im),
     "autocontrast": lambda im, s: ImageOps.autocontrast(im),
     "blur": blur,
@@ -143,6 +184,7 @@ STEPS = {
     "median": lambda im, s: im.filter(ImageFilter.MedianFilter(s["width"])),
     "grid": grid,
     "clahe": clahe,
+    "elastic": elastic,
     "crop": lambda im, s: im.crop((s["x"], s["y"], s["x"] + s["width"], s["y"] + s["height"])),
     "resize": lambda im, s: im.resize((s["width"], s["height"]), FILTER[s["filter"]]),
     "flip_h": lambda im, s: im.transpose(Image.FLIP_LEFT_RIGHT),
@@ -150,12 +192,18 @@ STEPS = {
     "pad": pad,
 }
 # steps whose arithmetic is not Pillow's integer arithmetic: largest difference allowed
-TOLERANCE = {"blur": 1}
+TOLERANCE = {"blur": 1, "elastic": 1}
 
 
 def replay(im, recipe):
     tolerance = 0
+    base = total = None
     for s in recipe:
+        if s["kind"] in ("blend_start", "blend_add"):  # AugMix: float sums of copies, cut to whole numbers
+            part = np.float32(s["amount"]) * np.asarray(im).astype(np.float32)
+            base, total = (im, part) if s["kind"] == "blend_start" else (base, total + part)
+            im = Image.fromarray(np.minimum(total, 255).astype(np.uint8)) if s["x"] else base
+            continue
         im = STEPS[s["kind"]](im, s)
         tolerance = max(tolerance, TOLERANCE.get(s["kind"], 0))
     return im, tolerance
