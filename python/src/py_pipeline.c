@@ -39,6 +39,9 @@ static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     if (rc == 0 && leat__pipeline_batch_ops(pipeline) > 0)
         rc = leat__fail(&err, LEAT_EINVAL, "image: this pipeline mixes the samples of a batch; only a"
                         " leat.Loader has batches");
+    if (rc == 0 && leat__pipeline_needs_boxes(pipeline) != NULL)
+        rc = leat__fail(&err, LEAT_EINVAL, "image: %s looks at boxes; only a leat.Loader gives it some",
+                        leat__pipeline_needs_boxes(pipeline));
     py_pipeline *self = NULL;
     if (rc != 0) py_raise(&err);
     else self = (py_pipeline *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -199,14 +202,18 @@ static PyObject *tensor_of(made *image, size_t rows)
     const leat__output_spec *o = image->output;
     static const uint32_t dtypes[] = {LEAT_DTYPE_U8, LEAT_DTYPE_F16, LEAT_DTYPE_BF16, LEAT_DTYPE_F32};
     bool last = o->layout == LEAT__LAYOUT_NHWC;
-    int64_t shape[4] = {(int64_t)rows, last ? o->height : o->channels, last ? o->width : o->height,
-                        last ? o->channels : o->width};
+    int64_t shape[5] = {(int64_t)rows, o->crops};
+    int32_t n = o->crops > 0 ? 2 : 1;
+
+    shape[n++] = last ? o->height : o->channels;
+    shape[n++] = last ? o->width : o->height;
+    shape[n++] = last ? o->channels : o->width;
 
     void *block = image->block;
     image->block = NULL; /* taken, also on failure */
     image->loan = py_loan_new(NULL, block);
     if (image->loan == NULL) return NULL;
-    return py_tensor_new(image->loan, block, dtypes[o->dtype], 4, shape, NULL);
+    return py_tensor_new(image->loan, block, dtypes[o->dtype], n, shape, NULL);
 }
 
 PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args)

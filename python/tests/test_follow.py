@@ -150,7 +150,7 @@ def test_packed_palettes(tmp_path, pack, data, bits):
 def test_elastic_moves_all_alike(pack):
     """The red of an image is its mask, moved by the same shifts."""
     moved = 0
-    for row in load(pack, [ops.Resize((60, 60), "nearest"), ops.ElasticTransform(80, 5, "nearest"), ops.ToLayout("nhwc")]):
+    for row in load(pack, [ops.CenterCrop(44), ops.ElasticTransform(80, 5, "nearest"), ops.ToLayout("nhwc")]):
         np.testing.assert_array_equal(row["image"][..., 0], row["mask"])
         for number, box in zip(row["category"], row["boxes"]):
             ys, xs = np.nonzero(row["mask"] == number - 99)
@@ -165,6 +165,54 @@ def test_elastic_moves_all_alike(pack):
 def test_nothing_follows_augmix(pack):
     with pytest.raises(leat.ArgumentError, match="'mask' cannot follow AugMix, which makes several images of one"):
         next(load(pack, [ops.CenterCrop(32), ops.AugMix()], boxes=None, category=None, points=None))
+
+
+def crops(pack, threads, **options):
+    pipeline = [ops.RandomIoUCrop(sampler_options=(0, 0.01)), ops.RandomCrop(70, pad_if_needed=True), ops.ToLayout("nhwc")]
+    return {int(row["label"]): row for row in load(pack, pipeline, threads=threads, **options)}
+
+
+def test_iou_crop(pack, data):
+    """A box stays, with its middle inside; others go with their labels; the mask is cropped alike."""
+    rows, cropped = crops(pack, 1), 0
+    for number, (_, mask, boxes) in enumerate(data):
+        row = rows[number]
+        np.testing.assert_array_equal(row["image"][..., 0], row["mask"])
+        assert len(row["boxes"]) == len(row["category"])
+        if len(boxes):
+            assert 1 <= len(row["boxes"])
+            cropped += row["mask"].astype(bool).sum() < mask.astype(bool).sum() or len(row["boxes"]) < len(boxes)
+        for box, name in zip(row["boxes"], row["category"]):
+            whole = boxes[name - 100]
+            assert (box[2:] - box[:2] <= whole[2:] - whole[:2] + 1e-3).all()
+            ys, xs = np.nonzero(row["mask"] == name - 99)
+            np.testing.assert_allclose([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1], box, atol=1e-3)
+    assert cropped > 5
+    again = crops(pack, 3)
+    for number, row in rows.items():
+        for field, value in row.items():
+            np.testing.assert_array_equal(again[number][field], value)
+
+
+@pytest.mark.parametrize("kind, relative", [("xywh", False), ("cxcywh", True)])
+def test_iou_crop_reads_all_formats(tmp_path, pack, data, kind, relative):
+    rows, path = crops(pack, 2), write(str(tmp_path / "other.leat"), data, kind, relative=relative)
+    for number, row in crops(path, 2, boxes=ops.Boxes(kind, relative=relative)).items():
+        np.testing.assert_array_equal(row["mask"], rows[number]["mask"])
+
+
+def test_iou_crop_needs_boxes(pack):
+    pipeline = [ops.RandomIoUCrop(), ops.Resize((20, 20))]
+    with pytest.raises(leat.ArgumentError, match="RandomIoUCrop needs boxes: let a field follow image 'image'"):
+        next(load(pack, pipeline, boxes=None, category=None))
+    with pytest.raises(leat.ArgumentError, match="RandomIoUCrop needs boxes"):
+        next(load(pack, pipeline, boxes=None, category=None, points=None, mask=None))
+    with pytest.raises(leat.ArgumentError, match="RandomIoUCrop looks at boxes"):
+        leat.open(pack, image=pipeline)
+    with pytest.raises(leat.ArgumentError, match="size that RandomIoUCrop gives is not known before"):
+        next(load(pack, pipeline[:1], collate="list"))
+    with pytest.raises(leat.ArgumentError, match="cannot follow FiveCrop"):
+        next(load(pack, "FiveCrop(20)"))
 
 
 def test_visible_share_and_size(pack):

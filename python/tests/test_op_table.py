@@ -291,7 +291,7 @@ def test_augmix(pack, photos):
     before = images(pack, "CenterCrop(32)").astype(int)
     got = images(pack, "CenterCrop(32); AugMix(10, 1, 1, interpolation=nearest)").astype(int)
     table = strengths(10, False) | {"TranslateX": [SIDE / 3 * i / 9 for i in range(10)]}
-    table |= {"TranslateY": table["TranslateX"], "Posterize": [4 - float(np.rint(i / 9 * 4)) for i in range(9)]}
+    table |= {"TranslateY": table["TranslateX"], "Posterize": [4 - float(np.rint(i / 9 * 4)) for i in range(8)]}
     del table["Identity"], table["Invert"]
     for one, plain, photo in zip(got[:8], before, photos):
         def off(changed):  # distance from the line between both, at its best weight
@@ -313,6 +313,23 @@ def test_probability(pack, op):
     np.testing.assert_array_equal(images(pack, f"CenterCrop(32); {text.format(0)}"), before)
     same = (images(pack, f"CenterCrop(32); {text.format(0.5)}") == before).all((1, 2, 3)).mean()
     assert 0.15 < same < 0.95
+
+
+def test_five_and_ten_crops(pack, photos):
+    def five(a):
+        h, w = a.shape[0] - 20, a.shape[1] - 13
+        return [a[y:y + 20, x:x + 13] for y, x in ((0, 0), (0, w), (h, 0), (h, w), (round(h / 2), round(w / 2)))]
+    got, ten = images(pack, "FiveCrop((20, 13))"), images(pack, "TenCrop((20, 13), true); RandomInvert(1)")
+    for one, two, photo in zip(got, ten, photos):
+        a = np.asarray(photo)
+        np.testing.assert_array_equal(one, five(a))
+        np.testing.assert_array_equal(two, 255 - np.stack(five(a) + five(a[::-1])))
+    plain = load(pack, "FiveCrop(9); Normalize(0.5, 0.2); ToDtype(f16)")["image"]
+    assert plain.shape == (COUNT, 5, 3, 9, 9) and plain.dtype == np.float16
+    made = leat.open(pack, image="FiveCrop((20, 13)); ToLayout(nhwc)")
+    np.testing.assert_array_equal(np.asarray(made[3]["image"]), got[3])
+    with pytest.raises(leat.ArgumentError, match="FiveCrop needs collate stack"):
+        load(pack, "FiveCrop(9)", collate="list")
 
 
 def test_mixing(pack):
@@ -456,12 +473,13 @@ OTHERS = {"GaussianNoise": test_noise, "RandomChannelPermutation": test_channel_
           "GridMask": test_grid_mask, "RandomApply": test_combinators, "RandomChoice": test_combinators, "RandomOrder": test_combinators,
           "ToLayout": test_layout, "RandomPerspective": test_perspective, "RandomErasing": test_blanks,
           "Cutout": test_blanks, "RandAugment": test_policies, "TrivialAugmentWide": test_policies,
-          "AutoAugment": test_auto_augment, "AugMix": test_augmix, "ElasticTransform": test_elastic, "MixUp": test_mixing, "CutMix": test_mixing}
+          "AutoAugment": test_auto_augment, "AugMix": test_augmix, "ElasticTransform": test_elastic,
+          "FiveCrop": test_five_and_ten_crops, "TenCrop": test_five_and_ten_crops, "MixUp": test_mixing, "CutMix": test_mixing}
 
 
 def test_the_table_is_covered():
-    roles = {"Mask", "Boxes", "Keypoints", "Labels"}  # test_follow.py
-    assert set(EXACT) | set(OTHERS) | roles == set(leat.ops.names())
+    follow = {"Mask", "Boxes", "Keypoints", "Labels", "RandomIoUCrop"}  # test_follow.py
+    assert set(EXACT) | set(OTHERS) | follow == set(leat.ops.names())
 
 
 @pytest.mark.parametrize("text, why", [

@@ -163,6 +163,14 @@ static int order_followers(leat__follow *f, leat__follower *all, uint32_t count,
     return 0;
 }
 
+/* The first boxes whose image is cropped by them. */
+static void find_guide(leat__follow *f)
+{
+    for (uint32_t i = f->count; i-- > 0;)
+        if (f->list[i].role == LEAT__ROLE_BOXES && leat__pipeline_needs_boxes(f->list[i].pipeline) != NULL)
+            f->guide = i + 1;
+}
+
 int leat__follow_open(leat__follow *f, leat_pack *pack, const char *text, const leat__shape *shape,
                       const leat__followed *images, uint32_t image_count, leat_error *err)
 {
@@ -183,7 +191,8 @@ int leat__follow_open(leat__follow *f, leat_pack *pack, const char *text, const 
         LEAT_GO(rc, out, open_one(&all[i], &specs[i], pack, err));
         LEAT_GO(rc, out, find_image(&all[i], shape, images, image_count, err));
     }
-    rc = order_followers(f, all, count, err);
+    LEAT_GO(rc, out, order_followers(f, all, count, err));
+    find_guide(f);
 out:
     leat__free(specs);
     leat__free(all);
@@ -248,6 +257,7 @@ void leat__follow_scratch_reset(leat__follow_scratch *s)
 {
     leat__free(s->recipe);
     leat__free(s->keep);
+    leat__free(s->corners);
     *s = (leat__follow_scratch){0};
 }
 
@@ -312,8 +322,7 @@ typedef struct elements {
     int64_t shape[LEAT_NDIM_MAX];
 } elements;
 
-static int find_elements(const leat__follower *f, const leat__follow_sample *in,
-                         const leat__frame *frame, uint32_t row, elements *e, leat_error *err)
+static int read_elements(const leat__follower *f, const leat__follow_sample *in, elements *e, leat_error *err)
 {
     const leat_field *field = leat_pack_field(in->pack, f->field);
     const leat_pack_cell *cell = &in->cells[f->cell];
@@ -329,13 +338,67 @@ static int find_elements(const leat__follower *f, const leat__follow_sample *in,
         if (e->shape[d] < 0 || !leat__mul_u64(e->count, (uint64_t)e->shape[d], &e->count))
             e->count = UINT64_MAX / 16;
     }
-    const leat_tensor *t = &frame->tensors[f->column];
-    const uint64_t room = ragged ? (uint64_t)(t->offsets[row + 1] - t->offsets[row]) : e->count;
-    if (e->count != room || e->count != (cell->length - lead) / size)
+    if (e->count != (cell->length - lead) / size)
         return leat__fail(err, LEAT_EDATA, "field '%s': shape does not match the size", f->spec.field);
-    if (ragged)
-        memcpy((int64_t *)t->ragged_shapes + (uint64_t)row * field->ndim, e->shape,
-               field->ndim * sizeof(int64_t));
+    return 0;
+}
+
+/* The same, for a row that has room for them. */
+static int find_elements(const leat__follower *f, const leat__follow_sample *in,
+                         const leat__frame *frame, uint32_t row, elements *e, leat_error *err)
+{
+    const leat_field *field = leat_pack_field(in->pack, f->field);
+    const leat_tensor *t = &frame->tensors[f->column];
+
+    LEAT_TRY(read_elements(f, in, e, err));
+    if (field->type != LEAT_FIELD_RAGGED) return 0;
+    if (e->count != (uint64_t)(t->offsets[row + 1] - t->offsets[row]))
+        return leat__fail(err, LEAT_EDATA, "field '%s': shape does not match the size", f->spec.field);
+    memcpy((int64_t *)t->ragged_shapes + (uint64_t)row * field->ndim, e->shape,
+           field->ndim * sizeof(int64_t));
+    return 0;
+}
+
+static int check_box_width(const leat__follower *f, const elements *e, leat_error *err)
+{
+    if (e->shape[1] == 4 || e->count == 0) return 0;
+    return leat__fail(err, LEAT_EDATA, "field '%s': boxes have 4 numbers, not %lld", f->spec.field,
+                      (long long)e->shape[1]);
+}
+
+static leat__box_rule rule_of(const leat__follower *f)
+{
+    const leat__value *const v = f->spec.op.value;
+    return (leat__box_rule){.format = (leat__box_format)v[LEAT__BOXES_FORMAT].i,
+                            .relative = v[LEAT__BOXES_RELATIVE].i != 0,
+                            .min_visible = (float)v[LEAT__BOXES_VISIBLE].f,
+                            .min_size = (float)v[LEAT__BOXES_SIZE].f};
+}
+
+int leat__follow_guide(const leat__follow *follow, leat__follow_scratch *s, leat__follow_sample *in,
+                       leat_error *err)
+{
+    elements e;
+    uint32_t width, height;
+
+    if (follow->guide == 0) return 0;
+    const leat__follower *f = &follow->list[follow->guide - 1];
+    const leat__box_rule rule = rule_of(f);
+    LEAT_TRY(read_elements(f, in, &e, err));
+    LEAT_TRY(check_box_width(f, &e, err));
+    if (2 * e.count > s->corners_cap) {
+        leat__free(s->corners);
+        s->corners_cap = 0;
+        s->corners = LEAT_NEW_ARRAY(LOADER, float, 2 * e.count);
+        if (s->corners == NULL) return leat__fail_nomem(err, 2 * e.count * sizeof(float), "boxes");
+        s->corners_cap = 2 * e.count;
+    }
+    leat__oriented(&in->cells[f->image_cell].image, in->as_stored, &width, &height);
+    to_floats(e.data, leat_pack_field(in->pack, f->field)->dtype, e.count, s->corners);
+    for (uint64_t i = 0; i < e.count; i += 4) leat__box_corners(&rule, width, height, s->corners + i);
+    in->key.boxes = s->corners;
+    in->key.moved = s->corners + e.count;
+    in->key.box_count = (uint32_t)(e.count / 4);
     return 0;
 }
 
@@ -351,19 +414,13 @@ static void set_used(const leat__follower *f, leat__frame *frame, uint32_t row, 
 static int fill_boxes(const leat__follower *f, leat__follow_scratch *s, const leat__follow_sample *in,
                       leat__frame *frame, uint32_t row, leat_error *err)
 {
-    const leat__value *const v = f->spec.op.value;
-    const leat__box_rule rule = {.format = (leat__box_format)v[LEAT__BOXES_FORMAT].i,
-                                 .relative = v[LEAT__BOXES_RELATIVE].i != 0,
-                                 .min_visible = (float)v[LEAT__BOXES_VISIBLE].f,
-                                 .min_size = (float)v[LEAT__BOXES_SIZE].f};
+    const leat__box_rule rule = rule_of(f);
     float *const out = leat__frame_row(frame, f->column, row);
     elements e;
     uint64_t kept = 0;
 
     LEAT_TRY(find_elements(f, in, frame, row, &e, err));
-    if (e.shape[1] != 4 && e.count > 0)
-        return leat__fail(err, LEAT_EDATA, "field '%s': boxes have 4 numbers, not %lld", f->spec.field,
-                          (long long)e.shape[1]);
+    LEAT_TRY(check_box_width(f, &e, err));
     const uint64_t n = e.count / 4;
     if (n > s->keep_cap) {
         leat__free(s->keep);

@@ -464,7 +464,7 @@ static int check_size(const leat_pack_cell *cell, const leat__image_info *info, 
 }
 
 static int make_images(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                       const found *from, uint32_t row, leat_error *err)
+                       const found *from, const leat__draw_key *key, uint32_t row, leat_error *err)
 {
     const leat__run_env *env = r->env;
     const leat_pack_cell *cell = &from->cells[g->cell];
@@ -486,19 +486,18 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
     if (env->orientation == LEAT_ORIENTATION_IGNORE) image.orientation = 1;
     if (from->bytes != NULL)
         image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
-    const leat__draw_key key = key_of(env, from);
     if (r->on_device) {
         bool taken = false;
-        LEAT_TRY(leat__run_list(r, g, w, &image, &key, from->salt, row, &taken, err));
+        LEAT_TRY(leat__run_list(r, g, w, &image, key, from->salt, row, &taken, err));
         if (taken) return 0;
         if (from->bytes == NULL) return LEAT_EAGAIN; /* its bytes are needed after all */
     }
     if (g->count == 1)
-        return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, &key,
+        return leat__pipeline_run(g->pipelines[0], w->pipeline, &image, key,
                                   leat__frame_row(r->frame, g->columns[0], row), err);
     assert(g->count <= LEAT__RUN_MAX);
     for (uint32_t v = 0; v < g->count; v++) out[v] = leat__frame_row(r->frame, g->columns[v], row);
-    return leat__pipeline_run_views(g->pipelines, g->count, w->pipeline, &image, &key, out, err);
+    return leat__pipeline_run_views(g->pipelines, g->count, w->pipeline, &image, key, out, err);
 }
 
 /* A label as one float per class. */
@@ -580,34 +579,34 @@ static int call_sample_fn(const leat__run_env *env, const leat__frame *f, const 
     return leat__fail(err, LEAT_EDATA, "the sample function answered %d", answer);
 }
 
-static int fill_followers(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
-                          leat_error *err)
+static leat__follow_sample sample_of(const leat__run_env *env, const found *from)
 {
-    const leat__run_env *env = r->env;
-    const leat__follow_sample sample = {
-        .pack = env->pack,
-        .cells = from->cells,
-        .bytes = from->bytes,
-        .tables = tables_of(env, from),
-        .as_stored = env->orientation == LEAT_ORIENTATION_IGNORE,
-        .key = key_of(env, from)};
-    return leat__follow_fill(&env->follow, &w->follow, w->pipeline, &sample, r->frame, row, err);
+    return (leat__follow_sample){.pack = env->pack,
+                                 .cells = from->cells,
+                                 .bytes = from->bytes,
+                                 .tables = tables_of(env, from),
+                                 .as_stored = env->orientation == LEAT_ORIENTATION_IGNORE,
+                                 .key = key_of(env, from)};
 }
 
 static int fill_columns(const leat__run *r, leat__run_worker *w, const found *from, uint32_t row,
                         leat_error *err)
 {
+    const leat__follow *follow = &r->env->follow;
+    leat__follow_sample sample = sample_of(r->env, from);
     leat__frame *f = r->frame;
 
+    LEAT_TRY(leat__follow_guide(follow, &w->follow, &sample, err));
     for (uint32_t g = 0; g < r->env->group_count; g++)
-        LEAT_TRY(make_images(r, &r->env->groups[g], w, from, row, err));
+        LEAT_TRY(make_images(r, &r->env->groups[g], w, from, &sample.key, row, err));
     for (uint32_t c = 0; c < f->shape->count; c++) {
         const leat__column *column = &f->shape->columns[c];
         bool copied = column->sizing == LEAT__SIZING_ONE || column->sizing == LEAT__SIZING_NOTE;
         if (column->kind != LEAT__COLUMN_IMAGE && !column->follows && copied)
             LEAT_TRY(copy_field(r, c, from, row, err));
     }
-    if (r->env->follow.count > 0) LEAT_TRY(fill_followers(r, w, from, row, err));
+    if (follow->count > 0)
+        LEAT_TRY(leat__follow_fill(follow, &w->follow, w->pipeline, &sample, f, row, err));
     f->ids[row] = from->id;
     if (r->env->sample_fn != NULL) LEAT_TRY(call_sample_fn(r->env, f, from, row, err));
     if (f->hashes != NULL && !r->env->mixed) f->hashes[row] = leat__frame_hash(f, row);

@@ -306,10 +306,12 @@ static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
     if (l->opts.collate != LEAT_COLLATE_STACK)
         return leat__sizes_column(c, &l->opts, l->pipeline_count - 1, out->channels,
                                   out->layout == LEAT__LAYOUT_NHWC, l->opts.pad_value, err);
-    t->ndim = 4;
-    t->shape[1] = out->layout == LEAT__LAYOUT_NCHW ? out->channels : out->height;
-    t->shape[2] = out->layout == LEAT__LAYOUT_NCHW ? out->height : out->width;
-    t->shape[3] = out->layout == LEAT__LAYOUT_NCHW ? out->width : out->channels;
+    const uint32_t at = out->crops > 0 ? 2 : 1;
+    t->ndim = at + 3;
+    if (out->crops > 0) t->shape[1] = out->crops;
+    t->shape[at] = out->layout == LEAT__LAYOUT_NCHW ? out->channels : out->height;
+    t->shape[at + 1] = out->layout == LEAT__LAYOUT_NCHW ? out->height : out->width;
+    t->shape[at + 2] = out->layout == LEAT__LAYOUT_NCHW ? out->width : out->channels;
     row_major(t);
     return 0;
 }
@@ -447,10 +449,22 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     return 0;
 }
 
+/* Crops that look at boxes need some. */
+static int check_boxes(const leat_loader *l, const leat__shape *shape, leat_error *err)
+{
+    for (uint32_t i = 0; i < l->pipeline_count && l->env.follow.guide == 0; i++) {
+        const char *op = leat__pipeline_needs_boxes(l->pipelines[i]);
+        if (op != NULL)
+            return leat__fail(err, LEAT_EINVAL, "%s needs boxes: let a field follow image '%s' as Boxes()",
+                              op, shape->columns[i].tensor.name);
+    }
+    return 0;
+}
+
 static int set_up_follow(leat_loader *l, const leat_loader_opts *given, const leat__shape *shape,
                          leat_error *err)
 {
-    if (given->follow == NULL) return 0;
+    if (given->follow == NULL) return check_boxes(l, shape, err);
     leat__followed *images = LEAT_NEW_ARRAY(LOADER, leat__followed, (uint64_t)l->pipeline_count + 1);
     if (images == NULL) return leat__fail_nomem(err, l->pipeline_count * sizeof *images, "images");
     for (uint32_t i = 0; i < l->pipeline_count; i++)
@@ -458,7 +472,7 @@ static int set_up_follow(leat_loader *l, const leat_loader_opts *given, const le
                                      .pipeline = l->pipelines[i]};
     int rc = leat__follow_open(&l->env.follow, l->pack, given->follow, shape, images, l->pipeline_count, err);
     leat__free(images);
-    return rc;
+    return rc != 0 ? rc : check_boxes(l, shape, err);
 }
 
 static int follow_column(leat_loader *l, leat__follower *f, leat__shape *shape, leat_error *err)

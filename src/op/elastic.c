@@ -56,7 +56,8 @@ typedef struct rows {
     float *turned;           /* blurred along x, column by column */
 } rows;
 
-static void blur_line(const leat__color_dsp *dsp, const rows *w, const float *kernel, uint32_t taps, uint32_t n)
+static void blur_line(const leat__color_dsp *dsp, const rows *w, const float *kernel, uint32_t taps,
+                      uint32_t n)
 {
     const uint32_t half = taps / 2;
     for (uint32_t i = 0; i < half; i++) {
@@ -171,7 +172,8 @@ int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err)
     const size_t laid = leat__warp_pixels(in->width, in->height), line = line_floats(in);
     leat__elastic e;
     if (laid == 0)
-        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be bent", in->width, in->height);
+        return leat__fail(err, LEAT_ELIMIT, "an image of %u x %u is too large to be bent", in->width,
+                          in->height);
     double *const work =
         leat__bench_work(b, 2 * n * sizeof *work + (2 * n + laid + 3 * area + 2 * line) * sizeof(float), err);
     if (!work) return LEAT_ENOMEM;
@@ -189,7 +191,8 @@ int leat__step_elastic(leat__bench *b, const leat__step *s, leat_error *err)
         fill[c] = (uint8_t)s->fill[c < 3 ? c : 0];
     }
     const job j = {.dsp = b->warp, .step = s, .in = in, .out = &b->spare,
-                   .laid = leat__warp_image_lay(b->warp, plane, in->stride, in->width, in->height, fill, memory),
+                   .laid = leat__warp_image_lay(b->warp, plane, in->stride, in->width, in->height, fill,
+                                                memory),
                    .spots = {.at = at, .dx = work, .dy = work + n},
                    .row = (uint32_t *)(at + n),
                    .shift = {field, field + area}};

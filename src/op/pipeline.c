@@ -108,6 +108,23 @@ static int check_reach(const leat__pipeline *p, leat_error *err)
                                         "CenterCrop or RandomCrop behind it", without->name);
 }
 
+/* Several images of one sample: what could not tell them apart is refused. */
+static int settle_crops(leat__pipeline *p, bool any_size, leat_error *err)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const leat__op_def *const d = p->ops[i].def;
+        if (!d->crops) continue;
+        if (p->output.crops)
+            return leat__fail(err, LEAT_EINVAL, "%s: only one op may make several crops", d->name);
+        if (any_size) return leat__fail(err, LEAT_EINVAL, "%s needs collate stack", d->name);
+        if (p->batch_ops)
+            return leat__fail(err, LEAT_EINVAL, "%s cannot be mixed over a batch: leave out MixUp and CutMix",
+                              d->name);
+        p->output.crops = d->crops;
+    }
+    return 0;
+}
+
 static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
 {
     const leat__op_size size = leat__ops_size(p->ops, p->count, (leat__op_size){0});
@@ -122,6 +139,7 @@ static int settle_size(leat__pipeline *p, bool any_size, leat_error *err)
     uint64_t bytes;
     if (!leat__mul_u64((uint64_t)size.width * size.height,
                        p->output.channels * leat__dtype_bytes(p->output.dtype), &bytes) ||
+        !leat__mul_u64(bytes, LEAT_MAX(p->output.crops, 1u), &bytes) ||
         bytes > PTRDIFF_MAX)
         return leat__fail(err, LEAT_EOVERFLOW, "an output of %ux%u is too large", size.width,
                           size.height);
@@ -145,6 +163,7 @@ static int compile(leat__pipeline *p, const leat__pipeline_opts *opts, leat_erro
     p->view = opts->view;
     settle_streams(p);
     LEAT_TRY(settle_output(p, &draft, err));
+    LEAT_TRY(settle_crops(p, opts->any_size, err));
     return settle_size(p, opts->any_size, err);
 }
 
@@ -198,6 +217,13 @@ const char *leat__pipeline_splits(const leat__pipeline *p)
     return NULL;
 }
 
+const char *leat__pipeline_needs_boxes(const leat__pipeline *p)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->ops[i].def->boxes) return p->ops[i].def->name;
+    return NULL;
+}
+
 uint32_t leat__pipeline_batch_ops(const leat__pipeline *p)
 {
     return p->batch_ops;
@@ -233,6 +259,10 @@ int leat__pipeline_draw(const leat__pipeline *p, const leat__draw_key *key, uint
                         uint32_t height, leat__recipe *recipe, leat_error *err)
 {
     leat__recipe_start(recipe, width, height);
+    recipe->crop = key->crop;
+    recipe->boxes = key->boxes;
+    recipe->moved = key->moved;
+    recipe->box_count = key->box_count;
     for (uint32_t i = 0; i < p->count; i += 1 + p->ops[i].inside)
         LEAT_TRY(draw_op(p, i, key, recipe, err));
     if (p->output.width != 0 &&

@@ -40,7 +40,8 @@ typedef struct leat__output_spec {
     uint32_t width, height, channels;
     leat__dtype dtype;
     leat__layout layout;
-    size_t bytes;
+    size_t bytes;     /* of all crops */
+    uint32_t crops;   /* images of one sample, as FiveCrop makes them; 0 = one, without a dimension */
 } leat__output_spec;
 
 typedef struct leat__pipeline leat__pipeline;
@@ -77,6 +78,9 @@ bool leat__pipeline_same_geometry(const leat__pipeline *a, const leat__pipeline 
 /* The first op that makes several images of one, which masks and boxes cannot follow; NULL = none. */
 const char *leat__pipeline_splits(const leat__pipeline *p);
 
+/* The first op whose draw looks at boxes (RandomIoUCrop), NULL = none. Without any it changes nothing. */
+const char *leat__pipeline_needs_boxes(const leat__pipeline *p);
+
 /* Batch ops of the text (Mixup, CutMix), in order; see src/op/mix.h. */
 struct leat__op_spec;
 uint32_t leat__pipeline_batch_ops(const leat__pipeline *p);
@@ -99,6 +103,10 @@ typedef struct leat__encoded {
 
 typedef struct leat__draw_key {
     uint64_t seed, epoch, sample;
+    uint32_t crop;      /* which of the output's crops */
+    uint32_t box_count; /* corners of boxes in the (oriented) image, and room for as many */
+    const float *boxes;
+    float *moved;
 } leat__draw_key;
 
 /* Decodes and writes one sample: exactly as many bytes as its output has at `out`, which is aligned to its

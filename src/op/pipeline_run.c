@@ -325,24 +325,6 @@ static int run_drawn(const leat__pipeline *p, leat__pipeline_worker *w, source s
     return 0;
 }
 
-int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
-                       const leat__encoded *image, const leat__draw_key *key, void *out,
-                       leat_error *err)
-{
-    const source s = source_of(image);
-    LEAT_TRY(leat__pipeline_draw(p, key, s.width, s.height, &w->recipe, err));
-    return run_drawn(p, w, s, out, err);
-}
-
-int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
-                              const leat__planes *pixels, const leat__draw_key *key, void *out,
-                              leat_error *err)
-{
-    const source s = source_of_pixels(pixels);
-    LEAT_TRY(leat__pipeline_draw(p, key, s.width, s.height, &w->recipe, err));
-    return run_drawn(p, w, s, out, err);
-}
-
 /* ---- several views ---- */
 
 static region unite(region a, region b)
@@ -354,6 +336,35 @@ static region unite(region a, region b)
     return (region){x, y, x1 - x, y1 - y};
 }
 
+/* What the crops of a view need of the image: their union, and the pixels of each by itself. */
+static int plan_view(const leat__pipeline *p, leat__pipeline_worker *w, const source *s,
+                     const leat__draw_key *key, region *all, uint64_t *apart, leat_error *err)
+{
+    leat__draw_key k = *key;
+    for (k.crop = 0; k.crop < LEAT_MAX(p->output.crops, 1u); k.crop++) {
+        leat__head h;
+        region r;
+        LEAT_TRY(leat__pipeline_draw(p, &k, s->width, s->height, &w->recipe, err));
+        leat__head_fuse(&h, &w->recipe, 0, s->width, s->height);
+        LEAT_TRY(plan_head(w, s, &h, &r, err));
+        *all = unite(*all, r);
+        *apart += (uint64_t)r.width * r.height;
+    }
+    return 0;
+}
+
+static int run_view(const leat__pipeline *p, leat__pipeline_worker *w, const source *s,
+                    const leat__draw_key *key, uint8_t *out, leat_error *err)
+{
+    const uint32_t crops = LEAT_MAX(p->output.crops, 1u);
+    leat__draw_key k = *key;
+    for (k.crop = 0; k.crop < crops; k.crop++) {
+        LEAT_TRY(leat__pipeline_draw(p, &k, s->width, s->height, &w->recipe, err));
+        LEAT_TRY(run_drawn(p, w, *s, out + k.crop * (p->output.bytes / crops), err));
+    }
+    return 0;
+}
+
 int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
                              leat__pipeline_worker *w, const leat__encoded *image,
                              const leat__draw_key *key, void *const *out, leat_error *err)
@@ -361,22 +372,29 @@ int leat__pipeline_run_views(const leat__pipeline *const *p, uint32_t count,
     source s = source_of(image);
     region all = {0};
     uint64_t apart = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        leat__head h;
-        region r;
-        LEAT_TRY(leat__pipeline_draw(p[i], key, s.width, s.height, &w->recipe, err));
-        leat__head_fuse(&h, &w->recipe, 0, s.width, s.height);
-        LEAT_TRY(plan_head(w, &s, &h, &r, err));
-        all = unite(all, r);
-        apart += (uint64_t)r.width * r.height;
-    }
-    if (count > 1 && (uint64_t)all.width * all.height < apart)
+    for (uint32_t i = 0; i < count; i++) LEAT_TRY(plan_view(p[i], w, &s, key, &all, &apart, err));
+    if ((count > 1 || p[0]->output.crops) && (uint64_t)all.width * all.height < apart)
         LEAT_TRY(hold(w, &s, all, err));
-    for (uint32_t i = 0; i < count; i++) {
-        LEAT_TRY(leat__pipeline_draw(p[i], key, s.width, s.height, &w->recipe, err));
-        LEAT_TRY(run_drawn(p[i], w, s, out[i], err));
-    }
+    for (uint32_t i = 0; i < count; i++) LEAT_TRY(run_view(p[i], w, &s, key, out[i], err));
     return 0;
+}
+
+int leat__pipeline_run(const leat__pipeline *p, leat__pipeline_worker *w,
+                       const leat__encoded *image, const leat__draw_key *key, void *out,
+                       leat_error *err)
+{
+    const source s = source_of(image);
+    if (p->output.crops) return leat__pipeline_run_views(&p, 1, w, image, key, &out, err);
+    LEAT_TRY(leat__pipeline_draw(p, key, s.width, s.height, &w->recipe, err));
+    return run_drawn(p, w, s, out, err);
+}
+
+int leat__pipeline_run_pixels(const leat__pipeline *p, leat__pipeline_worker *w,
+                              const leat__planes *pixels, const leat__draw_key *key, void *out,
+                              leat_error *err)
+{
+    const source s = source_of_pixels(pixels);
+    return run_view(p, w, &s, key, out, err);
 }
 
 /* ---- masks ---- */

@@ -136,7 +136,7 @@ static bool next_inside(cursor *c, bool bracket)
 static int check_inside(const cursor *c, const leat__op_spec *outer, const leat__op_spec *op)
 {
     const leat_op_kind kind = op->def->kind;
-    if (kind != LEAT_OP_OUTPUT && kind != LEAT_OP_BATCH && kind != LEAT_OP_ROLE) return 0;
+    if (kind != LEAT_OP_OUTPUT && kind != LEAT_OP_BATCH && kind != LEAT_OP_ROLE && !op->def->crops) return 0;
     return leat__fail(c->err, LEAT_EINVAL, "%s cannot stand inside %s", op->def->name,
                       outer->def->name);
 }

@@ -10,6 +10,8 @@ void leat__recipe_start(leat__recipe *r, uint32_t width, uint32_t height)
 {
     r->count = 0;
     r->normalized = false;
+    r->crop = r->box_count = 0;
+    r->boxes = r->moved = NULL;
     r->width = r->in_width = width;
     r->height = r->in_height = height;
 }

@@ -15,7 +15,7 @@
 
 typedef enum leat__step_kind {
     /* geometry: also applied to masks (nearest) and boxes */
-    LEAT__STEP_CROP,    /* x, y, width, height: inside the image */
+    LEAT__STEP_CROP,    /* x, y, width, height: inside the image; centers */
     LEAT__STEP_RESIZE,  /* width, height, filter */
     LEAT__STEP_FLIP_H,
     LEAT__STEP_FLIP_V,
@@ -64,6 +64,7 @@ typedef struct leat__step {
     leat__filter filter;
     leat__pass_order order; /* RESIZE */
     leat__edge edge;
+    bool centers;       /* CROP: boxes whose middle lies outside are dropped */
     bool noise;         /* ERASE: per-pixel random values, from noise_seed */
     uint64_t noise_seed;
     float fill[3];
@@ -77,6 +78,10 @@ typedef struct leat__recipe {
     uint32_t count;
     uint32_t width, height; /* of the image after the last step */
     uint32_t in_width, in_height;
+    uint32_t crop;          /* which of the images that FiveCrop makes */
+    const float *boxes;     /* corners in the image before all steps, for draws that look at them */
+    float *moved;           /* room for as many: where the steps put them */
+    uint32_t box_count;
     bool normalized;        /* draws after Normalize: erasing goes to the output */
     leat__step step[LEAT__RECIPE_MAX];
 } leat__recipe;

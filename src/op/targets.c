@@ -127,7 +127,8 @@ static void bend_box(const leat__step *s, extent size, float box[4])
     double x0 = INFINITY, y0 = INFINITY, x1 = -INFINITY, y1 = -INFINITY;
     for (int axis = 0; axis < 2; axis++) leat__elastic_init(&e[axis], s, size.width, size.height, axis);
     for (int i = 0; i < 4; i++) {
-        const point p = unbend(e, ceil((double)box[i == 1 || i == 2 ? 2 : 0]), ceil((double)box[i < 2 ? 1 : 3]));
+        const float x = box[i == 1 || i == 2 ? 2 : 0], y = box[i < 2 ? 1 : 3];
+        const point p = unbend(e, ceil((double)x), ceil((double)y));
         x0 = fmin(x0, p.x);
         x1 = fmax(x1, p.x);
         y0 = fmin(y0, p.y);
@@ -155,12 +156,19 @@ static void mirror(float *lo, float *hi, uint32_t length)
     *hi = t;
 }
 
+/* Of a box in the coordinates of the crop. */
+static bool middle_inside(const leat__step *s, const float box[4])
+{
+    const float x = 0.5f * (box[0] + box[2]), y = 0.5f * (box[1] + box[3]);
+    return x > 0 && y > 0 && x < (float)s->width && y < (float)s->height;
+}
+
 static bool move_box(const leat__step *s, extent e, float box[4])
 {
     switch (s->kind) {
     case LEAT__STEP_CROP:
         for (int i = 0; i < 4; i++) box[i] -= (float)(i % 2 ? s->y : s->x);
-        return true;
+        return !s->centers || middle_inside(s, box);
     case LEAT__STEP_PAD:
         for (int i = 0; i < 4; i++) box[i] += (float)(i % 2 ? s->y : s->x);
         return true;
@@ -215,6 +223,11 @@ static void from_corners(const leat__box_rule *rule, extent e, float b[4])
     }
     if (rule->relative)
         for (int i = 0; i < 4; i++) b[i] /= (float)(i % 2 ? e.height : e.width);
+}
+
+void leat__box_corners(const leat__box_rule *rule, uint32_t width, uint32_t height, float box[4])
+{
+    to_corners(rule, (extent){width, height}, box);
 }
 
 void leat__recipe_boxes(const leat__recipe *r, const leat__box_rule *rule, float *boxes, bool *keep,

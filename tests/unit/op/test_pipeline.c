@@ -153,7 +153,8 @@ static void draws_stay_within_reach(void **state)
         "RandomRotation(5, expand=true, center=(3, 90)); RandomHorizontalFlip()", "Resize(3); RandAugment()",
         "RandomResizedCrop((5, 9)); RandomRotation(70, expand=true)",
         "RandomApply(Resize(50); Pad(3)); RandomChoice(Pad(9); RandomRotation(30, expand=true); Resize(5))",
-        "ScaleJitter((60, 90), (0.1, 2))", "RandomShortestSize((9, 20, 55))", "Pad(9); RandomZoomOut(side_range=(1, 3))",
+        "ScaleJitter((60, 90), (0.1, 2))", "RandomShortestSize((9, 20, 55))",
+        "Pad(9); RandomZoomOut(side_range=(1, 3))",
         "RandomShortestSize((40, 60), max_size=70); RandomZoomOut(p=0.7)", "ScaleJitter(30, (1, 1))",
         "RandomOrder(Resize(40); RandomHorizontalFlip(); ColorJitter(0.4)); RandomApply(CenterCrop(90))"};
     leat__recipe r;
@@ -178,7 +179,8 @@ static void draws_stay_within_reach(void **state)
 /* An op whose size has no bound is refused, also where images may differ in size. */
 static void sizes_need_a_bound(void **state)
 {
-    static const char *const texts[] = {"RandomOrder(Pad(2); Resize(9))", "RandomOrder(RandomZoomOut(); Pad(3))"};
+    static const char *const texts[] = {"RandomOrder(Pad(2); Resize(9))",
+                                        "RandomOrder(RandomZoomOut(); Pad(3))", "RandomIoUCrop()"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         leat__pipeline *p = NULL;
         leat_error err = {0};
