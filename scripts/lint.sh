@@ -15,5 +15,5 @@ for cc in gcc clang; do
     CC=$cc scripts/build.sh "build-lint-$cc" -Dwerror=true -Dpython=true --buildtype=debugoptimized
 done
 CC=gcc scripts/build.sh build-lint-bare -Dwerror=true --buildtype=release -During=disabled -Dpng=disabled \
-    -Dwebp=disabled -Dhttp=disabled -Dcurl=disabled -Dtests=false -Dbench=false
+    -Dwebp=disabled -Dtiff=disabled -Davif=disabled -Djxl=disabled -Dheif=disabled -Dhttp=disabled -Dcurl=disabled -Dtests=false -Dbench=false
 echo "lint: clean"

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "cli_frame.h"
+#include "codec/codec.h"
 #include "probe/cpu.h"
 
 #if defined(LEAT_HAVE_URING)
@@ -60,6 +61,9 @@ static const struct {
     {"http", HAS_HTTP},   {"fault", HAS_FAULT},
 };
 
+static const leat__codec_id loaded[] = {LEAT__CODEC_TIFF, LEAT__CODEC_AVIF, LEAT__CODEC_JXL,
+                                        LEAT__CODEC_HEIF};
+
 static int version_json(cli *c)
 {
     leat__buf buf;
@@ -72,6 +76,8 @@ static int version_json(cli *c)
     leat__json_object(&j);
     for (size_t i = 0; i < LEAT_COUNT(features); i++)
         leat__json_kbool(&j, features[i].name, features[i].there);
+    for (size_t i = 0; i < LEAT_COUNT(loaded); i++)
+        leat__json_kbool(&j, leat__codec_name(loaded[i]), leat__codec_built(loaded[i]));
     leat__json_end(&j);
     leat__json_kstr(&j, "isa", leat__cpu_level(leat__cpu_flags()));
     leat__json_kstr(&j, "isa_host", leat__cpu_level(leat__cpu_detected()));
@@ -90,6 +96,8 @@ int cli_version(cli *c)
     cli_out(c, "features:");
     for (size_t i = 0; i < LEAT_COUNT(features); i++)
         cli_out(c, " %c%s", features[i].there ? '+' : '-', features[i].name);
+    for (size_t i = 0; i < LEAT_COUNT(loaded); i++)
+        cli_out(c, " %c%s", leat__codec_built(loaded[i]) ? '+' : '-', leat__codec_name(loaded[i]));
     cli_out(c, "\nisa: %s (this CPU has %s)\n", leat__cpu_level(leat__cpu_flags()),
             leat__cpu_level(leat__cpu_detected()));
     cli_out(c, "compiler: %s, %s build\n", COMPILER, BUILD);

@@ -91,7 +91,10 @@ static int gather(facts *f, const char *path, leat_error *err)
 /* Images by mode: kept files of any format, tiled, raw. */
 static uint64_t kept(const facts *f)
 {
-    return f->codec[LEAT__CODEC_JPEG] + f->codec[LEAT__CODEC_PNG] + f->codec[LEAT__CODEC_WEBP];
+    uint64_t n = 0;
+    for (int i = 1; i < LEAT__CODEC_COUNT; i++)
+        if (i != LEAT__CODEC_RAW && i != LEAT__CODEC_TILE) n += f->codec[i];
+    return n;
 }
 
 static uint64_t class_count(facts *f, uint32_t field)

@@ -154,9 +154,12 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     leat__json_kstr(&j, "source", st->source_kind);
     leat__json_key(&j, "images");
     leat__json_object(&j);
-    for (int id = 1; id < LEAT__CODEC_COUNT; id++)
-        if (st->images[id]) leat__json_ku64(&j, leat__codec_name((leat__codec_id)id), st->images[id]);
+    for (int id = 1; id < LEAT__CODEC_COUNT; id++) {
+        uint64_t n = id < 8 ? st->images[id] : st->images_more[id - 8];
+        if (n) leat__json_ku64(&j, leat__codec_name((leat__codec_id)id), n);
+    }
     leat__json_end(&j);
+    leat__json_ku64(&j, "animated", st->animated);
     leat__json_ku64(&j, "budget_peak_bytes", st->budget_peak_bytes);
     leat__json_ku64(&j, "peak_rss_bytes", leat__process_peak_rss());
     leat__json_end(&j);
@@ -179,6 +182,9 @@ static void print_text(cli *c, const leat_ingest_stats *st)
     if (st->changed)
         cli_say(c, "%llu image%s cannot be exported byte for byte: stored as pixels or encoded again",
                 (unsigned long long)st->changed, st->changed == 1 ? "" : "s");
+    if (st->animated)
+        cli_say(c, "%llu image%s several frames or pages: the first one is used",
+                (unsigned long long)st->animated, st->animated == 1 ? " has" : "s have");
     if (st->duplicate_keys)
         cli_warn(c, "%llu samples have the key of an earlier one",
                  (unsigned long long)st->duplicate_keys);
@@ -280,6 +286,7 @@ const cli_command cli_cmd_pack = {
                               {"shards", "files with samples"},
                               {"source", "folder, tar, manifest or pack"},
                               {"images", "how many images are stored how, by this run"},
+                              {"animated", "images with several frames or pages: the first one is used"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"peak_rss_bytes", "peak resident memory of the process"},
                               {NULL, NULL}},

@@ -25,6 +25,12 @@ static const char *method_of(const leat_pack_image *image, bool fast)
     case LEAT__CODEC_RAW: return "raw";
     case LEAT__CODEC_TILE: return fast ? "fast" : "tiled";
     case LEAT__CODEC_PNG: return "png";
+    case LEAT__CODEC_BMP: return "raw";
+    case LEAT__CODEC_GIF:
+    case LEAT__CODEC_TIFF: return "png";
+    case LEAT__CODEC_AVIF: /* the nearest of the methods that were measured */
+    case LEAT__CODEC_HEIF:
+    case LEAT__CODEC_JXL:
     case LEAT__CODEC_WEBP: return "webp";
     default: return image->flags & LEAT_PACK_IMAGE_ENTRIES ? "keep" : "plain";
     }

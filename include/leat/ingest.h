@@ -101,7 +101,7 @@ typedef struct leat_ingest_stats {
     uint64_t pages, shards;
     uint64_t resumed;   /* samples that an earlier run had already written */
     uint64_t duplicate_keys;
-    uint64_t images[8]; /* by codec, see leat_pack_image.codec; of this run */
+    uint64_t images[8]; /* by codec 0 to 7, see leat_pack_image.codec; of this run */
     uint64_t budget_peak_bytes;
     double seconds;
     char source_kind[16];
@@ -110,6 +110,8 @@ typedef struct leat_ingest_stats {
     char ignored_first[64]; /* the first of them, "" when there is none */
     uint64_t existing;      /* append: samples whose key was there: passed over, or replaced */
     uint64_t filtered;      /* samples that did not meet the condition */
+    uint64_t images_more[8]; /* as `images`, for codecs 8 to 15 */
+    uint64_t animated;       /* images of this run with several frames or pages: the first one counts */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as it came also on failure; set its struct_size

@@ -75,7 +75,8 @@ LEAT_API const char *leat_field_type_name(uint32_t type); /* "image"; NULL when 
 /* What the index says about one image. */
 typedef struct leat_pack_image {
     uint32_t width, height; /* as stored, before orientation */
-    uint8_t codec;          /* 0 absent, 1 JPEG, 2 PNG, 3 WebP, 4 raw, 5 tiles */
+    uint8_t codec;          /* 0 absent, 1 JPEG, 2 PNG, 3 WebP, 4 raw, 5 tiles, 6 GIF, 7 BMP, 8 TIFF,
+                               9 AVIF, 10 JPEG XL, 11 HEIF */
     uint8_t channels;       /* that decode delivers: 1, 3, 4 */
     uint8_t orientation;    /* EXIF 1..8 */
     uint8_t flags;          /* LEAT_PACK_IMAGE_… */

@@ -17,7 +17,7 @@ from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateErro
 from ._made import Maker
 from ._schema import Field
 
-CODECS = ("", "jpeg", "png", "webp", "raw", "tiled")
+CODECS = ("", "jpeg", "png", "webp", "raw", "tiled", "gif", "bmp", "tiff", "avif", "jxl", "heif")
 
 
 class Image:

@@ -79,7 +79,8 @@ typedef struct stream {
     leat_error error;
 } stream;
 
-static const char *const codec_names[] = {"", "jpeg", "png", "webp", "raw", "tiled"};
+static const char *const codec_names[] = {"", "jpeg", "png", "webp", "raw",  "tiled",
+                                          "gif", "bmp", "tiff", "avif", "jxl", "heif"};
 
 static bool add(stream *s, part p, uint32_t field, const char *format, bool nullable,
                 const char *name, const char *suffix)

@@ -12,7 +12,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/codec_ops.h"
+#include "codec/foreign.h" /* generated: LEAT_HAVE_TIFF and so on */
 #include "codec/jpeg_encode.h"
+#include "codec/magic.h"
 #include "codec/png_encode.h"
 #include "codec/raw.h"
 #include "dsp/idct_small.h"
@@ -31,6 +33,8 @@ struct leat__decoder {
 static const char *const names[LEAT__CODEC_COUNT] = {
     [LEAT__CODEC_NONE] = "unknown", [LEAT__CODEC_JPEG] = "jpeg", [LEAT__CODEC_PNG] = "png",
     [LEAT__CODEC_WEBP] = "webp",    [LEAT__CODEC_RAW] = "raw",   [LEAT__CODEC_TILE] = "tiled",
+    [LEAT__CODEC_GIF] = "gif",      [LEAT__CODEC_BMP] = "bmp",   [LEAT__CODEC_TIFF] = "tiff",
+    [LEAT__CODEC_AVIF] = "avif",    [LEAT__CODEC_JXL] = "jxl",   [LEAT__CODEC_HEIF] = "heif",
 };
 
 static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
@@ -43,6 +47,20 @@ static const leat__codec_ops *const table[LEAT__CODEC_COUNT] = {
 #endif
     [LEAT__CODEC_RAW] = &leat__codec_ops_raw,
     [LEAT__CODEC_TILE] = &leat__codec_ops_tile,
+    [LEAT__CODEC_GIF] = &leat__codec_ops_gif,
+    [LEAT__CODEC_BMP] = &leat__codec_ops_bmp,
+#ifdef LEAT_HAVE_TIFF
+    [LEAT__CODEC_TIFF] = &leat__codec_ops_tiff,
+#endif
+#ifdef LEAT_HAVE_AVIF
+    [LEAT__CODEC_AVIF] = &leat__codec_ops_avif,
+#endif
+#ifdef LEAT_HAVE_JXL
+    [LEAT__CODEC_JXL] = &leat__codec_ops_jxl,
+#endif
+#ifdef LEAT_HAVE_HEIF
+    [LEAT__CODEC_HEIF] = &leat__codec_ops_heif,
+#endif
 };
 
 static const leat__codec_ops *ops_of(leat__codec_id id)
@@ -64,14 +82,10 @@ bool leat__codec_built(leat__codec_id id)
  * "png: not in this build" and not "unknown". */
 leat__codec_id leat__codec_sniff(const uint8_t *data, size_t len)
 {
-    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     for (int id = 1; id < LEAT__CODEC_COUNT; id++)
         if (table[id] && table[id]->sniff && table[id]->sniff(data, len))
             return (leat__codec_id)id;
-    if (len >= sizeof png && memcmp(data, png, sizeof png) == 0) return LEAT__CODEC_PNG;
-    if (len >= 12 && memcmp(data, "RIFF", 4) == 0 && memcmp(data + 8, "WEBP", 4) == 0)
-        return LEAT__CODEC_WEBP;
-    return LEAT__CODEC_NONE;
+    return leat__magic(data, len);
 }
 
 static int not_built(leat__codec_id id, leat_error *err)

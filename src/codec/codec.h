@@ -32,6 +32,12 @@ typedef enum leat__codec_id {
     LEAT__CODEC_WEBP = 3,
     LEAT__CODEC_RAW = 4,  /* leat's own header + interleaved 8-bit pixels */
     LEAT__CODEC_TILE = 5, /* leat's tiles: docs/tile-format.md */
+    LEAT__CODEC_GIF = 6,
+    LEAT__CODEC_BMP = 7,
+    LEAT__CODEC_TIFF = 8,
+    LEAT__CODEC_AVIF = 9,
+    LEAT__CODEC_JXL = 10,
+    LEAT__CODEC_HEIF = 11,
     LEAT__CODEC_COUNT
 } leat__codec_id;
 
@@ -46,6 +52,7 @@ typedef struct leat__image_info {
                                   * be asked for instead of pixels, else 0 */
     char format[24];         /* "jpeg 4:2:0", "png rgba" … for people */
     bool palette;            /* its colours can be had as numbers of the palette: set `indices` */
+    bool animated;           /* further frames or pages follow the first, which is the one decoded */
     bool indices;            /* set by leat__image_as_indices: decode delivers those, in one plane */
 } leat__image_info;
 

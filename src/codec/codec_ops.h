@@ -39,7 +39,8 @@ typedef struct leat__codec_ops {
 } leat__codec_ops;
 
 extern const leat__codec_ops leat__codec_ops_jpeg, leat__codec_ops_png, leat__codec_ops_webp,
-    leat__codec_ops_raw;
+    leat__codec_ops_raw, leat__codec_ops_gif, leat__codec_ops_bmp, leat__codec_ops_tiff,
+    leat__codec_ops_avif, leat__codec_ops_jxl, leat__codec_ops_heif;
 /* Defined in codec/tile; codec.c lists it. */
 extern const leat__codec_ops leat__codec_ops_tile;
 

@@ -106,8 +106,9 @@ static bool is_misnamed(const char *key, leat__codec_id codec)
         leat__codec_id codec;
     } endings[] = {{".jpg", LEAT__CODEC_JPEG},  {".jpeg", LEAT__CODEC_JPEG}, {".jpe", LEAT__CODEC_JPEG},
                    {".jfif", LEAT__CODEC_JPEG}, {".png", LEAT__CODEC_PNG},   {".webp", LEAT__CODEC_WEBP},
-                   {".gif", LEAT__CODEC_NONE},  {".bmp", LEAT__CODEC_NONE},  {".tif", LEAT__CODEC_NONE},
-                   {".tiff", LEAT__CODEC_NONE}};
+                   {".gif", LEAT__CODEC_GIF},   {".bmp", LEAT__CODEC_BMP},   {".tif", LEAT__CODEC_TIFF},
+                   {".tiff", LEAT__CODEC_TIFF}, {".avif", LEAT__CODEC_AVIF}, {".jxl", LEAT__CODEC_JXL},
+                   {".heic", LEAT__CODEC_HEIF}, {".heif", LEAT__CODEC_HEIF}};
     if (codec == LEAT__CODEC_NONE || codec == LEAT__CODEC_RAW) return false;
     if (codec == LEAT__CODEC_TILE) codec = LEAT__CODEC_JPEG;
     for (size_t i = 0; i < LEAT_COUNT(endings); i++)

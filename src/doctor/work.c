@@ -509,14 +509,16 @@ static void describe(const leat__set *set, const pipes *p, leat_doctor_facts *f)
     double *const share[LEAT__CODEC_COUNT] = {NULL,   &f->jpeg, &f->png,
                                               &f->webp, &f->raw,  &f->tiled};
     double pixels = 0;
-    for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++) *share[c] = 0;
+    for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++)
+        if (share[c] != NULL) *share[c] = 0;
     for (uint32_t i = 0; i < set->count; i++) {
         const leat__image_info *info = &set->sample[i].info;
         pixels += (double)info->width * info->height;
         if (info->codec < LEAT__CODEC_COUNT && share[info->codec] != NULL)
             *share[info->codec] += 1.0 / set->count;
     }
-    for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++) *share[c] = LEAT_MIN(1.0, *share[c]);
+    for (uint32_t c = 1; c < LEAT__CODEC_COUNT; c++)
+        if (share[c] != NULL) *share[c] = LEAT_MIN(1.0, *share[c]);
     f->pixels = pixels / set->count;
     const leat__output_spec *out = leat__pipeline_output(p->at[0]);
     (void)output_bytes(set, p->at[0], &f->out_bytes);

@@ -231,7 +231,8 @@ static int write_members(exporter *x, const char *key, leat_error *err)
 /* The key as a name of a sample: what stands behind the first dot would name a field. */
 static int set_stem(exporter *x, const char *key, leat_error *err)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp"};
+    static const char *const endings[] = {".jpg",  ".jpeg", ".png",  ".webp", ".gif",  ".bmp",
+                                          ".tif",  ".tiff", ".avif", ".jxl",  ".heic", ".heif"};
     leat__buf_clear(&x->stem);
     size_t len = strlen(key);
     for (size_t i = 0; i < LEAT_COUNT(endings); i++)
@@ -260,7 +261,9 @@ static int image_file(exporter *x, const leat_view *v, const void **data, size_t
 {
     *data = v->data;
     *len = v->size;
-    *ext = v->image.codec == LEAT__CODEC_PNG ? "png" : v->image.codec == LEAT__CODEC_WEBP ? "webp" : "jpg";
+    *ext = v->image.codec == LEAT__CODEC_JPEG || v->image.codec == LEAT__CODEC_TILE
+               ? "jpg"
+               : leat__codec_name((leat__codec_id)v->image.codec);
     leat__buf_clear(&x->bytes);
     if (v->image.codec == LEAT__CODEC_TILE)
         LEAT_TRY(leat__tile_restore(v->data, v->size, x->tables, &x->bytes, err));

@@ -35,6 +35,15 @@ static rate rate_of(const leat__image_info *info)
         return (rate){6330, 4100 * (uint64_t)info->channels};
     case LEAT__CODEC_WEBP:
         return strstr(info->format, "lossless") ? (rate){5900, 7500} : (rate){44100, 2900};
+    case LEAT__CODEC_GIF:
+        return (rate){6000, 3000};
+    case LEAT__CODEC_TIFF:
+        return (rate){5000, 1000 * (uint64_t)info->channels};
+    case LEAT__CODEC_AVIF:
+    case LEAT__CODEC_HEIF:
+        return (rate){60000, 6000};
+    case LEAT__CODEC_JXL:
+        return (rate){60000, 15000};
     case LEAT__CODEC_TILE:
         return (rate){1800, 950};
     default:

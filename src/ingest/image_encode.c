@@ -392,6 +392,7 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     if (len == 0) return leat__fail(err, LEAT_EDATA, "an empty file");
     leat__codec_id codec = leat__codec_sniff(data, len);
     LEAT_TRY(leat__codec_probe(codec, data, len, &info, err));
+    item->animated = info.animated;
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
     bool smaller = w != info.width || h != info.height; /* may be decoded at less than full size */
@@ -411,6 +412,21 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     return keep(e, run, item, &info, data, len, true, 0, flags, err);
 }
 
+/* Bytes per pixel that the decoder holds beside its result: the formats that are decoded whole. */
+static uint64_t decoder_bytes(const leat__image_info *info)
+{
+    switch (info->codec) {
+    case LEAT__CODEC_JPEG: return info->progressive ? 6 : 0;
+    case LEAT__CODEC_GIF:
+    case LEAT__CODEC_BMP: return 5;
+    case LEAT__CODEC_TIFF: return 8;
+    case LEAT__CODEC_AVIF:
+    case LEAT__CODEC_HEIF: return 12;
+    case LEAT__CODEC_JXL: return 40;
+    default: return 0;
+    }
+}
+
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len)
 {
     leat__image_info info;
@@ -423,7 +439,7 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     bool tiling = plan->images == LEAT_IMAGES_TILED &&
                   (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);
     if (tiling) need += pixels * 18 + len; /* coefficients twice, pixels twice, the result */
-    else if (info.progressive) need += pixels * 6;
+    else need += pixels * decoder_bytes(&info);
     uint32_t w = info.width, h = info.height;
     leat__encode_size(plan->max_side, &w, &h);
     bool raw = plan->images == LEAT_IMAGES_RAW || plan->images == LEAT_IMAGES_MIX;

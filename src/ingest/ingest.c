@@ -595,8 +595,10 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
         memcpy(v->shape, item->shape, sizeof v->shape);
         v->entries_size = item->entries_size;
         if (item->entries_size > 0) v->entries = run->out.data + item->entries_at;
-        if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->image.codec >= 8) continue;
-        in->stats->images[item->image.codec]++;
+        if (in->source->fields[f].type != LEAT_FIELD_IMAGE || item->image.codec >= 16) continue;
+        if (item->image.codec < 8) in->stats->images[item->image.codec]++;
+        else in->stats->images_more[item->image.codec - 8]++;
+        in->stats->animated += item->animated;
         in->stats->changed += !leat_pack_image_exact(&item->image);
     }
     in->stats->bytes_in += r->bytes_in;

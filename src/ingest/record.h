@@ -21,6 +21,7 @@
 /* The value of one field. */
 typedef struct leat__item {
     bool absent;
+    bool animated; /* an image with further frames, set by the encoder */
     bool coded; /* the bytes are in run->out, made by the encoder; else in run->in */
     size_t at, size;
     size_t entries_at, entries_size; /* entry points of an image, in run->out */

@@ -3,7 +3,7 @@
  * WebDataset tar shards. Members that share their path up to the first dot of the file name
  * are one sample; what follows the dot names the field:
  *
- *   jpg jpeg png webp   the field "image"       cls    the field "label" (a whole number)
+ *   jpg png gif tif …   the field "image"       cls    the field "label" (a whole number)
  *   json                the field "json"        txt    the field "txt"
  *   seg.png, x.cls …    a field of that name, its type told by the last part
  *   anything else       a field of that name, bytes
@@ -50,6 +50,10 @@ static leat_field_type type_of(const char *ext)
         leat_field_type type;
     } known[] = {{"jpg", LEAT_FIELD_IMAGE},  {"jpeg", LEAT_FIELD_IMAGE},
                  {"png", LEAT_FIELD_IMAGE},  {"webp", LEAT_FIELD_IMAGE},
+                 {"gif", LEAT_FIELD_IMAGE},  {"bmp", LEAT_FIELD_IMAGE},
+                 {"tif", LEAT_FIELD_IMAGE},  {"tiff", LEAT_FIELD_IMAGE},
+                 {"avif", LEAT_FIELD_IMAGE}, {"jxl", LEAT_FIELD_IMAGE},
+                 {"heic", LEAT_FIELD_IMAGE}, {"heif", LEAT_FIELD_IMAGE},
                  {"cls", LEAT_FIELD_INT},    {"json", LEAT_FIELD_JSON},
                  {"txt", LEAT_FIELD_TEXT},   {"text", LEAT_FIELD_TEXT}};
     for (size_t i = 0; i < LEAT_COUNT(known); i++)

@@ -18,8 +18,11 @@ static void sniff_knows_the_formats(void **state)
         {"\xff\xd8\xff\xe0", 4, LEAT__CODEC_JPEG},
         {"\x89PNG\r\n\x1a\n....", 12, LEAT__CODEC_PNG},
         {"RIFF....WEBPVP8 ", 16, LEAT__CODEC_WEBP},
+        {"GIF89a", 6, LEAT__CODEC_GIF},
+        {"BM............\x28\0\0\0", 18, LEAT__CODEC_BMP},
+        {"BM............\x29\0\0\0", 18, LEAT__CODEC_NONE},
         {"LRAW\1\3\1\0\0\0\0\0\0\0\0\0", 16, LEAT__CODEC_RAW},
-        {"GIF89a..........", 16, LEAT__CODEC_NONE},
+        {"P6 1 1 ........", 16, LEAT__CODEC_NONE},
         {"\xff\xd8", 2, LEAT__CODEC_NONE},
         {"", 0, LEAT__CODEC_NONE},
     };

@@ -5,6 +5,8 @@
  */
 #include "codec/make_tiles.h"
 
+#include "codec/foreign.h"
+
 #ifdef LEAT_HAVE_PNG
 #include <spng.h>
 #endif
@@ -175,6 +177,17 @@ static int make_images(void **state)
 #ifdef LEAT_HAVE_WEBP
     for (int i = 0; i < 4; i++) add_webp(i & 1, i & 2, &s);
 #endif
+    static const struct {
+        leat__codec_id codec;
+        const char *name;
+    } foreign[] = {{LEAT__CODEC_GIF, "gif/palette.gif"},  {LEAT__CODEC_GIF, "gif/transparent.gif"},
+                   {LEAT__CODEC_BMP, "bmp/rgb.bmp"},      {LEAT__CODEC_BMP, "bmp/palette.bmp"},
+                   {LEAT__CODEC_TIFF, "tiff/rgb_tiff_lzw.tif"}, {LEAT__CODEC_TIFF, "tiff/palette.tif"},
+                   {LEAT__CODEC_AVIF, "avif/lossy.avif"}, {LEAT__CODEC_JXL, "jxl/rgb.jxl"},
+                   {LEAT__CODEC_HEIF, "heif/rgb.heic"}};
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        if (leat__codec_built(foreign[i].codec))
+            add_with_damage(foreign[i].codec, foreign_file(foreign[i].name), &s);
     return 0;
 }
 

@@ -76,8 +76,8 @@ static void damage_is_found_unless_trusted(void **state)
         image.len = 0;
         item = put(&b, "empty", &image);
         assert_int_equal(handle(&b, item, &err), LEAT_EDATA);
-        leat__buf text = {.data = (char *)"GIF89a, not an image we read", .len = 20};
-        item = put(&b, "gif", &text);
+        leat__buf text = {.data = (char *)"P6 64 64, not an image we read", .len = 20};
+        item = put(&b, "ppm", &text);
         assert_int_equal(handle(&b, item, &err), LEAT_EFORMAT);
         leat__buf_reset(&image);
         end(&b);

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TIFF through libtiff: the first page, in strips or tiles, with any compression that the library
+ * has. Grey and palettes of 1, 2, 4 and 8 bits, RGB, RGBA and YCbCr (JPEG inside) of 8 bits. Palettes
+ * become RGB, or their numbers when those are asked for. CMYK, Lab, floats and more than 8 bits are
+ * refused by name. The library reads from memory, reports into the error of the call, and prints
+ * nothing. One state per decoder, used by one thread at a time.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tiffio.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/library.h"
+#include "codec/magic.h"
+#include "codec/whole.h"
+
+#define NAME "TIFF"
+#define MEMORY_MAX (INT64_C(1) << 30) /* of one allocation of the library */
+
+#define FUNCTIONS(X)                                                                               \
+    X(TIFFClientOpenExt) X(TIFFClose) X(TIFFGetField) X(TIFFGetFieldDefaulted) X(TIFFSetField)       \
+    X(TIFFIsTiled) X(TIFFLastDirectory) X(TIFFStripSize64) X(TIFFTileSize64) X(TIFFScanlineSize64)   \
+    X(TIFFTileRowSize64) X(TIFFReadEncodedStrip) X(TIFFReadEncodedTile) X(TIFFComputeStrip)          \
+    X(TIFFComputeTile) X(TIFFOpenOptionsAlloc) X(TIFFOpenOptionsFree)                                \
+    X(TIFFOpenOptionsSetErrorHandlerExtR) X(TIFFOpenOptionsSetWarningHandlerExtR)                    \
+    X(TIFFOpenOptionsSetMaxSingleMemAlloc)
+
+static struct {
+    leat__once once;
+    int rc;
+    leat_error err;
+#define X(f) __typeof__(f) *f;
+    FUNCTIONS(X)
+#undef X
+} lib = {.once = LEAT__ONCE_INIT};
+
+static void load(void)
+{
+    const leat__library_symbol symbols[] = {
+#define X(f) {#f, &lib.f},
+        FUNCTIONS(X)
+#undef X
+    };
+    lib.rc = leat__library_load(NAME, "libtiff.so.6", "libtiff6", symbols, LEAT_COUNT(symbols), &lib.err);
+}
+
+/* One file in memory, and what the library last complained of. */
+typedef struct source {
+    const uint8_t *data;
+    size_t len, at;
+    bool pixels; /* headers are read: from now on a warning means damage, as that of a cut JPEG inside */
+    char why[160];
+} source;
+
+static tmsize_t source_read(thandle_t h, void *to, tmsize_t n)
+{
+    source *s = (source *)h;
+    size_t take = s->at < s->len ? LEAT_MIN((size_t)n, s->len - s->at) : 0;
+    memcpy(to, s->data + LEAT_MIN(s->at, s->len), take);
+    s->at += take;
+    return (tmsize_t)take;
+}
+
+static tmsize_t source_write(thandle_t h, void *from, tmsize_t n)
+{
+    return 0;
+}
+
+static toff_t source_seek(thandle_t h, toff_t to, int whence)
+{
+    source *s = (source *)h;
+    uint64_t base = whence == SEEK_CUR ? s->at : whence == SEEK_END ? s->len : 0;
+    s->at = (size_t)(base + to);
+    return s->at;
+}
+
+static int source_close(thandle_t h)
+{
+    return 0;
+}
+
+static toff_t source_size(thandle_t h)
+{
+    return ((source *)h)->len;
+}
+
+static int source_map(thandle_t h, void **base, toff_t *size)
+{
+    return 0; /* the library may write into what it maps */
+}
+
+static void source_unmap(thandle_t h, void *base, toff_t size)
+{
+}
+
+static int on_error(TIFF *tif, void *user, const char *module, const char *format, va_list args)
+{
+    source *s = user;
+    if (s->why[0] == '\0') vsnprintf(s->why, sizeof s->why, format, args);
+    return 1;
+}
+
+static int on_warning(TIFF *tif, void *user, const char *module, const char *format, va_list args)
+{
+    source *s = user; /* a tag behind the end of a cut file is a warning, too, and would be ignored */
+    return s->pixels || strstr(format, "IO error") != NULL ? on_error(tif, user, module, format, args) : 1;
+}
+
+/* What went wrong in the words of the library. */
+static int failed(const source *s, int code, leat_error *err)
+{
+    leat__fail(err, code, "TIFF: %s", s->why[0] ? s->why : "damaged data");
+    leat__error_at(err, NULL, -1, (int64_t)LEAT_MIN(s->at, s->len));
+    return code;
+}
+
+static int open_file(source *s, TIFF **tif, leat_error *err)
+{
+    leat__once_run(&lib.once, load);
+    if (lib.rc != 0) {
+        if (err != NULL) *err = lib.err;
+        return lib.rc;
+    }
+    if (!leat__magic_tiff(s->data, s->len)) return leat__whole_bad(err, LEAT_EDATA, NAME, 0, "no signature");
+    TIFFOpenOptions *o = lib.TIFFOpenOptionsAlloc();
+    if (o == NULL) return leat__fail_nomem(err, 0, "a TIFF decoder");
+    lib.TIFFOpenOptionsSetErrorHandlerExtR(o, on_error, s);
+    lib.TIFFOpenOptionsSetWarningHandlerExtR(o, on_warning, s);
+    lib.TIFFOpenOptionsSetMaxSingleMemAlloc(o, MEMORY_MAX);
+    *tif = lib.TIFFClientOpenExt("memory", "rm", s, source_read, source_write, source_seek, source_close,
+                                 source_size, source_map, source_unmap, o);
+    lib.TIFFOpenOptionsFree(o);
+    if (*tif != NULL && s->why[0] == '\0') return 0;
+    if (*tif != NULL) lib.TIFFClose(*tif);
+    return failed(s, LEAT_EDATA, err);
+}
+
+/* ---- what is in it ---- */
+
+typedef struct page {
+    uint32_t width, height;
+    uint16_t bits, samples, photometric, planar, orientation, compression, format;
+    bool alpha, multiplied; /* a sample beyond the colours is alpha; colours are multiplied by it */
+    bool more;      /* further pages follow */
+    uint16_t *map[3]; /* of a palette */
+    bool wide;      /* a map of 16 bits per entry */
+} page;
+
+static uint32_t colours_of(const page *p)
+{
+    return p->photometric == PHOTOMETRIC_RGB || p->photometric == PHOTOMETRIC_YCBCR ? 3 : 1;
+}
+
+static int refuse(const page *p, leat_error *err)
+{
+    return leat__fail(err, LEAT_EFORMAT,
+                      "TIFF: %u samples of %u bits, photometric %u, compression %u are not supported",
+                      p->samples, p->bits, p->photometric, p->compression);
+}
+
+/* Maps written with 8 bits per entry are known by having no larger number. */
+static int read_map(TIFF *tif, page *p, leat_error *err)
+{
+    if (!lib.TIFFGetField(tif, TIFFTAG_COLORMAP, &p->map[0], &p->map[1], &p->map[2]))
+        return leat__fail(err, LEAT_EDATA, "TIFF: a palette image without a palette");
+    for (int c = 0; c < 3; c++)
+        for (uint32_t i = 0; i < 1u << p->bits; i++) p->wide |= p->map[c][i] >= 256;
+    return 0;
+}
+
+static int read_page(TIFF *tif, const source *s, page *p, leat_error *err)
+{
+    uint16_t *kinds, extra = 0;
+    *p = (page){.photometric = UINT16_MAX};
+    if (!lib.TIFFGetField(tif, TIFFTAG_IMAGEWIDTH, &p->width) ||
+        !lib.TIFFGetField(tif, TIFFTAG_IMAGELENGTH, &p->height))
+        return failed(s, LEAT_EDATA, err);
+    lib.TIFFGetFieldDefaulted(tif, TIFFTAG_BITSPERSAMPLE, &p->bits);
+    lib.TIFFGetFieldDefaulted(tif, TIFFTAG_SAMPLESPERPIXEL, &p->samples);
+    lib.TIFFGetFieldDefaulted(tif, TIFFTAG_PLANARCONFIG, &p->planar);
+    lib.TIFFGetFieldDefaulted(tif, TIFFTAG_ORIENTATION, &p->orientation);
+    lib.TIFFGetFieldDefaulted(tif, TIFFTAG_COMPRESSION, &p->compression);
+    lib.TIFFGetFieldDefaulted(tif, TIFFTAG_SAMPLEFORMAT, &p->format);
+    if (!lib.TIFFGetField(tif, TIFFTAG_EXTRASAMPLES, &extra, &kinds)) extra = 0;
+    lib.TIFFGetField(tif, TIFFTAG_PHOTOMETRIC, &p->photometric);
+    p->more = !lib.TIFFLastDirectory(tif);
+    const bool few = p->bits == 1 || p->bits == 2 || p->bits == 4 || p->bits == 8;
+    const uint32_t colours = colours_of(p);
+    p->alpha = p->samples == colours + 1 && (extra == 0 || kinds[0] != EXTRASAMPLE_UNSPECIFIED);
+    p->multiplied = p->alpha && extra > 0 && kinds[0] == EXTRASAMPLE_ASSOCALPHA;
+    if (p->samples < colours || p->samples > 16 ||
+        (p->format != SAMPLEFORMAT_UINT && p->format != SAMPLEFORMAT_VOID))
+        return refuse(p, err);
+    switch (p->photometric) {
+    case PHOTOMETRIC_MINISWHITE:
+    case PHOTOMETRIC_MINISBLACK:
+        return few && (p->samples == 1 || (p->bits == 8 && p->samples == 2)) ? 0 : refuse(p, err);
+    case PHOTOMETRIC_PALETTE:
+        return few && p->samples == 1 ? read_map(tif, p, err) : refuse(p, err);
+    case PHOTOMETRIC_YCBCR: /* converted by the library */
+        if (p->compression != COMPRESSION_JPEG || p->samples != 3) return refuse(p, err);
+        if (p->bits != 8) return refuse(p, err);
+        return lib.TIFFSetField(tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB) ? 0 : refuse(p, err);
+    case PHOTOMETRIC_RGB:
+        return p->bits == 8 && (p->samples == 3 || p->samples == 4) ? 0 : refuse(p, err);
+    default:
+        return refuse(p, err);
+    }
+}
+
+static int describe(const page *p, leat__image_info *info, leat_error *err)
+{
+    info->width = p->width;
+    info->height = p->height;
+    info->palette = p->photometric == PHOTOMETRIC_PALETTE;
+    info->channels = p->alpha ? 4 : info->palette ? 3 : colours_of(p);
+    info->orientation = p->orientation >= 1 && p->orientation <= 8 ? p->orientation : 1;
+    info->animated = p->more;
+    snprintf(info->format, sizeof info->format, "tiff %s%s",
+             info->palette ? "palette" : info->channels == 1 ? "grey" : "rgb",
+             info->channels == 4 ? "a" : "");
+    return leat__whole_sides(info, NAME, err);
+}
+
+static int tiff_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
+{
+    source s = {.data = data, .len = len};
+    TIFF *tif;
+    page p;
+    LEAT_TRY(open_file(&s, &tif, err));
+    int rc = read_page(tif, &s, &p, err);
+    if (rc == 0) rc = describe(&p, info, err);
+    lib.TIFFClose(tif);
+    return rc;
+}
+
+/* ---- pixels ---- */
+
+/* A strip or a tile: where it lies in the image, and its bytes. */
+typedef struct piece {
+    uint32_t x, y, width, height;
+    uint16_t plane; /* of separate planes; else 0 */
+    const uint8_t *data;
+    size_t stride;
+} piece;
+
+static uint32_t number_at(const uint8_t *row, uint32_t x, uint32_t bits)
+{
+    if (bits == 8) return row[x];
+    const size_t at = (size_t)x * bits;
+    return row[at / 8] >> (8 - bits - at % 8) & ((1u << bits) - 1);
+}
+
+/* One number of a grey or palette image as its channels. */
+static void put_number(const page *p, uint32_t v, bool colour, uint8_t *to)
+{
+    const uint32_t most = (1u << p->bits) - 1;
+    if (p->photometric == PHOTOMETRIC_PALETTE) {
+        to[0] = (uint8_t)v;
+        for (int c = 0; c < 3 && colour; c++) to[c] = (uint8_t)(p->wide ? p->map[c][v] >> 8 : p->map[c][v]);
+        return;
+    }
+    if (p->photometric == PHOTOMETRIC_MINISWHITE) v = most - v;
+    to[0] = (uint8_t)(v * 255 / most);
+}
+
+/* Sample `s` of a pixel of several: grey and alpha become RGBA. */
+static void put_sample(const page *p, uint32_t s, uint8_t v, uint32_t channels, uint8_t *to)
+{
+    if (p->samples == 2 && s == 1) {
+        if (channels == 4) to[3] = v;
+    } else if (p->samples == 2) {
+        put_number(p, v, false, to);
+        for (uint32_t c = 1; c < channels && c < 3; c++) to[c] = to[0];
+    } else if (s < channels) {
+        to[s] = v;
+    }
+}
+
+static void put_row(const page *p, const piece *q, const uint8_t *row, uint32_t channels, uint8_t *to)
+{
+    const bool together = p->planar == PLANARCONFIG_CONTIG;
+    for (uint32_t x = 0; x < q->width; x++, to += channels) {
+        if (p->samples == 1) put_number(p, number_at(row, x, p->bits), channels == 3, to);
+        else if (!together) put_sample(p, q->plane, row[x], channels, to);
+        else
+            for (uint32_t s = 0; s < p->samples; s++)
+                put_sample(p, s, row[(size_t)x * p->samples + s], channels, to);
+    }
+}
+
+/* Colours that were multiplied by alpha, as they were before: Pillow's arithmetic. */
+static void divide(uint8_t *pixels, size_t count)
+{
+    for (uint8_t *p = pixels; count > 0; count--, p += 4)
+        for (int c = 0; c < 3 && p[3] != 255; c++) {
+            uint32_t v = p[3] == 0 ? 0 : p[c] * 255u / p[3];
+            p[c] = (uint8_t)LEAT_MIN(v, 255u);
+        }
+}
+
+static void put_piece(const page *p, const piece *q, uint32_t channels, uint8_t *pixels, size_t stride)
+{
+    for (uint32_t y = 0; y < q->height; y++)
+        put_row(p, q, q->data + y * q->stride, channels,
+                pixels + (q->y + y) * stride + (size_t)q->x * channels);
+}
+
+typedef struct grid {
+    uint32_t width, height; /* of a strip or tile */
+    uint64_t bytes, stride;
+    bool tiled;
+} grid;
+
+/* Tiles may be larger than the image, so their bytes have the same limit as those of the result. */
+static int read_grid(TIFF *tif, const page *p, const source *s, const leat__decode_limits *limits, grid *g,
+                     leat_error *err)
+{
+    g->tiled = lib.TIFFIsTiled(tif);
+    if (g->tiled) {
+        if (!lib.TIFFGetField(tif, TIFFTAG_TILEWIDTH, &g->width) ||
+            !lib.TIFFGetField(tif, TIFFTAG_TILELENGTH, &g->height))
+            return failed(s, LEAT_EDATA, err);
+        g->bytes = lib.TIFFTileSize64(tif);
+        g->stride = lib.TIFFTileRowSize64(tif);
+    } else {
+        lib.TIFFGetFieldDefaulted(tif, TIFFTAG_ROWSPERSTRIP, &g->height);
+        g->height = LEAT_MIN(g->height, p->height);
+        g->width = p->width;
+        g->stride = lib.TIFFScanlineSize64(tif);
+        g->bytes = g->stride * g->height;
+    }
+    const uint64_t samples = p->planar == PLANARCONFIG_CONTIG ? p->samples : 1;
+    if (g->width == 0 || g->height == 0 || g->stride < ((uint64_t)g->width * samples * p->bits + 7) / 8 ||
+        g->bytes < g->stride * g->height)
+        return failed(s, LEAT_EDATA, err);
+    const uint64_t pieces = (uint64_t)((p->width - 1) / g->width + 1) * ((p->height - 1) / g->height + 1);
+    if (g->bytes > (uint64_t)MEMORY_MAX || pieces > limits->max_out_bytes / g->bytes)
+        return leat__fail(err, LEAT_ELIMIT,
+                          "TIFF: %llu strips or tiles of %llu bytes are over the limit of %llu bytes",
+                          (unsigned long long)pieces, (unsigned long long)g->bytes,
+                          (unsigned long long)limits->max_out_bytes);
+    return 0;
+}
+
+static int read_piece(TIFF *tif, const grid *g, const piece *q, uint8_t *to, const source *s, leat_error *err)
+{
+    const tmsize_t want = (tmsize_t)(g->tiled ? g->bytes : g->stride * q->height);
+    tmsize_t got;
+    if (g->tiled)
+        got = lib.TIFFReadEncodedTile(tif, lib.TIFFComputeTile(tif, q->x, q->y, 0, q->plane), to, want);
+    else
+        got = lib.TIFFReadEncodedStrip(tif, lib.TIFFComputeStrip(tif, q->y, q->plane), to, want);
+    return got == want && s->why[0] == '\0' ? 0 : failed(s, LEAT_EDATA, err);
+}
+
+static int read_pixels(leat__whole *w, TIFF *tif, const page *p, const leat__decode_job *job, const source *s,
+                       leat_error *err)
+{
+    grid g;
+    const uint32_t channels = job->info->channels;
+    const size_t stride = (size_t)p->width * channels;
+    const uint16_t planes = p->planar == PLANARCONFIG_CONTIG ? 1 : p->samples;
+    LEAT_TRY(read_grid(tif, p, s, &job->limits, &g, err));
+    const size_t total = stride * p->height; /* within the limits that were checked */
+    LEAT_TRY(leat__whole_fit(w, total + (size_t)g.bytes, 1, err));
+    uint8_t *room = w->pixels + total;
+    for (uint16_t plane = 0; plane < planes; plane++)
+        for (uint32_t y = 0; y < p->height; y += g.height)
+            for (uint32_t x = 0; x < p->width; x += g.width) {
+                piece q = {.x = x, .y = y, .width = LEAT_MIN(g.width, p->width - x),
+                           .height = LEAT_MIN(g.height, p->height - y), .plane = plane, .data = room,
+                           .stride = (size_t)g.stride};
+                LEAT_TRY(read_piece(tif, &g, &q, room, s, err));
+                put_piece(p, &q, channels, w->pixels, stride);
+            }
+    if (p->multiplied) divide(w->pixels, (size_t)p->width * p->height);
+    return leat__whole_emit(w, job, w->pixels, stride, err);
+}
+
+static int tiff_decode(void *state, const leat__decode_job *job, leat_error *err)
+{
+    source s = {.data = job->data, .len = job->len};
+    leat__image_info now = {.orientation = 1};
+    TIFF *tif;
+    page p;
+    LEAT_TRY(open_file(&s, &tif, err));
+    int rc = read_page(tif, &s, &p, err);
+    if (rc == 0) rc = describe(&p, &now, err);
+    if (rc == 0) rc = leat__whole_same(job, &now, NAME, err);
+    s.pixels = true;
+    s.why[0] = '\0';
+    if (rc == 0) rc = read_pixels(state, tif, &p, job, &s, err);
+    lib.TIFFClose(tif);
+    return rc;
+}
+
+const leat__codec_ops leat__codec_ops_tiff = {
+    .name = "tiff",
+    .sniff = leat__magic_tiff,
+    .probe = tiff_probe,
+    .open = leat__whole_open,
+    .close = leat__whole_close,
+    .decode = tiff_decode,
+};
