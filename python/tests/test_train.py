@@ -123,6 +123,8 @@ def test_bad_input_is_one_line(packs, tmp_path):
     fails(leat.ArgumentError, "distill needs one", method="distill")
     fails(leat.ArgumentError, "mixup: has no effect with method simclr", method="simclr", mixup=0.2)
     fails(leat.ArgumentError, "teacher: has no effect with method supervised", teacher="x.pt")
+    for name, value in (("knn", 5), ("probe", 2), ("tta", True), ("eval_every", 3)):
+        fails(leat.ArgumentError, f"{name}: needs val", val=None, **{name: value})
     fails(leat.NotFoundError, "nowhere", str(tmp_path / "nowhere.leat"))
     fails(leat.ArgumentError, "no CUDA device", accelerator="cuda") if not torch.cuda.is_available() else None
     other = make_pack(tmp_path / "four.leat", 12, classes=4)
@@ -132,6 +134,32 @@ def test_bad_input_is_one_line(packs, tmp_path):
     fails(leat.ArgumentError, "is of another model: model is 'tiny_resnet'", model="resnet9", resume=True)
     fails(leat.ArgumentError, "was trained on another pack", packs["val"], resume=True)
     fails(leat.ArgumentError, "was trained with sgd, not lamb", resume=True, optimizer="lamb")
+
+
+def test_a_folder_takes_one_run_at_a_time(packs, tmp_path):
+    import fcntl
+
+    os.mkdir(tmp_path / "o")
+    with open(tmp_path / "o" / ".lock", "w", encoding="utf-8") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(leat.ExistsError, match="another run is writing there"):
+            leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=1)
+        assert os.listdir(tmp_path / "o") == [".lock"]
+    leat.train(packs["train"], output=tmp_path / "o", **TINY, max_steps=1)
+
+
+def test_the_learning_rate_is_for_the_samples_of_an_update(packs, tmp_path, capfd):
+    samples = len(leat.open(packs["train"]))
+    leat.train(packs["train"], output=tmp_path / "o", optimizer="sgd", max_steps=1,
+               **{**TINY, "batch_size": 100000, "lr": 0.5, "quiet": False})
+    said = capfd.readouterr().err
+    assert f"learning rate {0.5 * samples / 256:g} (" in said and f"only {samples} samples" in said, said
+
+
+def test_the_command_names_its_own_options(packs, tmp_path):
+    done = subprocess.run([sys.executable, "-P", "-m", "leat", "train", packs["train"], "-o", str(tmp_path / "o"), "--knn", "5"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "leat train: --knn: needs val" in done.stderr, done
 
 
 def test_out_of_memory_halves_the_batch_and_keeps_the_update(packs, tmp_path, monkeypatch, capfd):

@@ -7,11 +7,12 @@ is used: ``import leat`` needs no PyTorch.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from typing import Any
 
-from .._errors import ArgumentError, StorageError
+from .._errors import ArgumentError, ExistsError, StorageError
 from . import options as _options
 
 
@@ -30,6 +31,26 @@ def _folder(path: str | None) -> str:
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from None
     return path
+
+
+def _hold(folder: str, ranks: Any = None) -> Any:
+    """Keeps other runs out of the folder until the returned file is closed: all ranks call it."""
+    file, taken = None, False
+    if ranks is None or ranks.first:
+        try:
+            file = open(os.path.join(folder, ".lock"), "a", encoding="utf-8")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            taken = True
+        except OSError as error:
+            if file is None:
+                raise StorageError(f"{folder}: {error.strerror}") from None
+            # a file system without locks
+    if taken if ranks is None else ranks.any(taken):
+        if file is not None:
+            file.close()
+        raise ExistsError(f"{folder}: another run is writing there")
+    return file
 
 
 def _stored(given: dict[str, Any]) -> dict[str, Any] | None:
@@ -69,7 +90,9 @@ def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
         return _launched(count, os.fspath(pack), o, given)
     ranks = distributed.join(kind)
     old: dict[int, Any] = {}
+    held = None
     try:
+        held = _hold(o.output, ranks)
         o.config_values = {k: v for k, v in vars(o).items() if k not in ("given", "config", "resume", "force")}
         trainer = loop.Trainer(os.fspath(pack), o, ranks)
         old = loop.watch_signals(trainer)
@@ -78,6 +101,8 @@ def train(pack: str | os.PathLike, **given: Any) -> dict[str, Any]:
     finally:
         loop.restore_signals(old)
         ranks.close()
+        if held is not None:
+            held.close()
     return result
 
 
@@ -93,6 +118,8 @@ def _launched(count: int, pack: str, o: Any, given: dict[str, Any]) -> dict[str,
 
     words = {**{k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items()}, "args": [pack],
              "launched": True}
+    held = _hold(o.output)  # before the result of another run is removed; the first rank takes it then
+    held.close()
     result = os.path.join(o.output, "result.json")
     if os.path.exists(result):
         os.unlink(result)

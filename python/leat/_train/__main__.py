@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from .. import _train
+from . import options
 from .._errors import AdviceWarning, ArgumentError, BudgetError, Error, ExistsError, LimitError, UnsupportedError
 
 _CODES = ((ExistsError, 4), (ArgumentError, 2), (UnsupportedError, 2), (BudgetError, 3), (LimitError, 3))
@@ -16,6 +17,17 @@ _CODES = ((ExistsError, 4), (ArgumentError, 2), (UnsupportedError, 2), (BudgetEr
 
 def _code(error: Error) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), 4)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _flagged(message: str, command: str) -> str:
+    """The message with an option as the command line spells it: ``model: …`` becomes ``--model: …``."""
+    name, colon, rest = message.partition(": ")
+    known = command in ("train", "embed") and name in options.table(command)
+    return f"--{name.replace('_', '-')}{colon}{rest}" if colon and known else message
 
 
 def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
@@ -30,7 +42,7 @@ def _show(result: dict[str, Any], command: str, quiet: bool) -> None:
               f"{result['images_per_s']:.0f} images/s\n{result['verdict']}", file=sys.stderr)
         return
     shares = ", ".join(f"{k} {100 * result[k]:.2f} %" for k in ("top1", "top5", "knn", "probe") if k in result)
-    print(f"{result['epochs']} epochs, {result['steps']} updates in {result['seconds']:.1f} s, "
+    print(f"{_count(result['epochs'], 'epoch')}, {_count(result['steps'], 'update')} in {result['seconds']:.1f} s, "
           f"{result['images_per_s']:.0f} images/s, waiting for data {100 * result['data_share']:.1f} %"
           f"{', ' if shares else ''}{shares}", file=sys.stderr)
     print(result["verdict"], file=sys.stderr)
@@ -55,7 +67,7 @@ def main(command: str, text: str) -> int:
     try:
         result = _run(command, args, values)
     except Error as error:
-        print(f"leat {command}: {error}", file=sys.stderr)
+        print(f"leat {command}: {_flagged(str(error), command)}", file=sys.stderr)
         return _code(error)
     except KeyboardInterrupt:
         return 130

@@ -343,7 +343,8 @@ class Trainer:
             raise ArgumentError(f"{self.facts.path}: has {self.facts.samples} samples: too few for {self.ranks.world} ranks")
         self.total = min(self.per_epoch * o.epochs, o.max_steps or 2**62)
         self.schedule = optim.schedule(o, self.per_epoch, self.total)
-        whole = o.batch_size * o.accumulate * self.ranks.world
+        # samples of an update: an epoch of a small pack can be less than the batches asked for
+        whole = min(o.batch_size * self.ranks.world * min(o.accumulate, len(loader)), self.facts.samples)
         self.peak = self.base_lr * (whole / 256 if o.scale_lr else 1.0)
         compiled = self._compile()
         if compiled:
@@ -358,8 +359,10 @@ class Trainer:
                  f"{self.side} pixels; {where}, {self.precision}{', compiled' if compiled else ''}"
                  f"{', channels last' if self.channels_last else ''}")
         scaled = f"{self.base_lr:g} x {whole}/256" if o.scale_lr else "not scaled"
-        self.say(f"{self.optimizer_name}: learning rate {self.peak:g} ({scaled}: {o.batch_size} x {o.accumulate} "
-                 f"accumulated x {self.ranks.world} ranks), {o.schedule}, warm-up {self.schedule.warmup} of {self.total} updates")
+        asked = f"{o.batch_size} x {o.accumulate} accumulated x {self.ranks.world} ranks"
+        if whole < o.batch_size * o.accumulate * self.ranks.world:
+            asked = f"an epoch has only {whole} samples, {asked} were asked for"
+        self.say(f"{self.optimizer_name}: learning rate {self.peak:g} ({scaled}: {asked}), {o.schedule}, warm-up {self.schedule.warmup} of {self.total} updates")
 
     def _batches(self) -> Iterator[list[Any]]:
         """Groups of ``accumulate`` batches; the last of an epoch may be smaller."""

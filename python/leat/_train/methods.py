@@ -168,6 +168,8 @@ def check(o: SimpleNamespace) -> None:
     for name in sorted(o.given):
         if o.method not in _ONLY.get(name, (o.method,)):
             raise ArgumentError(f"{name}: has no effect with method {o.method}; it is for {' and '.join(_ONLY[name])}")
+        if o.val is None and name in ("eval_every", "knn", "probe", "tta"):
+            raise ArgumentError(f"{name}: needs val, a pack to evaluate the model on")
 
 
 def make(o: SimpleNamespace, side: int, classes: int, device: torch.device) -> Task:
