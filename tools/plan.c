@@ -17,6 +17,7 @@
 #include "load_flags.h"
 #include "loader/defaults.h"
 #include "op/pipeline.h"
+#include "plan/parts.h"
 #include "plan_modes.h"
 
 #define SAMPLES_MAX 1e14
@@ -184,6 +185,7 @@ static int machine_facts(cli *c, leat_plan_facts *f)
     f->nodes = (uint32_t)cli_int(c, "nodes");
     f->cpus = cli_given(c, "cpus") ? (uint32_t)cli_int(c, "cpus") : m.cpus_usable;
     snprintf(f->isa, sizeof f->isa, "%s", m.isa);
+    if (!cli_given(c, "cpus")) snprintf(f->cpu, sizeof f->cpu, "%s", m.cpu_model);
     if (cli_given(c, "limit")) {
         f->ram_bytes = cli_bytes(c, "limit");
     } else if (cli_given(c, "ram")) {
@@ -284,11 +286,13 @@ static int ops_facts(cli *c, leat_plan_facts *f)
         return cli_usage(c, "--ops: %s", err.message);
     const leat__output_spec *out = leat__pipeline_output(p);
     f->out_bytes = out->bytes;
-    f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out->width * out->height) + 0.5));
+    uint64_t out_pixels = (uint64_t)out->width * out->height;
+    f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out_pixels) + 0.5));
     leat__pipeline_close(&p);
     if (cli_given(c, "dataset") && !tables_only(c)) return CLI_OK; /* measured on it */
     if (tables_only(c)) {
-        f->ops_unknown = 1;
+        f->ops_unknown = !leat__plan_ops_us(text, f->isa, (double)out_pixels, &f->ops_us);
+        f->ops_us *= leat__plan_cpu_times(f);
         return CLI_OK;
     }
     uint32_t width = f->width > 0 ? f->width : 500, height = f->height > 0 ? f->height : 375;
@@ -327,7 +331,8 @@ static int measure(cli *c, leat_plan_facts *f)
     if (m->cpu_us.mid > 0 || f->samples == 0 || f->width == 0 || cli_given(c, "images")) return CLI_OK;
     leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
     loader_opts(c, f, &ops, &opts);
-    int rc = plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), &k, &err);
+    bool cold = f->cached < PLAN_CACHED && m->io_bytes_per_s.mid <= 0 && !cli_given(c, "storage");
+    int rc = plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), cold, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
     m->cpu_us = k.cpu_us;
@@ -337,6 +342,10 @@ static int measure(cli *c, leat_plan_facts *f)
     m->cpus = k.cpus;
     m->quick = k.quick;
     m->calibrated |= k.calibrated;
+    if (!cold) return CLI_OK;
+    m->io_bytes_per_s = k.io_bytes_per_s;
+    m->rate_cold = k.rate_cold;
+    m->cold_cpu_us = k.cold_cpu_us;
     return CLI_OK;
 }
 
@@ -490,6 +499,7 @@ const cli_command cli_cmd_plan = {
         {"ram_process", "the same for a process-based loader"},
         {"vram", "GPU memory by part, verdict, largest_batch"},
         {"speed", "rates, samples_per_s, limit, next_limit, epoch_seconds, cores_needed"},
+        {"decode[]", "tiles and a GPU: samples_per_s, share, threads, device_bytes of each --decode"},
         {"scale[]", "the table over numbers of GPUs"},
         {"what_if[]", "changes that bring 5 % or more: change, samples_per_s, gain, limit"},
         {"no_gain", "changes that were priced and bring less, divided by semicolons"},

@@ -40,7 +40,10 @@
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
 #define QUICK_SLICES 4
 #define QUICK_BYTES (UINT64_C(32) << 20)
-#define QUICK_SPREAD 0.12
+#define QUICK_SPREAD 0.20 /* nine of ten runs were within that of what a moment told */
+#define CALM_SPREAD 0.10  /* and so many within that of a calibration */
+#define QUICK_COLD_SPREAD 0.30
+#define QUICK_READ_NS (LEAT_NS_PER_S / 10)
 #define QUICK_BATCH 16u /* to find out how many samples a slice has */
 #define OPS_NS (LEAT_NS_PER_S / 20)
 #define READERS 8
@@ -145,6 +148,7 @@ typedef struct effort {
 } effort;
 static const effort calm = {SLICES, SLICE_NS, WARM_BYTES};
 static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES};
+static const effort quick_one = {QUICK_SLICES / 2, QUICK_SLICE_NS, QUICK_BYTES};
 
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns;
@@ -287,7 +291,9 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     opts.indices = indices;
     opts.index_count = count;
     LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
-    LEAT_GO(rc, out, measure_loader(path, &opts, e, 1, 0, false, &one, err));
+    /* with all threads it counts: one thread only tells how they scale */
+    const effort *less = e == &quick && threads > 1 ? &quick_one : e;
+    LEAT_GO(rc, out, measure_loader(path, &opts, less, 1, 0, false, &one, err));
     if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, e, threads, 0, false, &all, err));
     const look *last = threads > 1 ? &all : &one;
     k->rate_one = range_of(&one);
@@ -333,8 +339,24 @@ static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads,
     return 0;
 }
 
-int plan_measure(const char *path, const leat_loader_opts *base, uint32_t threads, leat_plan_calibration *k,
-                 leat_error *err)
+/* The loader on samples that were not read yet, and plain reads past the page cache. */
+static int measure_quick_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
+                              leat_plan_calibration *k, leat_error *err)
+{
+    double rate = 0;
+    look l;
+    LEAT_TRY(measure_loader(path, opts, &quick, threads, 1, true, &l, err));
+    LEAT_TRY(read_for(path, true, 0, UINT64_MAX, QUICK_READ_NS, &rate, err));
+    if (l.samples == 0 || rate <= 0) return 0;
+    k->rate_cold = widened(range_of(&l), QUICK_COLD_SPREAD);
+    k->cold_cpu_us = (double)l.cpu_ns / 1e3 / (double)l.samples;
+    k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);
+    k->calibrated |= 1u << LEAT_PLAN_IO;
+    return 0;
+}
+
+int plan_measure(const char *path, const leat_loader_opts *base, uint32_t threads, bool cold,
+                 leat_plan_calibration *k, leat_error *err)
 {
     leat_loader_opts opts = *base;
     leat_pack_info info;
@@ -343,6 +365,7 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
     LEAT_TRY(leat_machine_read(&m, sizeof m, err));
     LEAT_TRY(info_of(path, &info, err));
     LEAT_TRY(fit_batch(path, &opts, threads, err));
+    if (cold) LEAT_TRY(measure_quick_cold(path, &opts, threads, k, err));
     LEAT_TRY(measure_warm(path, &opts, &quick, threads, &info, k, err));
     k->rate_one = widened(k->rate_one, QUICK_SPREAD);
     k->rate_all = widened(k->rate_all, QUICK_SPREAD);
@@ -444,6 +467,10 @@ int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint3
     cli_say(c, "calibrating on %s ...", path);
     LEAT_TRY(measure_cold(path, opts, threads, &info, k, err));
     LEAT_TRY(measure_warm(path, opts, &calm, threads, &info, k, err));
+    k->rate_one = widened(k->rate_one, CALM_SPREAD);
+    k->rate_all = widened(k->rate_all, CALM_SPREAD);
+    k->rate_cold = widened(k->rate_cold, CALM_SPREAD);
+    k->cpu_us = widened(k->cpu_us, CALM_SPREAD);
     k->threads = threads;
     k->cpus = m.cpus_usable;
     k->calibrated |= 1u << LEAT_PLAN_IO | 1u << LEAT_PLAN_CPU;

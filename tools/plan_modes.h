@@ -22,8 +22,9 @@ int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT
 int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
                    bool copies, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
-/* The same for a moment (under a second): the loader from memory only, no storage, no GPU. */
-int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads,
+/* The same for a moment (about a second), without the GPU; storage and the loader reading from it only when
+ * `cold`. */
+int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
 /* CPU time of those ops of a pipeline that are neither crop, resize, flip nor output, on an image of

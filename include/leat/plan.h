@@ -143,6 +143,7 @@ typedef struct leat_plan_facts {
     uint32_t cache;           /* 1 + leat_cache; 0 = the plan chooses */
     uint32_t ops_unknown;     /* 1 = there are such ops, and what they cost is not known */
     uint32_t reserved;
+    char cpu[96];             /* as leat_machine.cpu_model, for the tables; "" = not known */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -244,6 +245,17 @@ typedef struct leat_plan_what_if {
     uint64_t dataset_bytes;    /* the dataset would take, 0 = unchanged */
 } leat_plan_what_if;
 
+/* Tiles decoded by CPUs, by the GPU that trains, or by both (`leat load --device cuda --decode`). */
+typedef struct leat_plan_decode {
+    char decode[8];         /* "cpu", "gpu", "auto" */
+    uint32_t threads;       /* per GPU that keep it busy */
+    uint32_t estimated;     /* 1 = this card was not measured: by its memory bandwidth */
+    double rate;            /* samples/s of one GPU with the planned threads */
+    double share;           /* of its rate when it never waits */
+    uint64_t device_bytes;  /* memory of the GPU for batches and tiles */
+} leat_plan_decode;
+
+#define LEAT_PLAN_DECODES 3
 #define LEAT_PLAN_SCALES 8
 #define LEAT_PLAN_WHAT_IFS 12
 #define LEAT_PLAN_NOTES 12
@@ -264,6 +276,9 @@ typedef struct leat_plan {
     char notes[LEAT_PLAN_NOTES][160]; /* defaults that were taken, rules that were broken */
     char fix[256];              /* the smallest change that fits; "" when it fits */
     char no_gain[512];          /* changes that were priced and bring less than 5 %, divided by semicolons */
+    uint32_t decode_count;      /* 0 = the GPU cannot decode these images, or its rate is not known */
+    uint32_t reserved2;
+    leat_plan_decode decodes[LEAT_PLAN_DECODES];
 } leat_plan;
 
 /* Makes the plan. LEAT_EINVAL names the fact that is impossible or unknown. A plan that does

@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "engine/lean.h"
 
-#define PROCESS_BYTES (UINT64_C(8300) << 10)
+#define PROCESS_BYTES (UINT64_C(8700) << 10)
 #define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
 /* Blocks for single samples: beside those of the workers, and when whole runs are read. A worker's own
  * block grows to the largest sample; the others hold any samples, rarely the largest where sizes differ

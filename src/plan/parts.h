@@ -63,6 +63,14 @@ void leat__plan_gpu_list(leat__buf *out); /* all known names */
  * lies between a (1 + spread)th and (1 + spread) times it. */
 double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread);
 
+/* op_cost.c: microseconds of ops beside crop, resize, flip and output for an image of so many pixels, by the
+ * tables; false: an op is not in them. And how much longer this CPU takes than that of the tables. */
+bool leat__plan_ops_us(const char *ops, const char *isa, double pixels, double *us);
+double leat__plan_cpu_times(const leat_plan_facts *f);
+
+/* decode.c */
+void leat__plan_decodes(leat_plan *plan);
+
 /* rate.c */
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);

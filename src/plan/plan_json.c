@@ -113,6 +113,26 @@ static void vram_json(leat__json *j, const leat_plan_vram *v)
     leat__json_end(j);
 }
 
+static void decodes_json(leat__json *j, const leat_plan *p)
+{
+    leat__json_key(j, "decode");
+    leat__json_array(j);
+    for (uint32_t i = 0; i < p->decode_count; i++) {
+        const leat_plan_decode *d = &p->decodes[i];
+        leat__json_object(j);
+        leat__json_kstr(j, "decode", d->decode);
+        leat__json_kdouble(j, "samples_per_s", d->rate);
+        leat__json_kdouble(j, "share", d->share);
+        leat__json_ku64(j, "threads", d->threads);
+        leat__json_ku64(j, "device_bytes", d->device_bytes);
+        leat__json_kbool(j, "estimated", d->estimated != 0);
+        leat__json_kstr(j, "source", d->decode[0] == 'c' ? p->speed.sources[LEAT_PLAN_CPU]
+                                                         : "table: " PLAN_DEVICE_DECODE_SOURCE);
+        leat__json_end(j);
+    }
+    leat__json_end(j);
+}
+
 static void speed_json(leat__json *j, const leat_plan_speed *s)
 {
     open_object(j, "speed");
@@ -223,6 +243,7 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     ram_json(&j, "ram_process", &p->ram_process, LEAT_PLAN_PROCESS);
     if (p->facts.gpus > 0) vram_json(&j, &p->vram);
     speed_json(&j, &p->speed);
+    decodes_json(&j, p);
     tables_json(&j, p);
     leat__json_end(&j);
 }

@@ -63,7 +63,7 @@ static void note_rules(leat_plan *plan)
     if (gpu != NULL && !gpu->sure)
         leat__plan_note(plan, "the figures of %s are not certain: give --vram and --step-ms", gpu->name);
     if (f->ops_unknown)
-        leat__plan_note(plan, "the CPU time of --ops is not known: without --no-measure it is measured here");
+        leat__plan_note(plan, "the CPU time of some --ops is not known: without --no-measure it is measured");
     if (f->loader == LEAT_PLAN_PROCESS && plan->ram_process.shm_short)
         leat__plan_note(plan, "/dev/shm is too small for a process-based loader's queue");
     if (plan->speed.incomplete) {
@@ -101,6 +101,7 @@ static int make(leat_plan *plan, leat_error *err)
     plan->config.memory_bytes = plan->ram.budget;
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
     leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
+    leat__plan_decodes(plan);
     leat__plan_what_ifs(plan);
     if (f->gpus > 0) leat__plan_scales(plan);
     note_rules(plan);

@@ -187,6 +187,20 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     guide_line(p, out);
 }
 
+static void decode_section(const leat_plan *p, leat__buf *out)
+{
+    char a[24], b[24];
+    if (p->decode_count == 0) return;
+    leat__buf_puts(out, "\nWho decodes (--decode)  samples/s per GPU  of its rate  threads it takes  "
+                        "GPU memory\n");
+    for (uint32_t i = 0; i < p->decode_count; i++) {
+        const leat_plan_decode *d = &p->decodes[i];
+        leat__buf_printf(out, "  %-20s  %17s  %9.0f %%  %16u  %10s%s\n", d->decode, count(d->rate, a),
+                         100 * d->share, d->threads, bytes(d->device_bytes, b),
+                         d->estimated ? "  (estimate)" : "");
+    }
+}
+
 static void what_if_section(const leat_plan *p, leat__buf *out)
 {
     char a[24], b[24];
@@ -260,6 +274,7 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
     ram_section(p, out, ascii);
     vram_section(p, out, ascii);
     speed_section(p, out);
+    decode_section(p, out);
     what_if_section(p, out);
     config_section(p, out);
     scale_section(p, out);

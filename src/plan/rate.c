@@ -13,8 +13,8 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/* Spread of the table of CPU costs: it was measured on one machine. On another CPU of the same
- * instruction set ordinary settings were off by up to 0.53. */
+/* Spread of the table of CPU costs: it was measured on one machine. With the factor of the kind of CPU
+ * ordinary settings on two others were off by up to 0.4. */
 #define SPREAD_COST 0.60
 #define SPREAD_COPY 0.25 /* of the table of copies to the GPU */
 /* Spread of the table of reads per second: queues and caches of devices differ. */
@@ -79,7 +79,8 @@ double leat__plan_table_us(const leat_plan_facts *f)
 static leat_plan_range cpu_us(const leat_plan_facts *f)
 {
     if (f->measured.cpu_us.mid > 0) return f->measured.cpu_us;
-    return spread(leat__plan_table_us(f) + f->ops_us, SPREAD_COST);
+    double times = f->loader == LEAT_PLAN_PROCESS ? 1 : leat__plan_cpu_times(f);
+    return spread(times * leat__plan_table_us(f) + f->ops_us, SPREAD_COST);
 }
 
 /* The rate with `t` threads, from those of 1 and `n`: a part of each sample's time is divided
@@ -313,7 +314,9 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
         leat_plan_range rate, measured;
         const char *calibrated, *given, *otherwise;
     } rows[] = {
-        [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s, "calibrated: direct reads of the pack",
+        [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s,
+                          m->quick ? "measured: direct reads of the pack, for a moment"
+                                   : "calibrated: direct reads of the pack",
                           "given: --io-mbs", "table: " PLAN_STORAGE_SOURCE},
         [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us,
                            m->quick ? "measured: the loader on the pack, for a moment"

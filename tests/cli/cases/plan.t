@@ -25,11 +25,11 @@ true
 # a plan that fits ends with 0, one that does not with 3 and the smallest change
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 --json | jget fits fix
 false
---workers 17 (instead of 32); or leat's loader with a budget of 2.10 GiB
-! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 2.10 GiB
+--workers 17 (instead of 32); or leat's loader with a budget of 2.11 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 2.11 GiB
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 32 --prefetch 8 > page
-! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 2.10 GiB
+! leat plan: does not fit; --workers 17 (instead of 32); or leat's loader with a budget of 2.11 GiB
 = 3
 
 $ leat plan --model resnet50 --gpu A10G --ram 62G --cpus 16 --workers 17 --prefetch 8 --json | jget fits ram.verdict
@@ -44,16 +44,16 @@ $ leat plan --dtype f32 --model resnet50 --gpu A10G --ram 62G --cpus 16 --batch 
 $ leat plan --dtype f32 --samples 1281167 --model ViT-B/16 --gpu H200 --gpus 2 --ram 256G --cpus 32 --io-mbs 2000 --cpu-us 250 --step-ms 92.4 --epochs 90
 Plan: batch 256 of 224 x 224, ViT-B/16 on 2 x H200, 32 CPUs, 1.28M samples
 (empty)
-Host memory, per node: 8.40 GiB, 10.3 GiB while a validation loader is alive: safe
+Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: safe
   █▒······································  4 % of the limit
   os                 2.79 GiB  operating system and base services
   framework          3.73 GiB  the trainer itself
   queue               882 MiB  batches ahead
   assembling          588 MiB  the batch being filled
   borrowed            294 MiB  by the trainer, until it releases them
-  workers            98.2 MiB  scratch of the threads
-  pages              60.4 MiB  of the pack, read ahead and in the shuffle window
-  That is the bound its budget keeps; with every queue full it takes 1.80 GiB.
+  workers             106 MiB  scratch of the threads
+  pages              66.3 MiB  of the pack, read ahead and in the shuffle window
+  That is the bound its budget keeps; with every queue full it takes 1.81 GiB.
   Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
 (empty)
 GPU memory: 18.4 GiB: safe
@@ -78,17 +78,22 @@ Samples per second, per node
   Keeping the GPU busy takes 5.54k samples/s: 1.4 cores.
   2503 iterations, 3m51s per epoch (3m44s to 3m58s); 90 epochs: 5h47m
 (empty)
+Who decodes (--decode)  samples/s per GPU  of its rate  threads it takes  GPU memory
+  cpu                               2.77k        100 %                 1     588 MiB
+  gpu                               2.75k         99 %                 1    1.70 GiB
+  auto                              2.77k        100 %                 1    1.70 GiB
+(empty)
 What if: nothing of these would help: --order quasi_random; --images mix --mix-raw 0.5; --images raw; --max-side 400; --quality 90; whole dataset cached in memory; twice the cores; --dtype u8, normalise on the GPU
 (empty)
 Configuration
-  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.35 GiB
+  batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.36 GiB
   precision bf16-mixed, not compiled, lr 0.0005 for a total batch of 512
 (empty)
 GPUs  nodes  total batch  workers       lr  RAM per node  guide: 8 GB x GPUs + 5 GB
    1      1          256       15  0.00025      5.60 GiB  > 13 GB
-   2      1          512       30   0.0005      8.40 GiB  > 21 GB
+   2      1          512       30   0.0005      8.41 GiB  > 21 GB
    4      1         1024       32    0.001      14.0 GiB  > 37 GB
-   8      1         2048       32    0.002      25.2 GiB  > 69 GB
+   8      1         2048       32    0.002      25.3 GiB  > 69 GB
 (empty)
 Notes
   size of the images not known: 500 x 375 taken
@@ -130,7 +135,7 @@ order: random
 cache: os
 threads: 3
 epochs: 1
-memory: 1469611520
+memory: 1623756288
 prefetch: 3
 # trainer: precision 16-mixed, compile false, lr 0.5 for a total batch of 256 on 1 x 1 GPUs
 
@@ -168,7 +173,7 @@ Nothing in the guide fits
   GPU                    T4
   vCPUs                  16
   memory per node        64 GB
-  memory needed          7.02 GB
+  memory needed          7.03 GB
   GPU memory needed      50.6 GB of 16.1 GB
   rule of thumb          64 GB of memory and 32 GB of GPU memory for 16 vCPUs
   raised                 2 rows
@@ -197,7 +202,7 @@ $ printf '%s\n' '{"epoch":0,"samples":10000,"bad_samples":0,"seconds":5.5,"sampl
 samples/s                           2.00k        1.90k    +5.0 %  inside the interval
 seconds per epoch                       5         5.25    -4.8 %
 CPU microseconds per sample         1.00k        1.00k    +0.0 %
-peak memory                       918 MiB      916 MiB    +0.3 %
+peak memory                       919 MiB      916 MiB    +0.4 %
 
 $ leat plan --dtype f32 --samples 10000 --cpus 2 --ram 8G --gpus 0 --compare nowhere.json
 ! leat plan: nowhere.json: No such file or directory

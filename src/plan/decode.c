@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who decodes: CPUs, the GPU beside training, or both. The GPU's kernels take time from its training steps,
+ * and a thread must still hand each image over, from data/plan/decode.txt.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "loader/to_device.h"
+#include "plan/parts.h"
+
+#define BATCHES 4 /* on the device, when CPUs decode */
+
+/* What the table says, for the GPU and the CPU at hand. */
+typedef struct prices {
+    double hand_us, kernel_us;
+    bool estimated;
+} prices;
+
+static prices prices_of(const leat_plan_facts *f, const plan_gpu *gpu)
+{
+    const plan_device_decode *row = &plan_device_decode_rows[0];
+    const plan_gpu *measured = leat__plan_gpu_find(row->gpu);
+    leat_plan_facts there = {.isa = "avx512", .cpu = "Intel"};
+    double cpu = leat__plan_cpu_times(f) / leat__plan_cpu_times(&there);
+    double pixels = (double)f->image * f->image / (224.0 * 224.0);
+    return (prices){row->cpu_us * cpu * pixels,
+                    row->kernel_us * pixels * measured->memory_gbs / gpu->memory_gbs, gpu != measured};
+}
+
+static void add(leat_plan *plan, const char *name, double rate, double ceiling, double cpu_us, bool estimated,
+                uint64_t device_bytes)
+{
+    leat_plan_decode *d = &plan->decodes[plan->decode_count++];
+    *d = (leat_plan_decode){.rate = LEAT_MIN(rate, ceiling), .estimated = estimated,
+                            .device_bytes = device_bytes};
+    d->share = d->rate / ceiling;
+    d->threads = (uint32_t)LEAT_MIN(ceil(ceiling * cpu_us / 1e6), 1e6);
+    snprintf(d->decode, sizeof d->decode, "%s", name);
+}
+
+void leat__plan_decodes(leat_plan *plan)
+{
+    const leat_plan_facts *f = &plan->facts;
+    const leat_plan_speed *s = &plan->speed;
+    const plan_gpu *gpu = leat__plan_gpu_find(f->gpu);
+    plan->decode_count = 0;
+    if (f->gpus == 0 || f->loader != LEAT_PLAN_LEAT || f->images != LEAT_PLAN_TILED || gpu == NULL) return;
+    if (s->gpu.mid <= 0 || s->cpu.mid <= 0) return;
+    prices p = prices_of(f, gpu);
+    uint64_t frame = leat__plan_batch_bytes(f), reserve = leat__to_device_reserve(frame);
+    double trains = s->gpu.mid / f->gpus, decodes = s->cpu.mid / f->gpus;
+    double copies = s->h2d.mid > 0 ? s->h2d.mid / f->gpus : trains;
+    double threads = LEAT_MIN((double)f->workers, (double)f->cpus / f->gpus);
+    double hands = threads * 1e6 / p.hand_us, kernel_s = p.kernel_us / 1e6;
+    double alone = LEAT_MIN(hands, 1 / (1 / trains + kernel_s));
+    /* CPUs decode what they can, the device the rest: r = 1 / (1/trains + (1 - decodes/r) x kernel) */
+    double both = decodes >= trains ? trains : (1 + decodes * kernel_s) / (1 / trains + kernel_s);
+    both = LEAT_MAX(LEAT_MIN(both, hands + decodes), LEAT_MAX(alone, LEAT_MIN(decodes, trains)));
+    add(plan, "cpu", LEAT_MIN(decodes, copies), trains, s->cpu_us, false, BATCHES * frame);
+    add(plan, "gpu", alone, trains, p.hand_us, p.estimated, reserve);
+    add(plan, "auto", both, trains, p.hand_us, p.estimated, reserve);
+}
