@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GIF, BMP, TIFF and AVIF as sources, kept or as pixels, against Pillow."""
+"""GIF, BMP, TIFF, AVIF and animated WebP as sources, kept or as pixels, against Pillow."""
 
 import io
 import json
@@ -53,6 +53,11 @@ def files() -> dict[str, bytes]:
         made[f"turn{turn}.tif"] = encoded(picture(rng, 40, 30, 3), "TIFF", exif=exif)
         if AVIF:
             made[f"turn{turn}.avif"] = encoded(picture(rng, 40, 30, 3), "AVIF", exif=exif, subsampling="4:4:4")
+    for alpha in (3, 4):
+        frames = [picture(rng, 48, 40, alpha) for _ in range(3)]
+        for name, options in (("lossless", {"lossless": True}), ("lossy", {"quality": 80})):
+            made[f"{name}{alpha}.webp"] = encoded(frames[0], "WEBP", save_all=True, append_images=frames[1:],
+                                                  **options)
     pages = [picture(rng, 20, 30, 3) for _ in range(2)]
     made["pages.tif"] = encoded(pages[0], "TIFF", save_all=True, append_images=pages[1:])
     return made
@@ -83,7 +88,7 @@ def test_pixels_are_pillows(folder, tmp_path, images):
     if not all(built()[f] for f in ("tiff", "avif")):
         pytest.skip("built without TIFF or AVIF")
     stats = leat.pack(folder, tmp_path / "a.leat", images=images)
-    assert stats["animated"] == 4  # three GIFs and one TIFF
+    assert stats["animated"] == 8  # three GIFs, four WebPs and one TIFF
     dataset, worst = leat.open(tmp_path / "a.leat"), 0
     assert len(dataset) == len(list(folder.iterdir()))
     for sample in dataset:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WebP through libwebp: lossy and lossless stills, with or without alpha. Animations are
- * refused by name. libwebp decodes a crop into a buffer of its size; the crop's edges are
- * treated as the image's by its upsampler, so MARGIN pixels more are decoded around the region
- * and thrown away, which makes a region bit-identical to the same part of a full decode.
+ * WebP through libwebp: lossy and lossless stills, with or without alpha. Of an animation the
+ * first frame, on a canvas that is zero (transparent) elsewhere, as in Pillow. libwebp decodes
+ * a crop into a buffer of its size; the crop's edges are treated as the image's by its
+ * upsampler, so MARGIN pixels more are decoded around the region and thrown away, which makes a
+ * region bit-identical to the same part of a full decode.
  *
  * One state per decoder, used by one thread at a time.
  */
@@ -65,6 +66,31 @@ static uint32_t find_orientation(const uint8_t *data, size_t len)
     return leat__orientation_of(&seen);
 }
 
+static uint32_t load_u24(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+}
+
+/* The first frame of an animation: where it lies on the canvas, and its own chunks. */
+static int find_frame(const uint8_t *data, size_t len, rect *at, const uint8_t **frame, size_t *frame_len,
+                      leat_error *err)
+{
+    for (size_t pos = 12; leat__range_inside(pos, 8, len);) {
+        size_t n = leat__load_u32(data + pos + 4);
+        const uint8_t *p = data + pos + 8;
+        if (memcmp(data + pos, "ANMF", 4) == 0 && n >= 16) {
+            if (!leat__range_inside(pos + 8, n, len)) break;
+            *at = (rect){2 * load_u24(p), 2 * load_u24(p + 3), 1 + load_u24(p + 6), 1 + load_u24(p + 9)};
+            *frame = p + 16;
+            *frame_len = n - 16;
+            return 0;
+        }
+        if (!leat__range_inside(pos + 8, n, len)) break;
+        pos += 8 + n + (n & 1);
+    }
+    return bad(err, LEAT_EDATA, len, "an animation without a whole first frame (truncated?)");
+}
+
 static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err)
 {
     WebPBitstreamFeatures f;
@@ -73,12 +99,13 @@ static int webp_probe(const uint8_t *data, size_t len, leat__image_info *info, l
     if (status == VP8_STATUS_NOT_ENOUGH_DATA)
         return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
     if (status != VP8_STATUS_OK) return bad(err, LEAT_EDATA, 12, "damaged header");
-    if (f.has_animation) return bad(err, LEAT_EFORMAT, 20, "animations are not supported");
+    info->animated = f.has_animation;
     info->width = (uint32_t)f.width;
     info->height = (uint32_t)f.height;
     info->channels = f.has_alpha ? 4 : 3;
     info->orientation = find_orientation(data, len);
-    snprintf(info->format, sizeof info->format, "webp %s%s", f.format == 2 ? "lossless" : "lossy",
+    snprintf(info->format, sizeof info->format, "webp %s%s",
+             f.has_animation ? "animated" : f.format == 2 ? "lossless" : "lossy",
              f.has_alpha ? " alpha" : "");
     return 0;
 }
@@ -109,12 +136,13 @@ static rect with_margin(const leat__decode_job *job)
     return (rect){x, y, (uint32_t)right - x, (uint32_t)bottom - y};
 }
 
-static int run(webp_state *s, const leat__decode_job *job, rect r, leat_error *err)
+/* Rectangle r of the image in `data` to `to`, whose rows are `stride` bytes apart. */
+static int run(const uint8_t *data, size_t len, rect r, uint32_t channels, uint8_t *to, size_t stride,
+               leat_error *err)
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
         return leat__fail(err, LEAT_ENOTSUP, "libwebp is of another version");
-    uint32_t channels = job->info->channels;
     config.options.use_cropping = 1;
     config.options.crop_left = (int)r.x;
     config.options.crop_top = (int)r.y;
@@ -122,10 +150,10 @@ static int run(webp_state *s, const leat__decode_job *job, rect r, leat_error *e
     config.options.crop_height = (int)r.height;
     config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
     config.output.is_external_memory = 1;
-    config.output.u.RGBA.rgba = s->pixels;
-    config.output.u.RGBA.stride = (int)(r.width * channels);
-    config.output.u.RGBA.size = (size_t)r.width * channels * r.height;
-    VP8StatusCode status = WebPDecode(job->data, job->len, &config);
+    config.output.u.RGBA.rgba = to;
+    config.output.u.RGBA.stride = (int)stride;
+    config.output.u.RGBA.size = stride * (r.height - 1) + (size_t)r.width * channels;
+    VP8StatusCode status = WebPDecode(data, len, &config);
     WebPFreeDecBuffer(&config.output);
     switch (status) {
     case VP8_STATUS_OK:
@@ -134,13 +162,31 @@ static int run(webp_state *s, const leat__decode_job *job, rect r, leat_error *e
         return leat__fail_nomem(err, 0, "a WebP image");
     case VP8_STATUS_NOT_ENOUGH_DATA:
     case VP8_STATUS_SUSPENDED:
-        return bad(err, LEAT_EDATA, job->len, "premature end of file (truncated)");
+        return bad(err, LEAT_EDATA, len, "premature end of file (truncated)");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
         return bad(err, LEAT_EFORMAT, 12, "unsupported feature");
     default:
         /* libwebp does not say where */
         return leat__fail(err, LEAT_EDATA, "WebP: damaged data (status %d)", (int)status);
     }
+}
+
+/* The canvas with the first frame; s->pixels holds all of it. */
+static int run_frame(webp_state *s, const leat__decode_job *job, leat_error *err)
+{
+    rect at = {0};
+    const uint8_t *frame = NULL;
+    size_t frame_len = 0, stride = (size_t)job->info->width * job->info->channels;
+    WebPBitstreamFeatures f;
+    LEAT_TRY(find_frame(job->data, job->len, &at, &frame, &frame_len, err));
+    if (!leat__range_inside(at.x, at.width, job->info->width) ||
+        !leat__range_inside(at.y, at.height, job->info->height) ||
+        WebPGetFeatures(frame, frame_len, &f) != VP8_STATUS_OK || f.has_animation ||
+        (uint32_t)f.width != at.width || (uint32_t)f.height != at.height)
+        return bad(err, LEAT_EDATA, (size_t)(frame - job->data), "damaged first frame");
+    memset(s->pixels, 0, stride * job->info->height);
+    return run(frame, frame_len, (rect){0, 0, at.width, at.height}, job->info->channels,
+               s->pixels + at.y * stride + (size_t)at.x * job->info->channels, stride, err);
 }
 
 static int webp_decode(void *state, const leat__decode_job *job, leat_error *err)
@@ -154,7 +200,7 @@ static int webp_decode(void *state, const leat__decode_job *job, leat_error *err
     size_t size = leat__load_u32(job->data + 4);
     if (job->whole && size > job->len - 8)
         return bad(err, LEAT_EDATA, job->len, "premature end of file (truncated)");
-    rect r = with_margin(job);
+    rect r = now.animated ? (rect){0, 0, now.width, now.height} : with_margin(job);
     uint32_t channels = now.channels;
     size_t stride = (size_t)r.width * channels, bytes;
     if (!leat__mul_size(stride, r.height, &bytes))
@@ -167,7 +213,8 @@ static int webp_decode(void *state, const leat__decode_job *job, leat_error *err
         s->capacity = bytes;
     }
     LEAT_TRY(leat__band_fit(&s->band, job->width, channels, err));
-    LEAT_TRY(run(s, job, r, err));
+    if (now.animated) LEAT_TRY(run_frame(s, job, err));
+    else LEAT_TRY(run(job->data, job->len, r, channels, s->pixels, stride, err));
     const uint8_t *src = s->pixels + (job->y - r.y) * stride + (job->x - r.x) * channels;
     for (uint32_t y = 0; y < job->height; y++, src += stride) {
         uint8_t *row[4];

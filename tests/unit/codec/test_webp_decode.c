@@ -2,7 +2,7 @@
  *
  * WebP against libwebp's simple interface: whole images, random regions, damage.
  */
-#include "codec/make_image.h"
+#include "codec/foreign.h"
 
 #include <webp/decode.h>
 #include <webp/encode.h>
@@ -126,12 +126,31 @@ static void orientation_is_read(void **state)
     free(b.data);
 }
 
+/* Decoded whole from its first frame; cut or changed, an error with a message or pixels. */
+static void animations_give_their_first_frame(void **state)
+{
+    bytes b = foreign_file("webp/anim.webp");
+    leat__image_info info;
+    leat__decoder *d = NULL;
+    leat__planes out = {0};
+    assert_int_equal(leat__codec_probe(LEAT__CODEC_WEBP, b.data, b.len, &info, NULL), 0);
+    assert_true(info.animated);
+    assert_int_equal(leat__decoder_open(&d, NULL), 0);
+    assert_int_equal(leat__codec_decode_planes(d, &info, b.data, b.len, NULL, &out, NULL), 0);
+    assert_int_equal(out.width, info.width);
+    leat__planes_reset(&out);
+    leat__decoder_close(&d);
+    free(b.data);
+    foreign_damage(LEAT__CODEC_WEBP, "webp/anim.webp");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_equal_full_decode),
         cmocka_unit_test(truncation_is_known),
         cmocka_unit_test(orientation_is_read),
+        cmocka_unit_test(animations_give_their_first_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
