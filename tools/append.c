@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
+#include "packing.h"
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "PACK", "the pack to append to"),
@@ -37,20 +38,6 @@ static const leat__param images[] = {
              "with packs: only these keys, one per line, in this order"),
     CLI_END,
 };
-
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t skipped)
-{
-    watch *w = cookie;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, bytes, skipped);
-    return cli_interrupted(w->c);
-}
 
 static int print_json(cli *c, const leat_ingest_stats *st)
 {
@@ -86,7 +73,6 @@ static void fill(cli *c, leat_ingest_opts *o)
     o->images = (uint32_t)cli_choice(c, "images");
     o->trust = cli_flag(c, "trust");
     o->keys = cli_str(c, "keys");
-    o->log = c->log;
 }
 
 static int run(cli *c)
@@ -94,27 +80,9 @@ static int run(cli *c)
     leat_error err = {0};
     leat_ingest_opts o;
     leat_ingest_stats st = {.struct_size = sizeof st};
-    const char *sources[1024];
-    watch w = {.c = c};
-    size_t n = cli_arg_count(c);
-    if (n > LEAT_COUNT(sources))
-        return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
-    for (size_t i = 0; i < n; i++)
-        sources[i] = cli_arg(c, i);
     fill(c, &o);
-    o.sources = sources;
-    o.source_count = (uint32_t)n;
-    o.progress = on_progress;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "appending", "samples", 0);
-    int rc = leat_ingest(&o, &st, &err);
-    cli_progress_end(&w.bar);
-    if (rc != 0) return cli_fail(c, &err);
-    if (st.skipped)
-        cli_warn(c, "%llu sample%s left out%s%s", (unsigned long long)st.skipped,
-                 st.skipped == 1 ? " was" : "s were",
-                 o.report ? ": see " : " (--report FILE lists them)",
-                 o.report ? o.report : "");
+    if (cli_packing_run(c, &o, "appending", &st, &err) != 0) return cli_fail(c, &err);
+    int code = cli_packing_end(c, &o, &st);
     if (st.existing)
         cli_say(c, "%llu sample%s there already: %s", (unsigned long long)st.existing,
                 st.existing == 1 ? " was" : "s were",
@@ -126,7 +94,7 @@ static int run(cli *c)
                 (unsigned long long)st.samples,
                 leat__format_bytes(st.bytes_in, in, sizeof in),
                 leat__format_bytes(st.bytes_out, out, sizeof out));
-    return st.skipped ? CLI_FINDING : CLI_OK;
+    return code;
 }
 
 const cli_command cli_cmd_append = {

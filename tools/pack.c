@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cli.h"
 #include "codec/codec.h"
+#include "packing.h"
 #include "probe/machine.h"
 
 static const leat__param packing[] = {
@@ -71,20 +72,6 @@ static const leat__param limits[] = {
     CLI_END,
 };
 
-typedef struct watch {
-    cli *c;
-    cli_progress bar;
-} watch;
-
-static int on_progress(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
-                       uint64_t skipped)
-{
-    watch *w = cookie;
-    cli_progress_total(&w->bar, total);
-    cli_progress_at(&w->bar, done, bytes, skipped);
-    return cli_interrupted(w->c);
-}
-
 static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
 {
     static const leat_image_mode modes[] = {LEAT_IMAGES_KEEP, LEAT_IMAGES_TILED, LEAT_IMAGES_RAW,
@@ -113,7 +100,6 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->max_sample_bytes = cli_bytes(c, "max-sample-bytes");
     o->max_scans = (uint32_t)cli_int(c, "max-scans");
     o->max_work = (uint64_t)cli_int(c, "max-work");
-    o->log = c->log;
     if (cli_given(c, "tiles") && o->images != LEAT_IMAGES_TILED)
         return leat__fail(err, LEAT_EINVAL, "--tiles goes with --images tiled");
     if (cli_given(c, "mix-raw") && o->images != LEAT_IMAGES_MIX)
@@ -195,19 +181,8 @@ static int run(cli *c)
     leat_error err = {0};
     leat_ingest_opts o;
     leat_ingest_stats st = {.struct_size = sizeof st};
-    const char *sources[1024];
-    size_t n = cli_arg_count(c);
-    if (n > LEAT_COUNT(sources)) return cli_usage(c, "more than %zu sources", LEAT_COUNT(sources));
-    for (size_t i = 0; i < n; i++) sources[i] = cli_arg(c, i);
     if (fill(c, &o, &err) != 0) return cli_usage(c, "%s", err.message);
-    o.sources = sources;
-    o.source_count = (uint32_t)n;
-    watch w = {.c = c};
-    o.progress = on_progress;
-    o.cookie = &w;
-    cli_progress_begin(&w.bar, c, "packing", "samples", 0);
-    int rc = leat_ingest(&o, &st, &err);
-    cli_progress_end(&w.bar);
+    int rc = cli_packing_run(c, &o, "packing", &st, &err);
     if (rc != 0) {
         int code = cli_fail(c, &err);
         if (rc == LEAT_EEXIST)
@@ -216,11 +191,7 @@ static int run(cli *c)
             cli_say(c, "what is written so far is kept: --resume continues from there");
         return code;
     }
-    if (st.skipped)
-        cli_warn(c, "%llu sample%s left out%s%s", (unsigned long long)st.skipped,
-                 st.skipped == 1 ? " was" : "s were",
-                 o.report ? ": see " : " (--report FILE lists them)",
-                 o.report ? o.report : "");
+    int code = cli_packing_end(c, &o, &st);
     if (st.ignored)
         cli_warn(c, "%llu file%s skipped, hidden or not an image by name (%s%s); --strict "
                  "takes every file",
@@ -228,7 +199,7 @@ static int run(cli *c)
                  st.ignored_first, st.ignored == 1 ? "" : ", ...");
     if (c->json) print_json(c, &st);
     else print_text(c, &st);
-    return st.skipped ? CLI_FINDING : CLI_OK;
+    return code;
 }
 
 const cli_command cli_cmd_pack = {

@@ -42,6 +42,15 @@ typedef enum leat_append_mode {
     LEAT_APPEND_UPDATE = 3 /* the new sample takes its place, at the end */
 } leat_append_mode;
 
+/* Merging packs: what happens to samples whose keys are equal. */
+typedef enum leat_merge_keys {
+    LEAT_MERGE_NONE = 0,  /* no merging: images are stored as `images` says */
+    LEAT_MERGE_ERROR = 1, /* they are an error that names the key and the packs */
+    LEAT_MERGE_FIRST = 2, /* the first one is kept */
+    LEAT_MERGE_LAST = 3,  /* the last one is kept */
+    LEAT_MERGE_RENAME = 4 /* all are kept: "a.jpg" becomes "a-2.jpg", "a-3.jpg" … */
+} leat_merge_keys;
+
 /* 0 means the default given. */
 typedef struct leat_ingest_opts {
     uint32_t struct_size;
@@ -86,6 +95,10 @@ typedef struct leat_ingest_opts {
                             to store images unless `images` says another. Local packs only */
     const char *where;   /* only samples that meet this condition on their key and numbers; NULL = all.
                             src/ingest/where.h and `leat help pack` say how it is written */
+    uint32_t merge;      /* leat_merge_keys: the sources are packs, and samples are copied as they are stored,
+                            without decoding. Tiles that have other tables than the first pack's are
+                            coded again with these, without loss. Not with images, max_side, quality,
+                            shuffle, keys or append */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -108,10 +121,12 @@ typedef struct leat_ingest_stats {
     uint64_t changed; /* images of this run that cannot be exported byte for byte */
     uint64_t ignored;       /* files and hidden folders skipped because of their names */
     char ignored_first[64]; /* the first of them, "" when there is none */
-    uint64_t existing;      /* append: samples whose key was there: passed over, or replaced */
+    uint64_t existing;      /* append: samples whose key was there: passed over, or replaced; merge: samples
+                               with the key of another one: left out, or renamed */
     uint64_t filtered;      /* samples that did not meet the condition */
     uint64_t images_more[8]; /* as `images`, for codecs 8 to 15 */
     uint64_t animated;       /* images of this run with several frames or pages: the first one counts */
+    uint64_t recoded;       /* merge: images whose tiles were coded again */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as it came also on failure; set its struct_size

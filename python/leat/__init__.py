@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ._images import check, dedup_images
     from ._loader import Loader
     from ._mix import Mix
-    from ._pack import append, export, pack
+    from ._pack import append, export, merge, pack, split
     from ._plugin import Plugin, load_plugin, numba_signature
     from ._schema import Field
     from ._train import embed, export_model, predict, train
@@ -46,7 +46,7 @@ _LATER = {
     "Plugin": "_plugin", "load_plugin": "_plugin", "numba_signature": "_plugin",
     "Diagnosis": "_diagnose", "diagnose": "_diagnose", "judge": "_diagnose",
     "filter_text": "_text", "dedup_text": "_text", "decontaminate_text": "_text", "score_text": "_text", "text_names": "_text",
-    "append": "_pack", "pack": "_pack", "export": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
+    "append": "_pack", "pack": "_pack", "export": "_pack", "merge": "_pack", "split": "_pack", "from_dataset": "_from_dataset", "ops": "ops", "lightning": "lightning",
     "callbacks": "callbacks", "train": "_train", "embed": "_train",
     "export_model": "_train", "predict": "_train", "check": "_images", "dedup_images": "_images",
 }
@@ -58,7 +58,8 @@ __all__ = [
     "Plugin", "Ragged", "Sample", "SampleIndexError", "StateError", "StorageError", "Tensor", "UnsupportedError", "Writer",
     "append", "callbacks", "check", "compact", "decontaminate_text", "dedup_images", "dedup_text", "delete", "diagnose", "embed",
     "export", "export_model", "filter_text", "from_dataset",
-    "judge", "load_plugin", "numba_signature", "open", "ops", "pack", "predict", "score_text", "text_names", "train", "__version__",
+    "judge", "load_plugin", "merge", "numba_signature", "open", "ops", "pack", "predict", "score_text", "split", "text_names",
+    "train", "__version__",
 ]
 
 

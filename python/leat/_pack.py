@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packing and exporting: the commands `leat pack` and `leat export`, from Python."""
+"""Packing, merging, splitting and exporting: the commands of these names, from Python."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ _IMAGES = {"auto": 0, "keep": 1, "tiled": 2, "raw": 3, "mix": 4}
 _TILES = {"small": 0, "fast": 1}
 _POLICIES = {"fail": 0, "skip": 1}
 _IF_EXISTS = {"fail": 0, "skip": 1, "update": 2}
+_DUPLICATES = {"error": 1, "first": 2, "last": 3, "rename": 4}
 
 
 def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", tiles: str = "small",
@@ -120,6 +121,77 @@ def append(source: Path | Sequence[Path], output: Path, *, if_exists: str = "fai
                     keys=key_file, report=None if report is None else os.fspath(report), **options)
 
 
+def merge(packs: Sequence[Path], output: Path, *, duplicates: Literal["error", "first", "last", "rename"] = "error",
+          where: str | None = None, shard_bytes: int | str = 0, threads: int = 0, on_error: str = "fail",
+          report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
+          progress: Progress | None = None) -> dict[str, Any]:
+    """Merges packs into one without encoding images again; what `leat merge` does.
+
+    >>> leat.merge(["old.leat", "new.leat"], "all.leat", duplicates="last")
+
+    Samples are copied as they are stored, in the order of the packs. Fields are matched by name and must have the
+    same types. Class names of the label are joined, and labels renumbered.
+
+    Parameters
+        packs: two or more; one is copied
+        output: the merged pack
+        duplicates: samples with equal keys are an error, or the "first" or "last" one is kept, or later ones
+            are renamed ("a.jpg" becomes "a-2.jpg")
+        where: only samples that meet this condition, before duplicates are looked for
+        others: as of ``leat.pack``
+
+    The result counts them: "existing" (duplicates), "recoded" (images whose tiles had other tables than the first
+    pack's and were coded again, without loss), "filtered", "skipped".
+    """
+    options: dict[str, Any] = {
+        "merge": _check.one_of("duplicates", duplicates, _DUPLICATES),
+        "where": None if where is None else _check.text("where", where),
+        "shard_bytes": _check.size("shard_bytes", shard_bytes), "threads": _check.whole("threads", threads, 0, 4096),
+        "skip_errors": _check.one_of("on_error", on_error, _POLICIES) == 1,
+        "resume": _check.flag("resume", resume), "replace": _check.flag("force", force),
+        "sync": _check.flag("sync", sync),
+    }
+    target = os.fsencode(_check.path("output", output))
+    return _run(progress, _leat.ingest, _check.paths("packs", packs), target,
+                report=None if report is None else _check.utf8_path("report", report), **options)
+
+
+def split(path: Path, parts: Mapping[str, float], output: Path | None = None, *, stratify: str | None = None,
+          seed: int = 0, force: bool = False, sync: bool = True,
+          progress: Progress | None = None) -> dict[str, dict[str, Any]]:
+    """Splits a pack by the hash of each key; what `leat split` does.
+
+    >>> leat.split("photos.leat", {"train": 0.9, "val": 0.1})
+    {'train': {'path': 'photos-train.leat', 'samples': 901}, 'val': …}
+
+    Parameters
+        path: of the pack
+        parts: name to share of each part; shares that add up to less than 1 leave samples out
+        output: folder for the parts, made where needed; None writes them beside the pack
+        stratify: int field: exact shares within each of its values
+        seed: another seed gives other parts
+        force: replace packs that are there
+        progress: called now and then with (done, total, 0, 0) of each part
+    """
+    source = _check.path("path", path)
+    if not isinstance(parts, Mapping) or not parts:
+        raise ArgumentError('parts: a dict of names and shares is expected, such as {"train": 0.9, "val": 0.1}')
+    names = {_check.text("parts", name): _check.real(f"parts: {name}", share, 0, 1) for name, share in parts.items()}
+    bad = next((name for name in names if "/" in name or not name), None)
+    if bad is not None:
+        raise ArgumentError(f"parts: {bad!r} is not a name of a part")
+    folder, base = os.path.split(source)
+    if output is not None:
+        folder = _check.path("output", output)
+        os.makedirs(folder, exist_ok=True)
+    paths = {name: os.path.join(folder, f"{base.removesuffix('.leat')}-{name}.leat") for name in names}
+    counts = _run(progress, _leat.split, os.fsencode(source),
+                  [(os.fsencode(paths[name]), share) for name, share in names.items()],
+                  stratify=None if stratify is None else _check.text("stratify", stratify),
+                  seed=_check.whole("seed", seed), replace=_check.flag("force", force), sync=_check.flag("sync", sync))
+    return {name: {"path": paths[name], "samples": n} for name, n in zip(names, counts)}
+
+
 def export(path: Path, folder: Path, *, to: str = "folder", shard_bytes: int | str = 0,
            keys: Path | Sequence[str] | None = None, force: bool = False,
            progress: Progress | None = None) -> dict[str, int]:
@@ -168,8 +240,7 @@ def _key_file(keys: Path | Sequence[str] | None) -> Iterator[str | None]:
         yield file.name
 
 
-def _run(progress: Progress | None, call: Callable[..., dict], first: Any, second: bytes,
-         **options: Any) -> dict[str, Any]:
+def _run(progress: Progress | None, call: Callable[..., Any], first: Any, second: Any, **options: Any) -> Any:
     """Runs `call` in a thread, so that Ctrl-C and `progress` work here meanwhile."""
     _check.called("progress", progress)
     control = np.zeros(5, np.uint64)  # cancel, done, total, bytes, skipped

@@ -269,6 +269,8 @@ PyMethodDef py_facts_methods[] = {
      "set_reader(opener, writer): of foreign formats; see leat/_formats.py."},
     {"read_file", py_read_file, METH_VARARGS, "read_file(path): all its bytes, gzip and zstd undone."},
     {"decompress", py_decompress, METH_VARARGS, "decompress(name, data): gzip or zstd undone."},
+    {"split", (PyCFunction)(void (*)(void))py_split, METH_VARARGS | METH_KEYWORDS,
+     "split(pack, parts, control, **options): what leat.split does."},
     {"export", (PyCFunction)(void (*)(void))py_export, METH_VARARGS | METH_KEYWORDS,
      "Writes a pack's files; see leat.export."},
     {"decontaminate_text", (PyCFunction)(void (*)(void))py_decontaminate_text,

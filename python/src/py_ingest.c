@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <leat/ingest.h>
+#include <leat/pack.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -39,14 +40,14 @@ static int take_control(PyObject *o, Py_buffer *view)
 static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
-    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK}", "samples", (u)s->samples,
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK}", "samples", (u)s->samples,
                          "skipped", (u)s->skipped, "bytes_in",
                          (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
                          (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
                          (u)s->duplicate_keys, "budget_peak_bytes", (u)s->budget_peak_bytes, "seconds",
                          s->seconds, "source_kind", s->source_kind, "changed", (u)s->changed, "ignored",
                          (u)s->ignored, "filtered", (u)s->filtered, "existing", (u)s->existing,
-                         "animated", (u)s->animated);
+                         "animated", (u)s->animated, "recoded", (u)s->recoded);
 }
 
 /* The paths of a list of bytes objects, which own them. */
@@ -72,7 +73,7 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"sources", "output", "control", "images", "mix_raw", "max_side", "quality",
                             "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
                             "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
-                            "fast_tiles", "strict", "where", "append", NULL};
+                            "fast_tiles", "strict", "where", "append", "merge", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
@@ -84,11 +85,11 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_ingest_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzI", names, &sources, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzII", names, &sources, &o.output,
                                      &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust,
                                      &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
                                      &memory, &skip, &o.report, &resume, &replace, &sync,
-                                     &fast, &strict, &o.where, &o.append))
+                                     &fast, &strict, &o.where, &o.append, &o.merge))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;
@@ -148,4 +149,59 @@ PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs)
     typedef unsigned long long u;
     return Py_BuildValue("{sK sK sK sK}", "samples", (u)stats.samples, "files", (u)stats.files, "bytes",
                          (u)stats.bytes, "changed", (u)stats.changed);
+}
+
+static int on_split(void *cookie, uint64_t done, uint64_t total)
+{
+    return on_progress(cookie, done, total, 0, 0);
+}
+
+/* Fills the parts from a list of (path, share). */
+static int take_parts(PyObject *list, leat_split_part *parts, uint32_t *count)
+{
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0) return -1;
+    if (n > (Py_ssize_t)LEAT_PACK_PARTS_MAX) {
+        PyErr_Format(PyExc_ValueError, "more than %u parts", LEAT_PACK_PARTS_MAX);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "yd", &parts[i].output, &parts[i].share)) return -1;
+    *count = (uint32_t)n;
+    return 0;
+}
+
+PyObject *py_split(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"pack", "parts", "control", "stratify", "seed", "replace", "sync", NULL};
+    leat_error err = {.sample = -1, .offset = -1};
+    leat_split_part parts[LEAT_PACK_PARTS_MAX] = {0};
+    leat_pack_split_opts o = {.struct_size = sizeof o, .parts = parts, .progress = on_split};
+    const char *pack;
+    PyObject *list, *control;
+    Py_buffer view;
+    unsigned long long seed = 0;
+    int replace = 0, sync = 1, rc;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "yO!O|$zKpp", names, &pack, &PyList_Type, &list, &control,
+                                     &o.stratify, &seed, &replace, &sync))
+        return NULL;
+    if (take_parts(list, parts, &o.part_count) != 0 || take_control(control, &view) != 0) return NULL;
+    o.seed = seed;
+    o.replace = (uint32_t)replace;
+    o.no_sync = !sync;
+    o.cookie = view.buf;
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat_pack_split(pack, &o, &err);
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&view);
+    if (rc != 0) return py_raise(&err);
+    PyObject *counts = PyList_New(0);
+    for (uint32_t i = 0; i < o.part_count && counts != NULL; i++) {
+        PyObject *n = PyLong_FromUnsignedLongLong(parts[i].samples);
+        if (n == NULL || PyList_Append(counts, n) != 0) Py_CLEAR(counts);
+        Py_XDECREF(n);
+    }
+    return counts;
 }

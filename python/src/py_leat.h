@@ -128,6 +128,7 @@ int py_value_fill(leat_pack_value *v, py_holding *h, const leat_field *f, PyObje
 void py_value_drop(py_holding *h);
 PyObject *py_compact(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_export(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_split(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_decontaminate_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_dedup_text(PyObject *module, PyObject *args, PyObject *kwargs);

@@ -30,6 +30,7 @@ struct leat__encoder {
     leat__tile_encoder *tiles;
     leat__resizer *resizer;
     leat__planes planes;
+    leat__tile_density density; /* of the tiles to make */
     leat__buf work, jpeg; /* the encoded image; a restored or newly made JPEG */
 };
 
@@ -39,6 +40,7 @@ int leat__encoder_open(leat__encoder **out, const leat__encode_plan *plan, leat_
     leat__encoder *e = LEAT_NEW(INGEST, leat__encoder);
     if (!e) return leat__fail_nomem(err, sizeof *e, "an encoder");
     e->plan = plan;
+    e->density = plan->density;
     leat__buf_init(&e->work, LEAT__MEM_INGEST, BYTES_MAX);
     leat__buf_init(&e->jpeg, LEAT__MEM_INGEST, BYTES_MAX);
     LEAT_GO(rc, out, leat__decoder_open(&e->decoder, err));
@@ -212,7 +214,7 @@ static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_
     leat__jpeg_coefs coefs;
     leat__tile_kept kept;
     const leat__decode_limits *limits = &e->plan->limits;
-    leat__tile_encode_opts opts = {.density = e->plan->density, .trust = e->plan->trust};
+    leat__tile_encode_opts opts = {.density = e->density, .trust = e->plan->trust};
     *done = false;
     LEAT_TRY(leat__jpeg_coef_read(e->coefs, data, len, limits, &coefs, err));
     leat__buf_clear(&e->work);
@@ -362,12 +364,37 @@ static int keep(leat__encoder *e, leat__run *run, leat__item *item, leat__image_
     return 0;
 }
 
+/* Tiles that the tables of the result do not decode. */
+static bool has_other_tables(const leat__encode_plan *plan, const leat__tile_facts *facts)
+{
+    return facts->tables_id != 0 && !(plan->tables && facts->tables_id == leat__tile_tables_id(plan->tables));
+}
+
 /* Tiles that the pack would get from the restored file, too: with its tables and its density. */
 static bool can_copy(const leat__encode_plan *plan, const leat__tile_facts *facts)
 {
     if (plan->images != LEAT_IMAGES_TILED || facts->density != plan->density) return false;
-    return facts->tables_id == 0 ||
-           (plan->tables && facts->tables_id == leat__tile_tables_id(plan->tables));
+    return !has_other_tables(plan, facts);
+}
+
+/* Merging: tiles with other tables are coded again at their density; everything else stays. */
+static int keep_stored(leat__encoder *e, leat__run *run, leat__item *item, const leat__tile_tables *from,
+                       leat_error *err)
+{
+    const uint8_t *data = leat__run_data(run, item);
+    size_t len = item->size;
+    leat__image_info info;
+    leat__tile_facts facts;
+    if (item->image.codec != LEAT__CODEC_TILE) return 0;
+    LEAT_TRY(leat__tile_describe(data, len, &facts, err));
+    if (!has_other_tables(e->plan, &facts)) return 0;
+    item->entries_size = 0;
+    uint8_t flags = item->image.flags & LEAT_PACK_IMAGE_RESIZED;
+    if (!leat_pack_image_exact(&item->image)) flags |= LEAT_PACK_IMAGE_RESIZED;
+    e->density = facts.density;
+    LEAT_TRY(restore(e, from, &data, &len, err));
+    LEAT_TRY(leat__codec_probe(LEAT__CODEC_JPEG, data, len, &info, err));
+    return keep(e, run, item, &info, data, len, true, 0, flags, err);
 }
 
 static int copy_tiles(leat__encoder *e, leat__item *item, const leat__image_info *info,
@@ -385,6 +412,7 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     const leat__encode_plan *plan = e->plan;
     const uint8_t *data = leat__run_data(run, item);
     size_t len = item->size;
+    if (plan->stored) return keep_stored(e, run, item, from, err);
     uint8_t flags = item->image.flags & (LEAT_PACK_IMAGE_RESIZED); /* history stays */
     size_t entries = item->entries_size;
     item->entries_size = 0;
@@ -431,6 +459,10 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
 {
     leat__image_info info;
     leat__codec_id codec = leat__codec_sniff(data, len);
+    leat__tile_facts facts;
+    if (plan->stored && (codec != LEAT__CODEC_TILE || leat__tile_describe(data, len, &facts, NULL) != 0 ||
+                         !has_other_tables(plan, &facts)))
+        return 0; /* is copied */
     if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return 0;
     uint64_t pixels = (uint64_t)info.width * info.height;
     leat__decode_limits limits = plan->limits;

@@ -23,6 +23,7 @@ typedef struct leat__encode_plan {
     leat__tile_density density; /* TILED */
     leat__decode_limits limits;
     const leat__tile_tables *tables; /* TILED: of the pack that is written */
+    bool stored; /* merge: images stay as they are stored, but for tiles with other tables */
 } leat__encode_plan;
 
 typedef struct leat__encoder leat__encoder;

@@ -33,6 +33,7 @@
 #include "ingest/fetch.h"
 #include "ingest/image_encode.h"
 #include "ingest/left_out.h"
+#include "ingest/merge.h"
 #include "ingest/source.h"
 #include "ingest/stage.h"
 #include "ingest/tile_training.h"
@@ -276,7 +277,7 @@ static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
         h = leat__hash64(o->sources[i], leat__source_name_len(o->sources[i]), h);
     if (o->keys) h = leat__hash64(o->keys, strlen(o->keys), h);
     uint64_t numbers[] = {o->max_pixels, o->max_out_bytes, o->max_scans, o->max_work,
-                          o->max_sample_bytes};
+                          o->max_sample_bytes, o->merge};
     return leat__hash64(numbers, sizeof numbers, h);
 }
 
@@ -304,17 +305,27 @@ static int make_plan(ingest *in, leat_error *err)
 
 /* ---- packer ---- */
 
+/* Pages of a merged pack are as large as the first pack's; 0 = the default. */
+static uint64_t merged_page_bytes(const ingest *in)
+{
+    leat_pack_info info = {0};
+    if (in->opts->merge)
+        (void)leat_pack_info_read(leat__source_pack_of(in->source, 0), &info, sizeof info);
+    return info.page_bytes;
+}
+
 static int open_packer(ingest *in, leat_error *err)
 {
     const leat_ingest_opts *o = in->opts;
     leat__buf provenance;
     int rc;
     leat__buf_init(&provenance, LEAT__MEM_INGEST, 1u << 20);
-    LEAT_GO(rc, out, make_provenance(in, &provenance, err));
+    LEAT_GO(rc, out, o->merge ? leat__merge_provenance(in->source, o->where, &provenance, err)
+                              : make_provenance(in, &provenance, err));
     leat_packer_opts p = LEAT_PACKER_OPTS_INIT;
     p.fields = in->source->fields;
     p.field_count = in->source->field_count;
-    p.page_bytes = o->page_bytes;
+    p.page_bytes = o->page_bytes ? o->page_bytes : merged_page_bytes(in);
     p.shard_bytes = o->shard_bytes;
     p.provenance = leat__buf_str(&provenance);
     p.identity = identity_of(in, &provenance);
@@ -333,6 +344,9 @@ static int open_packer(ingest *in, leat_error *err)
                 leat_packer_classes(in->packer, (uint32_t)in->source->label_field,
                                     (const char *const *)in->source->classes,
                                     in->source->class_count, err));
+    if (!p.append && leat__source_pack_of(in->source, 0))
+        LEAT_GO(rc, out, leat__merge_classes(in->packer, in->source, err));
+    if (o->merge) LEAT_GO(rc, out, leat__merge_blobs(in->packer, in->source, err));
 out:
     leat__buf_reset(&provenance);
     return rc;
@@ -470,6 +484,10 @@ static int prepare_tables(ingest *in, leat_error *err)
     const void *blob = NULL;
     size_t len = 0;
     if (in->plan.images != LEAT_IMAGES_TILED) return 0;
+    if (in->plan.stored && leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
+        in->plan.images = LEAT_IMAGES_KEEP; /* no pack has tables */
+        return 0;
+    }
     if (leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len) != 0) {
         LEAT_TRY(make_tables(in, err));
         LEAT_TRY(leat_packer_blob_view(in->packer, LEAT__TILE_TABLES_BLOB, &blob, &len));
@@ -600,6 +618,7 @@ static int place(ingest *in, const leat__run *run, const leat__record *r, leat_e
         else in->stats->images_more[item->image.codec - 8]++;
         in->stats->animated += item->animated;
         in->stats->changed += !leat_pack_image_exact(&item->image);
+        in->stats->recoded += in->plan.stored && item->coded;
     }
     in->stats->bytes_in += r->bytes_in;
     if (in->classes.relabel) leat__append_relabel(&in->classes, in->source, in->values);
@@ -671,7 +690,7 @@ static int place_all(ingest *in, leat_error *err)
 static int refuse_empty(const ingest *in, leat_error *err)
 {
     const leat_ingest_stats *st = in->stats;
-    if (st->samples > 0 || st->existing > 0) return 0;
+    if (st->samples > 0 || (in->opts->append && st->existing > 0)) return 0;
     if (st->filtered > 0)
         return leat__fail(err, LEAT_EDATA, "%s: nothing to pack: none of %llu samples meets the condition",
                           in->opts->sources[0], (unsigned long long)(st->filtered + st->skipped));
@@ -734,6 +753,20 @@ static int open_where(ingest *in, leat_error *err)
     return leat__where_open(&in->where, in->opts->where, &names, err);
 }
 
+/* Merging: all sources are packs; says what happens to equal keys before anything is written. */
+static int open_merge(ingest *in, leat_error *err)
+{
+    const leat_ingest_opts *o = in->opts;
+    if (!o->merge) return 0;
+    if (!leat__source_pack_of(in->source, 0))
+        return leat__fail(err, LEAT_EINVAL, "%s: only packs can be merged; pack it first", o->sources[0]);
+    in->plan.stored = true;
+    leat__merge *merge = leat__source_pack_merge(in->source);
+    LEAT_TRY(leat__merge_open(merge, in->source, o->merge, in->where, err));
+    in->stats->existing = merge->count;
+    return 0;
+}
+
 static int run(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
@@ -745,6 +778,7 @@ static int run(ingest *in, leat_error *err)
     if (!in->values) return leat__fail_nomem(err, 0, "values");
     LEAT_TRY(make_plan(in, err));
     LEAT_TRY(open_where(in, err));
+    LEAT_TRY(open_merge(in, err));
     LEAT_TRY(open_source_tables(in, err));
     LEAT_TRY(open_packer(in, err));
     LEAT_TRY(prepare_tables(in, err));
@@ -831,6 +865,9 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
         return leat__fail(err, LEAT_EINVAL, "append: not a mode, or combined with replace or resume");
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
+    if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side || o.quality || o.shuffle || o.keys)))
+        return leat__fail(err, LEAT_EINVAL, "merge: not a rule for keys, or combined with images, max_side, quality, "
+                          "shuffle, keys or append");
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;

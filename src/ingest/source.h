@@ -61,6 +61,13 @@ int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts,
 
 /* The packs behind a source of packs; NULL past the last, or for another kind. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);
+/* The number that a field of the source has in one of the packs. */
+uint32_t leat__source_pack_field(leat__source *s, uint32_t which, uint32_t field);
+/* The value of an int or float field, with the label as the result numbers it. */
+void leat__source_pack_number(leat__source *s, uint32_t which, uint32_t field, const leat_pack_cell *cell,
+                              leat__item *item);
+/* Samples that are left out or renamed; NULL for none. The source keeps it and closes it. */
+struct leat__merge *leat__source_pack_merge(leat__source *s);
 
 /* For the kinds. The base of a source; `size` is that of the struct it is the first member of. */
 void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Packs as a source: to store images another way, to take a part by a list of keys, to join
- * several into one, to shuffle. All must have the same fields. Class names are joined:
+ * several into one, to shuffle. All must have the same fields, in any order. Class names are joined:
  * those of the first pack keep their numbers, new ones follow, labels are renumbered.
  * Samples are read by `load`, on any thread.
  */
@@ -11,12 +11,14 @@
 #include "base/num.h"
 #include "base/perm.h"
 #include "ingest/csv.h"
+#include "ingest/merge.h"
 #include "ingest/source.h"
 #include "pack/schema.h"
 
 typedef struct origin {
     leat_pack *pack;
     uint64_t first;   /* number of its first sample among all */
+    uint32_t *field;  /* field of the result -> here */
     int64_t *relabel; /* class number here -> in the result; NULL when the same */
     uint64_t classes;
 } origin;
@@ -28,6 +30,7 @@ typedef struct pack_source {
     uint64_t samples, given;
     leat__perm perm;
     bool shuffled;
+    leat__merge merge;
     leat__stream *keys; /* the list of keys, when there is one */
     leat__csv lines;
     bool reading_keys;
@@ -58,10 +61,40 @@ static int copy_fields(pack_source *s, leat_error *err)
         if (f->type == LEAT_FIELD_IMAGE && s->base.image_field < 0) s->base.image_field = n;
         if (f->type == LEAT_FIELD_INT && strcmp(f->name, "label") == 0) s->base.label_field = n;
     }
-    for (uint32_t i = 1; i < s->origin_count; i++)
-        if (strcmp(leat_pack_schema(s->origins[i].pack), leat_pack_schema(pack)) != 0)
-            return leat__fail(err, LEAT_EINVAL, "%s and %s have different fields",
-                              leat_pack_path(pack), leat_pack_path(s->origins[i].pack));
+    return 0;
+}
+
+static int refuse_fields(const leat_pack *has, const leat_pack *lacks, const char *name, leat_error *err)
+{
+    return leat__fail(err, LEAT_EINVAL, "%s has no field '%s', which %s has", leat_pack_path(lacks), name,
+                      leat_pack_path(has));
+}
+
+/* Fields are matched by name; all packs must have the same, with the same types. */
+static int match_fields(const pack_source *s, origin *o, leat_error *err)
+{
+    const leat_pack *first = s->origins[0].pack;
+    uint32_t n = leat_pack_field_count(first);
+    o->field = LEAT_NEW_ARRAY(INGEST, uint32_t, (uint64_t)n + 1);
+    if (!o->field) return leat__fail_nomem(err, n * 4u, "fields");
+    for (uint32_t i = 0; i < n; i++) {
+        const leat_field *f = leat_pack_field(first, i);
+        int at = leat_pack_field_find(o->pack, f->name);
+        if (at < 0) return refuse_fields(first, o->pack, f->name, err);
+        const leat_field *there = leat_pack_field(o->pack, (uint32_t)at);
+        if (there->type != f->type || there->dtype != f->dtype || there->ndim != f->ndim ||
+            memcmp(there->shape, f->shape, sizeof f->shape) != 0)
+            return leat__fail(err, LEAT_EINVAL,
+                              there->type != f->type ? "field '%s' is %s in %s and %s in %s"
+                                                     : "field '%s' is %s in %s and %s of another type or shape in %s",
+                              f->name, leat_field_type_name(f->type), leat_pack_path(first),
+                              leat_field_type_name(there->type), leat_pack_path(o->pack));
+        o->field[i] = (uint32_t)at;
+    }
+    for (uint32_t i = 0; i < leat_pack_field_count(o->pack); i++) {
+        const char *name = leat_pack_field(o->pack, i)->name;
+        if (leat_pack_field_find(first, name) < 0) return refuse_fields(o->pack, first, name, err);
+    }
     return 0;
 }
 
@@ -76,8 +109,7 @@ static int join_classes(pack_source *s, origin *o, leat_error *err)
 {
     const char *const *names;
     if (s->base.label_field < 0) return 0;
-    LEAT_TRY(leat_pack_classes(o->pack, (uint32_t)s->base.label_field, &names, &o->classes,
-                               err));
+    LEAT_TRY(leat_pack_classes(o->pack, o->field[s->base.label_field], &names, &o->classes, err));
     if (o->classes == 0) return 0;
     o->relabel = LEAT_NEW_ARRAY(INGEST, int64_t, o->classes);
     if (!o->relabel) return leat__fail_nomem(err, o->classes * 8, "class numbers");
@@ -126,6 +158,7 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
                      leat_error *err)
 {
     pack_source *s = (pack_source *)base;
+    const leat__merge_step *step = NULL;
     uint32_t which = 0;
     uint64_t sample = 0;
     if (s->reading_keys) {
@@ -140,6 +173,8 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
         }
         if (rc != 0) return rc;
     } else {
+        while (s->given < s->samples && (step = leat__merge_step_of(&s->merge, s->given)) && !step->rename)
+            s->given++;
         if (s->given == s->samples) {
             *end = true;
             return 0;
@@ -151,6 +186,7 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
     leat_pack *pack = s->origins[which].pack;
     LEAT_TRY(leat_pack_rows(pack, sample, 1, &row, err));
     LEAT_TRY(read_key(s, pack, sample, err));
+    if (step) LEAT_TRY(leat__merge_rename(&s->key, step->rename, err));
     r->origin = which;
     r->sample = sample;
     r->size_hint = row.size;
@@ -181,23 +217,25 @@ static int copy_entries(leat__run *run, leat__item *item, const leat_pack_cell *
     return leat__fail_nomem(err, item->entries_size, "entry points");
 }
 
+static void set_number(const pack_source *s, const origin *o, uint32_t field, const leat_pack_cell *cell,
+                       leat__item *item)
+{
+    uint32_t type = s->base.fields[field].type;
+    item->absent = cell->absent && type != LEAT_FIELD_INT && type != LEAT_FIELD_FLOAT;
+    item->i = cell->i;
+    item->f = cell->f;
+    if ((int)field == s->base.label_field && o->relabel && item->i >= 0 && (uint64_t)item->i < o->classes)
+        item->i = o->relabel[item->i];
+}
+
 static int set_item(const pack_source *s, const origin *o, leat__run *run, leat__item *item,
                     uint32_t field, const leat_pack_cell *cell, size_t base_at, uint64_t size,
                     leat_error *err)
 {
     const leat_field *f = &s->base.fields[field];
-    item->absent = cell->absent;
-    item->i = cell->i;
-    item->f = cell->f;
+    set_number(s, o, field, cell, item);
     item->image = cell->image;
-    if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT) {
-        item->absent = false;
-        if ((int)field == s->base.label_field && o->relabel && item->i >= 0 &&
-            (uint64_t)item->i < o->classes)
-            item->i = o->relabel[item->i];
-        return 0;
-    }
-    if (cell->absent) return 0;
+    if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT || cell->absent) return 0;
     if (!leat__range_inside(cell->start, cell->length, size))
         return leat__fail(err, LEAT_EDATA, "field %s lies outside its sample", f->name);
     item->coded = false;
@@ -223,7 +261,7 @@ static int pack_load(leat__source *base, leat__run *run, leat__record *r, leat_e
     r->bytes_in += row.size;
     for (uint32_t f = 0; f < base->field_count; f++) {
         leat_pack_cell cell;
-        LEAT_TRY(leat_pack_cells(o->pack, f, r->sample, 1, &cell, err));
+        LEAT_TRY(leat_pack_cells(o->pack, o->field[f], r->sample, 1, &cell, err));
         LEAT_TRY(set_item(s, o, run, &r->items[f], f, &cell, whole.at, row.size, err));
     }
     return 0;
@@ -237,7 +275,9 @@ static void pack_close(leat__source *base)
     for (uint32_t i = 0; i < s->origin_count; i++) {
         leat_pack_close(&s->origins[i].pack);
         leat__free(s->origins[i].relabel);
+        leat__free(s->origins[i].field);
     }
+    leat__merge_close(&s->merge);
     leat__free(s->origins);
     leat__buf_reset(&s->key);
 }
@@ -247,6 +287,23 @@ leat_pack *leat__source_pack_of(leat__source *base, uint32_t which)
     if (strcmp(base->ops->kind, "pack") != 0) return NULL;
     pack_source *s = (pack_source *)base;
     return which < s->origin_count ? s->origins[which].pack : NULL;
+}
+
+uint32_t leat__source_pack_field(leat__source *base, uint32_t which, uint32_t field)
+{
+    return ((pack_source *)base)->origins[which].field[field];
+}
+
+void leat__source_pack_number(leat__source *base, uint32_t which, uint32_t field, const leat_pack_cell *cell,
+                              leat__item *item)
+{
+    const pack_source *s = (pack_source *)base;
+    set_number(s, &s->origins[which], field, cell, item);
+}
+
+leat__merge *leat__source_pack_merge(leat__source *base)
+{
+    return &((pack_source *)base)->merge;
 }
 
 static const leat__source_ops ops = {
@@ -263,7 +320,10 @@ static int set_up(pack_source *s, const leat_ingest_opts *opts, leat_error *err)
     for (uint32_t i = 0; i < opts->source_count; i++)
         LEAT_TRY(open_origin(s, opts->sources[i], err));
     LEAT_TRY(copy_fields(s, err));
-    for (uint32_t i = 0; i < s->origin_count; i++) LEAT_TRY(join_classes(s, &s->origins[i], err));
+    for (uint32_t i = 0; i < s->origin_count; i++) {
+        LEAT_TRY(match_fields(s, &s->origins[i], err));
+        LEAT_TRY(join_classes(s, &s->origins[i], err));
+    }
     s->base.total = s->samples;
     if (opts->keys) {
         LEAT_TRY(leat__stream_open(&s->keys, opts->keys, err));
