@@ -63,6 +63,16 @@ static const leat__param order[] = {
     CLI_END,
 };
 
+static const leat__param shards[] = {
+    CLI_STRING("members", 0, NULL, "LIST",
+               "take these kinds of members, such as jpg,cls,txt, and pass over others; else all kinds that "
+               "the first samples have"),
+    CLI_INT("infer", 0, "64", 1, 1e9, "N", "look at this many samples for the kinds of members"),
+    CLI_STRING("default", 0, NULL, "FIELD=N,...",
+               "numbers of samples that lack the member: label=-1; other values may be missing"),
+    CLI_END,
+};
+
 static const leat__param limits[] = {
     CLI_INT("max-pixels", 0, "178956970", 1, 1e15, "N", "pixels of one image"),
     CLI_BYTES("max-out-bytes", 0, "1GiB", 1, 1e15, "decoded bytes of one image"),
@@ -93,6 +103,10 @@ static int fill(cli *c, leat_ingest_opts *o, leat_error *err)
     o->trust = cli_flag(c, "trust");
     o->keys = cli_str(c, "keys");
     o->where = cli_str(c, "where");
+    o->members = cli_str(c, "members");
+    o->defaults = cli_str(c, "default");
+    if (cli_given(c, "infer")) o->infer = (uint32_t)cli_int(c, "infer");
+    if (o->members && o->infer) return leat__fail(err, LEAT_EINVAL, "--infer has no effect with --members");
     o->shard_bytes = cli_bytes(c, "shard-bytes");
     o->page_bytes = cli_bytes(c, "page-bytes");
     o->max_pixels = (uint64_t)cli_int(c, "max-pixels");
@@ -129,6 +143,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     leat__json_ku64(&j, "skipped", st->skipped);
     leat__json_ku64(&j, "ignored", st->ignored);
     leat__json_ku64(&j, "filtered", st->filtered);
+    leat__json_ku64(&j, "missing", st->missing);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "samples_per_s",
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
@@ -171,6 +186,9 @@ static void print_text(cli *c, const leat_ingest_stats *st)
     if (st->animated)
         cli_say(c, "%llu image%s several frames or pages: the first one is used",
                 (unsigned long long)st->animated, st->animated == 1 ? " has" : "s have");
+    if (st->missing)
+        cli_say(c, "%llu sample%s a member that others have: no value, or the default",
+                (unsigned long long)st->missing, st->missing == 1 ? " lacks" : "s lack");
     if (st->duplicate_keys)
         cli_warn(c, "%llu samples have the key of an earlier one",
                  (unsigned long long)st->duplicate_keys);
@@ -209,6 +227,8 @@ const cli_command cli_cmd_pack = {
         (const cli_example[]){
             {"leat pack photos -o photos.leat", "a folder with a folder per class"},
             {"leat pack train-*.tar -o train.leat --images keep", "shards of a WebDataset"},
+            {"leat pack train-*.tar -o train.leat --members jpg,cls,txt --default label=-1",
+             "samples without a class have the label -1"},
             {"leat pack list.csv -o list.leat --on-error skip --report bad.jsonl",
              "a manifest with paths and labels"},
             {"leat pack big.leat -o few.leat --where 'label < 10 and score in 0.2..0.8'",
@@ -239,7 +259,7 @@ const cli_command cli_cmd_pack = {
                                             ".jsonl), packs (.leat), or a format of "
                                             "docs/formats.md; s3:// paths too"},
                                    {.name = NULL}},
-    .options = {{"Packing", packing}, {"Images", images}, {"Order and files", order},
+    .options = {{"Packing", packing}, {"Images", images}, {"Order and files", order}, {"Tar shards", shards},
                 {"Limits", limits}},
     .required = "output",
     .json = (const cli_key[]){{"samples", "samples in the pack"},
@@ -248,6 +268,7 @@ const cli_command cli_cmd_pack = {
                               {"skipped", "samples skipped"},
                               {"ignored", "files skipped: hidden (a folder counts as one) or not images"},
                               {"filtered", "samples that did not meet --where"},
+                              {"missing", "samples of tar shards that lack a member: no value, or the default"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples taken over from an interrupted run"},

@@ -99,6 +99,12 @@ typedef struct leat_ingest_opts {
                             without decoding. Tiles that have other tables than the first pack's are
                             coded again with these, without loss. Not with images, max_side, quality,
                             shuffle, keys or append */
+    /* Tar shards. */
+    const char *members; /* kinds of members to take, "jpg,cls,txt": the fields, in this order; other members are
+                            passed over. NULL = all kinds that the first `infer` samples have */
+    const char *defaults; /* numbers of samples that lack the member: "label=-1,size.cls=0". Without one a
+                             sample without its number cannot be packed; other values may be missing */
+    uint32_t infer;      /* samples to look at for the fields; 0 = 64 */
 } leat_ingest_opts;
 
 LEAT_API void leat_ingest_opts_init_sized(leat_ingest_opts *opts, uint32_t struct_size);
@@ -127,6 +133,7 @@ typedef struct leat_ingest_stats {
     uint64_t images_more[8]; /* as `images`, for codecs 8 to 15 */
     uint64_t animated;       /* images of this run with several frames or pages: the first one counts */
     uint64_t recoded;       /* merge: images whose tiles were coded again */
+    uint64_t missing;       /* tar shards: samples that lack a member */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as it came also on failure; set its struct_size

@@ -31,7 +31,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
          shard_bytes: int | str = 0, page_bytes: int | str = 0, threads: int = 0,
          memory: int | str = 0, on_error: str = "fail", strict: bool = False,
          report: Path | None = None, resume: bool = False, force: bool = False, sync: bool = True,
-         where: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
+         where: str | None = None, members: Sequence[str] | None = None, infer: int = 0,
+         defaults: Mapping[str, int] | None = None, progress: Progress | None = None) -> dict[str, Any]:
     """Packs folders of images, tar shards, TFRecord files, manifests, packs and the formats of docs/formats.md (FFCV,
     MDS, LitData, Parquet, Arrow, LMDB, COCO, VOC); what the command does.
 
@@ -58,6 +59,10 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         force: replace a pack of that name; without ``resume``, also discard an unfinished one
         where: only samples that meet this condition on key and numbers: "label < 10 and score in 0.2..0.8";
             `leat help pack` says how conditions are written
+        members: of tar shards: kinds of members to take (``["jpg", "cls", "txt"]``), others are passed over. None = all
+            kinds that the first `infer` samples have (0 = 64). Samples may lack some: they are counted as "missing",
+            their values are absent
+        defaults: of tar shards: numbers of samples that lack the member: ``{"label": -1}``
         progress: called now and then with (done, total, bytes, skipped); total 0 is unknown
     """
     options: dict[str, Any] = {
@@ -77,6 +82,7 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         "resume": _check.flag("resume", resume),
         "where": None if where is None else _check.text("where", where),
         "replace": _check.flag("force", force), "sync": _check.flag("sync", sync),
+        **_members(members, infer, defaults),
     }
     without_effect = [name for name, given in (
         ("tiles", tiles == "fast" and images not in ("auto", "tiled")), ("mix_raw", mix_raw != 0.5 and images != "mix"),
@@ -88,6 +94,21 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     _leat.set_reader(_open_foreign, _write_table)
     with _key_file(keys) as key_file:
         return _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
+
+
+def _members(members: Sequence[str] | None, infer: int, defaults: Mapping[str, int] | None) -> dict[str, Any]:
+    """Options of tar shards, as C takes them."""
+    if defaults is not None and not isinstance(defaults, Mapping):
+        raise ArgumentError('defaults: a dict of fields and numbers is expected, such as {"label": -1}')
+    names = None if members is None else [_check.text("members", name) for name in _check.several("members", members)]
+    if names is not None and infer:
+        raise ArgumentError("infer: has no effect with members")
+    if names is not None and (not names or any("," in name for name in names)):
+        raise ArgumentError("members: a list of endings is expected, such as ['jpg', 'cls']")
+    numbers = [f"{_check.text('defaults', name)}={_check.whole(f'defaults: {name}', n, -2**63, 2**63 - 1)}"
+               for name, n in (defaults or {}).items()]
+    return {"members": None if names is None else ",".join(names), "infer": _check.whole("infer", infer, 0, _check.U32),
+            "defaults": ",".join(numbers) or None}
 
 
 def append(source: Path | Sequence[Path], output: Path, *, if_exists: str = "fail", images: str = "auto",

@@ -40,14 +40,15 @@ static int take_control(PyObject *o, Py_buffer *view)
 static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
-    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK}", "samples", (u)s->samples,
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK}", "samples", (u)s->samples,
                          "skipped", (u)s->skipped, "bytes_in",
                          (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
                          (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
                          (u)s->duplicate_keys, "budget_peak_bytes", (u)s->budget_peak_bytes, "seconds",
                          s->seconds, "source_kind", s->source_kind, "changed", (u)s->changed, "ignored",
                          (u)s->ignored, "filtered", (u)s->filtered, "existing", (u)s->existing,
-                         "animated", (u)s->animated, "recoded", (u)s->recoded);
+                         "animated", (u)s->animated, "recoded", (u)s->recoded, "missing",
+                         (u)s->missing);
 }
 
 /* The paths of a list of bytes objects, which own them. */
@@ -73,7 +74,8 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"sources", "output", "control", "images", "mix_raw", "max_side", "quality",
                             "trust", "shuffle", "shuffle_seed", "keys", "shard_bytes", "page_bytes",
                             "threads", "memory", "skip_errors", "report", "resume", "replace", "sync",
-                            "fast_tiles", "strict", "where", "append", "merge", NULL};
+                            "fast_tiles", "strict", "where", "append", "merge", "members",
+                            "defaults", "infer", NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_ingest_stats stats = {.struct_size = sizeof stats};
     leat_ingest_opts o;
@@ -85,11 +87,12 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_ingest_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzII", names, &sources, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzI", names, &sources, &o.output,
                                      &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust,
                                      &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
                                      &memory, &skip, &o.report, &resume, &replace, &sync,
-                                     &fast, &strict, &o.where, &o.append, &o.merge))
+                                     &fast, &strict, &o.where, &o.append, &o.merge, &o.members,
+                                     &o.defaults, &o.infer))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;

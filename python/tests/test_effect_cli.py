@@ -3,11 +3,13 @@
 
 The options come from the command's own table (`leat help --json`): a new one needs a row here."""
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -51,6 +53,18 @@ class Case:
 
     def file(self, name):
         return os.path.join(self.folder, name)
+
+    def tar(self):
+        """Three samples: one without a text, one without a class."""
+        rng = np.random.default_rng(1)
+        members = [("0.jpg", jpeg(rng, 40, 30)), ("0.cls", b"4"), ("1.jpg", jpeg(rng, 40, 30)), ("1.txt", b"words"),
+                   ("2.jpg", jpeg(rng, 40, 30)), ("2.cls", b"6"), ("2.txt", b"more")]
+        with tarfile.open(self.file("t.tar"), "w") as archive:
+            for name, data in members:
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+        return self.file("t.tar")
 
     # -- load
 
@@ -293,6 +307,14 @@ PACK = {
                        c.not_packed("selects samples of packs only", "--keys", c.text("k", "0.jpg\n"), code=2)),
     "where": lambda c: (c.packs_otherwise("--where", "label == 1", source=c.plain),
                         c.not_packed("where: column 1", "--where", "label ==", code=2)),
+    "members": lambda c: (c.packs_otherwise("--members", "jpg,cls", source=c.tar(), base=("--default", "label=-1")),
+                          c.not_packed("are for tar shards", "--members", "jpg", code=2)),
+    "infer": lambda c: (run("pack", c.tar(), "-o", c.file("x"), "--infer", 1, code=4),
+                        c.not_packed("are for tar shards", "--infer", 2, code=2),
+                        run("pack", c.tar(), "-o", c.file("x"), "--infer", 2, "--members", "jpg", code=2)),
+    "default": lambda c: (run("pack", c.tar(), "-o", c.file("x"), code=4),
+                          c.packs_otherwise("--default", "label=-2", source=c.tar(), base=("--default", "label=-1")),
+                          c.not_packed("are for tar shards", "--default", "label=1", code=2)),
     "shard-bytes": lambda c: c.shards(),
     "page-bytes": lambda c: c.pages(),
     "max-pixels": lambda c: c.not_packed("over the limit of 5", "--max-pixels", 5),

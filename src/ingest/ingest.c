@@ -239,6 +239,9 @@ static void describe_settings(const ingest *in, leat__json *j)
     leat__json_kstr(j, "on_error", o->skip_errors ? "skip" : "fail");
     if (o->shuffle) leat__json_ku64(j, "shuffle", o->shuffle_seed);
     if (o->where) leat__json_kstr(j, "where", o->where);
+    if (o->members) leat__json_kstr(j, "members", o->members);
+    if (o->defaults) leat__json_kstr(j, "defaults", o->defaults);
+    if (o->infer) leat__json_ku64(j, "infer", o->infer);
 }
 
 /* {"kind":…,"names":[…],"settings":{…}}: names without their folders, so that a copy of the
@@ -710,6 +713,7 @@ static int finish(ingest *in, leat_error *err)
     leat_packer_stats ps = {0};
     in->stats->ignored = in->source->ignored;
     memcpy(in->stats->ignored_first, in->source->ignored_first, sizeof in->stats->ignored_first);
+    in->stats->missing = in->source->missing;
     LEAT_TRY(refuse_empty(in, err));
     LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
     in->stats->bytes_out = ps.file_bytes;
@@ -770,6 +774,8 @@ static int open_merge(ingest *in, leat_error *err)
 static int run(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
+    if ((in->opts->members || in->opts->defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
+        return leat__fail(err, LEAT_EINVAL, "%s: members, defaults and infer are for tar shards", in->opts->sources[0]);
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
     leat__shelf_init(&in->shelf, in->source->field_count, SHELF);

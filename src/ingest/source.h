@@ -38,6 +38,7 @@ struct leat__source {
     bool skim;           /* passing over records that a resumed pack already has */
     uint64_t ignored;    /* files that are no samples by their names */
     char ignored_first[64];
+    uint64_t missing;    /* samples without a value that others have */
 };
 
 /* Opens what the paths are: one folder or manifest, any number of tar shards, TFRecord files or

@@ -8,11 +8,13 @@
  *   seg.png, x.cls …    a field of that name, its type told by the last part
  *   anything else       a field of that name, bytes
  *
- * The first sample of the first shard settles the fields. Later samples may lack some (not a
- * number), but a member without a field is an error: nothing is dropped silently. The key is
- * the path of the image member, so that export can give the file its name back.
+ * The first samples (`infer`) settle the fields, or a list of the user does. Samples may lack some: a number
+ * needs a default then, other values are absent, and such samples are counted. A member without a
+ * field is an error unless the user gave the list: nothing is dropped silently. The key is the path
+ * of the image member, so that export can give the file its name back.
  * Shards are streamed in the order given; names never touch the file system.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -20,6 +22,8 @@
 #include "base/str.h"
 #include "ingest/source.h"
 #include "ingest/tar.h"
+
+#define INFER 64 /* samples that settle the fields */
 
 typedef struct tar_source {
     leat__source base;
@@ -29,6 +33,9 @@ typedef struct tar_source {
     leat__tar tar;
     leat__tar_member member; /* the next one, when `pending` */
     bool pending;
+    bool listed;      /* the user named the members to take */
+    bool *has_default; /* one per field */
+    int64_t *number;  /* the default */
     leat__buf stem; /* of the sample at hand */
 } tar_source;
 
@@ -148,8 +155,10 @@ static int take_member(tar_source *s, leat__run *run, leat__record *r, leat_erro
     if (!field_name(m->name, m->name_len, ext, sizeof ext, &name))
         return fail_member(s, r, LEAT_EFORMAT, "its name has no extension that names a field");
     int field = leat__source_field_find(&s->base, name);
+    if (field < 0 && s->listed) return 0;
     if (field < 0)
-        return fail_member(s, r, LEAT_EFORMAT, "the first sample has no member of this kind");
+        return fail_member(s, r, LEAT_EFORMAT, "the first samples have no member of this kind; name all kinds "
+                                               "(members), or look at more samples (infer)");
     leat__item *item = &r->items[field];
     if (!item->absent) return fail_member(s, r, LEAT_EDATA, "the sample has two of this kind");
     if (m->size > s->base.max_sample)
@@ -184,6 +193,26 @@ static int keep_stem(tar_source *s, leat_error *err)
     return leat__buf_status(&s->stem) == 0 ? 0 : leat__fail_nomem(err, 0, "a name");
 }
 
+/* Defaults for numbers that the sample lacks; without one it cannot be packed. */
+static void fill_missing(tar_source *s, leat__record *r)
+{
+    bool missing = false;
+    for (uint32_t f = 0; f < s->base.field_count && !r->failed; f++) {
+        leat__item *item = &r->items[f];
+        if (!item->absent) continue;
+        missing = true;
+        if (s->base.fields[f].type != LEAT_FIELD_INT) continue;
+        item->absent = false;
+        item->i = s->number[f];
+        if (s->has_default[f] || s->base.skim) continue;
+        leat_error why = {0};
+        leat__fail(&why, LEAT_EDATA, "sample %s has no \"%s\" (a default says what it has then)",
+                   leat__buf_str(&s->stem), s->base.fields[f].name);
+        leat__run_fail(r, &why);
+    }
+    if (missing && !r->failed) s->base.missing++;
+}
+
 static int read_group(tar_source *s, leat__run *run, leat__record *r, bool *end, leat_error *err)
 {
     LEAT_TRY(advance(s, end, err));
@@ -198,13 +227,7 @@ static int read_group(tar_source *s, leat__run *run, leat__record *r, bool *end,
     }
     if (r->key_size == 0)
         LEAT_TRY(leat__run_key(run, r, leat__buf_str(&s->stem), s->stem.len, err));
-    for (uint32_t f = 0; f < s->base.field_count && !s->base.skim && !r->failed; f++) {
-        if (s->base.fields[f].type != LEAT_FIELD_INT || !r->items[f].absent) continue;
-        leat_error why = {0};
-        leat__fail(&why, LEAT_EDATA, "sample %s has no \"%s\"", leat__buf_str(&s->stem),
-                   s->base.fields[f].name);
-        leat__run_fail(r, &why);
-    }
+    fill_missing(s, r);
     return 0;
 }
 
@@ -231,34 +254,91 @@ static void tar_close(leat__source *base)
     tar_source *s = (tar_source *)base;
     close_shard(s);
     leat__buf_reset(&s->stem);
+    leat__free(s->has_default);
+    leat__free(s->number);
 }
 
-static int find_fields(tar_source *s, leat_error *err)
+/* The field that members with this extension belong to, unless it is there. */
+static int add_field(tar_source *s, const char *ext, const char *name, leat_error *err)
+{
+    leat_field_type type = type_of(ext);
+    if (leat__source_field_find(&s->base, name) >= 0) return 0;
+    int n = leat__source_field(&s->base, name, type, err);
+    if (n < 0) return n;
+    if (strcmp(name, "image") == 0 && type == LEAT_FIELD_IMAGE) s->base.image_field = n;
+    if (strcmp(name, "label") == 0 && type == LEAT_FIELD_INT) s->base.label_field = n;
+    return 0;
+}
+
+/* Fields from the members of the first samples. */
+static int find_fields(tar_source *s, uint32_t samples, leat_error *err)
 {
     bool end;
     char ext[256];
     const char *name;
     LEAT_TRY(advance(s, &end, err));
     if (end) return leat__fail(err, LEAT_EDATA, "%s: no samples", s->paths[0]);
-    LEAT_TRY(keep_stem(s, err));
-    while (!end && same_sample(s)) {
-        const leat__tar_member *m = &s->member;
-        if (m->type == '0' && field_name(m->name, m->name_len, ext, sizeof ext, &name) &&
-            leat__source_field_find(&s->base, name) < 0) {
-            leat_field_type type = type_of(ext);
-            int n = leat__source_field(&s->base, name, type, err);
-            if (n < 0) return n;
-            if (strcmp(name, "image") == 0 && type == LEAT_FIELD_IMAGE) s->base.image_field = n;
-            if (strcmp(name, "label") == 0 && type == LEAT_FIELD_INT) s->base.label_field = n;
+    for (uint32_t i = 0; i < samples && !end; i++) {
+        LEAT_TRY(keep_stem(s, err));
+        while (!end && same_sample(s)) {
+            const leat__tar_member *m = &s->member;
+            if (m->type == '0' && field_name(m->name, m->name_len, ext, sizeof ext, &name))
+                LEAT_TRY(add_field(s, ext, name, err));
+            s->pending = false;
+            int rc = advance(s, &end, s->base.field_count > 0 ? NULL : err);
+            /* a damaged shard is reported where it is packed */
+            if (rc != 0 && s->base.field_count == 0) return rc;
+            if (rc != 0) end = true;
         }
-        s->pending = false;
-        LEAT_TRY(advance(s, &end, err));
     }
     if (s->base.field_count == 0)
         return leat__fail(err, LEAT_EDATA, "%s: its first member has no extension that names "
                           "a field", s->paths[0]);
     close_shard(s);
     s->path_at = 0;
+    return 0;
+}
+
+/* Fields from a list such as "jpg,cls,txt". */
+static int list_fields(tar_source *s, const char *list, leat_error *err)
+{
+    while (*list != '\0') {
+        char member[256], ext[256];
+        const char *name;
+        size_t len = strcspn(list, ",");
+        if (len == 0 || len + 3 > sizeof member || memchr(list, '/', len) || list[0] == '.')
+            return leat__fail(err, LEAT_EINVAL, "members: \"%.*s\" is not an ending of names, such as jpg",
+                              (int)LEAT_MIN(len, 200u), list);
+        snprintf(member, sizeof member, "x.%.*s", (int)len, list);
+        (void)field_name(member, len + 2, ext, sizeof ext, &name);
+        LEAT_TRY(add_field(s, ext, name, err));
+        list += len + (list[len] == ',');
+    }
+    s->listed = true;
+    return s->base.field_count > 0 ? 0 : leat__fail(err, LEAT_EINVAL, "members: the list is empty");
+}
+
+/* Defaults from a list such as "label=-1,size.cls=0". */
+static int take_defaults(tar_source *s, const char *list, leat_error *err)
+{
+    s->has_default = LEAT_NEW_ARRAY(INGEST, bool, s->base.field_count);
+    s->number = LEAT_NEW_ARRAY(INGEST, int64_t, s->base.field_count);
+    if (!s->has_default || !s->number) return leat__fail_nomem(err, s->base.field_count * 9u, "defaults");
+    while (list && *list != '\0') {
+        char name[256], value[32];
+        size_t len = strcspn(list, ","), equal = strcspn(list, "=");
+        if (equal == 0 || equal >= len || equal >= sizeof name || len - equal > sizeof value)
+            return leat__fail(err, LEAT_EINVAL, "default: \"%.*s\" is not FIELD=NUMBER", (int)LEAT_MIN(len, 200u), list);
+        snprintf(name, sizeof name, "%.*s", (int)equal, list);
+        snprintf(value, sizeof value, "%.*s", (int)(len - equal - 1), list + equal + 1);
+        int field = leat__source_field_find(&s->base, name);
+        if (field < 0 || s->base.fields[field].type != LEAT_FIELD_INT)
+            return leat__fail(err, LEAT_EINVAL, "default: the shards have no whole numbers called \"%s\"", name);
+        if (!leat__str_to_i64(value, &s->number[field]))
+            return leat__fail(err, LEAT_EINVAL, "default: %s: \"%s\" is not a whole number", name, value);
+        s->has_default[field] = true;
+        list += len + (list[len] == ',');
+    }
     return 0;
 }
 
@@ -277,7 +357,9 @@ int leat__source_tar(leat__source **out, const leat_ingest_opts *opts, leat_erro
     s->paths = opts->sources;
     s->path_count = opts->source_count;
     leat__buf_init(&s->stem, LEAT__MEM_INGEST, LEAT__TAR_NAME_MAX);
-    int rc = find_fields(s, err);
+    int rc = opts->members ? list_fields(s, opts->members, err)
+                           : find_fields(s, opts->infer ? opts->infer : INFER, err);
+    if (rc == 0) rc = take_defaults(s, opts->defaults, err);
     if (rc == 0)
         *out = base;
     else

@@ -64,6 +64,65 @@ static void samples_are_groups_of_members(void **state)
     leat__source_close(&s);
 }
 
+static leat__source *open_tar(const char *const *paths, uint32_t n, const char *members, const char *defaults,
+                              uint32_t infer)
+{
+    leat_ingest_opts o;
+    leat_ingest_opts_init(&o);
+    o.sources = paths;
+    o.source_count = n;
+    o.members = members;
+    o.defaults = defaults;
+    o.infer = infer;
+    o.max_sample_bytes = 1u << 20;
+    leat__source *s = NULL;
+    return leat__source_tar(&s, &o, NULL) == 0 ? s : NULL;
+}
+
+/* Members that only some samples have: found in the first samples or named, absent or a default. */
+static void members_may_be_missing(void **state)
+{
+    leat__buf t = new_shard();
+    tar_image(&t, "0.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "0.junk", "?");
+    tar_image(&t, "1.jpg", LEAT__CODEC_JPEG, 1);
+    tar_text(&t, "1.cls", "5");
+    tar_text(&t, "1.txt", "one");
+    tar_text(&t, "2.cls", "6");
+    tar_end(&t);
+    put_shard("o.tar", &t);
+    const char *paths[] = {in_box("o.tar")};
+    for (int way = 0; way < 3; way++) {
+        leat__source *s = open_tar(paths, 1, way == 2 ? "txt,JPG,cls" : NULL, "label=-1", way == 1 ? 2 : 0);
+        leat__shelf shelf;
+        leat__run *run;
+        leat__record *r;
+        assert_non_null(s);
+        leat__shelf_init(&shelf, s->field_count, 2);
+        assert_int_equal(s->field_count, way == 2 ? 3 : 4); /* junk is passed over when a list is given */
+        int label = leat__source_field_find(s, "label"), txt = leat__source_field_find(s, "txt");
+        int image = leat__source_field_find(s, "image");
+        if (way == 2) assert_int_equal(txt, 0);
+        static const int64_t labels[] = {-1, 5, 6};
+        for (int i = 0; i < 3; i++) {
+            assert_true(next_record(s, &shelf, &run, &r));
+            assert_false(r->failed);
+            assert_int_equal(r->items[label].i, labels[i]);
+            assert_int_equal(r->items[txt].absent, i != 1);
+            assert_int_equal(r->items[image].absent, i == 2);
+            leat__shelf_give(&shelf, run);
+        }
+        assert_int_equal(s->missing, way == 2 ? 2 : 3);
+        leat__shelf_reset(&shelf);
+        leat__source_close(&s);
+    }
+    assert_null(open_tar(paths, 1, NULL, "label=-1", 1)); /* the first sample has no label */
+    static const char *const bad[][2] = {{"jpg,,cls", NULL}, {"", NULL}, {".jpg", NULL}, {"a/b", NULL},
+                                         {NULL, "label"}, {NULL, "label=x"}, {NULL, "txt=1"}, {NULL, "=1"},
+                                         {NULL, "label=99999999999999999999"}};
+    for (size_t i = 0; i < LEAT_COUNT(bad); i++) assert_null(open_tar(paths, 1, bad[i][0], bad[i][1], 0));
+}
+
 /* What is wrong with one sample does not touch the next; a cut shard is one thing left out. */
 static void nothing_is_dropped_silently(void **state)
 {
@@ -89,14 +148,15 @@ static void nothing_is_dropped_silently(void **state)
     tar_end(&t);
     put_shard("next.tar", &t);
     const char *paths[] = {in_box("cut.tar"), in_box("next.tar")};
-    leat__source *s = open_source(paths, 2, NULL);
+    leat__source *s = open_tar(paths, 2, NULL, NULL, 2);
+    assert_non_null(s);
     leat__shelf shelf;
     leat__run *run;
     leat__record *r;
     leat__shelf_init(&shelf, s->field_count, 2);
     static const char *const why[] = {NULL, "whole number", "no member of this kind",
                                       "has no \"label\"", "regular file", NULL, "truncated",
-                                      NULL};
+                                      NULL}; /* the text of sample 3 is not looked at: infer is 2 */
     for (int i = 0; i < 8; i++) {
         assert_true(next_record(s, &shelf, &run, &r));
         assert_int_equal(r->failed, why[i] != NULL);
@@ -146,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_groups_of_members),
+        cmocka_unit_test(members_may_be_missing),
         cmocka_unit_test(nothing_is_dropped_silently),
         cmocka_unit_test(skimming_gives_the_same_keys),
     };
