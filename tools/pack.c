@@ -268,7 +268,7 @@ const cli_command cli_cmd_pack = {
                               {"skipped", "samples skipped"},
                               {"ignored", "files skipped: hidden (a folder counts as one) or not images"},
                               {"filtered", "samples that did not meet --where"},
-                              {"missing", "samples of tar shards that lack a member: no value, or the default"},
+                              {"missing", "samples of tar shards that lack a member"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples taken over from an interrupted run"},

@@ -100,8 +100,9 @@ typedef struct leat_ingest_opts {
                             coded again with these, without loss. Not with images, max_side, quality,
                             shuffle, keys or append */
     /* Tar shards. */
-    const char *members; /* kinds of members to take, "jpg,cls,txt": the fields, in this order; other members are
-                            passed over. NULL = all kinds that the first `infer` samples have */
+    const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
+                             order; other members are passed over. NULL = all kinds that
+                             the first `infer` samples have */
     const char *defaults; /* numbers of samples that lack the member: "label=-1,size.cls=0". Without one a
                              sample without its number cannot be packed; other values may be missing */
     uint32_t infer;      /* samples to look at for the fields; 0 = 64 */

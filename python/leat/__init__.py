@@ -79,11 +79,12 @@ def __dir__() -> list[str]:
 def open(path: str | _os.PathLike, *, verify: bool = True, image: _Any = None,
          fields: _Sequence[str] | None = None, as_tuple: bool = False, seed: int = 0,
          orientation: _Literal["apply", "ignore"] = "apply", channels_last: bool = False,
-         as_: _Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False) -> Dataset:
+         as_: _Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False, follow: _Any = None,
+         **roles: _Any) -> Dataset:
     """Opens a pack, or a set of shards, for random access; with ``image`` as a map-style dataset.
 
     ``help(leat.Dataset)`` explains the options."""
     from ._dataset import Dataset
 
     return Dataset(path, verify=verify, image=image, fields=fields, as_tuple=as_tuple, seed=seed,
-                   orientation=orientation, channels_last=channels_last, as_=as_, rgb=rgb)
+                   orientation=orientation, channels_last=channels_last, as_=as_, rgb=rgb, follow=follow, **roles)

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from . import _check, _leat
 from ._errors import ArgumentError, MissingKeyError, SampleIndexError, StateError, shown
+from ._follow import Role, roles_text
 from ._made import Maker
 from ._schema import Field
 
@@ -129,28 +131,35 @@ class Dataset:
         as_tuple: with image: samples are plain tuples of the fields, not dicts
         seed, orientation, channels_last, as_: with image: as of ``leat.Loader``
         rgb: without image: pixels have three channels, of grey and transparent images too
+        follow, **roles: with image: fields that follow its geometry, as of ``leat.Loader``: ``mask="follow"``,
+            ``boxes=leat.ops.Boxes("xywh")``; with the values of a loader. Boxes of samples differ in number: a
+            DataLoader needs a ``collate_fn`` for them
     """
 
     def __init__(self, path: str | os.PathLike, *, verify: bool = True, image: Any = None,
                  fields: Sequence[str] | None = None, as_tuple: bool = False, seed: int = 0,
                  orientation: Literal["apply", "ignore"] = "apply", channels_last: bool = False,
-                 as_: Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False) -> None:
+                 as_: Literal["auto", "torch", "numpy", "jax", "dlpack"] = "auto", rgb: bool = False,
+                 follow: Mapping[str, Role] | str | None = None, **roles: Any) -> None:
         self._pack = _leat.Pack(_check.path("path", path), verify=_check.flag("verify", verify))
         self._options = {"verify": verify, "image": image, "fields": fields, "as_tuple": as_tuple, "seed": seed,
-                         "orientation": orientation, "channels_last": channels_last, "as_": as_, "rgb": rgb}
+                         "orientation": orientation, "channels_last": channels_last, "as_": as_, "rgb": rgb,
+                         "follow": follow, **roles}
         self._rgb = _check.flag("rgb", rgb)
         self._as_tuple = _check.flag("as_tuple", as_tuple)
         self._maker: Maker | None = None
         self.info: dict = self._pack.info()
         self.fields: tuple[Field, ...] = tuple(Field(*row) for row in self._pack.fields())
         self._index = {f.name: i for i, f in enumerate(self.fields)}
+        text = roles_text(follow, roles, "leat.open", self.path, list(self._index),
+                          inspect.signature(Dataset).parameters)
         if image is not None:
-            self._maker = Maker(self.path, self.fields, image, fields, seed=seed, orientation=orientation,
-                                as_=as_, channels_last=channels_last)
+            self._maker = Maker(self._pack, self.path, self.fields, image, fields, seed=seed, orientation=orientation,
+                                as_=as_, channels_last=channels_last, roles=text)
             if rgb:
                 raise ArgumentError("rgb: pipelines deliver three channels anyway; leave it out beside image")
             return
-        for name, given in (("fields", fields is not None), ("as_tuple", self._as_tuple), ("seed", _check.whole("seed", seed) != 0),
+        for name, given in ((next(iter(roles), "follow"), text is not None), ("fields", fields is not None), ("as_tuple", self._as_tuple), ("seed", _check.whole("seed", seed) != 0),
                             ("orientation", not _is_text(orientation, "apply")),
                             ("channels_last", _check.flag("channels_last", channels_last)),
                             ("as_", not _is_text(as_, "auto"))):
@@ -254,10 +263,11 @@ class Dataset:
         if self._maker is None:
             return [self._read(i) for i in indices]
         maker, made = self._maker, []
-        rows, tensors = maker.make(self._pack, indices)
+        rows, tensors, followers = maker.make(self._pack, indices)
         for at, ((*values, key), index) in enumerate(zip(rows, indices)):
             named = {"sample_id": index, "key": _decode(key)}
             named.update((f.name, self._value(f, v)) for f, v in zip(self.fields, values) if f.name in maker.fields)
+            named.update(followers[at])
             named.update((name, tensor[at]) for name, tensor in zip(maker.names, tensors))
             made.append(self._made(named, _decode(key), index))
         return made

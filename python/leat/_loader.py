@@ -23,6 +23,7 @@ from . import _check, _convert, _leat, _rank, _words, ops
 from ._batch import Batch, Ragged, batch_class
 from ._dataset import Dataset
 from ._errors import AdviceWarning, ArgumentError, BudgetError, StateError, shown
+from ._follow import Role, roles_text
 from ._mix import Datasets, Mix
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from .callbacks import Callback, Monitor
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
-Role = str | ops.Op
 
 _ORDERS = {"sequential": 0, "random": 1, "quasi_random": 2}
 _CACHES = {"os": 0, "process": 1, "device": 2}
@@ -693,25 +693,8 @@ def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader) -> str | None
     """Fields that follow an image, as text."""
     if follow is None and not roles:
         return None
-    if follow is not None and not isinstance(follow, Mapping):
-        follow = _check.text("follow", follow)
-    known = [f.name for f in loader.dataset.fields]
-    for name in roles:
-        if name not in known:
-            near = difflib.get_close_matches(name, [*inspect.signature(Loader).parameters, *known], 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"leat.Loader has no argument {name!r}, and {loader.path} no such field{hint}")
-    parts = [follow] if isinstance(follow, str) else []
-    for name, role in [*(follow.items() if isinstance(follow, Mapping) else ()), *roles.items()]:
-        if isinstance(role, type) or not isinstance(role, (str, ops.Op)):
-            raise ArgumentError(f'{name}: {shown(role)} is neither "follow" nor one of leat.ops.Mask, Boxes, '
-                                "Labels and Keypoints")
-        parts.append(f"{_quoted(_check.text('follow', name))} = {role}")
-    return _check.text("follow", "; ".join(parts))
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "'" in name else f"'{name}'"
+    return roles_text(follow, roles, "leat.Loader", loader.path, [f.name for f in loader.dataset.fields],
+                      inspect.signature(Loader).parameters)
 
 
 def _buckets(buckets: Any) -> dict[str, Any]:

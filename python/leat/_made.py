@@ -36,8 +36,8 @@ class SharedEpoch:
 class Maker:
     """Makes samples of a pack: which fields they have, and the pipelines of their images."""
 
-    def __init__(self, path: str, fields: tuple[Field, ...], image: Any, wanted: Sequence[str] | None, *,
-                 seed: int, orientation: str, as_: str, channels_last: bool) -> None:
+    def __init__(self, pack: _leat.Pack, path: str, fields: tuple[Field, ...], image: Any, wanted: Sequence[str] | None,
+                 *, seed: int, orientation: str, as_: str, channels_last: bool, roles: str | None) -> None:
         self.as_, self._convert = _convert.converter(as_)
         self.channels_last = _check.flag("channels_last", channels_last)
         self.seed = _check.whole("seed", seed)
@@ -53,11 +53,14 @@ class Maker:
             view = sum(at == number for at, _ in self.images)
             self.images.append((number, _leat.Pipeline(text, view)))
             self.names.append(name)
+        self.follow = None if roles is None else pack.follow(
+            roles, [(name, *image) for name, image in zip(self.names, self.images)])
+        self.followers: list[str] = [] if self.follow is None else self.follow.names()
         self.fields = self._choose(path, fields, wanted)
 
     def _choose(self, path: str, fields: tuple[Field, ...], wanted: Sequence[str] | None) -> list[str]:
         """Names of what a sample has, in order."""
-        plain = [f.name for f in fields if f.type != "image"]
+        plain = [f.name for f in fields if f.type != "image" or f.name in self.followers]
         if wanted is None:
             return [*self.names, *(n for n in plain if n not in self.names), "sample_id"]
         names = _check.several("fields", wanted)
@@ -67,13 +70,28 @@ class Maker:
                 raise ArgumentError(f"fields: {path} has no field {name!r}")
         return [*(n for n in self.names if n not in names), *names]
 
-    def make(self, pack: _leat.Pack, indices: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
-        """Values of each sample, and the images of all of them, one tensor per pipeline."""
+    def make(self, pack: _leat.Pack, indices: Sequence[int]) -> tuple[list[list[Any]], list[Any], list[dict[str, Any]]]:
+        """Values of each sample, the images of all of them, one tensor per pipeline, and what follows these images."""
         numbers = np.asarray(indices, np.uint64)
-        rows, tensors = pack.make(numbers, self.images, self.seed, self.epoch.get(), self.as_stored)
+        rows, tensors, moved = pack.make(numbers, self.images, self.seed, self.epoch.get(), self.as_stored, self.follow)
         if self.channels_last and self.as_ == "torch":
             tensors = [t.permute(0, 3, 1, 2) for t in tensors]
-        return rows, [self._convert(t) for t in tensors]
+        followers = [{name: self._moved(*value) for name, value in one.items()} for one in moved] or [{}] * len(rows)
+        return rows, [self._convert(t) for t in tensors], followers
+
+    def _moved(self, data: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
+        """A mask, boxes or points as an array of the user's framework."""
+        array = np.frombuffer(bytearray(data), np.uint16 if dtype == "bfloat16" else dtype).reshape(shape)
+        if self.as_ == "torch":
+            import torch
+
+            return torch.from_numpy(array).view(torch.bfloat16) if dtype == "bfloat16" else torch.from_numpy(array)
+        array = _convert.bfloat16(array) if dtype == "bfloat16" else array
+        if self.as_ == "jax":
+            import jax
+
+            return jax.numpy.asarray(array)
+        return array
 
 
 def _views(path: str, fields: tuple[Field, ...], image: Any, suffix: str) -> list[tuple[str, str, str]]:

@@ -87,12 +87,12 @@ PyObject *py_ingest(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_ingest_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzI", names, &sources, &o.output,
-                                     &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust,
-                                     &shuffle, &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads,
-                                     &memory, &skip, &o.report, &resume, &replace, &sync,
-                                     &fast, &strict, &o.where, &o.append, &o.merge, &o.members,
-                                     &o.defaults, &o.infer))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "OyO|$IdIIppKzKKIKpzpppppzIIzzI", names, &sources, &o.output,
+            &control, &o.images, &o.mix_raw, &o.max_side, &o.quality, &trust, &shuffle,
+            &seed, &o.keys, &shard_bytes, &page_bytes, &o.threads, &memory, &skip,
+            &o.report, &resume, &replace, &sync, &fast, &strict, &o.where, &o.append,
+            &o.merge, &o.members, &o.defaults, &o.infer))
         return NULL;
     o.trust = (uint32_t)trust;
     o.fast_tiles = (uint32_t)fast;

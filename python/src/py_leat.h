@@ -106,7 +106,8 @@ PyObject *py_image_png(PyObject *module, PyObject *args); /* png(pixels): a PNG 
 /* The values of the sample last read in the order of the schema, then its key; None where `skip` (one per
  * field, or NULL) says so. */
 PyObject *py_sample_list(const py_pack_handle *h, const leat_sample *s, const bool *skip, leat_error *err);
-/* (values of each sample, one tensor per pipeline): see leat._leat.Pack.make. */
+PyObject *py_follow_new(py_pack_handle *h, PyObject *args); /* see leat._leat.Pack.follow */
+/* (values of each sample, one tensor per pipeline, values that follow): see leat._leat.Pack.make. */
 PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args);
 
 /* ---- packing ------------------------------------------------------------------------------ */
@@ -157,6 +158,7 @@ extern PyTypeObject *py_tensor_type;
 
 int py_tensor_register(PyObject *module);
 int py_pack_register(PyObject *module);
+int py_follow_register(PyObject *module);
 int py_pipeline_register(PyObject *module);
 int py_packer_register(PyObject *module);
 int py_loader_register(PyObject *module);

@@ -14,8 +14,8 @@ static int module_exec(PyObject *module)
         return -1;
     }
     if (py_tensor_register(module) != 0 || py_pack_register(module) != 0 ||
-        py_pipeline_register(module) != 0 || py_packer_register(module) != 0 ||
-        py_loader_register(module) != 0 ||
+        py_pipeline_register(module) != 0 || py_follow_register(module) != 0 ||
+        py_packer_register(module) != 0 || py_loader_register(module) != 0 ||
         PyModule_AddStringConstant(module, "version", LEAT_VERSION) != 0)
         return -1;
     loaded = true;

@@ -421,6 +421,15 @@ static PyObject *pack_make(PyObject *self, PyObject *args)
     return made;
 }
 
+static PyObject *pack_follow(PyObject *self, PyObject *args)
+{
+    py_pack_handle *h = enter(self);
+    if (h == NULL) return NULL;
+    PyObject *follow = py_follow_new(h, args);
+    py_pack_drop(h);
+    return follow;
+}
+
 static PyObject *pack_arrow(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -432,20 +441,30 @@ static PyObject *pack_arrow(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef pack_methods[] = {
-    {"close", pack_close, METH_NOARGS, "Lets go of the pack; readers under way finish first."},
+    {"close", pack_close, METH_NOARGS,
+     "Lets go of the pack; readers under way finish first."},
     {"info", pack_info, METH_NOARGS, "Sizes, counts and the fingerprint."},
-    {"fields", pack_fields, METH_NOARGS, "(name, type, dtype, shape, ndim) of each field."},
+    {"fields", pack_fields, METH_NOARGS,
+     "(name, type, dtype, shape, ndim) of each field."},
     {"schema", pack_schema, METH_NOARGS, "The schema as JSON."},
     {"provenance", pack_provenance, METH_NOARGS, "Where the pack came from, as JSON."},
     {"classes", pack_classes, METH_VARARGS, "Class names of an int field."},
     {"keys", pack_keys, METH_VARARGS, "keys(first, count): a list of bytes."},
-    {"find", pack_find, METH_VARARGS, "Number of the sample with this key (bytes), or None."},
+    {"find", pack_find, METH_VARARGS,
+     "Number of the sample with this key (bytes), or None."},
     {"sample", pack_sample, METH_VARARGS, "Values of a sample and its key."},
     {"make", pack_make, METH_VARARGS,
-     "make(indices, [(field, Pipeline)], seed, epoch, as_stored): values of samples, a tensor per pipeline."},
-    {"column", pack_column, METH_VARARGS, "column(field, first, out): an int or float column."},
-    {"decode", pack_decode, METH_VARARGS, "decode(data, codec, orientation): pixels as a Tensor."},
-    {"file", pack_file, METH_VARARGS, "file(data, codec, orientation): the image file as bytes."},
+     "make(indices, [(field, Pipeline)], seed, epoch, as_stored, Follow or None): values "
+     "of samples, a tensor per "
+     "pipeline, values that follow."},
+    {"follow", pack_follow, METH_VARARGS,
+     "follow(roles, [(name, field, Pipeline)]): fields that follow images."},
+    {"column", pack_column, METH_VARARGS,
+     "column(field, first, out): an int or float column."},
+    {"decode", pack_decode, METH_VARARGS,
+     "decode(data, codec, orientation): pixels as a Tensor."},
+    {"file", pack_file, METH_VARARGS,
+     "file(data, codec, orientation): the image file as bytes."},
     {"arrow", pack_arrow, METH_NOARGS, "The index as an Arrow C stream capsule."},
     {NULL, NULL, 0, NULL},
 };

@@ -4,7 +4,7 @@
  * The draws of a sample depend on (seed, epoch, sample) alone, as in a loader, so that the pixels are
  * the loader's.
  */
-#include "py_leat.h"
+#include "py_follow.h"
 
 #include <string.h>
 
@@ -65,6 +65,13 @@ static void pipeline_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+const leat__pipeline *py_pipeline_of(PyObject *object)
+{
+    if (Py_TYPE(object) == pipeline_type) return ((py_pipeline *)object)->pipeline;
+    PyErr_SetString(PyExc_TypeError, "not a leat._leat.Pipeline");
+    return NULL;
+}
+
 /* ---- making samples ------------------------------------------------------------------------- */
 
 typedef struct made {
@@ -84,6 +91,9 @@ typedef struct making {
     bool *skip; /* per field: an image that is made, so its bytes are not wanted */
     leat__draw_key key;
     bool as_stored;
+    py_follow *follow; /* or NULL */
+    leat__follow_scratch scratch;
+    leat__frame *frame; /* what follows the images of the sample at hand */
 } making;
 
 static int make_image(making *m, made *image, void *out, leat_error *err)
@@ -114,6 +124,9 @@ static int make_sample(making *m, uint64_t index, size_t row, leat_error *err)
     m->key.sample = index;
     for (uint32_t i = 0; i < m->count && rc == 0; i++)
         rc = make_image(m, &m->images[i], m->images[i].block + row * m->images[i].output->bytes, err);
+    if (rc == 0 && m->follow != NULL)
+        rc = py_follow_fill(m->follow, m->sample, m->worker, &m->key, m->as_stored,
+                            &m->scratch, &m->frame, err);
     if (rc == 0) return 0;
     const char *key = leat_sample_key(m->sample, NULL);
     leat__error_context(err, "%s: sample %llu \"%s\"", leat_pack_path(m->h->pack),
@@ -161,6 +174,7 @@ static bool prepare(making *m, PyObject *list, size_t rows, leat_error *err)
         return false;
     }
     if (!take_images(m, list, rows)) return false;
+    if (m->follow != NULL) py_follow_skip(m->follow, m->skip);
     int rc = leat_sample_open(&m->sample, m->h->pack, err);
     if (rc == 0 && m->count > 0) m->worker = atomic_exchange(&m->images[0].pipeline->idle, NULL);
     if (rc == 0 && m->worker == NULL) rc = leat__pipeline_worker_open(&m->worker, err);
@@ -174,6 +188,8 @@ static void let_go(making *m)
         m->worker = atomic_exchange(&m->images[0].pipeline->idle, m->worker);
     leat__pipeline_worker_close(&m->worker);
     leat_sample_close(&m->sample);
+    leat__follow_scratch_reset(&m->scratch);
+    if (m->frame != NULL) leat__frame_unref(m->frame);
     for (uint32_t i = 0; i < IMAGES_MAX; i++) {
         if (m->images[i].loan != NULL) py_loan_drop(m->images[i].loan);
         else leat__free(m->images[i].block);
@@ -181,7 +197,20 @@ static void let_go(making *m)
     leat__free(m->skip);
 }
 
-static PyObject *all_samples(making *m, const uint64_t *index, size_t rows, leat_error *err)
+/* What follows the images of the sample at hand, to the end of the list. */
+static bool add_followers(making *m, PyObject *followers)
+{
+    if (m->frame == NULL) return true;
+    PyObject *values = py_follow_values(m->follow, m->frame);
+    leat__frame_unref(m->frame);
+    m->frame = NULL;
+    bool good = values != NULL && PyList_Append(followers, values) == 0;
+    Py_XDECREF(values);
+    return good;
+}
+
+static PyObject *all_samples(making *m, const uint64_t *index, size_t rows,
+                             PyObject *followers, leat_error *err)
 {
     PyObject *list = PyList_New((Py_ssize_t)rows);
     for (size_t i = 0; list != NULL && i < rows; i++) {
@@ -193,6 +222,7 @@ static PyObject *all_samples(making *m, const uint64_t *index, size_t rows, leat
         Py_END_ALLOW_THREADS
         PyObject *values = rc == 0 ? py_sample_list(m->h, m->sample, m->skip, err) : py_raise(err);
         if (values == NULL || PyList_SetItem(list, (Py_ssize_t)i, values) != 0) Py_CLEAR(list);
+        if (list != NULL && !add_followers(m, followers)) Py_CLEAR(list);
     }
     return list;
 }
@@ -221,17 +251,22 @@ PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args)
     leat_error err = {.sample = -1, .offset = -1};
     making m = {.h = h};
     unsigned long long seed, epoch;
-    PyObject *list, *samples = NULL, *tensors = NULL;
+    PyObject *list, *samples = NULL, *tensors = NULL, *follow = Py_None, *followers = PyList_New(0);
     Py_buffer index;
     int as_stored;
 
-    if (!PyArg_ParseTuple(args, "y*O!KKp", &index, &PyList_Type, &list, &seed, &epoch, &as_stored))
+    if (followers == NULL || !PyArg_ParseTuple(args, "y*O!KKp|O", &index, &PyList_Type, &list, &seed, &epoch,
+                                               &as_stored, &follow)) {
+        Py_XDECREF(followers);
         return NULL;
+    }
     size_t rows = (size_t)index.len / sizeof(uint64_t);
     m.key.seed = seed;
     m.key.epoch = epoch;
     m.as_stored = as_stored != 0;
-    if (prepare(&m, list, rows, &err)) samples = all_samples(&m, index.buf, rows, &err);
+    if (follow != Py_None) m.follow = py_follow_of(follow);
+    if ((follow == Py_None || m.follow != NULL) && prepare(&m, list, rows, &err))
+        samples = all_samples(&m, index.buf, rows, followers, &err);
     if (samples != NULL) tensors = PyList_New(m.count);
     for (uint32_t i = 0; tensors != NULL && i < m.count; i++) {
         PyObject *tensor = tensor_of(&m.images[i], rows);
@@ -239,8 +274,9 @@ PyObject *py_pipeline_make(py_pack_handle *h, PyObject *args)
     }
     let_go(&m);
     PyBuffer_Release(&index);
-    if (tensors != NULL) return Py_BuildValue("(NN)", samples, tensors);
+    if (tensors != NULL) return Py_BuildValue("(NNN)", samples, tensors, followers);
     Py_XDECREF(samples);
+    Py_DECREF(followers);
     return NULL;
 }
 

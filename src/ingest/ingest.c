@@ -774,8 +774,11 @@ static int open_merge(ingest *in, leat_error *err)
 static int run(ingest *in, leat_error *err)
 {
     LEAT_TRY(leat__source_open(&in->source, in->opts, err));
-    if ((in->opts->members || in->opts->defaults || in->opts->infer) && strcmp(in->source->ops->kind, "tar") != 0)
-        return leat__fail(err, LEAT_EINVAL, "%s: members, defaults and infer are for tar shards", in->opts->sources[0]);
+    if ((in->opts->members || in->opts->defaults || in->opts->infer) &&
+        strcmp(in->source->ops->kind, "tar") != 0)
+        return leat__fail(err, LEAT_EINVAL,
+                          "%s: members, defaults and infer are for tar shards",
+                          in->opts->sources[0]);
     strncpy(in->stats->source_kind, in->source->ops->kind, sizeof in->stats->source_kind - 1);
     in->stats->fields = in->source->field_count;
     leat__shelf_init(&in->shelf, in->source->field_count, SHELF);
@@ -871,9 +874,12 @@ int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats, leat_err
         return leat__fail(err, LEAT_EINVAL, "append: not a mode, or combined with replace or resume");
     if (o.append && leat__path_remote(o.output))
         return leat__fail(err, LEAT_ENOTSUP, "%s: only packs on this machine can be appended to", o.output);
-    if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side || o.quality || o.shuffle || o.keys)))
-        return leat__fail(err, LEAT_EINVAL, "merge: not a rule for keys, or combined with images, max_side, quality, "
-                          "shuffle, keys or append");
+    if (o.merge > LEAT_MERGE_RENAME || (o.merge && (o.append || o.images || o.max_side ||
+                                                    o.quality || o.shuffle || o.keys)))
+        return leat__fail(
+            err, LEAT_EINVAL,
+            "merge: not a rule for keys, or combined with images, max_side, quality, "
+            "shuffle, keys or append");
     uint64_t begin = leat__clock_ns();
     int rc = leat__path_remote(o.output) ? pack_into_bucket(&o, &own, err) : pack_here(&o, &own, err);
     own.seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;

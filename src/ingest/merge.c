@@ -186,7 +186,8 @@ static int refuse(search *s, uint64_t a, uint64_t b, leat_error *err)
     LEAT_TRY(key_of(s, a, &s->key, err));
     const char *first = leat_pack_path(pack_of(s, &a)), *second = leat_pack_path(pack_of(s, &b));
     return leat__fail(err, LEAT_EEXIST,
-                      "\"%.*s\" is the key of a sample in %s and of one in %s: choose what happens to such samples "
+                      "\"%.*s\" is the key of a sample in %s and of one in %s: choose "
+                      "what happens to such samples "
                       "(duplicates: first, last or rename)",
                       (int)LEAT_MIN(s->key.len, 200u), s->key.data, first, second);
 }
@@ -325,7 +326,8 @@ int leat__merge_classes(leat_packer *packer, leat__source *packs, leat_error *er
 /* Joins `next` to `all`; false when they differ in more than their names. */
 static bool join_sources(json_t *all, json_t *next)
 {
-    json_t *names = json_incref(json_object_get(all, "names")), *more = json_incref(json_object_get(next, "names"));
+    json_t *names = json_incref(json_object_get(all, "names")),
+           *more = json_incref(json_object_get(next, "names"));
     bool same = json_is_array(names) && json_is_array(more);
     if (same) {
         json_t *left = json_copy(all), *right = json_copy(next);
@@ -371,7 +373,9 @@ int leat__merge_provenance(leat__source *packs, const char *where, leat__buf *ou
     if (where != NULL)
         (void)json_object_set_new(json_is_object(settings) ? settings : all, "where", json_string(where));
     size_t size = all != NULL ? json_dumpb(all, NULL, 0, JSON_COMPACT) : 0;
-    int rc = size == 0 || leat__buf_reserve(out, size + 1) != 0 ? leat__fail_nomem(err, size, "provenance") : 0;
+    int rc = size == 0 || leat__buf_reserve(out, size + 1) != 0
+                 ? leat__fail_nomem(err, size, "provenance")
+                 : 0;
     if (rc == 0) {
         out->len = json_dumpb(all, out->data, size, JSON_COMPACT);
         out->data[out->len] = '\0';

@@ -10,7 +10,8 @@
 #include "ingest/source.h"
 #include "ingest/where.h"
 
-/* What is done with one sample whose key another one has. Samples that are not listed are kept as they are. */
+/* What is done with one sample whose key another one has. Samples that are not listed are
+ * kept as they are. */
 typedef struct leat__merge_step {
     uint64_t sample; /* among those of all packs */
     uint64_t rename; /* 0 = leave it out; N = rename it to KEY-N */

@@ -84,11 +84,13 @@ static int match_fields(const pack_source *s, origin *o, leat_error *err)
         const leat_field *there = leat_pack_field(o->pack, (uint32_t)at);
         if (there->type != f->type || there->dtype != f->dtype || there->ndim != f->ndim ||
             memcmp(there->shape, f->shape, sizeof f->shape) != 0)
-            return leat__fail(err, LEAT_EINVAL,
-                              there->type != f->type ? "field '%s' is %s in %s and %s in %s"
-                                                     : "field '%s' is %s in %s and %s of another type or shape in %s",
-                              f->name, leat_field_type_name(f->type), leat_pack_path(first),
-                              leat_field_type_name(there->type), leat_pack_path(o->pack));
+            return leat__fail(
+                err, LEAT_EINVAL,
+                there->type != f->type
+                    ? "field '%s' is %s in %s and %s in %s"
+                    : "field '%s' is %s in %s and %s of another type or shape in %s",
+                f->name, leat_field_type_name(f->type), leat_pack_path(first),
+                leat_field_type_name(there->type), leat_pack_path(o->pack));
         o->field[i] = (uint32_t)at;
     }
     for (uint32_t i = 0; i < leat_pack_field_count(o->pack); i++) {

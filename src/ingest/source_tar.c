@@ -157,8 +157,10 @@ static int take_member(tar_source *s, leat__run *run, leat__record *r, leat_erro
     int field = leat__source_field_find(&s->base, name);
     if (field < 0 && s->listed) return 0;
     if (field < 0)
-        return fail_member(s, r, LEAT_EFORMAT, "the first samples have no member of this kind; name all kinds "
-                                               "(members), or look at more samples (infer)");
+        return fail_member(
+            s, r, LEAT_EFORMAT,
+            "the first samples have no member of this kind; name all kinds "
+            "(members), or look at more samples (infer)");
     leat__item *item = &r->items[field];
     if (!item->absent) return fail_member(s, r, LEAT_EDATA, "the sample has two of this kind");
     if (m->size > s->base.max_sample)
@@ -328,12 +330,15 @@ static int take_defaults(tar_source *s, const char *list, leat_error *err)
         char name[256], value[32];
         size_t len = strcspn(list, ","), equal = strcspn(list, "=");
         if (equal == 0 || equal >= len || equal >= sizeof name || len - equal > sizeof value)
-            return leat__fail(err, LEAT_EINVAL, "default: \"%.*s\" is not FIELD=NUMBER", (int)LEAT_MIN(len, 200u), list);
+            return leat__fail(err, LEAT_EINVAL, "default: \"%.*s\" is not FIELD=NUMBER",
+                              (int)LEAT_MIN(len, 200u), list);
         snprintf(name, sizeof name, "%.*s", (int)equal, list);
         snprintf(value, sizeof value, "%.*s", (int)(len - equal - 1), list + equal + 1);
         int field = leat__source_field_find(&s->base, name);
         if (field < 0 || s->base.fields[field].type != LEAT_FIELD_INT)
-            return leat__fail(err, LEAT_EINVAL, "default: the shards have no whole numbers called \"%s\"", name);
+            return leat__fail(err, LEAT_EINVAL,
+                              "default: the shards have no whole numbers called \"%s\"",
+                              name);
         if (!leat__str_to_i64(value, &s->number[field]))
             return leat__fail(err, LEAT_EINVAL, "default: %s: \"%s\" is not a whole number", name, value);
         s->has_default[field] = true;

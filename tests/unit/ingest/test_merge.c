@@ -11,7 +11,8 @@
 /* A pack with the keys, whose labels are `first`, `first` + 1 … `flip`: its fields in the other order. */
 static void make(const char *path, const char *const *keys, int n, int first, bool flip)
 {
-    leat_field fields[2] = {{.name = "label", .type = LEAT_FIELD_INT}, {.name = "note", .type = LEAT_FIELD_TEXT}};
+    leat_field fields[2] = {{.name = "label", .type = LEAT_FIELD_INT},
+                            {.name = "note", .type = LEAT_FIELD_TEXT}};
     leat_packer_opts o = LEAT_PACKER_OPTS_INIT;
     leat_packer *p = NULL;
     leat_error err = {0};
@@ -81,8 +82,10 @@ static void equal_keys_are_settled_by_every_rule(void **state)
 {
     leat_ingest_stats st;
     leat_error err = {0};
-    static const char *const first[] = {"x/1.jpg 0", "x/2.jpg 1", "y 2", "z.b/c 3", "y-2 4", "n 10", ".d 15", "m 22"};
-    static const char *const last[] = {"x/1.jpg 0", "y-2 4", "n 10", "x/2.jpg 11", "z.b/c 14", "y 20", ".d 21", "m 22"};
+    static const char *const first[] = {"x/1.jpg 0", "x/2.jpg 1", "y 2",   "z.b/c 3",
+                                        "y-2 4",     "n 10",      ".d 15", "m 22"};
+    static const char *const last[] = {"x/1.jpg 0", "y-2 4", "n 10",  "x/2.jpg 11",
+                                       "z.b/c 14",  "y 20",  ".d 21", "m 22"};
     static const char *const renamed[] = {"x/1.jpg 0", "x/2.jpg 1", "y 2", "z.b/c 3", "y-2 4", "n 10",
                                           "x/2-2.jpg 11", "y-3 12", "y-4 13", "z.b/c-2 14", ".d 15",
                                           "y-5 20", ".d-2 21", "m 22"};
@@ -129,8 +132,13 @@ static void what_does_not_fit_is_said(void **state)
     p.field_count = 1;
     p.no_sync = 1;
     assert_int_equal(leat_packer_open(&packer, paths[1], &p, &err), 0);
-    assert_int_equal(leat_packer_append(packer, &(leat_pack_sample){.key = "k", .key_size = 1,
-                                                                    .values = &(leat_pack_value){.f = 1}}, &err), 0);
+    assert_int_equal(
+        leat_packer_append(packer,
+                           &(leat_pack_sample){.key = "k",
+                                               .key_size = 1,
+                                               .values = &(leat_pack_value){.f = 1}},
+                           &err),
+        0);
     assert_int_equal(leat_packer_finish(packer, NULL, &err), 0);
     leat_packer_close(&packer);
     leat_ingest_opts_init(&o);

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields that follow the geometry of an image: their roles as text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _check, ops
+from ._errors import ArgumentError, shown
+
+Role = str | ops.Op
+
+
+def roles_text(follow: Any, roles: Mapping[str, Role], owner: str, path: str, fields: Sequence[str],
+               arguments: Iterable[str]) -> str | None:
+    """Roles as C takes them; None for none. `arguments` are those that `owner` has, for hints."""
+    if follow is None and not roles:
+        return None
+    if follow is not None and not isinstance(follow, Mapping):
+        follow = _check.text("follow", follow)
+    for name in roles:
+        if name not in fields:
+            near = difflib.get_close_matches(name, [*arguments, *fields], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{owner} has no argument {name!r}, and {path} no such field{hint}")
+    parts = [follow] if isinstance(follow, str) else []
+    for name, role in [*(follow.items() if isinstance(follow, Mapping) else ()), *roles.items()]:
+        if isinstance(role, type) or not isinstance(role, (str, ops.Op)):
+            raise ArgumentError(f'{name}: {shown(role)} is neither "follow" nor one of leat.ops.Mask, Boxes, '
+                                "Labels and Keypoints")
+        parts.append(f"{_quoted(_check.text('follow', name))} = {role}")
+    return _check.text("follow", "; ".join(parts))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "'" in name else f"'{name}'"
