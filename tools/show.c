@@ -10,6 +10,7 @@
 
 #include <leat/pack.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -44,7 +45,8 @@ typedef struct show {
     leat__pipeline_worker *worker;
     uint32_t field, side, columns;
     show_picture sheet;
-    leat__buf lines; /* a line about each image */
+    leat__buf lines; /* a line about each image, or with --json an object */
+    leat__json json;
 } show;
 
 static int open_all(show *s, leat_error *err)
@@ -132,10 +134,32 @@ static int place(show *s, const leat_view *v, uint32_t n, leat_error *err)
     return rc;
 }
 
-static void describe(show *s, const leat_view *v, const leat_error *why)
+static void describe_json(show *s, uint64_t number, const leat_view *v, const leat_error *why)
 {
     size_t size;
     const char *key = leat_sample_key(s->sample, &size);
+    leat__json *j = &s->json;
+    leat__json_object(j);
+    leat__json_ku64(j, "sample", number);
+    leat__json_key(j, "key");
+    leat__json_strn(j, key, size);
+    leat__json_ku64(j, "width", v->image.width);
+    leat__json_ku64(j, "height", v->image.height);
+    leat__json_ku64(j, "channels", v->image.channels);
+    leat__json_kstr(j, "codec", v->data == NULL ? "" : leat__codec_name((leat__codec_id)v->image.codec));
+    leat__json_ku64(j, "bytes", v->size);
+    if (why != NULL) leat__json_kstr(j, "error", why->message);
+    leat__json_end(j);
+}
+
+static void describe(show *s, uint64_t number, const leat_view *v, const leat_error *why)
+{
+    size_t size;
+    const char *key = leat_sample_key(s->sample, &size);
+    if (s->c->json) {
+        describe_json(s, number, v, why);
+        return;
+    }
     for (size_t i = 0; i < size && i < 200; i++) /* no escapes from a hostile key */
         (void)leat__buf_printf(
             &s->lines, "%c", (unsigned char)key[i] < 32 || key[i] == 127 ? '?' : key[i]);
@@ -154,7 +178,7 @@ static int show_one(show *s, uint64_t number, uint32_t n, uint32_t *bad, leat_er
     int rc = view.data == NULL ? leat__fail(&why, LEAT_EDATA, "no image")
                                : place(s, &view, n, &why);
     if (rc != 0) ++*bad;
-    describe(s, &view, rc != 0 ? &why : NULL);
+    describe(s, number, &view, rc != 0 ? &why : NULL);
     return 0;
 }
 
@@ -214,6 +238,27 @@ static int write_out(show *s, show_how how, leat_error *err)
     return rc;
 }
 
+static void begin_json(show *s)
+{
+    if (!s->c->json) return;
+    leat__json_init(&s->json, &s->lines, 0);
+    leat__json_object(&s->json);
+    leat__json_key(&s->json, "images");
+    leat__json_array(&s->json);
+}
+
+static void end_lines(show *s)
+{
+    if (!s->c->json) {
+        cli_out_buf(s->c, &s->lines);
+        return;
+    }
+    leat__json_end(&s->json);
+    if (cli_str(s->c, "output") != NULL) leat__json_kstr(&s->json, "sheet", cli_str(s->c, "output"));
+    leat__json_end(&s->json);
+    (void)cli_json(s->c, &s->lines);
+}
+
 static int run(cli *c)
 {
     leat_error err = {0};
@@ -222,21 +267,22 @@ static int run(cli *c)
     uint32_t count = 0, bad = 0;
     show_how how = (show_how)cli_choice(c, "as");
     bool sheet = cli_str(c, "output") != NULL;
-    if (!sheet && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
+    if (!sheet && !c->json && how == SHOW_AUTO && !isatty(STDOUT_FILENO))
         return cli_usage(
             c, "stdout is not a terminal: give -o FILE.png, or say how with --as");
     if (how == SHOW_AUTO)
         how = show_detect(getenv("TERM"), getenv("TERM_PROGRAM"),
                           getenv("KITTY_WINDOW_ID"));
     leat__buf_init(&s.lines, LEAT__MEM_MISC, 16u << 20);
+    begin_json(&s);
     int rc = open_all(&s, &err);
     if (rc == 0) rc = find_all(&s, numbers, &count, &err);
     if (rc == 0) rc = lay_out(&s, count, !sheet && how == SHOW_BLOCKS, &err);
     for (uint32_t i = 0; i < count && rc == 0; i++)
         rc = show_one(&s, numbers[i], i, &bad, &err);
-    if (rc == 0) rc = write_out(&s, how, &err);
+    if (rc == 0 && (sheet || !c->json)) rc = write_out(&s, how, &err);
     int code = rc != 0 ? cli_fail(c, &err) : bad > 0 ? CLI_DATA : CLI_OK;
-    if (rc == 0) cli_out_buf(c, &s.lines);
+    if (rc == 0) end_lines(&s);
     close_all(&s);
     return code;
 }
@@ -253,12 +299,23 @@ const cli_command cli_cmd_show = {
                    "that it knows them, else by half "
                    "blocks of colour. Then a line about each: key, size, how it is "
                    "stored. Images that cannot be decoded "
-                   "say why, and the exit code is 4.",
+                   "say why, and the exit code is 4. With --json nothing is drawn "
+                   "unless --output names a sheet.",
     .args =
         (const cli_arg_spec[]){
             {.name = "PACK", .path = true, .help = "a pack or a set"},
             {.name = "KEY", .optional = true, .many = true, .help = "keys of samples"},
             {.name = NULL}},
     .options = {{"Showing", options}},
+    .json = (const cli_key[]){{"images[].sample", "number of the sample"},
+                              {"images[].key", "its key"},
+                              {"images[].width", "in pixels, as stored"},
+                              {"images[].height", "in pixels, as stored"},
+                              {"images[].channels", "per pixel"},
+                              {"images[].codec", "how it is stored; empty when the sample has no image"},
+                              {"images[].bytes", "stored bytes"},
+                              {"images[].error", "why it cannot be decoded"},
+                              {"sheet", "the contact sheet, with --output"},
+                              {NULL, NULL}},
     .run = run,
 };

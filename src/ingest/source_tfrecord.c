@@ -210,17 +210,46 @@ static int make_fields(tf_source *s, leat_error *err)
     return 0;
 }
 
+/* Whether the feature fits what is known; changes nothing. */
+static int check_feature(void *cookie, const leat__tf_feature *f, leat_error *err)
+{
+    tf_source *s = cookie;
+    const column *c = find(s, f->name, f->name_len);
+    if (c && f->kind != LEAT__TF_NONE && c->kind != LEAT__TF_NONE && c->kind != f->kind)
+        return bad(s, "a feature changes its type", err);
+    return 0;
+}
+
+/* One record of those that settle the fields. One that is damaged tells nothing: it is reported, or
+ * left out, where it is packed. */
+static int learn_record(tf_source *s, bool *end, leat_error *why)
+{
+    bool whole = false;
+    int rc = read_record(s, end, &whole, why);
+    if (rc == LEAT_EDATA) leat__stream_close(&s->stream); /* cannot be read on */
+    if (rc != 0 || *end) return rc;
+    rc = whole ? parse(s, check_feature, why) : bad(s, "damaged (its checksum differs)", why);
+    if (rc == 0) rc = parse(s, learn_feature, why);
+    if (rc == 0) s->learned++;
+    s->number++;
+    return rc;
+}
+
 static int learn(tf_source *s, leat_error *err)
 {
-    bool end = false, whole;
-    while (s->learned < LEARN && s->path_at <= 1) {
-        LEAT_TRY(read_record(s, &end, &whole, err));
-        if (end) break;
-        if (whole) {
-            LEAT_TRY(parse(s, learn_feature, err));
-            s->learned++;
-        }
-        s->number++;
+    bool end = false;
+    leat_error first = {0};
+    while (s->learned < LEARN && !end && (s->path_at <= 1 || s->learned == 0)) {
+        leat_error why = {0};
+        int rc = learn_record(s, &end, &why);
+        if (rc != 0 && first.code == 0) first = why;
+        if (rc == 0 || rc == LEAT_EDATA) continue;
+        if (err) *err = why;
+        return rc;
+    }
+    if (s->learned == 0 && first.code != 0) {
+        if (err) *err = first;
+        return first.code;
     }
     if (s->learned == 0) return leat__fail(err, LEAT_EDATA, "%s: no records", s->paths[0]);
     LEAT_TRY(make_fields(s, err));

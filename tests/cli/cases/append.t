@@ -124,6 +124,11 @@ PNG
 $ leat show p.leat dog/1.png --as blocks | tail -n 1
 dog/1.png  1x1 png
 
+$ leat show p.leat dog/1.png --json | jget images.0.key images.0.width images.0.codec
+dog/1.png
+1
+png
+
 $ leat show p.leat nobody -o sheet.png
 ! leat show: p.leat: no sample has the key "nobody"
 = 4

@@ -113,6 +113,51 @@ static void values_and_order(void **state)
     leat__buf_reset(&file);
 }
 
+/* What is damaged among the records that settle the fields is left out like any other. */
+static void damage_at_the_beginning(void **state)
+{
+    leat__buf file;
+    leat__run *run;
+    leat__record *r;
+    leat__shelf shelf;
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        leat__buf_init(&file, LEAT__MEM_INGEST, 1u << 20);
+        for (uint8_t i = 0; i < 3; i++) sample(&file, i, "text", 1);
+        size_t one = file.len / 3;
+        leat__buf bad;
+        leat__buf_init(&bad, LEAT__MEM_INGEST, 1024);
+        leat__buf_append(&bad, "\x12\x7fzz", 4);            /* longer than the message */
+        if (way == 1) leat__buf_clear(&bad), feature(&bad, "n", 2, "\x0d\0\0\x80\x3f", 5); /* a float */
+        if (way < 2) record(&file, &bad);
+        else file.data[one + 1] ^= 1; /* a length */
+        sample(&file, 9, "text", 1);
+        leat__source *s = open_file(&file, NULL);
+        assert_non_null(s);
+        leat__shelf_init(&shelf, s->field_count, 2);
+        assert_int_equal(s->fields[leat__source_field_find(s, "n")].type, LEAT_FIELD_INT);
+        assert_int_equal(s->fields[leat__source_field_find(s, "v")].type, LEAT_FIELD_FLOAT);
+        uint32_t failed = 0, good = 0;
+        while (next_record(s, &shelf, &run, &r)) {
+            failed += r->failed;
+            good += !r->failed;
+            leat__shelf_give(&shelf, run);
+        }
+        assert_int_equal(failed, 1);
+        assert_int_equal(good, way == 2 ? 1 : 4);
+        leat__shelf_reset(&shelf);
+        leat__source_close(&s);
+        leat__buf_reset(&bad);
+        leat__buf_reset(&file);
+    }
+    leat_error err = {0};
+    leat__buf_init(&file, LEAT__MEM_INGEST, 1024);
+    leat__buf_append(&file, "not a TFRecord file at all", 26);
+    assert_null(open_file(&file, &err));
+    assert_non_null(strstr(err.message, "record 0: damaged length, or not a TFRecord file"));
+    leat__buf_reset(&file);
+}
+
 /* A damaged record is left out and the next follows; a damaged length ends the file. */
 static void damage(void **state)
 {
@@ -179,8 +224,19 @@ static void what_is_not_one(void **state)
     leat__buf_append(&file, other, sizeof other);
     sum = leat__tf_checksum(other, sizeof other);
     leat__buf_append(&file, &sum, 4);
-    assert_null(open_file(&file, &err));
-    assert_non_null(strstr(err.message, "a.tfrecord: record 1: not a tf.train.Example"));
+    leat__run *run;
+    leat__record *r;
+    leat__shelf shelf;
+    leat__source *s = open_file(&file, &err);
+    leat__shelf_init(&shelf, s->field_count, 2);
+    assert_true(next_record(s, &shelf, &run, &r));
+    assert_false(r->failed);
+    leat__shelf_give(&shelf, run);
+    assert_true(next_record(s, &shelf, &run, &r));
+    assert_non_null(strstr(r->error->message, "a.tfrecord: record 1: not a tf.train.Example"));
+    leat__shelf_give(&shelf, run);
+    leat__shelf_reset(&shelf);
+    leat__source_close(&s);
     leat__buf_reset(&file);
 }
 
@@ -188,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_and_order, sandbox_open, sandbox_close),
+        cmocka_unit_test_setup_teardown(damage_at_the_beginning, sandbox_open, sandbox_close),
         cmocka_unit_test_setup_teardown(damage, sandbox_open, sandbox_close),
         cmocka_unit_test_setup_teardown(what_is_not_one, sandbox_open, sandbox_close),
     };
