@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 import numpy as np
 
@@ -27,8 +27,17 @@ from ._follow import Role, roles_text
 from ._mix import Datasets, Mix
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from ._diagnose import Diagnosis
     from .callbacks import Callback, Monitor
+
+    #: What a loader yields: a ``leat.Batch`` unless it is annotated, ``leat.Loader[MyBatch]``.
+    B_co = TypeVar("B_co", default=Batch, covariant=True)
+else:
+    from typing import TypeVar
+
+    B_co = TypeVar("B_co", covariant=True)
 
 Pipeline = str | ops.Op | Sequence[str | ops.Op]
 
@@ -57,7 +66,7 @@ _FIXED = frozenset((
 
 _SETTABLE = ("memory", "transform")
 
-_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+_open_loaders: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 
 
 @atexit.register
@@ -67,13 +76,16 @@ def _close_all() -> None:
         loader.close()
 
 
-class Loader:
+class Loader(Generic[B_co]):
     """Batches of a pack, decoded and augmented by C threads, in a known order, inside a budget.
 
     >>> loader = leat.Loader("train.leat", batch_size=256, seed=1, image=[
     ...     leat.ops.RandomResizedCrop(224), leat.ops.RandomHorizontalFlip(),
     ...     leat.ops.Normalize(mean, std), leat.ops.ToDtype("float16")])
     >>> for image, label, sample_id in loader: ...
+
+    For a type checker, ``loader: leat.Loader[MyBatch] = leat.Loader(...)`` says what it yields: a subclass of ``leat.Batch``
+    with annotated fields, a TypedDict with ``as_dict=True``, or what ``transform`` returns.
 
     Iterating runs one epoch; the next ``for`` runs the next one. What comes out depends on the
     pack, the options, the seed and the epoch, never on threads, memory or timing. Tensors look at
@@ -384,7 +396,7 @@ class Loader:
         return part, ids - starts[part]
 
     @property
-    def sampler(self) -> Loader:
+    def sampler(self) -> Self:
         """The loader itself: frameworks call ``loader.sampler.set_epoch(epoch)``."""
         return self
 
@@ -421,7 +433,7 @@ class Loader:
         self._epoch = epoch
         self._resume = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[B_co]:
         if self._resume is None:
             self._loader.begin(self._epoch)
             self._base = 0
@@ -653,7 +665,7 @@ class Loader:
 class _Epoch(Iterator):
     """One pass over an epoch. Dropping it (a ``break``) stops the workers."""
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader[Any]) -> None:
         self._loader = loader
         self.done = False
 
@@ -689,7 +701,7 @@ def _resolve(sample_fn: Any) -> tuple[int, int]:
     return resolve(sample_fn)
 
 
-def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader) -> str | None:
+def _roles(follow: Any, roles: Mapping[str, Role], loader: Loader[Any]) -> str | None:
     """Fields that follow an image, as text."""
     if follow is None and not roles:
         return None
@@ -707,7 +719,7 @@ def _buckets(buckets: Any) -> dict[str, Any]:
 
 
 def _images(image: Any, fields: Sequence[str] | None, channels_last: bool,
-            loader: Loader) -> tuple[list[str] | None, list[tuple[str | None, str | None, str]] | None]:
+            loader: Loader[Any]) -> tuple[list[str] | None, list[tuple[str | None, str | None, str]] | None]:
     """(fields to deliver or None, images to make or None) as C takes them."""
     names = None if fields is None else _check.several("fields", fields)
     if image is not None and not isinstance(image, (str, ops.Op, Mapping, Sequence)):
