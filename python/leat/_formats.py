@@ -5,11 +5,13 @@ the format's own library has. The C library encodes and writes them (src/ingest/
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import posixpath
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +22,23 @@ from ._errors import DataError, Error
 IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "pil")
 LABELS = ("label", "labels", "cls", "class", "target", "category")
 
-Sample = tuple[str | bytes, str | None, Mapping[str, object]]  # key, path of the image or None, values
+# key, path of the image or None, values or why there are none
+Sample = tuple[str | bytes, str | None, Mapping[str, object] | DataError]
+
+# what code that reads a damaged file runs into
+_DAMAGE = (struct.error, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, EOFError, RecursionError)
+
+
+@contextmanager
+def damage_named(path: str) -> Iterator[None]:
+    """An exception of Python that a damaged file causes, as one line with the file's name."""
+    try:
+        yield
+    except Error:
+        raise
+    except _DAMAGE as error:
+        said = " ".join(str(error).split())[:200]
+        raise DataError(f"{path}: damaged: {type(error).__name__}: {said}") from error
 
 
 class Reader:
@@ -28,6 +46,7 @@ class Reader:
     ``image``, the class ``label``."""
 
     kind: ClassVar[str] = ""
+    source = ""
     classes: Iterable[str] = ()
     total = 0
 
@@ -44,9 +63,17 @@ class Reader:
         raise NotImplementedError
 
     def rows(self) -> Iterator[tuple]:
-        for i, (key, path, values) in enumerate(self.samples()):
+        samples = self.samples()
+        for i in itertools.count():
+            with damage_named(self.source):
+                sample = next(samples, None)
+            if sample is None:
+                return
+            key, path, values = sample
             name = key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")
             try:
+                if isinstance(values, DataError):
+                    raise values
                 row = [_values.prepare(f, i, values.get(column)) if values.get(column) is not None else _missing(f, i)
                        for f, column in zip(self._fields, self.columns)]
             except Error as error:
@@ -516,6 +543,14 @@ def _folder(path: str) -> Reader | None:
 
 def open_paths(paths: list[str]) -> Reader | None:
     """A reader of the paths, None when they are not one of these formats."""
+    with damage_named(paths[0]):
+        reader = _open(paths)
+    if reader is not None:
+        reader.source = paths[0]
+    return reader
+
+
+def _open(paths: list[str]) -> Reader | None:
     first = paths[0].lower()
     if all(p.lower().endswith((".parquet", ".arrow", ".feather")) for p in paths):
         from ._formats_arrow import Table

@@ -157,8 +157,8 @@ class Case:
 
     def numbers(self, *args):
         """Fields and labels of the tar shard, packed so."""
-        run("pack", self.tar(), "-o", self.file("n.leat"), "-f", *args)
-        ds = leat.open(self.file("n.leat"))
+        run("pack", self.tar(), "-o", self.file("numbers.leat"), "-f", *args)
+        ds = leat.open(self.file("numbers.leat"))
         return [f.name for f in ds.fields], ds.column("label").tolist()
 
     def packs_otherwise(self, *args, source=None, base=()):

@@ -266,3 +266,99 @@ def test_parquet_and_back(tmp_path):
         leat.export(tmp_path / "p.leat", tmp_path / "table", to="parquet")
     same(pack(tmp_path / "table" / "00000.parquet", tmp_path),
          [{"image": FILES[i], "label": i, "note": None if i == 1 else "n", "key": f"k{i}"} for i in range(N)])
+
+
+def odd_coco(tmp_path, change):
+    """A COCO file of five images, changed; its second image has one annotation."""
+    for i in range(N):
+        (tmp_path / f"{i}.jpg").write_bytes(FILES[i])
+    data = {"images": [{"id": i, "file_name": f"{i}.jpg"} for i in range(N)],
+            "annotations": [{"id": 9, "image_id": 1, "category_id": 4, "bbox": [1, 2, 3, 4]}],
+            "categories": [{"id": 4, "name": "cat"}]}
+    change(data)
+    (tmp_path / "odd.json").write_text(json.dumps(data))
+    return tmp_path / "odd.json"
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda d: d["annotations"][0].pop("bbox"), "image 1.jpg: annotation 9: its bbox is None, not 4 numbers"),
+    (lambda d: d["annotations"][0].update(bbox=[1, 2, "x", 4]), "not 4 numbers"),
+    (lambda d: d["annotations"][0].update(bbox=[1, 2, -3, 4]), "negative size"),
+    (lambda d: d["annotations"][0].update(category_id=5), "its category_id 5 is not in categories"),
+    (lambda d: d["annotations"][0].update(category_id=None), "its category_id None is not in categories")])
+def test_odd_annotations_of_coco_are_one_sample_left_out(tmp_path, change, words):
+    path = odd_coco(tmp_path, change)
+    with pytest.raises(leat.DataError, match=words) as error:
+        pack(path, tmp_path)
+    assert "odd.json" in str(error.value) and "\n" not in str(error.value)
+    got = pack(path, tmp_path, on_error="skip", report=tmp_path / "report")
+    assert list(got.keys) == ["0.jpg", "2.jpg", "3.jpg", "4.jpg"]
+    assert json.loads((tmp_path / "report").read_text())["key"] == "1.jpg"
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda d: d["images"][2].pop("file_name"), r"images\[2\] has no file_name"),
+    (lambda d: d["images"].append(3), r"images\[5\] has no id"),
+    (lambda d: d.update(categories={}), r"categories\[0\] has no id"),
+    (lambda d: d["annotations"][0].update(image_id=77), "annotations of an image that is not listed: image_id 77"),
+    (lambda d: d["annotations"][0].pop("image_id"), r"annotations\[0\] has no image_id"),
+    (lambda d: d.pop("images"), "not a COCO file")])
+def test_odd_coco_files_say_what_is_wrong(tmp_path, change, words):
+    with pytest.raises(leat.DataError, match=words) as error:
+        pack(odd_coco(tmp_path, change), tmp_path)
+    assert "odd.json" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_coco_without_annotations(tmp_path):
+    got = pack(odd_coco(tmp_path, lambda d: d.pop("annotations")), tmp_path)
+    assert len(got) == N and got[1]["boxes"].shape == (0, 4)
+
+
+@pytest.mark.parametrize("xml", ["", "<annotation><object>", "<a><object><name>cat</name></object></a>",
+                                 "<a><object><name>cat</name><bndbox><xmin>1</xmin><ymin>x</ymin></bndbox></object></a>",
+                                 "<a><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>nan</ymax></bndbox></object></a>"])
+def test_odd_voc_files_are_one_sample_left_out(tmp_path, xml):
+    folder = tmp_path / "voc"
+    for name in ("Annotations", "JPEGImages"):
+        (folder / name).mkdir(parents=True)
+    for i in range(3):
+        (folder / "JPEGImages" / f"{i}.jpg").write_bytes(FILES[i])
+        (folder / "Annotations" / f"{i}.xml").write_text("<a><object><name>dog</name><bndbox><xmin>1</xmin><ymin>1</ymin>"
+                                                        "<xmax>5</xmax><ymax>6</ymax></bndbox></object></a>")
+    (folder / "Annotations" / "1.xml").write_text(xml)
+    with pytest.raises(leat.DataError, match="1.xml") as error:
+        pack(folder, tmp_path)
+    assert "\n" not in str(error.value)
+    assert list(pack(folder, tmp_path, on_error="skip").keys) == ["0.jpg", "2.jpg"]
+
+
+def cuts(size):
+    return sorted({0, 1, 7, 12, 25, size // 3, size // 2, size - 30, size - 1} & set(range(size)))
+
+
+def test_truncated_files_are_one_line_with_a_name(tmp_path):
+    samples = [{"jpeg": FILES[i], "label": i, "score": 0.0, "raw": b"", "meta": {}, "vec": np.zeros(3, np.float32)}
+               for i in range(N)]
+    beton(tmp_path / "a.beton", samples)
+    sources = [(tmp_path / "a.beton", tmp_path / "a.beton")]
+    for name in ("mds", "mds-zstd", "lit", "lit-zstd", "caffe"):
+        sources += [(DATA / name, file) for file in sorted((DATA / name).iterdir()) if file.name != "lock.mdb"]
+    for source, file in sources:
+        whole = file.read_bytes()
+        for size in cuts(len(whole)):
+            if source.is_file():
+                to = tmp_path / "x.beton"
+                to.write_bytes(whole[:size])
+            else:
+                to = tmp_path / "x"
+                to.mkdir(exist_ok=True)
+                for other in to.iterdir():
+                    other.unlink()
+                for other in source.iterdir():
+                    (to / other.name).write_bytes(whole[:size] if other == file else other.read_bytes())
+            try:
+                pack(to, tmp_path)
+            except leat.Error as error:
+                said = str(error)
+                assert "\n" not in said and len(said) < 400 and ("x" in said or "sample" in said), (file.name, size, said)
+                assert "unpack" not in said or str(to) in said, said
