@@ -164,6 +164,36 @@ def test_tiles_stay_on_the_device(tiled, cuda):
         leat.Loader(tiled, cache="device")
 
 
+def test_a_loader_with_a_device_is_changed(pack, cuda):
+    crops = {n: f"RandomResizedCrop({n}); RandomHorizontalFlip(); ToDtype(f16)" for n in (16, 24, 48)}
+    host = leat.Loader(pack, as_="numpy", **OPTIONS)
+    device = leat.Loader(pack, as_="dlpack", device="cuda", decode="cpu", **OPTIONS)
+    for size, crop in ((8, 16), (5, 48), (20, 24), (20, 16)):
+        for loader in (host, device):
+            loader.set(image=crops[crop], batch_size=size)
+        for at, (a, b) in enumerate(zip(host, device, strict=True)):
+            np.testing.assert_array_equal(a.image, read(b.image))
+            np.testing.assert_array_equal(a.label, read(b.label))
+            if at == 2:  # in the middle of an epoch
+                for loader in (host, device):
+                    loader.set(image=crops[48], when="batch")
+    del a, b
+    held = device.stats()["device_used_bytes"]
+    with pytest.raises(leat.BudgetError, match="device_memory: .* batches need"):
+        device.set(batch_size=1 << 19)
+    assert device.batch_size == 20 and len(list(device)) == 6 and device.stats()["device_used_bytes"] >= held // 2
+    host.close()
+    device.close()
+    assert cuda.fake_cuda_held() == 0
+
+
+def test_a_device_that_decodes_is_not_changed(tiled, cuda):
+    with leat.Loader(tiled, 8, "RandomResizedCrop(16)", as_="dlpack", device="cuda", decode="gpu") as loader:
+        with pytest.raises(leat.UnsupportedError, match="whose images the device decodes or keeps cannot be changed"):
+            loader.set(batch_size=4)
+        assert len(list(loader)) == len(loader)
+
+
 def test_without_page_locking_it_says_so_once(pack, cuda, monkeypatch):
     monkeypatch.setenv("FAKE_CUDA", "pin")
     with leat.Loader(pack, as_="dlpack", device="cuda", **OPTIONS) as loader, \

@@ -117,10 +117,10 @@ static int check_change(const leat_loader *l, const leat_loader_change *c, leat_
                                                                    "images: there are none");
     if (c->batch_size > 1u << 20)
         return leat__fail(err, LEAT_EINVAL, "batch size %u: at most %u", c->batch_size, 1u << 20);
-    if (l->asked->opts.device != NULL)
+    if (l->device != NULL && !leat__to_device_only_copies(l->device))
         return leat__fail(err, LEAT_ENOTSUP,
-                          "a loader whose batches arrive on a device cannot be changed: open "
-                          "another one");
+                          "a loader whose images the device decodes or keeps cannot be changed: open it with "
+                          "decode cpu and another cache, or open another one");
     if (c->batch_size != 0 && c->batch_size != l->opts.batch_size &&
         (l->opts.mix_batches != LEAT_MIX_SHUFFLED || l->opts.bucket != LEAT_BUCKET_NONE))
         return leat__fail(err, LEAT_ENOTSUP,
@@ -163,7 +163,10 @@ static int make_parts(leat_loader *n, const leat_loader *l, leat_error *err)
     int rc = leat__loader_shape(n, &n->asked->opts, &shape, err);
     if (rc == 0) rc = leat__loader_frames(n, n->asked->repeats, &shape, err);
     leat__shape_reset(&shape);
-    return rc;
+    if (rc != 0 || l->device == NULL) return rc;
+    LEAT_TRY(leat__to_device_fits(l->device, leat__frames_device_bytes(n->frames, n->opts.batch_size), err));
+    leat__frames_for_device(n->frames, leat__to_device_gpu(l->device), &l->opts.log);
+    return 0;
 }
 
 void leat__loader_drop_frames(leat_loader *l)
@@ -266,6 +269,8 @@ void leat__change_apply(leat_loader *l)
     l->max_run_bytes = n->max_run_bytes;
     l->floor = n->floor;
     leat__mutex_unlock(&l->lock);
+    if (l->device != NULL)
+        leat__to_device_resize(l->device, leat__frames_device_bytes(l->frames, l->opts.batch_size));
     leat__budget_keep(l->budget, &l->keeper);
     leat__change_drop(l);
     leat__loader_obey_budget(l);

@@ -328,17 +328,22 @@ static void copy_thread(void *arg)
 
 /* ---- from outside ---- */
 
+static int check_limit(uint64_t limit, uint64_t frame_bytes, leat_error *err)
+{
+    uint64_t least = LEAST_BATCHES * (frame_bytes + (UINT64_C(64) << 10));
+    if (limit >= least) return 0;
+    return leat__fail(err, LEAT_EBUDGET,
+                      "device_memory: %llu bytes, but %d batches need %llu (a smaller batch_size needs less)",
+                      (unsigned long long)limit, LEAST_BATCHES, (unsigned long long)least);
+}
+
 static int set_limit(const leat__to_device *d, const leat__to_device_opts *opts, uint64_t *limit,
                      leat_error *err)
 {
     uint64_t unused = 0;
     LEAT_TRY(leat__gpu_unused(d->gpu, &unused, err));
     *limit = opts->memory > 0 ? opts->memory : unused / 4;
-    uint64_t least = LEAST_BATCHES * (opts->frame_bytes + (UINT64_C(64) << 10));
-    if (*limit >= least) return 0;
-    return leat__fail(err, LEAT_EBUDGET,
-                      "device_memory: %llu bytes, but %d batches need %llu (a smaller batch_size needs less)",
-                      (unsigned long long)*limit, LEAST_BATCHES, (unsigned long long)least);
+    return check_limit(*limit, opts->frame_bytes, err);
 }
 
 static int open_parts(leat__to_device *d, const leat__to_device_opts *opts, leat_error *err)
@@ -426,6 +431,25 @@ int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t ima
     LEAT_TRY(leat__device_store_open(&d->store, &opts, err));
     *store = d->store;
     return 0;
+}
+
+bool leat__to_device_only_copies(const leat__to_device *d)
+{
+    return d->decoder == NULL && d->store == NULL;
+}
+
+int leat__to_device_fits(leat__to_device *d, uint64_t frame_bytes, leat_error *err)
+{
+    leat__device_pool_stats stats;
+    leat__device_pool_read(d->pool, &stats);
+    return check_limit(stats.limit, frame_bytes, err);
+}
+
+void leat__to_device_resize(leat__to_device *d, uint64_t frame_bytes)
+{
+    leat__mutex_lock(&d->lock);
+    d->frame_bytes = frame_bytes;
+    leat__mutex_unlock(&d->lock);
 }
 
 int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,

@@ -48,6 +48,12 @@ int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__
                             const leat__pipeline *const *pipelines, uint32_t columns,
                             leat_error *err) LEAT_MUST_CHECK;
 
+/* Changing the batches between epochs, while they are only copied: full batches that take `frame_bytes`
+ * on the device from now on. LEAT_EBUDGET: the limit does not hold two. */
+bool leat__to_device_only_copies(const leat__to_device *d);
+int leat__to_device_fits(leat__to_device *d, uint64_t frame_bytes, leat_error *err) LEAT_MUST_CHECK;
+void leat__to_device_resize(leat__to_device *d, uint64_t frame_bytes);
+
 leat__gpu *leat__to_device_gpu(leat__to_device *d); /* view */
 int32_t leat__to_device_index(const leat__to_device *d);
 
