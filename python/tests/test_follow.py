@@ -215,6 +215,78 @@ def test_iou_crop_needs_boxes(pack):
         next(load(pack, "FiveCrop(20)"))
 
 
+def shifted(rows, row, k, side):
+    """Boxes and labels of part k of a mosaic whose parts meet in the middle."""
+    half, part = side // 2, rows[(row - k) % len(rows)]
+    low = np.float32([half * (k % 2), half * (k // 2)])
+    boxes = part["boxes"] + np.tile(low - np.float32([half * (1 - k % 2), half * (1 - k // 2)]), 2)
+    boxes = np.clip(boxes, np.tile(low, 2), np.tile(low + half, 2))
+    keep = (boxes[:, 2:] - boxes[:, :2] >= 1).all(1)
+    return boxes[keep], part["category"][keep]
+
+
+def in_batches(path, pipeline, **options):
+    options = {"boxes": "follow", "category": "follow", "mask": "follow"} | options
+    with leat.Loader(path, 16, pipeline, order="random", seed=2, as_="numpy", fields=["label"], digest=True, **options) as loader:
+        for batch in loader:
+            yield [{name: value[i] for name, value in batch.items()} for i in range(len(batch.sample_id))]
+
+
+def test_mosaic(pack):
+    """Four parts meet in the middle: images, masks, boxes and labels of four samples."""
+    moves = [ops.RandomCrop(40, padding=6), ops.RandomHorizontalFlip(), ops.ToLayout("nhwc")]
+    more = 0
+    for before, after in zip(in_batches(pack, moves), in_batches(pack, [*moves, ops.Mosaic((0.5, 0.5))])):
+        for i, row in enumerate(after):
+            for field in ("image", "mask"):
+                a, b, c, d = (before[(i - k) % len(before)][field] for k in range(4))
+                want = np.concatenate([np.concatenate([a[20:, 20:], b[20:, :20]], 1), np.concatenate([c[:20, 20:], d[:20, :20]], 1)])
+                np.testing.assert_array_equal(row[field], want)
+            boxes, labels = zip(*(shifted(before, i, k, 40) for k in range(4)))
+            np.testing.assert_array_equal(row["boxes"], np.concatenate(boxes))
+            np.testing.assert_array_equal(row["category"], np.concatenate(labels))
+            more += len(row["boxes"]) > len(before[i]["boxes"])
+    assert more > 10
+
+
+def test_mosaic_threads_and_options(pack):
+    moves = [ops.CenterCrop(44), ops.Mosaic(p=0.5), ops.ToLayout("nhwc")]
+    first = [row for batch in in_batches(pack, moves, threads=1) for row in batch]
+    again = [row for batch in in_batches(pack, moves, threads=3) for row in batch]
+    plain = [row for batch in in_batches(pack, [moves[0], moves[2]]) for row in batch]
+    for a, b in zip(first, again):
+        for field in a:
+            np.testing.assert_array_equal(a[field], b[field])
+    same = np.mean([np.array_equal(a["image"], b["image"]) for a, b in zip(first, plain)])
+    assert 0.2 < same < 0.8
+    for row in first:
+        np.testing.assert_array_equal(row["image"][..., 0], row["mask"])
+        assert len(row["boxes"]) == len(row["category"])
+    for pipeline, options, why in (
+            ([*moves[:2]], {"points": "follow"}, "points cannot follow Mosaic"),
+            ([*moves[:1], ops.Mosaic(), ops.MixUp()], {}, "cannot follow an image that MixUp or CutMix changes"),
+            ([*moves[:2]], {"classes": 3}, "classes has no effect"), ("Resize(30); Mosaic()", {"collate": "list"}, "must be stack"),
+            ("CenterCrop(9); Mosaic((0.7, 0.3))", {}, "Mosaic.center")):
+        with pytest.raises(leat.ArgumentError, match=why):
+            list(in_batches(pack, pipeline, **options))
+
+
+def test_mosaic_resumes_inside_a_batch(pack):
+    options = {"order": "random", "seed": 2, "as_": "numpy", "boxes": "follow", "category": "follow", "mask": "follow", "fields": ["label"]}
+    pipeline = [ops.CenterCrop(44), ops.Mosaic()]
+    with leat.Loader(pack, 16, pipeline, **options) as loader:
+        whole = [{n: [np.array(v) for v in value] for n, value in batch.items()} for batch in loader]
+    with leat.Loader(pack, 16, pipeline, **options) as loader:
+        next(iter(loader))
+        state = loader.state_dict() | {"position": 21}
+    with leat.Loader(pack, 16, pipeline, **options) as loader:
+        loader.load_state_dict(state)
+        rest = next(iter(loader))
+        for name, value in rest.items():
+            for got, want in zip(value, whole[1][name][5:], strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
 def test_visible_share_and_size(pack):
     def boxes(**rule):
         return [(r["label"], c) for r in load(pack, boxes=ops.Boxes(**rule)) for c in r["category"].tolist()]

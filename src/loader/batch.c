@@ -411,7 +411,7 @@ void leat__frame_finish(leat__frame *f)
     f->batch.bad = bad;
     bool any = false;
     for (uint32_t row = 0; row < f->rows; row++) any |= f->dropped[row];
-    /* rows move once only: what shrinks is not mixed, and so never skipped afterwards */
+    /* rows move once only: mixing says anew what those that shrink use (leat__frame_used) */
     if (any || f->shape->shrinking > 0) close_ranks(f, 0, f->rows, f->dropped);
     for (uint32_t c = 0; c < f->shape->count; c++) {
         leat_tensor *t = &f->tensors[c];

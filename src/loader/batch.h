@@ -55,6 +55,7 @@ typedef struct leat__column {
     uint32_t ragged_ndim;
     uint64_t device_start; /* IMAGE and FIXED: where it begins in a batch on a device */
     bool follows;       /* filled by loader/follow.c */
+    uint32_t grows;     /* RAGGED: how many times its elements a batch may have after mixing; 0 = 1 */
     uint32_t shrinks;   /* RAGGED: 1 and up when rows may use less than their room; else 0 */
     leat_tensor tensor; /* as in a full batch, data NULL; its name is owned */
 } leat__column;

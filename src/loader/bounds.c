@@ -146,7 +146,8 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
     const leat__shape *shape = leat__frames_shape(l->frames);
     uint64_t *sizes = l->feed.ragged, share = 0;
 
-    for (uint32_t c = 0; c < shape->count; c++) sizes[c] = ragged[c].batch;
+    for (uint32_t c = 0; c < shape->count; c++)
+        sizes[c] = times(ragged[c].batch, LEAT_MAX(shape->columns[c].grows, 1u));
     bool fits = leat__frame_size(shape, most_rows(l), sizes, l->opts.digest != 0,
                                  &l->max_frame_bytes);
     for (uint32_t c = 0; c < shape->count; c++)

@@ -248,6 +248,8 @@ void leat__change_apply(leat_loader *l)
     SWAP(uint32_t, l->pipeline_count, n->pipeline_count);
     SWAP(leat__mixing, l->mixing, n->mixing);
     SWAP(leat__follow, l->env.follow, n->env.follow);
+    l->mixing.follow = &l->env.follow;
+    n->mixing.follow = &n->env.follow;
     SWAP(leat__image_group *, l->env.groups, n->env.groups);
     SWAP(uint32_t, l->env.group_count, n->env.group_count);
     SWAP(uint32_t *, l->env.fields, n->env.fields);

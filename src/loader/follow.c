@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "loader/oriented.h"
+#include "op/mosaic.h"
 #include "op/spec.h"
 #include "op/targets.h"
 #include "pack/schema.h"
@@ -85,6 +86,20 @@ static int check_type(const leat_field *field, leat__role role, leat_error *err)
     }
 }
 
+/* Boxes and masks follow a Mosaic; nothing follows what blends samples. */
+static int check_batch_ops(const leat__follower *f, leat_error *err)
+{
+    for (uint32_t i = 0; i < leat__pipeline_batch_ops(f->pipeline); i++) {
+        if (!leat__mosaic_is(leat__pipeline_batch_op(f->pipeline, i)))
+            return leat__fail(err, LEAT_EINVAL,
+                              "follow: '%s' cannot follow an image that MixUp or CutMix changes",
+                              f->spec.field);
+        if (f->role == LEAT__ROLE_POINTS)
+            return leat__fail(err, LEAT_EINVAL, "follow: '%s': points cannot follow Mosaic", f->spec.field);
+    }
+    return 0;
+}
+
 static int find_image(leat__follower *f, const leat__shape *shape, const leat__followed *images,
                       uint32_t count, leat_error *err)
 {
@@ -102,11 +117,7 @@ static int find_image(leat__follower *f, const leat__shape *shape, const leat__f
             return leat__fail(err, LEAT_EINVAL,
                               "follow: '%s' cannot follow %s, which makes several images of one",
                               f->spec.field, splits);
-        if (leat__pipeline_batch_ops(f->pipeline) > 0)
-            return leat__fail(err, LEAT_EINVAL,
-                              "follow: '%s' cannot follow an image that MixUp or CutMix changes",
-                              f->spec.field);
-        return 0;
+        return check_batch_ops(f, err);
     }
     return leat__fail(err, LEAT_EINVAL, "follow: there is no image%s%s%s for '%s' to follow",
                       *name != '\0' ? " '" : "", name, *name != '\0' ? "'" : "", f->spec.field);
@@ -366,7 +377,7 @@ static int check_box_width(const leat__follower *f, const elements *e, leat_erro
                       (long long)e->shape[1]);
 }
 
-static leat__box_rule rule_of(const leat__follower *f)
+leat__box_rule leat__follow_rule(const leat__follower *f)
 {
     const leat__value *const v = f->spec.op.value;
     return (leat__box_rule){.format = (leat__box_format)v[LEAT__BOXES_FORMAT].i,
@@ -383,7 +394,7 @@ int leat__follow_guide(const leat__follow *follow, leat__follow_scratch *s, leat
 
     if (follow->guide == 0) return 0;
     const leat__follower *f = &follow->list[follow->guide - 1];
-    const leat__box_rule rule = rule_of(f);
+    const leat__box_rule rule = leat__follow_rule(f);
     LEAT_TRY(read_elements(f, in, &e, err));
     LEAT_TRY(check_box_width(f, &e, err));
     if (2 * e.count > s->corners_cap) {
@@ -414,7 +425,7 @@ static void set_used(const leat__follower *f, leat__frame *frame, uint32_t row, 
 static int fill_boxes(const leat__follower *f, leat__follow_scratch *s, const leat__follow_sample *in,
                       leat__frame *frame, uint32_t row, leat_error *err)
 {
-    const leat__box_rule rule = rule_of(f);
+    const leat__box_rule rule = leat__follow_rule(f);
     float *const out = leat__frame_row(frame, f->column, row);
     elements e;
     uint64_t kept = 0;

@@ -10,6 +10,7 @@
 #include "loader/batch.h"
 #include "op/pipeline.h"
 #include "op/roles.h"
+#include "op/targets.h"
 
 typedef struct leat__follower {
     leat__role role;
@@ -45,6 +46,9 @@ leat__follower *leat__follow_of(const leat__follow *f, uint32_t field);
 /* Fills the column (its name is set) for a batch of `rows` rows; counts columns that shrink. */
 int leat__follow_column(leat__follower *f, leat_pack *pack, uint32_t rows, leat__shape *shape,
                         uint32_t column, leat_error *err) LEAT_MUST_CHECK;
+
+/* The rule of followers that are boxes. */
+leat__box_rule leat__follow_rule(const leat__follower *f);
 
 /* Scratch of one worker. Zeroed is empty. */
 typedef struct leat__follow_scratch {

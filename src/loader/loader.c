@@ -116,7 +116,8 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
                 return leat__fail(err, LEAT_EOVERFLOW, "a batch is too large");
         }
         if (f != NULL) ((int64_t *)f->tensors[c].offsets)[rows] = (int64_t)(sum / size);
-        l->feed.ragged[c] = sum;
+        if (!leat__mul_u64(sum, LEAT_MAX(column->grows, 1u), &l->feed.ragged[c]))
+            return leat__fail(err, LEAT_EOVERFLOW, "a batch is too large");
     }
     return 0;
 }
@@ -334,11 +335,10 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     uint64_t begin = leat__trace_begin();
     const leat_loader *l = cookie;
     (void)ctx;
-    (void)err;
     /* rows that the device decodes can still turn out to be bad: then the batch is finished there */
     if (f->tiles == NULL) leat__frame_finish(f);
     if (l->env.mixed) {
-        leat__mixing_apply(&l->mixing, f);
+        LEAT_TRY(leat__mixing_apply(&l->mixing, f, err));
         if (f->batch.position < l->feed.begin)
             leat__frame_skip(f, (uint32_t)(l->feed.begin - f->batch.position));
         for (uint32_t i = 0; f->hashes != NULL && i < f->batch.samples; i++)

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "op/mix.h"
+#include "op/mosaic.h"
 
 #define CLASSES_MAX (1u << 20)
 
@@ -25,8 +26,8 @@ static bool same_ops(const leat__pipeline *a, const leat__pipeline *b)
     for (uint32_t i = 0; i < n; i++) {
         const leat__op_spec *op = leat__pipeline_batch_op(a, i);
         if (!leat__op_spec_equal(op, leat__pipeline_batch_op(b, i))) return false;
-        if (leat__mix_needs_size(op) && (x->width != y->width || x->height != y->height))
-            return false;
+        if (!leat__mix_needs_size(op) && !leat__mosaic_is(op)) continue;
+        if (x->width != y->width || x->height != y->height) return false;
     }
     return true;
 }
@@ -38,7 +39,7 @@ static int check_images(const leat__shape *shape, const leat__mixed_image *image
         if (!same_ops(images[0].pipeline, images[i].pipeline))
             return leat__fail(err, LEAT_EINVAL,
                               "images '%s' and '%s' must end with the same MixUp and CutMix (for "
-                              "CutMix at the same size): they share their labels",
+                              "CutMix and Mosaic at the same size): they share their labels",
                               shape->columns[images[0].column].tensor.name,
                               shape->columns[images[i].column].tensor.name);
     }
@@ -147,23 +148,36 @@ static int pair(leat__mixing *m, const leat_loader_opts *o, leat__shape *shape, 
     return add_column(m, shape, "_lambda", LEAT__COLUMN_LAMBDA, &m->lambda, err);
 }
 
+/* Columns of what follows a Mosaic: four samples may put all their boxes into one. */
+static void make_room(const leat__follow *follow, leat__shape *shape)
+{
+    for (uint32_t i = 0; i < follow->count; i++)
+        if (shape->columns[follow->list[i].column].kind == LEAT__COLUMN_RAGGED)
+            shape->columns[follow->list[i].column].grows = LEAT__MOSAIC_PARTS;
+}
+
 int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *o,
                       leat__shape *shape, const leat__mixed_image *images, uint32_t count,
-                      leat_error *err)
+                      const leat__follow *follow, leat_error *err)
 {
     bool any = false;
 
-    *m = (leat__mixing){.seed = o->seed, .rank = o->rank, .world = o->world};
+    *m = (leat__mixing){.seed = o->seed, .rank = o->rank, .world = o->world, .follow = follow};
     if ((unsigned)o->mix_labels > LEAT_MIX_LABELS_PAIRS)
         return leat__fail(err, LEAT_EINVAL, "mix_labels: %d is not a valid form", (int)o->mix_labels);
     for (uint32_t i = 0; i < count; i++) any |= leat__pipeline_batch_ops(images[i].pipeline) > 0;
     if (!any) return refuse_options(o, err);
     LEAT_TRY(check_images(shape, images, count, err));
-    LEAT_TRY(find_label(m, pack, o, shape, err));
+    for (uint32_t k = 0; k < leat__pipeline_batch_ops(images[0].pipeline); k++)
+        m->labels |= !leat__mosaic_is(leat__pipeline_batch_op(images[0].pipeline, k));
+    if (m->labels) LEAT_TRY(find_label(m, pack, o, shape, err));
+    else LEAT_TRY(refuse_options(o, err));
+    make_room(follow, shape);
     m->images = LEAT_NEW_ARRAY(LOADER, leat__mixed_image, count);
     if (m->images == NULL) return leat__fail_nomem(err, count * sizeof *images, "mixing");
     memcpy(m->images, images, count * sizeof *images);
     m->image_count = count;
+    if (!m->labels) return 0;
     return o->mix_labels == LEAT_MIX_LABELS_PAIRS ? pair(m, o, shape, err)
                                                   : soften(m, pack, o, shape, err);
 }
@@ -188,17 +202,215 @@ static void write_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame
     }
 }
 
-void leat__mixing_apply(const leat__mixing *m, leat__frame *f)
+/* ---- Mosaic ------------------------------------------------------------------------------- */
+
+/* Row `row` of part `part`: the sample itself, and those before it. */
+static uint32_t part_row(uint32_t row, uint32_t part, uint32_t n)
+{
+    return (row + n - part % n) % n;
+}
+
+/* Rows of pixels, or of masks. Rows before a row are not yet changed, those behind it are: the last
+ * ones, which the first rows need, are kept aside. */
+static int mosaic_rows(const leat__mosaic *drawn, uint32_t n, leat__size size, uint32_t planes, size_t pixel,
+                       uint8_t *rows, leat_error *err)
+{
+    enum { ASIDE = LEAT__MOSAIC_PARTS - 1 };
+    const size_t plane = (size_t)size.width * size.height * pixel, bytes = planes * plane;
+    uint8_t *aside = leat__alloc(LEAT__MEM_SCRATCH, LEAT__MOSAIC_PARTS * bytes + 1);
+    if (aside == NULL) return leat__fail_nomem(err, LEAT__MOSAIC_PARTS * bytes, "a mosaic");
+    uint8_t *own = aside + ASIDE * bytes;
+    for (uint32_t k = 0; k < LEAT_MIN(n, (uint32_t)ASIDE); k++)
+        memcpy(aside + k * bytes, rows + (n - 1 - k) * bytes, bytes);
+    for (uint32_t row = n; row-- > 0;) {
+        const uint8_t *part[LEAT__MOSAIC_PARTS];
+        uint8_t *out = rows + row * bytes;
+        if (!drawn[row].active) continue;
+        memcpy(own, out, bytes);
+        for (uint32_t c = 0; c < planes; c++) {
+            for (uint32_t k = 0; k < LEAT__MOSAIC_PARTS; k++) {
+                const uint32_t from = part_row(row, k, n);
+                const uint8_t *old = from < row ? rows + from * bytes : aside + (n - 1 - from) * bytes;
+                part[k] = (from == row ? own : old) + c * plane;
+            }
+            leat__mosaic_plane(&drawn[row], size.width, size.height, pixel, part, out + c * plane);
+        }
+    }
+    leat__free(aside);
+    return 0;
+}
+
+/* The values of a ragged column before a mosaic, and where the new ones go. */
+typedef struct moved {
+    leat_tensor *tensor;
+    uint8_t *before;
+    int64_t *offsets; /* of `before` */
+    int64_t at;       /* elements written */
+    uint64_t size, ndim;
+} moved;
+
+static int keep_before(leat__frame *f, uint32_t column, moved *m, leat_error *err)
+{
+    leat_tensor *t = &f->tensors[column];
+    const uint32_t n = f->batch.samples;
+    const uint64_t size = leat_dtype_size(t->dtype), bytes = (uint64_t)t->offsets[n] * size;
+
+    *m = (moved){.tensor = t, .size = size, .ndim = t->ragged_ndim};
+    m->before = leat__alloc(LEAT__MEM_SCRATCH, bytes + 1);
+    m->offsets = LEAT_NEW_ARRAY(SCRATCH, int64_t, (uint64_t)n + 1);
+    if (m->before == NULL || m->offsets == NULL) return leat__fail_nomem(err, bytes, "boxes of a mosaic");
+    memcpy(m->before, t->data, bytes);
+    memcpy(m->offsets, t->offsets, ((uint64_t)n + 1) * sizeof *m->offsets);
+    return 0;
+}
+
+/* Appends element group `i` (of `width` elements) of row `from`. */
+static void append(moved *m, uint32_t from, int64_t i, int64_t width, const void *instead)
+{
+    const uint8_t *src = m->before + (uint64_t)(m->offsets[from] + i * width) * m->size;
+    memcpy((uint8_t *)m->tensor->data + (uint64_t)m->at * m->size, instead != NULL ? instead : src,
+           (uint64_t)width * m->size);
+    m->at += width;
+}
+
+/* One list of boxes and the labels that stand behind it in the list of followers. */
+typedef struct boxed {
+    const leat__follower *boxes;
+    moved box, label[8];
+    uint32_t labels;
+} boxed;
+
+static void mosaic_row(boxed *b, const leat__mosaic *drawn, uint32_t row, uint32_t n, leat__size size)
+{
+    const leat__box_rule rule = leat__follow_rule(b->boxes);
+    int64_t kept = 0;
+    for (uint32_t k = 0; k < (drawn[row].active ? (uint32_t)LEAT__MOSAIC_PARTS : 1u); k++) {
+        const uint32_t from = part_row(row, k, n);
+        const int64_t count = (b->box.offsets[from + 1] - b->box.offsets[from]) / 4;
+        for (int64_t i = 0; i < count; i++) {
+            float box[4];
+            memcpy(box, b->box.before + (uint64_t)(b->box.offsets[from] + 4 * i) * sizeof(float), sizeof box);
+            if (drawn[row].active &&
+                !leat__mosaic_box(&drawn[row], size.width, size.height, (int)k, &rule, box))
+                continue;
+            append(&b->box, from, i, 4, box);
+            for (uint32_t l = 0; l < b->labels; l++) {
+                const moved *m = &b->label[l];
+                append(&b->label[l], from, i, (m->offsets[from + 1] - m->offsets[from]) / count, NULL);
+            }
+            kept++;
+        }
+    }
+    ((int64_t *)b->box.tensor->ragged_shapes)[row * b->box.ndim] = kept;
+    for (uint32_t l = 0; l < b->labels; l++)
+        ((int64_t *)b->label[l].tensor->ragged_shapes)[row * b->label[l].ndim] = kept;
+}
+
+static void set_offset(moved *m, uint32_t row)
+{
+    ((int64_t *)m->tensor->offsets)[row] = m->at;
+}
+
+static int mosaic_boxes(boxed *b, leat__frame *f, const leat__follower *list, uint32_t count,
+                        const leat__mosaic *drawn, leat__size size, leat_error *err)
+{
+    const uint32_t n = f->batch.samples;
+    b->boxes = list;
+    LEAT_TRY(keep_before(f, list->column, &b->box, err));
+    for (uint32_t i = 1; i < count && list[i].role == LEAT__ROLE_LABELS; i++) {
+        if (b->labels == LEAT_COUNT(b->label))
+            return leat__fail(err, LEAT_ELIMIT, "Mosaic: more than %zu fields of labels",
+                              LEAT_COUNT(b->label));
+        LEAT_TRY(keep_before(f, list[i].column, &b->label[b->labels++], err));
+    }
+    for (uint32_t row = 0; row < n; row++) {
+        set_offset(&b->box, row);
+        for (uint32_t l = 0; l < b->labels; l++) set_offset(&b->label[l], row);
+        mosaic_row(b, drawn, row, n, size);
+    }
+    set_offset(&b->box, n);
+    b->box.tensor->shape[0] = b->box.at;
+    for (uint32_t l = 0; l < b->labels; l++) {
+        set_offset(&b->label[l], n);
+        b->label[l].tensor->shape[0] = b->label[l].at;
+    }
+    return 0;
+}
+
+static void drop_moved(moved *m)
+{
+    leat__free(m->before);
+    leat__free(m->offsets);
+}
+
+static int mosaic_followers(const leat__mixing *m, leat__frame *f, const leat__mosaic *drawn, leat__size size,
+                            leat_error *err)
+{
+    const leat__follow *follow = m->follow;
+    int rc = 0;
+    for (uint32_t i = 0; i < follow->count && rc == 0; i++) {
+        const leat__follower *one = &follow->list[i];
+        if (one->role == LEAT__ROLE_MASK)
+            rc = mosaic_rows(drawn, f->batch.samples, size, 1, 1, f->tensors[one->column].data, err);
+        if (one->role != LEAT__ROLE_BOXES) continue;
+        boxed b = {0};
+        rc = mosaic_boxes(&b, f, one, follow->count - i, drawn, size, err);
+        drop_moved(&b.box);
+        for (uint32_t l = 0; l < b.labels; l++) drop_moved(&b.label[l]);
+    }
+    return rc;
+}
+
+static int mosaic(const leat__mixing *m, const leat__op_spec *op, leat__frame *f, uint64_t position,
+                  uint32_t index, leat_error *err)
+{
+    const uint32_t n = f->batch.samples;
+    const leat__output_spec *first = leat__pipeline_output(m->images[0].pipeline);
+    const leat__size size = {first->width, first->height};
+    leat__rng rng;
+    int rc = 0;
+
+    if (n == 0) return 0;
+    leat__mosaic *drawn = LEAT_NEW_ARRAY(SCRATCH, leat__mosaic, n);
+    if (drawn == NULL) return leat__fail_nomem(err, n * sizeof *drawn, "a mosaic");
+    leat__mix_rng(&rng, m->seed, f->batch.epoch, position, index);
+    leat__mosaic_draw(drawn, n, op, size.width, size.height, &rng);
+    for (uint32_t i = 0; i < m->image_count && rc == 0; i++) {
+        const leat__output_spec *o = leat__pipeline_output(m->images[i].pipeline);
+        const bool woven = o->layout == LEAT__LAYOUT_NHWC;
+        rc = mosaic_rows(drawn, n, size, woven ? 1 : o->channels,
+                         leat__dtype_bytes(o->dtype) * (woven ? o->channels : 1),
+                         f->tensors[m->images[i].column].data, err);
+    }
+    if (rc == 0) rc = mosaic_followers(m, f, drawn, size, err);
+    leat__free(drawn);
+    return rc;
+}
+
+/* What rows of columns that shrink have now: a batch that is skipped into moves them again. */
+static void note_used(leat__frame *f)
+{
+    for (uint32_t c = 0; c < f->shape->count; c++)
+        for (uint32_t row = 0; f->shape->columns[c].shrinks > 0 && row < f->batch.samples; row++)
+            leat__frame_used(f, c, row,
+                             (uint64_t)(f->tensors[c].offsets[row + 1] - f->tensors[c].offsets[row]));
+}
+
+int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err)
 {
     const uint64_t position = f->batch.position * m->world + m->rank;
     const uint32_t n = f->batch.samples;
 
-    if (m->images == NULL) return;
+    if (m->images == NULL) return 0;
     const leat__pipeline *first = m->images[0].pipeline;
     for (uint32_t k = 0; k < leat__pipeline_batch_ops(first); k++) {
+        const leat__op_spec *op = leat__pipeline_batch_op(first, k);
         leat__mix mix;
-        leat__mix_draw(&mix, leat__pipeline_batch_op(first, k), leat__pipeline_output(first), m->seed,
-                       f->batch.epoch, position, k);
+        if (leat__mosaic_is(op)) {
+            LEAT_TRY(mosaic(m, op, f, position, k, err));
+            continue;
+        }
+        leat__mix_draw(&mix, op, leat__pipeline_output(first), m->seed, f->batch.epoch, position, k);
         for (uint32_t i = 0; i < m->image_count; i++)
             leat__mix_pixels(&mix, leat__pipeline_output(m->images[i].pipeline),
                              f->tensors[m->images[i].column].data, n,
@@ -208,4 +420,6 @@ void leat__mixing_apply(const leat__mixing *m, leat__frame *f)
         else
             write_pairs(m, &mix, f);
     }
+    note_used(f);
+    return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MixUp and CutMix on finished batches, and the labels that go with them: soft targets in place
+ * MixUp, CutMix and Mosaic on finished batches, and the labels that go with them: soft targets in place
  * of the label, or the partner's label and the weight beside it. Constant after opening; batches
  * are mixed by the worker that collates them.
  */
@@ -8,6 +8,7 @@
 #define LEAT_LOADER_MIXING_H
 
 #include "loader/batch.h"
+#include "loader/follow.h"
 #include "op/pipeline.h"
 
 /* One image column that is mixed. */
@@ -22,6 +23,8 @@ typedef struct leat__mixing {
     uint32_t label;           /* column of the labels, as soft targets when classes > 0 */
     uint32_t partner, lambda; /* columns of the other form */
     uint32_t classes;
+    bool labels;              /* MixUp or CutMix is there: labels are mixed */
+    const leat__follow *follow; /* a view: what follows a Mosaic */
     uint64_t seed;
     uint32_t rank, world;
 } leat__mixing;
@@ -31,10 +34,10 @@ typedef struct leat__mixing {
  * differ, or options that would have no effect. */
 int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *opts,
                       leat__shape *shape, const leat__mixed_image *images, uint32_t count,
-                      leat_error *err) LEAT_MUST_CHECK;
+                      const leat__follow *follow, leat_error *err) LEAT_MUST_CHECK;
 void leat__mixing_reset(leat__mixing *m);
 
-/* Mixes a frame whose rows are complete. */
-void leat__mixing_apply(const leat__mixing *m, leat__frame *f);
+/* Mixes a frame whose rows are complete. Fails only with LEAT_ENOMEM. */
+int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -536,7 +536,8 @@ static int set_up_mixing(leat_loader *l, leat__shape *shape, leat_error *err)
     if (images == NULL) return leat__fail_nomem(err, l->pipeline_count * sizeof *images, "images");
     for (uint32_t i = 0; i < l->pipeline_count; i++)
         images[i] = (leat__mixed_image){.column = i, .pipeline = l->pipelines[i]}; /* images come first */
-    int rc = leat__mixing_open(&l->mixing, l->pack, &l->opts, shape, images, l->pipeline_count, err);
+    int rc = leat__mixing_open(&l->mixing, l->pack, &l->opts, shape, images, l->pipeline_count,
+                               &l->env.follow, err);
     leat__free(images);
     l->env.mixed = l->mixing.images != NULL;
     return rc;

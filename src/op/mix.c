@@ -55,12 +55,17 @@ bool leat__mix_needs_size(const leat__op_spec *op)
     return op->def == &leat__ops_batch[1];
 }
 
+void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index)
+{
+    leat__rng_init(rng, seed, epoch, position, BATCH_STREAM + index);
+}
+
 void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec,
                     uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index)
 {
     leat__rng rng;
     *mix = (leat__mix){.lambda = 1};
-    leat__rng_init(&rng, seed, epoch, position, BATCH_STREAM + index);
+    leat__mix_rng(&rng, seed, epoch, position, index);
     if (leat__rng_double(&rng) >= op->value[MIX_P].f) return;
     const double alpha = op->value[MIX_ALPHA].f;
     mix->active = true;

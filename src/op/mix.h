@@ -21,6 +21,9 @@ typedef struct leat__mix {
 /* Whether what the op draws depends on the size of the images. */
 bool leat__mix_needs_size(const leat__op_spec *op);
 
+/* The stream of random numbers of a batch op: see leat__mix_draw. */
+void leat__mix_rng(leat__rng *rng, uint64_t seed, uint64_t epoch, uint64_t position, uint32_t index);
+
 /* What this batch gets. `op` comes from leat__pipeline_batch_op; `index` is its position there;
  * `position` is that of the batch's first sample in the epoch, over all ranks. */
 void leat__mix_draw(leat__mix *mix, const leat__op_spec *op, const leat__output_spec *spec,

@@ -12,7 +12,8 @@
 
 static const leat__op_def *const families[] = {
     leat__ops_geometry, leat__ops_crops,   leat__ops_warp,   leat__ops_color, leat__ops_distort,
-    leat__ops_policy,   leat__ops_combine, leat__ops_output, leat__ops_batch, leat__ops_roles,
+    leat__ops_policy,   leat__ops_combine, leat__ops_output, leat__ops_batch, leat__ops_mosaic,
+    leat__ops_roles,
 };
 
 enum { OPS_MAX = 96 };

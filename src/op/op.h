@@ -77,6 +77,7 @@ extern const leat__op_def leat__ops_policy[];
 extern const leat__op_def leat__ops_combine[];
 extern const leat__op_def leat__ops_output[];
 extern const leat__op_def leat__ops_batch[];
+extern const leat__op_def leat__ops_mosaic[];
 extern const leat__op_def leat__ops_roles[];
 
 uint32_t leat__op_count(void);

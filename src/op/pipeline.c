@@ -118,7 +118,8 @@ static int settle_crops(leat__pipeline *p, bool any_size, leat_error *err)
             return leat__fail(err, LEAT_EINVAL, "%s: only one op may make several crops", d->name);
         if (any_size) return leat__fail(err, LEAT_EINVAL, "%s needs collate stack", d->name);
         if (p->batch_ops)
-            return leat__fail(err, LEAT_EINVAL, "%s cannot be mixed over a batch: leave out MixUp and CutMix",
+            return leat__fail(err, LEAT_EINVAL,
+                              "%s cannot be mixed over a batch: leave out MixUp, CutMix and Mosaic",
                               d->name);
         p->output.crops = d->crops;
     }

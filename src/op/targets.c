@@ -230,6 +230,11 @@ void leat__box_corners(const leat__box_rule *rule, uint32_t width, uint32_t heig
     to_corners(rule, (extent){width, height}, box);
 }
 
+void leat__box_format_of(const leat__box_rule *rule, uint32_t width, uint32_t height, float box[4])
+{
+    from_corners(rule, (extent){width, height}, box);
+}
+
 void leat__recipe_boxes(const leat__recipe *r, const leat__box_rule *rule, float *boxes, bool *keep,
                         uint64_t n)
 {

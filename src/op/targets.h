@@ -22,8 +22,9 @@ typedef struct leat__box_rule {
     float min_size;          /* least width and height, in pixels of the output */
 } leat__box_rule;
 
-/* A box of an image of this size as two corners in pixels. */
+/* A box of an image of this size as two corners in pixels, and back. */
 void leat__box_corners(const leat__box_rule *rule, uint32_t width, uint32_t height, float box[4]);
+void leat__box_format_of(const leat__box_rule *rule, uint32_t width, uint32_t height, float box[4]);
 
 /* Moves n boxes of 4 numbers in place, clipped to the image; keep[i] false when box i is dropped.
  * The share that is left is measured at every step, before and after clipping. */
