@@ -171,7 +171,7 @@ def peers():
     return found
 
 
-def micro(f, x, seconds=0.03):
+def micro(f, x, seconds=0.012):
     """Mean CPU microseconds of one call; None where it fails."""
     try:
         f(x)
@@ -217,11 +217,11 @@ def main():
     parser.add_argument("kernel_ops")
     parser.add_argument("--oracle")
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     found, times, order = peers(), {}, []
     for _ in range(args.rounds):
-        lines = subprocess.run([args.kernel_ops, "3"], capture_output=True, text=True, check=True).stdout
+        lines = subprocess.run([args.kernel_ops, "2"], capture_output=True, text=True, check=True).stdout
         for j in map(json.loads, lines.splitlines()):
             least(times, (j["op"], j["isa"]), max(j["us"], 0.1))
             order += [j["op"]] * (j["op"] not in order and j["op"] != "none")

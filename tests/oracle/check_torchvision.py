@@ -4,7 +4,9 @@
     python tests/oracle/check_torchvision.py build/tests/oracle/op_oracle
 
 check_ops.py replays drawn steps with Pillow; this shows that parameters mean the same: the
-matrices of rotations, affine maps and policies, the rounding of sizes, blur, normalisation.
+matrices of rotations, affine maps and policies, the rounding of sizes, blur, normalisation. Ops that draw more than
+one number are replayed with torchvision's v2 functions, given what was drawn. CLAHE is compared with OpenCV where that is
+installed. JPEG needs torchvision's compiled part and is left to check_ops.py where that does not load.
 """
 import math
 import sys
@@ -23,8 +25,11 @@ from PIL import Image  # noqa: E402
 from torchvision.transforms import InterpolationMode as M  # noqa: E402
 from torchvision.transforms import autoaugment  # noqa: E402
 from torchvision.transforms import functional as F  # noqa: E402
+from torchvision.transforms import v2  # noqa: E402
+from torchvision.transforms.v2 import functional as F2  # noqa: E402
 
 from check_ops import Oracle, picture  # noqa: E402
+from replay import elastic_shifts  # noqa: E402
 
 MODES = {"nearest": M.NEAREST, "bilinear": M.BILINEAR, "bicubic": M.BICUBIC}
 
@@ -63,7 +68,101 @@ def cases():
     for k, sigma in ((3, 0.5), (9, 2.0), (23, 1.3)):
         yield f"CenterCrop(90); GaussianBlur({k}, ({sigma},{sigma}))", lambda im, k=k, s=sigma: F.gaussian_blur(F.center_crop(im, [90]), [k, k], [s, s]), 1
     for mode in ("constant", "edge", "reflect", "symmetric"):
-        yield f"CenterCrop(60); Pad((1,2,3,4), padding_mode={mode}, fill=5)", lambda im, m=mode: F.pad(F.center_crop(im, [60]), [1, 2, 3, 4], 5 if m == "constant" else 0, m), 0
+        fill = ", fill=5" if mode == "constant" else ""
+        yield f"CenterCrop(60); Pad((1,2,3,4), padding_mode={mode}{fill})", lambda im, m=mode: F.pad(F.center_crop(im, [60]), [1, 2, 3, 4], 5 if m == "constant" else 0, m), 0
+
+
+def elastic(im, s):
+    dx, dy = elastic_shifts(s, im.width, im.height)
+    field = torch.from_numpy(np.stack([dx * (2 / im.width), dy * (2 / im.height)], -1))[None].float()
+    return F2.elastic(im, field, M.NEAREST if s["filter"] == 0 else M.BILINEAR, fill=list(s["fill"]))
+
+
+def clahe(im, s):
+    import cv2
+
+    one = cv2.createCLAHE(s["amount"], (s["width"], s["height"]))
+    return Image.fromarray(np.stack([one.apply(np.ascontiguousarray(np.asarray(im)[..., c])) for c in range(3)], -1))
+
+
+DRAWN = {
+    "crop": lambda im, s: F2.crop(im, s["y"], s["x"], s["height"], s["width"]),
+    "resize": lambda im, s: F2.resize(im, [s["height"], s["width"]], M.BILINEAR),
+    "flip_h": lambda im, s: F2.horizontal_flip(im), "flip_v": lambda im, s: F2.vertical_flip(im),
+    "pad": lambda im, s: F2.pad(im, [s["x"], s["y"], s["width"] - im.width - s["x"], s["height"] - im.height - s["y"]],
+                                [int(v) for v in s["fill"]]),
+    "brightness": lambda im, s: F2.adjust_brightness(im, s["amount"]),
+    "contrast": lambda im, s: F2.adjust_contrast(im, s["amount"]),
+    "saturation": lambda im, s: F2.adjust_saturation(im, s["amount"]),
+    "hue": lambda im, s: F2.adjust_hue(im, s["amount"]),
+    "permute": lambda im, s: F2.permute_channels(im, [s["x"] >> 2 * c & 3 for c in range(3)]),
+    "invert": lambda im, s: F2.invert(im), "equalize": lambda im, s: F2.equalize(im),
+    "solarize": lambda im, s: F2.solarize(im, s["amount"]), "sharpness": lambda im, s: F2.adjust_sharpness(im, s["amount"]),
+    "affine": lambda im, s: F2.rotate(im, 25.0, M.NEAREST), "jpeg": lambda im, s: F2.jpeg(im, int(s["amount"])),
+    "elastic": elastic, "clahe": clahe,
+}
+FAMILIES = {
+    "RandomPhotometricDistort": (["CenterCrop(90); RandomPhotometricDistort()", "CenterCrop(90); RandomPhotometricDistort(p=1)"], 0),
+    "RandomChannelPermutation": (["CenterCrop(90); RandomChannelPermutation()"], 0),
+    "RandomZoomOut": (["RandomZoomOut((9, 8, 7), (1, 3), p=1); CenterCrop(120)"], 0),
+    "ScaleJitter": (["ScaleJitter(120, (0.3, 1.7)); CenterCrop(90)"], 0),
+    "RandomShortestSize": (["RandomShortestSize((50, 70, 111), max_size=130); CenterCrop(90)"], 0),
+    "CenterCrop(ratio)": (["CenterCrop(70, ratio=224/256)", "CenterCrop((50, 90), ratio=0.6)"], 0),
+    "combinators": (["RandomApply(RandomInvert(1); RandomHorizontalFlip(), p=0.5); CenterCrop(90)",
+                     "CenterCrop(90); RandomChoice(RandomEqualize(1); RandomRotation((25, 25)); RandomSolarize(99, p=1))",
+                     "CenterCrop(90); RandomOrder(RandomAdjustSharpness(3, p=1); ColorJitter(0.4); RandomVerticalFlip())"], 0),
+    "ElasticTransform": (["CenterCrop(90); ElasticTransform(60, 4)", "CenterCrop((70, 90)); ElasticTransform(90, (3, 5), nearest, 200)"], 1),
+    "CLAHE": (["CenterCrop(96); CLAHE(p=1)", "CenterCrop((70, 90)); CLAHE((1, 9), (5, 3), p=1)"], 1),
+    "JPEG": (["CenterCrop(96); JPEG((5, 95))"], 0),
+}
+
+
+def check_drawn(oracle, count=60):
+    bad = 0
+    for name, (texts, tolerance) in FAMILIES.items():
+        worst = exact = 0
+        try:
+            for i in range(count):
+                rng = np.random.default_rng(i)
+                pixels = picture(rng, int(rng.integers(91, 240)), int(rng.integers(91, 240)))
+                out, recipe = oracle.run(pixels, texts[i % len(texts)] + "; ToLayout(nhwc)", seed=i, sample=3 * i)
+                im = Image.fromarray(pixels)
+                for s in recipe:
+                    im = DRAWN[s["kind"]](im, s)
+                want = np.asarray(im)
+                diff = np.abs(np.frombuffer(out, np.uint8).reshape(want.shape).astype(int) - want)
+                far = (diff > tolerance).mean()  # nearest: a place between two pixels may go either way
+                worst, exact, bad = max(worst, int(diff.max())), exact + (diff.max() == 0), bad + (far > 0.0005)
+            print(f"{name}: {exact} of {count} equal torchvision's v2 functions, largest difference {worst}")
+        except (ImportError, RuntimeError) as e:
+            print(f"{name}: not compared: {str(e)[:60]}")
+    return bad
+
+
+def check_sizes_and_noise(oracle, pixels, im):
+    """Whole v2 transforms whose numbers can be forced, and the noise's arithmetic and deviation."""
+    forced = {
+        "ScaleJitter(130, (0.75, 0.75)); CenterCrop(60)": v2.Compose([v2.ScaleJitter((130, 130), (0.75, 0.75)), v2.CenterCrop(60)]),
+        "RandomShortestSize(77, max_size=90); CenterCrop(60)": v2.Compose([v2.RandomShortestSize(77, 90), v2.CenterCrop(60)]),
+        "FiveCrop((61, 80))": lambda im: np.stack([np.asarray(a) for a in F2.five_crop(im, [61, 80])]),
+        "TenCrop(75)": lambda im: np.stack([np.asarray(a) for a in F2.ten_crop(im, [75, 75])]),
+        "TenCrop(75, true)": lambda im: np.stack([np.asarray(a) for a in F2.ten_crop(im, [75, 75], vertical_flip=True)]),
+    }
+    tensor = torch.from_numpy(pixels).permute(2, 0, 1)
+    for mean in (0.1, -0.3):
+        forced[f"Resize((160, 211)); GaussianNoise({mean}, 0)"] = lambda im, m=mean: F2.gaussian_noise(
+            tensor, mean=m, sigma=0.0).permute(1, 2, 0).numpy()
+    bad = 0
+    for text, function in forced.items():
+        out, _ = oracle.run(pixels, text + "; ToLayout(nhwc)")
+        bad += out != np.asarray(function(im)).tobytes()
+    grey = torch.full((3, 400, 400), 128, dtype=torch.uint8)
+    for sigma in (0.02, 0.1):
+        out, _ = oracle.run(grey.permute(1, 2, 0).numpy(), f"CenterCrop(400); GaussianNoise(0, {sigma})")
+        ours, theirs = np.frombuffer(out, np.uint8).astype(float), F2.gaussian_noise(grey, sigma=sigma).numpy().astype(float)
+        bad += abs(ours.std() - theirs.std()) > 0.01 * theirs.std() or abs(ours.mean() - theirs.mean()) > 0.3
+    print(f"forced transforms and noise: {len(forced) + 2 - bad} of {len(forced) + 2} equal torchvision")
+    return bad
 
 
 def check_policies(oracle, pixels, im):
@@ -119,6 +218,7 @@ def main():
             bad += 1
             print(f"{text}: differs by {diff}")
     print(f"functions: {exact} of {total} exact, the others (blur) within 1")
+    bad += check_drawn(oracle) + check_sizes_and_noise(oracle, pixels, im)
     bad += check_policies(oracle, pixels, im) + check_numbers(oracle, pixels, im)
     sys.exit(1 if bad else 0)
 
