@@ -17,6 +17,8 @@
 
 #include <jpeglib.h> /* needs stdio.h before it */
 
+#include <leat/version.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/num.h"

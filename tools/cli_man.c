@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include <leat/version.h>
+
 #include "cli_page.h"
 
 /* Text as roff prints it: a backslash and a dash are written out, a dot or an apostrophe at

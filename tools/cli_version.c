@@ -4,6 +4,8 @@
  */
 #include <string.h>
 
+#include <leat/version.h>
+
 #include "base/json.h"
 #include "base/num.h"
 #include "cli_frame.h"

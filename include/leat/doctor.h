@@ -395,7 +395,7 @@ typedef struct leat_doctor_server leat_doctor_server;
 
 /* Serves the live page of a watch on 127.0.0.1 from threads of its own: / (the page), /body (what
  * it shows), /doctor.json, /frames.json, /metrics (OpenMetrics). port 0 = any that is free. Close
- * it before the watch. LEAT_ENOTSUP in builds without libmicrohttpd; LEAT_EEXIST when the port is
+ * it before the watch. LEAT_ENOTSUP where libmicrohttpd is missing; LEAT_EEXIST when the port is
  * taken. */
 LEAT_API int leat_doctor_serve(leat_doctor_server **server, leat_doctor_watch *watch,
                                uint16_t port, leat_error *err) LEAT_MUST_CHECK;

@@ -5,6 +5,8 @@
  */
 #include "py_leat.h"
 
+#include <leat/version.h>
+
 static int module_exec(PyObject *module)
 {
     static bool loaded;

@@ -2,8 +2,10 @@
  *
  * The live page: a small HTTP server on the loopback interface, off unless asked for. Answers GET
  * only, for its own host names only (a page elsewhere must not reach it by a name of its own), and
- * sends nothing that would make a browser fetch anything from anywhere else. libmicrohttpd's
- * header stays in this file; its one thread calls `answer`.
+ * sends nothing that would make a browser fetch anything from anywhere else.
+ *
+ * libmicrohttpd is loaded when the first page is served: a trainer does not load it and the TLS
+ * libraries that it needs. Its header stays in this file; its one thread calls `answer`.
  */
 #include <string.h>
 
@@ -14,6 +16,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "doctor/frame.h"
 #include "doctor/judge.h"
 #include "doctor/report.h"
@@ -139,9 +142,48 @@ bool leat__serve_host_ok(const char *host)
 
 #ifdef LEAT_HAVE_HTTP
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+
+static struct {
+    leat__once once;
+    bool ok;
+    struct MHD_Daemon *(*start)(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback accept,
+                                void *accept_cookie, MHD_AccessHandlerCallback handler, void *cookie, ...);
+    void (*stop)(struct MHD_Daemon *daemon);
+    const union MHD_DaemonInfo *(*info)(struct MHD_Daemon *daemon, enum MHD_DaemonInfoType type, ...);
+    struct MHD_Response *(*response)(size_t len, void *data, enum MHD_ResponseMemoryMode mode);
+    enum MHD_Result (*header)(struct MHD_Response *r, const char *name, const char *value);
+    enum MHD_Result (*queue)(struct MHD_Connection *c, unsigned status, struct MHD_Response *r);
+    void (*destroy)(struct MHD_Response *r);
+    const char *(*lookup)(struct MHD_Connection *c, enum MHD_ValueKind kind, const char *key);
+} mhd = {.once = LEAT__ONCE_INIT};
+
+static void load_library(void)
+{
+    const struct {
+        const char *name;
+        void *slot;
+    } symbols[] = {
+        {"MHD_start_daemon", &mhd.start},
+        {"MHD_stop_daemon", &mhd.stop},
+        {"MHD_get_daemon_info", &mhd.info},
+        {"MHD_create_response_from_buffer", &mhd.response},
+        {"MHD_add_response_header", &mhd.header},
+        {"MHD_queue_response", &mhd.queue},
+        {"MHD_destroy_response", &mhd.destroy},
+        {"MHD_lookup_connection_value", &mhd.lookup},
+    };
+    void *lib = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
+    mhd.ok = lib != NULL;
+    for (size_t i = 0; i < LEAT_COUNT(symbols) && mhd.ok; i++) {
+        void *found = dlsym(lib, symbols[i].name);
+        memcpy(symbols[i].slot, &found, sizeof found);
+        mhd.ok = found != NULL;
+    }
+}
 
 struct leat_doctor_server {
     struct MHD_Daemon *daemon;
@@ -152,17 +194,16 @@ struct leat_doctor_server {
 static enum MHD_Result send_text(struct MHD_Connection *c, uint32_t status, const char *type,
                                  const leat__buf *text)
 {
-    struct MHD_Response *r = MHD_create_response_from_buffer(text->len, (void *)leat__buf_str(text),
-                                                             MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *r = mhd.response(text->len, (void *)leat__buf_str(text), MHD_RESPMEM_MUST_COPY);
     if (r == NULL) return MHD_NO;
-    MHD_add_response_header(r, "Content-Type", type);
-    MHD_add_response_header(r, "Cache-Control", "no-store");
-    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(r, "Content-Security-Policy",
-                            "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-                            "connect-src 'self'; base-uri 'none'; form-action 'none'");
-    enum MHD_Result rc = MHD_queue_response(c, status, r);
-    MHD_destroy_response(r);
+    mhd.header(r, "Content-Type", type);
+    mhd.header(r, "Cache-Control", "no-store");
+    mhd.header(r, "X-Content-Type-Options", "nosniff");
+    mhd.header(r, "Content-Security-Policy",
+               "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+               "connect-src 'self'; base-uri 'none'; form-action 'none'");
+    enum MHD_Result rc = mhd.queue(c, status, r);
+    mhd.destroy(r);
     return rc;
 }
 
@@ -170,7 +211,7 @@ static enum MHD_Result answer(void *cookie, struct MHD_Connection *c, const char
                               const char *version, const char *upload, size_t *upload_size, void **request)
 {
     leat_doctor_server *s = cookie;
-    const char *type = "text/plain", *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+    const char *type = "text/plain", *host = mhd.lookup(c, MHD_HEADER_KIND, "Host");
     leat__buf out;
     uint32_t status = 403;
 
@@ -193,20 +234,25 @@ int leat_doctor_serve(leat_doctor_server **out, leat_doctor_watch *watch, uint16
     LEAT_REQUIRE(out != NULL, err);
     *out = NULL;
     LEAT_REQUIRE(watch != NULL, err);
+    leat__once_run(&mhd.once, load_library);
+    if (!mhd.ok)
+        return leat__fail(err, LEAT_ENOTSUP,
+                          "the live page needs libmicrohttpd, which is not installed "
+                          "(Debian: libmicrohttpd12)");
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons(port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
     leat_doctor_server *s = LEAT_NEW(DOCTOR, leat_doctor_server);
     if (s == NULL) return leat__fail_nomem(err, sizeof *s, "a server");
     s->watch = watch;
-    s->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, port, NULL, NULL, answer, s,
-                                 MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_LIMIT,
-                                 16u, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+    s->daemon = mhd.start(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, port, NULL, NULL, answer, s,
+                          MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&where, MHD_OPTION_CONNECTION_LIMIT, 16u,
+                          MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
     if (s->daemon == NULL) {
         leat__free(s);
         return leat__fail(err, LEAT_EEXIST, "port %u on 127.0.0.1 cannot be opened: is it taken?", port);
     }
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    const union MHD_DaemonInfo *info = mhd.info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
     s->port = info != NULL ? info->port : port;
     *out = s;
     return 0;
@@ -223,7 +269,7 @@ void leat_doctor_server_close(leat_doctor_server **out)
     if (out == NULL) return;
     leat_doctor_server *s = *out;
     if (s == NULL) return;
-    MHD_stop_daemon(s->daemon);
+    mhd.stop(s->daemon);
     leat__free(s);
     *out = NULL;
 }

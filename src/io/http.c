@@ -16,6 +16,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <leat/version.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <leat/version.h>
+
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/json.h"
