@@ -50,19 +50,18 @@ static void *put(const void *from, size_t bytes)
     return p;
 }
 
-enum { KERNELS = 5, TIMES = 20 };
-static const char *const kernel_names[KERNELS] = {"axes", "tiles", "colour", "first", "second"};
+enum { KERNELS = 4, TIMES = 20 };
+static const char *const kernel_names[KERNELS] = {"axes", "tiles", "pixels", "colour"};
 static int timing;
 
 /* As src/gpu/kernels.c launches them. */
-static void launch(int kernel, leat_job job)
+static void launch(int kernel, leat_job job, cudaStream_t s)
 {
-    const dim3 rows(48, job.image_count);
-    if (kernel == 0) leat_axes<<<dim3(2, job.image_count), 128>>>(job);
-    if (kernel == 1) leat_tiles<<<(job.tile_count + TILE_WARPS - 1) / TILE_WARPS, 32 * TILE_WARPS>>>(job);
-    if (kernel == 2) leat_colour<<<rows, 128>>>(job);
-    if (kernel == 3) leat_first<<<rows, 128>>>(job);
-    if (kernel == 4) leat_second<<<rows, 128>>>(job);
+    const uint32_t tiles = (job.tile_count + TILE_WARPS - 1) / TILE_WARPS;
+    if (kernel == 0) leat_axes<<<dim3(2, job.image_count), 128, 0, s>>>(job);
+    if (kernel == 1) leat_tiles<<<tiles, 32 * TILE_WARPS, 0, s>>>(job);
+    if (kernel == 2) leat_pixels<<<dim3(job.windows < 64 ? job.windows : 64, job.image_count), PIXEL_THREADS, 0, s>>>(job);
+    if (kernel == 3 && job.steps > 0) leat_colour<<<dim3(1, job.image_count), COLOUR_THREADS, 0, s>>>(job);
 }
 
 /* Each kernel's time on the device, the mean of several. */
@@ -72,12 +71,12 @@ static void time_kernels(leat_job job)
     float all = 0;
     CHECK(cudaEventCreate(&at[0]));
     CHECK(cudaEventCreate(&at[1]));
-    for (int k = 0; k < KERNELS; k++) launch(k, job);
+    for (int k = 0; k < KERNELS; k++) launch(k, job, 0);
     printf("gpu_jobs: %u images, %u tiles, us:", job.image_count, job.tile_count);
     for (int k = 0; k < KERNELS; k++) {
         float ms = 0;
         CHECK(cudaEventRecord(at[0]));
-        for (int i = 0; i < TIMES; i++) launch(k, job);
+        for (int i = 0; i < TIMES; i++) launch(k, job, 0);
         CHECK(cudaEventRecord(at[1]));
         CHECK(cudaEventSynchronize(at[1]));
         CHECK(cudaEventElapsedTime(&ms, at[0], at[1]));
@@ -87,35 +86,71 @@ static void time_kernels(leat_job job)
     printf(", all %.1f: %.0f images/s\n", 1e3 * all, 1e3 * job.image_count / all);
 }
 
-/* Images first to last, whose tiles are from to tile. */
-static void run_slice(leat_job job, const struct jobs *j, uint32_t first, uint32_t last, uint32_t from,
-                      uint32_t tile, uint64_t work, uint32_t *status)
+/* All slices many times over several streams, as a loader with its tiles on the device runs them. */
+static void time_together(const leat_job *jobs, uint32_t count, int streams)
 {
-    void *im = put(j->images + first, (last - first) * sizeof *j->images);
-    void *ti = put(j->tiles + from, (tile - from) * sizeof *j->tiles);
-    CHECK(cudaMalloc((void **)&job.work, work));
-    CHECK(cudaMemset(job.work, 0, work)); /* damaged tiles leave blocks unwritten */
-    job.images = (leat_job_image *)im;
-    job.tiles = (leat_job_tile *)ti;
-    job.status = status + first;
-    job.image_count = last - first;
-    job.tile_count = tile - from;
-    if (timing) time_kernels(job);
-    else for (int k = 0; k < KERNELS; k++) launch(k, job);
-    CHECK(cudaGetLastError());
+    cudaStream_t s[8];
+    cudaEvent_t at[2];
+    uint64_t images = 0;
+    float ms = 0;
+    CHECK(cudaEventCreate(&at[0]));
+    CHECK(cudaEventCreate(&at[1]));
+    for (int i = 0; i < streams; i++) CHECK(cudaStreamCreateWithFlags(&s[i], cudaStreamDefault));
     CHECK(cudaDeviceSynchronize());
-    CHECK(cudaFree(im));
-    CHECK(cudaFree(ti));
-    CHECK(cudaFree(job.work));
+    CHECK(cudaEventRecord(at[0], 0));
+    for (uint32_t i = 0; i < 10 * count; i++) {
+        for (int k = 0; k < KERNELS; k++) launch(k, jobs[i % count], s[i % (uint32_t)streams]);
+        images += jobs[i % count].image_count;
+    }
+    CHECK(cudaEventRecord(at[1], 0));
+    CHECK(cudaEventSynchronize(at[1]));
+    CHECK(cudaEventElapsedTime(&ms, at[0], at[1]));
+    printf("gpu_jobs: %d streams: %.0f images/s\n", streams, 1e3 * (double)images / ms);
 }
 
-static void run(leat_job job, const struct jobs *from_file, uint64_t base, uint32_t *status)
+static int larger_first(const void *a, const void *b)
 {
-    const uint32_t slice = timing ? 256 : 500, count = from_file->n.images; /* images at once */
+    const uint32_t x = ((const leat_job_tile *)a)->len, y = ((const leat_job_tile *)b)->len;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* A job of images first to last, whose tiles are from to tile, on the device. */
+static leat_job send_slice(leat_job job, const struct jobs *j, uint32_t first, uint32_t last, uint32_t from,
+                           uint32_t tile, uint64_t work, uint32_t *status)
+{
+    qsort(j->tiles + from, tile - from, sizeof *j->tiles, larger_first); /* as the loader does */
+    CHECK(cudaMalloc((void **)&job.work, work));
+    CHECK(cudaMemset(job.work, 0, work)); /* damaged tiles leave blocks unwritten */
+    job.images = (leat_job_image *)put(j->images + first, (last - first) * sizeof *j->images);
+    job.tiles = (leat_job_tile *)put(j->tiles + from, (tile - from) * sizeof *j->tiles);
+    job.status = status + first;
+    job.image_count = last - first;
+    job.windows = 1;
+    for (uint32_t i = first; i < last; i++) {
+        job.windows = j->images[i].windows > job.windows ? j->images[i].windows : job.windows;
+        job.steps = j->images[i].steps > job.steps ? j->images[i].steps : job.steps;
+    }
+    job.tile_count = tile - from;
+    return job;
+}
+
+static void run_slice(leat_job job)
+{
+    for (int k = 0; k < KERNELS; k++) launch(k, job, 0);
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+}
+
+/* `slice` images at once. */
+static void run(leat_job job, const struct jobs *from_file, uint64_t base, uint32_t *status, uint32_t slice)
+{
+    const uint32_t count = from_file->n.images;
     struct jobs j = *from_file; /* images and tiles are changed: on copies */
+    leat_job *sent = (leat_job *)calloc(count, sizeof *sent);
+    uint32_t slices = 0;
     j.images = (leat_job_image *)malloc(count * sizeof *j.images);
     j.tiles = (leat_job_tile *)malloc(j.n.tiles * sizeof *j.tiles);
-    if (j.images == NULL || j.tiles == NULL) exit(2);
+    if (sent == NULL || j.images == NULL || j.tiles == NULL) exit(2);
     memcpy(j.images, from_file->images, count * sizeof *j.images);
     memcpy(j.tiles, from_file->tiles, j.n.tiles * sizeof *j.tiles);
     for (uint32_t first = 0, tile = 0; first < count; first += slice) {
@@ -127,8 +162,17 @@ static void run(leat_job job, const struct jobs *from_file, uint64_t base, uint3
             work += (j.images[i].work_bytes + 255) & ~255ull;
         }
         for (; tile < j.n.tiles && j.tiles[tile].image < last; tile++) j.tiles[tile].image -= first;
-        run_slice(job, &j, first, last, from, tile, work, status);
+        sent[slices++] = send_slice(job, &j, first, last, from, tile, work, status);
     }
+    for (uint32_t i = 0; i < slices; i++) run_slice(sent[i]);
+    for (uint32_t i = 0; timing && i < slices && i < 3; i++) time_kernels(sent[i]);
+    for (int streams = 1; timing && slices > 1 && streams <= 8; streams++) time_together(sent, slices, streams);
+    for (uint32_t i = 0; i < slices; i++) {
+        CHECK(cudaFree((void *)sent[i].images));
+        CHECK(cudaFree((void *)sent[i].tiles));
+        CHECK(cudaFree(sent[i].work));
+    }
+    free(sent);
     free(j.images);
     free(j.tiles);
 }
@@ -199,13 +243,14 @@ int main(int argc, char **argv)
     if (status == NULL) return 2;
     for (uint32_t i = 0; i < j.n.images; i++) status[i] = LEAT_JOB_NO_DAMAGE;
     uint32_t *found = (uint32_t *)put(status, j.n.images * sizeof *status);
-    run(job, &j, (uint64_t)(uintptr_t)data, found);
+    run(job, &j, (uint64_t)(uintptr_t)data, found, timing ? 256 : 500);
+    if (timing) run(job, &j, (uint64_t)(uintptr_t)data, found, j.n.images);
     const uint32_t differ = compare(&j, batch, found);
     const int rounds = argc > 2 ? atoi(argv[2]) : 1;
     for (int i = 1; i < rounds; i++) {
         damage(&j);
         CHECK(cudaMemcpy(data, j.data, j.n.data, cudaMemcpyHostToDevice));
-        run(job, &j, (uint64_t)(uintptr_t)data, found);
+        run(job, &j, (uint64_t)(uintptr_t)data, found, 500);
     }
     printf("gpu_jobs: %d rounds\n", rounds);
     return differ != 0;

@@ -10,15 +10,16 @@
 #include "gpu/kernels_data.h"
 #include "gpu/nvrtc.h"
 
-#define PIXEL_THREADS 128
-#define ROW_BLOCKS 48u /* per image: rows are spread over them */
+#define AXIS_THREADS 128
+#define PIXEL_THREADS 256 /* as in kernels.cu */
+#define COLOUR_THREADS 512
+#define WINDOW_BLOCKS 64u /* per image at most: windows are spread over them */
 #define TILE_WARPS 4u  /* as in kernels.cu */
 #define OLDEST 75      /* compute capability, times ten */
 #define GRID_Y_MAX 65535u
 
-enum { AXES, TILES, COLOUR, FIRST, SECOND, FUNCTIONS };
-static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_colour", "leat_first",
-                                             "leat_second"};
+enum { AXES, TILES, PIXELS, COLOUR, FUNCTIONS };
+static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_pixels", "leat_colour"};
 
 struct leat__gpu_kernels {
     leat__gpu *gpu;
@@ -104,11 +105,11 @@ static int launch(leat__gpu_kernels *k, int which, leat__gpu_stream *s, leat_job
 static int launch_all(leat__gpu_kernels *k, leat__gpu_stream *s, leat_job *job, leat_error *err)
 {
     uint32_t images = job->image_count, tiles = (job->tile_count + TILE_WARPS - 1) / TILE_WARPS;
-    LEAT_TRY(launch(k, AXES, s, job, 2, images, PIXEL_THREADS, err));
+    LEAT_TRY(launch(k, AXES, s, job, 2, images, AXIS_THREADS, err));
     LEAT_TRY(launch(k, TILES, s, job, tiles, 1, 32 * TILE_WARPS, err));
-    LEAT_TRY(launch(k, COLOUR, s, job, ROW_BLOCKS, images, PIXEL_THREADS, err));
-    LEAT_TRY(launch(k, FIRST, s, job, ROW_BLOCKS, images, PIXEL_THREADS, err));
-    return launch(k, SECOND, s, job, ROW_BLOCKS, images, PIXEL_THREADS, err);
+    const uint32_t windows = LEAT_MAX(LEAT_MIN(job->windows, WINDOW_BLOCKS), 1u);
+    LEAT_TRY(launch(k, PIXELS, s, job, windows, images, PIXEL_THREADS, err));
+    return job->steps > 0 ? launch(k, COLOUR, s, job, 1, images, COLOUR_THREADS, err) : 0;
 }
 
 int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job, leat_error *err)

@@ -150,7 +150,7 @@ static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t byt
 
 /* A slice: images and tiles that one launch decodes. */
 typedef struct slice {
-    uint32_t first_image, images, first_tile, tiles;
+    uint32_t first_image, images, first_tile, tiles, windows, steps;
     uint64_t work;
 } slice;
 
@@ -167,6 +167,8 @@ static int run_slice(leat__device_decoder *d, const slot *at_slot, const layout 
         .status = (uint32_t *)(uintptr_t)(at + l->status_at) + s->first_image,
         .image_count = s->images,
         .tile_count = s->tiles,
+        .windows = s->windows,
+        .steps = s->steps,
     };
     return leat__gpu_kernels_decode(d->kernels, at_slot->stream, &job, err);
 }
@@ -178,12 +180,30 @@ static uint64_t find_data(const leat_job_image *im, uint64_t arena, uint64_t own
     return im->data + (im->source == LEAT_JOB_ARENA ? arena : own);
 }
 
-/* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice. */
+#define SIZES 256u
+#define SIZE_STEP 64u /* bytes */
+
+/* Copies a slice's tiles, large ones first. So the tiles of a block of threads take about the same time, and
+ * no large one begins when all others have ended. */
+static void put_by_size(const leat_job_tile *from, uint32_t count, leat_job_tile *to)
+{
+    uint32_t end[SIZES] = {0}, at = 0;
+    for (uint32_t i = 0; i < count; i++) end[LEAT_MIN(from[i].len / SIZE_STEP, SIZES - 1)]++;
+    for (uint32_t k = SIZES; k-- > 0;) {
+        at += end[k];
+        end[k] = at - end[k];
+    }
+    for (uint32_t i = 0; i < count; i++) to[end[LEAT_MIN(from[i].len / SIZE_STEP, SIZES - 1)]++] = from[i];
+}
+
+/* Joins the lists: images get addresses and places in the workspace, tiles count images of their slice.
+ * `tiles` is room for all of them. */
 static void describe(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory arena,
-                     leat__gpu_memory own, uint8_t *host, slice *slices, uint32_t *count)
+                     leat__gpu_memory own, uint8_t *host, leat_job_tile *tiles, slice *slices,
+                     uint32_t *count)
 {
     leat_job_image *image = (leat_job_image *)(void *)(host + l->image_at);
-    leat_job_tile *tile = (leat_job_tile *)(void *)(host + l->tile_at);
+    leat_job_tile *tile = tiles;
     slice *s = slices;
     *s = (slice){0};
     for (const leat__device_tiles *t = f->tiles; t != NULL; own += aligned(t->data_bytes), t = t->next) {
@@ -198,6 +218,8 @@ static void describe(leat__device_decoder *d, const leat__frame *f, const layout
             *image = t->images[i];
             image->data = find_data(&t->images[i], arena, own);
             image->work = s->work;
+            s->windows = LEAT_MAX(s->windows, image->windows);
+            s->steps = LEAT_MAX(s->steps, image->steps);
             for (; k < t->tile_count && t->tiles[k].image == i; k++, tile++) {
                 *tile = t->tiles[k];
                 tile->image = s->images;
@@ -210,6 +232,9 @@ static void describe(leat__device_decoder *d, const leat__frame *f, const layout
     memcpy(host, d->outputs, d->opts.columns * sizeof *d->outputs);
     memset(host + l->status_at, 0xff, l->images * sizeof(uint32_t));
     *count = (uint32_t)(s - slices) + 1;
+    tile = (leat_job_tile *)(void *)(host + l->tile_at);
+    for (uint32_t i = 0; i < *count; i++)
+        put_by_size(tiles + slices[i].first_tile, slices[i].tiles, tile + slices[i].first_tile);
 }
 
 /* Descriptors and the arena: two copies, and one for each list that found no room. */
@@ -282,18 +307,20 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     LEAT_TRY(fit(d, &s->work, l.work, s->stream, err));
     LEAT_TRY(fit(d, &s->input, l.descriptors + l.data, d->opts.copies, err));
     slice *slices = LEAT_NEW_ARRAY(LOADER, slice, l.images + 1);
+    leat_job_tile *tiles = LEAT_NEW_ARRAY(LOADER, leat_job_tile, l.tiles + 1);
     job->descriptors = leat__blocks_take(d->opts.blocks, l.descriptors);
-    if (slices == NULL || job->descriptors.data == NULL)
+    if (slices == NULL || tiles == NULL || job->descriptors.data == NULL)
         LEAT_GO(rc, out, leat__fail_nomem(err, l.descriptors, "jobs of a batch"));
     point_outputs(d, f, batch);
     if (d->opts.store != NULL && has_claims(f))
         job->stored = leat__device_store_take(d->opts.store, l.arena, d->opts.copies);
     const leat__gpu_memory data = s->input->memory + l.descriptors;
     describe(d, f, &l, job->stored != 0 ? job->stored : data, data + aligned(l.arena), job->descriptors.data,
-             slices, &count);
+             tiles, slices, &count);
     LEAT_GO(rc, out, send(d, f, &l, s->input->memory, job, err));
     rc = run_kernels(d, s, &l, slices, count, marks, job, err);
 out:
+    leat__free(tiles);
     leat__free(slices);
     return rc;
 }

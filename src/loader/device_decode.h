@@ -14,8 +14,8 @@
 #include "gpu/kernels.h"
 #include "loader/batch.h"
 
-#define LEAT__DECODE_SLOTS 3 /* batches decoded at once */
-#define LEAT__DECODE_SLOT_BYTES (UINT64_C(384) << 20) /* of the device that each may need, usually */
+#define LEAT__DECODE_SLOTS 4 /* batches decoded at once */
+#define LEAT__DECODE_SLOT_BYTES (UINT64_C(256) << 20) /* of the device that each may need, usually */
 
 typedef struct leat__device_decoder leat__device_decoder;
 

@@ -18,6 +18,7 @@
 #define RING (FLIGHTS + 1) /* the events of the batch that landed last are still asked */
 #define LEAST_BATCHES 2 /* one with the consumer, one on its way */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
+#define POLL_NS (LEAT_NS_PER_MS / 20)
 
 /* A batch whose copies are queued. */
 typedef struct flight {
@@ -300,12 +301,23 @@ static pushed *pop_locked(leat__to_device *d)
     return p;
 }
 
-/* Waits for something to do; false at the end. *out NULL: a batch in flight should land. */
+/* Waits for something to do; false at the end. *out NULL: a batch in flight should land. While batches are in
+ * flight it looks for new ones, too: these begin beside them. */
 static bool next_work(leat__to_device *d, pushed **out, bool *canceled)
 {
     leat__mutex_lock(&d->lock);
-    while ((*out = pop_locked(d)) == NULL && d->count == 0 && !d->closed)
-        leat__cond_wait(&d->changed, &d->lock);
+    while ((*out = pop_locked(d)) == NULL && !d->closed) {
+        if (d->count == FLIGHTS) break;
+        if (d->count == 0) {
+            leat__cond_wait(&d->changed, &d->lock);
+            continue;
+        }
+        leat__mutex_unlock(&d->lock);
+        const bool landed = leat__gpu_event_passed(d->flights[d->first].marks.end);
+        leat__mutex_lock(&d->lock);
+        if (landed) break;
+        leat__cond_wait_until(&d->changed, &d->lock, leat__clock_ns() + POLL_NS);
+    }
     *canceled = d->canceled;
     bool more = *out != NULL || d->count > 0;
     leat__mutex_unlock(&d->lock);

@@ -5,6 +5,7 @@
  */
 #include "op/device_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -18,6 +19,8 @@
 #define CHUNK_MAX ((size_t)1 << 32)
 #define ALIGN 16u
 #define PIXELS_MAX UINT64_C(100000000)
+#define WINDOW_ROWS 28u
+#define LINES_MIN 8u /* read at once, if there are so many */
 #define SLACK 16 /* readable bytes behind the tiles of an image */
 
 void leat__device_chunk_init(leat__device_chunk *c)
@@ -73,17 +76,31 @@ static bool knows_filter(leat__filter f)
            f == LEAT__FILTER_BICUBIC;
 }
 
+static bool is_one_of(const char *name, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+/* Geometry first, then colour: what is made before the resize stays on the host. */
 bool leat__device_takes(const leat__pipeline *p, const char **why)
 {
+    static const char *const geometry[] = {"RandomResizedCrop", "Resize", "CenterCrop", "RandomCrop",
+                                           "RandomHorizontalFlip", "RandomVerticalFlip", NULL};
+    static const char *const colour[] = {"ColorJitter", "Grayscale", "RandomGrayscale", "RandomInvert",
+                                         "RandomPosterize", "RandomSolarize", "RandomAutocontrast",
+                                         "RandomEqualize", "RandomErasing", NULL};
+    const char *before = NULL; /* the first colour op */
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
-        static const char *const known[] = {"RandomResizedCrop", "Resize", "CenterCrop", "RandomCrop",
-                                            "RandomHorizontalFlip", "RandomVerticalFlip",
-                                            "RandomErasing"};
-        bool found = def->kind == LEAT_OP_OUTPUT;
-        for (size_t k = 0; k < LEAT_COUNT(known); k++) found |= strcmp(def->name, known[k]) == 0;
-        *why = def->name;
-        if (!found) return false;
+        if (def->kind == LEAT_OP_OUTPUT) continue;
+        *why = before != NULL ? before : def->name;
+        if (is_one_of(def->name, colour)) {
+            if (before == NULL) before = def->name;
+        } else if (before != NULL || !is_one_of(def->name, geometry)) {
+            return false;
+        }
     }
     *why = NULL;
     return true;
@@ -127,12 +144,15 @@ static uint64_t room(uint64_t *at, uint64_t bytes)
     return start;
 }
 
-static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo, uint64_t *work)
+/* Inputs of the region, `lead` before it counted; outputs count from `lo`. */
+static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo, uint32_t lead,
+                      uint64_t *work)
 {
     static const double support[LEAT__FILTER_COUNT] = {
         [LEAT__FILTER_BOX] = 0.5, [LEAT__FILTER_BILINEAR] = 1, [LEAT__FILTER_BICUBIC] = 2};
     if (!knows_filter(q->filter) || q->box_hi != 0 || q->count == 0) return false;
     const double scale = (double)q->in / q->out, stretch = scale < 1 ? 1 : scale;
+    const bool nearest = q->filter == LEAT__FILTER_NEAREST || q->in == q->out;
     *a = (leat_job_axis){.in = q->in,
                          .out = q->out,
                          .from = q->from,
@@ -141,16 +161,18 @@ static bool plan_axis(leat_job_axis *a, const leat__axis_request *q, uint32_t lo
                          .mirror_in = q->mirror_in,
                          .mirror_out = q->mirror_out,
                          .lo = lo,
-                         .taps = (uint32_t)(2 * support[q->filter] * stretch) + 3};
+                         .lead = lead,
+                         .taps = nearest ? 1 : (uint32_t)(2 * support[q->filter] * stretch + 1e-6) + 1};
+    a->words = (a->taps + 3 + 3) / 4; /* the first may be the last byte of its word */
+    if (a->words > LEAT_JOB_WORDS_MAX) return false;
     a->first = room(work, (uint64_t)a->count * sizeof(uint32_t));
     a->taps_of = room(work, (uint64_t)a->count * sizeof(uint32_t));
-    a->weight = room(work, (uint64_t)a->count * a->taps * sizeof(int32_t));
+    a->weight = room(work, (uint64_t)a->count * a->words * sizeof(leat_job_weights));
     return true;
 }
 
 static void plan_planes(leat_job_image *im, const leat__raster *r, uint64_t *work)
 {
-    const uint32_t planes = im->components == 1 ? 1 : 3;
     for (uint32_t c = 0; c < im->components; c++) {
         const leat__raster_span *const s = &r->comp[c];
         im->bx0[c] = s->bx0;
@@ -162,27 +184,107 @@ static void plan_planes(leat_job_image *im, const leat__raster *r, uint64_t *wor
         im->pitch[c] = (8 * (s->bx1 - s->bx0) + ALIGN - 1) & ~(ALIGN - 1);
         im->plane[c] = room(work, (uint64_t)im->pitch[c] * 8 * (s->by1 - s->by0));
     }
-    im->lead = im->x & 3;
-    im->rgb_pitch = (im->lead + im->width + ALIGN - 1) & ~(ALIGN - 1);
-    im->rgb = room(work, (uint64_t)im->rgb_pitch * im->height * planes);
-    const uint32_t wide = im->vertical_first ? im->lead + im->width : im->ax.count;
-    im->mid_rows = im->vertical_first ? im->ay.count : im->height;
-    im->mid_pitch = (wide + ALIGN - 1) & ~(ALIGN - 1);
-    im->mid = room(work, (uint64_t)im->mid_pitch * im->mid_rows * planes);
 }
 
-/* Erasing of the output: one rectangle of one colour. False: something else comes at the end. */
-static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__recipe *r, uint32_t from)
+/* Words of four inputs that `n` outputs side by side need at most, of a region of `size` inputs. */
+static uint32_t words_of(const leat_job_axis *a, uint32_t n, uint32_t size)
 {
-    if (from == r->count) return true;
-    const leat__step *const s = &r->step[from];
-    if (from + 1 != r->count || s->kind != LEAT__STEP_ERASE_OUT || s->noise) return false;
+    const double span = (double)(n - 1) * a->in / a->out + a->taps + 2;
+    const uint32_t inputs = span < a->lead + size ? (uint32_t)span + 1 : a->lead + size;
+    return (inputs + 3 + 3) / 4;
+}
+
+/* How many outputs a block of threads makes at once: as many as its shared memory has room for. */
+static bool plan_windows(leat_job_image *im)
+{
+    const uint32_t planes = im->components == 1 ? 1 : 3;
+    const uint32_t pool = LEAT_JOB_POOL - LEAT_JOB_POOL_SLACK, down = im->vertical_first;
+    const uint32_t strips = (im->ay.count + WINDOW_ROWS - 1) / WINDOW_ROWS;
+    im->window_x = im->ax.count;
+    im->window_y = (im->ay.count + strips - 1) / strips;
+    for (;;) {
+        const uint32_t words_x = words_of(&im->ax, im->window_x, im->width);
+        const uint32_t words_y = words_of(&im->ay, im->window_y, im->height);
+        const uint32_t all = 4 * (down ? words_x : words_y);
+        im->line_pitch = (down ? words_y : words_x) | 1; /* odd: other lines are in other banks */
+        im->mid_pitch = (down ? words_x : words_y) | 1;
+        const uint64_t mid = (uint64_t)planes * im->mid_pitch * (down ? im->window_y : im->window_x);
+        const uint64_t left = mid < pool ? (pool - mid) / ((uint64_t)planes * im->line_pitch) : 0;
+        im->lines = (uint32_t)LEAT_MIN(left & ~UINT64_C(3), all);
+        if (im->lines >= LEAT_MIN(LINES_MIN, all)) break;
+        if (im->window_y > 8 || (im->window_x == 1 && im->window_y > 1)) im->window_y /= 2;
+        else if (im->window_x > 1) im->window_x /= 2;
+        else if (im->lines >= 4) break;
+        else return false;
+    }
+    im->windows = ((im->ax.count + im->window_x - 1) / im->window_x) *
+                  ((im->ay.count + im->window_y - 1) / im->window_y);
+    return true;
+}
+
+/* A step on the pixels; false: a device does not know it. */
+static bool plan_step(leat_job_step *to, const leat__step *s)
+{
+    *to = (leat_job_step){.amount = (float)s->amount};
+    switch (s->kind) {
+    case LEAT__STEP_BRIGHTNESS: to->kind = LEAT_JOB_BRIGHTNESS; return true;
+    case LEAT__STEP_CONTRAST: to->kind = LEAT_JOB_CONTRAST; return true;
+    case LEAT__STEP_SATURATION: to->kind = LEAT_JOB_SATURATION; return true;
+    case LEAT__STEP_GRAYSCALE: to->kind = LEAT_JOB_GRAYSCALE; return true;
+    case LEAT__STEP_INVERT: to->kind = LEAT_JOB_INVERT; return true;
+    case LEAT__STEP_EQUALIZE: to->kind = LEAT_JOB_EQUALIZE; return true;
+    case LEAT__STEP_AUTOCONTRAST: to->kind = LEAT_JOB_AUTOCONTRAST; return true;
+    case LEAT__STEP_HUE:
+        to->kind = LEAT_JOB_HUE;
+        to->value = (uint8_t)(int32_t)(s->amount * 255); /* as leat__step_color */
+        return true;
+    case LEAT__STEP_SOLARIZE:
+        to->kind = LEAT_JOB_SOLARIZE;
+        to->value = (uint32_t)ceil(s->amount);
+        return true;
+    case LEAT__STEP_POSTERIZE:
+        to->kind = LEAT_JOB_POSTERIZE;
+        to->value = 255u & ~((1u << (8 - (int)s->amount)) - 1);
+        return true;
+    case LEAT__STEP_ERASE:
+        to->kind = LEAT_JOB_ERASE;
+        to->x = (uint32_t)s->x;
+        to->y = (uint32_t)s->y;
+        to->width = s->width;
+        to->height = s->height;
+        to->noise = s->noise;
+        to->key[0] = (uint32_t)s->noise_seed;
+        to->key[1] = (uint32_t)(s->noise_seed >> 32);
+        for (int c = 0; c < 3; c++) to->value |= (uint32_t)(uint8_t)(int)s->fill[c] << 8 * c;
+        return true;
+    default: return false;
+    }
+}
+
+/* Erasing of the output: one rectangle of one colour. Noise is normally distributed there, which takes
+ * functions of the CPU's library. */
+static bool plan_erase(leat_job_image *im, const leat__pipeline *p, const leat__step *s)
+{
+    if (s->kind != LEAT__STEP_ERASE_OUT || s->noise || im->erase) return false;
     im->erase = 1;
     im->erase_x = (uint32_t)s->x;
     im->erase_y = (uint32_t)s->y;
     im->erase_width = s->width;
     im->erase_height = s->height;
     for (int c = 0; c < 3; c++) im->erase_bits[c] = bits_of(p->output.dtype, s->fill[c]);
+    return true;
+}
+
+/* What comes after the geometry. False: something that a device does not know. */
+static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__recipe *r, uint32_t from)
+{
+    for (uint32_t i = from; i < r->count; i++) {
+        const leat__step *const s = &r->step[i];
+        if (s->kind != LEAT__STEP_ERASE_OUT && !im->erase && im->steps < LEAT_JOB_STEPS &&
+            plan_step(&im->step[im->steps], s))
+            im->steps++;
+        else if (!plan_erase(im, p, s)) return false;
+    }
     return true;
 }
 
@@ -212,9 +314,12 @@ static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const lea
     const leat__raster_shape shape = {h->width, h->height, h->components, h->h, h->v};
     leat__raster_find(r, &shape, im->x, im->y, im->width, im->height, LEAT__TILE_PIXELS);
     im->smooth = r->smooth;
-    if (!plan_axis(&im->ax, &head.ax, lo_x, &work) || !plan_axis(&im->ay, &head.ay, lo_y, &work))
+    im->lead = im->x & 3;
+    if (!plan_axis(&im->ax, &head.ax, lo_x, im->lead, &work) ||
+        !plan_axis(&im->ay, &head.ay, lo_y, 0, &work) || !plan_windows(im))
         return false;
     plan_planes(im, r, &work);
+    if (im->steps > 0) im->canvas = room(&work, UINT64_C(3) * im->ax.count * im->ay.count);
     im->work_bytes = work;
     return work <= LEAT__DEVICE_WORK_MAX;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a device has to do for a sample: the draws, the crop and the list of tiles, as jobs of
- * src/gpu/kernels. A tiled image whose recipe is geometry (crops, one resize, flips) and output can be
- * decoded on a device, with the same bits; everything else is left to the CPU.
+ * src/gpu/kernels. A tiled image whose recipe is geometry (crops, one resize, flips), then
+ * colour steps, then output can be decoded on a device, with the same bits; the rest is left to the CPU.
  *
  * A chunk collects the images of some samples. One thread at a time.
  */

@@ -43,10 +43,14 @@ typedef struct tile_view {
     const uint8_t *in;
     uint32_t len;
     uint32_t components;
-    uint32_t wide[3], high[3], count[3], blocks;
-    uint32_t gx[3], gy[3]; /* its first block of each component */
+    uint32_t luma, chroma, blocks; /* of each component of the kind; of all */
     uint32_t values; /* set when the bitmaps are known */
 } tile_view;
+
+DEVICE uint32_t blocks_of(const tile_view *t, uint32_t c)
+{
+    return c == 0 ? t->luma : t->chroma;
+}
 
 /* Where decoding of the values stands. Positions in bits. */
 typedef struct value_reader {
@@ -77,6 +81,34 @@ DEVICE uint32_t bits_at(const tile_view *t, uint32_t pos)
 DEVICE uint32_t low_bits(uint32_t count)
 {
     return count >= 32 ? 0xffffffffu : (1u << count) - 1;
+}
+
+/* Blocks of one component of a tile. */
+typedef struct tile_part {
+    uint32_t gx, gy, wide, high; /* the first one in the image; how many */
+} tile_part;
+
+DEVICE tile_part part_of(const leat_job_image *im, const leat_job_tile *tile, uint32_t c)
+{
+    const uint32_t bx = c == 0 ? 8 : 8 / im->h, by = c == 0 ? 8 : 8 / im->v;
+    const uint32_t grid_x = im->mcus_x * (c == 0 ? im->h : 1), grid_y = im->mcus_y * (c == 0 ? im->v : 1);
+    tile_part p;
+    p.gx = tile->tx * bx;
+    p.gy = tile->ty * by;
+    p.wide = least(bx, grid_x - p.gx);
+    p.high = least(by, grid_y - p.gy);
+    return p;
+}
+
+DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_tile *tile)
+{
+    const tile_part luma = part_of(im, tile, 0), chroma = part_of(im, tile, 1);
+    t->in = (const uint8_t *)(im->data + tile->data);
+    t->len = tile->len;
+    t->components = im->components;
+    t->luma = luma.wide * luma.high;
+    t->chroma = im->components > 1 ? chroma.wide * chroma.high : 0;
+    t->blocks = t->luma + 2 * t->chroma;
 }
 
 /* ---- bitmaps ---- */
@@ -141,13 +173,13 @@ DEVICE void unpair(const tile_view *t, tile_scratch *s)
     uint32_t block = 0, pair = 0;
     for (uint32_t c = 0; c < t->components; c++) {
         LANES {
-            for (uint32_t i = (uint32_t)lane; i < t->count[c]; i += 32) {
+            for (uint32_t i = (uint32_t)lane; i < blocks_of(t, c); i += 32) {
                 const uint32_t v = s->symbol[pair + i / 2], high = v / 9;
                 s->groups[block + i] = (uint8_t)least(i & 1 ? high : v - 9 * high, 8);
             }
         }
-        block += t->count[c];
-        pair += (t->count[c] + 1) / 2;
+        block += blocks_of(t, c);
+        pair += (blocks_of(t, c) + 1) / 2;
     }
     WARP_SYNC();
 }
@@ -166,7 +198,7 @@ DEVICE uint32_t choose_tables(const tile_view *t, tile_scratch *s, const leat_jo
         LANES {
             const uint32_t b = b0 + (uint32_t)lane, n = b < t->blocks ? s->groups[b] : 0;
             const uint64_t tables =
-                READ_ONLY((const uint64_t *)(const void *)codes->context[b >= t->count[0]][n]);
+                READ_ONLY((const uint64_t *)(const void *)codes->context[b >= t->luma][n]);
             for (uint32_t g = 0; g < n; g++)
                 s->symbol[total + AT(end) - n + g] = (uint8_t)(tables >> 8 * g);
         }
@@ -216,7 +248,7 @@ DEVICE uint32_t bitmaps_small(tile_view *t, tile_scratch *s, const leat_job_code
     if (start[3] > t->len) return TILE_SHORT;
     LANES AT(pos) = 8 * (lane == 0 ? start[0] : lane == 1 ? start[1] : lane == 2 ? start[2] : start[3]);
     for (uint32_t c = 0; c < t->components; c++) {
-        const uint32_t n = (t->count[c] + 1) / 2;
+        const uint32_t n = (blocks_of(t, c) + 1) / 2;
         LANES {
             for (uint32_t i = (uint32_t)lane; i < n; i += 32) s->symbol[pairs + i] = (uint8_t)(14 + (c > 0));
         }
@@ -275,27 +307,27 @@ DEVICE int16_t amplitude(uint32_t bits, uint32_t size)
 DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
 {
     PER_LANE(uint32_t, mine); /* lane l: who has a bit in plane l */
-    PER_LANE(uint32_t, bit);
+    PER_LANE(uint32_t, bit);  /* of the lane in the last plane: whether it has one in the next */
     PER_LANE(uint32_t, size);
+    PER_LANE(uint32_t, start); /* of its extra bits */
     PER_LANE(uint32_t, end);
     const uint32_t n = least(32, t->values - r->done);
     uint32_t more = low_bits(n); /* lanes that have a bit in the plane */
     const uint32_t first = WARP_FROM(r->window, 0);
     LANES { /* in the first plane every lane has one, so its rank is its number */
-        const uint32_t here = more >> lane & 1;
-        AT(size) = here;
-        AT(end) = (uint32_t)lane + here;
-        AT(bit) = here & first >> lane;
+        AT(size) = more >> lane & 1;
+        AT(start) = (uint32_t)lane;
+        AT(bit) = AT(size) & first >> lane;
         AT(mine) = lane == 0 ? more : 0;
     }
     more = WARP_BALLOT(bit);
     for (int l = 1; more != 0 && l < TILE_PLANES_MAX; l++) {
         const uint32_t plane = WARP_FROM(r->window, l);
         LANES {
-            const uint32_t rank = POPC(more & ((1u << lane) - 1)), here = more >> lane & 1;
-            AT(size) += here;
-            AT(end) += rank + here;
-            AT(bit) = here & plane >> rank;
+            const uint32_t rank = POPC(more & ((1u << lane) - 1));
+            AT(size) += AT(bit);
+            AT(start) += rank;
+            AT(bit) &= plane >> rank;
             if (lane == l) AT(mine) = more;
         }
         more = WARP_BALLOT(bit);
@@ -303,11 +335,12 @@ DEVICE void read_values(const tile_view *t, value_reader *r, tile_scratch *s)
     LANES {
         AT(r->plane) += POPC(AT(mine)); /* counting is slow: once, not in every plane */
         AT(r->window) = bits_at(t, AT(r->plane));
+        AT(end) = AT(start) + AT(size);
     }
     LANES {
         if ((uint32_t)lane < n)
             s->ring[(r->done + (uint32_t)lane) % TILE_RING] =
-                amplitude(bits_at(t, r->extra + AT(end) - AT(size)), AT(size));
+                amplitude(bits_at(t, r->extra + AT(start)), AT(size));
     }
     r->extra += WARP_FROM(end, n - 1);
     r->done += n;
@@ -355,12 +388,11 @@ typedef struct lane_part {
     PER_LANE(int32_t, high_step); /* and their quantisers */
 } lane_part;
 
-/* Four blocks on their way: which they are and what is wanted of them. */
+/* Up to four blocks side by side: which they are and what is wanted of them. */
 typedef struct block_group {
     uint64_t mask[4];
     uint32_t first[4]; /* value of the tile that is its first */
     int32_t dc[4];
-    uint32_t to[4];  /* where its samples go, from the tile's first */
     uint32_t wanted; /* bit per block */
 } block_group;
 
@@ -386,16 +418,20 @@ DEVICE void expand_group(const block_group *g, const lane_part *p, tile_scratch 
             int16_t *const coef = s->coef + k * BLOCK_PITCH;
             int32_t a = 0, b = 0;
             if (lo >> lane & 1) a = s->ring[(g->first[k] + POPC(lo & below)) % TILE_RING];
-            if (hi >> lane & 1) b = s->ring[(behind + POPC(hi & below)) % TILE_RING];
             if (lane == 0) a = g->dc[k];
             coef[AT(p->low)] = (int16_t)(a * AT(p->low_step));
-            coef[AT(p->high)] = (int16_t)(b * AT(p->high_step));
+            if (hi != 0) { /* most have no high frequencies */
+                if (hi >> lane & 1) b = s->ring[(behind + POPC(hi & below)) % TILE_RING];
+                b *= AT(p->high_step);
+            }
+            coef[AT(p->high)] = (int16_t)b;
         }
     }
     WARP_SYNC();
 }
 
-/* Columns, then rows: eight lanes per block. Blocks that are not wanted lie perhaps outside of the plane. */
+/* Columns, then rows: eight lanes per block, whose samples go to `plane` and 8, 16 and 24 bytes behind.
+ * Blocks that are not wanted lie perhaps outside of it. */
 DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plane, uint32_t pitch)
 {
     PER_LANE_EIGHT(v);
@@ -416,8 +452,7 @@ DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plan
         load_eight(s->coef + k * BLOCK_PITCH + 8 * (lane & 7), x);
         idct_eight(x, 18);
         if (g->wanted >> k & 1) {
-            const uint32_t to = k == 0 ? g->to[0] : k == 1 ? g->to[1] : k == 2 ? g->to[2] : g->to[3];
-            store_eight(plane + to + (uint64_t)(uint32_t)(lane & 7) * pitch,
+            store_eight(plane + (uint32_t)(8 * k) + (uint64_t)(uint32_t)(lane & 7) * pitch,
                         pack_four(x[0] + 128, x[1] + 128, x[2] + 128, x[3] + 128),
                         pack_four(x[4] + 128, x[5] + 128, x[6] + 128, x[7] + 128));
         }
@@ -425,77 +460,72 @@ DEVICE void transform_group(const block_group *g, tile_scratch *s, uint8_t *plan
     WARP_SYNC();
 }
 
+/* Blocks `base` and on, up to four of a row. Their DC differences add to *dc; the first block's sum goes
+ * to *head. */
+DEVICE void find_group(const tile_view *t, uint32_t base, uint32_t count, value_reader *r, uint32_t *value,
+                       tile_scratch *s, uint32_t *dc, uint32_t *head, block_group *g)
+{
+    uint32_t last = *value;
+    UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        g->mask[k] = k < count ? s->mask[base + k] : 0;
+        g->first[k] = last;
+        last += POPCLL(g->mask[k]);
+    }
+    while (r->done < last) read_values(t, r, s);
+    WARP_SYNC();
+    UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        if (g->mask[k] & 1) *dc += (uint32_t)(int32_t)s->ring[g->first[k] % TILE_RING];
+        if (k == 0) *head = *dc;
+        g->dc[k] = (int16_t)*dc;
+    }
+    *value = last;
+}
+
+/* What lies in 0 to `most`. */
+DEVICE uint32_t held(int32_t v, int32_t most)
+{
+    return (uint32_t)(v < 0 ? 0 : v > most ? most : v);
+}
+
 /* All blocks of component c, the first of which is block `base` of the tile. */
 DEVICE void component(const tile_view *t, uint32_t c, uint32_t base, value_reader *r, uint32_t *value,
-                      tile_scratch *s, const leat_job_image *im, const leat_job *job)
+                      tile_scratch *s, const leat_job_tile *tile, const leat_job_image *im,
+                      const leat_job *job)
 {
-    const uint32_t wide = t->wide[c], pitch = im->pitch[c];
+    const tile_part p = part_of(im, tile, c);
+    const uint32_t wide = p.wide, pitch = im->pitch[c];
     /* blocks of the tile that are wanted; below the last of them there may be nothing */
-    const uint32_t x0 = im->bx0[c] - t->gx[c], x1 = im->bx1[c] - t->gx[c];
-    const uint32_t y0 = im->by0[c] - t->gy[c], y1 = im->by1[c] - t->gy[c];
-    const uint32_t rows = c + 1 < t->components ? t->high[c] : (int32_t)y1 < 0 ? 0 : least(y1, t->high[c]);
-    const uint32_t count = rows * wide;
-    uint32_t dc = 0, above = 0, x = 0, y = 0;
-    uint8_t *const plane = job->work + im->work + im->plane[c] - 8 * (int64_t)(int32_t)y0 * (int64_t)pitch -
-                           8 * (int64_t)(int32_t)x0;
+    const int32_t x0 = (int32_t)(im->bx0[c] - p.gx), x1 = (int32_t)(im->bx1[c] - p.gx);
+    const int32_t y0 = (int32_t)(im->by0[c] - p.gy), y1 = (int32_t)(im->by1[c] - p.gy);
+    const uint32_t rows = c + 1 < t->components ? p.high : held(y1, (int32_t)p.high);
+    uint32_t above = 0;
+    uint8_t *plane = job->work + im->work + im->plane[c] - 8 * (int64_t)y0 * (int64_t)pitch - 8 * (int64_t)x0;
     lane_part part;
     find_lane_part(&part,
                    (const uint16_t *)(const void *)(im->data + im->quant) + 64 * c);
-    for (uint32_t b = 0; b < count; b += 4) {
-        block_group g;
-        uint32_t last = *value;
-        g.wanted = 0;
-        UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
-            g.mask[k] = b + k < count ? s->mask[base + b + k] : 0;
-            g.first[k] = last;
-            last += POPCLL(g.mask[k]);
-        }
-        while (r->done < last) read_values(t, r, s);
-        WARP_SYNC();
-        UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
-            if (x == 0) dc = above;
-            if (g.mask[k] & 1) dc += (uint32_t)(int32_t)s->ring[g.first[k] % TILE_RING];
-            if (x == 0) above = dc;
-            g.dc[k] = (int16_t)dc;
-            g.to[k] = 8 * (y * pitch + x);
-            if (b + k < count && (int32_t)x >= (int32_t)x0 && (int32_t)x < (int32_t)x1 &&
-                (int32_t)y >= (int32_t)y0 && (int32_t)y < (int32_t)y1)
-                g.wanted |= 1u << k;
-            if (++x == wide) {
-                x = 0;
-                y++;
+    for (uint32_t y = 0; y < rows; y++, plane += 8 * (uint64_t)pitch, base += wide) {
+        const bool row = (int32_t)y >= y0 && (int32_t)y < y1;
+        uint32_t dc = above;
+        for (uint32_t x = 0; x < wide; x += 4) {
+            const uint32_t count = least(4, wide - x);
+            uint32_t head;
+            block_group g;
+            find_group(t, base + x, count, r, value, s, &dc, &head, &g);
+            if (x == 0) above = head;
+            g.wanted = (1u << held(x1 - (int32_t)x, (int32_t)count)) - 1;
+            g.wanted &= ~((1u << held(x0 - (int32_t)x, 4)) - 1);
+            if (row && g.wanted != 0) {
+                expand_group(&g, &part, s);
+                transform_group(&g, s, plane + 8 * x, pitch);
             }
+            WARP_SYNC(); /* the next values may take these places of the ring */
         }
-        *value = last;
-        if (g.wanted != 0) {
-            expand_group(&g, &part, s);
-            transform_group(&g, s, plane, pitch);
-        }
-        WARP_SYNC(); /* the next values may take these places of the ring */
     }
 }
 
 /* ---- a tile ---- */
-
-DEVICE void find_tile(tile_view *t, const leat_job_image *im, const leat_job_tile *tile)
-{
-    t->in = (const uint8_t *)(im->data + tile->data);
-    t->len = tile->len;
-    t->components = im->components;
-    t->blocks = 0;
-    for (uint32_t c = 0; c < im->components; c++) {
-        const uint32_t bx = c == 0 ? 8 : 8 / im->h, by = c == 0 ? 8 : 8 / im->v;
-        const uint32_t grid_x = im->mcus_x * (c == 0 ? im->h : 1), grid_y = im->mcus_y * (c == 0 ? im->v : 1);
-        t->gx[c] = tile->tx * bx;
-        t->gy[c] = tile->ty * by;
-        t->wide[c] = least(bx, grid_x - t->gx[c]);
-        t->high[c] = least(by, grid_y - t->gy[c]);
-        t->count[c] = t->wide[c] * t->high[c];
-        t->blocks += t->count[c];
-    }
-}
 
 DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
 {
@@ -514,6 +544,6 @@ DEVICE void decode_tile(const leat_job *job, uint32_t index, tile_scratch *s)
         }
         return;
     }
-    for (uint32_t c = 0; c < t.components; base += t.count[c], c++)
-        component(&t, c, base, &r, &value, s, im, job);
+    for (uint32_t c = 0; c < t.components; base += blocks_of(&t, c), c++)
+        component(&t, c, base, &r, &value, s, tile, im, job);
 }

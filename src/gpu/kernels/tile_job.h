@@ -4,19 +4,22 @@
  * by the host's compiler, by nvcc and by NVRTC, which has no standard headers: so it includes nothing,
  * and expects the types of <stdint.h>.
  *
- * A batch is decoded in five steps, each of them one kernel over all images:
+ * A batch is decoded in three steps, or four, each of them one kernel over all images:
  *
  *   axes    resize requests -> first input, taps and weights of each output
  *   tiles   bytes -> quantised coefficients -> inverse DCT -> planes of the components
- *   colour  planes -> upsampled, RGB planes of the region
- *   first   the first pass of the resize
- *   second  the second pass, normalised, cast, laid out, into the batch
+ *   pixels  planes -> upsampled, RGB -> both passes of the resize -> normalised, cast, into the batch
+ *   colour  only images with colour steps, which `pixels` leaves in their workspace: steps -> into the batch
  */
 #ifndef LEAT_GPU_KERNELS_TILE_JOB_H
 #define LEAT_GPU_KERNELS_TILE_JOB_H
 
 #define LEAT_JOB_COMPONENTS 3
 #define LEAT_JOB_NO_DAMAGE 0xffffffffu
+#define LEAT_JOB_POOL 11264 /* words of shared memory for a window of an image */
+#define LEAT_JOB_POOL_SLACK 8 /* of them, read but not used behind the last */
+#define LEAT_JOB_WORD_BITS 20
+#define LEAT_JOB_WORDS_MAX 4095u /* of inputs for one output */
 
 /* One axis of a resize: as leat__axis_request, without a box. */
 typedef struct leat_job_axis {
@@ -24,12 +27,44 @@ typedef struct leat_job_axis {
     uint32_t filter;               /* leat__filter: nearest, box, bilinear or bicubic */
     uint32_t mirror_in, mirror_out;
     uint32_t lo;      /* first input of the region: taps count from it */
-    uint32_t taps;    /* room for so many per output */
+    uint32_t taps;    /* at most so many per output */
+    uint32_t words;   /* and so many words of four inputs */
+    uint32_t lead;    /* inputs of the first word before the region */
     uint32_t pad;
-    uint64_t first;   /* in its image's workspace: u32 per output, */
+    uint64_t first;   /* in its image's workspace: u32 per output, `lead` counted, */
     uint64_t taps_of; /* u32 per output, */
-    uint64_t weight;  /* i32 [tap][output] */
+    uint64_t weight;  /* leat_job_weights [word][output] */
 } leat_job_axis;
+
+/* Weights of four inputs side by side, 22 bits after the point and a sign, byte by byte. */
+typedef struct leat_job_weights {
+    uint32_t low, middle, high;
+    uint32_t place; /* the output's first word, and above LEAT_JOB_WORD_BITS the number of its words */
+} leat_job_weights;
+
+/* Steps on the pixels after the resize. Those before SATURATION are tables. */
+enum {
+    LEAT_JOB_BRIGHTNESS,
+    LEAT_JOB_CONTRAST,
+    LEAT_JOB_INVERT,
+    LEAT_JOB_SOLARIZE,
+    LEAT_JOB_POSTERIZE,
+    LEAT_JOB_EQUALIZE,
+    LEAT_JOB_AUTOCONTRAST,
+    LEAT_JOB_SATURATION,
+    LEAT_JOB_GRAYSCALE,
+    LEAT_JOB_HUE,
+    LEAT_JOB_ERASE
+};
+#define LEAT_JOB_STEPS 8 /* at most, of an image */
+
+typedef struct leat_job_step {
+    uint32_t kind;
+    float amount;   /* of a blend */
+    uint32_t value; /* threshold; bits that stay; shift of the hue; a byte per channel */
+    uint32_t x, y, width, height; /* of an erased rectangle */
+    uint32_t noise, key[2];       /* it gets random bytes, by this key */
+} leat_job_step;
 
 typedef struct leat_job_image {
     uint32_t components, h, v, smooth;        /* chroma is sampled every h x v pixels */
@@ -41,7 +76,9 @@ typedef struct leat_job_image {
     uint32_t mcus_x, mcus_y;                  /* of the whole image */
     uint32_t small;                           /* bitmaps are Huffman-coded */
     uint32_t vertical_first;
-    uint32_t rgb_pitch, mid_pitch, mid_rows;
+    uint32_t windows, window_x, window_y;     /* outputs that one block of threads makes at once: it reads */
+    uint32_t lines, line_pitch;               /* so many lines at once, so many words apart, */
+    uint32_t mid_pitch;                       /* and has so many words between the passes per output */
     uint32_t row;                             /* of the batch */
     uint32_t column;                          /* which output it is for */
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
@@ -52,9 +89,11 @@ typedef struct leat_job_image {
     uint64_t work;                            /* where its own part of the workspace begins */
     uint64_t work_bytes;
     uint64_t plane[LEAT_JOB_COMPONENTS];      /* in its workspace */
-    uint64_t rgb, mid;
     uint64_t quant;                           /* in its data: u16 [component][64], row by row */
     leat_job_axis ax, ay;
+    uint64_t canvas;                          /* with steps, in its workspace: three planes of bytes */
+    uint32_t steps, pad2;
+    leat_job_step step[LEAT_JOB_STEPS];
 } leat_job_image;
 
 typedef struct leat_job_tile {
@@ -100,6 +139,8 @@ typedef struct leat_job {
     uint8_t *work;            /* workspace */
     uint32_t *status;         /* per image: LEAT_JOB_NO_DAMAGE, or tile number << 4 | damage */
     uint32_t image_count, tile_count;
+    uint32_t windows;         /* of the image that has the most */
+    uint32_t steps;           /* the same */
 } leat_job;
 
 #endif

@@ -33,7 +33,7 @@ DEVICE double filter_at(uint32_t filter, double x)
 
 typedef struct axis_view {
     uint32_t *first, *taps_of;
-    int32_t *weight;
+    leat_job_weights *weight;
 } axis_view;
 
 DEVICE axis_view view_axis(const leat_job_axis *a, uint8_t *work)
@@ -41,14 +41,31 @@ DEVICE axis_view view_axis(const leat_job_axis *a, uint8_t *work)
     axis_view v;
     v.first = (uint32_t *)(void *)(work + a->first);
     v.taps_of = (uint32_t *)(void *)(work + a->taps_of);
-    v.weight = (int32_t *)(void *)(work + a->weight);
+    v.weight = (leat_job_weights *)(void *)(work + a->weight);
     return v;
+}
+
+/* All four at once. */
+DEVICE leat_job_weights load_weights(const leat_job_weights *w)
+{
+    leat_job_weights out;
+    load_sixteen(w, &out.low, &out.middle, &out.high, &out.place);
+    return out;
 }
 
 /* Every filter leaves an axis of unchanged length as it is. */
 DEVICE bool takes_nearest(const leat_job_axis *a)
 {
     return a->filter == FILTER_NEAREST || a->in == a->out;
+}
+
+/* Adds the weight of the input at byte `at` of a word. */
+DEVICE void add_weight(leat_job_weights *w, int32_t weight, uint32_t at)
+{
+    const uint32_t bits = (uint32_t)weight;
+    w->low |= (bits & 255) << 8 * at;
+    w->middle |= (bits >> 8 & 255) << 8 * at;
+    w->high |= (bits >> 16 & 255) << 8 * at;
 }
 
 /* All outputs, one after the other: Pillow steps through the input by repeated addition. */
@@ -62,9 +79,14 @@ DEVICE void build_nearest(const leat_job_axis *a, uint8_t *work)
         const uint32_t k = a->mirror_out ? a->count - 1 - j : j;
         uint32_t x = a->in == a->out ? a->from + j : (uint32_t)at;
         x = x < a->in - 1 ? x : a->in - 1;
-        v.first[k] = (a->mirror_in ? a->in - x - 1 : x) - a->lo;
+        const uint32_t first = (a->mirror_in ? a->in - x - 1 : x) - a->lo + a->lead;
+        leat_job_weights w = {0, 0, 0, first >> 2 | 1u << LEAT_JOB_WORD_BITS};
+        add_weight(&w, RESIZE_ONE, first & 3);
+        v.first[k] = first;
         v.taps_of[k] = 1;
-        v.weight[k] = RESIZE_ONE;
+        v.weight[k] = w;
+        w.low = w.middle = w.high = 0;
+        for (uint32_t i = 1; i < a->words; i++) v.weight[i * a->count + k] = w;
     }
 }
 
@@ -78,18 +100,27 @@ DEVICE void build_output(const leat_job_axis *a, uint8_t *work, uint32_t j)
     const double center = 0.0 + ((double)(int32_t)o + 0.5) * scale;
     const int32_t lo = (int32_t)(center - support + 0.5), hi = (int32_t)(center + support + 0.5);
     const int32_t from = lo < 0 ? 0 : lo;
-    const uint32_t taps = (uint32_t)((hi > (int32_t)a->in ? (int32_t)a->in : hi) - from);
+    const uint32_t all = (uint32_t)((hi > (int32_t)a->in ? (int32_t)a->in : hi) - from);
+    const uint32_t taps = all < a->taps ? all : a->taps;
+    const uint32_t first = (a->mirror_in ? a->in - (uint32_t)from - taps : (uint32_t)from) - a->lo + a->lead;
+    const uint32_t used = ((first & 3) + taps + 3) >> 2;
     double sum = 0.0;
     for (uint32_t t = 0; t < taps; t++)
         sum += filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
-    for (uint32_t t = 0; t < taps; t++) {
-        const double w = filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
-        const double k = (sum != 0.0 ? w / sum : w) * RESIZE_ONE;
-        const uint32_t at = a->mirror_in ? taps - 1 - t : t;
-        if (at < a->taps) v.weight[at * a->count + j] = (int32_t)(k + (k < 0 ? -0.5 : 0.5));
+    for (uint32_t i = 0, at = 0u - (first & 3); i < a->words; i++) {
+        leat_job_weights w = {0, 0, 0, first >> 2 | used << LEAT_JOB_WORD_BITS};
+        for (uint32_t b = 0; b < 4; b++, at++) {
+            if (at >= taps) continue; /* also before the first */
+            const uint32_t t = a->mirror_in ? taps - 1 - at : at;
+            const double f =
+                filter_at(a->filter, ((double)(int32_t)((uint32_t)from + t) - center + 0.5) * step);
+            const double k = (sum != 0.0 ? f / sum : f) * RESIZE_ONE;
+            add_weight(&w, (int32_t)(k + (k < 0 ? -0.5 : 0.5)), b);
+        }
+        v.weight[i * a->count + j] = w;
     }
-    v.first[j] = (a->mirror_in ? a->in - (uint32_t)from - taps : (uint32_t)from) - a->lo;
-    v.taps_of[j] = taps < a->taps ? taps : a->taps;
+    v.first[j] = first;
+    v.taps_of[j] = taps;
 }
 
 /* ---- colour ---- */
@@ -136,10 +167,7 @@ typedef struct chroma_view {
 typedef struct colour_view {
     const uint8_t *luma; /* row 0 of the region, at its x less `lead` */
     uint32_t luma_pitch, x, y;
-    uint8_t *rgb;
-    uint32_t rgb_pitch;
-    uint64_t rgb_size;
-    uint32_t tall, fancy, grey; /* chroma has half the rows; half the columns, smoothed */
+    uint32_t tall, fancy, full, grey; /* chroma has half the rows; half the columns, smoothed; all of both */
     chroma_view chroma[2];
 } colour_view;
 
@@ -150,12 +178,10 @@ DEVICE colour_view view_colour(const leat_job_image *im, uint8_t *work)
     v.y = im->y;
     v.luma_pitch = im->pitch[0];
     v.luma = work + im->plane[0] + (uint64_t)(im->y - 8 * im->by0[0]) * v.luma_pitch + (v.x - 8 * im->bx0[0]);
-    v.rgb = work + im->rgb;
-    v.rgb_pitch = im->rgb_pitch;
-    v.rgb_size = (uint64_t)im->rgb_pitch * im->height;
     v.grey = im->components == 1;
     v.tall = im->v == 2;
     v.fancy = im->h == 2 && im->smooth;
+    v.full = im->h == 1 && im->v == 1;
     UNROLL
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t c = v.grey ? 0 : i + 1;
@@ -169,51 +195,78 @@ DEVICE colour_view view_colour(const leat_job_image *im, uint8_t *work)
     return v;
 }
 
-/* Chroma of four pixels of row y, the first of which, x, is a multiple of 4, where it has half the columns.
- * Pixels outside of the region get values that nothing uses: reads stay inside the plane. */
-DEVICE void chroma_four(const chroma_view *k, uint32_t tall, uint32_t x, uint32_t y, int32_t out[4])
+/* Four samples from `at` on, which is odd, of a row; edge samples are repeated. */
+DEVICE uint32_t four_samples(const chroma_view *k, const uint8_t *row, uint32_t at)
 {
-    const uint32_t cx = x / 2, cy = tall ? y / 2 : y;
-    const uint32_t far_y = !tall ? cy : y & 1 ? least(cy + 1, k->last) : cy - (cy > 0);
-    const uint8_t *const near = k->plane + (uint64_t)cy * k->pitch;
-    const uint8_t *const far = k->plane + (uint64_t)far_y * k->pitch;
-    int32_t s[4];
+    if ((int32_t)at >= (int32_t)k->lo && at + 3 <= k->hi) {
+        const uint32_t *const word = (const uint32_t *)(const void *)(row + (at & ~3u));
+        return shift_right(word[0], word[1], 8 * (at & 3));
+    }
+    uint32_t all = 0;
     UNROLL
     for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t at = cx + i > k->lo ? least(cx + i - 1, k->hi) : k->lo;
-        s[i] = tall ? 3 * near[at] + far[at] : near[at];
+        const uint32_t x = (int32_t)(at + i) > (int32_t)k->lo ? least(at + i, k->hi) : k->lo;
+        all |= (uint32_t)row[x] << 8 * i;
     }
-    const int32_t shift = tall ? 4 : 2, even = tall ? 8 : 1, odd = tall ? 7 : 2;
-    out[0] = (3 * s[1] + s[0] + even) >> shift;
-    out[1] = (3 * s[1] + s[2] + odd) >> shift;
-    out[2] = (3 * s[2] + s[1] + even) >> shift;
-    out[3] = (3 * s[2] + s[3] + odd) >> shift;
+    return all;
+}
+
+/* Chroma of four pixels of row y, the first of which, x, is a multiple of 4, where it has half the columns:
+ * out[0] holds pixels 0 and 2, 16 bits each, out[1] 1 and 3. Pixels outside of the region get values that
+ * nothing uses: reads stay inside the plane. */
+DEVICE void chroma_four(const chroma_view *k, uint32_t tall, uint32_t x, uint32_t y, uint32_t out[2])
+{
+    const uint32_t cy = tall ? y / 2 : y, from = x / 2 - 1;
+    const uint32_t near = four_samples(k, k->plane + (uint64_t)cy * k->pitch, from);
+    uint32_t a = near & 0xff00ff, b = near >> 8 & 0xff00ff; /* samples 0 and 2, 1 and 3 */
+    if (tall) {
+        const uint32_t far_y = y & 1 ? least(cy + 1, k->last) : cy - (cy > 0);
+        const uint32_t far = four_samples(k, k->plane + (uint64_t)far_y * k->pitch, from);
+        a = 3 * a + (far & 0xff00ff);
+        b = 3 * b + (far >> 8 & 0xff00ff);
+    }
+    const uint32_t middle = choose_bytes(b, a, 0x7610), left = choose_bytes(a, b, 0x5410);
+    const uint32_t right = choose_bytes(a, b, 0x7632);
+    out[0] = (3 * middle + left + (tall ? 0x80008u : 0x10001u)) >> (tall ? 4 : 2) & 0xff00ff;
+    out[1] = (3 * middle + right + (tall ? 0x70007u : 0x20002u)) >> (tall ? 4 : 2) & 0xff00ff;
+}
+
+/* The same where chroma has all columns and rows. */
+DEVICE void chroma_full(const chroma_view *k, uint32_t x, uint32_t y, uint32_t out[2])
+{
+    const uint32_t four = *(const uint32_t *)(const void *)(k->plane + (uint64_t)y * k->pitch + x);
+    out[0] = four & 0xff00ff;
+    out[1] = four >> 8 & 0xff00ff;
 }
 
 /* The same for the samplings that are rare. */
 DEVICE void chroma_each(const leat_job_image *im, const uint8_t *work, uint32_t c, uint32_t x, uint32_t y,
-                        int32_t out[4])
+                        uint32_t out[2])
 {
     const uint32_t end = im->x + im->width - 1;
+    out[0] = out[1] = 0;
     for (uint32_t i = 0; i < 4; i++) {
         const uint32_t at = x + i < im->x ? im->x : x + i;
-        out[i] = chroma_at(im, work, c, at < end ? at : end, y);
+        const uint32_t sample = (uint32_t)chroma_at(im, work, c, at < end ? at : end, y);
+        if (i & 1) out[1] |= sample << 8 * (i - 1);
+        else out[0] |= sample << 8 * i;
     }
 }
 
-/* Four pixels into the RGB planes, from `at` of row y on, a multiple of 4: the region begins `lead` pixels
- * behind the plane's. Grey has one plane. */
+/* Four pixels of the region's row y, from `at` on, a multiple of 4: the region begins `lead` pixels behind
+ * 0. A word per plane; grey has one plane. */
 DEVICE void colour_four(const leat_job_image *im, const colour_view *p, const uint8_t *work, uint32_t at,
-                        uint32_t y)
+                        uint32_t y, uint32_t out[3])
 {
-    uint8_t *const out = p->rgb + (uint64_t)y * p->rgb_pitch + at;
     const uint32_t luma = *(const uint32_t *)(const void *)(p->luma + (uint64_t)y * p->luma_pitch + at);
-    int32_t u[4], v[4], r[4], g[4], b[4];
-    if (p->grey) {
-        *(uint32_t *)(void *)out = luma;
-        return;
-    }
-    if (p->fancy) {
+    uint32_t u[2], v[2];
+    int32_t r[4], g[4], b[4];
+    out[0] = luma;
+    if (p->grey) return;
+    if (p->full) {
+        chroma_full(&p->chroma[0], p->x + at, p->y + y, u);
+        chroma_full(&p->chroma[1], p->x + at, p->y + y, v);
+    } else if (p->fancy) {
         chroma_four(&p->chroma[0], p->tall, p->x + at, p->y + y, u);
         chroma_four(&p->chroma[1], p->tall, p->x + at, p->y + y, v);
     } else {
@@ -222,159 +275,318 @@ DEVICE void colour_four(const leat_job_image *im, const colour_view *p, const ui
     }
     UNROLL
     for (int i = 0; i < 4; i++) {
-        const int32_t l = (int32_t)(luma >> 8 * i & 255), cb = u[i] - 128, cr = v[i] - 128;
+        const int32_t l = (int32_t)(luma >> 8 * i & 255);
+        const int32_t cb = (int32_t)(u[i & 1] >> 8 * (i & 2) & 0xffff) - 128;
+        const int32_t cr = (int32_t)(v[i & 1] >> 8 * (i & 2) & 0xffff) - 128;
         r[i] = l + ((91881 * cr + 32768) >> 16);
         g[i] = l + ((-22554 * cb - 46802 * cr + 32768) >> 16);
         b[i] = l + ((116130 * cb + 32768) >> 16);
     }
-    *(uint32_t *)(void *)out = pack_four(r[0], r[1], r[2], r[3]);
-    *(uint32_t *)(void *)(out + p->rgb_size) = pack_four(g[0], g[1], g[2], g[3]);
-    *(uint32_t *)(void *)(out + 2 * p->rgb_size) = pack_four(b[0], b[1], b[2], b[3]);
+    out[0] = pack_four(r[0], r[1], r[2], r[3]);
+    out[1] = pack_four(g[0], g[1], g[2], g[3]);
+    out[2] = pack_four(b[0], b[1], b[2], b[3]);
 }
 
-/* ---- the two passes ---- */
+/* ---- a window of the output ---- */
 
-DEVICE uint32_t plane_count(const leat_job_image *im)
+/* A block of threads makes the outputs of a window. Input lines (rows when the horizontal pass is first, else
+ * columns) are converted to RGB in `lines`, a chunk at a time. The first pass makes of four lines a word
+ * of `mid`, which so holds its outputs across the lines: both passes go along bytes. A weighted sum is
+ * three dot products of bytes for four inputs, one for each byte of the weights.
+ *
+ * What the loops need is copied from the job: else it is read again after each store. */
+typedef struct pixel_window {
+    const leat_job_image *im;
+    uint8_t *work;
+    uint32_t down;                                   /* the vertical pass is first */
+    uint32_t x0, wide, y0, high;                     /* outputs */
+    uint32_t word_x, end_x, word_y, end_y;           /* inputs that they need, in words of four */
+    uint32_t planes, outputs;                        /* of the first pass */
+    uint32_t count, line_pitch, mid_pitch;           /* lines at once; words from line to line */
+    uint32_t *lines, *mid;                           /* shared memory */
+    uint32_t tid, threads;
+} pixel_window;
+
+/* i / n, by the inverse of n: i + 1/2 keeps off the steps. */
+DEVICE uint32_t over(uint32_t i, float inverse)
 {
-    return im->components == 1 ? 1 : 3;
+    return (uint32_t)(((float)i + 0.5f) * inverse);
 }
 
-/* Output j along a row of all planes, which are `size` bytes apart. */
-DEVICE void resample_along(const leat_job_axis *a, const axis_view *v, uint32_t j, const uint8_t *in,
-                           uint64_t size, uint32_t planes, uint8_t out[3])
+/* Threads over columns and rows: whole warps are in one row. Idle threads have no columns. */
+typedef struct spread {
+    uint32_t column, column_step, row, row_step;
+} spread;
+
+DEVICE spread spread_threads(uint32_t columns, uint32_t tid, uint32_t threads)
 {
-    const uint32_t taps = v->taps_of[j];
-    int32_t sum[3] = {1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1)};
-    in += v->first[j];
-    for (uint32_t t = 0; t < taps; t++) {
-        const int32_t w = v->weight[t * a->count + j];
-        sum[0] += in[t] * w;
-        if (planes == 1) continue;
-        sum[1] += in[size + t] * w;
-        sum[2] += in[2 * size + t] * w;
+    const uint32_t wide = (columns + 31) & ~31u;
+    spread s = {tid, threads, 0, 1};
+    if (2 * wide > threads) return s;
+    s.row_step = threads / wide;
+    s.row = tid / wide;
+    s.column = s.row < s.row_step ? tid - s.row * wide : columns;
+    return s;
+}
+
+/* Words of input that outputs `from` up to `to` need, at most `room`. */
+DEVICE void find_words(const leat_job_axis *a, uint8_t *work, uint32_t from, uint32_t to, uint32_t room,
+                       uint32_t *word, uint32_t *end)
+{
+    const axis_view v = view_axis(a, work);
+    const uint32_t p = v.first[from], q = v.first[to - 1]; /* a mirrored axis goes down */
+    const uint32_t s = p + v.taps_of[from], t = q + v.taps_of[to - 1];
+    *word = least(p, q) >> 2;
+    *end = least(((s > t ? s : t) + 3) >> 2, *word + room);
+}
+
+/* Rows [line, line + w->count) of the input as RGB. */
+DEVICE void fill_rows(const pixel_window *w, const colour_view *view, uint32_t line)
+{
+    const uint32_t wide = w->end_x - w->word_x, plane = w->count * w->line_pitch;
+    const uint32_t end = least(least(line + w->count, 4 * w->end_y), w->im->height);
+    const float inverse = 1.0f / (float)wide;
+    for (uint32_t i = w->tid; line < end && i < (end - line) * wide; i += w->threads) {
+        const uint32_t y = over(i, inverse), x = i - y * wide;
+        uint32_t *const to = w->lines + y * w->line_pitch + x;
+        uint32_t rgb[3];
+        colour_four(w->im, view, w->work, 4 * (w->word_x + x), line + y, rgb);
+        to[0] = rgb[0];
+        if (w->planes == 1) continue;
+        to[plane] = rgb[1];
+        to[2 * plane] = rgb[2];
     }
-    UNROLL
-    for (int c = 0; c < 3; c++) out[c] = clamp8(sum[c] >> RESIZE_BITS);
 }
 
-/* Output j down four columns side by side, whose rows are `pitch` bytes apart: four bytes. */
-DEVICE uint32_t resample_down(const leat_job_axis *a, const axis_view *v, uint32_t j, const uint8_t *in,
-                              uint32_t pitch)
+/* Columns [line, line + w->count) of the input as RGB, four by four pixels at a time. */
+DEVICE void fill_columns(const pixel_window *w, const colour_view *view, uint32_t line)
 {
-    const uint32_t taps = v->taps_of[j];
-    int32_t sum[4] = {1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1), 1 << (RESIZE_BITS - 1),
-                      1 << (RESIZE_BITS - 1)};
-    uint32_t out = 0;
-    in += (uint64_t)v->first[j] * pitch;
-    for (uint32_t t = 0; t < taps; t++, in += pitch) {
-        const int32_t w = v->weight[t * a->count + j];
-        const uint32_t four = *(const uint32_t *)(const void *)in;
-        UNROLL
-        for (int i = 0; i < 4; i++) sum[i] += (int32_t)(four >> 8 * i & 255) * w;
-    }
-    UNROLL
-    for (int i = 0; i < 4; i++) out |= (uint32_t)clamp8(sum[i] >> RESIZE_BITS) << 8 * i;
-    return out;
-}
-
-/* What lies between the passes, horizontal first: pixel (x, y). */
-DEVICE void first_pixel(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
-{
-    const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
-    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
-    const axis_view v = view_axis(&im->ax, work);
-    uint8_t *const out = work + im->mid + (uint64_t)y * im->mid_pitch + x;
-    uint8_t value[3];
-    resample_along(&im->ax, &v, x, work + im->rgb + im->lead + (uint64_t)y * im->rgb_pitch, size,
-                   plane_count(im), value);
-    out[0] = value[0];
-    if (im->components == 1) return;
-    out[mid_size] = value[1];
-    out[2 * mid_size] = value[2];
-}
-
-/* The same, vertical first: four pixels from (x, y) on, `lead` as in the RGB planes. Rows have padding. */
-DEVICE void first_four(const leat_job_image *im, uint8_t *work, uint32_t x, uint32_t y)
-{
-    const uint64_t size = (uint64_t)im->rgb_pitch * im->height;
-    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
-    const axis_view v = view_axis(&im->ay, work);
-    uint8_t *const out = work + im->mid + (uint64_t)y * im->mid_pitch + x;
-    for (uint32_t c = 0; c < plane_count(im); c++)
-        *(uint32_t *)(void *)(out + c * mid_size) =
-            resample_down(&im->ay, &v, y, work + im->rgb + c * size + x, im->rgb_pitch);
-}
-
-DEVICE void put_value(const leat_job_output *o, uint64_t index, uint32_t bits)
-{
-    uint8_t *const data = (uint8_t *)o->data;
-    if (o->dtype == LEAT_JOB_U8) data[index] = (uint8_t)bits;
-    else if (o->dtype == LEAT_JOB_F32) ((uint32_t *)(void *)data)[index] = bits;
-    else ((uint16_t *)(void *)data)[index] = (uint16_t)bits;
-}
-
-/* Value of pixel (x, y), channel c, into the batch. */
-DEVICE void put_pixel(const leat_job_image *im, const leat_job_output *o, uint32_t x, uint32_t y, uint32_t c,
-                      uint32_t value)
-{
-    const uint64_t area = (uint64_t)o->width * o->height, pixel = (uint64_t)y * o->width + x;
-    uint32_t bits = o->dtype == LEAT_JOB_U8    ? value
-                    : o->dtype == LEAT_JOB_F32 ? o->f32[c][value]
-                                               : o->f16[c][value];
-    if (im->erase && x - im->erase_x < im->erase_width && y - im->erase_y < im->erase_height)
-        bits = im->erase_bits[c];
-    put_value(o, im->row * area * o->channels + (o->nhwc ? pixel * o->channels + c : c * area + pixel), bits);
-}
-
-/* The second pass, horizontal: pixel (x, y) of the image. */
-DEVICE void second_pixel(const leat_job_image *im, const leat_job_output *o, uint8_t *work, uint32_t x,
-                         uint32_t y)
-{
-    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows;
-    const axis_view v = view_axis(&im->ax, work);
-    uint8_t value[3];
-    resample_along(&im->ax, &v, x, work + im->mid + im->lead + (uint64_t)y * im->mid_pitch, mid_size,
-                   plane_count(im), value);
-    for (uint32_t c = 0; c < o->channels; c++)
-        put_pixel(im, o, x, y, c, c == 0 || im->components == 1 ? value[0] : c == 1 ? value[1] : value[2]);
-}
-
-/* Four pixels of three channels, 12 bytes, next to each other. */
-DEVICE void put_twelve(uint8_t *out, const uint32_t four[3])
-{
-    const uint32_t r = four[0], g = four[1], b = four[2];
-    uint32_t *const word = (uint32_t *)(void *)out;
-    word[0] = (r & 255) | (g & 255) << 8 | (b & 255) << 16 | (r >> 8 & 255) << 24;
-    word[1] = (g >> 8 & 255) | (b >> 8 & 255) << 8 | (r >> 16 & 255) << 16 | (g >> 16 & 255) << 24;
-    word[2] = (b >> 16 & 255) | (r >> 24) << 8 | (g >> 24) << 16 | (b >> 24) << 24;
-}
-
-/* The second pass, vertical: four pixels from (x, y) on, as far as the row goes. */
-DEVICE void second_four(const leat_job_image *im, const leat_job_output *o, uint8_t *work, uint32_t x,
-                        uint32_t y)
-{
-    const uint64_t mid_size = (uint64_t)im->mid_pitch * im->mid_rows, area = (uint64_t)o->width * o->height;
-    const axis_view v = view_axis(&im->ay, work);
-    const bool whole = o->dtype == LEAT_JOB_U8 && o->width % 4 == 0 && !im->erase;
-    const uint64_t pixel = (uint64_t)y * o->width + x;
-    uint32_t four[3];
-    UNROLL
-    for (uint32_t c = 0; c < 3; c++)
-        four[c] = c > 0 && c >= plane_count(im)
-                      ? four[0]
-                      : resample_down(&im->ay, &v, y, work + im->mid + c * mid_size + x, im->mid_pitch);
-    if (whole && o->nhwc && o->channels == 3) {
-        put_twelve((uint8_t *)o->data + 3 * (im->row * area + pixel), four);
-        return;
-    }
-    UNROLL
-    for (uint32_t c = 0; c < 3; c++) {
-        if (c >= o->channels) break;
-        if (whole && !o->nhwc) {
-            *(uint32_t *)(o->data + (im->row * o->channels + c) * area + pixel) = four[c];
-            continue;
+    const uint32_t first = line / 4, wide = least(w->count / 4, w->end_x - first);
+    const uint32_t high = w->end_y - w->word_y, last = w->im->height - 1;
+    const float inverse = 1.0f / (float)wide;
+    for (uint32_t i = w->tid; i < high * wide; i += w->threads) {
+        const uint32_t y = over(i, inverse), x = i - y * wide;
+        uint32_t column[3][4] = {{0}};
+        NO_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            uint32_t rgb[3];
+            colour_four(w->im, view, w->work, 4 * (first + x), least(4 * (w->word_y + y) + k, last), rgb);
+            UNROLL
+            for (int c = 0; c < 3; c++) { /* the row's bytes go in from above */
+                if (c > 0 && w->planes == 1) break;
+                column[c][0] = choose_bytes(column[c][0], rgb[c], 0x4321);
+                column[c][1] = choose_bytes(column[c][1], rgb[c], 0x5321);
+                column[c][2] = choose_bytes(column[c][2], rgb[c], 0x6321);
+                column[c][3] = choose_bytes(column[c][3], rgb[c], 0x7321);
+            }
         }
-        for (uint32_t i = 0; i < 4 && x + i < o->width; i++)
-            put_pixel(im, o, x + i, y, c, four[c] >> 8 * i & 255);
+        UNROLL
+        for (uint32_t c = 0; c < 3; c++) {
+            if (c >= w->planes) break;
+            uint32_t *const to = w->lines + (c * w->count + 4 * x) * w->line_pitch + y;
+            UNROLL
+            for (uint32_t k = 0; k < 4; k++) to[k * w->line_pitch] = column[c][k];
+        }
     }
+}
+
+/* The weighted sum of bytes, from `in` on, by the weights of one output, which are `step` apart. */
+DEVICE int32_t weigh(const uint32_t *in, const leat_job_weights *weight, uint32_t step, uint32_t words)
+{
+    uint32_t low = 1u << (RESIZE_BITS - 1), middle = 0, high = 0;
+    for (uint32_t k = 0; k < words; k++) {
+        low = dot_bytes(in[k], weight[k * step].low, low);
+        middle = dot_bytes(in[k], weight[k * step].middle, middle);
+        high = dot_signed(in[k], weight[k * step].high, high);
+    }
+    return (int32_t)(low + (middle << 8) + (high << 16)) >> RESIZE_BITS;
+}
+
+/* Weights of an output. Most axes have two words per output, which are kept in registers; `fast` is then
+ * known when the code is compiled, and the rest of it is left out. */
+typedef struct output_weights {
+    leat_job_weights two[2];
+    const leat_job_weights *all;
+    uint32_t step;
+} output_weights;
+
+DEVICE output_weights weights_of(const leat_job_weights *all, uint32_t count, uint32_t j, bool fast)
+{
+    output_weights o;
+    o.all = all + j;
+    o.step = count;
+    o.two[0] = load_weights(o.all);
+    o.two[1] = o.two[0];
+    if (fast) o.two[1] = load_weights(o.all + count);
+    return o;
+}
+
+DEVICE uint32_t first_word(const output_weights *o)
+{
+    return o->two[0].place & ((1u << LEAT_JOB_WORD_BITS) - 1);
+}
+
+DEVICE int32_t weigh_output(const uint32_t *in, const output_weights *o, bool fast)
+{
+    return fast ? weigh(in, o->two, 1, 2) : weigh(in, o->all, o->step, o->two[0].place >> LEAT_JOB_WORD_BITS);
+}
+
+/* The first pass of the `count` lines from `line` on, which is a multiple of four. */
+DEVICE void first_pass(const pixel_window *w, const leat_job_axis *a, uint32_t line, uint32_t count,
+                       bool fast)
+{
+    const leat_job_weights *const all = view_axis(a, w->work).weight + (w->down ? w->y0 : w->x0);
+    const uint32_t weights = a->count, pitch = w->line_pitch, groups = (count + 3) / 4;
+    const uint32_t begin = w->down ? w->word_y : w->word_x;
+    const uint32_t at = line / 4 - (w->down ? w->word_x : w->word_y);
+    const uint32_t in_step = w->count * pitch, out_step = w->outputs * w->mid_pitch;
+    const spread s = spread_threads(w->outputs, w->tid, w->threads);
+    for (uint32_t j = s.column; j < w->outputs; j += s.column_step) {
+        const output_weights o = weights_of(all, weights, j, fast);
+        const uint32_t *const from = w->lines + (first_word(&o) - begin);
+        uint32_t *const to = w->mid + j * w->mid_pitch + at;
+        for (uint32_t g = s.row; g < groups; g += s.row_step) {
+            const uint32_t *in = from + 4 * g * pitch;
+            uint32_t *out = to + g;
+            NO_UNROLL
+            for (uint32_t c = 0; c < w->planes; c++, in += in_step, out += out_step)
+                *out = pack_four(weigh_output(in, &o, fast), weigh_output(in + pitch, &o, fast),
+                                 weigh_output(in + 2 * pitch, &o, fast),
+                                 weigh_output(in + 3 * pitch, &o, fast));
+        }
+    }
+}
+
+/* Where the outputs go. */
+typedef struct pixel_sink {
+    uint8_t *data;          /* the image's */
+    const leat_job_output *o;
+    uint32_t dtype, channels;
+    uint32_t x_step, y_step, c_step; /* in values */
+    uint32_t erase, erase_x, erase_y, erase_width, erase_height;
+} pixel_sink;
+
+DEVICE pixel_sink find_sink(const leat_job_image *im, const leat_job_output *o)
+{
+    const uint32_t area = o->width * o->height;
+    const uint32_t size = o->dtype == LEAT_JOB_U8 ? 1 : o->dtype == LEAT_JOB_F32 ? 4 : 2;
+    pixel_sink s;
+    s.o = o;
+    s.data = (uint8_t *)(o->data + (uint64_t)im->row * area * o->channels * size);
+    s.dtype = o->dtype;
+    s.channels = o->channels;
+    s.x_step = o->nhwc ? o->channels : 1;
+    s.y_step = o->width * s.x_step;
+    s.c_step = o->nhwc ? 1 : area;
+    s.erase = im->erase;
+    s.erase_x = im->erase_x;
+    s.erase_y = im->erase_y;
+    s.erase_width = im->erase_width;
+    s.erase_height = im->erase_height;
+    return s;
+}
+
+/* The image's workspace, where colour steps come after the resize. */
+DEVICE pixel_sink find_canvas(const leat_job_image *im, const leat_job_output *o, uint8_t *work)
+{
+    pixel_sink s;
+    s.o = o;
+    s.data = work + im->canvas;
+    s.dtype = LEAT_JOB_U8;
+    s.channels = 3;
+    s.x_step = 1;
+    s.y_step = o->width;
+    s.c_step = o->width * o->height;
+    s.erase = 0;
+    s.erase_x = s.erase_y = s.erase_width = s.erase_height = 0;
+    return s;
+}
+
+DEVICE void put_bits(const pixel_sink *s, uint32_t at, uint32_t bits)
+{
+    if (s->dtype == LEAT_JOB_U8) s->data[at] = (uint8_t)bits;
+    else if (s->dtype == LEAT_JOB_F32) ((uint32_t *)(void *)s->data)[at] = bits;
+    else ((uint16_t *)(void *)s->data)[at] = (uint16_t)bits;
+}
+
+/* Pixel (x, y) into the batch. */
+DEVICE void put_pixel(const pixel_sink *s, const leat_job_image *im, uint32_t x, uint32_t y,
+                      const uint32_t value[3])
+{
+    uint32_t at = x * s->x_step + y * s->y_step;
+    const bool erased = s->erase && x - s->erase_x < s->erase_width && y - s->erase_y < s->erase_height;
+    UNROLL
+    for (uint32_t c = 0; c < 3; c++, at += s->c_step) {
+        if (c >= s->channels) break;
+        uint32_t bits = value[c];
+        if (s->dtype == LEAT_JOB_F32) bits = READ_ONLY(&s->o->f32[c][bits]);
+        else if (s->dtype != LEAT_JOB_U8) bits = READ_ONLY(&s->o->f16[c][bits]);
+        put_bits(s, at, erased ? im->erase_bits[c] : bits);
+    }
+}
+
+/* The second pass: all outputs of the window. */
+DEVICE void second_pass(const pixel_window *w, const leat_job_axis *a, const pixel_sink *sink, bool fast)
+{
+    const leat_job_weights *const all = view_axis(a, w->work).weight + (w->down ? w->x0 : w->y0);
+    const uint32_t weights = a->count, step = w->outputs * w->mid_pitch;
+    const uint32_t begin = w->down ? w->word_x : w->word_y;
+    const spread s = spread_threads(w->wide, w->tid, w->threads);
+    for (uint32_t x = s.column; x < w->wide; x += s.column_step) {
+        output_weights o = weights_of(all, weights, w->down ? x : 0, fast);
+        NO_UNROLL
+        for (uint32_t y = s.row; y < w->high; y += s.row_step) {
+            if (!w->down) o = weights_of(all, weights, y, fast);
+            const uint32_t *const in = w->mid + ((w->down ? y : x) * w->mid_pitch + first_word(&o) - begin);
+            uint32_t value[3];
+            value[0] = value[1] = value[2] = clamp8(weigh_output(in, &o, fast));
+            if (w->planes == 3) {
+                value[1] = clamp8(weigh_output(in + step, &o, fast));
+                value[2] = clamp8(weigh_output(in + 2 * step, &o, fast));
+            }
+            put_pixel(sink, w->im, w->x0 + x, w->y0 + y, value);
+        }
+    }
+}
+
+/* Window `number` of an image, by `threads` threads that share `pool`. */
+DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t number, uint32_t *pool,
+                        uint32_t tid, uint32_t threads)
+{
+    const leat_job_output *const o = &job->outputs[im->column];
+    pixel_window w;
+    w.im = im;
+    w.work = job->work + im->work;
+    w.tid = tid;
+    w.threads = threads;
+    w.down = im->vertical_first;
+    const uint32_t across = (o->width + im->window_x - 1) / im->window_x, down = w.down;
+    w.x0 = number % across * im->window_x;
+    w.y0 = number / across * im->window_y;
+    w.wide = least(im->window_x, o->width - w.x0);
+    w.high = least(im->window_y, o->height - w.y0);
+    w.planes = im->components == 1 ? 1 : 3;
+    w.outputs = down ? w.high : w.wide;
+    w.count = im->lines;
+    w.line_pitch = im->line_pitch;
+    w.mid_pitch = im->mid_pitch;
+    find_words(&im->ax, w.work, w.x0, w.x0 + w.wide, down ? w.mid_pitch : w.line_pitch, &w.word_x, &w.end_x);
+    find_words(&im->ay, w.work, w.y0, w.y0 + w.high, down ? w.line_pitch : w.mid_pitch, &w.word_y, &w.end_y);
+    w.lines = pool;
+    w.mid = pool + w.planes * w.count * w.line_pitch;
+    const leat_job_axis *const first = down ? &im->ay : &im->ax, *const second = down ? &im->ax : &im->ay;
+    const uint32_t end = 4 * (down ? w.end_x : w.end_y);
+    for (uint32_t line = 4 * (down ? w.word_x : w.word_y); line < end; line += w.count) {
+        const colour_view view = view_colour(im, w.work);
+        if (down) fill_columns(&w, &view, line);
+        else fill_rows(&w, &view, line);
+        BLOCK_SYNC();
+        if (first->words == 2) first_pass(&w, first, line, least(w.count, end - line), true);
+        else first_pass(&w, first, line, least(w.count, end - line), false);
+        BLOCK_SYNC(); /* the next lines take the place of these */
+    }
+    const pixel_sink sink = im->steps > 0 ? find_canvas(im, o, w.work) : find_sink(im, o);
+    if (second->words == 2) second_pass(&w, second, &sink, true);
+    else second_pass(&w, second, &sink, false);
+    BLOCK_SYNC(); /* the next window takes the place of this one */
 }

@@ -57,6 +57,16 @@ DEVICE void load_eight(const int16_t *p, int32_t v[8])
     }
 }
 
+/* Four words from an address that is a multiple of 16. */
+DEVICE void load_sixteen(const void *p, uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d)
+{
+    const uint4 q = *(const uint4 *)p;
+    *a = q.x;
+    *b = q.y;
+    *c = q.z;
+    *d = q.w;
+}
+
 /* Eight bytes to an address that is a multiple of 8. */
 DEVICE void store_eight(uint8_t *p, uint32_t low, uint32_t high)
 {
@@ -72,8 +82,34 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     return all;
 }
 
+/* The low 32 bits of high:low >> by. */
+#define shift_right(low, high, by) __funnelshift_r(low, high, by)
+/* Bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
+#define choose_bytes(a, b, which) __byte_perm(a, b, which)
+/* Sum of the products of four bytes, and c. */
+#define dot_bytes(a, b, c) __dp4a((uint32_t)(a), (uint32_t)(b), (uint32_t)(c))
+
+/* The same; the bytes of b have signs. */
+DEVICE uint32_t dot_signed(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t d;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+
+#define BLOCK_SYNC() __syncthreads()
+DEVICE void add_shared_(uint32_t *to, uint32_t v)
+{
+    atomicAdd(to, v);
+}
+DEVICE void add_shared_(uint64_t *to, uint64_t v)
+{
+    atomicAdd((unsigned long long *)to, (unsigned long long)v);
+}
+#define ADD_SHARED(to, v) add_shared_(to, v) /* by any thread of the block */
 #define READ_ONLY(p) __ldg(p) /* nothing writes it while the kernel runs */
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 
 #define POPC(x) ((uint32_t)__popc(x))
 #define POPCLL(x) ((uint32_t)__popcll(x))

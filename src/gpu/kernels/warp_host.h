@@ -40,6 +40,16 @@ DEVICE void load_eight(const int16_t *p, int32_t v[8])
     for (int i = 0; i < 8; i++) v[i] = p[i];
 }
 
+/* Four words from an address that is a multiple of 16. */
+DEVICE void load_sixteen(const void *p, uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d)
+{
+    const uint32_t *const word = p;
+    *a = word[0];
+    *b = word[1];
+    *c = word[2];
+    *d = word[3];
+}
+
 /* Eight bytes to an address that is a multiple of 8. */
 DEVICE void store_eight(uint8_t *p, uint32_t low, uint32_t high)
 {
@@ -56,8 +66,40 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     return all;
 }
 
+/* The low 32 bits of high:low >> by. */
+DEVICE uint32_t shift_right(uint32_t low, uint32_t high, uint32_t by)
+{
+    return (uint32_t)(((uint64_t)high << 32 | low) >> by);
+}
+
+/* Bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
+DEVICE uint32_t choose_bytes(uint32_t a, uint32_t b, uint32_t which)
+{
+    const uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++) out |= (uint32_t)(both >> 8 * (which >> 4 * i & 7) & 255) << 8 * i;
+    return out;
+}
+
+/* Sum of the products of four bytes, and c. */
+DEVICE uint32_t dot_bytes(uint32_t a, uint32_t b, uint32_t c)
+{
+    for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (b >> i & 255);
+    return c;
+}
+
+/* The same; the bytes of b have signs. */
+DEVICE uint32_t dot_signed(uint32_t a, uint32_t b, uint32_t c)
+{
+    for (int i = 0; i < 32; i += 8) c += (a >> i & 255) * (uint32_t)(int32_t)(int8_t)(b >> i & 255);
+    return c;
+}
+
+#define BLOCK_SYNC() (void)0 /* one thread is the block */
+#define ADD_SHARED(to, v) (*(to) += (v))
 #define READ_ONLY(p) (*(p))
 #define UNROLL
+#define NO_UNROLL
 
 #define POPC(x) ((uint32_t)__builtin_popcount(x))
 #define POPCLL(x) ((uint32_t)__builtin_popcountll(x))

@@ -667,8 +667,10 @@ int cuModuleUnload(void *module)
 static const struct {
     const char *name;
     void (*run)(const leat_job *job);
-} kernels[] = {{"leat_axes", host_axes},     {"leat_tiles", host_tiles}, {"leat_colour", host_colour},
-               {"leat_first", host_first}, {"leat_second", host_second}};
+} kernels[] = {{"leat_axes", host_axes},
+               {"leat_tiles", host_tiles},
+               {"leat_pixels", host_pixels},
+               {"leat_colour", host_colour}};
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {

@@ -185,6 +185,58 @@ static void random_pipelines(void **state)
     assert_true(taken > n / 4);
 }
 
+/* Every colour step alone, then several, in all types and layouts. */
+static void colour_steps(void **state)
+{
+    static const char *const steps[] = {
+        "ColorJitter(brightness=0.6)", "ColorJitter(contrast=0.6)", "ColorJitter(saturation=0.6)",
+        "ColorJitter(hue=0.5)", "ColorJitter(0.4, 0.4, 0.4, 0.1); RandomGrayscale(p=0.3)",
+        "Grayscale(3)", "RandomInvert(p=1)", "RandomSolarize(99.5, p=1)", "RandomPosterize(3, p=1)",
+        "RandomAutocontrast(p=1)", "RandomEqualize(p=1)", "RandomErasing(p=1, value=(9, 130, 255))",
+        "RandomErasing(p=1, random=true)", "Grayscale(1)",
+        "RandomEqualize(p=1); RandomErasing(p=1); ColorJitter(0.2, 0.2, 0.2, 0.2); RandomSolarize(7, p=0.5)",
+        "RandomAutocontrast(p=1); Normalize(0.5, 0.25); RandomErasing(p=1)"};
+    static const char *const types[] = {"u8", "f16", "bf16", "f32"};
+    uint32_t taken = 0, n = 0;
+    for (uint32_t kind = 0; kind < JPEG_KINDS; kind++) {
+        tiled t;
+        if (!make_tiled(&t, kind, 120, 90 + kind, kind, kind & 1)) continue;
+        for (size_t i = 0; i < LEAT_COUNT(steps); i++, n++) {
+            char ops[256];
+            snprintf(ops, sizeof ops, "RandomResizedCrop((33, 41)); RandomHorizontalFlip(); %s; ToDtype(%s); "
+                     "ToLayout(%s)", steps[i], types[(i + kind) % (strstr(steps[i], "Norm") ? 3 : 4) +
+                                                     (strstr(steps[i], "Norm") ? 1 : 0)],
+                     (i + kind) & 1 ? "nhwc" : "nchw");
+            taken += compare(&t, ops, 4 * n + 1);
+        }
+        free(t.sample.data);
+    }
+    assert_true(n > 100);
+    assert_int_equal(taken, n);
+}
+
+/* Regions that do not fit a block's shared memory are made in several windows, also next to each other. */
+static void large_regions_are_made_in_parts(void **state)
+{
+    static const char *const pipelines[] = {
+        "Resize((3, 2))", "Resize((40, 300), bicubic)", "RandomResizedCrop(200); RandomHorizontalFlip()",
+        "Resize((300, 7), box); ToDtype(f16)", "CenterCrop((80, 1900)); RandomVerticalFlip(p=1)",
+        "CenterCrop((1900, 80)); ToLayout(nhwc)", "Resize((70, 1000), nearest)"};
+    static const uint32_t sizes[][2] = {{2100, 90}, {90, 2100}, {700, 500}};
+    uint32_t taken = 0, kind = 0;
+    for (size_t z = 0; z < LEAT_COUNT(sizes); z++) {
+        tiled t;
+        while (!make_tiled(&t, kind, sizes[z][0], sizes[z][1], (uint32_t)z, z & 1)) kind++;
+        kind++;
+        for (size_t i = 0; i < LEAT_COUNT(pipelines); i++) {
+            t.encoded.orientation = 1 + (uint32_t)i % 4;
+            taken += compare(&t, pipelines[i], 4 * (z + i)); /* the arena is too small for them */
+        }
+        free(t.sample.data);
+    }
+    assert_int_equal(taken, LEAT_COUNT(sizes) * LEAT_COUNT(pipelines) - 4); /* crops that pad */
+}
+
 /* Bytes are changed at random; the kernels and the CPU agree on whether the tiles are whole, and on the
  * pixels when they are. */
 static void damage_is_found_alike(void **state)
@@ -233,7 +285,9 @@ static void damage_is_found_alike(void **state)
 static void what_is_left_to_the_cpu(void **state)
 {
     static const char *const others[] = {"RandomResizedCrop(16, interpolation=lanczos)",
-                                         "RandomResizedCrop(16, like=fast)"};
+                                         "RandomResizedCrop(16, like=fast)",
+                                         "ColorJitter(0.5); RandomResizedCrop(16)",
+                                         "Resize((9, 9)); Normalize(0, 1); RandomErasing(p=1, random=true)"};
     tiled t;
     leat__pipeline *p = NULL;
     const char *why = "";
@@ -245,12 +299,17 @@ static void what_is_left_to_the_cpu(void **state)
     t.encoded.tables = NULL;
     assert_false(compare(&t, "RandomResizedCrop(16)", 3));
     free(t.sample.data);
-    const leat__pipeline_opts jitter = {.ops = "Resize((9, 9)); ColorJitter(0.1)"};
-    assert_int_equal(leat__pipeline_open(&p, &jitter, NULL), 0);
+    const leat__pipeline_opts blur = {.ops = "Resize((9, 9)); GaussianBlur(3)"};
+    assert_int_equal(leat__pipeline_open(&p, &blur, NULL), 0);
     assert_false(leat__device_takes(p, &why));
-    assert_string_equal(why, "ColorJitter");
+    assert_string_equal(why, "GaussianBlur");
     leat__pipeline_close(&p);
-    const leat__pipeline_opts plain = {.ops = "Resize((9, 9)); Normalize(0, 1)"};
+    const leat__pipeline_opts early = {.ops = "RandomInvert(); Resize((9, 9)); ColorJitter(0.1)"};
+    assert_int_equal(leat__pipeline_open(&p, &early, NULL), 0);
+    assert_false(leat__device_takes(p, &why));
+    assert_string_equal(why, "RandomInvert");
+    leat__pipeline_close(&p);
+    const leat__pipeline_opts plain = {.ops = "Resize((9, 9)); ColorJitter(0.1); Normalize(0, 1)"};
     assert_int_equal(leat__pipeline_open(&p, &plain, NULL), 0);
     assert_true(leat__device_takes(p, &why));
     leat__pipeline_close(&p);
@@ -305,6 +364,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sampling_and_pipeline),
         cmocka_unit_test(random_pipelines),
+        cmocka_unit_test(colour_steps),
+        cmocka_unit_test(large_regions_are_made_in_parts),
         cmocka_unit_test(damage_is_found_alike),
         cmocka_unit_test(a_full_arena_spills),
         cmocka_unit_test(what_is_left_to_the_cpu),
