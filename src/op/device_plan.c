@@ -288,20 +288,37 @@ static bool plan_end(leat_job_image *im, const leat__pipeline *p, const leat__re
     return true;
 }
 
+/* The head as the stored image sees it, whose rows are columns of the output. */
+static void turn_head(leat__head *head)
+{
+    const leat__head h = *head;
+    head->x = h.y;
+    head->y = h.x;
+    head->width = h.height;
+    head->height = h.width;
+    head->ax = h.ay;
+    head->ay = h.ax;
+}
+
 /* Geometry of the job; false: for the CPU. `r` gets the blocks. */
 static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const leat__encoded *e,
                           const leat__tile_header *h, const leat__draw_key *key, leat__raster *r)
 {
     const uint32_t o = e->orientation >= 1 && e->orientation <= 8 ? e->orientation : 1;
+    const bool turned = o > 4;
+    const uint32_t wide = turned ? h->height : h->width, high = turned ? h->width : h->height;
     leat__recipe recipe;
     leat__head head;
     uint32_t lo_x, hi_x, lo_y, hi_y;
     uint64_t work = 0;
-    if (o > 4 || leat__pipeline_draw(p, key, h->width, h->height, &recipe, NULL) != 0) return false;
-    leat__head_fuse(&head, &recipe, 0, h->width, h->height);
+    if (leat__pipeline_draw(p, key, wide, high, &recipe, NULL) != 0) return false;
+    leat__head_fuse(&head, &recipe, 0, wide, high);
     if (head.order == LEAT__PASS_FAST || !plan_end(im, p, &recipe, head.steps)) return false;
-    leat__head_orient(&head, h->width, h->height, o);
+    leat__head_orient(&head, wide, high, o);
     if (head.ax.count != p->output.width || head.ay.count != p->output.height) return false;
+    im->turned = turned;
+    im->vertical_first = leat__resize_vertical_first(&head.ax, &head.ay, head.order) != turned;
+    if (turned) turn_head(&head);
     if (leat__axis_range(&head.ax, &lo_x, &hi_x, NULL) != 0 ||
         leat__axis_range(&head.ay, &lo_y, &hi_y, NULL) != 0)
         return false;
@@ -310,7 +327,6 @@ static bool plan_geometry(leat_job_image *im, const leat__pipeline *p, const lea
     im->width = hi_x - lo_x;
     im->height = hi_y - lo_y;
     if ((uint64_t)im->width * im->height * 3 > LEAT__DEVICE_WORK_MAX) return false;
-    im->vertical_first = leat__resize_vertical_first(&head.ax, &head.ay, head.order);
     const leat__raster_shape shape = {h->width, h->height, h->components, h->h, h->v};
     leat__raster_find(r, &shape, im->x, im->y, im->width, im->height, LEAT__TILE_PIXELS);
     im->smooth = r->smooth;

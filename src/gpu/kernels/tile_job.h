@@ -76,6 +76,7 @@ typedef struct leat_job_image {
     uint32_t mcus_x, mcus_y;                  /* of the whole image */
     uint32_t small;                           /* bitmaps are Huffman-coded */
     uint32_t vertical_first;
+    uint32_t turned;                          /* rows of the image are columns of the output (EXIF 5 to 8) */
     uint32_t windows, window_x, window_y;     /* outputs that one block of threads makes at once: it reads */
     uint32_t lines, line_pitch;               /* so many lines at once, so many words apart, */
     uint32_t mid_pitch;                       /* and has so many words between the passes per output */
@@ -84,7 +85,7 @@ typedef struct leat_job_image {
     uint32_t erase, erase_x, erase_y, erase_width, erase_height; /* a rectangle blanked at the end */
     uint32_t erase_bits[3];                   /* with these bits of the output's type */
     uint32_t lead;                            /* pixels before the region, in its RGB planes: x % 4 */
-    uint32_t source, pad;                     /* LEAT_JOB_SPILL and so on: what `data` counts from */
+    uint32_t source;                          /* LEAT_JOB_SPILL and so on: what `data` counts from */
     uint64_t data;                            /* quantisers and tiles: an address, once the job is sent */
     uint64_t work;                            /* where its own part of the workspace begins */
     uint64_t work_bytes;

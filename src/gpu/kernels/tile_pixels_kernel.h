@@ -466,6 +466,18 @@ typedef struct pixel_sink {
     uint32_t erase, erase_x, erase_y, erase_width, erase_height;
 } pixel_sink;
 
+/* The sink as the image sees it whose rows are columns of the output. */
+DEVICE void turn_sink(pixel_sink *s)
+{
+    const pixel_sink t = *s;
+    s->x_step = t.y_step;
+    s->y_step = t.x_step;
+    s->erase_x = t.erase_y;
+    s->erase_y = t.erase_x;
+    s->erase_width = t.erase_height;
+    s->erase_height = t.erase_width;
+}
+
 DEVICE pixel_sink find_sink(const leat_job_image *im, const leat_job_output *o)
 {
     const uint32_t area = o->width * o->height;
@@ -560,11 +572,11 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
     w.tid = tid;
     w.threads = threads;
     w.down = im->vertical_first;
-    const uint32_t across = (o->width + im->window_x - 1) / im->window_x, down = w.down;
+    const uint32_t across = (im->ax.count + im->window_x - 1) / im->window_x, down = w.down;
     w.x0 = number % across * im->window_x;
     w.y0 = number / across * im->window_y;
-    w.wide = least(im->window_x, o->width - w.x0);
-    w.high = least(im->window_y, o->height - w.y0);
+    w.wide = least(im->window_x, im->ax.count - w.x0);
+    w.high = least(im->window_y, im->ay.count - w.y0);
     w.planes = im->components == 1 ? 1 : 3;
     w.outputs = down ? w.high : w.wide;
     w.count = im->lines;
@@ -585,7 +597,8 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
         else first_pass(&w, first, line, least(w.count, end - line), false);
         BLOCK_SYNC(); /* the next lines take the place of these */
     }
-    const pixel_sink sink = im->steps > 0 ? find_canvas(im, o, w.work) : find_sink(im, o);
+    pixel_sink sink = im->steps > 0 ? find_canvas(im, o, w.work) : find_sink(im, o);
+    if (im->turned) turn_sink(&sink);
     if (second->words == 2) second_pass(&w, second, &sink, true);
     else second_pass(&w, second, &sink, false);
     BLOCK_SYNC(); /* the next window takes the place of this one */
