@@ -26,11 +26,11 @@
 
 static const leat__param options[] = {
     CLI_PATH("output", 'o', NULL, "FILE.png",
-             "write a contact sheet here instead of showing it"),
+             "write a contact sheet here, as PNG, instead of showing it"),
     CLI_INT("count", 'n', "12", 1, SHOWN_MAX, "N",
             "without keys: how many samples, from the first on"),
     CLI_INT("size", 0, "0", 0, 4096, "N",
-            "longest side of an image in pixels; 0 = 160, or what the terminal holds"),
+            "longest side of an image in pixels, never enlarged; 0 = 160, or what the terminal holds"),
     CLI_STRING("field", 0, NULL, "NAME", "image field; else the first"),
     CLI_CHOICE("as", 0, "auto", "auto|blocks|sixel|kitty",
                "how images are drawn; auto = what the terminal says"),
@@ -47,6 +47,7 @@ typedef struct show {
     show_picture sheet;
     leat__buf lines; /* a line about each image, or with --json an object */
     leat__json json;
+    cli_progress bar;
 } show;
 
 static int open_all(show *s, leat_error *err)
@@ -182,8 +183,24 @@ static int show_one(show *s, uint64_t number, uint32_t n, uint32_t *bad, leat_er
     return 0;
 }
 
-/* The grid: as square as it can be, inside what the terminal holds. */
-static int lay_out(show *s, uint32_t count, bool blocks, leat_error *err)
+/* Longest side of all images, at most `most`. */
+static int longest(show *s, const uint64_t *numbers, uint32_t count, uint32_t most, uint32_t *side,
+                   leat_error *err)
+{
+    leat_view v = {0};
+    *side = 1;
+    for (uint32_t i = 0; i < count && *side < most; i++) {
+        LEAT_TRY(leat_sample_read(s->sample, numbers[i], err));
+        LEAT_TRY(leat_sample_field(s->sample, s->field, &v, err));
+        if (v.data != NULL) *side = LEAT_MAX(*side, LEAT_MAX(v.image.width, v.image.height));
+    }
+    *side = LEAT_MIN(*side, most);
+    return 0;
+}
+
+/* The grid: as square as it can be, inside what the terminal holds. Images are never enlarged, so
+ * no cell is larger than the largest of them. */
+static int lay_out(show *s, const uint64_t *numbers, uint32_t count, bool blocks, leat_error *err)
 {
     uint32_t width = blocks ? (uint32_t)LEAT_MAX(cli_columns(STDOUT_FILENO), 20) : 0,
              asked = (uint32_t)cli_int(s->c, "size");
@@ -192,6 +209,7 @@ static int lay_out(show *s, uint32_t count, bool blocks, leat_error *err)
     s->side = asked != 0 ? asked
               : blocks   ? LEAT_MIN(width / s->columns - (s->columns > 1 ? GAP : 0), 80u)
                          : 160;
+    LEAT_TRY(longest(s, numbers, count, s->side, &s->side, err));
     uint32_t gap = s->columns > 1 ? GAP : 0, rows = (count + s->columns - 1) / s->columns;
     s->sheet.width = s->columns * (s->side + gap);
     s->sheet.height = rows * (s->side + gap);
@@ -220,13 +238,28 @@ static int find_all(show *s, uint64_t *numbers, uint32_t *count, leat_error *err
                                    leat_pack_path(s->pack));
 }
 
+static int on_row(void *cookie, uint32_t rows)
+{
+    show *s = cookie;
+    cli_progress_at(&s->bar, rows, 0, 0);
+    return cli_interrupted(s->c);
+}
+
+static int write_sheet(show *s, leat__buf *out, leat_error *err)
+{
+    cli_progress_begin(&s->bar, s->c, "writing", "rows", s->sheet.height);
+    int rc = show_png(&s->sheet, on_row, s, out, err);
+    cli_progress_end(&s->bar);
+    return rc;
+}
+
 static int write_out(show *s, show_how how, leat_error *err)
 {
     leat__buf out;
     int rc = 0;
     const char *path = cli_str(s->c, "output"), *depth = getenv("COLORTERM");
     leat__buf_init(&out, LEAT__MEM_MISC, (size_t)1 << 31);
-    if (path != NULL) rc = show_png(&s->sheet, &out, err);
+    if (path != NULL) rc = write_sheet(s, &out, err);
     else if (how == SHOW_KITTY) rc = show_kitty(&s->sheet, &out, err);
     else if (how == SHOW_SIXEL) show_sixel(&s->sheet, &out);
     else show_blocks(&s->sheet, depth != NULL && *depth != '\0', &out);
@@ -259,6 +292,30 @@ static void end_lines(show *s)
     (void)cli_json(s->c, &s->lines);
 }
 
+/* Before anything is read: a sheet is PNG, and its name must not say otherwise. */
+static int check_name(const char *path, leat_error *err)
+{
+    LEAT_TRY(leat__file_spare_pack(path, err));
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash != NULL ? slash : path, '.');
+    if (dot == NULL || leat__str_ends_nocase(path, ".png")) return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: a contact sheet is written as PNG; give a name that ends in .png", path);
+}
+
+static int draw_all(show *s, const uint64_t *numbers, uint32_t count, uint32_t *bad, leat_error *err)
+{
+    int rc = 0;
+    cli_progress_begin(&s->bar, s->c, "drawing", "images", count);
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        rc = show_one(s, numbers[i], i, bad, err);
+        cli_progress_at(&s->bar, i + 1, 0, *bad);
+        if (rc == 0 && cli_interrupted(s->c)) rc = leat__fail(err, LEAT_ECANCELED, "interrupted");
+    }
+    cli_progress_end(&s->bar);
+    return rc;
+}
+
 static int run(cli *c)
 {
     leat_error err = {0};
@@ -275,11 +332,11 @@ static int run(cli *c)
                           getenv("KITTY_WINDOW_ID"));
     leat__buf_init(&s.lines, LEAT__MEM_MISC, 16u << 20);
     begin_json(&s);
-    int rc = open_all(&s, &err);
+    int rc = sheet ? check_name(cli_str(c, "output"), &err) : 0;
+    if (rc == 0) rc = open_all(&s, &err);
     if (rc == 0) rc = find_all(&s, numbers, &count, &err);
-    if (rc == 0) rc = lay_out(&s, count, !sheet && how == SHOW_BLOCKS, &err);
-    for (uint32_t i = 0; i < count && rc == 0; i++)
-        rc = show_one(&s, numbers[i], i, &bad, &err);
+    if (rc == 0) rc = lay_out(&s, numbers, count, !sheet && how == SHOW_BLOCKS, &err);
+    if (rc == 0) rc = draw_all(&s, numbers, count, &bad, &err);
     if (rc == 0 && (sheet || !c->json)) rc = write_out(&s, how, &err);
     int code = rc != 0 ? cli_fail(c, &err) : bad > 0 ? CLI_DATA : CLI_OK;
     if (rc == 0) end_lines(&s);

@@ -96,10 +96,11 @@ void show_sixel(const show_picture *p, leat__buf *out)
     (void)leat__buf_puts(out, "\033\\\n");
 }
 
-int show_png(const show_picture *p, leat__buf *out, leat_error *err)
+int show_png(const show_picture *p, int (*progress)(void *cookie, uint32_t rows), void *cookie,
+             leat__buf *out, leat_error *err)
 {
     leat__planes planes = {0};
-    leat__encode_opts opts = {.orientation = 1};
+    leat__encode_opts opts = {.orientation = 1, .progress = progress, .cookie = cookie};
     int rc = leat__planes_resize(&planes, p->width, p->height, 3, err);
     for (uint32_t y = 0; y < p->height && rc == 0; y++)
         for (uint32_t x = 0; x < p->width; x++)
@@ -130,7 +131,7 @@ int show_kitty(const show_picture *p, leat__buf *out, leat_error *err)
     leat__buf png, text;
     leat__buf_init(&png, LEAT__MEM_MISC, (size_t)1 << 30);
     leat__buf_init(&text, LEAT__MEM_MISC, (size_t)1 << 31);
-    int rc = show_png(p, &png, err);
+    int rc = show_png(p, NULL, NULL, &png, err);
     if (rc == 0) base64((const uint8_t *)png.data, png.len, &text);
     for (size_t at = 0; rc == 0 && at < text.len; at += KITTY_CHUNK) {
         size_t n = text.len - at < KITTY_CHUNK ? text.len - at : KITTY_CHUNK;

@@ -26,7 +26,9 @@ show_how show_detect(const char *term, const char *program, const char *kitty);
 /* `rich`: 24-bit colours, else the 216 of a palette. */
 void show_blocks(const show_picture *p, bool rich, leat__buf *out);
 void show_sixel(const show_picture *p, leat__buf *out);
-int show_png(const show_picture *p, leat__buf *out, leat_error *err) LEAT_MUST_CHECK;
+/* `progress`, which may be NULL, is called after each row with the number of rows done; not 0 stops. */
+int show_png(const show_picture *p, int (*progress)(void *cookie, uint32_t rows), void *cookie,
+             leat__buf *out, leat_error *err) LEAT_MUST_CHECK;
 int show_kitty(const show_picture *p, leat__buf *out, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -166,6 +166,9 @@ typedef struct leat__encode_opts {
     uint32_t subsampling; /* JPEG: 420, 422 or 444: 420 */
     uint32_t orientation; /* raw: kept in the header; else an EXIF segment when not 1 */
     bool plain_tables;    /* JPEG: the usual Huffman tables; sooner, and larger */
+    int (*progress)(void *cookie, uint32_t rows); /* PNG, may be NULL: after each row, with the number of
+                                                   * rows done; not 0 stops with LEAT_ECANCELED */
+    void *cookie;
 } leat__encode_opts;
 
 /* Encodes pixels, appending to `out`. JPEG (1 or 3 channels; of 4 the alpha is left out),

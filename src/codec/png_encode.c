@@ -33,7 +33,9 @@ static int write_cb(spng_ctx *ctx, void *user, void *src, size_t length)
     return leat__buf_append(user, src, length) == 0 ? 0 : SPNG_IO_ERROR;
 }
 
-static int write_rows(spng_ctx *ctx, const leat__planes *image, uint8_t *row)
+#define STOPPED (-1000) /* by the caller; not a code of libspng */
+
+static int write_rows(spng_ctx *ctx, const leat__planes *image, const leat__encode_opts *opts, uint8_t *row)
 {
     size_t bytes = (size_t)image->width * image->channels;
     int code = 0;
@@ -43,6 +45,8 @@ static int write_rows(spng_ctx *ctx, const leat__planes *image, uint8_t *row)
             plane[c] = image->plane[c] + y * image->stride;
         leat__planar_join(plane, image->width, image->channels, row);
         code = spng_encode_row(ctx, row, bytes);
+        if ((code == 0 || code == SPNG_EOI) && opts->progress && opts->progress(opts->cookie, y + 1) != 0)
+            code = STOPPED;
     }
     return code == SPNG_EOI ? 0 : code;
 }
@@ -68,10 +72,11 @@ int leat__png_encode(const leat__planes *image, const leat__encode_opts *opts, l
     if (!code)
         code = spng_encode_image(ctx, NULL, 0, SPNG_FMT_PNG,
                                  SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE);
-    if (!code) code = write_rows(ctx, image, row);
+    if (!code) code = write_rows(ctx, image, opts, row);
     spng_ctx_free(ctx);
     leat__free(row);
     if (!code) return 0;
+    if (code == STOPPED) return leat__fail(err, LEAT_ECANCELED, "PNG: the encoder was stopped");
     if (leat__buf_status(out) != 0)
         return leat__fail(err, leat__buf_status(out), "no room for the encoded image");
     if (code == SPNG_EMEM) return leat__fail_nomem(err, 0, "a PNG encoder");

@@ -133,6 +133,21 @@ $ leat show p.leat nobody -o sheet.png
 ! leat show: p.leat: no sample has the key "nobody"
 = 4
 
+$ leat show p.leat -o sheet.jpg
+> ls sheet.jpg 2> /dev/null
+! leat show: sheet.jpg: a contact sheet is written as PNG; give a name that ends in .png
+= 2
+
+$ leat show p.leat -n 1 -o SHEET.PNG && leat show p.leat -n 1 -o sheet
+> cmp SHEET.PNG sheet
+dog/1.png  1x1 png
+dog/1.png  1x1 png
+
+# images are not enlarged, and neither is the sheet: 2 x 2 cells of 1 pixel and a gap of 4
+$ leat show p.leat -n 3 --size 4096 -o large.png > /dev/null
+> od -A n -t u1 -j 16 -N 8 large.png
+   0   0   0  10   0   0   0  10
+
 # what is written about a pack does not take its place
 $ leat show p.leat -o p.leat
 ! leat show: p.leat: is a pack; give another name to write to

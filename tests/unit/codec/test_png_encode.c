@@ -56,11 +56,38 @@ static void no_room_is_an_error(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
+static int count_rows(void *cookie, uint32_t rows)
+{
+    uint32_t *seen = cookie;
+    assert_int_equal(rows, seen[0] + 1);
+    seen[0] = rows;
+    return rows == seen[1];
+}
+
+static void every_row_is_reported_and_may_stop(void **state)
+{
+    leat__planes p = {0};
+    leat__buf buf;
+    uint32_t seen[2] = {0, 0}; /* rows so far, where to stop */
+    leat__encode_opts opts = {.progress = count_rows, .cookie = seen};
+    assert_int_equal(leat__planes_resize(&p, 10, 50, 3, NULL), 0);
+    leat__buf_init(&buf, LEAT__MEM_CODEC, 1 << 20);
+    assert_int_equal(leat__png_encode(&p, &opts, &buf, NULL), 0);
+    assert_int_equal(seen[0], 50);
+    seen[0] = 0, seen[1] = 20;
+    assert_int_equal(leat__png_encode(&p, &opts, &buf, NULL), LEAT_ECANCELED);
+    assert_int_equal(seen[0], 20);
+    leat__buf_reset(&buf);
+    leat__planes_reset(&p);
+    assert_int_equal(leat__mem_blocks(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pixels_come_back_exactly),
         cmocka_unit_test(no_room_is_an_error),
+        cmocka_unit_test(every_row_is_reported_and_may_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
