@@ -147,6 +147,16 @@ static int parse_text(parser *p, char quote, node *n)
     return 0;
 }
 
+/* Takes the zeros behind the point off "12.00", and the point: it is a whole number. */
+static bool cut_zeros(char *number)
+{
+    char *point = strchr(number, '.');
+    if (point == NULL || point == number || !is_digit(point[-1])) return false;
+    if (strspn(point + 1, "0") != strlen(point + 1)) return false;
+    *point = '\0';
+    return true;
+}
+
 /* Digits with at most one point; a point that is followed by another begins a range. */
 static int parse_number(parser *p, node *n)
 {
@@ -167,6 +177,7 @@ static int parse_number(parser *p, node *n)
     memcpy(copy, t, k);
     copy[k] = '\0';
     p->at += k;
+    whole = whole || cut_zeros(copy);
     n->kind = whole ? INT : FLOAT;
     bool fits = whole ? leat__str_to_i64(copy[0] == '+' ? copy + 1 : copy, &n->i)
                       : leat__str_to_double(copy, &n->f);
@@ -415,6 +426,18 @@ static int order(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
+/* Exact also where a double has no room for the whole number. 2 for NaN. */
+static int order_mixed(int64_t a, double b)
+{
+    if (b != b) return 2;
+    if (b >= 0x1p63) return -1;
+    if (b < -0x1p63) return 1;
+    int64_t whole = (int64_t)b; /* towards 0, and exact as a double */
+    double rest = b - (double)whole;
+    if (a != whole) return order(a, whole);
+    return rest > 0 ? -1 : rest < 0;
+}
+
 /* -1, 0, 1; 2 when one of them is NaN. */
 static int compare_values(const value *a, const value *b)
 {
@@ -423,8 +446,12 @@ static int compare_values(const value *a, const value *b)
         return c != 0 ? (c < 0 ? -1 : 1) : order((int64_t)a->size, (int64_t)b->size);
     }
     if (!a->is_float && !b->is_float) return order(a->i, b->i);
-    double x = a->is_float ? a->f : (double)a->i, y = b->is_float ? b->f : (double)b->i;
-    return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
+    if (!a->is_float) return order_mixed(a->i, b->f);
+    if (!b->is_float) {
+        int c = order_mixed(b->i, a->f);
+        return c == 2 ? c : -c;
+    }
+    return a->f < b->f ? -1 : a->f > b->f ? 1 : a->f == b->f ? 0 : 2;
 }
 
 static bool compares(const tested *t, uint32_t left, uint32_t right, compare op)

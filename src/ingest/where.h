@@ -7,12 +7,12 @@
  *   or, and, not, ( )          lowest to highest
  *   == != < <= > >=            may be chained: 0 <= label < 10
  *   in, not in                 a list [1, 2, 5] or a range LOW..HIGH, both ends included
- *   names                      int and float fields, key; `a name` in backquotes may have
- * any letters numbers, 'text', "text"    text is compared with key, or is the class name
- * of an int field
+ *   names                      int and float fields, key; `a name` in backquotes may have any letters
+ *   numbers, 'text', "text"    text is compared with key, or is the class name of an int field
  *
- * Nothing in it is executed, and the time of a test is bounded by the length of the text.
- * A compiled condition is constant: any number of threads share it.
+ * Whole numbers are compared exactly, with fractions too. Nothing in it is executed, and the time of a
+ * test is bounded by the length of the text. A compiled condition is constant: any number of threads
+ * share it.
  */
 #ifndef LEAT_INGEST_WHERE_H
 #define LEAT_INGEST_WHERE_H

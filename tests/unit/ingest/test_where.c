@@ -92,6 +92,49 @@ static void test_meaning(void **state)
         if (holds(no[i])) fail_msg("%s", no[i]);
 }
 
+/* Beyond 2^53 a double has no room for every whole number. */
+static void test_large_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t label;
+        double score;
+        bool holds;
+    } cases[] = {
+        {"label == 9007199254740992.0", 9007199254740993, 0, false},
+        {"label == 9007199254740993.0", 9007199254740993, 0, true},
+        {"label == 9007199254740993.0", 9007199254740992, 0, false},
+        {"label == 9007199254740993.", 9007199254740993, 0, true},
+        {"label in 9007199254740993..9007199254740993", 9007199254740993, 0, true},
+        {"label in 9007199254740993..9007199254740993", 9007199254740992, 0, false},
+        {"label == score", 9007199254740993, 9007199254740992.0, false},
+        {"score < label", 9007199254740993, 9007199254740992.0, true},
+        {"label > score", 9007199254740993, 9007199254740992.0, true},
+        {"label == score", 9007199254740992, 9007199254740992.0, true},
+        {"label < 1e19", INT64_MAX, 0, true},
+        {"label > -1e19", INT64_MIN, 0, true},
+        {"label == 9223372036854775808e0", INT64_MAX, 0, false},
+        {"label == score", INT64_MIN, -0x1p63, true},
+        {"label < score", INT64_MAX, 0x1p63, true},
+        {"label > score", INT64_MIN, -INFINITY, true},
+        {"label < 1.5", 1, 0, true},
+        {"label > -1.5", -1, 0, true},
+        {"label <= -1.5", -1, 0, false},
+        {"label == -0.0", 0, 0, true},
+        {"label != score", 1, NAN, true},
+        {"label <= score", 1, NAN, false},
+        {"score >= label", 1, NAN, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__item items[5] = {{0}, {.i = cases[i].label}, {.f = cases[i].score}, {0}, {0}};
+        leat__where *w;
+        leat_error err;
+        assert_int_equal(leat__where_open(&w, cases[i].text, &names, &err), 0);
+        if (leat__where_match(w, "k", 1, items) != cases[i].holds) fail_msg("%zu: %s", i, cases[i].text);
+        leat__where_close(&w);
+    }
+}
+
 static void test_nan(void **state)
 {
     static const char *const texts[] = {"score == 0", "score < 1", "score >= 0",
@@ -159,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meaning),
+        cmocka_unit_test(test_large_numbers),
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_size),
