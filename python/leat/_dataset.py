@@ -382,6 +382,8 @@ def _array(data: bytes, dtype: str | None, shape: tuple[int, ...]) -> np.ndarray
 def _position(index: object, pack: _leat.Pack) -> int:
     count = len(pack)
     try:
+        if isinstance(index, bool):
+            raise TypeError
         i = operator.index(index)  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentError(f"{shown(index)} is not a sample's number, a key or a slice") from None

@@ -56,6 +56,8 @@ def field(name: str, spec: object) -> Field:
         try:
             shape = (shape,) if isinstance(shape, int) or shape is None else tuple(shape)
             dtype = "bfloat16" if str(dtype) in ("bf16", "bfloat16") else np.dtype(dtype).name
+            if any(isinstance(size, bool) for size in shape):
+                raise TypeError("True and False are not sizes")
             sizes = tuple(None if size is None else operator.index(size) for size in shape)
         except TypeError as error:
             raise ArgumentError(f"field '{name}': {shown(spec)} is not a (dtype, shape): {error}") from error

@@ -200,8 +200,10 @@ def text(ops: str | Op | Sequence[str | Op]) -> str:
 def view(item: tuple[Any, Any]) -> tuple[str, str | None, str]:
     """(output name, field or None, pipeline as text) of one entry of a dict of images."""
     name, row = item
-    if not isinstance(row, (tuple, list)) or len(row) != 2:
-        raise ArgumentError(f"image: {shown(row)} is not a pair of a field and a pipeline")
+    pair = isinstance(row, (tuple, list)) and len(row) == 2 and (row[0] is None or isinstance(row[0], str))
+    if not pair:
+        raise ArgumentError(f"image: {shown(row)} is not a pair of a field and a pipeline: a dict is "
+                            "{name: (field, pipeline)}, and a single pipeline needs no dict")
     field, pipeline = row
     return _check.text("image", name), None if field is None else _check.text("image", field), text(pipeline)
 

@@ -209,9 +209,29 @@ def test_samples_that_are_not_there(plain):
         assert isinstance(caught.value, leat.MissingKeyError) and isinstance(caught.value, leat.Error)
         with pytest.raises(leat.MissingKeyError, match="there is no field 'nofield'; it has image, label"):
             ds.classes("nofield")
-        for index in (1.5, None, [1]):
-            with pytest.raises(leat.ArgumentError, match="is not a sample's number, a key or a slice"):
-                ds[index]
+        for index in (1.5, None, [1], True, False, np.True_):
+            for read in (ds.__getitem__, ds.keys.__getitem__, lambda i: ds.__getitems__([0, i])):
+                with pytest.raises(leat.ArgumentError, match="is not a sample's number, a key or a slice"):
+                    read(index)
+
+
+def test_true_is_no_number(inside, plain):
+    """What takes whole numbers outside the tables that every_argument() walks."""
+    for shape in (True, (True,), (2, False)):
+        with pytest.raises(leat.ArgumentError, match="field 'x'.*True and False are not sizes"):
+            leat.Writer("x.leat", {"x": ("uint8", shape)})
+    for more in ({"weights": [True, 1]}, {"repeat": [True, 1]}, {"choose": [True, 1]}, {"choose": [1, False]}):
+        with pytest.raises(leat.ArgumentError, match=f"{next(iter(more))}.*: (True|False) is not a"):
+            leat.Mix([plain, plain], **more)
+
+
+@pytest.mark.parametrize("call", [leat.open, lambda path, image: leat.Loader(path, 4, image)])
+def test_dicts_of_images_say_what_they_hold(plain, call):
+    for row in ([leat.ops.Resize((8, 8))], [leat.ops.Resize((8, 8)), leat.ops.RandomHorizontalFlip()], "Resize((8, 8))", 3,
+                leat.ops.Resize((8, 8))):
+        with pytest.raises(leat.ArgumentError, match=r"^image: .* is not a pair of a field and a pipeline: a dict is "
+                                                     r"\{name: \(field, pipeline\)\}, and a single pipeline needs no dict$"):
+            call(plain, image={"image": row})
 
 
 def test_samples_of_a_writer(inside):
