@@ -337,8 +337,8 @@ typedef struct leat_pack_sample {
 
 /* Starts (or resumes) NAME. LEAT_EEXIST: NAME is there and replace is 0, or a partial is
  * there and both resume and replace are 0; LEAT_ESTATE: another process writes it, or resume with
- * another identity or schema; LEAT_EINVAL: NAME exists and is not a regular file. When NAME is a
- * symbolic link, the file it points to is written. */
+ * another identity or schema; LEAT_EINVAL: NAME exists and is not a regular file, or replace is 1 and
+ * it is neither a pack nor empty. When NAME is a symbolic link, the file it points to is written. */
 LEAT_API int leat_packer_open(leat_packer **p, const char *path, const leat_packer_opts *opts,
                               leat_error *err) LEAT_MUST_CHECK;
 /* What resume found: samples already safe and the marks of the last of them (zeros when 0). */

@@ -127,6 +127,12 @@ def test_bad_input_is_one_line(photos, tmp_path):
     assert leat.open(photos).fields[0].type == "image"
     (tmp_path / "there.leat").write_bytes(b"")
     fails(leat.ExistsError, "already exists", output=str(tmp_path / "there.leat"))
+    (tmp_path / "o.npy").write_bytes(b"notes")
+    fails(leat.ExistsError, "o.npy: already exists", npy=True)
+    fails(leat.ArgumentError, "o.npy: is not a NumPy file", npy=True, force=True)
+    (tmp_path / "there.leat").write_bytes(b"no pack at all")
+    fails(leat.ArgumentError, "there.leat: is not a pack", output=str(tmp_path / "there.leat"), force=True)
+    assert (tmp_path / "o.npy").read_bytes() == b"notes" and not (tmp_path / "o.leat").exists()
     fails(leat.NotFoundError, "nowhere", pack=str(tmp_path / "nowhere.leat"))
     fails(leat.ArgumentError, "tiny has no classifier", logits=True)
     fails(leat.ArgumentError, "output: is missing", output=None)

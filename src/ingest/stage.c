@@ -70,6 +70,7 @@ int leat__stage_open(leat__stage *s, const char *remote, bool replace, bool resu
     rc = leat__object_stat(s->store, remote, &there, err);
     if (rc == 0 && resume) s->published = leat__stage_ready(s) && is_published(s);
     if (rc == 0 && !replace && !s->published) rc = leat__fail(err, LEAT_EEXIST, "%s: already exists", remote);
+    else if (rc == 0 && !s->published) rc = leat__file_only_pack(remote, err);
     else if (rc == LEAT_ENOENT) rc = 0;
     if (rc == 0) rc = leat__dir_private(s->folder, err);
 out:

@@ -626,6 +626,24 @@ int leat__file_spare_pack(const char *path, leat_error *err)
     return leat__fail(err, LEAT_EINVAL, "%s: is a pack; give another name to write to", path);
 }
 
+int leat__file_only_pack(const char *path, leat_error *err)
+{
+    static const char never_written[8]; /* a crash may leave zeros */
+    leat__file *f = NULL;
+    char head[8];
+    size_t got = 0;
+    LEAT_TRY(leat__file_open(&f, path, 0, err));
+    int rc = leat__file_pread_some(f, head, sizeof head, 0, &got, err);
+    leat__file_close(&f);
+    if (rc != 0 || got == 0) return rc;
+    if (got == sizeof head &&
+        (memcmp(head, LEAT__PACK_MAGIC, 8) == 0 || memcmp(head, LEAT__PARTIAL_MAGIC, 8) == 0 ||
+         memcmp(head, never_written, 8) == 0))
+        return 0;
+    return leat__fail(err, LEAT_EINVAL,
+                      "%s: is not a pack, and only a pack may be replaced; give another name", path);
+}
+
 int leat__file_store(const char *path, const void *data, size_t len, leat_error *err)
 {
     struct stat st;

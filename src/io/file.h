@@ -118,8 +118,12 @@ int leat__path_resolve(const char *path, char **target, leat_error *err) LEAT_MU
 int leat__file_load(const char *path, size_t max, size_t padding, char **data, size_t *len,
                     leat_error *err) LEAT_MUST_CHECK;
 #define LEAT__PACK_MAGIC "\x89LEAT\r\n\x1a" /* the first bytes of a pack */
+#define LEAT__PARTIAL_MAGIC "LEATPART"        /* the first bytes of an unfinished one */
 /* LEAT_EINVAL where a pack is at `path`: what is written about a run never takes its place. */
 int leat__file_spare_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
+/* LEAT_EINVAL where the file at `path`, which exists, is neither a pack, nor an unfinished one, nor empty:
+ * a new pack replaces nothing else. */
+int leat__file_only_pack(const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* Writes a whole output file. A regular file is replaced atomically (written beside its name,
  * synced, renamed); a symbolic link keeps pointing and its target is replaced. Character devices,
  * FIFOs and descriptors (/dev/stdout, /proc/self/fd/1) are written to, never replaced. LEAT_EINVAL

@@ -207,6 +207,7 @@ static int check_outputs(const division *d, leat_error *err)
         if (exists && !d->opts.replace)
             return leat__fail(err, LEAT_EEXIST, "%s: already exists",
                               d->opts.parts[i].output);
+        if (exists) LEAT_TRY(leat__file_only_pack(d->opts.parts[i].output, err));
     }
     return 0;
 }

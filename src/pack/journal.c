@@ -285,6 +285,16 @@ int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r, leat_erro
     return 0;
 }
 
+int leat__journal_known(const leat__journal *held, const char *path, leat_error *err)
+{
+    static const uint8_t never_written[8]; /* a crash may leave zeros */
+    uint8_t head[8];
+    size_t got;
+    LEAT_TRY(leat__file_pread_some(held->file, head, sizeof head, 0, &got, err));
+    if (memcmp(head, magic, got) == 0 || memcmp(head, never_written, got) == 0) return 0;
+    return leat__fail(err, LEAT_EINVAL, "%s: is not a journal of leat; move it away", path);
+}
+
 int leat__journal_once(leat__journal *held, bool *once, leat_error *err)
 {
     leat__record r;

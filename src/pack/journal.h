@@ -74,6 +74,8 @@ uint64_t leat__journal_first(void); /* position of the first record */
  * next call on the journal. */
 int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r,
                        leat_error *err) LEAT_MUST_CHECK;
+/* LEAT_EINVAL where the file that is held has bytes, and not those of a journal: it is somebody's. */
+int leat__journal_known(const leat__journal *held, const char *path, leat_error *err) LEAT_MUST_CHECK;
 /* Whether the run is one that nobody resumes, or did nothing yet. */
 int leat__journal_once(leat__journal *held, bool *once, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_cut(leat__journal *j, uint64_t at, leat_error *err) LEAT_MUST_CHECK;

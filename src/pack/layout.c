@@ -15,7 +15,7 @@
 #define MAGIC_BYTES 8
 static const char magic[] = LEAT__PACK_MAGIC;
 static const uint8_t end_magic[8] = {0x1a, 0x0a, 0x0d, 'T', 'A', 'E', 'L', 0x89};
-static const uint8_t partial_magic[8] = {'L', 'E', 'A', 'T', 'P', 'A', 'R', 'T'};
+static const char partial_magic[] = LEAT__PARTIAL_MAGIC;
 
 enum { HEADER_CHECK_AT = 4088, FOOTER_MAGIC_AT = 4088 };
 
@@ -41,7 +41,7 @@ void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
 void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK])
 {
     memset(block, 0, LEAT__PACK_BLOCK);
-    memcpy(block, partial_magic, sizeof partial_magic);
+    memcpy(block, partial_magic, MAGIC_BYTES);
 }
 
 static bool known_major(const leat__footer *f)
@@ -54,7 +54,7 @@ int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
                         leat__footer *f, leat_error *err)
 {
     memset(f, 0, sizeof *f);
-    if (memcmp(block, partial_magic, sizeof partial_magic) == 0)
+    if (memcmp(block, partial_magic, MAGIC_BYTES) == 0)
         return leat__fail(err, LEAT_EFORMAT,
                           "%s: an unfinished pack; continue it with --resume", path);
     if (memcmp(block, magic, MAGIC_BYTES) != 0)

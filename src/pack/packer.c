@@ -420,7 +420,7 @@ static int take_options(leat_packer *p, const leat_packer_opts *o, leat_error *e
     return leat__packer_provenance(o->provenance, &p->provenance, err);
 }
 
-/* What may be at NAME: nothing, or with `replace` a regular file. */
+/* What may be at NAME: nothing, or with `replace` a pack. */
 static int check_output(const leat_packer *p, leat_error *err)
 {
     bool exists, regular;
@@ -428,7 +428,7 @@ static int check_output(const leat_packer *p, leat_error *err)
     if (!exists) return 0;
     LEAT_TRY(leat__path_regular(p->path, &regular, err));
     if (!regular) return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", p->path);
-    if (p->replace) return 0;
+    if (p->replace) return leat__file_only_pack(p->path, err);
     return leat__fail(err, LEAT_EEXIST, "%s: already exists", p->path);
 }
 
@@ -439,6 +439,7 @@ static int take_over(leat_packer *p, const leat_packer_opts *o, const char *jour
 {
     bool once = false;
     LEAT_TRY(leat__journal_hold(&p->journal, journal, err));
+    LEAT_TRY(leat__journal_known(&p->journal, journal, err));
     LEAT_TRY(leat__journal_once(&p->journal, &once, err));
     if (!once && (!p->replace || o->append))
         return leat__fail(err, LEAT_EEXIST,

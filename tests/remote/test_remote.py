@@ -291,6 +291,9 @@ class Writing(unittest.TestCase):
         self.assertIn("already exists", self.pack("up.leat", code=2))
         self.pack("up.leat", "--force", "--page-bytes", "128K")
         self.assertNotEqual(self.get("up.leat"), pathlib.Path(path("one.leat")).read_bytes())
+        servers.signed("PUT", World.weed.port, f"/{BUCKET}/packs/photo.jpg", b"no pack at all")
+        self.assertIn("is not a pack", self.pack("photo.jpg", "--force", code=2))
+        self.assertEqual(self.get("photo.jpg"), b"no pack at all")
 
     def test_sets(self) -> None:
         self.pack("upset.leat", "--page-bytes", "128K", "--shard-bytes", "3M")

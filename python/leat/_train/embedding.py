@@ -208,8 +208,27 @@ def _assemble(pack: str, o: SimpleNamespace, parts: _Parts, work: _Work) -> int:
     return dim
 
 
+def _npy_path(output: str) -> str:
+    return os.path.splitext(output)[0] + ".npy"
+
+
+def _check_free(path: str, o: SimpleNamespace, magic: bytes, kind: str) -> None:
+    """Before hours of work: nothing is at the path, or, with --force, a file of the same kind."""
+    if not os.path.exists(path):
+        return
+    if not o.force:
+        raise ExistsError(f"{path}: already exists (use --force to replace it)")
+    try:
+        with open(path, "rb") as file:
+            head = file.read(len(magic))
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from None
+    if head not in (b"", magic):
+        raise ArgumentError(f"{path}: is not a {kind}, and only a {kind} may be replaced; give another name")
+
+
 def _write_npy(output: str, parts: _Parts, dim: int) -> None:
-    path = os.path.splitext(output)[0] + ".npy"
+    path = _npy_path(output)
     whole = np.lib.format.open_memmap(path + ".new", "w+", parts.dtype, (parts.rows, dim))
     at = 0
     for rows in parts.read():
@@ -231,8 +250,9 @@ def run(pack: str, o: SimpleNamespace) -> dict[str, Any]:
     begin = time.perf_counter()
     if os.path.exists(o.output) and os.path.exists(pack) and os.path.samefile(o.output, pack):
         raise ArgumentError(f"{o.output}: is the pack that is read; write the vectors to another one")
-    if os.path.exists(o.output) and not o.force:
-        raise ExistsError(f"{o.output}: already exists (use --force to replace it)")
+    _check_free(o.output, o, b"\x89LEAT\r\n\x1a", "pack")
+    if o.npy:
+        _check_free(_npy_path(o.output), o, b"\x93NUMPY", "NumPy file")
     if o.model == "tiny" and o.logits:
         raise ArgumentError("logits: tiny has no classifier: give a run of leat train --method supervised")
     work = _tiny() if o.model == "tiny" else _by_model(o)

@@ -40,6 +40,34 @@ $ leat pack photos -o photos.leat
 $ leat pack photos -o photos.leat --force --json | jget samples
 3
 
+# --force replaces packs, and nothing else
+$ leat pack photos -o photos/cat/1.png -f -q
+> leat compact photos.leat -o photos/cat/1.png -f
+> cp photos/cat/1.png photos-one.leat
+> leat split photos.leat --parts one=1 -f
+> leat check photos.leat -o photos/cat/1.png -f -q
+> leat dedup images photos.leat -o photos/cat/1.png -f -q
+! leat pack: photos/cat/1.png: is not a pack, and only a pack may be replaced; give another name
+! leat compact: photos/cat/1.png: is not a pack, and only a pack may be replaced; give another name
+! leat split: photos-one.leat: is not a pack, and only a pack may be replaced; give another name
+! leat check: photos/cat/1.png: is not a pack, and only a pack may be replaced; give another name
+! leat dedup: photos/cat/1.png: is not a pack, and only a pack may be replaced; give another name
+= 2
+
+$ for copy in photos/cat/1.png photos-one.leat; do cmp $copy photos/dog/2.png; done
+> rm photos-one.leat; find photos/cat | sort
+photos/cat
+photos/cat/1.png
+
+# the same for the journal's name; an empty file is nothing to lose
+$ echo diary > fresh.leat.journal; : > fresh.leat
+> leat pack photos -o fresh.leat -f -q > log; echo $?; cat fresh.leat.journal; rm fresh.leat.journal
+> leat pack photos -o fresh.leat -f -q > log && leat verify -q fresh.leat > log && echo whole
+2
+diary
+whole
+! leat pack: fresh.leat.journal: is not a journal of leat; move it away
+
 # files that are not images by their names are skipped and counted
 $ echo text > photos/cat/notes.txt
 > leat pack photos -o stray.leat --json | jget samples ignored skipped

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
+#include "base/num.h"
 #include "io/inject.h"
 
 static void test_read(void **state)
@@ -218,6 +219,37 @@ static void test_packs_are_spared(void **state)
     it_rmdir(dir);
 }
 
+/* A new pack takes the place of packs, also unfinished ones, and of files without anything in them. */
+static void test_only_packs_are_replaced(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        int rc;
+    } cases[] = {
+        {"", 0, 0},
+        {LEAT__PACK_MAGIC "and the rest", 20, 0},
+        {LEAT__PARTIAL_MAGIC "and the rest", 20, 0},
+        {"\0\0\0\0\0\0\0\0\0", 9, 0},
+        {"\x89LEAT", 5, LEAT_EINVAL},
+        {"\x89PNG\r\n\x1a\n and the rest", 17, LEAT_EINVAL},
+        {"x", 1, LEAT_EINVAL},
+    };
+    char *dir = it_dir();
+    char *path = it_path(dir, "a.leat");
+    leat_error err;
+    for (size_t i = 0; i < LEAT_COUNT(cases); i++) {
+        leat__file *f = NULL;
+        assert_int_equal(
+            leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, &err), 0);
+        assert_int_equal(leat__file_pwrite(f, cases[i].bytes, cases[i].len, 0, &err), 0);
+        leat__file_close(&f);
+        assert_int_equal(leat__file_only_pack(path, &err), cases[i].rc);
+        if (cases[i].rc != 0) assert_non_null(strstr(err.message, "a.leat: is not a pack"));
+    }
+    it_rmdir(dir);
+}
+
 /* A link keeps pointing, also through another link and to a name that is not there yet. */
 static void test_store_through_links(void **state)
 {
@@ -278,7 +310,7 @@ int main(void)
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_store_keeps_nodes),
-        cmocka_unit_test(test_packs_are_spared),
+        cmocka_unit_test(test_packs_are_spared), cmocka_unit_test(test_only_packs_are_replaced),
         cmocka_unit_test(test_store_through_links),
         cmocka_unit_test(test_faults),
     };
