@@ -249,6 +249,19 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
     return rc;
 }
 
+int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
+                            leat_error *err)
+{
+    bool again;
+    int rc;
+    do { /* a worker of another flow may put a block back between asking and taking */
+        uint64_t lacking = leat__budget_floor_lacking(b, old_floor, new_floor);
+        again = lacking == 0 || leat__budget_reclaim(b, lacking) > 0;
+        rc = leat__budget_floor(b, old_floor, new_floor, who, err);
+    } while (rc == LEAT_EBUDGET && again);
+    return rc;
+}
+
 int leat_budget_set_limit(leat_budget *b, uint64_t limit, leat_error *err)
 {
     int rc = 0;

@@ -50,6 +50,9 @@ void leat__budget_unlisten(leat_budget *b, leat__budget_listener *l);
 /* Replaces a flow's floor; LEAT_EBUDGET when the floors no longer fit. */
 int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
                        leat_error *err) LEAT_MUST_CHECK;
+/* The same, and asks the keepers for what is missing until they have nothing left. */
+int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
+                            leat_error *err) LEAT_MUST_CHECK;
 
 /* Charges `bytes`, or answers false. `senior`: may use the floors. */
 bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior);

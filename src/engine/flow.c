@@ -215,9 +215,7 @@ int leat_flow_start(leat_flow *f, leat_error *err)
     leat__knobs_apply(f);
     leat__sched_bounds(f);
     uint64_t floor = leat__sched_floor(f);
-    uint64_t lacking = leat__budget_floor_lacking(f->budget, f->floor, floor);
-    if (lacking > 0) leat__budget_reclaim(f->budget, lacking);
-    LEAT_TRY(leat__budget_floor(f->budget, f->floor, floor, f->name, err));
+    LEAT_TRY(leat__budget_take_floor(f->budget, f->floor, floor, f->name, err));
     f->floor = floor;
     if (!f->listener.freed) {
         f->listener = (leat__budget_listener){.freed = leat__pool_freed, .arg = f->pool};

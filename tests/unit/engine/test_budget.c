@@ -200,10 +200,37 @@ static void kept_bytes_are_given_back_when_wanted(void **state)
     leat_budget_close(&b);
 }
 
+/* Gives all of it back, and keeps it again at once, the first time. */
+static uint64_t give_and_take(void *arg, uint64_t bytes)
+{
+    static int calls;
+    uint64_t freed = give_all(arg, bytes);
+    if (calls++ == 0) assert_ok(leat_budget_try(arg, LEAT_BUDGET_PAGE, freed));
+    return freed;
+}
+
+static void floors_outlast_bytes_that_are_kept_again(void **state)
+{
+    leat_budget *b;
+    (void)state;
+    assert_ok(leat_budget_open(&b, 1000, NULL));
+    leat__budget_keeper keeper = {.trim = give_and_take, .arg = b};
+    leat__budget_keep(b, &keeper);
+    assert_ok(leat_budget_try(b, LEAT_BUDGET_PAGE, 900));
+    assert_ok(leat__budget_take_floor(b, 0, 400, "a flow", NULL));
+    assert_int_equal(leat__budget_used(b), 600);
+    assert_int_equal(leat__budget_take_floor(b, 400, 1001, "a flow", NULL), LEAT_EBUDGET);
+    assert_int_equal(leat__budget_used(b), 0); /* the keepers were asked for all they had */
+    leat__budget_unkeep(b, &keeper);
+    assert_ok(leat__budget_floor(b, 400, 0, "a flow", NULL));
+    leat_budget_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_bytes_are_given_back_when_wanted),
+        cmocka_unit_test(floors_outlast_bytes_that_are_kept_again),
         cmocka_unit_test(charges_up_to_the_limit),
         cmocka_unit_test(no_number_overflows_it),
         cmocka_unit_test(default_is_part_of_what_is_left),
