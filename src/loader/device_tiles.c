@@ -44,7 +44,7 @@ int leat__device_tiles_open(leat__device_tiles **out, const leat__device_chunk *
     t->bytes = t->data.bytes + size;
     if (c->data.len > 0) memcpy(t->data.data, c->data.data, c->data.len);
     memcpy(t->images, c->images.data, c->images.len);
-    memcpy(t->tiles, c->tiles.data, c->tiles.len);
+    if (c->tiles.len > 0) memcpy(t->tiles, c->tiles.data, c->tiles.len);
     memcpy(t->ids, ids, images * sizeof *ids);
     t->store = store;
     t->keep = (leat__device_entry **)(t->ids + images);
