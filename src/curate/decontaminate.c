@@ -73,8 +73,8 @@ static uint64_t find_matches(const cleaning *t, worker *w, uint32_t n)
         uint32_t eval = leat__eval_table_find(&t->evals, s->shingle[i]);
         if (eval == LEAT__EVAL_NONE) continue;
         span here = {s->bounds[2 * i], s->bounds[2 * (i + t->opts->ngram) - 1]};
-        span *last = (span *)(void *)(w->spans.data + w->spans.len) - 1;
-        if (matches > 0 && here.begin <= last->end) last->end = here.end;
+        span *last = matches > 0 ? (span *)(void *)(w->spans.data + w->spans.len) - 1 : NULL;
+        if (last && here.begin <= last->end) last->end = here.end;
         else leat__buf_append(&w->spans, &here, sizeof here);
         leat__buf_append(&w->found, &eval, sizeof eval);
         matches++;

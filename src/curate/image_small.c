@@ -30,8 +30,9 @@ struct leat__image_looker {
 
 int leat__image_looker_open(leat__image_looker **out, const leat__decode_limits *limits, leat_error *err)
 {
-    leat__image_looker *l = LEAT_NEW(CURATE, leat__image_looker);
+    leat__image_looker *l = leat__alloc_aligned(LEAT__MEM_CURATE, sizeof *l, _Alignof(leat__image_looker));
     if (!l) return leat__fail_nomem(err, sizeof *l, "an image decoder");
+    memset(l, 0, sizeof *l); /* LEAT_NEW aligns to 16 bytes, the header of tiles needs 64 */
     if (limits) l->limits = *limits;
     int rc = leat__decoder_open(&l->decoder, err);
     if (rc != 0) leat__image_looker_close(&l);
