@@ -64,6 +64,10 @@ class Data:
     def photos(self):
         return self.folder("photos", [(500, 375), (375, 500), (500, 333), (640, 480)], 200, quality=88)
 
+    def many_photos(self):
+        """More than a situation reads: none is read twice."""
+        return self.folder("many_photos", [(640, 480), (480, 640)], 600, quality=92)
+
     def pack(self, name, source, times=1, flags=()):
         """A pack of the folder, each image `times` times."""
         out = os.path.join(self.work, name + ".leat")
@@ -141,10 +145,25 @@ def inject(pack, rule):
 
 
 @contextlib.contextmanager
-def web(pack, delay=0.0, bytes_per_s=0.0):
-    """A web server that answers ranges of one file, late or slowly."""
+def web(pack, delay=0.0, bytes_per_s=0.0, answers=0.0, refuse=0.0):
+    """A web server that answers ranges of one file: late, slowly, so many a second, or refusing more than so many a second."""
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
     size, line, busy = os.path.getsize(pack), threading.Lock(), [0.0]
+
+    def book(seconds):
+        """Waits for a place in the one line that all answers stand in."""
+        with line:
+            busy[0] = max(busy[0], time.monotonic()) + seconds
+            wait = busy[0] - time.monotonic()
+        time.sleep(max(0.0, wait))
+
+    def too_many():
+        with line:
+            now = time.monotonic()
+            if busy[0] > now + 0.1:  # a tenth of a second ahead of its allowance
+                return True
+            busy[0] = max(busy[0], now) + 1 / refuse
+            return False
 
     class Answer(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -160,14 +179,18 @@ def web(pack, delay=0.0, bytes_per_s=0.0):
 
         def send(self, body):
             time.sleep(delay)
+            if answers:
+                book(1 / answers)
+            if refuse and body and too_many():
+                self.send_response(503)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             m = re.match(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
             first = 0 if not m else int(m[1]) if m[1] else size - int(m[2])
             last = min(int(m[2]), size - 1) if m and m[1] and m[2] else size - 1
             if body and bytes_per_s:
-                with line:
-                    busy[0] = max(busy[0], time.monotonic()) + (last - first + 1) / bytes_per_s
-                    wait = busy[0] - time.monotonic()
-                time.sleep(max(0.0, wait))
+                book((last - first + 1) / bytes_per_s)
             self.send_response(206 if m else 200)
             self.send_header("Content-Length", str(last - first + 1))
             self.send_header("Accept-Ranges", "bytes")
@@ -232,14 +255,14 @@ class Asker:
         out = [json.loads(line) for line in self.run([*command, "--epochs", str(epochs)], how, 300)[0].splitlines()[1:]]
         return sum(e["samples"] for e in out) / sum(e["seconds"] for e in out)
 
-    def child(self, name, lifted=False):
+    def child(self, name, lifted=False, how=None):
         """A situation of a Python loader, in a process of its own."""
         env = dict(os.environ)
         if self.o.python:
             env["PYTHONPATH"] = os.path.abspath(self.o.python)
         command = [self.o.interpreter, os.path.join(HERE, "situations_python.py"), name, "--work", self.o.work,
                    "--leat", self.leat, *(["--lifted"] if lifted else [])]
-        out, took = self.run(command, {"env": env}, 240)
+        out, took = self.run(command, dict(how or {}, env=env), 240)
         return dict(json.loads(out.splitlines()[-1]), took=took, ceiling=None)
 
 
@@ -272,11 +295,13 @@ class Row:
 class PythonRow:
     """A situation of a Python loader: situations_python.py stages it."""
 
-    def __init__(self, name, true, limit, causes, remedy=None):
+    def __init__(self, name, true, limit, causes, remedy=None, stage=contextlib.nullcontext):
         self.name, self.true, self.limit, self.causes, self.remedy = name, true, limit, causes, remedy
+        self.stage = stage
 
     def ask(self, asker):
-        return asker.child(self.name)
+        with self.stage() as how:
+            return asker.child(self.name, how=how)
 
     def real(self, asker):
         if self.remedy is None:
@@ -336,15 +361,29 @@ def cli_rows(data, device, cpus):
               [*fast, "--order", "sequential"], lambda: disk(tiled(), device, bytes_per_s=20_000_000))
     yield Row("pixels, slow disk", "raw pixels at 60 MB/s, cold", "io", {"cold_cache"}, data.raw, fast,
               lambda: disk(data.raw(), device, bytes_per_s=60_000_000))
-    yield Row("web server, slow", "8 MB/s over HTTP", "io", {"network", "read_amplification", "latency"}, tiled,
-              ["--batch", "16", "--step-ms", "4"], lambda: web(tiled(), 0.005, 8e6))
-    yield Row("web server, late", "500 ms an answer", "io", {"network", "latency", "read_amplification"}, tiled,
-              ["--batch", "16", "--step-ms", "1"], lambda: web(tiled(), 0.5))
+    yield Row("web server, slow", "8 MB/s over HTTP", "io", {"bandwidth"}, tiled,
+              ["--batch", "16", "--step-ms", "4"], lambda: web(tiled(), 0.005, 8e6), "disk:DIR")
+    yield Row("web server, late", "500 ms an answer", "io", {"latency"}, tiled,
+              ["--batch", "16", "--step-ms", "1"], lambda: web(tiled(), 0.5), "in flight")
+    yield Row("web server, few answers", "40 answers a second", "io", {"request_rate"}, tiled,
+              ["--batch", "16", "--step-ms", "1"], lambda: web(tiled(), 0.002, answers=40), "quasi_random")
+    yield Row("web server, refuses", "503 for more than 60 requests a second", "io", {"throttling"}, tiled,
+              ["--batch", "16", "--step-ms", "1"], lambda: web(tiled(), 0.002, refuse=60), "quasi_random")
     yield Row("quick trainer, tiny images", "32 x 32 pixels, batches of 1", "delivery", {"small_batches"}, data.tiny,
               ["--batch", "1", "--step-ms", "0.001", "--ops", "Resize((32, 32))"])
 
 
-def python_rows():
+@contextlib.contextmanager
+def files_on_disk(folder, device, bytes_per_s):
+    """Files that are not in memory, on a slow disk."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            evict(os.path.join(root, name))
+    with groups(("blkio", {"blkio.throttle.read_bps_device": f"{device} {bytes_per_s}"})) as how:
+        yield how
+
+
+def python_rows(data, device):
     yield PythonRow("bursty trainer", "10 ms steps, a pause of 400 ms now and then", "trainer", {"trainer"})
     yield PythonRow("second loader", "another leat loader of this process", "cpu", {"other_loader"}, "other loaders")
     yield PythonRow("Python loop", "the training loop is busy for 50 ms", "trainer", {"trainer"})
@@ -353,6 +392,8 @@ def python_rows():
     yield PythonRow("transform", "transform= is busy for 60 ms", "python", {"transform"}, "transform=")
     yield PythonRow("transform sleeps", "transform= waits for 40 ms", "python", {"transform"}, "transform=")
     yield PythonRow("DataLoader: late samples", "8 ms a sample, 2 workers", "io", {"latency"}, "num_workers=")
+    yield PythonRow("DataLoader: slow disk", "JPEG files at 4 MB/s, cold, 2 workers", "io", {"bandwidth", "cold_cache"},
+                    stage=lambda: files_on_disk(data.many_photos(), device, 4_000_000))
     yield PythonRow("DataLoader: Python code", "busy Python in __getitem__", "cpu", {"python_code", "worker_time"})
     yield PythonRow("DataLoader: collate", "collate_fn is busy, 2 workers", "cpu", {"collate", "worker_time"})
     yield PythonRow("DataLoader: collate, no workers", "collate_fn is busy, 0 workers", "cpu",
@@ -403,7 +444,7 @@ def main():
     o = args.parse_args()
     asker, data = Asker(o), Data(os.path.abspath(o.leat), o.work)
     device = device_of(data.work)
-    rows = [*cli_rows(data, device, len(os.sched_getaffinity(0))), *(python_rows() if o.python else [])]
+    rows = [*cli_rows(data, device, len(os.sched_getaffinity(0))), *(python_rows(data, device) if o.python else [])]
     counts = {}
     print("| situation | true cause | doctor says | sure | predicted | real | s | right |\n|" + "---|" * 8)
     for row in rows:

@@ -163,6 +163,12 @@ def late_samples(data, lifted):
     return ask(data_loader(Samples(wait=0.008), 8 if lifted else 2), 0.005)
 
 
+def slow_disk(data, lifted):
+    folder = data.many_photos()
+    files = sorted(os.path.join(r, f) for r, _, fs in os.walk(folder) for f in fs)
+    return ask(data_loader(Samples(files), 2), 0.005)
+
+
 def python_code(data, lifted):
     return ask(data_loader(Samples(spin=0.004), 2), 0.005)
 
@@ -198,7 +204,7 @@ def blur(data, lifted):
 SITUATIONS = {
     "bursty trainer": bursty_trainer, "second loader": second_loader, "Python loop": python_loop, "matmul": matmul,
     "affinity": affinity, "transform": transform, "transform sleeps": transform_sleeps,
-    "DataLoader: late samples": late_samples, "DataLoader: Python code": python_code, "DataLoader: collate": collate,
+    "DataLoader: late samples": late_samples, "DataLoader: slow disk": slow_disk, "DataLoader: Python code": python_code, "DataLoader: collate": collate,
     "DataLoader: collate, no workers": collate_no_workers, "DataLoader: JPEG, no workers": jpeg_no_workers,
     "DataLoader: slow model": slow_model, "DataLoader: busy step": busy_step,
     "DataLoader: large tensors": large_tensors, "DataLoader: blur": blur,

@@ -39,7 +39,8 @@
 /* For a moment: fewer and shorter slices over fewer bytes, and as much wider an interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
 #define QUICK_SLICES 4
-#define QUICK_BYTES (UINT64_C(32) << 20)
+#define QUICK_BYTES (UINT64_C(256) << 20)     /* more than caches of CPUs hold: raw pixels gain from those */
+#define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
 #define QUICK_SPREAD 0.20 /* nine of ten runs were within that of what a moment told */
 #define CALM_SPREAD 0.10  /* and so many within that of a calibration */
 #define QUICK_COLD_SPREAD 0.30
@@ -148,11 +149,12 @@ typedef struct effort {
 } effort;
 static const effort calm = {SLICES, SLICE_NS, WARM_BYTES};
 static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES};
-static const effort quick_one = {QUICK_SLICES / 2, QUICK_SLICE_NS, QUICK_BYTES};
+static const effort quick_cold = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_COLD};
 
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns;
     double low, high; /* of the slices */
+    uint64_t first_samples, first_ns; /* of the first one, in which nothing was read ahead yet */
 } look;
 
 /* Batches for some slices of time, epoch after epoch or, when `once`, until the first one ends.
@@ -180,6 +182,10 @@ static int run_loader(leat_loader *l, const effort *e, uint64_t epoch, bool once
         double rate = (double)slice_samples * 1e9 / (double)(now - slice_begin);
         out->low = slices == 0 ? rate : LEAT_MIN(out->low, rate);
         out->high = LEAT_MAX(out->high, rate);
+        if (slices == 0) {
+            out->first_samples = slice_samples;
+            out->first_ns = now - begin;
+        }
         slice_begin = now;
         slice_samples = 0;
         slices++;
@@ -292,8 +298,9 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     opts.index_count = count;
     LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
     /* with all threads it counts: one thread only tells how they scale */
-    const effort *less = e == &quick && threads > 1 ? &quick_one : e;
-    LEAT_GO(rc, out, measure_loader(path, &opts, less, 1, 0, false, &one, err));
+    effort less = *e;
+    if (e != &calm && threads > 1) less.slices = e->slices / 2;
+    LEAT_GO(rc, out, measure_loader(path, &opts, &less, 1, 0, false, &one, err));
     if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, e, threads, 0, false, &all, err));
     const look *last = threads > 1 ? &all : &one;
     k->rate_one = range_of(&one);
@@ -328,7 +335,7 @@ static leat_plan_range widened(leat_plan_range r, double share)
 /* Batches that a slice holds some of, however costly a sample is: the first few are timed. */
 static int fit_batch(const char *path, leat_loader_opts *opts, uint32_t threads, leat_error *err)
 {
-    static const effort first = {1, 1, QUICK_BYTES};
+    static const effort first = {1, 1, QUICK_BYTES_COLD};
     leat_loader_opts small = *opts;
     look l;
     small.batch_size = LEAT_MIN(opts->batch_size, QUICK_BATCH);
@@ -345,11 +352,15 @@ static int measure_quick_cold(const char *path, const leat_loader_opts *opts, ui
 {
     double rate = 0;
     look l;
-    LEAT_TRY(measure_loader(path, opts, &quick, threads, 1, true, &l, err));
+    LEAT_TRY(measure_loader(path, opts, &quick_cold, threads, 1, true, &l, err));
     LEAT_TRY(read_for(path, true, 0, UINT64_MAX, QUICK_READ_NS, &rate, err));
     if (l.samples == 0 || rate <= 0) return 0;
-    k->rate_cold = widened(range_of(&l), QUICK_COLD_SPREAD);
     k->cold_cpu_us = (double)l.cpu_ns / 1e3 / (double)l.samples;
+    if (l.samples > l.first_samples) {
+        l.samples -= l.first_samples;
+        l.wall_ns -= l.first_ns;
+    }
+    k->rate_cold = widened(range_of(&l), QUICK_COLD_SPREAD);
     k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);
     k->calibrated |= 1u << LEAT_PLAN_IO;
     return 0;
@@ -366,7 +377,7 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
     LEAT_TRY(info_of(path, &info, err));
     LEAT_TRY(fit_batch(path, &opts, threads, err));
     if (cold) LEAT_TRY(measure_quick_cold(path, &opts, threads, k, err));
-    LEAT_TRY(measure_warm(path, &opts, &quick, threads, &info, k, err));
+    LEAT_TRY(measure_warm(path, &opts, cold ? &quick_cold : &quick, threads, &info, k, err));
     k->rate_one = widened(k->rate_one, QUICK_SPREAD);
     k->rate_all = widened(k->rate_all, QUICK_SPREAD);
     k->cpu_us = widened(k->cpu_us, QUICK_SPREAD);

@@ -127,7 +127,14 @@ extern "C" {
     X(device_decode_ms, "time per step of the kernels that decode")                          \
     X(device_overlap_ms, "of both, beside the copies and kernels of another batch")          \
     X(device_share, "share of the images that the device decodes")                           \
-    X(device_frees, "CPUs that would decode them otherwise; only where CPUs decoded some")
+    X(device_frees, "CPUs that would decode them otherwise; only where CPUs decoded some")   \
+    /* a bucket or web server, asked for ranges of the pack */                               \
+    X(remote_ms, "time of one small request")                                                \
+    X(remote_few, "small requests per second, 2 in flight")                                  \
+    X(remote_many, "the same, 16 in flight")                                                 \
+    X(remote_few_mbs, "MB/s in requests of 128 KiB, 2 in flight")                            \
+    X(remote_many_mbs, "the same, 16 in flight")                                             \
+    X(remote_refused, "share of requests that the server refused for now (429, 503)")
 
 #define LEAT_DOCTOR_OPTIONS 8
 
@@ -224,7 +231,8 @@ typedef enum leat_doctor_limit {
     X(TRANSFER, "transfer")          /* pickling, shared memory */                           \
     X(REQUESTS, "request_rate")      /* so many reads per second, however many wait */       \
     X(MEMORY_LIMIT, "memory_limit")  /* it forbids the page cache to hold the pack */        \
-    X(OTHER_LOADER, "other_loader")  /* of this process takes the CPUs */
+    X(OTHER_LOADER, "other_loader")  /* of this process takes the CPUs */                    \
+    X(REFUSED, "throttling")         /* a server refuses requests for now (429, 503) */
 
 typedef enum leat_doctor_cause {
 #define LEAT_DOCTOR_CAUSE_ENUM(name, text) LEAT_CAUSE_##name,

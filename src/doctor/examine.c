@@ -34,6 +34,7 @@
 #define CEILING_TIMES 2.0 /* the whole ends after this much of the time asked for */
 #define CEILING_MORE 4.0  /* and so many seconds; closing takes up to one more */
 #define READ_RESERVE 1.5  /* seconds kept for reads beside their share: without them there is no verdict */
+#define SERVER_RESERVE 4.0 /* of a server that may answer late, before the end */
 #define TRY_PART 0.12     /* for the loader with the flags of one remedy */
 #define TRY_PART_IO 0.25  /* the same where reads limit: they come in bursts */
 #define TRY_MOST 3u       /* remedies tried, the largest gains first; and then all flags together */
@@ -315,6 +316,16 @@ static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
     return rc;
 }
 
+static int measure_reads(exam *e, const leat__time_limit *limit, leat_error *err)
+{
+    LEAT_TRY(report(e, "reads", TRIAL_PART + FREE_PART + WORK_PART, NULL, err));
+    int rc = leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, limit,
+                                 e->f, err);
+    if (rc != LEAT_ETIMEDOUT) return rc;
+    skip(e);
+    return 0;
+}
+
 /* What each part can do alone, and what remedies would bring. */
 static int measure_parts(exam *e, const trial *busy, leat_error *err)
 {
@@ -329,18 +340,22 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
 
     work.until_ns -= LEAT_MIN(work.until_ns, (uint64_t)(reserve * 1e9));
     read.until_ns -= LEAT_MIN(read.until_ns, (uint64_t)(trials * 1e9));
+    /* samples to decode come slowly from a server: it is asked first, and longer */
+    bool remote = strstr(e->path, "://") != NULL;
+    if (remote) {
+        read.until_ns = e->limit.until_ns - LEAT_NS_PER_S / 2;
+        LEAT_TRY(measure_reads(e, &read, err));
+        if (leat__time_left(&e->limit) < SERVER_RESERVE) { /* it opens the pack again: some late answers */
+            skip(e);
+            return 0;
+        }
+    }
     LEAT_TRY(report(e, "decode and augmentation", done, NULL, err));
     rc = leat__work_measure(e->path, e->ids, e->id_count, &e->loader, (uint32_t)or_else(f->threads, 1),
                             e->seconds * WORK_PART, &work, f, &cpu_s, err);
     if (rc != 0) return rc;
     find_delivery(f, &busy->facts, busy->per_s, cpu_s);
-    LEAT_TRY(report(e, "reads", done + WORK_PART, NULL, err));
-    rc = leat__reads_measure(e->path, e->ids, e->id_count, &e->loader, e->seconds * READ_PART, &read, f, err);
-    if (rc == LEAT_ETIMEDOUT) {
-        skip(e);
-        rc = 0;
-    }
-    return rc;
+    return remote ? 0 : measure_reads(e, &read, err);
 }
 
 /* ---- Remedies, tried ---- */

@@ -35,6 +35,9 @@
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0  /* bytes */
 #define FEW_READS 4        /* in flight: more of them make each wait for the others, on any disk */
+#define MORE_BRING_MORE 3.0 /* times as much, of eight times as many requests in flight */
+#define LATE_MS 100.0      /* of a small answer: there may have been no time to ask for large ones */
+#define REFUSED 0.02       /* of the requests */
 #define SLACK 1.2          /* the loader can do this much more than the trainer asks for */
 
 typedef struct votes {
@@ -246,6 +249,35 @@ bool leat__doctor_latency(const leat_doctor_facts *f)
             or_else(f->io_depth, 1) <= FEW_READS);
 }
 
+/* A server that was asked with 2 requests in flight and with 16. */
+static bool asked(const leat_doctor_facts *f)
+{
+    return or_else(f->remote, 0) >= 1 && known(f->remote_few) && known(f->remote_many);
+}
+
+static bool refused(const leat_doctor_facts *f)
+{
+    return or_else(f->remote, 0) >= 1 && or_else(f->remote_refused, 0) >= REFUSED;
+}
+
+/* So many answers per second, whatever their size and however many are waited for. */
+static bool remote_requests(const leat_doctor_facts *f)
+{
+    return asked(f) && f->remote_many < MORE_BRING_MORE * f->remote_few;
+}
+
+/* Small answers come as often as they are asked for, large ones do not: the line is full. */
+static bool remote_bandwidth(const leat_doctor_facts *f)
+{
+    return asked(f) && known(f->remote_few_mbs) && known(f->remote_many_mbs) &&
+           f->remote_many_mbs < MORE_BRING_MORE * f->remote_few_mbs;
+}
+
+static bool remote_latency(const leat_doctor_facts *f)
+{
+    return asked(f) && (known(f->remote_many_mbs) || or_else(f->remote_ms, 0) >= LATE_MS);
+}
+
 static bool network_latency(const leat_doctor_facts *f)
 {
     return network(f) && leat__doctor_latency(f);
@@ -278,6 +310,10 @@ static const struct {
     {LEAT_LIMIT_CPU, LEAT_CAUSE_FEW_CPUS, few_cpus},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_WORKERS, some_worker_time},
     {LEAT_LIMIT_CPU, LEAT_CAUSE_DECODE, always},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_REFUSED, refused},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, remote_requests},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, remote_bandwidth},
+    {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, remote_latency},
     {LEAT_LIMIT_IO, LEAT_CAUSE_AMPLIFIED, amplified},
     {LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, requests},
     {LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, network_latency},

@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "doctor/judge.h"
 #include "io/aio.h"
+#include "io/http.h"
 #include "io/map.h"
 #include "pack/reader.h"
 
@@ -28,6 +29,12 @@
 #define DEEP 64u
 #define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
 #define LEAST_SECONDS 0.5 /* to read samples into the page cache; a slow disk gives fewer of them */
+#define PART_SMALL 4096u /* bytes asked of a server */
+#define PART_LARGE (128u << 10)
+#define PARTS 1024u       /* places in the file */
+#define PARTS_STRIDE 389u /* from one to the next, round and round: no common divisor */
+#define PARTS_FEW 2u      /* in flight */
+#define PARTS_MANY 16u
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
 
 typedef struct range {
@@ -276,6 +283,47 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     return 0;
 }
 
+/* ---- A bucket or web server ---- */
+
+/* Ranges all over the first file, none beside another; the index is not asked for them. */
+static void list_parts(leat_pack *pack, uint64_t len, ranges *r)
+{
+    const leat__file *file = leat__pack_file(pack, 0);
+    uint64_t size = leat__file_size_at_open(file), step = LEAT_MAX(size / PARTS, UINT64_C(1));
+    *r = (ranges){.at = r->at};
+    for (uint64_t i = 0; i < PARTS && size > 0; i++) {
+        uint64_t at = i * PARTS_STRIDE % PARTS * step;
+        put(r, file, at, LEAT_MIN(len, size - at), 1);
+    }
+}
+
+/* The loader joins requests and fetches ahead, so these are no rate of its reads: they tell what kind of
+ * limit the server has. Small ranges and large ones, few and many in flight. */
+static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *limit, ranges *r,
+                      leat_doctor_facts *f, leat_error *err)
+{
+    result got;
+    list_parts(pack, PART_SMALL, r);
+    LEAT_TRY(read_for(r, PARTS_FEW, seconds, false, limit, &got, err));
+    f->remote_few = got.per_s;
+    f->remote_ms = got.read_ms;
+    LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
+    f->remote_many = got.per_s;
+    list_parts(pack, PART_LARGE, r);
+    LEAT_TRY(read_for(r, PARTS_FEW, seconds, false, limit, &got, err));
+    f->remote_few_mbs = got.per_s * PART_LARGE / 1e6;
+    LEAT_TRY(read_for(r, PARTS_MANY, seconds, false, limit, &got, err));
+    f->remote_many_mbs = got.per_s * PART_LARGE / 1e6;
+    return 0;
+}
+
+static void count_refused(leat_doctor_facts *f)
+{
+    leat__http_stats s;
+    leat__http_read(&s);
+    if (s.requests > 0) f->remote_refused = LEAT_MIN(1.0, (double)s.throttled / (double)s.requests);
+}
+
 int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
                         const leat_loader_opts *opts, double seconds, const leat__time_limit *limit,
                         leat_doctor_facts *f, leat_error *err)
@@ -288,8 +336,6 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     int rc;
 
     LEAT_GO(rc, out, leat_pack_open(&warm, path, &po, err));
-    po.direct = 1;
-    LEAT_GO(rc, out, leat_pack_open(&cold, path, &po, err));
     LEAT_GO(rc, out, leat_pack_info_read(warm, &info, sizeof info));
     r.at = LEAT_NEW_ARRAY(DOCTOR, range, RANGES_MAX);
     if (r.at == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, RANGES_MAX * sizeof(range), "reads"));
@@ -298,10 +344,14 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     f->dataset_bytes = (double)info.bytes;
     f->sample_bytes = info.samples > 0 ? (double)info.bytes / (double)info.samples : -1;
     f->remote = leat__file_remote(leat__pack_file(warm, 0)) != NULL;
-    if (f->remote > 0) { /* the loader joins requests and fetches ahead: single reads say nothing about it */
+    if (f->remote > 0) {
         f->network = 1;
+        rc = ask_server(warm, seconds / 2, limit, &r, f, err);
+        count_refused(f);
         goto out;
     }
+    po.direct = 1;
+    LEAT_GO(rc, out, leat_pack_open(&cold, path, &po, err));
     uint64_t set = LEAT_MIN(SET_BYTES, LEAT_MAX(info.bytes / SET_PART, UINT64_C(1) << 20));
     LEAT_GO(rc, out, list_samples(warm, ids, count, false, set, &r, err));
     LEAT_GO(rc, out, read_for(&r, DEEP, LEAT_MAX(seconds / 2, LEAST_SECONDS), true, limit, &got, err));

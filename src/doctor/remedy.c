@@ -19,6 +19,7 @@
 #define HARM 0.9         /* tried, and slower than without */
 #define TEXT 24
 #define MIB 1048576.0
+#define IN_FLIGHT 256 /* requests to a server that answers late */
 #define COPIED 1e9 /* bytes per second: reads this fast are copies out of memory */
 
 /* A world in which a remedy was taken. */
@@ -138,9 +139,38 @@ static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
     return true;
 }
 
+/* A server that answers late: as many more at once bring as much more, up to what the line carries. */
+static bool more_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (d->cause != LEAT_CAUSE_LATENCY || or_else(f->remote, 0) < 1 || !known(f->io_cold)) return false;
+    if (or_else(f->io_fixed, 0) >= 1 && or_else(f->io_depth, 0) >= IN_FLIGHT) return false;
+    f->io_cold *= 2;
+    r->basis = LEAT_BASIS_MODEL;
+    snprintf(r->set, sizeof r->set, "io-depth=%d", IN_FLIGHT);
+    snprintf(r->action, sizeof r->action,
+             "%d reads in flight (and LEAT_REMOTE_CONNECTIONS=%d): answers come late, not slowly", IN_FLIGHT,
+             IN_FLIGHT);
+    return true;
+}
+
+/* A server that refuses: requests that were refused are sent again, and each waits before. */
+static bool fewer_requests(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
+{
+    leat_doctor_facts *f = &w->f;
+    if (d->cause != LEAT_CAUSE_REFUSED || !known(f->io_cold)) return false;
+    f->io_cold /= 1 - LEAT_MIN(0.5, f->remote_refused);
+    act(r, LEAT_BASIS_MODEL, "",
+        "ask less often (LEAT_REMOTE_CONNECTIONS=16), use more prefixes, or raise the limit there");
+    return true;
+}
+
 static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
+    bool refused = d->cause == LEAT_CAUSE_REFUSED || d->cause == LEAT_CAUSE_REQUESTS;
+    if (refused && known(f->remote_many_mbs) && known(f->sample_bytes) && f->sample_bytes > 0)
+        f->io_pages = 1e6 * f->remote_many_mbs / f->sample_bytes; /* fewer, larger answers */
     if (or_else(f->order_random, 0) < 1 || !known(f->io_pages) || !known(f->io_cold)) return false;
     f->io_cold = LEAT_MAX(f->io_cold, f->io_pages);
     f->io_deep = LEAT_MAX(f->io_deep, f->io_cold);
@@ -490,11 +520,11 @@ static bool second_gpu(const leat_doctor_diagnosis *d, world *w, leat_doctor_rem
 }
 
 static const remedy_fn remedies[] = {
-    stay_cached,    process_cache,   raise_memory_limit, disk_cache,     quasi_random,
-    deeper_reads,   smaller_window,  more_threads,       more_workers,   fewer_threads,
-    close_siblings, free_cpus,       raise_quota,        lift_affinity,  raise_budget,
-    lower_budget,   more_prefetch,   larger_batches,     faster_storage, more_cpus,
-    no_transform,   mixed_precision, compiled_model,     channels_last,  second_gpu,
+    stay_cached, process_cache, raise_memory_limit, disk_cache, quasi_random, more_requests,
+    fewer_requests, deeper_reads, smaller_window, more_threads, more_workers, fewer_threads,
+    close_siblings, free_cpus, raise_quota, lift_affinity, raise_budget, lower_budget,
+    more_prefetch, larger_batches, faster_storage, more_cpus, no_transform, mixed_precision,
+    compiled_model, channels_last, second_gpu,
 };
 #define REMEDY_ROWS LEAT_COUNT(remedies)
 

@@ -131,6 +131,28 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
     }
 }
 
+/* Of a server: what asking it for ranges showed. */
+static bool say_remote(const leat_doctor_diagnosis *d, char *out, size_t size)
+{
+    const leat_doctor_facts *f = &d->facts;
+    char a[TEXT], b[TEXT];
+    if (d->cause == LEAT_CAUSE_REFUSED)
+        snprintf(out, size, "the server refuses %.0f %% of the requests for now (429 or 503)",
+                 percent(f->remote_refused));
+    else if (d->cause == LEAT_CAUSE_REQUESTS)
+        snprintf(out, size, "the server answers %s requests per second, however many are in flight",
+                 rate_text(f->remote_many, a));
+    else if (d->cause == LEAT_CAUSE_BANDWIDTH)
+        snprintf(out, size, "the network gives %.3g MB/s, however many requests are in flight",
+                 f->remote_many_mbs);
+    else if (d->cause == LEAT_CAUSE_LATENCY)
+        snprintf(out, size, "an answer takes %.0f ms: %s requests per second with 2 in flight, %s with 16",
+                 or_else(f->remote_ms, 0), rate_text(f->remote_few, a), rate_text(f->remote_many, b));
+    else
+        return false;
+    return true;
+}
+
 static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -141,6 +163,7 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
         snprintf(b, sizeof b, "%.3g MB/s (%s samples/s)", f->sample_bytes * rate / 1e6, a);
     else
         snprintf(b, sizeof b, "%s samples/s", a);
+    if (known(f->remote_few) && say_remote(d, out, size)) return;
     switch (d->cause) {
     case LEAT_CAUSE_COLD:
         snprintf(out, size, "only %.0f %% of the pack is in memory yet, storage gives %s samples/s",

@@ -18,6 +18,7 @@
  * much. */
 #define SINGLES_IN_MEMORY 2
 #define SINGLES_READING 8
+#define VARIED 8        /* the largest sample is so many times the mean */
 #define RARELY_LARGER 6 /* times the mean */
 /* Workers that are busy for this share of their time never find a run waiting that was read; for
  * that one and more, as many as may. From runs over the same packs, not in memory. */
@@ -80,8 +81,11 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
 {
     uint64_t run = samples_of_run(f), frame = f->frame_bytes;
     *out = (leat__footprint){.window = leat__lean_window(f->threads, f->io_depth)};
+    /* where sizes differ much, runs of small samples have more of them */
+    uint64_t most = leat__run_samples(f->batch, f->threads, f->max_sample_bytes);
+    uint64_t many = f->max_sample_bytes >= VARIED * f->sample_bytes ? LEAT_MIN(most, run + run / 2) : run;
     /* the runs in flight lie anywhere: the batches at both ends of them are only partly theirs */
-    uint64_t filling = 2 + out->window * run / LEAT_MAX(f->batch, 1u);
+    uint64_t filling = 2 + out->window * many / LEAT_MAX(f->batch, 1u);
     out->waiting = f->prefetch * frame;
     out->lent = LEAT__LOANS * frame;
     out->filling = filling * frame;
@@ -96,7 +100,6 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     wide.in_memory = false;
     wide.busy = 1;
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
-    uint64_t most = leat__run_samples(f->batch, f->threads, f->max_sample_bytes);
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes + frame / LEAT_MAX(f->batch, 1u) * most;
     out->floor = leat__footprint_floor(largest_run, frame);
     /* what is kept to be used again has to lie below the floor */

@@ -11,6 +11,7 @@
 #include "plan/parts.h"
 
 #define TABLE_PIXELS (224.0 * 224.0)
+#define FIXED_US 20.0 /* of an op, whatever the size: from 32 x 32 pixels */
 
 static double cost_of(const char *name, size_t len, const char *isa)
 {
@@ -36,7 +37,7 @@ bool leat__plan_ops_us(const char *ops, const char *isa, double pixels, double *
         if (p[len] == '(' && isupper((unsigned char)*p)) {
             double cost = cost_of(p, len, isa);
             all = all && cost >= 0;
-            *us += LEAT_MAX(cost, 0.0) * pixels / TABLE_PIXELS;
+            *us += cost > 0 ? FIXED_US + cost * pixels / TABLE_PIXELS : 0;
         }
         p += len;
     }

@@ -209,6 +209,46 @@ static void small_budget_among_others(leat_doctor_facts *f)
     f->spacious = 7000;
 }
 
+/* A bucket whose every answer takes half a second. */
+static void late_server(leat_doctor_facts *f)
+{
+    starve(f, 150);
+    f->remote = f->network = 1;
+    f->io_cold = f->io_warm = f->io_deep = f->io_pages = f->cached = -1;
+    f->decode_ready = 0.02;
+    f->cpu_used = 0.3;
+    f->read_bytes = 2 * f->sample_bytes; /* neighbours come along */
+    f->remote_ms = 501;
+    f->remote_few = 4;
+    f->remote_many = 31;
+    f->remote_few_mbs = 0.5;
+    f->remote_many_mbs = 4;
+}
+
+static void full_line(leat_doctor_facts *f)
+{
+    late_server(f);
+    f->remote_ms = 6;
+    f->remote_few = 330;
+    f->remote_many = 1900;
+    f->remote_few_mbs = 7.8;
+    f->remote_many_mbs = 8;
+}
+
+static void few_answers(leat_doctor_facts *f)
+{
+    late_server(f);
+    f->remote_ms = 33;
+    f->remote_few = f->remote_many = 60;
+    f->remote_few_mbs = f->remote_many_mbs = 7.9;
+}
+
+static void refusing_server(leat_doctor_facts *f)
+{
+    few_answers(f);
+    f->remote_refused = 0.3;
+}
+
 static void swapping(leat_doctor_facts *f)
 {
     starve(f, 900);
@@ -272,6 +312,10 @@ static const struct {
     {"small budget", small_budget, LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET, LEAT_GRADE_CRITICAL},
     {"small budget among others", small_budget_among_others, LEAT_LIMIT_MEMORY, LEAT_CAUSE_BUDGET,
      LEAT_GRADE_CRITICAL},
+    {"late server", late_server, LEAT_LIMIT_IO, LEAT_CAUSE_LATENCY, LEAT_GRADE_CRITICAL},
+    {"full line", full_line, LEAT_LIMIT_IO, LEAT_CAUSE_BANDWIDTH, LEAT_GRADE_CRITICAL},
+    {"few answers", few_answers, LEAT_LIMIT_IO, LEAT_CAUSE_REQUESTS, LEAT_GRADE_CRITICAL},
+    {"refusing server", refusing_server, LEAT_LIMIT_IO, LEAT_CAUSE_REFUSED, LEAT_GRADE_CRITICAL},
     {"swapping", swapping, LEAT_LIMIT_MEMORY, LEAT_CAUSE_SWAPPING, LEAT_GRADE_CRITICAL},
     {"bursts", bursty, LEAT_LIMIT_DELIVERY, LEAT_CAUSE_BURSTS, LEAT_GRADE_WARNING},
     {"bursts of others", bursty_among_others, LEAT_LIMIT_CPU, LEAT_CAUSE_CONTENTION, LEAT_GRADE_WARNING},

@@ -180,6 +180,42 @@ static void a_remote_pack_is_kept_on_disk(void **state)
     assert_null(remedy(&d, "--cache disk:DIR"));
 }
 
+/* Each limit of a server has its own remedy. */
+static void a_server_gets_the_remedy_of_its_limit(void **state)
+{
+    leat_doctor_facts f = starved_by_reads();
+    (void)state;
+    f.remote = f.network = 1;
+    f.cached = f.io_cold = f.io_warm = f.io_deep = f.io_pages = -1;
+    f.sample_bytes = 60000;
+    f.remote_ms = 500;
+    f.remote_few = 4;
+    f.remote_many = 32;
+    f.remote_few_mbs = 0.5;
+    f.remote_many_mbs = 4;
+    leat_doctor_diagnosis d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_LATENCY);
+    assert_non_null(remedy(&d, "io-depth=256"));
+    assert_int_equal(remedy(&d, "io-depth=256")->basis, LEAT_BASIS_MODEL);
+    assert_null(remedy(&d, "ask less often"));
+    set_trial(&f, "io-depth=256", 1.0); /* tried, and no faster */
+    d = judge(f);
+    assert_null(remedy(&d, "io-depth=256"));
+    f.trial_count = 0;
+    f.remote_refused = 0.5;
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_REFUSED);
+    assert_non_null(remedy(&d, "ask less often"));
+    assert_null(remedy(&d, "io-depth=256"));
+    f.remote_refused = 0;
+    f.remote_few = 30;
+    f.remote_many = 40;
+    f.remote_many_mbs = 1000;
+    d = judge(f);
+    assert_int_equal(d.cause, LEAT_CAUSE_REQUESTS);
+    assert_non_null(remedy(&d, "quasi_random"));
+}
+
 static void another_loader_is_to_be_stopped(void **state)
 {
     leat_doctor_facts f = starved_by_cpu();
@@ -385,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_cache_that_leaves_no_memory_for_batches_is_not_offered),
         cmocka_unit_test(a_memory_limit_is_to_be_raised_for_the_page_cache),
         cmocka_unit_test(a_remote_pack_is_kept_on_disk),
+        cmocka_unit_test(a_server_gets_the_remedy_of_its_limit),
         cmocka_unit_test(another_loader_is_to_be_stopped),
         cmocka_unit_test(more_reads_in_flight_help_against_latency),
         cmocka_unit_test(what_lifts_no_limit_is_not_offered),

@@ -10,11 +10,11 @@ static void ops_add_up_by_name_isa_and_size(void **state)
     assert_true(leat__plan_ops_us("RandomResizedCrop(224); Resize(96)", "avx2", 50176, &one));
     assert_near(one, 0, 0);
     assert_true(leat__plan_ops_us("GaussianBlur(23); ColorJitter(0.4, hue=0.2)", "avx2", 50176, &two));
-    assert_near(two, 514 + 485, 0.1);
+    assert_near(two, 514 + 485 + 40, 0.1);
     assert_true(leat__plan_ops_us("GaussianBlur(23); ColorJitter(0.4)", "avx512icl", 12544, &small));
-    assert_near(small, (446 + 326) / 4.0, 0.1);
+    assert_near(small, (446 + 326) / 4.0 + 40, 0.1);
     assert_true(leat__plan_ops_us("RandomApply(GaussianBlur(9); RandomInvert())", "scalar", 50176, &one));
-    assert_near(one, 774 + 25, 0.1);
+    assert_near(one, 774 + 25 + 40, 0.1);
 }
 
 static void an_op_that_is_not_known_is_said(void **state)
