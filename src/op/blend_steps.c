@@ -51,11 +51,12 @@ static void add(leat__bench *b, float weight)
 static void finish(leat__bench *b)
 {
     const leat__planes *const im = &b->image;
+    const uint32_t width = im->width; /* bytes that are written might be it */
     for (uint32_t c = 0; c < im->channels; c++)
         for (uint32_t y = 0; y < im->height; y++) {
             const float *const sum = sum_row(b, c, y);
             uint8_t *const dst = leat__planes_row(im, c, y);
-            for (uint32_t x = 0; x < im->width; x++) dst[x] = (uint8_t)(sum[x] < 255.0f ? sum[x] : 255.0f);
+            for (uint32_t x = 0; x < width; x++) dst[x] = (uint8_t)(sum[x] < 255.0f ? sum[x] : 255.0f);
         }
 }
 

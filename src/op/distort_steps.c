@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/num.h"
-#include "base/rng.h"
 #include "op/apply.h"
 
 /* ---- noise ---- */
@@ -29,27 +29,28 @@ static void make_quantiles(void)
     }
 }
 
-/* As torchvision for 8-bit images: the noise is cut to whole numbers, the sum to 0..255. */
-static void noise_row(uint8_t *row, uint32_t n, leat__rng *rng, float mean, float sigma)
+/* As torchvision for 8-bit images: the noise is cut to whole numbers, the sum to 0..255. One hash of a
+ * counter serves four pixels: a third of the time that the generator of the draws takes. */
+static uint64_t noise_row(uint8_t *row, uint32_t n, uint64_t counter, float mean, float sigma)
 {
-    uint32_t bits = 0;
+    uint64_t bits = 0;
     for (uint32_t x = 0; x < n; x++) {
-        bits = x % 2 ? bits >> 16 : leat__rng_u32(rng);
+        bits = x % 4 ? bits >> 16 : leat__mix64(counter++ * UINT64_C(0x9E3779B97F4A7C15));
         const float z = quantile[bits & (QUANTILES - 1)];
         const int v = row[x] + (int)(mean + (bits & QUANTILES ? -z : z) * sigma);
         row[x] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
     }
+    return counter;
 }
 
 static void noise(leat__bench *b, const leat__step *s)
 {
-    leat__rng rng;
+    uint64_t counter = s->noise_seed;
     pthread_once(&quantiles_made, make_quantiles);
-    leat__rng_init(&rng, s->noise_seed, 0, 0, 0);
     for (uint32_t c = 0; c < b->image.channels; c++)
         for (uint32_t y = 0; y < b->image.height; y++)
-            noise_row(leat__planes_row(&b->image, c, y), b->image.width, &rng, s->fill[0],
-                      (float)s->amount);
+            counter = noise_row(leat__planes_row(&b->image, c, y), b->image.width, counter, s->fill[0],
+                                (float)s->amount);
 }
 
 /* ---- JPEG ---- */
