@@ -92,3 +92,11 @@ def test_loggers(tiny, tmp_path):
 def test_jax(tiny):
     found = losses(run("jax_train.py", tiny))
     assert len(found) == 5 and found[-1] < found[0]
+
+
+def test_detection_ops():
+    out = run("detection_ops.py")
+    shares = {name: int(share) for name, share in re.findall(r"(\w+): images .* (\d+) % of the marked", out)}
+    assert set(shares) == {"RandomIoUCrop", "ElasticTransform", "Mosaic"}
+    assert shares["Mosaic"] >= 99 and shares["ElasticTransform"] >= 80 and shares["RandomIoUCrop"] >= 80
+    assert "TenCrop: images (16, 10, 3, 64, 64)" in out
