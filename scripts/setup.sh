@@ -62,6 +62,7 @@ python_wants() {
         echo "pyarrow pyarrow"
         echo "ml_dtypes ml_dtypes"
         echo "tensorboard tensorboard"
+        echo "mypy mypy"
     fi
 }
 
