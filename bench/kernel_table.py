@@ -123,8 +123,8 @@ def leat_rows(build, kernels, folder):
         if line.get("output") == "u8 nhwc":
             rows["resize", line["isa"]] = line["us_median"]
     for isa, column in (("scalar", "c"), ("avx2", "avx2"), ("avx512", "avx512icl")):
-        speed = next(v[0] for (what, i), v in kernels.items() if what.startswith("rgb") and i == column)
-        rows["colour", isa] = WIDTH * HEIGHT * 6 / speed / 1e3
+        for speed in (v[0] for (what, i), v in kernels.items() if what.startswith("rgb") and i == column):
+            rows["colour", isa] = WIDTH * HEIGHT * 6 / speed / 1e3
     if folder:
         text = subprocess.run([build / "bench/kernel_tile", folder, str(REPEATS), str(IMAGES)], check=True,
                               capture_output=True, text=True).stdout

@@ -2,9 +2,9 @@
  *
  * sample_path: the whole way of one sample on one core, without the loader: decode the crop,
  * Pillow-exact bilinear resize to 224, flip, 8-bit planes into the batch. Stored as JPEG, with
- * and without entry points, and as tiles, on each instruction set, beside libjpeg-turbo (called
- * here) in full followed by leat's resize of the crop, and with `like=fast`, whose distance from
- * the exact pixels is reported. Methods alternate within a repeat.
+ * and without entry points, and as tiles, on each instruction set that the machine has, beside
+ * libjpeg-turbo (called here) in full followed by leat's resize of the crop, and with `like=fast`,
+ * whose distance from the exact pixels is reported. Methods alternate within a repeat.
  *
  *   sample_path [-m METHOD] [-s FILE] [-t] [DIR] [REPEATS]
  *
@@ -174,6 +174,7 @@ static void index_all(void)
 typedef struct method {
     const char *name;
     uint32_t keep;        /* CPU flags */
+    uint32_t needs;       /* CPU flags without which it is left out: its name would be wrong */
     bool tiled, entries;
     bool full;            /* the whole image is decoded first, by libjpeg-turbo */
     bool fast;            /* like=fast: other pixels, whose difference is reported */
@@ -182,31 +183,35 @@ typedef struct method {
     double us[REPEATS_MAX];
 } method;
 
+#define AVX2_ROW .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .needs = LEAT__CPU_AVX2
+#define AVX512_ROW .keep = ~0u, .needs = LEAT__CPU_AVX512
+
 static method methods[] = {
     {.name = "libjpeg-turbo full + scalar resize", .keep = LEAT__CPU_SSE42, .full = true},
-    {.name = "libjpeg-turbo full + resize, avx512", .keep = ~0u, .full = true},
+    {.name = "libjpeg-turbo full + resize, avx2", AVX2_ROW, .full = true},
+    {.name = "libjpeg-turbo full + resize, avx512", AVX512_ROW, .full = true},
     {.name = "keep (region), scalar", .keep = LEAT__CPU_SSE42},
-    {.name = "keep (region), avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2},
-    {.name = "keep (region), avx512", .keep = ~0u},
+    {.name = "keep (region), avx2", AVX2_ROW},
+    {.name = "keep (region), avx512", AVX512_ROW},
     {.name = "keep (region, entry index), scalar", .keep = LEAT__CPU_SSE42, .entries = true},
-    {.name = "keep (region, entry index), avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
+    {.name = "keep (region, entry index), avx2", AVX2_ROW,
      .entries = true},
-    {.name = "keep (region, entry index), avx512", .keep = ~0u, .entries = true},
+    {.name = "keep (region, entry index), avx512", AVX512_ROW, .entries = true},
     {.name = "tiled, scalar", .keep = LEAT__CPU_SSE42, .tiled = true},
-    {.name = "tiled, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .tiled = true},
-    {.name = "tiled, avx512", .keep = ~0u, .tiled = true},
-    {.name = "tiled (plain bitmaps), avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
+    {.name = "tiled, avx2", AVX2_ROW, .tiled = true},
+    {.name = "tiled, avx512", AVX512_ROW, .tiled = true},
+    {.name = "tiled (plain bitmaps), avx2", AVX2_ROW,
      .tiled = true, .density = LEAT__TILE_FAST},
-    {.name = "tiled (plain bitmaps), avx512", .keep = ~0u, .tiled = true,
+    {.name = "tiled (plain bitmaps), avx512", AVX512_ROW, .tiled = true,
      .density = LEAT__TILE_FAST},
-    {.name = "keep (region, entry index), fast, avx512", .keep = ~0u, .entries = true, .fast = true},
+    {.name = "keep (region, entry index), fast, avx512", AVX512_ROW, .entries = true, .fast = true},
     {.name = "tiled, fast, scalar", .keep = LEAT__CPU_SSE42, .tiled = true, .fast = true},
-    {.name = "tiled, fast, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2, .tiled = true,
+    {.name = "tiled, fast, avx2", AVX2_ROW, .tiled = true,
      .fast = true},
-    {.name = "tiled, fast, avx512", .keep = ~0u, .tiled = true, .fast = true},
-    {.name = "tiled (plain bitmaps), fast, avx2", .keep = LEAT__CPU_SSE42 | LEAT__CPU_AVX2,
+    {.name = "tiled, fast, avx512", AVX512_ROW, .tiled = true, .fast = true},
+    {.name = "tiled (plain bitmaps), fast, avx2", AVX2_ROW,
      .tiled = true, .density = LEAT__TILE_FAST, .fast = true},
-    {.name = "tiled (plain bitmaps), fast, avx512", .keep = ~0u, .tiled = true,
+    {.name = "tiled (plain bitmaps), fast, avx512", AVX512_ROW, .tiled = true,
      .density = LEAT__TILE_FAST, .fast = true},
 };
 
@@ -262,9 +267,16 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static uint32_t cpu_flags; /* before any of them was masked */
+
+static bool runs_here(const method *m)
+{
+    return (m->needs & ~cpu_flags) == 0;
+}
+
 static bool chosen(const method *m, const char *only)
 {
-    return !only || strstr(m->name, only);
+    return runs_here(m) && (!only || strstr(m->name, only));
 }
 
 /* How far the fast pixels are from the exact ones. */
@@ -312,6 +324,7 @@ static uint32_t check_pixels(void)
         bool known[2] = {false, false};
         for (size_t k = 0; k < LEAT_COUNT(methods); k++) {
             const bool fast = methods[k].fast;
+            if (!runs_here(&methods[k])) continue;
             leat__cpu_mask(methods[k].keep);
             if (run_one(&methods[k], i, known[fast] ? got : want[fast]) != 0) die(methods[k].name);
             if (known[fast] && memcmp(want[fast], got, OUT_BYTES) != 0) bad++;
@@ -327,7 +340,7 @@ static void write_samples(const char *path)
 {
     static uint8_t out[OUT_BYTES];
     method *exact = &methods[LEAT_COUNT(methods) - 1];
-    while (exact->fast) exact--;
+    while (exact->fast || !runs_here(exact)) exact--;
     FILE *const f = fopen(path, "wb");
     if (!f) die(path);
     leat__cpu_mask(~0u);
@@ -420,6 +433,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: sample_path [-m METHOD] [-s FILE] [-t] DIR [REPEATS]\n");
         return 2;
     }
+    cpu_flags = leat__cpu_flags();
     load_folder(dir, 2);
     tile_all();
     index_all();
