@@ -2,7 +2,9 @@
  *
  * Resize with AVX2. A 22-bit weight is split into a low part of 15 bits and a signed high
  * part, so that `pmaddwd` multiplies and adds two taps at a time; the two sums, shifted
- * together, are the exact 32-bit sum (what overflows on the way comes back in the end).
+ * together, are the exact 32-bit sum (what overflows on the way comes back in the end). The vertical
+ * pass, whose pixels lie as `pmaddubsw` wants them, splits weights into a signed low part of 16 bits
+ * and a high part of a byte, where none is negative.
  *
  * Horizontal: 8 outputs per vector, 4 per lane, whose next two pixels a byte shuffle collects
  * from 16 bytes of the row: the same 16 for all taps of all 8 outputs where they lie near each other
@@ -38,6 +40,12 @@ typedef struct h_vector {
     __m256i weight[];
 } h_vector;
 
+/* For each output and pair of its taps the low and the high part. */
+typedef struct v_head {
+    uint32_t bytes; /* high parts are bytes */
+    uint32_t weight[];
+} v_head;
+
 static inline uint32_t pairs_of(uint32_t taps)
 {
     return (taps + 1) / 2;
@@ -57,18 +65,42 @@ static inline uint32_t high_part(int32_t a, int32_t b)
 static size_t pack_bytes(const leat__axis *a, bool vertical)
 {
     const size_t pairs = pairs_of(a->taps);
-    if (vertical) return (size_t)a->count * pairs * 2 * sizeof(uint32_t);
+    if (vertical) return sizeof(v_head) + (size_t)a->count * pairs * 2 * sizeof(uint32_t);
     const size_t narrow = (a->count + 31) / 32 * 4 * (sizeof(h_vector) + pairs * 64);
     const size_t wide = (size_t)a->count * 2 * sizeof(int16_t) * ((a->taps + 15) & ~15u);
     return sizeof(h_head) + (narrow > wide ? narrow : wide);
 }
 
-static void pack_vertical(const leat__axis *a, uint32_t *out)
+/* High parts add up to 64 and half a unit per tap at most, where no weight is negative: 255 times
+ * as much is within 16 bits. */
+static bool has_byte_weights(const leat__axis *a)
+{
+    int32_t any = 0;
+    for (size_t i = 0; i < (size_t)a->taps * a->stride; i++) any |= a->weight[i];
+    return any >= 0 && a->taps <= 64;
+}
+
+static inline uint32_t byte_part(int32_t a, int32_t b)
+{
+    const uint32_t both = (uint32_t)((a + 0x8000) >> 16) | (uint32_t)((b + 0x8000) >> 16) << 8;
+    return both | both << 16;
+}
+
+static void pack_vertical(const leat__axis *a, v_head *head)
 {
     const uint32_t pairs = pairs_of(a->taps);
+    uint32_t *const out = head->weight;
+    head->bytes = has_byte_weights(a);
     for (uint32_t g = 0; g < pairs; g++) {
         const int32_t *const k0 = a->weight + (size_t)(2 * g) * a->stride;
         const int32_t *const k1 = k0 + a->stride;
+        if (head->bytes) {
+            for (uint32_t j = 0; j < a->count; j++) {
+                out[(j * pairs + g) * 2] = ((uint32_t)k0[j] & 0xffff) | (uint32_t)k1[j] << 16;
+                out[(j * pairs + g) * 2 + 1] = byte_part(k0[j], k1[j]);
+            }
+            continue;
+        }
         for (uint32_t j = 0; j < a->count; j++) {
             out[(j * pairs + g) * 2] = low_part(k0[j], k1[j]);
             out[(j * pairs + g) * 2 + 1] = high_part(k0[j], k1[j]);
@@ -240,12 +272,6 @@ H_INLINE void sums_of(const h_vector *v, const uint8_t *const *src, __m256i sum[
             _mm256_add_epi32(low[i], _mm256_slli_epi32(high[i], LOW_BITS)), LEAT__RESIZE_BITS);
 }
 
-static inline __m256i clip32(const __m256i sum[4])
-{
-    return _mm256_packus_epi16(_mm256_packus_epi32(sum[0], sum[1]),
-                               _mm256_packus_epi32(sum[2], sum[3]));
-}
-
 H_INLINE void rows_of(const h_head *h, const uint8_t *const *src, uint8_t *const *dst,
                       const uint32_t rows, const uint32_t pairs, const h_way way)
 {
@@ -327,9 +353,11 @@ static void horizontal(const leat__axis *a, const uint8_t *const *src, uint8_t *
 
 /* ---- vertical ---- */
 
-static inline __attribute__((always_inline)) __m256i column32(const uint32_t *k,
-                                                              const uint8_t *const *rows,
-                                                              size_t x, const uint32_t pairs)
+#define V_INLINE static inline __attribute__((always_inline))
+
+/* 32 outputs. `bytes` is a constant, as is `pairs` where it is small. */
+V_INLINE __m256i column32(const uint32_t *k, const uint8_t *const *rows, size_t x,
+                          const uint32_t pairs, const bool bytes)
 {
     const __m256i zero = _mm256_setzero_si256();
     __m256i low[4], high[4];
@@ -345,29 +373,35 @@ static inline __attribute__((always_inline)) __m256i column32(const uint32_t *k,
                                _mm256_unpacklo_epi8(h, zero), _mm256_unpackhi_epi8(h, zero)};
         const __m256i kl = _mm256_set1_epi32((int)k[2 * g]);
         const __m256i kh = _mm256_set1_epi32((int)k[2 * g + 1]);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++)
             low[i] = _mm256_add_epi32(low[i], _mm256_madd_epi16(px[i], kl));
-            high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(px[i], kh));
+        if (bytes) { /* 16 sums of 16 bits in each */
+            high[0] = _mm256_add_epi16(high[0], _mm256_maddubs_epi16(l, kh));
+            high[1] = _mm256_add_epi16(high[1], _mm256_maddubs_epi16(h, kh));
+        } else {
+            for (int i = 0; i < 4; i++)
+                high[i] = _mm256_add_epi32(high[i], _mm256_madd_epi16(px[i], kh));
         }
     }
     for (int i = 0; i < 4; i++) {
-        low[i] = _mm256_add_epi32(low[i], _mm256_slli_epi32(high[i], LOW_BITS));
-        low[i] = _mm256_srai_epi32(low[i], LEAT__RESIZE_BITS);
+        const __m256i part = !bytes ? _mm256_slli_epi32(high[i], LOW_BITS)
+                             : i & 1 ? _mm256_unpackhi_epi16(zero, high[i / 2])
+                                     : _mm256_unpacklo_epi16(zero, high[i / 2]);
+        low[i] = _mm256_srai_epi32(_mm256_add_epi32(low[i], part), LEAT__RESIZE_BITS);
     }
-    return clip32(low);
+    return _mm256_packus_epi16(_mm256_packus_epi32(low[0], low[1]),
+                               _mm256_packus_epi32(low[2], low[3]));
 }
 
-static inline __attribute__((always_inline)) void column(const uint32_t *k,
-                                                         const uint8_t *const *rows,
-                                                         uint8_t *dst, size_t n,
-                                                         const uint32_t pairs)
+V_INLINE void column(const uint32_t *k, const uint8_t *const *rows, uint8_t *dst, size_t n,
+                     const uint32_t pairs, const bool bytes)
 {
     size_t x = 0;
     for (; x + 32 <= n; x += 32)
-        _mm256_storeu_si256((__m256i *)(dst + x), column32(k, rows, x, pairs));
+        _mm256_storeu_si256((__m256i *)(dst + x), column32(k, rows, x, pairs, bytes));
     if (x < n) {
         uint8_t rest[32];
-        _mm256_storeu_si256((__m256i *)rest, column32(k, rows, x, pairs));
+        _mm256_storeu_si256((__m256i *)rest, column32(k, rows, x, pairs, bytes));
         memcpy(dst + x, rest, n - x);
     }
 }
@@ -376,12 +410,12 @@ static void vertical(const leat__axis *a, uint32_t index, const uint8_t *const *
                      uint8_t *dst, size_t n)
 {
     const uint32_t pairs = pairs_of(a->taps), used = pairs_of(a->taps_of[index]);
-    const uint32_t *const k = (const uint32_t *)a->packed + (size_t)index * pairs * 2;
-    switch (used) {
-    case 1: column(k, rows, dst, n, 1); break;
-    case 2: column(k, rows, dst, n, 2); break;
-    default: column(k, rows, dst, n, used); break;
-    }
+    const v_head *const head = a->packed;
+    const uint32_t *const k = head->weight + (size_t)index * pairs * 2;
+    if (!head->bytes) column(k, rows, dst, n, used, false);
+    else if (used == 1) column(k, rows, dst, n, 1, true);
+    else if (used == 2) column(k, rows, dst, n, 2, true);
+    else column(k, rows, dst, n, used, true);
 }
 
 const leat__resize_dsp leat__resize_avx2 = {
