@@ -178,8 +178,9 @@ static int unpack(const uint8_t *data, size_t len, size_t start, uint8_t *to, si
 {
     lzw t;
     codes c = {.data = data, .len = len, .at = start + 1, .block_end = start + 1};
-    const uint32_t size = data[start], clear = 1u << size, end = clear + 1;
+    const uint32_t size = data[start];
     if (size < 1 || size > 8) return bad(err, LEAT_EDATA, start, "impossible size of codes");
+    const uint32_t clear = 1u << size, end = clear + 1;
     for (uint32_t i = 0; i < clear; i++) {
         t.last[i] = t.first[i] = (uint8_t)i;
         t.length[i] = 1;

@@ -68,6 +68,9 @@ static void frames_lie_on_a_canvas(void **state)
     x[sizeof file - 5] = 0x2c; /* clear, then the end: no pixels */
     assert_int_equal(leat__codec_decode_planes(d, &info, x, sizeof file - 1, NULL, &out, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "GIF: pixels are missing"));
+    x[sizeof file - 7] = 218; /* the size of codes */
+    assert_int_equal(leat__codec_decode_planes(d, &info, x, sizeof file - 1, NULL, &out, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "GIF: impossible size of codes"));
     leat__planes_reset(&out);
     leat__decoder_close(&d);
 }
