@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches on a GPU: are they right, how fast do they come, how well do they feed a trainer.
 
-    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,models,locked,train] [--seconds 5]
+    python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,models,locked,graphs,jax,train]
 
 check   batches decoded on the device equal those of the CPUs, bit for bit: every image, random pipelines
 stress  small batches dropped while kernels on side streams, and a CUDA graph, still read copies of them
@@ -10,8 +10,10 @@ rate    images/s to the device by threads, decoded there or by the CPUs, from th
         stay on the device, beside the bus and nvJPEG
 models  one, two and four models trained at once in one process, each with its loader of the same pack
 locked  resident memory of the process beside what the loader's budget says
+graphs  a network compiled with mode="reduce-overhead" (CUDA graphs) fed by leat, beside the same without graphs
+jax     batches handed to JAX by DLPack, beside the same on the host
 train   compiled ResNets fed by 1, 2, 4 threads, decoded by the CPUs, the device, or as `auto` finds best,
-        beside one batch that is on the device already and a DataLoader of 16 processes (Pillow)
+        beside one batch that is on the device already and a DataLoader of 16 processes (Pillow); --plot draws it
 
 Each part prints a table. The pack is repeated, so that an epoch has many batches.
 """
@@ -21,6 +23,8 @@ import json
 import pathlib
 import random
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -34,6 +38,9 @@ from vram_measure import Basic, Bottleneck, resnet
 
 MODELS = {"resnet18": (Basic, (2, 2, 2, 2)), "resnet50": (Bottleneck, (3, 4, 6, 3))}
 CROP = "RandomResizedCrop(224); RandomHorizontalFlip()"
+COLOURS = ["ColorJitter(0.4, 0.4, 0.4, 0.2)", "ColorJitter(hue=0.5); RandomGrayscale(p=0.3)", "Grayscale(3)",
+           "RandomInvert(); RandomSolarize(130)", "RandomPosterize(3); RandomAutocontrast()", "RandomEqualize(p=1)",
+           "RandomErasing(p=1, random=true); ColorJitter(0.3)"]
 
 
 def loader(o, **options):
@@ -58,6 +65,7 @@ def random_pipeline(rng):
                        f"Resize(256); CenterCrop({rng.randint(1, 256)})",
                        f"RandomResizedCrop({rng.randint(8, 256)}, like=pillow12)"])
     flips = rng.choice(["", "; RandomHorizontalFlip()", "; RandomVerticalFlip(); RandomHorizontalFlip()"])
+    flips += rng.choice([""] * len(COLOURS) + [f"; {c}" for c in COLOURS])
     norm = rng.choice(["", "; Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))"])
     erase = rng.choice(["", "; RandomErasing(p=0.5)"]) if norm else ""
     dtype = rng.choice(["f16", "bf16", "f32"] if norm else ["u8", "f16", "bf16", "f32"])
@@ -185,7 +193,7 @@ def pull_rate(o, **options):
     """Images/s of a consumer that only takes batches, its CPU seconds per 1000 images, and the stats."""
     with loader(o, device="cuda", **options) as loads:
         run = forever(loads)
-        for _ in range(o.warm if "cache" not in options else 3 * o.images // (2 * o.batch)):
+        for _ in range(3 * o.images // (2 * o.batch) if options.get("cache") == "device" else o.warm):
             next(run)
         torch.cuda.synchronize()
         before, cpu, begin, n = loads.stats(), time.process_time(), time.monotonic(), 0
@@ -230,7 +238,9 @@ def rate(o):
         print(f"rate: nvJPEG (torchvision, whole images, no resize) {nv:.0f} images/s")
     print("| decoded by | threads | images/s | CPU s per 1000 | moved GB/s | of the bus | images/s while the device "
           "decodes | of nvJPEG |\n|---|---|---|---|---|---|---|---|")
-    for decode, more in (("cpu", {}), ("gpu", {}), ("gpu, cache=device", {"cache": "device", "device_memory": "16G"})):
+    ways = (("cpu", {}), ("gpu", {}), ("gpu, cache=process", {"cache": "process"}),
+            ("gpu, cache=device", {"cache": "device", "device_memory": "16G"}))
+    for decode, more in ways:
         for threads in o.rate_threads:
             r, cpu, moved, kernels, locked = pull_rate(o, decode=decode[:3], threads=threads, **more)
             print(f"| {decode} | {threads} | {r:.0f} | {cpu:.3f} | {moved / 1e9:.2f} | {moved / bus:.2f} | {kernels:.0f} | "
@@ -287,24 +297,76 @@ def models(o):
         torch.cuda.empty_cache()
 
 
+def locked_one(o, decode, memory):
+    """In a process of its own, so that no memory of another loader is used again."""
+    torch.zeros(1, device="cuda")
+    tiny = argparse.Namespace(**{**vars(o), "batch": 2, "images": 400})
+    with loader(tiny, device="cuda", decode=decode, threads=4, memory="1G") as loads:  # code and the driver's own
+        next(iter(loads))
+    gc.collect()
+    before, most = resident(), (0, 0)
+    with loader(o, device="cuda", decode=decode, threads=4, memory=memory) as loads:
+        run = forever(loads)
+        for _ in range(200):
+            next(run)
+        for _ in range(20):
+            next(run)
+            most = max(most, (resident() - before, loads.stats()["budget_used_bytes"]))
+        peak = loads.stats()["budget_peak_bytes"]
+        del run
+    print(f"| {decode} | {memory} | {most[0] >> 20} | {most[1] >> 20} | {peak >> 20} | {most[0] / most[1]:.2f} | "
+          f"{most[0] / peak:.2f} |", flush=True)
+
+
 def locked(o):
     """Growth of the resident memory by a loader, and the bytes that its budget says are in use."""
-    print("| decoded by | budget | RSS grew by MiB | budget in use MiB | ratio |\n|---|---|---|---|---|")
-    with loader(o, device="cuda", decode="gpu", threads=2, memory="2G") as loads:  # code and the driver's own
-        next(iter(loads))
+    print("| decoded by | budget | RSS grew by MiB | in use MiB | peak MiB | of in use | of peak |\n|---|---|---|---|---|---|---|",
+          flush=True)
     for decode in ("cpu", "gpu"):
         for memory in ("2G", "4G"):
-            gc.collect()
-            before = resident()
-            with loader(o, device="cuda", decode=decode, threads=4, memory=memory) as loads:
-                run = forever(loads)
-                for _ in range(150):
-                    next(run)
-                time.sleep(0.5)
-                grown, stats = resident() - before, loads.stats()
-                del run
-            peak = stats["budget_peak_bytes"]
-            print(f"| {decode} | {memory} | {grown >> 20} | {peak >> 20} | {grown / peak:.2f} |", flush=True)
+            subprocess.run([sys.executable, __file__, "--pack", o.pack, "--locked-one", f"{decode},{memory}"], check=False)
+
+
+# ---- graphs and JAX -------------------------------------------------------------------------------------
+
+
+def graphs(o):
+    """CUDA graphs read the batch from places of their own: leat's memory may change between replays."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 7, 4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
+                              torch.nn.Flatten(), torch.nn.Linear(16, 8)).cuda()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    compiled = torch.compile(lambda x: net(x.float() / 255), mode="reduce-overhead")
+    worst, n = 0.0, 0
+    with torch.no_grad(), loader(o, device="cuda", decode="gpu", threads=4, batch_size=64) as loads:
+        for batch in forever(loads):
+            with_graph = compiled(batch.image).clone()
+            plain = net(batch.image.float() / 255)
+            worst, n = max(worst, float((with_graph - plain).abs().max())), n + 1
+            del batch
+            if n == 500:
+                break
+    print(f'graphs: {n} batches through torch.compile(mode="reduce-overhead"), largest difference {worst:.1e}')
+    if worst > 1e-3:
+        raise SystemExit("graphs: WRONG VALUES")
+
+
+def jax(o):
+    try:
+        import jax as j
+    except ImportError:
+        print("jax: not installed here")
+        return
+    options = {"batch_size": 64, "order": "sequential", "image": CROP, "seed": 7}
+    n = 0
+    with leat.Loader(o.pack, as_="dlpack", device="cuda", decode="gpu", **options) as device, \
+            leat.Loader(o.pack, as_="numpy", **options) as host:
+        for a, b in zip(host, device, strict=True):
+            there = j.dlpack.from_dlpack(b.image)
+            if not np.array_equal(np.asarray(there), a.image):
+                raise SystemExit("jax: NOT EQUAL")
+            n += len(a.label)
+            del b, there
+    print(f"jax: {j.__version__} on {j.devices()[0]}, {n} images by DLPack, all equal")
 
 
 # ---- train ----------------------------------------------------------------------------------------------
@@ -396,6 +458,33 @@ def ways(o):
             yield f"leat {decode}", threads, lambda d=decode, t=threads: make(d, t)
 
 
+def draw(name, results, path):
+    """Images/s against threads, one line per way of feeding, as SVG."""
+    wide, high, left, top = 560, 320, 60, 40
+    ceiling = statistics.median(r[0] for r in results["a batch on the device", 0])
+    most = max(t for _, t in results)
+    lines = {}
+    for (way, threads), got in results.items():
+        lines.setdefault(way, []).append((threads, statistics.median(r[0] for r in got)))
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide + 240}" height="{high + 90}" font-family="sans-serif" '
+             f'font-size="13">', f'<text x="{left}" y="20" font-weight="bold">{name}: images/s against threads (processes)</text>',
+             f'<rect x="{left}" y="{top}" width="{wide}" height="{high}" fill="none" stroke="#999"/>']
+    for k in range(5):
+        y = top + high - high * k / 4.4
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{ceiling * k / 4:.0f}</text>')
+    for t in sorted({t for _, t in results if t}):
+        parts.append(f'<text x="{left + wide * t / (most * 1.05):.0f}" y="{top + high + 18}" text-anchor="middle">{t}</text>')
+    colours = ["#444444", "#aaaaaa", "#1f77b4", "#d62728", "#2ca02c", "#9467bd"]
+    for i, (way, points) in enumerate(lines.items()):
+        points = [(0, points[0][1]), (most * 1.05, points[0][1])] if points[0][0] == 0 else sorted(points)
+        xy = [(left + wide * t / (most * 1.05), top + high - high * r / (ceiling * 1.1)) for t, r in points]
+        path_of = " ".join(f"{x:.1f},{y:.1f}" for x, y in xy)
+        parts.append(f'<polyline points="{path_of}" fill="none" stroke="{colours[i % 6]}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[i % 6]}"/>' for x, y in xy]
+        parts.append(f'<text x="{left + wide + 12}" y="{top + 14 + 18 * i}" fill="{colours[i % 6]}">{way}</text>')
+    pathlib.Path(path).write_text("\n".join(parts) + "\n</svg>\n")
+
+
 def train(o):
     for name in o.models:
         trainer, results = Trainer(name, o), {}
@@ -418,6 +507,8 @@ def train(o):
             print(f"| {way} | {threads or ''} | {statistics.median(rates):.0f} ({min(rates):.0f}–{max(rates):.0f}) | "
                   f"{statistics.median(rates) / ceiling:.3f} | {statistics.median(r[1] for r in got):.1%} | "
                   f"{statistics.median(r[2] for r in got):.2f} | {got[-1][3]:.2f} |", flush=True)
+        if o.plot:
+            draw(f"{torch.cuda.get_device_name()}, {name}", results, f"{o.plot}/gpu_{name}.svg")
         print(json.dumps({f"{name} {w} {t}": [[round(r[0]), round(r[1], 4)] for r in g]
                           for (w, t), g in results.items()}))
         del trainer
@@ -427,7 +518,9 @@ def train(o):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--pack", required=True)
-    p.add_argument("--parts", default="check,stress,rate,models,locked,train")
+    p.add_argument("--parts", default="check,stress,rate,models,locked,graphs,jax,train")
+    p.add_argument("--plot", help="folder for the plots of train")
+    p.add_argument("--locked-one", help=argparse.SUPPRESS)
     p.add_argument("--batch", type=int, default=256)
     p.add_argument("--images", type=int, default=51200, help="of an epoch: the pack, repeated")
     p.add_argument("--handovers", type=int, default=1_000_000)
@@ -445,8 +538,12 @@ def main():
     p.add_argument("--no-compile", dest="compile", action="store_false")
     o = p.parse_args()
     torch.backends.cudnn.benchmark = True
+    if o.locked_one:
+        locked_one(o, *o.locked_one.split(","))
+        return
     for part in o.parts.split(","):
-        {"check": check, "stress": stress, "models": models, "locked": locked, "rate": rate, "train": train}[part](o)
+        {"check": check, "stress": stress, "models": models, "locked": locked, "rate": rate, "train": train,
+         "graphs": graphs, "jax": jax}[part](o)
 
 
 if __name__ == "__main__":

@@ -585,7 +585,7 @@ DEVICE void make_window(const leat_job *job, const leat_job_image *im, uint32_t 
     find_words(&im->ax, w.work, w.x0, w.x0 + w.wide, down ? w.mid_pitch : w.line_pitch, &w.word_x, &w.end_x);
     find_words(&im->ay, w.work, w.y0, w.y0 + w.high, down ? w.line_pitch : w.mid_pitch, &w.word_y, &w.end_y);
     w.lines = pool;
-    w.mid = pool + w.planes * w.count * w.line_pitch;
+    w.mid = pool + w.planes * w.count * w.line_pitch + LEAT_JOB_POOL_SLACK / 2; /* lines are read past it */
     const leat_job_axis *const first = down ? &im->ay : &im->ax, *const second = down ? &im->ax : &im->ay;
     const uint32_t end = 4 * (down ? w.end_x : w.end_y);
     for (uint32_t line = 4 * (down ? w.word_x : w.word_y); line < end; line += w.count) {
