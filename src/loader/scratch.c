@@ -12,6 +12,17 @@
 #define PROBES 16       /* drawn recipes that are looked at */
 #define SIDE 4096u      /* of the image they are drawn for */
 
+/* ElasticTransform holds two shifts and a copy, AugMix a copy and sums. */
+static uint32_t more_of(const leat__recipe *r)
+{
+    uint32_t more = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->step[i].kind == LEAT__STEP_ELASTIC) more = LEAT_MAX(more, 12u);
+        if (r->step[i].kind == LEAT__STEP_BLEND_START) more = LEAT_MAX(more, 15u);
+    }
+    return more;
+}
+
 leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count)
 {
     leat__scratch_use use = {.views = count};
@@ -19,13 +30,15 @@ leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, u
     leat__head h;
 
     for (uint32_t i = 0; i < count; i++) {
-        for (uint64_t k = 0; k < PROBES && !use.whole; k++) {
+        if (leat__pipeline_output(pipelines[i])->crops) use.views++; /* held for all crops */
+        for (uint64_t k = 0; k < PROBES; k++) {
             leat__draw_key key = {.seed = k, .sample = k};
             if (leat__pipeline_draw(pipelines[i], &key, SIDE, SIDE, &recipe, NULL) != 0) continue;
             leat__head_fuse(&h, &recipe, 0, SIDE, SIDE);
             uint64_t first = (uint64_t)h.ax.count * h.ay.count;
             use.behind |= h.steps < recipe.count;
-            use.whole = h.steps < recipe.count && first > (uint64_t)SIDE * SIDE / 4;
+            use.more = LEAT_MAX(use.more, more_of(&recipe));
+            use.whole |= h.steps < recipe.count && first > (uint64_t)SIDE * SIDE / 4;
         }
     }
     return use;
@@ -58,7 +71,7 @@ static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use 
         most = LEAT_MAX(most, (uint64_t)w[0] * h[0]);
         most = LEAT_MAX(most, (uint64_t)w[1] * h[1]);
     }
-    return 9 * most; /* the image, its next step, a copy */
+    return (9 + (uint64_t)use->more) * most; /* the image, its next step, a copy */
 }
 
 uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use *use)
@@ -69,7 +82,7 @@ uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use
     if (cell->absent || cell->length == 0) return 0;
     if (cell->image.orientation >= 5) each += 6; /* turned as a whole: twice three planes */
     else if (use->views > 1) each += 3;          /* held for all views */
-    if (use->whole) each += 9;                   /* the image, its next step, a copy */
+    if (use->whole) each += 9 + use->more;       /* the image, its next step, a copy */
     side = LEAT_MAX(cell->image.width, cell->image.height);
     if (!leat__mul_u64(pixels, each, &bytes) || !leat__add_u64(bytes, side * BAND_BYTES, &bytes))
         return UINT64_MAX;

@@ -122,6 +122,27 @@ static leat_loader_opts scratch_opts(void)
     return o;
 }
 
+/* ElasticTransform and AugMix hold more than the image; crops of one image hold it for all of them. */
+static void some_ops_take_more(void **state)
+{
+    static const struct {
+        const char *ops;
+        uint32_t more, views;
+    } cases[] = {{"RandomInvert(1); CenterCrop(9)", 0, 1}, {"ElasticTransform(p=0.5); CenterCrop(9)", 12, 1},
+                 {"RandomInvert(1); AugMix(p=0.5); CenterCrop(9)", 15, 1}, {"FiveCrop(9)", 0, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        leat__pipeline *p = NULL;
+        const leat__pipeline_opts o = {.ops = cases[i].ops};
+        assert_ok(leat__pipeline_open(&p, &o, NULL));
+        const leat__pipeline *const list[1] = {p};
+        const leat__scratch_use use = leat__scratch_use_of(list, 1);
+        assert_int_equal(use.more, cases[i].more);
+        assert_int_equal(use.views, cases[i].views);
+        leat__pipeline_close(&p);
+    }
+}
+
 static void too_large_an_image_is_refused_by_name(void **state)
 {
     leat_loader_opts o = scratch_opts();
@@ -202,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_follow_codec_and_use),
         cmocka_unit_test(ops_before_the_crop_need_the_whole_image),
+        cmocka_unit_test(some_ops_take_more),
         cmocka_unit_test(too_large_an_image_is_refused_by_name),
         cmocka_unit_test(large_images_come_few_at_once),
         cmocka_unit_test(memory_that_runs_out_makes_it_slower),
