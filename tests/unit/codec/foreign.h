@@ -97,7 +97,7 @@ static inline void foreign_same(leat__codec_id codec, const char *name, uint32_t
 }
 
 /* A file that is cut anywhere, or has changed bytes, gives pixels or one clear error; cut by half, an
- * error. `first` bytes of each cut file are exactly allocated, so that sanitizers see reads behind. */
+ * error. */
 static inline void foreign_damage(leat__codec_id codec, const char *name)
 {
     bytes b = foreign_file(name);
