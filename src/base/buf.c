@@ -40,7 +40,7 @@ int leat__buf_reserve(leat__buf *b, size_t extra)
     if (!leat__add_size(b->len, extra, &need) || need > b->max) {
         return b->status = LEAT_ELIMIT;
     }
-    if (need < b->cap) return 0; /* cap counts the byte of the NUL */
+    if (need < b->cap) return 0; /* cap includes the NUL */
     size_t cap = b->cap ? b->cap : FIRST_CAPACITY;
     while (cap <= need)
         cap = cap > SIZE_MAX / 2 ? SIZE_MAX : cap * 2;

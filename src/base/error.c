@@ -33,8 +33,8 @@ const char *leat_code_text(int code)
     }
 }
 
-/* Names in messages come from outside: a newline or an escape sequence in a file name
- * must not start a second line or move the cursor. */
+/* Names in messages come from outside: a newline or an escape sequence in a file name must not
+ * start a second line or move the cursor. */
 static void make_printable(char *s)
 {
     for (; *s; s++) {

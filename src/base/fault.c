@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of injected failures: process-wide, atomic, asked from any thread.
+ * The plan of injected failures. Process-wide and atomic; any thread may ask.
  */
 #include "base/fault.h"
 

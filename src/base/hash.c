@@ -7,7 +7,7 @@
 #define XXH_STATIC_LINKING_ONLY /* the state as a member, not a second allocation */
 #include <xxhash.h>
 #ifdef LEAT_XXH_DISPATCH
-#include <xxh_x86dispatch.h> /* the same values from the widest registers this CPU has */
+#include <xxh_x86dispatch.h> /* uses the widest vectors of this CPU; the values are the same */
 #endif
 
 #include "base/mem.h"

@@ -26,7 +26,7 @@ static void new_line(leat__json *j)
         leat__buf_putc(j->out, ' ');
 }
 
-/* Whatever comes before a value: nothing after a key, else comma and line break. */
+/* Writes the separator before a value: nothing after a key, else a comma and a line break. */
 static void before_value(leat__json *j)
 {
     if (j->after_key) {
@@ -85,7 +85,7 @@ static void put_escaped(leat__buf *out, const char *s, size_t len)
             leat__buf_puts(out, c == '\n' ? "\\n" : c == '\t' ? "\\t" : text);
             i++;
         } else {
-            /* a run of plain characters, cut at the first bad byte */
+            /* the longest stretch of plain characters, cut at the first bad byte */
             size_t end = i, good;
             while (end < len && (unsigned char)s[end] >= 0x20 && s[end] != '"' &&
                    s[end] != '\\' && s[end] != 0x7f)
@@ -149,8 +149,7 @@ void leat__json_double(leat__json *j, double v)
         leat__json_null(j);
         return;
     }
-    /* the shortest of these that reads back equal; printf's decimal point is the locale's
-     */
+    /* the shortest of these that reads back equal; printf uses the decimal point of the locale */
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, v);
         if (strtod(text, NULL) == v) break;

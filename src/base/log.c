@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Formatting a log line for the callback. Entered by any thread.
+ * Formats a log line for the callback. Any thread may call.
  */
 #include "base/log.h"
 

@@ -2,13 +2,13 @@
  *
  * Allocation with a category. Each block has a small header in front of it:
  *
- *      start of malloc'ed block        ptr handed out (aligned)
+ *      start of malloc'ed block        ptr returned (aligned)
  *      |                               |
  *      [ … padding …      ][ header    ][ size bytes … ]
  *
- * The header remembers where the malloc'ed block starts, how many bytes were asked for
- * and the category, so free() can give them back to the right total. Totals are relaxed
- * atomics: exact sums, no order between categories.
+ * The header stores the start of the malloc'ed block, the requested size and the category, so
+ * free() subtracts from the right total. Totals are relaxed atomics: sums are exact, but there is
+ * no ordering between categories.
  */
 #include "base/mem.h"
 
@@ -23,8 +23,9 @@
 #include "base/num.h"
 
 #define DEFAULT_ALIGN 16
-#define MAX_ALIGN ((size_t)2 << 20) /* of a huge page: blocks aligned so are meant to be in them */
-#define GRAIN ((size_t)64 << 10)    /* a multiple of the page size of every machine */
+#define MAX_ALIGN ((size_t)2 << 20) /* the size of a huge page: blocks with this alignment
+                                     * should be in huge pages */
+#define GRAIN ((size_t)64 << 10)    /* a multiple of every machine's page size */
 #if defined(__has_feature)
 #define SANITIZED __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -32,12 +33,14 @@
 #else
 #define SANITIZED 0
 #endif
-/* Bytes from which on a block is mapped. Never under AddressSanitizer, which watches the heap. */
+/* Blocks of at least this size are mapped. Never under AddressSanitizer, which checks the
+ * heap. */
 #define LARGE (SANITIZED ? SIZE_MAX : (size_t)256 << 10)
-/* Bytes from which on page-aligned blocks, which are filled as a whole, ask for huge pages. */
+/* Page-aligned blocks of at least this size ask for huge pages, because they are filled
+ * completely. */
 #define HUGE ((size_t)8 << 20)
 #define LIVE_MARK                                                                        \
-    0x6c656174u /* "leat": catches frees of foreign or freed blocks in debug */
+    0x6c656174u /* "leat": debug builds detect frees of foreign or freed blocks */
 
 typedef struct header {
     void *start;
@@ -74,7 +77,7 @@ static void raise_peak(int slot, uint64_t now)
     }
 }
 
-/* Reserves `size` in the totals; false when that would pass the limit. */
+/* Adds `size` to the totals; false when that would exceed the limit. */
 static bool charge(leat__mem_cat cat, uint64_t size)
 {
     uint64_t max = atomic_load_explicit(&limit, memory_order_relaxed);
@@ -107,8 +110,8 @@ static char *get_memory(size_t total, bool zero)
     return start != MAP_FAILED ? start : NULL;
 }
 
-/* Cuts a mapping down to a block that is aligned to huge pages, with its header in front, so that
- * no huge page reaches beyond the block. Returns the new start. */
+/* Trims a mapping to a block that is aligned to huge pages, with its header in front. No huge
+ * page then extends past the block. Returns the new start. */
 static char *trim_mapping(char *start, size_t *total, char *ptr, size_t size)
 {
     char *end = start + *total;
@@ -192,7 +195,7 @@ void leat__free(void *ptr)
         free(h->start);
 }
 
-/* Grows or shrinks where the block is kept; NULL when it has to change between heap and map. */
+/* Grows or shrinks in place; NULL when the block has to move between heap and mapping. */
 static char *change_memory(header *h, size_t total)
 {
     if (h->mapped == 0) return total < LARGE ? realloc(h->start, total) : NULL;
@@ -201,7 +204,7 @@ static char *change_memory(header *h, size_t total)
     return start != MAP_FAILED ? start : NULL;
 }
 
-/* From the heap to a mapping, or back: a new block and a copy. */
+/* Moves a block from the heap to a mapping or back: a new block and a copy. */
 static void *move_block(leat__mem_cat cat, void *ptr, size_t size)
 {
     void *fresh = allocate(cat, size, DEFAULT_ALIGN, false);

@@ -2,15 +2,14 @@
  *
  * Keyed bijections. Pure functions; docs/internals/random.md has the measurements.
  *
- * Above 64 elements: a Feistel network over the bits of n - 1, split into a left and a
- * right part that differ by one bit at most. Rounds take turns: one part is XORed with a
- * keyed function of the other. Values that come out >= n are fed back until they fall
- * below n (cycle walking); as the network permutes [0, 2^bits), the walk ends and the
- * result permutes [0, n). 2^bits < 2n, so fewer than two steps are taken on average.
+ * Above 64 elements: a Feistel network over the bits of n - 1, split into a left and a right part
+ * that differ by at most one bit. Rounds alternate: one part is XORed with a keyed function of
+ * the other. Results >= n are fed back until they are below n (cycle walking). As the network
+ * permutes [0, 2^bits), the walk ends and the result permutes [0, n). 2^bits < 2n, so the mean is
+ * below two steps.
  *
- * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at
- * n = 2 by almost 1 %), so the shuffle is drawn once, by Fisher and Yates, into the
- * table.
+ * Up to 64 elements a network is too narrow to mix well (its permutations are biased: at n = 2 by
+ * almost 1 %). There the shuffle is drawn once, by Fisher and Yates, into the table.
  */
 #include "base/perm.h"
 
@@ -55,8 +54,8 @@ void leat__perm_init(leat__perm *p, uint64_t n, uint64_t key, uint64_t tweak)
     }
 }
 
-/* A keyed word for a half of at most 24 bits, read from the top, where all bits have
- * arrived. */
+/* A keyed word for a half of at most 24 bits. Taken from the top bits, which depend on all input
+ * bits. */
 static inline uint64_t round_value(uint64_t key, uint64_t half)
 {
     uint64_t x = (half ^ key) * 0x9e3779b97f4a7c15u;

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 
 struct leat__queue {
-    leat__mutex lock; /* guards all below */
+    leat__mutex lock; /* guards all fields below */
     leat__cond not_empty, not_full;
     size_t capacity, head, len;
     bool closed;
@@ -49,7 +49,7 @@ void leat__queue_destroy(leat__queue **out)
 {
     leat__queue *q = *out;
     if (q == NULL) return;
-    assert(q->len == 0); /* the owner drains what it put in */
+    assert(q->len == 0); /* the owner must drain it first */
     leat__cond_destroy(&q->not_full);
     leat__cond_destroy(&q->not_empty);
     leat__mutex_destroy(&q->lock);
@@ -57,7 +57,7 @@ void leat__queue_destroy(leat__queue **out)
     *out = NULL;
 }
 
-/* Waits on `c`; false when the deadline passed. A deadline of 0 never waits. */
+/* Waits on `c`; false once the deadline has passed. A deadline of 0 never waits. */
 static bool wait_locked(leat__queue *q, leat__cond *c, uint64_t deadline_ns)
 {
     if (deadline_ns == 0) return false;

@@ -99,8 +99,7 @@ uint64_t leat__rng_below(leat__rng *r, uint64_t n)
 
 double leat__rng_normal(leat__rng *r)
 {
-    /* Box-Muller; the second value is dropped so that draws never depend on their history
-     */
+    /* Box-Muller; the second value is dropped so that draws never depend on earlier draws */
     double u = 1.0 - leat__rng_double(r); /* (0, 1] */
     double v = leat__rng_double(r);
     return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SHA-256 in portable C: see sha256.h. About 300 MB/s on one core, which is enough for headers
- * and for the parts of an upload over plain HTTP.
+ * SHA-256 in portable C: see sha256.h. About 300 MB/s on one core: enough for headers and for the
+ * parts of an upload over plain HTTP.
  */
 #include "base/sha256.h"
 

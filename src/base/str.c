@@ -42,7 +42,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Compares two runs of digits as numbers of any length; moves both past their runs. */
+/* Compares two digit sequences as numbers of any length; moves both pointers past them. */
 static int compare_runs(const char **a, const char **b)
 {
     while (**a == '0')
@@ -74,10 +74,10 @@ int leat__str_natural_cmp(const char *a, const char *b)
         }
     }
     if (*x || *y) return *x ? 1 : -1;
-    return strcmp(a, b); /* "a01" and "a1": equal as numbers, still two names */
+    return strcmp(a, b); /* "a01" and "a1" are equal as numbers but different names */
 }
 
-/* strtoll and its kin accept leading blanks; a whole string does not have them. */
+/* strtoll and similar functions accept leading blanks; we do not. */
 static bool starts_number(const char *s)
 {
     return is_digit(*s) || ((*s == '-' || *s == '+' || *s == '.') && s[1] != '\0');
@@ -107,7 +107,7 @@ bool leat__str_to_u64(const char *s, uint64_t *value)
     return true;
 }
 
-/* A decimal number in front of a unit, read without the locale. */
+/* Reads a decimal number before a unit, independent of the locale. */
 static bool read_decimal(const char *s, double *value, const char **rest)
 {
     char digits[64];
@@ -122,7 +122,7 @@ static bool read_decimal(const char *s, double *value, const char **rest)
         n++;
     }
     digits[n] = '\0';
-    /* strtod with the C rules for '.': other locales are undone by reading the parts */
+    /* strtod follows the locale; for other decimal points, read the two parts separately */
     char *end;
     errno = 0;
     double v = strtod(digits, &end);
@@ -304,7 +304,7 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
 
     for (size_t i = 0; i < n; i++) {
         size_t distance = leat__str_distance(word, words[i]);
-        /* a prefix someone has begun to type is as good as one slip */
+        /* a typed prefix counts as one typing error */
         if (len >= 2 && leat__str_starts(words[i], word))
             distance = LEAT_MIN(distance, 1);
         if (distance < best_distance) {
@@ -316,7 +316,7 @@ const char *leat__str_nearest(const char *word, const char *const *words, size_t
     return best_distance <= worth ? best : NULL;
 }
 
-/* Length of one valid UTF-8 character at s, 0 when there is none. */
+/* Length of the valid UTF-8 character at s, 0 when it is not valid. */
 static size_t utf8_one(const unsigned char *s, size_t len)
 {
     unsigned char c = s[0];
@@ -354,7 +354,7 @@ const char *leat__str_shown(const char *s, char *out, size_t size)
 {
     const unsigned char *from = (const unsigned char *)s;
     size_t at = 0, left = strlen(s);
-    while (left > 0 && at + 5 < size) { /* the longest step and a NUL */
+    while (left > 0 && at + 5 < size) { /* the longest step plus a NUL */
         size_t n = *from < 0x20 || *from == 0x7f ? 0 : utf8_one(from, left);
         if (n == 0) at += (size_t)snprintf(out + at, size - at, "\\x%02x", *from);
         else memcpy(out + at, from, n);

@@ -20,7 +20,8 @@
 #include "base/mem.h"
 
 #define NAME_BYTES 16 /* the kernel's limit, NUL included */
-/* The usual 8 MiB a thread soon fill an address space limit; sanitizers need many times as much. */
+/* The default of 8 MiB per thread soon exhausts an address space limit. Sanitizers need more stack
+ * than our 1 MiB. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STACK_BYTES (8u << 20)
 #elif defined(__has_feature)
@@ -47,7 +48,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Faults stay deliverable: they belong to the thread that caused them. */
+/* Fault signals stay unblocked: they belong to the thread that caused them. */
 static void block_signals(sigset_t *old)
 {
     sigset_t mask;
@@ -67,7 +68,7 @@ static int create(pthread_t *handle, start *s)
     pthread_attr_t attr;
     int rc = pthread_attr_init(&attr);
     if (rc != 0) return rc;
-    pthread_attr_setstacksize(&attr, STACK_BYTES); /* refused: the usual size */
+    pthread_attr_setstacksize(&attr, STACK_BYTES); /* when refused, the default size is used */
     rc = pthread_create(handle, &attr, run, s);
     pthread_attr_destroy(&attr);
     return rc;
@@ -124,7 +125,7 @@ bool leat__thread_set_cpus(const uint64_t *mask, size_t bytes)
     return syscall(SYS_sched_setaffinity, 0, bytes, mask) == 0;
 }
 
-/* assert() vanishes in release builds; the call must not. */
+/* assert() is compiled out in release builds, but the call must still be made. */
 #define MUST(call)                                                                       \
     do {                                                                                 \
         int must_rc_ = (call);                                                           \
@@ -228,7 +229,7 @@ void leat__gate_leave(leat__gate *g)
     MUST(pthread_rwlock_unlock(&g->lock));
 }
 
-/* Only atomics and one system call: errno is what a handler must leave as it was. */
+/* Only atomics and one system call. Restores errno, as a signal handler must. */
 void leat__bell_ring(leat__bell *b)
 {
     int saved = errno;
@@ -292,7 +293,7 @@ void leat__fork_renew(leat__mutex *m)
 {
     static leat__mutex lock = {PTHREAD_MUTEX_INITIALIZER};
 
-    leat__fork_generation(); /* watches forks from here on */
+    leat__fork_generation(); /* starts detecting forks */
     leat__mutex_lock(&lock);
     uint32_t n = atomic_load(&renewed_count), i = 0;
     while (i < n && renewed[i] != m) i++;

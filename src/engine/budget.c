@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The byte budget: one hard number, what is charged to it by category, who waits for it.
+ * The byte budget: one hard limit, the bytes charged to it by category, and the threads that wait
+ * for bytes.
  *
- * Owns no memory but its own: it counts. Any thread enters; `lock` guards the numbers and is
- * the innermost lock of the engine, `listening` guards the list of those to tell and is taken
- * before a pool's lock, `keeping` guards the list of those who can give bytes back and is taken
- * before all others.
+ * It only counts; it allocates nothing for others. Any thread may call. `lock` guards the numbers
+ * and is the innermost lock of the engine. `listening` guards the list of listeners and is taken
+ * before a pool's lock. `keeping` guards the list of keepers, which can release cached bytes, and
+ * is taken before all other locks.
  */
 #include "engine/budget.h"
 
@@ -22,14 +23,15 @@ struct leat_budget {
     uint32_t refs;
     uint32_t waiters;
     uint64_t limit;
-    uint64_t ceiling; /* limit, or the earlier one while a lowered limit drains */
+    uint64_t ceiling; /* limit, or the previous one until usage has dropped below a lowered
+                       * limit */
     uint64_t used, peak, floors, refused;
-    uint64_t kept; /* the part of `used` that no flow holds */
+    uint64_t kept; /* the part of `used` that belongs to no flow */
     uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
-    bool starved; /* a flow was refused since the last notification */
+    bool starved; /* a flow was refused bytes since the last notification */
     leat__mutex listening;
     leat__budget_listener *listeners;
-    leat__mutex keeping; /* taken before every other lock: keepers lock what they keep */
+    leat__mutex keeping; /* taken before every other lock: keepers lock their caches */
     leat__budget_keeper *keepers;
 };
 
@@ -69,7 +71,7 @@ void leat_budget_close(leat_budget **budget)
     leat_budget *b = budget ? *budget : NULL;
     if (!b) return;
     *budget = NULL;
-    /* A forked child's copy may be locked for ever by a thread of the parent. */
+    /* In a forked child, a thread of the parent may have left this copy locked. */
     if (b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
     bool last = --b->refs == 0;
@@ -94,8 +96,8 @@ static uint64_t below_floors_locked(const leat_budget *b)
     return b->limit > b->floors ? b->limit - b->floors : 0;
 }
 
-/* A lowered limit is in force again once what it lets in ordinarily covers all that is held:
- * from there on the floors are free for those who cannot go on without them. */
+/* A lowered limit takes effect once all bytes in use fit below limit - floors. From then on the
+ * floors are free for tasks that cannot make progress without them. */
 static void settle_ceiling_locked(leat_budget *b)
 {
     if (b->ceiling != b->limit && b->used <= below_floors_locked(b)) b->ceiling = b->limit;
@@ -317,7 +319,7 @@ int leat_budget_charge(leat_budget *b, leat_budget_cat cat, uint64_t bytes, int6
     uint64_t until = leat__clock_deadline(leat__clock_ns(), timeout_ms);
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
-    if (rc == LEAT_EAGAIN) { /* what is only cached must not be waited for */
+    if (rc == LEAT_EAGAIN) { /* never wait for bytes that are only cached */
         uint64_t lacking = b->used + bytes - below_floors_locked(b);
         leat__mutex_unlock(&b->lock);
         leat__budget_reclaim(b, lacking);
@@ -377,7 +379,7 @@ uint64_t leat__budget_used(leat_budget *b)
 
 void leat_budget_read(const leat_budget *budget, leat_budget_stats *stats)
 {
-    leat_budget *b = (leat_budget *)budget; /* the lock changes, the numbers do not */
+    leat_budget *b = (leat_budget *)budget; /* only the lock is modified, not the numbers */
     if (stats == NULL) return;
     *stats = (leat_budget_stats){0};
     if (check(b, NULL) != 0) return;

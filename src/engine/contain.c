@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opt-in: a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) inside process() ends that call and fails
- * its task instead of the process.
+ * Opt-in: a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) inside process() ends that call and fails its
+ * task instead of the process.
  *
- * The handlers are process-wide, installed once and never removed; a fault outside a contained
- * call goes to whoever was there before. What the op had locked or allocated is lost, and a
- * stack overflow is not contained: there is no stack left to run the handler on.
+ * The handlers are process-wide, installed once and never removed. A fault outside a contained
+ * call goes to the previously installed handler. Memory and locks that the op held are lost. A
+ * stack overflow is not contained, because no stack is left to run the handler on.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -40,8 +40,8 @@ static void on_fault(int sig, siginfo_t *info, void *machine)
     } else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
         old->sa_handler(sig);
     } else {
-        /* Back to the default: returning runs the faulting instruction again, and a signal
-         * that somebody sent is sent once more. */
+        /* Restore the previous handler: returning runs the faulting instruction again, and a
+         * signal sent by a process is sent again. */
         sigaction(sig, old, NULL);
         if (info->si_code <= 0) raise(sig);
     }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The controller. Each look compares a flow's meters with the look before:
+ * The controller. Each tick compares a flow's counters with those of the previous tick:
  *
- *   the consumer did not wait     for a second: CPU workers that are not needed go to rest
- *   it waited                     the most downstream stage that had tasks waiting is the
- *                                 bottleneck (readiness chooses): more workers, or more I/O at
- *                                 once; the gain at that stage is judged (speed sizes) and a
- *                                 change that brought nothing is taken back and left alone for
- *                                 a while, longer each time
- *   no stage had tasks waiting    more results ahead, to even out slow tasks, if there was no
- *                                 room for more
- *   bytes were what was missing   settings that the budget cannot fill come down to what it can
+ *   the consumer did not wait     for a second: idle CPU workers that are not needed
+ *   it waited                     the most downstream stage with a queue of ready tasks is
+ *                                 the bottleneck: give it more workers, or more I/O in
+ *                                 flight; measure the gain at that stage, revert a change
+ *                                 without gain and do not retry it for a while, longer
+ *                                 each time
+ *   no stage had a queue          prefetch more results, to even out stragglers, if the
+ *                                 prefetch limit was reached
+ *   bytes were missing            lower the settings to what the budget can fill
  *
- * A starved stage looks slow by speed alone, which is why speed never chooses. More I/O at once
- * is judged by its latency as well: by Little's law what is in flight is rate times latency, so
- * reads that take as much longer as there are more of them prove that the storage gives no more,
- * and that at once, where the rate has to be told from noise first. What was found
- * useless is tried again as soon as the world is another: a stage's tasks or the consumer's
- * steps take 30 % more or less time than they did then. Threads: the pool's controller thread,
- * or the replay; with the pool's lock held.
+ * Queues choose the stage; speed only judges the change. Speed cannot choose, because a starved
+ * stage also looks slow. More I/O in flight is also judged by latency. By Little's law, requests
+ * in flight = rate x latency. So if latency grows in proportion to the requests in flight, the
+ * storage is saturated. Latency shows this at once, while a change of rate must first be told
+ * from noise. A change found useless is retried as soon as conditions change: when the time of a
+ * stage's tasks or of the consumer's steps differs by 30 % from the time then. Threads: the
+ * pool's controller thread, or the replay; with the pool's lock held.
  */
 #include "engine/controller.h"
 
@@ -33,10 +33,10 @@
 
 static const double fed = 0.02, starving = 0.05; /* share of the time the consumer waits */
 static const double busy_enough = 0.85, waiting_enough = 0.5;
-static const double worth_it = 0.03; /* least gain that keeps a change */
-static const double clear = 0.1;     /* a gain that is no noise */
-static const double another = 1.3;   /* times more or less: the world has changed; */
-static const double another_io = 2;  /* storage is less even */
+static const double worth_it = 0.03; /* minimum gain to keep a change */
+static const double clear = 0.1;     /* a gain above noise */
+static const double another = 1.3;   /* ratio of times that counts as changed conditions; */
+static const double another_io = 2;  /* storage times vary more */
 static const uint32_t calm_looks = 4, judge_items = 16, judge_looks = 8, doubt_looks = 4,
                       regret_looks = 12, known_looks = 2, pace_looks = 8;
 
@@ -49,15 +49,15 @@ const char *leat_knob_name(leat_flow_knob knob)
 
 typedef struct look {
     double seconds;
-    double consumer; /* share of the time it waited */
+    double consumer; /* share of the time the consumer waited */
     double step_ns;  /* the consumer's own work per result; 0 = unknown */
-    double blocked;  /* share of the time something waited for bytes */
-    bool full;       /* for a moment there was no room for another result */
+    double blocked;  /* share of the time work was blocked by the memory budget */
+    bool full;       /* the prefetch limit was reached at least once */
     double cpus;     /* mean CPU workers busy */
     double rate[LEAT__STAGES_MAX], ready[LEAT__STAGES_MAX], busy[LEAT__STAGES_MAX];
-    double cost_ns[LEAT__STAGES_MAX]; /* of one task; 0 = none came by */
+    double cost_ns[LEAT__STAGES_MAX]; /* per task; 0 = no task finished */
     uint64_t items[LEAT__STAGES_MAX];
-    bool changing; /* the world changed between this look and the one before */
+    bool changing; /* conditions changed since the previous tick */
 } look;
 
 static uint32_t limit_of(const leat_flow *f, const leat__stage *s)
@@ -67,7 +67,8 @@ static uint32_t limit_of(const leat_flow *f, const leat__stage *s)
     return s->decl.lane == LEAT_LANE_IO ? f->knobs[LEAT_KNOB_IO_DEPTH].value : UINT32_MAX;
 }
 
-/* A stage that answers later keeps no thread while it waits: a few can start all of it. */
+/* A stage that answers asynchronously keeps no thread while it waits, so two threads can start
+ * all its tasks. */
 uint32_t leat__io_threads(const leat__stage *s)
 {
     return s->answers_later ? LEAT_MIN(s->limit, 2) : s->limit;
@@ -90,7 +91,7 @@ void leat__knobs_apply(leat_flow *f)
         leat__stage *s = &f->stages[i];
         s->limit = limit_of(f, s);
         if (s->decl.lane != LEAT_LANE_IO || f->state != LEAT__FLOW_RUNNING || p->replay) continue;
-        /* Fewer threads than the depth asks for is slower, not wrong. */
+        /* Fewer threads than the depth needs is slower but correct. */
         int rc = leat__lane_start(&p->lanes[LEAT_LANE_IO], leat__io_threads(s), NULL);
         if (rc != 0)
             leat__pool_note(f, LEAT_LOG_WARN, "%s: only %u threads for I/O: %s", f->name,
@@ -99,9 +100,10 @@ void leat__knobs_apply(leat_flow *f)
     leat__segments_window(f);
 }
 
-/* ---- Looking -------------------------------------------------------------------------------- */
+/* ---- Observing
+ * ------------------------------------------------------------------------------ */
 
-/* How much was added since *seen, which becomes `now`. Never less than nothing. */
+/* The increase since *seen, which becomes `now`. Never negative. */
 static double since(uint64_t *seen, uint64_t now)
 {
     int64_t more = (int64_t)(now - *seen);
@@ -144,7 +146,7 @@ static void observe_stage(leat_flow *f, uint32_t i, uint64_t now, double ns, loo
     pace_add(&s->pace[i], l->rate[i]);
     if (st->decl.lane == LEAT_LANE_IO && other) s->narrow = l->cost_ns[i] < s->cost_ns[i];
     if (l->cost_ns[i] > 0) s->cost_ns[i] = l->cost_ns[i];
-    l->changing |= other && l->busy[i] >= 0.1; /* of a stage that matters */
+    l->changing |= other && l->busy[i] >= 0.1; /* only stages that matter */
 }
 
 static void observe(leat_flow *f, uint64_t now, look *l)
@@ -165,8 +167,8 @@ static void observe(leat_flow *f, uint64_t now, look *l)
     s->at_ns = now;
 }
 
-/* What is held for a while is free again after that while, or as soon as the world in which it
- * was useless has gone for two looks. A step of hardly any time is noise. */
+/* A hold ends after its number of ticks, or once conditions have differed for two consecutive
+ * ticks from those in which the change was useless. Very short steps are ignored as noise. */
 static void forget(leat_flow *f, const look *l)
 {
     static const double least_step_ns = 1e6;
@@ -193,7 +195,7 @@ static void set(leat_flow *f, leat_flow_knob knob, uint32_t value, uint64_t now,
     leat__knobs_apply(f);
     if (f->knobs[knob].value == from) return;
     f->decisions++;
-    memset(f->sight.pace, 0, sizeof f->sight.pace); /* measured with other settings */
+    memset(f->sight.pace, 0, sizeof f->sight.pace); /* measured with the old settings */
     leat_decision d = {.at_ns = now, .knob = knob, .from = from, .to = f->knobs[knob].value};
     snprintf(d.reason, sizeof d.reason, "%s%s (%.0f %%)", stage, reason, 100 * share);
     if (f->tuner) leat__tuner_decided(f->tuner, &d);
@@ -212,14 +214,14 @@ static void hold(leat__sight *s, int what, uint32_t stage, double cost_ns, doubl
     h->changed = 0;
 }
 
-/* Changes a knob and remembers to look whether that helped. */
+/* Changes a knob; later ticks judge the gain. */
 static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t stage,
                     const look *l, const char *reason, double share)
 {
     leat__sight *s = &f->sight;
     uint32_t from = f->knobs[knob].value;
     leat__pace pace = s->pace[stage];
-    if (pace.looks < known_looks) return; /* nothing to compare to yet */
+    if (pace.looks < known_looks) return; /* nothing to compare with yet */
     set(f, knob, value, s->at_ns, f->stages[stage].name, reason, share);
     if (f->knobs[knob].value == from) {
         s->hold[knob].looks = calm_looks;
@@ -235,11 +237,11 @@ static void try_out(leat_flow *f, leat_flow_knob knob, uint32_t value, uint32_t 
     s->judged_items = 0;
 }
 
-/* What came of a change, against the pace before it. */
+/* The result of a change, compared with the rate before it. */
 typedef struct outcome {
     double gain;   /* of the rate */
     double noise;  /* its standard error */
-    double little; /* the gain that the latency promises: in flight = rate x latency */
+    double little; /* the gain that latency predicts: in flight = rate x latency */
 } outcome;
 
 static outcome compare(const leat_flow *f, const look *l, leat_flow_knob knob)
@@ -265,10 +267,11 @@ static void take_back(leat_flow *f, leat_flow_knob knob, const char *reason, dou
     if (f->knobs[knob].pinned) return;
     set(f, knob, s->tried_from, s->at_ns, f->stages[s->tried_stage].name, reason, gain);
     s->pace[s->tried_stage] = s->tried_pace;
-    s->cost_ns[s->tried_stage] = s->tried_cost_ns; /* or its fall would look like a faster disk */
+    s->cost_ns[s->tried_stage] = s->tried_cost_ns; /* otherwise the drop in latency would look
+                                                    * like a faster disk */
 }
 
-/* Fewer reads at once: good when nothing was lost. True while it is not yet clear. */
+/* Judges a lower I/O depth: good when the rate did not drop. True while undecided. */
 static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
 {
     leat__sight *s = &f->sight;
@@ -278,20 +281,20 @@ static bool judge_narrow(leat_flow *f, const look *l, const outcome *o)
     s->elastic = false;
     if (lost || (o->gain < -worth_it && l->consumer >= fed)) {
         s->narrow = false;
-        take_back(f, LEAT_KNOB_IO_DEPTH, " lost by fewer at once", o->gain);
+        take_back(f, LEAT_KNOB_IO_DEPTH, " lost with fewer in flight", o->gain);
     }
     hold(s, LEAT_KNOB_IO_DEPTH, s->tried_stage, l->cost_ns[s->tried_stage], l->step_ns);
     return false;
 }
 
-/* More of something: good when more comes of it. True while it is not yet clear. */
+/* Judges an increase: good when the rate rose. True while undecided. */
 static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_knob knob)
 {
     leat__sight *s = &f->sight;
     bool io = knob == LEAT_KNOB_IO_DEPTH, needless = l->consumer < fed;
     bool yes = o->gain >= clear && o->gain >= 2 * o->noise && o->little >= worth_it;
     bool saturated = io && o->little < worth_it && o->gain < clear;
-    /* An end of an epoch may hide a gain, and noise looks like one: look for longer. */
+    /* The end of an epoch can hide a gain, and noise can look like one: measure longer. */
     bool open = o->gain >= 0 && o->gain < o->noise && s->judging < judge_looks;
     if (!yes && !saturated && !needless && (s->judging < doubt_looks || open)) return true;
     s->tried = 0;
@@ -302,11 +305,11 @@ static bool judge_more(leat_flow *f, const look *l, const outcome *o, leat_flow_
         return false;
     }
     hold(s, (int)knob, s->tried_stage, s->tried_cost_ns, s->tried_step_ns);
-    if (saturated) { /* certain: no hurry to try that again */
+    if (saturated) { /* certain: wait long before retrying */
         s->hold[knob].looks = LEAT_MAX(s->hold[knob].looks, 32u);
         s->narrow = true;
     }
-    take_back(f, knob, saturated ? ": more at once only wait longer; gained"
+    take_back(f, knob, saturated ? ": more in flight only add latency; gained"
                                  : " gained too little from the last change", o->gain);
     return false;
 }
@@ -319,12 +322,12 @@ static bool judge(leat_flow *f, const look *l)
     leat_flow_knob knob = (leat_flow_knob)(s->tried - 1);
     uint32_t stage = s->tried_stage;
     bool few = knob == LEAT_KNOB_PREFETCH || l->items[stage] < 4u * f->knobs[knob].value;
-    if (++s->judging == 1 && few) { /* mostly tasks that were begun before the change */
+    if (++s->judging == 1 && few) { /* mostly tasks started before the change */
         s->pace[stage] = (leat__pace){0};
         return true;
     }
-    /* A thread more makes no task cheaper: the world has changed, and with it what to compare
-     * to. (More I/O at once may make each of it slower.) */
+    /* More threads do not make a task cheaper, so conditions have changed and the baseline is
+     * invalid. (More I/O in flight may make each request slower.) */
     if (knob == LEAT_KNOB_THREADS && costs_differ(f, stage, l->cost_ns[stage], s->tried_cost_ns)) {
         s->tried = 0;
         return false;
@@ -341,7 +344,7 @@ static bool free_to_move(const leat_flow *f, leat_flow_knob knob)
     return !f->knobs[knob].pinned && f->sight.hold[knob].looks == 0;
 }
 
-/* The slowest CPU stage: whose cost says whether resting is still a good idea. */
+/* The most expensive CPU stage. Its cost shows whether idling workers is still right. */
 static uint32_t costly_stage(const leat_flow *f, const look *l)
 {
     uint32_t most = 0;
@@ -363,8 +366,8 @@ static void relax(leat_flow *f, const look *l)
         "the consumer does not wait; CPU workers busy", l->cpus / threads);
 }
 
-/* More CPU workers. Soon after some were sent to rest that was a mistake: not again for a while,
- * longer each time. */
+/* Adds CPU workers. If some were idled recently, that was a mistake: do not idle again for a
+ * while, longer each time. */
 static void add_workers(leat_flow *f, uint32_t stage, const look *l)
 {
     leat__sight *s = &f->sight;
@@ -378,7 +381,7 @@ static void add_workers(leat_flow *f, uint32_t stage, const look *l)
             " had tasks waiting", l->ready[stage]);
 }
 
-/* More I/O at once, or fewer if more was found useless. */
+/* Raises the I/O depth, or lowers it if a raise was found useless. */
 static void size_depth(leat_flow *f, uint32_t stage, const look *l)
 {
     leat__sight *s = &f->sight;
@@ -386,7 +389,7 @@ static void size_depth(leat_flow *f, uint32_t stage, const look *l)
     if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned) return;
     if (s->narrow && depth >= 2 * LEAT__DEPTH_FIRST) {
         try_out(f, LEAT_KNOB_IO_DEPTH, depth / 2, stage, l,
-                ": fewer at once may do; tasks waiting", l->ready[stage]);
+                ": fewer in flight may be enough; tasks waiting", l->ready[stage]);
         return;
     }
     s->narrow = false;
@@ -395,8 +398,8 @@ static void size_depth(leat_flow *f, uint32_t stage, const look *l)
                 " had tasks waiting", l->ready[stage]);
 }
 
-/* The most downstream stage that had tasks waiting while all its slots were busy. One that had
- * tasks waiting and slots free waits for the machine, not for a setting: look further up. */
+/* Finds the most downstream stage that had a queue while all its slots were busy. A stage with a
+ * queue and free slots waits for the machine, not for a setting: look further upstream. */
 static bool widen(leat_flow *f, const look *l)
 {
     leat__knob *k = f->knobs;
@@ -405,7 +408,7 @@ static bool widen(leat_flow *f, const look *l)
         const leat__stage *s = &f->stages[i];
         bool cpu = s->decl.lane == LEAT_LANE_CPU, io = s->decl.lane == LEAT_LANE_IO;
         if (l->ready[i] < waiting_enough) continue;
-        if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* a limit of its own */
+        if (s->decl.parallel > 0 || (!cpu && !io)) return true; /* has its own limit */
         if (cpu ? l->cpus < threads * busy_enough : l->busy[i] < depth * busy_enough) continue;
         if (cpu && threads < f->pool->active && free_to_move(f, LEAT_KNOB_THREADS))
             add_workers(f, i, l);
@@ -415,8 +418,8 @@ static bool widen(leat_flow *f, const look *l)
     return false;
 }
 
-/* The budget is the limit, and it is hard. Settings that it cannot fill come down to what it
- * holds, which costs nothing and says what is true. */
+/* The budget is the bottleneck, and it is a hard limit. Lowers settings that it cannot fill to
+ * what it holds; this costs nothing and makes the shown settings true. */
 static void fit_budget(leat_flow *f, const look *l)
 {
     uint32_t depth = f->knobs[LEAT_KNOB_IO_DEPTH].value;
@@ -427,7 +430,7 @@ static void fit_budget(leat_flow *f, const look *l)
         if (s->decl.lane != LEAT_LANE_IO || s->decl.parallel > 0) continue;
         if (f->knobs[LEAT_KNOB_IO_DEPTH].pinned || depth <= 2 || l->busy[i] * 2 >= depth) break;
         set(f, LEAT_KNOB_IO_DEPTH, LEAT_MAX((uint32_t)(l->busy[i] * 1.25) + 1, 2), now, s->name,
-            ": the budget holds no more at once; it was short", l->blocked);
+            ": the budget allows no more in flight; it was short", l->blocked);
         return;
     }
     const leat__segment *last = &f->segments[f->segment_count - 1];
@@ -435,20 +438,21 @@ static void fit_budget(leat_flow *f, const look *l)
     uint32_t held = LEAT_MAX(2, last->inside + 1);
     if (held * 2 > prefetch) return;
     set(f, LEAT_KNOB_PREFETCH, held, now, "",
-        "the budget holds no more results ahead; it was short", l->blocked);
+        "the budget allows no more results ahead; it was short", l->blocked);
 }
 
 void leat__controller_step(leat_flow *f, uint64_t now)
 {
     leat__sight *s = &f->sight;
     if (f->state != LEAT__FLOW_RUNNING || f->opts.fixed) return;
-    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return; /* too little to judge by: with the next */
+    if (now < s->at_ns + LEAT__CONTROLLER_NS / 2) return; /* interval too short to judge; wait
+                                                           * for the next tick */
     look l;
     observe(f, now, &l);
     forget(f, &l);
     if (s->rested > 0) s->rested--;
     if (judge(f, &l)) return;
-    /* A look with both worlds in it is nothing to compare the next ones to. */
+    /* A tick that mixes old and new conditions is not a baseline for the next ones. */
     s->changing = l.changing && !s->changing;
     if (s->changing) return;
     if (l.consumer < fed) {
@@ -467,7 +471,7 @@ void leat__controller_step(leat_flow *f, uint64_t now)
     bool can = l.full && last->end == LEAT__END_EXIT && prefetch <= last->mask / 2;
     if (can && free_to_move(f, LEAT_KNOB_PREFETCH))
         try_out(f, LEAT_KNOB_PREFETCH, prefetch * 2, f->stage_count - 1, &l,
-                ": no stage had tasks waiting, the consumer did", l.consumer);
+                ": no stage had tasks waiting, the consumer waited", l.consumer);
 }
 
 static void run(void *arg)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public calls of a flow: building, starting, pulling, cancelling, closing, reading.
- * Owns the flow; everything that happens while it runs is the scheduler's.
+ * The public calls of a flow: building, starting, pulling, cancelling, closing, reading. Owns the
+ * flow; while it runs, the scheduler does the work.
  *
- * Any thread enters, except that open, add, start and close are the owner's.
+ * Any thread may call, except that open, add, start and close are for the owner.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "engine/sched.h"
 #include "engine/tuner.h"
 
-/* How long a consumer that holds all the memory itself is left waiting before it is told. */
+/* How long a consumer that itself holds all the memory waits before it gets an error. */
 static const uint64_t loan_patience_ns = 10 * LEAT_NS_PER_S;
 static const uint32_t drain_at_once = 1024;
 
@@ -104,7 +104,7 @@ static int check_stage(const leat_flow *f, const leat_stage *s, leat_error *err)
     else if (!s->process)
         wrong = "has no process()";
     else if (s->kind < LEAT_STAGE_SOURCE || s->kind > LEAT_STAGE_SINK)
-        wrong = "is of no known kind";
+        wrong = "has an unknown kind";
     else if ((n == 0) != (s->kind == LEAT_STAGE_SOURCE))
         wrong = n == 0 ? "is first and must be a source" : "is a source but not first";
     else if (n > 0 && f->stages[n - 1].decl.kind == LEAT_STAGE_SINK)
@@ -120,7 +120,7 @@ static int check_stage(const leat_flow *f, const leat_stage *s, leat_error *err)
              s->count > (1u << 20))
         wrong = "has a count above 1048576";
     else if ((unsigned)s->lane >= LEAT_LANES || (unsigned)s->category >= LEAT_BUDGET_CATS)
-        wrong = "names no known lane or category";
+        wrong = "names an unknown lane or category";
     if (wrong) return leat__fail(err, LEAT_EINVAL, "%s: stage %s %s", f->name, name, wrong);
     return 0;
 }
@@ -203,7 +203,7 @@ int leat_flow_start(leat_flow *f, leat_error *err)
     LEAT_REQUIRE(f != NULL, err);
     LEAT_TRY(check_fork(f, err));
     if (f->state != LEAT__FLOW_OPEN)
-        return leat__fail(err, LEAT_ESTATE, "%s: started already", f->name);
+        return leat__fail(err, LEAT_ESTATE, "%s: already started", f->name);
     if (f->stage_count == 0)
         return leat__fail(err, LEAT_EINVAL, "%s: a flow needs at least a source", f->name);
     LEAT_TRY(check_gpus(f, err));
@@ -227,7 +227,8 @@ int leat_flow_start(leat_flow *f, leat_error *err)
 
 /* ---- Pulling --------------------------------------------------------------------------------- */
 
-/* Nothing runs and something waits for bytes, which the consumer or another user of the budget has. */
+/* True when nothing runs and a task waits for bytes that the consumer or another user of the
+ * budget holds. */
 static bool starved_of_bytes(const leat_flow *f)
 {
     if (f->running > 0) return false;
@@ -240,13 +241,13 @@ static int fail_starved(const leat_flow *f, leat_error *err)
 {
     if (f->loans == 0)
         return leat__fail(err, LEAT_EBUDGET,
-                          "%s: nothing can be made: %llu of the budget's %llu bytes are held by "
+                          "%s: cannot continue: %llu of the budget's %llu bytes are held by "
                           "others that share it",
                           f->name,
                           (unsigned long long)(leat__budget_used(f->budget) - atomic_load(&f->charged)),
                           (unsigned long long)leat__budget_limit(f->budget));
     return leat__fail(err, LEAT_EBUDGET,
-                      "%s: nothing can be made: %llu results on loan hold %llu of the budget's "
+                      "%s: cannot continue: %llu borrowed results hold %llu of the budget's "
                       "%llu bytes; release some",
                       f->name, (unsigned long long)f->loans, (unsigned long long)f->loan_bytes,
                       (unsigned long long)leat__budget_limit(f->budget));
@@ -265,7 +266,7 @@ static leat__node *lend_locked(leat_flow *f)
     return n;
 }
 
-/* Where waiting ends for now: 0 = go on, else the answer. */
+/* Decides whether to stop waiting: 0 = continue, else the return code. */
 static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
 {
     *over = true;
@@ -286,7 +287,7 @@ static int verdict_locked(leat_flow *f, bool *over, leat_error *err)
     return 0;
 }
 
-/* Waits for a change since `seen` until `until`; 0, or why there is nothing to wait for. */
+/* Waits for a change since `seen` until `until`; 0, or the reason why waiting is useless. */
 static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t until, leat_error *err)
 {
     leat_pool *p = f->pool;
@@ -294,7 +295,8 @@ static int await_locked(leat_flow *f, uint32_t seen, uint64_t begin, uint64_t un
         leat__pool_unlock(p);
         bool moved = leat__replay_step(p);
         leat__pool_lock(p);
-        if (moved || f->state != LEAT__FLOW_RUNNING) return 0; /* a fruitless look may fail it */
+        /* a scan that found no work may have failed the flow */
+        if (moved || f->state != LEAT__FLOW_RUNNING) return 0;
         if (f->loans > 0 && starved_of_bytes(f)) return fail_starved(f, err);
         return leat__fail(err, LEAT_EINTERNAL, "%s: deadlock: no worker can move", f->name);
     }
@@ -328,12 +330,12 @@ int leat_flow_next(leat_flow *f, leat_task **task, int64_t timeout_ms, leat_erro
         if (n) {
             *task = &n->pub;
             leat__flow_advance(f, leat__pool_now(p));
-            p->epoch++; /* an empty hand-over lets the senior use the floor */
+            p->epoch++; /* an empty output queue lets the senior use the floor */
         }
         if (over || n) break;
         rc = await_locked(f, seen, begin, until, err);
         if (rc == 0) continue;
-        /* A result may have come in the very moment in which time ran out. */
+        /* A result may have arrived just as the time ran out. */
         if (rc == LEAT_ETIMEDOUT && (f->out.count > 0 || f->state != LEAT__FLOW_RUNNING)) continue;
         if (rc == LEAT_ETIMEDOUT)
             leat__fail(err, rc, "%s: no result within %lld ms", f->name, (long long)timeout_ms);
@@ -436,15 +438,15 @@ void leat_flow_close(leat_flow **flow)
     leat_flow *f = flow ? *flow : NULL;
     if (!f) return;
     *flow = NULL;
-    /* In a forked child the threads that hold its tasks do not exist: leave it be. */
+    /* A forked child does not have the threads that hold the flow's tasks: leave it alone. */
     if (forked(f)) return;
     leat_pool *p = f->pool;
     if (p) {
         leat__pool_lock(p);
         cancel_locked(f);
         await_quiet_locked(f);
-        /* A batch flow may hold 65,536 tasks per segment, about 0.1 us each to free: in parts,
-         * so that the pool's other flows are not kept from their lock meanwhile. */
+        /* A batch flow may hold 65,536 tasks per segment, at about 0.1 us each to free. Free them
+         * in parts, so that the pool's other flows can take the lock in between. */
         for (bool more = f->segments != NULL; more;) {
             more = leat__segments_drain(f, drain_at_once);
             leat__pool_unlock(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lane: the threads for one kind of stage. They are started when a flow first needs them
- * and sleep while there is nothing to take. Owns its threads; their whole life is in here.
+ * A lane: the threads for one kind of stage. They are started when a flow first needs them and
+ * sleep while there is no work. Owns its threads from start to join.
  */
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ static void sleep_locked(leat__lane *l, leat_pool *p, const leat__worker *w)
     if (l->waking > 0) l->waking--;
 }
 
-/* Take, run, settle; settling and the next taking share one hold of the lock. */
+/* Takes, runs, settles; settling and the next take share one lock hold. */
 static void work(void *arg)
 {
     leat__worker *w = arg;
@@ -56,7 +56,7 @@ static void work(void *arg)
     if (p->placement && w->lane == LEAT_LANE_CPU) leat__placement_enter(p->placement, w->place);
     leat__pool_lock(p);
     uint64_t now = leat__clock_ns();
-    bool news = false; /* something changed that others have not been told of */
+    bool news = false; /* there is a change that other threads have not been woken for */
     while (!p->stopping) {
         if (leat__sched_take(p, w, now) == 0) {
             if (news || p->dead.head || p->stirred) {
@@ -80,7 +80,7 @@ static void work(void *arg)
     leat__pool_unlock(p);
 }
 
-/* Fewer threads than asked for are slower, none is an error. */
+/* Fewer threads than requested is slower; no thread is an error. */
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err)
 {
     count = LEAT_MIN(count, l->max);

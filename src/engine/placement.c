@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Placement of CPU workers on NUMA nodes: see placement.h. Only leat's own threads are ever
- * bound, each by itself; the masks of the host's threads stay as they are. Reads the nodes
- * once, when a pool is opened.
+ * Placement of CPU workers on NUMA nodes: see placement.h. Only leat's own threads are bound,
+ * each by itself; the masks of the host's threads are not changed. Reads the nodes once, when a
+ * pool is opened.
  *
- * Memory: a bound worker takes its pages from where it runs (MPOL_LOCAL), also when the
- * process was started with another policy, which was meant for threads that wander. The pages
- * of a worker's scratch are therefore its node's: it touches them first.
+ * Memory: a bound worker allocates pages on its own node (MPOL_LOCAL), even if the process was
+ * started with another policy, which was meant for unbound threads. So the pages of a worker's
+ * scratch are local: it touches them first.
  */
 #include "engine/placement.h"
 
@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-#define MPOL_LOCAL 4 /* of linux/mempolicy.h; there since Linux 3.8 */
+#define MPOL_LOCAL 4 /* from linux/mempolicy.h; since Linux 3.8 */
 
 void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32_t workers,
                             uint32_t *node_of)
@@ -27,7 +27,7 @@ void leat__placement_spread(const leat__numa_node *nodes, uint32_t count, uint32
     for (uint32_t i = 0; i < count; i++) cpus[i] = leat__cpuset_count(&nodes[i].cpus);
     for (uint32_t w = 0; w < workers; w++) {
         uint32_t best = 0;
-        /* The node whose CPUs would be the least taken: given + 1 of cpus. */
+        /* The node that would have the smallest share of its CPUs taken: (given + 1) / cpus. */
         for (uint32_t i = 1; i < count; i++)
             if ((uint64_t)(given[i] + 1) * cpus[best] < (uint64_t)(given[best] + 1) * cpus[i])
                 best = i;
@@ -73,6 +73,6 @@ void leat__placement_enter(const leat__placement *p, uint32_t node)
     if (!leat__thread_set_cpus(cpus->words, sizeof cpus->words)) return;
     if (p->nodes[node].memory_allowed) {
         long rc = syscall(SYS_set_mempolicy, MPOL_LOCAL, NULL, 0);
-        (void)rc; /* a kernel without policies has nothing to choose from */
+        (void)rc; /* a kernel without memory policies needs none */
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool: the lock around the scheduler, the lanes, and the one pool that the flows of a
- * process share. The only place that unlocks, because unlocking means: wake whom there is
- * work for, tell other pools of bytes that came free, and free what died meanwhile.
+ * The pool: the lock around the scheduler, the lanes, and the one pool that all flows of a
+ * process share. This is the only file that unlocks. Unlocking also wakes workers that have work,
+ * tells other pools about released bytes, and frees dead tasks.
  *
  * Lock order: the shared pool's, a budget's listeners, a flow's lending, a pool's, a budget's.
  */
@@ -52,7 +52,7 @@ static void wake_locked(leat_pool *p)
     for (int i = 0; i < LEAT_LANES; i++) {
         leat__lane *l = &p->lanes[i];
         if (l->idle <= l->waking) continue;
-        /* One is enough: when it takes something it comes through here itself. */
+        /* Waking one is enough: when it takes a task it comes through here and wakes the next. */
         if (!leat__sched_has_work(p, (leat_lane)i, leat__pool_now(p))) continue;
         l->waking = l->scarce ? l->idle : l->waking + 1;
         if (l->scarce)
@@ -62,7 +62,8 @@ static void wake_locked(leat_pool *p)
     }
 }
 
-/* Budgets on which other pools may wait for what this one gave back; each with a reference. */
+/* Budgets on which other pools may wait for bytes that this one released; each with a
+ * reference. */
 static uint32_t take_news_locked(leat_pool *p, leat_budget **news, uint32_t max)
 {
     uint32_t count = 0;
@@ -82,7 +83,7 @@ void leat__pool_note(leat_flow *f, leat_log_level level, const char *fmt, ...)
     struct leat__note *note = &p->notes[p->note_count++];
     note->flow = f;
     note->level = level;
-    f->reaping++; /* the flow stays until the line is written */
+    f->reaping++; /* keeps the flow alive until the line is written */
     va_list args;
     va_start(args, fmt);
     vsnprintf(note->text, sizeof note->text, fmt, args);
@@ -104,8 +105,8 @@ static void write_notes(leat_pool *p, uint32_t count)
     }
 }
 
-/* A senior was refused bytes: asks those who only cache for them, without the lock. Then every
- * refused request is worth asking again, also when nothing came: that look may fail the flow. */
+/* A senior was refused bytes: asks the keepers of caches to release some, without the lock. Then
+ * every refused request is retried, even when nothing was released: that scan may fail the flow. */
 static void reclaim(leat_pool *p)
 {
     for (leat_flow *f = p->flows; f; f = f->next) {
@@ -113,7 +114,7 @@ static void reclaim(leat_pool *p)
         uint64_t bytes = f->reclaim;
         f->reclaim = 0;
         if (f->state != LEAT__FLOW_RUNNING) continue;
-        f->reaping++; /* the flow stays */
+        f->reaping++; /* keeps the flow alive */
         leat__mutex_unlock(&p->lock);
         leat__budget_reclaim(f->budget, leat__budget_lacking(f->budget, bytes));
         leat__mutex_lock(&p->lock);
@@ -200,7 +201,7 @@ static void destroy(leat_pool *p)
     leat__free(p);
 }
 
-/* Lanes that wait (I/O, GPU, Python) go where the kernel puts them. */
+/* The kernel places the threads of lanes that mostly wait (I/O, GPU, Python). */
 static int place_workers(leat_pool *p, leat_error *err)
 {
     const leat__lane *cpu = &p->lanes[LEAT_LANE_CPU];
@@ -240,8 +241,9 @@ int leat__pool_make(leat_pool **pool, const leat_pool_opts *opts, bool threads, 
     if (threads) {
         LEAT_GO(rc, out, place_workers(p, err));
         LEAT_GO(rc, out, leat__lane_start(&p->lanes[LEAT_LANE_CPU], p->active, err));
-        leat__pool_lock(p); /* its workers look at it already */
-        p->active = p->lanes[LEAT_LANE_CPU].started; /* fewer, where no more can be had */
+        leat__pool_lock(p); /* its workers already read it */
+        p->active = p->lanes[LEAT_LANE_CPU].started; /* fewer when no more threads could be
+                                                      * started */
         leat__pool_unlock(p);
     }
     *pool = p;
@@ -263,7 +265,7 @@ int leat_pool_shared(leat_pool **pool, leat_error *err)
     leat__once_run(&shared.once, shared_init);
     leat__mutex_lock(&shared.lock);
     int rc = 0;
-    /* After a fork the parent's threads are not here: the child starts afresh. */
+    /* After a fork the parent's threads do not exist: the child opens a new pool. */
     bool stale = shared.pool && shared.pool->fork_generation != leat__fork_generation();
     if (!shared.pool || stale) {
         leat_pool *fresh = NULL;
@@ -324,7 +326,7 @@ int leat_pool_set_active(leat_pool *p, uint32_t threads, leat_error *err)
 
 /* ---- Flows ---------------------------------------------------------------------------------- */
 
-/* Threads the flow's lanes need; those of the I/O lane follow its depth. */
+/* Starts the threads that the flow's lanes need; the I/O lane has as many as its depth. */
 static int start_lanes_locked(leat_pool *p, const leat_flow *f, leat_error *err)
 {
     if (p->replay) return 0;
@@ -342,7 +344,7 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
 {
     leat__pool_lock(p);
     int rc = start_lanes_locked(p, f, err);
-    /* without a thread for it nothing is tuned, and all works */
+    /* without a controller thread nothing is tuned, but everything works */
     if (rc == 0 && !f->opts.fixed && leat__controller_start(p, NULL) != 0) f->opts.fixed = 1;
     if (rc == 0) {
         f->next = p->flows;
@@ -351,7 +353,7 @@ int leat__pool_attach(leat_pool *p, leat_flow *f, leat_error *err)
         f->vtime = p->vclock;
         f->state = LEAT__FLOW_RUNNING;
         f->started_ns = leat__pool_now(p);
-        /* What was seen of the flow before this one counts as seen just now. */
+        /* What was observed of the previous flow counts as observed just now. */
         f->sight.at_ns = f->started_ns - f->sight.at_ns;
         if (f->started_ns - f->sight.at_ns >= LEAT__CONTROLLER_NS)
             leat__controller_step(f, f->started_ns);

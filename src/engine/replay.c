@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deterministic mode: see replay.h. Owns the virtual workers' clock and the seed's choices;
+ * Deterministic mode: see replay.h. Owns the clock of the virtual workers and the random choices;
  * one thread only.
  */
 #include "engine/replay.h"
@@ -103,19 +103,19 @@ static void finish(leat_pool *p, leat__worker *w)
     leat__pool_unlock(p);
 }
 
-/* No notion of time: a random worker does the next thing it can do. */
+/* Without time: a random worker does the next thing it can do. */
 static bool step_random(leat_pool *p)
 {
     leat__replay *r = p->replay;
     uint32_t count = worker_count(p);
     if (r->outside && (leat__rng_u32(&r->rng) & 3) == 0 && step_outside(r)) return true;
     uint32_t first = (uint32_t)leat__rng_below(&r->rng, count);
-    /* A stride prime to the count would do; a second draw decides the direction instead. */
+    /* Scan up or down from a random start: simpler than a random stride coprime to the count. */
     bool down = leat__rng_u32(&r->rng) & 1;
     for (uint32_t i = 0; i < count; i++) {
         leat__worker *w = worker_at(p, (down ? first + count - i : first + i) % count);
         if (w->count == 0 && !take(p, w)) continue;
-        /* Taking and finishing are separate moves, so that others come between. */
+        /* Taking and finishing are separate moves, so that other workers can move in between. */
         if (w->count > 0 && (leat__rng_u32(&r->rng) & 1)) finish(p, w);
         return true;
     }
@@ -142,8 +142,8 @@ static void tick(leat_pool *p)
     leat__pool_unlock(p);
 }
 
-/* Virtual time: every idle worker takes what it can, then the earliest finishes. Not past
- * `until`. */
+/* Virtual time: every idle worker takes a task if it can, then the earliest one finishes. Stops
+ * at `until`. */
 static bool step_timed(leat_pool *p, uint64_t until)
 {
     leat__replay *r = p->replay;
@@ -166,7 +166,7 @@ static bool step_timed(leat_pool *p, uint64_t until)
     return true;
 }
 
-/* A source that said "later" is what everybody may be waiting for: time passes. */
+/* If all wait for a source that said "later", advances the clock. */
 static bool pass_time(leat_pool *p)
 {
     uint64_t at = UINT64_MAX;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scheduler: which task a free worker takes, and what happens when it is done.
+ * The scheduler: decides which task a free worker takes, and handles finished tasks.
  *
- * Taking: of the flows the one that had the least work so far, of its stages the most
- * downstream with a task that fits (batch mode: the most upstream). Once a task had to be
- * refused bytes or CPUs, nothing further upstream may take any: results leave before new work
- * enters. A refused task that is the flow's senior (the first in serial order) may use the
- * flow's floor; docs/internals/engine.md shows why that always suffices.
+ * A worker takes from the flow with the least work so far, there from the most downstream stage
+ * with a task that fits (batch mode: the most upstream). Once a task was refused bytes or CPUs,
+ * stages further upstream get none: results leave before new work enters. A refused task that is
+ * the flow's senior (the first in serial order) may use the flow's floor.
+ * docs/internals/engine.md shows why that is always enough.
  *
  * Called with the pool's lock held, except leat__sched_run.
  */
@@ -19,7 +19,7 @@
 #include "base/num.h"
 #include "engine/flow_meter.h"
 
-static const uint64_t take_target_ns = 20000; /* work to take per lock hold */
+static const uint64_t take_target_ns = 20000; /* amount of work to take per lock hold */
 static const double idle_credit_ns = 50e6;
 
 static uint64_t active_milli(const leat_pool *p)
@@ -46,7 +46,7 @@ static bool may_make_kids(const leat_flow *f, const leat__stage *s, const leat__
     return n->kids.count + s->decl.count <= LEAT__KIDS_AHEAD;
 }
 
-/* The task that stage s would run next, NULL when none; the source has none to show. */
+/* The task that stage s would run next, or NULL; always NULL for the source. */
 static leat__node *candidate(const leat_flow *f, const leat__stage *s)
 {
     if (is_ordered(s)) {
@@ -66,12 +66,12 @@ static bool stage_has_task(const leat_flow *f, const leat__stage *s, uint64_t no
     return s->decl.kind == LEAT_STAGE_SOURCE ? source_may_run(f, now) : candidate(f, s) != NULL;
 }
 
-/* The first task in serial order (most downstream segment, lowest number), if it waits to be
- * run; *source when that is the next task from the source. */
+/* The first task in serial order (most downstream segment, lowest number), if it is ready; sets
+ * *source when that is the next task from the source. */
 static leat__node *senior_of(const leat_flow *f, bool *source)
 {
     *source = false;
-    if (f->out.count > 0) return NULL; /* the consumer's turn */
+    if (f->out.count > 0) return NULL; /* the consumer must take a result first */
     for (uint32_t i = f->segment_count; i-- > 0;) {
         const leat__segment *seg = &f->segments[i];
         uint64_t low = LEAT_MAX(seg->low, seg->base);
@@ -97,7 +97,7 @@ static uint64_t brought_by(const leat__node *n)
     return sum;
 }
 
-/* ---- Contexts: what one worker of one stage keeps --------------------------------------- */
+/* ---- Contexts: the state of one worker in one stage ------------------------------------- */
 
 static int find_gpu(leat_pool *p, const leat__stage *s)
 {
@@ -119,7 +119,7 @@ static bool ctx_grant(leat_pool *p, leat_flow *f, leat__stage *s, leat__ctx *ctx
     bool wants_gpu = s->decl.gpus > 0 || s->decl.gpu_memory > 0;
     int gpu = wants_gpu ? find_gpu(p, s) : -1;
     if (wants_gpu && gpu < 0) return false;
-    /* A stage's first worker is part of the flow's floor. */
+    /* The floor includes one worker per stage. */
     if (s->decl.ram > 0 && !leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, s->decl.ram,
                                                s->ctx_count == 0))
         return false;
@@ -153,7 +153,7 @@ void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx)
 
 static void starve(leat_flow *f, leat__stage *s, uint64_t now)
 {
-    if (!s->starved) f->pool->stirred = true; /* batch mode: what is downstream may go now */
+    if (!s->starved) f->pool->stirred = true; /* batch mode: downstream tasks may now run */
     s->starved = true;
     s->starved_epoch = f->pool->epoch;
     if (f->blocked_since_ns == 0) f->blocked_since_ns = now;
@@ -169,7 +169,8 @@ static void unstarve(leat_flow *f, leat__stage *s, uint64_t now)
     f->blocked_since_ns = 0;
 }
 
-/* A task that could not be given its bytes even alone fails now rather than waiting for ever. */
+/* Fails a task whose bytes could never be granted, even alone, instead of waiting
+ * indefinitely. */
 static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need,
                            uint64_t now)
 {
@@ -189,7 +190,7 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
                               (unsigned long long)leat__budget_used(f->budget),
                               (unsigned long long)limit);
     f->pool->stirred = true;
-    if (!n) { /* the source: there is no task to blame yet */
+    if (!n) { /* the source: there is no task yet */
         leat__flow_fail(f, NULL, rc, NULL);
         f->error = err;
         return;
@@ -205,8 +206,8 @@ static void fail_too_large(leat_flow *f, leat__stage *s, leat__node *n, uint64_t
 
 typedef enum leat__granted { REFUSED, GRANTED, GRANTED_SENIOR, TOO_LARGE } granted;
 
-/* Asks for the bytes of *n (NULL: the source's next). When only the senior may have them and
- * it waits at this very stage, *n becomes the senior. */
+/* Requests the bytes of *n (NULL: the source's next task). When only the senior may get them and
+ * it waits at this stage, *n becomes the senior. */
 static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *need,
                      bool held_back)
 {
@@ -224,13 +225,13 @@ static granted grant(leat_flow *f, leat__stage *s, leat__node **n, uint64_t *nee
     *n = senior;
     *need = need_of(s, senior);
     if (leat__budget_grant(f->budget, LEAT_BUDGET_SCRATCH, *need, true)) return GRANTED_SENIOR;
-    if (!f->reclaimed) { /* first what is only cached goes: whoever unlocks asks for it */
+    if (!f->reclaimed) { /* first release caches: the thread that unlocks asks the keepers */
         f->pool->reclaims = f->pool->stirred = true;
         f->reclaim = LEAT_MAX(*need, UINT64_C(1));
         return REFUSED;
     }
-    /* Nothing of this flow runs, nothing is with the consumer, nobody else holds bytes that could
-     * come free, and all it holds waits for this one: more will not come. */
+    /* Nothing of this flow runs, the consumer holds nothing, no one else holds bytes that could
+     * be released, and all its tasks wait for this one: no more bytes will come. */
     bool hopeless = f->running == 0 && f->reaping == 0 && f->loans == 0 &&
                     leat__budget_hopeless(f->budget, atomic_load(&f->charged), *need);
     return hopeless ? TOO_LARGE : REFUSED;
@@ -256,7 +257,7 @@ static void start(leat_flow *f, leat__stage *s, leat__node *n, uint64_t need, ui
     f->running++;
 }
 
-/* How many tasks are worth one lock hold: short ones together, but leave some for others. */
+/* How many tasks to take per lock hold: several short ones, but leave some for other workers. */
 static uint32_t worth_taking(const leat_pool *p, const leat__stage *s)
 {
     if (s->decl.lane != LEAT_LANE_CPU || s->items < 8 || s->answers_later) return 1;
@@ -292,7 +293,7 @@ static uint32_t take_stage(leat_pool *p, leat_flow *f, leat__stage *s, leat__wor
     if (!ctx_grant(p, f, s, &s->ctx[w->index])) return 0;
     uint32_t most = worth_taking(p, s);
     bool is_source = s->decl.kind == LEAT_STAGE_SOURCE;
-    if (is_source && s->decl.need) most = 1; /* need() speaks of the next task only */
+    if (is_source && s->decl.need) most = 1; /* need() describes only the next task */
     if (s->decl.kind == LEAT_STAGE_EXPAND) most = 1;
     if (is_source) most = LEAT_MIN(most, leat__segment_room(&f->segments[0]));
     while (w->count < most && f->state == LEAT__FLOW_RUNNING) {
@@ -347,7 +348,7 @@ static uint32_t take_from(leat_pool *p, leat_flow *f, leat__worker *w, uint64_t 
             else
                 busy = true;
         }
-        /* Batch mode: what is upstream goes first, unless bytes stop it. */
+        /* Batch mode: upstream stages go first, unless they lack bytes. */
         if (batch && busy) return 0;
         if (batch) held_back = false;
     }
@@ -367,7 +368,7 @@ uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now)
     w->count = 0;
     w->flow = NULL;
     if (w->lane == LEAT_LANE_CPU && w->index >= p->active) return 0;
-    /* Least served first; a flow that has nothing is passed over. Flows are few. */
+    /* Least served flow first; flows without work are skipped. There are few flows. */
     p->scan++;
     for (;;) {
         leat_flow *best = NULL;
@@ -381,7 +382,7 @@ uint32_t leat__sched_take(leat_pool *p, leat__worker *w, uint64_t now)
     w->started_ns = now;
     w->setup_rc = 0;
     w->charged_vtime = (w->stage->cost_ns + 1) * w->count;
-    /* A flow that was idle gets no credit for more than a moment of it. */
+    /* An idle flow gets only a small credit for the time it was idle. */
     f->vtime = LEAT_MAX(f->vtime, p->vclock - idle_credit_ns) + w->charged_vtime;
     p->vclock = LEAT_MAX(p->vclock, f->vtime - w->charged_vtime);
     f->busy[w->lane]++;
@@ -424,7 +425,7 @@ static int call(leat_flow *f, leat__stage *s, leat__ctx *ctx, leat__node *n, lea
     bool crashed = false;
     int rc = leat__contain_call(s, ctx->ptr, &n->pub, &crashed, err);
     if (crashed) {
-        /* Whatever the op left behind cannot be trusted: neither its context nor the payload. */
+        /* After a fault in the op, neither its context nor the payload can be trusted. */
         ctx->state = LEAT__CTX_GRANTED;
         ctx->ptr = NULL;
         n->pub.release = NULL;
@@ -469,7 +470,7 @@ void leat__sched_run(leat__worker *w)
     leat__stage *s = w->stage;
     leat__ctx *ctx = &s->ctx[w->index];
     leat_error err;
-    bool over = false; /* the source has no more for now */
+    bool over = false; /* the source has no task for now */
     for (uint32_t i = 0; i < w->count; i++) {
         leat__node *n = w->tasks[i];
         if (over || atomic_load_explicit(&f->stop, memory_order_relaxed) ||
@@ -480,7 +481,7 @@ void leat__sched_run(leat__worker *w)
         err.code = 0;
         int rc = call(f, s, ctx, n, &err);
         if (!is_answer(s, rc))
-            rc = leat__fail(&err, LEAT_EINTERNAL, "%s: stage %s answered %d, which means nothing",
+            rc = leat__fail(&err, LEAT_EINTERNAL, "%s: stage %s returned %d, which is not a valid code",
                             f->name, s->name, rc);
         if (rc == LEAT_FLOW_PENDING) {
             n->async = true;
@@ -509,7 +510,7 @@ static void learn(leat_flow *f, leat__stage *s, uint64_t holds, bool beyond)
         f->floor = floor;
 }
 
-/* What n was charged becomes what it holds. */
+/* Converts the bytes granted to n into bytes held by n. */
 static void settle_bytes(leat_flow *f, leat__stage *s, leat__node *n,
                          int64_t delta[LEAT_BUDGET_CATS])
 {
@@ -565,7 +566,7 @@ static void settle_source(leat_flow *f, leat__node *n, uint64_t now)
         return;
     }
     f->source_later_ns = 0;
-    if (n->rc < 0) { /* asking it again could go on for ever */
+    if (n->rc < 0) { /* asking it again might never end */
         n->fatal = true;
         f->source_ended = true;
         f->segments[0].closed = true;
@@ -582,7 +583,7 @@ static void count_failure(leat_flow *f, leat__stage *s, const leat__node *n)
     if (counts && f->failed > f->opts.max_errors) leat__flow_fail(f, n, n->rc, NULL);
 }
 
-/* One task came back from process() or leat_task_done. */
+/* Handles one task that came back from process() or leat_task_done. */
 static void settle_one(leat_flow *f, leat__stage *s, leat__node *n,
                        int64_t delta[LEAT_BUDGET_CATS], uint64_t now)
 {
@@ -596,7 +597,7 @@ static void settle_one(leat_flow *f, leat__stage *s, leat__node *n,
         return;
     }
     if (canceled || f->state != LEAT__FLOW_RUNNING) {
-        n->state = LEAT__NODE_ARRIVED; /* stays in its slot until the flow is closed */
+        n->state = LEAT__NODE_ARRIVED; /* keeps its slot until the flow is closed */
         return;
     }
     if (s->decl.kind == LEAT_STAGE_GATHER) bury_members(f, n);
@@ -613,7 +614,7 @@ static void settle_one(leat_flow *f, leat__stage *s, leat__node *n,
     }
     bool gone_wrong_last = n->rc < 0 && s->decl.kind == LEAT_STAGE_SINK &&
                            f->opts.on_error == LEAT_FLOW_GIVE_BACK;
-    if (gone_wrong_last) n->dropped = true; /* the sink has seen it: not once more */
+    if (gone_wrong_last) n->dropped = true; /* the sink has already seen it */
     leat__node_forward(f, n, n->stage + 1u, now);
 }
 
@@ -627,7 +628,7 @@ static void finish(leat_flow *f, const int64_t delta[LEAT_BUDGET_CATS], uint64_t
     }
     if (any) {
         atomic_fetch_sub(&f->charged, (uint64_t)-sum);
-        /* This pool looks again by itself; others on the same budget must be told. */
+        /* This pool scans again by itself; others on the same budget must be told. */
         if (leat__budget_apply(f->budget, delta)) f->tell_others = true;
     }
     f->reclaimed = false;
@@ -697,8 +698,8 @@ static uint64_t sat_mul(uint64_t a, uint64_t b)
     return leat__mul_u64(a, b, &product) ? product : UINT64_MAX;
 }
 
-/* What a task may bring to each stage, from what the stages before it make. Tasks that failed
- * and are given back still hold what they had then. */
+/* The most bytes a task may bring to each stage, from the outputs of the stages before it. Failed
+ * tasks that are returned to the consumer still hold their bytes. */
 void leat__sched_bounds(leat_flow *f)
 {
     uint64_t held = 0, most = 0;
@@ -717,8 +718,8 @@ void leat__sched_bounds(leat_flow *f)
     f->out_bound = keeps_failed ? most : held;
 }
 
-/* The bytes with which the flow can run one task after the other: the largest step, what
- * waits in groups, in half-expanded parents and with the consumer, one worker per stage. */
+/* The bytes the flow needs to run one task at a time: the largest step, plus the bytes held in
+ * groups, in half-expanded parents and by the consumer, plus one worker per stage. */
 uint64_t leat__sched_floor(const leat_flow *f)
 {
     uint64_t step = 0, waits = 0;

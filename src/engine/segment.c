@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Order. A segment is a part of the flow in which one task stays one task; it numbers what
- * enters, keeps it in a ring by number, and lets it pass its end in order: to the consumer,
- * into a group, or (children) into the next segment.
+ * Order. A segment is a part of the flow in which one task stays one task. It numbers the tasks
+ * that enter, keeps them in a ring by number, and passes them on in order: to the consumer, into
+ * a group, or (children) into the next segment.
  *
  * Part of the scheduler: called with the pool's lock held. Changes only mark segments dirty;
- * leat__flow_advance works them off, so that a slot freed downstream can let several things
- * move upstream without recursion.
+ * leat__flow_advance processes them. So a slot freed downstream can move several tasks upstream
+ * without recursion.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool failed(const leat__node *n)
     return n->pub.status != 0;
 }
 
-/* Leaves without a trace when its turn comes. */
+/* True when the task is removed silently at its turn. */
 static bool vanishes(const leat_flow *f, const leat__node *n)
 {
     return n->dropped || (failed(n) && !n->fatal && f->opts.on_error == LEAT_FLOW_SKIP);
@@ -73,7 +73,7 @@ static void retire(leat_flow *f, leat__segment *seg, leat__node *n)
     while (seg->base < seg->next && !seg->ring[seg->base & seg->mask]) seg->base++;
     uint32_t index = index_of(f, seg);
     mark(f, index);
-    if (index > 0) mark(f, index - 1); /* it may have been waiting for room */
+    if (index > 0) mark(f, index - 1); /* it may wait for room here */
 }
 
 void leat__segment_leave(leat_flow *f, leat__node *n)
@@ -96,7 +96,7 @@ static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
     if (!now) return;
     if (fails_flow(f, n)) {
         if (seg->end == LEAT__END_EXIT) leat__flow_fail(f, n, n->pub.status, NULL);
-        return; /* a sink's failure waits for those before it */
+        return; /* a sink's failure waits for the tasks before it */
     }
     if (seg->end == LEAT__END_EXIT && !vanishes(f, n)) {
         hand_over(f, n);
@@ -107,7 +107,7 @@ static void arrive(leat_flow *f, leat__segment *seg, leat__node *n)
     leat__node_bury(f, n);
 }
 
-/* Puts n before `stage`; tombstones go straight to the end of the segment. */
+/* Queues n before `stage`; tombstones go straight to the end of the segment. */
 void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now)
 {
     leat__segment *seg = &f->segments[n->segment];
@@ -124,7 +124,7 @@ void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t no
     leat__stage *s = &f->stages[stage];
     n->state = LEAT__NODE_READY;
     n->since_ns = now;
-    mark(f, index_of(f, seg)); /* an ordered stage may be waiting for exactly this one */
+    mark(f, index_of(f, seg)); /* an ordered stage may wait for this task */
     if (s->decl.flags & LEAT_STAGE_ORDERED) return;
     if (s->ready.count == 0) s->ready_since_ns = now;
     leat__list_push(&s->ready, n);
@@ -142,7 +142,7 @@ void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t n
     leat__node_forward(f, n, index == 0 ? 1 : seg->first, now); /* the source has run */
 }
 
-/* An ordered stage goes on past the numbers that will not run there. */
+/* Moves an ordered stage past the numbers that will not run there. */
 static void advance_turns(leat_flow *f, leat__segment *seg)
 {
     for (uint32_t i = seg->first; i < seg->last; i++) {
@@ -150,14 +150,14 @@ static void advance_turns(leat_flow *f, leat__segment *seg)
         if (!(s->decl.flags & LEAT_STAGE_ORDERED)) continue;
         while (s->turn < seg->next) {
             const leat__node *n = leat__segment_at(seg, s->turn);
-            /* Nothing after a failure that ends the flow may have an effect here. */
+            /* After a failure that ends the flow, nothing may have an effect here. */
             if (n && (n->stage <= i || fails_flow(f, n))) break;
             s->turn++;
         }
     }
 }
 
-/* The group before a gather becomes one task of the next segment. */
+/* Turns the group before a gather into one task of the next segment. */
 static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
 {
     uint32_t index = index_of(f, seg);
@@ -180,7 +180,7 @@ static bool form_group(leat_flow *f, leat__segment *seg, uint64_t now)
         g->pub.members = (leat_task *const *)(void *)members;
         g->pub.member_count = seg->group_count;
         leat__node *last = members[seg->group_count - 1];
-        if (fails_flow(f, last)) { /* the flow fails where this group would have come out */
+        if (fails_flow(f, last)) { /* the flow fails at this group's place in the output */
             g->pub.status = last->pub.status;
             g->fatal = last->fatal;
             g->pub.error = g->why = last->why;
@@ -208,14 +208,14 @@ static bool pass_gather(leat_flow *f, leat__segment *seg, leat__node *n)
     return true;
 }
 
-/* The first parent's children get their numbers; true when the parent itself is through. */
+/* Numbers the children of the first parent; true when the parent itself is finished. */
 static bool pass_expand(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
 {
     uint32_t after = index_of(f, seg) + 1;
     while (n->kids.head && leat__segment_room(&f->segments[after]) > 0)
         leat__segment_enter(f, after, leat__list_pop(&n->kids), now);
     if (n->kids.head || n->state != LEAT__NODE_ARRIVED) return false;
-    if (failed(n) && !vanishes(f, n)) { /* goes on in the place of the next child */
+    if (failed(n) && !vanishes(f, n)) { /* continues in place of the next child */
         if (leat__segment_room(&f->segments[after]) == 0) return false;
         retire(f, seg, n);
         leat__segment_enter(f, after, n, now);
@@ -229,7 +229,7 @@ static bool pass_expand(leat_flow *f, leat__segment *seg, leat__node *n, uint64_
 static bool pass(leat_flow *f, leat__segment *seg, leat__node *n, uint64_t now)
 {
     if (seg->end == LEAT__END_EXPAND) return pass_expand(f, seg, n, now);
-    if (n->state == LEAT__NODE_OUT) return true; /* unordered: it went ahead */
+    if (n->state == LEAT__NODE_OUT) return true; /* unordered: already delivered */
     if (n->state != LEAT__NODE_ARRIVED) return false;
     if (seg->end == LEAT__END_GATHER) return pass_gather(f, seg, n);
     if (fails_flow(f, n)) {
@@ -306,8 +306,8 @@ static void split(leat_flow *f)
     f->segment_count = count;
 }
 
-/* How many tasks a segment may hold: the last one what the consumer lets be made ahead, the
- * others enough to keep every thread busy and, before a gather, to fill groups. */
+/* How many tasks a segment may hold. The last one: as many as may be prefetched for the consumer.
+ * The others: enough to keep every thread busy and, before a gather, to fill groups. */
 static uint32_t window_of(const leat_flow *f, uint32_t index, uint32_t parallel)
 {
     const leat__segment *seg = &f->segments[index];
@@ -330,8 +330,8 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
         leat__segment *seg = &f->segments[i];
         seg->window = window_of(f, i, parallel);
         uint64_t cap = 64;
-        /* Twice the window: unordered results may run ahead of a slow one. The exit also
-         * leaves room for a larger prefetch. */
+        /* Twice the window: unordered results may overtake a straggler. The exit also leaves room
+         * for a larger prefetch. */
         uint64_t want = seg->end == LEAT__END_EXIT ? LEAT_MAX(4 * (uint64_t)seg->window, 1024)
                                                    : 2 * (uint64_t)seg->window;
         while (cap < want) cap *= 2;
@@ -345,7 +345,7 @@ int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err)
     return 0;
 }
 
-/* A lean flow's segments follow its knobs. */
+/* Sets the windows of a lean flow's segments from its knobs. */
 static void window_lean(leat_flow *f)
 {
     uint64_t most = leat__lean_window(f->knobs[LEAT_KNOB_THREADS].value,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tasks: made, failed, emitted, lent and freed. Owns the nodes (each flow keeps its used ones
- * to use again) and is the only place that calls a task's release.
+ * Tasks: creating, failing, emitting, lending and freeing them. Owns the nodes (each flow keeps
+ * used ones for reuse). Only this file calls a task's release.
  *
  * Workers enter through the scheduler, any thread through leat_task_release and _done.
  */
@@ -78,7 +78,7 @@ void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err)
     n->pub.error = n->why;
 }
 
-/* Most nodes that end have nothing to free: those never leave the lock. */
+/* Most finished nodes have nothing to free, so they are reused without leaving the lock. */
 void leat__node_bury(leat_flow *f, leat__node *n)
 {
     if (!n->pub.release && !n->why && !n->members && !n->kids.head && n->held == 0) {
@@ -89,7 +89,7 @@ void leat__node_bury(leat_flow *f, leat__node *n)
     leat__list_push(&f->pool->dead, n);
 }
 
-/* Calls every release below n and adds up what that gives back. */
+/* Calls every release below n and sums the bytes released. */
 static void release_all(leat__node *n, int64_t delta[LEAT_BUDGET_CATS])
 {
     if (n->pub.release) n->pub.release(n->pub.release_cookie, n->pub.data);
@@ -103,7 +103,7 @@ static void release_all(leat__node *n, int64_t delta[LEAT_BUDGET_CATS])
     n->why = NULL;
 }
 
-/* The nodes themselves, under the lock: they go back to their flow. */
+/* Returns the nodes to their flow, under the lock. */
 static void spare_all(leat_flow *f, leat__node *n)
 {
     for (uint32_t i = 0; i < n->pub.member_count; i++) spare_all(f, n->members[i]);
@@ -161,7 +161,7 @@ void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err)
         atomic_fetch_add(&f->charged, excess);
         return;
     }
-    /* The memory exists but may not: it goes at once, whatever the policy says. */
+    /* The memory was allocated but is over budget: release it at once, whatever the policy. */
     n->rc = leat__fail(err, LEAT_EBUDGET,
                        "%s: stage %s: task %llu holds %llu bytes, %llu more than it asked for, "
                        "and the budget of %llu has no room for them",
@@ -221,7 +221,7 @@ void leat_task_done(leat_task *task, int rc, const leat_error *err)
     if (n->pending)
         leat__sched_settle_pending(n, leat__pool_now(p));
     else
-        n->early = true; /* process() is still on its way out: its worker settles */
+        n->early = true; /* process() has not returned yet: its worker settles the task */
     leat__pool_unlock(p);
 }
 
@@ -239,7 +239,7 @@ void leat_task_release(leat_task *task)
     leat__node *n = (leat__node *)task;
     if (!n) return;
     leat_flow *f = n->flow;
-    /* In a forked child the locks may be held by threads that are not here. */
+    /* In a forked child, threads that no longer exist may hold the locks. */
     if (f->fork_generation != leat__fork_generation()) return;
     int64_t delta[LEAT_BUDGET_CATS] = {0};
     uint64_t bytes = n->held;
@@ -247,7 +247,8 @@ void leat_task_release(leat_task *task)
     give_back(f, delta);
     leat__mutex_lock(&f->lending);
     leat_pool *p = f->attached ? f->pool : NULL;
-    /* Closing takes `lending`, then the pool: with the pool's lock held the pool stays. */
+    /* Closing takes `lending`, then the pool's lock; so the pool exists while we hold its
+     * lock. */
     if (p) {
         leat__pool_lock(p);
         leat__mutex_unlock(&f->lending);

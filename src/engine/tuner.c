@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tuners: the controller's memory over flows that follow each other. `mutex` guards the
- * decisions, which any thread reads; the rest is touched by the flow that has the tuner, under
- * its pool's lock or before it starts.
+ * Tuners: the controller's memory across consecutive flows. `mutex` guards the decisions, which
+ * any thread reads. The rest is used by the flow that has the tuner, under its pool's lock or
+ * before it starts.
  *
- * Counters of a flow begin at 0. What a look has already seen is therefore kept as the (modulo
- * 2^64, negative) distance to what the flow had when it ended: the next flow's first look then
- * sees both together, and epochs shorter than the time between looks are tuned, too.
+ * Counters of a flow begin at 0. The values seen by the last tick are therefore stored relative
+ * to the flow's final counts (negative, modulo 2^64). The next flow's first tick then sees the
+ * remainder of both flows together, so epochs shorter than a tick are tuned too.
  */
 #include "engine/tuner.h"
 
@@ -21,7 +21,7 @@ struct leat_tuner {
     bool used;
     uint32_t stage_count;
     uint32_t values[3];
-    uint64_t later; /* bit per stage: it answers later */
+    uint64_t later; /* bit per stage: it answers asynchronously */
     leat__sight sight;
     leat__mutex mutex;
     uint64_t count;
@@ -88,7 +88,7 @@ void leat__tuner_remember(leat_flow *f, uint64_t now)
     for (int k = 0; k < 3; k++) t->values[k] = f->knobs[k].value;
     *s = f->sight;
     uint64_t blocked = f->blocked_ns + (f->blocked_since_ns ? now - f->blocked_since_ns : 0);
-    /* An ended flow had nothing to do any more: that time says nothing. */
+    /* After its end a flow had no work: do not count that time. */
     uint64_t until = f->ended_ns ? f->ended_ns : now;
     s->at_ns = until > s->at_ns ? until - s->at_ns : 0;
     s->results -= f->results;

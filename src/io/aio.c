@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The front of asynchronous reads: choosing a backend, the lists, completion. See aio.h.
+ * Front end of asynchronous reads: choice of backend, the lists, completion. See aio.h.
  */
 #include "io/aio.h"
 
@@ -43,8 +43,8 @@ leat__aio_req *leat__aio_take_locked(leat__aio *a)
     return r;
 }
 
-/* Hands a finished request out. The callback comes after the counters: it may free the
- * request, submit others, or let the owner of the lane go on. */
+/* Completes a finished request. The callback runs after the counters are updated: it may free the
+ * request, submit others, or wake the owner of the lane. */
 static void hand_out(leat__aio *a, leat__aio_req *r, uint32_t *counter)
 {
     void (*done)(leat__aio_req *) = r->done;
@@ -58,7 +58,7 @@ static void hand_out(leat__aio *a, leat__aio_req *r, uint32_t *counter)
     }
     leat__mutex_unlock(&a->lock);
     done(r);
-    /* Counted until the callback is back, so that close waits for it. */
+    /* Counted until the callback returns, so that close waits for it. */
     leat__mutex_lock(&a->lock);
     (*counter)--;
     if (a->queued + a->in_flight == 0) leat__cond_broadcast(&a->finished);
@@ -94,7 +94,7 @@ static int open_backend(leat__aio *a, const leat__aio_opts *o, leat_error *err)
     a->kind = kind;
     if (kind == LEAT__AIO_MANUAL) return 0;
     if (kind != LEAT__AIO_THREADS) {
-        a->kind = LEAT__AIO_URING; /* before: its thread may already change it */
+        a->kind = LEAT__AIO_URING; /* set first: its thread may already change it */
         int rc = leat__aio_uring_open(a, err);
         if (rc == 0 || forced || rc != LEAT_ENOTSUP) return rc;
         leat__error_reset(err);
@@ -179,11 +179,11 @@ static void submit_remote(leat__aio *a, leat__aio_req *r)
         r->got = r->offset < size ? (size_t)(size - r->offset) : 0;
         leat__aio_complete(a, r, LEAT_EDATA, 0);
     } else {
-        leat__remote_read(f, &r->range); /* the request may be done, and gone, when it returns */
+        leat__remote_read(f, &r->range); /* the request may be done and freed when this returns */
         leat__mutex_lock(&a->lock);
         stopped = a->stopped;
         leat__mutex_unlock(&a->lock);
-        if (stopped) leat__remote_cancel(f, a); /* stopped after we looked, before it was sent */
+        if (stopped) leat__remote_cancel(f, a); /* stopped after our check, before it was sent */
     }
 }
 
@@ -212,7 +212,7 @@ void leat__aio_submit(leat__aio *a, leat__aio_req *r)
     }
     leat__mutex_lock(&a->lock);
     a->queued++;
-    if (a->closing) { /* a callback that submits while the lane is being closed */
+    if (a->closing) { /* a callback submits during close */
         leat__mutex_unlock(&a->lock);
         r->rc = LEAT_ECANCELED;
         r->done_ns = r->submit_ns;

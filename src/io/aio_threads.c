@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asynchronous reads by threads that block in pread: works everywhere. Threads are started
- * when there is work for one more of them and never exceed the depth; a start that fails
- * only leaves the lane with fewer.
+ * Asynchronous reads by threads that block in pread: works everywhere. Threads are started on
+ * demand and never exceed the depth. If a start fails, the lane has fewer threads.
  */
 #include "base/mem.h"
 #include "base/num.h"
@@ -13,7 +12,8 @@
 struct leat__aio_threads {
     leat__thread threads[THREADS_MAX];
     uint32_t started;
-    uint32_t idle; /* free for a request: waiting, woken but not back yet, or just started */
+    uint32_t idle; /* available for a request: waiting, woken but not yet running, or just
+                    * started */
 };
 
 void leat__aio_serve(leat__aio *a, leat__aio_req *r)
@@ -61,7 +61,7 @@ int leat__aio_threads_open(leat__aio *a, leat_error *err)
     if (t == NULL) return leat__fail_nomem(err, sizeof *t, "a read lane");
     leat__mutex_lock(&a->lock);
     a->threads = t;
-    int rc = start_one_locked(a, err); /* one must work */
+    int rc = start_one_locked(a, err); /* at least one must start */
     if (rc == 0) {
         a->max_depth = LEAT_MIN(a->max_depth, THREADS_MAX);
         a->depth = LEAT_MIN(a->depth, a->max_depth);
@@ -76,8 +76,8 @@ int leat__aio_threads_open(leat__aio *a, leat_error *err)
 void leat__aio_threads_kick_locked(leat__aio *a)
 {
     leat__aio_threads *t = a->threads;
-    /* A thread that was woken stays idle until it runs, so idle ones are counted against all
-     * that is queued: no request waits behind a slow one while the depth has room. */
+    /* A woken thread counts as idle until it runs, so idle threads are compared with all queued
+     * requests. No request waits for a slow one while the depth allows another. */
     while (t->idle < a->queued && t->started < a->depth)
         if (start_one_locked(a, NULL) != 0) break;
     leat__cond_signal(&a->work);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asynchronous reads by io_uring. One thread owns the ring: it moves pending requests into
- * it, waits for completions, sends short reads on their way again, and calls `done`. Other
- * threads only touch the pending list and wake it through an eventfd whose read is always
- * in the ring, so a completion and a new request wake the same wait.
+ * Asynchronous reads by io_uring. One thread owns the ring: it submits pending requests, waits
+ * for completions, resubmits short reads, and calls `done`. Other threads only add to the pending
+ * list and wake the owner through an eventfd. A read of the eventfd is always in the ring, so a
+ * completion and a new request end the same wait.
  *
- * A kernel that let the ring be made may still refuse to run it (seccomp, at any time). Then the
- * lane goes on with threads: what the kernel has not taken goes back to the pending list, what it
- * has taken is waited for.
+ * A kernel that allowed creating the ring may still refuse to run it (seccomp, at any time). Then
+ * the lane falls back to threads: requests that the kernel has not accepted return to the pending
+ * list; accepted ones are waited for.
  */
 #include "io/aio_impl.h"
 
@@ -28,7 +28,7 @@
 #include "io/inject.h"
 
 #define TRANSFER_MAX (1u << 30)
-#define BUSY_TRIES 1000 /* a kernel that is only short of memory gets a second */
+#define BUSY_TRIES 1000 /* retries when the kernel is short of memory: one second */
 #define NAP_NS 1000000
 
 struct leat__aio_uring {
@@ -37,18 +37,18 @@ struct leat__aio_uring {
     int wake_fd;
     uint64_t wake_value;
     bool wake_armed;
-    bool refused;         /* the kernel does not run the ring */
-    leat__aio_list fresh; /* queued, not yet taken by the kernel; the oldest first */
+    bool refused;         /* the kernel refuses to run the ring */
+    leat__aio_list fresh; /* queued, not yet accepted by the kernel; oldest first */
     uint32_t fresh_count;
-    leat__aio_req wake;   /* stands for the eventfd's read in it */
-    uint32_t taken;       /* requests that the kernel has */
-    leat__aio_list held;  /* injected delays: wait for their moment */
+    leat__aio_req wake;   /* represents the eventfd's read */
+    uint32_t taken;       /* requests accepted by the kernel */
+    leat__aio_list held;  /* injected delays: wait for their time */
 };
 
 static void arm_wake(leat__aio_uring *u)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-    if (sqe == NULL) return; /* tried again on the next turn */
+    if (sqe == NULL) return; /* retried in the next turn */
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_value, sizeof u->wake_value, 0);
     io_uring_sqe_set_data(sqe, NULL);
     leat__aio_list_push(&u->fresh, &u->wake);
@@ -56,7 +56,7 @@ static void arm_wake(leat__aio_uring *u)
     u->wake_armed = true;
 }
 
-/* A ring larger than the depth always has room; the loop stays correct if it has not. */
+/* The ring is larger than the depth, so it always has room; if not, the loop is still correct. */
 static bool queue_read(leat__aio_uring *u, leat__aio_req *r)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
@@ -82,7 +82,8 @@ static void end_read(leat__aio *a, leat__aio_req *r, int rc, int sys_errno)
     leat__aio_complete(a, r, rc, sys_errno);
 }
 
-/* A file whose descriptor can be had only when others are through is tried again soon. */
+/* Queues a read; when the file's descriptor is only available after others finish, retries
+ * soon. */
 static void queue_seated(leat__aio *a, leat__aio_req *r)
 {
     int bad = leat__file_hold(r->file);
@@ -117,7 +118,7 @@ static void start_read(leat__aio *a, leat__aio_req *r)
     }
 }
 
-/* The ragged end of a direct file cannot be read on directly: plain reads do the rest. */
+/* The unaligned end of a direct file cannot be read directly; plain reads do the rest. */
 static void finish_plainly(leat__aio *a, leat__aio_req *r)
 {
     leat_error err;
@@ -163,7 +164,7 @@ static void reap(leat__aio *a)
     }
 }
 
-/* Starts what was held long enough; when the next one is due, UINT64_MAX for none. */
+/* Starts requests whose delay has passed; returns when the next is due, UINT64_MAX for none. */
 static uint64_t release_held(leat__aio *a)
 {
     leat__aio_list all = a->uring->held;
@@ -180,7 +181,7 @@ static uint64_t release_held(leat__aio *a)
     return next;
 }
 
-/* Sends what is queued and waits for a completion; 0, or the errno of a refusal. */
+/* Submits queued requests and waits for a completion; 0, or the errno of a refusal. */
 static int wait_for_something(leat__aio *a, uint64_t until_ns)
 {
     struct io_uring_cqe *cqe;
@@ -196,7 +197,7 @@ static int wait_for_something(leat__aio *a, uint64_t until_ns)
         ts = (struct __kernel_timespec){(int64_t)(ns / LEAT_NS_PER_S), (long long)(ns % LEAT_NS_PER_S)};
         rc = io_uring_submit_and_wait_timeout(&u->ring, &cqe, 1, &ts, NULL);
     }
-    /* what the kernel took, whatever it answered: the oldest ones */
+    /* the kernel accepted the oldest ones, whatever it returned */
     for (uint32_t left = io_uring_sq_ready(&u->ring); u->fresh_count > left; u->fresh_count--) {
         leat__aio_req *r = leat__aio_list_pop(&u->fresh);
         if (r != &u->wake) u->taken++;
@@ -210,8 +211,8 @@ static void nap(void)
     nanosleep(&t, NULL);
 }
 
-/* Lets threads go on with everything that the kernel has not taken. Without any thread to be had
- * this one serves it all. */
+/* Moves all requests that the kernel has not accepted to threads. If no thread can be started,
+ * this one serves them all. */
 static void fall_back(leat__aio *a)
 {
     leat__aio_uring *u = a->uring;
@@ -241,8 +242,8 @@ static void fall_back(leat__aio *a)
     }
 }
 
-/* Reads one after the other, where there are neither a ring nor threads. The eventfd's value may be
- * taken by a read that the kernel still has, so it looks every millisecond. */
+/* Reads requests one at a time when there is neither a ring nor threads. The kernel may still
+ * have a read of the eventfd, which consumes its value, so this polls every millisecond. */
 static void serve_plainly(leat__aio *a)
 {
     for (;;) {
@@ -256,7 +257,7 @@ static void serve_plainly(leat__aio *a)
     }
 }
 
-/* One turn: 0, or the errno of a kernel that refuses. */
+/* One iteration: 0, or the errno of a kernel that refuses. */
 static int turn(leat__aio *a)
 {
     if (!a->uring->wake_armed) arm_wake(a->uring);
@@ -300,10 +301,10 @@ int leat__aio_uring_open(leat__aio *a, leat_error *err)
         leat__free(u);
         return leat__fail_errno(err, errno, "cannot make an eventfd");
     }
-    /* Twice the depth: a resubmission never meets a full queue. */
+    /* Twice the depth: a resubmission never finds the queue full. */
     int rc = LEAT_FAULT(LEAT__FAULT_MAP) ? -ENOMEM
                                          : io_uring_queue_init(2 * a->max_depth + 2, &u->ring, 0);
-    if (rc < 0) { /* old kernel, seccomp, or a low memlock limit: threads will do */
+    if (rc < 0) { /* old kernel, seccomp, or a low memlock limit: use threads */
         close(u->wake_fd);
         leat__free(u);
         return leat__fail(err, LEAT_ENOTSUP, "io_uring is not available here: %s", strerror(-rc));

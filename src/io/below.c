@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One step per component, each from the descriptor of the folder before: see below.h.
+ * Opens one path component at a time, each relative to the descriptor of its parent: see below.h.
  */
 #include "io/below.h"
 
@@ -13,9 +13,9 @@
 #include "base/fault.h"
 #include "base/num.h"
 
-#define COMPONENT_MAX 256 /* with its NUL: no file system has longer ones */
+#define COMPONENT_MAX 256 /* with its NUL: no file system allows longer ones */
 
-/* Takes the next component of *name into `part`; *last is set when nothing follows it. */
+/* Copies the next component of *name to `part`; sets *last when it is the last. */
 static int next_part(const char **name, char part[COMPONENT_MAX], bool *last, leat_error *err)
 {
     const char *end = strchr(*name, '/');
@@ -28,7 +28,7 @@ static int next_part(const char **name, char part[COMPONENT_MAX], bool *last, le
     return 0;
 }
 
-/* Opens the folder `part` of `dir`, makes it if need be; `dir` is closed. -1: failed. */
+/* Opens the folder `part` of `dir`, creating it if needed; closes `dir`. -1: failed. */
 static int step(int dir, const char *part, const char *folder, const char *name, leat_error *err)
 {
     int bad = 0, fd = -1;
@@ -49,11 +49,12 @@ static int step(int dir, const char *part, const char *folder, const char *name,
     return fd;
 }
 
-/* Removes what is in the way of a file, if it may go. */
+/* Removes an existing file or link, if allowed. */
 static int clear_place(int dir, const char *part, const char *folder, const char *name, leat_error *err)
 {
     struct stat st;
-    if (fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0; /* opening says what is wrong */
+    /* opening reports the error */
+    if (fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return leat__fail_errno(err, S_ISDIR(st.st_mode) ? EISDIR : EEXIST,
                                 "%s/%s: not a regular file, not replaced", folder, name);

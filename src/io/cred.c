@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where credentials come from: see cred.h. Each source either fills a leat__cred, says LEAT_ENOENT
- * (not set up: the next one is asked), or fails. Metadata services are asked once with short
- * time-outs, since on most machines there are none.
+ * Sources of credentials: see cred.h. Each source fills a leat__cred, returns LEAT_ENOENT (not
+ * configured: try the next source), or fails. Metadata services are asked once with short
+ * time-outs, because most machines have none.
  */
 #include "io/cred.h"
 
@@ -20,7 +20,7 @@
 #include "io/file.h"
 #include "io/xml.h"
 
-#define EARLY_NS (300 * LEAT_NS_PER_S) /* refresh so long before the end */
+#define EARLY_NS (300 * LEAT_NS_PER_S) /* refresh this long before they expire */
 #define FILE_MAX_BYTES (1u << 20)
 #define IMDS "http://169.254.169.254"
 #define GCE "http://metadata.google.internal"
@@ -31,7 +31,7 @@ struct leat__creds {
     leat__mutex lock; /* guards all below */
     leat__cred now;
     bool refreshing;
-    uint64_t retry_ns; /* monotonic: no refresh before */
+    uint64_t retry_ns; /* monotonic: no refresh before this time */
     leat__thread thread;
     leat_error failure; /* of the last refresh */
 };
@@ -151,7 +151,7 @@ static int from_profile(leat__creds *s, leat__cred *c, leat_error *err)
     drop_secret(id);
     drop_secret(secret);
     drop_secret(token);
-    /* The files may be rewritten by another tool: look again now and then. */
+    /* Another tool may rewrite the files: read them again from time to time. */
     if (rc == 0 && c->token != NULL) c->expires_ns = leat__clock_wall_ns() + 2 * EARLY_NS;
     return rc;
 }
@@ -180,7 +180,7 @@ static int prepare_question(leat__http_req *r, leat_error *err)
     return rc == 0 ? 0 : leat__fail(err, rc, "a request for credentials cannot be made");
 }
 
-/* Asks once and collects the answer; LEAT_ENOENT when there is no such service. */
+/* Sends one request and collects the answer; LEAT_ENOENT when there is no such service. */
 static int ask(leat__creds *s, const char *method, const char *url, const char *name,
                const char *value, leat__buf *answer)
 {
@@ -217,7 +217,7 @@ static const char *member(const json_t *obj, const char *name)
     return json_string_value(json_object_get(obj, name));
 }
 
-/* The answer of container and instance services. */
+/* Parses the answer of container and instance services. */
 static int read_json(const leat__buf *answer, leat__cred *c, leat_error *err)
 {
     json_error_t jerr;
@@ -274,7 +274,7 @@ static int from_web_identity(leat__creds *s, leat__cred *c, leat_error *err)
     return rc;
 }
 
-/* The cached sign-on of `aws sso login`: its token buys the role's credentials. */
+/* The cached sign-on of `aws sso login`: its token is exchanged for the role's credentials. */
 static char *sso_token(const char *start_url)
 {
     char path[4096];
@@ -490,7 +490,7 @@ void leat__creds_close(leat__creds **creds)
     *creds = NULL;
 }
 
-/* A short-lived thread: fetching may wait for a service, and the loop that asks must not. */
+/* Runs on a short-lived thread: fetching may wait for a service, and the HTTP loop must not. */
 static void refresh(void *arg)
 {
     leat__creds *s = arg;
@@ -515,7 +515,7 @@ static void refresh(void *arg)
 static void start_refresh_locked(leat__creds *s)
 {
     if (s->refreshing || leat__clock_ns() < s->retry_ns) return;
-    leat__thread_join(&s->thread); /* of the refresh before: it has ended */
+    leat__thread_join(&s->thread); /* the previous refresh, which has ended */
     s->refreshing = true;
     if (leat__thread_start(&s->thread, "leat-cred", refresh, s, NULL) != 0) s->refreshing = false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading libcurl: see curl_api.h. Its binary interface has been libcurl.so.4 since 2006; the
- * newest function used here is of 7.68 (2020).
+ * Loads libcurl: see curl_api.h. Its ABI has been libcurl.so.4 since 2006; the newest function
+ * used here is from 7.68 (2020).
  */
 #include "io/curl_api.h"
 
@@ -58,7 +58,7 @@ static void load(void)
         {"curl_multi_wakeup", &c->multi_wakeup},
         {"curl_multi_info_read", &c->multi_info_read},
     };
-    void *lib = open_library(); /* never closed: it keeps state per process */
+    void *lib = open_library(); /* never closed: it keeps state for the whole process */
     if (lib == NULL) {
         loaded.rc = leat__fail(&loaded.err, LEAT_ENOTSUP,
                                "remote paths need libcurl.so.4, which is not installed (on Debian: "

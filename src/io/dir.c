@@ -26,7 +26,7 @@ static leat__entry_kind kind_of(mode_t mode)
     return LEAT__ENTRY_OTHER;
 }
 
-/* Without a system call where the file system tells the type in the listing. */
+/* Needs no system call if the file system reports the type in the listing. */
 static leat__entry_kind fast_kind(int fd, const struct dirent *e)
 {
     if (e->d_type == DT_REG || e->d_type == DT_LNK) return LEAT__ENTRY_FILE;
@@ -82,7 +82,7 @@ static int add_object(void *cookie, const leat__object *o, leat_error *err)
 {
     bucket_list *l = cookie;
     size_t len = strlen(o->key);
-    /* a key that is the folder itself marks it, for tools that show empty folders */
+    /* some tools mark an empty folder with a key equal to the folder */
     if (len <= l->prefix || (!o->folder && o->key[len - 1] == '/')) return 0;
     char *name = leat__strndup(LEAT__MEM_IO, o->key + l->prefix, len - l->prefix - (o->folder ? 1 : 0));
     if (name == NULL) return leat__fail_nomem(err, len, "a name");

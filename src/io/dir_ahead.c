@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of folders fetched ahead: see dir_ahead.h. A slot has one list and, while it is on its way,
- * a thread (leat-list) that waits for the answers.
+ * Folder listings fetched ahead: see dir_ahead.h. A slot has one listing and, while it is in
+ * flight, a thread (leat-list) that waits for the answers.
  */
 #include "io/dir_ahead.h"
 
@@ -13,7 +13,7 @@
 typedef struct slot {
     char *path; /* NULL: unused */
     leat__thread thread;
-    leat__dir dir; /* the thread's until it is joined */
+    leat__dir dir; /* used by the thread until it is joined */
     int rc;
     leat_error err;
 } slot;

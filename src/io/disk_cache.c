@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages on disk: see disk_cache.h. A process that has a pack open holds a shared lock on its data
- * file; whoever wants to remove a pack needs the exclusive one. How much the folder holds is asked of
- * the file system now and then, not counted: a count would be wrong after a kill.
+ * Disk cache of pages: see disk_cache.h. A process that has a pack open holds a shared lock on
+ * its data file; removing a pack needs the exclusive lock. The folder's size is read from the
+ * file system from time to time, not counted: a count would be wrong after a kill.
  */
 #include "io/disk_cache.h"
 
@@ -23,21 +23,22 @@
 #include "base/thread.h"
 #include "io/dir.h"
 
-#define STEP_MAX (UINT64_C(16) << 20) /* bytes between two looks at what the folder holds */
+#define STEP_MAX (UINT64_C(16) << 20) /* bytes written between two checks of the folder's size */
 #define STEP_SHARE 32                 /* of the limit */
 #define OPEN_TRIES 16
-#define WAIT_NS (5 * LEAT_NS_PER_S)        /* for another process: then the page is fetched twice */
-#define WAIT_STEP_NS (2 * LEAT_NS_PER_MS)  /* between two looks at the map */
+#define WAIT_NS (5 * LEAT_NS_PER_S)        /* for another process; after that the page is
+                                            * fetched twice */
+#define WAIT_STEP_NS (2 * LEAT_NS_PER_MS)  /* between two checks of the map */
 
 struct leat__disk {
     char *folder;
     char name[32]; /* of the pack's files, without ".data" */
     leat__file *data, *map;
     uint64_t pages, limit;
-    _Atomic uint8_t *known; /* per page: 1 = it is there */
+    _Atomic uint8_t *known; /* per page: 1 = cached */
     atomic_bool full;
-    leat__mutex lock;       /* guards the next two, and the removing of packs */
-    uint64_t used, since;   /* at the last look; written since */
+    leat__mutex lock;       /* guards the next two, and the removal of packs */
+    uint64_t used, since;   /* at the last check; written since */
     leat__mutex wait_lock;  /* guards the next three */
     leat__cond wait_changed;
     leat__disk_waiter *waiting;
@@ -50,7 +51,7 @@ static void path_of(const leat__disk *d, const char *name, const char *ext, char
     snprintf(out, size, "%s/%s%s", d->folder, name, ext);
 }
 
-/* ---- how much there is, and making room --------------------------------------------------- */
+/* ---- size of the folder and eviction ----------------------------------------------------- */
 
 static uint64_t bytes_of(const char *path)
 {
@@ -63,8 +64,8 @@ typedef struct victim {
     int64_t used_at;
 } victim;
 
-/* Sums what the folder holds; the pack other than ours that was not used for longest, later than
- * `after`, goes to *oldest. */
+/* Sums the size of the folder. *oldest gets the least recently used pack other than ours that was
+ * last used after `after`. */
 static uint64_t look(const leat__disk *d, int64_t after, victim *oldest)
 {
     char path[4096];
@@ -90,7 +91,8 @@ static uint64_t look(const leat__disk *d, int64_t after, victim *oldest)
     return sum;
 }
 
-/* Removes a pack unless a process has it open. The map first: data without it is nothing. */
+/* Removes a pack unless a process has it open. The map goes first: data without a map is
+ * ignored. */
 static void remove_pack(const leat__disk *d, const char *name)
 {
     char data[4096], map[4096];
@@ -105,7 +107,7 @@ static void remove_pack(const leat__disk *d, const char *name)
     close(fd);
 }
 
-/* Makes room for `len` more bytes at the cost of packs that nobody has open. */
+/* Makes room for `len` more bytes by removing packs that no process has open. */
 static bool make_room_locked(leat__disk *d, uint64_t len)
 {
     victim v;
@@ -146,7 +148,7 @@ static int open_pair(leat__disk *d, leat_error *err)
         /* removed by another process between our open and our lock? */
         if (flock(fd, LOCK_SH) == 0 && fstat(fd, &held) == 0 && stat(data, &named) == 0 &&
             held.st_ino == named.st_ino && held.st_dev == named.st_dev) {
-            (void)futimens(fd, NULL); /* used now */
+            (void)futimens(fd, NULL); /* marks it as used now */
             return leat__file_open(&d->map, map, flags, err);
         }
         leat__file_close(&d->data);
@@ -230,7 +232,8 @@ bool leat__disk_has(leat__disk *d, uint64_t page)
     if (atomic_load_explicit(&d->known[page], memory_order_relaxed) != 0) return true;
     size_t got;
     if (leat__file_pread_some(d->map, &byte, 1, page, &got, NULL) != 0 || got != 1 || byte != 1) return false;
-    atomic_store_explicit(&d->known[page], 1, memory_order_relaxed); /* another process put it */
+    /* another process stored it */
+    atomic_store_explicit(&d->known[page], 1, memory_order_relaxed);
     return true;
 }
 
@@ -261,8 +264,8 @@ void leat__disk_forget(leat__disk *d, uint64_t page)
 
 /* ---- one process fetches a page ----------------------------------------------------------- */
 
-/* The byte of the page in the map, locked for this open file: another process, and another loader
- * of this one, have it open for themselves. The kernel unlocks it when the process ends. */
+/* Locks the page's byte in the map for this open file. Other processes, and other loaders of this
+ * one, have their own open files. The kernel unlocks it when the process ends. */
 static bool lock_page(leat__disk *d, uint64_t page, short type)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)page, .l_len = 1};
@@ -279,7 +282,7 @@ void leat__disk_release(leat__disk *d, uint64_t page)
     if (page < d->pages) (void)lock_page(d, page, F_UNLCK);
 }
 
-/* Takes those that need not wait longer off the list. */
+/* Removes waiters that need not wait any longer from the list. */
 static leat__disk_waiter *take_ready_locked(leat__disk *d)
 {
     leat__disk_waiter *ready = NULL, **at = &d->waiting;
@@ -330,7 +333,7 @@ void leat__disk_wait(leat__disk *d, leat__disk_waiter *w)
         leat__cond_signal(&d->wait_changed);
     }
     leat__mutex_unlock(&d->wait_lock);
-    if (!runs) w->ready(w); /* without a thread every process fetches for itself */
+    if (!runs) w->ready(w); /* without a thread every process fetches the page itself */
 }
 
 bool leat__disk_full(const leat__disk *d)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files: see file.h. A direct file keeps two descriptors: the one with O_DIRECT serves
- * aligned reads, the plain one everything else (small index reads, the ragged end of a file),
- * so callers need not care.
+ * Files: see file.h. A direct file has two descriptors: the one with O_DIRECT serves aligned
+ * reads, the plain one all others (small index reads, the unaligned end of a file). Callers need
+ * not care.
  */
 #include "io/file.h"
 
@@ -29,7 +29,7 @@
 
 /* Linux moves at most 2 GiB - 4 KiB per call. */
 #define TRANSFER_MAX (UINT64_C(1) << 30)
-#define LINKS_MAX 40 /* as the kernel follows them */
+#define LINKS_MAX 40 /* the kernel's limit */
 
 struct leat__file {
     leat__seat seat; /* its descriptors: the plain one, and one for direct reads or -1 */
@@ -66,7 +66,8 @@ static int refuse_other_than_regular(int fd, const char *path, uint64_t *size, l
     return leat__fail(err, LEAT_EINVAL, "%s: not a regular file", path);
 }
 
-/* A file whose last user removed it between our open and our lock is not the one at `path`. */
+/* False when the last user of the file removed it between our open and our lock, so it is not the
+ * one at `path`. */
 static bool lock_file(int fd, const char *path)
 {
     struct stat held, named;
@@ -113,7 +114,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
         rc = leat__fail_errno(err, EIO, "%s: cannot open", path);
         goto out;
     }
-    /* O_NONBLOCK: opening a FIFO by mistake must fail below, not wait for a writer. */
+    /* O_NONBLOCK: a FIFO opened by mistake must fail below, not wait for a writer. */
     f->seat.fd = open_retry(path, open_flags(flags) | O_NONBLOCK);
     if (f->seat.fd < 0) {
         rc = leat__fail_errno(err, errno, "%s: cannot open", path);
@@ -198,7 +199,7 @@ bool leat__file_direct(const leat__file *f)
 
 static leat__seat *seat_of(const leat__file *f)
 {
-    return (leat__seat *)&f->seat; /* has a lock of its own */
+    return (leat__seat *)&f->seat; /* it has its own lock */
 }
 
 int leat__file_hold(const leat__file *f)
@@ -214,7 +215,8 @@ void leat__file_release(const leat__file *f)
 int leat__file_size(const leat__file *f, uint64_t *bytes, leat_error *err)
 {
     struct stat st;
-    if (f->remote != NULL || f->seat.pool != NULL) { /* pooled: the same size or it is stale */
+    if (f->remote != NULL || f->seat.pool != NULL) { /* pooled: must have the same size, or it
+                                                      * is stale */
         *bytes = f->size_at_open;
         return 0;
     }
@@ -234,7 +236,7 @@ static bool aligned(const void *buf, size_t len, uint64_t offset)
     return (((uintptr_t)buf | len | offset) & (LEAT__IO_ALIGN - 1)) == 0;
 }
 
-/* One system call's worth: what it moved, or -1 and errno. */
+/* One system call: bytes transferred, or -1 and errno. */
 static ssize_t pread_once(const leat__file *f, void *buf, size_t len, uint64_t offset)
 {
     uint64_t delay_ns = 0;
@@ -351,7 +353,7 @@ int leat__file_sync(leat__file *f, leat_error *err)
 void leat__file_flush_hint(leat__file *f, uint64_t offset, uint64_t len)
 {
     uint64_t begin = offset / LEAT__IO_ALIGN, end = (offset + len) / LEAT__IO_ALIGN;
-    if (begin == end) return; /* a length of 0 would mean all of the file */
+    if (begin == end) return; /* a length of 0 would mean the whole file */
     (void)sync_file_range(f->seat.fd, (off_t)(begin * LEAT__IO_ALIGN),
                           (off_t)((end - begin) * LEAT__IO_ALIGN), SYNC_FILE_RANGE_WRITE);
 }
@@ -373,7 +375,7 @@ void leat__file_advise(const leat__file *f, uint64_t offset, uint64_t len,
 
 /* ---- by name --------------------------------------------------------------------------- */
 
-/* The change of a name is durable when its folder is. */
+/* A rename is durable once its folder is synced. */
 static int sync_folder_of(const char *path, leat_error *err)
 {
     size_t len = (size_t)(leat__path_base(path) - path);
@@ -454,12 +456,12 @@ int leat__path_regular(const char *path, bool *regular, leat_error *err)
     return 0;
 }
 
-/* One symbolic link: the path it names, seen from the link's folder. */
+/* One symbolic link: its target, relative to the link's folder. */
 static int follow_link(const char *path, char **target, leat_error *err)
 {
     char link[PATH_MAX];
     ssize_t n = readlink(path, link, sizeof link - 1);
-    if (n < 0 && (errno == EINVAL || errno == ENOENT)) { /* not a link: it is the target */
+    if (n < 0 && (errno == EINVAL || errno == ENOENT)) { /* not a link: it is the target itself */
         *target = leat__strdup(LEAT__MEM_IO, path);
         return *target != NULL ? 0 : leat__fail_nomem(err, strlen(path) + 1, "a path");
     }
@@ -555,8 +557,8 @@ out:
 
 /* ---- a whole file at once ---------------------------------------------------------------- */
 
-/* Writes into what is there, as a shell's redirection does. A FIFO without a reader is an error
- * instead of a wait without end. */
+/* Writes into the existing file, like shell redirection. A FIFO without a reader is an error; it
+ * must not block. */
 static int write_through(const char *path, const void *data, size_t len, leat_error *err)
 {
     int fd = open_retry(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
@@ -575,8 +577,8 @@ static int write_through(const char *path, const void *data, size_t len, leat_er
     return rc;
 }
 
-/* Written beside its name, synced, renamed. The name beside it is new: another writer, or a
- * link that somebody put there, is never written to. */
+/* Writes a temporary file beside it, syncs, renames. The temporary name is new, so no other
+ * writer's file and no planted link is ever written to. */
 static int replace_file(const char *path, const struct stat *old, const void *data, size_t len,
                         leat_error *err)
 {
@@ -594,7 +596,7 @@ static int replace_file(const char *path, const struct stat *old, const void *da
                                      LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_EXCLUSIVE,
                                      err));
     made = true;
-    if (old != NULL) (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* who may read it stays */
+    if (old != NULL) (void)!fchmod(f->seat.fd, old->st_mode & 07777); /* keeps its permissions */
     LEAT_GO(rc, out, leat__file_pwrite(f, data, len, 0, err));
     LEAT_GO(rc, out, leat__file_sync(f, err));
     leat__file_close(&f);
@@ -606,7 +608,7 @@ out:
     return rc;
 }
 
-/* /dev/stdout may lead to a regular file that somebody else has open: never renamed over. */
+/* /dev/stdout may lead to a regular file that another program has open: never rename over it. */
 static bool is_descriptor(const char *path)
 {
     return strncmp(path, "/dev/std", 8) == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||

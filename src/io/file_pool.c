@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared descriptors: see file_pool.h. Takers that cannot wait have at most half of the seats,
- * so those that wait always wait for somebody who is in the middle of one read.
+ * Shared descriptors: see file_pool.h. Takers that cannot wait get at most half of the seats. So
+ * a taker that waits always waits for one that is in the middle of a read.
  */
 #include "io/file_pool.h"
 
@@ -15,7 +15,7 @@
 #include "base/num.h"
 #include "base/thread.h"
 
-#define SHARE 4u /* of the process's limit: a quarter, others need descriptors too */
+#define SHARE 4u /* we use 1/4 of the process's limit: others need descriptors too */
 #define SEATS_MIN 2u
 
 struct leat__file_pool {
@@ -90,7 +90,7 @@ static bool same_file(const leat__seat *s, const struct stat *st)
     return st->st_dev == s->device && st->st_ino == s->inode && st->st_size == s->bytes;
 }
 
-/* 0 or an errno. O_NONBLOCK: a FIFO by mistake must not wait for a writer. */
+/* 0 or an errno. O_NONBLOCK: a FIFO opened by mistake must not wait for a writer. */
 static int open_descriptors(leat__seat *s)
 {
     struct stat st;
@@ -116,7 +116,7 @@ static int open_descriptors(leat__seat *s)
     return 0;
 }
 
-/* 0, an errno, or EAGAIN where a seat must be given back first. */
+/* 0, an errno, or EAGAIN when a seat must be released first. */
 static int take_locked(leat__file_pool *p, leat__seat *s)
 {
     if (s->users > 0) return 0;

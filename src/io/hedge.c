@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See hedge.h. The quantile follows each time by a small step, up 19 times as far as down: it rests
- * where one in 20 is above.
+ * See hedge.h. The quantile estimate moves a small step towards each observed time, 19 times as
+ * far up as down. It settles where one in 20 is above.
  */
 #include "io/hedge.h"
 
 #include "base/clock.h"
 #include "base/num.h"
 
-#define KNOWN 20u               /* requests of a size before any is late */
+#define KNOWN 20u               /* requests of a size before any counts as late */
 #define STEP 0.01               /* of the estimate */
-#define LATE 2.0                /* times the estimate */
+#define LATE 2.0                /* multiple of the estimate */
 #define LEAST_NS (20 * LEAT_NS_PER_MS)
-#define SHARE 50u               /* one part in 50 */
+#define SHARE 50u               /* 1/50 of the bytes read */
 
 static uint32_t size_of(uint64_t bytes)
 {
@@ -25,7 +25,7 @@ void leat__hedge_note(leat__hedge *h, uint64_t bytes, uint64_t ns)
 {
     uint32_t at = size_of(bytes);
     double *slow = &h->sizes[at].slow_ns, time = (double)ns;
-    if (h->sizes[at].seen < KNOWN) { /* the largest so far is near enough to start with */
+    if (h->sizes[at].seen < KNOWN) { /* the largest so far is a good enough start */
         h->sizes[at].seen++;
         *slow = LEAT_MAX(*slow, time);
     } else if (time > *slow) {

@@ -4,9 +4,9 @@
  *
  *   submit -> incoming (lock) -> waiting (for their time, or a free connection) -> active -> done
  *
- * and back to waiting for another attempt. Everything behind `incoming` belongs to the loop's
- * thread. How many are active follows the server: each answer that says "slow down" halves the
- * limit, answers without raise it again.
+ * and back to waiting for another attempt. Everything after `incoming` belongs to the loop's
+ * thread. The number of active requests adapts to the server: each "slow down" answer halves the
+ * limit, other answers raise it again.
  */
 #include "io/http.h"
 
@@ -121,7 +121,7 @@ struct leat__http {
     const void *cancel[64];
     size_t cancel_count;
     bool closing;
-    /* of the loop's thread */
+    /* used by the loop's thread */
     leat__http_req *waiting_head, *waiting_tail;
     leat__http_req *active; /* list */
     uint32_t active_count;
@@ -147,7 +147,7 @@ int leat__http_header(leat__http_req *r, const char *name, const char *value)
     leat__buf line;
     LEAT_TRY(leat__curl_load(&curl, NULL));
     leat__buf_init(&line, LEAT__MEM_IO, BODY_MAX);
-    /* "name;" is how libcurl is told to send an empty value, "name:" to send none */
+    /* libcurl sends an empty value for "name;" and removes the header for "name:" */
     int rc = leat__buf_printf(&line, "%s: %s", name, value);
     struct curl_slist *list = rc == 0 ? curl->slist_append(r->headers, leat__buf_str(&line)) : NULL;
     leat__buf_reset(&line);
@@ -236,7 +236,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *cookie)
         return len;
     }
     if (leat__buf_append(&r->body, data, len) == 0) return len;
-    return r->status / 100 == 2 ? 0 : len; /* of an error page the first part is enough */
+    return r->status / 100 == 2 ? 0 : len; /* the first part of an error page is enough */
 }
 
 static size_t on_send(char *data, size_t size, size_t count, void *cookie)
@@ -297,7 +297,8 @@ static void set_up(leat__http *h, CURL *easy, leat__http_req *r)
     curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, r->follow ? 1L : 0L);
     curl->easy_setopt(easy, CURLOPT_MAXREDIRS, 5L);
-    /* Many connections carry more than the streams of one: one lost packet stops one of them. */
+    /* Many connections are faster than many streams on one: a lost packet stalls only one of
+     * them. */
     curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "leat/" LEAT_VERSION);
@@ -358,17 +359,17 @@ static void throttled(leat__http *h)
 {
     uint64_t now = leat__clock_ns();
     atomic_fetch_add_explicit(&total_throttled, 1, memory_order_relaxed);
-    if (now - h->halved_ns < LEAT_NS_PER_S) return; /* one storm, one step */
+    if (now - h->halved_ns < LEAT_NS_PER_S) return; /* one storm, one step down */
     h->halved_ns = now;
     h->limit = LEAT_MAX(h->limit / 2, ACTIVE_MIN);
 }
 
-/* "Full jitter": anywhere between nothing and the exponential bound, so that many clients that
- * failed together do not come back together. */
+/* "Full jitter": a random time up to the exponential bound, so that many clients that failed
+ * together do not retry together. */
 static uint64_t backoff(leat__http *h, const leat__http_req *r)
 {
     if (r->retry_after_s > 0) return r->retry_after_s * LEAT_NS_PER_S;
-    if (r->barren == 0) return 0; /* it moved on: resume at once */
+    if (r->barren == 0) return 0; /* it made progress: resume at once */
     uint64_t bound = BACKOFF_FIRST_NS << LEAT_MIN(r->barren - 1, 10u);
     h->jitter = leat__mix64(h->jitter + leat__clock_ns());
     return h->jitter % LEAT_MIN(bound, BACKOFF_MAX_NS);
@@ -396,7 +397,7 @@ static void begin(leat__http *h, leat__http_req *r)
     r->sent = 0;
     r->expect = 0;
     int rc = r->ops->prepare(r, &r->err);
-    /* servers that do not know "Expect: 100-continue" would cost a second each */
+    /* servers that do not know "Expect: 100-continue" would cost a second per request */
     if (rc == 0 && r->send != NULL) rc = leat__http_header(r, "Expect", "");
     if (rc == LEAT_EAGAIN) {
         r->due_ns = leat__clock_ns() + 50 * LEAT_NS_PER_MS;
@@ -457,7 +458,7 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
         r->rc = leat__fail(&r->err, tls ? LEAT_EPERM : LEAT_EIO, "%s: %s: %s", r->what, r->method,
                            code == CURLE_OPERATION_TIMEDOUT ? "no progress until the time-out"
                                                             : h->curl->easy_strerror(code));
-        if (tls || name) finish(r, r->rc); /* no attempt will change that */
+        if (tls || name) finish(r, r->rc); /* a retry cannot help */
         else try_again(h, r);
         return;
     }
@@ -488,7 +489,7 @@ static bool is_canceled(const leat__http *h, const leat__http_req *r)
     return false;
 }
 
-/* Takes what was submitted and marks what was canceled. False when the loop is to end. */
+/* Takes submitted requests and marks canceled ones. False when the loop is to end. */
 static bool take_incoming(leat__http *h)
 {
     leat__mutex_lock(&h->lock);
@@ -515,7 +516,7 @@ static bool take_incoming(leat__http *h)
     return !over;
 }
 
-/* Starts what is due; when the next one is, UINT64_MAX for none. */
+/* Starts requests that are due; returns when the next is due, UINT64_MAX for none. */
 static uint64_t start_due(leat__http *h)
 {
     leat__http_req *list = h->waiting_head;
@@ -530,12 +531,12 @@ static uint64_t start_due(leat__http *h)
         } else if (r->due_ns > now) {
             next_due = LEAT_MIN(next_due, r->due_ns);
             bool urgent = r->urgent;
-            r->urgent = false; /* in place: not again in front of the others */
+            r->urgent = false; /* placed: not moved ahead again */
             put_waiting(h, r);
             r->urgent = urgent;
         } else if (r->urgent || h->active_count < (uint32_t)h->limit) {
             begin(h, r);
-        } else { /* nobody else fits: the rest stays in order */
+        } else { /* no more fit: the rest stays in order */
             leat__http_req *last = r;
             r->next = list;
             while (last->next != NULL) last = last->next;
@@ -548,8 +549,8 @@ static uint64_t start_due(leat__http *h)
     return next_due;
 }
 
-/* Has second requests made for what is late; when the next one will be. Not while the server asks
- * for fewer requests. */
+/* Triggers second requests for late ones; returns when the next may be late. Not while the server
+ * asks for fewer requests. */
 static uint64_t look_for_late(leat__http *h)
 {
     uint64_t now = leat__clock_ns(), next = UINT64_MAX;
@@ -642,7 +643,7 @@ int leat__http_ref(leat__http **out, leat_error *err)
     int rc = 0;
     *out = NULL;
     leat__mutex_lock(&process.lock);
-    /* After a fork the thread is the parent's: the child begins anew. */
+    /* After a fork the thread belongs to the parent: the child starts a new loop. */
     if (process.loop != NULL && process.loop->generation != leat__fork_generation()) process.loop = NULL;
     if (process.loop == NULL) rc = open_loop(&process.loop, err);
     if (rc == 0) {
@@ -706,7 +707,7 @@ void leat__http_cancel(leat__http *h, const void *owner)
         leat__mutex_lock(&h->lock);
         put = h->cancel_count < LEAT_COUNT(h->cancel);
         if (put) h->cancel[h->cancel_count++] = owner;
-        /* what is submitted from now on is not meant */
+        /* requests submitted later are not affected */
         for (leat__http_req *r = h->incoming_head; put && r != NULL; r = r->next)
             r->canceled |= r->owner == owner;
         leat__mutex_unlock(&h->lock);

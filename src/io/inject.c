@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Injected trouble on reads: see inject.h. Owns the process-wide list of rules; any thread
- * may ask. `active` is the fast path: 0 once the environment was looked at and no rule is
- * set.
+ * Injected read faults: see inject.h. Owns the process-wide list of rules; any thread may call.
+ * `active` is the fast path: 0 once the environment was read and no rule is set.
  */
 #include "io/inject.h"
 
@@ -33,7 +32,7 @@ static struct {
     size_t count;
 } table = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
 
-static atomic_int active = 1; /* rules set, or the environment not looked at yet */
+static atomic_int active = 1; /* rules set, or the environment not read yet */
 static atomic_uint_fast64_t hits;
 static leat__once env_once = LEAT__ONCE_INIT;
 
@@ -105,7 +104,7 @@ static int parse(const char *text, leat_error *err)
 static void read_environment(void)
 {
     const char *text = getenv("LEAT_IO_INJECT");
-    /* A test hook: what cannot be understood injects nothing. */
+    /* A test hook: an invalid value injects nothing. */
     if (text != NULL && parse(text, NULL) != 0) table.count = 0;
     if (table.count == 0) atomic_store(&active, 0);
 }

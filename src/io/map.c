@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Guarded mappings: see map.h. The copy out of the mapping is made by the kernel
- * (process_vm_readv on ourselves), which answers EFAULT where a plain load would raise
- * SIGBUS; no signal handler of ours ever sits in the host's process. Sandboxes that forbid
- * the call get a pread of the same bytes.
+ * Guarded mappings: see map.h. The kernel copies out of the mapping (process_vm_readv on our own
+ * process) and returns EFAULT where a plain load would raise SIGBUS. So we never install a signal
+ * handler in the host's process. If a sandbox forbids the call, pread reads the same bytes.
  */
 #include "io/map.h"
 
@@ -96,7 +95,7 @@ int leat__map_read(const leat__map *m, void *buf, size_t len, uint64_t offset,
     return 0;
 }
 
-/* The memory pages that hold the range; false when it is empty. */
+/* The memory pages that contain the range; false when it is empty. */
 static bool page_span(const leat__map *m, uint64_t offset, uint64_t len, char **start,
                       size_t *bytes)
 {
@@ -131,7 +130,7 @@ int leat__map_resident(const leat__map *m, uint64_t offset, uint64_t len, uint64
     size_t left;
     if (!page_span(m, offset, len, &start, &left)) return 0;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t lead = offset & (page - 1); /* of the first page, before the range */
+    uint64_t lead = offset & (page - 1); /* bytes of the first page before the range */
     unsigned char state[1024];
     while (left > 0) {
         size_t span = LEAT_MIN(left, page * sizeof state);

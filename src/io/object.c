@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Listing, writing and removing objects: see object.h. Azure has other names for the same steps
- * (blocks for parts, a block list to end with).
+ * Lists, writes and removes objects: see object.h. Azure has other names for the same steps
+ * (blocks for parts, a final block list).
  */
 #include "io/object.h"
 
@@ -17,7 +17,7 @@
 #include "io/uploads.h"
 #include "io/xml.h"
 
-#define LIST_MAX (8u << 20) /* bytes of one page of a list */
+#define LIST_MAX (8u << 20) /* bytes per page of a list */
 #define PART_BYTES (UINT64_C(16) << 20)
 #define IN_FLIGHT 4u
 
@@ -35,13 +35,13 @@ static int refuse_web(const leat__store *s, const char *what, leat_error *err)
 leat__call leat__object_call(leat__store *s, const char *path, const char *method)
 {
     leat__url u = {0};
-    (void)!leat__url_parse(&u, path, NULL); /* it was parsed to open the store */
+    (void)!leat__url_parse(&u, path, NULL); /* already parsed when the store was opened */
     leat__call c = {.store = s, .key = u.key};
     c.http = (leat__http_req){.what = path, .method = method, .urgent = true};
     return c;
 }
 
-/* Lists and answers differ in the quotes. */
+/* Lists and other answers quote the ETag differently. */
 static uint64_t tag_of(const char *etag)
 {
     size_t len = strlen(etag);
@@ -118,7 +118,7 @@ static int hand_out(lister *l, leat__xml page, leat_error *err)
     return 0;
 }
 
-/* One page; *more: l->marker says where the next begins. */
+/* Reads one page; *more: l->marker is the start of the next. */
 static int list_page(leat__store *s, lister *l, const char *path, bool folders, bool *more, leat_error *err)
 {
     leat__call c = leat__object_call(s, path, "GET");
@@ -233,8 +233,7 @@ void leat__object_get_all(leat__object_get *gets, size_t count)
 
 /* ---- put --------------------------------------------------------------------------------- */
 
-/* A request that was repeated may have been done the first time: then the object that is in the
- * way is ours. */
+/* A repeated request may have succeeded the first time: then the existing object is ours. */
 static bool is_ours(leat__store *s, const char *path, uint64_t len, uint32_t attempts)
 {
     leat__object o;
@@ -335,7 +334,7 @@ static int send_part(upload *u, uint32_t number, leat_error *err)
     int rc = u->rc;
     uint64_t done = u->done;
     leat__mutex_unlock(&u->lock);
-    if (rc != 0) return rc; /* told at the end */
+    if (rc != 0) return rc; /* reported at the end */
     if (u->opts->progress != NULL && u->opts->progress(u->opts->cookie, done, u->size) != 0)
         return leat__fail(err, LEAT_ECANCELED, "%s: the upload was stopped", u->path);
     if (p->data == NULL) p->data = leat__alloc(LEAT__MEM_IO, (size_t)u->part_bytes);
@@ -359,7 +358,7 @@ static int send_part(upload *u, uint32_t number, leat_error *err)
     return 0;
 }
 
-/* Waits for the parts on their way. */
+/* Waits for the parts in flight. */
 static int settle(upload *u, int rc, leat_error *err)
 {
     if (rc != 0) leat__http_cancel(leat__store_http(u->store), u);
@@ -379,12 +378,12 @@ static int note_part(void *cookie, uint32_t number, uint64_t size, const char *e
     upload *u = cookie;
     if (number > u->count) return 0;
     uint64_t at = (uint64_t)(number - 1) * u->part_bytes;
-    if (size != LEAT_MIN(u->part_bytes, u->size - at)) return 0; /* it will be sent again */
+    if (size != LEAT_MIN(u->part_bytes, u->size - at)) return 0; /* it is sent again */
     snprintf(u->etags[number - 1], sizeof u->etags[0], "%s", etag);
     return 0;
 }
 
-/* Continues the upload that the note remembers. False when there is none that can be. */
+/* Resumes the upload recorded in the note. False when there is none to resume. */
 static bool find_again(upload *u)
 {
     leat__upload_note n;
@@ -458,7 +457,7 @@ static int end_upload(upload *u, leat_error *err)
         rc = leat__call_run(&c, err);
         leat__xml xml = {c.http.body.data, c.http.body.len};
         leat__xml inner;
-        /* the answer may begin with 200 and turn out to be an error */
+        /* the answer may begin with 200 and still contain an error */
         if (rc == 0 && leat__xml_next(xml, "Error", &inner, NULL)) {
             leat__http_explain(&c.http);
             rc = c.http.rc;
@@ -473,11 +472,13 @@ static int end_upload(upload *u, leat_error *err)
     return rc;
 }
 
-/* What a later run can continue stays; else nothing of it is kept and paid for. */
+/* Keeps an upload that a later run can resume; otherwise aborts it, so that nothing is stored and
+ * billed. */
 static void after_upload(upload *u, int rc)
 {
     bool resumable = u->opts->note != NULL && (rc == LEAT_ECANCELED || rc == LEAT_EIO);
-    if (resumable || azure(u->store) || u->id.len == 0) return; /* Azure's blocks go by themselves */
+    /* Azure deletes blocks by itself */
+    if (resumable || azure(u->store) || u->id.len == 0) return;
     if (rc != 0) (void)!leat__uploads_abort(u->store, u->path, leat__buf_str(&u->id), NULL);
     if (u->opts->note != NULL) leat__upload_note_remove(u->opts->note);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Read-ahead: see readahead.h. A ring of ranges with three marks that only move forward:
+ * Readahead: see readahead.h. A ring of ranges with three marks that only move forward:
  *
  *   consumed <= advised <= pushed
  *
- * The thread moves `advised` while less than `window` bytes are advised and not consumed.
- * The lock guards ring and marks; it is not held while advice is given.
+ * The thread moves `advised` while fewer than `window` bytes are advised and not consumed. The
+ * lock guards ring and marks; it is not held during the advice call.
  */
 #include "io/readahead.h"
 
@@ -31,8 +31,8 @@ struct leat__readahead {
     range *ring;
     size_t capacity;
     uint64_t window;
-    leat__readahead_stats stats; /* the marks are here */
-    bool advising;               /* the thread uses a file just now */
+    leat__readahead_stats stats; /* contains the marks */
+    bool advising;               /* the thread is using a file */
     leat__cond idle;
 };
 
@@ -118,13 +118,13 @@ int leat__readahead_push(leat__readahead *r, const leat__file *file, uint64_t of
 void leat__readahead_consume(leat__readahead *r, size_t ranges)
 {
     leat__mutex_lock(&r->lock);
-    /* The owner may close a file after this call: wait for advice that is being given. */
+    /* The owner may close a file after this call: wait for an advice call in progress. */
     while (r->advising) leat__cond_wait(&r->idle, &r->lock);
     for (; ranges > 0 && r->stats.consumed < r->stats.pushed; ranges--) {
         const range *g = &r->ring[r->stats.consumed % r->capacity];
         if (r->stats.consumed < r->stats.advised) {
             r->stats.ahead_bytes -= g->len;
-        } else { /* read before its turn came: nothing left to advise */
+        } else { /* read before it was advised: nothing left to advise */
             r->stats.advised++;
             r->stats.late++;
         }

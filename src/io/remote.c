@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files in buckets: see remote.h. A `get` is one request and the ranges it serves, in the order of
- * their offsets. Gets that wait for their turn are listed with the file; the first whose turn
- * comes takes in its neighbours, and those end without a request.
+ * Files in buckets: see remote.h. A `get` is one request and the ranges it serves, by offset.
+ * Waiting gets are listed with the file. The first whose turn comes takes over the ranges of its
+ * neighbours, which then end without a request.
  */
 #include "io/remote.h"
 
@@ -19,8 +19,8 @@
 
 #define TAIL_BYTES (256u << 10)
 #define JOIN_BYTES (UINT64_C(8) << 20)
-#define JOIN_GAP (16u << 10)             /* bytes read for nothing rather than asked for apart */
-#define JOIN_WAIT_NS (LEAT_NS_PER_MS / 2) /* for neighbours to arrive */
+#define JOIN_GAP (16u << 10)             /* extra bytes read to avoid a separate request */
+#define JOIN_WAIT_NS (LEAT_NS_PER_MS / 2) /* time for neighbours to arrive */
 
 struct leat__remote {
     leat__store *store;
@@ -30,20 +30,20 @@ struct leat__remote {
     char etag[160], modified[64];
     bool match; /* If-Match can be sent: the ETag is a strong one */
     leat__mutex lock; /* guards the next three */
-    struct get *queued; /* gets that have not had their turn */
-    uint32_t gets;      /* that exist: one may outlive its ranges a little */
+    struct get *queued; /* gets that wait for their turn */
+    uint32_t gets;      /* existing gets: one may briefly outlive its ranges */
     uint8_t *tail;      /* the end of the file, from tail_at; NULL once settled */
-    leat__cond ended;   /* gets is 0 */
+    leat__cond ended;   /* signalled when gets is 0 */
     leat__ahead *ahead;
     uint64_t tail_at;
 };
 
-/* A second request for the rest of a get that is late. Whichever brings bytes first serves; both
- * write the same ones, from the loop's thread. */
+/* A second request for the rest of a late get. Both write the same bytes, from the loop's thread;
+ * whichever brings bytes first serves the ranges. */
 typedef struct twin {
     leat__call call; /* first */
     struct get *get;
-    uint64_t pos; /* bytes of the get's range up to where its body is */
+    uint64_t pos; /* bytes of the get's range that its body has reached */
     bool active;
     char range_text[64];
 } twin;
@@ -51,11 +51,11 @@ typedef struct twin {
 typedef struct get {
     leat__call call; /* first: requests are cast to it */
     leat__remote *file;
-    uint64_t offset, len, got; /* the whole range, and how much of it came */
-    uint64_t pos;              /* as in twin, of the get's own body */
+    uint64_t offset, len, got; /* the whole range, and how much of it arrived */
+    uint64_t pos;              /* as in twin, for the get's own body */
     twin *twin;                /* NULL until it is late */
-    bool over;                 /* the get's own request has ended; its twin is still on its way */
-    int rc;                    /* how */
+    bool over;                 /* the get's own request has ended; its twin is still in flight */
+    int rc;                    /* its result */
     leat_error err;
     leat__range *ranges;       /* not yet complete, by offset */
     struct get *prev, *next;   /* of `queued` */
@@ -74,7 +74,7 @@ static void unlist_locked(get *g)
     g->listed = false;
 }
 
-/* Takes the ranges of `o`, which begins where `g` ends, or nearly. */
+/* Takes over the ranges of `o`, which begins at or shortly after the end of `g`. */
 static void append_locked(get *g, get *o)
 {
     leat__range **at = &g->ranges;
@@ -95,7 +95,7 @@ static get *follower_locked(const get *g)
     return NULL;
 }
 
-/* The get's turn has come. False when another one took its ranges. */
+/* Called when the get's turn comes. False when another get took its ranges. */
 static bool join(get *g)
 {
     leat__remote *f = g->file;
@@ -121,7 +121,7 @@ static int prepare(leat__http_req *r, leat_error *err)
     get *g = (get *)r;
     leat__remote *f = g->file;
     if (r->attempts == 0 && !join(g)) return LEAT_ECLOSED;
-    if (g->ranges == NULL) return LEAT_ECLOSED; /* broke behind the last byte that was wanted */
+    if (g->ranges == NULL) return LEAT_ECLOSED; /* broke after the last wanted byte */
     snprintf(g->range_text, sizeof g->range_text, "bytes=%llu-%llu",
              (unsigned long long)(g->offset + g->got), (unsigned long long)(g->offset + g->len - 1));
     g->call.header_count = 0;
@@ -140,7 +140,7 @@ static int accept_at(get *g, leat__http_req *r, uint64_t pos)
         (f->etag[0] == '\0' && strcmp(r->modified, f->modified) != 0) ||
         (r->has_range && r->range_total != f->size))
         return changed(g, r);
-    /* Some servers answer 200 with the range they were asked for. */
+    /* Some servers answer 200 with the requested range. */
     if (r->has_range && r->range_first == from && r->range_last <= last && r->range_last >= from) return 0;
     if (!r->has_range && r->status == 200 && from == 0 && r->length == f->size) return 0;
     r->rc = leat__fail(&r->err, LEAT_ENOTSUP, "%s: the server does not answer byte ranges", f->path);
@@ -153,7 +153,7 @@ static int accept_range(leat__http_req *r)
     return accept_at(g, r, g->pos);
 }
 
-/* Hands bytes of the body to the ranges they belong to. */
+/* Copies bytes of the body to their ranges. */
 static void hand_out(get *g, const char *data, size_t len)
 {
     while (len > 0 && g->ranges != NULL) {
@@ -176,7 +176,7 @@ static void hand_out(get *g, const char *data, size_t len)
     }
 }
 
-/* Bytes of one of the two bodies, from *pos on: what the other has brought is passed over. */
+/* Takes bytes of one of the two bodies from *pos on; skips bytes that the other has brought. */
 static void take_at(get *g, uint64_t *pos, const char *data, size_t len)
 {
     uint64_t known = g->got > *pos ? g->got - *pos : 0;
@@ -184,7 +184,7 @@ static void take_at(get *g, uint64_t *pos, const char *data, size_t len)
     if (known >= len || g->ranges == NULL) return;
     hand_out(g, data + known, len - (size_t)known);
     if (g->ranges != NULL || g->twin == NULL || !g->twin->active) return;
-    /* served: whoever is not at its end can stop */
+    /* complete: the request that has not ended can stop */
     leat__http *http = leat__store_http(g->file->store);
     if (pos == &g->pos) leat__http_drop(http, &g->twin->call.http);
     else if (!g->over) leat__http_drop(http, &g->call.http);
@@ -199,7 +199,7 @@ static void take(leat__http_req *r, const char *data, size_t len)
 static leat__http_verdict judge(leat__http_req *r)
 {
     get *g = (get *)r;
-    if (r->refused) return LEAT__HTTP_DONE; /* accept has said why */
+    if (r->refused) return LEAT__HTTP_DONE; /* accept has set the error */
     if (r->status == 412 || r->status == 304) {
         changed(g, r);
         return LEAT__HTTP_DONE;
@@ -216,7 +216,7 @@ static leat__http_verdict judge(leat__http_req *r)
     return LEAT__HTTP_AGAIN;
 }
 
-/* The end of a get: its request, and its twin where there was one, are over. */
+/* Ends a get: its request and its twin, if any, are over. */
 static void conclude(get *g)
 {
     leat__mutex_lock(&g->file->lock);
@@ -254,7 +254,7 @@ static void finished(leat__http_req *r)
     g->err = r->err;
     leat__http_req_reset(r);
     g->over = true;
-    /* its twin may still bring what is missing, and writes into the ranges until it ends */
+    /* its twin may still bring the missing bytes, and writes into the ranges until it ends */
     if (g->twin == NULL || !g->twin->active) conclude(g);
 }
 
@@ -288,7 +288,7 @@ static void twin_take(leat__http_req *r, const char *data, size_t len)
 
 static leat__http_verdict twin_judge(leat__http_req *r)
 {
-    if (r->status / 100 != 2) r->rc = LEAT_EIO; /* the first request says what is wrong */
+    if (r->status / 100 != 2) r->rc = LEAT_EIO; /* the first request reports the error */
     return LEAT__HTTP_DONE;
 }
 
@@ -306,7 +306,7 @@ static void late(leat__http_req *r)
     static const leat__http_ops ops = {.prepare = twin_prepare, .accept = twin_accept,
                                        .take = twin_take, .judge = twin_judge, .done = twin_done};
     get *g = (get *)r;
-    if (g->twin != NULL) return; /* one for each get */
+    if (g->twin != NULL) return; /* one per get */
     g->twin = LEAT_NEW(IO, twin);
     if (g->twin == NULL) return;
     g->twin->get = g;
@@ -365,7 +365,7 @@ void leat__remote_cancel(leat__remote *f, const void *owner)
 static int accept_tail(leat__http_req *r)
 {
     if (r->status == 206 || r->has_range) return 0;
-    return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* all of a small file */
+    return r->length <= TAIL_BYTES ? 0 : LEAT_ENOTSUP; /* the whole of a small file */
 }
 
 static leat__http_verdict judge_tail(leat__http_req *r)
@@ -392,7 +392,7 @@ static int ask_size(leat__remote *f, leat_error *err)
     return rc;
 }
 
-/* The end of the file, and with it the size and the ETag. */
+/* Reads the end of the file, and with it the size and the ETag. */
 static int ask_tail(leat__remote *f, leat_error *err)
 {
     static const leat__http_ops ops = {.prepare = leat__call_prepare, .accept = accept_tail,
@@ -401,7 +401,7 @@ static int ask_tail(leat__remote *f, leat_error *err)
     leat__call c = {.store = f->store, .key = f->key};
     c.http = (leat__http_req){.ops = &ops, .what = f->path, .method = "GET", .urgent = true,
                               .body_max = TAIL_BYTES + 4096};
-    /* Azure does not know ranges that count from the end. */
+    /* Azure does not support ranges counted from the end. */
     if (f->size > 0)
         snprintf(range, sizeof range, "bytes=%llu-%llu",
                  (unsigned long long)(f->size > TAIL_BYTES ? f->size - TAIL_BYTES : 0),
@@ -437,7 +437,7 @@ static int find_out(leat__remote *f, leat_error *err)
         if (rc == LEAT_EAGAIN) rc = ask_size(f, err);
         LEAT_TRY(rc);
     }
-    f->match = f->etag[0] == '"'; /* not W/"…": a weak one never matches */
+    f->match = f->etag[0] == '"'; /* not W/"…": a weak ETag never matches */
     return 0;
 }
 
@@ -539,7 +539,7 @@ int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, 
     if (offset >= f->size) return 0;
     len = (size_t)LEAT_MIN((uint64_t)len, f->size - offset);
     leat__mutex_lock(&f->lock);
-    if (f->tail != NULL && offset + len > f->tail_at) { /* its end is there */
+    if (f->tail != NULL && offset + len > f->tail_at) { /* the end is already loaded */
         uint64_t from = LEAT_MAX(offset, f->tail_at);
         memcpy((char *)buf + (from - offset), f->tail + (from - f->tail_at), (size_t)(offset + len - from));
         *got = (size_t)(offset + len - from);

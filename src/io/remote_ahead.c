@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Read-ahead of remote files: see remote_ahead.h. The stream is a run of blocks that follow each
- * other; the first read that continues another one begins it. A block that fails is dropped and
- * whoever wanted it reads for itself, so that the error is about its own range.
+ * Prefetch for remote files: see remote_ahead.h. The stream is a sequence of adjacent blocks; it
+ * starts with the first read that continues another one. A block that fails is dropped and its
+ * reader reads for itself, so that the error names its own range.
  */
 #include "io/remote_ahead.h"
 
@@ -14,8 +14,8 @@
 
 #define BLOCK_BYTES (UINT64_C(4) << 20)
 #define BLOCKS 12u
-#define AHEAD 8u       /* blocks on their way in front of the reader */
-#define RUNS_FIRST 2u  /* reads that follow each other before the stream begins */
+#define AHEAD 8u       /* blocks in flight ahead of the reader */
+#define RUNS_FIRST 2u  /* consecutive reads before the stream starts */
 
 typedef enum state { EMPTY, LOADING, READY, FAILED } state;
 
@@ -37,7 +37,7 @@ struct leat__ahead {
     leat__cond arrived;
     block blocks[BLOCKS];
     uint32_t loading;
-    uint64_t next, runs, tick; /* where the last read ended; reads in a row that did so */
+    uint64_t next, runs, tick; /* end of the last read; consecutive reads that continued there */
 };
 
 static void loaded(leat__range *r, int rc, const leat_error *err)
@@ -63,8 +63,7 @@ static block *find_locked(leat__ahead *a, uint64_t offset)
     return NULL;
 }
 
-/* A block that may be used anew: empty, failed, or the one that was not used for longest and
- * lies behind `offset`. */
+/* A block that may be reused: empty, failed, or the least recently used one before `offset`. */
 static block *victim_locked(leat__ahead *a, uint64_t offset)
 {
     block *best = NULL;
@@ -78,7 +77,7 @@ static block *victim_locked(leat__ahead *a, uint64_t offset)
     return best;
 }
 
-/* Asks for the blocks in front of `offset` that are not there. Returns those to be started. */
+/* Requests the missing blocks after `offset`. Returns those to be started. */
 static size_t extend_locked(leat__ahead *a, uint64_t offset, block *start[AHEAD])
 {
     size_t n = 0;
@@ -88,7 +87,7 @@ static size_t extend_locked(leat__ahead *a, uint64_t offset, block *start[AHEAD]
             b = victim_locked(a, offset);
             if (b == NULL) break;
             if (b->data == NULL) b->data = leat__alloc(LEAT__MEM_IO, BLOCK_BYTES);
-            if (b->data == NULL) break; /* without memory there is no read-ahead */
+            if (b->data == NULL) break; /* without memory there is no prefetch */
             b->ahead = a;
             b->offset = at;
             b->len = (size_t)LEAT_MIN(BLOCK_BYTES, a->size - at);
@@ -104,7 +103,7 @@ static size_t extend_locked(leat__ahead *a, uint64_t offset, block *start[AHEAD]
     return n;
 }
 
-/* Copies from one block, waiting for it; how many bytes, 0 when it failed. */
+/* Copies from one block, waiting for it; returns the number of bytes, 0 when it failed. */
 static size_t copy_locked(leat__ahead *a, block *b, void *buf, size_t len, uint64_t offset)
 {
     b->readers++;

@@ -28,8 +28,8 @@ struct leat__store {
     char *bucket;    /* http(s): scheme://host:port */
     char *origin;    /* scheme://host:port of requests */
     char *host;      /* of origin */
-    char *base_path; /* in front of the key, encoded: "" or "/bucket" */
-    bool secure, moving; /* moving: the host follows from the region */
+    char *base_path; /* before the key, encoded: "" or "/bucket" */
+    bool secure, moving; /* moving: the host depends on the region */
     leat__http *http;
     leat__creds *creds;            /* NULL: az and http */
     char *account, *key, *sas;     /* az */
@@ -73,7 +73,7 @@ static int set_endpoint(leat__store *s, const char *url, const char *variable, l
     leat__free(s->base_path);
     s->secure = leat__str_starts(url, "https://");
     s->origin = leat__strndup(LEAT__MEM_IO, url, (size_t)(host - url) + len);
-    /* the standard port is not sent, so it is not signed */
+    /* the default port is not sent, so it is not signed */
     size_t port = s->secure ? 4 : 3;
     bool standard = len > port && memcmp(host + len - port, s->secure ? ":443" : ":80", port) == 0;
     s->host = leat__strndup(LEAT__MEM_IO, host, standard ? len - port : len);
@@ -83,7 +83,7 @@ static int set_endpoint(leat__store *s, const char *url, const char *variable, l
     return 0;
 }
 
-/* The bucket as the first part of the path. */
+/* Puts the bucket in the path. */
 static int add_bucket(leat__store *s, leat_error *err)
 {
     leat__buf b;
@@ -98,8 +98,8 @@ static int add_bucket(leat__store *s, leat_error *err)
     return 0;
 }
 
-/* Amazon's own host of a region: the bucket in the name, or, when it has dots (no certificate
- * covers those), in the path. */
+/* Amazon's host of a region. The bucket goes into the host name or, when it has dots (no
+ * certificate covers those), into the path. */
 static int set_amazon(leat__store *s, leat_error *err)
 {
     char url[512];
@@ -221,7 +221,7 @@ int leat__store_open(leat__store **out, const char *path, leat_error *err)
     int rc = 0;
     *out = NULL;
     LEAT_TRY(leat__url_parse(&u, path, err));
-    /* The lock is held while credentials are found: others would only ask for the same. */
+    /* The lock is held while credentials are fetched: other threads would only fetch the same. */
     leat__mutex_lock(&process.lock);
     leat__store *s = process.list;
     while (s != NULL && (s->scheme != u.scheme || s->generation != leat__fork_generation() ||
@@ -374,7 +374,7 @@ static int build(leat__call *c, const char *origin, const char *host, const char
     leat__store *s = c->store;
     leat__http_req *r = &c->http;
     bool web = s->scheme == LEAT__SCHEME_HTTP || s->scheme == LEAT__SCHEME_HTTPS;
-    if (web) { /* the path is the user's, encoded as it should be */
+    if (web) { /* the path comes from the user, already encoded */
         (void)leat__buf_printf(&r->url, "%s%s", origin, c->key);
         LEAT_TRY(leat__buf_status(&r->url));
         return send_headers(r, c->headers, c->header_count);
@@ -414,7 +414,7 @@ int leat__call_prepare(leat__http_req *r, leat_error *err)
     return rc;
 }
 
-/* The bucket lives elsewhere: go there. */
+/* The bucket is in another region: switch to it. */
 static bool move(leat__call *c)
 {
     leat__store *s = c->store;

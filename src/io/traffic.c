@@ -11,7 +11,7 @@
 /* Per GB (10^9 bytes) that leaves the region or the cloud, and per 1000 GET requests. */
 static const struct {
     leat__scheme scheme;
-    const char *endpoint; /* set: another server than the owner's */
+    const char *endpoint; /* set: not the owner's server */
     double per_1000, other_region, internet;
 } prices[] = {
     {LEAT__SCHEME_S3, "AWS_ENDPOINT_URL", 0.0004, 0.02, 0.09},

@@ -32,7 +32,7 @@ static void pager_reset(pager *p)
     for (size_t i = 0; i < 5; i++) leat__buf_reset(all[i]);
 }
 
-/* True when there is another page; p->mark says where it begins. */
+/* True when there is another page; p->mark is its start. */
 static bool has_more(pager *p, leat__xml page, const char *mark0, const char *mark1)
 {
     if (!leat__xml_text(page, "IsTruncated", &p->text)) return false;

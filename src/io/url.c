@@ -28,7 +28,7 @@ leat__scheme leat__path_scheme(const char *path)
     return LEAT__SCHEME_NONE;
 }
 
-/* Names that could change where a request goes are refused, not encoded. */
+/* Names that could redirect a request are refused, not encoded. */
 static bool bucket_valid(const char *name, size_t len)
 {
     if (len < 1 || len > 255 || name[0] == '.' || name[0] == '-') return false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes in flight: see write_behind.h. A slot is free (its block may be used again), full (it
- * waits for a thread) or being written; the lock guards their states and the first error.
- * Two threads: one copies into the page cache while the other starts the write-back of what
- * it copied, which may wait for the disk. Past the page cache (O_DIRECT) it was not faster,
- * and the pack would have to be read back for training.
+ * Writes in flight: see write_behind.h. A slot is free (its block may be reused), full (waiting
+ * for a thread) or being written; the lock guards the states and the first error. Two threads:
+ * one copies into the page cache while the other starts the write-back of its last copy, which
+ * may wait for the disk. Bypassing the page cache (O_DIRECT) was not faster, and the pack would
+ * have to be read back for training.
  */
 #include "io/write_behind.h"
 
@@ -27,7 +27,7 @@ typedef struct slot {
 } slot;
 
 struct leat__writer {
-    leat__mutex lock; /* guards all below but `threads` */
+    leat__mutex lock; /* guards all below except `threads` */
     leat__cond work, done;
     slot slots[SLOTS];
     uint64_t puts, keep;
@@ -65,7 +65,8 @@ static void write_blocks(void *arg)
             continue;
         }
         s->state = WRITING;
-        bool failed = w->error.code != 0; /* nothing more goes to a file in doubt */
+        bool failed = w->error.code != 0; /* after a failure nothing more is written to that
+                                           * file */
         leat__mutex_unlock(&w->lock);
         leat_error why = {0};
         if (!failed &&

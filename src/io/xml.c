@@ -10,8 +10,8 @@
 
 #include "base/num.h"
 
-/* The next "<tag" or "</tag" at or behind `from`; NULL when there is none. *close: where its '>'
- * is; *empty: "<tag/>". */
+/* The next "<tag" or "</tag" at or after `from`, or NULL. *close: position of its '>'; *empty:
+ * "<tag/>". */
 static const char *find_tag(const char *from, const char *end, const char *tag, bool ending,
                             const char **close, bool *empty)
 {
@@ -64,7 +64,7 @@ static void put_utf8(leat__buf *out, uint32_t c)
     }
 }
 
-/* One entity at `p` ("&…;"); returns its length, 0 when it is none. */
+/* Decodes one entity at `p` ("&…;"); returns its length, 0 when it is not an entity. */
 static size_t put_entity(leat__buf *out, const char *p, size_t len)
 {
     static const struct {

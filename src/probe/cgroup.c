@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Control groups. /proc/self/cgroup says in which group we are, per hierarchy; mountinfo says
- * where a hierarchy is mounted and which of its groups is at the mount's top. From the own
- * group we walk up to the mount point, inclusive: any group on the way may hold the limit
- * (a pod, a slice), and inside a cgroup namespace the path is "/" and the limit sits in the
- * mount point itself. No state, any thread.
+ * Control groups. /proc/self/cgroup names our group in each hierarchy; mountinfo gives the mount
+ * point of each hierarchy and the group at the top of the mount. We check our own group and every
+ * parent up to and including the mount point, because any of them may set the limit (a pod, a
+ * slice). Inside a cgroup namespace the path is "/" and the limit is in the mount point itself.
+ * No state, any thread.
  */
 #include "probe/cgroup.h"
 
@@ -19,10 +19,10 @@
 #include "base/str.h"
 #include "probe/mount.h"
 
-/* Version 1 says "no limit" with the largest multiple of a page. */
+/* Version 1 reports "no limit" as the largest multiple of a page. */
 #define V1_UNLIMITED (UINT64_C(1) << 62)
 
-/* One group on the way up: `dir` below the sysroot. */
+/* Called for each group on the way up; `dir` is below the sysroot. */
 typedef void (*visit)(leat__cgroup *cg, const char *dir);
 
 static uint64_t minus(uint64_t a, uint64_t b)
@@ -80,8 +80,8 @@ static void take_memory(leat__cgroup *cg, uint64_t limit, uint64_t used)
     cg->memory_left = LEAT_MIN(cg->memory_left, minus(limit, used));
 }
 
-/* File cache is charged to the group but goes away when memory is asked for. Pages of tmpfs
- * and shared memory do not: the kernel keeps them out of these two lists. */
+/* File cache is charged to the group but is freed under memory pressure. Pages of tmpfs and
+ * shared memory are not: the kernel keeps them out of these two lists. */
 static uint64_t without_cache(uint64_t used, const char *stat, const char *inactive,
                               const char *active)
 {
@@ -91,8 +91,8 @@ static uint64_t without_cache(uint64_t used, const char *stat, const char *inact
     return used;
 }
 
-/* Above memory.high the kernel puts allocating threads to sleep: as hard a limit for a
- * loader as memory.max. */
+/* Above memory.high the kernel throttles allocating threads. For a loader that is as hard a limit
+ * as memory.max. */
 static void memory_v2(leat__cgroup *cg, const char *dir)
 {
     uint64_t max = LEAT_UNLIMITED, high = LEAT_UNLIMITED, used = 0, swap_max, swap = 0;
@@ -118,7 +118,7 @@ static void memory_v1(leat__cgroup *cg, const char *dir)
     char *stat = leat__sysfile_load("%s/memory.stat", dir);
     if (stat) {
         used = without_cache(used, stat, "total_inactive_file", "total_active_file");
-        /* Knows of groups above the mount, which we cannot see. */
+        /* Includes groups above the mount, which we cannot see. */
         if (leat__text_key_u64(stat, "hierarchical_memory_limit", &above)) {
             limit = LEAT_MIN(limit, above);
         }
@@ -157,7 +157,7 @@ static void all_v2(leat__cgroup *cg, const char *dir)
 
 /* ---- finding the groups ---------------------------------------------------------------- */
 
-/* The path of our group in one hierarchy: `controller` NULL for version 2. Lines look like
+/* The path of our group in one hierarchy; `controller` is NULL for version 2. Lines look like
  * "4:cpu,cpuacct:/user.slice" and, for version 2, "0::/user.slice". */
 static bool own_path(const char *cgroups, const char *controller, char out[PATH_MAX])
 {
@@ -185,9 +185,9 @@ static bool is_dir(const char *dir)
     return leat__sysfile_path(path, "%s/.", dir) && access(path, F_OK) == 0;
 }
 
-/* Where our group is in the file system: the mount point, plus our path without the part
- * that is the mount's own top. When the two do not fit (a path that leads out of the
- * namespace, a group that is not visible) the mount point is the nearest we have. */
+/* Our group's folder in the file system: the mount point, plus our path without the part that is
+ * the root of the mount. When the two do not match (a path outside the namespace, a group that is
+ * not visible), the mount point is the best guess. */
 static void locate(const leat__mount *m, const char *path, char out[PATH_MAX])
 {
     size_t top = strcmp(m->root, "/") == 0 ? 0 : strlen(m->root);
@@ -218,7 +218,8 @@ static void walk_up(leat__cgroup *cg, const char *point, const char *own, visit 
     }
 }
 
-/* One hierarchy: where it is mounted, where we are in it, and all groups from there up. */
+/* Handles one hierarchy: finds its mount point and our group in it, then visits all groups from
+ * there up. */
 static bool visit_hierarchy(leat__cgroup *cg, const char *mounts, const char *cgroups,
                             const char *controller, visit fn)
 {

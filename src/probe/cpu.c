@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CPU detection by CPUID and XGETBV. Owns the detected flags (written once) and the mask.
- * Compiled for the baseline only, so it runs on every machine; any thread may enter.
+ * Compiled for the baseline only, so it runs on every machine. Any thread may call.
  */
 #include "probe/cpu.h"
 
@@ -18,7 +18,7 @@
 #include <cpuid.h>
 #endif
 
-/* Facts about the machine, never to be masked. */
+/* Facts about the machine that are never masked. */
 #define STICKY_BITS ((uint32_t)LEAT__CPU_SLOW_PDEP)
 
 static struct {
@@ -26,14 +26,14 @@ static struct {
     uint32_t detected;
     uint32_t env_keep;
     char model[49];
-    char bad_mask[32]; /* value of LEAT_CPU_MASK that means nothing, or "" */
+    char bad_mask[32]; /* an invalid value of LEAT_CPU_MASK, or "" */
 } cpu = {.once = LEAT__ONCE_INIT, .env_keep = ~UINT32_C(0)};
 
 static _Atomic uint32_t api_keep = ~UINT32_C(0);
 
 static const struct level {
     const char *name;
-    uint32_t bit; /* what this level adds to the one before */
+    uint32_t bit; /* the bit that this level adds to the previous one */
 } levels[] = {
     {"scalar", LEAT__CPU_SSE42},
     {"avx2", LEAT__CPU_AVX2},
@@ -118,7 +118,7 @@ bool leat__cpu_mask_parse(const char *text, uint32_t *keep)
 #ifdef LEAT_X86
 static uint64_t read_xcr0(void)
 {
-    /* The instruction, not the intrinsic, which would need this file built with -mxsave. */
+    /* The instruction itself: the intrinsic would need this file compiled with -mxsave. */
     uint32_t lo, hi;
     __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
     return (uint64_t)hi << 32 | lo;
@@ -144,7 +144,7 @@ static void read_cpuid(leat__cpuid *id)
     if (__get_cpuid(0x80000001u, &a, &b, &c, &d)) id->ext1_ecx = c;
 }
 
-/* The brand string comes padded with blanks, in front on some Intel parts. */
+/* The brand string is padded with blanks, on some Intel CPUs at the front. */
 static void read_model(char model[49])
 {
     char brand[49] = {0};
@@ -192,7 +192,7 @@ uint32_t leat__cpu_flags(void)
 {
     uint32_t detected = leat__cpu_detected();
     uint32_t keep = cpu.env_keep & atomic_load_explicit(&api_keep, memory_order_relaxed);
-    /* The baseline is what every file is compiled for: it cannot be taken away. */
+    /* Every file is compiled for the baseline, so it cannot be masked. */
     return close_levels(detected & (keep | STICKY_BITS | LEAT__CPU_SSE42));
 }
 

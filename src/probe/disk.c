@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The storage behind a path: its mount (by the longest mount point above the resolved path;
- * device numbers of stat() are invented on btrfs and overlay), and what the kernel knows of
- * the block device. No state, any thread.
+ * The storage of a path: its mount and the kernel's facts about the block device. The mount is
+ * the longest mount point above the resolved path, because stat() returns made-up device numbers
+ * on btrfs and overlay. No state, any thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "probe/mount.h"
 #include "probe/sysfile.h"
 
-#define BLOCK_UNKNOWN 4096u /* aligned for every device there is */
+#define BLOCK_UNKNOWN 4096u /* large enough for every known device */
 
 static bool is_network(const char *type)
 {
@@ -39,8 +39,8 @@ static bool is_network(const char *type)
     return false;
 }
 
-/* The device's own queue or, for a partition, that of the disk it is on: sysfs entries are
- * links, so ".." is the parent of what they point to. */
+/* The device's own queue or, for a partition, the queue of its disk. sysfs entries are links, so
+ * ".." is the parent of the link's target. */
 static bool queue_u64(uint64_t *value, uint32_t major, uint32_t minor, const char *file)
 {
     return leat__sysfile_u64(value, "/sys/dev/block/%u:%u/queue/%s", major, minor, file) ||
@@ -58,7 +58,7 @@ static void read_device(leat_disk *disk, uint32_t major, uint32_t minor)
             snprintf(disk->device, sizeof disk->device, "%.*s", (int)strcspn(name, "\n"), name);
         }
     }
-    /* Virtual disks say "rotational" whatever is behind them: that is not to be known. */
+    /* Virtual disks always report "rotational", so the real value is unknown. */
     bool virtual_disk = leat__str_starts(disk->device, "vd") ||
                         leat__str_starts(disk->device, "xvd");
     if (queue_u64(&value, major, minor, "rotational") && !(virtual_disk && value != 0)) {
@@ -70,8 +70,8 @@ static void read_device(leat_disk *disk, uint32_t major, uint32_t minor)
     }
 }
 
-/* File systems on many devices or none have a number of their own (0:…); then the mount's
- * source may still name a device. */
+/* File systems on several devices or none have their own number (0:…); the mount's source may
+ * still name a device. */
 static void find_device(leat_disk *disk, const leat__mount *m)
 {
     struct stat st;
@@ -82,7 +82,7 @@ static void find_device(leat_disk *disk, const leat__mount *m)
                S_ISBLK(st.st_mode)) {
         read_device(disk, major(st.st_rdev), minor(st.st_rdev));
     }
-    /* Every file system has read-ahead here, also those without a block device. */
+    /* Every file system has its readahead here, even without a block device. */
     if (leat__sysfile_u64(&kb, "/sys/class/bdi/%u:%u/read_ahead_kb", m->major, m->minor) ||
         queue_u64(&kb, m->major, m->minor, "read_ahead_kb")) {
         disk->read_ahead_bytes = (uint32_t)LEAT_MIN(kb, UINT32_MAX / 1024) * 1024;

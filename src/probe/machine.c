@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Puts the machine's facts together: the smallest of what host, control groups and resource
- * limits allow. Facts only, no policy. No state, any thread.
+ * Collects the machine's facts: the smallest of the limits of host, control groups and resource
+ * limits. Facts only, no policy. No state, any thread.
  */
 #include "probe/machine.h"
 
@@ -116,7 +116,7 @@ static host_memory read_meminfo(uint64_t page)
     return host;
 }
 
-/* Address space in use, which is what RLIMIT_AS limits. */
+/* Address space in use, which RLIMIT_AS limits. */
 static uint64_t address_space(uint64_t page)
 {
     char text[128];
@@ -174,8 +174,8 @@ static void read_shm(leat_machine *m)
 
 /* ---- the rest -------------------------------------------------------------------------- */
 
-/* Share of the last ten seconds in which some thread of our group waited, or of the host
- * where the group does not say: "some avg10=1.53 avg60=…". */
+/* Share of the last ten seconds in which some thread of our group waited ("some avg10=1.53
+ * avg60=…"). Uses the host's value when the group has none. */
 static double pressure(const leat__cgroup *cg, const char *what)
 {
     static const char key[] = "some avg10=";
@@ -190,7 +190,7 @@ static double pressure(const leat__cgroup *cg, const char *what)
     return leat__str_to_double(number, &value) && value >= 0 && value <= 100 ? value : -1;
 }
 
-/* Containers and hardened kernels refuse rings; only trying tells. */
+/* Containers and hardened kernels refuse io_uring; only trying shows it. */
 static uint32_t can_make_ring(void)
 {
     struct io_uring_params params;
@@ -235,7 +235,7 @@ int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *e
     m.gpu_count = leat__nvml_read(m.gpus, LEAT_MACHINE_GPUS_MAX, m.nvml_status,
                                   sizeof m.nvml_status, NULL);
 
-    /* A caller of another version gets the fields it knows, the rest zero. */
+    /* A caller of another version gets the fields it knows; the rest is zero. */
     m.struct_size = LEAT_MIN(struct_size, (uint32_t)sizeof m);
     memset(machine, 0, struct_size);
     memcpy(machine, &m, m.struct_size);
@@ -254,7 +254,7 @@ static void put_bytes(leat__json *j, const char *key, uint64_t bytes)
     }
 }
 
-/* null below `least`, where "unknown" and "none" are. */
+/* null below `least`, the range of "unknown" and "none". */
 static void put_double(leat__json *j, const char *key, double value, double least)
 {
     leat__json_key(j, key);

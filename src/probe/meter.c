@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counters, gauges and timers: making, writing and reading them.
+ * Counters, gauges and timers: creating, writing and reading them.
  *
- * A counter or timer has one cell per thread that ever wrote it, made at the thread's first
- * write and found by the thread's slot; a cell fills whole cache lines, so no two threads
- * write one line. The owner adds with a plain load and store (atomic only so that readers may
- * look at any moment). Threads without a slot of their own, or without memory for a cell,
- * share one cell with real atomic additions: slower, never wrong.
+ * A counter or timer has one cell per thread that ever wrote it. The cell is created at the
+ * thread's first write and found by the thread's slot. A cell fills whole cache lines, so no two
+ * threads write the same line. The owner adds with a plain load and store (atomic only so that
+ * readers may read at any time). Threads without their own slot, or without memory for a cell,
+ * share one cell with atomic additions: slower but correct.
  *
- * Owns all meter sets. Any thread enters; the lock is for making, closing and exporting.
+ * Owns all meter sets. Any thread may call; the lock is for creating, closing and exporting.
  */
 #include "probe/meter.h"
 
@@ -21,7 +21,7 @@
 #include "base/str.h"
 #include "probe/meter_set.h"
 
-#define LINE 64u /* bytes of a cache line */
+#define LINE 64u /* bytes per cache line */
 
 typedef _Atomic uint64_t cell_u64;
 
@@ -32,7 +32,8 @@ typedef struct counter_cell {
 typedef struct timer_cell {
     _Alignas(LINE) cell_u64 sum;
     cell_u64 max;
-    cell_u64 max_inverted; /* highest ~ns, so that 0 means nothing yet: ~ of it is the min */
+    cell_u64 max_inverted; /* maximum of ~ns, so that 0 means no value yet: the minimum is its
+                            * complement */
     cell_u64 buckets[LEAT__TIMER_BUCKETS];
 } timer_cell;
 
@@ -71,7 +72,7 @@ static bool set_name_used_locked(const char *name)
     return false;
 }
 
-/* `name`, or the first of "name-2", "name-3" … that no open set has. */
+/* `name`, or the first of "name-2", "name-3" … that no open set uses. */
 static int unique_name_locked(const char *name, leat__buf *out)
 {
     leat__buf_puts(out, name);
@@ -177,7 +178,7 @@ bool leat__meter_name_ok(const char *name)
     return identifier_ok(name, strlen(name));
 }
 
-/* "key=value,key=value": keys are identifiers other than the exporter's own. */
+/* "key=value,key=value": keys are identifiers that the exporter does not use itself. */
 static bool label_ok(const char *label)
 {
     const char *at = label;
@@ -195,8 +196,8 @@ static bool label_ok(const char *label)
     return false;
 }
 
-/* Names that become the same family in OpenMetrics: timers "x" and "x_ns", counters "x_ns"
- * and "x_seconds" … Compares what is left without the unit of time. */
+/* Length of the name without its unit of time. Names with the same stem become the same family in
+ * OpenMetrics: timers "x" and "x_ns", counters "x_ns" and "x_seconds" … */
 static size_t stem_len(const char *name, leat__meter_kind kind, bool *seconds)
 {
     size_t len = strlen(name);
@@ -353,8 +354,8 @@ static void shared_raise(cell_u64 *cell, uint64_t v)
     }
 }
 
-/* The slot is the caller's own, so nobody else fills this entry. Release: a reader that finds
- * the pointer finds zeroes behind it. */
+/* The slot belongs to the calling thread, so no other thread fills this entry. Release order: a
+ * reader that sees the pointer also sees the zeroed cell. */
 static __attribute__((noinline)) counter_cell *new_counter_cell(leat__counter *c, uint32_t slot)
 {
     counter_cell *cell = zalloc_lines(sizeof *cell);
@@ -414,9 +415,9 @@ int64_t leat__gauge_value(const leat__gauge *g)
 
 /* ---- timers ---------------------------------------------------------------------------- */
 
-/* Works on ns - 1, which makes upper bounds inclusive, as OpenMetrics wants them. The first
- * four buckets hold one value each (0 with 1); then the two bits below the highest choose one
- * of the four steps of its power. */
+/* Uses ns - 1, which makes upper bounds inclusive, as OpenMetrics requires. The first four
+ * buckets hold one value each (0 with 1). After that, the two bits below the highest select one
+ * of four steps per power of two. */
 static inline uint32_t bucket_of(uint64_t ns)
 {
     uint64_t v = ns - (ns != 0);
@@ -455,7 +456,7 @@ void leat__timer_record(leat__timer *t, uint64_t ns)
     atomic_fetch_add_explicit(&t->shared.buckets[bucket_of(ns)], 1, memory_order_release);
 }
 
-/* Buckets are written last and read first: what is counted is also in sum, min and max. */
+/* Buckets are written last and read first, so every counted value is also in sum, min and max. */
 static void add_cell(const timer_cell *cell, leat__timer_stats *stats, uint64_t *max_inverted,
                      uint64_t buckets[LEAT__TIMER_BUCKETS])
 {
@@ -478,12 +479,12 @@ static void sum_up(const leat__timer *t, leat__timer_stats *stats,
         const timer_cell *cell = atomic_load_explicit(&t->own[i], memory_order_acquire);
         if (cell) add_cell(cell, stats, &max_inverted, buckets);
     }
-    /* The count is the histogram's, so that quantiles always add up. */
+    /* The count comes from the histogram, so that quantiles always add up. */
     for (uint32_t i = 0; i < LEAT__TIMER_BUCKETS; i++) stats->count += buckets[i];
     if (stats->count > 0) stats->min_ns = ~max_inverted;
 }
 
-/* Middle of the bucket in which the quantile falls, never outside what was seen. */
+/* Middle of the quantile's bucket, clamped to the observed minimum and maximum. */
 static double quantile(const uint64_t buckets[LEAT__TIMER_BUCKETS],
                        const leat__timer_stats *stats, double q)
 {

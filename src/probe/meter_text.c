@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Meters as text: JSON for leat's own commands, OpenMetrics for scrapers. Reads while others
- * write; each number is right, numbers of one page may be moments apart. Any thread.
+ * write: each number is correct, but the numbers of one page may be from slightly different
+ * times. Any thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -148,7 +149,7 @@ static void put_seconds(leat__buf *out, uint64_t ns)
     leat__buf_printf(out, "%" PRIu64 ".%s", ns / LEAT_NS_PER_S, fraction);
 }
 
-/* How one family is called: "decode_ns" is family leat_decode_seconds, unit seconds. */
+/* Names of one family: "decode_ns" is family leat_decode_seconds, unit seconds. */
 typedef struct family {
     char name[112];
     const char *unit; /* "" when none */
@@ -168,7 +169,7 @@ static family family_of(const leat__meter *m)
     return f;
 }
 
-/* name{set="…",label="…" with the brace left open, for `le`. */
+/* Writes name{set="…",label="…" without the closing brace, so that `le` can follow. */
 static void put_series(leat__buf *out, const family *f, const char *suffix,
                        const leat__meters *set, const leat__meter *m)
 {
@@ -265,7 +266,7 @@ static bool opens_family(const leat__meters *only, const leat__meter *m)
     return false;
 }
 
-/* A family's samples must stand together, whichever sets they come from. */
+/* All samples of a family must be adjacent, whichever sets they come from. */
 static void put_family(leat__buf *out, const leat__meters *only, const leat__meter *m)
 {
     family f = family_of(m);

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Copies the field at *at, unescaped, and moves behind the blank after it. A field that does
- * not fit fails, or is cut where `cut` allows it. */
+/* Copies the unescaped field at *at and moves past the blank after it. A field that does not fit
+ * fails, or is truncated if `cut`. */
 static bool take_field(const char **at, char *out, size_t size, bool cut)
 {
     const char *s = *at;

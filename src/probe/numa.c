@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads /sys/devices/system/node and what the process may use of it. No state, any thread.
+ * Reads /sys/devices/system/node and the part the process may use. No state, any thread.
  */
 #include "probe/numa.h"
 
@@ -21,8 +21,8 @@ static bool list_at(leat__cpuset *set, const char *path)
     return ok;
 }
 
-/* A list of /proc/self/status, which speaks of the first thread: the calling one may be pinned
- * to one CPU while the others are free. */
+/* Reads a list from /proc/self/status, which describes the first thread: the calling one may be
+ * pinned to one CPU while others are not. */
 static bool status_list(leat__cpuset *set, const char *key)
 {
     char *status = leat__sysfile_load("/proc/self/status");
@@ -68,7 +68,7 @@ static void read_node(leat__numa *numa, uint32_t id, const leat__cpuset *usable,
     leat__numa_node *node = &numa->nodes[numa->count];
     char path[sizeof NODES + 32];
     snprintf(path, sizeof path, NODES "/node%u/cpulist", id);
-    if (!list_at(&node->cpus, path)) return; /* memory only, or not there */
+    if (!list_at(&node->cpus, path)) return; /* memory only, or absent */
     leat__cpuset_and(&node->cpus, usable);
     if (leat__cpuset_count(&node->cpus) == 0) return;
     node->id = id;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVML by dlopen: the few calls we need are declared here, so that leat builds without any
- * NVIDIA header and starts without any NVIDIA library. A call the driver lacks or refuses
- * (old drivers, partitioned GPUs) leaves its field 0. NVML itself is safe to call from any
- * thread; no state of ours.
+ * NVML through dlopen. The few functions we need are declared here, so leat builds without NVIDIA
+ * headers and starts without NVIDIA libraries. A function that the driver lacks or refuses (old
+ * drivers, partitioned GPUs) leaves its field 0. NVML is thread-safe, and this file has no state.
  */
 #include "probe/nvml.h"
 
@@ -13,13 +12,13 @@
 
 #include "base/num.h"
 
-enum { BUS_OUT = 0, BUS_IN = 1 }; /* as the GPU sees it: it sends, it receives */
+enum { BUS_OUT = 0, BUS_IN = 1 }; /* from the GPU's view: sent and received */
 typedef void *device;
 typedef struct memory_info {
     unsigned long long total, free, used;
 } memory_info;
 typedef struct utilization {
-    unsigned gpu, memory; /* percent of the last sample period */
+    unsigned gpu, memory; /* percent during the last sample period */
 } utilization;
 
 typedef struct nvml {
@@ -28,7 +27,7 @@ typedef struct nvml {
     const char *(*error_string)(int rc);
     int (*count)(unsigned *count);
     int (*by_index)(unsigned index, device *dev);
-    /* from here on each may be missing */
+    /* the following may be missing */
     int (*name)(device dev, char *name, unsigned size);
     int (*uuid)(device dev, char *uuid, unsigned size);
     int (*memory)(device dev, memory_info *info);
@@ -41,7 +40,7 @@ typedef struct nvml {
 
 static bool load(nvml *n, void *lib)
 {
-    /* POSIX: what dlsym returns may be copied into a function pointer. */
+    /* POSIX allows copying the result of dlsym into a function pointer. */
     const struct {
         const char *name;
         void *slot;
@@ -57,7 +56,7 @@ static bool load(nvml *n, void *lib)
         {"nvmlDeviceGetMemoryInfo", &n->memory, false},
         {"nvmlDeviceGetUtilizationRates", &n->rates, false},
         {"nvmlDeviceGetCudaComputeCapability", &n->capability, false},
-        /* the most that card and slot can do; the current link sleeps when idle */
+        /* the maximum of card and slot; the current link is slower when idle */
         {"nvmlDeviceGetMaxPcieLinkGeneration", &n->pcie_generation, false},
         {"nvmlDeviceGetMaxPcieLinkWidth", &n->pcie_width, false},
         {"nvmlDeviceGetPcieThroughput", &n->pcie_throughput, false},

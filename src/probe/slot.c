@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Thread numbers. Owns a bit map of those in use; any thread enters, without locks. Release
- * order on giving back and acquire order on taking hand the owner's plain writes over.
+ * Thread numbers. Owns a bit map of the numbers in use; any thread may call, without locks.
+ * Release order when returning a number and acquire order when taking it make the last owner's
+ * plain writes visible to the next.
  */
 #include "probe/slot.h"
 
@@ -20,7 +21,7 @@ static bool exit_key_made;
 static void give_back(void *value)
 {
     uint32_t slot = (uint32_t)(uintptr_t)value - 1;
-    leat__slot_plus_one = 0; /* a later destructor that writes takes a new one */
+    leat__slot_plus_one = 0; /* a later destructor that writes takes a new number */
     atomic_fetch_and_explicit(&taken[slot / 64], ~(UINT64_C(1) << (slot % 64)),
                               memory_order_release);
 }
@@ -50,7 +51,7 @@ static uint32_t take_lowest(void)
 uint32_t leat__slot_take(void)
 {
     leat__once_run(&once, make_key);
-    /* Without a way to give it back a number must not be taken. */
+    /* A number that could not be returned must not be taken. */
     uint32_t slot = exit_key_made ? take_lowest() : LEAT__SLOTS;
     leat__slot_plus_one = slot + 1;
     if (slot < LEAT__SLOTS &&

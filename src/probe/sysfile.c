@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the kernel's small text files below a root that tests can replace. Owns the name of
- * that root; any thread may read, setting the root is for tests before threads start.
+ * Reads the kernel's small text files below a root that tests can replace. Owns the name of that
+ * root. Any thread may read; only tests set the root, before threads start.
  */
 #include "probe/sysfile.h"
 
@@ -19,7 +19,7 @@
 #include "base/fault.h"
 #include "base/num.h"
 
-#define LOAD_MAX (16u << 20) /* a mountinfo of a busy node is far below */
+#define LOAD_MAX (16u << 20) /* the mountinfo of a busy node is far smaller */
 
 static char root[PATH_MAX];
 static bool root_set;
@@ -56,7 +56,7 @@ bool leat__sysfile_path(char out[PATH_MAX], const char *fmt, ...)
     return ok;
 }
 
-/* Fills at most `size` bytes; -1 on error. Files of the kernel may come in pieces. */
+/* Fills at most `size` bytes; -1 on error. The kernel may return a file in pieces. */
 static ssize_t read_some(int fd, char *out, size_t size)
 {
     size_t done = 0;
@@ -158,7 +158,7 @@ bool leat__text_key_u64(const char *text, const char *key, uint64_t *value)
         const char *at = line + len;
         if (*at == ':') at++;
         size_t blanks = strspn(at, " \t");
-        if (blanks == 0) continue; /* a longer key */
+        if (blanks == 0) continue; /* a longer key with this prefix */
         return leat__text_u64(at + blanks, value);
     }
     return false;

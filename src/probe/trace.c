@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Trace rings. Each thread writes its own ring; the exporter reads all rings while they are
- * written. Every event carries a sequence number, odd while it is being written, so a reader
- * knows an event that changed under its eyes and leaves it out:
+ * written. Every event has a sequence number that is odd during writing. So a reader detects an
+ * event that changed during the read, and skips it:
  *
  *   writer:  seq = 2p+1   fields (release)   seq = 2p+2 (release)   head = p+1
  *   reader:  seq = 2p+2?  fields (acquire)   seq still 2p+2?        keep
  *
- * A field that was read too new carries, by its release, the odd number before it: the second
- * look then differs. No fences, which thread checkers do not model.
+ * A reader that sees a new field also sees the odd number stored before it, because of the
+ * release; its second check then fails. This needs no fences, which thread checkers do not model.
  *
- * Rings outlive their threads, to be exported later; reset frees them all. It first waits
- * until no writer is inside: writers raise a count for their slot and then look whether
- * tracing is on, reset switches off and then looks at the counts (all sequentially
- * consistent, so one of the two sees the other).
+ * Rings outlive their threads, so that they can be exported later; reset frees them all. It first
+ * waits until no writer is inside. Writers raise a count for their slot and then check whether
+ * tracing is on; reset turns tracing off and then checks the counts. All are sequentially
+ * consistent, so one of the two sees the other.
  *
- * Owns the rings. Any thread enters; the lock is for starting, resetting and exporting, never
+ * Owns the rings. Any thread may call; the lock is for starting, resetting and exporting, never
  * for recording.
  */
 #include "probe/trace.h"
@@ -35,7 +35,7 @@
 
 #define EVENTS_DEFAULT 16384u
 #define EVENTS_MAX (UINT32_C(1) << 22)
-#define RINGS_MAX 1024u /* bounds the memory of a program that starts threads for ever */
+#define RINGS_MAX 1024u /* bounds the memory of a program that keeps starting threads */
 
 enum kind { KIND_SPAN, KIND_INSTANT, KIND_COUNTER };
 
@@ -43,7 +43,7 @@ typedef struct event {
     _Atomic uint64_t seq;
     _Atomic(const char *) name;
     _Atomic uint64_t begin_ns;
-    _Atomic uint64_t length; /* of a span in ns << 2 | kind */
+    _Atomic uint64_t length; /* of a span, ns << 2 | kind */
     _Atomic int64_t arg;
 } event;
 
@@ -51,7 +51,7 @@ typedef struct ring {
     struct ring *next;
     uint32_t tid, mask;
     char thread[32];
-    _Alignas(64) _Atomic uint64_t head; /* events ever written */
+    _Alignas(64) _Atomic uint64_t head; /* events written in total */
     event events[];
 } ring;
 
@@ -60,10 +60,10 @@ _Atomic bool leat__trace_is_on;
 static leat__mutex control = {.m = PTHREAD_MUTEX_INITIALIZER};
 static _Atomic(ring *) rings; /* newest first; writers push, reset empties */
 static _Atomic uint32_t ring_count, ring_events;
-static _Atomic uint32_t generation = 1; /* changed by reset: rings of before are gone */
-static _Atomic uint64_t lost;           /* events for which there was no ring */
+static _Atomic uint32_t generation = 1; /* changed by reset: older rings are freed */
+static _Atomic uint64_t lost;           /* events without a ring */
 
-/* Writers inside, by slot; a line each. The last entry is of threads without a slot. */
+/* Writers inside, by slot; one cache line each. The last entry is for threads without a slot. */
 static struct {
     _Alignas(64) _Atomic uint32_t count;
 } writing[LEAT__SLOTS + 1];
@@ -88,7 +88,7 @@ int leat__trace_start(uint32_t events_per_thread, leat_error *err)
     int rc = 0;
     leat__mutex_lock(&control);
     if (leat__trace_on()) {
-        rc = leat__fail(err, LEAT_ESTATE, "tracing is on already");
+        rc = leat__fail(err, LEAT_ESTATE, "tracing is already on");
     } else {
         atomic_store(&ring_events, events);
         atomic_store(&leat__trace_is_on, true);
@@ -215,7 +215,7 @@ typedef struct copy {
     int64_t arg;
 } copy;
 
-/* False when the event at position p is not, or no longer, whole. */
+/* False when the event at position p is incomplete or overwritten. */
 static bool read_event(const ring *r, uint64_t p, copy *c)
 {
     const event *e = &r->events[p & r->mask];
@@ -227,7 +227,7 @@ static bool read_event(const ring *r, uint64_t p, copy *c)
     return atomic_load_explicit(&e->seq, memory_order_relaxed) == 2 * p + 2;
 }
 
-/* The format counts in microseconds; nanoseconds stay as exact decimals. */
+/* The format uses microseconds; nanoseconds become exact decimals. */
 static void put_us(leat__json *j, const char *key, uint64_t ns)
 {
     char text[40];
