@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_decontaminate_text: reads the evaluation sets into a table of n-grams, then passes over the
+ * leat_decontaminate_text: reads the evaluation sets into a table of n-grams, then scans the
  * corpus and drops the documents that share n-grams with them, or cuts the shared spans out.
  *
- * The table is written by one thread and only read afterwards. N-grams are hashes of words as in
- * text/sketch.h, so case, punctuation and white space do not count.
+ * The table is written by one thread and is read-only afterwards. N-grams are hashes of words as
+ * in text/sketch.h, so case, punctuation and white space do not matter.
  */
 #include "curate/decontaminate.h"
 
@@ -44,7 +44,7 @@ typedef struct cleaning {
     leat__shards kept, matches, lists, bad;
 } cleaning;
 
-/* Bytes of the text that are cut out. */
+/* Bytes of the text to cut out. */
 typedef struct span {
     uint32_t begin, end;
 } span;
@@ -61,7 +61,8 @@ void leat_decontaminate_opts_init_sized(leat_decontaminate_opts *opts, uint32_t 
 
 /* ---- one document ---- */
 
-/* Finds the n-grams of the text in the table: spans and evaluation texts. Returns how many. */
+/* Looks up the n-grams of the text: collects spans and evaluation texts. Returns the number of
+ * matches. */
 static uint64_t find_matches(const cleaning *t, worker *w, uint32_t n)
 {
     const leat__sketcher *s = &w->sketcher;
@@ -88,7 +89,7 @@ static int by_number(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* The evaluation texts of the document, each once, to the chunk. Returns the first match. */
+/* Adds the evaluation texts of the document, each once, to the chunk. Returns the first match. */
 static uint32_t put_found(worker *w, leat__chunk *c)
 {
     uint32_t *eval = (uint32_t *)(void *)w->found.data, first = eval[0];
@@ -111,7 +112,7 @@ static span widen(const cleaning *t, const uint8_t *text, size_t len, span s)
     return s;
 }
 
-/* The text without its spans, a newline for each, in w->now. True when a word is left. */
+/* Writes the text without its spans, a newline for each, to w->now. True when a word is left. */
 static bool cut_spans(const cleaning *t, worker *w, leat__chunk *c, size_t len)
 {
     const uint8_t *text = w->sketcher.text;
@@ -327,7 +328,7 @@ static int open_outputs(cleaning *t, leat_error *err)
     return leat__shards_open(&t->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err);
 }
 
-/* A line for each evaluation text that was found. */
+/* Writes a line for each evaluation text that was found. */
 static int put_evals(cleaning *t, leat_error *err)
 {
     leat__buf out;
@@ -407,7 +408,7 @@ static int run(cleaning *t, leat_error *err)
     return commit(t, err);
 }
 
-/* Last of all: a folder with a report is whole. */
+/* Written last: a folder with a report is complete. */
 static int write_report(const cleaning *t, leat_error *err)
 {
     char path[4200];

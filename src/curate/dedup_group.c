@@ -2,9 +2,9 @@
  *
  * The second phase: buckets of documents with equal digests, band by band and part by part.
  *
- * The documents of a bucket are taken in order. The first is a leader. Each other one is
- * compared with the leaders: similar to one of them, it gets an edge to it; else it becomes a
- * leader too. So a bucket of m similar documents takes m comparisons, not m^2.
+ * The documents of a bucket are taken in order. The first is a leader. Each other one is compared
+ * with the leaders: if it is similar to one, it gets an edge to it; otherwise it becomes a leader
+ * too. So a bucket of m similar documents takes m comparisons, not m^2.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,17 @@
 #include "base/num.h"
 #include "curate/dedup.h"
 
-#define LEADERS_MAX 16 /* of a bucket; later ones are compared with these only */
+#define LEADERS_MAX 16 /* per bucket; later documents are compared only with these */
 #define DIGIT_BITS 11
-#define DIGITS 3 /* of the digest that are sorted by; the rest is compared */
+#define DIGITS 3 /* of the digest used for sorting; the rest is compared */
 #define BLOCK (1u << 20)
 
 typedef struct grouping {
     leat__dedup *d;
-    leat__band_record *a, *b; /* records of a part and the other side of the sort */
+    leat__band_record *a, *b; /* records of a part, and the second buffer of the sort */
     uint64_t room;            /* records each has room for */
-    uint32_t *last;           /* leader that a document had an edge to last; it is not written again */
+    uint32_t *last;           /* the leader of a document's last edge, to avoid writing it
+                               * again */
     uint8_t leader[LEADERS_MAX][LEAT__SKETCH_MAX];
     uint32_t leader_id[LEADERS_MAX];
 } grouping;
@@ -59,7 +60,7 @@ static int by_line(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* Digests that agree in the sorted bits but not in all: sorted by the whole digest, stably. */
+/* Sorts digests that agree in the sorted bits by the whole digest, stably. */
 static void sort_run(leat__band_record *r, uint64_t n)
 {
     for (uint64_t i = 1; i < n; i++) {
@@ -82,7 +83,7 @@ static int put_edge(grouping *g, uint32_t later, uint32_t earlier, leat_error *e
     return leat__spill_put(&d->edge, part, &e, sizeof e, err);
 }
 
-/* The records of one bucket, in order. */
+/* Handles the records of one bucket, in order. */
 static int bucket(grouping *g, leat__band_record *r, uint64_t n, leat_error *err)
 {
     leat__dedup *d = g->d;
@@ -133,7 +134,7 @@ static int buckets(grouping *g, uint64_t n, leat_error *err)
     return 0;
 }
 
-/* The records of a part whose digests fall into slice `slice` of `slices`. */
+/* Loads the records of a part whose digests are in slice `slice` of `slices`. */
 static int load_slice(grouping *g, leat__file *f, uint64_t records, uint32_t slice, uint32_t slices,
                       uint64_t *n, leat_error *err)
 {
@@ -164,7 +165,7 @@ static int group_part(grouping *g, uint32_t file, leat_error *err)
     LEAT_TRY(leat__spill_file(&g->d->band, file, &f, err));
     bytes = leat__file_size_at_open(f);
     uint64_t records = bytes / sizeof(leat__band_record);
-    /* slices are not equally full: an eighth of the room is left for that */
+    /* slices differ in size: leave an eighth of the space free */
     uint32_t slices = (uint32_t)leat__ceil_div(records, LEAT_MAX(g->room - g->room / 8, 1));
     int rc = 0;
     for (uint32_t s = 0; s < slices && rc == 0; s++) {

@@ -94,7 +94,7 @@ void leat__dedup_index_close(leat__dedup *d)
     leat__file_close(&d->index);
 }
 
-/* The records as a stream of bytes. */
+/* The records as a byte stream. */
 typedef struct source {
     leat__file *file;
     leat__hasher *hash;
@@ -124,7 +124,7 @@ static int source_read(source *s, void *out, size_t len, leat_error *err)
     return 0;
 }
 
-/* One document into the files of the sketch phase. */
+/* Adds one document to the files of the sketch phase. */
 static int add_document(leat__dedup *d, uint32_t number, source *s, leat__buf *record, leat_error *err)
 {
     const double first = INFINITY;
@@ -194,7 +194,7 @@ int leat__dedup_index_add(leat__dedup *d, leat_error *err)
 
 /* ---- writing ---- */
 
-#define WINDOW 1024u /* documents that are read at once */
+#define WINDOW 1024u /* documents read at once */
 
 enum { IN_DECISIONS, IN_SKETCH, IN_IDS, IN_ENDS, IN_DIGESTS, INS };
 
@@ -232,7 +232,7 @@ static bool any_bit(const char *data, size_t len)
     return false;
 }
 
-/* The kept documents among `n` from number `from` on. Those without digests are left out: lines
+/* Writes the kept documents among `n` from number `from` on. Skips those without digests: lines
  * without a document, and documents without words. */
 static int put_window(target *t, uint64_t from, uint64_t n, leat_error *err)
 {
@@ -306,7 +306,7 @@ int leat__dedup_index_write(leat__dedup *d, leat_error *err)
     leat__hasher_close(&t.hash);
     leat__buf_reset(&t.buf);
     if (rc == 0) return leat__path_rename(partial, path, err);
-    if (leat__path_unlink(partial, NULL) != 0) return rc; /* the first failure is told */
+    if (leat__path_unlink(partial, NULL) != 0) return rc; /* report the first failure */
     return rc;
 }
 

@@ -4,12 +4,13 @@
  *
  *   hash    one pass over the text: the 128-bit hash of every piece and its number, in the order
  *           of the text, to files by hash
- *   mark    file by file: a hash that is not yet in the table is entered; the piece of one that
- *           is gets its bit set. A table that is full is emptied and the file is read again in
- *           twice as many slices, so that memory bounds the time, not the size of the input
+ *   mark    file by file: a new hash is added to the table; the piece of a known hash gets its
+ *           bit set. A full table is emptied and the file is read again in twice as many
+ *           slices, so that less memory costs time but does not limit the input
  *   write   a second pass over the text: pieces with a bit are left out
  *
- * Bits are a set and numbers follow the text, so the output depends on neither threads nor memory.
+ * Bits form a set and numbers follow the text, so the output does not depend on threads or
+ * memory.
  */
 #include "curate/dedup_lines.h"
 
@@ -50,7 +51,7 @@ typedef struct lines {
 } lines;
 
 typedef struct worker {
-    leat__buf text, now; /* of a document, and what is left of it */
+    leat__buf text, now; /* of a document, and its remaining text */
     leat__sketcher sketcher;
 } worker;
 
@@ -61,7 +62,7 @@ static bool is_blank(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* After the newline, or len. */
+/* Position after the newline, or len. */
 static size_t line_end(const uint8_t *text, size_t len, size_t at)
 {
     const uint8_t *nl = memchr(text + at, '\n', len - at);
@@ -122,7 +123,7 @@ static uint64_t need(void *cookie, uint64_t longest)
     return 16 * longest + 16 / 3 * LEAT__CHUNK_BYTES + LEAT__CHUNK_BYTES;
 }
 
-/* The text of a document into w->text. */
+/* Copies the text of a document to w->text. */
 static int take_text(worker *w, leat__chunk *c, const leat__record_fields *r, leat_error *err)
 {
     leat__buf_clear(&w->text);
@@ -132,7 +133,7 @@ static int take_text(worker *w, leat__chunk *c, const leat__record_fields *r, le
     return 0;
 }
 
-/* The hash of a piece. *any is false where there is nothing to compare. */
+/* Hashes a piece. *any is false when there is nothing to compare. */
 static int hash_piece(const lines *l, worker *w, const leat__piece *p, leat__hash128 *h, bool *any,
                       leat_error *err)
 {
@@ -218,7 +219,7 @@ static int take_hashes(void *cookie, leat__chunk *c, leat_error *err)
     for (uint64_t i = 0; i < c->count[N_PIECES]; i++) {
         record r = {.piece = l->pieces++};
         memcpy(&r, c->out[0].data + 16 * i, 16);
-        if (r.low == 0 && r.high == 0) r.low = 1; /* an empty slot of the table */
+        if (r.low == 0 && r.high == 0) r.low = 1; /* zero marks an empty slot of the table */
         LEAT_TRY(leat__spill_put(&l->part, (uint32_t)((r.high >> 32) * l->part.count >> 32), &r,
                                  sizeof r, err));
     }
@@ -280,7 +281,7 @@ static int hash_all(lines *l, leat_error *err)
 
 /* ---- mark ---- */
 
-/* Enters the hash; false when the table is full. *seen when it was in. */
+/* Adds the hash; false when the table is full. *seen when it was known. */
 static bool enter(lines *l, const record *r, bool *seen)
 {
     uint64_t mask = l->slots - 1;
@@ -328,7 +329,7 @@ static int mark_part(lines *l, uint32_t part, record *block, leat_error *err)
     for (uint64_t s = 0; s < slices && rc == 0; s++) {
         rc = mark_slice(l, f, block, s, slices, &full, err);
         if (!full) continue;
-        slices *= 2; /* bits that are set stay right */
+        slices *= 2; /* bits already set stay correct */
         s = UINT64_MAX;
         if (slices > SLICES_MAX)
             rc = leat__fail(err, LEAT_EBUDGET, "the lines need more memory (raise --memory)");
@@ -374,7 +375,7 @@ static uint64_t first_piece(const lines *l, uint64_t document)
     return l->starts[low].piece;
 }
 
-/* What is left of the text, in w->now; counts of its pieces. */
+/* Writes the remaining text to w->now; counts its pieces. */
 static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, uint64_t *pieces,
                     uint64_t *removed, leat_error *err)
 {
@@ -396,7 +397,7 @@ static int cut_text(const lines *l, worker *w, leat__chunk *c, uint64_t *piece, 
         *removed += last;
         at = p.next;
     }
-    /* the newline before a last line without one */
+    /* the newline before a last line that has none */
     while (last && text[len - 1] != '\n' && w->now.len > 0 && w->now.data[w->now.len - 1] == '\n')
         w->now.len--;
     return w->now.status == 0 ? 0 : leat__fail_nomem(err, w->now.len, "a document");

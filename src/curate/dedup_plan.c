@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run will need, before it begins: documents estimated from the first lines of a few
- * files, memory and disk from that; and the sketches of documents during a run.
+ * Estimates the needs of a run before it begins: the number of documents from the first lines of
+ * a few files, then memory and disk. Also the sketches of documents during a run.
  */
 #include <string.h>
 
@@ -79,7 +79,7 @@ int leat__dedup_plan(leat__dedup *d, leat_error *err)
                           (unsigned long long)documents,
                           leat__format_bytes(st->plan_memory, size, sizeof size),
                           leat__format_bytes(d->memory, limit, sizeof limit));
-    /* a part of a band takes twice its size in a quarter of the memory */
+    /* a part of a band needs twice its size within a quarter of the memory */
     d->st.parts =
         (uint32_t)LEAT_MIN(documents * 2 * sizeof(leat__band_record) / (d->memory / 4) + 1, 256);
     if (leat_disk_read(&disk, d->opts->output, err) != 0) return err ? err->code : LEAT_EIO;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The third phase: from edges to decisions. Documents are visited in order, so that the fate
- * of earlier ones is known.
+ * The third phase: turns edges into decisions. Documents are visited in order, so that decisions
+ * about earlier ones are known.
  *
  * Stars: a document is removed for an earlier kept one that it is similar to. Its edges lead to
- * leaders of buckets; where such a leader was removed itself, the document for which it was
- * removed is tried, and then the kept documents that had an edge to the same leader.
- * Components: all documents that edges connect are one cluster; its first is kept.
+ * leaders of buckets. If such a leader was itself removed, the document it was removed for is
+ * tried, and then the kept documents that had an edge to the same leader. Components: all
+ * documents connected by edges are one cluster; its first is kept.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "curate/dedup.h"
 
 #define NONE UINT32_MAX
-#define KIN_MAX 32 /* kept documents with an edge to the same leader that are tried */
+#define KIN_MAX 32 /* tried kept documents with an edge to the same leader */
 #define BLOCK 8192
 
 typedef struct resolving {
@@ -84,7 +84,7 @@ static int resolve_star(resolving *r, const leat__edge *e, uint64_t n, leat_erro
         r->kept_for[me] = found;
         return 0;
     }
-    r->next_kin[me] = r->kin[e[0].earlier]; /* in one list only */
+    r->next_kin[me] = r->kin[e[0].earlier]; /* in only one list */
     r->kin[e[0].earlier] = me;
     return 0;
 }
@@ -127,7 +127,7 @@ static int resolve_part(resolving *r, uint32_t part, leat_error *err)
         uint64_t j = i + 1, n = 1;
         for (; j < r->edges && r->edge[j].later == r->edge[i].later; j++)
             if (r->edge[j].earlier != r->edge[i + n - 1].earlier) r->edge[i + n++] = r->edge[j];
-        if (r->edge[i].later < r->d->against) n = 0; /* those of an index are kept */
+        if (r->edge[i].later < r->d->against) n = 0; /* documents of an index are always kept */
         if (n > 0 && r->d->opts->clusters == LEAT_CLUSTERS_STAR) rc = resolve_star(r, r->edge + i, n, err);
         else
             for (uint64_t k = 0; k < n; k++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_dedup_text: options, the order of the phases, and what is left at the end.
+ * leat_dedup_text: options, the order of the phases, and the final cleanup.
  */
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
     return 0;
 }
 
-/* Fills in defaults; LEAT_EINVAL says what is wrong. */
+/* Fills in defaults; LEAT_EINVAL names a wrong option. */
 static int check_options(leat_dedup_opts *o, leat_error *err)
 {
     if (!o->output || !o->output[0]) return leat__fail(err, LEAT_EINVAL, "no output was named");
@@ -130,8 +130,8 @@ static int prepare(leat__dedup *d, leat_error *err)
     return leat__dedup_settings(d, err);
 }
 
-/* Removes the files of the work folder, and the folder. The state goes first: without it nothing
- * is continued from files of which some are gone. */
+/* Removes the files of the work folder, and the folder. The state goes first: without it no run
+ * resumes from incomplete files. */
 static int remove_work(leat__dedup *d, leat_error *err)
 {
     leat__dir dir = {0};
@@ -161,7 +161,7 @@ static int begin(leat__dedup *d, leat_error *err)
     LEAT_TRY(leat__path_exists(leat__dedup_path(d, "state.json", state_path), &state, err));
     bool again = o->replace || (state && o->resume);
     if (report && !again && !o->plan_only) {
-        if (!state) LEAT_TRY(remove_work(d, err)); /* of a run that was killed at its very end */
+        if (!state) LEAT_TRY(remove_work(d, err)); /* of a run killed at its very end */
         return leat__fail(err, LEAT_EEXIST,
                           "%s: has the output of an earlier run (use --force to replace it)",
                           o->output);
@@ -169,11 +169,11 @@ static int begin(leat__dedup *d, leat_error *err)
     if (state && !again && !o->plan_only)
         return leat__fail(
             err, LEAT_EEXIST,
-            "%s: has an interrupted run (use --resume to continue it, --force to begin anew)",
+            "%s: has an interrupted run (use --resume to resume it, --force to start over)",
             o->output);
     LEAT_TRY(leat__dedup_plan(d, err));
     if (o->plan_only) return 0;
-    /* from here on the folder is not whole */
+    /* from here on the folder is incomplete */
     if (report) LEAT_TRY(leat__path_unlink(path, err));
     if (o->replace && !o->resume) LEAT_TRY(remove_work(d, err));
     LEAT_TRY(leat__path_mkdir(d->work, err));
@@ -296,7 +296,7 @@ static void copy_state(leat__dedup *d)
     st->disk_bytes = d->st.disk_peak;
 }
 
-/* After a failure: is there a saved state? Without it the work files are removed. */
+/* After a failure: true when there is a saved state; otherwise removes the work files. */
 static bool drop_unsaved(leat__dedup *d)
 {
     char path[4096];

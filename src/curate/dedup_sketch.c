@@ -3,8 +3,8 @@
  * The first phase: digests of bands, sketches and ids of all documents.
  *
  * A worker writes for each line of its chunk: flag, keep value, digests of the bands of this
- * iteration, sketch, digests of all bands where an index is wanted, length of the id, id. The
- * caller's thread deals them to the files.
+ * iteration, sketch, digests of all bands if an index is wanted, length of the id, id. The
+ * caller's thread distributes them to the files.
  */
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static uint64_t need(void *cookie, uint64_t longest)
     return longest > LARGE ? leat__sketcher_need(&s, longest) : 0;
 }
 
-/* The 16 bytes that equal texts share; `empty` when normalising leaves nothing. */
+/* The 16 bytes shared by equal texts; `empty` when normalising leaves nothing. */
 static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, bool *empty,
                         leat_error *err)
 {
@@ -80,7 +80,7 @@ static int exact_sketch(leat__dedup *d, worker *w, size_t len, uint8_t *out, boo
     return 0;
 }
 
-/* Are all digests of a document written, for the index? */
+/* True when all digests of a document are written, for the index. */
 static bool wants_digests(const leat__dedup *d)
 {
     return d->opts->index && d->st.iteration == 0;
@@ -200,7 +200,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
                : leat__fail_nomem(err, c->out[0].len, "results");
 }
 
-/* One line of a chunk's results to the files; *p moves on. */
+/* Writes the results of one line of a chunk to the files; advances *p. */
 static int deal_line(leat__dedup *d, uint64_t number, const uint8_t **p, leat_error *err)
 {
     static const uint8_t zeros[LEAT__SKETCH_MAX > 8 * LEAT__BANDS_MAX ? LEAT__SKETCH_MAX

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The saved state of a run: OUTPUT/.leat-work/state.json, replaced atomically. It names the hash
- * of the inputs and of all options that the result depends on, so that a run is not continued
- * with others.
+ * The saved state of a run: OUTPUT/.leat-work/state.json, replaced atomically. It contains a hash
+ * of the inputs and of all options that affect the result, so that a run is not resumed with
+ * different ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define STATE_VERSION 2
 #define HEAD (64u << 10) /* bytes of each input that are hashed */
 
-/* Single numbers of the state, in one table for both ways. */
+/* Single numbers of the state, in one table for loading and saving. */
 #define NUMBERS(X)                                                                                      \
     X(phase)                                                                                            \
     X(iteration) X(band) X(part) X(parts) X(edge_parts) X(bands_at_once) X(file) X(offset) X(line)      \
@@ -99,7 +99,7 @@ static int take_state(leat__dedup *d, const json_t *root, const char *path, leat
     if (!leat__str_eq(settings, d->settings))
         return leat__fail(
             err, LEAT_ESTATE,
-            "%s: the interrupted run had other inputs or options (use --force to begin anew)", path);
+            "%s: the interrupted run had other inputs or options (use --force to start over)", path);
 #define TAKE(name) s->name = (__typeof__(s->name))json_integer_value(json_object_get(root, #name));
     NUMBERS(TAKE)
 #undef TAKE
@@ -113,7 +113,7 @@ static int take_state(leat__dedup *d, const json_t *root, const char *path, leat
                  s->edge_files <= LEAT__EDGE_PARTS_MAX && s->document < UINT32_MAX &&
                  s->file < d->files.count && s->iteration <= d->bands;
     return sound ? 0
-                 : leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use --force to begin anew)",
+                 : leat__fail(err, LEAT_EDATA, "%s: the state is damaged (use --force to start over)",
                               path);
 }
 
@@ -127,7 +127,7 @@ int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err)
     LEAT_TRY(leat__file_load(path, 64u << 20, 1, &data, &len, err));
     json_t *root = json_loadb(data, len, 0, NULL);
     int rc = root ? take_state(d, root, path, err)
-                  : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use --force to begin anew)", path);
+                  : leat__fail(err, LEAT_EDATA, "%s: not valid JSON (use --force to start over)", path);
     json_decref(root);
     leat__free(data);
     return rc;

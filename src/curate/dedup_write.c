@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The last phase: reads the text again and writes the kept documents, for each removed one a
- * line of clusters.jsonl, and the bad lines.
+ * The last phase: reads the text again and writes the kept documents, a line of clusters.jsonl
+ * for each removed one, and the bad lines.
  */
 #include <string.h>
 

@@ -64,7 +64,7 @@ static int grow(reading *r, leat_error *err)
     return 0;
 }
 
-/* The n-grams of one string. *any when there are. */
+/* Adds the n-grams of one string. Sets *any when there are some. */
 static int add_string(reading *r, const leat__jsonl_field *field, bool *any, leat_error *err)
 {
     leat__eval_table *t = r->t;

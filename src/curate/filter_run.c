@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_filter_text: one pass over the files. Workers read the lines of a chunk, modify and
- * score their texts, judge them and write what is kept, why others are dropped, and what cannot
- * be read into buffers of the chunk; the caller's thread writes the buffers in order.
+ * leat_filter_text: one pass over the files. Workers read the lines of a chunk, modify, score and
+ * judge their texts. They write kept documents, reasons for dropped ones, and bad lines to
+ * buffers of the chunk; the caller's thread writes the buffers in order.
  */
 #include "curate/filter_run.h"
 
@@ -24,7 +24,7 @@
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
 #define REASON_BYTES 512  /* of the record of a dropped document */
 #define SCORES_BYTES 4096 /* of a line of scores */
-#define LARGE (256u << 10) /* lines above this take memory of their own */
+#define LARGE (256u << 10) /* lines above this get separate memory */
 
 enum { OUT_KEPT, OUT_REASONS, OUT_EXPLAIN, OUT_BAD };
 enum { N_DOCUMENTS, N_KEPT, N_BAD, N_MODIFIED, N_LONE, N_TEXT, N_FIRST_BAD, N_FIRST_OFFSET };
@@ -107,7 +107,7 @@ static void put_explained(const filter *f, const worker *w, leat__chunk *c, cons
     leat__buf_puts(out, "}\n");
 }
 
-/* Is this the document that is to be explained? */
+/* True for the document that is to be explained. */
 static bool is_explained(const filter *f, const leat__chunk *c, const leat__line *line,
                          const leat__record_fields *r)
 {
@@ -136,7 +136,7 @@ static void put_scores(const filter *f, leat__chunk *c, const leat__line *line,
     leat__buf_puts(out, "}\n");
 }
 
-/* The text of the document, modified, in w->scorer. */
+/* Puts the modified text of the document into w->scorer. */
 static int take_text(filter *f, worker *w, leat__chunk *c, const leat__jsonl_field *text, bool *changed,
                      size_t *len, leat_error *err)
 {
@@ -242,7 +242,7 @@ static int work(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
         if (wrong) bad_line(f, c, line.number, line.offset + where, wrong);
         else LEAT_TRY(do_document(f, w, c, &line, &r, err));
     }
-    if (c->longest > LARGE) { /* what a large document took is given back */
+    if (c->longest > LARGE) { /* free the memory of a large document */
         leat__scorer_reset(&w->scorer);
         LEAT_TRY(leat__scorer_init(&w->scorer, err));
         leat__buf_reset(&w->text);
@@ -347,7 +347,7 @@ static int open_outputs(filter *f, leat_error *err)
     leat__buf_init(&report, LEAT__MEM_CURATE, 1u << 20);
     leat__buf_printf(&report, "%s/report.json", o->output);
     int rc = leat__path_exists(leat__buf_str(&report), &there, err);
-    /* while it is replaced, the folder is not whole */
+    /* while it is being replaced, the folder is incomplete */
     if (rc == 0 && there && o->replace) rc = leat__path_unlink(leat__buf_str(&report), err);
     leat__buf_reset(&report);
     if (rc != 0) return rc;
@@ -374,7 +374,7 @@ static int commit(filter *f, leat_error *err)
     return 0;
 }
 
-/* Last of all: a folder with a report is whole. */
+/* Written last: a folder with a report is complete. */
 static int write_report(filter *f, leat_error *err)
 {
     leat__buf path, json;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_check_images. Limits adapt to all images, so they are known only at the end: the first pass decodes
- * and writes the columns without issues to OUTPUT.scores, the second one reads the scores of all rows, sets
- * the limits, and copies the rows with their issues. No more than one score of all rows is in memory.
+ * leat_check_images. Limits adapt to all images, so they are known only at the end. The first
+ * pass decodes and writes the columns without issues to OUTPUT.scores. The second one reads the
+ * scores of all rows, sets the limits, and copies the rows with their issues. At most one score
+ * of all rows is in memory.
  */
 #include "curate/image_check.h"
 
@@ -29,7 +30,8 @@ typedef struct checking {
     leat__buf work_path, provenance, key;
     leat__csv_out csv;
     double worst[LEAT__ISSUES][LEAT_CHECK_EXAMPLES]; /* scores of the examples */
-    uint64_t early;                                  /* rows with issues that are known at once */
+    uint64_t early;                                  /* rows with issues known in the first
+                                                      * pass */
 } checking;
 
 void leat_check_opts_init_sized(leat_check_opts *opts, uint32_t struct_size)
@@ -133,7 +135,7 @@ static int adapt_limits(checking *c, leat__columns *from, leat_error *err)
     return rc;
 }
 
-/* Keeps the rows that are furthest beyond the limit, or the first ones. */
+/* Keeps the rows furthest beyond the limit, or the first ones. */
 static void add_example(checking *c, int issue, uint64_t row, double score)
 {
     leat_check_issue *s = &c->stats->issues[issue];
@@ -224,7 +226,7 @@ static void describe_issues(checking *c)
     }
 }
 
-/* The names and limits of the issues' bits, for readers of the columns. */
+/* Stores the names and limits of the issues' bits, for readers of the columns. */
 static int store_limits(checking *c, leat_error *err)
 {
     leat__buf json;

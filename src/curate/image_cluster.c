@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clusters of duplicates: rows that pairs connect. Which row is kept does not depend on the order of the
- * pairs.
+ * Clusters of duplicates: rows connected by pairs. The choice of the kept row does not depend on
+ * the order of the pairs.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static uint32_t root_of(uint32_t *parent, uint32_t row)
     return row;
 }
 
-/* Whether row `a` is kept rather than `b`. The last rule is the order of the rows. */
+/* True when row `a` is kept rather than `b`. The last rule is the order of the rows. */
 static bool is_better(const leat__dedup_rows *rows, uint32_t keep, uint32_t a, uint32_t b)
 {
     const leat__dedup_row *x = &rows->row[a], *y = &rows->row[b];

@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/* Places of the fields. */
+/* Indices of the fields. */
 enum {
     F_VERDICT,
     F_ISSUES,
@@ -68,12 +68,13 @@ void leat__image_facts_fail(leat__image_facts *f, leat__verdict verdict, const c
     f->verdict = verdict;
     f->issues |= UINT64_C(1) << issue[verdict];
     size_t len = LEAT_MIN(strlen(reason), sizeof f->reason - 1), good = 0;
-    if (!leat__utf8_valid(reason, len, &good)) len = good; /* cut in the middle of a character */
+    if (!leat__utf8_valid(reason, len, &good)) len = good; /* truncated in the middle of a
+                                                            * character */
     memcpy(f->reason, reason, len);
     f->reason[len] = 0;
 }
 
-/* Whether the last bytes are those of a whole file. */
+/* True when the last bytes are not those of a complete file. */
 static bool ends_early(leat__codec_id codec, const uint8_t *data, size_t len)
 {
     if (codec == LEAT__CODEC_JPEG) {
@@ -98,7 +99,8 @@ static leat__verdict verdict_of(int rc, leat__codec_id codec, const uint8_t *dat
     return ends_early(codec, data, len) ? LEAT__VERDICT_TRUNCATED : LEAT__VERDICT_DAMAGED;
 }
 
-/* Whether the name ends as another format's does. Names without an extension that is known say nothing. */
+/* True when the name has the extension of another format. Unknown or missing extensions do not
+ * count. */
 static bool is_misnamed(const char *key, leat__codec_id codec)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_dedup_images: columns of all inputs (made where they are not given), pairs, clusters, and what is
- * written.
+ * leat_dedup_images: columns of all inputs (created if not given), pairs, clusters, and the
+ * output.
  */
 #include "curate/image_dedup.h"
 
@@ -65,7 +65,7 @@ static int make_columns(deduping *d, uint32_t i, leat_error *err)
     return leat_check_images(&c, NULL, err);
 }
 
-/* The path of an input's columns: itself when it is such a pack. */
+/* The path of an input's columns: itself when it already is such a pack. */
 static int find_columns(deduping *d, uint32_t i, leat_error *err)
 {
     const leat_dedup_images_opts *o = d->opts;
@@ -228,7 +228,7 @@ static int write_pairs(deduping *d, leat__csv_out *csv, leat_pack **packs, leat_
     return leat__csv_out_finish(csv, err);
 }
 
-/* The pairs, the most similar first. */
+/* Writes the pairs, most similar first. */
 static int write_csv(deduping *d, leat_error *err)
 {
     leat__csv_out csv;

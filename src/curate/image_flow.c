@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_flow.h. Images that are too large for the budget of the flow are handled alone, by the caller's
- * thread, as in packing.
+ * See image_flow.h. Images too large for the budget of the flow are handled alone, by the
+ * caller's thread, as in packing.
  */
 #include "curate/image_flow.h"
 
@@ -23,7 +23,7 @@ typedef struct flow_run {
     leat__source *source;
     uint32_t field; /* of the images */
     leat__decode_limits limits;
-    leat__encode_plan plan; /* only for how much memory an image takes */
+    leat__encode_plan plan; /* only to estimate the memory of an image */
     leat__tile_tables **tables;
     uint32_t table_count;
     leat__shelf shelf;
@@ -33,7 +33,7 @@ typedef struct flow_run {
     bool stop;
 } flow_run;
 
-/* A task: records and what is known about them. */
+/* A task: records and the facts about them. */
 typedef struct portion {
     leat__run *run;
     leat__shelf *shelf;
@@ -90,7 +90,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* A failure is the record's unless it is memory. */
+/* Any failure except out of memory concerns only the record. */
 static int settle(leat__record *r, int rc, const leat_error *why, leat_error *err)
 {
     if (rc == LEAT_ENOMEM && err) *err = *why;
@@ -188,7 +188,7 @@ static int stage_look(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* A record of a portion with a large image, alone. */
+/* Handles a record with a large image, alone. */
 static int look_alone(flow_run *f, leat__run *run, leat__record *r, leat__image_facts *facts,
                       leat_error *err)
 {
@@ -282,7 +282,7 @@ static int start(flow_run *f, leat_error *err)
     return leat_flow_start(f->flow, err);
 }
 
-/* The tables of packs that hold tiles. */
+/* Opens the tables of packs that contain tiles. */
 static int open_tables(flow_run *f, leat_error *err)
 {
     uint32_t n = 0;

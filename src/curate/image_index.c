@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_index.h. Everything is done on int8 with sums in int32, so that no rounding depends on the
- * order.
+ * See image_index.h. All computation is on int8 with int32 sums, so the result does not depend on
+ * the order.
  */
 #include "curate/image_index.h"
 
@@ -14,7 +14,7 @@
 
 #define DIM LEAT__COARSE_BYTES
 #define ROUNDS 8          /* of k-means */
-#define TRAIN_PER_LIST 32 /* descriptors that centres are found on */
+#define TRAIN_PER_LIST 32 /* descriptors used to find the centres */
 #define PROBES_LEAST 8
 #define CENTRE_LENGTH 220.0f
 
@@ -60,7 +60,8 @@ static uint32_t nearest(const leat__image_index *x, const int8_t *code)
     return best;
 }
 
-/* Sums of the members become a centre of the usual length; a list without any keeps its centre. */
+/* Turns the sums of the members into centres of the usual length; an empty list keeps its
+ * centre. */
 static void move_centres(leat__image_index *x, const int32_t *sums)
 {
     for (uint32_t l = 0; l < x->lists; l++) {
@@ -77,7 +78,7 @@ static void move_centres(leat__image_index *x, const int32_t *sums)
     }
 }
 
-/* K-means on descriptors at equal steps of all. */
+/* K-means on an evenly spaced sample of the descriptors. */
 static int find_centres(leat__image_index *x, const int8_t *codes, leat_error *err)
 {
     const uint32_t train = (uint32_t)LEAT_MIN((uint64_t)x->count, (uint64_t)x->lists * TRAIN_PER_LIST);
@@ -110,7 +111,8 @@ static int fill_lists(leat__image_index *x, const int8_t *codes, leat_error *err
     }
     for (uint32_t l = 0; l < x->lists; l++)
         x->begin[l + 1] += x->begin[l];
-    for (uint32_t i = x->count; i-- > 0;) { /* from the back: begin[l + 1] moves to the start of its list */
+    for (uint32_t i = x->count; i-- > 0;) { /* backwards: begin[l + 1] moves to the start of
+                                             * its list */
         const uint32_t at = --x->begin[list[i] + 1];
         const int8_t *code = codes + (size_t)i * DIM;
         memcpy(x->codes + (size_t)at * DIM, code, DIM);
@@ -213,7 +215,7 @@ static int by_distance(const void *a, const void *b)
     return is_nearer(*(const leat__near *)a, *(const leat__near *)b) ? -1 : 1;
 }
 
-/* The product with its centre that the last list to be looked into has: selection by halves. */
+/* The product of the query with the centre of the last list to be searched: quickselect. */
 static float least_product(float *products, uint32_t lists, uint32_t probes)
 {
     uint32_t low = 0, high = lists - 1;

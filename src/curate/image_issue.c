@@ -11,7 +11,7 @@
 #include "base/str.h"
 
 #define OUTLIER 3.0    /* interquartile ranges */
-#define SIZE_RATIO 2.0 /* of an odd size to the median, at least */
+#define SIZE_RATIO 2.0 /* minimum ratio of an odd size to the median */
 
 const char *const leat__verdict_names[LEAT__VERDICTS] = {"ok",           "truncated",  "damaged",
                                                          "not_an_image", "unreadable", "absent"};
@@ -85,7 +85,7 @@ static int by_value(const void *a, const void *b)
 
 static bool beyond(const leat__issue_kind *k, double limit, double score)
 {
-    if (k->score == LEAT__LOOK_QUALITY && score < 0) return false; /* no JPEG */
+    if (k->score == LEAT__LOOK_QUALITY && score < 0) return false; /* not a JPEG */
     return k->side < 0 ? score < limit : score > limit;
 }
 

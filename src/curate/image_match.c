@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_match.h. The start is the identity, and the best shift and scale of one thumbnail inside the
- * other at 16 x 16 samples. From there Gauss-Newton steps refine an affine map, gain and offset, with
- * weights that let captions and logos have their differences.
+ * See image_match.h. Starts with the identity, and with the best shift and scale of one thumbnail
+ * inside the other at 16 x 16 samples. From there Gauss-Newton steps refine an affine map, gain
+ * and offset. Weights reduce the influence of captions and logos.
  */
 #include "curate/image_match.h"
 
@@ -17,7 +17,7 @@
 #define STEPS 8              /* of the refinement, at most */
 #define OVERLAP_LEAST 300    /* pixels */
 #define GRADIENT_FLOOR 200.0 /* noise of a thumbnail without edges */
-#define ENOUGH 0.75f         /* no other start is tried */
+#define ENOUGH 0.75f         /* above this no other start is tried */
 #define PARAMS 8             /* six of the map, gain, offset */
 
 typedef float lanes __attribute__((vector_size(16)));
@@ -117,7 +117,7 @@ static float correlate(const leat__match_side *q, int k, const leat__match_side 
     return (float)((double)ab / sqrt(((double)q->energy[k] + floor) * (energy + floor)));
 }
 
-/* Where q lies inside of d. */
+/* The position of q inside d. */
 static start find_start(const leat__match_side *q, const leat__match_side *d)
 {
     start best = {-2, 1, 0, 0};
@@ -135,10 +135,11 @@ static start find_start(const leat__match_side *q, const leat__match_side *d)
 /* ---- refinement ---- */
 
 typedef struct warp {
-    float p[PARAMS]; /* X = p0 + p1 x + p2 y, Y = p3 + p4 x + p5 y from the middle on; gain, offset */
+    float p[PARAMS]; /* X = p0 + p1 x + p2 y, Y = p3 + p4 x + p5 y, from the middle; gain,
+                      * offset */
 } warp;
 
-/* One pixel of q, and what lies there in d: value and gradient. */
+/* One pixel of q, and the value and gradient of d there. */
 typedef struct probe {
     float x, y, value, gx, gy, rest;
 } probe;
@@ -194,7 +195,7 @@ static void accumulate(const probe *probes, int n, float gain, float limit, doub
     }
 }
 
-/* Gauss elimination with pivots; the answer is in the last column. */
+/* Gaussian elimination with pivots; the solution is in the last column. */
 static bool solve(double a[PARAMS][PARAMS + 1])
 {
     for (int i = 0; i < PARAMS; i++) {

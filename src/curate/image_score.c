@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_score.h. Contrast and blur of JPEGs come from the energies of their coefficients: by Parseval's
- * theorem these are sums of squares of pixels, and a linear filter multiplies each frequency by a number.
+ * See image_score.h. Contrast and blur of JPEGs are computed from the energies of their
+ * coefficients: by Parseval's theorem these are sums of squares of pixels, and a linear filter
+ * multiplies each frequency by a constant.
  */
 #include "curate/image_score.h"
 
@@ -31,7 +32,7 @@ static void make_tables(void)
         }
 }
 
-/* IJG's table of a quality: how far it is from `quant`, or, without, the sum of its numbers. */
+/* IJG's table for a quality: its distance from `quant` or, without it, the sum of its numbers. */
 static int32_t compare_tables(const uint8_t standard[64], int32_t quality, const uint16_t *quant)
 {
     const int32_t scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
@@ -52,7 +53,8 @@ int leat__jpeg_quality(const uint16_t quant[64])
     int32_t sum = 0, low = 1, high = 100;
     for (int i = 0; i < 64; i++)
         sum += quant[i];
-    while (low < high) { /* sums of tables fall as the quality rises: the lowest one that is not above */
+    while (low < high) { /* sums of tables fall as the quality rises: find the lowest one that
+                          * is not above */
         const int32_t middle = (low + high) / 2;
         if (compare_tables(standard, middle, NULL) > sum) low = middle + 1;
         else high = middle;
@@ -77,7 +79,7 @@ static double score_histogram(const leat__small_plane *p, double score[LEAT__LOO
     for (uint32_t y = 0; y < p->height; y++) {
         const uint8_t *row = p->data + y * p->stride;
         for (uint32_t x = 0; x < p->width; x++)
-            bins[x & 1][row[x]]++; /* equal neighbours do not wait */
+            bins[x & 1][row[x]]++; /* two tables, so that equal neighbours do not stall */
     }
     const double n = (double)p->width * p->height;
     double sum = 0, squares = 0, entropy = 0, below = 0;
@@ -97,8 +99,8 @@ static double score_histogram(const leat__small_plane *p, double score[LEAT__LOO
     return squares / n - sum / n * (sum / n);
 }
 
-/* Variance of what is finer than the samples, and of the Laplacian of the pixels. `per`: samples per block
- * and side, whose frequencies are in the samples already. */
+/* Variance of the detail finer than the samples, and of the Laplacian of the pixels. `per`:
+ * samples per block and side; their frequencies are already in the samples. */
 static double score_energy(const leat__image_small *s, uint32_t per, double score[LEAT__LOOKS])
 {
     double finer = 0, edges = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The search for pairs. Equal content first. Then each row asks the index for rows before it, in each
- * orientation, as a whole and without borders; the nearest by the fine descriptor are compared by their
- * thumbnails. Portions of rows are searched by all threads and taken in order, so the pairs do not depend
- * on the threads.
+ * The search for pairs. Equal content comes first. Then each row queries the index for earlier
+ * rows, in each orientation, as a whole and without borders. The nearest by the fine descriptor
+ * are compared by their thumbnails. All threads search portions of rows, and results are taken in
+ * order, so the pairs do not depend on the threads.
  */
 #include <leat/flow.h>
 
@@ -15,18 +15,18 @@
 #include "curate/image_dedup.h"
 #include "curate/image_match.h"
 
-#define PORTION 64          /* rows of a task */
-#define COARSE_LIMIT 0.4f   /* further ones are not candidates */
+#define PORTION 64          /* rows per task */
+#define COARSE_LIMIT 0.4f   /* more distant ones are not candidates */
 #define FINE_SURE 0.12f     /* nearer ones need no comparison */
 #define CANDIDATES 16       /* per row */
 #define FOUND_ROOM 96       /* of one query */
-#define SHARE 0.06f         /* of the lists that a query looks into */
+#define SHARE 0.06f         /* share of the lists that a query searches */
 #define QUERIES_MAX (2 + 9) /* whole, trimmed, windows */
 
 typedef struct candidate {
     uint32_t row;
     uint8_t orientation;
-    float rank; /* fine distance; of windows the coarse one */
+    float rank; /* fine distance; for windows the coarse one */
     bool sure;
 } candidate;
 
@@ -55,7 +55,7 @@ static bool may_pair(const searching *x, uint32_t row, uint32_t other)
 {
     const leat__dedup_row *r = x->s->rows->row;
     if (other >= row || r[row].content_hash == r[other].content_hash)
-        return false; /* equal ones are pairs already */
+        return false; /* equal ones are already pairs */
     return !x->s->opts->across || r[row].pack != r[other].pack;
 }
 
@@ -306,8 +306,8 @@ static int by_hash(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Each row of a group of equal ones is paired with the group's first, and, across packs, with the first row
- * of another pack. */
+/* Pairs each row of a group of equal ones with the group's first and, across packs, with the
+ * first row of another pack. */
 static int pair_group(leat__dedup_search *s, const hashed *h, size_t n, leat_error *err)
 {
     const leat__dedup_row *r = s->rows->row;

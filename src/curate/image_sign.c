@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See image_sign.h. Sums run in one order and no product is fused, so that every CPU gets the same bytes.
+ * See image_sign.h. Sums have a fixed order and no product is fused, so that every CPU gives the
+ * same bytes.
  */
 #include "curate/image_sign.h"
 
@@ -13,7 +14,7 @@
 #define SIDE LEAT__THUMB_SIDE
 #define CHROMA LEAT__THUMB_CHROMA
 #define FREQUENCIES 16     /* rows of the table: a multiple of 4 from LEAT__FINE_ORDER on */
-#define SCALE 220.0f       /* a component of a vector of length 1 is at most 0.577 in the int8 */
+#define SCALE 220.0f       /* a component of a unit vector is at most 0.577 as int8 */
 #define FLAT 1.5f          /* standard deviation of a thumbnail without content */
 #define CHROMA_FLOOR 30.0f /* weak colours weigh less */
 #define BORDER_MOST 0.4f   /* of a side */
@@ -51,9 +52,9 @@ typedef struct window {
     float x0, y0, x1, y1; /* shares of the image */
 } window;
 
-/* What an average takes of a row: whole samples between two that count in part. */
+/* The samples of a row that an average covers: whole samples between two partial ones. */
 typedef struct reach {
-    int first, last; /* the last one not included */
+    int first, last; /* last is exclusive */
     float before, behind;
 } reach;
 
@@ -137,7 +138,7 @@ static void store_thumbnail(uint8_t *to, const thumbnail *t)
 
 /* ---- borders ---- */
 
-/* Whether a row or column has one colour, but for one sample in 50. */
+/* True when a row or column has one colour, except for one sample in 50. */
 static bool is_plain(const leat__small_plane *p, uint32_t line, bool row, int tolerance)
 {
     const uint32_t n = row ? p->width : p->height;
@@ -160,7 +161,7 @@ static bool same_line(const leat__small_plane *p, uint32_t a, uint32_t b, bool r
     return d <= tolerance && d >= -tolerance;
 }
 
-/* Lines of one colour from an edge on. */
+/* Number of lines of one colour from an edge on. */
 static uint32_t plain_lines(const leat__small_plane *p, bool row, bool from_end, int tolerance)
 {
     const uint32_t lines = row ? p->height : p->width, most = (uint32_t)((float)lines * BORDER_MOST);
@@ -187,7 +188,7 @@ static bool trim(const leat__image_small *small, window *w)
         n[side] = plain_lines(p, side < 2, side % 2 == 1, tolerance);
         const uint32_t lines = side < 2 ? p->height : p->width;
         if (n[side] >= (uint32_t)((float)lines * BORDER_MOST))
-            n[side] = 0; /* a plain background, no border */
+            n[side] = 0; /* a plain background, not a border */
         if (n[side] > 0 && factor > 1) n[side]++;
     }
     w->y0 = (float)n[0] / p->down;

@@ -67,7 +67,7 @@ static int fit_plane(leat__small_plane *p, uint32_t width, uint32_t height, leat
     return p->data ? 0 : leat__fail_nomem(err, need, "a small image");
 }
 
-/* How often a side of 8 samples is halved, so that `shorter` keeps `enough` samples. */
+/* How often to halve a side of 8 samples, so that `shorter` keeps `enough` samples. */
 static uint32_t shrink_for(uint32_t shorter, uint32_t enough, uint32_t most)
 {
     uint32_t shrink = most;
@@ -215,7 +215,7 @@ static void add_edges(leat__image_looker *l, uint32_t width)
     l->small.edges += width - 2;
 }
 
-/* Means of the sums of `rows` rows become a row of samples. */
+/* Turns the sums of `rows` rows into a row of means. */
 static void flush_sums(leat__image_looker *l, uint32_t rows)
 {
     leat__image_small *s = &l->small;

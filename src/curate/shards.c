@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing shards. Members of gzip and frames of zstd may follow each other in a file, so every
- * chunk is compressed alone, by the thread that made it.
+ * Writing shards. A file may contain several gzip members or zstd frames, so every chunk is
+ * compressed alone, by the thread that made it.
  */
 #include "curate/shards.h"
 
@@ -32,7 +32,7 @@ int leat__shards_open(leat__shards *s, const char *folder, const char *name, uin
     return leat__fail_nomem(err, strlen(folder), "a path");
 }
 
-/* The name of shard i, or its name while it is written, into s->path. */
+/* Sets s->path to the name of shard i, or to its temporary name. */
 static int set_path(leat__shards *s, uint32_t i, bool partial, leat_error *err)
 {
     leat__buf_clear(&s->path);
@@ -61,7 +61,7 @@ static int begin_file(leat__shards *s, leat_error *err)
     return 0;
 }
 
-/* Bytes of whole lines that still go into the open file: at least one line of an empty file. */
+/* Bytes of whole lines that still fit the open file: at least one line for an empty file. */
 static size_t fitting(const leat__shards *s, const char *data, size_t len)
 {
     if (s->single || s->offset + len <= s->shard_bytes) return len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding JSONL files and cutting them into chunks. A chunk is LEAT__CHUNK_BYTES less the line
- * that does not end in it; a longer line makes its chunk larger, up to the limit of a line.
+ * Finds JSONL files and cuts them into chunks. A chunk is LEAT__CHUNK_BYTES without the
+ * incomplete last line; a longer line enlarges its chunk, up to the limit of a line.
  */
 #include "curate/text_files.h"
 
@@ -110,8 +110,8 @@ static int add_file(leat__text_files *f, const char *path, leat_error *err)
     return 0;
 }
 
-/* Does the folder have the output of a filter or deduplication? Its documents are in kept-*; the
- * other files are lists about them. */
+/* True when the folder has the output of a filter or deduplication. Its documents are in kept-*;
+ * the other files are lists about them. */
 static bool is_output(const leat__dir *dir)
 {
     bool report = false, kept = false;
@@ -268,8 +268,8 @@ int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, u
     return 0;
 }
 
-/* The line that fills the chunk is longer than allowed: passes over the rest of it. What follows
- * its newline becomes the rest of the next chunk. */
+/* The line that fills the chunk exceeds the limit: skips the rest of it. The data after its
+ * newline goes to the next chunk. */
 static int skip_line(leat__text_files *f, leat__chunk *c, leat_error *err)
 {
     c->too_long = c->len;
@@ -311,7 +311,7 @@ static int cut(leat__text_files *f, leat__chunk *c, bool *whole, leat_error *err
     return 0;
 }
 
-/* One chunk of the open file; c->lines is 0 at its end. */
+/* Reads one chunk of the open file; c->lines is 0 at its end. */
 static int read_chunk(leat__text_files *f, leat__chunk *c, leat_error *err)
 {
     size_t room = LEAT__CHUNK_BYTES;

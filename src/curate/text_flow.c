@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The flow of a pass. Chunks are released, and their bytes given back to the budget, when the
- * caller has taken them.
+ * The flow of a pass. A chunk's bytes are released to the budget when the caller has taken it.
  */
 #include "curate/text_flow.h"
 
@@ -12,12 +11,12 @@
 #define SHELF 16
 #define SHELF_BYTES (4u << 20) /* larger chunks are not kept */
 
-/* Chunks are used again: a new block for each would cost a page fault every 4 KiB, a third of
- * the CPU time of a pass. */
+/* Chunks are reused: a new block for each would cost a page fault every 4 KiB, a third of the CPU
+ * time of a pass. */
 typedef struct pass_run {
     leat__text_files *files;
     const leat__text_pass *pass;
-    leat__mutex lock; /* guards the shelf */
+    leat__mutex lock; /* guards the list of free chunks */
     leat__chunk *shelf[SHELF];
     uint32_t shelved, shelf_max;
 } pass_run;
@@ -61,7 +60,8 @@ static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
     task->data = c;
     task->release = release_chunk;
     task->release_cookie = r;
-    task->bytes = sizeof *c + c->capacity; /* what a used chunk kept for results is in `ram` */
+    task->bytes = sizeof *c + c->capacity; /* memory that a reused chunk keeps for results is
+                                            * part of `ram` */
     return 0;
 }
 
@@ -91,7 +91,7 @@ static int stage_work(void *cookie, void *ctx, leat_task *task, leat_error *err)
     pass_run *r = cookie;
     leat__chunk *c = task->data;
     LEAT_TRY(r->pass->work(r->pass->cookie, ctx, c, err));
-    if (c->capacity > SHELF_BYTES) { /* the lines are not needed any more */
+    if (c->capacity > SHELF_BYTES) { /* the lines are no longer needed */
         leat__free(c->data);
         c->data = NULL;
         c->capacity = 0;
@@ -114,7 +114,7 @@ static int add_stages(leat_flow *flow, pass_run *r, leat_error *err)
     leat_stage_init(&work);
     work.kind = LEAT_STAGE_MAP;
     work.name = r->pass->name;
-    work.ram = r->pass->ram + SHELF_BYTES; /* of the shelf, one chunk per worker */
+    work.ram = r->pass->ram + SHELF_BYTES; /* one free chunk per worker */
     work.bytes_out = 2 * LEAT__CHUNK_BYTES;
     work.cookie = r;
     work.setup = stage_setup;
@@ -180,7 +180,7 @@ out:
 
 uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted)
 {
-    /* the chunk itself, its results and what the stage needs, with half of the budget left */
+    /* the chunk itself, its results and the needs of the stage, with half of the budget left */
     while (wanted > LEAT__CHUNK_BYTES && 4 * wanted + pass->need(pass->cookie, wanted) > budget / 2)
         wanted -= wanted / 8;
     return wanted;

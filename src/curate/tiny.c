@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The built-in embedding: low DCT coefficients of luma and chroma (layout and colour), and histograms of
- * edge directions in 4 x 4 cells (shape). Each of the three parts is scaled to a fixed length, so that none
- * outweighs the others; the whole has length 1. Everything is integer arithmetic up to that scaling.
+ * The built-in embedding: low DCT coefficients of luma and chroma (layout and colour), and
+ * histograms of edge directions in 4 x 4 cells (shape). Each of the three parts is scaled to a
+ * fixed length, so that none dominates; the whole has length 1. All arithmetic before that
+ * scaling is on integers.
  */
 #include "curate/tiny.h"
 
@@ -12,7 +13,7 @@
 
 #define SIDE LEAT__TINY_SIDE
 #define PIXELS (SIDE * SIDE)
-#define FLAT_EDGE 24 /* weaker steps are noise of the codec */
+#define FLAT_EDGE 24 /* weaker steps are codec noise */
 
 /* A quarter of a cosine wave, times 16384: cos(pi * j / 64) for j = 0..32. Row k of the 32-point DCT is
  * cos(pi * k * (2 i + 1) / 64). */
@@ -53,7 +54,8 @@ static void low_dct(const int16_t *plane, int n, basis table, float *out)
         }
 }
 
-/* Direction 0 to 7 of a step, by comparisons: eighths of the half circle would need an arc tangent. */
+/* Direction 0 to 7 of a step, by comparisons: exact eighths of the half circle would need an arc
+ * tangent. */
 static int direction(int dx, int dy)
 {
     const int ax = abs(dx), ay = abs(dy);
@@ -72,7 +74,7 @@ static void edges(const int16_t *luma, float *out)
             int dx = p[1] - p[-1], dy = p[SIDE] - p[-SIDE];
             const int strength = abs(dx) + abs(dy);
             if (strength < FLAT_EDGE) continue;
-            if (dy < 0) dx = -dx, dy = -dy; /* bright to dark is the edge that dark to bright is */
+            if (dy < 0) dx = -dx, dy = -dy; /* opposite directions are the same edge */
             const int at = (y / cell * LEAT__TINY_CELLS + x / cell) * LEAT__TINY_ANGLES;
             bins[at + direction(dx, dy)] += strength;
         }
@@ -105,7 +107,7 @@ void leat__tiny_vector(const uint8_t *rgb, float *out)
     low_dct(planes[1], LEAT__TINY_CHROMA, table, out + LUMA);
     low_dct(planes[2], LEAT__TINY_CHROMA, table, out + LUMA + CHROMA);
     edges(planes[0], shape);
-    out[0] /= 2; /* brightness alone says little */
+    out[0] /= 2; /* brightness alone carries little information */
     scale(out, LUMA, 0.6);
     scale(out + LUMA, 2 * CHROMA, 0.5);
     scale(shape, LEAT__TINY_CELLS * LEAT__TINY_CELLS * LEAT__TINY_ANGLES, 0.6);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of packing: see allowance.h. Set once, then only read.
+ * The memory limits of packing: see allowance.h. Set once, then read-only.
  */
 #include "ingest/allowance.h"
 

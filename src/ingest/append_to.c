@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See append_to.h. Called by the thread that packs.
+ * See append_to.h. Called by the packing thread.
  */
 #include "ingest/append_to.h"
 
@@ -87,7 +87,7 @@ int leat__append_images(const leat_pack *base, const leat_ingest_opts *opts,
     json_t *root = json_loads(leat_pack_provenance(base), 0, NULL);
     const json_t *settings = json_object_get(json_object_get(root, "source"), "settings");
     const char *mode = json_string_value(json_object_get(settings, "images"));
-    plan->images = LEAT_IMAGES_KEEP; /* as a writer of samples stores them */
+    plan->images = LEAT_IMAGES_KEEP; /* stored as by a writer of samples */
     for (uint32_t i = LEAT_IMAGES_KEEP; mode != NULL && i < LEAT_COUNT(modes); i++)
         if (strcmp(mode, modes[i]) == 0) plan->images = (leat_image_mode)i;
     const json_t *share = json_object_get(settings, "mix_raw");

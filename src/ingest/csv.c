@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CSV reader as a small state machine over one character at a time: manifests are read
- * twice in a run that reads every image, so its speed does not matter and its rules do.
- * One thread.
+ * A CSV reader: a small state machine over single characters. A run that reads every image reads
+ * its manifest only twice, so correctness matters here, not speed. One thread.
  */
 #include "ingest/csv.h"
 
@@ -83,7 +82,7 @@ static int bad(leat__csv *c, const char *what, leat_error *err)
     return LEAT_EDATA;
 }
 
-/* To the end of the physical line, so that the caller may go on behind a bad row. */
+/* Skips to the end of the physical line, so that the caller may continue after a bad row. */
 static int bad_row(leat__csv *c, int last, const char *what, leat_error *err)
 {
     while (last != '\n' && last != END) LEAT_TRY(get(c, &last, err));
@@ -96,7 +95,7 @@ static void open_cell(leat__csv *c)
     c->start[c->cells++] = c->row.len;
 }
 
-/* One row into c->row. *empty: a line with nothing on it. */
+/* Reads one row into c->row. *empty: an empty line. */
 static int read_row(leat__csv *c, bool *empty, bool *end, leat_error *err)
 {
     enum { CELL_START, PLAIN_CELL, QUOTED, AFTER_QUOTE } state = CELL_START;

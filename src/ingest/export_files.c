@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pack back into files. The main image of a sample goes to the path that is its key:
- * byte for byte the source's file when the pack kept or tiled it, else the nearest thing (a
- * PNG of raw pixels, the re-encoded JPEG), which is counted as changed. Samples that came
- * from tar shards get their other members back beside it.
+ * Extracts a pack into files. The main image of a sample goes to the path that is its key. It is
+ * byte for byte the source's file when the pack kept or tiled it, otherwise the closest form (a
+ * PNG of raw pixels, the re-encoded JPEG), counted as changed. Samples from tar shards also get
+ * their other members.
  *
- * A key is data from outside: one that is absolute, has "..", or would otherwise leave the
- * folder is refused before anything of its sample is written. A sample that cannot be written
- * is counted and the others follow. Two samples of a pack may have the same key; `replace` never
- * overwrites a file of the same run, so the second one is a sample that cannot be written. Links
- * that lie in the folder are not followed: what is written stays below it.
+ * Keys are untrusted: a key that is absolute, contains "..", or would leave the folder in another
+ * way is refused before anything of its sample is written. A sample that cannot be written is
+ * counted, and the others follow. Two samples of a pack may have the same key; `replace` never
+ * overwrites a file of the same run, so the second one counts as not written. Links in the folder
+ * are not followed: all output stays below it.
  *
- * As WebDataset shards, all fields of a sample become members of a tar file.
- * One thread.
+ * As WebDataset shards, all fields of a sample become members of a tar file. One thread.
  */
 #include <leat/ingest.h>
 #include <leat/pack.h>
@@ -43,7 +42,7 @@
 #define BYTES_MAX (UINT64_C(1) << 36)
 #define SHARD_BYTES (UINT64_C(1) << 30)
 
-/* Hashes of the names that this run wrote; open addressing, 0 is a free slot. */
+/* Hashes of the names written by this run; open addressing, 0 is a free slot. */
 typedef struct written {
     uint64_t *slots;
     size_t count, capacity; /* a power of two, or 0 */
@@ -62,8 +61,8 @@ typedef struct exporter {
     bool members; /* the pack came from tar shards */
     bool to_tar;
     leat__tar_out tar;
-    leat__store *store; /* NULL: the folder is on this machine */
-    written written; /* kept only with opts->replace: else the file system finds them */
+    leat__store *store; /* NULL: a local folder */
+    written written; /* only with opts->replace: otherwise the file system detects duplicates */
     leat_error first; /* failure of a sample */
 } exporter;
 
@@ -91,7 +90,7 @@ static int grow(written *w, leat_error *err)
     return 0;
 }
 
-/* Fails with LEAT_EEXIST when this run has written `name` before. */
+/* Fails with LEAT_EEXIST when this run has already written `name`. */
 static int claim_name(exporter *x, const char *name, leat_error *err)
 {
     written *w = &x->written;
@@ -108,7 +107,7 @@ static int claim_name(exporter *x, const char *name, leat_error *err)
     return 0;
 }
 
-/* opts->folder / name; `name` has been found safe. Makes the folders on the way. */
+/* Writes opts->folder / name, creating folders; `name` has been checked. */
 static int write_file(exporter *x, const char *name, const void *data, size_t len,
                       leat_error *err)
 {
@@ -148,7 +147,7 @@ static int write_named(exporter *x, const char *key, size_t stem, const char *ex
     return rc;
 }
 
-/* A PNG of the pixels, into x->bytes. */
+/* Encodes the pixels as PNG into x->bytes. */
 static int encode_pixels(exporter *x, const leat_view *v, leat_error *err)
 {
     leat__image_info info;
@@ -195,7 +194,7 @@ static size_t stem_of(const char *key)
     return dot ? (size_t)(dot - key) : strlen(key);
 }
 
-/* The other members of a sample of a tar shard. */
+/* Writes the other members of a sample from a tar shard. */
 static int write_members(exporter *x, const char *key, leat_error *err)
 {
     for (uint32_t f = 0; f < leat_pack_field_count(x->pack); f++) {
@@ -228,7 +227,7 @@ static int write_members(exporter *x, const char *key, leat_error *err)
 
 /* ---- samples of WebDataset shards ---- */
 
-/* The key as a name of a sample: what stands behind the first dot would name a field. */
+/* Turns the key into the name of a sample: the part after the first dot would name a field. */
 static int set_stem(exporter *x, const char *key, leat_error *err)
 {
     static const char *const endings[] = {".jpg",  ".jpeg", ".png",  ".webp", ".gif",  ".bmp",
@@ -255,7 +254,7 @@ static int add_member(exporter *x, const char *name, const char *ending, const v
     return write_named(x, leat__buf_str(&x->stem), x->stem.len, ext, data, len, err);
 }
 
-/* The file of an image: the source's, or a PNG of its pixels. */
+/* The file of an image: the source's file, or a PNG of its pixels. */
 static int image_file(exporter *x, const leat_view *v, const void **data, size_t *len, const char **ext,
                       leat_error *err)
 {
@@ -277,7 +276,7 @@ static int image_file(exporter *x, const leat_view *v, const void **data, size_t
     return 0;
 }
 
-/* A NumPy file of the elements. */
+/* The elements as a NumPy file. */
 static int array_file(exporter *x, const leat_field *f, const leat_view *v, leat_error *err)
 {
     static const char *const types[] = {"", "|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8",
@@ -365,7 +364,8 @@ static int export_sample(exporter *x, uint64_t sample, leat_error *err)
     return 0;
 }
 
-/* What is wrong with one sample, its key or its path; anything else would befall the next, too. */
+/* True when the error concerns only this sample, its key or its path; other errors would also hit
+ * the next one. */
 static bool is_about_one(const leat_error *why)
 {
     switch (why->sys_errno) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of samples in buckets: see fetch.h.
+ * Fetches sample files from buckets: see fetch.h.
  */
 #include "ingest/fetch.h"
 
@@ -23,7 +23,7 @@ static int put_into(leat__source *s, leat__run *run, leat__record *r, leat__obje
         if (err) *err = g->err;
         return g->rc;
     }
-    /* the list told the size: a stamp says that it came from there */
+    /* a stamp means that the size came from the listing */
     if (r->stamp.bytes != 0 && r->stamp.bytes != g->body.len)
         return leat__fail(err, LEAT_EDATA, "%s: is %zu bytes, the list of the bucket said %llu",
                           leat__run_str(run, r->path), g->body.len, (unsigned long long)r->stamp.bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Images on their way into a pack. See image_encode.h. Everything here depends on the image, its
- * key and the plan, never on the thread or the order, so packs are equal byte for byte.
+ * Prepares images for a pack. See image_encode.h. Everything depends only on the image, its key
+ * and the plan, never on the thread or the order, so packs are equal byte for byte.
  */
 #include "ingest/image_encode.h"
 
@@ -97,8 +97,8 @@ static int ignore_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *con
     return 0;
 }
 
-/* An ordinary JPEG is whole when all its entropy-coded data decode and its end is there: from
- * then on nothing can fail. Anything else is decoded to pixels. */
+/* An ordinary JPEG is complete when all its entropy-coded data decodes and its end marker is
+ * present: after that, decoding cannot fail. Anything else is decoded to pixels. */
 static int check_whole(leat__encoder *e, const leat__image_info *info, const uint8_t *data,
                        size_t len, const leat__tile_tables *tables, leat_error *err)
 {
@@ -110,8 +110,8 @@ static int check_whole(leat__encoder *e, const leat__image_info *info, const uin
     return leat__codec_decode(e->decoder, info, data, len, &request, &sink, err);
 }
 
-/* Entry points for an ordinary JPEG. *whole: the file was read to its end and is sound; false
- * when it must be decoded to know. */
+/* Finds entry points of an ordinary JPEG. *whole: the file was read to its end and is valid;
+ * false when only decoding can tell. */
 static int index_jpeg(leat__encoder *e, leat__run *run, leat__item *item, const uint8_t *data,
                       size_t len, bool *whole, leat_error *err)
 {
@@ -185,7 +185,7 @@ static void describe(leat__item *item, const leat__image_info *info, size_t len,
     };
 }
 
-/* Moves an encoded image into the run's output. */
+/* Moves an encoded image to the run's output. */
 static int put(leat__run *run, leat__item *item, const leat__buf *from, leat_error *err)
 {
     size_t at = run->out.len;
@@ -207,7 +207,7 @@ static int store(leat__encoder *e, leat__run *run, leat__item *item, leat__codec
     return 0;
 }
 
-/* Tiles the JPEG in `data`. *done is false when it is better kept as it is. */
+/* Tiles the JPEG in `data`. *done is false when it is better kept unchanged. */
 static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_t *data,
                 size_t len, uint8_t flags, bool *done, leat_error *err)
 {
@@ -227,7 +227,7 @@ static int tile(leat__encoder *e, leat__run *run, leat__item *item, const uint8_
     return store(e, run, item, LEAT__CODEC_TILE, &e->work, flags, err);
 }
 
-/* A JPEG just made by the encoder, to the pack: as it is, or tiled. */
+/* Stores a JPEG that the encoder just made, unchanged or tiled. */
 static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_error *err)
 {
     bool tiled = false;
@@ -240,16 +240,16 @@ static int store_jpeg(leat__encoder *e, leat__run *run, leat__item *item, leat_e
                       LEAT_PACK_IMAGE_RESIZED, &tiled, err));
     }
     if (tiled) {
-        /* "the source can be restored" is not true of an image encoded again */
+        /* the source of a re-encoded image cannot be restored */
         item->image.flags &= (uint8_t)~LEAT_PACK_IMAGE_RECODED;
         return 0;
     }
-    bool whole; /* as it was just made */
+    bool whole; /* ignored: it was just made */
     LEAT_TRY(store(e, run, item, LEAT__CODEC_JPEG, &e->jpeg, LEAT_PACK_IMAGE_RESIZED, err));
     return index_jpeg(e, run, item, (const uint8_t *)e->jpeg.data, e->jpeg.len, &whole, err);
 }
 
-/* ---- raw: rows go straight into the run's output ---- */
+/* ---- raw: rows go directly into the run's output ---- */
 
 typedef struct raw_rows {
     leat__buf *out;
@@ -277,7 +277,7 @@ static int encode_raw(leat__encoder *e, leat__run *run, leat__item *item,
     uint64_t bytes = (uint64_t)info->width * info->height;
     uint8_t header[LEAT__RAW_HEADER];
     leat__decode_limits limits = e->plan->limits;
-    if (limits.max_pixels && bytes > limits.max_pixels) /* before any memory is asked for */
+    if (limits.max_pixels && bytes > limits.max_pixels) /* before allocating anything */
         return leat__fail(err, LEAT_ELIMIT, "%u x %u pixels are over the limit of %llu",
                           info->width, info->height, (unsigned long long)limits.max_pixels);
     if (!leat__mul_u64(bytes, info->channels, &bytes) ||
@@ -325,8 +325,8 @@ static int encode_again(leat__encoder *e, leat__run *run, leat__item *item,
     return store_jpeg(e, run, item, err);
 }
 
-/* An image that is tiled already, with other tables or density than the pack's: back to JPEG,
- * then on as any other. */
+/* An image that is already tiled, with other tables or density than the pack's: restores the
+ * JPEG, then continues as usual. */
 static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_t **data,
                    size_t *len, leat_error *err)
 {
@@ -340,8 +340,8 @@ static int restore(leat__encoder *e, const leat__tile_tables *from, const uint8_
     return 0;
 }
 
-/* The image at `data` as it is: checked, then tiled or kept. `restored`: it lies in e->jpeg.
- * `entries`: bytes of the entry points that came with it. */
+/* Stores the image at `data` without re-encoding: verifies it, then tiles or keeps it.
+ * `restored`: it is in e->jpeg. `entries`: bytes of its existing entry points. */
 static int keep(leat__encoder *e, leat__run *run, leat__item *item, leat__image_info *info,
                 const uint8_t *data, size_t len, bool restored, size_t entries, uint8_t flags,
                 leat_error *err)
@@ -429,7 +429,7 @@ int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
     bool again = smaller || (raw ? codec != LEAT__CODEC_RAW : plan->quality > 0);
     if (again) return encode_again(e, run, item, &info, data, len, from, raw, smaller, err);
     if (codec == LEAT__CODEC_TILE && !leat_pack_image_exact(&item->image))
-        flags |= LEAT_PACK_IMAGE_RESIZED; /* restoring gives another file than the first source */
+        flags |= LEAT_PACK_IMAGE_RESIZED; /* restoring does not give the original source file */
     if (codec != LEAT__CODEC_TILE)
         return keep(e, run, item, &info, data, len, false, entries, flags, err);
     leat__tile_facts facts;
@@ -466,7 +466,7 @@ uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, s
     if (leat__codec_probe(codec, data, len, &info, NULL) != 0) return 0;
     uint64_t pixels = (uint64_t)info.width * info.height;
     leat__decode_limits limits = plan->limits;
-    if (limits.max_pixels && pixels > limits.max_pixels) return 0; /* will be refused */
+    if (limits.max_pixels && pixels > limits.max_pixels) return 0; /* refused later */
     uint64_t need = (uint64_t)info.width * 256; /* bands of rows */
     bool tiling = plan->images == LEAT_IMAGES_TILED &&
                   (codec == LEAT__CODEC_JPEG || codec == LEAT__CODEC_TILE);

@@ -4,14 +4,14 @@
  *
  *   list (I/O, one at a time) -> read (I/O) -> encode (CPU) -> the caller's thread: place, write
  *
- * A run with an image too large for the flow's memory passes through it untouched; the
- * caller's thread reads and encodes its records one by one, as they are placed.
+ * A run with an image too large for the flow's memory passes through it unprocessed; the caller's
+ * thread reads and encodes its records one at a time when it places them.
  *
  * A task is a run of records (record.h). Runs leave the flow in the order they entered it, and
  * every record is a pure function of its source, so the pack is the same for any number of
- * threads. With each sample the packer remembers how many records were consumed up to it; a
- * resumed run passes over as many, and compares a hash of their keys and of the sizes and times of
- * their files, so that a source that changed in between is noticed.
+ * threads. With each sample the packer stores how many records were consumed so far. A resumed
+ * run skips that many records and compares a hash of their keys and of the sizes and times of
+ * their files, to detect a changed source.
  */
 #include <leat/flow.h>
 #include <leat/ingest.h>
@@ -44,7 +44,7 @@
 #define SHELF 64
 #define MIX_RAW_DEFAULT 0.5
 
-/* What a sample's marks mean. */
+/* The marks stored with a sample. */
 enum { MARK_CONSUMED, MARK_SKIPPED, MARK_CHAIN, MARK_BYTES };
 
 typedef struct ingest {
@@ -52,8 +52,8 @@ typedef struct ingest {
     leat_ingest_stats *stats;
     leat__source *source;
     leat__encode_plan plan;
-    leat__tile_tables *tables;      /* of the pack that is written */
-    leat__tile_tables **from;       /* of the packs that are read, by origin */
+    leat__tile_tables *tables;      /* of the new pack */
+    leat__tile_tables **from;       /* of the source packs, by origin */
     uint32_t from_count;
     leat__shelf shelf;
     bool shelf_ready;
@@ -64,7 +64,7 @@ typedef struct ingest {
     leat__report report;
     leat_pack_value *values;
     leat__where *where;             /* or NULL */
-    leat__base_classes classes;     /* append: labels as the pack numbers them */
+    leat__base_classes classes;     /* append: labels renumbered for the pack */
     uint64_t consumed, chain;
     bool stop;                      /* the source has ended */
 } ingest;
@@ -113,7 +113,7 @@ static int stage_list(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* What failed is the record's affair unless it is memory. */
+/* Any failure except out of memory concerns only the record. */
 static int settle(leat__run *run, leat__record *r, int rc, leat_error *why, leat_error *err)
 {
     if (rc == 0) return 0;
@@ -138,14 +138,14 @@ static int load_record(ingest *in, leat__run *run, leat__record *r, leat_error *
     return settle(run, r, in->source->ops->load(in->source, run, r, &why), &why, err);
 }
 
-/* Passes over a record whose values are known and do not meet the condition. */
+/* Skips a record whose values are known and do not match the condition. */
 static void filter_record(const ingest *in, const leat__run *run, leat__record *r)
 {
     if (in->where && !r->failed)
         r->excluded = !leat__where_match(in->where, leat__run_str(run, r->key), r->key_size, r->items);
 }
 
-/* Most memory that one image of the record will take. */
+/* The most memory that one image of the record needs. */
 static uint64_t record_need(const ingest *in, const leat__run *run, const leat__record *r)
 {
     uint64_t most = 0;
@@ -244,8 +244,8 @@ static void describe_settings(const ingest *in, leat__json *j)
     if (o->infer) leat__json_ku64(j, "infer", o->infer);
 }
 
-/* {"kind":…,"names":[…],"settings":{…}}: names without their folders, so that a copy of the
- * same data elsewhere gives the same pack. */
+/* {"kind":…,"names":[…],"settings":{…}}: names without folders, so that a copy of the same data
+ * elsewhere gives the same pack. */
 static int make_provenance(const ingest *in, leat__buf *out, leat_error *err)
 {
     leat__json j;
@@ -271,7 +271,7 @@ static int make_provenance(const ingest *in, leat__buf *out, leat_error *err)
     return leat__buf_status(out) == 0 ? 0 : leat__fail_nomem(err, 0, "provenance");
 }
 
-/* Resume goes on only with the same sources and settings. */
+/* Resume requires the same sources and settings. */
 static uint64_t identity_of(const ingest *in, const leat__buf *provenance)
 {
     const leat_ingest_opts *o = in->opts;
@@ -366,7 +366,7 @@ static uint64_t chain_record(uint64_t chain, const leat__run *run, const leat__r
     return chain_stamp(leat__hash64(leat__run_str(run, r->key), r->key_size, chain), r->stamp);
 }
 
-/* Sources that are files themselves: tar shards, manifests, packs, the list of keys. */
+/* Hash of sources that are files themselves: tar shards, manifests, packs, the list of keys. */
 static uint64_t chain_start(const leat_ingest_opts *o)
 {
     uint64_t chain = 0;
@@ -375,7 +375,7 @@ static uint64_t chain_start(const leat_ingest_opts *o)
     return o->keys ? chain_stamp(chain, leat__path_stamp(o->keys)) : chain;
 }
 
-/* Remembers the file that was changed last: it is the first one to look at. */
+/* Remembers the most recently modified file, to name it in the message. */
 static int note_newest(leat__buf *newest, int64_t *mtime_ns, const char *path, leat__stamp stamp,
                        leat_error *err)
 {
@@ -385,7 +385,7 @@ static int note_newest(leat__buf *newest, int64_t *mtime_ns, const char *path, l
     return leat__buf_puts(newest, path) == 0 ? 0 : leat__fail_nomem(err, 0, "a path");
 }
 
-/* Passes over the records that are already in the pack. */
+/* Skips the records that are already in the pack. */
 static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error *err)
 {
     in->source->skim = true;
@@ -402,7 +402,7 @@ static int pass_over(ingest *in, uint64_t records, leat__buf *newest, leat_error
         leat__record *r = leat__run_add(run);
         LEAT_GO(rc, out, in->source->ops->next(in->source, run, r, &end, err));
         if (end) break;
-        /* remote files have the stamp of the list, where there is one */
+        /* remote files have the stamp of the listing, if any */
         if (!r->failed && r->path != LEAT__RUN_NOWHERE &&
             !leat__path_remote(leat__run_str(run, r->path))) {
             const char *path = leat__run_str(run, r->path);
@@ -442,8 +442,8 @@ static int go_on(ingest *in, leat_error *err)
     return rc;
 }
 
-/* The tables that all packs that are read share, when their tiles can be copied with them; NULL
- * when there are none such: images are encoded again, or the packs differ. */
+/* The tables shared by all source packs, when their tiles can be copied; NULL when images are
+ * re-encoded or the packs' tables differ. */
 static int shared_tables(const ingest *in, const void **blob, size_t *len, leat_error *err)
 {
     *blob = NULL;
@@ -480,8 +480,8 @@ static int make_tables(ingest *in, leat_error *err)
     return rc;
 }
 
-/* Tables for tiles: those of the run that is resumed, those that came with the tiles, or trained
- * on a part of the source. */
+/* Tables for tiles: those of the resumed run, those of the copied tiles, or new ones trained on a
+ * part of the source. */
 static int prepare_tables(ingest *in, leat_error *err)
 {
     const void *blob = NULL;
@@ -500,7 +500,7 @@ static int prepare_tables(ingest *in, leat_error *err)
     return 0;
 }
 
-/* The tables of packs that are read and hold tiles. */
+/* Opens the tables of source packs that contain tiles. */
 static int open_source_tables(ingest *in, leat_error *err)
 {
     uint32_t n = 0;
@@ -653,8 +653,8 @@ static int tell(const ingest *in, leat_error *err)
     return leat__fail(err, LEAT_ECANCELED, "packing was stopped");
 }
 
-/* A record of a large run: read, encoded by an encoder of its own, whose memory goes with it,
- * placed, and its results forgotten before the next. */
+/* Processes a record of a large run: reads it, encodes it with its own encoder (freed
+ * afterwards), places it, and frees its results before the next. */
 static int place_large(ingest *in, leat__run *run, leat__record *r, leat_error *err)
 {
     leat__encoder *e = NULL;
@@ -689,7 +689,7 @@ static int place_all(ingest *in, leat_error *err)
     }
 }
 
-/* A pack without samples is nothing that anybody wanted. */
+/* An empty pack is an error. */
 static int refuse_empty(const ingest *in, leat_error *err)
 {
     const leat_ingest_stats *st = in->stats;
@@ -819,7 +819,7 @@ typedef struct sending {
     const leat_ingest_stats *stats;
 } sending;
 
-/* While the files are sent, the counts of samples stand still. */
+/* During the upload the sample counts do not change. */
 static int on_sent(void *cookie, uint64_t done, uint64_t total)
 {
     const sending *s = cookie;
@@ -843,7 +843,7 @@ static int count_finished(const char *path, leat_ingest_stats *own, leat_error *
     return 0;
 }
 
-/* Packs into a folder of this machine, then sends the files. */
+/* Packs into a local folder, then uploads the files. */
 static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, leat_error *err)
 {
     leat__stage stage;
@@ -852,7 +852,7 @@ static int pack_into_bucket(const leat_ingest_opts *o, leat_ingest_stats *own, l
     LEAT_TRY(leat__stage_open(&stage, o->output, o->replace != 0, o->resume != 0, err));
     here.output = stage.path;
     if (!o->resume) leat__stage_forget(&stage);
-    here.replace = !o->resume; /* what an earlier run left is nobody's but this path's */
+    here.replace = !o->resume; /* files left by an earlier run belong to this path only */
     int rc = o->resume && leat__stage_ready(&stage) ? count_finished(stage.path, own, err)
                                                      : pack_here(&here, own, err);
     if (rc == 0) rc = leat__stage_publish(&stage, on_sent, &s, err);

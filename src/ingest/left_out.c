@@ -11,7 +11,7 @@
 
 #define LINE_MAX_BYTES (4u << 20)
 
-/* Where the first `keep` lines end. */
+/* Finds the end of the first `keep` lines. */
 static int find_end(leat__report *r, uint64_t keep, leat_error *err)
 {
     char chunk[4096];

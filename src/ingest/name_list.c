@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names in a file: see name_list.h. Two reads for a name, both as a rule from the page cache:
- * a microsecond or two beside the opening of the file it stands for.
+ * Names in a file: see name_list.h. A name takes two reads, usually from the page cache: a
+ * microsecond or two, little compared with opening the file it names.
  */
 #include "ingest/name_list.h"
 
@@ -75,7 +75,7 @@ int leat__name_list_close_adding(leat__name_list *l, leat_error *err)
 
 int leat__name_list_at(const leat__name_list *l, uint64_t i, leat__buf *name, leat_error *err)
 {
-    uint8_t ends[16] = {0}; /* of the name before, and of this one */
+    uint8_t ends[16] = {0}; /* ends of the previous name and of this one */
     leat__buf_clear(name);
     if (i == 0) LEAT_TRY(leat__file_pread(l->ends, ends + 8, 8, 0, err));
     else LEAT_TRY(leat__file_pread(l->ends, ends, 16, (i - 1) * 8, err));

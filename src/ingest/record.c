@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs and the shelf on which unused ones wait. The lock guards the shelf's list.
+ * Runs, and the list of unused ones (the shelf). The lock guards the list.
  */
 #include "ingest/record.h"
 
@@ -166,7 +166,7 @@ uint8_t *leat__run_bytes(leat__run *run, leat__item *item, const void *data, siz
     item->size = len;
     item->absent = false;
     item->coded = false;
-    run->in.len += pad + len; /* the padding may be overwritten by what comes next */
+    run->in.len += pad + len; /* the padding may be overwritten by the next bytes */
     return base;
 }
 
@@ -178,8 +178,8 @@ void leat__run_fail(leat__record *r, const leat_error *err)
     if (r->error) *r->error = *err;
 }
 
-/* A buffer doubles its room when it grows, but memory that was never written is not there:
- * of a large one only what is used counts. */
+/* A buffer doubles when it grows, but pages never written take no memory: for a large one only
+ * the used part counts. */
 static uint64_t held(const leat__buf *b)
 {
     return LEAT_MAX(b->len, LEAT_MIN(b->cap, KEEP_BYTES));

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of images. The folders directly below the root are classes, numbered in the order
- * of their bytes (so a label means the same as in torchvision's ImageFolder); a folder
- * without sub-folders has no labels. Inside, names are taken in natural order, folders
- * wherever they stand. Keys are paths below the root.
+ * A folder of images. The folders directly below the root are classes, numbered in byte order (so
+ * labels are the same as in torchvision's ImageFolder); a folder without sub-folders has no
+ * labels. Inside, names are in natural order, files and folders mixed. Keys are paths below the
+ * root.
  *
- * Hidden files and folders (their names start with a dot) and files whose names do not end as
- * images do are passed over and counted, a hidden folder as one; with `strict` all are taken.
- * Links are followed; a link that leads back into one of the folders above it, a link to nothing
- * and a folder that cannot be listed are samples that cannot be read.
- * One folder at a time is held in memory, so the size of the whole does not matter; a shuffle
- * keeps all names in a file.
+ * Hidden files and folders (names starting with a dot) and files without an image extension are
+ * skipped and counted, a hidden folder as one; with `strict` all are taken. Links are followed. A
+ * link to one of its parent folders, a dangling link and a folder that cannot be listed count as
+ * samples that cannot be read. Only one folder at a time is in memory, so the total size does not
+ * matter; a shuffle keeps all names in a file.
  *
  * The root may be a prefix in a bucket (s3://bucket/prefix): the same samples in the same order.
- * Its folders are listed ahead, several at once.
+ * Its folders are listed in advance, several in parallel.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,17 +38,17 @@ typedef struct frame {
 
 typedef struct folder_source {
     leat__source base;
-    leat__buf path;   /* of the entry at hand; starts with the root and a slash */
+    leat__buf path;   /* of the current entry; starts with the root and a slash */
     size_t root_len;
     frame stack[DEPTH_MAX];
     int depth;        /* frames in use */
-    int64_t label;    /* of the class at hand, -1 at the root */
+    int64_t label;    /* of the current class, -1 at the root */
     bool strict;
-    leat__dir_ahead *ahead; /* of a bucket; NULL: a folder of this machine */
-    leat_error why;   /* of the entry at hand, when it is a folder that cannot be walked */
+    leat__dir_ahead *ahead; /* for a bucket; NULL: a local folder */
+    leat_error why;   /* of the current entry, when it is a folder that cannot be listed */
     /* With shuffle: all keys; labels follow from them. */
     leat__name_list names;
-    leat__buf key; /* the one at hand */
+    leat__buf key; /* the current one */
     uint64_t given;
     leat__perm perm;
     bool shuffled;
@@ -87,8 +86,8 @@ static int enter(folder_source *s, leat_error *err)
     return 0;
 }
 
-/* By the names that torchvision's ImageFolder takes, and others that only images have: those are
- * errors when leat cannot read them, since leaving them out would lose samples. */
+/* The extensions of torchvision's ImageFolder, and others that only images have. The latter are
+ * errors when leat cannot read them: skipping them would lose samples. */
 static bool is_image_name(const char *name)
 {
     static const char *const endings[] = {"jpg", "jpeg", "png", "webp", "jpe", "jfif", "pjpeg",
@@ -113,7 +112,7 @@ static bool pass_by(folder_source *s, const char *name, bool folder)
     return true;
 }
 
-/* Has the folders behind entry `from` listed, as many as may be on their way. */
+/* Starts listing the folders after entry `from`, as many as may be in flight. */
 static void list_ahead(folder_source *s, leat__buf *path, const leat__dir *dir, size_t from)
 {
     size_t len = path->len;
@@ -129,7 +128,7 @@ static void list_ahead(folder_source *s, leat__buf *path, const leat__dir *dir, 
     if (path->data) path->data[len] = '\0';
 }
 
-/* A folder that is a sample that cannot be read; its path without the slash. */
+/* Reports a folder as a sample that cannot be read; its path without the slash. */
 static const leat__entry *unwalkable(folder_source *s)
 {
     static const leat__entry folder = {.kind = LEAT__ENTRY_FOLDER};
@@ -138,7 +137,7 @@ static const leat__entry *unwalkable(folder_source *s)
     return &folder;
 }
 
-/* The next file of the walk: its path is in s->path. */
+/* Finds the next file; its path is in s->path. */
 static int walk(folder_source *s, const leat__entry **found, leat_error *err)
 {
     *found = NULL;
@@ -162,7 +161,7 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
             LEAT_TRY(set_path(s, f->path_len, name, true, err));
             int rc = enter(s, &s->why);
             if (rc == 0) continue;
-            if (s->ahead) { /* no sample is lost because a list could not be had */
+            if (s->ahead) { /* no sample may be lost because a listing failed */
                 if (err) *err = s->why;
                 return rc;
             }
@@ -190,8 +189,8 @@ static int fill(folder_source *s, leat__run *run, leat__record *r, const char *k
     return 0;
 }
 
-/* What a resumed run compares: of a bucket, what the list told, since asking for each object would
- * be a request each. */
+/* The stamp that a resumed run compares. For a bucket it comes from the listing, because asking
+ * for each object would be one request each. */
 static leat__stamp stamp_of(uint64_t size, uint64_t tag)
 {
     return (leat__stamp){.bytes = size, .mtime_ns = (int64_t)tag};
@@ -207,7 +206,7 @@ static int next_shuffled(folder_source *s, leat__run *run, leat__record *r, bool
     uint64_t listed[2] = {0};
     LEAT_TRY(leat__name_list_at(&s->names, leat__perm_at(&s->perm, s->given++), &s->key, err));
     if (s->ahead) {
-        s->key.len -= sizeof listed; /* every name was kept with them */
+        s->key.len -= sizeof listed; /* stored with every name */
         memcpy(listed, s->key.data + s->key.len, sizeof listed);
         s->key.data[s->key.len] = '\0';
         r->stamp = stamp_of(listed[0], listed[1]);
@@ -264,11 +263,11 @@ static void folder_close(leat__source *base)
     leat__buf_reset(&s->key);
 }
 
-/* Classes, and how many files there are (links to folders counted as one: it is for the
+/* Finds the classes and counts the files (a link to a folder counts as one: this is for the
  * progress bar). */
 static int count_below(folder_source *s, leat__buf *path, int depth, uint64_t *files, leat_error *err)
 {
-    if (depth >= DEPTH_MAX) return 0; /* the walk will complain */
+    if (depth >= DEPTH_MAX) return 0; /* the walk will report it */
     leat__dir dir = {0};
     size_t len = path->len;
     int rc = s->ahead ? leat__dir_ahead_read(s->ahead, &dir, leat__buf_str(path), err)

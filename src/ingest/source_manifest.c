@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column
- * names the image file, relative to the manifest; one may be the label, a whole number or a
- * class name; all others become fields. The file is read twice: first to learn what the
- * columns hold, then row by row.
+ * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column names the
+ * image file, relative to the manifest; one may be the label, a whole number or a class name; all
+ * others become fields. The file is read twice: first to find the types of the columns, then row
+ * by row.
  *
  *   path    path, image, image_path, file, file_name, filename
  *   label   label, class, class_name, target, category
@@ -38,7 +38,7 @@ typedef struct column {
 typedef struct manifest_source {
     leat__source base;
     const char *path; /* the caller's */
-    char *shown;      /* it, without the query of a signed URL */
+    char *shown;      /* the same, without the query of a signed URL */
     leat__buf folder; /* of the manifest, with a slash, or empty */
     bool json;
     char delimiter;
@@ -48,9 +48,9 @@ typedef struct manifest_source {
     column *columns;
     uint32_t column_count, column_capacity;
     int path_column, label_column;
-    /* With shuffle: all rows, each as its line, its offset and what csv.row holds. */
+    /* With shuffle: all rows, each with its line, its offset and the content of csv.row. */
     leat__name_list rows;
-    leat__buf row; /* the one at hand, so written */
+    leat__buf row; /* the current one, in that form */
     uint64_t given;
     leat__perm perm;
     bool shuffled;
@@ -163,7 +163,7 @@ static void look_at_text(column *c, const char *text)
         c->saw |= SAW_NOTHING;
     else if (leat__str_to_i64(text, &i))
         c->saw |= SAW_INT;
-    else if (text[strspn(text, "+-0123456789")] == 0) /* too long for int64: kept digit by digit */
+    else if (text[strspn(text, "+-0123456789")] == 0) /* too long for int64: kept as text */
         c->saw |= SAW_TEXT;
     else if (leat__str_to_double(text, &f))
         c->saw |= SAW_NUMBER;
@@ -194,7 +194,7 @@ static void look_at_json(column *c, const json_t *value)
     }
 }
 
-/* A JSON file need not name all its columns in the first line. */
+/* The first line of a JSON file need not name all columns. */
 static int look_at_object(manifest_source *s, json_t *object, leat_error *err)
 {
     const char *key;
@@ -221,7 +221,7 @@ static int keep_row(manifest_source *s, leat_error *err)
     return leat__name_list_add(&s->rows, s->row.data, s->row.len, err);
 }
 
-/* Rows that are wrong are passed over here; the second pass counts them. */
+/* Bad rows are skipped here; the second pass counts them. */
 static int look_at_all(manifest_source *s, bool keep, leat_error *err)
 {
     for (;;) {
@@ -298,7 +298,7 @@ static int collect_class(manifest_source *s, const char *name, leat_error *err)
 {
     int64_t n = leat__source_class(&s->base, name, err);
     if (n < 0) return (int)n;
-    /* names repeat: sort duplicates out now and then */
+    /* names repeat: remove duplicates from time to time */
     if (s->base.class_count >= 65536 && (s->base.class_count & 65535) == 0)
         leat__source_classes_sort(&s->base);
     return 0;
@@ -350,7 +350,8 @@ static int set_text(manifest_source *s, leat__run *run, leat__item *item, const 
     return leat__run_bytes(run, item, text, len) ? 0 : no_memory(err);
 }
 
-/* Whole numbers in a column of floats, because others there are fractions or missing. */
+/* True when a float represents the number exactly: for whole numbers in a column with fractions
+ * or missing cells. */
 static bool float_holds(int64_t number)
 {
     double f = (double)number;
@@ -484,14 +485,14 @@ static int fill(manifest_source *s, leat__run *run, leat__record *r, leat_error 
     return 0;
 }
 
-/* A kept row goes back to where a freshly read one would be. */
+/* Restores a kept row to the state of a row that was just read. */
 static int recall_row(manifest_source *s, bool *end, leat_error *err)
 {
     *end = s->given == s->rows.count;
     if (*end) return 0;
     uint64_t where[2];
     LEAT_TRY(leat__name_list_at(&s->rows, leat__perm_at(&s->perm, s->given++), &s->row, err));
-    memcpy(where, s->row.data, sizeof where); /* every row was kept with them */
+    memcpy(where, s->row.data, sizeof where); /* stored with every row */
     leat__buf_clear(&s->csv.row);
     if (leat__buf_append(&s->csv.row, s->row.data + sizeof where, s->row.len - sizeof where) != 0)
         return no_memory(err);

@@ -196,7 +196,7 @@ static int pack_next(leat__source *base, leat__run *run, leat__record *r, bool *
     return leat__run_key(run, r, s->key.data, s->key.len, err);
 }
 
-/* A ragged array lies in the pack as its shape and then its elements. */
+/* In the pack a ragged array is its shape followed by its elements. */
 static int split_ragged(const leat_field *f, leat__run *run, leat__item *item, leat_error *err)
 {
     uint32_t front = leat__field_shape_bytes(f);
@@ -208,7 +208,7 @@ static int split_ragged(const leat_field *f, leat__run *run, leat__item *item, l
     return 0;
 }
 
-/* Entry points of an image: the encoder keeps them where it does not look into the file. */
+/* Entry points of an image: the encoder keeps them if it does not parse the file. */
 static int copy_entries(leat__run *run, leat__item *item, const leat_pack_cell *cell,
                         size_t base_at, uint64_t size, leat_error *err)
 {
@@ -239,7 +239,7 @@ static int set_item(const pack_source *s, const origin *o, leat__run *run, leat_
     item->image = cell->image;
     if (f->type == LEAT_FIELD_INT || f->type == LEAT_FIELD_FLOAT || cell->absent) return 0;
     if (!leat__range_inside(cell->start, cell->length, size))
-        return leat__fail(err, LEAT_EDATA, "field %s lies outside its sample", f->name);
+        return leat__fail(err, LEAT_EDATA, "field %s is outside its sample", f->name);
     item->coded = false;
     item->at = base_at + (size_t)cell->start;
     item->size = (size_t)cell->length;

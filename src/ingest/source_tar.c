@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * WebDataset tar shards. Members that share their path up to the first dot of the file name
- * are one sample; what follows the dot names the field:
+ * WebDataset tar shards. Members with the same path up to the first dot of the file name form one
+ * sample; the part after the dot names the field:
  *
  *   jpg png gif tif …   the field "image"       cls    the field "label" (a whole number)
  *   json                the field "json"        txt    the field "txt"
@@ -39,7 +39,7 @@ typedef struct tar_source {
     leat__buf stem; /* of the sample at hand */
 } tar_source;
 
-/* Length of the path up to the first dot of its last part; the extension is behind the dot. */
+/* Length of the path up to the first dot of its last part; the extension follows the dot. */
 static size_t stem_len(const char *name, size_t len)
 {
     size_t base = len;
@@ -68,7 +68,7 @@ static leat_field_type type_of(const char *ext)
     return LEAT_FIELD_BYTES;
 }
 
-/* The extension in lower case into out, and the field it means. */
+/* Copies the extension in lower case to out, and the name of its field. */
 static bool field_name(const char *name, size_t len, char *ext, size_t size, const char **field)
 {
     size_t stem = stem_len(name, len);
@@ -92,7 +92,7 @@ static void close_shard(tar_source *s)
     s->pending = false;
 }
 
-/* The next regular member into s->member, across shards. *end after the last shard. */
+/* Reads the next regular member into s->member, across shards. *end after the last shard. */
 static int advance(tar_source *s, bool *end, leat_error *err)
 {
     *end = false;
@@ -110,7 +110,7 @@ static int advance(tar_source *s, bool *end, leat_error *err)
         if (over)
             close_shard(s);
         else
-            s->pending = s->member.type != '5'; /* folders carry nothing */
+            s->pending = s->member.type != '5'; /* folders have no data */
     }
     return 0;
 }
@@ -143,7 +143,7 @@ static int parse_label(const tar_source *s, leat__run *run, leat__record *r, lea
     return 0;
 }
 
-/* The member at hand becomes a value of the record. Errors of the archive are returned, those
+/* Turns the current member into a value of the record. Errors of the archive are returned; those
  * of the member fail the record. */
 static int take_member(tar_source *s, leat__run *run, leat__record *r, leat_error *err)
 {
@@ -240,7 +240,7 @@ static int tar_next(leat__source *base, leat__run *run, leat__record *r, bool *e
     leat_error why = {0};
     int rc = read_group(s, run, r, end, &why);
     if (rc == LEAT_EDATA || rc == LEAT_EFORMAT) {
-        /* the shard cannot be read on: that is one thing left out, under the shard's name */
+        /* the rest of the shard cannot be read: one skipped item, named after the shard */
         const char *path = s->paths[s->path_at - 1];
         leat__run_fail(r, &why);
         r->key_size = 0;

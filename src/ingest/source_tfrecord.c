@@ -4,17 +4,17 @@
  *
  *   length (8 bytes), its checksum (4), data, its checksum (4)
  *
- * The first LEARN records of the first file settle the fields, in the order of their names:
+ * The first LEARN records of the first file determine the fields, in the order of their names:
  *
  *   one whole number       int       several, or none      ragged i64
  *   one float              float     several, or none      ragged f32
  *   bytes, all images      image     bytes, all UTF-8      text     other bytes    bytes
  *   several bytes values   json, a list of texts
  *
- * The image is the field "image", the class the field "label", whatever they are called there
- * (names below); other fields keep their names. Keys are the numbers of the records. Records are
- * read in the order of the files; a damaged one is one sample left out, a damaged length ends its
- * file.
+ * The image becomes the field "image" and the class the field "label", whatever their names in
+ * the file (list below); other fields keep their names. Keys are the numbers of the records.
+ * Records are read in file order; a damaged record is one skipped sample, a damaged length ends
+ * its file.
  */
 #include <math.h>
 #include <stdio.h>
@@ -47,9 +47,9 @@ typedef struct tf_source {
     uint32_t path_count, path_at;
     leat__stream *stream;
     leat__buf record;
-    uint64_t number; /* of the record at hand */
-    uint64_t offset; /* where it begins, in the decompressed file */
-    bool named;      /* the last error names them */
+    uint64_t number; /* of the current record */
+    uint64_t offset; /* its start, in the decompressed file */
+    bool named;      /* the last error already names them */
     column *columns;
     uint32_t column_count, learned;
     /* while a record is filled */
@@ -73,7 +73,7 @@ static int read_exactly(tf_source *s, void *to, size_t len, leat_error *err)
     return got == len ? 0 : bad(s, "the file ends early (truncated)", err);
 }
 
-/* The next record into s->record. *whole: its checksum holds. */
+/* Reads the next record into s->record. *whole: its checksum matches. */
 static int read_record(tf_source *s, bool *end, bool *whole, leat_error *err)
 {
     uint8_t head[12], tail[4];
@@ -105,7 +105,8 @@ static int read_record(tf_source *s, bool *end, bool *whole, leat_error *err)
     return 0;
 }
 
-/* An error of the message itself gets the file and the record's number; those of `each` have them. */
+/* Adds the file and the record's number to errors of the message itself; those of `each` have
+ * them. */
 static int parse(tf_source *s, leat__tf_fn each, leat_error *err)
 {
     leat_error why = {0};
@@ -173,7 +174,7 @@ static leat_field_type type_of(const tf_source *s, const column *c)
     }
 }
 
-/* The column that has one of the names and the type; with `any`, else the first of that type. */
+/* The column with one of the names and the type; with `any`, else the first of that type. */
 static const column *choose(tf_source *s, const char *const *names, size_t n, leat_field_type type, bool any)
 {
     for (size_t i = 0; i < n; i++) {
@@ -327,7 +328,7 @@ static int put_feature(void *cookie, const leat__tf_feature *f, leat_error *err)
     return leat__run_bytes(s->run, item, data, len) ? 0 : no_memory(err);
 }
 
-/* Numbers that the record does not have: a float is not a number, an int is an error. */
+/* Numbers missing in the record: a float becomes NaN, an int is an error. */
 static int fill_missing(tf_source *s, leat__record *r, leat_error *err)
 {
     for (uint32_t f = 0; f < s->base.field_count; f++) {
@@ -354,7 +355,8 @@ static int tf_next(leat__source *base, leat__run *run, leat__record *r, bool *en
     leat_error why = {0};
     bool whole = true;
     int rc = read_record(s, end, &whole, &why);
-    if (rc == LEAT_EDATA) { /* the file cannot be read on: one thing left out, under its name */
+    if (rc == LEAT_EDATA) { /* the rest of the file cannot be read: one skipped item, with its
+                             * name */
         const char *path = s->paths[s->path_at - 1];
         leat__run_fail(r, &why);
         leat__stream_close(&s->stream);

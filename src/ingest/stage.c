@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs on their way into a bucket: see stage.h.
+ * Packs being uploaded to a bucket: see stage.h.
  */
 #include "ingest/stage.h"
 
@@ -45,7 +45,8 @@ static int set_paths(leat__stage *s, leat_error *err)
     return s->folder != NULL && s->path != NULL ? 0 : leat__fail_nomem(err, 4096, "a path");
 }
 
-/* The object in the bucket is the pack that waits here: a run was killed before it cleaned up. */
+/* True when the object in the bucket is the pack stored here: a run was killed before it cleaned
+ * up. */
 static bool is_published(const leat__stage *s)
 {
     const char *paths[] = {s->path, s->remote};
@@ -86,7 +87,7 @@ void leat__stage_close(leat__stage *s)
     s->folder = s->path = NULL;
 }
 
-#define NOTE ".upload" /* behind the name of a file: remembers its upload */
+#define NOTE ".upload" /* appended to the name of a file: records its upload */
 
 void leat__stage_forget(leat__stage *s)
 {
@@ -118,7 +119,7 @@ bool leat__stage_ready(const leat__stage *s)
     return leat__path_exists(s->path, &exists, NULL) == 0 && exists;
 }
 
-/* A shard that an earlier run has sent: its note says so, and it is there. */
+/* A shard that an earlier run has uploaded: its note says so, and the object exists. */
 #define SENT "sent"
 static bool is_sent(leat__stage *s, const char *note, const char *path, uint64_t size)
 {

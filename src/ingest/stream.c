@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plain, gzip and zstd files as one stream of bytes. Input is read in chunks of CHUNK bytes;
- * concatenated gzip members and zstd frames are one stream, as their tools have it. A file
- * that ends inside compressed data is damage. The memory of zstd is bounded by its window
- * limit (128 MiB, the format's own recommendation). One thread.
+ * Plain, gzip and zstd files as one stream of bytes. Input is read in chunks of CHUNK bytes.
+ * Concatenated gzip members and zstd frames form one stream, as with their tools. A file that
+ * ends inside compressed data is damaged. The memory of zstd is bounded by its window limit (128
+ * MiB, as the format recommends). One thread.
  */
 #include "ingest/stream.h"
 
@@ -25,7 +25,7 @@ struct leat__stream {
     leat__file *file;          /* NULL when over memory */
     const uint8_t *memory;
     uint64_t total;            /* bytes of the file or the memory */
-    uint64_t next;             /* first byte not yet taken from it */
+    uint64_t next;             /* offset of the first byte not yet taken */
     uint8_t *chunk;            /* input, when over a file */
     const uint8_t *in;         /* unread part of the input */
     size_t in_len;
@@ -34,7 +34,7 @@ struct leat__stream {
     bool z_open;
     z_stream z;
     ZSTD_DCtx *zstd;
-    uint64_t offset;           /* decompressed bytes handed out */
+    uint64_t offset;           /* decompressed bytes returned */
 };
 
 static int damaged(leat__stream *s, const char *what, leat_error *err)
@@ -45,7 +45,7 @@ static int damaged(leat__stream *s, const char *what, leat_error *err)
     return LEAT_EDATA;
 }
 
-/* Makes in_len > 0 unless the input is at its end. */
+/* Makes in_len > 0 unless the input has ended. */
 static int refill(leat__stream *s, leat_error *err)
 {
     if (s->in_len > 0 || s->next >= s->total) return 0;
@@ -107,7 +107,7 @@ int leat__stream_open(leat__stream **out, const char *path, leat_error *err)
     int rc;
     leat__file *file = NULL;
     LEAT_GO(rc, out, leat__file_open(&file, path, LEAT__FILE_READ, err));
-    LEAT_GO(rc, out, stream_new(&s, leat__file_path(file), err)); /* without secrets */
+    LEAT_GO(rc, out, stream_new(&s, leat__file_path(file), err)); /* path without secrets */
     s->file = file;
     file = NULL;
     LEAT_GO(rc, out, leat__file_size(s->file, &s->total, err));
@@ -152,7 +152,7 @@ void leat__stream_close(leat__stream **stream)
     *stream = NULL;
 }
 
-/* Each reader takes from s->in and answers how much it wrote; 0 written with input left means
+/* Each reader takes from s->in and reports how much it wrote; 0 written with input left means
  * "call again". */
 static int read_plain(leat__stream *s, uint8_t *buf, size_t len, size_t *wrote, leat_error *err)
 {
@@ -207,7 +207,7 @@ int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got, leat_
         bool end = s->in_len == 0;
         if (end && s->coding == PLAIN) break;
         size_t wrote = 0;
-        /* at the end of the input a decoder may still hold output */
+        /* at the end of the input a decoder may still have output */
         if (s->coding == PLAIN) LEAT_TRY(read_plain(s, at, len - *got, &wrote, err));
         if (s->coding == GZIP && (!end || s->inside))
             LEAT_TRY(read_gzip(s, at, len - *got, &wrote, err));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tar reader. An archive ends with a block of zeros; one that just stops was cut short,
- * and is said to be: otherwise the loss of whole members would go unnoticed. Every number is
- * checked before use; extended headers have a maximum. One thread.
+ * The tar reader. An archive ends with a block of zeros. One without it is truncated and reported
+ * as such: otherwise the loss of whole members would go unnoticed. Every number is checked before
+ * use; extended headers have a maximum. One thread.
  */
 #include "ingest/tar.h"
 
@@ -14,7 +14,7 @@
 
 #define BLOCK 512u
 
-/* Where the fields of a header lie. */
+/* Offsets of the fields of a header. */
 enum {
     NAME = 0, NAME_LEN = 100, SIZE = 124, SIZE_LEN = 12, CHECKSUM = 148, CHECKSUM_LEN = 8,
     TYPE = 156, MAGIC = 257, PREFIX = 345, PREFIX_LEN = 155
@@ -111,7 +111,7 @@ static int pass_over(leat__tar *t, uint64_t len, leat_error *err)
     return 0;
 }
 
-/* The data of a pax or long-name header, into t->extended. */
+/* Reads the data of a pax or long-name header into t->extended. */
 static int read_extended(leat__tar *t, uint64_t size, uint64_t at, leat_error *err)
 {
     if (size > LEAT__TAR_EXTENDED_MAX - 1)
@@ -185,7 +185,7 @@ static int header_name(leat__tar *t, const uint8_t *h, uint64_t at, leat_error *
         rc = leat__buf_status(&t->name);
     }
     if (rc != 0) return leat__fail(err, rc, "no memory for a member name");
-    /* a NUL inside would cut the name for everyone behind us */
+    /* a NUL inside would truncate the name for later code */
     if (memchr(leat__buf_str(&t->name), 0, t->name.len))
         return bad(t, LEAT_EDATA, at, "member name with a NUL inside", err);
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tar shards: see tar_write.h. Names of up to 100 bytes stand in the header, longer ones in a pax
- * header before it.
+ * Tar shards: see tar_write.h. Names of up to 100 bytes are stored in the header, longer ones in
+ * a pax header before it.
  */
 #include "ingest/tar_write.h"
 

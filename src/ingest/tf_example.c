@@ -54,8 +54,8 @@ static bool varint(view *v, uint64_t *value)
     return false;
 }
 
-/* The next field: its number, and for a length-delimited one (type 2) its bytes, for others the
- * bytes of the value. False at the end or when malformed (*bad). */
+/* The next field: its number and its bytes (the content of a length-delimited field, type 2, else
+ * the value). False at the end or when malformed (*bad). */
 static bool field(view *v, uint32_t *number, uint32_t *type, view *value, bool *bad)
 {
     uint64_t tag, len = 0;
@@ -79,7 +79,7 @@ static bool field(view *v, uint32_t *number, uint32_t *type, view *value, bool *
     return true;
 }
 
-/* The values of a list of numbers one by one: a packed one is a run of them. */
+/* Iterates over the values of a list of numbers; a packed list holds several per field. */
 typedef struct numbers {
     view list, packed;
     bool bad;
@@ -106,7 +106,7 @@ static bool next_number(numbers *n, uint32_t size, view *value)
     }
 }
 
-/* Counts the values, and sees that all of them can be read. */
+/* Counts the values and checks that all of them can be read. */
 static bool count_values(leat__tf_feature *f)
 {
     view list = {f->list, f->list + f->list_len}, value;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks at up to IMAGES images, evenly spread where the source knows how many it has (a
- * folder sorted by class would otherwise teach one class), the first ones of a tar shard
- * (which cannot be entered in the middle). Images that will be encoded again are learned
- * after that. A flow like the packing itself:
+ * Samples up to IMAGES images: evenly spread if the source knows how many it has (a folder sorted
+ * by class would otherwise give only one class), the first ones of a tar shard (which has no
+ * random access). Images to be re-encoded are learned after that. A flow like the packing itself:
  *
  *   list (I/O, one at a time) -> read (I/O) -> learn (CPU) -> the caller's thread: join
  *
- * A task is one image, counted alone. Counts are joined in the order of the images, so the
- * tables are the same for any number of threads.
+ * A task is one image, counted alone. Counts are joined in the order of the images, so the tables
+ * are the same for any number of threads.
  */
 #include "ingest/tile_training.h"
 
@@ -25,29 +24,29 @@
 #define IO_DEPTH 4
 #define REMOTE_DEPTH 32 /* a read is a round trip */
 #define FILE_MAX (UINT64_C(1) << 36)
-#define COUNTS_BYTES (256u << 10) /* of one image, and a little for its headers */
+#define COUNTS_BYTES (256u << 10) /* per image, including headers */
 
 typedef struct training {
     leat__source *source;
     leat__shelf shelf;
     leat__tile_trainer *trainer;
     const leat__encode_plan *pack_plan;
-    leat__encode_plan plan; /* when images are encoded again first */
-    leat__tile_tables *const *from; /* of the packs that are read, by origin */
+    leat__encode_plan plan; /* when images are re-encoded first */
+    leat__tile_tables *const *from; /* of the source packs, by origin */
     uint32_t from_count;
-    uint64_t step, seen;    /* every step-th record is looked at */
+    uint64_t step, seen;    /* every step-th record is used */
     bool end;
     leat_pool *pool;
     leat__allowance allowance;
     leat_flow *flow;
 } training;
 
-/* One image on its way. */
+/* One image in flight. */
 typedef struct lesson {
     leat__run *run;
     leat__record *record;
     leat__tile_trainer *counts; /* NULL: nothing to learn */
-    uint64_t decode;            /* memory that reading its coefficients takes */
+    uint64_t decode;            /* memory needed to read its coefficients */
 } lesson;
 
 /* A worker of the learning stage. */
@@ -68,7 +67,7 @@ static void release_lesson(void *cookie, void *data)
 
 /* ---- list ---- */
 
-/* The next record of the source; *wanted: it is one to look at. */
+/* Reads the next record of the source; *wanted: use this one. */
 static int next_record(training *t, lesson *l, bool *wanted, leat_error *err)
 {
     leat__shelf_give(&t->shelf, l->run);
@@ -110,7 +109,7 @@ static uint64_t need_read(void *cookie, const leat_task *task)
     return l->record->size_hint + (64u << 10);
 }
 
-/* What cannot be read is not counted: the packing will report it. */
+/* Images that cannot be read are not counted: packing will report them. */
 static int stage_read(void *cookie, void *ctx, leat_task *task, leat_error *err)
 {
     training *t = cookie;
@@ -132,7 +131,7 @@ static uint64_t need_learn(void *cookie, const leat_task *task)
     const training *t = cookie;
     const lesson *l = task->data;
     uint64_t need = l->decode + l->run->in.len + COUNTS_BYTES;
-    return LEAT_MIN(need, t->allowance.large); /* a large one asks for as much as one may */
+    return LEAT_MIN(need, t->allowance.large); /* a large one requests the maximum */
 }
 
 static void teardown_learn(void *cookie, void *ctx)
@@ -157,7 +156,7 @@ static int setup_learn(void *cookie, const leat_worker *worker, void **ctx, leat
     return rc;
 }
 
-/* Counts one JPEG; what cannot be read is not counted. */
+/* Counts one JPEG; skips it when it cannot be read. */
 static int learn_from(const training *t, pupil *p, lesson *l, const uint8_t *data, size_t len,
                       leat_error *err)
 {
@@ -170,7 +169,7 @@ static int learn_from(const training *t, pupil *p, lesson *l, const uint8_t *dat
     return leat__tile_trainer_add(l->counts, &coefs, data, len, err);
 }
 
-/* Tiles teach what their file does; what cannot be restored is not counted. */
+/* Tiles are learned from like the files they restore to; skips them when that fails. */
 static int restore(pupil *p, const leat__tile_tables *from, const uint8_t **data, size_t *len,
                    leat_error *err)
 {
@@ -306,7 +305,7 @@ int leat__train_tables(const leat_ingest_opts *opts, const leat__encode_plan *pl
     if (t.source->image_field >= 0) LEAT_GO(rc, out, learn_all(&t, opts, err));
     LEAT_GO(rc, out, leat__tile_trainer_finish(t.trainer, blob, err));
 out:
-    leat_flow_close(&t.flow); /* what was read ahead goes with it */
+    leat_flow_close(&t.flow); /* also drops what was read ahead */
     leat__allowance_close(&t.allowance);
     leat_pool_close(&t.pool);
     if (shelf) leat__shelf_reset(&t.shelf);

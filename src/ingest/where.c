@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See where.h: a recursive descent parser into an array of nodes, and a walk over them.
- * Depth and number of nodes are limited, so hostile text cannot exhaust the stack or
- * memory.
+ * See where.h: a recursive descent parser that fills an array of nodes, and an evaluator. Depth
+ * and number of nodes are limited, so hostile text cannot exhaust the stack or memory.
  */
 #include "ingest/where.h"
 
@@ -50,8 +49,8 @@ typedef struct parser {
     leat_error *err;
 } parser;
 
-/* ---- words
- * ---------------------------------------------------------------------------------- */
+/* ---- tokens
+ * --------------------------------------------------------------------------------- */
 
 static int wrong(const parser *p, size_t at, const char *what)
 {
@@ -215,7 +214,7 @@ static bool is_text(const node *n)
     return n->kind == TEXT || n->kind == KEY;
 }
 
-/* Text beside a field with class names is the number of that class. */
+/* Text compared with a field that has class names stands for the number of that class. */
 static int class_number(parser *p, const node *side, node *text)
 {
     const leat__where_names *names = p->names;
@@ -479,8 +478,8 @@ static bool is_in(const tested *t, const node *n)
     return false;
 }
 
-/* A chain of `and` or `or` leans to the left, as deep as it is long: walked without
- * recursion on that side. */
+/* A chain of `and` or `or` is left-leaning and as deep as it is long: iterate on that side
+ * instead of recursing. */
 static bool test(const tested *t, uint32_t number)
 {
     const node *n = &t->w->nodes[number];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A new generation of a pack that is there: its files stay as they are, new samples go to new
- * shards, and a new set file lists both, and the samples that are dropped. The set file takes its
- * name by one rename, so readers see the old generation or the new one.
+ * Adds a generation to an existing pack: its files do not change, new samples go to new shards,
+ * and a new set file lists both, and the dropped samples. One rename gives the set file its name,
+ * so readers see either the old generation or the new one.
  *
- * A single file becomes the first shard of the set: it gets the name of a shard by a hard link (a
- * copy where there are none), since the set takes its own name.
+ * A single file becomes the first shard of the set. It gets a shard's name by a hard link (or a
+ * copy if there are none), because the set takes its old name.
  *
- * An append that was killed is not resumed. What it left is known by the journal, as of any packer,
- * and is removed by the next one; files that the set at NAME lists are never touched.
+ * A killed append is not resumed. Its files are recorded in the journal, as for any packer, and
+ * the next run removes them. Files that the set at NAME lists are never touched.
  */
 #include "pack/append.h"
 
@@ -41,7 +41,7 @@ static int take_blobs(leat_packer *p, leat_error *err)
     return 0;
 }
 
-/* The samples must have the fields that the pack has. */
+/* New samples must have the fields of the pack. */
 static int check_schema(const leat_packer *p, leat_error *err)
 {
     leat__buf text;
@@ -64,7 +64,7 @@ char *leat__provenance_source(const char *whole)
     return len < 3 ? leat__strdup(LEAT__MEM_PACK, "{}") : leat__strndup(LEAT__MEM_PACK, from, len - 1);
 }
 
-/* `source` with the names of what is added behind its own; unchanged where one of them has no names. */
+/* Appends the added names to `source`; unchanged when either has no names. */
 static int add_names(char **source, const char *added, leat_error *err)
 {
     json_t *have = json_loads(*source, 0, NULL), *more = added != NULL ? json_loads(added, 0, NULL) : NULL;
@@ -117,14 +117,15 @@ int leat__append_options(leat_packer *p, leat_packer_opts *o, leat_error *err)
     }
     if (o->page_bytes == 0) o->page_bytes = info.page_bytes;
     if (o->shard_bytes == 0) o->shard_bytes = ONE_SHARD;
-    o->identity = ~o->identity; /* no other run resumes it */
-    o->replace = 1;             /* the name */
+    o->identity = ~o->identity; /* no later run resumes it */
+    o->replace = 1;             /* replaces NAME */
     return 0;
 }
 
 int leat__append_open(leat_packer *p, const char *source, leat_error *err)
 {
-    leat_pack_close(&p->base); /* another one may have been published until the journal was held */
+    leat_pack_close(&p->base); /* another generation may have been published before we held the
+                                * journal */
     LEAT_TRY(leat_pack_open(&p->base, p->path, NULL, err));
     LEAT_TRY(leat__journal_put_mark(&p->journal, LEAT__RECORD_ONCE, err));
     if (p->base->shard_count >= LEAT__PACK_SHARDS_MAX)
@@ -143,9 +144,9 @@ leat_pack *leat__packer_base(const leat_packer *p)
     return p->base;
 }
 
-/* ---- what may not change ------------------------------------------------------------------ */
+/* ---- rules for blobs ------------------------------------------------------------------- */
 
-/* Class names may be added behind those that are there: numbers keep their meaning. */
+/* Class names may be added after the existing ones: numbers keep their meaning. */
 static bool extends(const leat__blob *old, const void *data, size_t size)
 {
     json_t *had = json_loadb(old->data, old->size, 0, NULL), *has = json_loadb(data, size, 0, NULL);
@@ -163,7 +164,7 @@ int leat__append_check_blob(const leat_packer *p, const leat__blob *old, const v
     bool classes = strncmp(old->name, "classes/", 8) == 0;
     if (classes && extends(old, data, size)) return 0;
     return leat__fail(err, LEAT_EINVAL, classes ? "%s: %s: class names of the pack cannot be changed by an"
-                      " append, only new ones added behind them"
+                      " append, new ones can only be added after them"
                                                 : "%s: blob \"%s\" cannot be changed by an append: samples"
                       " of the pack need it", p->path, old->name);
 }
@@ -202,7 +203,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* In order, each once. */
+/* Sorts the dropped samples and removes duplicates. */
 static void sort_drops(leat_packer *p)
 {
     uint8_t *words = (uint8_t *)p->drops.data;

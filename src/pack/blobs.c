@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small sorted array of named blobs: see blobs.h. They are compressed when they are set: a
- * set of shards writes them into each file.
+ * A small sorted array of named blobs: see blobs.h. Blobs are compressed when they are set,
+ * because a set of shards writes them into every file.
  */
 #include "pack/blobs.h"
 
@@ -26,7 +26,7 @@ void leat__blobs_reset(leat__blobs *b)
     memset(b, 0, sizeof *b);
 }
 
-/* Where `name` is or would stand. */
+/* The position of `name`, or where it would be inserted. */
 static size_t position(const leat__blobs *b, const char *name, bool *found)
 {
     size_t lo = 0, hi = b->count;
@@ -62,7 +62,7 @@ static int grow(leat__blobs *b, leat_error *err)
     return 0;
 }
 
-/* The frame is left out where it would save nothing. */
+/* The frame is omitted when it saves nothing. */
 static int pack(leat__blob *blob, leat_error *err)
 {
     blob->packed = NULL;

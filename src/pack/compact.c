@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compacting: the samples of a pack, in their order, into files as one run of a packer writes them,
- * without dropped samples and without the borders of generations. Samples are copied as they are
- * stored. One thread.
+ * Compaction: rewrites all samples of a pack, in order, as a single run of a packer would:
+ * without dropped samples and without borders between generations. Stored bytes are copied
+ * unchanged. One thread.
  */
 #include <string.h>
 
@@ -65,7 +65,8 @@ static int copy_samples(compacting *c, leat_error *err)
     return 0;
 }
 
-/* The packer holds the lock of the output. A generation that came in between must not be lost. */
+/* The packer now holds the lock of the output. A generation published in between must not be
+ * lost. */
 static int open_again(compacting *c, const char *path, leat_error *err)
 {
     uint64_t before = leat__pack_meta(c->pack)->footer.check;
@@ -88,7 +89,7 @@ static int open_output(compacting *c, const char *path, const char *source, leat
     o.provenance = source;
     o.replace = c->opts.output == NULL || c->opts.replace;
     o.no_sync = c->opts.no_sync;
-    o.identity = ~UINT64_C(0); /* no other run resumes it */
+    o.identity = ~UINT64_C(0); /* no later run resumes it */
     LEAT_TRY(leat_packer_open(&c->packer, c->opts.output != NULL ? c->opts.output : path, &o, err));
     return leat__journal_put_mark(&c->packer->journal, LEAT__RECORD_ONCE, err);
 }
@@ -117,7 +118,7 @@ static int open_values(compacting *c, leat_error *err)
     return c->values != NULL ? 0 : leat__fail_nomem(err, 0, "values");
 }
 
-/* Closes what was opened but the pack; an output that did not become whole is removed. */
+/* Closes everything except the pack; removes an incomplete output. */
 static void close_output(compacting *c, const char *path, int rc)
 {
     bool unfinished = rc != 0 && c->packer != NULL;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Splitting a pack into parts by the hash of each key: a sample's part depends on its
- * key, the seed and the shares alone, so that samples which are added later move no
- * other. Stratified, the samples of each value of a field are ranked by their hashes: the
- * shares are exact within each value, and a sample near a border may move when others are
- * added.
+ * Splits a pack into parts by the hash of each key. A sample's part depends only on its key, the
+ * seed and the shares, so samples added later do not move others. Stratified: the samples of each
+ * value of a field are ranked by hash. The shares are then exact within each value, but a sample
+ * near a border may move when others are added.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,7 +197,7 @@ static int write_part(division *d, uint32_t part, leat_error *err)
     return rc;
 }
 
-/* Before anything is written: outputs that are there, and the pack itself. */
+/* Before writing anything: checks for existing outputs, and for the pack itself among them. */
 static int check_outputs(const division *d, leat_error *err)
 {
     for (uint32_t i = 0; i < d->opts.part_count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checked reads of the index: see index.h. Trust is handed down: footer -> roots -> a chunk
- * of checks (read once, kept) -> a chunk of the index (read once, one bit remembers that it
- * was whole). Two threads may verify the same chunk at once; both come to the same answer.
+ * Checked reads of the index: see index.h. Checksums form a chain: footer -> roots -> a chunk of
+ * checks (read once, kept) -> a chunk of the index (read once, one bit records that it was
+ * verified). Two threads may verify the same chunk at the same time; both get the same result.
  */
 #include "pack/index.h"
 
@@ -14,9 +14,10 @@
 #include "base/num.h"
 
 #define CHECKS_PER_CHUNK (LEAT__PACK_CHUNK / 8)
-#define REMOTE_GROUP 16u /* chunks of a remote index that are read at once: a round trip costs more */
-#define REMOTE_CACHE (UINT64_C(1) << 30) /* and what is kept of it at least */
-#define REMOTE_READS 6u  /* of bytes that arrive damaged */
+#define REMOTE_GROUP 16u /* chunks of a remote index read at once: a round trip costs more than
+                          * the bytes */
+#define REMOTE_CACHE (UINT64_C(1) << 30) /* and the minimum of its cache */
+#define REMOTE_READS 6u  /* tries for bytes that arrive damaged */
 
 static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const char *what)
 {
@@ -26,13 +27,13 @@ static int damaged(leat_error *err, const leat__index *x, uint64_t offset, const
     return LEAT_EDATA;
 }
 
-/* Reads bytes that have a check. What arrives damaged over a network may be whole next time. */
+/* Reads bytes that have a checksum. Bytes damaged on a network may be correct at the next try. */
 static int read_checked(const leat__index *x, void *buf, size_t bytes, uint64_t at, uint64_t check,
                         const char *what, leat_error *err)
 {
     bool remote = leat__file_remote(x->file) != NULL;
     for (uint32_t i = 0; i < (remote ? REMOTE_READS : 1u); i++) {
-        if (i > 0) leat__file_settle(x->file); /* what is kept may be what is damaged */
+        if (i > 0) leat__file_settle(x->file); /* the kept bytes may be the damaged ones */
         LEAT_TRY(leat__file_pread(x->file, buf, bytes, at, err));
         if (leat__hash64(buf, bytes, 0) == check) return 0;
     }
@@ -45,7 +46,7 @@ static int open_blocks(leat__index *x, leat_error *err)
 {
     const char *path = leat__file_path(x->file);
     uint8_t block[LEAT__PACK_BLOCK];
-    leat__footer told; /* by the header */
+    leat__footer told; /* from the header */
     uint64_t size;
     size_t got;
     LEAT_TRY(leat__file_size(x->file, &size, err));
@@ -105,7 +106,7 @@ out:
     return rc;
 }
 
-/* The sections every reader relies on are there and as long as the counts say. */
+/* The sections that every reader needs exist and have the length given by the counts. */
 static int check_sections(leat__index *x, leat_error *err)
 {
     const leat__footer *f = &x->footer;
@@ -168,7 +169,7 @@ void leat__index_close(leat__index **index)
     if (x == NULL) return;
     for (uint64_t i = 0; x->checks != NULL && i < x->root_count; i++)
         leat__free(atomic_load(&x->checks[i]));
-    /* Nothing was cached: spare a walk over millions of empty places. */
+    /* If nothing was cached, skip a walk over millions of empty entries. */
     for (uint64_t i = 0; atomic_load(&x->cached) > 0 && i < x->chunk_count; i++)
         leat__free(atomic_load(&x->cache[i]));
     leat__free(x->checks);
@@ -183,7 +184,7 @@ void leat__index_close(leat__index **index)
 
 /* ---- checked reads ---------------------------------------------------------------------- */
 
-/* The chunk of checks number `i`, verified against its root; kept once it was. */
+/* Chunk `i` of the checks, verified against its root; kept afterwards. */
 static int checks_chunk(leat__index *x, uint64_t i, const uint64_t **checks, leat_error *err)
 {
     uint64_t *have = atomic_load_explicit(&x->checks[i], memory_order_acquire);
@@ -230,7 +231,7 @@ int leat__index_verify_chunk(leat__index *x, uint64_t chunk, uint8_t *data, leat
     return 0;
 }
 
-/* Keeps a verified chunk if there is room; true when `data` now belongs to the cache. */
+/* Caches a verified chunk if there is room; true when the cache now owns `data`. */
 static bool keep_chunk(leat__index *x, uint64_t chunk, uint8_t *data)
 {
     uint8_t *none = NULL;
@@ -241,8 +242,8 @@ static bool keep_chunk(leat__index *x, uint64_t chunk, uint8_t *data)
     return false;
 }
 
-/* Reads the chunks from `chunk` on that are not kept, in one request, and keeps those that are
- * whole. Only a hint: whoever needs one that is missing reads it and says what is wrong. */
+/* Prefetches the missing chunks from `chunk` on in one request, and keeps those that verify. Only
+ * a hint: a reader that needs a missing chunk reads it and reports the error. */
 static void fetch_group(leat__index *x, uint64_t chunk)
 {
     uint64_t n = 1;
@@ -270,7 +271,7 @@ static void fetch_group(leat__index *x, uint64_t chunk)
     leat__free(all);
 }
 
-/* Part of one chunk at `offset` in the index. */
+/* Reads part of one chunk at `offset` in the index. */
 static int read_in_chunk(leat__index *x, uint64_t offset, void *buf, size_t len,
                          leat_error *err)
 {
@@ -379,7 +380,7 @@ int leat__index_page(leat__index *x, uint64_t page, leat__page_entry *e, uint64_
     return 0;
 }
 
-/* Everything an entry claims, against its page, its neighbour and the limits. */
+/* Checks all values of an entry against its page, its neighbour and the limits. */
 static bool sample_possible(const leat__index *x, const leat__sample_entry *e, uint64_t sample,
                             const leat__page_entry *page, uint64_t page_samples,
                             uint64_t key_start)
@@ -407,7 +408,7 @@ int leat__index_samples(leat__index *x, uint64_t first, size_t count,
                           leat__file_path(x->file), (unsigned long long)first,
                           (unsigned long long)count, (unsigned long long)x->footer.samples);
     for (size_t done = 0; done < count;) {
-        /* With the entry before: a key starts where the one before it ends. */
+        /* Includes the entry before: a key starts at the end of the previous one. */
         uint64_t from = first + done, before = from > 0 ? 1 : 0;
         size_t n = LEAT_MIN(count - done, (size_t)BATCH);
         LEAT_TRY(leat__index_read(x, s, (from - before) * LEAT__PACK_SAMPLE_WIDTH, bytes,
@@ -434,7 +435,7 @@ int leat__index_samples(leat__index *x, uint64_t first, size_t count,
 
 /* ---- keys ------------------------------------------------------------------------------- */
 
-#define WINDOW 256u /* hashes looked through at once */
+#define WINDOW 256u /* hashes scanned at once */
 
 static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t *hash,
                    leat_error *err)
@@ -445,7 +446,7 @@ static int hash_at(leat__index *x, const leat__section *s, uint64_t i, uint64_t 
     return 0;
 }
 
-/* Where `hash` would stand between two bounds, were the hashes evenly spread. */
+/* Interpolated position of `hash` between two bounds, assuming evenly spread hashes. */
 static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
 {
     if (high <= low) return n / 2;
@@ -454,8 +455,8 @@ static uint64_t guess(uint64_t hash, uint64_t low, uint64_t high, uint64_t n)
     return LEAT_MIN(at, n - 1);
 }
 
-/* First entry that is not below `hash`: interpolation, with a halving after each step so that
- * no content makes it slower than bisection. */
+/* First entry not below `hash`: interpolation search with a bisection after each step, so that no
+ * content makes it slower than bisection. */
 static int lower_bound(leat__index *x, const leat__section *s, uint64_t hash, uint64_t *pos,
                        leat_error *err)
 {
@@ -508,7 +509,7 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t leas
     const leat__section *rows = leat__index_section(x, LEAT__SECTION_KEY_ROWS);
     uint64_t hash = leat__key_hash(key, size), pos, seen;
     LEAT_TRY(lower_bound(x, hashes, hash, &pos, err));
-    /* Keys that share a hash by chance are a handful at the very most. */
+    /* Only a few keys ever share a hash by chance. */
     for (uint64_t tries = 0; pos < hashes->length / 8 && tries < 4096; pos++) {
         uint8_t bytes[4];
         bool equal;
@@ -518,7 +519,7 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t leas
         uint64_t row = leat__load_u32(bytes);
         if (row >= x->footer.samples)
             return damaged(err, x, rows->offset + pos * 4, "key of a sample that is not there");
-        if (row < least) continue; /* rows of one hash ascend */
+        if (row < least) continue; /* rows with equal hash ascend */
         LEAT_TRY(key_equals(x, row, key, size, &equal, err));
         tries += !equal;
         if (equal) {
@@ -526,5 +527,5 @@ int leat__index_find(leat__index *x, const void *key, size_t size, uint64_t leas
             return 0;
         }
     }
-    return LEAT_ENOENT; /* the caller puts it into words */
+    return LEAT_ENOENT; /* the caller writes the message */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See indexer.h. All sizes are known before the first byte is written (counts times widths),
- * so one pass over the journal can scatter its rows to all columns at once, each column
- * through a small buffer of its own. Key hashes go, unsorted, behind the end of the file to
- * be, are sorted from there into their sections, and are cut off with the rest at the end.
+ * See indexer.h. All sizes are known before the first byte is written (counts times widths). So
+ * one pass over the journal can scatter its rows to all columns at once, each column through its
+ * own small buffer. Key hashes are first written unsorted past the end of the future file, then
+ * sorted into their sections, and finally truncated.
  */
 #include "pack/indexer.h"
 
@@ -17,7 +17,7 @@
 
 #define COLUMN_BUFFERS (16u << 20) /* of all columns together, at most 256 KiB each */
 
-/* ---- the plan: which section goes where ------------------------------------------------- */
+/* ---- the plan: position of each section ------------------------------------------------- */
 
 typedef struct plan {
     leat__section *sections;
@@ -150,7 +150,7 @@ int leat__indexer_size(const leat__indexer *x, uint64_t *file_bytes, leat_error 
 /* ---- columns ---------------------------------------------------------------------------- */
 
 typedef struct column {
-    uint64_t at; /* where the buffer goes in the file */
+    uint64_t at; /* file offset of the buffer */
     uint8_t *data;
     size_t used, capacity;
 } column;
@@ -308,7 +308,7 @@ out:
     return rc;
 }
 
-/* ---- texts, checks, directory, footer --------------------------------------------------- */
+/* ---- text sections, checks, directory, footer ------------------------------------------- */
 
 static int write_texts(const leat__indexer *x, leat__file *file, const plan *p, leat_error *err)
 {
@@ -331,7 +331,7 @@ static int write_texts(const leat__indexer *x, leat__file *file, const plan *p, 
     return 0;
 }
 
-/* One check per chunk of [from, from + bytes) into `out`, padded. */
+/* Computes one check per chunk of [from, from + bytes) into `out`, padded. */
 static int hash_chunks(leat__file *file, uint64_t from, uint64_t bytes, uint8_t *chunk,
                        leat__buf *out, leat_error *err)
 {
@@ -390,8 +390,8 @@ int leat__indexer_write(const leat__indexer *x, leat__file *file, leat__footer *
     int rc;
     *duplicate_keys = 0;
     LEAT_GO(rc, out, plan_make(&p, x, err));
-    /* Cut first, then set the size: what lies between sections must be zeros, also when an
-     * earlier attempt left something there. */
+    /* Truncate first, then set the size: gaps between sections must be zeros, even if an earlier
+     * attempt left bytes there. */
     LEAT_GO(rc, out, leat__file_truncate(file, x->data_end, err));
     LEAT_GO(rc, out, leat__file_truncate(file, p.footer.file_bytes, err));
     LEAT_GO(rc, out, write_texts(x, file, &p, err));

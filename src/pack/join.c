@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several packs that read as one (leat_pack_open_many). The parts stay open packs of their own; the whole
- * has a list of all their shards, each with its columns in the order of the whole's fields, so that every
- * call of reader.c works on it as on a set. What is not the same in all parts (blobs, codec tables) is
- * asked of the part.
+ * Several packs that read as one (leat_pack_open_many). The parts stay open packs. The joined
+ * pack has a list of all their shards, each with its columns in the order of the joined fields,
+ * so every call of reader.c works on it as on a set. Data that differs between parts (blobs,
+ * codec tables) is read from the part.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ static int field_in(const leat_pack *part, const leat_field *f)
     return at >= 0 && same_field(&part->schema->fields[at], f) ? at : -1;
 }
 
-/* Every name that any part has, as the first part that has it says. */
+/* All field names of all parts, each as declared by the first part that has it. */
 static int join_fields(leat_pack *p, leat_error *err)
 {
     uint32_t most = 0, n = 0;
@@ -67,7 +67,7 @@ static int add_shard(leat_pack *p, uint32_t part, const leat__shard *from, leat_
     s->index = from->index;
     s->part = part;
     s->first_sample = p->samples;
-    s->drops = from->drops; /* the part's, which stays open */
+    s->drops = from->drops; /* owned by the part, which stays open */
     s->drop_count = from->drop_count;
     s->first_page = p->pages;
     s->columns = LEAT_NEW_ARRAY(PACK, const leat__section *, (uint64_t)n + 1);
@@ -220,7 +220,8 @@ void leat__pack_fill(leat_pack *p, uint32_t field, int64_t i, double f)
 {
     if (p->parts == NULL || field >= p->schema->count) return;
     leat_pack_cell *fill = &p->fill[field];
-    if (fill->i == i && memcmp(&fill->f, &f, sizeof f) == 0) return; /* said again: others may be reading */
+    /* unchanged: do not write, others may be reading */
+    if (fill->i == i && memcmp(&fill->f, &f, sizeof f) == 0) return;
     fill->i = i;
     fill->f = f;
 }

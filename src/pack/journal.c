@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Journal records: see journal.h. A record that was cut off by a crash fails its size or its
- * check and simply is the end; nothing before it is doubted, because records are written in
- * order and each was whole before the next began.
+ * Journal records: see journal.h. A record truncated by a crash fails its size or its check and
+ * marks the end. Records before it are valid, because each was complete before the next began.
  */
 #include "pack/journal.h"
 
@@ -48,7 +47,7 @@ int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
     leat__buf_init(&j->buf, LEAT__MEM_PACK, RECORD_MAX + RECORD_HEAD);
     LEAT_TRY(leat__file_open(&j->file, path,
                              LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_LOCK, err));
-    /* Emptied only now that the lock is held: another run may be using it. */
+    /* Emptied only after taking the lock: another run may be using it. */
     return leat__journal_restart(j, identity, err);
 }
 
@@ -71,10 +70,10 @@ int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
     LEAT_TRY(leat__file_pread_some(j->file, head, sizeof head, 0, &got, err));
     encode_head(want, identity);
     if (got == sizeof head && memcmp(head, want, sizeof head) == 0) {
-        j->end = HEAD_BYTES; /* moved on by whoever replays the records */
+        j->end = HEAD_BYTES; /* advanced by the replay of the records */
         return 0;
     }
-    if (got < sizeof head) { /* killed before the first bytes were out: nothing is lost */
+    if (got < sizeof head) { /* killed before the first bytes were written: nothing is lost */
         LEAT_TRY(leat__file_pwrite(j->file, want, sizeof want, 0, err));
         j->end = HEAD_BYTES;
         return 0;
@@ -95,7 +94,7 @@ void leat__journal_reset(leat__journal *j)
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-/* Leaves room for the head; the body is appended by the caller. */
+/* Reserves space for the head; the caller appends the body. */
 static void begin(leat__journal *j)
 {
     leat__buf_clear(&j->buf);

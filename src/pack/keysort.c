@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See keysort.h. Hashes are uniform, so equal ranges of values hold nearly equal numbers of
- * keys; a range that does not fit after all (many equal keys) just gets more memory. Within
- * a range a stable radix sort keeps equal hashes in the order of their samples.
+ * See keysort.h. Hashes are uniform, so equal ranges of values hold nearly equal numbers of keys;
+ * a range that still does not fit (many equal keys) gets more memory. Within a range, a stable
+ * radix sort keeps equal hashes in sample order.
  */
 #include "pack/keysort.h"
 
@@ -110,7 +110,7 @@ int leat__keysort_run(const leat__keysort *k, uint64_t *duplicates, leat_error *
     run *r = LEAT_NEW(PACK, run);
     if (r == NULL) return leat__fail_nomem(err, sizeof *r, "sorting keys");
     r->k = k;
-    /* Ranges are made for 15/16 of the memory: equal shares differ a little. */
+    /* Ranges are sized for 15/16 of the memory, because equal ranges differ a little. */
     uint64_t room = LEAT_MAX((k->memory ? k->memory : MEMORY_DEFAULT) / (2 * sizeof(entry)),
                              UINT64_C(64));
     uint64_t passes = leat__ceil_div(k->count, room - room / 16);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Header, footer, directory and the elements of the index, byte by byte: see layout.h and
- * docs/format.md, whose tables the offsets below repeat.
+ * docs/format.md. The offsets below repeat the tables there.
  */
 #include "pack/layout.h"
 
@@ -110,7 +110,7 @@ void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK])
     leat__store_u64(block, f->check);
 }
 
-/* Parts in order, no gaps, each as large as what it must hold. */
+/* Checks that parts are in order, without gaps, each with the size of its content. */
 static bool footer_consistent(const leat__footer *f)
 {
     const uint64_t parts[] = {f->index_bytes, f->checks_bytes, f->roots_bytes, f->directory_bytes};
@@ -121,7 +121,7 @@ static bool footer_consistent(const leat__footer *f)
     for (size_t i = 0; i < LEAT_COUNT(parts); i++)
         if (!leat__add_u64(end, parts[i], &end) || end % align != 0) return false;
     if (!leat__add_u64(end, LEAT__PACK_BLOCK, &end) || end != f->file_bytes) return false;
-    /* Every part lies inside the file now, so products below cannot overflow. */
+    /* Every part is inside the file now, so products below cannot overflow. */
     uint64_t checks = leat__ceil_div(f->index_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t roots = leat__ceil_div(f->checks_bytes, LEAT__PACK_CHUNK) * 8;
     uint64_t entries = f->sections <= UINT32_MAX ? f->sections * LEAT__PACK_ENTRY : UINT64_MAX;

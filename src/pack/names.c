@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Named blobs and class names of an open pack. Names are read at open, contents on first
- * use; what was handed out once stays in place until the pack is closed, so views need no
- * lock. `lock` guards the loading.
+ * Named blobs and class names of an open pack. Names are read at open, contents on first use.
+ * Returned data stays in place until the pack is closed, so views need no lock. `lock` guards the
+ * loading.
  */
 #include <jansson.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static leat__loaded_blob *find(const leat_pack *p, const char *name)
 static int unpack(leat_pack *p, leat__loaded_blob *b, const void *frame, size_t frame_size,
                   leat_error *err)
 {
-    size_t size = (size_t)b->section->unpacked; /* small: the directory was checked */
+    size_t size = (size_t)b->section->unpacked; /* small: the directory limits it */
     uint8_t *data = leat__alloc_aligned(LEAT__MEM_PACK, size + LEAT_PACK_PADDING, 64);
     if (data == NULL) return leat__fail_nomem(err, size, "a blob");
     if (!leat__blob_unpack(frame, frame_size, data, size)) {
@@ -142,7 +142,7 @@ const char *leat_pack_blob_name(const leat_pack *p, uint32_t blob)
     return blob < p->blob_count ? p->blobs[blob].name : NULL;
 }
 
-/* Pointers and strings in one block, so that there is one thing to free. */
+/* Pointers and strings in one block, so that there is only one to free. */
 static int build_classes(leat_pack *p, leat__loaded_blob *b, const json_t *list,
                          leat_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing packs: the public calls of the packer and the files it fills. See packer.h for how
- * the pieces fit and docs/format.md section 7 for what is on disk at each moment.
+ * Writing packs: the public calls of the packer and the files it fills. packer.h shows how the
+ * pieces fit; docs/format.md section 7 says what is on disk at each step.
  */
 #include "pack/packer.h"
 
@@ -22,7 +22,7 @@
 #define PAGE_BYTES_DEFAULT (512u << 10)
 #define SHARD_BYTES_MIN (1u << 20)
 #define RESERVE (UINT64_C(64) << 20)
-#define SYNC_EVERY (UINT64_C(512) << 20) /* what a power cut can cost at most */
+#define SYNC_EVERY (UINT64_C(512) << 20) /* the most that a power failure can lose */
 
 /* ---- names ------------------------------------------------------------------------------ */
 
@@ -156,7 +156,7 @@ int leat__packer_close_shard(leat_packer *p, leat_error *err)
 
 /* ---- pages ------------------------------------------------------------------------------ */
 
-/* Does the page still fit the current file? Always, when it is the file's first. */
+/* Whether the page still fits the current file. Always true for the file's first page. */
 static int page_fits_file(const leat_packer *p, const leat__page *page, bool *fits,
                           leat_error *err)
 {
@@ -193,7 +193,7 @@ static int sync_now_and_then(leat_packer *p, uint64_t bytes, leat_error *err)
     return 0;
 }
 
-/* Hands the bytes of the page to the writer; the page gets other memory. */
+/* Swaps the bytes of the page with the writer; the page gets another block. */
 static int write_page(leat_packer *p, leat__page *page, leat_error *err)
 {
     uint64_t end = p->data_end + page->bytes;
@@ -222,7 +222,7 @@ static int write_piece(void *cookie, const void *data, size_t len)
     return 0;
 }
 
-/* A large sample goes from the caller's memory to the file without a copy of it. */
+/* Writes a large sample from the caller's memory to the file without a copy. */
 static int write_lent(leat_packer *p, const leat__page *page, leat_error *err)
 {
     lent_write w = {p->file, p->data_end, err};
@@ -257,8 +257,8 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     };
     memcpy(record.marks, page->marks, sizeof record.marks);
     if (page->lent) LEAT_TRY(write_lent(p, page, err));
-    /* The record first: when it fails the page is still whole and may be put again. When the
-     * page then does not reach the disk, resume finds out by its check. */
+    /* The record goes first: if it fails, the page is still complete and may be put again. If the
+     * page then does not reach the disk, resume detects it by its check. */
     LEAT_TRY(leat__journal_put_page(&p->journal, &record, err));
     if (!page->lent) LEAT_TRY(write_page(p, page, err));
 
@@ -272,7 +272,7 @@ int leat__packer_put(leat_packer *p, leat__page *page, leat_error *err)
     p->totals.pages++;
     p->totals.payload += page->payload;
     memcpy(p->totals.marks, page->marks, sizeof p->totals.marks);
-    leat__page_clear(page); /* it is in: a failing sync below must not add it twice */
+    leat__page_clear(page); /* the page is stored: a failing sync below must not add it twice */
     return sync_now_and_then(p, record.bytes, err);
 }
 
@@ -300,7 +300,7 @@ int leat_packer_append(leat_packer *p, const leat_pack_sample *sample, leat_erro
     if (size <= p->page_bytes) return leat__page_add(p->page, sample, err);
     LEAT_TRY(leat__page_lend(p->page, sample, err));
     int rc = leat__packer_put(p, p->page, err);
-    leat__page_clear(p->page); /* on failure, too: the sample is the caller's again */
+    leat__page_clear(p->page); /* also on failure: the caller owns the sample again */
     return rc;
 }
 
@@ -386,7 +386,7 @@ int leat__packer_provenance(const char *source, char **whole, leat_error *err)
     return 0;
 }
 
-/* Everything that shapes the bytes: resume must not mix two of them. */
+/* Hash of everything that affects the bytes: resume must not mix two different runs. */
 static int identity(const leat_packer *p, uint64_t callers, uint64_t *id, leat_error *err)
 {
     leat__buf b;
@@ -432,8 +432,8 @@ static int check_output(const leat_packer *p, leat_error *err)
     return leat__fail(err, LEAT_EEXIST, "%s: already exists", p->path);
 }
 
-/* An unfinished run is there and is not to be resumed. Its lock tells whether it is dead. One that nobody
- * can resume is in nobody's way. */
+/* Takes over from an unfinished run that is not to be resumed. Its lock shows whether it is dead.
+ * A run that cannot be resumed is simply discarded. */
 static int take_over(leat_packer *p, const leat_packer_opts *o, const char *journal, uint64_t id,
                      leat_error *err)
 {
@@ -493,7 +493,7 @@ int leat_packer_open(leat_packer **out, const char *path, const leat_packer_opts
     leat_packer *p = LEAT_NEW(PACK, leat_packer);
     if (p == NULL) return leat__fail_nomem(err, sizeof *p, "a packer");
     int rc = 0;
-    rc = leat__path_resolve(path, &p->path, err); /* a link keeps pointing */
+    rc = leat__path_resolve(path, &p->path, err); /* a link stays a link */
     leat__buf_init(&p->drops, LEAT__MEM_PACK, LEAT__PACK_DROPS_MAX);
     if (rc == 0 && o.append) rc = leat__append_options(p, &o, err);
     if (rc == 0) rc = take_options(p, &o, err);
@@ -511,8 +511,8 @@ uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MA
     return p->resumed.samples;
 }
 
-/* The last file; it may be closed already (an earlier finish failed just after that), or be
- * a next one that was begun and never got a page. */
+/* Closes the last file. It may already be closed (an earlier finish failed just after that), or
+ * be a new one without a page. */
 static int close_last(leat_packer *p, leat_error *err)
 {
     if (p->file == NULL) return 0;

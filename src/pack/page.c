@@ -42,7 +42,7 @@ void leat__page_close(leat__page **page)
 
 void leat__page_clear(leat__page *p)
 {
-    if (p->capacity > p->target) { /* made for one large sample: do not keep it for ever */
+    if (p->capacity > p->target) { /* grown for one large sample: do not keep it */
         leat__free(p->data);
         p->data = NULL;
         p->capacity = 0;
@@ -113,7 +113,7 @@ static int check_value(const leat_pack_sample *sample, const leat_field *f,
     return 0;
 }
 
-static uint64_t round_up(uint64_t v, uint64_t align) /* of sizes known to be small */
+static uint64_t round_up(uint64_t v, uint64_t align) /* only for small sizes */
 {
     return (v + align - 1) & ~(align - 1);
 }
@@ -123,7 +123,7 @@ static bool has_entries(const leat_field *f, const leat_pack_value *v)
     return f->type == LEAT_FIELD_IMAGE && v->entries_size > 0;
 }
 
-/* Start and length of a payload that is placed at `pos`; moves pos behind it. */
+/* Start and length of a payload placed at `pos`; moves pos past it. */
 static void place(const leat_field *f, const leat_pack_value *v, uint64_t *pos,
                   leat_pack_cell *cell)
 {
@@ -193,7 +193,7 @@ static int reserve(leat__page *p, uint64_t bytes, leat_error *err)
     return 0;
 }
 
-/* Behind the image that was copied last. */
+/* Copies the entry points after the last copied image. */
 static void copy_entries(leat__page *p, uint64_t sample_at, const leat_pack_value *v)
 {
     uint64_t at = sample_at + round_up(p->used - sample_at, LEAT__PACK_ALIGN);
@@ -219,7 +219,7 @@ static void copy_payload(leat__page *p, uint64_t sample_at, const leat_field *f,
     if (has_entries(f, v)) copy_entries(p, sample_at, v);
 }
 
-/* All memory first, so that a failure leaves the page as it was. */
+/* Allocates everything first, so that a failure leaves the page unchanged. */
 static int reserve_row(leat__page *p, const leat_pack_sample *sample, leat_error *err)
 {
     size_t row_bytes = LEAT__PACK_SAMPLE_WIDTH + p->schema->row_bytes;
@@ -230,7 +230,7 @@ static int reserve_row(leat__page *p, const leat_pack_sample *sample, leat_error
     return leat__fail_nomem(err, row_bytes + sample->key_size, "the index of a page");
 }
 
-/* Key, entry and cells of the sample at `at`, and its payloads where they are copied. */
+/* Adds key, entry and cells of the sample at `at`, and copies its payloads unless lent. */
 static void add_row(leat__page *p, const leat_pack_sample *sample, uint64_t at, uint64_t size,
                     bool copy)
 {
@@ -261,7 +261,7 @@ int leat__page_add(leat__page *p, const leat_pack_sample *sample, leat_error *er
     if (p->sealed) return leat__fail(err, LEAT_ESTATE, "page is sealed");
     LEAT_TRY(leat__sample_measure(p->schema, sample, &size, err));
     uint64_t at = round_up(p->used, LEAT__PACK_ALIGN);
-    LEAT_TRY(reserve(p, LEAT_MAX(at + size, 1u), err)); /* no page is empty */
+    LEAT_TRY(reserve(p, LEAT_MAX(at + size, 1u), err)); /* a page is never empty */
     LEAT_TRY(reserve_row(p, sample, err));
     memset(p->data + p->used, 0, at - p->used);
     p->used = at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finishing: each complete file gets its header and its name, the set file comes last, then
- * the journal goes. Every step may be repeated: a file that has its name already is known by
- * its fingerprint, so a finish that was killed anywhere can be finished again.
+ * Finishing: gives each complete file its header and its name, then writes the set file, then
+ * removes the journal. Every step can be repeated: a file that already has its name is recognised
+ * by its fingerprint. So a finish that was killed at any point can be run again.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static int write_header_and_sync(leat__file *file, const leat__footer *f, bool s
     return sync ? leat__file_sync(file, err) : 0;
 }
 
-/* The footer of a complete file, which must be the one the journal knows. */
+/* Reads the footer of a complete file, which must match the journal. */
 static int read_footer(const leat__file *file, const leat__journal_shard *s, leat__footer *f,
                        leat_error *err)
 {
@@ -157,7 +157,7 @@ static int unlink_with(const char *path, const char *suffix, leat_error *err)
 /* ---- replacing a set -------------------------------------------------------------------- */
 
 /* The list of shards of the set at `path` as JSON text; "" when there is no set. Fails when
- * something is there that cannot be read: nobody knows then which shards belong to it. */
+ * something exists there that cannot be read, because its shards are then unknown. */
 static int listed_shards(const char *path, char **text, leat_error *err)
 {
     leat__index *x = NULL;
@@ -182,7 +182,7 @@ int leat__packer_note_old(leat_packer *p, leat_error *err)
 {
     char *text = NULL;
     int rc = 0;
-    /* A set that cannot be read is simply replaced. */
+    /* A set that cannot be read is just replaced. */
     if (p->replace && listed_shards(p->path, &text, NULL) == 0 && *text != '\0')
         rc = leat__journal_put_old(&p->journal, text, err);
     if (rc == 0 && text != NULL && *text != '\0') {
@@ -194,7 +194,7 @@ int leat__packer_note_old(leat_packer *p, leat_error *err)
     return rc;
 }
 
-/* The names of a list as the keys of an object, to look them up; NULL: out of memory. */
+/* The names of a list as keys of an object, for lookups; NULL: out of memory. */
 static json_t *names_of(const char *shards)
 {
     json_t *root = json_loads(shards, 0, NULL), *names = json_object();
@@ -209,8 +209,8 @@ static json_t *names_of(const char *shards)
     return names;
 }
 
-/* Removes the files of the list `old` that are not among `kept`. Leftovers are no failure of the
- * pack that was just finished, so errors end here. */
+/* Removes the files of the list `old` that are not in `kept`. A leftover file does not make the
+ * finished pack fail, so errors are ignored. */
 static void remove_listed(const char *path, const char *old, const json_t *kept)
 {
     json_t *names = names_of(old), *value;
@@ -228,7 +228,7 @@ static void remove_listed(const char *path, const char *old, const json_t *kept)
     json_decref(names);
 }
 
-/* The shards of the set at `path`, none when there is no set; NULL when that cannot be told. */
+/* The shards of the set at `path`, empty when there is no set; NULL when unknown. */
 static json_t *names_at(const char *path)
 {
     char *text = NULL;
@@ -237,7 +237,7 @@ static json_t *names_at(const char *path)
     return names;
 }
 
-/* Only once the new pack has its name: until then the old set needs its shards. */
+/* Only after the new pack has its name: until then the old set needs its shards. */
 static void remove_old(const leat_packer *p)
 {
     json_t *kept = p->old_shards != NULL ? names_at(p->path) : NULL;
@@ -268,8 +268,8 @@ static int unlink_partial(const leat_packer *p, uint32_t shard, leat_error *err)
     return rc;
 }
 
-/* A shard that has its name already, without a set that lists it. Only the very file that the
- * journal knows is removed. */
+/* Removes a shard that already has its name but is in no set. Only the exact file recorded in the
+ * journal is removed. */
 static int unlink_unlisted(const leat_packer *p, const leat__journal_shard *s, const json_t *kept,
                            leat_error *err)
 {
@@ -286,12 +286,13 @@ static int unlink_unlisted(const leat_packer *p, const leat__journal_shard *s, c
     return rc;
 }
 
-/* The shards that the journal speaks of, and the one that may have been begun after them.
- * `kept` lists the shards of the set at NAME; NULL when that is not known: then no file that
- * has its name is touched. */
+/* Removes the shards recorded in the journal, and one that may have been started after them.
+ * `kept` lists the shards of the set at NAME; NULL when unknown: then no file with its final name
+ * is touched. */
 static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
 {
-    uint32_t last = (uint32_t)json_object_size(kept); /* an append begins behind the shards of the set */
+    uint32_t last = (uint32_t)json_object_size(kept); /* an append starts after the shards of
+                                                       * the set */
     leat__record r;
     bool exists;
     LEAT_TRY(leat__path_exists(p->path, &exists, err));
@@ -302,7 +303,7 @@ static int discard_shards(leat_packer *p, const json_t *kept, leat_error *err)
         if (r.kind == LEAT__RECORD_PAGE) last = LEAT_MAX(last, r.page.shard);
         if (r.kind == LEAT__RECORD_SHARD && kept != NULL)
             LEAT_TRY(unlink_unlisted(p, &r.shard, kept, err));
-        /* The new pack had replaced the set already, only the old shards were left to remove. */
+        /* The new pack had already replaced the set; only the old shards remained. */
         if (r.kind == LEAT__RECORD_OLD && kept != NULL && exists)
             remove_listed(p->path, r.old_shards, kept);
     }
@@ -331,7 +332,7 @@ int leat_packer_discard(const char *path, leat_error *err)
     int rc = 0;
     if ((name = leat__path_with(target, ".journal")) == NULL)
         rc = leat__fail_nomem(err, strlen(path), "a path");
-    /* Holding the journal's lock proves that no packer is at work. */
+    /* Holding the journal's lock proves that no packer is running. */
     if (rc == 0) rc = leat__journal_hold(&held, name, err);
     if (rc == 0) rc = leat__packer_discard_files(target, &held, err);
     if (rc == 0) rc = unlink_with(target, ".journal", err);

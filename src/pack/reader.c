@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading packs: the public calls. A sample of the whole is a sample of one shard; each call
- * splits its range at shard borders and asks the shard's index, which checks what it reads.
- * Nothing here is cached per sample and nothing needs a lock.
+ * Reading packs: the public calls. A sample of the pack is a sample of one shard. Each call
+ * splits its range at shard borders and reads the shard's index, which verifies what it reads.
+ * Nothing is cached per sample, and no lock is needed.
  */
 #include "pack/reader.h"
 
@@ -19,8 +19,8 @@
 
 #define BATCH 128u /* rows read at once */
 #define INDEX_CACHE_DEFAULT (16u << 20)
-#define REPLACED_MAX 16 /* times that a set may be replaced while it is opened */
-#define REMOTE_READS 6u /* of bytes that arrive damaged over a network */
+#define REPLACED_MAX 16 /* how often a set may be replaced while it is opened */
+#define REMOTE_READS 6u /* tries for bytes damaged on a network */
 
 /* ---- open ------------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ static int find_columns(const leat_pack *p, leat__shard *s, leat_error *err)
     return 0;
 }
 
-/* A section of text, NUL behind it. */
+/* Loads a text section and adds a NUL. */
 static int load_text(leat__index *x, uint32_t kind, char **text, size_t *len, leat_error *err)
 {
     void *data;
@@ -77,7 +77,7 @@ static int same_schema(leat_pack *p, leat__index *x, leat_error *err)
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err)
 {
     leat__shard *s = &p->shards[p->shard_count++];
-    s->index = index; /* ours from here on, closed by close */
+    s->index = index; /* owned from here on, closed by close */
     s->first_sample = p->samples;
     s->first_page = p->pages;
     if (p->set != NULL) LEAT_TRY(same_schema(p, index, err));
@@ -110,14 +110,14 @@ static int open_files(leat_pack *p, leat_error *err)
     return leat__pack_add_shard(p, x, err);
 }
 
-/* What was read of remote files to open them is not needed any more. */
+/* Frees what was read to open remote files. */
 static void settle(const leat_pack *p)
 {
     if (p->set != NULL) leat__file_settle(p->set->file);
     for (uint32_t i = 0; i < p->shard_count; i++) leat__file_settle(p->shards[i].index->file);
 }
 
-/* *set: the fingerprint of the set, 0 when it is none or could not be opened. */
+/* *set: the fingerprint of the set, 0 when it is not a set or could not be opened. */
 static int open_pack(leat_pack **out, const char *path, const leat_pack_opts *opts, uint64_t *set,
                      leat_error *err)
 {
@@ -163,7 +163,7 @@ int leat_pack_open(leat_pack **out, const char *path, const leat_pack_opts *opts
     if (opts != NULL) memcpy(&o, opts, LEAT_MIN((size_t)opts->struct_size, sizeof o));
     if (path == NULL) return leat__fail(err, LEAT_EINVAL, "pack: no path");
     int rc = open_pack(out, path, &o, &set, err);
-    /* A set that is replaced just now: its shards went between its list and their opening. */
+    /* The set was replaced meanwhile: its shards were removed after its list was read. */
     for (int i = 0; i < REPLACED_MAX && rc == LEAT_ENOENT && set != 0 && was_replaced(path, set); i++)
         rc = open_pack(out, path, &o, &set, err);
     return rc;
@@ -335,11 +335,12 @@ static int check_range(const leat_pack *p, uint64_t first, size_t count, leat_er
                       (unsigned long long)p->samples);
 }
 
-/* The row of sample `sample` in its shard. *left: how many samples from it on lie behind each other. */
+/* The row of sample `sample` in its shard. *left: how many samples from there on are adjacent. */
 static uint64_t row_in_shard(const leat__shard *s, uint64_t sample, uint64_t *left)
 {
     uint64_t live = sample - s->first_sample, lo = 0, hi = s->drop_count;
-    while (lo < hi) { /* the dropped rows before it: those that have no more than `live` kept ones before */
+    while (lo < hi) { /* counts the dropped rows before it: those with at most `live` kept ones
+                       * before them */
         uint64_t mid = lo + (hi - lo) / 2;
         if ((s->drops[mid] & UINT32_MAX) - mid <= live) lo = mid + 1;
         else hi = mid;
@@ -349,8 +350,8 @@ static uint64_t row_in_shard(const leat__shard *s, uint64_t sample, uint64_t *le
     return live + lo;
 }
 
-/* How many of `count` samples from `first` on lie behind each other in that sample's shard, BATCH at
- * most; *row: where the first does. */
+/* How many of `count` samples from `first` on are adjacent in that sample's shard, at most BATCH;
+ * *row: row of the first. */
 static size_t run_length(const leat__shard *s, uint64_t first, size_t count, uint64_t *row)
 {
     uint64_t left;
@@ -426,13 +427,13 @@ int leat_pack_cells(leat_pack *p, uint32_t field, uint64_t first, size_t count,
         const leat__shard *s = leat__pack_shard_of_sample(p, first);
         uint64_t local, key_start;
         size_t n = run_length(s, first, count, &local);
-        if (s->columns[field] == NULL) { /* joined packs, and this one has no such field */
+        if (s->columns[field] == NULL) { /* joined packs: this one lacks the field */
             for (size_t i = 0; i < n; i++) *cells++ = p->fill[field];
             first += n;
             count -= n;
             continue;
         }
-        if (leat__field_is_payload(f)) /* sizes, against which the cells are checked */
+        if (leat__field_is_payload(f)) /* sizes, to check the cells against */
             LEAT_TRY(leat__index_samples(s->index, local, n, places, &key_start, err));
         LEAT_TRY(leat__index_read(s->index, s->columns[field], local * width, bytes, n * width,
                                   err));
@@ -489,7 +490,7 @@ void leat__pack_touch(const leat_pack *p, const uint64_t *samples, uint32_t coun
     }
 }
 
-/* A column of 8-byte numbers straight into the caller's array. */
+/* Reads a column of 8-byte numbers directly into the caller's array. */
 static int numbers(leat_pack *p, uint32_t field, uint32_t type, uint64_t first, size_t count,
                    void *out, leat_error *err)
 {
@@ -574,7 +575,7 @@ int leat__pack_sample_check(leat_pack *p, uint64_t sample, const leat_pack_row *
                             const void *bytes, leat_error *err)
 {
     if (!p->verify || leat__hash64(bytes, (size_t)row->size, 0) == row->check) return 0;
-    char key[256] = ""; /* worth one more read */
+    char key[256] = ""; /* for the message: worth one more read */
     size_t size;
     if (leat_pack_key(p, sample, key, sizeof key, &size, NULL) != 0) key[0] = '\0';
     leat__fail(err, LEAT_EDATA, "%s: sample %llu \"%s\" (page %llu, byte %llu): checksum does"
@@ -599,7 +600,7 @@ int leat__pack_read_row(leat_pack *p, uint64_t sample, const leat_pack_row *row,
         LEAT_TRY(leat__file_pread(file, buf, (size_t)row->size, row->file_offset, err));
         memset((char *)buf + row->size, 0, LEAT_PACK_PADDING);
         rc = leat__pack_sample_check(p, sample, row, buf, err);
-        if (rc != 0) leat__file_settle(file); /* what is kept may be what is damaged */
+        if (rc != 0) leat__file_settle(file); /* the kept bytes may be the damaged ones */
     } while (rc != 0 && --reads > 0);
     return rc;
 }
@@ -644,8 +645,8 @@ int leat__pack_page_check(leat_pack *p, uint64_t page, const leat_pack_page *inf
     return LEAT_EDATA;
 }
 
-/* Past the page cache where the pack was opened for that: in whole blocks, hence not straight
- * into the caller's memory. */
+/* Bypasses the page cache if the pack was opened so: reads whole blocks, so not directly into the
+ * caller's memory. */
 static int read_page(const leat_pack *p, const leat_pack_page *info, void *buf, leat_error *err)
 {
     const leat__file *file = leat__pack_file(p, info->shard);

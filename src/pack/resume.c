@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Going on after a crash. The journal is replayed from its start, and every page it names is
- * read back and compared with its check: a power cut may have kept the record and lost the page,
- * and a file that lay around may have been damaged. At the first thing that does not hold the
- * journal is cut: what is before it is as if it had just been written. Damage to a page that had
- * been synced is remembered, so that the caller can report it.
+ * Resumes after a crash. The journal is replayed from its start, and every page it names is read
+ * back and compared with its check: a power failure may have kept the record and lost the page,
+ * or the file may have been damaged since. At the first mismatch the journal is truncated, and
+ * packing continues from there. Damage to a page that had been synced is recorded, so that the
+ * caller can report it.
  *
- * A run that was killed while it published is taken back to the state before, unless a file
- * already has its name. Then its pages are checked, too, but cannot be written again.
+ * A run killed while publishing is rolled back to the state before, unless a file already has its
+ * name. Then its pages are verified too, but cannot be written again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,16 +17,16 @@
 #include "base/num.h"
 #include "pack/packer.h"
 
-/* What is known to be on stable storage: pages whose records lie before `at`, but for those of
- * file `shard` that reach behind `whole`. */
+/* What is known to be on stable storage: pages whose records are before `at`, except those of
+ * file `shard` that extend past `whole`. */
 typedef struct safe {
     uint64_t at;
     uint32_t shard;
     uint64_t whole;
 } safe;
 
-/* First pass: where the whole records end, up to where pages are safe, and whether only
- * publishing is left. */
+/* First pass: finds the end of the complete records, up to where pages are safe, and whether only
+ * publishing remains. */
 static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
 {
     leat__record r;
@@ -45,14 +45,14 @@ static int survey(leat_packer *p, uint64_t *end, safe *s, leat_error *err)
         if (r.kind == LEAT__RECORD_SYNC || r.kind == LEAT__RECORD_SHARD)
             *s = (safe){at, shard, pages_end / LEAT__PACK_BLOCK * LEAT__PACK_BLOCK};
         if (r.kind == LEAT__RECORD_SHARD && p->shard_bytes != 0)
-            s->whole = UINT64_MAX; /* nothing but its header is written any more */
+            s->whole = UINT64_MAX; /* only its header is still to be written */
         if (r.kind == LEAT__RECORD_FINISH) p->finishing = true;
     }
     *end = at;
     return 0;
 }
 
-/* Opens the file being written unless it is open; a missing one is no error, only absent. */
+/* Opens the file being written unless it is open; a missing file is not an error. */
 static int open_partial(leat_packer *p, leat_error *err)
 {
     if (p->file != NULL) return 0;
@@ -140,8 +140,8 @@ static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *kee
     case LEAT__RECORD_BLOB:
         return leat__blobs_set(&p->blobs, r->blob_name, r->blob, (size_t)r->blob_bytes, err);
     case LEAT__RECORD_SHARD:
-        /* A single file that is complete but not to be published yet is still the file being
-         * written: its index is made again when finish is called again. */
+        /* A single file that is complete but not yet published is still the file being written:
+         * its index is written again at the next finish. */
         *keep = p->shard_bytes != 0 || p->finishing;
         if (!*keep) return 0;
         LEAT_TRY(leat__packer_add_done(p, &r->shard, err));
@@ -161,7 +161,7 @@ static int apply(leat_packer *p, const leat__record *r, const safe *s, bool *kee
     return 0;
 }
 
-/* Cuts the journal at `at`; the blobs may have been in what was cut. */
+/* Truncates the journal at `at`; blobs may have been set after that. */
 static int cut_back(leat_packer *p, uint64_t at, leat_error *err)
 {
     LEAT_TRY(leat__journal_cut(&p->journal, at, err));
@@ -187,7 +187,7 @@ static int shard_is_there(const leat_packer *p, const leat__journal_shard *s, bo
     return rc;
 }
 
-/* The file of a complete shard under the name it has now; NULL when there is none. */
+/* Opens the file of a complete shard under its current name; NULL when there is none. */
 static int open_done(const leat_packer *p, const leat__journal_shard *s, leat__file **file,
                      leat_error *err)
 {
@@ -204,7 +204,7 @@ static int open_done(const leat_packer *p, const leat__journal_shard *s, leat__f
     return rc;
 }
 
-/* The pages of a run of which a part is published: they cannot be written again. */
+/* Verifies the pages of a run that is partly published: they cannot be written again. */
 static int check_finished(leat_packer *p, leat_error *err)
 {
     leat__record r;
@@ -222,7 +222,7 @@ static int check_finished(leat_packer *p, leat_error *err)
             pages = 0;
             rc = open_done(p, &p->done[shard], &file, err);
         }
-        if (rc != 0 || file == NULL) continue; /* publishing names a file that is missing */
+        if (rc != 0 || file == NULL) continue; /* publishing reports a missing file */
         rc = page_matches(file, &r.page, &there, err);
         if (rc == 0 && !there)
             rc = leat__fail(err, LEAT_EDATA,
@@ -235,9 +235,8 @@ static int check_finished(leat_packer *p, leat_error *err)
     return rc;
 }
 
-/* A pack or set that was published and then taken away, before the journal could go: nothing
- * is left of that run, so this one begins anew. When a part of a set is missing publishing
- * names it. */
+/* A pack or set was published and then removed before the journal was: nothing of that run is
+ * left, so start from scratch. If only part of a set is missing, publishing reports it. */
 static int settle_finished(leat_packer *p, leat_error *err)
 {
     bool there = p->done_count == 0;
@@ -251,8 +250,8 @@ static int settle_finished(leat_packer *p, leat_error *err)
     return cut_back(p, leat__journal_first(), err);
 }
 
-/* The file being written must hold all its pages; when someone took it away, its part of the
- * journal goes too. */
+/* The file being written must contain all its pages; if it was removed, its part of the journal
+ * is dropped too. */
 static int settle(leat_packer *p, leat_error *err)
 {
     uint64_t size = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_sample: one sample at a time with its own growing buffer. One per thread.
+ * leat_sample: one sample at a time, with its own growing buffer. One per thread.
  */
 #include <string.h>
 
@@ -57,7 +57,7 @@ void leat_sample_close(leat_sample **sample)
     *sample = NULL;
 }
 
-/* Makes `*block` at least `want` bytes; the content is not kept. */
+/* Grows `*block` to at least `want` bytes; the content is not kept. */
 static int grow(void **block, size_t *capacity, uint64_t want, leat_error *err)
 {
     if (want <= *capacity) return 0;
@@ -97,7 +97,7 @@ const char *leat_sample_key(const leat_sample *s, size_t *size)
     return s->loaded ? s->key : "";
 }
 
-/* Shape in front of the elements; both must fill the payload exactly. */
+/* The shape comes before the elements; both together must fill the payload exactly. */
 static int ragged(const leat_sample *s, const leat_field *f, const leat_pack_cell *c,
                   leat_view *v, leat_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields and their cells: see schema.h. The JSON comes from files, so parsing trusts nothing.
+ * Fields and their cells: see schema.h. The JSON comes from files, so the parser trusts nothing.
  */
 #include "pack/schema.h"
 
@@ -91,7 +91,7 @@ static bool shape_bytes(const leat_field *f, uint64_t *bytes)
 uint64_t leat__field_array_bytes(const leat_field *f)
 {
     uint64_t bytes = 0;
-    return shape_bytes(f, &bytes) ? bytes : 0; /* make has refused the other case */
+    return shape_bytes(f, &bytes) ? bytes : 0; /* make has refused overflows */
 }
 
 uint32_t leat__field_shape_bytes(const leat_field *f)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shards of a set: reading the list and opening each file beside the set, which must be
- * exactly the one that is listed. Names in the list are bare names: a set cannot point out
- * of its folder.
+ * The shards of a set: reads the list and opens each file beside the set, which must be exactly
+ * the listed one. The list has bare names, so a set cannot point outside its folder.
  */
 #include <jansson.h>
 #include <stdatomic.h>
@@ -16,7 +15,7 @@
 #include "io/url.h"
 #include "pack/reader_impl.h"
 
-#define OPENERS 16u /* shards of a remote set that are opened at once */
+#define OPENERS 16u /* shards of a remote set opened in parallel */
 
 typedef struct listed {
     const char *file;
@@ -48,7 +47,7 @@ static int parse_entry(const leat_pack *p, const json_t *obj, listed *l, leat_er
 static int path_of(const leat_pack *p, const char *file, char **path, leat_error *err)
 {
     char *set = NULL;
-    if (!leat__path_remote(p->source)) /* beside the set, not beside a link to it */
+    if (!leat__path_remote(p->source)) /* beside the set itself, not beside a link to it */
         LEAT_TRY(leat__path_resolve(p->source, &set, err));
     *path = leat__path_beside(set != NULL ? set : p->source, file);
     leat__free(set);
@@ -64,7 +63,7 @@ static int open_index(leat_pack *p, const listed *l, size_t share, leat__index *
     return rc;
 }
 
-/* Adds a shard; `x` was opened ahead, or is NULL. */
+/* Adds a shard; `x` was opened in advance, or is NULL. */
 static int open_one(leat_pack *p, const listed *l, size_t share, leat__index *x, leat_error *err)
 {
     int rc;
@@ -82,7 +81,8 @@ static int open_one(leat_pack *p, const listed *l, size_t share, leat__index *x,
     return leat__pack_add_shard(p, x, err);
 }
 
-/* ---- remote sets: opening a shard is a few round trips, so many are opened at once ---------- */
+/* ---- remote sets: opening a shard takes a few round trips, so many are opened at once
+ * ------- */
 
 typedef struct opening {
     leat_pack *pack;
@@ -102,8 +102,8 @@ static void open_some(void *arg)
         size_t len;
         if (parse_entry(o->pack, json_array_get(o->list, i), &l, NULL) != 0 ||
             open_index(o->pack, &l, o->count, &x, NULL) != 0)
-            continue; /* opened again, and its error told, in its turn */
-        /* the part of the index that adding the shard will look at */
+            continue; /* opened again in its turn, which reports the error */
+        /* the part of the index that adding the shard will read */
         if (leat__index_load(x, leat__index_section(x, LEAT__SECTION_SCHEMA), LEAT__PACK_JSON_MAX, 1, &text,
                              &len, NULL) == 0)
             leat__free(text);
@@ -212,7 +212,7 @@ int leat__pack_open_shards(leat_pack *p, leat_error *err)
         rc = parse_entry(p, json_array_get(list, i), &l, err);
         if (rc == 0) {
             leat__index *x = opened[i];
-            opened[i] = NULL; /* the pack's from here on */
+            opened[i] = NULL; /* owned by the pack from here on */
             rc = open_one(p, &l, count, x, err);
         }
     }

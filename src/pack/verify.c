@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verifying a pack: every byte of every file is read and lies under a check that is
- * compared. Opening has compared header, footer, roots and directory; then come the chunks
- * of the index, then pages, by one or several threads that take the next page from a
- * counter. A damaged page is looked into sample by sample, so that what is lost has a name.
- * Beyond checksums, the tables must agree with each other: pages tile the file, samples lie
- * in order in their pages, the table of keys lists each sample once under its hash.
+ * Verifies a pack: reads every byte of every file and compares it with its checksum. Opening has
+ * checked header, footer, roots and directory. Then follow the chunks of the index, then pages,
+ * by one or several threads that take the next page from a counter. A damaged page is checked
+ * sample by sample, to name what is lost. Beyond checksums, the tables must agree: pages tile the
+ * file, samples are in order in their pages, and the table of keys lists each sample once under
+ * its hash.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void report_plain(job *j, const leat__file *file, int64_t page, uint64_t 
     report(j, &d);
 }
 
-/* Damage is reported and the work goes on; anything else ends it. */
+/* Reports damage and continues; any other error ends the work. */
 static bool survived(job *j, const leat__file *file, int64_t page, int rc,
                      const leat_error *err)
 {
@@ -104,7 +104,7 @@ static uint64_t key_sum(uint64_t hash, uint64_t row)
     return leat__mix64(hash ^ leat__mix64(row + 1));
 }
 
-/* Sum over all samples of (hash of key, number), from the keys themselves. */
+/* Sum over all samples of (hash of key, number), computed from the keys. */
 static int sum_of_keys(leat__shard *s, uint64_t *sum, leat_error *err)
 {
     leat__sample_place places[ROWS];
@@ -229,7 +229,7 @@ static void verify_page(job *j, uint64_t page, uint8_t *data)
     int rc = leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err);
     if (!survived(j, file, (int64_t)page, rc, &err)) return;
     bool whole = leat__hash64(data, (size_t)g.bytes, 0) == g.check;
-    if (!whole && leat__file_remote(file) != NULL) { /* damaged on its way, or where it is kept? */
+    if (!whole && leat__file_remote(file) != NULL) { /* damaged in transit, or on disk? */
         leat__file_settle(file);
         if (!survived(j, file, (int64_t)page, leat__file_pread(file, data, (size_t)g.bytes, g.offset, &err),
                       &err))
@@ -274,7 +274,7 @@ static void verify_pages(void *arg)
     leat__free(data);
 }
 
-/* Pages follow each other from the header to the index. */
+/* Checks that pages are adjacent from the header to the index. */
 static void verify_tiling(job *j, leat__shard *s)
 {
     leat_error err;
@@ -298,7 +298,7 @@ static void run_pages(job *j)
     leat__thread threads[THREADS_MAX];
     uint32_t extra = LEAT_MIN(LEAT_MAX(j->opts.threads, 1u), THREADS_MAX) - 1, started = 0;
     memset(threads, 0, sizeof threads);
-    /* Fewer threads than asked for only make it slower. */
+    /* Fewer threads than requested only make it slower. */
     while (started < extra &&
            leat__thread_start(&threads[started], "leat-verify", verify_pages, j, NULL) == 0)
         started++;
@@ -314,7 +314,7 @@ static int verify_open(job *j, leat_error *err)
     if (j->pack->set != NULL) verify_chunks(j, j->pack->set);
     for (uint32_t i = 0; i < j->pack->shard_count; i++) {
         verify_chunks(j, j->pack->shards[i].index);
-        if (j->stats.damaged > 0) continue; /* tables with holes cannot be compared */
+        if (j->stats.damaged > 0) continue; /* incomplete tables cannot be compared */
         verify_tiling(j, &j->pack->shards[i]);
         verify_keys(j, &j->pack->shards[i]);
     }

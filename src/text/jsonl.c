@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of one line: a strict parser of JSON (RFC 8259) that builds nothing. Strings are
- * passed over with the vector kernels of text_dsp.h, everything else byte by byte.
+ * The reader of one line: a strict JSON parser (RFC 8259) that builds no tree. Strings are
+ * skipped with the vector kernels of text_dsp.h, everything else byte by byte.
  *
  * The line is followed by readable bytes, and the byte after it is a newline or a NUL, which no
- * valid token contains: so the parser needs no check of the end while it is inside a token.
+ * valid token contains. So the parser need not check for the end inside a token.
  */
 #include "text/jsonl.h"
 
@@ -52,7 +52,8 @@ static int hex4(const uint8_t *p)
     return value;
 }
 
-/* s->p is after the opening quote; moves it after the closing one and returns where that is. */
+/* s->p is after the opening quote; moves it past the closing one and returns the position of
+ * that. */
 static const uint8_t *string(parser *s, bool *escaped)
 {
     *escaped = false;
@@ -114,7 +115,7 @@ static bool literal(parser *s, const char *word, size_t len)
     return true;
 }
 
-/* A number or a literal; also NaN and the infinities, which Python writes. */
+/* A number or a literal; also NaN and the infinities, as written by Python. */
 static bool plain(parser *s)
 {
     switch (*s->p) {
@@ -143,8 +144,7 @@ static bool key(parser *s)
     return true;
 }
 
-/* A value that is an object or an array, without recursion: `open` has a bit per level, 1 for
- * an object. */
+/* Skips an object or an array without recursion: `open` has a bit per level, 1 for an object. */
 static bool nested(parser *s)
 {
     uint8_t open[LEAT__JSONL_DEPTH / 8] = {0};
@@ -245,7 +245,7 @@ double leat__jsonl_number(const leat__jsonl_field *f)
     return strtod(text, NULL);
 }
 
-/* Does a key with escapes name the field? */
+/* True when a key with escapes names the field. */
 static bool same_key(const uint8_t *raw, size_t len, const leat__jsonl_field *f)
 {
     uint8_t text[256 + LEAT__TEXT_PAD];
@@ -281,7 +281,7 @@ static void found(leat__jsonl_field *f, const parser *s, const uint8_t *member, 
     f->member_len = (size_t)(s->p - member);
 }
 
-/* The members of the line's own object; s->p is after its brace. */
+/* Reads the members of the line's top-level object; s->p is after its brace. */
 static bool members(parser *s, leat__jsonl_field *fields, size_t count)
 {
     blanks(s);

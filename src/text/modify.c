@@ -29,7 +29,7 @@ static inline void put(leat__buf *out, const uint8_t *p, size_t n)
     leat__buf_append(out, p, n);
 }
 
-/* \r\n and \r become \n; three or more in a row become two; blanks at line ends go. */
+/* Turns \r\n and \r into \n and three or more of them into two; removes blanks at line ends. */
 static void newlines(reader r, leat__buf *out)
 {
     unsigned run = 0;
@@ -65,7 +65,7 @@ static void quotes(reader r, leat__buf *out)
     }
 }
 
-/* One byte of Windows-1252 for this code point, or -1. */
+/* The Windows-1252 byte for this code point, or -1. */
 static int byte_of(uint32_t code)
 {
     static const uint16_t high[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
@@ -78,8 +78,8 @@ static int byte_of(uint32_t code)
     return -1;
 }
 
-/* Undoes UTF-8 that was read as Windows-1252 ("cafÃ©"): a run of code points whose bytes are
- * one code point of UTF-8. Also drops controls, zero-width characters and byte order marks. */
+/* Repairs UTF-8 that was decoded as Windows-1252 ("cafÃ©"): a sequence of code points whose bytes
+ * form one UTF-8 code point. Also drops controls, zero-width characters and byte order marks. */
 static void unicode_repair(reader r, leat__buf *out)
 {
     while (r.p < r.end) {
@@ -109,7 +109,8 @@ static void unicode_repair(reader r, leat__buf *out)
     }
 }
 
-/* Full-width ASCII, ligatures, non-breaking and other blanks, and dashes as plain characters. */
+/* Replaces full-width ASCII, ligatures, non-breaking and other blanks, and dashes by plain
+ * characters. */
 static void compatible(reader r, leat__buf *out)
 {
     static const char *const ligature[] = {"ff", "fi", "fl", "ffi", "ffl"};
@@ -208,8 +209,8 @@ static size_t ip_length(const uint8_t *p, const uint8_t *end)
     return more || (p + n < end && is_alnum(p[n])) ? 0 : n;
 }
 
-/* Length of a telephone number: a plus or a bracket or groups, 7 to 15 digits, blanks, dots and
- * hyphens between; 0 when there is none. Plain runs of digits are numbers, not telephones. */
+/* Length of a telephone number, or 0: a plus or a bracket or groups, 7 to 15 digits, with blanks,
+ * dots and hyphens in between. Plain sequences of digits are numbers, not telephones. */
 static size_t phone_length(const uint8_t *p, const uint8_t *end)
 {
     size_t n = 0, last = 0;
@@ -299,7 +300,7 @@ static bool boilerplate_line(const uint8_t *p, const uint8_t *end)
     return false;
 }
 
-/* Lines that C4 keeps: an end mark, three words, no policy phrase, no script. */
+/* True for lines that C4 keeps: an end mark, three words, no policy phrase, no script. */
 static bool c4_line(const uint8_t *p, const uint8_t *end)
 {
     while (end > p && (end[-1] == ' ' || (end[-1] >= 9 && end[-1] <= 13)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of scores, rules and profiles, and judging by them. To add a score or a profile,
- * add a row.
+ * The tables of scores, rules and profiles, and the judging of documents. To add a score or a
+ * profile, add a row.
  */
 #include "text/rule.h"
 
@@ -247,7 +247,7 @@ static int add_profile(leat__rule_set *set, const char *name, leat_error *err)
                       near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
-/* The next part of a list with commas; false at the end. */
+/* Copies the next part of a comma-separated list; false at the end. */
 static bool next_part(const char **list, char *out, size_t size)
 {
     if (**list == 0) return false;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of a scorer. All arrays lie in one block, each shifted by a multiple of 704 bytes:
- * arrays that begin at the same offset of a page share cache sets, which cost 15 to 20 % of the
- * speed. Small texts get room for the worst case; the arrays of large texts are sized by what
- * is in them.
+ * The memory of a scorer. All arrays are in one block, each shifted by a multiple of 704 bytes:
+ * arrays at the same offset of a page share cache sets, which cost 15 to 20 % of the speed. Small
+ * texts get room for the worst case; for large texts the arrays are sized by the content.
  */
 #include "text/score.h"
 
@@ -35,7 +34,7 @@ const char *leat__count_help(unsigned index)
     return index < LEAT__COUNT_TOTAL ? names[index].help : "";
 }
 
-/* Gives out parts of a block, or adds up what they take when there is no block. */
+/* Allocates parts of a block, or sums their sizes when there is no block. */
 typedef struct carver {
     uint8_t *block;
     uint64_t used;

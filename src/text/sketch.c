@@ -77,8 +77,8 @@ int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count, leat
     return 0;
 }
 
-/* Round r > 0 hashes anew. After K rounds the hash alone chooses the value, and round K + i
- * fills bin i whatever the set is, so that it ends. */
+/* Round r > 0 hashes again. After K rounds the hash alone selects the value, and round K + i
+ * fills bin i for any set, so that the loop ends. */
 void leat__sketch_fss(const uint64_t *x, uint32_t n, uint32_t k, uint32_t *out)
 {
     uint32_t least[LEAT__SKETCH_MAX];

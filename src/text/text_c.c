@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels in plain C: the reference of the others.
+ * The kernels in plain C: the reference for the others.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -37,8 +37,8 @@ static inline uint32_t class_of(uint8_t c)
     }
 }
 
-/* Does one of the patterns begin here? The bytes that tell are cooKIE, priVACy, jaVAScript,
- * teRMS, IPSum, "://", "..." and "#x#". */
+/* True when one of the patterns may begin here. The checked bytes are cooKIE, priVACy,
+ * jaVAScript, teRMS, IPSum, "://", "..." and "#x#". */
 static inline uint64_t is_candidate(const uint8_t *p)
 {
     uint8_t a = p[0] | 32, b = p[1] | 32, c = p[2] | 32;

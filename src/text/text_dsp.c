@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The choice of the variant.
+ * Selects the variant for this CPU.
  */
 #include "text/text_dsp.h"
 

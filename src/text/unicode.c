@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of properties, and the check of UTF-8. The check skips ASCII eight bytes at a
- * time; other code points are tested one by one.
+ * The tables of properties, and the UTF-8 check. The check skips ASCII eight bytes at a time;
+ * other code points are tested one at a time.
  */
 #include "text/unicode.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds a multiplier under which all words fall into different slots.
+ * Finds a multiplier that gives every word a different slot.
  */
 #include "text/word_table.h"
 

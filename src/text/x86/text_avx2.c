@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The kernels with AVX2: masks of 64 bytes from two vectors each. The templates are compiled
- * again, so that bit operations use BMI.
+ * again here, so that bit operations use BMI.
  */
 #include <immintrin.h>
 #include <stddef.h>
