@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the pages show as bars. Any thread, nothing shared.
+ * The bars of the pages. Any thread, no shared state.
  */
 #include "doctor/bars.h"
 
@@ -65,7 +65,7 @@ uint32_t leat__share_bars(const leat_doctor_diagnosis *d, leat__bar out[LEAT__SH
         {"work waits: worker", f->decode_ready},
         {"work waits: memory", f->blocked},
         {"CPUs busy", known(f->cpu_used) && f->cpus > 0 ? f->cpu_used / f->cpus : -1},
-        {"threads in line", f->run_delay},
+        {"waiting for a CPU", f->run_delay},
         {"quota throttled", f->throttled}};
     uint32_t count = 0;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++) {

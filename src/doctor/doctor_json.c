@@ -38,7 +38,7 @@ static void put_rates(leat__json *j, const leat_doctor_diagnosis *d)
     leat__json_end(j);
 }
 
-/* Of the step: waiting and computing. Of the workers' time: what they did. */
+/* Shares of the step: waiting and computing. Shares of the workers' time: their activities. */
 static void put_shares(leat__json *j, const leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -131,7 +131,7 @@ void leat__doctor_yaml(const leat_doctor_diagnosis *d, leat__buf *out)
     leat__buf_puts(out, "# Written by `leat doctor`; read by `leat load --config`.\n");
     leat__buf_printf(out, "# %s\n", d->sentence);
     if (at[0] == '\0') {
-        leat__buf_puts(out, "# Nothing that a load flag could change would make this faster.\n");
+        leat__buf_puts(out, "# No load flag would make this faster.\n");
         return;
     }
     leat__buf_printf(out, "# Predicted: %.2f times as fast.\n", d->apply_gain);

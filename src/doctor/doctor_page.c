@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The diagnosis as a page for people: the sentence, a bar per part, the evidence, the remedies.
- * Plain text; every line starts at the left margin or two blanks in.
+ * Plain text; every line starts at the left margin or is indented by two blanks.
  */
 #include <stdio.h>
 
@@ -72,7 +72,7 @@ static void lines(leat__buf *out, const char *title, const char *text, size_t wi
     for (uint32_t i = 0; i < count; i++) leat__buf_printf(out, "  - %s\n", text + i * width);
 }
 
-static const char *const basis_words[] = {"measured", "a guess from the rates above, not tried",
+static const char *const basis_words[] = {"measured", "estimated from the rates above, not tried",
                                           "a guide's figure"};
 
 static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
@@ -81,12 +81,12 @@ static void remedy_lines(leat__buf *out, const leat_doctor_diagnosis *d)
     bool guesses = false;
     leat__buf_puts(out, "\nRemedies, by predicted gain\n");
     if (d->remedy_count == 0 || d->remedies[0].basis == LEAT_BASIS_GUIDE)
-        leat__buf_puts(out, "  none that can be priced\n");
+        leat__buf_puts(out, "  none with a known gain\n");
     for (uint32_t i = 0; i < d->remedy_count; i++) {
         const leat_doctor_remedy *r = &d->remedies[i];
         if (r->basis == LEAT_BASIS_GUIDE && !guesses) {
             guesses = true;
-            leat__buf_puts(out, "\nGuesses from published guides, not measured here\n");
+            leat__buf_puts(out, "\nEstimates from published guides, not measured here\n");
         }
         leat__buf_printf(out, "  %5.2fx  %s\n", r->gain, r->action);
         leat__buf_printf(out, "          %s samples/s, then %s limits (%s)",
@@ -102,7 +102,7 @@ void leat__doctor_page(const leat_doctor_diagnosis *d, leat__buf *out, bool asci
     leat__buf_printf(out, "%s\n", d->sentence);
     leat__buf_printf(out, "%s; confidence %.0f %%", leat_doctor_grade_name(d->grade), 100 * d->confidence);
     if (d->next != LEAT_LIMIT_NONE)
-        leat__buf_printf(out, "; behind it: %s", leat_doctor_limit_name(d->next));
+        leat__buf_printf(out, "; next limit: %s", leat_doctor_limit_name(d->next));
     leat__buf_putc(out, '\n');
     lines(out, "INCOMPLETE: not known", d->missing[0], sizeof d->missing[0], d->missing_count);
     rate_lines(out, d, ascii);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The examination: the loader with a pretended trainer, in the state the machine is in; then what
- * each part does alone. The loader goes first, because whatever reads the pack warms it.
+ * The examination: runs the loader with a simulated trainer, in the current state of the machine,
+ * then measures each part alone. The loader goes first, because any read of the pack warms it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 #define FREE_PART 0.12
 #define READ_PART 0.2
 #define WORK_PART 0.28
-#define LEAST_STEPS 24u  /* a verdict wants 20 */
+#define LEAST_STEPS 24u  /* a verdict needs 20 */
 #define FREE_STEPS 4u    /* a rate alone needs fewer */
 #define TRIAL_STRETCH 5.0 /* a slow run may take this much longer to make them */
 #define SLEEP_NS 300000   /* shorter steps than this cannot be slept */
@@ -44,8 +44,8 @@
 #define WARM 0.9
 #define WARM_BATCHES 4096u
 #define IDLE_CPUS 0.3
-#define ASK_NS (LEAT_NS_PER_S / 50) /* between questions whether to stop */
-#define LEAST_OVERHEAD 0.02 /* of a sample's own cost: less cannot be told from noise */
+#define ASK_NS (LEAT_NS_PER_S / 50) /* between checks whether to stop */
+#define LEAST_OVERHEAD 0.02 /* share of a sample's cost: less is noise */
 
 typedef struct exam {
     const char *path;
@@ -56,11 +56,11 @@ typedef struct exam {
     uint64_t id_count;
     leat_doctor_facts *f;
     leat__time_limit limit;
-    const char *now; /* what is being measured, and how far all of it is */
+    const char *now; /* the current measurement, and overall progress */
     double done;
-    uint64_t ask_ns; /* when to ask again whether to stop */
+    uint64_t ask_ns; /* time of the next check whether to stop */
     uint64_t least_steps; /* of a run with a trainer */
-    double try_part; /* of the time, for one trial */
+    double try_part; /* share of the time for one trial */
 } exam;
 
 static int report(exam *e, const char *what, double done, leat_doctor_watch *watch, leat_error *err)
@@ -71,7 +71,7 @@ static int report(exam *e, const char *what, double done, leat_doctor_watch *wat
     return leat__fail(err, LEAT_ECANCELED, "stopped");
 }
 
-/* What the time limit asks while parts are measured that run no watched loader. */
+/* Called by the time limit while parts without a watched loader are measured. */
 static int wants_stop(void *cookie)
 {
     exam *e = cookie;
@@ -86,7 +86,7 @@ static void skip(exam *e)
     e->f->skipped++;
 }
 
-/* ---- The loader with a pretended trainer ---- */
+/* ---- The loader with a simulated trainer ---- */
 
 static void pretend_training(double step_ms, bool spin)
 {
@@ -99,8 +99,8 @@ static void pretend_training(double step_ms, bool spin)
     }
 }
 
-/* Batches until the time is over, epoch after epoch; a slow trainer gets more time to make enough
- * steps. */
+/* Takes batches until the time is over, epoch after epoch; a slow trainer gets more time to make
+ * enough steps. */
 static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double step_ms, double seconds,
                         const char *what, double from, double to, leat_error *err)
 {
@@ -130,8 +130,8 @@ static int take_batches(exam *e, leat_loader *l, leat_doctor_watch *w, double st
     return 0;
 }
 
-/* CPU seconds of everything but decoding: what order, scheduling, reading and hand-over cost one
- * sample. */
+/* CPU seconds per sample of everything except decoding: order, scheduling, reading and
+ * delivery. */
 static void find_delivery(leat_doctor_facts *f, const leat_doctor_facts *run, double samples_per_s,
                           double cpu_s)
 {
@@ -145,7 +145,7 @@ static void find_delivery(leat_doctor_facts *f, const leat_doctor_facts *run, do
 
 typedef struct trial {
     leat_doctor_facts facts;
-    double per_s; /* samples over the whole time, CPU time measured over the same */
+    double per_s; /* samples over the whole time; CPU time is measured over the same */
 } trial;
 
 static int try_loader(exam *e, const leat_loader_opts *with, double step_ms, double seconds,
@@ -173,7 +173,7 @@ out:
 
 /* ---- Parts of the examination ---- */
 
-/* Ids in the order they will be read: as many as a measurement can use. */
+/* Lists ids in reading order: as many as a measurement can use. */
 static int list_ids(exam *e, leat_error *err)
 {
     leat_loader *l = NULL;
@@ -191,8 +191,8 @@ out:
     return rc;
 }
 
-/* A trial needs some steps. Where the batches are too large to make so many in time, smaller ones are
- * made, and the trainer's step is shorter by as much. */
+/* A trial needs some steps. If the batches are too large to make that many in time, uses smaller
+ * ones and shortens the trainer's step in proportion. */
 static int choose_trial_batch(exam *e, leat_error *err)
 {
     double cpu_s, asked = e->loader.batch_size;
@@ -224,8 +224,9 @@ static void describe_settings(const exam *e, leat_doctor_facts *f)
     }
 }
 
-/* Nobody waits between batches: what the loader could do. Where the run itself was starved that
- * is the answer already; a cold pack would be warm by now and lie. */
+/* Runs the loader without waiting between batches, to find its maximum rate. If the run itself
+ * was starved, its rate already is the maximum; a cold pack would be warm by now and give a wrong
+ * rate. */
 static int find_headroom(exam *e, trial *t, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -246,21 +247,21 @@ static int find_headroom(exam *e, trial *t, leat_error *err)
     if (e->opts.step_ms > 0) {
         LEAT_TRY(try_loader(e, &e->loader, 0, e->seconds * FREE_PART,
                             "the loader without a trainer", TRIAL_PART, TRIAL_PART + FREE_PART, &all, err));
-        *t = all; /* the busier run tells more about what a sample costs */
+        *t = all; /* the busier run measures the cost of a sample better */
     }
     f->loader = all.facts.samples_per_s;
     return 0;
 }
 
-/* Neither memory nor the CPUs hold this run back: more of them would show nothing. */
+/* Neither memory nor the CPUs are the bottleneck: more of them would show no gain. */
 static bool waits_for_reads(const leat_doctor_facts *f)
 {
     return known(f->blocked) && f->blocked < 0.02 && known(f->cpu_used) && known(f->cpus) &&
            f->cpu_used < IDLE_CPUS * f->cpus && or_else(f->decode_ready, 1) < IDLE_CPUS;
 }
 
-/* With memory to spare and nothing to wait for: what lifting a budget would bring, and, where the run
- * itself was starved, what a sample costs when workers are busy and not woken for each one. */
+/* Runs with ample memory and no waiting: shows the gain of a larger budget and, if the run itself
+ * was starved, the cost of a sample when workers are busy and not woken for each one. */
 static int try_spacious(exam *e, trial *t, leat_error *err)
 {
     leat_loader_opts with = e->loader;
@@ -281,7 +282,7 @@ static int try_spacious(exam *e, trial *t, leat_error *err)
     return 0;
 }
 
-/* Facts of the run that the measurements did not give. */
+/* Adds facts of the run that the measurements did not give. */
 static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
 {
     for (size_t i = 0; i < leat__fact_row_count; i++) {
@@ -293,7 +294,7 @@ static void merge(leat_doctor_facts *f, const leat_doctor_facts *run)
     memcpy(f->decisions, run->decisions, sizeof f->decisions);
 }
 
-/* Times of a trial with smaller batches, as the batches asked for would take. */
+/* Converts times of a trial with smaller batches to the requested batch size. */
 static void scale_times(leat_doctor_facts *run, double times)
 {
     double *const at[] = {&run->prepare_ms, &run->data_ms,  &run->data_ms_p50,  &run->data_ms_p95,
@@ -302,14 +303,14 @@ static void scale_times(leat_doctor_facts *run, double times)
         if (known(*at[i])) *at[i] *= times;
 }
 
-/* The run with the trainer: its facts count first. They are kept also when it was stopped. */
+/* Runs with the trainer: its facts have priority. They are kept even when it was stopped. */
 static int run_trial(exam *e, double asked_batch, trial *t, leat_error *err)
 {
     leat_doctor_facts_init(&t->facts);
     int rc = try_loader(e, &e->loader, e->opts.step_ms, e->seconds * TRIAL_PART,
                         e->opts.step_ms > 0 ? "the loader with a trainer" : "the loader", 0, TRIAL_PART, t,
                         err);
-    if (e->opts.step_ms <= 0) /* nobody trained: there is no step to lose a share of */
+    if (e->opts.step_ms <= 0) /* without a trainer there is no step time */
         t->facts.batch_ms = t->facts.batch_ms_p50 = t->facts.batch_ms_p95 = t->facts.data_ms =
             t->facts.data_ms_p50 = t->facts.data_ms_p95 = -1;
     scale_times(&t->facts, asked_batch / e->loader.batch_size);
@@ -332,7 +333,8 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
     leat_doctor_facts *f = e->f;
     double cpu_s = -1, done = TRIAL_PART + FREE_PART, lost = leat__doctor_lost(f);
     bool fed = known(lost) && lost < LEAT__LOST_WARNING; /* no remedy will be tried */
-    bool decoding = or_else(f->decode_ready, 0) >= 0.5;  /* other ways to store matter more than flags */
+    bool decoding = or_else(f->decode_ready, 0) >= 0.5;  /* other storage formats matter more
+                                                          * than flags */
     double trials = fed || decoding ? 0 : TRY_SHARE * (CEILING_TIMES * e->seconds + CEILING_MORE);
     double reserve = e->seconds * READ_PART + READ_RESERVE + trials;
     leat__time_limit work = e->limit, read = e->limit;
@@ -360,14 +362,15 @@ static int measure_parts(exam *e, const trial *busy, leat_error *err)
 
 /* ---- Remedies, tried ---- */
 
-/* Whether a moment tells the truth about these flags. */
+/* True when a short trial is reliable for these flags. */
 static bool can_try(const exam *e, const leat_doctor_diagnosis *d, const char *set)
 {
     const leat_doctor_facts *f = e->f;
     double cached = or_else(f->cached, 0);
     if (!leat__doctor_may_apply(set)) return false;
-    if (known(f->trial_batch) && strstr(set, "memory=") != NULL) return false; /* batches are smaller there */
-    /* what is partly in memory is more so in each trial */
+    /* the trial has smaller batches */
+    if (known(f->trial_batch) && strstr(set, "memory=") != NULL) return false;
+    /* a pack that is partly in memory gets warmer with each trial */
     return d->limit != LEAT_LIMIT_IO || cached >= WARM || cached < COLD;
 }
 
@@ -390,7 +393,7 @@ static int try_flags(exam *e, const char *set, double *rate, leat_error *err)
     return 0;
 }
 
-/* Flags with which the loader cannot run (too little memory) are worth nothing. */
+/* Flags with which the loader cannot run (too little memory) have no value. */
 static int try_one(exam *e, const char *set, double now, leat_error *err)
 {
     leat_doctor_facts *f = e->f;
@@ -398,7 +401,7 @@ static int try_one(exam *e, const char *set, double now, leat_error *err)
     if (f->trial_count == LEAT_DOCTOR_TRIALS || !time_to_try(e)) return 0;
     int rc = try_flags(e, set, &rate, err);
     if (rc == LEAT_ECANCELED) return rc;
-    if (rc == 0 && rate < 0) { /* too slow to be measured in a moment */
+    if (rc == 0 && rate < 0) { /* too slow for a short measurement */
         skip(e);
         return 0;
     }
@@ -409,7 +412,8 @@ static int try_one(exam *e, const char *set, double now, leat_error *err)
     return 0;
 }
 
-/* The same few samples again and again, from the page cache: what it would bring to have all there. */
+/* Loads the same few samples repeatedly, from the page cache: the gain if the whole pack were
+ * there. */
 static int try_warm(exam *e, leat_error *err)
 {
     leat_loader_opts with = e->loader;
@@ -420,7 +424,8 @@ static int try_warm(exam *e, leat_error *err)
 
     if (weights == NULL) return leat__fail_nomem(err, few * sizeof *weights, "samples");
     for (uint64_t i = 0; i < few; i++) weights[i] = 1;
-    with.order = LEAT_ORDER_RANDOM; /* what is drawn again and again is in memory: their order is no matter */
+    with.order = LEAT_ORDER_RANDOM; /* repeated samples are in memory, so their order does not
+                                     * matter */
     with.weights = weights;
     with.draws = (uint64_t)with.batch_size * WARM_BATCHES;
     with.balance = NULL;
@@ -436,7 +441,7 @@ static int try_warm(exam *e, leat_error *err)
     return rc == LEAT_ETIMEDOUT ? 0 : rc;
 }
 
-/* Runs the loader with the flags that would help, each beside a run without them. */
+/* Runs the loader with each promising set of flags, alternating with runs without them. */
 static int try_remedies(exam *e, leat_error *err)
 {
     leat_doctor_facts *f = e->f;

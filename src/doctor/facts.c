@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts: what is known about a run, its JSON form, and the rates that follow from them. A fact
- * that is not known is negative and stays so through every step.
+ * Facts: what is known about a run, its JSON form, and the rates computed from them. An unknown
+ * fact is negative and stays so in every step.
  */
 #include <jansson.h>
 #include <math.h>
@@ -17,7 +17,7 @@ const leat__fact_row leat__fact_rows[] = {LEAT_DOCTOR_FACT_MAP(FACT_ROW)};
 #undef FACT_ROW
 const size_t leat__fact_row_count = LEAT_COUNT(leat__fact_rows);
 
-/* Facts that are shares: above 1 they are a mistake of whoever measured. */
+/* Facts that are shares: a value above 1 is a measurement error. */
 static const char *const shares[] = {
     "gpu_busy", "decode_ready", "blocked", "order_busy", "read_share", "decode_share",
     "augment_share", "bad", "run_delay", "throttled", "pressure_cpu", "pressure_memory",
@@ -54,13 +54,14 @@ int leat__facts_check(const leat_doctor_facts *f, leat_error *err)
     if (f->struct_size != sizeof *f)
         return leat__fail(err, LEAT_EINVAL, "doctor facts were not initialised");
     if (f->option_count > LEAT_DOCTOR_OPTIONS)
-        return leat__fail(err, LEAT_EINVAL, "%u options: there can be %d", f->option_count,
+        return leat__fail(err, LEAT_EINVAL, "%u options: at most %d are allowed", f->option_count,
                           LEAT_DOCTOR_OPTIONS);
     if (f->decision_count > LEAT_DOCTOR_DECISIONS)
-        return leat__fail(err, LEAT_EINVAL, "%u decisions: there can be %d", f->decision_count,
+        return leat__fail(err, LEAT_EINVAL, "%u decisions: at most %d are allowed", f->decision_count,
                           LEAT_DOCTOR_DECISIONS);
     if (f->trial_count > LEAT_DOCTOR_TRIALS)
-        return leat__fail(err, LEAT_EINVAL, "%u trials: there can be %d", f->trial_count, LEAT_DOCTOR_TRIALS);
+        return leat__fail(err, LEAT_EINVAL, "%u trials: at most %d are allowed", f->trial_count,
+                          LEAT_DOCTOR_TRIALS);
     for (size_t i = 0; i < leat__fact_row_count; i++) {
         double value = leat__fact_at(f, i);
         const char *name = leat__fact_rows[i].name;
@@ -185,7 +186,7 @@ static int take_count(const json_t *object, const char *key, uint32_t *out, leat
 {
     double number = 0;
     LEAT_TRY(take_number(json_object_get(object, key), key, &number, err));
-    if (!(number >= 0 && number <= UINT32_MAX)) return leat__fail(err, LEAT_EDATA, "%s is no count", key);
+    if (!(number >= 0 && number <= UINT32_MAX)) return leat__fail(err, LEAT_EDATA, "%s is not a count", key);
     *out = (uint32_t)number;
     return 0;
 }
@@ -209,7 +210,7 @@ static int take_decisions(const json_t *object, leat_doctor_facts *f, leat_error
     return 0;
 }
 
-/* The facts may be the object itself or its member "facts", as in a run file or a diagnosis. */
+/* The facts are the object itself or its member "facts", as in a run file or a diagnosis. */
 static int take_facts(const json_t *root, leat_doctor_facts *f, leat_error *err)
 {
     const json_t *inner = json_object_get(root, "facts");
@@ -246,7 +247,7 @@ int leat_doctor_facts_parse(leat_doctor_facts *f, const char *json, size_t len, 
 
 /* ---- Rates ---- */
 
-/* Of every sample, `share` comes from memory and the rest from storage. */
+/* The rate when `share` of the samples comes from memory and the rest from storage. */
 static double blend(double cold, double warm, double share)
 {
     if (!known(cold) || cold == 0) return share >= 0.999 ? warm : cold;
@@ -263,7 +264,7 @@ leat__doctor_rates leat__doctor_rates_of(const leat_doctor_facts *f)
     r.part[LEAT_LIMIT_DELIVERY] = f->delivery;
     if (known(f->batch_ms) && f->batch_ms > 0 && known(f->batch))
         r.part[LEAT_LIMIT_TRAINER] = f->batch * 1e3 / f->batch_ms;
-    /* one thread does both: together they take what each takes */
+    /* one thread does both: their times add up */
     if (or_else(f->prepare_ms, 0) > 0 && known(f->batch))
         r.part[LEAT_LIMIT_PYTHON] = f->batch * 1e3 / (f->prepare_ms + or_else(f->batch_ms, 0));
     return r;
@@ -295,7 +296,7 @@ double leat__doctor_lost(const leat_doctor_facts *f)
     leat__doctor_rates r = leat__doctor_rates_of(f);
     double trainer = r.part[LEAT_LIMIT_TRAINER];
     double supply = known(f->samples_per_s) ? f->samples_per_s : f->loader;
-    if (!known(supply)) { /* without all its parts the loader's rate is not known */
+    if (!known(supply)) { /* without all its parts the loader's rate is unknown */
         if (!known(f->cpu_all) || !known(r.part[LEAT_LIMIT_IO]) || !known(f->delivery)) return -1;
         supply = r.part[leat__doctor_smallest(&r, false, NULL)];
     }

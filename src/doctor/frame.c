@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames as JSON: one table, written and read by it. Any thread, nothing shared.
+ * Frames as JSON: one table for writing and reading. Any thread, no shared state.
  */
 #include "doctor/frame.h"
 
@@ -17,7 +17,7 @@ typedef enum kind { REAL, SMALL, LARGE } kind; /* double, uint32_t, uint64_t */
 typedef struct row {
     const char *name;
     kind kind;
-    size_t offset; /* of the first stage where there is one each */
+    size_t offset; /* of the first stage, for values per stage */
 } row;
 
 #define ROW(name, kind) {#name, kind, offsetof(leat_doctor_frame, name)}
@@ -72,7 +72,7 @@ static int take(const json_t *object, leat_doctor_frame *f, const row *r, size_t
     double number = json_number_value(value);
     double most = r->kind == SMALL ? (double)UINT32_MAX : 9007199254740992.0;
     if (!json_is_number(value) || !isfinite(number) || number < 0 || (r->kind != REAL && number > most))
-        return leat__fail(err, LEAT_EDATA, "frame: %s cannot be that", r->name);
+        return leat__fail(err, LEAT_EDATA, "frame: %s has an impossible value", r->name);
     if (r->kind == REAL)
         *(double *)at = number;
     else if (r->kind == SMALL)

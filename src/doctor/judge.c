@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The judgement. Three witnesses who look at different things each name what holds the run
- * back, and how sure they are:
+ * The diagnosis. Three independent sources of evidence (witnesses) each name the bottleneck, with
+ * a weight:
  *
- *   rates    what each part can do alone, measured; the smallest one limits
+ *   rates    the measured rate of each part alone; the smallest one limits
  *   queues   what waited inside the loader: work for a worker, work for memory, workers for work
- *   machine  what the CPUs, the kernel and the storage say
+ *   machine  what the CPUs, the kernel and the storage report
  *
- * The limit is what most weight speaks for. Where they disagree, or one has nothing to say, the
- * confidence falls: a wrong name may be possible, a confident wrong name must not be.
+ * The bottleneck is the limit with the most weight. If the witnesses disagree, or one has no
+ * evidence, the confidence falls: a wrong answer may happen, a confident wrong answer must not.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -19,10 +19,11 @@
 #include "base/num.h"
 #include "doctor/judge.h"
 
-#define RATES_WEIGHT 1.2   /* measured on this data: counts a little more than the others */
-#define MARGIN_SURE 1.5    /* the next rate is this far above the smallest: no doubt */
-#define EXPLAINS 0.6       /* a part reached less than this of its rate: it is not the reason */
-#define SATURATED 0.85     /* of the usable CPUs */
+#define RATES_WEIGHT 1.2   /* measured on this data: slightly more weight than the others */
+#define MARGIN_SURE 1.5    /* when the next rate is this far above the smallest, there is no
+                            * doubt */
+#define EXPLAINS 0.6       /* a part used less than this share of its rate: it is not the cause */
+#define SATURATED 0.85     /* share of the usable CPUs */
 #define IDLE 0.6
 #define STANDING_IN_LINE 0.2
 #define THROTTLED 0.1
@@ -31,7 +32,7 @@
 #define READY_LOW 0.2
 #define NOT_DECODING 0.3
 #define PRESSURE 0.1
-#define MOST 0.5           /* of a worker's time: this is what it does */
+#define MOST 0.5           /* share of a worker's time that counts as its main activity */
 #define FAULTS_PER_S 100.0
 #define DISK_BLOCK 4096.0  /* bytes */
 #define FEW_READS 4        /* in flight: more of them make each wait for the others, on any disk */
@@ -64,7 +65,7 @@ static void ask_rates(const leat_doctor_facts *f, const leat__doctor_rates *r, v
     double weight = clamp((margin - 1) / (MARGIN_SURE - 1), 0.1, 1);
     bool all = known(r->part[LEAT_LIMIT_IO]) && known(r->part[LEAT_LIMIT_CPU]) &&
                known(r->part[LEAT_LIMIT_DELIVERY]);
-    if (!all) weight *= 0.5; /* the one that is not known may be smaller still */
+    if (!all) weight *= 0.5; /* the unknown one may be smaller still */
     if (known(f->samples_per_s) && f->samples_per_s < EXPLAINS * low)
         weight *= f->samples_per_s / (EXPLAINS * low);
     v->weight[first] += RATES_WEIGHT * weight;
@@ -81,14 +82,15 @@ static void ask_queues(const leat_doctor_facts *f, votes *v)
     if (blocked >= BLOCKED && ready < READY_HIGH)
         v->weight[LEAT_LIMIT_MEMORY] += clamp(2 * blocked, 0, 1.2) * (1 - ready);
     else if (ready >= READY_HIGH && or_else(f->decode_share, 1) < NOT_DECODING)
-        v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share); /* workers do something else */
+        /* workers do something else */
+        v->weight[LEAT_LIMIT_DELIVERY] += ready * (1 - f->decode_share);
     else if (ready >= READY_HIGH)
         v->weight[LEAT_LIMIT_CPU] += ready;
     else if (ready < READY_LOW)
         v->weight[LEAT_LIMIT_IO] += 0.7 * (1 - ready / READY_LOW);
 }
 
-/* Share of the CPU time used that went into decoding and augmenting. */
+/* Share of the used CPU time spent on decoding and augmenting. */
 static double useful_share(const leat_doctor_facts *f)
 {
     if (!known(f->cpu_used) || f->cpu_used <= 0) return -1;
@@ -112,7 +114,8 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
         return;
     }
     if (!known(f->cpu_used) || !known(f->cpus) || f->cpus <= 0) return;
-    /* what its threads wanted, had they not stood in line; what others use is no evidence alone */
+    /* the CPUs its threads would have used without waiting for them; CPU use by other processes
+     * alone is not evidence */
     double room = LEAT_MIN(f->cpus, LEAT_MAX(or_else(f->threads, f->cpus), 1.0));
     double busy = f->cpu_used / room, line = LEAT_MIN(or_else(f->run_delay, 0), 0.98);
     double wanted = busy / (1 - line);
@@ -126,7 +129,7 @@ static void ask_machine(const leat_doctor_facts *f, votes *v)
         v->weight[LEAT_LIMIT_IO] += 0.6 * (1 - wanted);
 }
 
-/* ---- Causes: the first that holds, per limit ---- */
+/* ---- Causes: the first that applies, per limit ---- */
 
 static bool swapping(const leat_doctor_facts *f)
 {
@@ -180,13 +183,13 @@ static bool transfer(const leat_doctor_facts *f)
     return or_else(f->worker_transfer, 0) >= MOST;
 }
 
-/* Another loader, of whose workers it is not known that they decode. */
+/* True for another loader whose workers are not known to decode. */
 static bool some_worker_time(const leat_doctor_facts *f)
 {
     return known(f->workers) && or_else(f->worker_decode, 0) < MOST;
 }
 
-/* Far more pixels than the network will ever see. */
+/* True for far more pixels than the network uses. */
 static bool large_images(const leat_doctor_facts *f)
 {
     return known(f->pixels) && f->pixels >= 2e6 && f->pixels >= 16 * or_else(f->out_pixels, 5e4);
@@ -213,7 +216,7 @@ static bool amplified(const leat_doctor_facts *f)
            f->read_bytes >= 1.5 * f->sample_bytes;
 }
 
-/* Not in memory, but memory would be much faster. */
+/* True when the pack is not in memory, but memory would be much faster. */
 static bool cold(const leat_doctor_facts *f)
 {
     return known(f->cached) && f->cached < 0.9 && known(f->io_warm) && known(f->io_cold) &&
@@ -221,14 +224,16 @@ static bool cold(const leat_doctor_facts *f)
            f->dataset_bytes < or_else(f->memory_free, 0);
 }
 
-/* Storage answers so many requests per second: more of them in flight bring nothing, larger ones do. */
+/* True when storage is limited by requests per second: more in flight do not help, larger ones
+ * do. */
 static bool requests(const leat_doctor_facts *f)
 {
     if (!known(f->io_cold) || !known(f->io_deep) || !known(f->io_pages)) return false;
     if (!known(f->sample_bytes)) return false;
     if (or_else(f->order_random, 0) < 1 || or_else(f->cached, 0) >= 0.9) return false;
     if (f->io_deep >= 1.3 * f->io_cold) return false;
-    double each = f->sample_bytes + DISK_BLOCK; /* a sample read for itself: out to whole blocks */
+    double each = f->sample_bytes + DISK_BLOCK; /* a sample read alone: rounded up to whole
+                                                 * blocks */
     return f->io_pages * f->sample_bytes >= 2 * f->io_cold * each;
 }
 
@@ -242,7 +247,8 @@ bool leat__doctor_memory_limit(const leat_doctor_facts *f)
 
 bool leat__doctor_latency(const leat_doctor_facts *f)
 {
-    if (known(f->more_workers_rate) && known(f->samples_per_s)) /* tried: more that wait at once get more */
+    /* tried: more waiting workers get more */
+    if (known(f->more_workers_rate) && known(f->samples_per_s))
         return f->more_workers_rate >= 1.3 * f->samples_per_s;
     return (known(f->io_deep) && known(f->io_cold) && f->io_deep >= 1.3 * f->io_cold) ||
            (known(f->read_ms) && f->read_ms >= 2 && !known(f->io_deep) &&
@@ -335,7 +341,7 @@ static uint32_t cause_of(uint32_t limit, const leat_doctor_facts *f)
     return LEAT_CAUSE_NONE;
 }
 
-/* ---- What is missing ---- */
+/* ---- Missing evidence ---- */
 
 static void miss(leat_doctor_diagnosis *d, bool there, const char *what)
 {
@@ -353,13 +359,13 @@ static void find_missing(leat_doctor_diagnosis *d)
     miss(d, known(d->cpu) || (known(f->cpu_used) && known(f->cpus)), "the rate of decoding");
     bool fed = known(d->lost) && d->lost < LEAT__LOST_WARNING;
     miss(d, fed || known(d->delivery) || known(f->decode_share), "the rate of delivery");
-    miss(d, fed || known(f->blocked), "whether memory held work back");
+    miss(d, fed || known(f->blocked), "whether memory blocked work");
     d->complete = d->missing_count == 0;
 }
 
 /* ---- Together ---- */
 
-/* Waiting although the loader can do more than is asked for: the mean hides it. */
+/* True when the trainer waits although the loader is faster on average: bursts. */
 static bool bursts(const leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -383,7 +389,8 @@ static void weigh(leat_doctor_diagnosis *d, const votes *v)
     d->confidence = best / sum * clamp(best / 1.2, 0, 1);
 }
 
-/* The transform takes a share of the step that matters, and more than waiting for batches does. */
+/* True when the transform takes a significant share of the step, and more than waiting for
+ * batches does. */
 static bool transform_limits(const leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -396,7 +403,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
     const leat_doctor_facts *f = &d->facts;
     votes v = {{0}};
 
-    if (transform_limits(d)) { /* its own clock says so: no witness is needed */
+    if (transform_limits(d)) { /* measured directly: no other evidence is needed */
         d->limit = LEAT_LIMIT_PYTHON;
         d->cause = LEAT_CAUSE_TRANSFORM;
         d->confidence = 0.95;
@@ -405,7 +412,7 @@ static void decide(leat_doctor_diagnosis *d, const leat__doctor_rates *r)
         d->cause = LEAT_CAUSE_TRAINER;
         d->confidence = 1 - d->lost / LEAT__LOST_WARNING * 0.3;
     } else if (bursts(d)) {
-        bool others = contention(f); /* enough, whenever they leave it the CPUs */
+        bool others = contention(f); /* enough when other processes leave it the CPUs */
         d->limit = or_else(f->blocked, 0) >= BLOCKED ? LEAT_LIMIT_MEMORY
                    : others                          ? LEAT_LIMIT_CPU
                                                      : LEAT_LIMIT_DELIVERY;
@@ -431,7 +438,7 @@ static uint32_t grade_of(const leat_doctor_diagnosis *d)
     return few ? LEAT_GRADE_WARNING : LEAT_GRADE_CRITICAL;
 }
 
-/* What is reached now: measured, or what the loader and the trainer can do together. */
+/* The current rate: measured, or the combined rate of loader and trainer. */
 static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
 {
     if (known(f->samples_per_s)) return f->samples_per_s;
@@ -441,8 +448,8 @@ static double rate_now(const leat_doctor_facts *f, const leat__doctor_rates *r)
     return first != LEAT_LIMIT_NONE ? r->part[first] : -1;
 }
 
-/* A part that limits and was never measured alone does what the run does: remedies need a figure
- * to start from. */
+/* A bottleneck that was never measured alone gets the rate of the run: remedies need a figure to
+ * start from. */
 static void take_as_measured(leat_doctor_diagnosis *d)
 {
     if (!known(d->rate)) return;
@@ -477,7 +484,7 @@ int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *out
     leat__doctor_evidence(&d);
     leat__doctor_findings(&d);
     leat__doctor_remedies(&d);
-    d.facts = *facts; /* as given: judged again they give the same verdict */
+    d.facts = *facts; /* as given: judging them again gives the same verdict */
     memset(out, 0, size);
     memcpy(out, &d, LEAT_MIN(size, sizeof d));
     return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pack of a few samples. They are drawn with replacement, again and again, so that an epoch is
- * as long as the measurement; CPU time and not the clock is what counts, because others may use
- * the machine too.
+ * A pack of a few samples. They are drawn repeatedly, with replacement, so that an epoch is as
+ * long as the measurement. CPU time is measured, not wall time, because other processes may use
+ * the machine.
  */
 #include "doctor/mini.h"
 
@@ -21,21 +21,21 @@
 #include "io/file.h"
 
 #define EPOCH_BATCHES 4096u
-#define BATCH_MAX 64u   /* larger ones cost the same per sample, and take long to be warm */
+#define BATCH_MAX 64u   /* larger batches cost the same per sample, and take long to warm up */
 #define AHEAD_SAMPLES 64u
 #define LEAST_BATCHES 6u
-#define SETTLED_NS (2 * LEAT_NS_PER_S) /* at the latest */
-#define LOOK_NS 500000 /* whether anything runs: every so often, */
-#define STILL_LOOKS 3u /* until so many in a row found nothing */
-#define PATIENCE 5.0 /* times the time, where others use the CPUs */
+#define SETTLED_NS (2 * LEAT_NS_PER_S) /* maximum */
+#define LOOK_NS 500000 /* interval of the checks whether anything runs, */
+#define STILL_LOOKS 3u /* until this many consecutive checks found nothing */
+#define PATIENCE 5.0 /* multiple of the time, when other processes use the CPUs */
 #define IMAGES_MAX 64u
-#define WAIT_MS 100 /* for a batch, between checks of the time limit */
+#define WAIT_MS 100 /* wait for a batch, between checks of the time limit */
 #define NAME_BYTES 4096
 #define CACHE_TIMES 3
-#define CACHE_BYTES (32.0 * 1048576) /* where the machine does not tell */
+#define CACHE_BYTES (32.0 * 1048576) /* when the machine does not report it */
 #define BYTES_MAX (128.0 * 1048576)
-#define COPY_SHOWS (256.0 * 1024) /* bytes of a sample, most of whose cost is copying */
-#define COPY_TIMES 3 /* as many of those: memory is not equally fast everywhere */
+#define COPY_SHOWS (256.0 * 1024) /* bytes of a sample whose cost is mostly copying */
+#define COPY_TIMES 3 /* multiple of those bytes: memory speed varies by location */
 #define READ_BYTES 524288u
 #define SAMPLES_MAX 8192.0
 
@@ -43,7 +43,7 @@ struct leat__mini {
     char path[NAME_BYTES];
     bool there;
     uint32_t count;
-    const leat__time_limit *limit; /* of the set it was made from */
+    const leat__time_limit *limit; /* of the source set */
 };
 
 /* ---- The pack ---- */
@@ -75,7 +75,8 @@ static int store(leat__mini *m, const leat__set *set, leat_error *err)
 
     o.fields = &field;
     o.field_count = 1;
-    o.no_sync = !copy_shows(set); /* else it must be on disk, to be forgotten */
+    o.no_sync = !copy_shows(set); /* otherwise it must be on disk, so that it can be dropped
+                                   * from the page cache */
     LEAT_TRY(leat_packer_open(&p, m->path, &o, err));
     m->there = true;
     if (set->blob.len > 0)
@@ -90,8 +91,9 @@ out:
     return rc;
 }
 
-/* Forgets what was written and reads it, not one behind the other. The page cache keeps what is written
- * in large pieces and what is read at random in single pages, out of which copying takes a third longer. */
+/* Drops the written pages from the page cache and reads them again, not in sequence. The page
+ * cache keeps written data in large folios and randomly read data in single pages; copying from
+ * the latter takes a third longer. */
 static int read_again(const leat__mini *m, leat_error *err)
 {
     leat__file *f = NULL;
@@ -101,7 +103,8 @@ static int read_again(const leat__mini *m, leat_error *err)
     if (rc == 0) rc = leat__file_open(&f, m->path, LEAT__FILE_READ, err);
     if (rc != 0) goto out;
     leat__file_advise(f, 0, 0, LEAT__ADVICE_DONTNEED);
-    for (uint64_t i = leat__file_size_at_open(f) / READ_BYTES; i > 0 && rc == 0; i--) { /* not as it lies */
+    /* not in file order */
+    for (uint64_t i = leat__file_size_at_open(f) / READ_BYTES; i > 0 && rc == 0; i--) {
         rc = leat__time_check(m->limit, err);
         if (rc == 0) rc = leat__file_pread(f, buf, READ_BYTES, (i - 1) * READ_BYTES, err);
     }
@@ -148,7 +151,7 @@ void leat__mini_close(leat__mini **out)
     if (m == NULL) return;
     if (m->there) { /* finished or not */
         int gone = leat__path_unlink(m->path, NULL), partial = leat_packer_discard(m->path, NULL);
-        (void)gone, (void)partial; /* what cannot be removed is a small file in a folder for such */
+        (void)gone, (void)partial; /* if it cannot be removed, a small temporary file remains */
     }
     leat__free(m);
     *out = NULL;
@@ -164,7 +167,7 @@ struct leat__mini_run {
     const leat__time_limit *limit;
 };
 
-/* Whether anything ran since the last look. */
+/* True when anything ran since the last check. */
 static bool stirred(leat_loader *l, uint64_t *items)
 {
     leat_loader_stats s;
@@ -179,7 +182,7 @@ static bool stirred(leat_loader *l, uint64_t *items)
     return running > 0 || *items != before;
 }
 
-/* Waits until the loader has made all batches it may make ahead and its threads sleep. */
+/* Waits until the loader has prefetched all batches it may and its threads sleep. */
 static int settle(const leat__mini_run *run, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + SETTLED_NS, items = 0;
@@ -191,7 +194,7 @@ static int settle(const leat__mini_run *run, leat_error *err)
     return 0;
 }
 
-/* The next batch; gives up at the time limit. */
+/* Takes the next batch; gives up at the time limit. */
 static int next_batch(const leat__mini_run *run, leat_batch **b, leat_error *err)
 {
     for (;;) {
@@ -201,8 +204,8 @@ static int next_batch(const leat__mini_run *run, leat_batch **b, leat_error *err
     }
 }
 
-/* As many batches are ahead before as after, so that the CPU time spent is that of the samples taken,
- * whoever spent it and whenever. The clock says little on a busy machine. */
+/* As many batches are prefetched before as after, so the CPU time spent is that of the samples
+ * taken, on any thread and at any time. Wall time is unreliable on a busy machine. */
 int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s, leat_error *err)
 {
     uint64_t until = leat__clock_ns() + (uint64_t)(PATIENCE * seconds * 1e9), samples = 0, batches = 0;
@@ -228,11 +231,11 @@ int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s, leat
     return 0;
 }
 
-/* The user's options, of a loader that draws from the few samples again and again. */
+/* The user's options, for a loader that draws repeatedly from the few samples. */
 static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], const char *const *ops)
 {
     o->image_count = LEAT_MIN(o->image_count, IMAGES_MAX);
-    for (uint32_t i = 0; i < o->image_count; i++) { /* all of the one field that is there */
+    for (uint32_t i = 0; i < o->image_count; i++) { /* all images use the only field */
         images[i] = o->images[i];
         if (images[i].name == NULL) images[i].name = images[i].field;
         images[i].field = NULL;
@@ -250,7 +253,7 @@ static void options(leat_loader_opts *o, leat_loader_image images[IMAGES_MAX], c
     o->quarantine = o->balance = NULL;
     o->indices = NULL;
     o->fields = NULL;
-    o->sample_fn = NULL; /* it knows the fields of the real pack */
+    o->sample_fn = NULL; /* it expects the fields of the real pack */
     o->draws = (uint64_t)o->batch_size * EPOCH_BATCHES;
 }
 

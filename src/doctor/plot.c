@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Line plots as inline SVG: numbers in, text out. Colours come from the page's style sheet, so
- * that light and dark are one drawing.
+ * one drawing works for light and dark.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define POINTS 240u
 #define TEXT 24
 
-/* Not below the value and short to write: 1, 2 or 5 times a power of ten, of bytes a power of two. */
+/* Rounds up to a short number: 1, 2 or 5 times a power of ten; for bytes a power of two. */
 static double round_up(double value, bool bytes)
 {
     if (!(value > 0)) return 1;
@@ -66,7 +66,7 @@ static void draw_axes(leat__buf *out, double top, const char *unit, double from,
                      WIDTH - RIGHT, HEIGHT - 6, leat__format_seconds(to, text, TEXT));
 }
 
-/* Frames are averaged down to what a screen can show. */
+/* Frames are averaged down to the resolution of a screen. */
 static void draw_curve(leat__buf *out, const leat__curve *c, double top, double from, double to,
                        const leat_doctor_frame *frames, size_t count)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads, alone. A list of ranges is read again and again, a fixed number in flight, until the
- * time is over. Cold reads go past the page cache (O_DIRECT), so that the user's own cache stays
- * as it was; where the file system cannot do that there is no cold figure, unless everything is
- * in memory anyway.
+ * Measures reads alone. A list of ranges is read repeatedly, with a fixed number in flight, until
+ * the time is over. Cold reads bypass the page cache (O_DIRECT), so that the user's cache does
+ * not change. If the file system does not allow that, there is no cold figure, unless everything
+ * is in memory anyway.
  */
 #include "doctor/reads.h"
 
@@ -23,9 +23,9 @@
 #define RANGES_MAX 4096u
 #define LEAST_RANGES 16u
 #define LIST_NS (LEAT_NS_PER_S / 4)
-#define SET_BYTES (UINT64_C(64) << 20) /* what the warm reads go over, at most; and at most this part of */
-#define SET_PART 8                     /* the pack: what is in memory should stay nearly as it was */
-#define DEPTH 32u                      /* where a loader starts */
+#define SET_BYTES (UINT64_C(64) << 20) /* maximum size for warm reads; and at most this part of */
+#define SET_PART 8                     /* the pack: the cache should stay nearly as it was */
+#define DEPTH 32u                      /* the loader's initial depth */
 #define DEEP 64u
 #define WAIT_NS (LEAT_NS_PER_S / 10) /* for a read, between checks of the time limit */
 #define LEAST_SECONDS 0.5 /* to read samples into the page cache; a slow disk gives fewer of them */
@@ -40,7 +40,7 @@
 typedef struct range {
     const leat__file *file;
     uint64_t offset, len;
-    uint32_t samples; /* that come with it */
+    uint32_t samples; /* samples it contains */
 } range;
 
 typedef struct ranges {
@@ -63,13 +63,13 @@ static void put(ranges *r, const leat__file *file, uint64_t offset, uint64_t len
     r->samples += samples;
 }
 
-/* Looking things up reads the index, which lies on the same slow disk: time for it is limited. */
+/* Lookups read the index, which may be on the same slow disk: limits the time for them. */
 static bool may_list(const ranges *r, uint64_t until_ns)
 {
     return r->count < RANGES_MAX && (r->count < LEAST_RANGES || leat__clock_ns() < until_ns);
 }
 
-/* Each sample by itself, as the random order reads; out to the alignment when direct. */
+/* Lists each sample separately, as the random order reads; aligned for direct reads. */
 static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bool direct,
                         uint64_t max_bytes, ranges *r, leat_error *err)
 {
@@ -86,8 +86,7 @@ static int list_samples(leat_pack *pack, const uint64_t *ids, uint64_t count, bo
     return 0;
 }
 
-/* Whole pages, each once, in the order in which the samples first touch them; out to the
- * alignment. */
+/* Lists whole pages, each once, in the order in which the samples first touch them; aligned. */
 static int list_pages(leat_pack *pack, const uint64_t *ids, uint64_t count, uint64_t pages,
                       ranges *r, leat_error *err)
 {
@@ -147,7 +146,7 @@ static void start_read(lane *l, uint32_t i, const range *r)
     leat__aio_submit(l->aio, q);
 }
 
-/* Goes round the list until the time is over, or once when `once`. */
+/* Reads the list repeatedly until the time is over, or once if `once`. */
 static int read_for(const ranges *list, uint32_t depth, double seconds, bool once,
                     const leat__time_limit *limit, result *out, leat_error *err)
 {
@@ -185,7 +184,7 @@ out:
     return rc;
 }
 
-/* ---- What is in memory ---- */
+/* ---- Page cache ---- */
 
 static int shard_resident(const char *path, uint64_t *in, uint64_t *all, leat_error *err)
 {
@@ -263,7 +262,7 @@ static int measure_cold(leat_pack *pack, const leat_pack_info *info, const uint6
     uint32_t usual = (uint32_t)f->io_depth, deep = LEAT_MAX(DEEP, 2 * usual);
     result got;
 
-    if (random) { /* pages last: a slow disk takes long for those in flight */
+    if (random) { /* pages last: a slow disk takes long to finish reads in flight */
         LEAT_TRY(list_samples(pack, ids, count, true, UINT64_MAX, r, err));
         LEAT_TRY(read_for(r, usual, seconds, false, limit, &got, err));
         f->io_cold = got.per_s;
@@ -358,7 +357,8 @@ int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,
     r.count = (uint32_t)LEAT_MIN(got.reads, (uint64_t)r.count); /* these are in memory now */
     LEAT_GO(rc, out, read_for(&r, (uint32_t)f->io_depth, seconds / 4, false, limit, &got, err));
     f->io_warm = got.per_s;
-    if (f->io_fixed && f->io_depth < DEEP) { /* warm reads that take long: a file system of a network */
+    if (f->io_fixed && f->io_depth < DEEP) { /* warm reads that take long: a network file
+                                              * system */
         LEAT_GO(rc, out, read_for(&r, DEEP, seconds / 4, false, limit, &got, err));
         f->io_warm_deep = got.per_s;
     }

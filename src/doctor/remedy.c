@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Remedies. Each is a small function that changes the facts as the remedy would, so that all are
- * priced by the same arithmetic: the rates that follow from the changed facts, the smallest of
- * them, and the limit behind it. Nothing maps limits to advice: what does not lift the limit
- * gains nothing and is not shown. Where the loader itself was tried with the flags of a remedy, what
- * it reached counts and not the arithmetic.
+ * Remedies. Each is a small function that changes the facts as the remedy would, so that all
+ * gains are computed in the same way: rates from the changed facts, the smallest of them, and the
+ * next bottleneck. There is no table from limits to advice: a remedy that does not raise the
+ * limit has no gain and is not shown. If the loader was run with the flags of a remedy, the
+ * measured rate replaces the computed one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,18 +16,18 @@
 
 #define WORTH 1.02 /* gains below this are noise */
 #define TRIED_WORTH 1.05 /* a trial is short */
-#define HARM 0.9         /* tried, and slower than without */
+#define HARM 0.9         /* tried, and slower than without it */
 #define TEXT 24
 #define MIB 1048576.0
 #define IN_FLIGHT 256 /* requests to a server that answers late */
 #define COPIED 1e9 /* bytes per second: reads this fast are copies out of memory */
 
-/* A world in which a remedy was taken. */
+/* The facts and rates after applying a remedy. */
 typedef struct world {
     leat_doctor_facts f;
-    double memory; /* rate the budget allows; negative = it holds nothing back */
-    double reach;  /* of what its smallest part could do, what the loader really reaches */
-    double whole;  /* what the whole loader reached when it ran like that; negative = not tried */
+    double memory; /* rate the budget allows; negative = no limit */
+    double reach;  /* the share of its smallest part's rate that the loader reaches */
+    double whole;  /* measured rate of the whole loader in this setting; negative = not tried */
 } world;
 
 typedef bool (*remedy_fn)(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r);
@@ -96,7 +96,7 @@ static bool process_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     double room = 0.6 * f->memory_free, batches = or_else(f->budget_peak, 0);
     bool has_it = or_else(f->cache_process, 0) >= 1 && or_else(f->budget, 0) >= 0.95 * room;
     if (has_it) return false;
-    double share = (room - batches) / f->dataset_bytes; /* batches under way need their memory too */
+    double share = (room - batches) / f->dataset_bytes; /* batches in flight need memory too */
     if (share <= or_else(f->cached, 0) + 0.02) return false;
     f->cached = LEAT_MIN(1.0, share);
     r->basis = LEAT_BASIS_MODEL;
@@ -125,12 +125,13 @@ static bool raise_memory_limit(const leat_doctor_diagnosis *d, world *w, leat_do
     return true;
 }
 
-/* From the second epoch on a remote pack comes from this machine's disk. */
+/* From the second epoch on, a remote pack is read from the local disk. */
 static bool disk_cache(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
     if (or_else(f->remote, 0) < 1 || or_else(f->cache_disk, 0) >= 1 || !known(f->io_cold)) return false;
-    f->io_cold = f->io_deep = f->io_pages = HUGE_VAL; /* as fast as the disk is: not known here */
+    f->io_cold = f->io_deep = f->io_pages = HUGE_VAL; /* as fast as the disk, which is unknown
+                                                       * here */
     w->reach = LEAT_MAX(w->reach, 1.0);
     act(r, LEAT_BASIS_MODEL, "",
         "keep pages on a local disk (--cache disk:DIR): from the second epoch on nothing is fetched, if the "
@@ -184,15 +185,16 @@ static bool quasi_random(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
 static bool deeper_reads(const leat_doctor_diagnosis *d, world *w, leat_doctor_remedy *r)
 {
     leat_doctor_facts *f = &w->f;
-    if (or_else(f->io_fixed, 0) < 1) return false; /* the controller finds out what depth helps */
+    if (or_else(f->io_fixed, 0) < 1) return false; /* the controller finds the best depth */
     if (!known(f->io_deep) || !known(f->io_cold) || or_else(f->io_depth, 0) >= 64) return false;
     f->io_cold = f->io_deep;
     if (known(f->io_warm))
         f->io_warm = LEAT_MAX(f->io_warm, known(f->io_warm_deep) ? f->io_warm_deep : f->io_deep);
-    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is there at once and not looked for */
+    if (w->reach < 1 && d->limit == LEAT_LIMIT_IO) /* the depth is set at once, not searched
+                                                    * for */
         w->reach = (w->reach + 1) / 2;
     act(r, LEAT_BASIS_MODEL, "io-depth=64",
-        "64 reads in flight: the storage answers late, not slowly");
+        "64 reads in flight: latency limits the storage, not bandwidth");
     return true;
 }
 
@@ -230,7 +232,7 @@ static bool faster_storage(const leat_doctor_diagnosis *d, world *w, leat_doctor
 
 /* ---- CPU ---- */
 
-/* CPU rate with n threads on c CPUs, from what all and one of them did. */
+/* CPU rate with n threads on c CPUs, from the rates of all threads and of one. */
 static double cpu_with(const leat_doctor_facts *f, double threads, double cpus)
 {
     double now = LEAT_MIN(or_else(f->threads, 1), or_else(f->cpus, 1));
@@ -267,7 +269,7 @@ static bool more_workers(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     f->cached = -1;
     w->reach = 1;
     act(r, LEAT_BASIS_MEASURED, "", "");
-    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried for a moment",
+    snprintf(r->action, sizeof r->action, "num_workers=%.0f instead of %.0f: tried briefly",
              f->more_workers, or_else(f->workers, 0));
     (void)d;
     return true;
@@ -280,14 +282,14 @@ static bool fewer_threads(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     if (!known(f->threads) || !known(f->cpus) || !known(f->cpu_all)) return false;
     double threads = LEAT_MAX(1.0, floor(f->cpus));
     if (f->threads <= ceil(f->cpus) || (line < 0.1 && slow < 0.1)) return false;
-    /* Threads beyond the CPUs do no work; what they cost is switching and lost cache lines.
-     * Published figures are around a tenth. */
+    /* Threads beyond the number of CPUs do no extra work; they cost context switches and cache
+     * misses. Published figures are around a tenth. */
     f->cpu_all *= 1.1;
     f->threads = threads;
     f->run_delay = f->throttled = 0;
     r->basis = LEAT_BASIS_GUIDE;
     if (!known(f->workers)) snprintf(r->set, sizeof r->set, "threads=%.0f", threads);
-    snprintf(r->action, sizeof r->action, "%s%.0f%s: more than the usable CPUs only wait for each other",
+    snprintf(r->action, sizeof r->action, "%s%.0f%s: more than the usable CPUs only contend",
              known(f->workers) ? "num_workers=" : "", threads, known(f->workers) ? "" : " threads");
     (void)d;
     return true;
@@ -318,7 +320,7 @@ static bool free_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
     f->others = f->run_delay = 0;
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->action, sizeof r->action,
-             "give this process its CPUs back: others use %.1f of %.1f", others, cpus);
+             "free CPUs for this process: others use %.1f of %.1f", others, cpus);
     (void)d;
     return true;
 }
@@ -360,7 +362,8 @@ static bool more_cpus(const leat_doctor_diagnosis *d, world *w, leat_doctor_reme
 {
     leat_doctor_facts *f = &w->f;
     if (!known(f->cpus) || !known(f->cpu_all) || f->cpus <= 0) return false;
-    if (known(f->cpus_host) && f->cpus < f->cpus_host) return false; /* it has more: they may be used */
+    /* it has more CPUs that may be used */
+    if (known(f->cpus_host) && f->cpus < f->cpus_host) return false;
     f->cpu_all *= 2;
     f->cpus *= 2;
     r->basis = LEAT_BASIS_MODEL;
@@ -380,7 +383,7 @@ static bool raise_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     double room = or_else(f->memory_free, 0) + f->budget, want = 4 * f->budget;
     double budget = LEAT_MIN(want, 0.5 * room);
     if (budget < 1.2 * f->budget) return false;
-    w->memory = f->spacious; /* not known: whatever the next part can do */
+    w->memory = f->spacious; /* unknown: the rate of the next part */
     f->blocked = 0;
     f->budget = budget;
     r->basis = LEAT_BASIS_MODEL; /* memory without limit was tried, not this budget */
@@ -400,7 +403,7 @@ static bool lower_budget(const leat_doctor_diagnosis *d, world *w, leat_doctor_r
     r->basis = LEAT_BASIS_MODEL;
     snprintf(r->set, sizeof r->set, "memory=%.0f", floor(f->budget / MIB) * MIB);
     snprintf(r->action, sizeof r->action,
-             "a budget of %s: the machine is out of memory and reads its own pages back",
+             "a budget of %s: the machine is short of memory and reads evicted pages again",
              leat__format_bytes((uint64_t)f->budget, a, TEXT));
     return true;
 }
@@ -415,7 +418,7 @@ static bool more_prefetch(const leat_doctor_diagnosis *d, world *w, leat_doctor_
     r->basis = LEAT_BASIS_MODEL;
     if (!known(f->workers)) snprintf(r->set, sizeof r->set, "prefetch=%.0f", prefetch);
     snprintf(r->action, sizeof r->action,
-             "%s%.0f%s: on average there is enough, at some moments there is not",
+             "%s%.0f%s: the average is enough, but some batches come late",
              known(f->workers) ? "prefetch_factor=" : "", prefetch,
              known(f->workers) ? "" : " batches ahead");
     return true;
@@ -427,14 +430,15 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
     if (!known(f->delivery) || !known(f->batch) || !known(f->handover_us) || f->batch <= 0) return false;
     double batch = leat__larger_batch(f->batch), fixed = f->handover_us / 1e6;
     double sample = 1 / LEAT_MAX(f->delivery, 1e-9) - fixed / f->batch;
-    if (known(f->larger)) { /* tried: all parts together, as it is now */
+    if (known(f->larger)) { /* tried: all parts together, in the current setting */
         f->delivery = f->larger;
         f->cpu_all = LEAT_MAX(f->cpu_all, f->larger);
         w->reach = 1;
     } else {
         f->delivery = 1 / (LEAT_MAX(sample, 0) + fixed / batch);
     }
-    if (known(f->batch_ms)) f->batch_ms *= batch / f->batch; /* at best the step grows as the batch */
+    if (known(f->batch_ms)) f->batch_ms *= batch / f->batch; /* at best the step time grows in
+                                                              * proportion to the batch */
     if (known(f->prepare_ms)) f->prepare_ms *= batch / f->batch;
     f->batch = batch;
     r->basis = known(f->larger) ? LEAT_BASIS_MEASURED : LEAT_BASIS_MODEL;
@@ -443,10 +447,11 @@ static bool larger_batches(const leat_doctor_diagnosis *d, world *w, leat_doctor
     return true;
 }
 
-/* ---- Other ways to store and deliver: priced by measuring them ---- */
+/* ---- Other ways to store and deliver: gains are measured ---- */
 
-/* Samples of another size. Where the depth is fixed and storage answers late, not slowly, their size is
- * no matter; and where reading is copying, it is CPU time and in the price of what was loaded as a whole. */
+/* Scales the read rates for samples of another size. If the depth is fixed and storage is limited
+ * by latency, the size does not matter. If reading is copying from memory, it is CPU time and
+ * included in the measured cost. */
 static void resize_reads(const leat_doctor_option *o, leat_doctor_facts *f)
 {
     double factor = f->sample_bytes / o->sample_bytes;
@@ -466,7 +471,7 @@ static bool take_option(const leat_doctor_option *o, world *w, leat_doctor_remed
     leat_doctor_facts *f = &w->f;
     if (known(o->sample_bytes) && known(f->sample_bytes) && o->sample_bytes > 0) resize_reads(o, f);
     if (known(o->cpu_all)) f->cpu_all = o->cpu_all;
-    if (o->whole > 0) f->delivery = -1; /* it is in there */
+    if (o->whole > 0) f->delivery = -1; /* already included */
     act(r, LEAT_BASIS_MEASURED, o->set, o->action);
     return true;
 }
@@ -530,7 +535,7 @@ static const remedy_fn remedies[] = {
 
 /* ---- Ranking ---- */
 
-/* Row i of the table, or, past its end, of the measured options. */
+/* Applies row i of the table or, past its end, a measured option. */
 static bool take(const leat_doctor_diagnosis *d, size_t row, world *w, leat_doctor_remedy *r)
 {
     *r = (leat_doctor_remedy){.rate = -1, .gain = 1};
@@ -545,7 +550,7 @@ static const leat_doctor_trial *trial_of(const leat_doctor_facts *f, const char 
     return NULL;
 }
 
-/* A cache fills in the first epoch: a moment shows only whether it does harm. */
+/* A cache fills in the first epoch: a short trial only shows whether it does harm. */
 static bool shows_late(const char *set)
 {
     return strstr(set, "cache=process") != NULL;
@@ -567,7 +572,7 @@ static bool price(const leat_doctor_diagnosis *d, size_t row, double now, world 
     return r->gain >= TRIED_WORTH;
 }
 
-/* Guesses from guides stand behind everything that was priced on this machine. */
+/* Estimates from guides rank after everything measured on this machine. */
 static bool ranks_before(const leat_doctor_remedy *a, const leat_doctor_remedy *b)
 {
     bool guess_a = a->basis == LEAT_BASIS_GUIDE, guess_b = b->basis == LEAT_BASIS_GUIDE;
@@ -608,7 +613,7 @@ static bool sets_already(const char *apply, const char *set)
     return strstr(apply, key) != NULL;
 }
 
-/* What more this remedy brings on top of those that made `w`; 1 when nothing. */
+/* The extra gain of this remedy on top of those already in `w`; 1 when none. */
 static double adds(const leat_doctor_diagnosis *d, size_t row, world *w)
 {
     leat_doctor_remedy r;
@@ -621,7 +626,8 @@ static double adds(const leat_doctor_diagnosis *d, size_t row, world *w)
     return gain;
 }
 
-/* The flags together were tried: that counts. They may do less than the best of them does alone. */
+/* The flags were tried together: that result counts. Together they may gain less than the best
+ * one alone. */
 static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *best)
 {
     const leat_doctor_trial *t = trial_of(&d->facts, d->apply);
@@ -635,7 +641,7 @@ static void judge_together(leat_doctor_diagnosis *d, const leat_doctor_remedy *b
     }
 }
 
-/* The flags one after the other, each priced on top of those before it. */
+/* Adds the flags in sequence, each with its gain on top of the previous ones. */
 static void put_together(leat_doctor_diagnosis *d, const size_t rows[], double now)
 {
     const leat_doctor_remedy *first = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The diagnosis as HTML: the sentence, what each part could do, the run over time, the evidence
- * and the remedies. One renderer for the report that is kept and for the page that is live.
+ * The diagnosis as HTML: the sentence, the possible rate of each part, the run over time, the
+ * evidence and the remedies. One renderer for the saved report and for the live page.
  */
 #include "doctor/report.h"
 
@@ -106,7 +106,7 @@ static void plots(leat__buf *out, const leat_doctor_frame *frames, size_t count)
     leat__buf_puts(out, "</div></section>\n");
 }
 
-/* ---- Words ---- */
+/* ---- Text ---- */
 
 static void list(leat__buf *out, const char *title, const char *lines, size_t width, uint32_t count)
 {
@@ -142,13 +142,13 @@ static void remedy_table(leat__buf *out, const leat_doctor_diagnosis *d)
 {
     char text[TEXT];
     leat__buf_puts(out, "<section><h2>Remedies, by predicted gain</h2>\n");
-    if (d->remedy_count == 0) leat__buf_puts(out, "<p>None that can be priced.</p>");
+    if (d->remedy_count == 0) leat__buf_puts(out, "<p>None with a known gain.</p>");
     leat__buf_puts(out, "<table class=\"remedies\">\n");
     for (uint32_t i = 0; i < d->remedy_count; i++) {
         const leat_doctor_remedy *r = &d->remedies[i];
         bool guess = r->basis == LEAT_BASIS_GUIDE, first = i == 0 || d->remedies[i - 1].basis != r->basis;
         if (guess && first)
-            leat__buf_puts(out, "<tr><th colspan=\"2\">Guesses from published guides, not measured here"
+            leat__buf_puts(out, "<tr><th colspan=\"2\">Estimates from published guides, not measured here"
                                 "</th></tr>\n");
         leat__buf_printf(out, "<tr><td class=\"gain\">%.2f&times;</td><td>", r->gain);
         leat__html_text(out, r->action);
@@ -173,7 +173,7 @@ static void verdict(leat__buf *out, const leat_doctor_diagnosis *d)
     leat__buf_printf(out, "</p><small>%s &middot; confidence %.0f %%", leat_doctor_grade_name(d->grade),
                      100 * d->confidence);
     if (d->next != LEAT_LIMIT_NONE)
-        leat__buf_printf(out, " &middot; behind it: %s", leat_doctor_limit_name(d->next));
+        leat__buf_printf(out, " &middot; next limit: %s", leat_doctor_limit_name(d->next));
     leat__buf_puts(out, "</small></section>\n");
 }
 

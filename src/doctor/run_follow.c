@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Following a run file while some other process writes it. The file is opened anew at every look,
- * and its first line says whether it is still the same one: that holds over truncation, renaming
- * and network file systems alike. One thread at a time.
+ * Follows a run file while another process writes it. The file is opened again at every check,
+ * and its first line shows whether it is still the same one. This works with truncation, renaming
+ * and network file systems. One thread at a time.
  */
 #include <string.h>
 
@@ -20,15 +20,15 @@
 
 struct leat_doctor_run {
     char *path;
-    char head[HEAD_BYTES]; /* the first bytes of the file that is being read, as far as its first line */
+    char head[HEAD_BYTES]; /* the first bytes of the file, up to its first line */
     size_t head_len;
     uint64_t at; /* read so far */
-    leat__buf rest; /* of a line that is not finished */
+    leat__buf rest; /* of an incomplete line */
     char name[NAME_BYTES]; /* of the run */
     bool ended, judged;
     leat_doctor_diagnosis d;
     leat_doctor_frame frames[FRAMES];
-    uint64_t frame_count; /* ever; the ring holds the last FRAMES */
+    uint64_t frame_count; /* in total; the ring holds the last FRAMES */
 };
 
 int leat_doctor_run_open(leat_doctor_run **out, const char *path, leat_error *err)
@@ -65,7 +65,7 @@ static void forget(leat_doctor_run *run)
     run->frame_count = 0;
 }
 
-/* The first line of a part: of the same run, or of another. */
+/* Handles the first line of a part: of the same run or of another. */
 static void take_header(leat_doctor_run *run, const char *name)
 {
     if (strcmp(run->name, name) == 0) return;
@@ -132,7 +132,7 @@ int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len, lea
 
 /* ---- The file ---- */
 
-/* Whether the file still begins as it did. */
+/* Sets *same when the file still begins with the same bytes. */
 static int same_file(leat_doctor_run *run, const leat__file *f, bool *same, leat_error *err)
 {
     char head[HEAD_BYTES];
@@ -143,7 +143,7 @@ static int same_file(leat_doctor_run *run, const leat__file *f, bool *same, leat
     LEAT_TRY(leat__file_pread_some(f, head, sizeof head, 0, &got, err));
     const char *end = memchr(head, '\n', got);
     size_t len = end != NULL ? (size_t)(end - head) : got;
-    /* before its first line is whole, nothing is known that could be another's */
+    /* before its first line is complete, nothing is known that could belong to another file */
     *same = size >= run->at && len >= run->head_len && memcmp(head, run->head, run->head_len) == 0;
     memcpy(run->head, head, len);
     run->head_len = len;
@@ -184,7 +184,7 @@ int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err)
     if (!same) {
         run->at = 0;
         leat__buf_clear(&run->rest);
-        if (run->name[0] == '\0') forget(run); /* no run file of ours: nothing goes on */
+        if (run->name[0] == '\0') forget(run); /* not one of our run files: drop everything */
     }
     rc = read_on(run, f, news, err);
 out:
@@ -192,7 +192,7 @@ out:
     return rc;
 }
 
-/* ---- What is known ---- */
+/* ---- Results ---- */
 
 const leat_doctor_diagnosis *leat_doctor_run_diagnosis(const leat_doctor_run *run)
 {

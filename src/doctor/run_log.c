@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing a run to a file while it goes on. Lines are whole when they are written: one call each,
- * so that whoever follows the file sees at worst a last line that is not finished yet.
+ * Records a run to a file while it runs. Each line is written with one call, so that a reader
+ * sees at worst an incomplete last line.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,12 +17,12 @@
 #include "io/file.h"
 
 #define LINE_MAX_BYTES ((size_t)4 << 20)
-#define PART_BYTES (UINT64_C(32) << 20) /* an hour or so */
+#define PART_BYTES (UINT64_C(32) << 20) /* about an hour */
 
 struct leat__run_log {
     char *path;
     leat__file *file;
-    uint64_t at; /* where the next line goes */
+    uint64_t at; /* offset of the next line */
     uint64_t id;
     uint32_t part;
     leat__buf line;
@@ -98,7 +98,8 @@ int leat__run_log_frame(leat__run_log *log, const leat_doctor_frame *f, leat_err
     return put_line(log, err);
 }
 
-/* The next part: its first two lines come at once, so that nobody finds it without a verdict. */
+/* Starts the next part: its first two lines are written together, so that a reader never finds it
+ * without a verdict. */
 static int next_part(leat__run_log *log, leat_error *err)
 {
     LEAT_TRY(leat__file_truncate(log->file, 0, err));

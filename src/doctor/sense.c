@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks at the process and the machine around it.
+ * Observes the process and the machine.
  */
 #include "doctor/sense.h"
 
@@ -22,7 +22,7 @@
 #include "probe/nvml.h"
 #include "probe/sysfile.h"
 
-/* "RUN WAIT SLICES" of each thread: how long it stood in line. */
+/* "RUN WAIT SLICES" of each thread: sums the time they were runnable but not running. */
 static uint64_t threads_waited(void)
 {
     uint64_t sum = 0;
@@ -42,7 +42,7 @@ static uint64_t threads_waited(void)
 }
 
 /* One line of /proc/stat: user nice system idle iowait irq softirq steal. Idle is not busy;
- * stolen time is: somebody else had the CPU. */
+ * stolen time is, because another machine had the CPU. */
 static uint64_t busy_ticks(const char *line)
 {
     uint64_t field[8] = {0}, sum = 0;
@@ -111,7 +111,7 @@ void leat__sense_facts(const leat__sense *from, const leat__sense *to, leat_doct
         double others = ((double)(to->host_busy_ns - from->host_busy_ns) - cpu) / wall;
         f->others = LEAT_MAX(0.0, others);
     }
-    if (to->wait_ns > 0) { /* threads that ended take their time with them */
+    if (to->wait_ns > 0) { /* times of ended threads disappear */
         double wait = to->wait_ns > from->wait_ns ? (double)(to->wait_ns - from->wait_ns) : 0;
         f->run_delay = share(wait, wait + cpu);
     }

@@ -26,7 +26,7 @@
 #define ANSWER_MAX ((size_t)16 << 20)
 #define FRAMES_SHOWN 1200u
 
-/* ---- What is answered: no HTTP in here ---- */
+/* ---- Answers, without HTTP ---- */
 
 static int diagnose(leat_doctor_watch *w, leat_doctor_diagnosis *d)
 {
@@ -63,7 +63,7 @@ static int doctor_json(leat_doctor_watch *w, leat__buf *out)
     return rc;
 }
 
-/* The loader's own meters, and gauges of the last frame. */
+/* The loader's own meters, and gauges from the last frame. */
 static int metrics_text(const leat_doctor_frame *f, leat__buf *out)
 {
     LEAT_TRY(leat__meters_openmetrics(NULL, out));
@@ -82,7 +82,8 @@ static int metrics_text(const leat_doctor_frame *f, leat__buf *out)
                 {"prefetch_batches", "batches made ahead", f->prefetch},
                 {"bad_samples", "damaged samples so far", (double)f->bad}};
     static const char eof[] = "# EOF\n";
-    if (leat__str_ends(leat__buf_str(out), eof)) out->len -= sizeof eof - 1; /* it comes last */
+    /* it must come last */
+    if (leat__str_ends(leat__buf_str(out), eof)) out->len -= sizeof eof - 1;
     for (size_t i = 0; i < LEAT_COUNT(rows); i++)
         leat__buf_printf(out, "# TYPE leat_%s gauge\n# HELP leat_%s %s\nleat_%s %.9g\n", rows[i].name,
                          rows[i].name, rows[i].help, rows[i].name, rows[i].value);
@@ -102,7 +103,8 @@ uint32_t leat__serve_answer(leat_doctor_watch *w, const char *path, leat__buf *o
     *type = "text/html; charset=utf-8";
     if (rc != 0) {
     } else if (strcmp(path, "/") == 0) {
-        leat__report_page("leat doctor, live", "<section><p>Looking at the loader.</p></section>", true, out);
+        leat__report_page("leat doctor, live",
+                          "<section><p>Waiting for the first measurement.</p></section>", true, out);
     } else if (strcmp(path, "/body") == 0) {
         rc = body_html(w, frames, count, out);
     } else if (strcmp(path, "/doctor.json") == 0) {

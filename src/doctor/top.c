@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The live view for a terminal: plain lines, no cursor movement; whoever shows them redraws.
+ * The live view for a terminal: plain lines, no cursor movement; the caller redraws them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -96,12 +96,12 @@ static void meters(leat__buf *out, const leat_doctor_diagnosis *d, const leat_do
                      f->io_depth, f->prefetch, (unsigned long long)f->bad);
 }
 
-/* Lines longer than the terminal would wrap and shift all below them. */
+/* Cuts lines longer than the terminal, which would wrap and shift all below. */
 static void cut_lines(const char *text, uint32_t columns, leat__buf *out)
 {
     uint32_t column = 0;
     for (; *text != '\0'; text++) {
-        bool begins = ((unsigned char)*text & 0xc0) != 0x80; /* of a UTF-8 character */
+        bool begins = ((unsigned char)*text & 0xc0) != 0x80; /* starts a UTF-8 character */
         if (*text == '\n') column = 0;
         else if (begins) column++;
         if (column <= columns) leat__buf_putc(out, *text);

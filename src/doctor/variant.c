@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples in memory, and the same samples as the packer would store them with other settings: it
- * is the packer's own encoder that makes them.
+ * Samples in memory, and the same samples as the packer would store them with other settings.
+ * They are made by the packer's own encoder.
  */
 #include "doctor/variant.h"
 
@@ -20,14 +20,16 @@
 
 #define SET_MAX ((size_t)1 << 30)
 #define VARIANT_SAMPLES 96u
-#define VARIANT_BYTES (96.0 * 1048576) /* of their pixels: twelve megapixels are slow to encode again */
+#define VARIANT_BYTES (96.0 * 1048576) /* limit of pixel bytes: large images are slow to
+                                        * re-encode */
 #define MIX_RAW 0.5
 #define QUALITY 75u
 #define ALIGN 64u
 #define LOAD_NS (LEAT_NS_PER_S / 2)
-#define LOAD_MORE_NS LEAT_NS_PER_S /* for the least that is wanted: a bucket may answer very late */
+#define LOAD_MORE_NS LEAT_NS_PER_S /* extra time for the minimum number of samples: a bucket
+                                    * may answer very late */
 #define LEAST_SAMPLES 8u
-#define SIZES_MAX 2048u /* samples whose size is asked for */
+#define SIZES_MAX 2048u /* samples whose size is read */
 
 /* ---- Sets ---- */
 
@@ -56,7 +58,7 @@ double leat__set_bytes(const leat__set *set)
     return set->count > 0 ? sum / set->count : 0;
 }
 
-/* Copies a sample whose bytes lie elsewhere. */
+/* Copies a sample into the set's memory. */
 static int set_put(leat__set *set, const leat__set_sample *from, leat_error *err)
 {
     leat__buf *m = &set->memory;
@@ -71,7 +73,7 @@ static int set_put(leat__set *set, const leat__set_sample *from, leat_error *err
     return 0;
 }
 
-/* The memory no longer moves: addresses can be taken. */
+/* The memory no longer moves: sets the pointers. */
 static void set_close(leat__set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -101,7 +103,7 @@ static int load_sample(leat__set *set, leat_sample *s, uint32_t field, uint64_t 
     return set_put(set, &found, err);
 }
 
-/* Tables, and the bytes of them. */
+/* Opens tables and keeps their bytes. */
 static int set_tables(leat__set *set, const void *blob, size_t size, leat_error *err)
 {
     if (leat__buf_append(&set->blob, blob, size) != 0) return leat__fail_nomem(err, size, "tables");
@@ -139,8 +141,8 @@ static int sort_by_size(leat_pack *pack, const uint64_t *ids, sized *out, uint64
     return 0;
 }
 
-/* Goes through n things in steps that come by each once and are spread evenly however early it ends:
- * the golden section, or what is next to it and has no divisor in common with n. */
+/* A step that visits n items once each and is evenly spread however early it ends: the golden
+ * section, or the nearest number coprime to n. */
 static uint64_t golden_step(uint64_t n)
 {
     for (uint64_t step = (uint64_t)(0.618034 * (double)n); step > 1; step--) {
@@ -172,7 +174,8 @@ int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64
     sorted = LEAT_NEW_ARRAY(DOCTOR, sized, LEAT_MAX(count, 1u));
     if (sorted == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, count * sizeof *sorted, "samples"));
     LEAT_GO(rc, out, sort_by_size(pack, ids, sorted, count, err));
-    uint64_t until = leat__clock_ns() + LOAD_NS; /* a slow disk must not hold up what is not about it */
+    uint64_t until = leat__clock_ns() + LOAD_NS; /* a slow disk must not delay measurements
+                                                  * that do not concern it */
     uint64_t step = golden_step(count);
     for (uint64_t i = 0; i < count && set->count < max && set->memory.len < max_bytes; i++) {
         uint64_t now = leat__clock_ns();
@@ -189,7 +192,7 @@ out:
     return rc;
 }
 
-/* ---- Encoding a set again ---- */
+/* ---- Re-encoding a set ---- */
 
 static int encode_one(leat__encoder *e, leat__shelf *shelf, const leat__set_sample *s,
                       const leat__tile_tables *from, leat__set *to, leat_error *err)
@@ -218,7 +221,7 @@ static int encode_one(leat__encoder *e, leat__shelf *shelf, const leat__set_samp
             made.entries = (const uint8_t *)run->out.data + item->entries_at;
         if (rc == 0) rc = set_put(to, &made, err);
     } else if (rc != LEAT_ENOMEM) {
-        rc = 0; /* a damaged image: passed over */
+        rc = 0; /* a damaged image: skipped */
     }
 out:
     leat__shelf_give(shelf, run);
@@ -247,7 +250,7 @@ out:
     return rc;
 }
 
-/* Tables learned from the set itself. */
+/* Trains tables on the set itself. */
 static int train(const leat__set *from, uint32_t count, leat__buf *blob, leat_error *err)
 {
     leat__tile_trainer *t = NULL;
@@ -292,7 +295,8 @@ out:
     return rc;
 }
 
-/* Every second one as pixels. The packer chooses by key, which is half of many and any share of few. */
+/* Stores every second one as pixels. The packer chooses by key, which gives half of many but any
+ * share of few. */
 static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_error *err)
 {
     leat__encode_plan plan = {.images = LEAT_IMAGES_RAW, .trust = true};
@@ -302,7 +306,8 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
     to->limit = from->limit;
     for (uint32_t i = 0, r = 0; rc == 0 && i < count; i++) {
         const leat__set_sample *s = &from->sample[i];
-        while (r < raw.count && raw.sample[r].id != s->id) r++; /* damaged ones are missing there */
+        /* damaged ones are missing there */
+        while (r < raw.count && raw.sample[r].id != s->id) r++;
         if (i % 2 == 0 && r < raw.count) s = &raw.sample[r];
         rc = set_put(to, s, err);
         if (r == raw.count) r = 0;
@@ -312,7 +317,7 @@ static int mix_set(const leat__set *from, uint32_t count, leat__set *to, leat_er
     return rc;
 }
 
-/* Encoded again as JPEG, and tiled when the set was. */
+/* Re-encodes as JPEG, and tiles when the set was tiled. */
 static int again(const leat__set *from, uint32_t count, const leat__encode_plan *plan, bool tiled,
                  leat__set *to, leat_error *err)
 {

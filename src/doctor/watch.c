@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A loader under watch: what its counters grew by from look to look is kept as frames for plots,
- * and written to a run file where one is wanted. Owns one thread (`leat-watch`), which takes the
- * lock for a moment every interval and writes without it; the loader's own threads are never held
- * up. Lock order: record.lock, lock.
+ * A watched loader: the increase of its counters at each tick is kept as frames for plots, and
+ * written to a run file if requested. Owns one thread (`leat-watch`), which holds the lock
+ * briefly at every tick and writes without it; the loader's own threads are never blocked. Lock
+ * order: record.lock, lock.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 
 #define INTERVAL_MS 250u
 #define FRAMES 16384u
-#define JUDGE_NS LEAT_NS_PER_S /* how often a verdict goes into the run file */
+#define JUDGE_NS LEAT_NS_PER_S /* interval of verdicts in the run file */
 
 /* Sums over all epochs since the loader was opened. */
 typedef struct sums {
@@ -49,18 +49,18 @@ struct leat_doctor_watch {
     leat__mutex lock; /* guards all below */
     leat__cond wake;
     bool stop;
-    leat_loader_stats last; /* as of the last look; steps and settings */
-    sums total, before;     /* before: as of the last frame */
+    leat_loader_stats last; /* at the last tick; steps and settings */
+    sums total, before;     /* before: at the last frame */
     leat__sense begin, sense;
     uint64_t begin_ns, frame_ns, frame_cpu_ns;
     double begin_siblings;  /* decode time of other loaders before the watch, ns */
-    uint32_t threads;       /* most seen */
+    uint32_t threads;       /* maximum seen */
     leat_doctor_facts known;
     leat_doctor_frame *frames;
-    uint64_t frame_count;   /* ever; the ring holds the last FRAMES */
+    uint64_t frame_count;   /* in total; the ring holds the last FRAMES */
 };
 
-/* ---- Adding up ---- */
+/* ---- Totals ---- */
 
 static void take_sums(leat_doctor_watch *w, const leat_loader_stats *s)
 {
@@ -82,7 +82,7 @@ static void take_sums(leat_doctor_watch *w, const leat_loader_stats *s)
     }
     leat_loader_stats was = w->last;
     w->last = *s;
-    if (s->threads == 0) { /* between two epochs: nothing was decided anew */
+    if (s->threads == 0) { /* between two epochs: no new decisions */
         w->last.threads = was.threads;
         w->last.io_depth = was.io_depth;
         w->last.prefetch = was.prefetch;
@@ -298,8 +298,8 @@ static void step_facts(const leat_loader_stats *s, double batch, leat_doctor_fac
     if (batch > 0 && step > 0) f->samples_per_s = batch * 1e3 / step;
 }
 
-/* What the device does per step, and the CPUs that would do it otherwise. The price of an image on a CPU is
- * known where some were decoded there: decode=auto begins so. */
+/* The device's work per step, and the CPUs that would do it otherwise. The CPU cost of an image
+ * is known if some were decoded there: decode=auto starts that way. */
 static void device_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     const leat_loader_stats *s = &w->last;
@@ -329,7 +329,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->prefetch = w->last.prefetch;
     f->budget = (double)w->last.budget_limit;
     f->budget_peak = (double)w->last.budget_peak;
-    if (t->decode > 0 && t->samples > 0) { /* while it runs: what workers manage when they have work */
+    if (t->decode > 0 && t->samples > 0) { /* while it runs: the rate of workers while they
+                                            * have work */
         f->cpu_one = t->samples / (t->decode / 1e9);
         f->cpu_all = f->cpu_one * LEAT_MAX(threads, 1.0);
     }
@@ -338,7 +339,8 @@ static void flow_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->bad = share(t->bad, t->samples);
 }
 
-/* Workers of other loaders: their time, less what they stood in line for as this one's did. */
+/* Workers of other loaders: their time, without their share of waiting for a CPU, assumed as for
+ * this one's. */
 static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     double wall = (double)(leat__clock_ns() - w->begin_ns);
@@ -348,7 +350,7 @@ static void sibling_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     f->siblings = LEAT_MIN(cpus, or_else(f->cpu_used, cpus));
 }
 
-/* What the controller decided; the loader keeps more of it than a diagnosis shows. */
+/* The controller's decisions; the loader keeps more of them than a diagnosis shows. */
 static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
 {
     leat_decision d[64];
@@ -365,8 +367,7 @@ static void decision_facts(const leat_doctor_watch *w, leat_doctor_facts *f)
     if (count > 0) f->decisions_made = (uint32_t)d[count - 1].number + 1;
 }
 
-/* What is known from elsewhere stands in where the watch itself saw nothing, and for what it can
- * only guess at. */
+/* Facts from elsewhere replace what the watch did not see or can only guess. */
 static void take_over(leat_doctor_facts *f, const leat_doctor_facts *known_facts)
 {
     if (known(known_facts->cpu_all)) f->cpu_all = f->cpu_one = -1;
@@ -388,7 +389,7 @@ int leat_doctor_watch_facts(leat_doctor_watch *w, leat_doctor_facts *f, leat_err
     leat_doctor_facts_init(f);
     leat__mutex_lock(&w->lock);
     look_locked(w);
-    leat__sense_look(&w->sense); /* a dozen small files: only when somebody asks */
+    leat__sense_look(&w->sense); /* reads a dozen small files: only on request */
     double batch = w->total.batches > 0 ? w->total.samples / w->total.batches : -1;
     f->batch = batch;
     step_facts(&w->last, batch, f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The diagnosis in words: the sentence, the evidence for it, and what was found beside it.
+ * The diagnosis as text: the sentence, the evidence for it, and other findings.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,7 +124,7 @@ static void say_cpu(const leat_doctor_diagnosis *d, char *out, size_t size)
         else if (known(f->decode_share))
             snprintf(out, size, "decode takes %.0f %% of worker time", percent(f->decode_share));
         else if (known(d->cpu))
-            snprintf(out, size, "decode and augmentation manage %s samples/s", rate_text(d->cpu, a));
+            snprintf(out, size, "decode and augmentation reach %s samples/s", rate_text(d->cpu, a));
         else
             snprintf(out, size, "%.1f of %.1f CPUs are busy", or_else(f->cpu_used, 0),
                      or_else(f->cpus, 0));
@@ -176,11 +176,11 @@ static void say_io(const leat_doctor_diagnosis *d, char *out, size_t size)
         else if (known(f->read_ms))
             snprintf(out, size, "a read takes %.1f ms, which gives %s samples/s", f->read_ms, a);
         else
-            snprintf(out, size, "reads wait rather than move bytes: %s samples/s", a);
+            snprintf(out, size, "latency limits the reads, not bandwidth: %s samples/s", a);
         break;
     case LEAT_CAUSE_REQUESTS:
-        snprintf(out, size, "storage answers %s reads per second, however many are in flight; larger reads "
-                 "bring more", rate_text(f->io_cold, a));
+        snprintf(out, size, "storage is limited to %s reads per second, however many are in flight; larger "
+                 "reads would help", rate_text(f->io_cold, a));
         break;
     case LEAT_CAUSE_MEMORY_LIMIT:
         snprintf(out, size, "the memory limit of %s leaves no room to cache the pack of %s; storage gives %s",
@@ -203,13 +203,13 @@ static void say_delivery(const leat_doctor_diagnosis *d, char *out, size_t size)
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT];
     if (d->cause == LEAT_CAUSE_BURSTS)
-        snprintf(out, size, "there is enough on average, but one batch in twenty takes %.1f ms",
+        snprintf(out, size, "the average is enough, but one batch in twenty takes %.1f ms",
                  or_else(f->data_ms_p95, 0));
     else if (d->cause == LEAT_CAUSE_SMALL_BATCHES)
-        snprintf(out, size, "batches of %.0f cost more to schedule and hand over than to make",
+        snprintf(out, size, "batches of %.0f cost more to schedule and deliver than to make",
                  or_else(f->batch, 0));
     else
-        snprintf(out, size, "scheduling and hand-over manage %s samples/s",
+        snprintf(out, size, "scheduling and delivery reach %s samples/s",
                  known(d->delivery) ? rate_text(d->delivery, a) : "fewer");
 }
 
@@ -230,7 +230,7 @@ static void say_trainer(const leat_doctor_diagnosis *d, char *out, size_t size)
     char a[TEXT], b[TEXT];
     double spare = d->facts.loader;
     if (known(spare))
-        snprintf(out, size, "it takes %s samples/s, the loader could give %s",
+        snprintf(out, size, "it takes %s samples/s, the loader could deliver %s",
                  rate_text(d->trainer, a), rate_text(spare, b));
     else
         snprintf(out, size, "it takes %s samples/s and the loader keeps up", rate_text(d->trainer, a));
@@ -252,7 +252,7 @@ void leat__doctor_sentence(leat_doctor_diagnosis *d)
 {
     static void (*const say[LEAT_LIMITS])(const leat_doctor_diagnosis *, char *, size_t) = {
         NULL, say_io, say_cpu, say_delivery, say_trainer, say_memory, say_python};
-    char why[192] = "nothing that was measured says what holds this run back", end[80] = "";
+    char why[192] = "the measurements do not show the bottleneck", end[80] = "";
 
     if (say[d->limit] != NULL) say[d->limit](d, why, sizeof why);
     if (known(d->lost))
@@ -293,7 +293,7 @@ static void rate_evidence(leat_doctor_diagnosis *d)
             rate_text(f->cpu_all, a), or_else(f->threads, 0),
             known(f->cpu_one) ? rate_text(f->cpu_one, b) : "?");
     if (known(f->loader))
-        SAY("the whole loader, nobody waiting: %s samples/s; order, scheduling and hand-over alone %s",
+        SAY("the whole loader without a trainer: %s samples/s; order, scheduling and delivery alone %s",
             rate_text(f->loader, a), known(f->delivery) ? rate_text(f->delivery, c) : "?");
 }
 
@@ -305,8 +305,8 @@ static void machine_evidence(leat_doctor_diagnosis *d)
         SAY("work waited for a worker %.0f %% of the time, and only for memory %.0f %%",
             percent(or_else(f->decode_ready, 0)), percent(or_else(f->blocked, 0)));
     if (known(f->cpu_used) && known(f->cpus))
-        SAY("%.2f of %.2f CPUs used by this process, %.2f by others; threads stood in line for "
-            "%.0f %% of the CPU time they wanted", f->cpu_used, f->cpus, or_else(f->others, 0),
+        SAY("%.2f of %.2f CPUs used by this process, %.2f by others; threads waited for a CPU "
+            "for %.0f %% of the time they could run", f->cpu_used, f->cpus, or_else(f->others, 0),
             percent(or_else(f->run_delay, 0)));
     if (known(f->read_ms))
         SAY("a read takes %.2f ms with %.0f in flight; %s per sample", f->read_ms,
@@ -318,7 +318,7 @@ static void machine_evidence(leat_doctor_diagnosis *d)
             leat__format_bytes((uint64_t)f->budget, b, TEXT));
 }
 
-/* What decoding on the device costs, and what it is good for. */
+/* The cost and the benefit of decoding on the device. */
 static void device_evidence(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -341,7 +341,7 @@ static void trial_evidence(leat_doctor_diagnosis *d)
     const leat_doctor_facts *f = &d->facts;
     char a[TEXT];
     for (uint32_t i = 0; i < f->trial_count; i++)
-        SAY("tried %s: %s samples/s, %.2f times what it gives without", f->trials[i].set,
+        SAY("tried %s: %s samples/s, %.2f times the rate without it", f->trials[i].set,
             rate_text(f->trials[i].rate, a), f->trials[i].gain);
 }
 
@@ -358,7 +358,7 @@ void leat__doctor_evidence(leat_doctor_diagnosis *d)
 
 #define FIND(...) leat__doctor_line(d->findings, &d->finding_count, __VA_ARGS__)
 
-/* Not sure: what to measure to become so. */
+/* When unsure: what to measure to become sure. */
 static void say_what_settles(leat_doctor_diagnosis *d)
 {
     const leat_doctor_facts *f = &d->facts;
@@ -392,7 +392,7 @@ void leat__doctor_findings(leat_doctor_diagnosis *d)
              f->trial_batch, or_else(f->batch, 0));
     if (or_else(f->bad, 0) > 0)
         FIND("%.2g %% of the samples are damaged: `leat verify` lists them, --on-error replace "
-             "trains on without them", percent(f->bad));
+             "trains without them", percent(f->bad));
     if (or_else(f->throttled, 0) >= 0.05 && d->cause != LEAT_CAUSE_THROTTLED)
         FIND("the CPU quota throttles %.0f %% of its periods", percent(f->throttled));
     if (known(f->threads) && known(f->cpus) && f->threads > f->cpus + 1)

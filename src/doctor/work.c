@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding and augmenting, alone. Threads go round a set of samples in memory, each with its own
- * scratch, until the time is over; nothing is shared between them but the samples.
+ * Measures decoding and augmenting alone. Threads loop over a set of samples in memory, each with
+ * its own scratch, until the time is over; they share only the samples.
  */
 #include "doctor/work.h"
 
@@ -28,21 +28,22 @@
 #define SET_SAMPLES 256u
 #define SET_BYTES (UINT64_C(64) << 20)
 #define THREADS_MAX 256u
-#define PRICE_PART 0.03 /* of the time for all of this, each measurement of a price */
+#define PRICE_PART 0.03 /* share of the total time for each measurement of a cost */
 #define PRICE_ROUNDS 5
 #define PRICE_ROUNDS_MAX 11
-#define PRICE_SPREAD 0.03 /* of the middle half of the ratios: more rounds would tell no more */
-#define READ_PER_S 8e9 /* bytes, of one thread, at most */
+#define PRICE_SPREAD 0.03 /* spread of the middle half of the ratios: more rounds would not
+                           * help */
+#define READ_PER_S 8e9 /* bytes per second of one thread, maximum */
 #define SMALL_BATCH 16u
-#define COSTLY_SAMPLE_S 5e-3 /* what batches and copies cost does not show beside it */
-#define PRICE_BATCHES 12 /* batches that one measurement should at least hold */
+#define COSTLY_SAMPLE_S 5e-3 /* above this the cost of batches and copies is not visible */
+#define PRICE_BATCHES 12 /* minimum batches of one measurement */
 #define CHECK_NS (LEAT_NS_PER_S / 50) /* between checks of the time limit */
-#define WORTH_MOVING 0.2 /* of the CPU time, augmentation that could be done elsewhere */
+#define WORTH_MOVING 0.2 /* share of CPU time, for augmentation that could move elsewhere */
 
 /* ---- Pipeline texts ---- */
 
-/* Length of the op at the start of a text, up to ';', a comment or the end of the line. Ops inside it
- * stand in parentheses. */
+/* Length of the op at the start of a text, up to ';', a comment or the end of the line. Nested
+ * ops are in parentheses. */
 static size_t op_len(const char *text)
 {
     size_t n = 0;
@@ -122,7 +123,8 @@ typedef struct crew {
 static int do_sample(const crew *c, const leat__set_sample *s, leat__pipeline_worker *w, void *out,
                      leat_error *err)
 {
-    if (leat__hash64(s->data, s->len, 0) == 1) return 0; /* as the loader: every sample is checked */
+    if (leat__hash64(s->data, s->len, 0) == 1) return 0; /* like the loader: verify every
+                                                          * sample */
     for (uint32_t p = 0; p < c->pipeline_count; p++) {
         leat__encoded image = {.info = &s->info, .data = s->data, .len = s->len,
                                .tables = c->set->tables, .orientation = s->info.orientation,
@@ -146,7 +148,7 @@ static void crew_main(void *arg)
         if (atomic_load(c->stop)) break;
         const leat__set_sample *s = &c->set->sample[i % c->set->count];
         int rc = do_sample(c, s, w, out, &c->err);
-        if (rc == LEAT_ENOMEM) c->rc = rc; /* a damaged sample costs what it costs */
+        if (rc == LEAT_ENOMEM) c->rc = rc; /* the cost of a damaged sample counts too */
         c->samples++;
     }
     c->cpu_ns = leat__clock_thread_ns() - cpu;
@@ -160,7 +162,7 @@ typedef struct pace {
     double cpu_s; /* of one sample */
 } pace;
 
-/* Returns when all are done; asks the time limit meanwhile and stops them when it ends. */
+/* Waits for all threads; checks the time limit meanwhile and stops them when it ends. */
 static int watch_crew(const crew *c, uint32_t threads, const leat__time_limit *limit, atomic_bool *stop,
                       leat_error *err)
 {
@@ -173,11 +175,11 @@ static int watch_crew(const crew *c, uint32_t threads, const leat__time_limit *l
         if (rc == 0 && (rc = leat__time_check(limit, err)) != 0) atomic_store(stop, true);
         leat__sleep_ns(CHECK_NS);
     }
-    return rc == LEAT_ETIMEDOUT ? 0 : rc; /* a shorter measurement is one, too */
+    return rc == LEAT_ETIMEDOUT ? 0 : rc; /* a shorter measurement is also valid */
 }
 
-/* Bytes that the pipeline makes of a sample: at most, and on average. Where that depends on the image, what
- * it can reach, turned or not. */
+/* Bytes that the pipeline makes of a sample: maximum and mean. If that depends on the image, the
+ * largest possible, rotated or not. */
 static uint64_t output_bytes(const leat__set *set, const leat__pipeline *p, double *mean)
 {
     uint64_t most = leat__pipeline_output(p)->bytes;
@@ -232,7 +234,8 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
     }
     double passed = (double)(leat__clock_ns() - begin) / 1e9;
     leat__free(c);
-    out->per_s = passed > 0 && samples > 0 ? (double)samples / passed : -1; /* stopped before one was done */
+    /* stopped before one was finished */
+    out->per_s = passed > 0 && samples > 0 ? (double)samples / passed : -1;
     out->cpu_s = samples > 0 ? (double)cpu / 1e9 / (double)samples : -1;
     return rc;
 }
@@ -241,7 +244,7 @@ static int run_crew(const leat__set *set, leat__pipeline *const *pipelines, uint
 
 typedef struct pipes {
     leat__pipeline **at;
-    char **text; /* what each was made of */
+    char **text; /* their source texts */
     uint32_t count;
 } pipes;
 
@@ -256,7 +259,7 @@ static void pipes_close(pipes *p)
     *p = (pipes){0};
 }
 
-/* The text of one image, with `part` of it only when `strip`. */
+/* The text of one image; with `strip`, only `part` of it. */
 static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__ops_part part, char **text,
                    leat_error *err)
 {
@@ -265,7 +268,7 @@ static int text_of(const leat_loader_opts *opts, uint32_t i, bool strip, leat__o
     leat__buf_init(&out, LEAT__MEM_DOCTOR, 65536);
     if (ops == NULL) ops = LEAT__DEFAULT_OPS;
     if (strip)
-        (void)leat__ops_strip(ops, part, &out); /* the buffer remembers */
+        (void)leat__ops_strip(ops, part, &out); /* the buffer records the failure */
     else
         leat__buf_puts(&out, ops);
     int rc = leat__buf_status(&out);
@@ -305,8 +308,8 @@ static void add_option(leat_doctor_facts *f, const char *action, const char *set
     snprintf(o->set, sizeof o->set, "%s", set);
 }
 
-/* One thing changed and nothing else: each priced against the same samples as they are. What CPU time it
- * saves, it gains. */
+/* Each option changes one thing and is compared with the same samples unchanged. The CPU time it
+ * saves is its gain. */
 typedef struct pricing {
     leat_loader_opts *opts; /* the user's, with batches small enough to be measured */
     uint32_t threads;
@@ -316,7 +319,7 @@ typedef struct pricing {
     leat_doctor_facts *f;
 } pricing;
 
-/* A price that does not fit the time is left out and counted. */
+/* A cost that cannot be measured in the time left is skipped and counted. */
 static int or_skipped(const pricing *p, int rc)
 {
     if (rc != LEAT_ETIMEDOUT) return rc;
@@ -324,10 +327,10 @@ static int or_skipped(const pricing *p, int rc)
     return 0;
 }
 
-/* What one measurement reads at most: to repeat samples beyond that is work for nothing. */
+/* Maximum bytes that one measurement reads: repeating samples beyond that is useless. */
 static double bytes_read(const pricing *p)
 {
-    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches make no difference to such: each once */
+    if (p->sample_s > COSTLY_SAMPLE_S) return 0; /* caches do not matter for these: each once */
     return READ_PER_S * p->seconds * p->threads;
 }
 
@@ -337,11 +340,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How a sample as it is compares with one of another pack, or with other options or texts: CPU seconds
- * of each, one measured right after the other, until half of the comparisons agree. What disturbs the
- * machine for a moment is outvoted, what slows it for longer slows both. */
+/* Compares a sample as it is with one of another pack, or with other options or texts: CPU
+ * seconds of each, measured right after each other, until half of the comparisons agree. Short
+ * disturbances are outvoted; longer ones slow both. */
 typedef struct comparison {
-    double ratio; /* was / is, the median */
+    double ratio; /* was / is, median */
     double is;    /* CPU seconds then */
     double ratios[PRICE_ROUNDS_MAX];
     uint32_t rounds;
@@ -366,7 +369,7 @@ static int compare(const pricing *p, const leat__mini *then, const leat_loader_o
     *c = (comparison){0};
     LEAT_GO(rc, out, leat__mini_run_open(&a, p->now, p->opts, NULL, p->threads, err));
     LEAT_GO(rc, out, leat__mini_run_open(&b, then, opts, ops, p->threads, err));
-    LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err)); /* warming */
+    LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err)); /* warm-up */
     LEAT_GO(rc, out, leat__mini_run_cost(b, p->seconds, &is, err));
     do {
         LEAT_GO(rc, out, leat__mini_run_cost(a, p->seconds, &was, err));
@@ -389,7 +392,7 @@ static int price(const pricing *p, const leat__mini *then, const char *const *op
     return 0;
 }
 
-/* Small batches, and larger ones: what a batch costs whatever its size. */
+/* Compares small batches with larger ones: the fixed cost of a batch. */
 static int price_batch(const pricing *p, leat_error *err)
 {
     leat_loader_opts opts = *p->opts;
@@ -407,7 +410,7 @@ static int price_batch(const pricing *p, leat_error *err)
 /* The same samples stored in another way. */
 static int price_variants(const pricing *p, const leat__set *set, leat_error *err)
 {
-    /* the most useful ones first, in case the time ends: large images gain most from being smaller */
+    /* the most useful ones first, in case the time ends: large images gain most from shrinking */
     static const uint32_t turns[LEAT__VARIANTS] = {LEAT__VARIANT_SMALLER, LEAT__VARIANT_TILED,
                                                    LEAT__VARIANT_RAW, LEAT__VARIANT_MIX,
                                                    LEAT__VARIANT_QUALITY};
@@ -464,7 +467,7 @@ static int price_bytes_out(const pricing *p, leat_error *err)
                            err));
     if (!with_dtype(ops, "f16", &f16)) goto out;
     text = leat__buf_str(&f16);
-    rc = price(p, p->now, &text, "deliver f16: what a model in mixed precision computes with",
+    rc = price(p, p->now, &text, "deliver f16, the type that mixed precision computes with",
                "dtype=f16", -1, p->f->out_bytes / 2, err);
 out:
     leat__pipeline_close(&plain);
@@ -473,19 +476,19 @@ out:
     return rc;
 }
 
-/* The same samples without what is behind the crop. */
+/* The same samples without the part outside the crop. */
 static int price_crop(const pricing *p, const pipes *crop, leat_error *err)
 {
     char action[128];
     double share = or_else(p->f->augment_share, 0);
     if (share < WORTH_MOVING) return 0;
     snprintf(action, sizeof action,
-             "move the augmentation behind the crop to the GPU, or drop it: it is %.0f %% of the CPU time",
+             "move the augmentation after the crop to the GPU, or drop it: it is %.0f %% of the CPU time",
              100 * share);
     return price(p, p->now, (const char *const *)crop->text, action, "", -1, -1, err);
 }
 
-/* On a leading part of the samples. */
+/* Uses a leading part of the samples. */
 static int price_all(pricing *p, const leat__set *set, const pipes *crop, leat_error *err)
 {
     leat__mini *now = NULL;
@@ -550,7 +553,7 @@ static int measure(const leat__set *set, const leat_loader_opts *opts, const pip
     small.batch_size = LEAT_MAX(1u, LEAT_MIN(opts->batch_size, (uint32_t)LEAT_MIN(fits, 1e6)));
     pricing how = {.opts = &small, .threads = threads, .seconds = part, .sample_s = one.cpu_s, .f = f};
     rc = or_skipped(&how, price_all(&how, set, &crop, err));
-    /* no room for temporary files: nothing was priced, nothing is wrong */
+    /* no space for temporary files: nothing was measured, which is not an error */
     if (rc != LEAT_ENOMEM && rc != LEAT_ECANCELED) rc = 0;
 out:
     pipes_close(&crop);

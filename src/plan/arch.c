@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The register of model families and their measure: see arch.h. Pure functions.
+ * The table of model families and their measurement: see arch.h. Pure functions.
  */
 #include "plan/arch.h"
 
@@ -33,8 +33,8 @@ static const leat__arch families[] = {
     {"generic", "generic", LEAT__ARCH_GENERIC, {0}, {0}, false, true},
 };
 
-/* Letters and digits only, lower case; the default patch 16 and "small|base|large|tiny" of
- * other spellings fall away. */
+/* Keeps letters and digits, in lower case; drops the default patch 16 and shortens
+ * "small|base|large|tiny" of other spellings. */
 static void canonical(const char *name, char *out, size_t size)
 {
     static const struct {

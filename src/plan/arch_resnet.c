@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ResNet (arXiv 1512.03385, table 1), with the stride on the 3×3 convolution of a bottleneck
- * as every framework trains it today.
+ * ResNet (arXiv 1512.03385, table 1), with the stride on the 3×3 convolution of a bottleneck, as
+ * all frameworks use it today.
  */
 #include "plan/arch.h"
 #include "plan/layers.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From what was given to what will be used: defaults, presets, workers, learning rate. The
- * presets and the workers' default are the guides'; each default taken leaves a note when a
- * figure rests on it.
+ * Completes the given facts: defaults, presets, workers, learning rate. Presets and the default
+ * of workers come from the guides. A default that a figure depends on adds a note.
  */
 #include "plan/parts.h"
 
@@ -115,11 +114,11 @@ static int check(const leat_plan_facts *f, leat_error *err)
     if (!(f->lr >= 0 && f->lr < 1e9) || !(f->macs >= 0 && f->macs <= 1e18))
         return leat__fail(err, LEAT_EINVAL, "learning rate or multiply-adds out of range");
     if (!(f->mix_raw >= 0 && f->mix_raw <= 1) || !(f->crop_area > 0 && f->crop_area <= 1))
-        return leat__fail(err, LEAT_EINVAL, "a share must lie between 0 and 1");
+        return leat__fail(err, LEAT_EINVAL, "a share must be between 0 and 1");
     return 0;
 }
 
-/* Each fact may be large, not all of them together: what follows multiplies them. */
+/* Each fact alone may be large, but not all together, because they are multiplied later. */
 static int check_products(const leat_plan_facts *f, leat_error *err)
 {
     double workers = (double)f->workers * LEAT_MAX(f->gpus, 1u) * f->nodes;
@@ -198,7 +197,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     if (f->width == 0 || f->height == 0) {
         f->width = 500;
         f->height = 375;
-        if (f->samples > 0) leat__plan_note(plan, "size of the images not known: 500 x 375 taken");
+        if (f->samples > 0) leat__plan_note(plan, "image size not known: 500 x 375 assumed");
     }
     LEAT_TRY(check(f, err));
     if (f->sample_bytes == 0) {
@@ -208,7 +207,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
         if (f->sample_bytes == 0) {
             f->sample_bytes = 110000;
             if (f->samples > 0)
-                leat__plan_note(plan, "bytes per sample not known: 110 KB taken (ImageNet's mean)");
+                leat__plan_note(plan, "bytes per sample not known: 110 KB assumed (ImageNet's mean)");
         }
     }
     default_u64(&f->max_sample_bytes, 4 * f->sample_bytes);
@@ -217,7 +216,7 @@ int leat__plan_complete(leat_plan *plan, leat_error *err)
     return check_products(f, err);
 }
 
-/* Workers, prefetch and batch: what was given, else the preset's. */
+/* Workers, prefetch and batch: as given, else from the preset. */
 void leat__plan_configure(leat_plan *plan)
 {
     leat_plan_facts *f = &plan->facts;
@@ -237,7 +236,7 @@ void leat__plan_configure(leat_plan *plan)
     }
     uint64_t total_workers = (uint64_t)f->workers * LEAT_MAX(devices, 1u);
     if (f->cpus > 0 && total_workers > f->cpus)
-        leat__plan_note(plan, "%llu workers on %u usable CPUs: they will wait for each other",
+        leat__plan_note(plan, "%llu workers on %u usable CPUs: they will contend",
                         (unsigned long long)total_workers, f->cpus);
     leat_plan_config *c = &plan->config;
     c->workers = (uint32_t)f->workers;

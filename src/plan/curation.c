@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory, spill and passes of fuzzy deduplication: the guide's formula, and leat's own way
- * (a 64-bit digest per band and a 40-bit document id, sorted partition by partition inside
- * the limit, joined by union-find on dense ids).
+ * Memory, spill and passes of fuzzy deduplication: the guide's formula, and leat's method (a
+ * 64-bit digest per band and a 40-bit document id, sorted partition by partition within the
+ * limit, joined by union-find on dense ids).
  */
 #include "plan/parts.h"
 
@@ -10,7 +10,7 @@
 #include "base/num.h"
 
 #define DIGEST_BYTES 13 /* 8-byte digest of a band's hashes, 5-byte document id */
-/* A partition is sorted in memory with room for the other side of the sort. */
+/* A partition is sorted in memory, with space for the second buffer of the sort. */
 #define SORT_FACTOR 2
 
 static uint64_t guide_bytes(const leat_plan_minhash_facts *f, uint32_t bands_at_once)

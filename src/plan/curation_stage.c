@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stages of curation pipelines that run on GPUs: what the guide says about each, and how long an amount
- * takes. Nothing here was measured: the figures are the guide's.
+ * Stages of curation pipelines that run on GPUs: the guide's facts about each, and how long an
+ * amount of data takes. The figures are the guide's; none was measured here.
  */
 #include "plan/parts.h"
 
@@ -14,7 +14,7 @@
 
 #define WORD_MAX 48
 
-/* Letters and digits in lower case, as the aliases are. */
+/* Letters and digits in lower case, the form of the aliases. */
 static void plain(const char *name, char out[WORD_MAX])
 {
     size_t n = 0;
@@ -48,7 +48,7 @@ static int unknown(const char *name, leat_error *err)
         snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
                  plan_curation_stage_rows[i].name);
     }
-    return leat__fail(err, LEAT_EINVAL, "stage: '%s' is not known; known are %s", name, names);
+    return leat__fail(err, LEAT_EINVAL, "stage: '%s' is unknown; known are %s", name, names);
 }
 
 int leat_plan_stage_make(const char *name, uint64_t amount, const leat_plan_facts *facts,

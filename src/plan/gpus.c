@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of GPUs: from what drivers, clouds and people write to a row of data/plan/gpus.txt. A name is
- * cut into words; words of the vendor, the form factor and the amount of memory are set aside; what is
- * left must be an alias exactly. So "NVIDIA A100-SXM4-80GB" is an A100 of 80 GB, and an "A1000" is none.
+ * Names of GPUs: maps the spellings of drivers, clouds and people to a row of data/plan/gpus.txt.
+ * A name is split into words; words for the vendor, the form factor and the amount of memory are
+ * removed; the rest must match an alias exactly. So "NVIDIA A100-SXM4-80GB" is an A100 of 80 GB,
+ * and "A1000" is not.
  */
 #include "plan/parts.h"
 
@@ -15,12 +16,12 @@
 #include "base/str.h"
 
 #define NAME_MAX_LEN 96
-#define MEMORY_SLACK 0.12 /* "80 GB" are 81,559 or 81,920 MiB */
+#define MEMORY_SLACK 0.12 /* "80 GB" may be 81,559 or 81,920 MiB */
 
 typedef struct gpu_name {
-    char model[NAME_MAX_LEN];  /* words that are left, joined */
+    char model[NAME_MAX_LEN];  /* remaining words, joined */
     char formed[NAME_MAX_LEN]; /* the same with the form factor */
-    double memory_gb;          /* 0 = the name does not say */
+    double memory_gb;          /* 0 = not in the name */
 } gpu_name;
 
 static bool among(const char *word, const char *const *words, size_t n)
@@ -30,7 +31,7 @@ static bool among(const char *word, const char *const *words, size_t n)
     return false;
 }
 
-/* "80gb", "24g": the number; 0 when the word is something else. */
+/* The number in "80gb", "24g"; 0 for other words. */
 static double memory_of(const char *word)
 {
     char *end;
@@ -104,7 +105,7 @@ const plan_gpu *leat__plan_gpu_find(const char *name)
     return gpu != NULL ? gpu : find_word(n.model, own);
 }
 
-/* How far an alias is from a word: 0 for one that begins with the other. */
+/* Distance of an alias from a word: 0 when one is a prefix of the other. */
 static size_t distance(const char *aliases, const char *word)
 {
     size_t best = SIZE_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layers onto a tape: see layers.h. Every function appends operations and returns the map it
- * produced; failures stay in the tape until it is run.
+ * Adds layers to a tape: see layers.h. Every function appends operations and returns the map it
+ * produced; failures are stored in the tape until it is run.
  */
 #include "plan/layers.h"
 
@@ -37,7 +37,7 @@ static leat__map cast(leat__tape *t, leat__map in, uint32_t size)
     return out;
 }
 
-/* What a layer with parameters keeps of them: autocast's narrow copy lives until backward. */
+/* Memory kept for the parameters of a layer: autocast's narrow copy lives until backward. */
 static void op_weights(const leat__tape *t, leat__tape_op *op, uint64_t count)
 {
     op->weights = count;
@@ -127,7 +127,7 @@ leat__map leat__layer_add(leat__tape *t, leat__map a, leat__map b)
     leat__map out = map_new(t, a.channels, a.height, a.width, a.size > b.size ? a.size : b.size);
     leat__tape_op op = op_new(a, out);
     op.in[1] = b.storage;
-    op.grad_alias = a.size == b.size; /* a narrower side gets a cast gradient of its own */
+    op.grad_alias = a.size == b.size; /* a narrower side gets its own cast gradient */
     leat__tape_add(t, &op);
     return out;
 }
@@ -187,7 +187,7 @@ leat__map leat__layer_first_token(leat__tape *t, leat__map in)
     return out;
 }
 
-/* Scores, softmax and the weighted sum as three operations, as the textbook has them. */
+/* Scores, softmax and the weighted sum as three operations, as in textbooks. */
 static leat__map attention_plain(leat__tape *t, leat__map qkv, leat__map out, uint64_t heads)
 {
     uint64_t tokens = qkv.height;

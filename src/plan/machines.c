@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which machine for which dataset: the guides' rows (data/plan/machines.txt), raised until the
- * memory model agrees, and the rule "4 GB of RAM and 2 GB of VRAM per vCPU" beside it.
+ * Recommends a machine for a dataset: the guides' rows (data/plan/machines.txt), raised until
+ * they satisfy the memory model, and the rule "4 GB of RAM and 2 GB of VRAM per vCPU" beside it.
  */
 #include "plan/parts.h"
 
@@ -57,7 +57,7 @@ static int try_image_row(size_t row, const leat_plan_facts *facts, leat_plan_mac
     return 0;
 }
 
-/* No row of the guide holds the step: name the smallest card that would. */
+/* No row of the guide can run the step: names the smallest card that could. */
 static void name_larger_gpu(leat_plan_machine *m)
 {
     const plan_gpu *best = NULL;
@@ -95,7 +95,7 @@ static int recommend_images(uint64_t amount, const leat_plan_facts *facts,
         m->raised = (uint32_t)(row - first);
         if (m->fits) break;
     }
-    if (!m->fits) { /* never the name of a machine that would fail */
+    if (!m->fits) { /* never name a machine that would fail */
         name_larger_gpu(m);
         m->name[0] = '\0';
     } else if (m->raised > 0)
@@ -118,13 +118,14 @@ static int recommend_images(uint64_t amount, const leat_plan_facts *facts,
         snprintf((m)->source, sizeof(m)->source, "%s", (source_));                         \
     } while (0)
 
-/* Text: fuzzy deduplication is what needs the memory; a row must hold at least one band at a
- * time by the guide's own formula, over the memory of its nodes. */
+/* Text: fuzzy deduplication needs the most memory; a row must hold at least one band at a time by
+ * the guide's own formula, in the memory of its nodes. */
 static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_plan_machine *m,
                           leat_error *err)
 {
     const size_t rows = LEAT_COUNT(plan_text_cluster_rows);
-    uint64_t gb = bytes / PLAN_GB + (bytes % PLAN_GB != 0); /* 100 GB and a byte is more */
+    uint64_t gb = bytes / PLAN_GB + (bytes % PLAN_GB != 0); /* round up: 100 GB and one byte is
+                                                             * more than 100 GB */
     uint64_t documents = facts != NULL && facts->samples > 0 ? facts->samples
                                                              : bytes / 4000; /* ~4 KB a page */
     size_t first = 0;
@@ -145,7 +146,7 @@ static int recommend_text(uint64_t bytes, const leat_plan_facts *facts, leat_pla
         leat_plan_minhash mh;
         LEAT_TRY(leat_plan_minhash_make(&mf, &mh, err));
         m->ram_needed_bytes = mh.guide_bytes;
-        m->fits = mh.guide_fits || r->open_ended; /* "or more": the nodes follow the need */
+        m->fits = mh.guide_fits || r->open_ended; /* "or more": as many nodes as needed */
         if (r->open_ended && !mh.guide_fits) {
             uint64_t nodes = leat__ceil_div(mh.guide_bytes, m->ram_bytes);
             m->nodes_low = m->nodes_high = (uint32_t)LEAT_MIN(nodes, UINT64_C(1) << 30);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan for programs: JSON (one line, every figure) and YAML (the flags of `leat load`, what
- * belongs to the trainer as comments, so that `leat load --config` reads the file unchanged).
+ * The plan for programs: JSON (one line, every figure) and YAML (the flags of `leat load`; values
+ * for the trainer are comments, so that `leat load --config` reads the file unchanged).
  */
 #include "plan/parts.h"
 
@@ -61,7 +61,8 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_end(j);
 }
 
-/* Batches that the trainer holds: pinned copies of a process-based loader, leat's own buffers else. */
+/* Batches held by the trainer: pinned copies for a process-based loader, otherwise leat's own
+ * buffers. */
 static void ram_json(leat__json *j, const char *key, const leat_plan_ram *r, uint32_t loader)
 {
     open_object(j, key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole plan: completes the facts, asks each part, chooses cache and order, and names the
- * smallest change when it does not fit. Also the words of the plan and the comparison with a
- * run that was measured.
+ * The whole plan: completes the facts, runs each part, chooses cache and order, and names the
+ * smallest change when the plan does not fit. Also the plan's texts, and the comparison with a
+ * measured run.
  */
 #include "plan/parts.h"
 
@@ -19,12 +19,12 @@ void leat_plan_facts_init_sized(leat_plan_facts *facts, size_t size)
         facts->mix_raw = 0.5;
 }
 
-/* The loader's own defaults: canonical streams, and pages open at once over all of them. */
+/* The loader's defaults: canonical streams, and pages open at once over all of them. */
 #define STREAMS UINT64_C(64)
 #define WINDOW_PAGES UINT64_C(4096)
 
-/* The order and the cache are those asked for, else the defaults of every loader: a plan does not change
- * what a run delivers. What quasi_random would bring is priced as a what-if. */
+/* Order and cache are as requested, else the loader's defaults: a plan does not change the output
+ * of a run. The effect of quasi_random is shown as a what-if. */
 static void choose_order(leat_plan *plan)
 {
     const leat_plan_facts *f = &plan->facts;
@@ -38,7 +38,7 @@ static void choose_order(leat_plan *plan)
     uint64_t dataset = leat__plan_dataset_bytes(f);
     bool cached = ram.limit > ram.with_validation && dataset <= ram.limit - ram.with_validation;
     if (dataset == 0 || in_memory || cached || !c->cache_process || !c->quasi_random) return;
-    /* Pages open at once: a quarter of what is safe to take, in whole rounds of the streams; 0
+    /* Pages open at once: a quarter of the safe memory, in multiples of the number of streams; 0
      * leaves it to the loader, which reads pages again rather than grow. */
     double safe = PLAN_SAFE_LEAT * (double)ram.limit - (double)ram.with_validation;
     double left = f->memory_bytes > 0 ? LEAT_MIN((double)f->memory_bytes, safe) : safe;
@@ -123,7 +123,7 @@ int leat_plan_make(const leat_plan_facts *facts, leat_plan *plan, size_t plan_si
     return rc;
 }
 
-/* ---- Words ---- */
+/* ---- Text ---- */
 
 const char *leat_plan_verdict_name(uint32_t verdict)
 {
@@ -162,7 +162,7 @@ static leat_plan_error_row *add_row(leat_plan_error_row *rows, uint32_t *n, cons
     return row;
 }
 
-/* The rate of a run whose first epoch finds nothing cached. */
+/* The rate of a run whose first epoch starts with a cold cache. */
 static double over_epochs(double first, double later, double epochs)
 {
     return first > 0 && later > 0 ? epochs / (1 / first + (epochs - 1) / later) : later;
@@ -188,7 +188,8 @@ uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
     if (run->samples > 0)
         add_row(rows, &n, "CPU microseconds per sample", s->cpu_us,
                 run->cpu_seconds * 1e6 / (double)run->samples);
-    /* Who mostly waits for batches never sees the queues full: then it is a bound. */
+    /* A trainer that mostly waits for batches never sees full queues: then the prediction is an
+     * upper bound. */
     bool starved = run->wait_seconds > 0.5 * run->seconds;
     double resident = (double)(plan->facts.loader == LEAT_PLAN_PROCESS
                                    ? r->total - r->os - r->framework - r->used : r->resident);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan as a page for people: bars for memory, rates with their intervals, tables. Plain
- * text; every line starts at the left margin or two blanks in.
+ * The plan as text for people: bars for memory, rates with their intervals, tables. Plain text;
+ * every line starts at the left margin or is indented by two blanks.
  */
 #include "plan/parts.h"
 
@@ -79,7 +79,7 @@ static void ram_section(const leat_plan *p, leat__buf *out, bool ascii)
         leat__buf_printf(out, "  The guide's arithmetic: buffer %.1f GB, total %.1f GB.\n",
                          (double)r->guide_buffer / 1e9, (double)r->guide_total / 1e9);
     } else {
-        leat__buf_printf(out, "  That is the bound its budget keeps; with every queue full it takes "
+        leat__buf_printf(out, "  Its budget keeps to that limit; with every queue full it would take "
                               "%s.\n", bytes(r->resident, a));
     }
     if (!process && p->facts.gpus > 0) {
@@ -99,7 +99,7 @@ static void vram_section(const leat_plan *p, leat__buf *out, bool ascii)
                      leat_plan_verdict_name(v->verdict));
     bar(out, v->total, v->total, v->limit, ascii);
     part(out, "weights", v->weights, "");
-    part(out, "gradients", v->gradients, "of weights, at the highest moment");
+    part(out, "gradients", v->gradients, "of weights, at the peak");
     part(out, "optimizer", v->optimizer, "");
     part(out, "activations", v->activations, "kept for backward, and its own at the peak");
     part(out, "batch", v->batch, "");
@@ -131,7 +131,7 @@ static const char *mark_of(const leat_plan_speed *s, uint32_t resource)
     return s->next == resource ? "  <- the next one" : "";
 }
 
-/* Where a guide says how fast this very run is and the plan says otherwise: both, and why. */
+/* If a guide gives a rate for this exact run and the plan differs: shows both, and why. */
 static void guide_line(const leat_plan *p, leat__buf *out)
 {
     const leat_plan_facts *f = &p->facts;
@@ -205,7 +205,7 @@ static void what_if_section(const leat_plan *p, leat__buf *out)
 {
     char a[24], b[24];
     if (p->what_if_count == 0 && p->no_gain[0] != '\0')
-        leat__buf_printf(out, "\nWhat if: nothing of these would help: %s\n", p->no_gain);
+        leat__buf_printf(out, "\nWhat if: none of these would help: %s\n", p->no_gain);
     if (p->what_if_count == 0) return;
     leat__buf_puts(out, "\nWhat if                             samples/s   gain  then limited by\n");
     for (uint32_t i = 0; i < p->what_if_count; i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host memory of one node. Two loaders: worker processes that each keep `prefetch` batches
- * outstanding (PyTorch's DataLoader), and leat's threads under one budget.
+ * Host memory of one node, for two loaders: worker processes that each keep `prefetch` batches
+ * outstanding (PyTorch's DataLoader), and leat's threads with one budget.
  *
- * The guide's arithmetic stands beside ours: it takes 230 MB for a batch of 154 MB "with
- * overhead" and stops there. Ours counts what the overhead is: the samples of the batch being
- * collated in each worker, the private memory of each worker, pinned copies, and the second
- * loader that persistent validation workers keep alive.
+ * The guide's figure is shown beside ours: it uses 230 MB for a batch of 154 MB "with overhead"
+ * and nothing else. Ours computes the overhead: the samples of the batch being collated in each
+ * worker, the private memory of each worker, pinned copies, and the second loader that persistent
+ * validation workers keep alive.
  */
 #include "plan/parts.h"
 
@@ -21,9 +21,9 @@
 #define GUIDE_OVERHEAD (230e6 / 154140672.0)
 /* Private memory of a forked worker (interpreter, decoder, pages touched): an estimate. */
 #define WORKER_BYTES (PLAN_GB / 4)
-/* Batches in a process-based trainer besides the queue: pin thread, in copy, in use. */
+/* Batches in a process-based trainer outside the queue: pin thread, being copied, in use. */
 #define PINNED_BATCHES 3
-/* Of a row besides its pixels: the label and the sample's number. */
+/* Bytes of a row other than its pixels: the label and the sample's number. */
 #define ROW_BYTES 16
 
 uint64_t leat__plan_batch_bytes(const leat_plan_facts *f)
@@ -65,7 +65,7 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
     ram->pinned = trainers * PINNED_BATCHES * ram->batch;
     ram->workers = workers * WORKER_BYTES;
     ram->framework = trainers * FRAMEWORK_BYTES;
-    ram->shm = ram->queue; /* collated batches cross to the trainer in shared memory */
+    ram->shm = ram->queue; /* collated batches go to the trainer through shared memory */
     add_up(f, ram);
     uint64_t shm_peak = f->no_validation ? ram->shm : 2 * ram->shm;
     ram->shm_short = f->shm_bytes > 0 && shm_peak > f->shm_bytes;
@@ -75,7 +75,7 @@ void leat__plan_ram_process(const leat_plan_facts *f, leat_plan_ram *ram)
     ram->verdict = verdict_of(ram, PLAN_SAFE_PROCESS);
 }
 
-/* The loader's own arithmetic (loader/footprint.h) for these facts. */
+/* The loader's own memory computation (loader/footprint.h) for these facts. */
 static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
 {
     leat__footprint_facts k = {.batch = (uint32_t)LEAT_MIN(f->batch, UINT64_C(1) << 24),
@@ -86,11 +86,11 @@ static void ask_loader(const leat_plan_facts *f, leat__footprint *out)
                                .sample_bytes = f->sample_bytes,
                                .max_sample_bytes = LEAT_MAX(f->max_sample_bytes, f->sample_bytes),
                                .in_memory = leat__plan_in_memory(f),
-                               /* beside a trainer that may be slower than both, all queues fill */
+                               /* with a trainer that may be slower than both, all queues fill */
                                .busy = f->gpus == 0 ? leat__plan_busy(f) : 1};
     leat__footprint_of(&k, out);
     if (f->samples == 0 || f->batch == 0) return;
-    /* no more batches are in memory than an epoch has */
+    /* an epoch may have fewer batches than fit in memory */
     uint64_t most = leat__ceil_div(f->samples, f->batch) * k.frame_bytes;
     uint64_t held = out->waiting + out->filling + out->lent, over = held > most ? held - most : 0;
     uint64_t fewer = LEAT_MIN(over, out->waiting);
@@ -118,7 +118,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     leat__footprint k;
     ask_loader(f, &k);
     *ram = (leat_plan_ram){.batch = leat__plan_batch_bytes(f)};
-    /* parts of the budget that are ever taken at once, besides the floor */
+    /* parts of the budget that are in use at the same time, besides the floor */
     uint64_t want = k.budget + window_bytes, parts = want - k.floor;
     uint64_t outside = k.process + k.scratch;
     uint64_t charged = (uint64_t)f->workers * LEAT__WORKER_RAM;
@@ -128,7 +128,7 @@ void leat__plan_ram_leat(const leat_plan_facts *f, uint32_t window, leat_plan_ra
     ram->pinned = trainers * k.lent;
     ram->workers = trainers * (charged + outside);
     ram->pages = trainers * (parts - k.waiting - k.filling - k.lent - charged);
-    if (ram->budget < want) { /* tight: less is read ahead, then fewer batches wait */
+    if (ram->budget < want) { /* tight: less is prefetched, then fewer batches wait */
         uint64_t over = trainers * (want - ram->budget);
         uint64_t cut = LEAT_MIN(over, ram->pages);
         ram->pages -= cut;

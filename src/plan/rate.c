@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples per second: each resource's own rate, the smallest of them, the next one behind it,
- * and what would change if the dataset or the machine did. A measured fact always wins over a
- * table; a table over nothing; and nothing is said to be fine that is not known.
+ * Samples per second: the rate of each resource, the bottleneck, the next bottleneck, and the
+ * effect of changes to dataset or machine. A measured fact is preferred to a table, and a table
+ * to nothing. An unknown rate is never reported as sufficient.
  */
 #include "plan/parts.h"
 
@@ -16,10 +16,10 @@
 /* Spread of the table of CPU costs: it was measured on one machine. With the factor of the kind of CPU
  * ordinary settings on two others were off by up to 0.4. */
 #define SPREAD_COST 0.60
-#define SPREAD_COPY 0.25 /* of the table of copies to the GPU */
-/* Spread of the table of reads per second: queues and caches of devices differ. */
+#define SPREAD_COPY 0.25 /* uncertainty of the table of copies to the GPU */
+/* Uncertainty of the table of reads per second: queues and caches of devices differ. */
 #define SPREAD_READS 1.0
-/* Changes that bring less than this are within what the figures can be off: not worth a row. */
+/* Gains below this are within the error of the figures: not worth a row. */
 #define LEAST_GAIN 1.05
 
 static leat_plan_range scaled(leat_plan_range r, double factor)
@@ -69,7 +69,7 @@ double leat__plan_table_us(const leat_plan_facts *f)
     if (f->loader == LEAT_PLAN_PROCESS)
         return work * leat__plan_sample_us(f, "process", bytes, pixels);
     double share = f->images == LEAT_PLAN_RAW ? 1 : f->images == LEAT_PLAN_MIX ? f->mix_raw : 0;
-    if (f->images == LEAT_PLAN_MIX && share < 1) /* of those that are not raw */
+    if (f->images == LEAT_PLAN_MIX && share < 1) /* share of those that are not raw */
         bytes = LEAT_MAX(bytes - share * 3 * pixels, 0.0) / (1 - share);
     const char *coded = f->images == LEAT_PLAN_TILED ? "tiled" : "keep";
     return work * ((1 - share) * leat__plan_sample_us(f, coded, bytes, pixels) +
@@ -83,13 +83,13 @@ static leat_plan_range cpu_us(const leat_plan_facts *f)
     return spread(times * leat__plan_table_us(f) + f->ops_us, SPREAD_COST);
 }
 
-/* The rate with `t` threads, from those of 1 and `n`: a part of each sample's time is divided
+/* The rate with `t` threads, from the rates of 1 and `n`: a part of each sample's time is divided
  * among the threads, the rest is not. */
 static double at_threads(double one, double all, double n, double t)
 {
     double divided = n > 1 && one > 0 ? (1 / one - 1 / all) * n / (n - 1) : 1 / all * n;
     double rest = n > 1 && one > 0 ? 1 / one - divided : 0;
-    if (divided <= 0) return all; /* more threads brought nothing */
+    if (divided <= 0) return all; /* more threads gave no gain */
     if (rest < 0) return all * t / n;
     return 1 / (rest + divided / t);
 }
@@ -121,7 +121,7 @@ static leat_plan_range storage_rate(const char *name)
     return (leat_plan_range){0};
 }
 
-/* Reads a second that the storage manages, of any size; 0 = not limited. */
+/* Maximum reads per second of the storage, of any size; 0 = no limit. */
 static double read_limit(const char *name)
 {
     for (size_t i = 0; i < LEAT_COUNT(plan_storage_rows); i++)
@@ -129,7 +129,8 @@ static double read_limit(const char *name)
     return 0;
 }
 
-/* A random order takes one read a sample where pages hold several; the others read whole pages. */
+/* True for a random order when pages hold several samples: it reads each sample separately. Other
+ * orders read whole pages. */
 static bool reads_single_samples(const leat_plan_facts *f)
 {
     return f->loader == LEAT_PLAN_LEAT && (f->order == 0 || f->order == PLAN_ORDER_RANDOM) &&
@@ -157,11 +158,12 @@ double leat__plan_busy(const leat_plan_facts *f)
     double ignored;
     leat_plan_range io = io_rate(f), cpu = cpu_rate(f, &ignored);
     if (f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads)
-        io = f->measured.rate_cold; /* of the loader itself, with all that reading costs it */
+        io = f->measured.rate_cold; /* measured on the loader itself, with all its costs of
+                                     * reading */
     return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
-/* Bytes that fit nowhere else stay cached: t = c / memory + (1 − c) / storage. */
+/* Bytes that fit in free memory stay cached: t = c / memory + (1 − c) / storage. */
 static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
     if (leat__plan_in_memory(f)) return 1;
@@ -183,7 +185,8 @@ static leat_plan_range larger(leat_plan_range a, leat_plan_range b)
 static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold, double share)
 {
     leat_plan_range warm = scaled(storage_rate("memory"), 1.0 / (double)f->sample_bytes);
-    warm = larger(warm, f->measured.rate_all); /* what the loader did, memory can give */
+    warm = larger(warm, f->measured.rate_all); /* memory is at least as fast as the measured
+                                                * loader */
     if (cold.mid <= 0) return share >= 1 ? warm : cold;
     leat_plan_range r = {blend(cold.low, LEAT_MAX(warm.low, cold.low), share),
                          blend(cold.mid, LEAT_MAX(warm.mid, cold.mid), share),
@@ -193,11 +196,11 @@ static leat_plan_range io_cached(const leat_plan_facts *f, leat_plan_range cold,
 
 /* ---- Reading and decoding at once ---- */
 
-/* How both go together, from a calibration. Reading takes CPU time as well, and neither hides the
- * other wholly: a sample takes the longer of both and a share of the shorter. */
+/* How reading and decoding overlap, from a calibration. Reading also takes CPU time, and neither
+ * hides the other completely: a sample takes the longer of both plus a share of the shorter. */
 typedef struct overlap {
-    double read_us;  /* CPU time per byte that has to be read */
-    double io_scale; /* time of the loader's reads against that of plain reads */
+    double read_us;  /* CPU time per byte read */
+    double io_scale; /* time of the loader's reads relative to plain reads */
     double beside;   /* share of the shorter that is not hidden: 0 to 1 */
 } overlap;
 
@@ -216,7 +219,8 @@ static overlap overlap_of(const leat_plan_facts *f)
     return o;
 }
 
-/* The loader with `read` of its samples not in memory, where storage gives `io` a second. */
+/* The loader's rate when the share `read` of its samples is not in memory, and storage delivers
+ * `io` per second. */
 static double loader_rate(const leat_plan_facts *f, const overlap *o, double io, double cpu,
                           double us, double read)
 {
@@ -269,7 +273,7 @@ static leat_plan_range h2d_rate(const leat_plan_facts *f)
 
 /* ---- Together ---- */
 
-/* The smallest known rate and the next; each end of the interval on its own. */
+/* The smallest known rate and the next; each end of the interval separately. */
 static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit, uint32_t *next)
 {
     leat_plan_range out = {INFINITY, INFINITY, INFINITY};
@@ -292,7 +296,7 @@ static leat_plan_range smallest(const leat_plan_range rates[5], uint32_t *limit,
     return *limit == LEAT_PLAN_NOTHING ? (leat_plan_range){0} : out;
 }
 
-/* Batches of a rank and epoch: the last, smaller one counts where every rank has a sample in it. */
+/* Batches per rank and epoch: the last, smaller one counts if every rank has a sample in it. */
 static uint64_t iterations(const leat_plan_facts *f)
 {
     uint64_t ranks = (uint64_t)f->nodes * LEAT_MAX(f->gpus, 1u), step = f->batch * ranks;
@@ -306,7 +310,7 @@ static leat_plan_range seconds_for(double samples, leat_plan_range rate)
     return (leat_plan_range){samples / rate.high, samples / rate.mid, samples / rate.low};
 }
 
-/* Where each rate comes from. */
+/* Names the source of each rate. */
 static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
 {
     const leat_plan_calibration *m = &f->measured;
@@ -319,7 +323,7 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
                                    : "calibrated: direct reads of the pack",
                           "given: --io-mbs", "table: " PLAN_STORAGE_SOURCE},
         [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us,
-                           m->quick ? "measured: the loader on the pack, for a moment"
+                           m->quick ? "measured: a short run of the loader on the pack"
                                     : "calibrated: the loader on the pack, from memory",
                            "given: --cpu-us", "table: " PLAN_SAMPLE_COST_SOURCE},
         [LEAT_PLAN_H2D] = {s->h2d, m->h2d_bytes_per_s, "calibrated: page-locked copies to the GPU",
@@ -349,7 +353,8 @@ static void speed_of(const leat_plan_facts *f, const overlap *o, const leat_plan
     s->h2d = h2d_rate(f);
     s->gpu = gpu_rate(f, vram, &s->gpu_measured);
     leat_plan_range warm[5] = {{0}, s->io_cached, s->cpu, s->h2d, s->gpu};
-    /* cold, the loader itself was measured with as many threads; else it is put together */
+    /* cold: the loader itself was measured with as many threads; otherwise the rate is
+     * computed */
     bool same = f->measured.rate_cold.mid > 0 && (uint32_t)f->workers == f->measured.threads;
     leat_plan_range first = same ? f->measured.rate_cold
                                  : loader_range(f, o, s->io, s->cpu, s->cpu_us, 1);
@@ -422,11 +427,11 @@ static void scale_calibration(leat_plan_facts *f, double factor)
     m->cpu_us = scaled(m->cpu_us, factor);
     m->rate_one = scaled(m->rate_one, 1 / factor);
     m->rate_all = scaled(m->rate_all, 1 / factor);
-    m->rate_cold = (leat_plan_range){0}; /* other bytes are read then */
+    m->rate_cold = (leat_plan_range){0}; /* other bytes would be read */
 }
 
-/* A measured cost holds for images as they are stored now; others are priced by the ratio of the
- * table's costs. */
+/* A measured cost is valid only for the images as stored now; others are scaled by the ratio of
+ * the table's costs. */
 static void reprice(leat_plan_facts *f, const leat_plan_facts *before)
 {
     scale_calibration(f, leat__plan_table_us(f) / leat__plan_table_us(before));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan backwards: the largest or smallest value of one fact that fits, the smallest
- * change that makes a plan fit, and the table over numbers of GPUs.
+ * Inverse planning: the largest or smallest value of one fact that fits, the smallest change that
+ * makes a plan fit, and the table over numbers of GPUs.
  */
 #include "plan/parts.h"
 
@@ -20,7 +20,7 @@ static void ram_of(const leat_plan_facts *f, uint32_t window, leat_plan_ram *ram
         leat__plan_ram_leat(f, window, ram);
 }
 
-/* Without leat's window of pages: it gives way before anything else does. */
+/* Without leat's window of pages: that is reduced first. */
 static bool ram_fits(const leat_plan_facts *f)
 {
     leat_plan_ram ram;
@@ -28,8 +28,8 @@ static bool ram_fits(const leat_plan_facts *f)
     return ram.verdict != LEAT_PLAN_OUT_OF_MEMORY;
 }
 
-/* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does.
- * Memory grows with each of these fields, so halving finds it. */
+/* Largest value in [1, top] for which the facts with *field = value fit; 0 when none does. Memory
+ * grows with each of these fields, so bisection finds it. */
 static uint64_t largest(leat_plan_facts *f, uint64_t top,
                         void (*set)(leat_plan_facts *f, uint64_t value))
 {
@@ -67,7 +67,7 @@ static void set_gpus(leat_plan_facts *f, uint64_t v)
 
 /* ---- The smallest change ---- */
 
-/* Of the values that would do, the one that keeps the largest share of what was asked for. */
+/* Of the possible values, takes the one that keeps the largest share of what was requested. */
 static void fix_ram(leat_plan *plan)
 {
     bool process = plan->facts.loader == LEAT_PLAN_PROCESS;
@@ -166,7 +166,7 @@ static void add_scale(leat_plan *plan, uint32_t gpus, uint32_t nodes)
     ram_of(&f, (uint32_t)window, &ram); /* pages of the node shared by its trainers */
     leat_plan_scale *row = &plan->scales[plan->scale_count++];
     *row = (leat_plan_scale){.gpus = gpus, .nodes = nodes};
-    /* of the nodes' CPUs: more would only wait for each other */
+    /* of the nodes' CPUs: more workers would only contend */
     uint64_t workers = (uint64_t)f.gpus * (uint32_t)f.workers;
     if (f.cpus > 0) workers = LEAT_MIN(workers, (uint64_t)f.cpus);
     row->workers = (uint32_t)workers * nodes;
@@ -232,7 +232,7 @@ static int solve_cpus(const leat_plan *plan, uint64_t *value, leat_error *err)
         return leat__fail(err, LEAT_EINVAL,
                           "the least CPUs need the GPU's rate: give a known GPU and model, "
                           "or a measured step time");
-    /* and one for each trainer, as the guide leaves it */
+    /* plus one for each trainer, as in the guide */
     *value = (uint64_t)plan->speed.cores_needed + 1 + plan->facts.gpus;
     return 0;
 }

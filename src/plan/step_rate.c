@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long a training step takes on a GPU. A sample's arithmetic and memory traffic (arch.h, tape.h) take
- * so long at the card's peaks; how near a step comes to them is taken from steps that were measured
- * (data/plan/steps.txt): those of the same family, precision and kind of card count most.
+ * Predicts the time of a training step on a GPU. Arithmetic and memory traffic of a sample
+ * (arch.h, tape.h) give a time at the card's peak rates. How close a step comes to the peaks is
+ * taken from measured steps (data/plan/steps.txt); those of the same family, precision and kind
+ * of card have the most weight.
  */
 #include "plan/parts.h"
 
@@ -12,28 +13,30 @@
 
 #include "base/num.h"
 
-/* What a step takes however small its batch: the host launching kernels. ResNet-50 in bf16 on
- * an H200 takes 19.3, 30.4 and 55.0 ms for 64, 128 and 256 samples, ViT-B 26.9, 50.0 and 92.4:
- * 7 and 5 ms beside the slope. Compiled steps launch fewer, larger kernels. */
+/* Fixed time of a step, independent of the batch: the host launching kernels. ResNet-50 in bf16
+ * on an H200 takes 19.3, 30.4 and 55.0 ms for 64, 128 and 256 samples, ViT-B 26.9, 50.0 and 92.4:
+ * 7 and 5 ms above the slope. Compiled steps launch fewer, larger kernels. */
 #define LAUNCH_S 0.006
 #define LAUNCH_COMPILED_S 0.002
 
-/* Spread where this very case was measured; where its family was, in its precision, on a card like it;
- * and elsewhere. Rows kept out of the model are off by 10 % in the mean and by 30 % at most. */
+/* Uncertainty if this exact case was measured; if its family was, in its precision, on a similar
+ * card; and otherwise. Rows held out of the model are off by 10 % on average and by at most 30 %. */
 #define SPREAD_EXACT 0.08
 #define SPREAD_FAMILY 0.30
 #define SPREAD_OTHER 0.40
 
-/* The faster a card, the farther its steps are from its peaks: kernels are too short to fill it. ResNet-50
- * in 16 bits reaches 1.0 of what the model says on an RTX 3090, 0.8 on an A100, 0.6 on an H200. */
+/* The faster a card, the further its steps are from its peaks: kernels are too short to fill it.
+ * ResNet-50 in 16 bits reaches 1.0 of the model's rate on an RTX 3090, 0.8 on an A100, 0.6 on an
+ * H200. */
 #define FALLS 0.2
-/* Cards are like each other by their memory bandwidth: this far apart, as a logarithm. */
+/* Similarity of cards is measured by the logarithm of their memory bandwidth; this is the
+ * scale. */
 #define LIKE 0.3
 #define SAME_MODEL 3.0
 #define OTHER_FAMILY 0.02
 #define OTHER_PRECISION 0.03
 #define OTHER_COMPILED 0.05
-#define ANYTHING 1e-4 /* so that some row always counts */
+#define ANYTHING 1e-4 /* so that some row always has weight */
 
 typedef enum math_kind { MATH_HALF, MATH_TF32, MATH_FP32 } math_kind;
 
@@ -45,8 +48,8 @@ static math_kind math_of(const plan_gpu *gpu, const leat__arch *arch, uint32_t p
     return convolutions && gpu->tf32_tflops > 0 ? MATH_TF32 : MATH_FP32;
 }
 
-/* Seconds a sample would take at the card's peaks: arithmetic (forward once, backward twice,
- * two operations per multiply-add) and memory traffic one after the other. */
+/* Seconds per sample at the card's peaks: arithmetic (forward once, backward twice, two
+ * operations per multiply-add) plus memory traffic, in sequence. */
 static double ideal_s(const plan_gpu *gpu, math_kind math, const leat_plan_vram *v)
 {
     double tflops = math == MATH_HALF   ? gpu->half_tflops
@@ -66,15 +69,15 @@ static uint32_t precision_of(const char *name)
                                                                                      : LEAT_PLAN_BF16_MIXED;
 }
 
-/* A row of the table against what is asked for. */
+/* A row of the table compared with the request. */
 typedef struct likeness {
-    double share;    /* of the peaks, as it would be on the card asked for */
+    double share;    /* of the peaks, converted to the requested card */
     double weight;
-    bool exact;      /* this model, card and precision, compiled or not as asked */
-    bool family;     /* its family and precision, on a card like it */
+    bool exact;      /* same model, card and precision, compiled or not as requested */
+    bool family;     /* same family and precision, on a similar card */
 } likeness;
 
-/* How near to the peaks the row's step comes, its launches taken off; 0 when it cannot be said. */
+/* Share of the peaks that the row's step reaches, without launch time; 0 when unknown. */
 static double share_of(const plan_step *row, const plan_gpu *gpu, const leat__arch *arch,
                        const leat_plan_facts *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds and walks a tape: see tape.h. The walk owns two small tables, one entry per storage,
- * and is linear in the number of operations.
+ * Builds and runs a tape: see tape.h. The run has two small tables, one entry per storage, and is
+ * linear in the number of operations.
  */
 #include "plan/tape.h"
 
@@ -13,11 +13,11 @@
 
 /* State of one storage (or of the gradient that belongs to it) during the walk. */
 typedef struct cell {
-    uint64_t refs;      /* saved by this many operations that have not run backward */
+    uint64_t refs;      /* number of operations that saved it and have not run backward */
     uint32_t last_use;  /* index of the last op that touches it in forward */
     bool alive;
-    bool needs_grad;    /* parameters come before it */
-    uint32_t grad;      /* which gradient block it has, LEAT__TAPE_NONE = none yet */
+    bool needs_grad;    /* there are parameters before it */
+    uint32_t grad;      /* index of its gradient block, LEAT__TAPE_NONE = none yet */
     uint64_t grad_bytes; /* of the block with this index */
     uint32_t grad_refs;
 } cell;
@@ -121,7 +121,7 @@ static void forward_one(walk *w, uint32_t i)
     w->sum->params += op->weights;
 }
 
-/* Gradient blocks are counted references: an addition gives the same block to both sides. */
+/* Gradient blocks are reference-counted: an addition passes the same block to both sides. */
 static void grad_drop(walk *w, uint32_t block)
 {
     cell *b = &w->cells[block];
@@ -130,8 +130,8 @@ static void grad_drop(walk *w, uint32_t block)
 
 static uint32_t grad_make(walk *w, uint32_t s)
 {
-    /* A block is named after its storage, or, while that name is taken by the gradient being
-     * consumed (in-place operations), after the next free one. */
+    /* A block has the index of its storage or, while the gradient being consumed uses that
+     * (in-place operations), the next free one. */
     uint32_t block = s;
     while (w->cells[block].grad_refs > 0) block = (block + 1) % w->cell_count;
     w->cells[block].grad_bytes = leat__tape_bytes(w->t, s);
@@ -154,7 +154,7 @@ static void backward_one(walk *w, uint32_t i)
     const leat__tape_op *op = &w->ops[i];
     uint32_t incoming = w->cells[op->out].grad;
     if (i + 1 == w->op_count) incoming = grad_make(w, op->out); /* the loss */
-    if (incoming == LEAT__TAPE_NONE) { /* nothing asks for this gradient */
+    if (incoming == LEAT__TAPE_NONE) { /* nothing needs this gradient */
         drop_saved(w, op);
         return;
     }
@@ -182,7 +182,7 @@ static void backward_one(walk *w, uint32_t i)
         if (c->grad == LEAT__TAPE_NONE)
             c->grad = made[k];
         else
-            grad_drop(w, made[k]); /* added into the one that is there */
+            grad_drop(w, made[k]); /* added to the existing one */
     }
     grad_drop(w, incoming);
     for (uint32_t k = 0; k < op->saves_count; k++)
@@ -215,5 +215,5 @@ int leat__tape_run(const leat__tape *t, leat__tape_sum *sum)
     sum->saved_bytes = w.saved;
     for (uint32_t i = w.op_count; i-- > 0;) backward_one(&w, i);
     leat__free(w.cells);
-    return w.live == 0 ? 0 : LEAT_EINTERNAL; /* every byte taken was given back */
+    return w.live == 0 ? 0 : LEAT_EINTERNAL; /* every byte allocated was freed */
 }

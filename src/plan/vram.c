@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of one GPU at the highest moment of a training step: weights and optimizer state
- * that are always there, the batch, and the tape's peak (arch.h, tape.h).
+ * Peak memory of one GPU during a training step: weights and optimizer state, which are always
+ * present, the batch, and the tape's peak (arch.h, tape.h).
  */
 #include "plan/parts.h"
 
@@ -12,10 +12,10 @@
 
 /* Outside the framework's allocator: the CUDA context and the kernels it loads. */
 #define CONTEXT_BYTES (UINT64_C(550) << 20)
-/* Inside it: cuBLAS and cuBLASLt keep 32 MiB each (bench/data/vram_h200.jsonl: what is
- * allocated between steps is 64 to 74 MiB more than weights, momentum and batch). */
+/* Inside it: cuBLAS and cuBLASLt keep 32 MiB each (bench/data/vram_h200.jsonl: memory allocated
+ * between steps is 64 to 74 MiB more than weights, momentum and batch). */
 #define WORKSPACE_BYTES (UINT64_C(64) << 20)
-/* What the allocator's rounding and fragments cost at the edge: no plan uses the last 8 %. ResNet-152 at
+/* Margin for the allocator's rounding and fragmentation: no plan uses the last 8 %. ResNet-152 at
  * 256 would take 94.8 % of an RTX 3090; published runs had to go down to 192. */
 #define USABLE_SHARE 0.92
 
@@ -56,8 +56,8 @@ static int measure(const leat_plan_facts *f, leat_plan_vram *v, leat_error *err)
     v->batch = leat__plan_batch_bytes(f);
     v->workspace = WORKSPACE_BYTES;
     v->context = CONTEXT_BYTES;
-    /* The other high moment: the optimizer's step, when every gradient is there and fused
-     * AdamW holds one more value per parameter. Highest only for tiny batches. */
+    /* The other possible peak: the optimizer's step, when every gradient exists and fused AdamW
+     * holds one more value per parameter. Highest only for tiny batches. */
     uint64_t step = sum.params * stored * (states == 2 ? 2 : 1);
     if (step > v->activations + v->gradients) {
         v->gradients = sum.params * stored;
