@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face Accelerate: torchrun --nproc-per-node 2 examples/accelerate_train.py PACK
 
-The model and the optimizer are prepared; the loader need not be (prepare() gives it back as it
-is): it already yields this rank's share, and Accelerate's own sharding would split it again.
+The model and the optimizer are prepared; the loader need not be (prepare() returns it
+unchanged): it already yields this rank's share, and Accelerate's own sharding would split it again.
 """
 
 import sys
