@@ -25,7 +25,7 @@ install_tools() {
         "${tools[@]}" >/dev/null
 }
 
-# apt with lists and a cache of its own, for arm64 only.
+# apt with separate lists and cache, for arm64 only.
 private_apt() {
     apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Sandbox::User=root \
         -o Dir::State="$work/apt/state" -o Dir::State::status="$work/apt/status" \
@@ -41,7 +41,7 @@ make_sysroot() {
     private_apt update
     (cd "$work/apt/debs" && private_apt download "${libraries[@]}")
     for deb in "$work"/apt/debs/*.deb; do dpkg-deb -x "$deb" "$root"; done
-    # some lie in /lib, and links to them are absolute
+    # some are in /lib, and links to them are absolute
     local lib=$root/usr/lib/aarch64-linux-gnu link
     cp -a "$root"/lib/aarch64-linux-gnu/. "$lib"
     find "$lib" -maxdepth 1 -xtype l | while read -r link; do

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Style (tests/lint/style.py), the order of the modules (tests/lint/modules.py), the form of commits
-# (tests/lint/commits.py), spelling, and the whole tree with warnings as errors: GCC and Clang, with all
-# optional libraries and with none.
+# Style (tests/lint/style.py), plain English (tests/lint/english.py), the order of the modules
+# (tests/lint/modules.py), the form of commits (tests/lint/commits.py), spelling, and the whole
+# tree with warnings as errors: GCC and Clang, with all optional libraries and with none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python3 tests/lint/modules.py
 python3 tests/lint/commits.py
 python3 tests/lint/style.py
+python3 tests/lint/english.py
 codespell -q 3 -I tests/lint/not_misspelt.txt -S '*/corpus/*,*/data/*,*.pyc,*/__pycache__' \
     README.md CHANGELOG.md CONTRIBUTING.md docs include src tools python/leat python/src bench scripts tests/lint examples
 for cc in gcc clang; do

@@ -213,7 +213,7 @@ def test_too_few_workers_are_named_with_a_price():
 def test_other_processes_are_named_before_collate():
     d = verdict(recorded(50, 2, RUNNING, workers=2, cpus_used=0.9, others=3.1, line=0.9), closer(collate=0.05))
     assert said(d) == ("cpu", "other_processes", "critical")
-    assert d.remedies[0]["action"] == "give this process its CPUs back: others use 3.1 of 4.0"
+    assert d.remedies[0]["action"] == "free CPUs for this process: others use 3.1 of 4.0"
 
 
 def test_a_quota_is_named():
@@ -232,7 +232,7 @@ def test_more_workers_are_the_remedy_for_latency():
     assert said(d) == ("io", "latency", "critical") and d.confidence > 0.8
     assert "a sample waits 20.0 ms for its data" in d.verdict
     tried = d.remedies[0]
-    assert tried["action"] == "num_workers=8 instead of 2: tried for a moment"
+    assert tried["action"] == "num_workers=8 instead of 2: tried briefly"
     assert tried["basis"] == "measured" and tried["gain"] == pytest.approx(3.9)
     assert not any("0 MB/s" in r["action"] or "? MB/s" in r["action"] for r in d.remedies)
     d = verdict(seen, fetch | {"more_workers": 8.0, "more_workers_rate": 101.0})  # tried: it is not latency

@@ -109,7 +109,7 @@ void check_fail(check *c, const char *file, int line, const char *fmt, ...)
 
 /* ---- clock ---- */
 
-/* Doubles the number of runs until one round takes 5 ms, then takes the best of some. */
+/* Doubles the number of runs until one round takes 5 ms, then takes the best of several. */
 bool check_clock_next(check_clock *k)
 {
     uint64_t now = leat__clock_thread_ns();

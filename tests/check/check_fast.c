@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Kernels of like=fast: the inverse DCT at every size of block, the resize of components with
- * 8-bit weights, and their conversion to RGB. Every variant must equal the portable C in
- * every bit, on photographs' coefficients and on extreme ones, and touch no byte it should not.
+ * 8-bit weights, and their conversion to RGB. Every variant must equal the portable C bit for
+ * bit, on photographs' coefficients and on extreme ones, and touch no byte outside its buffers.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ static leat__tile_coefs *coefs_alloc(check *c)
     return out;
 }
 
-/* Runs of alike blocks, since kernels choose by four: means, corners, halves, full ones. */
+/* Groups of similar blocks, because kernels choose by four: means, corners, halves, full ones. */
 static void random_blocks(check *c, leat__tile_coefs *coefs, bool extreme)
 {
     static const uint64_t shapes[4] = {1, LEAT__TILE_CORNER, 0xffffffff, ~UINT64_C(0)};
@@ -39,7 +39,7 @@ static void random_blocks(check *c, leat__tile_coefs *coefs, bool extreme)
     }
 }
 
-/* `rows` of `width` bytes that must be the same; the rest of the canvas untouched. */
+/* `rows` of `width` bytes must be equal; the rest of the canvas untouched. */
 static void same_rows(check *c, const uint8_t *got, const uint8_t *want, size_t stride,
                       uint32_t rows, uint32_t width, const char *what)
 {
@@ -133,7 +133,7 @@ static leat__axis_request random_axis(check *c)
     return q;
 }
 
-/* Samples of all kinds, among them those that reach the ends of 16 bits. */
+/* Samples of all kinds, including those that reach the limits of 16 bits. */
 static void random_samples(check *c, int8_t *to, size_t n)
 {
     const uint32_t kind = check_below(c, 4);
@@ -167,7 +167,7 @@ static void check_across(check *c)
             CHECK(c, sum == 256 && a.first[j] + 2 * a.pairs <= a.width, "%u to %u: output %u",
                   q.in, q.out, j);
         }
-        /* the slack of the last row ends at the guard page; what is written, at another */
+        /* the slack of the last row ends at the guard page; the output at another */
         const uint32_t rows = 1 + check_below(c, ROWS);
         const size_t padded = (a.count + 63) / 64 * 64;
         const uint8_t *const src = in + (ROWS - rows) * IN + IN - LEAT__RESIZE_SLACK - a.width;
@@ -183,7 +183,7 @@ static void check_across(check *c)
     leat__ycc_axis_reset(&b);
 }
 
-/* Weights of `pairs` pairs that sum up to 256. */
+/* Weights of `pairs` pairs with a sum of 256. */
 static void random_weights(check *c, uint16_t *w, uint32_t pairs)
 {
     uint32_t left = 256;

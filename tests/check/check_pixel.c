@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Row writers and colour kernels: every variant must equal the portable C in every bit
- * (the blur, whose sums the compiler may not reorder either, too), for any length,
- * without touching a byte more than promised.
+ * Row writers and colour kernels: every variant must equal the portable C bit for bit (also the
+ * blur, whose sums the compiler may not reorder), for any length, without touching a byte more
+ * than promised.
  */
 #include <string.h>
 
@@ -63,7 +63,7 @@ static void check_writers(check *c)
     CHECK(c, memcmp(want, back, n) == 0, "reverse, %zu", n);
 }
 
-/* Rows as MixUp blends them: finite numbers, weights that sum up to 1. */
+/* Rows as blended by MixUp: finite numbers, weights with a sum of 1. */
 static void check_blends(check *c)
 {
     const leat__pixel_dsp *const ref = leat__pixel_dsp_for(CHECK_REFERENCE);

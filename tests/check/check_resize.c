@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernels of the resize: both passes of every variant must equal the portable C in every
- * bit, for all filters, sizes from one pixel to far apart taps, mirrored or not, with
- * rows that end where their promised slack ends.
+ * Kernels of the resize: both passes of every variant must equal the portable C bit for bit, for
+ * all filters, sizes from one pixel to distant taps, mirrored or not, with rows that end at the
+ * end of their promised slack.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static uint8_t *random_row(check *c, size_t width)
     return row;
 }
 
-/* The axes themselves: weights may not differ in a bit, whatever kernels made them. */
+/* The axes themselves: weights must be equal bit for bit, whichever kernels made them. */
 static void check_weights(check *c)
 {
     const leat__resize_dsp *const ref = leat__resize_dsp_for(CHECK_REFERENCE);

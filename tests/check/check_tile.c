@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Kernels of the tile codec: entropy, packing, inverse DCT, upsampling, colour. Every variant
- * must equal the portable C in every bit, on valid tiles, on extreme coefficients and on garbage.
+ * must equal the portable C bit for bit, on valid tiles, on extreme coefficients and on garbage.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "dsp/tile_pack.h"
 #include "dsp/ycc.h"
 
-/* ---- tiles from a small encoder of their own ---- */
+/* ---- tiles from a small encoder of this test ---- */
 
 typedef struct bits {
     uint8_t *at;
@@ -86,7 +86,7 @@ typedef struct tile {
     uint32_t values;
 } tile;
 
-/* Masks and values: `most` bits per value at most, some blocks full, some empty. */
+/* Masks and values: at most `most` bits per value, some blocks full, some empty. */
 static void random_tile(check *c, tile *t)
 {
     static const uint8_t mosts[] = {1, 2, 4, 7, 8, 9, 12, 15};
@@ -224,7 +224,7 @@ static void check_entropy(check *c)
         CHECK(c, memcmp(a->value, one_tile.value, one_tile.values * 2) == 0,
               "round %d: reference is not what was encoded", round);
         CHECK(c, same_coefs(a, b, &one_tile.shape), "round %d: coefficients", round);
-        for (int k = 0; k < 6; k++) { /* the same answer to damage */
+        for (int k = 0; k < 6; k++) { /* the same result for damage */
             uint32_t hits = 1 + check_below(c, 4);
             memcpy(tile_bytes, encoded, len);
             for (uint32_t i = 0; i < hits && len > 0; i++) {
@@ -244,7 +244,7 @@ static void check_entropy(check *c)
     }
 }
 
-/* A photograph's tile, more or less: 4:2:0, a dozen small values per block. */
+/* Roughly the tile of a photograph: 4:2:0, a dozen small values per block. */
 static void typical_tile(check *c)
 {
     one_tile.shape = (leat__tile_shape){
@@ -280,7 +280,7 @@ static void time_entropy(check *c)
 
 /* ---- packing ---- */
 
-/* Plain blocks: zeros, a few small ones, or anything at all. */
+/* Plain blocks: zeros, a few small ones, or any values. */
 static void random_plain(check *c, int16_t *blocks, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -327,7 +327,7 @@ static void check_take(check *c, const leat__tile_pack_dsp *ref, const leat__til
     }
 }
 
-/* What is written is what the test's own encoder writes behind the bitmaps. */
+/* The output equals that of the test's own encoder after the bitmaps. */
 static void check_put_values(check *c, const leat__tile_pack_dsp *opt)
 {
     leat__tile_parts *parts = parts_alloc(c);
@@ -374,7 +374,7 @@ static void check_order(check *c, const leat__tile_pack_dsp *ref, const leat__ti
         uint32_t n = one_tile.shape.blocks, first = check_below(c, n);
         if (entropy.decode(coefs, encoded, len, &one_tile.shape, NULL) != LEAT__TILE_WHOLE)
             CHECK(c, false, "round %d: decode", round);
-        check_random(c, b, n * sizeof *b); /* what was there before does not matter */
+        check_random(c, b, n * sizeof *b); /* the old content does not matter */
         ref->order(a + first, coefs, first, n - first);
         opt->order(b + first, coefs, first, n - first);
         for (uint32_t i = first; i < n; i++)
@@ -382,7 +382,7 @@ static void check_order(check *c, const leat__tile_pack_dsp *ref, const leat__ti
     }
 }
 
-/* Blocks of a decoded tile as they are, and with one coefficient changed. */
+/* Blocks of a decoded tile unchanged, and with one coefficient changed. */
 static void check_same(check *c, const leat__tile_pack_dsp *ref, const leat__tile_pack_dsp *opt)
 {
     leat__tile_entropy_dsp entropy;
@@ -435,7 +435,7 @@ static void time_pack(check *c, const leat__tile_pack_dsp *dsp)
 
 /* ---- inverse DCT ---- */
 
-/* Sparse blocks of any coefficients at all: also those that overflow everything. */
+/* Sparse blocks of any coefficients, including those that overflow everything. */
 static void random_blocks(check *c, leat__tile_coefs *coefs, uint32_t blocks)
 {
     uint32_t first = 0, kind = check_below(c, 4);
@@ -503,7 +503,7 @@ static void check_idct(check *c)
     }
 }
 
-/* The sparse blocks of above, laid out plainly; places behind the last one used are zero. */
+/* The sparse blocks from above in plain layout; positions after the last used one are zero. */
 static void plain_blocks(int16_t *out, uint8_t *last, const leat__tile_coefs *coefs,
                          uint32_t first, uint32_t count)
 {
@@ -528,7 +528,7 @@ static void check_idct_plain(check *c)
     leat__tile_coefs *coefs = coefs_alloc(c);
     uint16_t *quant = (uint16_t *)(void *)check_alloc(c, 130); /* not aligned */
     uint8_t *a = check_alloc(c, 8 * STRIDE);
-    /* Both end at guard pages, behind what may be read of them. */
+    /* Both end at guard pages, after the bytes that may be read. */
     int16_t *all = (int16_t *)(void *)check_alloc(c, (BLOCKS + LEAT__IDCT_BLOCKS_PAD) * 128);
     uint8_t *all_last = check_alloc(c, BLOCKS);
     memset(all, 0x33, (BLOCKS + LEAT__IDCT_BLOCKS_PAD) * 128);
@@ -587,7 +587,7 @@ typedef struct rows {
 
 enum { WIDTH_MAX = 200, SIDE = 64 };
 
-/* Inputs readable from one before to one past the rounded end, not more. */
+/* Inputs readable from one before to one past the rounded end, but no more. */
 static void random_rows(check *c, rows *r, uint32_t n)
 {
     uint32_t room = (n + LEAT__YCC_ROUND - 1) / LEAT__YCC_ROUND * LEAT__YCC_ROUND;

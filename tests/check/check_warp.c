@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Warp kernels: every variant must equal the portable C in every bit, for any map and length, and
- * read nothing outside the laid out image: it ends at a page that cannot be touched.
+ * Warp kernels: every variant must equal the portable C bit for bit, for any map and length, and
+ * read nothing outside the prepared image: it ends at a guard page.
  */
 #include <string.h>
 
@@ -32,13 +32,14 @@ static leat__warp_map draw_map(check *c, uint32_t w, uint32_t h)
     for (int i = 0; i < 6; i++) m.a[i] = drawn(c, -1.5, 1.5);
     m.a[2] = drawn(c, -0.5, 1) * w;
     m.a[5] = drawn(c, -0.5, 1) * h;
-    m.a[6] = drawn(c, -0.01, 0.01); /* some rows divide by nothing */
+    m.a[6] = drawn(c, -0.01, 0.01); /* some rows divide by zero */
     m.a[7] = drawn(c, -0.01, 0.01);
     if (check_below(c, 8) == 0) m.a[0] = 1e300;
     return m;
 }
 
-/* Every variant lays the image out the same; its last byte is the last that may be read. */
+/* Every variant prepares the image in the same way; its last byte is the last that may be
+ * read. */
 static leat__warp_image lay(check *c, const leat__warp_dsp *dsp, uint32_t w, uint32_t h,
                             const uint8_t *plane)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`leat dedup fuzzy` killed with SIGKILL at random moments and resumed: the same bytes in the end."""
+"""Kills `leat dedup fuzzy` with SIGKILL at random times and resumes it: the same bytes in the end."""
 import hashlib
 import json
 import os
@@ -68,7 +68,7 @@ def main():
                 assert process.returncode == -signal.SIGKILL, process.returncode
                 if os.path.exists(os.path.join(out, "report.json")) and \
                         not os.path.exists(os.path.join(out, ".leat-work", "state.json")):
-                    # it was whole: killed while it removed its work files
+                    # it was complete: killed while it removed its work files
                     done = subprocess.run([*command, out, "--resume"], capture_output=True, check=False)
                     assert done.returncode == 2 and b"--force" in done.stderr, done
                     break

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness itself: a wrong expectation must fail, or every case is worth nothing."""
+"""The harness itself: a wrong expectation must fail, otherwise every case is worthless."""
 import contextlib
 import io
 import os

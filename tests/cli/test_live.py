@@ -23,7 +23,7 @@ EPOCHS = "100000"
 
 
 def png(seed, side=96):
-    """A small picture without any library: noise on a slope."""
+    """A small picture made without any library: noise on a gradient."""
     def chunk(kind, data):
         body = kind + data
         return len(data).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")

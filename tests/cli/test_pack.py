@@ -30,7 +30,7 @@ def run(*args, **more):
 
 
 def catches(pid, number):
-    """Has the process a handler for this signal yet?"""
+    """True when the process has installed a handler for this signal."""
     with open(f"/proc/{pid}/status") as f:
         mask = next(line for line in f if line.startswith("SigCgt")).split()[1]
     return int(mask, 16) >> (number - 1) & 1
@@ -42,7 +42,7 @@ def digest(path):
 
 
 def jpeg(seed, size):
-    """A grey JPEG of size x size pixels, written by hand: flat blocks whose DC follows the seed."""
+    """A grey JPEG of size x size pixels, written by hand: flat blocks whose DC depends on the seed."""
     def segment(marker, body):
         return bytes([0xFF, marker]) + (len(body) + 2).to_bytes(2, "big") + body
     lengths = [0, 1, 5, 1, 1, 1, 1, 1, 1] + [0] * 7            # the DC table of Annex K
@@ -68,7 +68,7 @@ def jpeg(seed, size):
     return head + data + b"\xff\xd9"
 
 
-# A disk with a bad sector: reads of one file give what is before it, then EIO.
+# A disk with a bad sector: reads of one file return the bytes before it, then EIO.
 BAD_SECTOR = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -146,7 +146,7 @@ class Pack(unittest.TestCase):
             p.send_signal(signal.SIGKILL)
             err = p.communicate()[1].decode()
             self.assertIn(p.returncode, (0, -signal.SIGKILL), err)
-            if os.path.exists(out):      # there means whole; its journal may still be there
+            if os.path.exists(out):      # if it exists it is complete; its journal may still exist
                 for name in whole:
                     self.assertEqual(digest(os.path.join(got, name)), whole[name])
                     os.unlink(os.path.join(got, name))
@@ -224,7 +224,7 @@ class Pack(unittest.TestCase):
                             out=os.path.join(self.dir, "skipped.leat"))
         self.assertEqual(skipped.returncode, 1, skipped.stderr)  # a finding
         self.assertEqual(json.loads(skipped.stdout)["skipped"], 1)
-        done = self.pack("--images", "keep", "--resume", "--json")   # another cable, say
+        done = self.pack("--images", "keep", "--resume", "--json")   # after replacing a cable, for example
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["resumed"], 0)
         whole = os.path.join(self.dir, "whole.leat")
@@ -259,7 +259,7 @@ class Pack(unittest.TestCase):
         self.assertEqual(indexed(trusted), 0)
         self.assertEqual(pixels(self.out), pixels(trusted))
         self.assertEqual(pixels(self.out), pixels(tiled))
-        # from a pack: made anew, or taken along
+        # from a pack: encoded again, or copied
         self.assertEqual(run("pack", trusted, "-o", again, "--images", "keep").returncode, 0)
         self.assertEqual(run("pack", self.out, "-o", kept, "--images", "keep", "--trust").returncode, 0)
         for path in (again, kept):
@@ -298,14 +298,14 @@ class Pack(unittest.TestCase):
 
         whole, state = load(), os.path.join(self.dir, "state.json")
         self.assertGreater(whole["bad_samples"], 2)
-        load("--stop-after", "45", "--state", state)  # in the middle of a batch, behind bad ones
+        load("--stop-after", "45", "--state", state)  # in the middle of a batch, after bad ones
         self.assertEqual(load("--resume", state)["digest"], whole["digest"])
 
     def test_memory_is_bounded(self):
         done = self.pack("--images", "tiled", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertLess(json.loads(done.stdout)["peak_rss_bytes"], 300 << 20)
-        large = bytearray(400 << 20)  # what this process holds is not what the command had
+        large = bytearray(400 << 20)  # memory of this process is not that of the command
         done = self.pack("--images", "keep", "--json", out=os.path.join(self.dir, "rss.leat"))
         self.assertLess(json.loads(done.stdout)["peak_rss_bytes"], 300 << 20)
         del large

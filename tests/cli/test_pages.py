@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Everything in the tables is in the help, the man page and each completion script, for every
-subcommand of the command under test; and shells and man(1), where they are there, accept them.
+"""Everything in the tables is in the help, the man page and each completion script, for every subcommand; and shells
+and man(1), if installed, accept them.
 
     LEAT=build/tools/leat python3 tests/cli/test_pages.py
 """

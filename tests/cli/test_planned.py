@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`leat plan` against what then really happens: a calibration against a run, and a plan that was
-refused, with the change it named and without, inside the very limit."""
+"""Compares `leat plan` with real runs: a calibration with a run, and a plan that does not fit, with and without the
+change it named, inside the same limit."""
 import contextlib
 import json
 import os
@@ -62,9 +62,9 @@ def a_pack_at_hand_is_measured_for_a_moment():
     table = plan("--image", "96", "--no-measure")["speed"]
     assert table["sources"]["cpu"].startswith("table:"), table["sources"]
     wide = table["rates"]["cpu"]
-    assert wide["high"] / wide["low"] > 2, wide  # a table from another machine promises little
+    assert wide["high"] / wide["low"] > 2, wide  # a table from another machine guarantees little
     heavy = plan("--ops", "RandomResizedCrop(96); GaussianBlur(23); RandomPerspective(0.5, p=1)")
-    # twenty times the work of the crop alone: no noise hides that
+    # twenty times the work of the crop alone: larger than any noise
     assert heavy["speed"]["cpu_us_per_sample"] > 2 * light["speed"]["cpu_us_per_sample"], (heavy, light)
     assert heavy["ram"]["batch_bytes"] == BATCH * 3 * 96 * 96, heavy["ram"]
     kept = plan("--image", "96", "--cache", "process")
@@ -81,7 +81,7 @@ def a_pack_at_hand_is_measured_for_a_moment():
 
 
 def a_run_is_within_a_factor_of_two():
-    """In CPU time, which does not depend on what else the machine does; caches still do."""
+    """In CPU time, which does not depend on other load; caches still do."""
     ratios = []
     for _ in range(4):
         plan = json.loads(leat("plan", *FACTS, "--gpus", "0", "--calibrate", "--json").stdout)
@@ -98,7 +98,7 @@ def a_run_is_within_a_factor_of_two():
 def the_bus_is_measured_where_there_is_a_gpu():
     os.mkdir("driver")
     os.symlink(FAKE_CUDA, "driver/libcuda.so.1")
-    # and a number given by hand wins over the calibration
+    # and a value given by hand overrides the calibration
     facts = (*FACTS, "--cpu-us", "5000", "--gpus", "1", "--gpu", "A10G", "--model", "resnet18", "--calibrate", "--json")
     here = leat("plan", *facts, env={**os.environ, "LD_LIBRARY_PATH": os.path.abspath("driver")})
     plan = json.loads(here.stdout)
@@ -107,7 +107,7 @@ def the_bus_is_measured_where_there_is_a_gpu():
     assert plan["speed"]["sources"]["h2d"].startswith("calibrated:"), plan["speed"]["sources"]
     assert plan["speed"]["cpu_us_per_sample"] == 5000, plan["speed"]
     assert plan["speed"]["sources"]["cpu"] == "given: --cpu-us", plan["speed"]["sources"]
-    assert 2e9 < rate <= 8.01e9, rate # the stand-in's bus gives 8 GB/s
+    assert 2e9 < rate <= 8.01e9, rate # the fake bus has 8 GB/s
 
 
 CGROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
@@ -115,8 +115,8 @@ CGROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup"
 
 @contextlib.contextmanager
 def bounded(limit):
-    """What a child must do to live inside `limit` bytes: a memory cgroup where one can be made, else
-    a limit on its data (with small stacks, which count as data)."""
+    """How to run a child inside `limit` bytes: a memory cgroup if one can be made, else a limit on its data (with small
+    stacks, which count as data)."""
     for root, knob in CGROUPS:
         group = f"{root}/leat-test-{os.getpid()}"
         with contextlib.suppress(OSError):
@@ -155,7 +155,7 @@ def a_refused_plan_fails_and_its_fix_runs():
     assert refused.stderr.strip().endswith(f"does not fit; {fix}"), refused.stderr
     name, value = fix.split(" ")[0], int(fix.split(" ")[1])
     assert fix.endswith(f"(instead of {asked[name]})") and 1 <= value < asked[name], fix
-    assert "does not fit" in plan(code=3, **{name: value + 1}).stderr  # less would not do
+    assert "does not fit" in plan(code=3, **{name: value + 1}).stderr  # less would fail
     with open("refused.yaml", "w", encoding="ascii") as f:
         f.write(plan("--yaml", code=3).stdout)
     with open("fixed.yaml", "w", encoding="ascii") as f:

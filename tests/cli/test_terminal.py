@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What needs a terminal or a signal: progress, colour, Ctrl-C once and twice, closed pipes.
+"""Tests that need a terminal or a signal: progress, colour, Ctrl-C once and twice, closed pipes.
 
     LEAT_FIXTURE=build/tests/cli/fixture python3 tests/cli/test_terminal.py
 """
@@ -29,7 +29,7 @@ def environment(**more):
 
 
 def ordinary_signals():
-    """A parent may have ignored SIGINT (a background job of sh): leat would keep it so."""
+    """A parent may have ignored SIGINT (a background job of sh): leat would keep ignoring it."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
 
@@ -45,7 +45,7 @@ def piped(args, **options):
 
 
 def on_terminal(args, columns=80, both=False, env=None):
-    """Runs with stderr (and with `both` stdout) on a pseudo-terminal; what it showed, exit."""
+    """Runs with stderr (and with `both` stdout) on a pseudo-terminal; returns its output and exit code."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     p = start(args, stdout=slave if both else subprocess.DEVNULL, stderr=slave,
@@ -59,7 +59,7 @@ def on_terminal(args, columns=80, both=False, env=None):
             continue
         try:
             data = os.read(master, 65536)
-        except OSError:  # the last holder of the other end is gone
+        except OSError:  # the last holder of the other end has closed it
             break
         if not data:
             break
@@ -132,7 +132,7 @@ class Stopping(unittest.TestCase):
 
 
 def drawings(shown):
-    """The bar's states, one after another."""
+    """The states of the bar, in order."""
     return [part for part in shown.split("\r\x1b[K") if part]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""leat top on a terminal: it waits for a run, follows it while it grows, outlives its rotation, ends with
-it, and leaves the terminal as it was, whichever way it is left."""
+"""leat top on a terminal: it waits for a run, follows it while it grows, survives its rotation, ends with it, and
+restores the terminal, however it is ended."""
 import json
 import os
 import pty
@@ -35,7 +35,7 @@ def verdict(state="running"):
 
 
 class Terminal:
-    """leat top on a pty of its own, and what it wrote."""
+    """leat top on its own pty, and its output."""
 
     def __init__(self, folder, *args, rows=40, columns=100):
         self.master, self.slave = pty.openpty()
@@ -60,7 +60,7 @@ class Terminal:
             self.read(0.1)
 
     def ends(self):
-        """The exit code; what it wrote last is read, and the terminal is looked at."""
+        """The exit code; reads its last output and checks the terminal."""
         code = self.process.wait(LIMIT_S)
         self.read(0.2)
         after = termios.tcgetattr(self.slave)
@@ -98,7 +98,7 @@ class Top(unittest.TestCase):
         t.wait_for("q quits")
         self.write('les":200,"epoch":7}}\n')
         t.wait_for("epoch 7")
-        with open(self.path, "w") as f:  # its next part: what was seen stays
+        with open(self.path, "w") as f:  # its next part: known data is kept
             f.write(header("a", 1) + verdict() + frame(300, 8))
         t.wait_for("epoch 8")
         other = self.path + ".new"
@@ -119,7 +119,7 @@ class Top(unittest.TestCase):
             with self.subTest(key=key):
                 t = self.top()
                 t.wait_for("q quits")
-                os.write(t.master, b"x")  # no key of its own: neither echo nor end
+                os.write(t.master, b"x")  # not one of its keys: neither echoed nor an end
                 t.read(0.5)
                 self.assertIsNone(t.process.poll())
                 os.write(t.master, key.encode())

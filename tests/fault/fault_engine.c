@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The engine under faults: every allocation and thread start (and every read of a stage that
- * reads) fails in turn, once and for ever. The caller gets an error or everything; nothing is
+ * reads) fails in turn, once and from then on. The caller gets an error or everything; nothing is
  * leaked, lost or freed twice; nothing hangs.
  */
 #include <unistd.h>
@@ -52,7 +52,7 @@ static int run(void *ctx, leat_error *err)
     LEAT_GO(rc, out, leat_budget_open(&budget, 1, err));
     LEAT_GO(rc, out, pipe_start(&w->p, pool, budget, w->seed * 37, &flow, err));
     rc = drive(w, flow, err);
-    if (rc == LEAT_EDATA) rc = 0; /* made to fail by the pipeline itself, not by us */
+    if (rc == LEAT_EDATA) rc = 0; /* a failure of the pipeline itself, not an injected one */
 out:
     leat_flow_close(&flow);
     leat_pool_close(&pool);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs under faults: a write that fails anywhere leaves no pack and can be resumed to the
- * very bytes; opening, reading and verifying fail cleanly.
+ * Packs under faults: a write that fails anywhere leaves no pack and can be resumed to the same
+ * bytes; opening, reading and verifying fail cleanly.
  */
 #include "fault.h"
 
@@ -59,7 +59,7 @@ static bool resumes(void *ctx, int rc)
     leat_packer_opts o = w->opts;
     o.resume = 1;
     bool there = access(w->path, F_OK) == 0;
-    if (there && !same_as_wanted(w)) return false; /* a pack under its name is whole */
+    if (there && !same_as_wanted(w)) return false; /* a pack under its name is complete */
     rc = pt_write(w->path, &o, w->samples, SCALE, NULL, &err);
     if (rc != 0) fprintf(stderr, "resume: %s\n", err.message);
     return rc == 0 && same_as_wanted(w);

@@ -17,7 +17,7 @@ static void read_all(const uint8_t *data, size_t size, bool lines)
     if (leat__stream_open_memory(&stream, "fuzz.csv", data, size, NULL) != 0) return;
     if (leat__csv_init(&csv, stream, ',', NULL) == 0) {
         bool end = false;
-        /* every call moves on: no input needs more of them than it has bytes */
+        /* every call advances: no input needs more calls than it has bytes */
         for (size_t n = 0; !end; n++) {
             int rc = lines ? leat__csv_next_line(&csv, &end, NULL)
                            : leat__csv_next(&csv, &end, NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Resuming from any journal and any partial file. The input: flags (u8), the size of the
- * journal (u32), the journal, the partial pack. The head and the checks of the journal's
- * records are repaired, so that hostile records reach the code that replays them and builds
- * the index from them, unless AS_IS is set. Resuming must then succeed or fail, and a pack
- * that comes out must be one that verify can read through.
+ * Resumes from any journal and any partial file. The input: flags (u8), the size of the journal
+ * (u32), the journal, the partial pack. The head and the checks of the journal's records are
+ * repaired, so that hostile records reach the replay and the indexer, unless AS_IS is set.
+ * Resuming must then succeed or fail, and verify must be able to read a resulting pack to its
+ * end.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #define RECORD_HEAD 24u
 #define SHARDS 3 /* files of a set that are cleaned up */
 
-enum { AS_IS = 1, SHARDED = 2, PUBLISHED = 4 /* the partial pack has its name already */ };
+enum { AS_IS = 1, SHARDED = 2, PUBLISHED = 4 /* the partial pack already has its name */ };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +32,7 @@ static const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE},
                                     {.name = "text", .type = LEAT_FIELD_TEXT}};
 
 static char folder[64], pack[128], journal[160];
-static uint8_t heads[2][HEAD]; /* of journals with the identity that resume wants: pack, set */
+static uint8_t heads[2][HEAD]; /* of journals with the expected identity: pack, set */
 
 static int open_packer(leat_packer **p, bool sharded)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The JPEG decoder and the reader of coefficients against any bytes; entry points made of the
- * file, which must change no pixel, and entry points of any bytes, which must do no harm.
+ * The JPEG decoder and the reader of coefficients against any bytes; entry points made from the
+ * file, which must not change any pixel, and entry points of any bytes, which must be harmless.
  */
 #include "fuzz_codec.h"
 
@@ -10,7 +10,7 @@
 #include "codec/jpeg_coef.h"
 #include "codec/jpeg_entries.h"
 
-/* libjpeg's pixels of the coefficients: whatever was read, all rows come or an error does. */
+/* libjpeg's pixels of the coefficients: whatever was read, either all rows or an error. */
 static void read_pixels(const leat__jpeg_coefs *coefs)
 {
     const uint8_t *row;
@@ -59,7 +59,7 @@ static int hash_rows(void *ctx, uint32_t y, uint32_t count, const uint8_t *const
     return 0;
 }
 
-/* What the region's pixels hash to; 0 when it does not decode. */
+/* Hash of the region's pixels; 0 when it does not decode. */
 static uint64_t region_hash(leat__decoder *d, const leat__image_info *info, const uint8_t *data,
                             size_t size, leat__decode_request rq, const leat__buf *entries)
 {

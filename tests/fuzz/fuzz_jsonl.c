@@ -57,14 +57,14 @@ static void read_manifest(bool shuffle)
         if (rc != 0) break;
         records++;
     }
-    if (end && records - 1 != s->total) abort(); /* nothing dropped, nothing invented */
+    if (end && records - 1 != s->total) abort(); /* nothing dropped, nothing added */
     leat__shelf_reset(&shelf);
     leat__source_close(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* a compressed manifest can be large without end; that is the stream's own target */
+    /* a compressed manifest may be unlimited; the stream has its own target */
     if (size >= 2 && (memcmp(data, "\x1f\x8b", 2) == 0 || memcmp(data, "\x28\xb5", 2) == 0))
         return 0;
     leat__mem_limit_set(256u << 20);

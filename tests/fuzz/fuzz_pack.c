@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of packs against any bytes. Checksums would stop nearly every mutation at the
- * door, so the input is repaired first: the checks are computed anew over whatever the
- * mutation left, and the hostile numbers behind them reach the code that must survive them.
- * An input that is not a multiple of 64 is taken as it is, but for sets: two sizes (u32), then the
- * set file and two shards, s-00000.leat and s-00001.leat, whose fingerprints are written into
- * the list before the set is repaired.
+ * The reader of packs against any bytes. Checksums would reject nearly every mutation, so the
+ * input is repaired first: the checks are recomputed for the mutated bytes, so that hostile
+ * numbers reach the code that must survive them. An input that is not a multiple of 64 is not
+ * repaired, except sets: two sizes (u32), then the set file and two shards, s-00000.leat and
+ * s-00001.leat, whose fingerprints are written into the list before the set is repaired.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -33,7 +32,7 @@ static void hash_chunks(uint8_t *file, uint64_t from, uint64_t bytes, uint64_t t
     }
 }
 
-/* Makes all checks fit, as far as the footer leaves the parts where they can be found. */
+/* Recomputes all checks, if the footer still gives the positions of the parts. */
 static void repair(uint8_t *file, size_t size)
 {
     uint8_t *foot = file + size - LEAT__PACK_BLOCK;
@@ -78,7 +77,7 @@ static void use_sample(leat_pack *p, leat_sample *s, uint64_t i)
     atomic_store(&sink, sum);
 }
 
-/* One look must say what rows and cells say, from the cache or not. */
+/* One lookup must match rows and cells, from the cache or not. */
 static void look_at(leat_pack *p, uint64_t sample)
 {
     uint32_t fields[8], n = LEAT_MIN(leat_pack_field_count(p), 8u);
@@ -119,7 +118,7 @@ static void use_pack(leat_pack *p)
     free(page);
 }
 
-/* With the index cached, with room for one chunk of it, and without. */
+/* With the index cached, with a cache of one chunk, and without. */
 static void use_path(const char *path)
 {
     static const uint64_t caches[] = {0, LEAT__PACK_CHUNK, UINT64_MAX};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat's own entropy decoding against libjpeg's: what it takes, libjpeg takes too, with the same
- * coefficients, and with pixels where it said so; of a scan that it calls usual, tiles restore
- * the file. What it does not take says nothing.
+ * leat's own entropy decoding against libjpeg's: a file that leat accepts must be accepted by
+ * libjpeg, with the same coefficients, and with pixels if leat said so; a scan called usual must
+ * be restored by tiles. Files that leat does not accept are not compared.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static bool decode(const leat__jpeg_scan *s, const leat__jpeg_blocks *blocks, si
     parts = at;
     for (uint32_t y = 0; y < leat__jpeg_scan_mcus_y(s); y++) {
         bool good = leat__jpeg_scan_mcus(s, &at, across, &to);
-        /* passed over in two parts, it is the same place */
+        /* skipped in two parts, it is the same position */
         bool again = leat__jpeg_scan_skip(s, &parts, across / 2)
                      && leat__jpeg_scan_skip(s, &parts, across - across / 2);
         if (good != again || (good && memcmp(&at, &parts, sizeof at) != 0)) abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tar archives, plain and compressed, against any bytes. Headers of plain input get their
- * checksum repaired first: it would stop nearly every mutation at the door.
+ * checksum repaired first, because it would reject nearly every mutation.
  */
 #include <stdio.h>
 #include <stdlib.h>

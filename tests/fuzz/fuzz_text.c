@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lines of any bytes as documents: parsed, scored by every variant of the kernels, modified,
- * sketched. Variants must agree, and what the modifiers write must be UTF-8.
+ * sketched. Variants must agree, and the modifiers must write UTF-8.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Messages of TFRecord files against any bytes. The frame around them is a length and checksums,
- * which would stop every mutation, so it is left out here.
+ * which would reject every mutation, so it is omitted here.
  */
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiled samples and tables against any bytes. The first byte chooses: 0 tables; 1 a sample as
- * it is; 2 a sample whose lengths are made to add up first, so that hostile tiles are reached;
- * 3 one tile, of a shape given by the second byte. Samples and tiles are decoded by the
- * portable kernels and by the best of the machine: both must say the same.
+ * Tiled samples and tables against any bytes. The first byte chooses: 0 tables; 1 a sample
+ * unchanged; 2 a sample whose lengths are repaired first, so that hostile tiles are reached; 3
+ * one tile, of a shape given by the second byte. Samples and tiles are decoded by the portable
+ * kernels and by the best of the machine: both must agree.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static void try_sample(const uint8_t *data, size_t len)
     leat__buf_reset(&file);
 }
 
-/* Fields that would only be refused: set to what the length of the input allows. */
+/* Sets fields that would only be refused to what the length of the input allows. */
 static void repair(uint8_t *data, size_t len)
 {
     if (len < LEAT__TILE_FIXED) return;
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_once();
     if (size < 2) return 0;
     size_t len = size - 2;
-    /* Exactly the promised padding, for sanitizers to see a longer read. */
+    /* Exactly the promised padding, so that sanitizers see a longer read. */
     uint8_t *copy = malloc(len + LEAT__CODEC_PADDING);
     if (copy == NULL) return 0;
     memcpy(copy, data + 2, len);

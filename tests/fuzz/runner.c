@@ -24,7 +24,7 @@ static int run_file(const char *path)
     fseek(f, 0, SEEK_END);
     long size = ftell(f);
     rewind(f);
-    /* Exactly as long as the input: a read past its end is seen by sanitizers. */
+    /* Exactly as long as the input, so that sanitizers see a read past its end. */
     uint8_t *data = malloc(size > 0 ? (size_t)size : 1);
     size_t got = fread(data, 1, (size_t)size, f);
     fclose(f);

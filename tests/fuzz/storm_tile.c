@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * storm_tile: random corruption of valid tiles. Each must end in an error or in pixels, the
- * same for every instruction set, without touching what lies outside (the tile's padding ends at
- * a page that cannot be touched), and take at most twice as long as the valid tile did, or as
- * the median of valid tiles of as many blocks: damage can turn an empty tile into a usual one.
+ * storm_tile: random corruption of valid tiles. Each must end in an error or in pixels, the same
+ * for every instruction set, without touching other memory (the tile's padding ends at a guard
+ * page). It must take at most twice as long as the valid tile, or as the median of valid tiles of
+ * as many blocks: damage can turn an empty tile into an ordinary one.
  *
  *   storm_tile [CORRUPTIONS] [SEED] [--time]      --time: slowness fails, too; on a quiet machine
  */
@@ -37,7 +37,7 @@ static leat__tile_tables *tables;
 static leat__tile_coefs *coefs[VARIANTS];
 static leat__tile_entropy_dsp entropy[VARIANTS];
 static leat__idct_dsp idct[VARIANTS];
-static uint8_t *fence; /* the address after which nothing can be touched */
+static uint8_t *fence; /* the start of the guard page */
 static leat__rng rng;
 static uint32_t variants;
 
@@ -202,7 +202,7 @@ typedef struct tally {
     double worst, worst_of_own;
 } tally;
 
-/* One corrupted copy, against the fence. */
+/* One corrupted copy, placed before the guard page. */
 static uint8_t *corrupt(const tile *t, uint32_t *len)
 {
     *len = t->len;
@@ -232,7 +232,7 @@ static void one(tally *sum)
         if (v == 0) first = damage;
         sum->disagreed += damage != first
                           || (damage == LEAT__TILE_WHOLE && !same_pixels(t, 0, v));
-        /* A slow one is timed again: a machine with other work has hiccups. */
+        /* A slow one is timed again: a busy machine has delays. */
         if (ns > 1.5 * t->valid_ns[v]) {
             double valid = time_decode(v, t, t->bytes, t->len, RETRIES);
             t->valid_ns[v] = LEAT_MAX(valid, t->valid_ns[v]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every public function, called with NULL where something is expected (the calls are made from the
- * headers by nulls.py): it answers, LEAT_EINVAL where it can, and never crashes. One process per
- * call, so that one that does names itself.
+ * Calls every public function with NULL where something is expected (nulls.py makes the calls
+ * from the headers): it returns, with LEAT_EINVAL if it can, and never crashes. One process per
+ * call, so that a crashing one is identified.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -98,7 +98,7 @@ static int run_one(const call *c)
 {
     objects real = {0};
     bool needs = strcmp(c->variant, "handles") == 0 || strcmp(c->variant, "ones") == 0;
-    alarm(60); /* a call that waits for ever is as bad */
+    alarm(60); /* a call that never returns is as bad */
     if (needs && open_all(&real) != 0) {
         fprintf(stderr, "cannot open: %s\n", error.message);
         return 3;

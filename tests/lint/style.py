@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The few style rules a machine can check: tabs, trailing blanks, final newline, SPDX line,
-calls that the house replaces, unique file names, tests that mirror src/."""
+calls with a leat wrapper, unique file names, tests that mirror src/."""
 import pathlib
 import re
 import subprocess

@@ -3,9 +3,9 @@
 
     PYTHONPATH=<where leat is> python tests/oracle/check_follow.py build/tests/oracle/op_oracle [--count N]
 
-Each pipeline runs through leat.Loader over a pack of images of many sizes. The recipe that was drawn
-comes from op_oracle; torchvision replays it step by step. Crops, flips, resizes and pads must be
-equal in every bit (boxes as xyxy, points); turned ones within the stated tolerance.
+Each pipeline runs through leat.Loader over a pack of images of many sizes. op_oracle draws the recipe; torchvision
+replays it step by step. Crops, flips, resizes and pads must be equal bit for bit (boxes as xyxy, points); rotated
+ones within the stated tolerance.
 """
 import argparse
 import collections
@@ -50,7 +50,7 @@ def samples(rng, count):
 
 
 def pipeline(rnd):
-    """(text, kind): rotations with fixed numbers, all else drawn."""
+    """(text, kind): rotations with fixed numbers, everything else drawn."""
     s, t = rnd.choice([17, 32, 50, 64]), rnd.choice([24, 40, 64])
     color = rnd.choice(["", "ColorJitter(0.4, hue=0.1); ", "RandomInvert(); ", "RandomErasing(1); "])
     flips = rnd.choice(["", "RandomHorizontalFlip(); ", "RandomVerticalFlip(); RandomHorizontalFlip(); "])
@@ -79,7 +79,7 @@ def replay(recipe, fixed, targets):
             targets = each(lambda t: F.crop(t, s["y"], s["x"], s["height"], s["width"]))
         elif k == "resize":
             targets = each(lambda t: F.resize(t, [s["height"], s["width"]]))
-            targets[1] = F.clamp_bounding_boxes(targets[1])  # rounding may carry it past the border
+            targets[1] = F.clamp_bounding_boxes(targets[1])  # rounding may move it past the border
         elif k == "flip_h":
             targets = each(F.horizontal_flip)
         elif k == "flip_v":
@@ -118,13 +118,13 @@ def compare(batch, i, want, kind, drops):
     near = kind != "exact" and bool((((boxes[:, 2:] - boxes[:, :2]) - 1).abs() < 1.1).any())
     got, numbers = batch["boxes"][i], batch["category"][i].tolist()
     if near and numbers != torch.nonzero(keep).flatten().tolist():
-        off = 0.0  # at the threshold of a size that is only near
+        off = 0.0  # at the threshold of a size that is only approximate
     elif numbers != torch.nonzero(keep).flatten().tolist():
         return wrong, float("inf"), 0.0
     else:
         off = float(np.abs(np.asarray(got) - boxes[keep].numpy()).max(initial=0))
     drops[0] += int((~keep).sum())
-    near_by = np.abs(points.numpy()).max(1) < 1000  # a perspective may send points anywhere
+    near_by = np.abs(points.numpy()).max(1) < 1000  # a perspective may move points anywhere
     moved = np.abs(batch["points"][i] - points.numpy())[near_by].max(initial=0)
     return wrong, off, float(moved)
 

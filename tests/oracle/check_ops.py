@@ -136,7 +136,7 @@ CASES = {
 
 
 def check_files(oracle, folder, isas):
-    """Whole files: decode, crop, resize and flip as Pillow does them."""
+    """Whole files: decode, crop, resize and flip like Pillow."""
     texts = ["RandomResizedCrop(224); RandomHorizontalFlip()", "Resize(256); CenterCrop(224)",
              "RandomResizedCrop(224); RandomHorizontalFlip(); ColorJitter(0.4, 0.4, 0.4, 0.1)"]
     exact = total = 0

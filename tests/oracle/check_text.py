@@ -34,7 +34,7 @@ M64 = (1 << 64) - 1
 
 
 def ascii_lower(text):
-    """str.lower() for ASCII only: other letters can turn into ASCII ones and leat does not look."""
+    """str.lower() for ASCII only: other letters can become ASCII ones, which leat does not check."""
     return "".join(c.lower() if c < "\x80" else c for c in text)
 
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An independent reader of leat packs, written from docs/format.md alone.
 
-It shares no code with the library: plain Python and the system's libxxhash and libzstd through ctypes. It is the oracle of the
-tests: slow, strict, and complete. It checks every rule of the document and raises BadPack where one is broken.
+It shares no code with the library: plain Python and the system's libxxhash and libzstd through ctypes. It is the
+oracle of the tests: slow, strict, and complete. It checks every rule of the document and raises BadPack when one is
+broken.
 
     leatpack.py dump FILE      one JSON line about the pack, then one per sample (payloads as XXH3)
     leatpack.py check FILE     every check and every rule; exit 1 and a message when one is broken
@@ -289,13 +290,13 @@ class Pack(File):
             need(check_of(data[offset:offset + size]) == want, "check of sample %d" % i)
             used = offset + size
             i += 1
-        need(i > first and not any(data[used:]), "page %d has samples and zeros behind them" % p)
+        need(i > first and not any(data[used:]), "page %d has samples, then zeros" % p)
         need(len(data) == max(up(used, self.page_align), self.page_align), "page %d ends with its samples" % p)
         return i
 
 
 class Set:
-    """What a name opens: a pack, or a set with all its shards, as one."""
+    """A pack, or a set with all its shards, as one."""
 
     def __init__(self, path):
         self.file = File(path)
@@ -319,7 +320,7 @@ class Set:
         self.fields = self.file.fields
         self.blobs = self.file.blobs
         self.rows = [(n, i) for n, p in enumerate(self.packs) for i in range(p.samples)]
-        if self.file.major == 3:  # samples that are not part of the set any more
+        if self.file.major == 3:  # samples that are no longer part of the set
             dropped = u64s(self.file.section(12))
             need(len(dropped) > 0 and all(a < b for a, b in zip(dropped, dropped[1:])), "dropped samples ascend")
             gone = {(d >> 32, d & 0xFFFFFFFF) for d in dropped}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/unit/dsp/golden_resize.h: what Pillow makes of deterministic images.
+"""Writes tests/unit/dsp/golden_resize.h: Pillow's results for deterministic images.
 
     python tests/oracle/make_golden.py > tests/unit/dsp/golden_resize.h     (Pillow 13)
 """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/unit/op/golden_ops.h: what Pillow makes of drawn recipes, as hashes.
+"""Writes tests/unit/op/golden_ops.h: hashes of Pillow's results for drawn recipes.
 
     python tests/oracle/make_golden_ops.py build/tests/oracle/op_oracle > tests/unit/op/golden_ops.h
 
-The recipes come from leat's own draws, the pixels from Pillow. Steps that are not equal to
-Pillow bit for bit (blur) are left out.
+leat draws the recipes, Pillow makes the pixels. Steps that do not equal Pillow bit for bit (blur) are omitted.
 """
 import sys
 

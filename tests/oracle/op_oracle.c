@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs pipelines for check_ops.py, which compares them with Pillow and torchvision. Requests
- * come on standard input, answers go to standard output:
+ * Runs pipelines for check_ops.py, which compares them with Pillow and torchvision. Requests are
+ * read from standard input, results written to standard output:
  *
  *   in:  "W H C seed epoch sample orientation cpu_mask text_bytes\n", text, W*H*C interleaved
  *        (C = 0: an encoded file of W bytes follows instead)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The library's side of the comparison with the oracle: writes packs with known samples, and
- * dumps a pack as JSON lines in the words of leatpack.py.
+ * dumps a pack as JSON lines in the format of leatpack.py.
  *
  *   pack_tool write PATH SAMPLES SCALE SHARD_BYTES
  *   pack_tool append PATH FIRST LAST SCALE    also drops sample FIRST - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays a drawn recipe with Pillow: what torchvision does on PIL images for each step."""
+"""Replays a drawn recipe with Pillow, doing each step like torchvision on PIL images."""
 import io
 
 import numpy as np
@@ -123,7 +123,7 @@ def elastic(im, s):
 
 
 def clahe_tables(channel, limit, across, down):
-    """A table per tile: OpenCV's counts, cut at the limit, what is over spread evenly."""
+    """A table per tile: OpenCV's counts, clipped at the limit, the excess spread evenly."""
     th, tw = channel.shape[0] // down, channel.shape[1] // across
     area, f = th * tw, np.float32
     tables = np.empty((down, across, 256), f)
@@ -143,7 +143,7 @@ def clahe(im, s):
     """OpenCV's CLAHE of each channel."""
     a, across, down, f = np.asarray(im), s["width"], s["height"], np.float32
     h, w = a.shape[:2]
-    whole = h % down == 0 and w % across == 0  # else OpenCV continues both axes
+    whole = h % down == 0 and w % across == 0  # otherwise OpenCV pads both axes
     th, tw = (n // t if whole else (n + t - n % t) // t for n, t in ((h, down), (w, across)))
 
     def between(n, size, tiles):

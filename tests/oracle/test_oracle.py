@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library against the oracle: test_oracle.py PACK_TOOL DATA_DIR
 
-Packs the library writes obey every rule of docs/format.md as leatpack.py understands it; both readers see the same in
-them and in the golden files; and the oracle finds damage too.
+Packs written by the library obey every rule of docs/format.md as leatpack.py implements it; both readers read the
+same from them and from the golden files; and the oracle finds damage too.
 """
 import io
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers for tests of remote storage, all on 127.0.0.1: SeaweedFS (a real S3 server), rclone
-(one that answers ranges with 200), and a proxy of our own that breaks answers on purpose."""
+"""Servers for tests of remote storage, all on 127.0.0.1: SeaweedFS (a real S3 server), rclone (which answers ranges
+with 200), and our proxy that breaks answers on purpose."""
 import hashlib
 import hmac
 import json
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEY_ID = "LEATTESTKEY0000001"
 SECRET = "leat-test-secret-do-not-print-0001"
 BUCKET = "leat-test"
-SKIP = 77  # what meson takes for "skipped"
+SKIP = 77  # meson's code for "skipped"
 
 
 def program(name: str) -> str | None:
@@ -43,8 +43,8 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """One whose number plus 10000 is free, too: SeaweedFS uses that for its own protocol. Below the
-    ports that the kernel gives to clients."""
+    """A port whose number plus 10000 is also free: SeaweedFS uses that for its own protocol. Below the ports that the
+    kernel assigns to clients."""
     while True:
         port = random.SystemRandom().randrange(10100, 22000)
         if is_free(port) and is_free(port + 10000):
@@ -68,7 +68,7 @@ def wait_for(port: int, process: subprocess.Popen, seconds: float = 60) -> None:
 
 
 class Server:
-    """A child process with a folder of its own; stop() ends it and removes the folder."""
+    """A child process with its own folder; stop() ends it and removes the folder."""
 
     def __init__(self) -> None:
         self.dir = tempfile.mkdtemp(prefix="leat-remote-")
@@ -119,7 +119,7 @@ class Rclone(Server):
 
 
 def environment(port: int, **more: str) -> dict[str, str]:
-    """What leat needs to reach the server, and nothing of the user's own."""
+    """The environment to reach the server, without the user's own settings."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "AZURE_", "GS_", "LEAT_REMOTE"))}
     env.update(AWS_ACCESS_KEY_ID=KEY_ID, AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION="us-east-1",
                AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}", AWS_CONFIG_FILE="/dev/null",
@@ -131,7 +131,7 @@ def environment(port: int, **more: str) -> dict[str, str]:
 
 def signed(method: str, port: int, path: str, data: bytes = b"", query: str = "",
            headers: dict[str, str] | None = None) -> bytes:
-    """One request, signed here and not by leat: a second opinion on the signature."""
+    """One request, signed here and not by leat: an independent check of the signature."""
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     payload = hashlib.sha256(data).hexdigest()
     host = f"127.0.0.1:{port}"
@@ -164,7 +164,7 @@ def make_bucket(port: int) -> None:
     for _ in range(100):
         try:
             signed("PUT", port, f"/{BUCKET}")
-            put(port, "ready", b"yes")  # the volume server may come up later
+            put(port, "ready", b"yes")  # the volume server may start later
             return
         except (urllib.error.HTTPError, OSError):
             time.sleep(0.1)
@@ -172,10 +172,10 @@ def make_bucket(port: int) -> None:
 
 
 class Proxy:
-    """Stands between leat and a server. `faults` gives the probability of each fault for a GET:
-    drop, reset, error (503), truncate (the connection closes), short (a right length of too
-    little), wrong (a flipped byte), stall. `latency` is added to each answer, in seconds, `rate`
-    limits the bytes per second of each connection, `up_rate` those sent to the server by all of them."""
+    """A proxy between leat and a server. `faults` gives the probability of each fault for a GET: drop, reset, error
+    (503), truncate (the connection closes), short (too few bytes with a matching length), wrong (a flipped byte),
+    stall. `latency` is added to each answer, in seconds; `rate` limits the bytes per second of each connection,
+    `up_rate` those sent to the server by all of them."""
 
     def __init__(self, upstream: int, seed: int = 1, latency: float = 0, rate: float = 0, up_rate: float = 0,
                  **faults: float):
@@ -282,7 +282,7 @@ class Proxy:
         if b"transfer-encoding: chunked" not in answer.lower():
             return up.read(self._length(answer))
         body = b""
-        while True:  # passed on as it came
+        while True:  # passed on unchanged
             size = up.readline()
             body += size
             body += up.read(int(size, 16) + 2)

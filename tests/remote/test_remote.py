@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packs read from a bucket, against real servers and through a proxy that breaks answers.
+"""Packs read from a bucket, with real servers and through a proxy that breaks answers.
 
 Everything is on 127.0.0.1. Every line that leat prints is searched for the credentials."""
 import http.server
@@ -40,7 +40,7 @@ def png(seed: int, side: int) -> bytes:
 
 
 class World:
-    """The servers and the packs that all tests share."""
+    """The servers and the packs shared by all tests."""
     weed: servers.Weed
     dir: str
     printed: list[str] = []
@@ -69,7 +69,7 @@ def tearDownModule() -> None:
     told = [os.path.join(folder, name) for folder, _, names in os.walk(World.dir) for name in names
             if name != "credentials" and SECRET.encode() in pathlib.Path(folder, name).read_bytes()]
     shutil.rmtree(World.dir, ignore_errors=True)
-    if told:  # packs, states, caches and what was staged: all that the tests made leat write
+    if told:  # packs, states, caches and staged files: everything that leat wrote in the tests
         raise AssertionError(f"a secret was written to {told}")
 
 
@@ -340,7 +340,7 @@ class Writing(unittest.TestCase):
 
 
 class DiskCache(unittest.TestCase):
-    """Pages of a remote pack kept in a folder."""
+    """Pages of a remote pack cached in a folder."""
     ARGS = ("--order", "quasi_random", "--epochs", "2")
 
     def setUp(self) -> None:
@@ -357,7 +357,7 @@ class DiskCache(unittest.TestCase):
         return os.path.join(self.dir, next(n for n in os.listdir(self.dir) if n.endswith(".data")))
 
     def test_the_second_epoch_and_run_read_nothing_remote(self) -> None:
-        # with little memory, so that the pages are not simply kept there
+        # with little memory, so that the pages are not cached there
         first = self.run_cached("--memory", "16M")
         self.assertGreater(first[0]["remote_bytes"], 0)
         self.assertEqual(first[1]["remote_bytes"], 0)
@@ -403,7 +403,7 @@ class DiskCache(unittest.TestCase):
         command = [LEAT, "load", remote("one.leat"), "--batch", "16", "--size", "64", "--order", "sequential",
                    "--cache", f"disk:{self.dir}", "--memory", "24M", "--json"]
         sizes = []
-        for _ in range(2):  # the second time everything is there: what it takes to open
+        for _ in range(2):  # the second time everything is cached: only opening needs requests
             proxy = Proxy(World.weed.port, latency=0.02)
             children = [subprocess.Popen(command, env=environment(proxy.port), stdout=subprocess.PIPE)
                         for _ in range(4)]
@@ -426,7 +426,7 @@ class Others(unittest.TestCase):
         env = environment(1)
         self.assertEqual(digests(path("set.leat")), digests(url, env=env))
         leat("verify", url, env=env)
-        # what stands behind '?' may be a signature: it is not shown
+        # the part after '?' may be a signature: it is not shown
         text = leat("info", url.replace("set", "none") + "?X-Amz-Signature=do-not-show", env=env, code=4)
         self.assertNotIn("do-not-show", text)
 

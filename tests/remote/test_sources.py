@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets in buckets as sources of packs: folders of images, tar shards, manifests, packs. Every pack must
-be byte for byte that of the same data on a local disk, also after kills."""
+"""Data sets in buckets as sources of packs: folders of images, tar shards, manifests, packs. Every pack must be equal
+byte for byte to that of the same data on a local disk, also after kills."""
 import io
 import json
 import os
@@ -125,7 +125,7 @@ class Sources(unittest.TestCase):
         self.assertNotIn(SECRET, text)
 
     def test_requests(self) -> None:
-        """A list for each folder and pass, a request for each image, none for what is known."""
+        """One list for each folder and pass, one request for each image, none for known data."""
         proxy = Proxy(World.weed.port)
         leat("pack", f"s3://{BUCKET}/root", "-o", path("counted.leat"), "-q", "--force", "--images", "keep",
              env=environment(proxy.port))

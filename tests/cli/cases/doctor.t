@@ -1,4 +1,4 @@
-# What holds a run back.
+# Finding the bottleneck of a run.
 
 # a run that is over, judged from its facts: decoding limits, half of the step is lost
 $ cat > run.json <<'END'
@@ -9,13 +9,13 @@ $ cat > run.json <<'END'
 > END
 > leat doctor --attach run.json
 CPU-bound: decode takes 93 % of worker time; the trainer waits 50 % of each step
-critical; confidence * %; behind it: trainer (glob)
+critical; confidence * %; next limit: trainer (glob)
 ...
 *decode + augment*2.60k  <- the limit (glob)
 ...
 Remedies, by predicted gain
    2.00x  a machine with 32 CPUs instead of 16
-          5.12k samples/s, then trainer limits (a guess from the rates above, not tried)
+          5.12k samples/s, then trainer limits (estimated from the rates above, not tried)
 = 1
 
 $ leat doctor --attach run.json --json | jget limit cause grade complete shares.wait rates.gpu remedies.0.gain

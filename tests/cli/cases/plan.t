@@ -59,7 +59,7 @@ Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: sa
 GPU memory: 18.4 GiB: safe
   █████···································  13 % of the limit
   weights             330 MiB
-  gradients           330 MiB  of weights, at the highest moment
+  gradients           330 MiB  of weights, at the peak
   optimizer           660 MiB
   activations        16.4 GiB  kept for backward, and its own at the peak
   batch               147 MiB
@@ -96,8 +96,8 @@ GPUs  nodes  total batch  workers       lr  RAM per node  guide: 8 GB x GPUs + 5
    8      1         2048       32    0.002      25.3 GiB  > 69 GB
 (empty)
 Notes
-  size of the images not known: 500 x 375 taken
-  bytes per sample not known: 110 KB taken (ImageNet's mean)
+  image size not known: 500 x 375 assumed
+  bytes per sample not known: 110 KB assumed (ImageNet's mean)
 
 # a mix without raw images costs what kept ones do, one with only raw what raw ones do
 $ same="--samples 1000 --gpus 0 --ram 8G --cpus 2 --storage nvme --sample-bytes 110000 --json"

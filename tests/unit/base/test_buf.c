@@ -22,7 +22,7 @@ static void grows_and_ends_with_nul(void **state)
     assert_no_leaks();
 }
 
-static void the_maximum_holds_and_is_remembered(void **state)
+static void maximum_is_enforced_and_remembered(void **state)
 {
     leat__buf b;
     (void)state;
@@ -40,7 +40,7 @@ static void the_maximum_holds_and_is_remembered(void **state)
     assert_no_leaks();
 }
 
-static void take_hands_over(void **state)
+static void take_moves_the_bytes(void **state)
 {
     leat__buf b;
     size_t len;
@@ -82,8 +82,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_and_ends_with_nul),
-        cmocka_unit_test(the_maximum_holds_and_is_remembered),
-        cmocka_unit_test(take_hands_over),
+        cmocka_unit_test(maximum_is_enforced_and_remembered),
+        cmocka_unit_test(take_moves_the_bytes),
         cmocka_unit_test(out_of_memory_leaves_the_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-static void time_goes_on(void **state)
+static void time_advances(void **state)
 {
     (void)state;
     uint64_t a = leat__clock_ns(), cpu = leat__clock_process_ns();
@@ -44,7 +44,7 @@ static void dates_are_iso(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(time_goes_on),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(time_advances),
                                        cmocka_unit_test(deadlines_do_not_wrap),
                                        cmocka_unit_test(dates_are_iso)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void fail_fills_and_returns_the_code(void **state)
     assert_string_equal(err.message, "a.leat: page 7 is damaged");
     assert_int_equal(err.sample, -1);
     assert_int_equal(err.offset, -1);
-    assert_int_equal(leat__fail(NULL, LEAT_EIO, "nobody listens"), LEAT_EIO);
+    assert_int_equal(leat__fail(NULL, LEAT_EIO, "no error struct"), LEAT_EIO);
 }
 
 static void messages_cannot_forge_lines(void **state)
@@ -76,7 +76,7 @@ static void errno_gives_code_and_text(void **state)
     assert_int_equal(leat__fail_errno(NULL, EIO, "x"), LEAT_EIO);
 }
 
-static void context_goes_in_front(void **state)
+static void context_is_prepended(void **state)
 {
     leat_error err;
     (void)state;
@@ -84,7 +84,7 @@ static void context_goes_in_front(void **state)
     assert_int_equal(leat__error_context(&err, "%s", "a.jpg"), LEAT_EDATA);
     assert_string_equal(err.message, "a.jpg: bad marker");
     assert_int_equal(leat__error_context(NULL, "x"), LEAT_EINTERNAL);
-    /* longer than the buffer: cut, never overrun */
+    /* longer than the buffer: truncated, never overrun */
     char big[2000];
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = '\0';
@@ -92,7 +92,7 @@ static void context_goes_in_front(void **state)
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
 }
 
-static void nomem_says_how_much_for_what(void **state)
+static void nomem_names_size_and_purpose(void **state)
 {
     leat_error err;
     (void)state;
@@ -129,8 +129,8 @@ int main(void)
         cmocka_unit_test(fail_fills_and_returns_the_code),
         cmocka_unit_test(messages_cannot_forge_lines),
         cmocka_unit_test(errno_gives_code_and_text),
-        cmocka_unit_test(context_goes_in_front),
-        cmocka_unit_test(nomem_says_how_much_for_what),
+        cmocka_unit_test(context_is_prepended),
+        cmocka_unit_test(nomem_names_size_and_purpose),
         cmocka_unit_test(try_and_go_leave_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

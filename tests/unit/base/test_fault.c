@@ -17,7 +17,7 @@ static void nth_call_fails_once(void **state)
     assert_int_equal(leat__fault_count(LEAT__FAULT_ALLOC), 0);
 }
 
-static void for_ever_means_every_later_call(void **state)
+static void sticky_fault_fails_every_later_call(void **state)
 {
     (void)state;
     if (!leat__fault_available()) skip();
@@ -46,7 +46,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nth_call_fails_once),
-        cmocka_unit_test(for_ever_means_every_later_call),
+        cmocka_unit_test(sticky_fault_fails_every_later_call),
         cmocka_unit_test(plan_of_zero_only_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "leat_test.h"
 
-static void totals_follow_every_block(void **state)
+static void totals_count_every_block(void **state)
 {
     (void)state;
     uint64_t before = leat__mem_used(LEAT__MEM_CATS);
@@ -22,7 +22,7 @@ static void totals_follow_every_block(void **state)
     assert_no_leaks();
 }
 
-static void zeroed_means_zeroed(void **state)
+static void zalloc_returns_zeros(void **state)
 {
     (void)state;
     for (int i = 0; i < 50; i++) {
@@ -94,8 +94,9 @@ static void realloc_keeps_content_and_moves_the_charge(void **state)
     leat__free(p);
 }
 
-/* Large blocks are mapped: they grow, shrink, cross the border both ways, and are really gone. */
-static void large_blocks_cross_the_border(void **state)
+/* Large blocks are mapped: they grow, shrink, cross the threshold both ways, and are really
+ * freed. */
+static void large_blocks_cross_the_threshold(void **state)
 {
     static const size_t sizes[] = {100, 300 << 10, 5 << 20, 400 << 10, 1000, 300 << 10, 10};
     unsigned char *p = leat__alloc(LEAT__MEM_MISC, 50);
@@ -132,13 +133,13 @@ static void names_and_strings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(totals_follow_every_block),
-        cmocka_unit_test(zeroed_means_zeroed),
+        cmocka_unit_test(totals_count_every_block),
+        cmocka_unit_test(zalloc_returns_zeros),
         cmocka_unit_test(alignment_is_kept),
         cmocka_unit_test(impossible_sizes_fail),
         cmocka_unit_test(the_limit_is_hard),
         cmocka_unit_test(realloc_keeps_content_and_moves_the_charge),
-        cmocka_unit_test(large_blocks_cross_the_border),
+        cmocka_unit_test(large_blocks_cross_the_threshold),
         cmocka_unit_test(names_and_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

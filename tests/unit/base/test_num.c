@@ -4,7 +4,7 @@
 #include "base/bytes.h"
 #include "base/num.h"
 
-static void sums_and_products_know_their_range(void **state)
+static void sums_and_products_check_overflow(void **state)
 {
     uint64_t u;
     size_t z;
@@ -69,7 +69,7 @@ static void bytes_are_little_endian(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_and_products_know_their_range),
+        cmocka_unit_test(sums_and_products_check_overflow),
         cmocka_unit_test(alignment_and_narrowing),
         cmocka_unit_test(ranges_do_not_wrap),
         cmocka_unit_test(bytes_are_little_endian),

@@ -67,7 +67,7 @@ static void wrong(const leat__param *p, const char *value, const char *message)
     assert_string_equal(err.message, message);
 }
 
-static void wrong_values_explain_themselves(void **state)
+static void wrong_values_get_clear_messages(void **state)
 {
     (void)state;
     wrong(&batch, "0", "--it: 0 is out of range (1 to 65536)");
@@ -108,7 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_written_as_users_write),
         cmocka_unit_test(values_parse),
-        cmocka_unit_test(wrong_values_explain_themselves),
+        cmocka_unit_test(wrong_values_get_clear_messages),
         cmocka_unit_test(choices_can_be_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

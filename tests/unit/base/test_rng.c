@@ -27,7 +27,7 @@ static void known_answers(void **state)
     }
 }
 
-static void a_stream_is_a_function_of_its_names(void **state)
+static void stream_depends_only_on_its_ids(void **state)
 {
     static const uint64_t names[][4] = {{1, 0, 5, 0},
                                         {2, 0, 5, 0},
@@ -102,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
-        cmocka_unit_test(a_stream_is_a_function_of_its_names),
+        cmocka_unit_test(stream_depends_only_on_its_ids),
         cmocka_unit_test(below_is_uniform),
         cmocka_unit_test(distributions_have_their_moments),
     };

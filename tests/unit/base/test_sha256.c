@@ -24,7 +24,7 @@ static void known_digests(void **state)
                         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-static void parts_equal_one_call(void **state)
+static void streaming_equals_one_call(void **state)
 {
     uint8_t data[300], a[LEAT__SHA256_BYTES], b[LEAT__SHA256_BYTES];
     (void)state;
@@ -86,7 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_digests),
-        cmocka_unit_test(parts_equal_one_call),
+        cmocka_unit_test(streaming_equals_one_call),
         cmocka_unit_test(known_macs),
         cmocka_unit_test(base64),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Structs of callers that are older, or newer, than the library: nothing past theirs is touched.
+ * Structs of callers that are older or newer than the library: nothing past their end is touched.
  */
 #include "leat_test.h"
 
@@ -35,10 +35,10 @@ static void copies_what_both_know(void **state)
     (void)state;
     memcpy(room, &size, sizeof size);
     assert_true(leat__sized_copy(room, &own, sizeof own));
-    assert_int_equal(((uint32_t *)(void *)room)[0], 8); /* still the caller's */
+    assert_int_equal(((uint32_t *)(void *)room)[0], 8); /* still the caller's value */
     assert_int_equal(((uint32_t *)(void *)room)[1], 1);
     assert_untouched_from(room, 8);
-    size = 64; /* a newer caller: what we do not know is 0 */
+    size = 64; /* a newer caller: fields we do not know are 0 */
     memcpy(room, &size, sizeof size);
     assert_true(leat__sized_copy(room, &own, sizeof own));
     for (int i = sizeof own; i < 64; i++) assert_int_equal(room[i], 0);

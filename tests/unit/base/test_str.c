@@ -144,7 +144,7 @@ static void utf8(void **state)
     assert_false(leat__utf8_valid("\xe0\x9f\xbf", 3, NULL));
     assert_false(leat__utf8_valid("\xf0\x8f\xbf\xbf", 4, NULL));
     assert_false(leat__utf8_valid("\xf4\x90\x80\x80", 4, NULL));
-    assert_false(leat__utf8_valid("\xe2\x82", 2, NULL)); /* cut */
+    assert_false(leat__utf8_valid("\xe2\x82", 2, NULL)); /* truncated */
     char out[16];
     assert_string_equal(leat__str_shown("caf\xc3\xa9", out, sizeof out), "caf\xc3\xa9");
     assert_string_equal(leat__str_shown("caf\xe9", out, sizeof out), "caf\\xe9");
@@ -196,7 +196,7 @@ static void gigabytes_of_datasets_are_decimal(void **state)
     assert_true(leat__str_to_bytes10("1.5T", &n) && n == UINT64_C(1500000000000));
     assert_true(leat__str_to_bytes10("4096", &n) && n == 4096);
     assert_false(leat__str_to_bytes10("10Gx", &n));
-    assert_true(leat__str_to_bytes("10G", &n) && n == UINT64_C(10) << 30); /* of memory */
+    assert_true(leat__str_to_bytes("10G", &n) && n == UINT64_C(10) << 30); /* for memory */
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static void look_around(void *arg)
     leat__thread_yield();
 }
 
-static void threads_are_named_and_deaf_to_signals(void **state)
+static void threads_are_named_and_block_signals(void **state)
 {
     leat__thread t = {0};
     seen s = {0};
@@ -42,11 +42,11 @@ static void threads_are_named_and_deaf_to_signals(void **state)
     assert_true(s.int_blocked);
     assert_false(s.segv_blocked);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    assert_false(sigismember(&mask, SIGINT)); /* ours is as it was */
+    assert_false(sigismember(&mask, SIGINT)); /* ours has not changed */
     assert_no_leaks();
 }
 
-static void a_failed_start_says_so(void **state)
+static void failed_start_is_an_error(void **state)
 {
     leat__thread t;
     leat_error err;
@@ -138,7 +138,7 @@ static void once_is_once(void **state)
     assert_int_equal(runs, 1);
 }
 
-static void a_fork_is_noticed(void **state)
+static void fork_is_detected(void **state)
 {
     (void)state;
     uint32_t here = leat__fork_generation();
@@ -198,18 +198,18 @@ static void a_lock_held_while_forking_is_free_in_the_child(void **state)
     if (child == 0) _exit(leat__mutex_trylock(&lock) ? 0 : 1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_false(leat__mutex_trylock(&lock)); /* the parent still has it */
+    assert_false(leat__mutex_trylock(&lock)); /* the parent still holds it */
     leat__mutex_unlock(&lock);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_are_named_and_deaf_to_signals),
-        cmocka_unit_test(a_failed_start_says_so),
+        cmocka_unit_test(threads_are_named_and_block_signals),
+        cmocka_unit_test(failed_start_is_an_error),
         cmocka_unit_test(conditions_wake),
         cmocka_unit_test(once_is_once),
-        cmocka_unit_test(a_fork_is_noticed),
+        cmocka_unit_test(fork_is_detected),
         cmocka_unit_test(no_ring_is_lost),
         cmocka_unit_test(a_lock_held_while_forking_is_free_in_the_child),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which pairs are found: against all pairs of a corpus, with exact Jaccard similarity of the edits.
+ * Which pairs are found, compared with all pairs of a corpus, with exact Jaccard similarity of
+ * the edits.
  */
 #include "curate/dedup_box.h"
 
@@ -36,7 +37,7 @@ static void keep_policies(void **state)
     }
 }
 
-/* Pairs of known similarity: found about as often as the curve says. */
+/* Pairs of known similarity: found about as often as the curve predicts. */
 static void pairs_are_found(void **state)
 {
     enum { PAIRS = 400 };
@@ -60,7 +61,7 @@ static void pairs_are_found(void **state)
     }
 }
 
-/* A great many equal documents are one bucket in every band. */
+/* Many equal documents form one bucket in every band. */
 static void one_large_bucket(void **state)
 {
     FILE *f = fopen(in_box("same.jsonl"), "wb");

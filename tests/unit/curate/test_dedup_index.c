@@ -43,8 +43,8 @@ static void batch(const char *in, const char *out, uint32_t kind, const char *ag
     dedup_ok(&o, &st);
 }
 
-/* Exact: batch by batch gives what one run over all gives, and the same index. Fuzzy: one run also
- * finds documents through others that were removed, which an index does not have; a few more. */
+/* Exact: batch by batch gives the result of one run over all, and the same index. Fuzzy: one run
+ * also finds some documents through others that were removed, which an index does not contain. */
 static void batches_equal_one_run(void **state)
 {
     make_corpus("all.jsonl", 1500);
@@ -92,7 +92,7 @@ static void batches_equal_one_run(void **state)
     }
 }
 
-/* Documents of the index are kept, whatever else would be preferred. */
+/* Documents of the index are kept, whatever the preference. */
 static void the_index_has_priority(void **state)
 {
     leat_dedup_opts o = fuzzy_opts("b.jsonl", "p1");
@@ -111,7 +111,7 @@ static void the_index_has_priority(void **state)
     o.replace = o.index = 1;
     dedup_ok(&o, &st);
     assert_int_equal(access(in_box("p2/index.leat-dedup"), F_OK), 0);
-    o.index = 0; /* one that is not written anew is removed */
+    o.index = 0; /* an index that is not rewritten is removed */
     dedup_ok(&o, &st);
     assert_int_not_equal(access(in_box("p2/index.leat-dedup"), F_OK), 0);
     o = fuzzy_opts("a.jsonl", "p3");
@@ -128,7 +128,7 @@ static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t documents,
     return ++calls == *(const int *)cookie;
 }
 
-static void it_is_resumed(void **state)
+static void interrupted_run_is_resumed(void **state)
 {
     for (int at = 3; at < 12; at += 6) {
         leat_error err = {0};
@@ -188,7 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_equal_one_run),
         cmocka_unit_test(the_index_has_priority),
-        cmocka_unit_test(it_is_resumed),
+        cmocka_unit_test(interrupted_run_is_resumed),
         cmocka_unit_test(others_are_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

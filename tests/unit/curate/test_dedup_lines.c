@@ -44,7 +44,7 @@ static void is_file(const char *name, const char *expect)
     leat__free(text);
 }
 
-static void repeated_lines_go(void **state)
+static void repeated_lines_are_removed(void **state)
 {
     put_text("l.jsonl", "{\"id\":1,\"text\":\"Menu\\nFirst.\\n\\nFooter\",\"x\":\"\\u00e9\"}\n"
                         "{\"id\":2,\"text\":\"  Menu\\nSecond.\\nSecond.\\nFooter\"}\n"
@@ -80,7 +80,7 @@ static void repeated_lines_go(void **state)
     assert_int_equal(st.pieces_removed, 0);
 }
 
-/* The same bytes for any threads and memory; slices too. */
+/* The same bytes for any threads and memory, including slices. */
 static void output_is_the_same(void **state)
 {
     FILE *f = fopen(in_box("many.jsonl"), "wb");
@@ -129,7 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces),
-        cmocka_unit_test(repeated_lines_go),
+        cmocka_unit_test(repeated_lines_are_removed),
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(options_are_checked),
     };

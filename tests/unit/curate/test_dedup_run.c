@@ -37,7 +37,7 @@ static void options_are_checked(void **state)
     assert_int_not_equal(access(in_box("x/.leat-work"), F_OK), 0);
 }
 
-/* The same bytes for any threads, memory and bands at once. */
+/* The same bytes for any threads, memory and number of bands at once. */
 static void output_is_the_same(void **state)
 {
     leat_dedup_opts o = fuzzy_opts("c.jsonl", "a");
@@ -89,7 +89,7 @@ static int stop(void *cookie, uint64_t done, uint64_t total, uint64_t documents,
     return s->calls++ == s->stop_at;
 }
 
-/* Stopped after every possible step, and continued until it is done. */
+/* Stopped after every possible step, and resumed until it is done. */
 static void stopped_runs_continue(void **state)
 {
     leat_dedup_opts o = fuzzy_opts("c.jsonl", "s");

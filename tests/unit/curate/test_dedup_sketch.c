@@ -6,7 +6,7 @@
 
 static leat_dedup_stats st;
 
-static void characters_find_what_words_do_not(void **state)
+static void characters_find_more_than_words(void **state)
 {
     FILE *f = fopen(in_box("c.jsonl"), "wb");
     /* the same letters, cut into other words */
@@ -48,7 +48,7 @@ static void large_documents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_find_what_words_do_not),
+        cmocka_unit_test(characters_find_more_than_words),
         cmocka_unit_test(large_documents),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

@@ -32,7 +32,7 @@ static void other_options_are_refused(void **state)
     o.bands = 10;
     assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_ESTATE);
     o.bands = 0;
-    o.memory = 64u << 20; /* another limit is fine */
+    o.memory = 64u << 20; /* another limit is allowed */
     o.threads = 1;
     dedup_ok(&o, &st);
     assert_int_equal(st.resumed, 1);
@@ -48,7 +48,7 @@ static void another_input_is_refused(void **state)
     assert_non_null(strstr(err.message, "other inputs"));
 }
 
-static void damage_is_noticed(void **state)
+static void damage_is_detected(void **state)
 {
     static const char *const damaged[] = {"", "{", "[]", "{\"version\":2}",
                                           "{\"version\":3,\"settings\":\"\"}"};
@@ -72,7 +72,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_options_are_refused),
         cmocka_unit_test(another_input_is_refused),
-        cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(damage_is_detected),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -7,7 +7,7 @@
 
 #define SCENES 30
 
-/* train/: scenes; test/: edits of some of them, and others. */
+/* train/: scenes; test/: edits of some of them, and other scenes. */
 static void make_photos(void)
 {
     scene s = plain_scene;

@@ -24,11 +24,11 @@ static void limits_adapt(void **state)
     leat__issue_limits l = {0};
     double scores[1000];
     for (int i = 0; i < 1000; i++)
-        scores[i] = 200 + i % 40; /* a usual data set: outliers begin at 92 */
+        scores[i] = 200 + i % 40; /* an ordinary data set: outliers begin at 92 */
     leat__issue_limits_adapt(&l, LEAT__ISSUE_DARK, scores, 1000);
     assert_true(l.limit[LEAT__ISSUE_DARK] > 60 && l.limit[LEAT__ISSUE_DARK] <= 110);
     for (int i = 0; i < 1000; i++)
-        scores[i] = i % 256; /* everything occurs: only what is surely dark */
+        scores[i] = i % 256; /* all values occur: only surely dark images count */
     leat__issue_limits_adapt(&l, LEAT__ISSUE_DARK, scores, 1000);
     assert_true(l.limit[LEAT__ISSUE_DARK] == 60);
     for (int i = 0; i < 1000; i++)

@@ -42,7 +42,7 @@ static void edits_match_and_others_do_not(void **state)
     }
 }
 
-static void plain_images_are_no_match(void **state)
+static void plain_images_do_not_match(void **state)
 {
     scene s = plain_scene, plain = plain_scene;
     plain.gain = 0;
@@ -56,7 +56,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_match_and_others_do_not),
-        cmocka_unit_test(plain_images_are_no_match),
+        cmocka_unit_test(plain_images_do_not_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,8 @@ static int tell(void *cookie, uint64_t done, uint64_t total, uint64_t found)
     return 0;
 }
 
-/* Equal content makes pairs without a search, also of images that are flat; across packs only where asked.
+/* Equal content makes pairs without a search, even for flat images; across packs only if
+ * requested.
  */
 static void equal_content_makes_pairs(void **state)
 {

@@ -51,7 +51,7 @@ static void a_mirrored_image_has_the_turned_descriptor(void **state)
     leat__image_sign_turn(a.fine, turned, LEAT__FINE_ORDER, 1);
     assert_true(leat__image_sign_distance(turned, b.fine, LEAT__FINE_BYTES) < 0.02);
     for (unsigned o = 0; o < LEAT__ORIENTATIONS;
-         o++) { /* four of them undo themselves; 5 and 6 undo each other */
+         o++) { /* four of them are their own inverse; 5 and 6 are inverse to each other */
         leat__image_sign_turn(a.fine, turned, LEAT__FINE_ORDER, o);
         leat__image_sign_turn(turned, back, LEAT__FINE_ORDER, o == 5 ? 6 : o == 6 ? 5 : o);
         assert_memory_equal(back, a.fine, sizeof back);

@@ -31,8 +31,8 @@ static void files_appear_on_commit(void **state)
     assert_false(there("out/kept-00003.jsonl"));
 }
 
-/* Files are cut between lines, however many lines come at once. */
-static void files_are_cut_at_lines(void **state)
+/* Files are split between lines, however many lines come at once. */
+static void files_are_split_at_lines(void **state)
 {
     leat__shards s;
     struct stat at;
@@ -102,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_appear_on_commit),
-        cmocka_unit_test(files_are_cut_at_lines),
+        cmocka_unit_test(files_are_split_at_lines),
         cmocka_unit_test(nothing_is_left_without_commit),
         cmocka_unit_test(compressed_chunks_follow_each_other),
     };

@@ -144,7 +144,7 @@ static void a_line_can_be_too_long(void **state)
     leat__buf_reset(&data);
 }
 
-/* A folder that a run has written: its lists are no documents. */
+/* A folder written by a run: its lists are not documents. */
 static void output_of_a_run(void **state)
 {
     leat__text_files f;

@@ -19,7 +19,7 @@ static void rates_are_logarithmic_and_mark_the_limit(void **state)
     leat__bar rows[LEAT__RATE_BARS];
     uint32_t count = leat__rate_bars(&d, rows), limits = 0;
     (void)state;
-    assert_int_equal(count, 5); /* the budget holds nothing back: it has no row */
+    assert_int_equal(count, 5); /* the budget is not a limit: it has no row */
     assert_string_equal(rows[count - 1].name, "reached now");
     assert_true(rows[count - 1].reached);
     for (uint32_t i = 0; i < count; i++) {
@@ -52,7 +52,7 @@ static void shares_stay_within_the_bar(void **state)
     leat_doctor_diagnosis d = starved();
     leat__bar rows[LEAT__SHARE_BARS];
     (void)state;
-    d.facts.cpu_used = 40; /* of 16 CPUs: clocks that do not agree */
+    d.facts.cpu_used = 40; /* of 16 CPUs: inconsistent clocks */
     uint32_t count = leat__share_bars(&d, rows);
     assert_true(count >= 6);
     assert_string_equal(rows[0].name, "waiting for data");

@@ -19,7 +19,7 @@ static void every_flag_a_remedy_can_write_has_an_effect(void **state)
     assert_int_equal(leat__doctor_apply(&to, "cache=os").cache, LEAT_CACHE_OS);
 }
 
-static void what_is_no_flag_changes_nothing(void **state)
+static void unknown_keys_change_nothing(void **state)
 {
     leat_loader_opts from;
     (void)state;
@@ -34,7 +34,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_flag_a_remedy_can_write_has_an_effect),
-        cmocka_unit_test(what_is_no_flag_changes_nothing),
+        cmocka_unit_test(unknown_keys_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void json_has_the_keys_scripts_rely_on(void **state)
     leat__buf_reset(&out);
 }
 
-/* What was not known is null, not zero; and the whole can be judged again from its own JSON. */
+/* Unknown facts are null, not zero; and the JSON can be judged again. */
 static void json_can_be_judged_again(void **state)
 {
     leat_doctor_facts f = starved(), back;
@@ -89,7 +89,7 @@ static int refuse(void *cookie, const char *text, size_t len)
     return 42;
 }
 
-static void what_the_writer_says_comes_back(void **state)
+static void writer_errors_are_returned(void **state)
 {
     leat_doctor_diagnosis d = judge(healthy());
     leat_error err;
@@ -104,7 +104,7 @@ int main(void)
         cmocka_unit_test(json_has_the_keys_scripts_rely_on),
         cmocka_unit_test(json_can_be_judged_again),
         cmocka_unit_test(yaml_is_flags_and_values),
-        cmocka_unit_test(what_the_writer_says_comes_back),
+        cmocka_unit_test(writer_errors_are_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void the_page_begins_with_the_sentence_and_marks_the_limit(void **state)
     leat__buf_reset(&out);
 }
 
-static void what_is_not_known_is_said(void **state)
+static void unknown_facts_are_listed(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
@@ -40,7 +40,7 @@ static void what_is_not_known_is_said(void **state)
     assert_no_leaks();
 }
 
-static void what_the_controller_did_is_told(void **state)
+static void decisions_of_the_controller_are_shown(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
@@ -65,8 +65,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_begins_with_the_sentence_and_marks_the_limit),
-        cmocka_unit_test(what_is_not_known_is_said),
-        cmocka_unit_test(what_the_controller_did_is_told),
+        cmocka_unit_test(unknown_facts_are_listed),
+        cmocka_unit_test(decisions_of_the_controller_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,7 +82,7 @@ static void a_slow_trainer_is_named(void **state)
     assert_no_leaks();
 }
 
-/* Every read takes 30 ms: whatever else the machine does, the disk is the reason. */
+/* Every read takes 30 ms: whatever else the machine does, the disk is the bottleneck. */
 static void a_slow_disk_is_named(void **state)
 {
     leat__inject_rule rule = {.path = PACK, .delay_ns = 30000000};
@@ -100,7 +100,8 @@ static void a_slow_disk_is_named(void **state)
     assert_no_leaks();
 }
 
-/* Of a pack that is not in memory the loader is tried with samples that are, in any order. */
+/* For a pack that is not in memory, the loader is also tried with cached samples, in any
+ * order. */
 static void a_cold_pack_is_tried_from_memory(void **state)
 {
     leat__inject_rule rule = {.path = PACK, .delay_ns = 4000000};
@@ -129,8 +130,8 @@ static void a_cold_pack_is_tried_from_memory(void **state)
     assert_no_leaks();
 }
 
-/* One read in flight, each of 15 ms: more of them are tried, and what came out is the price. */
-static void a_remedy_is_priced_by_trying_it(void **state)
+/* One read in flight, each of 15 ms: more are tried, and the measured rate is the gain. */
+static void remedy_gain_is_measured_by_trying_it(void **state)
 {
     leat__inject_rule rule = {.path = PACK, .delay_ns = 15000000};
     leat_doctor_examine_opts o = LEAT_DOCTOR_EXAMINE_OPTS_INIT;
@@ -151,7 +152,8 @@ static void a_remedy_is_priced_by_trying_it(void **state)
     if (rc != 0) fail_msg("%s", err.message);
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "io-depth=64");
-    if (f.skipped > 0 && f.trial_count == 0) return; /* the machine was too busy, and it says so */
+    if (f.skipped > 0 && f.trial_count == 0) return; /* the machine was too busy, and it is
+                                                      * reported */
     if (r == NULL) fail_msg("%s; %u trials", d.sentence, f.trial_count);
     assert_int_equal(r->basis, LEAT_BASIS_MEASURED);
     assert_true(r->gain > 1.5);
@@ -178,12 +180,12 @@ static void it_can_be_stopped(void **state)
     seen s = {.stop_at = 2};
     (void)state;
     assert_code(LEAT_ECANCELED, examined(5, 20, &s, &f, &err));
-    assert_int_equal(s.calls, 3); /* the last one says that the watch goes */
+    assert_int_equal(s.calls, 3); /* the last call announces the end of the watch */
     assert_no_leaks();
 }
 
-/* 24 batches of a million samples do not fit a millisecond: the trial makes smaller ones, says so, and
- * the step it reports is that of the batches asked for. */
+/* 24 batches of a million samples do not fit a millisecond: the trial makes smaller ones and
+ * reports it, and the reported step is that of the requested batches. */
 static void batches_too_large_for_the_time_are_shrunk(void **state)
 {
     leat_doctor_facts f;
@@ -201,7 +203,7 @@ static void batches_too_large_for_the_time_are_shrunk(void **state)
     assert_no_leaks();
 }
 
-/* Stopped in the run with the trainer: what it measured until then stays. */
+/* Stopped in the run with the trainer: its measurements are kept. */
 static void stopping_keeps_what_is_known(void **state)
 {
     leat_doctor_facts f;
@@ -230,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_trainer_is_named), cmocka_unit_test(a_slow_disk_is_named),
         cmocka_unit_test(a_cold_pack_is_tried_from_memory),
-        cmocka_unit_test(a_remedy_is_priced_by_trying_it),
+        cmocka_unit_test(remedy_gain_is_measured_by_trying_it),
         cmocka_unit_test(no_step_time_is_incomplete), cmocka_unit_test(it_can_be_stopped),
         cmocka_unit_test(a_missing_pack_is_an_error),
         cmocka_unit_test(batches_too_large_for_the_time_are_shrunk),

@@ -39,7 +39,7 @@ static void what_is_written_reads_back_equal(void **state)
     assert_no_leaks();
 }
 
-static void what_is_missing_is_nothing(void **state)
+static void missing_values_are_zero(void **state)
 {
     leat_doctor_frame got, none = {0};
     (void)state;
@@ -69,7 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_reads_back_equal),
-        cmocka_unit_test(what_is_missing_is_nothing),
+        cmocka_unit_test(missing_values_are_zero),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

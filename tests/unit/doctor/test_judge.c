@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Staged situations with known causes: every one must be named, and none wrongly with
- * confidence, also when signals are taken away.
+ * Staged situations with known causes: every one must be named, and none wrongly with confidence,
+ * also when signals are missing.
  */
 #include "doctor_test.h"
 
@@ -83,7 +83,7 @@ static void decode_heavy(leat_doctor_facts *f)
     f->tiled = 0;
 }
 
-/* A second loader of the process works as much as this one. */
+/* A second loader of the process uses as much CPU as this one. */
 static void second_loader(leat_doctor_facts *f)
 {
     decode_heavy(f);
@@ -199,7 +199,7 @@ static void small_budget(leat_doctor_facts *f)
     f->decode_share = 0.12;
 }
 
-/* Others keep the CPUs busy, but this process hardly asks for them: it waits for memory. */
+/* Other processes keep the CPUs busy, but this one hardly needs them: it waits for memory. */
 static void small_budget_among_others(leat_doctor_facts *f)
 {
     small_budget(f);
@@ -345,7 +345,7 @@ static void every_situation_is_named(void **state)
     }
 }
 
-/* Each fact in turn is not known: the limit may become unsure, never wrong and sure. */
+/* Each fact in turn is unknown: the limit may become unsure, never wrong and sure. */
 static void no_missing_fact_makes_it_confidently_wrong(void **state)
 {
     (void)state;
@@ -361,8 +361,8 @@ static void no_missing_fact_makes_it_confidently_wrong(void **state)
     }
 }
 
-/* The witnesses one by one: what is left must still not lie. */
-static void a_witness_may_be_away(void **state)
+/* Without one witness at a time: the rest must still not be wrong. */
+static void one_witness_may_be_missing(void **state)
 {
     static const char *const groups[3][8] = {
         {"io_cold", "io_warm", "io_pages", "io_deep", "cpu_all", "cpu_one", "delivery", "loader"},
@@ -484,12 +484,12 @@ static void a_slow_transform_is_named(void **state)
     assert_contains(d.remedies[0].action, "transform=");
     /* without it the 12,000 samples/s of decoding are the next limit, not the 51,200 of the trainer */
     assert_near(d.remedies[0].gain, 12000 / f.samples_per_s, 0.4);
-    for (uint32_t i = 1; i < d.remedy_count; i++) /* what makes the training faster is worth little */
+    for (uint32_t i = 1; i < d.remedy_count; i++) /* remedies for the training step gain little */
         assert_true(d.remedies[i].gain < 1.1);
 }
 
 /* A transform of a millisecond in a step of 50 does not matter. */
-static void a_quick_transform_is_no_limit(void **state)
+static void quick_transform_is_not_the_limit(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
@@ -497,7 +497,8 @@ static void a_quick_transform_is_no_limit(void **state)
     assert_int_equal(judge(f).limit, LEAT_LIMIT_TRAINER);
 }
 
-/* Workers of another loader: what they do is named when it was seen, and not called decode when not. */
+/* Workers of another loader: their activity is named when it was seen, and not called decode
+ * otherwise. */
 static void worker_time_is_split_by_what_was_seen(void **state)
 {
     static const struct {
@@ -529,7 +530,8 @@ static void worker_time_is_split_by_what_was_seen(void **state)
     }
 }
 
-/* A report that is judged again, for its page, says the same: facts are given back as they came. */
+/* A report that is judged again, for its page, gives the same verdict: facts are returned
+ * unchanged. */
 static void judging_twice_says_the_same(void **state)
 {
     leat_doctor_facts f = healthy();
@@ -551,10 +553,10 @@ int main(void)
         cmocka_unit_test(judging_twice_says_the_same),
         cmocka_unit_test(worker_time_is_split_by_what_was_seen),
         cmocka_unit_test(a_slow_transform_is_named),
-        cmocka_unit_test(a_quick_transform_is_no_limit),
+        cmocka_unit_test(quick_transform_is_not_the_limit),
         cmocka_unit_test(every_situation_is_named),
         cmocka_unit_test(no_missing_fact_makes_it_confidently_wrong),
-        cmocka_unit_test(a_witness_may_be_away),
+        cmocka_unit_test(one_witness_may_be_missing),
         cmocka_unit_test(nothing_known_is_incomplete_and_says_nothing),
         cmocka_unit_test(few_steps_are_at_most_a_warning),
         cmocka_unit_test(the_bands_are_5_and_20_percent),

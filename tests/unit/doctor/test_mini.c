@@ -93,7 +93,7 @@ static void every_way_to_store_can_be_loaded(void **state)
     assert_no_leaks();
 }
 
-/* Where the pack of the test lies: there is one. */
+/* The folder of the test's pack exists. */
 static void the_path(char path[300])
 {
     DIR *d = opendir(FOLDER);
@@ -102,8 +102,8 @@ static void the_path(char path[300])
     closedir(d);
 }
 
-/* What the pack is measured by must have all that the real one has. */
-static void entry_points_go_along(void **state)
+/* The pack for the measurement must have everything the real one has. */
+static void entry_points_are_copied(void **state)
 {
     (void)state;
     leat__set set = loaded(), back;
@@ -123,8 +123,8 @@ static void entry_points_go_along(void **state)
     assert_no_leaks();
 }
 
-/* Samples whose cost is copying are forgotten and read: in memory again, and the same bytes; no more of
- * them than asked for. */
+/* Samples whose cost is copying are dropped from the cache and read again: in memory again, with
+ * the same bytes; no more of them than requested. */
 static void large_samples_are_read_again(void **state)
 {
     static uint8_t large[300000];
@@ -138,7 +138,7 @@ static void large_samples_are_read_again(void **state)
     uint32_t count = set.count;
     (void)state;
     for (size_t i = 0; i < sizeof large; i++) large[i] = (uint8_t)(i * 2654435761u >> 24);
-    memcpy(large, set.sample[0].data, set.sample[0].len); /* an image, and much behind it */
+    memcpy(large, set.sample[0].data, set.sample[0].len); /* an image, followed by many bytes */
     set.sample[0].data = large;
     set.sample[0].len = sizeof large;
     set.count = 1;
@@ -160,7 +160,7 @@ static void large_samples_are_read_again(void **state)
     assert_no_leaks();
 }
 
-static void no_folder_is_an_error_that_leaves_nothing(void **state)
+static void missing_folder_is_an_error_without_leftovers(void **state)
 {
     leat__set set = loaded();
     leat__mini *m;
@@ -178,9 +178,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_work_costs_more),
         cmocka_unit_test(every_way_to_store_can_be_loaded),
-        cmocka_unit_test(entry_points_go_along),
+        cmocka_unit_test(entry_points_are_copied),
         cmocka_unit_test(large_samples_are_read_again),
-        cmocka_unit_test(no_folder_is_an_error_that_leaves_nothing),
+        cmocka_unit_test(missing_folder_is_an_error_without_leftovers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -44,17 +44,17 @@ static void a_plot_has_a_line_per_curve_and_a_round_axis(void **state)
     leat__buf_reset(&out);
 }
 
-static void bytes_have_an_axis_of_their_own(void **state)
+static void bytes_have_a_separate_axis(void **state)
 {
     leat__buf out = plotted(10, 0, "B");
     (void)state;
-    assert_contains(out.data, ">256 B<"); /* 130, and 200 would not be round further up */
+    assert_contains(out.data, ">256 B<"); /* 130, and 200 would not be a round number of bytes */
     assert_contains(out.data, ">128 B<");
     leat__buf_reset(&out);
 }
 
 /* Half of the axis: half of the height between the margins. */
-static void values_lie_where_the_axis_says(void **state)
+static void values_match_the_axis(void **state)
 {
     leat__buf out = plotted(2, 260, "");
     (void)state;
@@ -87,8 +87,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plot_has_a_line_per_curve_and_a_round_axis),
-        cmocka_unit_test(bytes_have_an_axis_of_their_own),
-        cmocka_unit_test(values_lie_where_the_axis_says),
+        cmocka_unit_test(bytes_have_a_separate_axis),
+        cmocka_unit_test(values_match_the_axis),
         cmocka_unit_test(many_frames_are_averaged),
         cmocka_unit_test(nothing_gives_nothing),
     };

@@ -63,7 +63,7 @@ static void a_slow_disk_is_slow(void **state)
     assert_true(f.read_ms >= 4 || f.io_cold == f.io_warm);
 }
 
-/* With a depth of the user's own, what the largest would do is measured in memory too. */
+/* With a depth set by the user, the maximum depth is measured from memory too. */
 static void a_fixed_depth_is_compared(void **state)
 {
     leat__inject_rule rule = {.path = PACK, .delay_ns = 4000000};

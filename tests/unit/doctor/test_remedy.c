@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_test.h"
 
-/* Starved by reads: 2,600 samples/s cold where the trainer wants 5,120. */
+/* Starved by reads: 2,600 samples/s cold while the trainer needs 5,120. */
 static leat_doctor_facts starved_by_reads(void)
 {
     leat_doctor_facts f = healthy();
@@ -31,7 +31,7 @@ static void a_pack_that_fits_memory_stays_there(void **state)
     (void)state;
     f.dataset_bytes = 30 * GIB;
     f.cached = 0.1;
-    f.io_cold = 2400; /* so that with the tenth in memory it is near what was reached */
+    f.io_cold = 2400; /* so that with a tenth in memory it is near the measured rate */
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "page cache holds the pack");
     assert_non_null(r);
@@ -68,7 +68,7 @@ static void whole_pages_are_priced_by_their_measurement(void **state)
     const leat_doctor_remedy *r = remedy(&d, "quasi_random");
     (void)state;
     assert_non_null(r);
-    assert_near(r->rate, 5120, 1); /* 9,000 are more than the trainer takes */
+    assert_near(r->rate, 5120, 1); /* 9,000 is more than the trainer needs */
     assert_contains(d.apply, "order=quasi_random");
     assert_true(d.apply_gain >= r->gain - 1e-9);
 }
@@ -81,16 +81,17 @@ static void set_trial(leat_doctor_facts *f, const char *set, double gain)
     t->rate = gain * f->samples_per_s;
 }
 
-/* 250 requests per second: whole pages read directly promised 6.87 times as much, the loader gave 1.38. */
-static void what_was_tried_counts_more_than_arithmetic(void **state)
+/* 250 requests per second: whole pages read directly predicted a gain of 6.87, the loader reached
+ * 1.38. */
+static void tried_rates_override_computed_ones(void **state)
 {
     leat_doctor_facts f = starved_by_reads();
     (void)state;
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "quasi_random");
     assert_non_null(r);
-    assert_int_equal(r->basis, LEAT_BASIS_MODEL); /* a guess until it is tried */
-    f.memory_free = 0.01 * GIB; /* no room for a cache */
+    assert_int_equal(r->basis, LEAT_BASIS_MODEL); /* an estimate until it is tried */
+    f.memory_free = 0.01 * GIB; /* no memory for a cache */
     set_trial(&f, "order=quasi_random", 1.38);
     d = judge(f);
     r = remedy(&d, "quasi_random");
@@ -107,7 +108,7 @@ static void what_was_tried_counts_more_than_arithmetic(void **state)
 }
 
 /* In a memory cgroup, order and cache together made the run wait for memory. */
-static void flags_that_do_less_together_than_alone_are_not_put_together(void **state)
+static void flags_worse_together_are_not_combined(void **state)
 {
     leat_doctor_facts f = starved_by_reads();
     (void)state;
@@ -129,19 +130,19 @@ static void a_cache_that_leaves_no_memory_for_batches_is_not_offered(void **stat
     (void)state;
     f.dataset_bytes = 300e6;
     f.memory_free = 100e6;
-    f.budget_peak = 58e6; /* 0.6 of what is free is hardly more than batches take */
+    f.budget_peak = 58e6; /* 0.6 of the free memory is hardly more than batches need */
     leat_doctor_diagnosis d = judge(f);
     assert_null(remedy(&d, "cache=process"));
     f.budget_peak = 10e6;
     d = judge(f);
     assert_non_null(remedy(&d, "cache=process"));
-    f.cache_process = 1; /* it does that already */
+    f.cache_process = 1; /* it already does that */
     f.budget = 60e6;
     d = judge(f);
     assert_null(remedy(&d, "cache=process"));
     f.cache_process = 0;
     set_trial(&f, "cache=process,memory=60000000", 0.5);
-    d = judge(f); /* tried, and it does harm */
+    d = judge(f); /* tried, and harmful */
     assert_null(remedy(&d, "cache=process"));
 }
 
@@ -234,14 +235,14 @@ static void more_reads_in_flight_help_against_latency(void **state)
     (void)state;
     f.io_deep = 4000;
     leat_doctor_diagnosis d = judge(f);
-    assert_null(remedy(&d, "io-depth=64")); /* the controller would have */
+    assert_null(remedy(&d, "io-depth=64")); /* the controller would have done it */
     f.io_fixed = 1;
     d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "io-depth=64");
     assert_non_null(r);
     assert_near(r->gain, 4000 / 2600.0, 1e-3);
     assert_int_equal(r->next, LEAT_LIMIT_IO);
-    f.cached = 1; /* where even the cache answers late, what counts was measured there */
+    f.cached = 1; /* if even the cache answers late, the rates measured there count */
     f.io_warm = 2600;
     f.io_warm_deep = 4200;
     d = judge(f);
@@ -250,7 +251,7 @@ static void more_reads_in_flight_help_against_latency(void **state)
     assert_near(r->gain, 4200 / 2600.0, 1e-3);
 }
 
-static void what_lifts_no_limit_is_not_offered(void **state)
+static void remedies_without_gain_are_not_offered(void **state)
 {
     leat_doctor_diagnosis d = judge(starved_by_cpu());
     (void)state;
@@ -259,7 +260,7 @@ static void what_lifts_no_limit_is_not_offered(void **state)
     assert_null(remedy(&d, "storage"));
     assert_null(remedy(&d, "precision"));
     assert_non_null(remedy(&d, "a machine with 32 CPUs"));
-    /* also where the run reaches less than its smallest part could do */
+    /* also if the run reaches less than its smallest part could */
     leat_doctor_facts f = starved_by_cpu();
     f.cpu_all = 3200;
     f.io_depth = 8;
@@ -303,10 +304,11 @@ static void a_measured_option_is_priced_as_measured(void **state)
     assert_non_null(u8);
     assert_near(u8->gain, 1.1, 1e-6);
     assert_true(tiled < u8);                    /* ranked */
-    assert_null(strstr(d.apply, "dtype"));      /* a trainer would see it: never set by itself */
+    assert_null(strstr(d.apply, "dtype"));      /* visible to a trainer: never set
+                                                 * automatically */
 }
 
-static void copies_out_of_memory_are_in_the_price(void **state)
+static void copies_from_memory_are_part_of_the_cost(void **state)
 {
     leat_doctor_facts f = starved_by_cpu();
     (void)state;
@@ -320,12 +322,12 @@ static void copies_out_of_memory_are_in_the_price(void **state)
     const leat_doctor_remedy *raw = remedy(&d, "raw");
     assert_non_null(raw);
     assert_near(raw->gain, 1.5, 1e-6);
-    f.io_warm = f.io_cold = 8000; /* too slow for a copy: a file system that asks a network */
+    f.io_warm = f.io_cold = 8000; /* too slow for a copy: a network file system */
     d = judge(f);
     assert_null(remedy(&d, "raw"));
 }
 
-static void fewer_bytes_do_not_shorten_an_answer(void **state)
+static void fewer_bytes_do_not_reduce_latency(void **state)
 {
     leat_doctor_facts f = starved_by_reads();
     (void)state;
@@ -334,7 +336,7 @@ static void fewer_bytes_do_not_shorten_an_answer(void **state)
     f.options[0] = (leat_doctor_option){.action = "at lower quality", .cpu_all = f.cpu_all,
                                         .sample_bytes = f.sample_bytes / 2, .out_bytes = -1, .whole = 1};
     leat_doctor_diagnosis d = judge(f);
-    assert_non_null(remedy(&d, "lower quality")); /* the controller reads as deep as it helps */
+    assert_non_null(remedy(&d, "lower quality")); /* the controller already uses the best depth */
     f.io_fixed = 1;
     d = judge(f);
     assert_null(remedy(&d, "lower quality"));
@@ -370,7 +372,7 @@ static void the_trainer_is_sped_up_to_the_next_limit(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
-    f.cpu_all = 7000; /* mixed precision alone would want 10,240 */
+    f.cpu_all = 7000; /* mixed precision alone would need 10,240 */
     leat_doctor_diagnosis d = judge(f);
     const leat_doctor_remedy *r = remedy(&d, "mixed precision");
     assert_non_null(r);
@@ -416,19 +418,19 @@ int main(void)
         cmocka_unit_test(a_pack_that_fits_memory_stays_there),
         cmocka_unit_test(a_pack_larger_than_memory_gets_a_cache_that_never_evicts),
         cmocka_unit_test(whole_pages_are_priced_by_their_measurement),
-        cmocka_unit_test(what_was_tried_counts_more_than_arithmetic),
-        cmocka_unit_test(flags_that_do_less_together_than_alone_are_not_put_together),
+        cmocka_unit_test(tried_rates_override_computed_ones),
+        cmocka_unit_test(flags_worse_together_are_not_combined),
         cmocka_unit_test(a_cache_that_leaves_no_memory_for_batches_is_not_offered),
         cmocka_unit_test(a_memory_limit_is_to_be_raised_for_the_page_cache),
         cmocka_unit_test(a_remote_pack_is_kept_on_disk),
         cmocka_unit_test(a_server_gets_the_remedy_of_its_limit),
         cmocka_unit_test(another_loader_is_to_be_stopped),
         cmocka_unit_test(more_reads_in_flight_help_against_latency),
-        cmocka_unit_test(what_lifts_no_limit_is_not_offered),
+        cmocka_unit_test(remedies_without_gain_are_not_offered),
         cmocka_unit_test(missing_threads_are_priced_by_cpus),
         cmocka_unit_test(a_measured_option_is_priced_as_measured),
-        cmocka_unit_test(copies_out_of_memory_are_in_the_price),
-        cmocka_unit_test(fewer_bytes_do_not_shorten_an_answer),
+        cmocka_unit_test(copies_from_memory_are_part_of_the_cost),
+        cmocka_unit_test(fewer_bytes_do_not_reduce_latency),
         cmocka_unit_test(a_small_budget_is_raised),
         cmocka_unit_test(the_trainer_is_sped_up_to_the_next_limit),
         cmocka_unit_test(ranking_is_by_gain),

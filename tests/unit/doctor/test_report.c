@@ -31,7 +31,7 @@ static leat_doctor_facts starved(void)
 }
 
 /* One file: nothing is fetched, nothing runs. */
-static void a_report_is_whole_in_itself(void **state)
+static void report_is_self_contained(void **state)
 {
     leat_doctor_facts f = starved();
     f.decision_count = f.decisions_made = 1;
@@ -92,7 +92,7 @@ static void text_is_escaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_report_is_whole_in_itself),
+        cmocka_unit_test(report_is_self_contained),
         cmocka_unit_test(without_frames_there_are_no_plots),
         cmocka_unit_test(what_is_missing_is_listed),
         cmocka_unit_test(text_is_escaped),

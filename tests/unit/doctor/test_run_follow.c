@@ -23,7 +23,7 @@ static uint32_t news_of(leat_doctor_run *run)
     return news;
 }
 
-/* The writer is ahead by any number of bytes: a line counts when it is whole. */
+/* The writer is ahead by any number of bytes: a line counts when it is complete. */
 static void a_growing_file_is_followed(void **state)
 {
     static const char *const pieces[] = {"{\"run\":\"a\",\"pa", "rt\":0}\n{\"frame\":{\"samples\":1}}\n{\"fr",
@@ -58,14 +58,14 @@ static void another_run_takes_its_place(void **state)
     assert_ok(leat_doctor_run_open(&run, RUN, NULL));
     assert_int_equal(news_of(run), 1);
     assert_int_equal(leat_doctor_run_frames(run, frames, 64), 1);
-    /* a verdict that does not say so is a run that is over */
+    /* a verdict without a state means that the run is over */
     assert_int_equal(leat_doctor_run_ended(run), 1);
-    /* the same run in its next part goes on */
+    /* the next part of the same run continues it */
     put(RUN, "{\"run\":\"a\",\"part\":1}\n{\"frame\":{\"samples\":2}}\n");
     assert_int_equal(news_of(run), 1);
     assert_int_equal(leat_doctor_run_frames(run, frames, 64), 2);
     assert_int_equal(frames[1].samples, 2);
-    /* emptied, and not yet begun again: what was seen stays */
+    /* emptied, and not yet started again: the known frames are kept */
     put(RUN, "");
     assert_int_equal(news_of(run), 0);
     assert_int_equal(leat_doctor_run_frames(run, frames, 64), 2);
@@ -83,7 +83,7 @@ static void another_run_takes_its_place(void **state)
     assert_no_leaks();
 }
 
-static void what_is_no_run_is_refused(void **state)
+static void other_files_are_refused(void **state)
 {
     static const char *const texts[] = {"hello\n",
                                         "{\"run\":\"a\"}\n{\"frame\":{\"samples\":\"x\"}}\n",
@@ -135,7 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_growing_file_is_followed),
         cmocka_unit_test(another_run_takes_its_place),
-        cmocka_unit_test(what_is_no_run_is_refused),
+        cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(any_prefix_is_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

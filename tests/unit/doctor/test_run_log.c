@@ -49,7 +49,7 @@ static void a_run_is_lines(void **state)
     assert_no_leaks();
 }
 
-/* 32 MiB is a part: the file never grows much beyond it, and each part begins with a verdict. */
+/* A part is 32 MiB: the file never grows much beyond it, and each part begins with a verdict. */
 static void a_long_run_stays_small(void **state)
 {
     leat__run_log *log;
@@ -72,7 +72,7 @@ static void a_long_run_stays_small(void **state)
     }
     assert_int_equal(restarts, 1);
     assert_in_range(largest, 16 << 20, (32 << 20) + 65536);
-    /* who follows it keeps what it saw before */
+    /* a follower keeps the earlier frames */
     leat_doctor_frame frames[4096];
     assert_ok(leat_doctor_run_look(run, NULL, NULL));
     size_t n = leat_doctor_run_frames(run, frames, 4096);
@@ -85,7 +85,7 @@ static void a_long_run_stays_small(void **state)
     assert_no_leaks();
 }
 
-static void what_cannot_be_written_says_so(void **state)
+static void write_failures_are_reported(void **state)
 {
     leat__run_log *log;
     leat_error err = {0};
@@ -101,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_lines),
         cmocka_unit_test(a_long_run_stays_small),
-        cmocka_unit_test(what_cannot_be_written_says_so),
+        cmocka_unit_test(write_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

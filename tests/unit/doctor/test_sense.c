@@ -7,7 +7,7 @@
 
 #define S LEAT_NS_PER_S
 
-static void a_window_is_two_looks(void **state)
+static void window_is_two_samples(void **state)
 {
     leat__sense a = {.wall_ns = 10 * S, .cpu_ns = 2 * S, .wait_ns = 1 * S, .host_busy_ns = 5 * S,
                      .faults = 10, .periods = 100, .throttled = 10};
@@ -35,7 +35,7 @@ static void an_empty_window_says_nothing(void **state)
     assert_true(f.cpu_used < 0 && f.others < 0 && f.run_delay < 0);
 }
 
-/* Threads that ended take their waiting with them: never negative. */
+/* Ended threads drop out of the sums: never negative. */
 static void threads_may_end(void **state)
 {
     leat__sense a = {.wall_ns = S, .wait_ns = 9 * S}, b = {.wall_ns = 2 * S, .cpu_ns = S, .wait_ns = 3 * S};
@@ -61,7 +61,7 @@ static void work_of_this_process_is_seen(void **state)
     assert_true(f.others >= 0);
 }
 
-/* Stolen time is somebody else's work, idle and waiting for disks is nobody's. */
+/* Stolen time is work of another machine; idle time and waiting for disks are not work. */
 static void busy_time_is_read_from_the_kernel(void **state)
 {
     leat__sense s;
@@ -80,7 +80,7 @@ static void busy_time_is_read_from_the_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_window_is_two_looks),    cmocka_unit_test(an_empty_window_says_nothing),
+        cmocka_unit_test(window_is_two_samples),    cmocka_unit_test(an_empty_window_says_nothing),
         cmocka_unit_test(threads_may_end),          cmocka_unit_test(work_of_this_process_is_seen),
         cmocka_unit_test(busy_time_is_read_from_the_kernel),
     };

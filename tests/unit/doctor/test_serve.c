@@ -84,7 +84,7 @@ static void json_is_json(void **state)
     }
 }
 
-/* Each family once, and the end mark last, as OpenMetrics wants it. */
+/* Each family once, and the end mark last, as OpenMetrics requires. */
 static void metrics_end_once(void **state)
 {
     leat__buf out = answer("/metrics", 200, "openmetrics");

@@ -25,7 +25,7 @@ static leat__set loaded(void)
     leat__set set;
     assert_ok(leat__set_load(&set, PACK, ids, LEAT_COUNT(ids), LEAT_COUNT(ids), 1 << 20, NULL));
     assert_int_equal(set.count, LEAT_COUNT(ids));
-    for (uint32_t i = 0; i < LEAT_COUNT(ids); i++) { /* each once, in an order of its own */
+    for (uint32_t i = 0; i < LEAT_COUNT(ids); i++) { /* each once, in another order */
         uint32_t found = 0;
         for (uint32_t k = 0; k < set.count; k++) found += set.sample[k].id == ids[i];
         assert_int_equal(found, 1);
@@ -33,7 +33,7 @@ static leat__set loaded(void)
     return set;
 }
 
-/* A few samples stand for all: the mean size of any leading part is near that of the whole. */
+/* A few samples represent all: the mean size of any leading part is near that of the whole. */
 static void a_part_has_large_and_small_ones(void **state)
 {
     uint64_t ids[40];
@@ -52,7 +52,7 @@ static void a_part_has_large_and_small_ones(void **state)
     assert_no_leaks();
 }
 
-/* Tiles hold the same pixels: the set that is priced is the set that would be stored. */
+/* Tiles have the same pixels: the measured set is the set that would be stored. */
 static void tiles_are_the_same_pixels(void **state)
 {
     leat__set from = loaded(), to;
@@ -100,7 +100,7 @@ static void pixels_take_more_bytes_and_quality_fewer(void **state)
     assert_no_leaks();
 }
 
-static void what_makes_no_sense_is_empty(void **state)
+static void impossible_variants_are_empty(void **state)
 {
     leat__set from = loaded(), raw, again;
     char action[128];
@@ -130,7 +130,7 @@ int main(void)
         cmocka_unit_test(a_part_has_large_and_small_ones),
         cmocka_unit_test(tiles_are_the_same_pixels),
         cmocka_unit_test(pixels_take_more_bytes_and_quality_fewer),
-        cmocka_unit_test(what_makes_no_sense_is_empty),
+        cmocka_unit_test(impossible_variants_are_empty),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -73,7 +73,7 @@ static void decisions_are_among_the_facts(void **state)
     leat_loader_close(&l);
 }
 
-/* Counters of the loader begin again with each epoch; the watch adds them up. */
+/* Counters of the loader restart with each epoch; the watch adds them up. */
 static void epochs_add_up(void **state)
 {
     leat_loader *l = opened();
@@ -91,7 +91,7 @@ static void epochs_add_up(void **state)
         assert_true(frames[i].samples >= frames[i - 1].samples);
         assert_true(frames[i].lost >= 0 && frames[i].lost <= 1);
     }
-    /* 9 steps of 10 count in each epoch, and of the last the training after it */
+    /* 9 of 10 steps count in each epoch, and the training after the last */
     assert_in_range((uint64_t)f.steps, 24, 27);
     assert_near(f.batch, 20, 1);
     assert_true(f.batch_ms >= 8 && f.batch_ms < 200);
@@ -101,7 +101,7 @@ static void epochs_add_up(void **state)
     assert_near(f.budget, 64 << 20, 0);
     assert_true(f.read_bytes > 100);
     assert_true(f.cpu_used > 0 && f.decode_ready >= 0 && f.blocked >= 0);
-    assert_true(f.cpu_all > 0 && f.io_cold < 0); /* workers were seen at work, reads alone never */
+    assert_true(f.cpu_all > 0 && f.io_cold < 0); /* workers were seen busy, reads alone never */
     leat_doctor_diagnosis d = judge(f);
     assert_true(d.limit != LEAT_LIMIT_NONE);
     leat_doctor_watch_close(&w);
@@ -109,7 +109,7 @@ static void epochs_add_up(void **state)
     assert_no_leaks();
 }
 
-static void what_is_known_is_taken_over(void **state)
+static void known_facts_are_used(void **state)
 {
     leat_loader *l = opened();
     leat_doctor_watch *w;
@@ -148,7 +148,7 @@ static void another_loader_of_the_process_is_seen(void **state)
     assert_no_leaks();
 }
 
-/* Readers look while epochs begin and end: nothing may tear (TSan watches this one). */
+/* Threads read while epochs begin and end: no torn values (TSan checks this). */
 static void many_epochs_under_watch(void **state)
 {
     leat_loader *l = opened();
@@ -190,7 +190,7 @@ static void a_run_is_recorded(void **state)
     size_t n = leat_doctor_run_frames(run, seen, 512);
     assert_int_equal(leat_doctor_run_ended(run), 1);
     assert_true(leat_doctor_run_diagnosis(run)->facts.steps > 5);
-    for (size_t i = 0, at = 0; i < n; i++) { /* each one that was written is one that was seen */
+    for (size_t i = 0, at = 0; i < n; i++) { /* each frame written was also seen */
         while (at < all && kept[at].at_s != seen[i].at_s) at++;
         assert_true(at < all);
         assert_int_equal(kept[at].samples, seen[i].samples);
@@ -206,7 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_add_up), cmocka_unit_test(a_run_is_recorded),
         cmocka_unit_test(decisions_are_among_the_facts),
-        cmocka_unit_test(what_is_known_is_taken_over),
+        cmocka_unit_test(known_facts_are_used),
         cmocka_unit_test(another_loader_of_the_process_is_seen),
         cmocka_unit_test(many_epochs_under_watch),
     };

@@ -100,7 +100,7 @@ static void lines_end_at_their_limit(void **state)
     assert_int_equal(strlen(lines[0]), 159);
 }
 
-static void doubt_says_what_would_settle_it(void **state)
+static void doubt_names_what_would_settle_it(void **state)
 {
     leat_doctor_facts f = healthy();
     (void)state;
@@ -120,7 +120,7 @@ static void doubt_says_what_would_settle_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(doubt_says_what_would_settle_it),
+        cmocka_unit_test(doubt_names_what_would_settle_it),
         cmocka_unit_test(names_are_those_of_the_contract),
         cmocka_unit_test(the_sentence_has_the_numbers),
         cmocka_unit_test(decoding_on_the_device_has_a_price),

@@ -68,7 +68,7 @@ static leat_doctor_facts measured(const char *ops)
     return f;
 }
 
-/* Damaged samples are among them: they cost what they cost and stop nothing. */
+/* Damaged samples are included: their cost counts, and they stop nothing. */
 static void costs_are_measured_and_variants_priced(void **state)
 {
     leat_doctor_facts f = measured("RandomResizedCrop(32); ToDtype(f32)");
@@ -102,7 +102,8 @@ static void a_share_needs_both_measurements(void **state)
     (void)state;
     assert_near(leat__augment_share(0.004, 0.001), 0.75, 1e-9);
     assert_near(leat__augment_share(0.004, 0.005), 0, 0);
-    assert_true(leat__augment_share(-1, -1) < 0); /* the time was over before one sample was done */
+    assert_true(leat__augment_share(-1, -1) < 0); /* the time was over before one sample was
+                                                   * finished */
     assert_true(leat__augment_share(0.004, -1) < 0);
     assert_true(leat__augment_share(0, 0.001) < 0);
 }

@@ -37,7 +37,7 @@ static void charges_up_to_the_limit(void **state)
     assert_null(b);
 }
 
-static void no_number_overflows_it(void **state)
+static void no_number_overflows_the_budget(void **state)
 {
     (void)state;
     leat_budget *b = with_limit(100);
@@ -50,7 +50,7 @@ static void no_number_overflows_it(void **state)
     leat_budget_close(&b);
 }
 
-static void default_is_part_of_what_is_left(void **state)
+static void default_is_a_share_of_free_memory(void **state)
 {
     (void)state;
     leat_budget *b = with_limit(0);
@@ -60,7 +60,7 @@ static void default_is_part_of_what_is_left(void **state)
     leat_budget_close(&b);
 }
 
-static void floors_are_kept_for_those_who_need_them(void **state)
+static void floors_are_reserved_for_senior_tasks(void **state)
 {
     (void)state;
     leat_budget *b = with_limit(100);
@@ -92,7 +92,7 @@ static void kept_bytes_leave_room_for_floors(void **state)
     leat_budget_close(&b);
 }
 
-static void lowering_drains_first(void **state)
+static void lowered_limit_waits_for_drain(void **state)
 {
     (void)state;
     leat_budget *b = with_limit(100);
@@ -103,11 +103,12 @@ static void lowering_drains_first(void **state)
     assert_non_null(strstr(err.message, "at least 20 bytes, 10 more than 10"));
     assert_int_equal(leat_budget_set_limit(b, 50, &err), 0);
     assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, false));
-    /* who cannot go on without bytes still gets them, never above the old limit */
+    /* a task that cannot make progress without bytes still gets them, never above the old
+     * limit */
     assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 20, true));
     assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, true));
     int64_t back[LEAT_BUDGET_CATS] = {0};
-    back[LEAT_BUDGET_TASK] = -70; /* 30 left: what the new limit lets in */
+    back[LEAT_BUDGET_TASK] = -70; /* 30 left: as much as the new limit allows */
     leat__budget_apply(b, back);
     assert_true(leat__budget_grant(b, LEAT_BUDGET_TASK, 20, true));
     assert_false(leat__budget_grant(b, LEAT_BUDGET_TASK, 1, true));
@@ -146,7 +147,7 @@ static void count_call(void *arg)
     ++*(int *)arg;
 }
 
-static void listeners_hear_only_when_someone_was_refused(void **state)
+static void listeners_are_called_only_after_a_refusal(void **state)
 {
     (void)state;
     leat_budget *b = with_limit(100);
@@ -175,7 +176,7 @@ static uint64_t give_all(void *arg, uint64_t bytes)
     return freed;
 }
 
-static void kept_bytes_are_given_back_when_wanted(void **state)
+static void kept_bytes_are_released_on_demand(void **state)
 {
     leat_budget *b;
     (void)state;
@@ -185,9 +186,11 @@ static void kept_bytes_are_given_back_when_wanted(void **state)
     assert_ok(leat_budget_try(b, LEAT_BUDGET_PAGE, 900));
     assert_int_equal(leat__budget_lacking(b, 300), 200);
     assert_int_equal(leat__budget_floor_lacking(b, 0, 400), 300);
-    assert_ok(leat_budget_charge(b, LEAT_BUDGET_BATCH, 300, -1, NULL)); /* would wait for ever */
+    /* would wait indefinitely */
+    assert_ok(leat_budget_charge(b, LEAT_BUDGET_BATCH, 300, -1, NULL));
     assert_int_equal(leat__budget_used(b), 1000);
-    /* all that is left is kept or the flow's own: more will not come once the keepers are empty */
+    /* everything left is cached or the flow's own: no more will come once the keepers are
+     * empty */
     assert_int_equal(leat__budget_reclaim(b, 5000), 700);
     assert_false(leat__budget_hopeless(b, 300, 700));
     assert_true(leat__budget_hopeless(b, 300, 701));
@@ -232,13 +235,13 @@ int main(void)
         cmocka_unit_test(kept_bytes_are_given_back_when_wanted),
         cmocka_unit_test(floors_outlast_bytes_that_are_kept_again),
         cmocka_unit_test(charges_up_to_the_limit),
-        cmocka_unit_test(no_number_overflows_it),
-        cmocka_unit_test(default_is_part_of_what_is_left),
-        cmocka_unit_test(floors_are_kept_for_those_who_need_them),
+        cmocka_unit_test(no_number_overflows_the_budget),
+        cmocka_unit_test(default_is_a_share_of_free_memory),
+        cmocka_unit_test(floors_are_reserved_for_senior_tasks),
         cmocka_unit_test(kept_bytes_leave_room_for_floors),
-        cmocka_unit_test(lowering_drains_first),
+        cmocka_unit_test(lowered_limit_waits_for_drain),
         cmocka_unit_test(waits_for_bytes),
-        cmocka_unit_test(listeners_hear_only_when_someone_was_refused),
+        cmocka_unit_test(listeners_are_called_only_after_a_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void a_crash_fails_its_task(void **state)
     assert_true(atomic_load(&setups) > 10 / 2); /* each crash costs its worker the context */
 }
 
-static void elsewhere_it_still_ends_the_process(void **state)
+static void crash_elsewhere_still_ends_the_process(void **state)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -90,7 +90,7 @@ static void elsewhere_it_still_ends_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elsewhere_it_still_ends_the_process),
+        cmocka_unit_test(crash_elsewhere_still_ends_the_process),
         cmocka_unit_test(a_crash_fails_its_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

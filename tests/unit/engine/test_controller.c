@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The controller on three pipelines whose bottleneck moves, in virtual time: how fast it
- * settles, and what it reaches of the best fixed setting. Everything but the clock is the
- * real thing.
+ * The controller on three pipelines with a moving bottleneck, in virtual time: how fast it
+ * settles, and how close it comes to the best fixed setting. Only the clock is simulated.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +28,7 @@ typedef struct world {
     rig r;
     uint64_t begin, decisions_at[PHASES];
     uint32_t logged;
-    uint64_t last_ns, taken_back_ns; /* from a change to its taking back, the longest */
+    uint64_t last_ns, taken_back_ns; /* longest time from a change to its revert */
 } world;
 
 static int phase_at(const world *w, uint64_t now)
@@ -44,7 +43,8 @@ static uint64_t cost_of(void *cookie, const char *stage, const leat_task *task, 
     return w->cost(w, stage, task->seq, phase_at(w, now));
 }
 
-/* Storage answers in 16, 4, 40 ms; it serves 24 at once, beyond that all of them wait. */
+/* Storage answers in 16, 4, 40 ms; it serves 24 requests at once, beyond that all of them
+ * wait. */
 static uint64_t slow_storage(const world *w, const char *stage, uint64_t seq, int phase)
 {
     static const uint64_t latency[PHASES] = {16000000, 4000000, 40000000};
@@ -132,7 +132,7 @@ static outcome simulate(world *w, const leat_flow_opts *given)
     return o;
 }
 
-/* Settings one could have fixed beforehand; the best of them, per phase and in all. */
+/* Possible fixed settings; the best of them, per phase and overall. */
 static outcome best_fixed(world *w)
 {
     static const uint32_t depths[] = {4, 12, 24, 32}, ahead[] = {8, 64, 512};
@@ -177,7 +177,7 @@ static outcome check_world(world *w)
     return got;
 }
 
-static void slow_storage_gets_more_at_once(void **state)
+static void slow_storage_gets_more_io_depth(void **state)
 {
     world w = {.name = "slow storage", .cost = slow_storage,
                .step_ns = {800000, 800000, 800000}};
@@ -185,7 +185,7 @@ static void slow_storage_gets_more_at_once(void **state)
     assert_in_range(o.at_end.io_depth, 16, 32);
 }
 
-static void costly_decode_gets_cpus_and_gives_them_back(void **state)
+static void costly_decode_gets_cpus_and_releases_them(void **state)
 {
     world w = {.name = "costly decode", .cost = costly_decode,
                .step_ns = {4000000, 4000000, 4000000}};
@@ -193,14 +193,14 @@ static void costly_decode_gets_cpus_and_gives_them_back(void **state)
     assert_in_range(o.at_end.threads, 1, 2); /* half a CPU is needed */
 }
 
-static void uneven_tasks_get_more_ahead(void **state)
+static void uneven_tasks_get_more_prefetch(void **state)
 {
     world w = {.name = "uneven tasks", .cost = uneven, .step_ns = {2000000, 2000000, 2000000}};
     outcome o = check_world(&w);
     assert_true(o.at_end.prefetch > 20);
 }
 
-/* A disk that 4 reads at once fill; more of them only wait longer, and take memory and caches. */
+/* A disk that 4 reads in flight saturate; more only add latency, and take memory and caches. */
 static uint64_t full_disk(const world *w, const char *stage, uint64_t seq, int phase)
 {
     if (stage[0] != 'r') return 1000;
@@ -208,7 +208,8 @@ static uint64_t full_disk(const world *w, const char *stage, uint64_t seq, int p
     return at_once <= 4 ? 2000000 : 2000000 * at_once / 4 * 11 / 10;
 }
 
-/* Nearly as good as a depth of 4 from the beginning; only the phases from `first` on count. */
+/* Must be nearly as good as a depth of 4 from the start; only the phases from `first` on
+ * count. */
 static outcome check_against_four(world *w, int first)
 {
     leat_flow_opts fo;
@@ -224,22 +225,22 @@ static outcome check_against_four(world *w, int first)
     return got;
 }
 
-static void a_full_disk_is_left_alone(void **state)
+static void saturated_disk_keeps_its_depth(void **state)
 {
     world w = {.name = "full disk", .cost = full_disk};
     outcome o = check_against_four(&w, 0);
     assert_int_equal(o.at_end.io_depth, 4);
     assert_true(w.taken_back_ns > 0 && w.taken_back_ns <= 2 * LEAT__CONTROLLER_NS);
-    assert_in_range(o.at_end.decisions, 2, 8); /* in 24 s: seldom tried, always taken back */
+    assert_in_range(o.at_end.decisions, 2, 8); /* in 24 s: rarely tried, always reverted */
 }
 
-/* Storage that answers 40 at once in 40 ms and becomes a disk that 4 at once fill. */
+/* Storage that answers 40 at once in 40 ms, then a disk that 4 at once saturate. */
 static uint64_t faster_disk(const world *w, const char *stage, uint64_t seq, int phase)
 {
     return phase == 0 && stage[0] == 'r' ? 40000000 : full_disk(w, stage, seq, phase);
 }
 
-static void fewer_at_once_when_more_are_useless(void **state)
+static void useless_depth_is_reduced(void **state)
 {
     world w = {.name = "a faster disk", .cost = faster_disk};
     outcome o = check_against_four(&w, 1);
@@ -256,13 +257,13 @@ static void depth_stays_within_its_bound(void **state)
     assert_int_equal(o.at_end.io_depth, 12);
 }
 
-/* The consumer takes every result at once: they never pile up, so more room for them is no use. */
+/* The consumer takes every result at once: they never queue, so more prefetch does not help. */
 static uint64_t slow_decode(const world *w, const char *stage, uint64_t seq, int phase)
 {
     return stage[0] == 'd' ? 30000000 : 1000;
 }
 
-static void no_more_ahead_without_need(void **state)
+static void prefetch_does_not_grow_without_need(void **state)
 {
     world w = {.name = "nothing to keep", .cost = slow_decode};
     leat_flow_opts fo;
@@ -271,7 +272,7 @@ static void no_more_ahead_without_need(void **state)
     assert_int_equal(o.at_end.decisions, 0);
 }
 
-static void pinned_numbers_stay(void **state)
+static void pinned_settings_do_not_change(void **state)
 {
     world w = {.name = "pinned", .cost = slow_storage, .step_ns = {800000, 800000, 800000}};
     leat_flow_opts fo;
@@ -289,14 +290,14 @@ static void pinned_numbers_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_storage_gets_more_at_once),
-        cmocka_unit_test(costly_decode_gets_cpus_and_gives_them_back),
-        cmocka_unit_test(uneven_tasks_get_more_ahead),
-        cmocka_unit_test(a_full_disk_is_left_alone),
-        cmocka_unit_test(fewer_at_once_when_more_are_useless),
+        cmocka_unit_test(slow_storage_gets_more_io_depth),
+        cmocka_unit_test(costly_decode_gets_cpus_and_releases_them),
+        cmocka_unit_test(uneven_tasks_get_more_prefetch),
+        cmocka_unit_test(saturated_disk_keeps_its_depth),
+        cmocka_unit_test(useless_depth_is_reduced),
         cmocka_unit_test(depth_stays_within_its_bound),
-        cmocka_unit_test(no_more_ahead_without_need),
-        cmocka_unit_test(pinned_numbers_stay),
+        cmocka_unit_test(prefetch_does_not_grow_without_need),
+        cmocka_unit_test(pinned_settings_do_not_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public calls of a flow, one promise per test.
+ * The public calls of a flow, one guarantee per test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static void results_come_in_order(void **state)
     assert_int_equal(n.live, 0);
 }
 
-/* Comes to `live` tasks and makes no more. */
+/* Reaches `live` tasks and stops there. */
 static void stops_at(numbers *n, int live)
 {
     await_int(&n->live, live);
@@ -128,7 +128,7 @@ static void source_stops_at_prefetch(void **state)
     assert_int_equal(n.live, 0);
 }
 
-static void loans_stay_charged_until_released(void **state)
+static void borrowed_results_stay_charged_until_released(void **state)
 {
     numbers n = {.end = 100, .bytes = 100};
     rig r = {0};
@@ -143,8 +143,8 @@ static void loans_stay_charged_until_released(void **state)
     assert_int_equal(rc, 0);
     rc = leat_flow_next(r.flow, &t[10], 50, &err);
     while (rc == LEAT_ETIMEDOUT) rc = leat_flow_next(r.flow, &t[10], 50, &err); /* a busy machine */
-    assert_int_equal(rc, LEAT_EBUDGET); /* not a hang and not just "timed out" */
-    assert_non_null(strstr(err.message, "results on loan hold"));
+    assert_int_equal(rc, LEAT_EBUDGET); /* neither a hang nor just "timed out" */
+    assert_non_null(strstr(err.message, "borrowed results hold"));
     assert_int_equal(got, 10);
     leat_budget_stats b;
     leat_budget_read(r.budget, &b);
@@ -156,7 +156,7 @@ static void loans_stay_charged_until_released(void **state)
     leat_task_release(t[3]);
     assert_int_equal(leat_flow_next(r.flow, &t[3], 1000, &err), 0);
     assert_int_equal(number_of(t[3]), 10);
-    /* loans outlive the flow, its pool and the caller's budget handle */
+    /* borrowed results outlive the flow, its pool and the caller's budget handle */
     leat_flow_close(&r.flow);
     leat_pool_close(&r.pool);
     assert_int_equal(n.live, 10);
@@ -230,7 +230,7 @@ static void too_many_errors_fail_the_flow(void **state)
     rig_close(&r);
 }
 
-static void given_back_tasks_carry_their_error(void **state)
+static void returned_tasks_carry_their_error(void **state)
 {
     numbers n = {.end = 20};
     rig r = {0};
@@ -290,7 +290,7 @@ static int nap_and_tell(void *cookie, void *ctx, leat_task *task, leat_error *er
     return 0;
 }
 
-/* Cancelled with two tasks at work, 100,000 to come, in both modes: none begins any more. */
+/* Cancelled with two tasks running and 100,000 to come, in both modes: no further task starts. */
 static void cancel_is_prompt(void **state)
 {
     enum { ROUNDS = 9, THREADS = 2 };
@@ -309,7 +309,7 @@ static void cancel_is_prompt(void **state)
         leat_error err;
         assert_int_equal(leat_flow_wait(r.flow, -1, &err), LEAT_ECANCELED);
         leat_flow_close(&r.flow);
-        /* those that had been taken before, at most one per thread */
+        /* tasks taken before the cancel, at most one per thread */
         assert_in_range(atomic_load(&at.begun), begun, begun + THREADS);
         assert_int_equal(n.live, 0);
         rig_close(&r);
@@ -347,7 +347,7 @@ static void wrong_stages_are_refused(void **state)
     rig_close(&r);
 }
 
-static void budget_below_one_task_is_an_error_that_says_so(void **state)
+static void budget_below_one_task_is_a_clear_error(void **state)
 {
     numbers n = {.end = 1, .bytes = 600};
     rig r = {0};
@@ -395,7 +395,7 @@ static int hold_more(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-static void holding_more_than_asked_is_noticed(void **state)
+static void holding_more_than_granted_is_detected(void **state)
 {
     numbers n = {.end = 10, .bytes = 10};
     rig r = {0};
@@ -408,7 +408,7 @@ static void holding_more_than_asked_is_noticed(void **state)
     for (int i = 0; i < 10; i++) {
         assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
         assert_int_equal(t->status, i == 3 ? LEAT_EBUDGET : 0);
-        if (i == 3) assert_null(t->data); /* gone at once */
+        if (i == 3) assert_null(t->data); /* freed at once */
         leat_task_release(t);
     }
     leat_budget_stats b;
@@ -416,7 +416,7 @@ static void holding_more_than_asked_is_noticed(void **state)
     assert_true(b.peak <= 1000);
     leat_flow_stats st;
     assert_int_equal(leat_flow_read(r.flow, &st, sizeof st), 0);
-    assert_int_equal(st.overruns, 1); /* then it is known: 60 is asked for from there on */
+    assert_int_equal(st.overruns, 1); /* from then on 60 are requested */
     rig_close(&r);
 }
 
@@ -440,7 +440,7 @@ static void budget_halved_while_running(void **state)
     }
     assert_int_equal(leat_budget_set_limit(r.budget, 20000, &err), 0);
     uint64_t lowered = leat__clock_ns(), obeyed = 0;
-    int pulls = 0; /* until then: what is held is at most what was made ahead */
+    int pulls = 0; /* until then at most the prefetched results are held */
     for (int i = 0; i < 300; i++) {
         assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0);
         leat_task_release(t);
@@ -468,7 +468,7 @@ static uint64_t costs(void *cookie, const char *stage, const leat_task *task, ui
     return stage[0] == 'a' ? 100000 : stage[0] == 'b' ? 300000 : 1000;
 }
 
-/* In virtual time, so that nothing but the scheduler decides: the same time for each flow. */
+/* In virtual time, so that only the scheduler decides: each flow gets the same time. */
 static void flows_share_the_pool_fairly(void **state)
 {
     numbers n[2] = {{.end = 1000000}, {.end = 1000000}};
@@ -488,7 +488,7 @@ static void flows_share_the_pool_fairly(void **state)
     leat_stage a[] = {number_stage(&n[0]), plain_stage(LEAT_STAGE_SINK, "a", count, &done[0])};
     leat_stage b[] = {number_stage(&n[1]), plain_stage(LEAT_STAGE_SINK, "b", count, &done[1])};
     rig_start(&r, &fo, a, 2);
-    /* the first has the pool for itself for a while */
+    /* the first flow has the pool alone for a while */
     while (atomic_load(&done[0]) < 1000) assert_true(leat__replay_step(r.pool));
     assert_int_equal(leat_flow_open(&other, &fo, NULL), 0);
     assert_int_equal(leat_flow_add(other, &b[0], NULL), 0);
@@ -557,7 +557,7 @@ static void batch_mode_finishes_a_stage_first(void **state)
     assert_int_equal(p.second_begun_early, 0);
     rig_close(&r);
 
-    /* the same with a budget for ten tasks: it goes on early rather than growing or hanging */
+    /* the same with a budget for ten tasks: it proceeds early rather than growing or hanging */
     n = (numbers){.end = 200, .bytes = 10};
     p = (phases){0};
     fo = rig_opts(&r, 3, 100);
@@ -733,7 +733,7 @@ static void a_forked_child_is_refused(void **state)
         leat_error err;
         int rc = leat_flow_next(r.flow, &t, -1, &err);
         bool said = strstr(err.message, "forked") != NULL;
-        leat_flow_close(&r.flow); /* returns, frees nothing that is not its own */
+        leat_flow_close(&r.flow); /* returns and frees only what it owns */
         leat_pool *fresh = NULL;
         int again = leat_pool_shared(&fresh, &err);
         _exit(rc == LEAT_EFORK && said && again == 0 ? 0 : 1);
@@ -742,7 +742,7 @@ static void a_forked_child_is_refused(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     leat_task *t;
-    assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0); /* the parent goes on */
+    assert_int_equal(leat_flow_next(r.flow, &t, -1, NULL), 0); /* the parent continues */
     leat_task_release(t);
     rig_close(&r);
 }
@@ -775,17 +775,17 @@ int main(void)
         cmocka_unit_test(results_come_in_order),
         cmocka_unit_test(times_stay_within_the_run),
         cmocka_unit_test(source_stops_at_prefetch),
-        cmocka_unit_test(loans_stay_charged_until_released),
+        cmocka_unit_test(borrowed_results_stay_charged_until_released),
         cmocka_unit_test(fail_policy_fails_in_order),
         cmocka_unit_test(skip_policy_counts),
         cmocka_unit_test(too_many_errors_fail_the_flow),
-        cmocka_unit_test(given_back_tasks_carry_their_error),
+        cmocka_unit_test(returned_tasks_carry_their_error),
         cmocka_unit_test(timeout_and_interrupt),
         cmocka_unit_test(cancel_is_prompt),
         cmocka_unit_test(wrong_stages_are_refused),
-        cmocka_unit_test(budget_below_one_task_is_an_error_that_says_so),
+        cmocka_unit_test(budget_below_one_task_is_a_clear_error),
         cmocka_unit_test(one_task_above_the_budget_fails_alone),
-        cmocka_unit_test(holding_more_than_asked_is_noticed),
+        cmocka_unit_test(holding_more_than_granted_is_detected),
         cmocka_unit_test(budget_halved_while_running),
         cmocka_unit_test(flows_share_the_pool_fairly),
         cmocka_unit_test(ordered_stage_sees_input_order),

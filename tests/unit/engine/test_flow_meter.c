@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A running flow's meters can be exported and agree with what it says itself.
+ * The meters of a running flow can be exported and match its own statistics.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static bool says(const char *text)
     return found;
 }
 
-static void meters_tell_what_stages_did(void **state)
+static void meters_match_stage_counts(void **state)
 {
     numbers n = {.end = 100, .bytes = 10};
     rig r = {0};
@@ -50,14 +50,14 @@ static void meters_tell_what_stages_did(void **state)
     leat__buf b;
     leat__buf_init(&b, LEAT__MEM_MISC, 1 << 20);
     assert_int_equal(leat__meters_openmetrics(NULL, &b), 0);
-    assert_null(strstr(leat__buf_str(&b), "metered")); /* gone with the flow */
+    assert_null(strstr(leat__buf_str(&b), "metered")); /* removed with the flow */
     leat__buf_reset(&b);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(meters_tell_what_stages_did),
+        cmocka_unit_test(meters_match_stage_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

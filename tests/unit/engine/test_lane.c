@@ -18,7 +18,7 @@
 typedef struct seen {
     const char *prefix;
     atomic_int wrong, now, most, calls;
-    int meet; /* a call stays until this many were at work at once */
+    int meet; /* a call waits until this many run at the same time */
 } seen;
 
 static int look_at_thread(void *cookie, void *ctx, leat_task *task, leat_error *err)
@@ -45,7 +45,7 @@ static void await_calls(seen *s, int more)
 static void stages_run_on_their_lane(void **state)
 {
     numbers n = {.end = 200};
-    /* I/O waits, so it is deeper than there are CPUs: were it not, its calls would not end */
+    /* I/O waits, so it must be deeper than the number of CPUs; otherwise these calls never end */
     seen cpu = {.prefix = "leat-cpu"}, io = {.prefix = "leat-io", .meet = 6}, gpu = {.prefix = "leat-gpu"},
          python = {.prefix = "leat-python"};
     rig r = {0};
@@ -106,8 +106,8 @@ static void inactive_workers_do_nothing(void **state)
     rig_close(&r);
 }
 
-/* A system that gives no more threads after the first: slower, not an error. */
-static void fewer_threads_do_as_well(void **state)
+/* A system that allows no more threads after the first: slower, not an error. */
+static void fewer_threads_still_work(void **state)
 {
     numbers n = {.end = 50};
     seen cpu = {.prefix = "leat-cpu"};
@@ -123,7 +123,7 @@ static void fewer_threads_do_as_well(void **state)
     assert_int_equal(r.pool->lanes[LEAT_LANE_CPU].started, 1);
     assert_int_equal(cpu.calls, 50);
     rig_close(&r);
-    leat__fault_arm(LEAT__FAULT_THREAD, 1, true); /* none at all is one */
+    leat__fault_arm(LEAT__FAULT_THREAD, 1, true); /* no thread at all is an error */
     leat_pool *none;
     assert_int_equal(leat_pool_open(&none, NULL, NULL), LEAT_ETHREAD);
     leat__fault_disarm();
@@ -135,7 +135,7 @@ int main(void)
         cmocka_unit_test(stages_run_on_their_lane),
         cmocka_unit_test(depth_can_grow_while_running),
         cmocka_unit_test(inactive_workers_do_nothing),
-        cmocka_unit_test(fewer_threads_do_as_well),
+        cmocka_unit_test(fewer_threads_still_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Placement: who goes where, as a pure function; and on this machine, told that it has two
- * nodes, that workers obey and nobody else is touched.
+ * Placement: the assignment as a pure function; and on this machine, simulated with two nodes,
+ * that workers are bound and other threads are not.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static leat__numa_node node_of(const char *cpus)
     return n;
 }
 
-static void workers_follow_the_cpus(void **state)
+static void workers_are_spread_by_cpus(void **state)
 {
     leat__numa_node even[] = {node_of("0-3"), node_of("4-7")};
     uint32_t at[16];
@@ -117,7 +117,7 @@ static int pass(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-static void workers_obey_and_nobody_else_moves(void **state)
+static void workers_are_bound_and_other_threads_are_not(void **state)
 {
     uint32_t cpu[2];
     if (!halve_this_machine(cpu)) skip();
@@ -148,7 +148,7 @@ static void workers_obey_and_nobody_else_moves(void **state)
     assert_true(CPU_EQUAL(&before, &after));
 }
 
-static void one_node_and_off_place_nobody(void **state)
+static void one_node_or_off_binds_no_thread(void **state)
 {
     uint32_t cpu[2];
     rig r = {0};
@@ -167,9 +167,9 @@ static void one_node_and_off_place_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(workers_follow_the_cpus),
-        cmocka_unit_test_setup_teardown(workers_obey_and_nobody_else_moves, tree_open, tree_close),
-        cmocka_unit_test_setup_teardown(one_node_and_off_place_nobody, tree_open, tree_close),
+        cmocka_unit_test(workers_are_spread_by_cpus),
+        cmocka_unit_test_setup_teardown(workers_are_bound_and_other_threads_are_not, tree_open, tree_close),
+        cmocka_unit_test_setup_teardown(one_node_or_off_binds_no_thread, tree_open, tree_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

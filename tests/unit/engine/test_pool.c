@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The random pipelines on real threads: results against the serial model, several flows at
- * once on one pool and one budget, cancelled and closed at random moments. LEAT_SOAK_SECONDS
- * (default 2) and LEAT_CANCELS (default 300) make it longer; LEAT_SEED repeats one pipeline.
+ * The random pipelines on real threads: results against the serial model, several flows at once
+ * on one pool and one budget, cancelled and closed at random times. LEAT_SOAK_SECONDS (default 2)
+ * and LEAT_CANCELS (default 300) make it longer; LEAT_SEED repeats one pipeline.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,7 +102,7 @@ static void consume(void *arg)
         c->seed += 4;
         if (!pipe_model(&c->p, &c->x)) continue;
         int rc = pipe_start(&c->p, c->pool, c->budget, UINT64_MAX, &flow, &c->err);
-        if (rc == LEAT_EBUDGET) continue; /* the others' floors leave no room just now */
+        if (rc == LEAT_EBUDGET) continue; /* the others' floors leave no room at this time */
         if (rc != 0) c->wrong = "did not start";
         if (!c->wrong) c->wrong = pipe_drive(&c->p, flow, &c->x, &c->err);
         leat_flow_close(&flow);
@@ -144,7 +144,7 @@ static void several_flows_share_pool_and_budget(void **state)
     print_message("%llu pipelines side by side\n", (unsigned long long)done);
 }
 
-/* Cancel from another thread, or close outright, at a random moment; results still on loan are
+/* Cancels from another thread, or closes directly, at a random time; borrowed results are
  * released afterwards. */
 typedef struct canceler {
     leat_flow *flow;
@@ -158,7 +158,7 @@ static void cancel_later(void *arg)
     leat_flow_cancel(c->flow);
 }
 
-static void cancel_at_any_moment(void **state)
+static void cancel_at_any_time(void **state)
 {
     (void)state;
     static pipeline p;
@@ -171,7 +171,7 @@ static void cancel_at_any_moment(void **state)
         leat_error err;
         leat_task *held[3] = {NULL};
         pipe_random(&p, 7000000 + i);
-        p.roots = 100000; /* never done by itself */
+        p.roots = 100000; /* never finishes by itself */
         assert_int_equal(leat_budget_open(&budget, 1, NULL), 0);
         assert_int_equal(pipe_start(&p, pool, budget, i, &flow, &err), 0);
         canceler c = {.flow = flow, .delay_ns = pipe_mix(i, 3) % 400000};
@@ -248,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(soak),
         cmocka_unit_test(several_flows_share_pool_and_budget),
-        cmocka_unit_test(cancel_at_any_moment),
+        cmocka_unit_test(cancel_at_any_time),
         cmocka_unit_test(shared_pool_is_one),
         cmocka_unit_test(active_has_a_range),
     };

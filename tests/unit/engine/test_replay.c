@@ -72,7 +72,7 @@ static void search(void **state)
                   (unsigned long long)moves);
 }
 
-/* The same seed gives the same moves: a failing seed can be looked at again. */
+/* The same seed gives the same moves, so a failing seed can be repeated. */
 static void same_seed_same_run(void **state)
 {
     (void)state;

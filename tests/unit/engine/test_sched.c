@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a free worker takes: driven call by call, without threads.
+ * Which task a free worker takes: driven call by call, without threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static void threads_of_a_flow_are_bounded(void **state)
     rig_close(&r);
 }
 
-/* The floor of this flow is 100 + 100 + 40: the largest step and two loans of 20. */
+/* The floor of this flow is 100 + 100 + 40: the largest step and two borrowed results of 20. */
 static void only_the_senior_uses_the_floor(void **state)
 {
     numbers n = {.end = 100, .bytes = 100};
@@ -114,15 +114,16 @@ static void only_the_senior_uses_the_floor(void **state)
     s[1].bytes_out = 20;
     still_flow(&r, s, 2, &fo, 340);
     assert_int_equal(r.flow->floor, 240);
-    assert_string_equal(take(&r, 0), "numbers"); /* 100 of the 100 that are not the floor's */
+    assert_string_equal(take(&r, 0), "numbers"); /* 100 of the 100 bytes outside the floor */
     finish(&r, 0);
     assert_string_equal(take(&r, 0), "a");       /* 100 more: the senior may */
     assert_string_equal(take(&r, 1), "");        /* the source may not */
     assert_true(r.flow->stages[0].starved);
-    finish(&r, 0);                               /* 20 left, in the hand-over */
+    finish(&r, 0);                               /* 20 left, waiting for the consumer */
     assert_string_equal(take(&r, 0), "");        /* 120 would be too much, and is not needed: */
     leat_task *t;
-    assert_int_equal(leat_flow_next(r.flow, &t, 0, NULL), 0); /* the consumer's turn */
+    /* the consumer must take a result */
+    assert_int_equal(leat_flow_next(r.flow, &t, 0, NULL), 0);
     assert_string_equal(take(&r, 0), "numbers"); /* now nothing else can move */
     finish(&r, 0);
     leat_task_release(t);
@@ -168,8 +169,8 @@ static void the_floor_adds_up(void **state)
     s[2].bytes_out = 1000;
     s[2].scratch = 7;
     still_flow(&r, s, 3, &fo, 100000);
-    /* step: 150 in the group + 7 + 1000; waits: ram 1, parent 10 + 2 * 30, group 5 * 30,
-     * loans 3 * 1000 */
+    /* step: 150 in the group + 7 + 1000; waits: ram 1, parent 10 + 2 * 30, group 5 * 30, borrowed
+     * 3 * 1000 */
     assert_int_equal(r.flow->floor, 1157 + 1 + 70 + 150 + 3000);
     rig_close(&r);
 }

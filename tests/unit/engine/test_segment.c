@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How stages are cut into segments, and that windows bound what is inside.
+ * How stages are split into segments, and that windows bound the tasks inside.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ static int pass(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* A flow on a pool without threads: it moves only when the test says so. */
+/* A flow on a pool without threads: it moves only when the test drives it. */
 static void still_flow(rig *r, const leat_stage *s, uint32_t count, leat_flow_opts *fo)
 {
     leat_pool_opts po;
@@ -31,7 +31,7 @@ static void still_flow(rig *r, const leat_stage *s, uint32_t count, leat_flow_op
     rig_start(r, fo, s, count);
 }
 
-static void stages_are_cut_at_gathers_and_expands(void **state)
+static void stages_are_split_at_gathers_and_expands(void **state)
 {
     numbers n = {.end = 10};
     rig r = {0};
@@ -59,7 +59,7 @@ static void stages_are_cut_at_gathers_and_expands(void **state)
     rig_close(&r);
 }
 
-static void the_window_bounds_what_is_inside(void **state)
+static void window_bounds_tasks_inside(void **state)
 {
     numbers n = {.end = 1000};
     rig r = {0};
@@ -83,8 +83,8 @@ static void the_window_bounds_what_is_inside(void **state)
     assert_int_equal(n.live, 0);
 }
 
-/* However large the groups, a lean flow has only so many on their way to them. */
-static void a_lean_window_is_what_runs_at_once(void **state)
+/* However large the groups, a lean flow has a bounded number of tasks in flight. */
+static void lean_window_bounds_tasks_in_flight(void **state)
 {
     numbers n = {.end = 1000};
     rig r = {0};
@@ -141,9 +141,9 @@ static void a_tombstone_keeps_its_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stages_are_cut_at_gathers_and_expands),
-        cmocka_unit_test(the_window_bounds_what_is_inside),
-        cmocka_unit_test(a_lean_window_is_what_runs_at_once),
+        cmocka_unit_test(stages_are_split_at_gathers_and_expands),
+        cmocka_unit_test(window_bounds_tasks_inside),
+        cmocka_unit_test(lean_window_bounds_tasks_in_flight),
         cmocka_unit_test(a_tombstone_keeps_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

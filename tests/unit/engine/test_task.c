@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tasks that end elsewhere (leat_task_done), children, groups, lists.
+ * Tasks that finish elsewhere (leat_task_done), children, groups, lists.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static void lists_keep_order(void **state)
     assert_null(l.tail);
 }
 
-/* A device that finishes what it is given on its own thread, as io_uring would. */
+/* A device that completes requests on its own thread, like io_uring. */
 typedef struct device {
     leat__queue *queue;
     leat__thread thread;
@@ -87,7 +87,7 @@ static void tasks_may_end_elsewhere(void **state)
     fo = rig_opts(&r, 2, 10000);
     rig_start(&r, &fo, s, 2);
     leat__sleep_ns(3 * LEAT_NS_PER_MS);
-    rig_close(&r); /* waits for what is pending */
+    rig_close(&r); /* waits for pending tasks */
     assert_int_equal(n.live, 0);
     leat__queue_close(d.queue);
     leat__thread_join(&d.thread);
@@ -135,7 +135,7 @@ static int sum_members(void *cookie, void *ctx, leat_task *task, leat_error *err
     uint64_t sum = 0;
     for (uint32_t i = 0; i < task->member_count; i++) {
         sum += number_of(task->members[i]);
-        task->bytes += task->members[i]->bytes; /* the group goes on with their bytes */
+        task->bytes += task->members[i]->bytes; /* the group keeps their bytes */
         task->members[i]->bytes = 0;
     }
     task->data = (void *)(uintptr_t)(sum * 100 + task->member_count);

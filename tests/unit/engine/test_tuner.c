@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tuners: what the controller learned outlives a flow, and flows shorter than the time between
- * its looks are tuned, too. In virtual time.
+ * Tuners: the controller's memory outlives a flow, and flows shorter than a tick are tuned too.
+ * In virtual time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void bed_close(bed *b)
     assert_null(b->tuner);
 }
 
-/* One flow of `tasks` from beginning to end; ns it took and what it had at its end. */
+/* One flow of `tasks` from start to end; returns its time in ns and its final settings. */
 static uint64_t run_one(bed *b, uint64_t tasks, const leat_flow_opts *given, leat_flow_stats *end)
 {
     rig r = {.pool = b->pool};
@@ -81,24 +81,24 @@ static void short_flows_are_tuned(void **state)
     leat_flow_stats end;
     uint64_t alone = 0, first = 0, last = 0;
     for (int i = 0; i < 60; i++) alone = run_one(&b, 20, &fo, &end);
-    assert_int_equal(end.io_depth, 4); /* each begins anew */
+    assert_int_equal(end.io_depth, 4); /* each starts from the defaults */
     fo.tuner = b.tuner;
     for (int i = 0; i < 60; i++) {
         last = run_one(&b, 20, &fo, &end);
         if (i == 0) first = last;
     }
     assert_int_equal(first, alone);
-    assert_true(first < LEAT__CONTROLLER_NS); /* or the test shows nothing */
+    assert_true(first < LEAT__CONTROLLER_NS); /* otherwise the test shows nothing */
     assert_true(last * 2 < first);
     assert_in_range(end.io_depth, 16, 32);
-    /* a number that is pinned is not remembered over, and not remembered */
+    /* a pinned setting is neither restored nor remembered */
     fo.io_depth = 3;
     run_one(&b, 20, &fo, &end);
     assert_int_equal(end.io_depth, 3);
     bed_close(&b);
 }
 
-static void decisions_are_told_with_reasons(void **state)
+static void decisions_have_reasons(void **state)
 {
     bed b = bed_open();
     leat_flow_opts fo;
@@ -125,7 +125,7 @@ static void decisions_are_told_with_reasons(void **state)
     }
     assert_int_equal(leat_tuner_read(b.tuner, count - 1, d, 64), 1);
     assert_int_equal(leat_tuner_read(b.tuner, count, d, 64), 0);
-    /* only the last 64 are kept, their numbers go on */
+    /* only the last 64 are kept, their numbers continue */
     leat_decision more = {.from = 1, .to = 2};
     for (int i = 0; i < 100; i++) leat__tuner_decided(b.tuner, &more);
     assert_int_equal(leat_tuner_read(b.tuner, 0, d, 64), 64);
@@ -149,7 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_flows_are_tuned),
-        cmocka_unit_test(decisions_are_told_with_reasons),
+        cmocka_unit_test(decisions_have_reasons),
         cmocka_unit_test(names_of_knobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

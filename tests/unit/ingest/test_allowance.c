@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of packing: in proportion to the threads, hard when it was asked for.
+ * Memory limits of packing: in proportion to the threads, and hard when set by the user.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static void test_as_asked(void **state)
     assert_int_equal(leat__allowance_open(&a, &o, 8, &err), 0);
     leat_budget_read(a.budget, &stats);
     assert_int_equal(stats.limit, 64 * MIB);
-    assert_int_equal(a.large, UINT64_MAX); /* nothing is handled beside the budget */
+    assert_int_equal(a.large, UINT64_MAX); /* nothing is processed outside the budget */
     leat__allowance_close(&a);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packing into a pack that is there: class numbers, ways to store images, keys that exist.
+ * Appending to an existing pack: class numbers, image storage, existing keys.
  */
 #include "sandbox.h"
 

@@ -41,7 +41,7 @@ static void same_file(const char *a, const char *b)
     leat__free(db);
 }
 
-static void kept_and_tiled_files_come_back(void **state)
+static void kept_and_tiled_files_are_restored(void **state)
 {
     put_image("src/a/1.jpg", LEAT__CODEC_JPEG, 100, 50, 1);
     put_image("src/b/deep/2.jpg", LEAT__CODEC_JPEG, 90, 80, 2);
@@ -61,12 +61,12 @@ static void kept_and_tiled_files_come_back(void **state)
             snprintf(b, sizeof b, "%s/%s", to, files[i]);
             same_file(in_box(a), in_box(b));
         }
-        /* a second time the files are in the way */
+        /* a second run finds existing files */
         assert_int_equal(export(in_box("p.leat"), in_box(to), NULL, &st, NULL), LEAT_EEXIST);
     }
 }
 
-static void pixels_come_back_as_png(void **state)
+static void pixels_are_exported_as_png(void **state)
 {
     put_image("raw/1.png", LEAT__CODEC_PNG, 33, 44, 3);
     put_image("raw/2.jpg", LEAT__CODEC_JPEG, 33, 44, 3);
@@ -85,7 +85,7 @@ static void pixels_come_back_as_png(void **state)
         LEAT_ENOENT);
 }
 
-static void members_of_tar_samples_come_back(void **state)
+static void members_of_tar_samples_are_restored(void **state)
 {
     leat__buf t;
     leat_export_stats st;
@@ -151,7 +151,8 @@ static void put_sample(leat_packer *p, const char *key, size_t len)
     leat__buf_reset(&image);
 }
 
-/* Odd but legal names come back; what cannot be written is counted, and the rest follows. */
+/* Odd but legal names are restored; samples that cannot be written are counted, and the rest
+ * follows. */
 static void odd_keys_do_not_stop_the_others(void **state)
 {
     static const char *const good[] = {"back\\slash.jpg", "new\nline.jpg", "-rf", "n\xff\xfe.jpg",
@@ -168,11 +169,11 @@ static void odd_keys_do_not_stop_the_others(void **state)
     memset(name, 'n', sizeof name);
     assert_int_equal(leat_packer_open(&p, in_box("odd.leat"), &o, NULL), 0);
     put_sample(p, "../up.jpg", 9);
-    put_sample(p, name, sizeof name); /* longer than a name may be */
+    put_sample(p, name, sizeof name); /* longer than a file name may be */
     put_sample(p, "a\0b", 3);
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) put_sample(p, good[i], strlen(good[i]));
     put_sample(p, good[0], strlen(good[0])); /* twice */
-    put_sample(p, "-rf/inside.jpg", 14);     /* below what is a file */
+    put_sample(p, "-rf/inside.jpg", 14);     /* below a file */
     assert_int_equal(leat_packer_finish(p, NULL, NULL), 0);
     leat_packer_close(&p);
     assert_int_equal(export(in_box("odd.leat"), in_box("odd"), NULL, &st, &err), LEAT_EPERM);
@@ -186,7 +187,7 @@ static void odd_keys_do_not_stop_the_others(void **state)
     assert_int_equal(access(in_box("up.jpg"), F_OK), -1);
 }
 
-/* `replace` is for files of earlier runs: two samples with one key are never one file. */
+/* `replace` is for files of earlier runs: two samples with one key never share a file. */
 static void replace_keeps_the_files_of_this_run(void **state)
 {
     put_image("one/c/x.jpg", LEAT__CODEC_JPEG, 100, 50, 1);
@@ -216,7 +217,7 @@ static void replace_keeps_the_files_of_this_run(void **state)
     assert_int_equal(st.files, 1501);
     assert_int_equal(st.failed, 1);
     same_file(in_box("twice/c/x.jpg"), in_box("one/c/x.jpg"));
-    o.pack = in_box("two.leat"); /* a later run does replace it */
+    o.pack = in_box("two.leat"); /* a later run replaces it */
     assert_int_equal(leat_export(&o, &st, &err), 0);
     same_file(in_box("twice/c/x.jpg"), in_box("two/c/x.jpg"));
 }
@@ -224,9 +225,9 @@ static void replace_keeps_the_files_of_this_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_and_tiled_files_come_back),
-        cmocka_unit_test(pixels_come_back_as_png),
-        cmocka_unit_test(members_of_tar_samples_come_back),
+        cmocka_unit_test(kept_and_tiled_files_are_restored),
+        cmocka_unit_test(pixels_are_exported_as_png),
+        cmocka_unit_test(members_of_tar_samples_are_restored),
         cmocka_unit_test(keys_that_leave_the_folder_are_refused),
         cmocka_unit_test(odd_keys_do_not_stop_the_others),
         cmocka_unit_test(replace_keeps_the_files_of_this_run),

@@ -93,7 +93,7 @@ static void a_prefix_is_a_folder_of_images(void **state)
     close_source(s, run);
 }
 
-static void what_changed_since_the_list_is_failed(void **state)
+static void files_changed_since_the_listing_fail(void **state)
 {
     (void)state;
     store("r/a.jpg", "12345");
@@ -129,7 +129,7 @@ static void paths_of_a_manifest_are_beside_it(void **state)
     close_source(s, run);
 }
 
-static void a_query_is_no_name(void **state)
+static void query_is_not_part_of_the_name(void **state)
 {
     (void)state;
     assert_int_equal(leat__source_name_len("https://h/a.tar?sig=1"), strlen("https://h/a.tar"));
@@ -141,9 +141,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_prefix_is_a_folder_of_images, begin, end),
-        cmocka_unit_test_setup_teardown(what_changed_since_the_list_is_failed, begin, end),
+        cmocka_unit_test_setup_teardown(files_changed_since_the_listing_fail, begin, end),
         cmocka_unit_test_setup_teardown(paths_of_a_manifest_are_beside_it, begin, end),
-        cmocka_unit_test(a_query_is_no_name),
+        cmocka_unit_test(query_is_not_part_of_the_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

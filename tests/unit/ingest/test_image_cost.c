@@ -11,8 +11,8 @@ static leat__image_info info_of(leat__codec_id codec, uint32_t w, uint32_t h, co
     return i;
 }
 
-/* The mean ImageNet file took 1,244 microseconds where the rates were fitted. */
-static void near_what_was_measured(void **state)
+/* The mean ImageNet file took 1,244 microseconds on the machine where the rates were fitted. */
+static void cost_is_near_the_measurement(void **state)
 {
     leat__image_info jpeg = info_of(LEAT__CODEC_JPEG, 500, 375, "jpeg 4:4:4");
     uint32_t cost = leat__image_cost(&jpeg, 110000);
@@ -45,7 +45,7 @@ static void grows_with_bytes_and_pixels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(near_what_was_measured),
+        cmocka_unit_test(cost_is_near_the_measurement),
         cmocka_unit_test(grows_with_bytes_and_pixels),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

@@ -100,7 +100,7 @@ static void raw_holds_the_pixels(void **state)
     end(&b);
 }
 
-static void mix_goes_by_key(void **state)
+static void mix_is_chosen_by_key(void **state)
 {
     leat__encode_plan plan = {.images = LEAT_IMAGES_MIX, .mix_raw = 0.3};
     int raw = 0;
@@ -174,7 +174,7 @@ static leat__tile_tables *flat_tables(void)
     return tables;
 }
 
-/* The same limit leaves out the same images, whichever way they are stored. */
+/* The same limit skips the same images, however they are stored. */
 static void limits_are_those_of_the_image(void **state)
 {
     static const uint32_t sizes[][2] = {{150, 90}, {2000, 1}, {1, 2000}, {700, 500}};
@@ -271,7 +271,7 @@ int main(void)
         cmocka_unit_test(limits_are_those_of_the_image),
         cmocka_unit_test(damage_is_found_unless_trusted),
         cmocka_unit_test(raw_holds_the_pixels),
-        cmocka_unit_test(mix_goes_by_key),
+        cmocka_unit_test(mix_is_chosen_by_key),
         cmocka_unit_test(max_side_makes_smaller_never_larger),
         cmocka_unit_test(quality_encodes_all),
         cmocka_unit_test(tiled_images_restore),

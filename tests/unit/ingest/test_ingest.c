@@ -82,7 +82,7 @@ static void any_number_of_threads_gives_the_same_bytes(void **state)
         }
 }
 
-static void what_comes_out_is_what_went_in(void **state)
+static void packed_samples_equal_the_source(void **state)
 {
     make_photos();
     const char *src[] = {in_box("photos")};
@@ -151,7 +151,7 @@ static void bad_samples_stop_or_are_listed(void **state)
     const char *cut = strstr(text, "class1/cut.jpg"), *notes = strstr(text, "class2/notes.txt");
     assert_true(cut && notes && strstr(text, "empty.jpg") && cut < notes);
     leat__free(text);
-    o.strict = 0; /* a file that is no image by its name is not a sample */
+    o.strict = 0; /* a file without an image extension is not a sample */
     st = pack_ok(o);
     assert_int_equal(st.samples, IMAGES);
     assert_int_equal(st.skipped, 2);
@@ -168,7 +168,7 @@ static int stop_after(void *cookie, uint64_t done, uint64_t total, uint64_t byte
     return done >= *(uint64_t *)cookie;
 }
 
-/* Stopped at many moments and resumed each time: the same bytes as in one go. */
+/* Stopped at many points and resumed each time: the same bytes as in one run. */
 static void resumed_runs_give_the_same_bytes(void **state)
 {
     make_photos();
@@ -208,7 +208,7 @@ static void resumed_runs_give_the_same_bytes(void **state)
     assert_int_equal(remove(in_box("photos/class2/notes.txt")), 0);
 }
 
-/* Nothing found, everything left out, everything passed over: errors that leave nothing behind. */
+/* Nothing found, everything left out, everything skipped: errors that leave no files. */
 static void empty_packs_are_refused(void **state)
 {
     leat_error err = {0};
@@ -229,7 +229,7 @@ static void empty_packs_are_refused(void **state)
     assert_int_equal(access(in_box("none.leat.partial"), F_OK), -1);
 }
 
-/* An older caller's smaller structs are not written behind their ends. */
+/* An older caller's smaller structs are not written past their ends. */
 static void older_structs_are_respected(void **state)
 {
     struct {
@@ -267,12 +267,12 @@ static void a_changed_source_is_not_resumed(void **state)
     assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
     assert_non_null(strstr(err.message, "changed"));
     assert_int_equal(remove(in_box("photos/class0/aaa.jpg")), 0);
-    o.max_side = 20; /* other settings: another pack */
+    o.max_side = 20; /* other settings give another pack */
     assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ESTATE);
     assert_int_equal(leat_packer_discard(o.output, NULL), 0);
 }
 
-/* A file that is already packed gets other bytes, or only another time: not resumed either. */
+/* A file that is already packed changes its bytes, or only its time: not resumed either. */
 static void a_changed_file_is_not_resumed(void **state)
 {
     make_photos();
@@ -288,7 +288,7 @@ static void a_changed_file_is_not_resumed(void **state)
     o.progress = stop_after;
     o.cookie = &limit;
     assert_int_equal(leat_ingest(&o, NULL, &err), LEAT_ECANCELED);
-    times[1].tv_nsec = 6; /* the same bytes, but nothing says so */
+    times[1].tv_nsec = 6; /* the same bytes, but the time differs */
     assert_int_equal(utimensat(AT_FDCWD, in_box("photos/class0/aaa.jpg"), times, 0), 0);
     o.progress = NULL;
     o.resume = 1;
@@ -306,7 +306,7 @@ static void a_changed_file_is_not_resumed(void **state)
     assert_int_equal(remove(in_box("photos/class0/aaa.jpg")), 0);
 }
 
-/* A manifest, tar shard or pack that was written anew. */
+/* A manifest, tar shard or pack that was rewritten. */
 static void a_changed_source_file_is_not_resumed(void **state)
 {
     make_photos();
@@ -341,7 +341,7 @@ static uint64_t payload_of(const char *path)
     return sum;
 }
 
-/* Packed again, cut or joined, tiles take the bytes that they take from the files. */
+/* Repacked, cut or joined, tiles take as many bytes as from the files. */
 static void tiles_do_not_grow(void **state)
 {
     make_photos();
@@ -378,10 +378,10 @@ static void tiles_do_not_grow(void **state)
     assert_int_equal(leat_pack_find(a, "class1/img1.jpg", 15, &at, NULL), 0);
     assert_int_equal(leat_pack_rows(a, at, 1, &ra, NULL), 0);
     assert_int_equal(leat_pack_rows(b, 1, 1, &rb, NULL), 0);
-    assert_int_equal(ra.check, rb.check); /* the very bytes */
+    assert_int_equal(ra.check, rb.check); /* identical bytes */
     leat_pack_close(&a);
     leat_pack_close(&b);
-    /* two packs with tables of their own: trained again, on the tiles */
+    /* two packs with different tables: trained again, on the tiles */
     const char *halves[] = {in_box("h1.leat"), in_box("h2.leat")}, *kept[] = {in_box("hk.leat")};
     again.keys = NULL;
     for (int i = 0; i < 2; i++) {
@@ -409,7 +409,7 @@ static void packs_are_joined_cut_and_changed(void **state)
     leat_ingest_opts o = opts_for(folder, 1, one[0]);
     o.images = LEAT_IMAGES_TILED;
     pack_ok(o);
-    /* tiled to kept and back to what the folder gives */
+    /* tiled to kept, and back to the result of the folder */
     leat_ingest_opts back = opts_for(one, 1, in_box("back.leat"));
     pack_ok(back);
     leat_pack *a = NULL, *b = NULL;
@@ -436,7 +436,7 @@ static void packs_are_joined_cut_and_changed(void **state)
     leat_sample_close(&sb);
     leat_pack_close(&a);
     leat_pack_close(&b);
-    /* twice, and a part in an order of its own; an unknown key is an error, or counted */
+    /* twice, and a part in another order; an unknown key is an error, or counted */
     const char *both[] = {one[0], plain.output};
     leat_ingest_opts join = opts_for(both, 2, in_box("join.leat"));
     leat_ingest_stats st = pack_ok(join);
@@ -489,7 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_threads_gives_the_same_bytes),
-        cmocka_unit_test(what_comes_out_is_what_went_in),
+        cmocka_unit_test(packed_samples_equal_the_source),
         cmocka_unit_test(bad_samples_stop_or_are_listed),
         cmocka_unit_test(resumed_runs_give_the_same_bytes),
         cmocka_unit_test(empty_packs_are_refused),

@@ -40,7 +40,7 @@ static void lines_are_json(void **state)
     }
     leat__free(text);
 
-    /* a resumed run keeps the lines that count and goes on behind them */
+    /* a resumed run keeps the valid lines and appends after them */
     assert_int_equal(leat__report_open(&r, path, 2, NULL), 0);
     assert_int_equal(leat__report_add(&r, "new", 3, &why, NULL), 0);
     leat__report_close(&r);
@@ -51,7 +51,7 @@ static void lines_are_json(void **state)
     leat__free(text);
 }
 
-static void no_path_is_no_report(void **state)
+static void without_a_path_there_is_no_report(void **state)
 {
     leat__report r;
     leat_error why = {.code = LEAT_EDATA};
@@ -65,7 +65,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_json),
-        cmocka_unit_test(no_path_is_no_report),
+        cmocka_unit_test(without_a_path_there_is_no_report),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names in a file: all come back in any order, nothing is left on disk or in memory.
+ * Names in a file: all can be read in any order, and nothing is left on disk or in memory.
  */
 #include "sandbox.h"
 
@@ -11,7 +11,7 @@
 
 static size_t name_of(uint64_t i, char name[64])
 {
-    if (i % 1000 == 7) return 0; /* an empty one is a name, too */
+    if (i % 1000 == 7) return 0; /* an empty name is allowed */
     return (size_t)snprintf(name, 64, "class%llu/image_%llu.jpg", (unsigned long long)(i % 10),
                             (unsigned long long)(i * i));
 }

@@ -36,7 +36,7 @@ static void values_stay_where_they_are_put(void **state)
     }
     assert_true(leat__run_held(run) > run->in.len);
     leat__shelf_give(&shelf, run);
-    assert_ptr_equal(leat__shelf_take(&shelf), run); /* used again, and empty */
+    assert_ptr_equal(leat__shelf_take(&shelf), run); /* reused, and empty */
     assert_int_equal(run->count, 0);
     assert_int_equal(run->in.len, 0);
     leat__shelf_give(&shelf, run);

@@ -70,7 +70,7 @@ static void files_over_the_limit_are_refused(void **state)
     leat__source_close(&s);
 }
 
-static void kinds_are_told_by_path(void **state)
+static void kinds_are_detected_by_path(void **state)
 {
     put_text("k/a/x.jpg", "x");
     put_text("k.csv", "path\nx\n");
@@ -127,7 +127,7 @@ int main(void)
         cmocka_unit_test(fields_have_one_name_each),
         cmocka_unit_test(classes_are_sorted_by_bytes_and_unique),
         cmocka_unit_test(files_over_the_limit_are_refused),
-        cmocka_unit_test(kinds_are_told_by_path),
+        cmocka_unit_test(kinds_are_detected_by_path),
         cmocka_unit_test(folders_of_other_formats_are_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

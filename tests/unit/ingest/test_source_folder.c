@@ -34,7 +34,7 @@ static void make_tree(const char *root, const char *const *keys, size_t n)
 
 static const char *const tree[] = {"10/b.jpg",   "2/img10.jpg", "2/img2.jpg", "2/deep/x.png",
                                    "cat/A.webp", ".hidden/z.jpg", "cat/.ds"};
-/* classes by bytes (10 before 2), files in natural order, folders where they stand */
+/* classes in byte order (10 before 2), files in natural order, folders among them */
 static const char *const order[] = {"10/b.jpg", "2/deep/x.png", "2/img2.jpg", "2/img10.jpg",
                                     "cat/A.webp"};
 static const int64_t labels[] = {0, 1, 1, 1, 2};
@@ -135,7 +135,7 @@ static void links(void **state)
     assert_int_equal(symlink("..", in_box("links/real/loop")), 0);
     s = open_source(paths, 1, NULL);
     leat__shelf_init(&shelf, s->field_count, 2);
-    int loops = 0; /* one sample that cannot be read for each way into it; the walk goes on */
+    int loops = 0; /* one unreadable sample for each path into it; the walk continues */
     while (next_record(s, &shelf, &run, &r)) {
         if (r->failed && strstr(r->error->message, "leads back")) loops++;
         leat__shelf_give(&shelf, run);
@@ -145,8 +145,8 @@ static void links(void **state)
     leat__source_close(&s);
 }
 
-/* Files that are no images by their names are counted, with `strict` they are samples. */
-static void other_files_are_passed_over(void **state)
+/* Files without an image extension are counted; with `strict` they are samples. */
+static void other_files_are_skipped(void **state)
 {
     static const char *const names[] = {"a/1.jpg", "a/2.JPEG", "a/3.txt", "a/4", "a/5.gif", "README.md"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -173,7 +173,7 @@ static void other_files_are_passed_over(void **state)
     }
 }
 
-/* Hidden files and folders are counted, with `strict` they are samples and classes. */
+/* Hidden files and folders are counted; with `strict` they are samples and classes. */
 static void hidden_files_are_counted(void **state)
 {
     put_text("hidden/a/x.jpg", "x");
@@ -212,7 +212,7 @@ int main(void)
         cmocka_unit_test(without_folders_there_are_no_labels),
         cmocka_unit_test(a_shuffle_is_a_permutation_of_its_seed),
         cmocka_unit_test(links),
-        cmocka_unit_test(other_files_are_passed_over),
+        cmocka_unit_test(other_files_are_skipped),
         cmocka_unit_test(hidden_files_are_counted),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);

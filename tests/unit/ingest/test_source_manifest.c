@@ -167,7 +167,8 @@ static void shuffled_rows_are_the_same_rows(void **state)
     end();
 }
 
-/* Digits are never lost: too long for int64 they are text, too long for a float an error. */
+/* Digits are never lost: numbers too long for int64 become text, too long for a float are an
+ * error. */
 static void long_numbers_are_kept(void **state)
 {
     begin("m/long.csv",

@@ -7,7 +7,7 @@ static const leat_field fields[] = {{.name = "image", .type = LEAT_FIELD_IMAGE},
                                     {.name = "label", .type = LEAT_FIELD_INT},
                                     {.name = "v", .type = LEAT_FIELD_RAGGED,
                                      .dtype = LEAT_DTYPE_U8, .ndim = 1}};
-static const char *const classes[] = {"b", "a"}; /* their order stays */
+static const char *const classes[] = {"b", "a"}; /* their order is kept */
 static int at, closed;
 static char path[512];
 
@@ -86,7 +86,7 @@ static void rows_become_records(void **state)
     assert_int_equal(closed, 1);
 }
 
-static void others_are_left_to_other_kinds(void **state)
+static void unknown_paths_are_left_to_other_kinds(void **state)
 {
     leat_ingest_opts o;
     leat__source *s = NULL;
@@ -115,7 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_become_records, sandbox_open, sandbox_close),
-        cmocka_unit_test_setup_teardown(others_are_left_to_other_kinds, sandbox_open, sandbox_close),
+        cmocka_unit_test_setup_teardown(unknown_paths_are_left_to_other_kinds, sandbox_open, sandbox_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

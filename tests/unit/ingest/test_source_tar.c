@@ -140,7 +140,7 @@ static void nothing_is_dropped_silently(void **state)
     tar_image(&t, "6.jpg", LEAT__CODEC_JPEG, 1);
     tar_text(&t, "6.cls", "6");
     tar_image(&t, "7.jpg", LEAT__CODEC_JPEG, 1);
-    t.len -= 512; /* cut */
+    t.len -= 512; /* truncated */
     put_shard("cut.tar", &t);
     t = new_shard();
     tar_image(&t, "8.jpg", LEAT__CODEC_JPEG, 1);

@@ -183,7 +183,7 @@ static void damage(void **state)
     assert_false(next_record(s, &shelf, &run, &r));
     leat__shelf_reset(&shelf);
     leat__source_close(&s);
-    /* several values where one is known, a feature that is new: that sample alone */
+    /* several values instead of one, or a new feature: only that sample fails */
     leat__buf_clear(&file);
     for (uint8_t i = 0; i < 64; i++) sample(&file, i, "text", 1);
     sample(&file, 64, "text", 2);
@@ -213,7 +213,7 @@ static void what_is_not_one(void **state)
     record(&file, NULL);
     assert_null(open_file(&file, &err));
     assert_non_null(strstr(err.message, "no features"));
-    /* a whole record with something else in it is named by file and number */
+    /* a valid record with other content is named by file and number */
     static const uint8_t other[] = {0xff, 0xff, 0xff, 0xff};
     leat__buf_clear(&file);
     sample(&file, 1, "text", 1);

@@ -38,7 +38,7 @@ static char *in_stage(const leat__stage *s, const char *name)
     return path;
 }
 
-/* The set comes last, and only when there is none. */
+/* The set is written last, and only if there is none. */
 static void a_set_is_published(void **state)
 {
     leat__stage s;
@@ -54,7 +54,7 @@ static void a_set_is_published(void **state)
     assert_contains(server.last, "PUT /b/d/pack-2.0-set.leat HTTP/1.1");
     assert_contains(server.last, "if-none-match: *");
     assert_non_null(bucket_find(&store_data, "d/pack-2.0-set-00000.leat", false));
-    assert_int_not_equal(access(s.folder, F_OK), 0); /* nothing is left here */
+    assert_int_not_equal(access(s.folder, F_OK), 0); /* no local files are left */
     leat__stage_close(&s);
     assert_code(LEAT_EEXIST, leat__stage_open(&s, "s3://b/d/pack-2.0-set.leat", false, false, &err));
     assert_contains(err.message, "already exists");
@@ -63,7 +63,7 @@ static void a_set_is_published(void **state)
     end();
 }
 
-/* Someone else was faster: theirs stays, and ours is kept for another try. */
+/* Another writer was faster: its pack stays, and ours is kept for another try. */
 static void a_name_taken_meanwhile(void **state)
 {
     leat__stage s;
@@ -80,7 +80,7 @@ static void a_name_taken_meanwhile(void **state)
     end();
 }
 
-/* A run that was killed behind its last request has nothing left to send. */
+/* A run that was killed after its last request has nothing left to send. */
 static void published_before_the_kill(void **state)
 {
     leat__stage s;
@@ -113,8 +113,8 @@ static void names_without_a_pack(void **state)
     end();
 }
 
-/* A folder that others prepared is not used. */
-static void a_folder_of_others(void **state)
+/* A folder created by other users is not used. */
+static void folder_of_another_user_is_refused(void **state)
 {
     leat__stage s;
     (void)state;
@@ -137,7 +137,7 @@ int main(void)
         cmocka_unit_test(a_name_taken_meanwhile),
         cmocka_unit_test(published_before_the_kill),
         cmocka_unit_test(names_without_a_pack),
-        cmocka_unit_test(a_folder_of_others),
+        cmocka_unit_test(folder_of_another_user_is_refused),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;
     leat__http_unref(&http);

@@ -97,7 +97,7 @@ static void skipping_is_reading(void **state)
     free(packed);
 }
 
-static void cut_compressed_data_is_damage(void **state)
+static void truncated_compressed_data_is_damage(void **state)
 {
     uint8_t *packed = malloc(2 * LEN), *back = malloc(LEN);
     for (int coding = 1; coding < 3; coding++) {
@@ -138,7 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_codings_read_alike),
         cmocka_unit_test(skipping_is_reading),
-        cmocka_unit_test(cut_compressed_data_is_damage),
+        cmocka_unit_test(truncated_compressed_data_is_damage),
         cmocka_unit_test(missing_files_are_named),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

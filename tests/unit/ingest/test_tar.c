@@ -89,7 +89,7 @@ static void reads_ustar_pax_and_long_names(void **state)
     end(&a);
 }
 
-static void unread_data_is_passed_over(void **state)
+static void unread_data_is_skipped(void **state)
 {
     archive a;
     leat__tar_member m;
@@ -137,7 +137,7 @@ static int read_through(archive *a, size_t len, leat_error *err)
     return rc;
 }
 
-static void every_cut_is_known(void **state)
+static void every_truncation_is_detected(void **state)
 {
     archive a;
     begin(&a);
@@ -206,9 +206,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_ustar_pax_and_long_names),
-        cmocka_unit_test(unread_data_is_passed_over),
+        cmocka_unit_test(unread_data_is_skipped),
         cmocka_unit_test(prefix_of_ustar_is_joined),
-        cmocka_unit_test(every_cut_is_known),
+        cmocka_unit_test(every_truncation_is_detected),
         cmocka_unit_test(sparse_and_damaged_are_refused),
         cmocka_unit_test(huge_sizes_do_not_allocate),
     };

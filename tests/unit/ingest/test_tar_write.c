@@ -49,7 +49,7 @@ static void our_reader_and_tar_read_it(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void shards_end_behind_a_sample(void **state)
+static void shards_end_after_a_sample(void **state)
 {
     leat__tar_out t;
     leat_error err = {0};
@@ -73,7 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(our_reader_and_tar_read_it, sandbox_open, sandbox_close),
-        cmocka_unit_test_setup_teardown(shards_end_behind_a_sample, sandbox_open, sandbox_close),
+        cmocka_unit_test_setup_teardown(shards_end_after_a_sample, sandbox_open, sandbox_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,8 @@ static void lists_of_each_kind(void **state)
     assert_null(leat__tf_bytes(&s.f[1], 2, &len));
 }
 
-/* Every cut and every changed byte ends in an answer, never behind the record. */
-static void damage_is_noticed_or_harmless(void **state)
+/* Every truncation and every changed byte gives a result, and no read goes past the record. */
+static void damage_is_detected_or_harmless(void **state)
 {
     (void)state;
     for (size_t cut = 0; cut < sizeof packed; cut++) {
@@ -94,7 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_each_kind),
-        cmocka_unit_test(damage_is_noticed_or_harmless),
+        cmocka_unit_test(damage_is_detected_or_harmless),
         cmocka_unit_test(checksums_of_known_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,20 +25,21 @@ static void tables_follow_from_the_images(void **state)
         snprintf(name, sizeof name, "t/%u/%u.jpg", i % 3, i);
         put_image(name, LEAT__CODEC_JPEG, 120, 90, i);
     }
-    put_text("t/0/broken.jpg", "\xff\xd8\xff nothing"); /* passed over here, reported later */
+    put_text("t/0/broken.jpg", "\xff\xd8\xff nothing"); /* skipped here, reported later */
     put_text("t/1/notes.txt", "text");
     train("t", (leat__encode_plan){0}, 1, &a);
     train("t", (leat__encode_plan){0}, 4, &b); /* for any number of threads */
     assert_int_equal(a.len, b.len);
     assert_memory_equal(a.data, b.data, a.len);
-    train("t", (leat__encode_plan){.max_side = 40, .quality = 30}, 2, &c); /* as they will be */
+    /* as they will be packed */
+    train("t", (leat__encode_plan){.max_side = 40, .quality = 30}, 2, &c);
     assert_true(c.len != a.len || memcmp(a.data, c.data, a.len) != 0);
     leat__buf_reset(&a);
     leat__buf_reset(&b);
     leat__buf_reset(&c);
 }
 
-static void no_jpegs_is_fine(void **state)
+static void no_jpegs_is_not_an_error(void **state)
 {
     leat__buf blob;
     put_image("p/1.png", LEAT__CODEC_PNG, 30, 20, 1);
@@ -50,7 +51,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_follow_from_the_images),
-        cmocka_unit_test(no_jpegs_is_fine),
+        cmocka_unit_test(no_jpegs_is_not_an_error),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conditions: what they mean, and what is said about wrong ones.
+ * Conditions: their meaning, and the messages for wrong ones.
  */
 #include "leat_test.h"
 

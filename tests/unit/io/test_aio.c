@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The front of asynchronous reads: choosing a backend, depths, failing to open.
+ * The front end of asynchronous reads: choosing a backend, depths, failing to open.
  */
 #include "iotest.h"
 
@@ -65,7 +65,7 @@ static void count_turn(leat__aio_req *req)
     turns += req->rc == 0;
 }
 
-/* Nothing happens by itself; close cancels what was not read. */
+/* Nothing happens by itself; close cancels unread requests. */
 static void test_manual(void **state)
 {
     char *dir = it_dir();
@@ -87,7 +87,7 @@ static void test_manual(void **state)
     assert_true(leat__aio_turn(a, 1)); /* the second of the four */
     assert_true(req[1].done_ns != 0 && req[0].done_ns == 0);
     it_check(buf[1], 100, 100);
-    assert_true(leat__aio_turn(a, 4)); /* they stand as 2 3 0 now */
+    assert_true(leat__aio_turn(a, 4)); /* the order is now 2 3 0 */
     assert_true(leat__aio_turn(a, 1));
     assert_int_equal(turns, 2);
     leat__aio_close(&a);

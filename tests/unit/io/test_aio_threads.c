@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread backend passes what every backend must, and starts a thread for each request
- * that the depth allows.
+ * The thread backend passes the tests of every backend, and starts a thread for each request that
+ * the depth allows.
  */
 #include "aiotest.h"
 
@@ -14,8 +14,8 @@ typedef struct meeting {
     bool missed;
 } meeting;
 
-/* Holds its thread until all reads are in their callbacks at once: that needs one thread for
- * each of them. (A callback must not block; this is the test of what happens if one does.) */
+/* Blocks its thread until all reads are in their callbacks at once: that needs one thread for
+ * each. (A callback must not block; this tests what happens if one does.) */
 static void meet(leat__aio_req *q)
 {
     meeting *m = q->cookie;
@@ -28,7 +28,7 @@ static void meet(leat__aio_req *q)
     leat__mutex_unlock(&m->lock);
 }
 
-/* Requests that come while threads are idle, asleep or not: none waits behind another. */
+/* Requests that arrive while threads are idle or asleep: none waits for another. */
 static void at_once(void **state)
 {
     enum { DEPTH = 4, ROUNDS = 30 };

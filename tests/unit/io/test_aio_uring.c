@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The io_uring backend passes what every backend must (skipped where the kernel has none), and a
- * kernel that refuses to run the ring, from the start or in the middle, is survived.
+ * The io_uring backend passes the tests of every backend (skipped if the kernel has no io_uring),
+ * and survives a kernel that refuses to run the ring, at the start or later.
  */
 #include "leat_test.h"
 
@@ -15,7 +15,7 @@
 
 enum { READS = 300, SIZE = 1 << 20 };
 
-/* Answers `error` to io_uring_enter in all threads of this process from now on. */
+/* Makes io_uring_enter return `error` in all threads of this process from now on. */
 static bool refuse_enter(int error)
 {
     struct sock_filter code[] = {
@@ -28,7 +28,7 @@ static bool refuse_enter(int error)
            syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 
-/* All reads come back right; 0, or a line number. */
+/* All reads must succeed; 0, or a line number. */
 static int read_all(leat__aio *a, leat__file *f)
 {
     static leat__aio_req reqs[READS];
@@ -48,14 +48,14 @@ static int read_all(leat__aio *a, leat__file *f)
 
 enum { CANNOT = 99 };
 
-/* In a process of its own: a filter cannot be taken back. */
+/* In a separate process: a filter cannot be removed. */
 static int under_filter(const char *path, int error, bool first_allowed)
 {
     leat__aio *a = NULL;
     leat__file *f;
     leat_error err;
     leat__aio_opts o = {.kind = LEAT__AIO_URING, .depth = 8};
-    alarm(watchdog_s()); /* it used to spin for ever */
+    alarm(watchdog_s()); /* it used to loop without end */
     if (leat__file_open(&f, path, LEAT__FILE_READ, &err) != 0) return __LINE__ & 127;
     if (!first_allowed && !refuse_enter(error)) return CANNOT;
     if (leat__aio_open(&a, &o, &err) != 0) return CANNOT;
@@ -72,7 +72,7 @@ static int under_filter(const char *path, int error, bool first_allowed)
     return rc;
 }
 
-static void a_refused_ring_gives_way_to_threads(void **state)
+static void refused_ring_falls_back_to_threads(void **state)
 {
     static const int errors[] = {EPERM, ENOSYS, EACCES, EINVAL, EBADF};
     char *dir = it_dir();
@@ -90,8 +90,8 @@ static void a_refused_ring_gives_way_to_threads(void **state)
     it_rmdir(dir);
 }
 
-/* The same by injected faults, and with no thread to be had either. */
-static void without_ring_and_threads_reads_go_on(void **state)
+/* The same with injected faults, and without any thread. */
+static void reads_work_without_ring_and_threads(void **state)
 {
     char *dir = it_dir();
     leat__file *f;
@@ -116,8 +116,8 @@ static void without_ring_and_threads_reads_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_ring_gives_way_to_threads),
-        cmocka_unit_test(without_ring_and_threads_reads_go_on),
+        cmocka_unit_test(refused_ring_falls_back_to_threads),
+        cmocka_unit_test(reads_work_without_ring_and_threads),
     };
     int failed = at_run(LEAT__AIO_URING);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);

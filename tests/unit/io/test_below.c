@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nothing that lies in the folder leads a file out of it: links to folders and files, other names
- * of a file, FIFOs.
+ * Nothing in the folder redirects a file out of it: links to folders and files, hard links,
+ * FIFOs.
  */
 #include "leat_test.h"
 
@@ -59,7 +59,7 @@ static void assert_holds(const char *name, const char *text)
     leat__free(data);
 }
 
-static void folders_are_made_on_the_way(void **state)
+static void missing_folders_are_created(void **state)
 {
     char deep[300];
     leat_error err;
@@ -73,8 +73,8 @@ static void folders_are_made_on_the_way(void **state)
     assert_holds("in/a/b/c.txt", "one");
     assert_ok(put("a/b/c.txt", "2", true, &err));
     assert_holds("in/a/b/c.txt", "2");
-    assert_true(put("a/b/c.txt/d", "x", true, &err) != 0); /* a file on the way */
-    assert_true(put("a/b", "x", true, &err) != 0); /* a folder in the place */
+    assert_true(put("a/b/c.txt/d", "x", true, &err) != 0); /* a file where a folder is needed */
+    assert_true(put("a/b", "x", true, &err) != 0); /* a folder where a file is needed */
     memset(deep, 'n', sizeof deep - 1);
     deep[sizeof deep - 1] = '\0';
     assert_true(put(deep, "x", true, &err) != 0);
@@ -92,16 +92,16 @@ static void links_are_not_followed(void **state)
         assert_contains(err.message, "\"dir\" on the way is a symbolic link");
         assert_int_equal(put("dir/sub/x", "x", replace, &err), LEAT_EPERM);
     }
-    assert_int_equal(rmdir(at("out")), 0); /* nothing came there */
+    assert_int_equal(rmdir(at("out")), 0); /* nothing was written there */
     assert_int_equal(symlink("../target", at("in/file")), 0);
-    assert_int_equal(put("file", "x", false, &err), LEAT_EEXIST); /* a link to nothing, too */
+    assert_int_equal(put("file", "x", false, &err), LEAT_EEXIST); /* also a dangling link */
     assert_int_equal(access(at("target"), F_OK), -1);
     assert_ok(put("file", "mine", true, &err));
     assert_int_equal(access(at("target"), F_OK), -1);
     assert_holds("in/file", "mine");
 }
 
-static void other_names_keep_their_bytes(void **state)
+static void hard_links_keep_their_bytes(void **state)
 {
     leat_error err;
     (void)state;
@@ -112,7 +112,7 @@ static void other_names_keep_their_bytes(void **state)
     assert_holds("out/other", "first");
 }
 
-static void what_is_no_file_is_not_replaced(void **state)
+static void other_file_types_are_not_replaced(void **state)
 {
     leat_error err;
     struct stat st;
@@ -127,10 +127,10 @@ static void what_is_no_file_is_not_replaced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(folders_are_made_on_the_way, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(missing_folders_are_created, make_box, drop_box),
         cmocka_unit_test_setup_teardown(links_are_not_followed, make_box, drop_box),
-        cmocka_unit_test_setup_teardown(other_names_keep_their_bytes, make_box, drop_box),
-        cmocka_unit_test_setup_teardown(what_is_no_file_is_not_replaced, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(hard_links_keep_their_bytes, make_box, drop_box),
+        cmocka_unit_test_setup_teardown(other_file_types_are_not_replaced, make_box, drop_box),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

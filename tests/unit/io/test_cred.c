@@ -9,7 +9,7 @@
 static web server;
 static leat__http *http;
 
-/* All metadata services in one; /short gives credentials that end in a second. */
+/* All metadata services in one; /short returns credentials that expire in a second. */
 static void services(web_request *q)
 {
     char body[512], until[32], token[64];
@@ -81,7 +81,7 @@ static void ini_files(void **state)
     assert_no_leaks();
 }
 
-static void from_each_place(void **state)
+static void every_source_is_found(void **state)
 {
     leat_error err;
     leat__creds *c;
@@ -90,7 +90,7 @@ static void from_each_place(void **state)
     begin();
     assert_code(LEAT_EPERM, leat__creds_open(&c, LEAT__SCHEME_S3, false, http, &err));
     assert_contains(err.message, "AWS_ACCESS_KEY_ID");
-    /* the weakest first: each next one goes before it */
+    /* the lowest priority first: each next one overrides it */
     unsetenv("AWS_EC2_METADATA_DISABLED");
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.url, 1);
     expect(LEAT__SCHEME_S3, "id-imds-token-0", "tok");
@@ -119,7 +119,7 @@ static void from_each_place(void **state)
     end();
 }
 
-static void refreshed_before_they_end(void **state)
+static void refreshed_before_expiry(void **state)
 {
     leat__creds *c;
     leat__cred cred = {0};
@@ -129,7 +129,7 @@ static void refreshed_before_they_end(void **state)
     snprintf(url, sizeof url, "%s/short", server.url);
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
     assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, false, http, NULL));
-    assert_ok(leat__creds_get(c, &cred, NULL)); /* starts a refresh: they end soon */
+    assert_ok(leat__creds_get(c, &cred, NULL)); /* starts a refresh: they expire soon */
     snprintf(first, sizeof first, "%s", cred.key_id);
     leat__cred_reset(&cred);
     bool fresh = false;
@@ -162,8 +162,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ini_files),
-        cmocka_unit_test(from_each_place),
-        cmocka_unit_test(refreshed_before_they_end),
+        cmocka_unit_test(every_source_is_found),
+        cmocka_unit_test(refreshed_before_expiry),
         cmocka_unit_test(anonymous_needs_nothing),
     };
     if (leat__http_ref(&http, NULL) != 0) return 77;

@@ -3,7 +3,7 @@
 
 #include "io/curl_api.h"
 
-/* The library is named once per process, so a program that names a wrong one is another test
+/* The library is chosen once per process, so a test with a wrong one is elsewhere
  * (tests/remote). */
 static void loads_once(void **state)
 {

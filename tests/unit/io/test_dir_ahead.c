@@ -16,7 +16,7 @@ static void put(const char *key)
     pthread_mutex_unlock(&store_data.lock);
 }
 
-static void lists_are_the_same_ahead_or_not(void **state)
+static void prefetched_lists_are_equal(void **state)
 {
     leat__dir d = {0}, plain = {0};
     leat_error err;
@@ -30,7 +30,7 @@ static void lists_are_the_same_ahead_or_not(void **state)
     leat__dir_ahead *a = leat__dir_ahead_open();
     assert_true(leat__dir_ahead_want(a, "s3://b/p/a/"));
     assert_true(leat__dir_ahead_want(a, "s3://b/p/a/"));
-    assert_true(leat__dir_ahead_want(a, "s3://b/p/b/")); /* never asked for: close waits */
+    assert_true(leat__dir_ahead_want(a, "s3://b/p/b/")); /* never read: close waits for it */
     assert_ok(leat__dir_ahead_read(a, &d, "s3://b/p/a/", NULL));
     assert_ok(leat__dir_ahead_read(a, &plain, "s3://b/p/a/", NULL));
     leat__dir_sort(&d, strcmp);
@@ -66,6 +66,6 @@ static void lists_are_the_same_ahead_or_not(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_the_same_ahead_or_not)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(prefetched_lists_are_equal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,8 +76,9 @@ static void the_limit_holds(void **state)
     for (uint64_t i = 0; i < PAGES; i++) put(a, i);
     assert_true(leat__disk_full(a));
     assert_true(leat__disk_used(a) <= limit && leat__disk_used(a) > limit / 2);
-    assert_true(leat__disk_has(a, 0) && !leat__disk_has(a, PAGES - 1)); /* the first ones stay */
-    /* while it is open nobody takes its pages away */
+    /* the first ones are kept */
+    assert_true(leat__disk_has(a, 0) && !leat__disk_has(a, PAGES - 1));
+    /* while it is open, its pages are not evicted */
     leat__disk *b = open_cache(2, limit);
     put(b, 0);
     assert_true(leat__disk_full(b));
@@ -89,13 +90,13 @@ static void the_limit_holds(void **state)
     assert_true(leat__disk_has(b, 9) && leat__disk_used(b) <= limit);
     leat__disk_close(&b);
     a = open_cache(1, limit);
-    assert_false(leat__disk_has(a, 0)); /* it had to go */
+    assert_false(leat__disk_has(a, 0)); /* it was evicted */
     leat__disk_close(&a);
     it_rmdir(dir);
     assert_no_leaks();
 }
 
-/* Whatever the map says, killed writers never leave a page that is there and wrong. */
+/* Whatever the map says, killed writers never leave a wrong page marked as cached. */
 static void killed_writers(void **state)
 {
     (void)state;
@@ -122,7 +123,7 @@ static void killed_writers(void **state)
     assert_no_leaks();
 }
 
-static void a_full_disk_only_ends_the_keeping(void **state)
+static void full_disk_only_stops_caching(void **state)
 {
     (void)state;
     if (!leat__fault_available()) skip();
@@ -152,14 +153,14 @@ static void odd_files(void **state)
     leat__disk_opts o = {.folder = it_path(dir, "file"), .id = 1, .pages = 1};
     assert_int_not_equal(leat__disk_open(&d, &o, &err), 0);
     assert_contains(err.message, "file");
-    /* a map of another length, with bytes that mean nothing */
+    /* a map of another length, with invalid bytes */
     d = open_cache(9, 0);
     leat__disk_close(&d);
     it_make(it_path(dir, "cache/leat-0000000000000009.map"), 1000);
     d = open_cache(9, 0);
     uint32_t there = 0;
     for (uint64_t i = 0; i < PAGES; i++) there += leat__disk_has(d, i);
-    assert_true(there < PAGES / 4); /* only the byte 1 counts; what is read is checked by the caller */
+    assert_true(there < PAGES / 4); /* only the byte 1 counts; the caller verifies the page */
     leat__disk_close(&d);
     it_rmdir(dir);
     assert_no_leaks();
@@ -179,8 +180,8 @@ static void wait_for_woken(int count)
     assert_int_equal(atomic_load(&woken), count);
 }
 
-/* A page is fetched by one: others wait until it is there, or until that one is gone. */
-static void one_fetches_a_page(void **state)
+/* One process fetches a page: others wait until it is cached, or until that process ends. */
+static void one_process_fetches_a_page(void **state)
 {
     char *folder = it_dir();
     leat__disk *a, *b;
@@ -199,7 +200,7 @@ static void one_fetches_a_page(void **state)
     leat__disk_release(a, 5);
     wait_for_woken(1);
     assert_true(leat__disk_has(b, 5));
-    leat__disk_close(&a); /* as a kill does: page 6 never came */
+    leat__disk_close(&a); /* like a kill: page 6 was never stored */
     wait_for_woken(2);
     assert_false(leat__disk_has(b, 6));
     assert_ok(leat__disk_open(&a, &o, NULL));
@@ -216,10 +217,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_outlive_the_process),
-        cmocka_unit_test(one_fetches_a_page),
+        cmocka_unit_test(one_process_fetches_a_page),
         cmocka_unit_test(the_limit_holds),
         cmocka_unit_test(killed_writers),
-        cmocka_unit_test(a_full_disk_only_ends_the_keeping),
+        cmocka_unit_test(full_disk_only_stops_caching),
         cmocka_unit_test(odd_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,11 +38,11 @@ static void test_read(void **state)
     assert_int_equal(got, 0);
     assert_int_equal(leat__file_pread(f, buf, 1, UINT64_MAX - 1, &err), LEAT_EOVERFLOW);
     leat__file_close(&f);
-    leat__file_close(&f); /* again is fine */
+    leat__file_close(&f); /* a second close is allowed */
     it_rmdir(dir);
 }
 
-/* What was just written is in the page cache, unless the file system cannot tell. */
+/* Freshly written data is in the page cache, unless the file system cannot tell. */
 static void test_read_cached(void **state)
 {
     char *dir = it_dir();
@@ -59,7 +59,8 @@ static void test_read_cached(void **state)
     assert_int_equal(leat__file_pread_cached(f, buf, 1, UINT64_MAX), 0);
     leat__inject_rule rule = {.path = dir, .delay_ns = 1};
     assert_int_equal(leat__io_inject(&rule, NULL), 0);
-    assert_int_equal(leat__file_pread_cached(f, buf, 5000, 3), 0); /* a slow disk is asked */
+    /* not served from the cache of a slow disk */
+    assert_int_equal(leat__file_pread_cached(f, buf, 5000, 3), 0);
     leat__io_inject_clear();
     leat__file_close(&f);
     it_rmdir(dir);
@@ -74,7 +75,7 @@ static void test_direct(void **state)
     it_make(it_path(dir, "a"), size);
     uint8_t *buf = leat__alloc_aligned(LEAT__MEM_IO, 131072, LEAT__IO_ALIGN);
     assert_int_equal(leat__file_open(&f, it_path(dir, "a"), LEAT__FILE_DIRECT, &err), 0);
-    /* aligned, unaligned, and the ragged end: the same bytes */
+    /* aligned, unaligned, and the unaligned end: the same bytes */
     assert_int_equal(leat__file_pread(f, buf, 65536, 4096, &err), 0);
     it_check(buf, 65536, 4096);
     assert_int_equal(leat__file_pread(f, buf + 1, 7777, 123, &err), 0);
@@ -158,7 +159,7 @@ static int files_in(const char *dir)
     return n;
 }
 
-/* Whatever is there and is not a regular file is written to or refused, and stays what it is. */
+/* An existing file that is not regular is written to or refused, and keeps its type. */
 static void test_store_keeps_nodes(void **state)
 {
     char *dir = it_dir(), got[8];
@@ -185,7 +186,7 @@ static void test_store_keeps_nodes(void **state)
         assert_int_equal(kind_of(sock), S_IFSOCK);
     }
     close(listener);
-    if (mknod(node, S_IFCHR | 0600, makedev(1, 3)) == 0) { /* as root only: another /dev/null */
+    if (mknod(node, S_IFCHR | 0600, makedev(1, 3)) == 0) { /* as root only: a copy of /dev/null */
         int rc = leat__file_store(node, "abc", 3, &err); /* a nodev mount refuses to open it */
         assert_true(rc == 0 || rc == LEAT_EPERM);
         assert_int_equal(kind_of(node), S_IFCHR);
@@ -193,8 +194,8 @@ static void test_store_keeps_nodes(void **state)
     it_rmdir(dir);
 }
 
-/* Notes about a run never take the place of a pack, whichever way they are written. */
-static void test_packs_are_spared(void **state)
+/* Reports never overwrite a pack, however they are written. */
+static void test_packs_are_not_overwritten(void **state)
 {
     static const char pack[] = LEAT__PACK_MAGIC "and the rest";
     char *dir = it_dir(), *data;
@@ -202,7 +203,7 @@ static void test_packs_are_spared(void **state)
     leat_error err;
     leat__file *f = NULL;
     char *path = it_path(dir, "a.leat"), *link = it_path(dir, "link");
-    assert_int_equal(leat__file_spare_pack(path, &err), 0); /* nothing is there */
+    assert_int_equal(leat__file_spare_pack(path, &err), 0); /* the file does not exist */
     assert_int_equal(
         leat__file_open(&f, path, LEAT__FILE_WRITE | LEAT__FILE_CREATE | LEAT__FILE_TRUNCATE, &err), 0);
     assert_int_equal(leat__file_pwrite(f, pack, sizeof pack, 0, &err), 0);
@@ -277,7 +278,7 @@ static void test_store_through_links(void **state)
     assert_int_equal(kind_of(dangling), S_IFLNK);
     assert_int_equal(kind_of(it_path(dir, "new")), S_IFREG);
     assert_true(leat__file_store(loop, "x", 1, &err) < 0);
-    assert_int_equal(files_in(dir), 6); /* nothing is left beside them */
+    assert_int_equal(files_in(dir), 6); /* no temporary files are left */
     it_rmdir(dir);
 }
 

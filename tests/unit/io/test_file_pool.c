@@ -97,7 +97,7 @@ static void small_sets_need_no_pool(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* Those that cannot wait get half of the room, and keep their descriptors while others read. */
+/* Takers that cannot wait get half of the seats, and keep their descriptors while others read. */
 static void held_descriptors_stay_valid(void **state)
 {
     char *dir = it_dir(), byte;
@@ -159,7 +159,7 @@ static void threads_wait_for_each_other(void **state)
     limit_to(64);
     assert_int_equal(leat__file_pool_open(&pool, FILES, true, NULL), 0);
     open_all(dir, pool, LEAT__FILE_READ, f);
-    limit_to(open_now()); /* hardly one more: idle ones must give way */
+    limit_to(open_now()); /* at most one more: idle ones must be closed */
     memset(threads, 0, sizeof threads);
     for (int i = 0; i < 7; i++)
         assert_int_equal(leat__thread_start(&threads[i], "t", reads_for_a_while, f, NULL), 0);

@@ -80,7 +80,7 @@ static void busy_twice(web_request *q)
     else web_reply(q, "200 OK", "", "late", 4);
 }
 
-static void transient_failures_are_repeated(void **state)
+static void transient_failures_are_retried(void **state)
 {
     leat__http_stats before, after;
     (void)state;
@@ -105,7 +105,7 @@ static void always_busy(web_request *q)
               "<Error><Code>InternalError</Code><Message>try later</Message></Error>", 69);
 }
 
-static void the_budget_of_attempts_ends(void **state)
+static void attempts_are_limited(void **state)
 {
     leat_error err;
     (void)state;
@@ -128,7 +128,7 @@ static void refused(web_request *q)
     web_reply(q, "404 Not Found", "", "", 0);
 }
 
-static void final_answers_are_not_repeated(void **state)
+static void final_answers_are_not_retried(void **state)
 {
     leat_error err;
     (void)state;
@@ -150,7 +150,7 @@ static void silent(web_request *q)
     }
 }
 
-static void a_stalled_answer_is_asked_again(void **state)
+static void stalled_answer_is_retried(void **state)
 {
     (void)state;
     begin(silent);
@@ -187,7 +187,7 @@ static void requests_of_an_owner_are_canceled(void **state)
     assert_no_leaks();
 }
 
-/* A cancel does not touch what is submitted after it, however soon. */
+/* A cancel does not affect requests submitted after it, however soon. */
 static void later_requests_are_not_canceled(void **state)
 {
     static const leat__http_ops ops = {.prepare = prepare, .done = count_canceled};
@@ -224,10 +224,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_read),
-        cmocka_unit_test(transient_failures_are_repeated),
-        cmocka_unit_test(the_budget_of_attempts_ends),
-        cmocka_unit_test(final_answers_are_not_repeated),
-        cmocka_unit_test(a_stalled_answer_is_asked_again),
+        cmocka_unit_test(transient_failures_are_retried),
+        cmocka_unit_test(attempts_are_limited),
+        cmocka_unit_test(final_answers_are_not_retried),
+        cmocka_unit_test(stalled_answer_is_retried),
         cmocka_unit_test(requests_of_an_owner_are_canceled),
         cmocka_unit_test(later_requests_are_not_canceled),
         cmocka_unit_test(nothing_listens),

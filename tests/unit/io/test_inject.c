@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Injected trouble: only the range, only the file, only so often.
+ * Injected faults: only in the range, only in the file, only the given number of times.
  */
 #include "iotest.h"
 

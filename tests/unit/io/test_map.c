@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Guarded mappings: bytes, residency, and above all a file cut short under the mapping.
+ * Guarded mappings: bytes, residency, and above all a file truncated while mapped.
  */
 #include "iotest.h"
 
@@ -34,7 +34,7 @@ static void test_cut_short(void **state)
     assert_int_equal(truncate(it_path(dir, "a"), 8192), 0);
     assert_int_equal(leat__map_read(m, buf, 4096, 0, &err), 0);
     it_check(buf, 4096, 0);
-    /* A plain load here would be SIGBUS. */
+    /* A plain load here would raise SIGBUS. */
     assert_int_equal(leat__map_read(m, buf, 16384, 4096, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "cut"));
     assert_int_equal(leat__map_read(m, buf, 1, 60000, &err), LEAT_EDATA);

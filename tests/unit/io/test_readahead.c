@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Read-ahead: the window is kept, and what was dropped from memory comes back by itself.
+ * Readahead: the window is respected, and dropped pages are read again by themselves.
  */
 #include "iotest.h"
 
@@ -50,8 +50,8 @@ static void test_window(void **state)
     it_rmdir(dir);
 }
 
-/* Only where the file system can drop pages (tmpfs cannot: there all stays resident). */
-static void test_brings_pages_back(void **state)
+/* Only if the file system can drop pages (tmpfs cannot: there all pages stay resident). */
+static void test_dropped_pages_are_read_again(void **state)
 {
     char *dir = it_dir();
     leat__file *f;
@@ -84,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_window),
-        cmocka_unit_test(test_brings_pages_back),
+        cmocka_unit_test(test_dropped_pages_are_read_again),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed != 0 || leat__mem_blocks() != 0;

@@ -50,7 +50,7 @@ static void reads_by_ranges(void **state)
     (void)state;
     begin(whole);
     assert_ok(leat__remote_open(&f, url, NULL));
-    assert_int_equal(server.requests, 1); /* size and end came with it */
+    assert_int_equal(server.requests, 1); /* the size and the end of the file came with it */
     assert_int_equal(leat__remote_size(f), SIZE);
     check_read(f, SIZE - 1000, 1000, 1000);
     check_read(f, SIZE - 10, 1000, 10);
@@ -59,7 +59,8 @@ static void reads_by_ranges(void **state)
     assert_int_equal(server.requests, 1);
     check_read(f, 0, 4096, 4096);
     assert_contains(server.last, "if-match: \"one\"");
-    check_read(f, SIZE - (300 << 10), 200 << 10, 200 << 10); /* across the border of what is kept */
+    check_read(f, SIZE - (300 << 10), 200 << 10, 200 << 10); /* across the border of the kept
+                                                              * part */
     assert_int_equal(server.requests, 3);
     leat__remote_settle(f);
     check_read(f, SIZE - 1000, 1000, 1000);
@@ -72,7 +73,7 @@ static void reads_by_ranges(void **state)
 static leat__aio_req reqs[RANGES];
 static char bytes[RANGES][8192];
 
-/* Neighbours that are asked for one by one come in few requests. */
+/* Neighbours requested one at a time are joined into few requests. */
 static void neighbours_are_joined(void **state)
 {
     leat__file *f;
@@ -102,7 +103,7 @@ static void neighbours_are_joined(void **state)
     end();
 }
 
-#define LATE_AT 120 /* request that is never answered in time */
+#define LATE_AT 120 /* a request that is never answered in time */
 static atomic_bool served;
 static atomic_bool half; /* it sends half of its body before it hangs */
 
@@ -116,8 +117,8 @@ static void one_hangs(web_request *q)
     for (int i = 0; i < 20000 && !atomic_load(&served); i++) usleep(1000);
 }
 
-/* A request that hangs is overtaken by a second one; without traffic to spare it is not. */
-static void what_is_late_is_asked_for_again(void **state)
+/* A hanging request is overtaken by a second one; without traffic budget it is not. */
+static void late_requests_are_hedged(void **state)
 {
     leat__remote *f;
     leat__http_stats before, after;
@@ -130,7 +131,8 @@ static void what_is_late_is_asked_for_again(void **state)
         leat__http_read(&before);
         uint64_t at = 0;
         while (server.requests < LATE_AT) {
-            at = (at + 1000003) % (SIZE - (400 << 10)); /* never forward: nothing is read ahead */
+            at = (at + 1000003) % (SIZE - (400 << 10)); /* never sequential: nothing is
+                                                         * prefetched */
             check_read(f, at, 64 << 10, 64 << 10);
         }
         leat__http_read(&after);
@@ -241,7 +243,7 @@ static void small_files(void **state)
     char buf[100];
     size_t got;
     (void)state;
-    begin(tiny); /* knows no ranges, which does not matter here */
+    begin(tiny); /* does not support ranges, which does not matter here */
     assert_ok(leat__remote_open(&f, url, NULL));
     assert_ok(leat__remote_pread(f, buf, sizeof buf, 4, &got, NULL));
     assert_int_equal(got, 5);
@@ -317,7 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_by_ranges),
         cmocka_unit_test(neighbours_are_joined),
-        cmocka_unit_test(what_is_late_is_asked_for_again),
+        cmocka_unit_test(late_requests_are_hedged),
         cmocka_unit_test(a_broken_body_is_resumed),
         cmocka_unit_test(wrong_answers),
         cmocka_unit_test(small_files),

@@ -41,8 +41,8 @@ static void read_at(leat__remote *f, uint64_t offset)
     it_check(buf, got, offset);
 }
 
-/* 640 reads of a file from its beginning: blocks of 4 MiB, joined in pairs. */
-static void reads_forward_come_in_blocks(void **state)
+/* 640 sequential reads of a file: blocks of 4 MiB, joined in pairs. */
+static void sequential_reads_come_in_blocks(void **state)
 {
     leat__remote *f;
     (void)state;
@@ -52,7 +52,7 @@ static void reads_forward_come_in_blocks(void **state)
     end(&f);
 }
 
-static void reads_anywhere_are_not_read_ahead(void **state)
+static void random_reads_are_not_prefetched(void **state)
 {
     leat__remote *f;
     leat__http_stats before, after;
@@ -96,7 +96,7 @@ static void fails_later(web_request *q)
     else web_reply(q, "403 Forbidden", "", "", 0);
 }
 
-static void an_error_is_that_of_the_reader(void **state)
+static void errors_name_the_readers_range(void **state)
 {
     leat__remote *f;
     leat_error err;
@@ -119,10 +119,10 @@ int main(void)
 {
     leat__http *http;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_forward_come_in_blocks),
-        cmocka_unit_test(reads_anywhere_are_not_read_ahead),
+        cmocka_unit_test(sequential_reads_come_in_blocks),
+        cmocka_unit_test(random_reads_are_not_prefetched),
         cmocka_unit_test(threads_share_blocks),
-        cmocka_unit_test(an_error_is_that_of_the_reader),
+        cmocka_unit_test(errors_name_the_readers_range),
     };
     web_environment();
     if (leat__http_ref(&http, NULL) != 0) return 77;

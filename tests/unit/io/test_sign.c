@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signatures against the examples that the vendors publish: Amazon S3's "Signature Calculations
+ * Signatures against the examples published by the vendors: Amazon S3's "Signature Calculations
  * for the Authorization Header" and the SigV4 test suite; Azure's "Authorize with Shared Key".
  */
 #include "leat_test.h"

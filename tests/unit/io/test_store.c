@@ -12,7 +12,7 @@ static void ok(web_request *q)
     web_reply(q, "200 OK", "", "fine", 4);
 }
 
-/* One GET of the path; what the server saw is in server.last. */
+/* One GET of the path; server.last has the request. */
 static int get(const char *path, leat_error *err)
 {
     leat__store *s;

@@ -19,7 +19,7 @@ static void bytes_and_requests_have_prices(void **state)
     assert_true(p.internet == 0);
 }
 
-static void unknown_owners_have_none(void **state)
+static void unknown_owners_have_no_prices(void **state)
 {
     leat__traffic_price p;
     (void)state;
@@ -34,7 +34,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_and_requests_have_prices),
-        cmocka_unit_test(unknown_owners_have_none),
+        cmocka_unit_test(unknown_owners_have_no_prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static bool noted(void)
     return leat__upload_note_read(it_path(dir, "note"), &n);
 }
 
-static void a_stopped_upload_continues_at_the_part(void **state)
+static void stopped_upload_resumes_at_the_part(void **state)
 {
     (void)state;
     assert_code(LEAT_ECANCELED, send_file(9 * PART + 5, true, NULL));
@@ -79,7 +79,7 @@ static void another_file_is_another_upload(void **state)
     assert_ok(send_file(5 * PART, false, NULL));
     assert_int_equal(store_data.aborted, 1);
     assert_int_equal(bucket_find(&store_data, "dir/up", false)->len, 5 * PART);
-    /* a damaged note is none */
+    /* a damaged note counts as none */
     it_make(it_path(dir, "note"), 100);
     assert_false(noted());
     assert_ok(send_file(3 * PART, false, NULL));
@@ -107,13 +107,14 @@ static void lists_and_aborts(void **state)
     count = 0;
     assert_ok(leat__uploads_list(store, "s3://b/dir", see, &count, NULL));
     assert_int_equal(count, 0);
-    assert_ok(send_file(9 * PART, false, NULL)); /* the note is of an upload that is gone */
+    assert_ok(send_file(9 * PART, false, NULL)); /* the note names an upload that no longer
+                                                  * exists */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_stopped_upload_continues_at_the_part, begin, end),
+        cmocka_unit_test_setup_teardown(stopped_upload_resumes_at_the_part, begin, end),
         cmocka_unit_test_setup_teardown(another_file_is_another_upload, begin, end),
         cmocka_unit_test_setup_teardown(lists_and_aborts, begin, end),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes in flight: every byte arrives where it belongs, blocks come back, large ones are not
- * kept, and a failure is told and stays told.
+ * Writes in flight: every byte is written at its offset, blocks are returned, large ones are not
+ * kept, and a failure is reported by every later call.
  */
 #include "iotest.h"
 
@@ -44,8 +44,8 @@ static void write_all(bool reserve)
     assert_int_equal(leat__writer_open(&w, BLOCK, &err), 0);
     if (reserve) leat__file_reserve(f, 0, 200 * BLOCK);
     for (int i = 0; i < 100; i++) {
-        size_t len = i % 10 == 9 ? 3 * BLOCK : BLOCK; /* now and then a large one */
-        if (i == 99) len = 1234;                      /* a ragged end */
+        size_t len = i % 10 == 9 ? 3 * BLOCK : BLOCK; /* occasionally a large one */
+        if (i == 99) len = 1234;                      /* an unaligned end */
         else if (i >= 50) len -= 16u * (uint32_t)i;   /* neighbours in a block */
         fill(&block, at, len);
         assert_int_equal(leat__writer_put(w, f, at, len, &block, &err), 0);
@@ -55,7 +55,7 @@ static void write_all(bool reserve)
     assert_int_equal(leat__file_truncate(f, at, &err), 0);
     assert_int_equal(leat__file_sync(f, &err), 0);
     assert_file(path, at);
-    /* Four slots, none with more than it may keep, and ours. */
+    /* Four slots, each within its limit, and ours. */
     assert_true(leat__mem_used(LEAT__MEM_IO) < 5 * BLOCK + block.capacity + 8192);
     leat__writer_close(&w);
     leat__file_close(&f);
@@ -74,7 +74,7 @@ static void test_plain(void **state)
     write_all(false);
 }
 
-/* Closing without a drain writes what was put. */
+/* Closing without a drain still writes all blocks. */
 static void test_close_waits(void **state)
 {
     char *dir = it_dir(), *path = it_path(dir, "a");

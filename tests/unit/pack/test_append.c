@@ -90,7 +90,7 @@ static void test_append(void **state)
         pt_check(path, 700, 4000);
         leat_pack_info info = info_of(path);
         assert_int_equal(info.shards, shards + 3);
-        assert_int_equal(info.version_major, 2); /* older readers read it */
+        assert_int_equal(info.version_major, 2); /* older versions can read it */
         assert_int_equal(info.dropped, 0);
         assert_int_equal(files_in(dir), info.shards + 1);
         assert_int_equal(leat_pack_verify(path, NULL, NULL, &err), 0);
@@ -138,7 +138,7 @@ static void test_what_is_refused(void **state)
     /* one writer at a time, of any kind */
     assert_int_equal(leat_packer_open(&other, path, &o, &err), LEAT_ESTATE);
     assert_int_equal(leat_pack_compact(path, NULL, NULL, &err), 0); /* one file: nothing to do */
-    /* blobs that samples need stay; class names may be added behind the others */
+    /* blobs that samples need are kept; class names may be added after the others */
     const char *more[] = {"zero", "one", "two \"quoted\"", "drei", "四", "new"};
     assert_int_equal(leat_packer_blob(p, "tile-tables", "other", 5, &err), LEAT_EINVAL);
     assert_int_equal(leat_packer_classes(p, PT_LABEL, more + 1, 5, &err), LEAT_EINVAL);
@@ -159,12 +159,12 @@ static void test_what_is_refused(void **state)
     assert_int_equal(leat_packer_drop(p, "x", 1, NULL, &err), LEAT_ESTATE);
     assert_int_equal(pt_append(p, 0, 100, 4000, &err), 0);
     leat_packer_close(&p);
-    o.append = 1; /* an unfinished pack may still be resumed: it is not discarded */
+    o.append = 1; /* an unfinished pack may still be resumed, so it is not discarded */
     assert_int_equal(leat_packer_open(&p, path, &o, &err), LEAT_EEXIST);
     pt_rmdir(dir);
 }
 
-/* Who has the old generation open reads it to its end. */
+/* A reader with the old generation open can read it to its end. */
 static void test_readers_keep_the_old_generation(void **state)
 {
     char *dir = pt_dir();
@@ -196,7 +196,7 @@ static void test_readers_keep_the_old_generation(void **state)
 
 /* ---- dropping ------------------------------------------------------------------------------ */
 
-/* Every call of a reader against the numbers that should be there, in order. */
+/* Checks every call of a reader against the expected numbers, in order. */
 static void check_numbers(const char *path, const uint64_t *want, uint64_t count, size_t scale)
 {
     leat_pack *p;
@@ -271,7 +271,8 @@ static void test_generations_against_a_model(void **state)
                 continue;
             }
             assert_int_equal(drop(p, want[i]), 1);
-            if (what == 1) assert_int_equal(drop(p, want[i]), 1); /* twice is once */
+            /* a second drop has no effect */
+            if (what == 1) assert_int_equal(drop(p, want[i]), 1);
             if (what == 1) updated[updates++] = want[i];
         }
         count = kept;
@@ -284,7 +285,8 @@ static void test_generations_against_a_model(void **state)
         for (uint64_t i = 0; i < fresh; i++) want[count++] = next++;
         end(p);
         check_numbers(path, want, count, 300);
-        assert_int_equal(info_of(path).version_major, 3); /* readers before drops refuse it */
+        assert_int_equal(info_of(path).version_major, 3); /* readers without support for drops
+                                                           * refuse it */
         assert_int_equal(files_in(dir), info_of(path).shards + 1);
     }
     assert_int_equal(leat_pack_compact(path, NULL, NULL, &err), 0);
@@ -360,7 +362,7 @@ static bool killed_while_appending(const char *path, leat__fault_kind kind, uint
     return WIFSIGNALED(status);
 }
 
-/* Old or new, never half; returns whether it is new. */
+/* Old or new, never a mixture; returns whether it is new. */
 static bool whole(const char *path)
 {
     uint64_t want[BASE + ADDED];
@@ -405,8 +407,9 @@ static void test_kill_at_every_step(void **state)
     kill_at_every_step(LEAT__FAULT_SYNC, 1 << 20);
 }
 
-/* Its files have the numbers behind those of the set: they are removed, also before the first page. */
-static void test_kill_behind_other_generations(void **state)
+/* Its files have the numbers after those of the set: they are removed, even before the first
+ * page. */
+static void test_kill_after_other_generations(void **state)
 {
     if (!leat__fault_available()) skip();
     bool killed = true;
@@ -428,7 +431,7 @@ static void test_kill_behind_other_generations(void **state)
     }
 }
 
-/* A file size limit stands for a full disk. */
+/* A file size limit simulates a full disk. */
 static void test_no_room(void **state)
 {
     char *dir = pt_dir();
@@ -465,7 +468,7 @@ int main(void)
         cmocka_unit_test(test_generations_against_a_model),
         cmocka_unit_test(test_duplicate_and_odd_keys),
         cmocka_unit_test(test_kill_at_every_step),
-        cmocka_unit_test(test_kill_behind_other_generations),
+        cmocka_unit_test(test_kill_after_other_generations),
         cmocka_unit_test(test_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

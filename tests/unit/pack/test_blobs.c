@@ -26,7 +26,7 @@ static void test_sorted(void **state)
     leat__free(name);
 }
 
-/* Stored as a frame only where that is smaller and the blob small enough to be trusted for it. */
+/* Stored as a frame only if that is smaller and the blob is small enough. */
 static void test_packed(void **state)
 {
     enum { LARGE = (1 << 20) + 1 };
@@ -54,7 +54,8 @@ static void test_packed(void **state)
     memcpy(twice + e->packed_size, e->packed, e->packed_size);
     assert_false(leat__blob_unpack(twice, 2 * e->packed_size, out, 1000));
     assert_false(leat__blob_unpack("nonsense", 8, out, 1000));
-    assert_int_equal(leat__blobs_set(&b, "e", noise, 10, &err), 0); /* replaced: no frame is left */
+    /* replaced: the old frame is gone */
+    assert_int_equal(leat__blobs_set(&b, "e", noise, 10, &err), 0);
     assert_null(b.items[4].packed);
     leat__blobs_reset(&b);
     free(data);

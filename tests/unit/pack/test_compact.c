@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compacting: the same bytes as packing at once, in place and elsewhere.
+ * Compacting: the same bytes as one packing run, in place and to another path.
  */
 #include "packtest.h"
 
@@ -32,7 +32,7 @@ static void same_bytes(const char *a, const char *b)
     free(y);
 }
 
-static void test_the_bytes_of_packing_at_once(void **state)
+static void test_same_bytes_as_one_packing_run(void **state)
 {
     char *dir = pt_dir();
     char *at_once = pt_path(dir, "once.leat"), *path = pt_path(dir, "a.leat"), *to = pt_path(dir, "to.leat");
@@ -48,7 +48,7 @@ static void test_the_bytes_of_packing_at_once(void **state)
     assert_int_equal(leat_pack_compact(path, &c, &st, &err), 0);
     assert_int_equal(st.samples, 500);
     same_bytes(to, at_once);
-    pt_check(path, 500, 1200); /* it stays */
+    pt_check(path, 500, 1200); /* it is unchanged */
     assert_int_equal(leat_pack_compact(path, &c, &st, &err), LEAT_EEXIST);
     c.replace = 1;
     assert_int_equal(leat_pack_compact(path, &c, &st, &err), 0);
@@ -112,7 +112,8 @@ static uint32_t files_in(const char *dir)
     return n;
 }
 
-/* A compaction that was killed is in nobody's way: the next append works, and nothing is left over. */
+/* A killed compaction does not block anything: the next append works, and nothing is left
+ * over. */
 static void append_after_kills(leat__fault_kind kind)
 {
     bool killed = true;
@@ -145,7 +146,7 @@ static void test_append_after_a_kill(void **state)
     append_after_kills(LEAT__FAULT_WRITE);
 }
 
-/* Elsewhere, the next one needs no leave to replace what a killed one left. */
+/* To another path, the next one may replace the leftovers of a killed one without asking. */
 static void test_again_after_a_kill(void **state)
 {
     if (!leat__fault_available()) skip();
@@ -166,7 +167,7 @@ static void test_again_after_a_kill(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_bytes_of_packing_at_once),
+        cmocka_unit_test(test_same_bytes_as_one_packing_run),
         cmocka_unit_test(test_stopped_and_missing),
         cmocka_unit_test(test_append_after_a_kill),
         cmocka_unit_test(test_again_after_a_kill),

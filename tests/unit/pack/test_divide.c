@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Splitting: every sample in one part, stable when samples are added, exact shares when stratified.
+ * Splitting: every sample in one part, stable when samples are added, exact shares when
+ * stratified.
  */
 #include "packtest.h"
 
@@ -38,7 +39,7 @@ static void test_stable(void **state)
     assert_int_equal(parts[0].samples + parts[1].samples, 200);
     assert_in_range(parts[1].samples, 20, 60);
     for (uint64_t i = 0; i < 200; i++) assert_in_range(before[i] = part_of(paths, 2, i), 0, 1);
-    o.append = 1; /* more samples move none */
+    o.append = 1; /* more samples do not move others */
     leat_packer *p;
     assert_int_equal(leat_packer_open(&p, path, &o, &err), 0);
     assert_int_equal(pt_append(p, 200, 300, 50, &err), 0);

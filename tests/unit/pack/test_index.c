@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checked reads of the index: same answers with and without cache, damage found on touch,
- * keys found among many.
+ * Checked reads of the index: same results with and without cache, damage found on touch, keys
+ * found among many.
  */
 #include "packtest.h"
 
@@ -59,7 +59,7 @@ static void test_same_with_any_cache(void **state)
                 assert_int_equal(leat__index_find(x, key, (size_t)size, 0, &sample, &err), 0);
                 assert_int_equal(sample, i);
                 assert_int_equal(leat__index_find(x, key, (size_t)size - 1, 0, &sample, &err),
-                                 i < 10 ? LEAT_ENOENT : 0); /* "k12" of "k123" is another */
+                                 i < 10 ? LEAT_ENOENT : 0); /* "k12" is not "k123" */
             }
         }
         assert_true(atomic_load(&x->cached) <= limits[k]);
@@ -124,7 +124,7 @@ static void test_damage_on_touch(void **state)
     pt_rmdir(dir);
 }
 
-/* Puts `value` at `at` of a file with one chunk of index and makes all checks right again. */
+/* Writes `value` at `at` of a file with one chunk of index and recomputes all checks. */
 static void forge(const char *path, uint64_t at, uint64_t value)
 {
     size_t size;
@@ -144,8 +144,8 @@ static void forge(const char *path, uint64_t at, uint64_t value)
     free(file);
 }
 
-/* Places of pages that cannot be, under right checks: refused where they are looked up, and those
- * that only do not fit their neighbours by verify. */
+/* Impossible page positions with valid checks: refused at lookup; those that only contradict
+ * their neighbours are found by verify. */
 static void test_impossible_pages(void **state)
 {
     char *dir = pt_dir(), *path = pt_path(dir, "a.leat");
@@ -164,7 +164,7 @@ static void test_impossible_pages(void **state)
     leat__index_close(&x);
     const struct {
         uint64_t at, value, keep;
-        bool alone; /* impossible without a look at its neighbours */
+        bool alone; /* impossible without comparing its neighbours */
     } wrong[] = {
         {at, was.offset + 8, was.offset, true},
         {at, was.offset + 1, was.offset, true},
@@ -194,7 +194,7 @@ static void test_impossible_pages(void **state)
     pt_rmdir(dir);
 }
 
-/* A header and a footer of different versions do not belong together. */
+/* A header and a footer of different versions do not match. */
 static void test_versions_agree(void **state)
 {
     char *dir = pt_dir(), *path = pt_path(dir, "a.leat");
@@ -205,7 +205,7 @@ static void test_versions_agree(void **state)
     write_many(path, 10);
     uint8_t *file = pt_load(path, &size);
     assert_int_equal(leat__footer_decode(file + size - LEAT__PACK_BLOCK, path, size, &f, &err), 0);
-    f.minor++; /* a reader takes higher minors of its major */
+    f.minor++; /* a reader accepts higher minor versions of its major */
     leat__footer_encode(&f, file + size - LEAT__PACK_BLOCK);
     leat__header_encode(&f, file);
     pt_store(path, file, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The indexer: the size it foretells is the size it writes, whatever is in the index, and
- * little memory gives the same bytes as much.
+ * The indexer: the predicted size is the written size, whatever is in the index, and little
+ * memory gives the same bytes as much.
  */
 #include "packtest.h"
 
@@ -85,7 +85,7 @@ static void test_sizes_and_memory(void **state)
         uint8_t *two = write_index(&b, pt_path(dir, "two"), &n2);
         assert_int_equal(n1, n2);
         assert_memory_equal(one, two, n1);
-        /* what an earlier attempt left behind does not shine through */
+        /* leftovers of an earlier attempt are overwritten */
         memset(two, 0xee, n2);
         pt_store(pt_path(dir, "three"), two, n2);
         free(two);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs that read as one: every call against the same call on the part.
+ * Joined packs: every call against the same call on the part.
  */
 #include "leat_test.h"
 
@@ -137,7 +137,7 @@ static void samples_are_those_of_the_parts(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-static void the_digest_is_that_of_all_in_order(void **state)
+static void digest_covers_all_parts_in_order(void **state)
 {
     const char *const two[2] = {paths[A], paths[B]}, *const other[2] = {paths[B], paths[A]};
     leat_pack *p, *q, *r;
@@ -145,7 +145,7 @@ static void the_digest_is_that_of_all_in_order(void **state)
     (void)state;
     assert_ok(leat_pack_open_many(&p, two, 2, NULL, NULL));
     assert_ok(leat_pack_open_many(&q, other, 2, NULL, NULL));
-    assert_ok(leat_pack_open_many(&r, two, 1, NULL, NULL)); /* is the pack */
+    assert_ok(leat_pack_open_many(&r, two, 1, NULL, NULL)); /* returns the pack itself */
     leat_pack_info_read(p, &a, sizeof a);
     leat_pack_info_read(q, &b, sizeof b);
     leat_pack_info_read(r, &c, sizeof c);
@@ -174,7 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_those_of_the_parts),
-        cmocka_unit_test(the_digest_is_that_of_all_in_order),
+        cmocka_unit_test(digest_covers_all_parts_in_order),
         cmocka_unit_test(errors_name_the_pack),
     };
     return cmocka_run_group_tests(tests, make, drop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The journal: records come back as written; any cut or flipped byte ends it cleanly.
+ * The journal: records are read as written; any truncation or flipped byte ends it cleanly.
  */
 #include "packtest.h"
 
@@ -27,7 +27,7 @@ static void write_journal(const char *path)
     leat__journal_reset(&j);
 }
 
-/* Number of whole records. */
+/* Number of complete records. */
 static int count(const char *path)
 {
     leat__journal j;

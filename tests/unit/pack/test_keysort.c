@@ -60,7 +60,7 @@ static void test_sort(void **state)
     sort_and_compare(path, 100000, UINT64_MAX, 0);     /* one pass */
     sort_and_compare(path, 100000, UINT64_MAX, 64000); /* about fifty */
     sort_and_compare(path, 50000, 100, 64000);
-    sort_and_compare(path, 50000, 1, 64000); /* all equal: more memory than asked for */
+    sort_and_compare(path, 50000, 1, 64000); /* all equal: uses more memory than requested */
     pt_rmdir(dir);
 }
 

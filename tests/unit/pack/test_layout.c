@@ -9,8 +9,7 @@
 #include "base/num.h"
 #include "pack/layout.h"
 
-/* Footers of a file with 10 samples in 2 pages and one section: in whole blocks, and in as many
- * bytes as it takes. */
+/* Footers of a file with 10 samples in 2 pages and one section: in whole blocks, and unpadded. */
 static leat__footer blocks_footer(void)
 {
     return (leat__footer){.major = 1, .kind = LEAT__PACK_FILE, .file_bytes = 4096 * 8,
@@ -48,13 +47,13 @@ static void test_header(void **state)
         assert_int_not_equal(leat__header_decode(block, "x", &g, &err), 0);
         block[i] ^= 0x10;
     }
-    f.major = 1; /* a file of an older major is whole blocks */
+    f.major = 1; /* a file of an older major version has whole blocks */
     leat__header_encode(&f, block);
     assert_int_equal(leat__header_decode(block, "x", &g, &err), LEAT_EDATA);
     f = blocks_footer();
     leat__header_encode(&f, block);
     assert_int_equal(leat__header_decode(block, "x", &g, &err), 0);
-    f.major = 3; /* newer, with a right check */
+    f.major = 3; /* newer, with a valid check */
     leat__header_encode(&f, block);
     assert_int_equal(leat__header_decode(block, "x", &g, &err), LEAT_EFORMAT);
     assert_non_null(strstr(err.message, "3.0"));
@@ -88,7 +87,7 @@ static void test_footer(void **state)
     footer_comes_back(blocks_footer());
 }
 
-/* Each number made impossible in turn, under a right check. */
+/* Each number made impossible in turn, with a valid check. */
 static void test_impossible_footers(void **state)
 {
     uint8_t block[4096];
@@ -125,7 +124,7 @@ static void test_impossible_footers(void **state)
     WRONG(f.max_page_bytes = 0);
     WRONG(f.max_sample_bytes = 8193);
     WRONG(f.kind = LEAT__PACK_SET);
-    /* what only one of the two does not allow */
+    /* allowed by only one of the two */
     WRONG_IN(blocks_footer(), f.pages = 3);
     WRONG_IN(blocks_footer(), f.max_page_bytes = 5008);
     WRONG_IN(blocks_footer(), (f.index_offset += 16, f.index_bytes -= 16));
@@ -161,7 +160,7 @@ static void directory_is_checked(leat__footer f, uint64_t first)
     } wrong[] = {{8, first - 16}, {8, first + 64}, {64 + 8, first + 192}, {64 + 8, 0},
                  {64 + 16, 321}, {64 + 16, UINT64_MAX - 31}, {128 + 16, 5000}, {64 + 24, 0},
                  {128 + 40, UINT64_MAX}, {128 + 40, LEAT__PACK_PACKED_MAX + 1}};
-    /* version 1 has no compressed blobs and gives these bytes no meaning */
+    /* version 1 has no compressed blobs and ignores these bytes */
     size_t count = LEAT_COUNT(wrong) - (f.major == 1 ? 2 : 0);
     for (size_t i = 0; i < count; i++) {
         uint64_t keep = leat__load_u64(b.data + wrong[i].at);
@@ -170,7 +169,7 @@ static void directory_is_checked(leat__footer f, uint64_t first)
                          LEAT_EDATA);
         leat__store_u64(b.data + wrong[i].at, keep);
     }
-    if (f.major > 1) { /* not all of the index is a section's */
+    if (f.major > 1) { /* part of the index belongs to no section */
         leat__store_u64(b.data + 128 + 16, 64);
         assert_int_equal(leat__directory_decode((uint8_t *)b.data, &f, "x", out, &err),
                          LEAT_EDATA);
@@ -181,7 +180,7 @@ static void directory_is_checked(leat__footer f, uint64_t first)
 static void test_directory(void **state)
 {
     leat__footer f = good_footer();
-    assert_int_equal(f.index_offset % 64, 48); /* the first section starts behind that */
+    assert_int_equal(f.index_offset % 64, 48); /* the first section starts after that */
     directory_is_checked(f, f.index_offset + 16);
     directory_is_checked(blocks_footer(), 4096 * 3);
 }
@@ -197,7 +196,7 @@ static void test_entries(void **state)
     leat__sample_entry_store(b, &s);
     leat__sample_entry_load(b, &s2);
     assert_memory_equal(&s, &s2, sizeof s);
-    assert_int_equal(b[4], 16); /* little-endian, as the document says */
+    assert_int_equal(b[4], 16); /* little-endian, as documented */
     assert_int_equal(leat__key_hash("", 0), 0x2d06800538d394c2u);
 }
 

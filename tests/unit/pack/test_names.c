@@ -47,7 +47,7 @@ static void test_blobs_and_classes(void **state)
     }
 }
 
-/* A blob that is stored compressed comes back as it was, in memory like that of any other. */
+/* A compressed blob is restored, in memory like any other. */
 static void test_packed_blob(void **state)
 {
     enum { SIZE = 30000 };

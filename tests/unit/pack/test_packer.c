@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The packer from the outside: what is appended is what is read, files are the same whatever
- * way they were made, wrong use is refused in words.
+ * The packer's public interface: appended samples can be read back, files do not depend on how
+ * they were made, and wrong use is refused with a message.
  */
 #include "packtest.h"
 
@@ -55,7 +55,7 @@ static void test_same_bytes(void **state)
     pt_rmdir(dir);
 }
 
-/* Pages built one ahead and sealed elsewhere give what append gives. */
+/* Pages built one ahead and sealed elsewhere give the same file as append. */
 static void test_pages_by_hand(void **state)
 {
     char *dir = pt_dir();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The page builder: places, padding, when a page is full.
+ * The page builder: positions, padding, when a page is full.
  */
 #include "packtest.h"
 
@@ -49,7 +49,7 @@ static void test_places(void **state)
     assert_int_equal(c.length, 7);
     leat__sample_entry_load(row + 64, &e);
     assert_int_equal(e.offset, 32);
-    assert_int_equal(e.size, 32); /* the empty payload starts on 16 too */
+    assert_int_equal(e.size, 32); /* an empty payload is aligned to 16 too */
     for (int i = 0; i < 64; i++) { /* zeros wherever there is no payload */
         bool payload = i < 5 || (i >= 16 && i < 23) || (i >= 32 && i < 49);
         assert_int_equal(p->data[i], payload ? 0xab : 0);
@@ -81,7 +81,7 @@ static void test_full(void **state)
     assert_int_equal(size, 0);
     assert_false(leat__page_fits(p, &s, size));
     leat__page_seal(p);
-    assert_int_equal(p->bytes, 150000); /* a multiple of 16 as it is */
+    assert_int_equal(p->bytes, 150000); /* already a multiple of 16 */
     leat__page_clear(p);
     assert_int_equal(p->capacity, 0); /* the large buffer is not kept */
     s = sample(v, 65536 - 16, 16, "exact");
@@ -100,7 +100,7 @@ static void test_full(void **state)
     }
     assert_false(leat__page_fits(p, &s, 0));
     leat__page_seal(p);
-    assert_int_equal(p->bytes, 16); /* even when nothing is in it */
+    assert_int_equal(p->bytes, 16); /* even when it is empty */
     leat__page_close(&p);
     leat__schema_close(&schema);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finishing: replacing packs and sets, finishing twice, a disk that is full.
+ * Finishing: replacing packs and sets, finishing twice, a full disk.
  */
 #include "packtest.h"
 
@@ -42,8 +42,8 @@ static void test_replace_a_set_by_a_smaller_one(void **state)
     pt_rmdir(dir);
 }
 
-/* Finishing a set fails at each sync and rename in turn: discard then leaves nothing, unless
- * the set was whole already. */
+/* Finishing a set fails at each sync and rename in turn: discard then leaves nothing, unless the
+ * set was already complete. */
 static void test_discard_a_set(void **state)
 {
     if (!leat__fault_available()) skip();
@@ -87,7 +87,7 @@ static void test_discard_a_set(void **state)
 
 enum { OLD_SAMPLES = 420, OLD_SCALE = 3000, NEW_SAMPLES = 330, NEW_SCALE = 4000 };
 
-/* What is at NAME: the old pack or the new one, always whole; with nothing else in the folder
+/* Whether NAME is the new pack; old or new, it must be complete, with nothing else in the folder
  * when `clean`. */
 static bool is_new_and_whole(const char *dir, bool clean)
 {
@@ -106,8 +106,7 @@ static bool is_new_and_whole(const char *dir, bool clean)
     return new;
 }
 
-/* The child is killed before the nth operation of `kind` that finishing does. False: it has
- * fewer of them. */
+/* Kills the child before the nth operation of `kind` during finish. False: there are fewer. */
 static bool killed_while_replacing(const char *path, leat_packer_opts *o, leat__fault_kind kind,
                                    uint64_t nth)
 {
@@ -135,10 +134,10 @@ static void recover(const char *dir, leat_packer_opts o, uint64_t way, bool was_
         o.resume = 1;
         assert_int_equal(pt_write(path, &o, NEW_SAMPLES, NEW_SCALE, NULL, &err), 0);
         assert_true(is_new_and_whole(dir, true));
-    } else if (way % 3 == 1) { /* discarded: what was at the name stays, and only that */
+    } else if (way % 3 == 1) { /* discarded: only the pack that was at the name remains */
         assert_int_equal(leat_packer_discard(path, &err), 0);
         assert_int_equal(is_new_and_whole(dir, true), was_new);
-    } else { /* begun again */
+    } else { /* started again */
         assert_int_equal(pt_write(path, &o, NEW_SAMPLES, NEW_SCALE, NULL, &err), 0);
         assert_true(is_new_and_whole(dir, true));
     }
@@ -175,7 +174,7 @@ static void test_kill_at_every_step(void **state)
     kill_at_every_step(LEAT__FAULT_SYNC, 0, 1); /* a set by a single file */
 }
 
-/* Who has the old set open reads it to its end. */
+/* A reader with the old set open can read it to its end. */
 static void test_readers_keep_the_old_set(void **state)
 {
     char *dir = pt_dir();
@@ -199,13 +198,14 @@ static void test_readers_keep_the_old_set(void **state)
     }
     leat_sample_close(&s);
     leat_pack_close(&p);
-    /* The same content again takes the same names: nothing is lost then, either. */
+    /* The same content takes the same names: nothing is lost then either. */
     assert_int_equal(pt_write(path, &o, NEW_SAMPLES, NEW_SCALE, NULL, &err), 0);
     assert_true(is_new_and_whole(dir, true));
     pt_rmdir(dir);
 }
 
-/* A set whose shards have the names of earlier versions is read, and replaced without a rest. */
+/* A set whose shards have the names of earlier versions can be read, and replaced without
+ * leftovers. */
 static void test_replace_a_set_with_old_names(void **state)
 {
     const char *data = getenv("LEAT_TEST_DATA");
@@ -229,7 +229,7 @@ static void test_replace_a_set_with_old_names(void **state)
     pt_rmdir(dir);
 }
 
-/* Links keep pointing; what is no regular file is refused before anything is written. */
+/* Links are kept; a file that is not regular is refused before anything is written. */
 static void test_links_and_nodes(void **state)
 {
     char *dir = pt_dir();
@@ -269,7 +269,7 @@ static void test_replace_an_unfinished_pack(void **state)
     o.shard_bytes = 1 << 20;
     assert_int_equal(leat_packer_open(&p, path, &o, &err), 0);
     assert_int_equal(pt_append(p, 0, 600, 4000, &err), 0);
-    o.replace = 1; /* while it is alive nobody takes it over */
+    o.replace = 1; /* while it is alive no other run takes it over */
     assert_int_equal(leat_packer_open(&other, path, &o, &err), LEAT_ESTATE);
     assert_non_null(strstr(err.message, "in use by another process"));
     o.replace = 0;
@@ -280,7 +280,7 @@ static void test_replace_an_unfinished_pack(void **state)
     assert_int_equal(leat_packer_open(&other, path, &o, &err), LEAT_EEXIST);
     assert_non_null(strstr(err.message, "resume"));
     o.replace = 1;
-    o.identity++; /* other settings, too: resume would refuse them */
+    o.identity++; /* other settings too: resume would refuse them */
     o.shard_bytes = 0;
     assert_int_equal(pt_write(path, &o, 50, 400, NULL, &err), 0);
     pt_check(path, 50, 400);
@@ -303,8 +303,8 @@ static void test_twice(void **state)
     pt_rmdir(dir);
 }
 
-/* A file size limit stands for a full disk: the write fails in words, nothing appears under
- * the name, and with room again the rest follows. */
+/* A file size limit simulates a full disk: the write fails with a message, nothing appears under
+ * the name, and with enough space the rest follows. */
 static void test_no_room(void **state)
 {
     char *dir = pt_dir();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The public reader: facts, ranges over shards, buffers, damage named; golden files.
+ * The public reader: facts, ranges over shards, buffers, reported damage; golden files.
  */
 #include "packtest.h"
 
@@ -52,7 +52,7 @@ static void test_facts(void **state)
     pt_rmdir(dir);
 }
 
-/* Ranges across shards equal single looks. */
+/* Ranges across shards equal single lookups. */
 static void test_ranges(void **state)
 {
     char *dir;
@@ -114,7 +114,7 @@ static void test_buffers_and_keys(void **state)
     pt_rmdir(dir);
 }
 
-/* Pages read by the pack, and read directly through a lane and then checked. */
+/* Pages read by the pack, and read directly through a lane and then verified. */
 static void test_pages(void **state)
 {
     for (uint32_t direct = 0; direct < 2; direct++) {
@@ -185,7 +185,7 @@ static void test_not_a_pack(void **state)
     pt_rmdir(dir);
 }
 
-/* Packs of released versions are read for ever. */
+/* Packs of all released versions can be read. */
 static void test_golden(void **state)
 {
     const char *data = getenv("LEAT_TEST_DATA");
@@ -221,7 +221,7 @@ static void test_golden(void **state)
     }
 }
 
-/* Reads of the file that looking up every 7th sample takes. */
+/* File reads needed to look up every 7th sample. */
 static uint64_t reads_of_looks(leat_pack *p)
 {
     leat_pack_row row;
@@ -245,7 +245,7 @@ static void test_index_kept(void **state)
     o.index_cache_bytes = UINT64_MAX; /* none */
     assert_int_equal(leat_pack_open(&p, pt_path(dir, "s.leat"), &o, &err), 0);
     reads_of_looks(p);
-    assert_true(reads_of_looks(p) >= N / 7); /* one for each, though all is verified */
+    assert_true(reads_of_looks(p) >= N / 7); /* one for each, although everything is verified */
     leat__pack_index_keep(p, leat__pack_index_bytes(p));
     reads_of_looks(p);
     assert_int_equal(reads_of_looks(p), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Interrupted writing: killed at random moments, with torn journals, lost pages and missing
- * files, a resumed run always ends in the bytes of an undisturbed one, and no reader takes
- * what is unfinished. LEAT_KILLS sets the number of kills.
+ * Interrupted writing: killed at random times, with torn journals, lost pages and missing files.
+ * A resumed run always gives the bytes of an undisturbed one, and no reader accepts an unfinished
+ * file. LEAT_KILLS sets the number of kills.
  */
 #include "packtest.h"
 
@@ -88,12 +88,12 @@ static void refuses_partials(file_set *w)
     leat_error err;
     bool there = access(w->path, F_OK) == 0;
     int rc = leat_pack_open(&p, w->path, NULL, &err);
-    assert_int_equal(rc, there ? 0 : LEAT_ENOENT); /* under its name only when whole */
+    assert_int_equal(rc, there ? 0 : LEAT_ENOENT); /* exists under its name only when complete */
     if (rc == 0) leat_pack_close(&p);
     const char *partials[] = {"x.leat.partial", "x-00000.leat.partial", "x-00001.leat.partial"};
     for (int i = 0; i < 3; i++) {
         rc = leat_pack_open(&p, pt_path(w->dir, partials[i]), NULL, &err);
-        if (rc == 0) { /* header written, rename not yet: it must be whole then */
+        if (rc == 0) { /* header written, not yet renamed: it must be complete */
             leat_pack_close(&p);
             rc = leat_pack_verify(pt_path(w->dir, partials[i]), NULL, NULL, &err);
             assert_int_equal(rc, 0);
@@ -130,9 +130,9 @@ static void kill_loop(bool shards)
             most = LEAT_NS_PER_MS + leat__clock_ns() - start; /* kill earlier next time */
         }
         refuses_partials(&w);
-        if (access(w.path, F_OK) == 0) { /* whole, though perhaps killed just afterwards */
+        if (access(w.path, F_OK) == 0) { /* complete, though perhaps killed just afterwards */
             leat_error err;
-            /* Now and then the pack is taken away while its journal is still there. */
+            /* Sometimes the pack is removed while its journal still exists. */
             if (access(pt_path(w.dir, "x.leat.journal"), F_OK) == 0 && finished % 2 == 0)
                 assert_int_equal(pt_write(w.path, &w.opts, SAMPLES, SCALE, NULL, &err), 0);
             check_and_remove(&w);
@@ -192,7 +192,7 @@ static void test_marks_and_blobs_come_back(void **state)
     write_some(&w, 400);
     assert_int_equal(leat_packer_open(&p, w.path, &w.opts, &err), 0);
     uint64_t n = leat_packer_resumed(p, marks);
-    assert_in_range(n, 380, 400); /* what was in an unfinished page is not safe */
+    assert_in_range(n, 380, 400); /* samples of an unfinished page are not safe */
     assert_int_equal(marks[0], n);
     assert_int_equal(marks[1], (n - 1) / 2);
     assert_int_equal(marks[3], 77);
@@ -220,7 +220,7 @@ static void test_torn_journal(void **state)
     forget(&w);
 }
 
-/* A power cut may keep the journal and lose pages that were never synced. */
+/* A power failure may keep the journal and lose pages that were never synced. */
 static void test_lost_pages(void **state)
 {
     file_set w;
@@ -243,7 +243,8 @@ static void test_lost_pages(void **state)
     forget(&w);
 }
 
-/* Says in the journal that all pages are on stable storage; returns where the last one ends. */
+/* Records in the journal that all pages are on stable storage; returns the end of the last
+ * one. */
 static uint64_t mark_synced(file_set *w)
 {
     leat__journal j;
@@ -261,8 +262,8 @@ static uint64_t mark_synced(file_set *w)
     return end;
 }
 
-/* The block in which synced pages end is written again with what follows them: a power cut may
- * spoil it, and all that reaches into it is looked at again. */
+/* The block with the end of the synced pages is written again with later pages: a power failure
+ * may damage it, so all pages that extend into it are verified again. */
 static void test_spoiled_shared_block(void **state)
 {
     file_set w;
@@ -281,7 +282,7 @@ static void test_spoiled_shared_block(void **state)
         leat_error err;
         assert_int_equal(leat_packer_open(&p, w.path, &w.opts, &err), 0);
         uint64_t kept = leat_packer_resumed(p, NULL);
-        assert_in_range(kept, n / 2, n); /* what lies before that block is believed */
+        assert_in_range(kept, n / 2, n); /* pages before that block are trusted */
         leat_packer_close(&p);
         finish_and_check(&w);
     }
@@ -299,7 +300,7 @@ static void flip(const char *path, uint64_t at)
     close(fd);
 }
 
-/* Also pages that were synced are read back: one that was damaged since is written again. */
+/* Synced pages are also read back: a damaged one is written again. */
 static void test_damage_of_synced_pages(void **state)
 {
     file_set w;
@@ -323,7 +324,7 @@ static void test_damage_of_synced_pages(void **state)
 }
 
 /* Finish fails at every sync in turn, then a page is damaged. A file without its name is written
- * again; a set of which a part has its name is refused. */
+ * again; a partly published set is refused. */
 static void test_damage_while_publishing(void **state)
 {
     if (!leat__fault_available()) skip();
@@ -338,7 +339,7 @@ static void test_damage_while_publishing(void **state)
             leat__fault_disarm();
             if (rc == 0) break;
             const char *last = shards ? "x-00002.leat.partial" : "x.leat.partial";
-            if (access(pt_path(w.dir, last), F_OK) != 0) { /* published as far as that */
+            if (access(pt_path(w.dir, last), F_OK) != 0) { /* published up to here */
                 finish_and_check(&w);
                 continue;
             }
@@ -360,7 +361,7 @@ static void test_damage_while_publishing(void **state)
     }
 }
 
-/* A journal of an earlier version of the format: its pages do not lie where ours would. */
+/* A journal of an earlier version of the format: its pages are at other offsets. */
 static void test_another_format(void **state)
 {
     file_set w;
@@ -371,7 +372,7 @@ static void test_another_format(void **state)
     write_some(&w, 100);
     char *path = pt_path(w.dir, "x.leat.journal");
     uint8_t *journal = pt_load(path, &size);
-    leat__store_u64(journal + 8, 1); /* the identity has the format in it */
+    leat__store_u64(journal + 8, 1); /* the identity includes the format */
     leat__store_u64(journal + 24, leat__hash64(journal, 24, 0));
     pt_store(path, journal, size);
     free(journal);
@@ -397,8 +398,8 @@ static void test_missing_partial(void **state)
     forget(&w);
 }
 
-/* Finishing fails at every step in turn, and the file is taken away if it got its name: the
- * journal that is left over then does not stand in the way of a new run. */
+/* Finishing fails at every step in turn, and the file is removed if it got its name: the
+ * remaining journal does not block a new run. */
 static void test_published_and_removed(void **state)
 {
     if (!leat__fault_available()) skip();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat_sample: views of every type, and what it says before and after a failed read.
+ * leat_sample: views of every type, and its results before and after a failed read.
  */
 #include "packtest.h"
 

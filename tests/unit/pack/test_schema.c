@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schemas: text and back, what is refused, cells and their bounds.
+ * Schemas: text and back, refused input, cells and their bounds.
  */
 #include "packtest.h"
 
@@ -90,7 +90,7 @@ static void test_refused_texts(void **state)
         assert_null(s);
         assert_int_equal(err.code < 0, 1);
     }
-    /* keys of a later minor version are no hindrance */
+    /* keys of a later minor version are ignored */
     const char *later = "{\"version\":1,\"new\":[],\"fields\":[{\"name\":\"a\",\"type\":"
                         "\"int\",\"unit\":\"m\"}]}";
     assert_int_equal(leat__schema_parse(&s, later, strlen(later), &err), 0);
@@ -110,7 +110,7 @@ static void test_cells(void **state)
     assert_memory_equal(&in, &out, sizeof in);
     assert_false(leat__cell_load(&image, b, 131, &out)); /* past the end of its sample */
     leat__store_u64(b, 33);
-    assert_false(leat__cell_load(&bytes, b, 1000, &out)); /* not on 16 bytes */
+    assert_false(leat__cell_load(&bytes, b, 1000, &out)); /* not aligned to 16 bytes */
     leat__store_u64(b, UINT64_MAX - 15);
     assert_false(leat__cell_load(&bytes, b, 1000, &out));
     in.absent = 1;
@@ -137,7 +137,7 @@ static void entries_are_a_view_or_nothing(void **state)
     assert_ptr_equal(leat__cell_entries(&cell, sample, sizeof sample, &size), sample + 36);
     assert_int_equal(size, 7);
     assert_non_null(leat__cell_entries(&cell, sample, 43, &size));
-    for (uint64_t end = 21; end < 43; end++) /* cut anywhere */
+    for (uint64_t end = 21; end < 43; end++) /* truncated anywhere */
         assert_null(leat__cell_entries(&cell, sample, end, &size));
     for (uint32_t bad = 29; bad != 0; bad *= 2) { /* longer than the sample */
         leat__store_u32(sample + 32, bad);
@@ -149,7 +149,7 @@ static void entries_are_a_view_or_nothing(void **state)
     cell.absent = 1;
     assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size));
     cell.absent = 0;
-    cell.length = UINT64_MAX - 16; /* load would not have let it through */
+    cell.length = UINT64_MAX - 16; /* load would have refused it */
     assert_null(leat__cell_entries(&cell, sample, sizeof sample, &size));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets with hostile or broken lists of shards. The lists are written by the indexer itself,
- * so every check is right and only the list is wrong.
+ * Sets with hostile or broken lists of shards. The indexer writes the lists, so every check is
+ * valid and only the list is wrong.
  */
 #include "packtest.h"
 
@@ -105,7 +105,7 @@ static void write_many(const char *dir, const char *path)
     leat__buf_reset(&list);
 }
 
-/* All first blocks of the shards at once, which are more reads than there are descriptors. */
+/* Reads the first blocks of all shards at once: more reads than descriptors. */
 static void read_at_once(leat_pack *p, leat__aio_kind kind)
 {
     leat__aio_opts opts = {.kind = kind, .depth = 64, .max_depth = 64};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every byte of a pack is covered: single flipped bytes anywhere are found by verify, and no
- * call of the reader ever hands out bytes that differ from the original. LEAT_FLIPS sets how
- * many random places are tried.
+ * Every byte of a pack is covered: verify finds single flipped bytes anywhere, and no call of the
+ * reader ever returns bytes that differ from the original. LEAT_FLIPS sets how many random places
+ * are tried.
  */
 #include "packtest.h"
 
@@ -38,7 +38,7 @@ static int verify(const char *path, uint32_t threads, finds *f, leat_pack_verify
     return leat_pack_verify(path, &o, stats, &err);
 }
 
-/* What an undamaged pack answers. */
+/* The results of an undamaged pack. */
 typedef struct truth {
     leat_pack_row rows[SAMPLES];
     leat_pack_cell cells[PT_FIELDS][SAMPLES];
@@ -64,7 +64,7 @@ static void learn(const char *path, truth *t)
     leat_pack_close(&p);
 }
 
-/* Whatever the damaged pack answers without an error equals the truth. */
+/* Every result of the damaged pack without an error equals the truth. */
 static void never_wrong(const char *path, const truth *t, uint8_t *buf, size_t capacity)
 {
     leat_pack *p;
@@ -132,7 +132,7 @@ static void test_flips(void **state)
     pt_rmdir(dir);
 }
 
-/* One damaged sample: exactly that one, by its name. */
+/* One damaged sample: exactly that one is named. */
 static void test_names_the_sample(void **state)
 {
     char *dir = pt_dir();
@@ -186,7 +186,7 @@ static void test_stops_when_asked(void **state)
     pt_rmdir(dir);
 }
 
-/* Cut short at every block, and a pack grown by a byte. */
+/* Truncated at every block, and a pack grown by a byte. */
 static void test_cut_short(void **state)
 {
     char *dir = pt_dir();
@@ -206,7 +206,7 @@ static void test_cut_short(void **state)
     assert_int_equal(verify(cut, 1, &f, NULL), LEAT_EDATA);
     free(file);
 
-    /* Cut while open: reads fail, nothing is raised. */
+    /* Truncated while open: reads fail, no signal is raised. */
     leat_pack *p;
     leat_pack_row row;
     uint8_t buf[70000];

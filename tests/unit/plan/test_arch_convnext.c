@@ -19,7 +19,7 @@ static uint64_t per_sample(bool mixed)
 /* Per position of c channels and block: the input, the depthwise result, the norm's result,
  * the MLP before and after GELU and its result for the layer scale: 48c in fp32; with
  * autocast 26c (16-bit copies, the norm's input in 32 bits). Statistics: 8 bytes a position. */
-static void convnext_t_keeps_what_the_hand_counts(void **state)
+static void convnext_t_matches_hand_count(void **state)
 {
     static const uint64_t dims[] = {96, 192, 384, 768}, depths[] = {3, 3, 9, 3};
     uint64_t wide = 0, narrow = 0;
@@ -46,7 +46,7 @@ static void convnext_t_keeps_what_the_hand_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convnext_t_keeps_what_the_hand_counts),
+        cmocka_unit_test(convnext_t_matches_hand_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

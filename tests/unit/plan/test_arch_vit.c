@@ -19,7 +19,7 @@ static uint64_t per_sample(bool mixed, bool fused)
 /* Per token of width d and block, in bytes: the stream before each norm (4d, twice), the
  * norms' results (2d, twice), q, k, v (6d), the attention's result (2d), the MLP before and
  * after GELU (8d, twice): 36d with autocast, 64d in fp32. */
-static void vit_b_keeps_what_the_hand_counts(void **state)
+static void vit_b_matches_hand_count(void **state)
 {
     uint64_t d = 768, n = 197;
     uint64_t rows = 12 * (2 * n * 8 + 12 * n * 4); /* statistics, log-sum-exp */
@@ -43,7 +43,7 @@ static void unfused_attention_pays_for_the_scores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vit_b_keeps_what_the_hand_counts),
+        cmocka_unit_test(vit_b_matches_hand_count),
         cmocka_unit_test(unfused_attention_pays_for_the_scores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void presets_are_the_guides(void **state)
         assert_int_equal(p.config.prefetch, known[i].prefetch);
         assert_int_equal(p.config.compile, known[i].compile);
     }
-    leat_plan_facts f = guide_facts(); /* what is given wins over the preset */
+    leat_plan_facts f = guide_facts(); /* a given value overrides the preset */
     f.preset = LEAT_PLAN_AGGRESSIVE;
     f.batch = 100;
     assert_int_equal(plan_of(f).config.batch, 100);

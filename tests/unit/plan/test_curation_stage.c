@@ -12,7 +12,7 @@ static leat_plan_stage made(const char *name, uint64_t amount, const leat_plan_f
 }
 
 /* The rows of the guide: batch, memory, documents or clips per second. */
-static void every_row_of_the_guide_comes_back(void **state)
+static void every_row_of_the_guide_is_reproduced(void **state)
 {
     static const struct {
         const char *name, *unit;
@@ -65,7 +65,7 @@ static void an_unknown_name_lists_the_known_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_of_the_guide_comes_back),
+        cmocka_unit_test(every_row_of_the_guide_is_reproduced),
         cmocka_unit_test(gpus_share_the_amount),
         cmocka_unit_test(an_unknown_name_lists_the_known_ones),
     };

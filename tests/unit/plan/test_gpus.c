@@ -25,7 +25,8 @@ static void cards_are_known_by_their_device_names(void **state)
     assert_null(leat__plan_gpu_find(""));
 }
 
-/* A name that only begins like a known one, or says another amount of memory, is another card. */
+/* A name that only begins like a known one, or names another amount of memory, is another
+ * card. */
 static void other_cards_are_refused_with_suggestions(void **state)
 {
     static const char *const names[][2] = {

@@ -46,8 +46,8 @@ static void frames_come_from_length_and_rate(void **state)
     assert_int_equal(leat_plan_frames(-1, 30), 0);
 }
 
-/* A row whose machine would be killed is never the answer. */
-static void the_memory_model_has_the_last_word(void **state)
+/* A row whose machine would run out of memory is never recommended. */
+static void memory_model_overrides_the_guide(void **state)
 {
     leat_plan_facts f;
     (void)state;
@@ -59,7 +59,7 @@ static void the_memory_model_has_the_last_word(void **state)
     assert_string_equal(m.name, "g4dn.2xlarge");
     assert_int_equal(m.raised, 1);
     assert_true(m.ram_needed_bytes <= m.ram_bytes);
-    snprintf(f.model, sizeof f.model, "vit_l"); /* 256 of these fit no T4 */
+    snprintf(f.model, sizeof f.model, "vit_l"); /* 256 of these do not fit a T4 */
     f.workers = f.prefetch = 1;
     m = machine(LEAT_PLAN_KIND_IMAGES, 5000, &f);
     assert_int_equal(m.fits, 0);
@@ -69,8 +69,8 @@ static void the_memory_model_has_the_last_word(void **state)
     assert_int_equal(machine(LEAT_PLAN_KIND_IMAGES, 5000, &f).fits, 1);
 }
 
-/* NeMo, text: < 10 GB, 10–100, 100–500, 500 GB–1 TB, > 1 TB. Documents are few and large here,
- * so that only the size decides. */
+/* NeMo, text: < 10 GB, 10–100, 100–500, 500 GB–1 TB, > 1 TB. Documents are few and large here, so
+ * that only the size matters. */
 static void the_five_text_rows_on_each_side_of_their_edges(void **state)
 {
     const uint64_t gb = 1000000000;
@@ -110,7 +110,7 @@ static void text_with_too_many_documents_is_raised(void **state)
     leat_plan_machine m = machine(LEAT_PLAN_KIND_TEXT, UINT64_C(9000000000), &f);
     assert_int_equal(m.row, 1);
     assert_int_equal(m.raised, 1);
-    f.samples = UINT64_C(100000000000); /* past 8 × 512 GB the nodes follow the need */
+    f.samples = UINT64_C(100000000000); /* past 8 × 512 GB there are as many nodes as needed */
     m = machine(LEAT_PLAN_KIND_TEXT, UINT64_C(2000000000000), &f);
     assert_int_equal(m.row, 4);
     assert_true(m.nodes_low > 8);
@@ -147,7 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_three_image_rows_on_each_side_of_their_edges),
         cmocka_unit_test(frames_come_from_length_and_rate),
-        cmocka_unit_test(the_memory_model_has_the_last_word),
+        cmocka_unit_test(memory_model_overrides_the_guide),
         cmocka_unit_test(the_five_text_rows_on_each_side_of_their_edges),
         cmocka_unit_test(text_with_too_many_documents_is_raised),
         cmocka_unit_test(the_four_video_rows_on_each_side_of_their_edges),

@@ -56,7 +56,7 @@ static void json_says_unknown_and_unfit(void **state)
     json_decref(j);
 }
 
-/* Only flags of `leat load` may stand outside comments. */
+/* Only flags of `leat load` may be outside comments. */
 static void yaml_has_load_flags_only(void **state)
 {
     static const char *const flags[] = {"batch", "size", "dtype", "order", "cache", "threads",

@@ -3,9 +3,8 @@
 
 #include "base/rng.h"
 
-/* The order and the cache are the defaults of every loader, or those asked for, however large the
- * dataset is. */
-static void order_and_cache_are_those_asked_for(void **state)
+/* Order and cache are the loader's defaults, or as requested, however large the dataset is. */
+static void order_and_cache_are_as_requested(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -33,7 +32,7 @@ static void order_and_cache_are_those_asked_for(void **state)
     assert_true(p.ram.pages < 4 * GIB);
 }
 
-/* Rows of the table that no data sheet backs say so. */
+/* Rows of the table without a data sheet add a note. */
 static void uncertain_gpus_leave_a_note(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -105,15 +104,15 @@ static void comparison_gives_relative_errors(void **state)
     assert_near(rows[3].error, -0.5, 1e-6);
     assert_int_equal(rows[3].bytes, 1);
     assert_string_equal(rows[3].what, "peak memory");
-    run.wait_seconds = 8; /* whoever waits for batches never sees the queues full */
+    run.wait_seconds = 8; /* a trainer that waits for batches never sees full queues */
     leat_plan_compare(&p, &run, rows);
     assert_string_equal(rows[3].what, "peak memory, at most");
-    run = (leat_plan_run){.samples_per_s = 2200}; /* what is not known makes no row */
+    run = (leat_plan_run){.samples_per_s = 2200}; /* unknown values make no row */
     assert_int_equal(leat_plan_compare(&p, &run, rows), 1);
     assert_int_equal(rows[0].inside, 0);
 }
 
-/* Random facts, sensible and absurd: a plan or an error, parts that add up, and an answer that
+/* Random facts, sensible and absurd: a plan or an error, parts that add up, and a result that
  * does not get worse with more memory. */
 static void any_facts_give_a_sound_plan(void **state)
 {
@@ -123,7 +122,7 @@ static void any_facts_give_a_sound_plan(void **state)
     leat__rng r;
     (void)state;
     leat__rng_init(&r, 8, 0, 0, 0);
-    /* mostly small, now and then absurd */
+    /* mostly small, sometimes absurd */
 #define PICK                                                                               \
     leat__rng_below(&r, scales[leat__rng_below(&r, leat__rng_below(&r, 40) != 0 ? 3 : 5)])
     for (uint64_t i = 0; i < runs; i++) {
@@ -199,7 +198,7 @@ static int refuse(void *cookie, const char *text, size_t len)
     return LEAT_ECLOSED;
 }
 
-static void writing_reports_what_the_sink_says(void **state)
+static void writing_returns_the_sinks_error(void **state)
 {
     leat_plan p = plan_of(guide_facts());
     size_t len = 0;
@@ -220,14 +219,14 @@ static void writing_reports_what_the_sink_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_and_cache_are_those_asked_for),
+        cmocka_unit_test(order_and_cache_are_as_requested),
         cmocka_unit_test(uncertain_gpus_leave_a_note),
         cmocka_unit_test(rules_of_thumb_leave_notes),
         cmocka_unit_test(older_callers_are_served),
         cmocka_unit_test(comparison_gives_relative_errors),
         cmocka_unit_test(any_facts_give_a_sound_plan),
         cmocka_unit_test(words),
-        cmocka_unit_test(writing_reports_what_the_sink_says),
+        cmocka_unit_test(writing_returns_the_sinks_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

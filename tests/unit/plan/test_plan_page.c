@@ -28,7 +28,7 @@ static void the_page_names_what_matters(void **state)
     leat__free(text);
 }
 
-static void an_unfit_plan_ends_with_its_fix(void **state)
+static void plan_that_does_not_fit_ends_with_its_fix(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -69,7 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_page_names_what_matters),
-        cmocka_unit_test(an_unfit_plan_ends_with_its_fix),
+        cmocka_unit_test(plan_that_does_not_fit_ends_with_its_fix),
         cmocka_unit_test(bars_have_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static void a_batch_has_the_guides_bytes(void **state)
 
 /* The guide's four rows, its three tuning options and its three presets: buffer in GB as it
  * rounds them, and its verdicts. */
-static void every_ram_row_of_the_guide_comes_out(void **state)
+static void every_ram_row_of_the_guide_is_reproduced(void **state)
 {
     static const struct {
         int32_t workers;
@@ -55,7 +55,7 @@ static void every_ram_row_of_the_guide_comes_out(void **state)
 }
 
 /* OS 3 GB + buffer 8 GB + PyTorch 2 GB ≈ 13 GB. Ours counts the workers too: 15.9 GB. */
-static void the_budget_of_13_gb_comes_out(void **state)
+static void budget_of_13_gb_is_reproduced(void **state)
 {
     leat_plan p = process_plan(12, 3, 256);
     (void)state;
@@ -94,7 +94,7 @@ static void leat_needs_prefetch_batches_not_workers_times(void **state)
     assert_int_equal(p.ram.verdict, LEAT_PLAN_SAFE);
     assert_int_equal(p.ram_process.verdict, LEAT_PLAN_OUT_OF_MEMORY);
     assert_int_equal(p.config.memory_bytes, p.ram.budget);
-    f.memory_bytes = p.ram.budget / 2; /* a tight budget holds by waiting less far ahead */
+    f.memory_bytes = p.ram.budget / 2; /* a tight budget works by prefetching less */
     leat_plan tight = plan_of(f);
     assert_int_equal(tight.ram.budget, f.memory_bytes);
     assert_true(tight.ram.queue < p.ram.queue);
@@ -142,7 +142,7 @@ static void no_limit_means_unknown_never_fine(void **state)
     assert_int_equal(p.fits, 2);
 }
 
-static void what_others_use_counts(void **state)
+static void memory_of_other_processes_counts(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -157,13 +157,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_has_the_guides_bytes),
-        cmocka_unit_test(every_ram_row_of_the_guide_comes_out),
-        cmocka_unit_test(the_budget_of_13_gb_comes_out),
+        cmocka_unit_test(every_ram_row_of_the_guide_is_reproduced),
+        cmocka_unit_test(budget_of_13_gb_is_reproduced),
         cmocka_unit_test(shared_memory_can_be_the_limit),
         cmocka_unit_test(leat_needs_prefetch_batches_not_workers_times),
         cmocka_unit_test(a_cache_of_the_process_takes_the_budget),
         cmocka_unit_test(no_limit_means_unknown_never_fine),
-        cmocka_unit_test(what_others_use_counts),
+        cmocka_unit_test(memory_of_other_processes_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

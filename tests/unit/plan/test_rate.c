@@ -51,7 +51,7 @@ static void an_epoch_has_5005_iterations(void **state)
     leat_plan_facts f = guide_facts();
     f.gpus = 4;
     assert_int_equal(plan_of(f).speed.iterations, 1252);
-    f.samples = 1024 * 5 + 3; /* fewer than ranks: left out */
+    f.samples = 1024 * 5 + 3; /* fewer than ranks: dropped */
     assert_int_equal(plan_of(f).speed.iterations, 5);
     f.samples = 1024 * 5;
     assert_int_equal(plan_of(f).speed.iterations, 5);
@@ -60,9 +60,9 @@ static void an_epoch_has_5005_iterations(void **state)
     assert_int_equal(plan_of(f).speed.iterations, 6);
 }
 
-/* On a spinning disk a random order takes one seek a sample; whole pages are read at its full rate. The
- * row says what quasi_random would bring, and is not there where it brings nothing. */
-static void quasi_random_has_a_price(void **state)
+/* On a spinning disk a random order takes one seek per sample; whole pages are read at full rate.
+ * The row shows the gain of quasi_random, and is absent when there is none. */
+static void quasi_random_gain_is_shown(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -128,9 +128,9 @@ static leat_plan_facts calibrated_facts(void)
     return f;
 }
 
-/* As many threads as were measured: what was measured, its interval too, in every epoch that
+/* As many threads as were measured: the measured rate with its interval, in every epoch that
  * reads everything. */
-static void the_cold_loader_is_given_back(void **state)
+static void measured_cold_rate_is_reproduced(void **state)
 {
     leat_plan_speed s = plan_of(calibrated_facts()).speed;
     (void)state;
@@ -139,26 +139,26 @@ static void the_cold_loader_is_given_back(void **state)
     assert_near(s.rate.mid, 1500, 1e-6);
     assert_int_equal(s.limit, LEAT_PLAN_CPU);
     leat_plan_facts f = calibrated_facts();
-    f.ram_bytes = 1024 * GIB; /* all of it stays in memory: reading costs nothing any more */
+    f.ram_bytes = 1024 * GIB; /* everything stays in memory: reading no longer costs anything */
     s = plan_of(f).speed;
     assert_near(s.first_epoch.mid, 1500, 1e-6);
     assert_near(s.rate.mid, 2000, 1e-6);
 }
 
 /* 600 us of CPU and 400 of storage became 667: a sixth of the shorter is not hidden. */
-static void reading_takes_cpu_time_and_is_not_hidden_wholly(void **state)
+static void reading_takes_cpu_time_and_is_not_fully_hidden(void **state)
 {
     leat_plan_facts f = calibrated_facts();
     (void)state;
     double beside = (1e6 / 1500 - 600) / 400;
-    f.cpus = f.workers = 4; /* now the longer is storage's */
+    f.cpus = f.workers = 4; /* now storage takes longer */
     leat_plan_speed s = plan_of(f).speed;
     assert_near(s.first_epoch.mid, 1e6 / (400 + beside * 300), 1e-6);
     assert_near(s.rate.mid, s.first_epoch.mid, 1e-6);
     f.cpus = f.workers = 1; /* one core decodes and reads */
     assert_near(plan_of(f).speed.first_epoch.mid, 1e6 / (1200 + beside * 400), 1e-6);
     f = calibrated_facts();
-    f.measured.rate_cold.mid = 900; /* worse than one after the other: its reads are slower */
+    f.measured.rate_cold.mid = 900; /* worse than in sequence: its reads are slower */
     f.cpus = f.workers = 1;
     assert_near(plan_of(f).speed.first_epoch.mid, 1e6 / (1200 + 1e6 / 900 - 600), 1e-6);
 }
@@ -168,7 +168,7 @@ static void a_missing_rate_is_incomplete(void **state)
     leat_plan_facts f = guide_facts();
     (void)state;
     f.ram_bytes = 0;
-    leat_plan_speed s = plan_of(f).speed; /* storage not known */
+    leat_plan_speed s = plan_of(f).speed; /* storage unknown */
     assert_int_equal(s.incomplete, 1);
     assert_true(s.rate.mid > 0);
     snprintf(f.storage, sizeof f.storage, "nvme");
@@ -179,7 +179,7 @@ static void a_missing_rate_is_incomplete(void **state)
 }
 
 /* Measured on an H200: 4,652 samples/s eager, 6,578 compiled, and with smaller batches. */
-static void a_measured_step_is_given_back(void **state)
+static void measured_step_is_reproduced(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -198,8 +198,8 @@ static void a_measured_step_is_given_back(void **state)
     assert_true(slow.low < slow.mid && slow.mid < slow.high);
 }
 
-/* What one core of the table's machine was measured with (bench/RESULTS.md): 367 to 410 us for a
- * JPEG with entry points, 467 to 520 without, 161 to 190 for tiles, PyTorch with Pillow 3,190. */
+/* Measured on one core of the table's machine (bench/RESULTS.md): 367 to 410 us for a JPEG with
+ * entry points, 467 to 520 without, 161 to 190 for tiles, PyTorch with Pillow 3,190. */
 static void costs_come_from_the_table(void **state)
 {
     leat_plan_facts f = guide_facts();
@@ -222,7 +222,7 @@ static void costs_come_from_the_table(void **state)
     assert_true(plan_of(f).speed.cpu_us > 1.5 * p.speed.cpu_us);
 }
 
-/* Four times the pixels and bytes cost nearly four times as much, whatever is fixed aside; larger
+/* Four times the pixels and bytes cost nearly four times as much, apart from fixed costs; larger
  * crops and outputs cost more; in a mix every part has its own bytes. */
 static void costs_grow_with_bytes_pixels_and_crops(void **state)
 {
@@ -297,12 +297,12 @@ int main(void)
         cmocka_unit_test(the_smallest_rate_limits_and_the_next_is_named),
         cmocka_unit_test(cores_past_the_machine_do_not_help),
         cmocka_unit_test(an_epoch_has_5005_iterations),
-        cmocka_unit_test(quasi_random_has_a_price),
+        cmocka_unit_test(quasi_random_gain_is_shown),
         cmocka_unit_test(what_fits_in_memory_is_read_once),
-        cmocka_unit_test(the_cold_loader_is_given_back),
-        cmocka_unit_test(reading_takes_cpu_time_and_is_not_hidden_wholly),
+        cmocka_unit_test(measured_cold_rate_is_reproduced),
+        cmocka_unit_test(reading_takes_cpu_time_and_is_not_fully_hidden),
         cmocka_unit_test(a_missing_rate_is_incomplete),
-        cmocka_unit_test(a_measured_step_is_given_back),
+        cmocka_unit_test(measured_step_is_reproduced),
         cmocka_unit_test(costs_come_from_the_table),
         cmocka_unit_test(costs_grow_with_bytes_pixels_and_crops),
         cmocka_unit_test(quality_shares_are_interpolated),

@@ -11,9 +11,9 @@ static uint64_t solved(leat_plan_facts f, leat_plan_field field)
 }
 
 /* The guide's multi-GPU table: total batch, learning rate, workers (never more than the 16 CPUs);
- * RAM buffer as it rounds
- * it (8 GB each) and "RAM > 8 GB × GPUs + 5 GB". Ours beside it. */
-static void the_multi_gpu_table_comes_out(void **state)
+ * RAM buffer as it rounds it (8 GB each) and "RAM > 8 GB × GPUs + 5 GB". Ours is compared with
+ * it. */
+static void multi_gpu_table_is_reproduced(void **state)
 {
     static const struct {
         uint32_t gpus, workers;
@@ -147,7 +147,7 @@ static void cpus_and_gpus_follow_the_rates(void **state)
     f.loader = LEAT_PLAN_PROCESS;
     f.workers = 12;
     f.prefetch = 3;
-    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 2); /* the RAM holds no third */
+    assert_int_equal(solved(f, LEAT_PLAN_SOLVE_GPUS), 2); /* the RAM is too small for a third */
     uint64_t value;
     leat_error err = {0};
     f.ram_bytes = 0;
@@ -159,7 +159,7 @@ static void cpus_and_gpus_follow_the_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_multi_gpu_table_comes_out),
+        cmocka_unit_test(multi_gpu_table_is_reproduced),
         cmocka_unit_test(nodes_share_the_gpus),
         cmocka_unit_test(the_fix_fits_and_one_more_does_not),
         cmocka_unit_test(a_gpu_that_is_too_small_gets_a_batch_or_a_precision),

@@ -19,7 +19,7 @@ static leat_plan_facts facts_of(const plan_step *row)
     return f;
 }
 
-static void rows_of_the_model_are_given_back(void **state)
+static void rows_of_the_model_are_reproduced(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LEAT_COUNT(plan_step_rows); i++) {
@@ -31,8 +31,8 @@ static void rows_of_the_model_are_given_back(void **state)
     }
 }
 
-/* The third of the published figures that the model never saw. */
-static void rows_kept_out_are_inside_their_intervals(void **state)
+/* The third of the published figures that was held out of the model. */
+static void held_out_rows_are_inside_their_intervals(void **state)
 {
     double sum = 0;
     uint32_t count = 0;
@@ -51,7 +51,7 @@ static void rows_kept_out_are_inside_their_intervals(void **state)
     assert_true(sum / count < 0.15);
 }
 
-static void what_is_far_from_every_row_has_the_wide_interval(void **state)
+static void cases_unlike_every_row_have_the_wide_interval(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -79,9 +79,9 @@ static void resnet152_at_256_is_not_safe_on_24_gb(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_the_model_are_given_back),
-        cmocka_unit_test(rows_kept_out_are_inside_their_intervals),
-        cmocka_unit_test(what_is_far_from_every_row_has_the_wide_interval),
+        cmocka_unit_test(rows_of_the_model_are_reproduced),
+        cmocka_unit_test(held_out_rows_are_inside_their_intervals),
+        cmocka_unit_test(cases_unlike_every_row_have_the_wide_interval),
         cmocka_unit_test(resnet152_at_256_is_not_safe_on_24_gb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

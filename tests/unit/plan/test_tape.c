@@ -5,8 +5,8 @@
 
 #define NONE LEAT__TAPE_NONE
 
-/* Three layers of one megabyte each that keep their inputs, written out by hand. */
-static void a_chain_peaks_where_the_hand_says(void **state)
+/* Three layers of one megabyte each that keep their inputs, computed by hand. */
+static void chain_peak_matches_hand_count(void **state)
 {
     leat__tape t;
     leat__tape_sum sum;
@@ -44,7 +44,7 @@ static void in_place_shares_and_unsaved_is_freed(void **state)
     (void)state;
     leat__tape_init(&t, 2, 4, false);
     uint32_t x = leat__tape_storage(&t, 50, 1);
-    uint32_t a = leat__tape_storage(&t, 50, 1); /* not saved by anyone */
+    uint32_t a = leat__tape_storage(&t, 50, 1); /* saved by no operation */
     uint32_t b = leat__tape_storage(&t, 50, 1);
     leat__tape_op make = {.in = {x, NONE}, .out = a, .weights = 1, .passes = 1};
     leat__tape_op copy = {.in = {a, NONE}, .out = b, .passes = 1};
@@ -75,7 +75,7 @@ static void kept_gradients_are_there_from_the_start(void **state)
     leat__tape_reset(&t);
 }
 
-static void impossible_sizes_are_told(void **state)
+static void impossible_sizes_are_errors(void **state)
 {
     leat__tape t;
     leat__tape_sum sum;
@@ -108,10 +108,10 @@ static void every_failed_allocation_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chain_peaks_where_the_hand_says),
+        cmocka_unit_test(chain_peak_matches_hand_count),
         cmocka_unit_test(in_place_shares_and_unsaved_is_freed),
         cmocka_unit_test(kept_gradients_are_there_from_the_start),
-        cmocka_unit_test(impossible_sizes_are_told),
+        cmocka_unit_test(impossible_sizes_are_errors),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 /* The guide's budget: model, gradients, optimizer small, activations ~12 GB, ~13 GB in all of
  * 23. Ours: 11.4 GB of activations; differences and reasons in docs/plan.md. */
-static void the_guides_vram_budget_comes_out(void **state)
+static void guides_vram_budget_is_reproduced(void **state)
 {
     leat_plan_facts f = guide_facts();
     (void)state;
@@ -114,7 +114,7 @@ static void unknown_cards_need_only_their_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_guides_vram_budget_comes_out),
+        cmocka_unit_test(guides_vram_budget_is_reproduced),
         cmocka_unit_test(every_measured_step_is_within_5_percent),
         cmocka_unit_test(the_largest_batch_is_the_last_that_fits),
         cmocka_unit_test(optimizers_and_precisions_cost_what_they_store),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stand-in for NVIDIA's library, loaded by test_nvml. FAKE_NVML chooses what goes wrong.
+ * A fake of NVIDIA's library, loaded by test_nvml. FAKE_NVML chooses what fails.
  */
 #include <stdbool.h>
 #include <stdio.h>

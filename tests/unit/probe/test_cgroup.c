@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tests of src/probe/cgroup.c on fake trees: version 2 nested, version 1, both at once,
- * namespaces, missing files and garbage. And one real group, where the machine permits.
+ * namespaces, missing files and garbage. And one real group, if the machine permits.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void test_none(void **state)
     assert_int_equal(read_group().version, 0); /* a group, but nothing mounted */
 }
 
-/* The quota sits in a slice above us, the memory limit in another. */
+/* The quota is in a slice above us, the memory limit in another. */
 static void test_v2_nested(void **state)
 {
     v2_tree("/pod.slice/box.slice/me");
@@ -77,7 +77,8 @@ static void test_v2_nested(void **state)
     assert_int_equal(cg.throttled_periods, 10);
     assert_int_equal(cg.throttled_us, 123456);
     assert_int_equal(cg.memory_limit, GIB);
-    assert_int_equal(cg.memory_used, 400000000); /* 700 - 200 - 100: cache is not used */
+    assert_int_equal(cg.memory_used, 400000000); /* 700 - 200 - 100: cache does not count as
+                                                  * used */
     /* the group with the larger limit is the fuller one */
     assert_int_equal(cg.memory_left, 4 * GIB - UINT64_C(4200000000));
     assert_string_equal(cg.unified, "/sys/fs/cgroup/pod.slice/box.slice/me");
@@ -112,7 +113,7 @@ static void test_v2_namespace(void **state)
     assert_string_equal(cg.unified, "/sys/fs/cgroup");
 }
 
-/* Paths that lead nowhere we can see: the mount point is the nearest. */
+/* Paths outside what we can see: the mount point is the best guess. */
 static void test_v2_path_not_visible(void **state)
 {
     tree_file("/sys/fs/cgroup/cpu.max", "200000 100000\n");
@@ -237,7 +238,7 @@ static void test_garbage(void **state)
     leat__cgroup cg = read_group();
     assert_int_equal(cg.memory_used, 0);
     assert_int_equal(cg.memory_left, 1000);
-    /* "100000" alone: the period is the usual one */
+    /* "100000" alone: the default period */
     tree_file("/sys/fs/cgroup/b/cpu.max", "100000\n");
     assert_true(read_group().cpu_quota == 1.0);
 }
@@ -273,7 +274,7 @@ static bool put(const char *dir, const char *file, const char *text)
     return fclose(f) == 0 && ok;
 }
 
-/* Runs in a child: joins the group and says whether the quota was seen. */
+/* Runs in a child: joins the group and reports whether it sees the quota. */
 static int seen_from_inside(const char *dir)
 {
     char pid[32];

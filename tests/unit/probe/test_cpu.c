@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/cpu.c: invented machines through the decoder, masks, and this machine
- * against what the kernel says in /proc/cpuinfo.
+ * Tests of src/probe/cpu.c: simulated machines through the decoder, masks, and this machine
+ * against /proc/cpuinfo.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void test_decode_levels(void **state)
     id.leaf7_ebx &= ~BIT(30); /* no BW: Knights Landing */
     assert_int_equal(leat__cpu_decode(&id), LEAT__CPU_SSE42 | LEAT__CPU_AVX2);
     id = full_machine();
-    id.leaf7_ebx &= ~BIT(5); /* AVX-512 without AVX2 makes no level */
+    id.leaf7_ebx &= ~BIT(5); /* AVX-512 without AVX2 is not a level */
     assert_int_equal(leat__cpu_decode(&id), LEAT__CPU_SSE42);
     id = full_machine();
     id.ext1_ecx = 0; /* a hypervisor that hides LZCNT */
@@ -82,7 +82,7 @@ static void test_decode_slow_pdep(void **state)
     strcpy(id.vendor, "HygonGenuine");
     id.leaf1_eax = 0x00900f02; /* family 0x18 */
     assert_true(leat__cpu_decode(&id) & LEAT__CPU_SLOW_PDEP);
-    id.leaf7_ebx &= ~BIT(8); /* no BMI2: nothing to be slow */
+    id.leaf7_ebx &= ~BIT(8); /* no BMI2, so it cannot be slow */
     assert_int_equal(leat__cpu_decode(&id), LEAT__CPU_SSE42);
 }
 
@@ -120,7 +120,7 @@ static void test_level_names(void **state)
     assert_string_equal(leat__cpu_level(7), "avx512");
     assert_string_equal(leat__cpu_level(15), "avx512icl");
     assert_string_equal(leat__cpu_level(15 | LEAT__CPU_SLOW_PDEP), "avx512icl");
-    assert_string_equal(leat__cpu_level(LEAT__CPU_AVX512), "scalar"); /* a hole below */
+    assert_string_equal(leat__cpu_level(LEAT__CPU_AVX512), "scalar"); /* a missing level below */
 }
 
 static void test_api_mask(void **state)
@@ -131,8 +131,9 @@ static void test_api_mask(void **state)
 
     leat__cpu_mask(0);
     assert_int_equal(leat__cpu_flags(),
-                     all & (LEAT__CPU_SSE42 | LEAT__CPU_SLOW_PDEP)); /* facts and baseline stay */
-    leat__cpu_mask(LEAT__CPU_SSE42 | LEAT__CPU_AVX512); /* a hole: AVX-512 goes too */
+                     /* facts and baseline are kept */
+                     all & (LEAT__CPU_SSE42 | LEAT__CPU_SLOW_PDEP));
+    leat__cpu_mask(LEAT__CPU_SSE42 | LEAT__CPU_AVX512); /* a missing level: AVX-512 goes too */
     assert_string_equal(leat__cpu_level(leat__cpu_flags()), "scalar");
     leat__cpu_mask(LEAT__CPU_SSE42 | LEAT__CPU_AVX2);
     assert_int_equal(leat__cpu_flags() & (LEAT__CPU_AVX512 | LEAT__CPU_AVX512ICL), 0);

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "tree.h"
 
-/* Mount table with one file system at the tree itself, which is where we ask. */
+/* Mount table with one file system at the tree itself, the path we query. */
 static void mounted(const char *dev, const char *type, const char *source)
 {
     char line[512], real[PATH_MAX];
@@ -74,7 +74,7 @@ static void test_virtual_disk(void **state)
     mounted("254:0", "ext4", "/dev/vda");
     tree_file("/sys/dev/block/254:0/uevent", "DEVNAME=vda\n");
     tree_file("/sys/dev/block/254:0/queue/rotational", "1\n");
-    assert_int_equal(read_disk().rotational, -1); /* says nothing */
+    assert_int_equal(read_disk().rotational, -1); /* unknown */
     tree_file("/sys/dev/block/254:0/queue/rotational", "0\n");
     assert_int_equal(read_disk().rotational, 0);
 }
@@ -116,7 +116,7 @@ static void test_garbage(void **state)
 /* btrfs: device number 0:n, the mount's source names a node in /dev. */
 static void test_source_in_dev(void **state)
 {
-    mounted("0:44", "btrfs", "/dev/null"); /* exists, but is no block device */
+    mounted("0:44", "btrfs", "/dev/null"); /* exists, but is not a block device */
     assert_string_equal(read_disk().device, "");
     mounted("0:44", "btrfs", "/dev/leat-none");
     assert_string_equal(read_disk().filesystem, "btrfs");

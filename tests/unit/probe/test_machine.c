@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/machine.c: what the facts add up to on fake machines, that the JSON says
- * the same, and this machine against what the system calls say.
+ * Tests of src/probe/machine.c: the facts of fake machines, the same facts as JSON, and this
+ * machine against system calls.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -183,7 +183,7 @@ static void test_caches(void **state)
     assert_int_equal(m->cache_line_bytes, 128);
 }
 
-/* An empty tree: everything falls back to system calls, nothing is zero that must not be. */
+/* An empty tree: everything falls back to system calls, and nothing is zero that must not be. */
 static void test_nothing_to_read(void **state)
 {
     leat_machine *m = read_machine();

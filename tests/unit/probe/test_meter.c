@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/meter.c: sums over threads, the histogram, names, and what is left when
- * memory runs out.
+ * Tests of src/probe/meter.c: sums over threads, the histogram, names, and behaviour when out of
+ * memory.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void test_counter_and_gauge(void **state)
     assert_int_equal(stats.count, 0);
     leat__meters_close(&set);
     assert_null(set);
-    leat__meters_close(&set); /* again is fine */
+    leat__meters_close(&set); /* a second close is allowed */
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
@@ -99,7 +99,7 @@ static void test_names(void **state)
     assert_null(leat__counter_make(NULL, "good", NULL, NULL));
     assert_non_null(leat__gauge_make(set, "good", "settled=x,length=", NULL));
 
-    /* one name, one kind, in all sets; and names that would be one family */
+    /* a name has one kind in all sets; and names that would become one family */
     assert_null(leat__counter_make(set, "good", NULL, NULL));
     assert_null(leat__timer_make(other, "good", NULL, NULL));
     assert_non_null(leat__gauge_make(other, "good", NULL, NULL));
@@ -239,7 +239,7 @@ static void reader(void *arg)
         leat__timer_read(s->t, &stats);
         if (now < last || stats.count < last_count || stats.max_ns > ROUNDS ||
             (stats.count > 0 && (stats.min_ns < 1 || stats.min_ns > stats.max_ns))) {
-            abort(); /* counters never go back, and what is counted is whole */
+            abort(); /* counters never decrease, and counted values are complete */
         }
         last = now;
         last_count = stats.count;
@@ -267,7 +267,7 @@ static void test_threads(void **state)
     leat__timer_stats stats;
     assert_int_equal(leat__thread_start(&watch, "reader", reader, &s, &err), 0);
     write_in_threads(&s, THREADS);
-    write_in_threads(&s, THREADS); /* new threads take the slots over */
+    write_in_threads(&s, THREADS); /* new threads reuse the slots */
     atomic_store(&s.stop, true);
     leat__thread_join(&watch);
     leat__timer_read(s.t, &stats);
@@ -342,7 +342,7 @@ static void test_off(void **state)
     assert_int_equal(leat__meters_now(), 0);
     assert_null(leat__counter_make(set, "items", NULL, NULL));
     assert_null(leat__timer_make(set, "x_ns", NULL, NULL));
-    leat__counter_add(before, 3); /* what was there goes on */
+    leat__counter_add(before, 3); /* existing meters continue */
     leat__meters_enable(true);
     assert_int_equal(leat__counter_value(before), 3);
     assert_non_null(leat__counter_make(set, "items", NULL, NULL));
@@ -366,7 +366,7 @@ static void test_making_without_memory(void **state)
         } else {
             leat__counter *c = leat__counter_make(set, "items", "a=b", "help");
             leat__timer *t = leat__timer_make(set, "x_ns", NULL, NULL);
-            leat__counter_add(c, 2); /* no memory for a cell: counted all the same */
+            leat__counter_add(c, 2); /* no memory for a cell: still counted */
             leat__timer_record(t, 9);
             leat__timer_stats stats;
             leat__timer_read(t, &stats);

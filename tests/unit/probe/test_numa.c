@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/numa.c on fake machines: nodes, masks, groups and what is missing.
+ * Tests of src/probe/numa.c on fake machines: nodes, masks, groups and missing files.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static leat__numa *read_numa(void)
     return numa;
 }
 
-/* Two nodes of eight CPUs and one that has memory only. */
+/* Two nodes of eight CPUs and one with memory only. */
 static void two_nodes(const char *allowed, const char *memory)
 {
     char status[256];
@@ -56,7 +56,7 @@ static void nodes_and_their_cpus(void **state)
     leat__free(numa);
 }
 
-static void masks_and_groups_take_away(void **state)
+static void masks_and_groups_remove_cpus(void **state)
 {
     two_nodes("2-5", "0");
     leat__numa *numa = read_numa();
@@ -78,19 +78,19 @@ static void masks_and_groups_take_away(void **state)
     leat__free(numa);
 }
 
-static void silence_is_one_node(void **state)
+static void missing_files_mean_one_node(void **state)
 {
     leat__numa *numa = read_numa();
     assert_int_equal(numa->online, 1);
     assert_int_equal(numa->count, 0);
     leat__free(numa);
-    tree_file("/sys/devices/system/node/online", "0-\n"); /* makes no sense */
+    tree_file("/sys/devices/system/node/online", "0-\n"); /* malformed */
     numa = read_numa();
     assert_int_equal(numa->online, 1);
     leat__free(numa);
 }
 
-static void the_machine_shows_them(void **state)
+static void machine_facts_include_nodes(void **state)
 {
     static leat_machine m;
     two_nodes("0-15", "0-1");
@@ -112,9 +112,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nodes_and_their_cpus, tree_open, tree_close),
-        cmocka_unit_test_setup_teardown(masks_and_groups_take_away, tree_open, tree_close),
-        cmocka_unit_test_setup_teardown(silence_is_one_node, tree_open, tree_close),
-        cmocka_unit_test_setup_teardown(the_machine_shows_them, tree_open, tree_close),
+        cmocka_unit_test_setup_teardown(masks_and_groups_remove_cpus, tree_open, tree_close),
+        cmocka_unit_test_setup_teardown(missing_files_mean_one_node, tree_open, tree_close),
+        cmocka_unit_test_setup_teardown(machine_facts_include_nodes, tree_open, tree_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/nvml.c against a stand-in library (fake_nvml.c), against libraries that
- * are not NVML, and against what this machine has.
+ * Tests of src/probe/nvml.c against a fake library (fake_nvml.c), against libraries that are not
+ * NVML, and against this machine.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static char fake[PATH_MAX];
 static leat_gpu gpus[LEAT_MACHINE_GPUS_MAX];
 static char status[96];
 
-/* The stand-in lies in a folder beside this program. */
+/* The fake is in a folder beside this program. */
 static int find_fake(void **state)
 {
     char exe[PATH_MAX - 32];

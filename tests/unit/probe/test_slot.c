@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/slot.c: one owner at a time, reuse after a thread ends, and what happens
- * when there are more threads than slots.
+ * Tests of src/probe/slot.c: one owner at a time, reuse after a thread ends, and more threads
+ * than slots.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void test_more_threads_than_slots(void **state)
     leat__slot(); /* one is ours */
     run_threads(MANY);
     check_distinct(MANY, MANY - (LEAT__SLOTS - 1));
-    run_threads(4); /* and all came back */
+    run_threads(4); /* all were returned */
     check_distinct(4, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of src/probe/trace.c: what comes out as Chrome trace JSON, that the newest events are
- * kept, and that an export in the middle of recording never shows half an event.
+ * Tests of src/probe/trace.c: the Chrome trace JSON, that the newest events are kept, and that an
+ * export during recording never shows a partial event.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,11 +131,11 @@ static void test_start_twice_and_bad_sizes(void **state)
     assert_int_equal(leat__trace_start(0, &err), LEAT_ESTATE);
     leat__trace_stop();
     assert_int_equal(leat__trace_start(UINT32_MAX, &err), LEAT_EINVAL);
-    start(8); /* goes on after what was kept */
+    start(8); /* continues after the kept events */
     leat__trace_instant("a", 1);
     leat__trace_reset();
     start(8);
-    leat__trace_instant("b", 2); /* the ring of before the reset is not used again */
+    leat__trace_instant("b", 2); /* the ring from before the reset is not used again */
     json_t *root = export();
     assert_int_equal(arg_of(nth(root, "i", 0), "arg"), 2);
     assert_null(nth(root, "i", 1));
@@ -160,7 +160,7 @@ static void test_one_track_per_thread(void **state)
     leat__thread_join(&t[0]);
     leat__thread_join(&t[1]);
     leat__trace_stop();
-    json_t *root = export(); /* the threads are gone, their tracks are not */
+    json_t *root = export(); /* the threads have ended, their tracks remain */
     long long tids[2] = {0};
     for (size_t n = 0; n < 3; n++) {
         json_t *m = nth(root, "M", n);
@@ -188,7 +188,7 @@ static void test_one_track_per_thread(void **state)
 
 static _Atomic bool stop_writing;
 
-/* Every field of an event follows from its number, so half an event would show. */
+/* Every field of an event follows from its number, so a partial event would show. */
 static void busy_main(void *arg)
 {
     static const char *const names[] = {"n0", "n1", "n2"};
@@ -218,7 +218,7 @@ static void test_export_while_recording(void **state)
     leat_error err = {0};
     bool any = false;
     atomic_store(&stop_writing, false);
-    start(16); /* small: overwritten all the time */
+    start(16); /* small: overwritten constantly */
     for (int i = 0; i < 4; i++) {
         assert_int_equal(leat__thread_start(&t[i], "busy", busy_main, NULL, &err), 0);
     }
@@ -226,7 +226,7 @@ static void test_export_while_recording(void **state)
         json_t *root = export();
         check_whole(root, &any);
         json_decref(root);
-        if (round % 50 == 49) { /* resets under fire free no ring that is written */
+        if (round % 50 == 49) { /* resets during recording free no ring in use */
             leat__trace_reset();
             start(16);
         }

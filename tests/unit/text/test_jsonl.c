@@ -53,7 +53,7 @@ static void a_lone_surrogate_is_counted(void **state)
     assert_int_equal(n, 3 + 1 + 3 + 3 + 4);
 }
 
-static void broken_lines_say_where(void **state)
+static void broken_lines_report_the_offset(void **state)
 {
     static const struct {
         const char *text, *why;
@@ -113,7 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_are_found),
         cmocka_unit_test(a_lone_surrogate_is_counted),
-        cmocka_unit_test(broken_lines_say_where),
+        cmocka_unit_test(broken_lines_report_the_offset),
         cmocka_unit_test(nesting_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

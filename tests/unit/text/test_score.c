@@ -3,7 +3,7 @@
 
 #include "text/score.h"
 
-/* Large and small texts in turn: the arrays are laid out anew. */
+/* Large and small texts alternate: the arrays are laid out again. */
 static void sizes_may_change(void **state)
 {
     leat__scorer s;

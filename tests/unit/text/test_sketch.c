@@ -48,8 +48,8 @@ static void shingles_of_characters(void **state)
     assert_no_leaks();
 }
 
-/* Pairs of sets with a known similarity: the estimate has the spread of K independent draws or
- * less, and no bias. */
+/* Pairs of sets with a known similarity: the estimate has at most the variance of K independent
+ * draws, and no bias. */
 static void estimates_similarity(void **state)
 {
     enum { K = 128, TRIALS = 300 };

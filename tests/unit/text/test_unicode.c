@@ -17,7 +17,8 @@ static void properties_are_those_of_python(void **state)
     assert_int_equal(leat__unicode_of(0x110000), 0);
 }
 
-/* Every code point survives, and the check accepts what the encoder makes but for surrogates. */
+/* Every code point survives, and the check accepts everything the encoder makes except
+ * surrogates. */
 static void all_code_points(void **state)
 {
     for (uint32_t c = 0; c < 0x110000; c++) {
@@ -31,7 +32,7 @@ static void all_code_points(void **state)
     }
 }
 
-static void wrong_bytes_are_found_where_they_are(void **state)
+static void invalid_bytes_are_located(void **state)
 {
     static const char *const bad[] = {
         "\x80",         "\xc0\xaf",         "\xc1\xbf",         "\xe0\x80\xaf",
@@ -53,7 +54,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(properties_are_those_of_python),
         cmocka_unit_test(all_code_points),
-        cmocka_unit_test(wrong_bytes_are_found_where_they_are),
+        cmocka_unit_test(invalid_bytes_are_located),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
