@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The controller's choice against the best of a full grid over threads x reads in flight x prefetch.
+"""Compares the controller's settings with the best of a full grid over threads x reads in flight x prefetch.
 
     bench/autotune_grid.py --leat build-release/tools/leat --pack PACK [--rounds 3] [NAME...]
 
-First every point of the grid is run, pinned. Then the best three of them and the default settings
-(everything decided while running) are run in turns, so that what else happens on the machine hits all
-of them alike, and the best point is not the one that was lucky once: the share is the median over these
-rounds of default / best. In two of the situations the start values are clearly wrong: slow reads
-want many more in flight than the start has, a slow trainer fewer workers.
+First every point of the grid is run with pinned settings. Then the best three points and the default settings
+(everything decided at run time) are run in turns, so that other load on the machine affects all of them equally and
+the best point is not just the luckiest one. The share is the median over these rounds of default / best. In two of
+the situations the start values are clearly wrong: slow reads need many more in flight, a slow trainer needs fewer
+workers.
 
-Every run counts epochs of the same time once it has settled: the default after --settle seconds, pinned
-settings, for which nothing changes any more, after one. The budget's peak may never pass the limit. Exit 1
-when the default stays below 95 % of the best or a budget was passed.
+Every run counts epochs over the same time after settling: --settle seconds for the default, one second for pinned
+settings, which never change. The peak of the budget must never exceed the limit. Exit 1 when the default stays below
+95 % of the best or a budget was exceeded.
 """
 import argparse
 import itertools
@@ -27,7 +27,7 @@ NAMES = ("threads", "io-depth", "prefetch")
 
 
 class Run:
-    """One `leat load` for a given time: its rate once settled, and what was decided."""
+    """Runs `leat load` for a given time; returns its rate after settling, and the decisions."""
 
     def __init__(self, leat, pack, flags, env, settle, seconds):
         command = [leat, "load", pack, "--json", "--epochs", "1000000", *flags]
@@ -60,7 +60,7 @@ def main():
     args.add_argument("names", nargs="*", help="decode, reads, trainer; all when none is given")
     o = args.parse_args()
     cpus = len(os.sched_getaffinity(0))
-    situations = {  # name: what is true, flags, environment
+    situations = {  # name: the situation, flags, environment
         "decode": ("decode-bound", [], {}),
         "reads": ("every read takes 50 ms", [],
                   {"LEAT_IO_INJECT": f"path={os.path.basename(o.pack)},delay=50ms"}),

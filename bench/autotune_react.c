@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One loader, run epoch after epoch with a pretended trainer, while something happens to it at
- * a known moment: the timeline of rates and of the controller's decisions, as JSON lines.
+ * Runs one loader epoch after epoch with a simulated trainer and disturbs it at a known time.
+ * Prints the timeline of rates and of the controller's decisions as JSON lines.
  * bench/autotune_react.py runs it, with the controller and with every fixed setting.
  *
  *     autotune_react PACK SITUATION SECONDS AT_SECONDS [THREADS IO_DEPTH PREFETCH]
  *
- * Situations: hog (spinning processes), disk (every read takes 40 ms), budget (lowered to a
- * little above what the loader needs), fast (the trainer's step from 60 to 8 ms), slow (from 4
+ * Situations: hog (spinning processes), disk (every read takes 40 ms), budget (lowered to
+ * slightly above the loader's minimum), fast (the trainer's step from 60 to 8 ms), slow (from 4
  * to 60 ms).
  */
 #include <leat/loader.h>
@@ -38,10 +38,10 @@ typedef struct stage {
     const situation *s;
     leat_loader *loader;
     const char *pack;
-    uint64_t begin_ns, at_ns; /* the disturbance, after the beginning */
+    uint64_t begin_ns, at_ns; /* at_ns: the disturbance */
     bool disturbed;
     pid_t hogs[HOGS];
-    uint64_t window, samples; /* of the window under way */
+    uint64_t window, samples; /* of the current window */
     uint64_t decided;
 } stage;
 
@@ -118,7 +118,7 @@ static void tell(stage *g)
     g->samples = 0;
 }
 
-/* One epoch, or what is left of the time. */
+/* One epoch, or until the time is over. */
 static bool run_epoch(stage *g, uint64_t epoch, uint64_t until_ns)
 {
     leat_error err = {0};

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the controller reacts: something happens to a running loader, and what it decides.
+"""Measures how fast the controller reacts to a disturbance of a running loader, and what it decides.
 
     bench/autotune_react.py --react build-release/bench/autotune_react --pack PACK [SITUATION...]
 
-First a grid of fixed settings under each disturbance. Then, in turns, so that what else the machine does
-hits both: a timeline of the default settings (rate before, the disturbance, each decision with its
-reason and how long after the disturbance it came, rate of the last seconds) and the best two of the grid.
-The share is the median over the rounds. Exit 1 when the first decision takes longer than 3 s, the rate
-after is below 95 % of the best fixed setting, or the budget was passed once it had been obeyed. Run on a
-quiet machine: what others do is a disturbance, too.
+First a grid of fixed settings runs under each disturbance. Then two things run in turns, so that other load affects
+both: a timeline of the default settings (rate before, the disturbance, each decision with its reason and its delay,
+rate of the last seconds), and the best two settings of the grid. The share is the median over the rounds. Exit 1
+when the first decision takes longer than 3 s, when the final rate is below 95 % of the best fixed setting, or when
+the budget was exceeded after it was first reached. Run on a quiet machine: other load is also a disturbance.
 """
 import argparse
 import itertools
@@ -57,7 +56,7 @@ def fixed_rate(o, name, point):
 
 
 def situation(o, name):
-    """A row of the table, and whether it is as it should be."""
+    """A row of the table, and whether it passes."""
     cpus = len(os.sched_getaffinity(0))
     grid = list(itertools.product(sorted({1, cpus}), (32, 512), (4, 16)))
     best = sorted(grid, key=lambda p: -fixed_rate(o, name, p))[:2]

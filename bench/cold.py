@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are not in memory, for the benchmarks that read them."""
+"""Drops files from the page cache, for benchmarks with cold reads."""
 import os
 
 
 def drop(path):
-    """Takes the file out of the page cache, having read it into it first.
+    """Drops the file from the page cache, after reading it once.
 
-    A virtual machine gives memory it does not use back to its host, which lets it have it again page by page: a
-    run that is the first to use such memory measures that (here 0.6 GB/s through the page cache instead of 6).
-    Read and dropped, the file leaves as much memory behind as the run is going to need.
+    A virtual machine returns unused memory to its host and gets it back page by page. The first run that uses such
+    memory would measure that (here 0.6 GB/s through the page cache instead of 6). Reading and dropping the file
+    first leaves as much free memory as the run will need.
     """
     fd = os.open(path, os.O_RDONLY)
     block = bytearray(4 << 20)

@@ -4,8 +4,8 @@
 
     bench/diagnose_situations.py --images FOLDER [NAME...]        (leat, torch and Pillow importable)
 
-Each row stages one trouble of an ordinary training loop: Pillow decodes, workers are processes. A
-verdict that is wrong and sure fails the run.
+Each row stages one problem of an ordinary training loop: Pillow decodes, workers are processes. A verdict that is
+wrong and sure fails the run.
 """
 import argparse
 import contextlib
@@ -25,7 +25,7 @@ SURE = 0.6
 
 
 class Photos(torch.utils.data.Dataset):
-    """JPEGs, decoded and cropped by Pillow; and what else a sample may cost."""
+    """JPEGs, decoded and cropped by Pillow, with optional extra costs per sample."""
 
     def __init__(self, names, side=224, wait=0.0, blurs=0, factor=1, png=None, bad=0):
         self.names, self.side, self.wait, self.blurs, self.factor = names, side, wait, blurs, factor
@@ -36,7 +36,7 @@ class Photos(torch.utils.data.Dataset):
 
     def __getitem__(self, i):
         if self.wait:
-            time.sleep(self.wait)  # a bucket that answers late
+            time.sleep(self.wait)  # a bucket with high latency
         path = self.png or self.names[i % len(self.names)]
         with Image.open(path) as image:
             image = image.convert("RGB")
@@ -58,7 +58,7 @@ class Ready(torch.utils.data.Dataset):
 
 @contextlib.contextmanager
 def hogs(count):
-    """Busy processes that are nobody's children: a loader's own workers are."""
+    """Busy processes that are not children of this one: a loader's own workers are."""
     started = [int(subprocess.run(["sh", "-c", "(while :; do :; done) >/dev/null 2>&1 & echo $!"],
                                   capture_output=True, text=True, check=True).stdout) for _ in range(count)]
     try:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the doctor at its word: the gain it predicts for a remedy, and the gain that comes out when it is done.
+"""Checks the doctor's predictions: the predicted gain of each remedy against the measured one.
 
     bench/doctor_remedies.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
     bench/doctor_remedies.py … --prepare       only makes the packs (minutes), so that measuring is quick
 
-Two kinds of remedies. Another pack or other deliveries: the doctor prices them on a few samples; here the whole pack is made
-anew as the remedy says. Load flags (those --apply writes): here the loader runs with them. Both are loaded before and after
-in turns, for --each seconds after as long for settling. A gain that the doctor itself marks as a guess (basis other than
+Two kinds of remedies. Another pack or other delivery: the doctor measures them on a few samples; here the whole pack is made
+again as the remedy says. Load flags (those --apply writes): here the loader runs with them. Both are loaded before and after
+in turns, for --each seconds after an equal time for settling. A gain that the doctor itself marks as a guess (basis other than
 "measured") is printed as one and does not count. A row takes about 30 seconds. Only Python's standard library is used.
 """
 import argparse
@@ -24,7 +24,7 @@ from doctor_situations import floor_of, hurry
 
 WITHIN = 0.15
 NICE = 0     # set by --nice
-LANE = threading.local()  # of each thread: CPUs of its own, with --cpus
+LANE = threading.local()  # the CPUs of each thread, with --cpus
 HEAVY = "RandomResizedCrop(224); ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23)"
 NORMALIZED = ("RandomResizedCrop(224); RandomHorizontalFlip(0.5); Normalize([0.485, 0.456, 0.406], "
               "[0.229, 0.224, 0.225]); ToDtype({})")
@@ -32,8 +32,8 @@ PLAIN = "RandomResizedCrop(224); RandomHorizontalFlip(0.5)"
 FAST = ["--batch", "64", "--step-ms", "1"]
 SMALL = [*FAST, "--size", "128"]
 
-# name, pack before (flags of leat pack), load flags, words of the remedy, load flags after (None = another pack, as
-# the remedy's own command says)
+# name, flags of leat pack before, load flags, text of the remedy, load flags after (None = another pack, made by the
+# remedy's own command)
 REMEDIES = [
     ("JPEG to tiles", ["--images", "keep"], FAST, "store as tiles", None),
     ("JPEG to pixels", ["--images", "keep"], FAST, "store pixels", None),
@@ -98,8 +98,8 @@ def json_lines(command, env=None):
 
 
 def forget(path):
-    """Out of the page cache, so that the run itself reads it in, at random, as training does. What a program just
-    wrote lies there in larger pieces and is copied up to a third faster."""
+    """Drops the pack from the page cache, so that the run itself reads it at random, like training. Freshly written
+    data is cached in larger pieces and copied up to a third faster."""
     fd = os.open(path, os.O_RDONLY)
     os.fsync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -123,7 +123,7 @@ def remedy_of(leat, pack, flags, words, seconds):
 
 
 def pack_flags(action):
-    """Of the command that a remedy names: "store as tiles: leat pack --images tiled"."""
+    """The flags of the command that a remedy names: "store as tiles: leat pack --images tiled"."""
     words = action.split("leat pack ")[1].split(" (")[0].split()
     return words
 
@@ -199,7 +199,7 @@ def main():
     args.add_argument("--by", choices=["time", "cpu"], default="time",
                       help="what a prediction is compared with; CPU time is what can be told on a busy machine")
     args.add_argument("--nice", type=int, default=0, help="priority of what is measured, below 0 on a busy machine")
-    args.add_argument("--cpus", type=int, default=0, help="run each row on so many CPUs of its own")
+    args.add_argument("--cpus", type=int, default=0, help="run each row on this many separate CPUs")
     args.add_argument("--jobs", type=int, default=1, help="rows measured at once, on a machine with CPUs to spare")
     o = args.parse_args()
     global NICE

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stages situations with a known cause and asks the doctor: does it name them?
+"""Stages situations with a known cause and checks whether the doctor names them.
 
     bench/doctor_situations.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
 
-Each situation makes one thing slow and nothing else: a delay in the I/O layer, a quota, a hog, a
-budget. The table says what was staged, what the doctor said and how sure it was; a verdict that is
-wrong and sure (confidence from 0.6) fails the run. What a machine cannot stage (no cgroups, fewer
-than two CPUs) is said and left out. Needs Linux; root for quotas and throttled disks. Only Python's
-standard library is used, and leat itself makes the data.
+Each situation makes exactly one thing slow: a delay in the I/O layer, a quota, a CPU hog, a budget. The table shows
+the staged cause, the doctor's verdict and its confidence; a verdict that is wrong and sure (confidence from 0.6)
+fails the run. Situations that the machine cannot stage (no cgroups, fewer than two CPUs) are reported and skipped.
+Needs Linux; root for quotas and throttled disks. Uses only Python's standard library; leat itself makes the data.
 """
 import argparse
 import contextlib
@@ -39,7 +38,7 @@ def run(command, **more):
 
 
 def png_bytes(width, height, seed):
-    """A noisy slope: decodes slowly, as photographs stored as PNG do."""
+    """A noisy gradient: decodes slowly, like photographs stored as PNG."""
     def chunk(kind, data):
         body = kind + data
         return len(data).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
@@ -76,7 +75,7 @@ class Data:
         return self.pack("tiled.leat", self.images, "--images", "tiled")
 
     def raw(self):
-        """Pixels, several times over, so that the disk has something to do."""
+        """Raw pixels, repeated, so that the disk has enough to do."""
         many = self.path("many")
         if not os.path.exists(many):
             os.mkdir(many)
@@ -215,7 +214,7 @@ def device_of(path):
 
 
 def hurry(nice):
-    """Priority over everything else on the machine: of the process and of its scheduling group."""
+    """Raises the priority of the process and of its scheduling group above everything else."""
     os.setpriority(os.PRIO_PROCESS, 0, nice)
     if os.path.exists("/proc/self/autogroup"):
         os.setsid()
@@ -242,7 +241,7 @@ def diagnose(leat, pack, flags, how, seconds, prefix, nice):
 
 
 def floor_of(leat, pack, flags):
-    """Least memory this loader can run with, from its own words."""
+    """Minimum memory of this loader, from its own error message."""
     done = subprocess.run([leat, "load", pack, "--memory", "64K", *flags], capture_output=True, text=True,
                           check=False)
     sizes = re.findall(r"([\d.]+) ?([KMG]iB|bytes)", done.stderr)
@@ -260,8 +259,8 @@ def can_throttle_cpu():
     return os.path.isdir(CPU_V1) and os.access(CPU_V1, os.W_OK)
 
 
-# Each: name, what is true, expected limit, expected causes, and a function that runs it. Causes are a
-# set where two words for the same thing are right.
+# Each: name, the situation, expected limit, expected causes, and a function that runs it. Causes are a set when two
+# names are both right.
 HEAVY = ("RandomResizedCrop(224); ColorJitter(0.4, 0.4, 0.4, 0.2); GaussianBlur(23); RandomRotation(30); "
          "RandAugment(); ToDtype(f32)")
 

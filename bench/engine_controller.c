@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The controller in real time: three pipelines (read on the I/O lane, decode on CPU workers, a
- * consumer) whose bottleneck moves twice while they run. What it reaches at the end of each
- * phase, and how soon, against the best of a grid of fixed settings. Stages sleep instead of
- * computing, so that eight workers are eight on any machine; run it on a quiet one.
+ * consumer) whose bottleneck moves twice while they run. Compares the rate at the end of each
+ * phase, and the time to reach it, with the best of a grid of fixed settings. Stages sleep
+ * instead of computing, so that eight workers are eight on any machine; run it on a quiet one.
  *
  *     engine_controller [pipeline 0-2] [seconds per phase, default 6]
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine itself costs: empty stages, ns per task and stage in wall time and in CPU
- * time, for 1, 2 and 8 threads and 1, 3 and 6 stages after the source. Then how busy stages
- * scale: the same work on 1 and on 2 threads, alternating, against the same work done by plain
- * threads without an engine: in wall time (true only on an idle machine) and in CPU time.
- * One JSON line per case: the median of the rounds, and their range.
+ * The overhead of the engine: empty stages, ns per task and stage in wall time and in CPU time,
+ * for 1, 2 and 8 threads and 1, 3 and 6 stages after the source. Then how busy stages scale: the
+ * same work on 1 and on 2 threads, alternating, against plain threads without an engine, in wall
+ * time (valid only on an idle machine) and in CPU time. One JSON line per case: the median of the
+ * rounds, and their range.
  *
  *     engine_overhead [overhead|scaling] [seconds per round]
  */
@@ -34,7 +34,7 @@ static int give(void *cookie, void *ctx, leat_task *task, leat_error *err)
     return 0;
 }
 
-/* Work that is the same however often it is interrupted: iterations, not time. */
+/* Work that does not depend on interruptions: iterations, not time. */
 static uint64_t spin_per_us;
 
 static uint64_t spin(uint64_t ns)
@@ -119,7 +119,7 @@ static void overhead(double seconds)
             for (size_t s = 0; s < 3; s++) {
                 double wall[ROUNDS], cpu[ROUNDS], per = 0;
                 uint64_t bytes = b ? 1000 : 0;
-                /* A first run says how many tasks fill a round. */
+                /* A first run determines how many tasks fill a round. */
                 uint64_t tasks = 20000;
                 per = run(threads[t], stages[s], tasks, 0, bytes, &cpu[0]) / (double)tasks;
                 tasks = (uint64_t)(seconds * 1e9 / per) + 1000;
@@ -146,7 +146,7 @@ static void spin_alone(void *arg)
     for (uint64_t i = 0; i < j->left; i++) spin(j->spin_ns);
 }
 
-/* The same work by bare threads: what two CPUs give right now. */
+/* The same work on plain threads: the current speed of two CPUs. */
 static double bare(uint32_t threads, uint64_t calls, uint64_t spin_ns, double *cpu_ns)
 {
     leat__thread t[2] = {{0}};

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Batches on a GPU: are they right, how fast do they come, how well do they feed a trainer.
+"""Batches on a GPU: correctness, rate, and how well they feed a trainer.
 
     python bench/gpu_feed.py --pack tiled.leat [--parts check,stress,rate,models,locked,graphs,jax,train]
 
 check   batches decoded on the device equal those of the CPUs, bit for bit: every image, random pipelines
 stress  small batches dropped while kernels on side streams, and a CUDA graph, still read copies of them
 rate    images/s to the device by threads, decoded there or by the CPUs, from the host or from tiles that
-        stay on the device, beside the bus and nvJPEG
+        stay on the device, compared with the bus and nvJPEG
 models  one, two and four models trained at once in one process, each with its loader of the same pack
 locked  resident memory of the process beside what the loader's budget says
 graphs  a network compiled with mode="reduce-overhead" (CUDA graphs) fed by leat, beside the same without graphs
@@ -117,7 +117,7 @@ def check(o):
 
 
 def stress(o):
-    """Rows say who they are; kernels on side streams look late, after the batch was dropped."""
+    """Rows contain their own number; kernels on side streams read late, after the batch was dropped."""
     rows, width, samples = 32, 64, 8192
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/rows.leat"
@@ -256,7 +256,8 @@ def resident():
 
 
 def models(o):
-    """Several trainers, a thread, a stream and a loader each; eager, since one process compiles one at a time."""
+    """Several trainers, each with a thread, a stream and a loader; eager, because a process compiles one model at a
+    time."""
     print("| models | images/s together | slowest of fastest | CPUs used | RSS GiB | device GiB in use |\n"
           "|---|---|---|---|---|---|")
     o = argparse.Namespace(**{**vars(o), "compile": False})
@@ -406,14 +407,14 @@ def feed(trainer, batches, o):
         n += len(label)
         del image, label
         if i % 8 == 7:
-            torch.cuda.synchronize()  # as a loop that looks at its loss now and then
+            torch.cuda.synchronize()  # like a loop that reads its loss from time to time
     torch.cuda.synchronize()
     spent = time.monotonic() - begin
     return n / spent, waited / spent, (time.process_time() - cpu) / spent
 
 
 class Files(torch.utils.data.Dataset):
-    """Exported JPEGs, decoded and cropped by Pillow: what a stock training script does."""
+    """Exported JPEGs, decoded and cropped by Pillow, like a stock training script."""
 
     def __init__(self, folder, count):
         self.paths, self.count = sorted(str(p) for p in pathlib.Path(folder).rglob("*.*")), count

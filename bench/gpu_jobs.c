@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpu_jobs PACK FILE COUNT [OPS]: jobs of a device for COUNT crops of the pack's tiled images, and what
- * the CPU says of each. Without OPS the crops are small, and bytes of most of them are changed at random.
- * gpu_jobs.cu runs them on a device, under compute-sanitizer if wished:
+ * gpu_jobs PACK FILE COUNT [OPS]: writes device jobs for COUNT crops of the pack's tiled images,
+ * with the CPU's result for each. Without OPS the crops are small, and most have randomly changed
+ * bytes. gpu_jobs.cu runs them on a device, optionally under compute-sanitizer:
  *
  *     build/bench/gpu_jobs tiled.leat jobs.bin 1000
  *     nvcc -O3 -fmad=false -arch=sm_90 -Isrc/gpu/kernels -o gpu_jobs bench/gpu_jobs.cu
  *     compute-sanitizer --tool memcheck ./gpu_jobs jobs.bin 10
  *
- * The last number: so many rounds, each but the first with more damage, which only the tools judge. `time`
- * instead of it: how long each kernel takes.
+ * The last number is the number of rounds; each except the first adds damage, which only the
+ * tools judge. With `time` instead, it prints the time of each kernel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "codec/tile/tile_format.h"
 #include "op/device_plan.h"
 
-#define TILES_MAX 4u /* damage is looked for in small crops: more of them */
+#define TILES_MAX 4u /* small crops, so that there are more of them */
 
 typedef struct counts {
     uint32_t images, tiles;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""leat plan's GPU model against every step of data/plan/steps.txt, those kept out of it apart.
+"""Compares leat plan's GPU model with every step of data/plan/steps.txt; held-out steps separately.
 
     bench/gpu_rates.py --leat build-release/tools/leat
 
-Needs no GPU: the figures are measured or published ones (steps.txt says where). Rows that are in the model
-are given back by definition; the others say how good it is.
+Needs no GPU: the figures are measured or published (steps.txt has the sources). Rows used by the model match by
+definition; the others show how good it is.
 """
 import argparse
 import json

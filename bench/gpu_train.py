@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU that trains, fed in turn by leat and by PyTorch's DataLoader with Pillow, beside one that waits for nobody.
+"""Trains on a GPU, fed in turn by leat and by PyTorch's DataLoader with Pillow, and compares with a ceiling without
+loading.
 
     python bench/gpu_train.py --images imagenet-sample --work /tmp/gpu [--model resnet18] [--batch 256] [--rounds 3]
 
 Random resized crop to 224 and flip to uint8 on the CPU, normalisation and training (bf16, channels last) on the GPU.
-The ceiling trains on one batch that is on the GPU already. Each way trains the same number of steps, its warm-up not
-counted; ways alternate. Reported: images/s, the share of the ceiling, the part of the time spent waiting for data, and
-what leat's doctor says of its own run.
+The ceiling trains on one batch that stays on the GPU. Each loader trains the same number of steps, without its
+warm-up; loaders alternate. Reported: images/s, the share of the ceiling, the share of time spent waiting for data,
+and the verdict of leat's doctor on its own run.
 """
 import argparse
 import json
@@ -60,14 +61,14 @@ def run(trainer, batches, warm, steps, batch):
         waited += time.monotonic() - before
         trainer.step(image, label)
         if i % 8 == 7:
-            torch.cuda.synchronize()  # as a loop that looks at its loss now and then
+            torch.cuda.synchronize()  # like a loop that reads its loss from time to time
     torch.cuda.synchronize()
     spent = time.monotonic() - begin
     return batch * steps / spent, waited / spent
 
 
 def copies(images, work, times):
-    """The folder `times` over, so that an epoch has many batches."""
+    """The folder repeated `times` times, so that an epoch has many batches."""
     out = work / "images"
     if not out.exists():
         for k in range(times):
@@ -79,7 +80,7 @@ def copies(images, work, times):
 
 
 class Folder(torch.utils.data.Dataset):
-    """What torchvision's ImageFolder, RandomResizedCrop and flip do, with Pillow alone."""
+    """torchvision's ImageFolder, RandomResizedCrop and flip, with Pillow alone."""
 
     def __init__(self, root):
         self.files = [(str(p), c) for c, d in enumerate(sorted(root.iterdir())) for p in sorted(d.iterdir())]

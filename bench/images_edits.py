@@ -3,9 +3,9 @@
 
     python bench/images_edits.py --leat build-release/tools/leat --images imagenet-sample [--limit 200] [--windows]
 
-Every image gets each edit (Pillow, a fixed seed). Originals and edits of one kind are searched with --across: recall is the share of
-edits that are paired with their original as "duplicate"; pairs with another original are false positives. The thresholds of the
-command are fixed: nothing is tuned here. Reports a table in Markdown.
+Every image gets each edit (Pillow, a fixed seed). Originals and edits of one kind are searched with --across. Recall
+is the share of edits that are paired with their original as "duplicate"; pairs with another original are false
+positives. The thresholds of the command are fixed: nothing is tuned here. Reports a table in Markdown.
 """
 import argparse
 import csv

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What meters cost: ns of CPU time per counter increment, per timer pair (two clock reads and
- * a record) and per trace event, with 1, 2 and 8 threads on the same meter; beside them one
- * shared atomic counter, which is what meters avoid. CPU time, not wall time: with more
- * threads than CPUs a thread's waiting for its turn is not the meter's cost. One JSON line per
- * case: the median of five rounds, and their range.
+ * The cost of meters: ns of CPU time per counter increment, per timer pair (two clock reads and a
+ * record) and per trace event, with 1, 2 and 8 threads on the same meter. For comparison one
+ * shared atomic counter, which meters avoid. CPU time, not wall time: with more threads than
+ * CPUs, the time a thread waits for a CPU is not the meter's cost. One JSON line per case: the
+ * median of five rounds, and their range.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void clock_pair(uint64_t n)
         uint64_t begin = leat__clock_ns();
         sum += leat__clock_ns() - begin;
     }
-    atomic_fetch_add_explicit(&naive, sum & 1, memory_order_relaxed); /* keep the loop */
+    atomic_fetch_add_explicit(&naive, sum & 1, memory_order_relaxed); /* keeps the loop */
 }
 
 static void trace_off(uint64_t n)
@@ -136,7 +136,7 @@ static void run_bench(const struct bench *b, uint32_t threads)
     fflush(stdout);
 }
 
-/* The sums must be right before their speed means anything. */
+/* The sums must be right before their speed is meaningful. */
 static int check(void)
 {
     uint64_t before = leat__counter_value(counter);

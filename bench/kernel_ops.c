@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_ops: what each op costs on a 224 x 224 image, one thread. The time of the same
- * pipeline without the op (a copy into the batch) is taken off. Ops alternate within a repeat.
+ * kernel_ops: the cost of each op on a 224 x 224 image, one thread. The time of the same pipeline
+ * without the op (a copy into the batch) is subtracted. Ops alternate within a repeat.
  *
  *   kernel_ops [REPEATS]
  *

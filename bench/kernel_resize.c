@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_resize: what the Pillow-exact resize costs. Crops as RandomResizedCrop draws them
- * from a 500 x 375 image (mean 87,000 pixels), to 224 x 224, random flip, into 8-bit planes,
- * then into each element type and layout. Variants alternate within a repeat.
+ * kernel_resize: the cost of the Pillow-exact resize. Crops as drawn by RandomResizedCrop from a
+ * 500 x 375 image (mean 87,000 pixels), to 224 x 224, random flip, into 8-bit planes, then into
+ * each element type and layout. Variants alternate within a repeat.
  *
  *   kernel_resize [REPEATS]
  *

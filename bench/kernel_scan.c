@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_scan: entropy decoding of JPEGs, leat's own against libjpeg-turbo's, on one core.
- * First proves that both give the same coefficients. Methods alternate within a repeat;
- * figures are CPU time per image, the best of the repeats.
+ * kernel_scan: entropy decoding of JPEGs, leat's own against libjpeg-turbo's, on one core. First
+ * checks that both give the same coefficients. Methods alternate within a repeat; figures are CPU
+ * time per image, the best of the repeats.
  *
  *   kernel_scan [DIR] [REPEATS]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders
  *
@@ -45,7 +45,7 @@ static bool with_libjpeg(const jpeg_file *p)
     return true;
 }
 
-/* Into memory for the whole image, or over and over into one row of MCUs. */
+/* Into memory for the whole image, or repeatedly into one row of MCUs. */
 static bool decode(const jpeg_file *p, bool whole)
 {
     leat__jpeg_cursor at;
@@ -100,7 +100,7 @@ static const struct {
     {"leat headers", headers_only},
 };
 
-/* ---- proof ---- */
+/* ---- equality before speed ---- */
 
 static bool same(const jpeg_file *p)
 {

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels per instruction set beside OpenCV and Pillow, one thread: a Markdown table.
+"""Kernels per instruction set compared with OpenCV and Pillow, one thread: a Markdown table.
 
     python bench/kernel_table.py build-release [IMAGES] [--also PYTHON]
 
-leat's figures are those of tests/check/check_{resize,tile} --time (each kernel is first held against
-the portable one) and of bench/kernel_resize; bytes are what a kernel reads and writes, the share is
-that of copying 64 MiB. The others do the same work on whole images: OpenCV's bilinear resize takes
-two taps whatever the scale (no antialiasing), Pillow's is leat's own arithmetic. With IMAGES (JPEGs)
-decoding of the first 200 is compared as well, in full and (leat and libjpeg-turbo, the only ones that
-can) of a RandomResizedCrop, as GB/s of RGB written and its share of copying. --also measures the
-libraries of another interpreter too: Pillow-SIMD has the name of Pillow, so both cannot be in one.
-CPU time, medians; the libraries get as many pixels as leat.
+leat's figures are from tests/check/check_{resize,tile} --time (each kernel is first checked against the portable
+one) and from bench/kernel_resize. Bytes are those a kernel reads and writes; the share is relative to copying 64
+MiB. The others do the same work on whole images: OpenCV's bilinear resize uses two taps whatever the scale (no
+antialiasing), Pillow's is the same arithmetic as leat's. With IMAGES (JPEGs), decoding of the first 200 is compared
+as well, in full and (leat and libjpeg-turbo, the only ones that can) of a RandomResizedCrop, as GB/s of RGB written
+and its share of copying. --also measures the libraries of another interpreter: Pillow-SIMD has the same name as
+Pillow, so both cannot be in one. CPU time, medians; the libraries get as many pixels as leat.
 """
 import argparse
 import json
@@ -23,7 +22,7 @@ import time
 
 import numpy as np
 
-WIDTH, HEIGHT, SIDE = 333, 250, 224  # a usual crop of a usual photograph
+WIDTH, HEIGHT, SIDE = 333, 250, 224  # a typical crop of a typical photograph
 IMAGES, REPEATS = 200, 5  # of decoding
 LINE = re.compile(r"(.{28}) (.{14}) +([\d.]+) ns +([\d.]+) GB/s +(\d+) % of copying")
 WANTED = ("idct", "h2v1", "h2v2", "rgb", "horizontal", "vertical", "entropy")

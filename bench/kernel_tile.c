@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_tile: what tiling costs and gives on real JPEGs. Tiles every image at both densities,
- * proves pixels and files, then decodes a RandomResizedCrop region of each image to RGB on one
- * core: libjpeg-turbo in full, libjpeg-turbo's own region decode, and the tiles with each
- * instruction set. Methods alternate within a repeat; figures are CPU time per image.
+ * kernel_tile: cost and gain of tiling on real JPEGs. Tiles every image at both densities, checks
+ * pixels and files, then decodes a RandomResizedCrop region of each image to RGB on one core:
+ * libjpeg-turbo in full, libjpeg-turbo's own region decode, and the tiles with each instruction
+ * set. Methods alternate within a repeat; figures are CPU time per image.
  *
  *   kernel_tile [DIR] [REPEATS] [IMAGES]      DIR or $LEAT_IMAGES: a folder of JPEGs, or of such folders;
  *                                             of which the first IMAGES

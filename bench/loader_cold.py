@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a pack that is not in memory: leat's orders and caches beside a plain sequential direct read of the same
-file, and beside FFCV on the same images where it is installed.
+"""Reads a pack that is not in memory: leat's orders and caches compared with a plain sequential direct read of the same
+file, and with FFCV on the same images if it is installed.
 
     python bench/loader_cold.py --leat build-release/tools/leat --pack raw.leat [--beton raw.beton] [--repeats 5]
 
 Before each run the file is dropped from the page cache. Runs alternate; medians are compared. Both scale the middle
-of each image (about 96 pixels square) to 32, so that reading is what is measured, though leat checks every byte it
-read; --full-crop takes the usual random crop instead.
+of each image (about 96 pixels square) to 32, so that mostly reading is measured, though leat verifies every byte it
+reads; --full-crop uses the usual random crop instead.
 
-leat is timed over its first epoch, from its beginning on. So is FFCV's process cache, in its second epoch, because it
-compiles in the first, while its threads go on reading: timed from the first batch on, most of its file would have been
-read before the clock began. A file that FFCV has mapped cannot be dropped, so its os_cache is timed in the first epoch
+leat is timed over its whole first epoch. FFCV's process cache is timed in its second epoch, because it compiles in
+the first while its threads continue reading: timed from the first batch on, most of its file would have been read
+before the clock started. A file that FFCV has mapped cannot be dropped, so its os_cache is timed in the first epoch
 from the first batch on.
 
-A virtual disk may be served from its host's memory; an epoch shorter than a second is mostly its beginning.
+A virtual disk may be served from its host's memory; an epoch shorter than a second is mostly start-up.
 """
 import argparse
 import json
@@ -54,7 +54,7 @@ print(json.dumps({"samples_per_s": rate}))
 
 
 def plain(path):
-    """Bytes per second of reading the file from front to back, past the page cache."""
+    """Bytes per second of a sequential read of the file that bypasses the page cache."""
     begin = time.monotonic()
     subprocess.run(["dd", f"if={path}", "of=/dev/null", "bs=4M", "iflag=direct"], check=True, stderr=subprocess.DEVNULL)
     return os.path.getsize(path) / (time.monotonic() - begin)

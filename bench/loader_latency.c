@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loader_latency: what a training loop waits for besides batches: opening a loader, beginning an
- * epoch (the first, and those after a whole and after a broken-off one), the first batch of
- * each, and leaving an epoch in the middle.
+ * loader_latency: waits of a training loop other than for batches: opening a loader, starting an
+ * epoch (the first, after a complete one, and after an aborted one), the first batch of each, and
+ * leaving an epoch in the middle.
  *
  *   loader_latency PACK [THREADS] [BATCH] [EPOCHS]
  *
@@ -28,7 +28,7 @@ static void check(int rc, const leat_error *err)
     exit(1);
 }
 
-/* Pulls up to `most` batches; the time until the first one goes to *first. */
+/* Pulls up to `most` batches; *first gets the time until the first one. */
 static uint64_t pull(leat_loader *l, uint64_t most, double *first)
 {
     uint64_t begin = leat__clock_ns(), got = 0;

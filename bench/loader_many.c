@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * loader_many: many loaders of one process over one pack, each pulled by a thread of its own, on the
- * shared pool and one budget. They share the pages they read: memory and bytes read should be about
- * those of one loader, and all of them should get on equally fast.
+ * loader_many: many loaders of one process over one pack, each pulled by its own thread, on the
+ * shared pool and one budget. They share the pages they read: memory and bytes read should be
+ * about those of one loader, and all should be equally fast.
  *
  *   loader_many PACK [LOADERS] [SECONDS] [BATCH] [BUDGET_MIB]
  *
  * Runs one loader, then all, each for SECONDS after an epoch of one of them filled the cache; one
- * JSON line each on stdout. Figures: samples per second together, the slowest and the fastest loader
+ * JSON line each on stdout. Figures: total samples per second, the slowest and the fastest loader
  * relative to their mean, bytes read, peak resident memory so far.
  */
 #include <stdatomic.h>

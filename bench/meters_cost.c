@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What meters cost a loader, measured in one process: epochs with meters, without them, and with
- * meters and the doctor's watch beside them, in turns. CPU time of the process per sample, so that
- * what else the machine does matters little; each round is compared in itself.
+ * The cost of meters for a loader, measured in one process: epochs with meters, without them, and
+ * with meters and the doctor's watch, in turns. Measures CPU time of the process per sample, so
+ * that other load on the machine matters little; ways are compared within each round.
  *
  *     meters_cost PACK [ROUNDS] [BATCH] [THREADS]
  *
  * One JSON line: the median of the rounds for each way, in us of CPU time per sample, and the
- * overhead against none in percent with the bounds of its 95 % interval. The busy times that the
- * scheduler itself works with are part of it and never off.
+ * overhead against none in percent with the bounds of its 95 % interval. The busy times used by
+ * the scheduler itself are included and never off.
  */
 #include <leat/doctor.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct way {
     leat_loader *loader;
     leat_doctor_watch *watch;
     double *us;   /* CPU time per sample, by round */
-    double *more; /* the same against `off` of the round, in percent */
+    double *more; /* the same relative to `off` of the round, in percent */
 } way;
 
 static void must(int rc, const leat_error *err)
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
             ways[i].more[r - 1] = 100 * (us[i] / us[OFF] - 1);
         }
     }
-    /* of the sorted rounds, those between which the median lies in 95 of 100 cases */
+    /* the sorted rounds that bound the median with 95 % confidence */
     uint32_t half = (uint32_t)(0.98 * __builtin_sqrt(rounds)) + 1, middle = rounds / 2;
     uint32_t low = middle > half ? middle - half : 0, high = LEAT_MIN(middle + half, rounds - 1);
     printf("{\"bench\":\"meters_cost\",\"rounds\":%u", rounds);

@@ -3,13 +3,13 @@
  * How random is quasi_random? Packs are sorted by class. Two tables, one JSON line per row;
  * bench/order_quality.py draws the first.
  *
- * 1. Windows from one page per stream up to all pages; 1,000 classes of 1,300 samples, about five
- *    samples to a page: distinct classes per batch of 256 (true random: 226), and how often a sample
- *    shares its class with the next one of the order, and with the next one of a rank of a world of 64
- *    (true random: 0.1 % both).
- * 2. Packs from 50 samples to 100 GB, worlds of 1 to 64 ranks, the default window: distinct classes per
- *    batch and per rank and epoch, divided by what the random order gives. The last line has the least
- *    of both; the exit status is 1 when it is below 0.97.
+ *  1. Windows from one page per stream up to all pages; 1,000 classes of 1,300 samples, about five
+ *     samples to a page: distinct classes per batch of 256 (true random: 226), and how often a sample
+ *     shares its class with the next one of the order, and with the next one of a rank of a world of 64
+ *     (true random: 0.1 % both).
+ *  2. Packs from 50 samples to 100 GB, worlds of 1 to 64 ranks, the default window: distinct classes per
+ *     batch and per rank and epoch, relative to the random order. The last line has the minimum of
+ *     both; the exit status is 1 when it is below 0.97.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,9 +61,9 @@ typedef struct mix {
     double batch, rank; /* distinct classes */
 } mix;
 
-#define ROWS_MAX 300000u /* of a rank that are looked at, from the beginning of the epoch */
+#define ROWS_MAX 300000u /* rows per rank that are checked, from the start of the epoch */
 
-#define EPOCHS 16u       /* of small packs: a few batches alone are mostly noise */
+#define EPOCHS 16u       /* for small packs: a few batches alone are mostly noise */
 
 static mix measure_mix(leat__order *o, uint64_t count, uint64_t each, uint64_t classes, uint32_t world,
                        uint32_t batch)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs of many samples: what opening, looking up and reading rows costs, as JSON lines.
+ * Packs of many samples: the cost of opening, lookups and reading rows, as JSON lines.
  *
  *   pack_scale write PATH SAMPLES     an image of 16 bytes and a label per sample
  *   pack_scale open PATH [CACHE]      in a fresh process: time and resident size
@@ -86,7 +86,7 @@ static int open_pack(const char *path, uint64_t cache)
     uint64_t n = leat_pack_count(p), found;
     enum { TRIES = 100000 };
     leat__rng_init(&r, 1, 0, 0, 0);
-    /* Touch all of the columns once: what follows is the steady state. */
+    /* Touch all columns once: after that, the steady state is measured. */
     for (uint64_t at = 0; at < n; at += 1024)
         if (leat_pack_rows(p, at, 1, &row, &err) != 0 ||
             leat_pack_cells(p, 0, at, 1, &cell, &err) != 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How near `leat plan` comes to what `leat load` then does, over 25 settings.
+"""Compares the predictions of `leat plan` with runs of `leat load`, over 25 settings.
 
     bench/plan_accuracy.py --leat build-release/tools/leat --images FOLDER [--work DIR] [NAME...]
     bench/plan_accuracy.py --summary accuracy.jsonl        the tables of lines written with --append
@@ -11,7 +11,7 @@ Each setting (kind of pack, size, threads, ops, order, cache, batch, budget) is 
   tables       leat plan --no-measure
 and then loaded with the memory and prefetch of the plan. Compared are
   rate    samples/s with no step between batches: the median of runs before and after planning
-  inside  whether that median lies in the plan's interval
+  inside  whether that median is in the plan's interval
   memory  peak RSS against ram.resident_bytes; steps are long, so that all queues fill
 
 A `warm` pack is in the page cache, a `cold` one is dropped from it before each run; cold settings are left out

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What an augmentation of one's own costs, three ways: a Python function over the batch, a
-numba.cfunc and a C plugin per sample in the workers. All turn one picture in two (224x224, uint8)
-into its negative. CPU of the function alone per sample, lowest of the rounds; and images/s of the
-whole loader with it, median, taking turns.
+"""The cost of a custom augmentation, in three forms: a Python function over the batch, a numba.cfunc and a C plugin per
+sample in the workers. All invert one picture in two (224x224, uint8). Measures CPU time of the function alone per
+sample (minimum of the rounds), and images/s of the whole loader with it (median, in turns).
 
     python bench/python_augment.py PACK [--rounds N]
 """
@@ -100,7 +99,7 @@ def main() -> None:
         except ImportError:
             print("numba is not installed: left out")
         rows = {name: [] for name in ways}
-        for _ in range(options.rounds):  # taking turns
+        for _ in range(options.rounds):  # in turns
             for name, chosen in ways.items():
                 rows[name].append((alone(chosen), rate(options.pack, chosen)))
     for name, pairs in rows.items():

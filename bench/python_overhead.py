@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Python costs: images/s of leat.Loader against `leat load`, same pack, same flags, taking
-turns in one run. Prints every pair and the median ratio; 1.00 is no cost.
+"""The overhead of Python: images/s of leat.Loader against `leat load`, same pack, same flags, in turns in one run.
+Prints every pair and the median ratio; 1.00 means no overhead.
 
     python bench/python_overhead.py PACK [--rounds N] [--as torch]
 """

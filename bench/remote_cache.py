@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The disk cache under stress: `bench/remote_cache.py [--processes 8] [--kills 200] [--disk FOLDER] [LEAT]`.
+"""Stress test of the disk cache: `bench/remote_cache.py [--processes 8] [--kills 200] [--disk FOLDER] [LEAT]`.
 
-Processes load a pack from SeaweedFS on 127.0.0.1 with one cache folder, in different orders, and are killed (-9) at random
-moments until so many were; a byte of the cache files is changed now and then. Then every digest must be right, the
-folder within its limit, and a last run must read nothing over the network. `--disk` may be a small file system: a full disk
-only ends the keeping."""
+Processes load a pack from SeaweedFS on 127.0.0.1 with one cache folder, in different orders, and are killed (-9) at
+random times until the given number of kills; a byte of the cache files is changed from time to time. Then every
+digest must be right, the folder must be within its limit, and a last run must read nothing over the network.
+`--disk` may be a small file system: a full disk only stops the caching."""
 import argparse
 import json
 import os

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads through a proxy that breaks answers: `bench/remote_faults.py [--reads 20000] [--share 0.05] [LEAT]`.
 
-A pack in SeaweedFS on 127.0.0.1 is loaded in random order, sample by sample, until so many reads were made, once
-without faults and once with each fault at `share` (dropped connections, resets in the body, 503, truncated bodies, short
-bodies with a right length, wrong bytes, stalls). The digests of both must be equal. Prints requests and bytes beside the
-ideal, and the memory of both runs. scripts/setup.sh python installs the server."""
+A pack in SeaweedFS on 127.0.0.1 is loaded in random order, sample by sample, until the given number of reads, once
+without faults and once with each fault at `share` (dropped connections, resets in the body, 503, truncated bodies,
+short bodies with a right length, wrong bytes, stalls). The digests of both must be equal. Prints requests and bytes
+compared with the ideal, and the memory of both runs. scripts/setup.sh python installs the server."""
 import argparse
 import json
 import os

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""CPU and time to read one epoch of images from a bucket: leat beside other readers.
+"""CPU and time to read one epoch of images from a bucket: leat compared with other readers.
 
     bench/remote_peers.py [--images 2000] [--kib 50] [--latency 0,0.02,0.1] [--python PYTHON]
 
-SeaweedFS on 127.0.0.1 holds the same images as a leat pack, as single objects, as LitData chunks and as Mosaic MDS shards; each
-reader gives every image's bytes once, in its random order, to Python. The sum of their CRCs must be equal. A proxy adds latency
-to each answer. PYTHON is one that has the readers (boto3, obstore, s3torchconnector, litdata, mosaicml-streaming) and leat; readers
-that cannot be imported are left out. Prints a table for bench/RESULTS.md. CPU seconds are those of the reading process."""
+SeaweedFS on 127.0.0.1 holds the same images as a leat pack, as single objects, as LitData chunks and as Mosaic MDS
+shards; each reader passes every image's bytes once, in its random order, to Python. The sums of their CRCs must be
+equal. A proxy adds latency to each answer. PYTHON is an interpreter that has the readers (boto3, obstore,
+s3torchconnector, litdata, mosaicml-streaming) and leat; readers that cannot be imported are skipped. Prints a table
+for bench/RESULTS.md. CPU seconds are those of the reading process."""
 import argparse
 import importlib
 import json
@@ -141,7 +142,7 @@ def read_mosaic(bucket: str, keys: list[str]):
 
 
 def run(reader: str, bucket: str, count: int) -> None:
-    """In a process of its own: reads one epoch; prints what it took."""
+    """In a separate process: reads one epoch; prints its time and CPU time."""
     if reader == "mosaic":
         stub_torchvision()
         importlib.import_module("streaming")

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample costs the loader, as a line through bytes and pixels: the rows of data/plan/costs.txt.
+"""Fits the loader's cost per sample as a linear function of bytes and pixels: the rows of data/plan/costs.txt.
 
     python bench/sample_cost.py --leat build-release/tools/leat IMAGES [--isa avx512,avx2,scalar]
 
-Every fourth JPEG of the folder IMAGES is taken as it is, and scaled and encoded anew in several sizes and
-qualities, so often that a pack is no toy that stays in the CPU's cache, and packed in every way there is:
-JPEGs with entry points (keep) and without (plain: `pack --trust`), small and fast tiles, raw pixels, PNG,
-WebP. One thread of `leat load` then takes crops of each out of
-the page cache. Its CPU time per sample, the least of some epochs, is fitted by
+Every fourth JPEG of the folder IMAGES is used as it is, and scaled and re-encoded in several sizes and qualities.
+The files are repeated until a pack does not fit the CPU's cache, and packed in every way: JPEGs with entry points
+(keep) and without (plain: `pack --trust`), small and fast tiles, raw pixels, PNG, WebP. One thread of `leat load`
+then takes crops of each from the page cache. Its CPU time per sample, the minimum of some epochs, is fitted by
 
     fixed + byte · bytes + crop_byte · bytes · share + pixel · pixels + crop_pixel · pixels · share + out · out_pixels
 
-with no negative term, by relative error; `share` is the part of the image that the plan says a crop covers.
-Prints the rows of the table, and on stderr how well they fit: 50th, 90th percentile and largest error.
+without negative terms, by relative error; `share` is the part of the image that a crop covers by the plan. Prints
+the rows of the table, and on stderr how well they fit: 50th, 90th percentile and largest error.
 """
 import argparse
 import itertools
@@ -28,10 +27,10 @@ import tempfile
 import numpy as np
 from PIL import Image
 
-CROPS = (("rrc", 0.42, 160), ("rrc", 0.42, 224), ("center", 0.574, 224), ("none", 1.0, 224))  # as tools/plan.c
+CROPS = (("rrc", 0.42, 160), ("rrc", 0.42, 224), ("center", 0.574, 224), ("none", 1.0, 224))  # same as in tools/plan.c
 EPOCHS = 3
 SCALES = (0.5, 1, 2)
-COPIES, PACK_BYTES = 8, 400e6  # of every file, at most, and as long as the files have fewer bytes
+COPIES, PACK_BYTES = 8, 400e6  # maximum copies of every file, while the files have fewer bytes than this
 ORIGINAL = -1
 KINDS = {  # how files are made, how they are packed
     "keep": ("jpeg", (60, 92, ORIGINAL), ["--images", "keep"]),
@@ -83,7 +82,7 @@ def cpu_us(leat, pack, crop, size, mask):
 
 
 def fit(rows, us):
-    """Least squares of relative errors; the most negative coefficient is left out until there is none."""
+    """Least squares of relative errors; drops the most negative coefficient until there is none."""
     a, b = rows / us[:, None], np.ones(len(us))
     used = list(range(rows.shape[1]))
     while True:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sample_path: the whole way of one sample on one core, without the loader: decode the crop,
+ * sample_path: the whole path of one sample on one core, without the loader: decode the crop,
  * Pillow-exact bilinear resize to 224, flip, 8-bit planes into the batch. Stored as JPEG, with
  * and without entry points, and as tiles, on each instruction set that the machine has, beside
  * libjpeg-turbo (called here) in full followed by leat's resize of the crop, and with `like=fast`,
@@ -9,9 +9,9 @@
  *   sample_path [-m METHOD] [-s FILE] [-t] [DIR] [REPEATS]
  *
  *   DIR        or $LEAT_IMAGES: a folder of JPEGs, or of such folders
- *   -m METHOD  only the methods whose name has this
+ *   -m METHOD  only methods whose name contains this
  *   -s FILE    writes the samples (224 x 224, three planes) to FILE and a JSON line per image
- *              with its path and crop to stdout: what bench/vs_pillow_path.py compares
+ *              with its path and crop to stdout: for bench/vs_pillow_path.py
  *   -t         takes turns: each repeat waits for a line on stdin and ends with one on stdout
  *
  * One JSON line per method on stdout; remarks on stderr. Exit 1 when pixels differ.
@@ -177,7 +177,7 @@ typedef struct method {
     uint32_t needs;       /* CPU flags without which it is left out: its name would be wrong */
     bool tiled, entries;
     bool full;            /* the whole image is decoded first, by libjpeg-turbo */
-    bool fast;            /* like=fast: other pixels, whose difference is reported */
+    bool fast;            /* like=fast: approximate pixels; the difference is reported */
     leat__tile_density density;
     leat__pipeline_worker *worker;
     double us[REPEATS_MAX];
@@ -218,7 +218,7 @@ static method methods[] = {
 static leat__pipeline *pipelines[2]; /* exact, fast */
 static leat__planes whole;
 
-/* The peer: all of the image, interleaved, then apart. */
+/* The peer: the whole image, interleaved, then split into planes. */
 static int decode_plainly(const stored *s)
 {
     static uint8_t row[1 << 18];
@@ -279,7 +279,7 @@ static bool chosen(const method *m, const char *only)
     return runs_here(m) && (!only || strstr(m->name, only));
 }
 
-/* How far the fast pixels are from the exact ones. */
+/* Differences of the fast pixels from the exact ones. */
 static struct {
     uint64_t values, off[256], squares; /* off: by how many levels */
 } distance;
@@ -335,7 +335,8 @@ static uint32_t check_pixels(void)
     return bad;
 }
 
-/* What another library must do to arrive at the same samples: those of the last exact method. */
+/* Writes the data another library needs to make the same samples: those of the last exact
+ * method. */
 static void write_samples(const char *path)
 {
     static uint8_t out[OUT_BYTES];

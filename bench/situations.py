@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stages situations with a known cause, asks the doctor, and does what it advises.
+"""Stages situations with a known cause, asks the doctor, and applies its advice.
 
     bench/situations.py --leat build-release/tools/leat [--python site] [--work DIR] [NAME...]
 
-One row per situation: what was staged, what the doctor named and how sure it was, the gain it
-predicted for one remedy, and the gain that came out when the cause was really lifted. A verdict that
-names another limit with a confidence of 0.6 or more is "wrong and sure" and fails the run; so does an
-answer after 2 x --seconds + 5 s. All data is made here (Pillow and NumPy). Situations of Python
-loaders run in a child process of their own, with the package found in --python. Needs Linux; root for
-control groups (quota, memory, throttled disks): what cannot be staged is left out and said.
---nice -15 gives the runs priority on a busy machine.
+One row per situation: the staged cause, the doctor's verdict and confidence, the gain it predicted for one remedy,
+and the measured gain when the cause was really removed. A verdict that names another limit with a confidence of 0.6
+or more is "wrong and sure" and fails the run; so does an answer after 2 x --seconds + 5 s. All data is made here
+(Pillow and NumPy). Situations of Python loaders run in a separate child process, with the package found in --python.
+Needs Linux; root for control groups (quota, memory, throttled disks): situations that cannot be staged are reported
+and skipped. --nice -15 gives the runs priority on a busy machine.
 """
 import argparse
 import contextlib
@@ -33,7 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def photo(size, seed, noise=14):
-    """Smooth colours and grain: about as many bytes as a photograph has."""
+    """Smooth colours and noise: about as many bytes as a photograph."""
     import numpy
     from PIL import Image, ImageFilter
     rng = numpy.random.default_rng(seed)
@@ -267,7 +266,7 @@ class Asker:
 
 
 class Row:
-    """A situation of `leat doctor`: `lift` are other flags, or another staging, without the cause."""
+    """A situation of `leat doctor`: `lift` has other flags, or another staging, without the cause."""
 
     def __init__(self, name, true, limit, causes, pack, flags, stage=contextlib.nullcontext, remedy=None, lift=None,
                  lift_stage=None):
@@ -409,7 +408,7 @@ def python_rows(data, device):
 
 
 def predicted(v, words):
-    """The gain of the remedy with these words, and whether it is a guess."""
+    """The gain of the remedy with this text, and whether it is an estimate."""
     for r in v["remedies"]:
         if words in r["action"] or words in (r["set"] or ""):
             return r["gain"], r["basis"] != "measured"

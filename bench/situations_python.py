@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One situation of a Python loader for situations.py, in this process: prints the verdict as JSON.
+"""Runs one situation of a Python loader for situations.py in this process; prints the verdict as JSON.
 
     bench/situations_python.py NAME --leat build-release/tools/leat --work DIR [--lifted]
 
@@ -111,7 +111,7 @@ def transform_sleeps(data, lifted):
 
 
 class Samples:
-    """Samples that cost something: a wait, Python code, a JPEG, blurs, bytes."""
+    """Samples with a configurable cost: a wait, Python code, a JPEG, blurs, bytes."""
 
     def __init__(self, names=(), wait=0.0, spin=0.0, blurs=0, values=8):
         self.names, self.wait, self.spin, self.blurs, self.values = names, wait, spin, blurs, values

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training from a pack against the same updates on one batch that stays on the device (the ceiling).
+"""Training from a pack compared with the same updates on one batch that stays on the device (the ceiling).
 
     python3 bench/train_feed.py PACK [--updates 100] [option=value …]      # options of leat train
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a training step really takes on the GPU: the reference for `leat plan`'s
-VRAM model (src/plan/arch*.c) and for its GPU rates (data/plan/costs.txt).
+"""Measures the GPU memory and time of a training step: the reference for `leat plan`'s VRAM model (src/plan/arch*.c)
+and for its GPU rates (data/plan/costs.txt).
 
-PyTorch only; the models are written out here with torch.nn so that nothing but the
-architecture decides the figures. One JSON line per run:
+PyTorch only; the models are defined here with torch.nn, so that the figures depend only on the architecture. One
+JSON line per run:
 
     model, precision, batch, image, optimizer, channels_last, params
     saved_bytes   distinct storages autograd keeps from forward to backward (parameters and the

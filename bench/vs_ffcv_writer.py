@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a dataset: leat pack against FFCV's DatasetWriter and a plain copy of the same bytes.
+"""Writing a dataset: leat pack compared with FFCV's DatasetWriter and a plain copy of the same bytes.
 
     python3 bench/vs_ffcv_writer.py --leat build-release/tools/leat --images FOLDER
 
-FOLDER is an image folder (class = sub-folder); its files are repeated under new names until there
-are --count of them. Everything runs in turn, --rounds times, with the files in the page cache; the
-best round counts. Copy and leat both end with the bytes on disk (sync). FFCV's writer does not sync:
-it is measured as it is ("ffcv jpg") and with a sync of its file in the timed part ("ffcv jpg, synced"),
-so that the terms are equal. Between measurements the disk gets --settle seconds to come to rest. FFCV
-needs its own Python (--python): pip install ffcv, with libopencv-dev, libturbojpeg0-dev, pkg-config
-and g++ installed. Without it only copy and leat are measured. One JSON line per measurement.
+FOLDER is an image folder (class = sub-folder); its files are repeated under new names until there are --count of
+them. Everything runs in turn, --rounds times, with the files in the page cache; the best round counts. Copy and leat
+both end with the bytes on disk (sync). FFCV's writer does not sync: it is measured as it is ("ffcv jpg") and with a
+sync of its file in the timed part ("ffcv jpg, synced"), for equal terms. Between measurements the disk gets --settle
+seconds to become idle. FFCV needs its own Python (--python): pip install ffcv, with libopencv-dev,
+libturbojpeg0-dev, pkg-config and g++ installed. Without it only copy and leat are measured. One JSON line per
+measurement.
 """
 import argparse
 import json

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""leat's loader beside others: same images, same cores, same output, alternating, several repeats.
+"""leat's loader compared with others: same images, same cores, same output, alternating, several repeats.
 
     python bench/vs_loaders.py --images DIR --leat build-release/tools/leat --work /tmp/vs
 
-Each run is a process of its own that loads one warm-up epoch and then times `--epochs` more of
-RandomResizedCrop 224 + horizontal flip to uint8 batches. Peers that are not installed are named and
-left out: pip install torch torchvision ffcv webdataset litdata mosaicml-streaming spdl
-opencv-python-headless tensorflow-cpu (FFCV also needs libopencv-dev and libturbojpeg0-dev to build,
-SPDL the libraries of FFmpeg).
-Results go to stdout as a table, with --out to a Markdown file and with --plot to an SVG.
+Each run is a separate process that loads one warm-up epoch and then times `--epochs` more of RandomResizedCrop 224 +
+horizontal flip to uint8 batches. Peers that are not installed are named and skipped: pip install torch torchvision
+ffcv webdataset litdata mosaicml-streaming spdl opencv-python-headless tensorflow-cpu (FFCV also needs libopencv-dev
+and libturbojpeg0-dev to build, SPDL the libraries of FFmpeg). Results go to stdout as a table, with --out to a
+Markdown file and with --plot to an SVG.
 
-Reported per peer: images/s (median, lowest, highest), CPU seconds per 1,000 images of the whole
-process tree, peak resident memory (sum of PSS of the tree), time to the first batch, ratio to leat.
+Reported per peer: images/s (median, lowest, highest), CPU seconds per 1,000 images of the whole process tree, peak
+resident memory (sum of PSS of the tree), time to the first batch, ratio to leat.
 """
 import argparse
 import io
@@ -72,7 +71,7 @@ def cpu_seconds():
 
 
 def measure(loader, epochs):
-    """loader() gives an iterable of batches (first item: images, batch first) for one epoch."""
+    """loader() returns an iterable of batches (first item: images, batch first) for one epoch."""
     memory = Memory()
     memory.start()
     begin, cpu_begin = time.perf_counter(), cpu_seconds()
@@ -96,7 +95,7 @@ def measure(loader, epochs):
 
 # ---- peers ------------------------------------------------------------------------------------
 class Peer:
-    """prepare() makes the data set once; load() gives a function that iterates one epoch."""
+    """prepare() makes the data set once; load() returns a function that iterates over one epoch."""
 
     def __init__(self, options):
         self.o = options
@@ -178,7 +177,7 @@ class TorchVision(Peer):
 
 
 class OpenCV(Peer):
-    """Full decode, crop, area or bilinear resize: not Pillow's pixels, but what many use for speed."""
+    """Full decode, crop, area or bilinear resize: not Pillow's pixels, but common for speed."""
 
     name = "PyTorch DataLoader + OpenCV"
     needs = "torch torchvision cv2"
@@ -250,7 +249,7 @@ class Spdl(Peer):
 
 
 class TensorFlow(Peer):
-    """tf.data: decodes the crop's rows only, bilinear without antialiasing."""
+    """tf.data: decodes only the rows of the crop, bilinear without antialiasing."""
 
     name = "tf.data decode_and_crop_jpeg"
     needs = "tensorflow"
@@ -449,7 +448,7 @@ class LeatFast(Leat):
 
 
 class LeatFastPixels(LeatFast):
-    """Pixels near Pillow's, not Pillow's: docs/fast.md says how near."""
+    """Pixels close to Pillow's, not equal: docs/fast.md says how close."""
 
     name = "leat tiled, --tiles fast, --like fast"
     how = ("--like", "fast")

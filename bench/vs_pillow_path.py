@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole way of one sample beside Pillow's, one thread, the same crops, in turn.
+"""The whole path of one sample compared with Pillow's, one thread, the same crops, in turn.
 
     python bench/vs_pillow_path.py build-release/bench/sample_path IMAGES [--rounds 5]
 
-Both decode a JPEG, cut out the same RandomResizedCrop, resize it to 224 x 224 (bilinear,
-antialiased) and flip it. Pillow decodes in full with its own libjpeg-turbo; leat takes the tiled
-form, on AVX-512 and on AVX2. Rounds alternate between the two programs. The samples must agree
-before anything is timed. CPU time; a Markdown table on stdout.
+Both decode a JPEG, cut out the same RandomResizedCrop, resize it to 224 x 224 (bilinear, antialiased) and flip it.
+Pillow decodes in full with its own libjpeg-turbo; leat reads the tiled form, on AVX-512 and on AVX2. Rounds
+alternate between the two programs. The samples must agree before anything is timed. CPU time; a Markdown table on
+stdout.
 """
 import argparse
 import io
@@ -43,7 +43,7 @@ def shape(image, crop, flip):
 
 
 def differing(samples, images):
-    """How many images have a byte that is not leat's, and the largest difference."""
+    """Number of images with a byte that differs from leat's, and the largest difference."""
     want = np.fromfile(samples, np.uint8).reshape(-1, 3, SIDE, SIDE)
     bad, most = 0, 0
     for i, im in enumerate(images):
