@@ -39,7 +39,7 @@ RUN_SECONDS = 1.0
 # Peak memory: a step as long as FEW batches take to make fills all queues at once, where an epoch has no more of them; in
 # longer epochs they fill with a step of MANY, and all samples are seen, the largest too.
 MEMORY_FEW, MEMORY_MANY, MEMORY_BATCHES = 12, 2, 3
-LANE = threading.local()  # packs of its own for each job: a calibration drops them from the page cache
+LANE = threading.local()  # separate packs for each job: a calibration drops them from the page cache
 
 # ---- settings ------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@
 
 #define BATCHES 4 /* on the device, when CPUs decode */
 
-/* What the table says, for the GPU and the CPU at hand. */
+/* The value of the table for this GPU and CPU. */
 typedef struct prices {
     double hand_us, kernel_us;
     bool estimated;

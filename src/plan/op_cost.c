@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What ops cost beside crop, resize and flip, out of data/plan/ops.txt: for plans that may not measure.
- * Also how much longer the CPU at hand takes than the one the tables come from.
+ * Also how much slower this CPU is than the one of the tables.
  */
 #include <ctype.h>
 #include <string.h>

@@ -319,7 +319,7 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
         const char *calibrated, *given, *otherwise;
     } rows[] = {
         [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s,
-                          m->quick ? "measured: direct reads of the pack, for a moment"
+                          m->quick ? "measured: a short series of direct reads of the pack"
                                    : "calibrated: direct reads of the pack",
                           "given: --io-mbs", "table: " PLAN_STORAGE_SOURCE},
         [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us,
