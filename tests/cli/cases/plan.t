@@ -53,7 +53,7 @@ Host memory, per node: 8.41 GiB, 10.3 GiB while a validation loader is alive: sa
   borrowed            294 MiB  by the trainer, until it releases them
   workers             106 MiB  scratch of the threads
   pages              66.3 MiB  of the pack, read ahead and in the shuffle window
-  That is the bound its budget keeps; with every queue full it takes 1.81 GiB.
+  Its budget keeps to that limit; with every queue full it would take 1.81 GiB.
   Worker processes with 15 x 3 batches instead: 31.6 GiB (56.7 GiB): safe.
 (empty)
 GPU memory: 18.4 GiB: safe
@@ -83,7 +83,7 @@ Who decodes (--decode)  samples/s per GPU  of its rate  threads it takes  GPU me
   gpu                               2.75k         99 %                 1    1.70 GiB
   auto                              2.77k        100 %                 1    1.70 GiB
 (empty)
-What if: nothing of these would help: --order quasi_random; --images mix --mix-raw 0.5; --images raw; --max-side 400; --quality 90; whole dataset cached in memory; twice the cores; --dtype u8, normalise on the GPU
+What if: none of these would help: --order quasi_random; --images mix --mix-raw 0.5; --images raw; --max-side 400; --quality 90; whole dataset cached in memory; twice the cores; --dtype u8, normalise on the GPU
 (empty)
 Configuration
   batch 256 per GPU, threads 15, prefetch 3, order random, cache os, memory 1.36 GiB
