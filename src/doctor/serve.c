@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The live page: a small HTTP server on the loopback interface, off unless asked for. Answers GET
- * only, for its own host names only (a page elsewhere must not reach it by a name of its own), and
+ * only, for its own host names only (a page elsewhere must not reach it with its own name), and
  * sends nothing that would make a browser fetch anything from anywhere else.
  *
  * libmicrohttpd is loaded when the first page is served: a trainer does not load it and the TLS

@@ -36,7 +36,7 @@ typedef struct tar_source {
     bool listed;      /* the user named the members to take */
     bool *has_default; /* one per field */
     int64_t *number;  /* the default */
-    leat__buf stem; /* of the sample at hand */
+    leat__buf stem; /* of the current sample */
 } tar_source;
 
 /* Length of the path up to the first dot of its last part; the extension follows the dot. */

@@ -99,7 +99,7 @@ static void members_may_be_missing(void **state)
         leat__record *r;
         assert_non_null(s);
         leat__shelf_init(&shelf, s->field_count, 2);
-        assert_int_equal(s->field_count, way == 2 ? 3 : 4); /* junk is passed over when a list is given */
+        assert_int_equal(s->field_count, way == 2 ? 3 : 4); /* junk is skipped when a list is given */
         int label = leat__source_field_find(s, "label"), txt = leat__source_field_find(s, "txt");
         int image = leat__source_field_find(s, "image");
         if (way == 2) assert_int_equal(txt, 0);
