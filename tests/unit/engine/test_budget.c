@@ -232,7 +232,7 @@ static void floors_outlast_bytes_that_are_kept_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_bytes_are_given_back_when_wanted),
+        cmocka_unit_test(kept_bytes_are_released_on_demand),
         cmocka_unit_test(floors_outlast_bytes_that_are_kept_again),
         cmocka_unit_test(charges_up_to_the_limit),
         cmocka_unit_test(no_number_overflows_the_budget),

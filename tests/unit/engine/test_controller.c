@@ -82,7 +82,7 @@ static void record(void *cookie, leat_log_level level, const char *line)
     uint64_t now = leat__replay_now(w->r.pool->replay);
     w->decisions_at[phase_at(w, now)] = (now - w->begin) % phase_ns;
     w->logged++;
-    if (strstr(line, "only wait longer")) w->taken_back_ns = LEAT_MAX(w->taken_back_ns, now - w->last_ns);
+    if (strstr(line, "only add latency")) w->taken_back_ns = LEAT_MAX(w->taken_back_ns, now - w->last_ns);
     w->last_ns = now;
     if (getenv("LEAT_TEST_VERBOSE"))
         print_message("    %6.2f s  %s\n", (double)(now - w->begin) / 1e9, line);

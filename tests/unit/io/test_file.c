@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_store_keeps_nodes),
-        cmocka_unit_test(test_packs_are_spared), cmocka_unit_test(test_only_packs_are_replaced),
+        cmocka_unit_test(test_packs_are_not_overwritten), cmocka_unit_test(test_only_packs_are_replaced),
         cmocka_unit_test(test_store_through_links),
         cmocka_unit_test(test_faults),
     };
