@@ -299,7 +299,7 @@ def models(o):
 
 
 def locked_one(o, decode, memory):
-    """In a process of its own, so that no memory of another loader is used again."""
+    """In a separate process, so that no memory of another loader is used again."""
     torch.zeros(1, device="cuda")
     tiny = argparse.Namespace(**{**vars(o), "batch": 2, "images": 400})
     with loader(tiny, device="cuda", decode=decode, threads=4, memory="1G") as loads:  # code and the driver's own
@@ -332,7 +332,7 @@ def locked(o):
 
 
 def graphs(o):
-    """CUDA graphs read the batch from places of their own: leat's memory may change between replays."""
+    """CUDA graphs read the batch from separate memory: leat's memory may change between replays."""
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 7, 4), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
                               torch.nn.Flatten(), torch.nn.Linear(16, 8)).cuda()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

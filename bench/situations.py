@@ -255,7 +255,7 @@ class Asker:
         return sum(e["samples"] for e in out) / sum(e["seconds"] for e in out)
 
     def child(self, name, lifted=False, how=None):
-        """A situation of a Python loader, in a process of its own."""
+        """A situation of a Python loader, in a separate process."""
         env = dict(os.environ)
         if self.o.python:
             env["PYTHONPATH"] = os.path.abspath(self.o.python)

@@ -32,7 +32,7 @@ def make(path: str, samples: int = 48) -> str:
 
 
 def inside(batch) -> float:
-    """The share of all marked pixels that lie in a box, one pixel more on each side."""
+    """The share of all marked pixels that are in a box, one pixel more on each side."""
     hit = total = 0
     for mask, boxes in zip(batch.mask, batch.boxes):
         ys, xs = np.nonzero(mask)

@@ -296,7 +296,7 @@ static void list_parts(leat_pack *pack, uint64_t len, ranges *r)
     }
 }
 
-/* The loader joins requests and fetches ahead, so these are no rate of its reads: they tell what kind of
+/* The loader joins requests and fetches ahead, so these are not the rate of its reads: they show what kind of
  * limit the server has. Small ranges and large ones, few and many in flight. */
 static int ask_server(leat_pack *pack, double seconds, const leat__time_limit *limit, ranges *r,
                       leat_doctor_facts *f, leat_error *err)
