@@ -32,7 +32,8 @@ struct web {
     unsigned short port;
     pthread_t thread;
     atomic_int requests, threads;
-    char last[4096]; /* head of the last request */
+    pthread_mutex_t lock; /* of `last` while requests come: connections have threads of their own */
+    char last[4096];      /* head of the last request */
     char url[64];    /* http://127.0.0.1:port */
 };
 
@@ -103,7 +104,9 @@ static inline void *web_serve(void *arg)
         more = web_read(&q);
         if (more) {
             q.number = atomic_fetch_add(&c.w->requests, 1) + 1;
+            pthread_mutex_lock(&c.w->lock);
             snprintf(c.w->last, sizeof c.w->last, "%s", q.head);
+            pthread_mutex_unlock(&c.w->lock);
             c.w->answer(&q);
             more = !q.close;
         }
@@ -134,6 +137,7 @@ static inline void web_start(web *w, void (*answer)(web_request *q), void *cooki
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
     memset(w, 0, sizeof *w);
+    pthread_mutex_init(&w->lock, NULL);
     w->answer = answer;
     w->cookie = cookie;
     w->fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -151,7 +155,7 @@ static inline void web_stop(web *w)
     shutdown(w->fd, SHUT_RDWR);
     close(w->fd);
     pthread_join(w->thread, NULL);
-    for (int i = 0; i < 500 && atomic_load(&w->threads) > 0; i++) usleep(10000);
+    for (int i = 0; i < 6000 && atomic_load(&w->threads) > 0; i++) usleep(10000);
     assert_int_equal(atomic_load(&w->threads), 0);
 }
 
