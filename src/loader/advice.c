@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Advice on an open loader, and the number of batches that it is about. No state, any thread.
+ * Advice about an open loader, and the number of batches it concerns. No state, any thread.
  */
 #include "loader/advice.h"
 
@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/* Reads of samples this small are limited by their number on every disk, not only on slow ones. */
+/* Reads of samples this small are limited by their number on every disk, even a fast one. */
 #define SMALL_READ (UINT64_C(16) << 10)
 
 uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,
@@ -27,7 +27,8 @@ bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
     char pack[32], memory[32];
 
     if (f->order != LEAT_ORDER_RANDOM || f->pack_bytes <= f->memory_bytes) return false;
-    if (f->sample_bytes * 2 > f->page_bytes) return false; /* pages hardly read more at once */
+    if (f->sample_bytes * 2 > f->page_bytes) return false; /* whole pages hardly read more at
+                                                            * once */
     bool small = f->sample_bytes <= SMALL_READ;
     if (!f->rotational && !f->network && !small) return false;
     snprintf(text, LEAT__ADVICE_TEXT,
@@ -35,8 +36,8 @@ bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT
              "page cache (%s) and %s; leat doctor measures by how much",
              f->pack, leat__format_bytes(f->pack_bytes, pack, sizeof pack),
              leat__format_bytes(f->memory_bytes, memory, sizeof memory),
-             f->rotational ? "lies on a spinning disk"
-             : f->network  ? "lies on a network file system"
+             f->rotational ? "is on a spinning disk"
+             : f->network  ? "is on a network file system"
                            : "its samples are small");
     return true;
 }

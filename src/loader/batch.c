@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Frames. A block is laid out as: for each column its rows (ragged ones: offsets, shapes, then
- * elements), then sample ids, then hashes; every part starts on 256 bytes.
+ * Frames. Layout of a block: for each column its rows (ragged ones: offsets, shapes, then
+ * elements), then sample ids, then hashes; every part is aligned to 256 bytes.
  */
 #include "loader/batch.h"
 
@@ -18,7 +18,7 @@
 struct leat__frames {
     leat__shape shape;
     leat__blocks *blocks;
-    bool apart; /* sample ids and hashes lie outside the block, which may go before them */
+    bool apart; /* sample ids and hashes are outside the block, which may be freed earlier */
     _Atomic uint32_t refs;
 };
 
@@ -78,7 +78,8 @@ uint64_t leat__frames_kept(leat__frames *f)
     return leat__blocks_kept(f->blocks);
 }
 
-/* The blocks go at once: a batch on loan holds its own, and what it gives back is freed. */
+/* The kept blocks are freed at once: a borrowed batch holds its own, which is freed on
+ * release. */
 void leat__frames_close(leat__frames **out)
 {
     leat__frames *f = *out;
@@ -89,7 +90,7 @@ void leat__frames_close(leat__frames **out)
     *out = NULL;
 }
 
-/* Adds an aligned part of count * size bytes to *at; *start gets where it begins. */
+/* Adds an aligned part of count * size bytes to *at; *start gets its begin. */
 static bool add_part(uint64_t *at, uint64_t count, uint64_t size, uint64_t *start)
 {
     uint64_t bytes;
@@ -104,13 +105,13 @@ uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows)
         leat__column *column = &f->shape.columns[c];
         if (column->kind == LEAT__COLUMN_RAGGED) continue;
         bool fits = add_part(&at, rows, column->row_bytes, &column->device_start);
-        assert(fits); /* the host's layout, which was checked, has the same parts */
+        assert(fits); /* the host's layout, already checked, has the same parts */
         (void)fits;
     }
     return LEAT_MAX(at, UINT64_C(1));
 }
 
-/* Walks the layout; with `f` also fills in where everything is. */
+/* Computes the layout; with `f` also sets all pointers. */
 static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *ragged, bool hashes,
                     leat__frame *f, uint64_t *bytes)
 {
@@ -141,7 +142,7 @@ static bool lay_out(const leat__shape *shape, uint32_t rows, const uint64_t *rag
         if (!add_part(&at, rows, sizeof(uint64_t), &start)) return false;
         if (f != NULL) f->hashes = (uint64_t *)(f->block + start);
     }
-    /* a batch of 0 rows has memory, too */
+    /* a batch of 0 rows also has memory */
     return leat__align_up_u64(LEAT_MAX(at, UINT64_C(1)), ALIGN, bytes);
 }
 
@@ -306,7 +307,7 @@ uint64_t leat__frame_tile_bytes(const leat__frame *f)
     return bytes;
 }
 
-/* Insertion sort by row: bad samples are few. */
+/* Insertion sort by row: there are few bad samples. */
 static leat__bad *sorted(leat__bad *list)
 {
     leat__bad *head = NULL;
@@ -384,7 +385,7 @@ static void move_row(leat__frame *f, uint32_t to, uint32_t from, int64_t *ragged
     if (f->hashes != NULL) f->hashes[to] = f->hashes[from];
 }
 
-/* Moves the rows from `from` on to the front, without those that were dropped (NULL: none). */
+/* Moves the rows from `from` on to the front, without the dropped ones (NULL: none). */
 static void close_ranks(leat__frame *f, uint32_t from, uint32_t samples, const bool *dropped)
 {
     int64_t *end = f->ragged_end;
@@ -411,7 +412,7 @@ void leat__frame_finish(leat__frame *f)
     f->batch.bad = bad;
     bool any = false;
     for (uint32_t row = 0; row < f->rows; row++) any |= f->dropped[row];
-    /* rows move once only: mixing says anew what those that shrink use (leat__frame_used) */
+    /* rows move once only: mixing sets again what those that shrink use (leat__frame_used) */
     if (any || f->shape->shrinking > 0) close_ranks(f, 0, f->rows, f->dropped);
     for (uint32_t c = 0; c < f->shape->count; c++) {
         leat_tensor *t = &f->tensors[c];
@@ -439,7 +440,7 @@ const leat__size *leat__frame_size_of(const leat__frame *f, uint32_t of, uint32_
     return &f->sizes[(size_t)of * f->rows + row];
 }
 
-/* Of a row, as it is decoded. */
+/* Decoded bytes of a row. */
 static uint64_t value_bytes(const leat__frame *f, uint32_t c, uint32_t row)
 {
     const leat__column *column = &f->shape->columns[c];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kept blocks: a short list under a lock. Sizes are rounded up, so that blocks for nearly equal
- * needs serve each other. A need that none of them serves takes the place of one, so there are
- * never more blocks, small and large, than were in use at once.
+ * Kept blocks: a short list with a lock. Sizes are rounded up, so that blocks fit similar
+ * requests. A request that none of them fits replaces one, so there are never more blocks, small
+ * and large, than were in use at once.
  */
 #include "loader/blocks.h"
 
@@ -14,21 +14,21 @@
 #include "base/thread.h"
 
 #define KEPT_MAX 64
-/* Up to here a block that is much larger than the need wastes little. */
+/* Up to this size a block much larger than requested wastes little. */
 #define SMALL (UINT64_C(1) << 20)
-/* Small enough that rounding is noise, large enough that sizes repeat. */
+/* Small enough that rounding does not matter, large enough that sizes repeat. */
 #define STEP(bytes) ((bytes) < SMALL ? UINT64_C(4) << 10 : UINT64_C(64) << 10)
 
 struct leat__blocks {
     leat_budget *budget;
     leat_budget_cat cat;
     leat__mem_cat mem;
-    leat__gpu *gpu; /* that pages are locked for, or NULL */
+    leat__gpu *gpu; /* the device that pages are locked for, or NULL */
     leat_log log;
     atomic_bool lock_failed;
     uint32_t fork_generation;
     _Atomic uint64_t refs; /* its owner and the blocks taken */
-    leat__mutex lock;      /* guards the rest */
+    leat__mutex lock;      /* guards the fields below */
     leat__block kept[KEPT_MAX];
     uint32_t count;
     bool closed;
@@ -68,7 +68,7 @@ bool leat__blocks_locked(leat__blocks *b)
     return b->gpu != NULL && !atomic_load(&b->lock_failed);
 }
 
-/* Once per block, not per batch: a lock costs about as much as a copy. */
+/* Once per block, not per batch: page-locking costs about as much as a copy. */
 static void lock_pages(leat__blocks *b, leat__block *block)
 {
     leat_error why;
@@ -77,7 +77,7 @@ static void lock_pages(leat__blocks *b, leat__block *block)
         block->locked = true;
     else if (!atomic_exchange(&b->lock_failed, true))
         leat__log(&b->log, LEAT_LOG_WARN,
-                  "batches lie in ordinary memory, copies to the device are slower (%s)", why.message);
+                  "batches are in ordinary memory, copies to the device are slower (%s)", why.message);
 }
 
 static void free_block(leat__blocks *b, leat__block block)
@@ -127,7 +127,7 @@ static leat__block remove_locked(leat__blocks *b, uint32_t at)
     return block;
 }
 
-/* Forgets the smallest kept one that is small, or large, as `bytes` is. */
+/* Drops the smallest kept block of the same class (small or large) as `bytes`. */
 static void drop_smallest(leat__blocks *b, uint64_t bytes)
 {
     leat__block block = {0};
@@ -150,7 +150,8 @@ static bool serves(const leat__block *kept, uint64_t bytes)
     return kept->bytes >= bytes && (kept->bytes <= SMALL || kept->bytes / 2 <= bytes);
 }
 
-/* The last kept one that is large enough and not wastefully larger: its pages are the warmest. */
+/* The most recent kept block that is large enough and not wastefully larger: its pages are the
+ * warmest. */
 static leat__block find(leat__blocks *b, uint64_t bytes)
 {
     leat__block found = {0};
@@ -183,7 +184,7 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
 {
     bool kept = false;
 
-    /* In a forked child a thread that is not here may have the lock. */
+    /* In a forked child a thread that no longer exists may hold the lock. */
     if (block.data == NULL || b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
     if (!b->closed && b->count < KEPT_MAX && leat_budget_try(b->budget, b->cat, block.bytes) == 0) {

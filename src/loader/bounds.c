@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bounds: see bounds.h. Ragged values and images of different size are
- * the only parts of a batch whose size varies.
+ * Bounds: see bounds.h. Only ragged values and images of different size make the size of a batch
+ * vary.
  */
 #include "loader/bounds.h"
 
@@ -13,9 +13,9 @@
 #include "loader/footprint.h"
 #include "loader/sizes.h"
 
-#define CHUNK 512u /* index entries asked for at once */
-#define ASSUME_SHARE 8 /* part of the budget up to which assumed bounds are good enough */
-#define PART_ALIGN 256u /* parts of a batch begin on such a boundary */
+#define CHUNK 512u /* index entries read at once */
+#define ASSUME_SHARE 8 /* share of the budget up to which assumed bounds are good enough */
+#define PART_ALIGN 256u /* alignment of the parts of a batch */
 
 static uint64_t times(uint64_t a, uint64_t b)
 {
@@ -139,8 +139,8 @@ static uint32_t most_rows(const leat_loader *l)
     return (uint32_t)LEAT_MIN((uint64_t)l->opts.batch_size, LEAT_MAX(l->rows, UINT64_C(1)));
 }
 
-/* Bounds with these ragged columns. A run's share of a batch is largest when the batch is no larger
- * than the run. */
+/* Bounds with these ragged columns. A run's share of a batch is largest when the batch is not
+ * larger than the run. */
 static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_error *err)
 {
     const leat__shape *shape = leat__frames_shape(l->frames);
@@ -157,14 +157,14 @@ static int bound_with(leat_loader *l, const leat__ragged_bound *ragged, leat_err
         return leat__fail(err, LEAT_EOVERFLOW, "a batch of %u samples is too large", l->opts.batch_size);
     share = plus(share, (3 * (uint64_t)shape->count + 3) * PART_ALIGN);
     uint64_t slots = l->run_samples * (uint64_t)(2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING);
-    /* with a disk cache, what is not in memory is read in whole pages */
+    /* with a disk cache, samples that are not in memory are read in whole pages */
     uint64_t largest = l->opts.disk_cache != NULL ? l->info.max_page_bytes : l->info.max_sample_bytes;
     l->max_run_bytes = plus(plus(LEAT__RUN_TARGET, largest), plus(slots, share));
     l->floor = leat__footprint_floor(l->max_run_bytes, l->max_frame_bytes);
     return 0;
 }
 
-/* Values as the pack has them, of any length. */
+/* Values in the pack's own form, of any length. */
 static bool takes_stored(const leat__column *c)
 {
     return c->kind == LEAT__COLUMN_RAGGED && c->sizing == LEAT__SIZING_ONE;

@@ -16,7 +16,7 @@
 
 enum { TWEAK_BATCHES = 0x62, TWEAK_BUCKET = 0x63 };
 
-/* A bucket, and what stands before it: whole batches, and samples that are left. */
+/* A bucket, and the totals before it: whole batches, and leftover samples. */
 typedef struct bucket {
     uint64_t first, size;
     uint64_t batches_before, left_before;
@@ -26,7 +26,7 @@ typedef struct bucket {
 struct leat__buckets {
     uint64_t seed, batch;
     uint64_t full; /* batches of one bucket each */
-    uint64_t all;  /* and those of what is left; without a smaller last one */
+    uint64_t all;  /* and those of leftover samples; without a smaller last one */
     uint32_t count;
     leat__perm shuffle; /* of batches */
     bucket bucket[];    /* and one past the last */
@@ -78,7 +78,7 @@ void leat__buckets_epoch(leat__buckets *b, uint64_t epoch)
     }
 }
 
-/* The bucket that has batch (or sample that is left) number `at`. */
+/* The bucket of batch (or leftover sample) number `at`. */
 static const bucket *find(const leat__buckets *b, uint64_t at, bool left)
 {
     uint32_t low = 0, high = b->count; /* before[low] <= at < before[high] */

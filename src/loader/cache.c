@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The page cache. One lock per cache; page data is read and used without it. Caches of the
- * process are found in a list by the fingerprint of their pack.
+ * process are in a list, found by the fingerprint of their pack.
  */
 #include "loader/cache.h"
 
@@ -15,16 +15,16 @@
 #include "io/file.h"
 #include "loader/chunk.h"
 
-#define NEWEST_LOOKS 16 /* pages away from which memory is no longer warm */
-#define CHUNK_LOOKS 8   /* chunks that may have a gap: those last given something back come first */
+#define NEWEST_LOOKS 16 /* distance in pages at which memory is no longer warm */
+#define CHUNK_LOOKS 8   /* chunks that may have a gap: the most recently released first */
 #define CHUNK_MAX (UINT64_C(8) << 20)
-#define CHUNK_SHARE 16 /* of the cap: what the last chunk leaves unused is small beside it */
+#define CHUNK_SHARE 16 /* share of the cap: the unused part of the last chunk is small */
 
 typedef struct entry {
-    leat__cached page; /* first: what users see */
-    leat__cache_user *user; /* whose budget it is charged to; NULL = its loader left */
-    leat__chunk *chunk;     /* its memory is a part of; NULL = memory of its own */
-    uint64_t room;          /* bytes it may have: those of its first page */
+    leat__cached page; /* first: visible to users */
+    leat__cache_user *user; /* whose budget it is charged to; NULL = its loader has left */
+    leat__chunk *chunk;     /* contains its memory; NULL = separate memory */
+    uint64_t room;          /* its capacity: the bytes of its first page */
     uint32_t pins;
     uint64_t wanted; /* announced uses still to come */
     bool ready;
@@ -37,7 +37,7 @@ typedef struct entry {
 struct leat__cache {
     leat__cache *next; /* of the process */
     uint64_t fingerprint, pages, pack_bytes;
-    uint32_t fork_generation; /* one that a forked child inherited may wait for reads of its parent */
+    uint32_t fork_generation; /* a forked child's copy may wait for reads of its parent */
     uint32_t users;
     leat__mutex lock; /* guards all below and all entries */
     uint64_t bytes;
@@ -77,7 +77,7 @@ int leat__cache_open(leat__cache **out, const leat_pack *pack, leat_error *err)
             c->fork_generation = leat__fork_generation();
             c->fingerprint = info.fingerprint;
             c->pages = info.pages;
-            /* a block that two pages share is read with both */
+            /* a block shared by two pages is read with both */
             c->pack_bytes = info.bytes + info.pages * LEAT__IO_ALIGN;
             leat__mutex_init(&c->lock);
             c->next = list;
@@ -108,7 +108,8 @@ static void list_append_locked(leat__cache *c, entry *e)
     e->idle = true;
 }
 
-/* ---- memory: rooms in chunks of huge pages, or of their own --------------------------------- */
+/* ---- memory: slots in chunks of huge pages, or separate
+ * -------------------------------------- */
 
 static bool charge_locked(leat__cache_user *user, uint64_t bytes)
 {
@@ -144,7 +145,7 @@ static void link_chunk_locked(leat__chunk *k)
     user->chunks = k;
 }
 
-/* Bytes of a new chunk; 0 where the cap is too small for huge pages. */
+/* Bytes of a new chunk; 0 when the cap is too small for huge pages. */
 static uint64_t chunk_bytes(const leat__cache_user *user)
 {
     uint64_t share = LEAT_MIN(atomic_load(&user->cap) / CHUNK_SHARE, CHUNK_MAX);
@@ -218,7 +219,8 @@ static void drop_locked(leat__cache *c, entry *e)
     leat__free(e);
 }
 
-/* What other loaders have pinned stays in memory until their pins end; nobody is charged for it. */
+/* Pages pinned by other loaders stay in memory until they are unpinned; no budget is charged for
+ * them. */
 static void disown_locked(leat__cache *c, leat__cache_user *user)
 {
     for (uint64_t i = 0; i < c->pages; i++) {
@@ -272,9 +274,9 @@ static bool drop_idle_locked(leat__cache *c, const leat__cache_user *user)
     return false;
 }
 
-/* The memory of the newest idle page, of at most `looks`, that is about as large: nothing to
- * free and fault in anew, and much of it is still in the CPU's cache. The older pages are the
- * ones that serve the next epoch: every page comes once in each, so new ones are no better. */
+/* The memory of the newest idle page of similar size, among at most `looks`: nothing to free and
+ * fault in again, and much of it is still in the CPU's cache. The older pages serve the next
+ * epoch: every page comes once in each, so newer ones are not better. */
 static entry *reuse_idle_locked(leat__cache *c, const leat__cache_user *user, uint64_t room,
                                 uint64_t looks)
 {
@@ -298,7 +300,7 @@ static entry *allocate_locked(leat__cache_user *user, uint64_t room)
 }
 
 /* A pack larger than the cap fills it by the end of its first epoch, not at once: new memory has
- * to be faulted in, and that would hold up the first reads. */
+ * to be faulted in, which would delay the first reads. */
 static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
 {
     uint64_t cap = atomic_load(&user->cap), kept = atomic_load(&user->bytes);
@@ -306,7 +308,7 @@ static bool ahead_of_pace(const leat__cache *c, const leat__cache_user *user)
     return (double)kept > (double)cap * ((double)user->asked / (double)c->pack_bytes);
 }
 
-/* Memory for a page, at the cost of idle pages only. */
+/* Memory for a page; only idle pages are dropped for it. */
 static entry *find_memory_locked(leat__cache *c, leat__cache_user *user, uint64_t bytes)
 {
     entry *e = NULL;
@@ -376,7 +378,7 @@ void leat__cache_filled(leat__cache *c, leat__cached *page, int rc)
     if (rc == 0) {
         e->ready = true;
     } else {
-        e->pins = 0; /* the filler's and the waiters': none of them gets it */
+        e->pins = 0; /* pins of the filler and the waiters: none of them gets it */
         drop_locked(c, e);
         page = NULL;
     }
@@ -420,8 +422,8 @@ static bool droppable(const entry *e, const leat__cache_user *user)
     return e != NULL && e->user == user && e->pins == 0 && e->ready;
 }
 
-/* Marks chunks of `user` to leave as a whole, since a chunk with one page left frees nothing: those
- * without a pinned page, up to `bytes`. */
+/* Marks chunks of `user` to free as a whole, because a chunk with one page left frees nothing:
+ * those without a pinned page, up to `bytes`. */
 static void choose_chunks_locked(leat__cache *c, const leat__cache_user *user, uint64_t bytes)
 {
     uint64_t sum = 0;
@@ -443,7 +445,7 @@ static uint64_t shed_locked(leat__cache *c, leat__cache_user *user, uint64_t byt
     uint64_t before = atomic_load(&user->bytes), target = before > bytes ? before - bytes : 0;
 
     for (entry *e = c->oldest, *next; e != NULL && atomic_load(&user->bytes) > target; e = next) {
-        next = e->newer; /* idle pages with memory of their own first */
+        next = e->newer; /* idle pages with separate memory first */
         if (e->user == user && e->chunk == NULL) drop_locked(c, e);
     }
     uint64_t now = atomic_load(&user->bytes);

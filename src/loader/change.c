@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Changing a loader that lives. See change.h.
+ * Changes an open loader. See change.h.
  */
 #include "loader/change.h"
 
@@ -19,7 +19,7 @@
     } while (0)
 
 struct leat__asked {
-    leat_loader_opts opts; /* its pointers lead into the rest */
+    leat_loader_opts opts; /* its pointers point into the rest */
     bool repeats;          /* a sample may come twice in a batch */
     char **texts;
     uint32_t text_count;
@@ -28,7 +28,7 @@ struct leat__asked {
     leat_loader_default *defaults;
 };
 
-/* NULL for NULL; *failed when there is no memory. */
+/* NULL for NULL; sets *failed when out of memory. */
 static const char *keep_text(leat__asked *k, const char *text, bool *failed)
 {
     if (text == NULL) return NULL;
@@ -129,7 +129,7 @@ static int check_change(const leat_loader *l, const leat_loader_change *c, leat_
     return 0;
 }
 
-/* The options of now (or those that wait) with the change in them. */
+/* The current options (or the pending ones) with the change applied. */
 static int changed_opts(const leat_loader *l, const leat_loader_change *c, leat__asked **out, leat_error *err)
 {
     const leat__asked *from = leat__change_seen(l)->asked;
@@ -150,7 +150,7 @@ static int make_parts(leat_loader *n, const leat_loader *l, leat_error *err)
     leat__shape shape = {0};
 
     n->opts = n->asked->opts;
-    n->pack = l->pack; /* and all below belong to `l` */
+    n->pack = l->pack; /* this and all below belong to `l` */
     n->info = l->info;
     n->budget = l->budget;
     n->pool = l->pool;
@@ -202,7 +202,7 @@ static void drop_parts(leat_loader *n)
     leat__free(n);
 }
 
-/* What a caller's loop over the fields relies on. */
+/* Checks what a caller's loop over the fields relies on. */
 static int same_fields(const leat_loader *l, const leat_loader *n, leat_error *err)
 {
     const leat__shape *a = l->env.shape, *b = n->env.shape;
@@ -240,7 +240,7 @@ void leat__change_apply(leat_loader *l)
     leat_loader *n = l->next;
 
     if (n == NULL) return;
-    leat__budget_unkeep(l->budget, &l->keeper); /* it looks at the frames */
+    leat__budget_unkeep(l->budget, &l->keeper); /* it uses the frames */
     leat__mutex_lock(&l->lock);
     SWAP(leat__asked *, l->asked, n->asked);
     SWAP(leat__frames *, l->frames, n->frames);

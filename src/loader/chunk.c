@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First fit over a bitmap: rooms are hundreds of kilobytes, so a chunk has few of them and the
- * walk is nothing beside the read it is for.
+ * First fit over a bitmap: slots are hundreds of kilobytes, so a chunk has few of them and the
+ * search costs little compared with the read.
  */
 #include "loader/chunk.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs of a batch: see device_decode.h. Descriptors and input on the device:
+ * Decoding jobs of a batch: see device_decode.h. Descriptors and input on the device:
  *
- *   outputs | images | tiles | status | arena | bytes of lists that found no room there
+ *   outputs | images | tiles | status | arena | bytes of lists that did not fit the arena
  *
- * Images are decoded in slices whose workspaces fit SLICE_BYTES together.
+ * Images are decoded in slices whose workspaces together fit SLICE_BYTES.
  */
 #include "loader/device_decode.h"
 
@@ -102,7 +102,7 @@ void leat__device_decoder_trim(leat__device_decoder *d)
 
 /* ---- one batch ---- */
 
-/* Where the parts of the input begin, and how large things are. */
+/* Begin of each part of the input, and sizes. */
 typedef struct layout {
     uint32_t images, tiles;
     uint64_t image_at, tile_at, status_at, descriptors; /* bytes */
@@ -138,7 +138,7 @@ static layout measure(const leat__device_decoder *d, const leat__frame *f)
     return l;
 }
 
-/* Makes *block at least so large, for `stream` to write. */
+/* Grows *block to at least this size, for `stream` to write. */
 static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t bytes, leat__gpu_stream *stream,
                leat_error *err)
 {
@@ -148,7 +148,7 @@ static int fit(leat__device_decoder *d, leat__device_block **block, uint64_t byt
     return leat__device_pool_take(d->opts.pool, (bytes + GROW - 1) / GROW * GROW, stream, block, err);
 }
 
-/* A slice: images and tiles that one launch decodes. */
+/* A slice: images and tiles decoded by one launch. */
 typedef struct slice {
     uint32_t first_image, images, first_tile, tiles, windows, steps;
     uint64_t work;
@@ -173,7 +173,8 @@ static int run_slice(leat__device_decoder *d, const slot *at_slot, const layout 
     return leat__gpu_kernels_decode(d->kernels, at_slot->stream, &job, err);
 }
 
-/* Address of an image's bytes; those of the arena begin at `arena`, those of its list at `own`. */
+/* Address of an image's bytes; those in the arena begin at `arena`, those of its list at
+ * `own`. */
 static uint64_t find_data(const leat_job_image *im, uint64_t arena, uint64_t own)
 {
     if (im->source == LEAT_JOB_RESIDENT) return im->data;
@@ -237,7 +238,7 @@ static void describe(leat__device_decoder *d, const leat__frame *f, const layout
         put_by_size(tiles + slices[i].first_tile, slices[i].tiles, tile + slices[i].first_tile);
 }
 
-/* Descriptors and the arena: two copies, and one for each list that found no room. */
+/* Copies descriptors and the arena: two copies, and one for each list that did not fit. */
 static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, leat__gpu_memory input,
                 leat__device_job *job, leat_error *err)
 {
@@ -254,7 +255,7 @@ static int send(leat__device_decoder *d, const leat__frame *f, const layout *l, 
     return 0;
 }
 
-/* Whether images of the batch shall stay on the device. */
+/* True when images of the batch are to stay on the device. */
 static bool has_claims(const leat__frame *f)
 {
     for (const leat__device_tiles *t = f->tiles; t != NULL; t = t->next)
@@ -263,7 +264,7 @@ static bool has_claims(const leat__frame *f)
     return false;
 }
 
-/* The next batches get an arena in which all of this one would have found room. */
+/* Sizes the arena of later batches so that all of this one would have fitted. */
 static void learn(leat__device_decoder *d, const leat__frame *f, const layout *l)
 {
     uint64_t missing = atomic_load(&f->arena.missing), known = atomic_load(d->opts.arena_bytes);
@@ -278,7 +279,7 @@ static void point_outputs(leat__device_decoder *d, const leat__frame *f, const l
         d->outputs[c].data = batch->memory + f->shape->columns[c].device_start;
 }
 
-/* Kernels behind the copies, and what they found. */
+/* Queues the kernels after the copies, and the copy of their status. */
 static int run_kernels(leat__device_decoder *d, const slot *s, const layout *l, const slice *slices,
                        uint32_t count, const leat__device_marks *marks, leat__device_job *job,
                        leat_error *err)

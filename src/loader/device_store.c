@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The store: see device_store.h. Device memory comes in slabs that are filled from their begin; one table
- * has the entry of each image.
+ * The store: see device_store.h. Device memory comes in slabs that are filled from the start; one
+ * table has the entry of each image.
  */
 #include "loader/device_store.h"
 
@@ -26,7 +26,7 @@ struct leat__device_store {
     leat__device_entry *_Atomic *entries; /* by image */
     atomic_bool full;
     _Atomic uint64_t images, bytes, charged;
-    /* the copying thread's */
+    /* used by the copying thread */
     slab *slabs; /* the first is being filled */
     uint64_t slab_used, taken;
 };
@@ -79,7 +79,7 @@ const leat__device_entry *leat__device_store_find(leat__device_store *s, uint64_
     return e != NULL && atomic_load_explicit(&e->state, memory_order_acquire) == RESIDENT ? e : NULL;
 }
 
-/* An entry for an image that has none yet; NULL: no memory, or another thread was first. */
+/* An entry for an image without one; NULL: out of memory, or another thread was first. */
 static leat__device_entry *add_entry(leat__device_store *s, uint64_t image, const uint8_t *header,
                                      uint32_t header_bytes, uint64_t bytes)
 {
@@ -122,7 +122,7 @@ void leat__device_store_drop(leat__device_store *s, leat__device_entry *e)
     if (e != NULL) atomic_store(&e->state, FREE);
 }
 
-/* A new slab to be filled. False: the limit, or no memory. */
+/* Adds a slab to fill. False: limit reached, or out of memory. */
 static bool add_slab(leat__device_store *s, uint64_t bytes, leat__gpu_stream *stream)
 {
     uint64_t size = LEAT_MAX(bytes, LEAT_MIN(SLAB, s->opts.limit - s->taken));

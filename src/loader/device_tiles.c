@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of tiles: see device_tiles.h. Made by a worker, freed by whoever drops the batch.
+ * Lists of tiles: see device_tiles.h. Made by a worker, freed with the batch.
  */
 #include "loader/device_tiles.h"
 

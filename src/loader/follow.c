@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Followers: see follow.h. Boxes and labels lose rows, so their columns are laid out for what the
- * pack has and closed up when the batch is complete (leat__frame_used).
+ * Followers: see follow.h. Boxes and labels lose rows, so their columns are sized for the pack's
+ * values and compacted when the batch is complete (leat__frame_used).
  */
 #include "loader/follow.h"
 
@@ -23,7 +23,7 @@ static bool has_word(const char *name, const char *word)
     return strstr(name, word) != NULL;
 }
 
-/* What the word `follow` means for a field. */
+/* The role of a field given only by `follow`. */
 static int guess_role(const leat_field *field, leat__role *role, leat_error *err)
 {
     const char *name = field->name;
@@ -55,7 +55,7 @@ static bool number_type(uint32_t dtype)
            dtype == LEAT_DTYPE_I64;
 }
 
-/* Whether the field can be what it is said to be. */
+/* Checks that the field can have this role. */
 static int check_type(const leat_field *field, leat__role role, leat_error *err)
 {
     const char *name = field->name;
@@ -141,7 +141,7 @@ static int open_one(leat__follower *f, const leat__role_spec *spec, leat_pack *p
     return check_type(info, f->role, err);
 }
 
-/* Which boxes the labels of follower `at` belong to. */
+/* Finds the boxes that the labels of follower `at` belong to. */
 static int find_boxes(leat__follower *all, uint32_t count, uint32_t at, leat_error *err)
 {
     const char *name = all[at].spec.op.text;
@@ -160,7 +160,7 @@ static int find_boxes(leat__follower *all, uint32_t count, uint32_t at, leat_err
                       all[at].spec.field);
 }
 
-/* Puts labels behind their boxes: they are filled by what was dropped of the last ones. */
+/* Orders labels after their boxes: they use the rows kept by the last boxes. */
 static int order_followers(leat__follow *f, leat__follower *all, uint32_t count, leat_error *err)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -326,7 +326,7 @@ static void to_floats(const uint8_t *from, uint32_t dtype, uint64_t n, float *ou
     }
 }
 
-/* The elements of an array or ragged field: their shape and where they lie. */
+/* The elements of an array or ragged field: their shape and position. */
 typedef struct elements {
     const uint8_t *data;
     uint64_t count;
@@ -451,7 +451,7 @@ static int fill_boxes(const leat__follower *f, leat__follow_scratch *s, const le
     return 0;
 }
 
-/* Follows the boxes that were moved last. */
+/* Uses the boxes moved last. */
 static int fill_labels(const leat__follower *f, const leat__follow_scratch *s,
                        const leat__follow_sample *in, leat__frame *frame, uint32_t row, leat_error *err)
 {

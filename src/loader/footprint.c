@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches: those the consumer lets be made ahead, the one it holds, the one whose runs come in,
- * and as many as the runs on their way belong to. Encoded samples: one block for each run on its
- * way, which is used again; and blocks for single samples that the system's read-ahead had
- * brought by the time they came. How many of those was fitted to the peak RSS of runs over packs
- * of kept, raw and mixed images (docs/plan.md).
+ * Batches: those prefetched for the consumer, the one it holds, the one being collected, and
+ * those of the runs in flight. Encoded samples: one block for each run in flight, which is
+ * reused; and blocks for single samples that the OS readahead had already cached. Their number
+ * was fitted to the peak RSS of runs over packs of kept, raw and mixed images (docs/plan.md).
  */
 #include "loader/footprint.h"
 
@@ -13,9 +12,9 @@
 
 #define PROCESS_BYTES (UINT64_C(8700) << 10)
 #define THREAD_BYTES (UINT64_C(1000) << 10) /* stack, tables and decoder of one worker */
-/* Blocks for single samples: beside those of the workers, and when whole runs are read. A worker's own
- * block grows to the largest sample; the others hold any samples, rarely the largest where sizes differ
- * much. */
+/* Blocks for single samples: besides those of the workers, and when whole runs are read. A
+ * worker's own block grows to the largest sample; the others hold any samples, rarely the largest
+ * when sizes differ much. */
 #define SINGLES_IN_MEMORY 2
 #define SINGLES_READING 8
 #define VARIED 8        /* the largest sample is so many times the mean */
@@ -24,9 +23,9 @@
  * that one and more, as many as may. From runs over the same packs, not in memory. */
 #define BUSY_NONE 0.35
 #define BUSY_ALL 0.80
-/* The depth up to which the controller shall find room in the budget. */
+/* The I/O depth for which the budget should have room. */
 #define DEPTH_ROOM 16
-#define TINY 1024u /* bytes of a sample that is less work than handing it on */
+#define TINY 1024u /* bytes of a sample that costs less than passing it on */
 #define RUN_TINY 64u /* such samples in a run, at most */
 
 uint32_t leat__run_samples(uint32_t batch, uint32_t threads, uint64_t max_sample_bytes)
@@ -49,7 +48,8 @@ static uint64_t samples_of_run(const leat__footprint_facts *f)
     return leat__run_usual(f->batch, f->threads, f->sample_bytes, f->max_sample_bytes);
 }
 
-/* Runs that have memory: being read, being decoded, and of the rest of the window those that wait. */
+/* Runs that have memory: being read, being decoded, and the waiting part of the rest of the
+ * window. */
 static uint64_t runs_held(const leat__footprint_facts *f, uint32_t window)
 {
     uint32_t moving = LEAT_MIN(window, f->io_depth + f->threads + 1);
@@ -102,7 +102,7 @@ void leat__footprint_of(const leat__footprint_facts *f, leat__footprint *out)
     uint32_t window = leat__lean_window(f->threads, LEAT_MAX(f->io_depth, (uint32_t)DEPTH_ROOM));
     uint64_t largest_run = LEAT__RUN_TARGET + f->max_sample_bytes + frame / LEAT_MAX(f->batch, 1u) * most;
     out->floor = leat__footprint_floor(largest_run, frame);
-    /* what is kept to be used again has to lie below the floor */
+    /* blocks kept for reuse must fit below the floor */
     out->budget = out->waiting + out->lent + out->filling + reading(&wide, window) +
                   f->threads * LEAT__WORKER_RAM + out->floor;
 }

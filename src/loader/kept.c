@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pointer per part of every shard's file, set once. Two threads may read the same part at once;
- * the second one's copy is freed.
+ * One pointer per part of every shard's file, set once. Two threads may read the same part at
+ * once; the second copy is freed.
  */
 #include "loader/kept.h"
 
@@ -15,7 +15,8 @@
 #include "loader/setup.h"
 #include "pack/reader.h"
 
-#define INDEX_FREE (UINT64_C(16) << 20) /* index that every pack keeps, outside the budget */
+#define INDEX_FREE (UINT64_C(16) << 20) /* index bytes that every pack keeps, outside the
+                                         * budget */
 
 struct leat__kept {
     leat_pack *pack;
@@ -74,7 +75,7 @@ bool leat__kept_has(const leat__kept *k, uint32_t shard, uint64_t offset, uint64
     return true;
 }
 
-/* The part that has `offset`, read if need be; NULL when it cannot be had or kept. */
+/* The part with `offset`, read if needed; NULL when it cannot be read or kept. */
 static const uint8_t *fill(leat__kept *k, uint32_t shard, uint64_t offset)
 {
     _Atomic(uint8_t *) *place = &k->parts[k->first[shard] + offset / LEAT__KEPT_PART];
@@ -87,7 +88,7 @@ static const uint8_t *fill(leat__kept *k, uint32_t shard, uint64_t offset)
     if (fresh == NULL) goto out;
     if (leat__file_pread_cached(leat__pack_file(k->pack, shard), fresh, bytes, start) < bytes) goto out;
     if (atomic_compare_exchange_strong(place, &have, fresh)) return fresh;
-out: /* there is no room, or another thread was first */
+out: /* no room, or another thread was first */
     leat__free(fresh);
     atomic_fetch_sub(&k->bytes, LEAT__KEPT_PART);
     return have;
@@ -114,8 +115,8 @@ uint64_t leat__kept_bytes(const leat__kept *k)
 
 /* ---- of a loader ------------------------------------------------------------------------- */
 
-/* Orders that jump ask for a few bytes of index in another place with every sample. Beyond what
- * every pack keeps, the index gets up to a quarter of what the budget has above the floor. */
+/* Orders with random access read a few bytes of the index elsewhere for every sample. Beyond what
+ * every pack keeps, the index gets up to a quarter of the budget above the floor. */
 static void keep_index(leat_loader *l)
 {
     uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
@@ -127,12 +128,14 @@ static void keep_index(leat_loader *l)
     leat__pack_index_keep(l->pack, want);
 }
 
-/* Tiny samples in jumping orders: their bytes, too, up to a quarter of what is left. */
+/* Tiny samples in orders with random access: keeps their bytes too, up to a quarter of the
+ * rest. */
 static int keep_samples(leat_loader *l, leat_error *err)
 {
     leat_budget_stats b;
     leat_budget_read(l->budget, &b);
-    uint64_t taken = l->floor + b.used, total = 0; /* others that share the budget have their part */
+    uint64_t taken = l->floor + b.used, total = 0; /* leaves a share for others on the same
+                                                    * budget */
     uint64_t room = b.limit > taken ? (b.limit - taken) / 4 : 0;
 
     if (l->opts.order == LEAT_ORDER_SEQUENTIAL || l->opts.cache != LEAT_CACHE_OS || l->info.samples == 0 ||

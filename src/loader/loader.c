@@ -4,9 +4,9 @@
  *
  *     feed (source) -> read (I/O lane) -> decode (CPU) -> collate (gather) -> the caller
  *
- * The feed plans the next run ahead of being asked, so that its size is known when the engine
- * decides whether it fits the budget. Batches leave in order; what the policy for bad samples
- * says is applied to them there, on the caller's thread.
+ * The feed plans the next run in advance, so that its size is known when the engine checks
+ * whether it fits the budget. Batches leave in order; the policy for bad samples is applied
+ * there, on the caller's thread.
  */
 #include <leat/loader.h>
 
@@ -29,12 +29,12 @@
 #include "pack/schema.h"
 
 #define QUARANTINE_LINE_MAX 8192
-#define REMOTE_DEPTH 16u /* runs that are read at once at first */
-#define TOUCH 64u /* rows whose index entries are asked for ahead */
+#define REMOTE_DEPTH 16u /* initial runs in flight */
+#define TOUCH 64u /* rows whose index entries are prefetched */
 #define AHEAD_SAMPLES 32u
 #define AHEAD_BYTES (UINT64_C(16) << 20)
-#define COPIES_MAX 65536 /* batches given to the copying thread at once: all that are ready */
-#define DEVICE_SLICE_MS 20 /* between looks whether the consumer holds all device memory */
+#define COPIES_MAX 65536 /* batches passed to the copying thread at once: all that are ready */
+#define DEVICE_SLICE_MS 20 /* between checks whether the consumer holds all device memory */
 
 int leat_loader_open(leat_loader **out, const char *path, const leat_loader_opts *opts,
                      leat_error *err)
@@ -75,14 +75,14 @@ out:
 
 /* ---- feed: planning runs ------------------------------------------------------------------ */
 
-/* Rows of this rank that the batch of row `at` still has. */
+/* Remaining rows of this rank in the batch of row `at`. */
 static uint32_t rows_to_batch_end(const leat_loader *l, uint64_t at)
 {
     uint64_t left = l->opts.batch_size - at % l->opts.batch_size;
     return (uint32_t)LEAT_MIN(left, l->feed.end - at);
 }
 
-/* Asks for the index entries of TOUCH rows from `row` on, of `rows` that the batch has. */
+/* Prefetches the index entries of TOUCH rows from `row` on; the batch has `rows`. */
 static void touch_rows(const leat_loader *l, uint32_t row, uint32_t rows)
 {
     if (row < rows)
@@ -90,7 +90,7 @@ static void touch_rows(const leat_loader *l, uint32_t row, uint32_t rows)
                          l->env.field_count);
 }
 
-/* Payload bytes of the ragged columns, and where each row's begin. */
+/* Payload bytes of the ragged columns, and the begin of each row. */
 static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_error *err)
 {
     const leat__shape *shape = l->env.shape;
@@ -108,7 +108,7 @@ static int measure_ragged(leat_loader *l, uint32_t rows, leat__frame *f, leat_er
             if (row % TOUCH == 0) touch_rows(l, row + TOUCH, rows);
             int64_t *offsets = f != NULL ? (int64_t *)f->tensors[c].offsets : NULL;
             if (offsets != NULL) offsets[row] = (int64_t)(sum / size);
-            /* a damaged index entry is found again, and judged, when the row is decoded */
+            /* a damaged index entry is found again, and handled, when the row is decoded */
             if (leat_pack_cells(l->pack, column->field, l->feed.ids[row], 1, &cell, NULL) != 0 ||
                 cell.absent || cell.length < lead)
                 continue;
@@ -145,8 +145,8 @@ static int start_batch(leat_loader *l, leat_error *err)
     return 0;
 }
 
-/* First sight of a page this epoch: says how often it will be asked for, or starts reading it
- * into the page cache of the system. */
+/* First use of a page this epoch: announces how often it will be needed, or starts reading it
+ * into the OS page cache. */
 static void announce_pages(leat_loader *l, leat__run *r)
 {
     if (l->env.cache == NULL && l->env.ahead == NULL) return;
@@ -167,8 +167,8 @@ static void announce_pages(leat_loader *l, leat__run *r)
     }
 }
 
-/* Short runs where all workers should end together: the caller waits for the first batch, and
- * after the last one there is nothing else to do. */
+/* Short runs when all workers should finish together: the caller waits for the first batch, and
+ * after the last one there is no other work. */
 static uint32_t run_length(const leat_loader *l)
 {
     const leat__frame *f = l->feed.frame;
@@ -177,7 +177,7 @@ static uint32_t run_length(const leat_loader *l)
     return LEAT_MIN(most, f->rows - l->feed.filled);
 }
 
-/* Samples for one run: up to run_samples, cut short when they are large. */
+/* Samples for one run: up to run_samples, fewer when they are large. */
 static int plan_run(leat_loader *l, leat_error *err)
 {
     leat__feed *feed = &l->feed;
@@ -191,7 +191,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
         const leat__run_sample *s = &r->sample[i];
-        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* what it may have to read */
+        bytes += l->env.disk != NULL ? s->page.bytes : s->row.size; /* maximum bytes to read */
         if (bytes > LEAT__RUN_TARGET && i + 1 < count) {
             leat__run_close(r);
             count = i + 1;
@@ -209,7 +209,7 @@ static int plan_run(leat_loader *l, leat_error *err)
     feed->filled += count;
     feed->at += count;
     if (r->last)
-        feed->frame = NULL; /* the run has the feed's reference */
+        feed->frame = NULL; /* the run owns the feed's reference */
     else
         leat__frame_ref(feed->frame);
     feed->next = r;
@@ -265,13 +265,13 @@ static int read_process(void *cookie, void *ctx, leat_task *task, leat_error *er
     uint64_t begin = leat__trace_begin(), row = r->frame->batch.position + r->first;
     (void)cookie;
     (void)ctx;
-    int rc = leat__run_read(r, task, err); /* the run may be gone when it returns */
+    int rc = leat__run_read(r, task, err); /* the run may be freed when this returns */
     leat__trace_end("read", begin, (int64_t)row);
     return rc;
 }
 
-/* Workers' scratch outlives the epoch: the next one takes it from the shelf, from its own NUMA
- * node if there is any. */
+/* Workers' scratch outlives the epoch: the next one reuses it, preferably from its own NUMA
+ * node. */
 static leat__run_worker *take_idle_locked(leat_loader *l, int32_t node)
 {
     leat__run_worker **at = &l->idle;
@@ -432,7 +432,7 @@ static void stop_epoch(leat_loader *l)
     leat__mutex_lock(&l->lock);
     if (l->begun) leat__loader_remember_locked(l);
     flow = l->flow;
-    l->flow = NULL; /* nobody reads from a flow that is being closed */
+    l->flow = NULL; /* no thread may read from a flow that is being closed */
     l->begun = false;
     leat__mutex_unlock(&l->lock);
     if (flow != NULL) leat_flow_cancel(flow);
@@ -462,7 +462,7 @@ void leat_loader_stop(leat_loader *l)
     if (leat__loader_check(l, NULL) == 0) stop_epoch(l);
 }
 
-/* What a forked child inherited stays as it is: it belongs to the parent's threads. */
+/* In a forked child nothing is changed: it belongs to the parent's threads. */
 void leat_loader_close(leat_loader **out)
 {
     leat_loader *l = out != NULL ? *out : NULL;
@@ -488,8 +488,8 @@ static void reset_counters(leat_loader *l)
     memset(l->page_seen, 0, l->info.pages / 8 + 1);
 }
 
-/* Batches of a few samples are too little work to wake anybody for: begin with more of them ahead, where
- * that is not much memory. */
+/* Batches of a few samples are too little work to wake a worker: start with more of them
+ * prefetched, if that takes little memory. */
 static uint32_t first_prefetch(const leat_loader *l)
 {
     uint64_t wanted = leat__ceil_div(AHEAD_SAMPLES, l->opts.batch_size);
@@ -503,7 +503,7 @@ static void set_order_epoch(leat_loader *l, uint64_t epoch)
     l->order_epoch = epoch; /* 0 when it was opened */
 }
 
-/* Begins `epoch` at row `row` of this rank, which lies in its batch `first_batch`. */
+/* Begins `epoch` at row `row` of this rank, which is in its batch `first_batch`. */
 static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first_batch, leat_error *err)
 {
     leat_flow_opts o;
@@ -521,7 +521,7 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     l->started_at = row;
     l->first_batch = first_batch;
     set_order_epoch(l, epoch);
-    /* the rest of a mixed batch depends on its other rows: make them all, deliver the rest */
+    /* the rest of a mixed batch depends on its other rows: make all, deliver the rest */
     l->feed.at = l->env.mixed ? row - row % l->opts.batch_size : row;
     l->feed.begin = row;
     l->feed.end = l->run_rows;
@@ -536,12 +536,13 @@ static int begin_at(leat_loader *l, uint64_t epoch, uint64_t row, uint64_t first
     o.pool = l->pool;
     o.budget = l->budget;
     o.threads = l->opts.threads;
-    /* the flow counts runs, the user reads */
+    /* the flow counts runs, the option counts reads */
     o.io_depth = (l->opts.io_depth + l->run_usual - 1) / l->run_usual;
     o.io_depth_max = LEAT_MAX(1, leat__aio_depth(l->env.aio) / l->run_usual);
     o.prefetch = l->opts.prefetch;
     o.prefetch_first = first_prefetch(l);
-    if (l->env.remote) o.io_depth_first = REMOTE_DEPTH; /* a round trip is long: do not wait to learn it */
+    if (l->env.remote) o.io_depth_first = REMOTE_DEPTH; /* a round trip is long: start with a
+                                                         * high depth */
     o.tuner = l->tuner;
     o.loans = LEAT__LOANS;
     o.lean = 1;
@@ -582,7 +583,7 @@ int leat_loader_set(leat_loader *l, const leat_loader_change *given, leat_error 
     if (!l->used_before) leat__change_apply(l);
     if (!l->used_before) leat__loader_extent(l, false);
     if (c.when != LEAT_WHEN_BATCH || !l->begun || l->ended || l->failed != 0) return 0;
-    /* what was handed out stays behind; the rest of the epoch comes anew */
+    /* delivered rows are done; the rest of the epoch is made again */
     uint64_t row = l->started_at + l->delivered_rows, epoch = l->epoch;
     stop_epoch(l);
     leat__change_apply(l);
@@ -593,7 +594,7 @@ int leat_loader_set(leat_loader *l, const leat_loader_change *given, leat_error 
     return rc;
 }
 
-/* Bad samples of a batch to the quarantine file, one JSON line each. */
+/* Writes the bad samples of a batch to the quarantine file, one JSON line each. */
 static int quarantine(leat_loader *l, const leat__frame *f, leat_error *err)
 {
     leat__buf text;
@@ -654,8 +655,9 @@ static int fail_epoch(leat_loader *l, int rc, const leat_error *err)
     return rc;
 }
 
-/* At the end of this rank's rows: NULL, or the batch of 0 samples of a rank that has no part in the last
- * global batch. All ranks get as many batches, so that collective calls stay in step. */
+/* At the end of this rank's rows: NULL, or a batch of 0 samples for a rank without a part in the
+ * last global batch. All ranks get the same number of batches, so that collective calls stay in
+ * step. */
 static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
 {
     leat__frame *f;
@@ -676,8 +678,8 @@ static int give_empty(leat_loader *l, leat_batch **out, leat_error *err)
     return 0;
 }
 
-/* The next batch of the flow. With a device, looks now and then whether the consumer holds all of its
- * memory: then no batch can come. */
+/* The next batch of the flow. With a device, checks from time to time whether the consumer holds
+ * all of its memory: then no batch can come. */
 static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat_error *err)
 {
     if (l->device == NULL) return leat_flow_next(l->flow, task, timeout_ms, err);
@@ -689,7 +691,7 @@ static int wait_batch(leat_loader *l, leat_task **task, int64_t timeout_ms, leat
         if (rc != LEAT_ETIMEDOUT) return rc;
         if (before && leat__to_device_starved(l->device))
             return leat__fail(err, LEAT_EBUDGET,
-                              "the batches on loan hold all of device_memory: release some, or give more");
+                              "borrowed batches hold all of device_memory: release some, or raise it");
         if (timeout_ms >= 0 && passed >= timeout_ms) return rc;
     }
 }
@@ -870,7 +872,7 @@ int leat_loader_state(leat_loader *l, uint64_t delivered, char *text, size_t cap
     leat__state s = state_of(l);
     if (delivered > l->delivered_rows) delivered = l->delivered_rows;
     uint64_t rows = l->started_at + delivered;
-    /* All ranks stand at the same batch. In a last, smaller one the shares differ. */
+    /* All ranks are at the same batch. In a smaller last one the shares differ. */
     bool done = delivered == l->delivered_rows && l->first_batch + l->delivered_batches >= l->run_batches;
     s.position = done ? l->run_used : LEAT_MIN(rows * l->opts.world, s.count);
     leat__buf_init(&out, LEAT__MEM_LOADER, LEAT_LOADER_STATE_MAX);
@@ -902,7 +904,7 @@ int leat_loader_restore(leat_loader *l, const char *text, leat_error *err)
     uint64_t rows = leat__share_count(s.position, l->opts.rank, l->opts.world);
     stop_epoch(l);
     leat__change_apply(l);
-    /* An epoch that began without its last samples ends without them, in any world. */
+    /* An epoch that was started without its last samples ends without them, in any world. */
     leat__loader_extent(l, s.left_out && s.position > 0 && l->opts.drop_last == LEAT_DROP_EMPTY);
     if (rows > l->run_rows) rows = l->run_rows;
     uint64_t batch = s.position >= l->run_used ? l->run_batches : s.position / s.global_batch;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading and decoding runs. Completions of reads run on the lane of io/aio.h and never wait;
- * the last one of a run tells the engine.
+ * Reads and decodes runs. Completions of reads run on the lane of io/aio.h and never wait; the
+ * last one of a run notifies the engine.
  */
 #include "loader/loader_run.h"
 
@@ -19,10 +19,10 @@
 #include "probe/meter.h"
 
 #define REPLACE_TRIES 16
-#define WARM_RUNS 16 /* without a miss, before one sample stands for its run */
-#define SAMPLE_FN_STREAM 0xffff /* of random numbers: no op has it */
+#define WARM_RUNS 16 /* without a miss, before one sample represents its run */
+#define SAMPLE_FN_STREAM 0xffff /* stream of random numbers: used by no op */
 
-static _Atomic uint64_t all_decode_ns; /* of every loader of the process */
+static _Atomic uint64_t all_decode_ns; /* for all loaders of the process */
 
 uint64_t leat__run_decode_ns_all(void)
 {
@@ -31,7 +31,7 @@ uint64_t leat__run_decode_ns_all(void)
 
 /* ---- plan -------------------------------------------------------------------------------- */
 
-/* Remembers why a sample cannot be had. Without memory for the words, the code is kept. */
+/* Records why a sample is not available. Without memory for the text, the code is kept. */
 static void set_error(leat__run_sample *s, int rc, const leat_error *why)
 {
     s->rc = rc;
@@ -40,7 +40,7 @@ static void set_error(leat__run_sample *s, int rc, const leat_error *why)
     if (s->error != NULL) *s->error = *why;
 }
 
-/* Bytes that reading the sample past the cache takes in memory. */
+/* Memory for reading the sample without the cache. */
 static uint64_t slot_bytes(const leat__run_env *env, uint64_t size)
 {
     if (env->cache != NULL) return size + 2 * LEAT__IO_ALIGN + LEAT_PACK_PADDING;
@@ -52,13 +52,13 @@ static const leat__file *file_of(const leat__run_sample *s)
     return leat__pack_file(s->run->env->pack, s->row.shard);
 }
 
-/* The disk cache, for samples that come over a network; else NULL. */
+/* The disk cache, for samples from a network; else NULL. */
 static leat__disk *disk_of(const leat__run_sample *s)
 {
     return s->run->env->disk != NULL && leat__file_remote(file_of(s)) != NULL ? s->run->env->disk : NULL;
 }
 
-/* Images are decoded one after the other, each by each group in turn: the largest counts. */
+/* Images are decoded one at a time, for one group after another: the largest counts. */
 static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells)
 {
     uint64_t most = 0;
@@ -69,13 +69,13 @@ static uint64_t scratch_of(const leat__run_env *env, const leat_pack_cell *cells
     }
     for (uint32_t i = 0; i < env->follow.count; i++) {
         if (env->follow.list[i].role != LEAT__ROLE_MASK) continue;
-        const leat__scratch_use held = {.views = 2}; /* the part that is seen, as it was decoded */
+        const leat__scratch_use held = {.views = 2}; /* the visible part, as decoded */
         most = LEAT_MAX(most, leat__scratch_bytes(&cells[env->follow.list[i].cell], &held));
     }
     return most;
 }
 
-/* What no budget of this size can hold is the sample's error, not a wait for ever. */
+/* A sample that no budget of this size can hold is an error, not an endless wait. */
 static void charge_scratch(leat__run *r, leat__run_sample *s)
 {
     const leat__run_env *env = r->env;
@@ -176,14 +176,14 @@ static void sample_read(leat__aio_req *req)
     one_done(s->run);
 }
 
-/* What a read of these bytes takes: direct reads need whole blocks. */
+/* The bytes to read for this range: direct reads need whole blocks. */
 static leat__span span_of(const leat__run_sample *s, uint64_t offset, uint64_t len)
 {
     if (leat__file_remote(file_of(s)) != NULL) return (leat__span){offset, len, 0};
     return leat__span_around(offset, len);
 }
 
-/* The disk cache has every page at the place it has in its shard, shards behind each other. */
+/* The disk cache has every page at its offset in its shard, shards concatenated. */
 static uint64_t disk_offset(const leat__run_sample *s, uint64_t offset)
 {
     return s->run->env->disk_base[s->row.shard] + offset;
@@ -208,8 +208,8 @@ static void page_on_disk(leat__disk_waiter *w)
     submit_now((leat__run_sample *)((char *)w - offsetof(leat__run_sample, disk_waiter)), true);
 }
 
-/* A page that is to be kept on disk, and is not there, is fetched by one process of the machine: the
- * others wait for it. */
+/* A page that is to be cached on disk, and is missing, is fetched by one process of the machine:
+ * the others wait for it. */
 static void submit(leat__run_sample *s, bool disk, bool page)
 {
     leat__run_env *env = s->run->env;
@@ -222,15 +222,15 @@ static void submit(leat__run_sample *s, bool disk, bool page)
     leat__disk_wait(env->disk, &s->disk_waiter);
 }
 
-/* Reads just this sample: into the run's buffer, or into a block of its own where reads are
- * direct and have to be aligned. */
+/* Reads only this sample: into the run's buffer, or into a separate block for direct reads, which
+ * must be aligned. */
 static void read_sample(leat__run_sample *s, uint8_t *slot)
 {
     leat__run_env *env = s->run->env;
     leat__span span = {s->row.file_offset, s->row.size, 0};
 
     if (slot == NULL) {
-        /* a page that will be kept on disk is read as a whole */
+        /* a page that will be cached on disk is read as a whole */
         s->whole = disk_of(s) != NULL && !leat__disk_full(env->disk) &&
                    !leat__disk_has(env->disk, s->row.page);
         if (s->whole) span = (leat__span){s->page.offset, s->page.bytes, s->row.offset};
@@ -255,7 +255,7 @@ static void read_sample(leat__run_sample *s, uint8_t *slot)
     submit(s, !s->whole, s->whole);
 }
 
-/* A page in the cache lies in the blocks around it, as direct reads bring them. */
+/* A cached page is inside the blocks around it, as read by direct reads. */
 static leat__span page_span(const leat__run_sample *s)
 {
     return span_of(s, s->page.offset, s->page.bytes);
@@ -273,8 +273,8 @@ static void use_page(leat__run_sample *s, leat__cached *page)
     s->data = page->data + page_span(s).lead + s->row.offset;
 }
 
-/* A page that is one large sample is left for the worker to check, which reads it anyway and
- * then has it in its cache; the lane has reads to start. */
+/* A page with one large sample is verified by the worker, which reads it anyway and then has it
+ * in its CPU cache; the lane has reads to start. */
 static int check_page(const leat__run_sample *s, leat__cached *page, leat_error *err)
 {
     if (s->page.samples == 1) return 0;
@@ -295,7 +295,7 @@ static void page_read(leat__aio_req *req)
 
     count_read(env, req->len, req->done_ns - req->submit_ns);
     int rc = req->rc != 0 ? leat__aio_error(req, &why) : check_page(s, page, &why);
-    if (rc != 0 && s->from_disk) { /* not what was put there: the pack has it */
+    if (rc != 0 && s->from_disk) { /* not the bytes that were stored: read from the pack */
         leat__disk_forget(env->disk, s->row.page);
         read_page(s, page);
         return;
@@ -308,7 +308,7 @@ static void page_read(leat__aio_req *req)
         use_page(s, page);
         one_done(s->run);
     } else {
-        read_sample(s, NULL); /* the page is damaged: this sample may still be whole */
+        read_sample(s, NULL); /* the page is damaged: this sample may still be valid */
     }
 }
 
@@ -359,7 +359,7 @@ static void read_through_cache(leat__run_sample *s)
     }
 }
 
-/* Both ends, since the system's own read-ahead for a neighbour may have left a part. */
+/* Checks both ends, because the OS readahead for a neighbour may have cached only a part. */
 static bool in_system_cache(const leat__run_sample *s)
 {
     const leat__file *file = file_of(s);
@@ -369,9 +369,9 @@ static bool in_system_cache(const leat__run_sample *s)
            leat__file_pread_cached(file, &byte, 1, last) == 1;
 }
 
-/* Finds the samples that need no reading ahead, because the system has them in memory: the
- * decoder copies them one by one into a block that never leaves its CPU's cache. After many runs
- * without a miss one sample stands for its run. Returns the bytes that have to be read. */
+/* Finds the samples that need no prefetch, because the OS has them in memory: the decoder copies
+ * them one at a time into a block that stays in its CPU's cache. After many runs without a miss
+ * one sample represents its run. Returns the bytes to be read. */
 static uint64_t leave_for_later(leat__run *r)
 {
     leat__run_env *env = r->env;
@@ -435,7 +435,8 @@ typedef struct found {
     uint64_t id, salt;
     uint32_t shard;
     const leat_pack_cell *cells;
-    const uint8_t *bytes; /* NULL: its images are resident on the device, nothing else is needed */
+    const uint8_t *bytes; /* NULL: its images are resident on the device, nothing else is
+                           * needed */
     uint64_t size;
 } found;
 
@@ -542,7 +543,7 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
             return leat__fail(err, LEAT_EDATA, "field '%s' is absent", field->name);
         memcpy(out, from->bytes + cell->start, cell->length);
     } else if (!cell->absent) {
-        /* a ragged array has its shape, one u64 per dimension, in front of its elements */
+        /* a ragged array has its shape, one u64 per dimension, before its elements */
         uint64_t lead = field->type == LEAT_FIELD_RAGGED ? leat__field_shape_bytes(field) : 0;
         const leat_tensor *t = &r->frame->tensors[c];
         uint64_t room = (uint64_t)(t->offsets[row + 1] - t->offsets[row]) * leat_dtype_size(t->dtype);
@@ -564,7 +565,7 @@ static int copy_field(const leat__run *r, uint32_t c, const found *from, uint32_
     return 0;
 }
 
-/* The caller's own augmentation, on the row as the pipelines left it. */
+/* The caller's augmentation, on the row as left by the pipelines. */
 static int call_sample_fn(const leat__run_env *env, const leat__frame *f, const found *from, uint32_t row,
                           leat_error *err)
 {
@@ -624,7 +625,7 @@ static int fill_row(const leat__run *r, leat__run_worker *w, const found *from, 
     return rc;
 }
 
-/* Copies a sample that was left in the system's page cache; reads what is no longer there. */
+/* Copies a sample from the OS page cache; reads what is no longer there. */
 static int fetch(leat__run *r, leat__run_sample *s, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -661,7 +662,7 @@ static int read_again(leat__run_sample *s, leat__run_worker *w, leat_error *err)
     return 0;
 }
 
-/* What a page's checksum has not vouched for is checked by its own. */
+/* Verifies data without a verified page checksum by its own checksum. */
 static int check(leat__run_sample *s, leat__run_worker *w, leat_error *err)
 {
     leat__cached *page = s->cached;
@@ -714,7 +715,7 @@ static int try_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error 
     return fill_row(r, w, &from, r->first + i, err);
 }
 
-/* The error with everything a person needs to find the sample. */
+/* Adds everything needed to find the sample to the error. */
 static void describe(leat__run *r, uint64_t id, leat_error *err)
 {
     char key[sizeof err->key];
@@ -741,7 +742,7 @@ static int note(leat__run *r, uint64_t id, uint32_t row, leat_error *why, leat_e
     return 0;
 }
 
-/* Puts sample `id`, which `cells` has room for, into `row`, if decoding it takes at most `room`. */
+/* Puts sample `id`, with space in `cells`, into `row`, if decoding it takes at most `room`. */
 static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, leat_pack_cell *cells,
                     uint64_t room, uint32_t row, leat_error *err)
 {
@@ -750,7 +751,7 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     leat_pack_row place;
 
     LEAT_TRY(leat_pack_look(env->pack, id, &place, env->fields, env->field_count, cells, err));
-    /* no more than was charged, and the same whichever run it is in */
+    /* not more than was charged, and the same in any run */
     if (scratch_of(env, cells) > LEAT_MAX(room, LEAT__WORKER_RAM))
         return leat__fail(err, LEAT_EDATA, "too large to stand in");
     leat__buf_clear(&w->spare);
@@ -761,10 +762,10 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     return fill_row(r, w, &from, row, err);
 }
 
-/* The same sample stands in on every run: candidates follow from (seed, epoch, sample), and one
- * that is damaged is passed over by all of them. One that failed for another reason (the disk, the
- * time limit) may be had next time, so it is noted: no run gets other rows than another run without
- * a bad sample counted for each. Fails without memory only. */
+/* The same sample is the replacement in every run: candidates follow from (seed, epoch, sample),
+ * and all runs skip a damaged one. One that failed for another reason (the disk, the time limit)
+ * may be available next time, so it is recorded: two runs never have different rows without a bad
+ * sample counted for each. Fails only with LEAT_ENOMEM. */
 static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
 {
     leat__run_env *env = r->env;
@@ -806,13 +807,14 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
     return 0;
 }
 
-/* Memory ran out, though the budget had room: an address space limit, or others that took it. Once
- * more, with nobody else decoding and nothing kept. */
+/* Out of memory although the budget had room: an address space limit, or other processes. Tries
+ * once more, with no other thread decoding and nothing cached. */
 static int try_alone(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why)
 {
     leat__run_env *env = r->env;
 
-    leat__run_worker_shrink(w); /* before waiting: whoever waits has nothing that another needs */
+    leat__run_worker_shrink(w); /* before waiting: a waiting thread holds nothing that another
+                                 * needs */
     leat__gate_leave(&env->decoding);
     leat__gate_alone(&env->decoding);
     leat__blocks_trim(env->blocks);
@@ -882,7 +884,7 @@ int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err)
         else rc = decode_one(r, w, i, err);
     }
     drop_encoded(r);
-    /* what a large image made the worker grow to was charged for this run only */
+    /* memory that a worker grew to for a large image was charged to this run only */
     if (r->scratch_bytes > 0) leat__run_worker_shrink(w);
     if (rc == 0) rc = leat__run_list_end(r, w, err);
     leat__gate_leave(&r->env->decoding);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which columns are mixed, and mixing them: see mixing.h.
+ * Selects the columns to mix and mixes them: see mixing.h.
  *
  * One draw serves all image columns and the labels, so all image columns must have the same batch
- * ops, and where the draw depends on the size, the same size.
+ * ops and, if the draw depends on the size, the same size.
  */
 #include "loader/mixing.h"
 
@@ -210,7 +210,7 @@ static uint32_t part_row(uint32_t row, uint32_t part, uint32_t n)
     return (row + n - part % n) % n;
 }
 
-/* Rows of pixels, or of masks. Rows before a row are not yet changed, those behind it are: the last
+/* Rows of pixels, or of masks. Rows before a row are not yet changed, those after it are: the last
  * ones, which the first rows need, are kept aside. */
 static int mosaic_rows(const leat__mosaic *drawn, uint32_t n, leat__size size, uint32_t planes, size_t pixel,
                        uint8_t *rows, leat_error *err)
@@ -273,7 +273,7 @@ static void append(moved *m, uint32_t from, int64_t i, int64_t width, const void
     m->at += width;
 }
 
-/* One list of boxes and the labels that stand behind it in the list of followers. */
+/* One list of boxes and the labels that follow it in the list of followers. */
 typedef struct boxed {
     const leat__follower *boxes;
     moved box, label[8];

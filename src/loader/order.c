@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Orders. See order.h for the drawing.
+ * Orders. See order.h for a drawing.
  *
- * Memory: sequential and random hold nothing; quasi holds one prefix sum per page of the pack
- * (8 bytes); weighted drawing holds an alias table (12 bytes per sample).
+ * Memory: sequential and random need none; quasi has one prefix sum per page of the pack (8
+ * bytes); weighted drawing has an alias table (12 bytes per sample).
  */
 #include "loader/order.h"
 
@@ -21,7 +21,8 @@
 /* Each use of the seed gets its own tweak, so that no two permutations are the same. */
 enum { TWEAK_SAMPLES = 1, TWEAK_PAGES = 2, TWEAK_WINDOW = 3, TWEAK_TURNS = 4, OP_WEIGHTED = 0x7764 };
 
-/* A stream's window holds at least this many pages: fewer would make neighbours of a stream alike. */
+/* A stream's window has at least this many pages: with fewer, neighbours of a stream would be
+ * similar. */
 #define STREAM_PAGES 8u
 
 struct leat__order {
@@ -31,7 +32,7 @@ struct leat__order {
     /* quasi; all 0 when one window holds all pages: then the order is the random one */
     uint64_t streams;
     uint64_t *page_first;  /* pages + 1: first sample of each page in the pack */
-    uint64_t *laid_before; /* pages + 1: samples laid before the i-th page of this epoch */
+    uint64_t *laid_before; /* pages + 1: samples before the i-th page of this epoch */
     uint64_t window;       /* samples of a window */
     /* weighted: Vose's alias method */
     double *keep;
@@ -110,7 +111,7 @@ static int open_weighted(leat__order *o, leat_error *err)
     while (small > 0) o->keep[stack[--small]] = 1;
     while (large > 0) o->keep[stack[n - large--]] = 1;
     leat__free(stack);
-    o->opts.weights = NULL; /* the table stands for them */
+    o->opts.weights = NULL; /* replaced by the table */
     return 0;
 }
 
@@ -179,7 +180,7 @@ void leat__order_epoch(leat__order *o, uint64_t epoch)
     }
 }
 
-/* The sample that lies at place `at` when pages are laid end to end in this epoch's order. */
+/* The sample at position `at` of the pages concatenated in this epoch's order. */
 static uint64_t laid_at(const leat__order *o, uint64_t at)
 {
     uint64_t low = 0, high = o->opts.pages; /* laid_before[low] <= at < laid_before[high] */
@@ -204,8 +205,8 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Which of `n` streams takes turn `i` of a round: i -> (step * i + shift) mod n, step coprime to n.
- * A written-out shuffle would cost 0.4 us per sample; streams are random sets of pages already. */
+/* Which of `n` streams has turn `i` of a round: i -> (step * i + shift) mod n, step coprime to n.
+ * A real shuffle would cost 0.4 us per sample; streams already are random sets of pages. */
 static uint64_t turn_at(const leat__order *o, uint64_t round, uint64_t i, uint64_t n)
 {
     uint64_t draw = leat__mix64(o->opts.seed ^ tweak_of(o->epoch, TWEAK_TURNS, 0, round));
@@ -218,9 +219,9 @@ typedef struct window {
     uint64_t number, from, to; /* rows of the stream */
 } window;
 
-/* The window that row `i` of a stream belongs to. Boundaries lie a window apart after a first window of
- * 1/2 to 3/2 of that, so that streams turn to new pages one after the other. What is left at the end
- * joins the last window when it is less than half of one: short windows would mix few pages. */
+/* The window of row `i` of a stream. Boundaries are a window apart after a first window of 1/2 to
+ * 3/2 of that, so that streams move to new pages at different times. A rest of less than half a
+ * window joins the last one: short windows would mix few pages. */
 static window window_at(const leat__order *o, uint64_t stream, uint64_t length, uint64_t i)
 {
     uint64_t size = o->window, half = (size + 1) / 2;
@@ -238,7 +239,8 @@ static uint64_t quasi_at(const leat__order *o, uint64_t position)
 {
     uint64_t streams = o->streams, count = o->opts.count;
     uint64_t base = count / streams, extra = count % streams;
-    /* Every round takes one sample of each stream; the last one of the `extra` longer streams only. */
+    /* Every round takes one sample of each stream; the last round only from the `extra` longer
+     * streams. */
     uint64_t i = position / streams;
     uint64_t stream = turn_at(o, i, position % streams, i < base ? streams : extra);
     uint64_t start = stream * base + LEAT_MIN(stream, extra);

@@ -4,7 +4,7 @@
  */
 #include "loader/run_list.h"
 
-/* As many runs of LEAT__SHARE_WHOLE in turn as the share says. */
+/* Selects as many of LEAT__SHARE_WHOLE consecutive runs as the share. */
 static bool goes_to_device(leat__run_env *env)
 {
     if (env->tile_blocks == NULL) return false;
@@ -30,7 +30,7 @@ void leat__run_list_rewind(const leat__run_env *env, leat__run_worker *w, leat__
     if (env->store != NULL) w->chunk_keep.len = mark.images * sizeof *keep;
 }
 
-/* The store counts images: those of a sample are next to each other. */
+/* The store counts images: those of a sample are adjacent. */
 static uint64_t image_number(const leat__run_env *env, const leat__image_group *g, uint64_t sample)
 {
     return sample * env->group_count + (uint64_t)(g - env->groups);
@@ -55,7 +55,7 @@ void leat__run_list_begin(leat__run *r, leat__run_worker *w)
 {
     const leat__run_list_mark none = {0};
     r->on_device = goes_to_device(r->env);
-    leat__run_list_rewind(r->env, w, none); /* what a run that failed left */
+    leat__run_list_rewind(r->env, w, none); /* leftovers of a failed run */
     leat__device_chunk_clear(&w->chunk);
     w->chunk.arena = r->frame->arena.data != NULL ? &r->frame->arena : NULL;
 }
@@ -67,7 +67,7 @@ static leat__device_entry *claim(const leat__run_env *env, uint64_t number, cons
     return header > 0 ? leat__device_store_claim(env->store, number, image->data, header, image->len) : NULL;
 }
 
-/* One view of an image. The first one brings all of its tiles, where they shall stay. */
+/* Lists one view of an image. The first one adds all of its tiles if they shall stay. */
 static int list_view(const leat__run *r, const leat__image_group *g, uint32_t view, leat__run_worker *w,
                      const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
                      bool *taken, leat_error *err)
@@ -117,7 +117,7 @@ int leat__run_list_end(leat__run *r, leat__run_worker *w, leat_error *err)
                                      (const leat__device_id *)(const void *)w->chunk_ids.data, r->env->store,
                                      (leat__device_entry *const *)(const void *)w->chunk_keep.data,
                                      r->env->tile_blocks, err);
-    leat__buf_clear(&w->chunk_keep); /* the list has the claims */
+    leat__buf_clear(&w->chunk_keep); /* the list owns the claims */
     LEAT_TRY(rc);
     r->tile_bytes = tiles->bytes + w->chunk.arena_bytes;
     leat__frame_add_tiles(r->frame, tiles);

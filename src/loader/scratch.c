@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding memory: see scratch.h. The factors are bytes per pixel that the codecs hold at most.
+ * Decoding memory: see scratch.h. The factors are the maximum bytes per pixel held by the codecs.
  */
 #include "loader/scratch.h"
 
@@ -9,7 +9,7 @@
 #include "op/head.h"
 
 #define BAND_BYTES 256u /* per pixel of width: bands of rows in three planes, and a resizer's */
-#define PROBES 16       /* drawn recipes that are looked at */
+#define PROBES 16       /* drawn recipes that are checked */
 #define SIDE 4096u      /* of the image they are drawn for */
 
 /* ElasticTransform holds two shifts and a copy, AugMix a copy and sums. */
@@ -60,7 +60,8 @@ static uint64_t codec_bytes_per_pixel(const leat_pack_cell *cell)
     }
 }
 
-/* An image of fixed size is small beside its batch; one that may be enlarged without limit is not. */
+/* An image of fixed size is small compared with its batch; one that may be enlarged without limit
+ * is not. */
 static uint64_t bytes_behind(const leat_pack_image *im, const leat__scratch_use *use)
 {
     uint64_t most = 0;
@@ -80,7 +81,7 @@ uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use
     uint64_t each = codec_bytes_per_pixel(cell), side;
 
     if (cell->absent || cell->length == 0) return 0;
-    if (cell->image.orientation >= 5) each += 6; /* turned as a whole: twice three planes */
+    if (cell->image.orientation >= 5) each += 6; /* rotated as a whole: three planes twice */
     else if (use->views > 1) each += 3;          /* held for all views */
     if (use->whole) each += 9 + use->more;       /* the image, its next step, a copy */
     side = LEAT_MAX(cell->image.width, cell->image.height);

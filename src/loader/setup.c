@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From options to the parts of a loader: checks, subset, order, shape of the batches, budget.
- * Runs once, on the thread that opens.
+ * Builds the parts of a loader from its options: checks, subset, order, shape of the batches,
+ * budget. Runs once, on the opening thread.
  */
 #include "loader/setup.h"
 
@@ -37,7 +37,7 @@ void leat_loader_opts_init_sized(leat_loader_opts *opts, uint32_t struct_size)
     memcpy(opts, &full, LEAT_MIN((size_t)struct_size, sizeof full));
 }
 
-/* Options that nothing would look at: given, they are a mistake. */
+/* Options without effect: giving one is an error. */
 static int check_effects(const leat_loader_opts *o, leat_error *err)
 {
     bool quasi = o->order == LEAT_ORDER_QUASI;
@@ -118,7 +118,7 @@ static int copy_indices(leat_loader *l, const uint64_t *indices, uint64_t n, lea
                               indices[i], samples);
         l->indices[i] = indices[i];
     }
-    /* pages come in the order of the pack, so the subset of a quasi-random order does too */
+    /* pages come in pack order, so the subset of a quasi-random order does too */
     if (l->opts.order == LEAT_ORDER_QUASI) qsort(l->indices, n, sizeof *l->indices, compare_u64);
     l->subset = leat__hash64(l->indices, n * sizeof *l->indices, 1);
     l->universe = n;
@@ -145,7 +145,8 @@ static int balance_weights(leat_loader *l, double **out, leat_error *err)
         LEAT_GO(rc, out, leat_pack_ints(l->pack, (uint32_t)field, l->indices != NULL ? l->indices[i] : i,
                                         1, &value[i], err));
     memcpy(sort, value, n * sizeof *sort);
-    qsort(sort, n, sizeof *sort, compare_u64); /* groups equal values; their order is no matter */
+    qsort(sort, n, sizeof *sort, compare_u64); /* groups equal values; their order does not
+                                                * matter */
     for (uint64_t i = 0; i < n; i++) {
         uint64_t low = 0, high = n;
         while (low < high) { /* first of its kind */
@@ -171,7 +172,7 @@ out:
     return rc;
 }
 
-/* Samples of the subset in each page that has any; pages without any are left out. */
+/* Samples of the subset in each page that has any; other pages are omitted. */
 static int count_pages(leat_loader *l, uint64_t *pages, leat_error *err)
 {
     uint64_t kept = 0, at = 0;
@@ -316,7 +317,7 @@ static int image_column(leat__column *c, const leat_loader *l, uint32_t field,
     return 0;
 }
 
-/* A sample that stands in may be larger than the one whose room it gets. */
+/* A replacement may be larger than the sample whose space it gets. */
 static int refuse_ragged(const leat_loader *l, const char *name, leat_error *err)
 {
     if (l->opts.on_error != LEAT_ON_ERROR_REPLACE) return 0;
@@ -385,7 +386,7 @@ static int find_image_field(const leat_loader *l, const char *name, uint32_t *fi
                       name != NULL ? " '" : "", name != NULL ? name : "", name != NULL ? "'" : "");
 }
 
-/* Puts the pipeline into the group of its field, making the group when it is the first. */
+/* Adds the pipeline to the group of its field, creating the group for the first one. */
 static int join_group(leat_loader *l, uint32_t field, uint32_t column, const leat__pipeline *p,
                       leat_error *err)
 {
@@ -425,7 +426,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
     uint32_t n = given->image_count > 0 ? given->image_count : 1, field = 0;
 
     if (given->image_count == 0 && given->ops == NULL && find_image_field(l, NULL, &field, NULL) != 0)
-        return 0; /* a pack without images is fine when nobody asked for one */
+        return 0; /* a pack without images is allowed if none was requested */
     l->pipelines = LEAT_NEW_ARRAY(LOADER, leat__pipeline *, n);
     l->env.groups = LEAT_NEW_ARRAY(LOADER, leat__image_group, n);
     if (l->pipelines == NULL || l->env.groups == NULL) return leat__fail_nomem(err, n * 64, "images");
@@ -441,7 +442,7 @@ static int set_up_images(leat_loader *l, const leat_loader_opts *given, leat__sh
         LEAT_TRY(leat__pipeline_open(&l->pipelines[l->pipeline_count], &o, err));
         leat__pipeline *p = l->pipelines[l->pipeline_count++];
         LEAT_TRY(join_group(l, field, shape->count, p, err));
-        shape->count++; /* counted first: reset frees what is there */
+        shape->count++; /* counted first: reset frees existing ones */
         LEAT_TRY(image_column(&shape->columns[shape->count - 1], l, field, leat__pipeline_output(p),
                               images[i].name != NULL ? images[i].name : name, err));
     }
@@ -489,7 +490,7 @@ static int follow_column(leat_loader *l, leat__follower *f, leat__shape *shape, 
     return 0;
 }
 
-/* Two fields whose random crops and turns differ: an image and its mask would not fit together. */
+/* Two fields whose random crops and rotations differ: an image and its mask would not match. */
 static int check_geometry(const leat_loader *l, const leat__shape *shape, leat_error *err)
 {
     const leat__image_group *g = l->env.groups;
@@ -578,7 +579,7 @@ static int set_up_shape(leat_loader *l, const leat_loader_opts *given, leat__sha
     return 0;
 }
 
-/* The fields of the pack that columns come from, each once; columns learn their place in it. */
+/* The fields of the pack used by columns, each once; columns get their index in it. */
 static int list_fields(leat_loader *l, leat__shape *shape, leat_error *err)
 {
     leat__run_env *env = &l->env;
@@ -627,8 +628,9 @@ int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_e
         return leat__fail_nomem(err, columns * 8, "a feed");
     LEAT_TRY(leat__sizes_open(l, err));
     l->run_samples = leat__run_samples(l->opts.batch_size, threads, l->info.max_sample_bytes);
-    /* Tiles are listed in microseconds: in short runs many threads would only wake each other. 16 threads of
-     * an H200's host listed 104,000 images/s in runs of 4, and 209,000 in runs of 16. */
+    /* Tiles are listed in microseconds: with short runs many threads would mostly wake each
+     * other. 16 threads of an H200's host listed 104,000 images/s in runs of 4, and 209,000 in
+     * runs of 16. */
     if (l->opts.decode == LEAT_DECODE_GPU || l->opts.cache == LEAT_CACHE_DEVICE)
         l->run_samples = LEAT_MAX(l->run_samples, LEAT_MIN(l->opts.batch_size / 8, LEAT__RUN_MAX));
     l->run_usual = leat__run_usual(l->opts.batch_size, threads,
@@ -663,7 +665,7 @@ static int set_up_memory(leat_loader *l, const leat_loader_opts *given, leat__sh
     return leat__loader_keep(l, err);
 }
 
-/* Above the floor the cache takes what the flow does not need to run well, and half at most. */
+/* Above the floor the cache gets what the flow does not need to run well, at most half. */
 void leat__loader_cap_cache(leat_loader *l)
 {
     leat_budget_stats b;
@@ -674,7 +676,7 @@ void leat__loader_cap_cache(leat_loader *l)
     l->cache_user.cap = free - LEAT_MIN(flow, free / 2);
 }
 
-/* The budget's keeper: a flow cannot go on for want of bytes. */
+/* The budget's keeper: a flow lacks bytes to make progress. */
 static uint64_t give_up_kept(void *arg, uint64_t bytes)
 {
     leat_loader *l = arg;
@@ -735,7 +737,7 @@ static int set_up_disk(leat_loader *l, leat_error *err)
 
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
-    /* The engine decides how many runs read at once; the lane only has to let them. */
+    /* The engine decides how many runs read at once; the lane only has to allow it. */
     leat__aio_opts aio = {.depth = l->opts.io_depth != 0 ? LEAT_MIN(l->opts.io_depth, DEPTH_MAX) : DEPTH_MAX,
                           .max_depth = DEPTH_MAX};
 
@@ -744,7 +746,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     LEAT_TRY(leat__blocks_open(&l->env.blocks, l->budget, LEAT_BUDGET_PAGE, LEAT__MEM_PAGE, err));
     l->page_seen = LEAT_NEW_ARRAY(LOADER, uint8_t, l->info.pages / 8 + 1);
     if (l->page_seen == NULL) return leat__fail_nomem(err, l->info.pages / 8, "the pages");
-    /* The system keeps no pages of remote files: the loader does, within the budget. */
+    /* The OS does not cache pages of remote files: the loader does, within the budget. */
     for (uint32_t i = 0; i < l->info.shards; i++)
         l->env.remote |= leat__file_remote(leat__pack_file(l->pack, i)) != NULL;
     LEAT_TRY(set_up_disk(l, err));
@@ -762,7 +764,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     return 0;
 }
 
-/* Facts are only read where they can matter: a small pack fits every machine's page cache. */
+/* Facts are only read when they can matter: a small pack fits every machine's page cache. */
 static void give_advice(leat_loader *l)
 {
     leat__advice_facts f = {.pack = leat_pack_path(leat_pack_part(l->pack, 0, NULL)), .order = l->opts.order,
@@ -777,7 +779,7 @@ static void give_advice(leat_loader *l)
 
     if (shares != NULL) f.left_out = leat__shares_left_out(shares, &f.never);
     for (uint32_t i = 0; i < l->opts.source_count && f.never == 0; i++)
-        if (l->opts.sources[i].weight > 0) f.left_out = 0; /* shares are rounded, as ever */
+        if (l->opts.sources[i].weight > 0) f.left_out = 0; /* shares are rounded anyway */
     if (f.order == LEAT_ORDER_RANDOM && f.pack_bytes >= ADVICE_BYTES &&
         leat_machine_read(&machine, sizeof machine, NULL) == 0 &&
         leat_disk_read(&disk, f.pack, NULL) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of a loader's setup that has to do with a device: where batches go, who decodes, what stays there.
+ * The part of a loader's setup for a device: where batches go, which side decodes, what stays
+ * there.
  */
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "base/num.h"
 #include "loader/setup.h"
 
-/* Why the CPU has to decode everything; NULL: it does not. */
+/* Why the CPU has to decode everything; NULL: it need not. */
 static const char *cpu_only(const leat_loader *l, const char **op)
 {
     *op = NULL;
@@ -23,7 +24,7 @@ static const char *cpu_only(const leat_loader *l, const char **op)
     return l->pipeline_count == 0 ? "there are no images" : NULL;
 }
 
-/* Whether rows are made of images and numbers of the index alone. */
+/* True when rows consist only of images and numbers of the index. */
 static bool needs_images_only(const leat_loader *l)
 {
     const leat__shape *shape = leat__frames_shape(l->frames);
@@ -48,7 +49,7 @@ static int set_up_store(leat_loader *l, leat_error *err)
     return 0;
 }
 
-/* decode = gpu says why it cannot be; auto then means the CPU. */
+/* decode = gpu reports why it is impossible; auto then means the CPU. */
 static int set_up_decoding(leat_loader *l, leat_error *err)
 {
     const char *op, *why = cpu_only(l, &op);
@@ -78,14 +79,14 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
         leat__blocks_close(&l->env.tile_blocks);
         return 0;
     }
-    /* a guess, until batches were seen: crops need about half of the tiles */
+    /* an estimate until batches were seen: crops need about half of the tiles */
     uint64_t sample = l->info.bytes / LEAT_MAX(l->info.samples, UINT64_C(1));
     l->env.arena_bytes = ((keeps ? sample + sample / 8 : sample / 2) + 1024) * l->opts.batch_size;
     l->env.device_share = must ? LEAT__SHARE_WHOLE : 0;
     return rc;
 }
 
-/* Nothing of CUDA is touched unless a device was asked for. */
+/* CUDA is not touched unless a device was requested. */
 int leat__loader_set_up_device(leat_loader *l, leat_error *err)
 {
     const char *name = l->opts.device;

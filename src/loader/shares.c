@@ -27,7 +27,7 @@ typedef unsigned __int128 u128;
 typedef struct source {
     leat__source is;
     uint64_t seed;
-    uint64_t unit_count; /* what is dealt out to it: draws, or batches of them */
+    uint64_t unit_count; /* its units: draws, or batches of them */
     uint64_t first_pass; /* of this epoch */
     uint64_t offset;     /* into that pass */
     leat__order **passes; /* quasi: of each pass of this epoch; NULL = keyed order without memory */
@@ -38,7 +38,7 @@ struct leat__shares {
     leat__shares_opts opts;
     source *sources;
     uint64_t epoch;
-    uint64_t unit;    /* positions that are dealt out together: 1, or a global batch */
+    uint64_t unit;    /* positions dealt together: 1, or a global batch */
     uint64_t units;   /* per epoch */
     uint64_t stretch; /* units shuffled together */
     uint64_t left_out; /* by deal_batches */
@@ -305,9 +305,9 @@ static bool turn_before(const source *a, uint64_t ka, const source *b, uint64_t 
     return (u128)(2 * ka + 1) * b->unit_count < (u128)(2 * kb + 1) * a->unit_count;
 }
 
-/* counts[i]: units of source i among the first t. The rounded shares are right but for a few, since their
- * sum need not be t: then those next in turn are added, or those last in turn are taken back. Of equal
- * turns the first source's comes first. */
+/* counts[i]: units of source i among the first t. The rounded shares may be off by a few, because
+ * their sum need not be t: then those next in turn are added, or those last in turn are removed.
+ * Of equal turns the first source's comes first. */
 static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
 {
     uint64_t sum = 0;
@@ -339,11 +339,11 @@ static void count_units(const leat__shares *s, uint64_t t, uint64_t *counts)
     }
 }
 
-/* One stretch of units, worked out: which source has how many in it, behind how many before. */
+/* One computed stretch of units: how many each source has in it, and before it. */
 typedef struct stretch {
     uint64_t number, first, length;
     uint64_t before[LEAT_LOADER_SOURCES_MAX];    /* units of the source before the stretch */
-    uint64_t ends[LEAT_LOADER_SOURCES_MAX];      /* of the sources, laid end to end in the stretch */
+    uint64_t ends[LEAT_LOADER_SOURCES_MAX];      /* of the sources, concatenated in the stretch */
     leat__perm shuffle;
 } stretch;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes: see sizes.h. A row whose recipe cannot be drawn (a crop that is larger than its image) has size 0
- * here and is judged where it is decoded.
+ * Sizes: see sizes.h. A row whose recipe cannot be drawn (a crop larger than its image) has size
+ * 0 here and is handled where it is decoded.
  */
 #include "loader/sizes.h"
 
@@ -44,7 +44,7 @@ static int check_bucket_opts(const leat_loader_opts *o, leat_error *err)
     if (o->bucket_count > LEAT_BUCKETS_MAX || o->bucket_edge_count >= LEAT_BUCKETS_MAX)
         return leat__fail(err, LEAT_EINVAL, "at most %d buckets", LEAT_BUCKETS_MAX);
     if (o->order != LEAT_ORDER_RANDOM || o->weights != NULL || o->balance != NULL || leat__sources_mixed(o))
-        return leat__fail(err, LEAT_EINVAL, "bucket is a random order of its own: not with another order, "
+        return leat__fail(err, LEAT_EINVAL, "bucket is itself a random order: not with another order, "
                                             "weights, balance or packs that are mixed");
     if (o->bucket_edge_count > 0 && o->bucket_edges == NULL)
         return leat__fail(err, LEAT_EINVAL, "bucket_edges: there are none");
@@ -332,7 +332,7 @@ static int first_image(const leat_loader *l, const leat_loader_opts *given, uint
     return leat__fail(err, LEAT_EINVAL, "bucket: there is no image field to sort by");
 }
 
-/* What images are sorted by; 0 for one that has no size. */
+/* The sort value of an image; 0 for one without a size. */
 static double shape_of(leat_loader *l, const leat_loader_opts *given, uint32_t field, uint64_t sample)
 {
     leat_pack_cell cell;

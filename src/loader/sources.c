@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "pack/reader.h"
 
-/* Packs that were written with the same tables share them: then a device can decode them all. */
+/* Packs written with the same tables share them: then a device can decode them all. */
 static int open_tables(leat_loader *l, uint32_t part, leat_error *err)
 {
     const void *blob, *other;
@@ -97,7 +97,7 @@ bool leat__sources_mixed(const leat_loader_opts *given)
 
 /* ---- shares ------------------------------------------------------------------------------- */
 
-/* The subset, samples of the first pack before those of the second: each pack has a range of places. */
+/* Orders the subset by pack: each pack has a range of places. */
 static int group_indices(leat_loader *l, uint64_t *size, uint32_t parts, leat_error *err)
 {
     uint64_t *out = LEAT_NEW_ARRAY(LOADER, uint64_t, l->universe), *at = LEAT_NEW_ARRAY(LOADER, uint64_t,
@@ -119,7 +119,7 @@ static int group_indices(leat_loader *l, uint64_t *size, uint32_t parts, leat_er
     return 0;
 }
 
-/* Pages lie in the order of the packs, and none has samples of two. */
+/* Pages are in the order of the packs, and none has samples of two. */
 static void share_pages(const leat_loader *l, leat__source *list, uint32_t parts, uint64_t pages)
 {
     uint64_t page = 0;
@@ -214,7 +214,7 @@ int leat__sources_check(leat_loader *l, const leat__shape *shape, const leat_loa
     return 0;
 }
 
-/* Whether the shorter list of names is how the longer one begins. */
+/* True when the shorter list of names is a prefix of the longer one. */
 static bool agree(const char *const *a, uint64_t a_count, const char *const *b, uint64_t b_count)
 {
     for (uint64_t i = 0; i < LEAT_MIN(a_count, b_count); i++) {

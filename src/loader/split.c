@@ -6,9 +6,9 @@
 
 #define WHOLE 16u
 #define WINDOW 8u          /* batches */
-#define WAITS 0.01         /* of the time: the CPUs do not keep up */
-#define FAR 0.1            /* and here by much: larger steps */
-#define CALM 0.002         /* and here they do */
+#define WAITS 0.01         /* share of time: the CPUs do not keep up */
+#define FAR 0.1            /* far from keeping up: larger steps */
+#define CALM 0.002         /* the CPUs keep up */
 #define CALM_WINDOWS 8u    /* before the device gets less */
 #define FLOOR_WINDOWS 256u /* after which less is tried again */
 
@@ -17,7 +17,7 @@ static void end_window(leat__split *s, double waits)
     if (waits > WAITS) {
         if (waits > FAR) s->share += WHOLE / 2;
         else if (s->calm == 0 && s->share < WHOLE) s->share += s->share < 4 ? 2 : 4;
-        else if (s->share < WHOLE) s->share += 1; /* it was enough a moment ago */
+        else if (s->share < WHOLE) s->share += 1; /* it was enough shortly before */
         if (s->share > WHOLE) s->share = WHOLE;
         s->floor = s->share;
         s->floor_age = s->calm = 0;

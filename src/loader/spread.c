@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spreading: see spread.h. From the last line to the first: no line's new place covers one that still
- * has to move, since none moves forward.
+ * Spreading: see spread.h. From the last line to the first: lines only move back, so no line's
+ * new place covers one that still has to move.
  */
 #include "loader/spread.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/num.h"
 
-/* Bytes to `size` bytes again and again. */
+/* Fills with repeated copies of `size` bytes. */
 static void fill_with(uint8_t *to, uint64_t bytes, const uint8_t *value, uint32_t size)
 {
     bool same = true;

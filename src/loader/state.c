@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * State as JSON, one line. 64-bit hashes are hexadecimal strings: other readers of JSON cut
+ * State as JSON, one line. 64-bit hashes are hexadecimal strings: some JSON readers truncate
  * numbers to 53 bits.
  */
 #include "loader/state.h"
@@ -178,7 +178,7 @@ static int differs(const char *what, uint64_t other, uint64_t mine, leat_error *
                       mine);
 }
 
-/* Which of several packs is another one. */
+/* Names the pack that differs. */
 static int check_packs(const leat__state *mine, const leat__state *other, leat_error *err)
 {
     if (mine->pack_count != other->pack_count && (mine->pack_count > 0 || other->pack_count > 0))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a loader did: counters of the epoch, and of all epochs. Read by any thread; the lock of the
- * loader keeps the flow from being closed meanwhile.
+ * Statistics of a loader: counters of the epoch, and of all epochs. Read by any thread; the lock
+ * of the loader keeps the flow from being closed meanwhile.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "base/num.h"
 #include "loader/setup.h"
 
-/* The flow counts runs in flight; a run reads its samples at once. */
+/* The flow counts runs in flight; a run reads all its samples at once. */
 static uint32_t reads_of(const leat_loader *l, uint32_t runs)
 {
     return LEAT_MIN(runs * l->run_usual, leat__aio_depth(l->env.aio));
@@ -34,7 +34,7 @@ static int read_flow(const leat_loader *l, leat_loader_stats *s)
     return 0;
 }
 
-/* Counters of the epoch under way; the lock is held. */
+/* Counters of the running epoch; the lock is held. */
 static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
 {
     int rc = read_flow(l, s);
@@ -62,7 +62,7 @@ static int read_epoch_locked(leat_loader *l, leat_loader_stats *s)
     return rc;
 }
 
-/* Sums; shares of time are weighted by it. What is a state and not a sum stays. */
+/* Adds sums; shares of time are weighted by it. Values that are not sums are kept. */
 static void add(leat_loader_stats *s, const leat_loader_stats *o)
 {
     double time = (double)s->elapsed_ns + (double)o->elapsed_ns;

@@ -33,7 +33,7 @@ void leat__steps_epoch(leat__steps *s)
 void leat__steps_enter(leat__steps *s)
 {
     s->enter_ns = leat__meters_now();
-    if (s->leave_ns == 0) return; /* the first call, or one that goes on waiting */
+    if (s->leave_ns == 0) return; /* the first call, or one that continues a wait */
     uint64_t between = s->enter_ns - s->leave_ns, prepared = LEAT_MIN(s->prepared_ns, between);
     if (s->step > 1 || s->short_epochs) {
         leat__timer_record(s->batch, between - prepared);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The copying thread: see to_device.h. Up to FLIGHTS batches are in flight, so that neither the bus nor the
- * device waits for this thread.
+ * The copying thread: see to_device.h. Up to FLIGHTS batches are in flight, so that neither the
+ * bus nor the device waits for this thread.
  */
 #include "loader/to_device.h"
 
@@ -15,8 +15,8 @@
 #include "probe/trace.h"
 
 #define FLIGHTS LEAT__DECODE_SLOTS
-#define RING (FLIGHTS + 1) /* the events of the batch that landed last are still asked */
-#define LEAST_BATCHES 2 /* one with the consumer, one on its way */
+#define RING (FLIGHTS + 1) /* the events of the last finished batch are still used */
+#define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
 #define POLL_NS (LEAT_NS_PER_MS / 20)
 
@@ -26,8 +26,8 @@ typedef struct flight {
     leat_task *task;
     leat__device_block *block;
     leat__gpu_event *begin;   /* of its copies */
-    leat__device_marks marks; /* start: only where the device decodes */
-    leat__device_job job; /* where the device decodes rows of it */
+    leat__device_marks marks; /* start: only if the device decodes */
+    leat__device_job job; /* if the device decodes rows of it */
     bool decodes;
     uint32_t slot;
     uint64_t begin_ns, bytes;
@@ -56,7 +56,7 @@ struct leat__to_device {
     leat__mutex lock; /* guards the rest */
     leat__cond changed;
     pushed *waiting;
-    uint64_t next; /* batch that goes next */
+    uint64_t next; /* the next batch in order */
     bool canceled, closed;
     atomic_bool starved;
     uint64_t copied_bytes, copy_ns, wait_ns, decoded, decode_ns, overlap_ns;
@@ -72,7 +72,7 @@ static bool is_canceled(leat__to_device *d)
     return canceled;
 }
 
-/* Waits for device memory as long as it takes; LEAT_ECANCELED when nobody wants the batch any more. */
+/* Waits for device memory without limit; LEAT_ECANCELED when the batch is no longer needed. */
 static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_error *err)
 {
     uint64_t begin = leat__clock_ns();
@@ -94,7 +94,7 @@ static int wait_for_block(leat__to_device *d, leat__device_block **block, leat_e
     return rc;
 }
 
-/* Whether the device makes all rows of column c. */
+/* True when the device makes all rows of column c. */
 static bool made_there(const leat__frame *f, uint32_t c)
 {
     uint32_t rows = 0;
@@ -134,7 +134,7 @@ static int queue(leat__to_device *d, flight *f, leat_error *err)
     return leat__gpu_event_record(f->marks.end, d->stream, err);
 }
 
-/* The images with damage once more on the CPU, where the policy for bad samples is. */
+/* Decodes damaged images again on the CPU, where the policy for bad samples is applied. */
 static int redo_damaged(leat__to_device *d, const flight *f, leat_error *err)
 {
     const uint32_t *status = f->job.status;
@@ -147,8 +147,8 @@ static int redo_damaged(leat__to_device *d, const flight *f, leat_error *err)
     return 0;
 }
 
-/* Rows are left out or replaced: the pixels come back, the host puts the batch in order, and all of it
- * is copied again. Slow, and rare. */
+/* Rows are left out or replaced: copies the pixels back, lets the host reorder the batch, and
+ * copies all of it again. Slow, and rare. */
 static int repair(leat__to_device *d, flight *f, leat_error *err)
 {
     const leat__frame *frame = f->frame;
@@ -168,7 +168,7 @@ static int repair(leat__to_device *d, flight *f, leat_error *err)
     return leat__gpu_event_wait(f->marks.end, err);
 }
 
-/* A batch that the device decoded rows of, when that has ended. */
+/* Finishes a batch with rows decoded by the device. */
 static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
 {
     bool bad = false;
@@ -185,8 +185,8 @@ static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
     return rc;
 }
 
-/* Seconds on the device of a batch that has landed: copies, kernels, and how long both ran beside the copies
- * and kernels of the batch before. */
+/* Time on the device of a finished batch: copies, kernels, and how long both overlapped with
+ * those of the previous batch. */
 static void measure(leat__to_device *d, const flight *f)
 {
     const flight *before = &d->flights[(d->first + RING - 1) % RING];
@@ -231,7 +231,8 @@ static void drain(leat__to_device *d)
     if (d->decoder != NULL) leat__device_decoder_drain(d->decoder);
 }
 
-/* The same; where decoding lacks memory, what is in flight lands, and the consumer is waited for. */
+/* The same; if decoding lacks memory, finishes the batches in flight, then waits for the
+ * consumer. */
 static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
 {
     int rc;
@@ -253,8 +254,8 @@ static int queue_patiently(leat__to_device *d, flight *f, leat_error *err)
     return rc;
 }
 
-/* Queues the copies of a batch. Memory on the device is waited for when nothing is in flight; what is
- * in flight lands first. */
+/* Queues the copies of a batch. Waits for device memory only when nothing is in flight; batches
+ * in flight finish first. */
 static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
 {
     leat__device_block *block = NULL;
@@ -281,7 +282,7 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
         d->next_slot++;
         return;
     }
-    drain(d); /* copies that were queued read the batch */
+    drain(d); /* queued copies still read the batch */
     if (f->decodes) leat__device_decoder_end(d->decoder, &f->job);
     leat__device_pool_give(d->pool, block);
     leat_task_done(task, rc, &err);
@@ -289,7 +290,7 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
 
 /* ---- the thread ---- */
 
-/* The batch that goes next, or any when the epoch is over; NULL: none now. */
+/* The next batch in order, or any when the epoch is over; NULL: none now. */
 static pushed *pop_locked(leat__to_device *d)
 {
     pushed **at = &d->waiting;
@@ -512,7 +513,7 @@ void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task)
     pushed *p = LEAT_NEW(LOADER, pushed);
     if (p == NULL) {
         leat_error err;
-        leat_task_done(task, leat__fail_nomem(&err, sizeof *p, "a batch on its way to the device"), &err);
+        leat_task_done(task, leat__fail_nomem(&err, sizeof *p, "a batch in flight"), &err);
         return;
     }
     p->frame = f;
