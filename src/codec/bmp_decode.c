@@ -69,7 +69,7 @@ static int read_sides(const uint8_t *data, size_t len, bmp_header *h, leat_error
     return 0;
 }
 
-/* Masks stand in the header from 52 bytes on, else behind it. */
+/* Masks are in the header from 52 bytes on, else after it. */
 static int read_masks(const uint8_t *data, size_t len, bmp_header *h, leat_error *err)
 {
     static const uint32_t of16[4] = {0x7c00, 0x3e0, 0x1f, 0}, of32[4] = {0xff0000, 0xff00, 0xff, 0};

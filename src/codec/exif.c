@@ -86,7 +86,7 @@ static int hex_digit(uint8_t c)
 
 uint32_t leat__profile_orientation(const uint8_t *text, size_t len)
 {
-    enum { ENOUGH = 8192 }; /* the first directory lies at the beginning */
+    enum { ENOUGH = 8192 }; /* the first directory is at the beginning */
     uint8_t block[ENOUGH];
     size_t n = 0, at = 0;
     for (uint32_t lines = 0; lines < 3 && at < len; at++) lines += text[at] == '\n';

@@ -61,7 +61,7 @@ static size_t find_frame(const uint8_t *data, size_t len, size_t at, gif_header 
 {
     while (at < len && data[at] != ',') {
         if (data[at] == ';') return len;
-        if (data[at] != '!') { /* stray bytes between blocks are passed over, as in Pillow */
+        if (data[at] != '!') { /* stray bytes between blocks are skipped, as in Pillow */
             at++;
             continue;
         }

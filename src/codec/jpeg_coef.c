@@ -3,7 +3,7 @@
  * Reads quantised coefficients into plain arrays: leat's own decoder (jpeg_scan.c) for files
  * that it takes, libjpeg for all others and for every verdict. The whole file is read to its end
  * marker, under the same rules on damage as a decode (jpeg_glue.c). libjpeg reads in its
- * buffered-image mode, which keeps the coefficients for an output pass of its own; where leat has
+ * buffered-image mode, which keeps the coefficients for a separate output pass; where leat has
  * read the file, libjpeg is given the file's own headers with a blank image, and then the
  * coefficients. One reader per thread.
  */
@@ -31,7 +31,7 @@ struct leat__jpeg_coef_reader {
     size_t capacity; /* bytes */
     uint8_t *row;    /* one of interleaved pixels, from ODD on */
     size_t row_capacity;
-    leat__decode_limits bounds; /* of the file at hand */
+    leat__decode_limits bounds; /* of the current file */
     leat__jpeg_coefs own;       /* as leat has read it; no components: libjpeg has */
     leat__buf blank;            /* for libjpeg, then */
     bool in_output;
@@ -285,7 +285,7 @@ static void clear_padding(const leat__jpeg_component *c, int16_t *block)
     }
 }
 
-/* True when all MCUs are in place and the file ends behind them. */
+/* True when all MCUs are in place and the file ends after them. */
 static bool scan_all(leat__jpeg_coef_reader *r, leat__jpeg_coefs *coefs, size_t *end)
 {
     const leat__jpeg_scan *s = r->scan;

@@ -151,7 +151,7 @@ static void configure(jpeg_state *s, const leat__decode_job *job)
     c->scale_denom = job->scale_denom;
 }
 
-/* Restricts the columns that are decoded; returns where column job->x is in a row. */
+/* Restricts the columns that are decoded; returns the offset of column job->x within a row. */
 static size_t crop_columns(struct jpeg_decompress_struct *c, const leat__decode_job *job)
 {
     uint32_t full = c->output_width;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The policy on what libjpeg calls warnings. libjpeg goes on after damage, with grey or
+ * The policy on what libjpeg calls warnings. libjpeg continues after damage, with grey or
  * garbled pixels; leat does not:
- *   - the data ends before the image does, a scan ends early, a code is no Huffman code, a
+ *   - the data ends before the image does, a scan ends early, a code is not a Huffman code, a
  *     restart marker is missing or there are bytes before one: LEAT_EDATA;
  *   - stray bytes before another marker (padding of some cameras), an unknown JFIF version,
  *     unusual scan parameters or Adobe flags: accepted, no pixel depends on them.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds lookup tables from JPEG's code counts. Photographs often carry tables of their own, so
+ * Builds lookup tables from JPEG's code counts. Photographs often have their own tables, so
  * this runs once or more per image and is kept to some 10,000 cycles per table.
  */
 #include "codec/jpeg_huff.h"
@@ -29,7 +29,7 @@ static leat__huff_look look_at_one(code a)
                              .mask = (uint16_t)((1u << size) - 1)};
 }
 
-/* `one`, whose value is known, and behind it code `b` with its value if they fit. */
+/* `one`, whose value is known, then code `b` with its value if they fit. */
 static inline leat__huff_look look_at_two(leat__huff_look one, int32_t value, code b)
 {
     uint32_t size = b.symbol & 15, code_end = one.bits + b.bits, end = code_end + size;
@@ -43,7 +43,7 @@ static inline leat__huff_look look_at_two(leat__huff_look one, int32_t value, co
                              .mask = (uint16_t)((1u << size) - 1)};
 }
 
-/* Entries that begin with the same code, or with the same code and value, lie together. */
+/* Entries that begin with the same code, or with the same code and value, are adjacent. */
 static void fill_looks(leat__huff_look *look, const code *codes)
 {
     for (uint32_t seen = 0, n; seen < 1u << LOOK; seen += n) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See jpeg_region.h. A strip of the raster is a row of MCUs. Of each row that the region
- * touches, the MCUs before the region are passed over, or left out by starting at an entry
+ * touches, the MCUs before the region are skipped, or left out by starting at an entry
  * point; those of the region are decoded in runs that stay in the first cache level,
  * transformed, and given to the raster.
  *
@@ -34,9 +34,9 @@ struct leat__jpeg_region {
     leat__idct_small_dsp idct;
     uint32_t cpu_flags; /* that the kernels were chosen for */
     coefficients *coefs;
-    /* the job at hand */
+    /* the current job */
     uint32_t mcu_h[LEAT__RASTER_COMPONENTS], mcu_v[LEAT__RASTER_COMPONENTS]; /* in blocks */
-    uint32_t mcus_x, mx0, mx1; /* in a row; of the region, the last one not included */
+    uint32_t mcus_x, mx0, mx1; /* per row; of the region, mx1 is exclusive */
     bool indexed;
     leat__jpeg_entries entries;
     leat__jpeg_cursor at;

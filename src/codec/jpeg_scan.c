@@ -413,7 +413,7 @@ INLINE void clear(int16_t block[64])
     for (uint32_t i = 0; i < 8; i++) ((row *)(void *)block)[i] = (row){0};
 }
 
-/* One block; `block` NULL: only passed over. *last: the place of the last coefficient. */
+/* One block; `block` NULL: only skipped. *last: the place of the last coefficient. */
 INLINE bool decode_block(reader *r, const leat__huff *dc, const leat__huff *ac, int16_t *guess,
                          int16_t *block, uint32_t *last, bool keep)
 {

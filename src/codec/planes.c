@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Planar pixels in memory: a whole image, or a band of rows on its way to a sink. Both keep
+ * Planar pixels in memory: a whole image, or a band of rows for a sink. Both keep
  * LEAT__CODEC_PADDING readable bytes around every row, so kernels may load whole vectors.
  * Belongs to one thread at a time.
  */

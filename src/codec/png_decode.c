@@ -98,7 +98,7 @@ static void read_text(const uint8_t *type, const uint8_t *p, size_t n, leat__ori
 }
 
 /* Walks the chunks for what matters before decoding. EXIF may stand behind the pixels, so the
- * walk goes on to the end; it touches 8 bytes per chunk. Where the file is cut, it stops: the
+ * walk continues to the end; it touches 8 bytes per chunk. Where the file is cut, it stops: the
  * decode will say so. */
 static int read_header(const uint8_t *data, size_t len, png_header *h, leat_error *err)
 {
@@ -230,7 +230,7 @@ static void unpack_row(uint8_t *row, uint32_t width, uint32_t bits)
     }
 }
 
-/* Row y of the image, interleaved: to the band when it lies in the region. */
+/* Row y of the image, interleaved: to the band when it is in the region. */
 static int take_row(png_state *s, const leat__decode_job *job, uint32_t y, uint8_t *src)
 {
     if (y < job->y || y - job->y >= job->height) return 0;

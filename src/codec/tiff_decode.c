@@ -240,7 +240,7 @@ static int tiff_probe(const uint8_t *data, size_t len, leat__image_info *info, l
 
 /* ---- pixels ---- */
 
-/* A strip or a tile: where it lies in the image, and its bytes. */
+/* A strip or a tile: its position in the image, and its bytes. */
 typedef struct piece {
     uint32_t x, y, width, height;
     uint16_t plane; /* of separate planes; else 0 */

@@ -71,7 +71,7 @@ static uint32_t load_u24(const uint8_t *p)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
 }
 
-/* The first frame of an animation: where it lies on the canvas, and its own chunks. */
+/* The first frame of an animation: its position on the canvas, and its own chunks. */
 static int find_frame(const uint8_t *data, size_t len, rect *at, const uint8_t **frame, size_t *frame_len,
                       leat_error *err)
 {

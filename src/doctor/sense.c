@@ -42,7 +42,7 @@ static uint64_t threads_waited(void)
 }
 
 /* One line of /proc/stat: user nice system idle iowait irq softirq steal. Idle is not busy;
- * stolen time is, because another machine had the CPU. */
+ * stolen time is, because another guest of the host had the CPU. */
 static uint64_t busy_ticks(const char *line)
 {
     uint64_t field[8] = {0}, sum = 0;

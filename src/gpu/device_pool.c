@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Device blocks: a list of idle ones, oldest first, under a lock. A trainer's thread runs ahead of its
- * device, so a block that was given back is usually still being read. A few more blocks are taken then;
+ * device, so a released block is usually still being read. A few more blocks are taken then;
  * after that the copying stream waits for the oldest one.
  */
 #include "gpu/device_pool.h"
@@ -22,7 +22,7 @@ struct leat__device_pool {
     leat__cond given;
     leat__device_block *idle;
     leat__device_pool_stats stats;
-    uint64_t generation; /* counts blocks given back */
+    uint64_t generation; /* counts released blocks */
     bool closed;
 };
 
@@ -176,7 +176,7 @@ static int take_locked(leat__device_pool *p, uint64_t bytes, leat__gpu_stream *s
         make_room_locked(p, bytes);
         if (p->stats.used + bytes <= p->stats.limit) {
             int rc = allocate_locked(p, bytes, out, err);
-            /* the device has less than the limit says: go on with what there is */
+            /* the device has less than the limit: continue with what there is */
             if (rc != LEAT_ENOMEM || p->stats.blocks == 0) return rc;
         }
     }

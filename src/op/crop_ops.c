@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Crops of a special kind: several fixed ones of one image, and one that looks at the boxes in the
+ * Crops of a special kind: several fixed ones of one image, and one that depends on the boxes in the
  * image. Draws only, with torchvision's rounding and distributions. Pure functions.
  */
 #include <math.h>
@@ -71,7 +71,7 @@ static int ten_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r, le
 /* ---- RandomIoUCrop ---- */
 
 enum { IOU_MIN, IOU_MAX, IOU_THIN, IOU_WIDE, IOU_OPTIONS, IOU_TRIALS };
-enum { ROUNDS = 100 }; /* torchvision tries for ever */
+enum { ROUNDS = 100 }; /* torchvision tries without limit */
 static const leat__param iou_params[] = {
     {.name = "min_scale", .kind = LEAT__PARAM_FLOAT, .def = "0.3", .min = 1e-3, .max = 1,
      .help = "lowest share of width and of height"},
@@ -116,7 +116,7 @@ static void move_boxes(leat__recipe *r)
     }
 }
 
-/* Overlap of a box and the crop, over what both cover; -1 when the box's middle lies outside. */
+/* Overlap of a box and the crop, over what both cover; -1 when the box's middle is outside. */
 static float overlap(const float b[4], const float crop[4])
 {
     const float cx = 0.5f * (b[0] + b[2]), cy = 0.5f * (b[1] + b[3]);

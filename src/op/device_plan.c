@@ -382,7 +382,7 @@ static uint8_t *take_bytes(leat__device_chunk *c, uint64_t tile_bytes, bool only
     return leat__buf_zeros(&c->data, bytes) == 0 ? (uint8_t *)c->data.data + im->data : NULL;
 }
 
-/* The jobs of the tiles. Their bytes lie behind the quantisers as in the pack; or, with `to`, only these
+/* The jobs of the tiles. Their bytes follow the quantisers as in the pack; or, with `to`, only these
  * tiles next to each other: then they are copied there. */
 static int put_tiles(leat__device_chunk *c, const leat__tile_header *h, const uint8_t *data,
                      const tile_window *w, uint32_t image, uint8_t *to)

@@ -106,7 +106,7 @@ static void nearest_row(const job *j, uint32_t y)
     j->dsp->nearest(&j->laid, j->spots, j->row, w);
 }
 
-/* A pixel part of which lies outside. torchvision weighs the image twice there: with what it adds up
+/* A pixel that is partly outside. torchvision weighs the image twice there: with what it adds up
  * to inside (its zeros count as pixels), and with the share inside. */
 static uint32_t border_pixel(const job *j, double u, double v)
 {

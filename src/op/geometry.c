@@ -415,7 +415,7 @@ static int vflip_draw(const leat__op_spec *op, leat__rng *rng, leat__recipe *r,
     return flip_draw(LEAT__STEP_FLIP_V, op, rng, r, err);
 }
 
-/* ---- random sizes: an op behind them must give all images one ---- */
+/* ---- random sizes: a later op must give all images one size ---- */
 
 static leat__op_size unknown_size(const leat__op_spec *op, leat__op_size in)
 {

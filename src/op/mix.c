@@ -2,7 +2,7 @@
  *
  * MixUp and CutMix: see mix.h. The batch is changed in place, piece by piece, from its last
  * sample on: sample i reads sample i-1, which is still as it came; the first reads a copy of the
- * last one's piece. Pieces are small, so the copy lies on the stack and the rows in the cache.
+ * last one's piece. Pieces are small, so the copy is on the stack and the rows are in the cache.
  */
 #include "op/mix.h"
 

@@ -33,7 +33,7 @@ static const leat__param dtype_params[] = {
 
 static const leat__param layout_params[] = {
     {.name = "layout", .kind = LEAT__PARAM_CHOICE, .choices = LEAT__LAYOUT_CHOICES,
-     .min = 1, .help = "planes one after the other, or channels last"},
+     .min = 1, .help = "separate planes, or channels last"},
 };
 
 const leat__op_def leat__ops_output[] = {

@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 
-/* Where position i (which may lie outside) looks into n pixels; -1 = the fill. */
+/* The source of position i (which may be outside) among n pixels; -1 = the fill. */
 static int64_t look(int64_t i, int64_t n, leat__edge edge)
 {
     if (i >= 0 && i < n) return i;

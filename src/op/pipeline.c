@@ -91,7 +91,7 @@ static int refuse_size(const leat__pipeline *p, leat_error *err)
         if (leat__combine_changes_size(&p->ops[i]))
             return leat__fail(err, LEAT_EINVAL,
                               "%s does not give all images one size: add Resize((h, w)), CenterCrop "
-                              "or RandomCrop behind it, or collate pad, list or ragged",
+                              "or RandomCrop after it, or collate pad, list or ragged",
                               p->ops[i].def->name);
     return leat__fail(err, LEAT_EINVAL,
                       "the pipeline does not give all images one size: add "
@@ -105,7 +105,7 @@ static int check_reach(const leat__pipeline *p, leat_error *err)
     const leat__op_def *without = leat__ops_without_reach(p->ops, p->count);
     if (!without) return 0;
     return leat__fail(err, LEAT_EINVAL, "the size that %s gives is not known before: add Resize((h, w)), "
-                                        "CenterCrop or RandomCrop behind it", without->name);
+                                        "CenterCrop or RandomCrop after it", without->name);
 }
 
 /* Several images of one sample: what could not tell them apart is refused. */

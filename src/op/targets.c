@@ -63,7 +63,7 @@ static warp warp_of(const leat__step *s)
     return w;
 }
 
-/* False when the point lies on or behind the horizon. */
+/* False when the point is on or past the horizon. */
 static bool move_point(const warp *w, point p, point *out)
 {
     const double *const m = w->m;

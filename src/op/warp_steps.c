@@ -67,7 +67,7 @@ static void warp_fixed(const job *j)
     }
 }
 
-/* The pixel that a coordinate lies in, -1 outside. */
+/* The pixel that contains a coordinate, -1 outside. */
 static int32_t coordinate(double v, uint32_t size)
 {
     return v >= 0.0 && v < size ? (int32_t)v : -1;
@@ -88,7 +88,7 @@ static void warp_walked(const job *j)
     }
 }
 
-/* The same for plain scaling and shifting: every row looks at the same columns. */
+/* The same for plain scaling and shifting: every row reads the same columns. */
 static void warp_scaled(const job *j)
 {
     const double *const a = j->step->matrix;

@@ -65,7 +65,7 @@ static bool put_first(leat__scan_queue *q, const leat__scan_block *block,
     return good && (none & LEAT__SCAN_NO_CODE) == 0;
 }
 
-/* Correction bits of the block at hand, the first at the top of `n`. */
+/* Correction bits of the current block, the first at the top of `n`. */
 typedef struct corrections {
     uint64_t bits;
     uint32_t n;

@@ -7,7 +7,7 @@
  * difference when packing.
  *
  * When packing, most scans need not be written to know that they come back. Say the scan was
- * decoded by jpeg_scan.c to coefficients that the tiles give back. Then it is a sequence of
+ * decoded by jpeg_scan.c to coefficients that the tiles restore. Then it is a sequence of
  * codes with their extra bits, some unused bits before each marker, and zeros behind each byte
  * 0xff. What is written here from the same coefficients is the same bytes, provided that
  *
@@ -18,7 +18,7 @@
  *    symbol, which are never written here.
  *  - the codes are the same: the tables are those of the same headers, and no symbol has two.
  *  - unused bits are as written here, all ones or all zeros. There are fewer than eight, or
- *    jpeg_scan.c would not have taken the marker behind them.
+ *    jpeg_scan.c would not have taken the marker after them.
  *  - markers are where they are written here: after each interval the next of eight, nothing
  *    else between, and an end marker behind the last MCU.
  *
@@ -84,7 +84,7 @@ static bool next_segment(const uint8_t *data, size_t len, size_t at, segment *s)
     return true;
 }
 
-/* First byte that is no entropy-coded data: a marker other than a restart, or fill bytes. */
+/* First byte that is not entropy-coded data: a marker other than a restart, or fill bytes. */
 static size_t scan_end(const uint8_t *data, size_t len, size_t at)
 {
     while (at < len) {
@@ -141,7 +141,7 @@ struct leat__tile_restorer {
     huffman dc[4], ac[4];
     uint8_t zigzag[64]; /* place of each bit of a tile's bitmaps */
     uint8_t stage[STAGE]; /* bytes of a scan, not yet stuffed */
-    /* the file at hand */
+    /* the current file */
     const leat__tile_header *h;
     const uint8_t *data; /* the sample */
     const leat__tile_codes *codes;
@@ -151,7 +151,7 @@ struct leat__tile_restorer {
     uint8_t id[LEAT__TILE_COMPONENTS];
     bool no_code;      /* a symbol had no code */
     bool progressive;
-    leat__scan_run run; /* of the scan at hand, when progressive */
+    leat__scan_run run; /* of the current scan, when progressive */
     uint32_t scans;
     const leat__jpeg_coefs *usual; /* or NULL: scans are written */
     target to;
@@ -173,7 +173,7 @@ static void put_bytes(writer *w, const void *bytes, size_t n)
     t->left -= n;
 }
 
-/* Whether there is any use in going on. */
+/* Whether it makes sense to continue. */
 static int target_status(const writer *w, leat_error *err)
 {
     if (w->to.differs) return leat__fail(err, LEAT_ECANCELED, "the restored file differs");
@@ -181,7 +181,7 @@ static int target_status(const writer *w, leat_error *err)
     return rc == 0 ? 0 : leat__fail(err, rc, "restored file does not fit its buffer");
 }
 
-/* After every byte 0xff goes a zero, so that it is no marker. */
+/* After every byte 0xff goes a zero, so that it is not a marker. */
 static void put_staged(writer *w)
 {
     static const uint8_t zero = 0;

@@ -149,7 +149,7 @@ IDCT_INLINE V two_lanes(const void *low, const void *high)
         _mm_loadu_si128((const __m128i *)high), 1);
 }
 
-/* Two blocks on their way out of the sparse form. */
+/* Two blocks being expanded from the sparse form. */
 typedef struct pair {
     uint64_t mask[2];
     const int16_t *value[2];

@@ -16,7 +16,7 @@
 #define V __m512i
 
 /* Constants stay in memory, as operands: held in registers they push the rest out of them, and
- * compilers make them anew in every round (7 % of the whole). */
+ * compilers reload them in every round (7 % of the whole). */
 static inline __attribute__((always_inline)) V madd(V x, const int32_t *pair)
 {
     V product;

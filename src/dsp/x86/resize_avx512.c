@@ -16,7 +16,7 @@
 
 #define HALF_TOP (1 << (LEAT__RESIZE_BITS - 1 - 16)) /* one half, in units of the top byte */
 
-/* What lies at the start of a horizontal `packed`; records of the vectors follow. */
+/* The start of a horizontal `packed`; records of the vectors follow. */
 typedef struct h_head {
     uint32_t groups;  /* of four taps */
     uint32_t vectors; /* of sixteen outputs */

@@ -167,7 +167,7 @@ TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *ext
     const __m512i high_ones = _mm512_broadcast_i32x4(
         _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 7, 15, 31, 63, 127));
     uint64_t used = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(m->ahead));
-    /* A lane's bits must lie in 8 bytes after a shift of up to 7. */
+    /* A lane's bits must be within 8 bytes after a shift of up to 7. */
     if (__builtin_expect(_mm512_mask_cmpgt_epu8_mask(UINT64_C(0x8080808080808080), m->sums,
                                                      _mm512_set1_epi8(57)) != 0, 0)) {
         large_values(value, m->sizes, extra, pos);
@@ -193,7 +193,7 @@ TILE_INLINE uint64_t values64(int16_t *value, const sized *m, const uint8_t *ext
     return used;
 }
 
-/* A vector is measured while the one before it is unpacked. A function of its own: inlined into
+/* A vector is measured while the one before it is unpacked. A separate function: inlined into
  * the front, GCC 12 makes both slower (15 % of the front). */
 static __attribute__((noinline)) void values(leat__tile_coefs *c, const tile_planes *p)
 {

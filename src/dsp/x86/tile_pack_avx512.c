@@ -104,7 +104,7 @@ typedef struct lane_bits {
     __m512i value, n;
 } lane_bits;
 
-/* Each lane with its upper half behind its lower: neighbours become one. */
+/* Each lane with its upper half after its lower: neighbours become one. */
 PACK_INLINE lane_bits join32(lane_bits b)
 {
     const __m512i low = _mm512_set1_epi32(0xffff);
@@ -123,7 +123,7 @@ PACK_INLINE lane_bits join64(lane_bits b)
                        _mm512_add_epi64(n, _mm512_srli_epi64(b.n, 32))};
 }
 
-/* Each lane and behind it that of `next`; right where there are 64 bits at most. */
+/* Each lane followed by that of `next`; right if there are at most 64 bits. */
 PACK_INLINE lane_bits join(lane_bits b, lane_bits next)
 {
     return (lane_bits){_mm512_or_si512(b.value, _mm512_sllv_epi64(next.value, b.n)),
