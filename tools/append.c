@@ -131,7 +131,7 @@ const cli_command cli_cmd_append = {
             {"samples", "samples appended"},
             {"existing", "samples whose key the pack had"},
             {"skipped", "samples left out"},
-            {"ignored", "files passed over: hidden (a folder is one) or not images"},
+            {"ignored", "files skipped: hidden (a folder is one) or not images"},
             {"bytes_in", "bytes read from the source"},
             {"bytes_out", "bytes of the files written"},
             {"duplicate_keys", "samples with the key of an earlier one of this run"},

@@ -106,7 +106,7 @@ int cli_show(cli *c, const leat__buf *page)
 
 /* ---- Dispatch ---- */
 
-/* `leat` without a subcommand has a small table of its own. */
+/* `leat` without a subcommand has its own small table. */
 static const leat__param top_options[] = {
     CLI_FLAG("version", 'V', "show version, optional parts, instruction set and compiler"),
     CLI_END,

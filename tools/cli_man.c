@@ -11,7 +11,7 @@
 #include "cli_page.h"
 
 /* Text as roff prints it: a backslash and a dash are written out, a dot or an apostrophe at
- * the start of a line is no request. */
+ * the start of a line is not a request. */
 static void roff_text(leat__buf *out, const char *s, size_t len)
 {
     bool line_start = true;

@@ -84,7 +84,7 @@ static void out_failed(cli *c)
 {
     if (c->out_errno) return;
     c->out_errno = errno ? errno : EIO;
-    /* Nobody reads any more: end as after a signal, without a word. */
+    /* The reader has closed stdout: end silently, as after a signal. */
     if (c->out_errno == EPIPE) cli_stop(SIGPIPE);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a page says, taken from the tables; how it looks is the writer's business. Examples
+ * What a page says, taken from the tables; the writer decides how it looks. Examples
  * come first: most readers of help want one and no more.
  */
 #include "cli_page.h"

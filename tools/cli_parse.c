@@ -8,7 +8,7 @@
  *   -, -5, -.5                                         arguments: stdin by custom, numbers
  *
  * Options and arguments mix freely, the last of a repeated option wins. A word that starts
- * with '-' and is no number is never swallowed as the value of the option before it:
+ * with '-' and is not a number is never taken as the value of the option before it:
  * `--output --json` is a forgotten value far more often than a file called --json.
  */
 #include "cli_parse.h"

@@ -10,7 +10,7 @@
 #include "cli_page.h"
 
 #define INDENT 2
-#define COLUMN_MAX 30 /* terms longer than this get a line of their own */
+#define COLUMN_MAX 30 /* terms longer than this get a separate line */
 
 static size_t columns_of(const char *s, size_t len)
 {

@@ -16,7 +16,7 @@ static const leat__param matching[] = {
     CLI_PATH("output", 'o', NULL, "DIR", "write kept documents, matches, bad lines and the report here"),
     CLI_STRING("eval", 'e', NULL, "FILES", "evaluation sets: JSONL files or folders, with commas between"),
     CLI_STRING("eval-field", 0, "text", "NAMES", "keys of their texts, with commas between"),
-    CLI_INT("ngram", 0, "13", 2, 64, "N", "words in a row that must be shared"),
+    CLI_INT("ngram", 0, "13", 2, 64, "N", "number of consecutive words that must be shared"),
     CLI_INT("min-matches", 0, "1", 1, 1e9, "N", "shared n-grams that make a document contaminated"),
     CLI_CHOICE("by", 0, "document", "document|span",
                "drop contaminated documents, or cut the shared spans out of them"),
@@ -151,7 +151,7 @@ const cli_command cli_cmd_decontaminate = {
     .examples =
         (const cli_example[]){
             {"leat decontaminate crawl -o clean --eval mmlu.jsonl,gsm8k.jsonl --eval-field question",
-             "drop documents that share 13 words in a row with a question"},
+             "drop documents that share 13 consecutive words with a question"},
             {"leat decontaminate crawl -o clean --eval evals --by span --window 200",
              "cut the shared text out, with 200 bytes around it"},
             {NULL, NULL}},

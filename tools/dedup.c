@@ -263,7 +263,7 @@ const cli_command cli_cmd_dedup = {
                               {"clusters", "kept documents that have duplicates"},
                               {"bad", "lines that could not be read"},
                               {"lone_surrogates", "escapes without UTF-8 form, read as U+FFFD"},
-                              {"empty", "documents without a word, always kept"},
+                              {"empty", "documents without words, always kept"},
                               {"candidates", "pairs that were compared"},
                               {"verified", "pairs above the threshold"},
                               {"below_threshold",

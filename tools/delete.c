@@ -16,7 +16,7 @@
 
 static const leat__param options[] = {
     CLI_PATH("keys", 0, NULL, "FILE", "delete these keys, one per line"),
-    CLI_FLAG("missing-ok", 0, "keys that the pack does not have are no finding"),
+    CLI_FLAG("missing-ok", 0, "do not report keys that the pack does not have"),
     CLI_END,
 };
 

@@ -2,7 +2,7 @@
  *
  * leat demo: run every step on generated data. Pictures are made by a flow of the engine
  * (number -> drawing -> JPEG -> file); after that every step is the command a user would type,
- * shown and run as a process of its own.
+ * shown and run as a separate process.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leat doctor: what holds a run back, by how much, and what to do about it. Measures on the
+ * leat doctor: finds the bottleneck of a run, its cost, and remedies. Measures on the
  * user's own pack, with a pretended trainer of a given step time; or judges the facts of a run
  * that some loader wrote (--attach).
  */

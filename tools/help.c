@@ -93,7 +93,7 @@ const cli_command cli_cmd_help = {
                               {"commands[].arguments[]", "name, required, many, help"},
                               {"commands[].options[]", "name, letter, kind, default, min, max, "
                                                        "choices, required, help"},
-                              {"commands[].json_keys[]", "keys of its own --json output"},
+                              {"commands[].json_keys[]", "keys of the command's --json output"},
                               {NULL, NULL}},
     .run = run,
 };

@@ -79,7 +79,7 @@ static void redraw(live_view *v, cli *c, int fd, const char *text, const leat_do
     leat__mutex_lock(&c->lock);
     if (leat__buf_status(&out) == 0) {
         ssize_t written = write(fd, out.data, out.len);
-        (void)written; /* a view that cannot be drawn is no reason to stop */
+        (void)written; /* a view that cannot be drawn does not stop the run */
     }
     leat__mutex_unlock(&c->lock);
     leat__buf_reset(&out);

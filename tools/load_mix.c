@@ -26,7 +26,7 @@ const leat__param cli_mix_options[] = {
     CLI_END,
 };
 
-/* The next of numbers with commas between; *text moves behind it. */
+/* The next of numbers with commas between; *text moves past it. */
 static int next_number(const char *flag, const char **text, double *out, leat_error *err)
 {
     char *end;

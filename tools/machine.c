@@ -220,7 +220,7 @@ const cli_command cli_cmd_machine = {
         "cache does not count as used.\n\nMissing parts (no cgroup, no GPU driver) "
         "are reported; they are not errors.",
     .args = (const cli_arg_spec[]){{.name = "PATH",
-                                    .help = "also show the storage behind it",
+                                    .help = "also show the storage of this path",
                                     .path = true,
                                     .optional = true,
                                     .many = true},

@@ -27,7 +27,7 @@
 static const leat__param dataset_options[] = {
     CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
     CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
-    CLI_FLAG("measure", 0, "run the loader on the pack for a moment; default yes, --no-measure: tables only"),
+    CLI_FLAG("measure", 0, "run the loader on the pack briefly; default yes, --no-measure: tables only"),
     CLI_INT("samples", 0, NULL, 1, SAMPLES_MAX, "N", "samples in the dataset"),
     CLI_BYTES("sample-bytes", 0, NULL, 1, 1e12, "mean bytes of a sample as stored"),
     CLI_INT("width", 0, NULL, 1, 1e6, "PIXELS", "mean width of the stored images"),
@@ -36,7 +36,7 @@ static const leat__param dataset_options[] = {
     CLI_FLOAT("mix-raw", 0, "0.5", 0, 1, "P", "share stored raw, for --images mix"),
     CLI_FLOAT("video-hours", 0, NULL, 0, 1e9, "H", "count frames of this many hours as samples"),
     CLI_FLOAT("fps", 0, "30", 0.001, 1e6, "F", "frames per second of those videos"),
-    CLI_CHOICE("storage", 0, NULL, "hdd|ssd|nvme|network|memory", "what the dataset lies on"),
+    CLI_CHOICE("storage", 0, NULL, "hdd|ssd|nvme|network|memory", "the storage of the dataset"),
     CLI_BYTES10("dataset-bytes", 0, NULL, 1, 1e18,
                 "bytes of text, for --recommend and --documents; 10G is 10 GB, as in the guides"),
     CLI_END,
@@ -137,7 +137,7 @@ static int dataset_facts(cli *c, leat_plan_facts *f)
     if (cli_given(c, "video-hours")) {
         f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
         if (f->samples < 1 || (double)f->samples > SAMPLES_MAX)
-            return cli_usage(c, "--video-hours %g at --fps %g are no frames or more than %g",
+            return cli_usage(c, "--video-hours %g at --fps %g give no frames or more than %g",
                              cli_float(c, "video-hours"), cli_float(c, "fps"), SAMPLES_MAX);
     }
     if (cli_given(c, "sample-bytes")) f->sample_bytes = cli_bytes(c, "sample-bytes");
@@ -318,7 +318,7 @@ static uint32_t threads_of(const leat_plan_facts *f)
     return LEAT_MAX(f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus, 1u);
 }
 
-/* The loader on the pack for a moment, on by default where a pack of images is at hand. */
+/* A short run of the loader on the pack, on by default if there is a pack of images. */
 static int measure(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration k = {0}, *m = &f->measured;
@@ -365,7 +365,7 @@ static int calibrate(cli *c, leat_plan_facts *f)
     if (rc != 0) return cli_fail(c, &err);
     k.step_ms = m->step_ms;
     k.step_batch = m->step_batch;
-    if (cli_given(c, "storage")) { /* what the pack lies on now does not count */
+    if (cli_given(c, "storage")) { /* the current storage of the pack does not count */
         k.io_bytes_per_s = k.rate_cold = (leat_plan_range){0};
         k.calibrated &= ~(1u << LEAT_PLAN_IO);
     }

@@ -9,7 +9,7 @@
  *            time of a sample
  *   copy     page-locked memory to the GPU, where there is one
  *
- * Rates of the loader are wall time with nobody waiting between batches, so what else the machine
+ * Rates of the loader are wall time without a trainer, so what else the machine
  * does meanwhile is in them; their interval is that of the turns, or of slices of a quarter of a
  * second.
  */
@@ -36,7 +36,7 @@
 
 #define SLICE_NS (LEAT_NS_PER_S / 4)
 #define SLICES 5
-/* For a moment: fewer and shorter slices over fewer bytes, and as much wider an interval. */
+/* Short form: fewer and shorter slices over fewer bytes, and as much wider an interval. */
 #define QUICK_SLICE_NS (LEAT_NS_PER_S / 12)
 #define QUICK_SLICES 4
 #define QUICK_BYTES (UINT64_C(256) << 20)     /* more than caches of CPUs hold: raw pixels gain from those */
@@ -50,7 +50,7 @@
 #define READERS 8
 #define READ_NS (LEAT_NS_PER_S / 4)
 /* Equal cold runs of a virtual disk differ by some 5 %, and now and then one by 30 %: a median of
- * turns is taken, of so many, until so long was read and half of them lie within NARROW. */
+ * turns is taken, of so many, until so long was read and half of them are within NARROW. */
 #define TURNS_MIN 3
 #define TURNS_MAX 9
 #define COLD_NS (2 * LEAT_NS_PER_S)
@@ -238,7 +238,7 @@ static double median(const turns *t)
     return (t->value[(t->count - 1) / 2] + t->value[t->count / 2]) / 2;
 }
 
-/* The middle half of the values lies close around the median. */
+/* The middle half of the values is close to the median. */
 static bool narrow(const turns *t)
 {
     double half = t->value[t->count - 1 - t->count / 4] - t->value[t->count / 4];
@@ -250,7 +250,7 @@ static leat_plan_range range_of_turns(const turns *t)
     return (leat_plan_range){t->value[0], median(t), t->value[t->count - 1]};
 }
 
-/* Each turn reads other pages first: storage may have a cache of its own. */
+/* Each turn reads other pages first: storage may have its own cache. */
 static int measure_cold(const char *path, const leat_loader_opts *opts, uint32_t threads,
                         const leat_pack_info *info, leat_plan_calibration *k, leat_error *err)
 {
@@ -313,7 +313,7 @@ out:
     return rc;
 }
 
-/* ---- For a moment ---- */
+/* ---- Short form ---- */
 
 static int info_of(const char *path, leat_pack_info *info, leat_error *err)
 {

@@ -87,7 +87,7 @@ static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, le
     return 0;
 }
 
-/* What the file lies on, where the system says it plainly; "" otherwise. */
+/* The storage of the file, if the system reports it clearly; "" otherwise. */
 static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
 {
     leat_disk disk;

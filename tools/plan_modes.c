@@ -21,7 +21,7 @@ static const char *bytes(uint64_t value, char out[TEXT])
     return leat__format_bytes(value, out, TEXT);
 }
 
-/* Prints a finished JSON object and gives back `code`, or what went wrong with it. */
+/* Prints a finished JSON object and returns `code`, or what went wrong with it. */
 static int finish_json(cli *c, leat__json *j, int code)
 {
     leat__json_end(j);

@@ -97,7 +97,7 @@ static int write_group(void *cookie, void *ctx, leat_task *task, leat_error *err
     return 0;
 }
 
-/* The same bytes, hashes and groups, one after the other. */
+/* The same bytes, hashes and groups, in sequence. */
 static int expected(const test *t, uint64_t *digest, leat_error *err)
 {
     uint64_t *block = leat__alloc(LEAT__MEM_PAGE, t->task_bytes);

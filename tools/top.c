@@ -79,7 +79,7 @@ static void terminal_end(job *j)
     fflush(stdout);
 }
 
-/* Waits a moment; true when the user wants to leave. */
+/* Waits briefly; true when the user wants to leave. */
 static bool leave(job *j)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};

@@ -258,11 +258,11 @@ $ leat plan --recommend text --dataset-bytes 100G --json | jget gpus_low
 
 # frames that are none, or too many, are not "no samples given"
 $ leat plan --video-hours 0 --model resnet18
-! leat plan: --video-hours 0 at --fps 30 are no frames or more than 1e+14 (see leat plan --help)
+! leat plan: --video-hours 0 at --fps 30 give no frames or more than 1e+14 (see leat plan --help)
 = 2
 
 $ leat plan --recommend images --video-hours 1e9 --fps 1e6
-! leat plan: --video-hours 1e+09 at --fps 1e+06 are no frames or more than 1e+14 (see leat plan --help)
+! leat plan: --video-hours 1e+09 at --fps 1e+06 give no frames or more than 1e+14 (see leat plan --help)
 = 2
 
 $ leat plan --model generic --params 1 --activation-bytes 1B --gmacs 1e9 --gpu A100 --json | jget fits
