@@ -41,7 +41,7 @@
 #define QUICK_SLICES 4
 #define QUICK_BYTES (UINT64_C(256) << 20)     /* more than caches of CPUs hold: raw pixels gain from those */
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
-#define QUICK_SPREAD 0.20 /* nine of ten runs were within that of what a moment told */
+#define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
 #define CALM_SPREAD 0.10  /* and so many within that of a calibration */
 #define QUICK_COLD_SPREAD 0.30
 #define QUICK_READ_NS (LEAT_NS_PER_S / 10)

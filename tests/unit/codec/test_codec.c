@@ -92,7 +92,7 @@ static int count_part(void *ctx, uint32_t c, uint32_t count, const uint8_t *rows
     return 0;
 }
 
-/* Components come whole, at their own size; what lies outside them or has none is refused. */
+/* Components come whole, at their own size; requests outside them are refused. */
 static void components_may_be_asked_for(void **state)
 {
     bytes b = make_jpeg(&jpeg_kinds[2], 90, 61, 85, 1);

@@ -48,7 +48,7 @@ static void numbers_can_be_had(void **state)
 }
 
 /* Two colours on a canvas of 5 x 3, a frame of 2 x 1 at (2, 1): clear, 1, 0, end. */
-static void frames_lie_on_a_canvas(void **state)
+static void frames_have_a_place_on_the_canvas(void **state)
 {
     static const uint8_t file[] = "GIF89a\5\0\3\0\x80\0\0\x0a\x0b\x0c\x14\x15\x16"
                                   ",\2\0\1\0\2\0\1\0\0\2\2\x0c\x0a\0;";
@@ -87,7 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pixels_are_known),
         cmocka_unit_test(numbers_can_be_had),
-        cmocka_unit_test(frames_lie_on_a_canvas),
+        cmocka_unit_test(frames_have_a_place_on_the_canvas),
         cmocka_unit_test(damage_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static bool make(bytes b, leat__buf *out)
     return whole;
 }
 
-/* Encoded where nothing lies behind it, so that sanitizers see the last byte. */
+/* Encoded into an exact block, so that sanitizers see the last byte. */
 static uint8_t *exact_copy(const leat__buf *b)
 {
     uint8_t *p = malloc(b->len ? b->len : 1);

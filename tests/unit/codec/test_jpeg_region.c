@@ -121,7 +121,7 @@ static void damage_is_libjpegs_to_judge(void **state)
                      LEAT_EDATA);
     assert_true(s.next > 50 && s.next < 320);
     assert_true(err.offset > 0);
-    /* whole, but for the end marker: only a decode of everything must tell */
+    /* whole, except for the end marker: only a decode of everything must tell */
     s.next = 0;
     assert_int_equal(leat__codec_decode(decoder, &info, b.data, b.len - 2, &rq, &sink, &err), 0);
     s.next = 0;

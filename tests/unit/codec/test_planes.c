@@ -24,7 +24,7 @@ static void split_and_join_are_inverse(void **state)
         }
 }
 
-/* Rows lie inside the block with the promised bytes around them, and do not overlap. */
+/* Rows are inside the block with the promised bytes around them, and do not overlap. */
 static void rows_have_their_guards(void **state)
 {
     leat__planes p = {0};

@@ -132,7 +132,7 @@ static void random_scripts_come_back(void **state)
     }
 }
 
-/* More ended blocks in a row than one run can name, and more correction bits than may wait. */
+/* More consecutive ended blocks than one run can name, and more correction bits than may wait. */
 static void runs_at_their_limits_come_back(void **state)
 {
     script s = {.scans = 0};

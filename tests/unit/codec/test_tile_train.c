@@ -29,7 +29,7 @@ static void same_images_same_tables(void **state)
     leat__buf_reset(&b);
 }
 
-/* Every image counted by a trainer of its own, then joined. */
+/* Every image counted by a separate trainer, then joined. */
 static void joined_trainers_are_one(void **state)
 {
     leat__tile_trainer *all;

@@ -61,7 +61,7 @@ static void work_of_this_process_is_seen(void **state)
     assert_true(f.others >= 0);
 }
 
-/* Stolen time is work of another machine; idle time and waiting for disks are not work. */
+/* Stolen time is work of another guest of the host; idle time and waiting for disks are not work. */
 static void busy_time_is_read_from_the_kernel(void **state)
 {
     leat__sense s;

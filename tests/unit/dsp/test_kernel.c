@@ -4,7 +4,7 @@
 #include "dsp/kernel.h"
 #include "probe/cpu.h"
 
-/* Rank of an ISA's name; "avx2 without pdep" is of its first word. -1: no name of the house. */
+/* Rank of an ISA's name; "avx2 without pdep" is of its first word. -1: unknown. */
 static int rank_of(const char *isa)
 {
     static const char *const names[] = {"scalar", "avx2", "avx512", "avx512icl"};

@@ -74,7 +74,7 @@ static void positions_find_their_pixels(void **state)
             const double want = u >= W - 0.5 ? 201 : 2 * W * 4 + (u < 0 ? 0 : u > W - 1 ? W - 1 : u) * 4;
             assert_int_equal(px[i] & 255, (int)want);
         }
-        m.flat = false; /* over -x/4 + 1: half the row lies behind the eye */
+        m.flat = false; /* over -x/4 + 1: half the row is behind the viewer */
         m.nearest = true;
         m.a[6] = -0.25;
         d->mapped(&im, &m, 2, 20, s);

@@ -29,7 +29,7 @@ static int done(void *ctx, uint32_t y)
     return c->refuse == y + 1 ? LEAT_ECANCELED : 0;
 }
 
-/* What lies at (x, y) of the image, in pixels: ramps whose slope differs per component. */
+/* The value at (x, y) of the image, in pixels: ramps whose slope differs per component. */
 static double ramp(uint32_t c, double x, double y)
 {
     return c == 0 ? x / 2 - 40 : c == 1 ? y / 2 - 40 : (x + y) / 4 - 30;

@@ -5,7 +5,7 @@
  * (fake_cuda_begin, fake_cuda_end) stands for kernels on streams that leat does not know. Copies that
  * are waited for with cuStreamSynchronize take the time of a bus of 8 GB/s (page-locked memory) or
  * 4 GB/s (ordinary). FAKE_CUDA chooses what goes wrong, fake_cuda_fail makes the n-th call fail. Calls
- * in the wrong order abort; fake_cuda_held() says what was taken and not given back.
+ * in the wrong order abort; fake_cuda_held() says what was taken and not released.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -382,7 +382,7 @@ static size_t remove_block(const void *memory, bool is_locked)
     return bytes;
 }
 
-/* Whether the range lies in one block. The lock is held. */
+/* Whether the range is in one block. The lock is held. */
 static bool inside(const void *from, size_t bytes, bool is_locked)
 {
     for (const block *b = blocks; b; b = b->next)

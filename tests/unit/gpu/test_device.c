@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Tests of src/gpu/device.c against a stand-in driver (fake_cuda.c), against libraries that are
- * no driver, and against what this machine has.
+ * not a driver, and against what this machine has.
  */
 #include "fake_driver.h"
 
@@ -38,7 +38,7 @@ static void a_device_says_what_it_is(void **state)
     assert_int_equal(held(), 0);
 }
 
-static void pinned_memory_is_given_back(void **state)
+static void pinned_memory_is_released(void **state)
 {
     leat__gpu *gpu = open_fake(0);
     leat_error err = {0};
@@ -176,7 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_says_what_it_is),
-        cmocka_unit_test(pinned_memory_is_given_back),
+        cmocka_unit_test(pinned_memory_is_released),
         cmocka_unit_test(rates_are_what_the_bus_gives),
         cmocka_unit_test(trouble_is_named_and_nothing_stays),
         cmocka_unit_test(no_driver_is_an_answer),

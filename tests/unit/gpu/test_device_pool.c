@@ -149,7 +149,7 @@ static void less_memory_than_the_limit(void **state)
     leat__device_pool_give(r.pool, b);
     close_rig(&r);
     r = open_rig(8 * SIZE);
-    go_wrong("memory"); /* nothing there at all: an error, not a wait for ever */
+    go_wrong("memory"); /* nothing there at all: an error, not an endless wait */
     assert_int_equal(leat__device_pool_take(r.pool, SIZE, r.s, &b, &err), LEAT_ENOMEM);
     go_wrong("");
     close_rig(&r);

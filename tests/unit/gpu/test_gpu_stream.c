@@ -16,7 +16,7 @@ static leat__gpu *open_fake(void)
     return gpu;
 }
 
-/* In, out and an event behind them. */
+/* Copies in and out, followed by an event. */
 static int round_trip(leat__gpu *gpu, const uint8_t *from, uint8_t *to, size_t bytes, leat_error *err)
 {
     leat__gpu_stream *s = NULL;

@@ -19,7 +19,7 @@ static void a_slow_order_is_named_where_it_reads_slowly(void **state)
     assert_contains(text, "train.leat: order=quasi_random would read faster: the pack (140 GiB)");
     assert_contains(text, "spinning disk");
     f.rotational = false;
-    assert_false(leat__advice_order(&f, text)); /* 110 KiB at random are no trouble for an SSD */
+    assert_false(leat__advice_order(&f, text)); /* an SSD handles 110 KiB at random */
     f.network = true;
     assert_true(leat__advice_order(&f, text));
     assert_contains(text, "network file system");

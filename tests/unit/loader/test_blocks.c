@@ -30,13 +30,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void a_block_given_back_serves_again(void **state)
+static void released_block_is_reused(void **state)
 {
     (void)state;
     leat__block a = leat__blocks_take(blocks, 100000);
     assert_true(a.bytes >= 100000);
     assert_int_equal((uintptr_t)a.data % 4096, 0);
-    assert_int_equal(charged(), 0); /* in use: its user's business */
+    assert_int_equal(charged(), 0); /* in use: charged by its user */
     leat__blocks_give(blocks, a);
     assert_int_equal(charged(), a.bytes);
     leat__block b = leat__blocks_take(blocks, 90000);
@@ -103,7 +103,7 @@ static void impossible_sizes_and_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_block_given_back_serves_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(released_block_is_reused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_is_kept_that_the_budget_needs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_that_is_too_small_makes_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_block_outlives_its_owner, set_up, tear_down),

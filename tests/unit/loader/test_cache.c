@@ -209,7 +209,7 @@ static uint64_t charged(leat_budget *budget)
     return s.cat_used[LEAT_BUDGET_PAGE];
 }
 
-/* With a cap that is worth it pages are rooms in huge pages: charged by the chunk, all of it used,
+/* With a large enough cap, pages are slots in huge pages: charged by the chunk, all of it used,
  * and each chunk gone with its last page. */
 static void large_caps_are_held_in_chunks(void **state)
 {

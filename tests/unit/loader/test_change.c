@@ -80,7 +80,7 @@ static void epochs_are_those_of_a_new_loader(void **state)
     assert_no_leaks();
 }
 
-/* In the middle of an epoch: samples go on where they were, batches begin where they would have. */
+/* In the middle of an epoch: samples continue where they were, batches begin where they would have. */
 static void a_change_within_an_epoch(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void changes_are_cheap(void **state)
     assert_no_leaks();
 }
 
-/* Each allocation of a change fails in turn: the loader goes on as it was. */
+/* Each allocation of a change fails in turn: the loader continues unchanged. */
 static void without_memory(void **state)
 {
     leat_loader_change c = LEAT_LOADER_CHANGE_INIT;

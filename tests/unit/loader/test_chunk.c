@@ -6,7 +6,7 @@
 
 enum { BYTES = 4 << 20 };
 
-static void rooms_lie_side_by_side(void **state)
+static void slots_are_adjacent(void **state)
 {
     leat__chunk *c = leat__chunk_open(LEAT__MEM_PAGE, BYTES);
     (void)state;
@@ -25,7 +25,7 @@ static void rooms_lie_side_by_side(void **state)
     assert_no_leaks();
 }
 
-static void all_of_it_can_be_used_and_is_given_back(void **state)
+static void whole_chunk_can_be_used_and_released(void **state)
 {
     leat__chunk *c = leat__chunk_open(LEAT__MEM_PAGE, BYTES);
     (void)state;
@@ -39,8 +39,8 @@ static void all_of_it_can_be_used_and_is_given_back(void **state)
     assert_no_leaks();
 }
 
-/* Rooms taken and given back at random never overlap, and a gap that fits is always found. */
-static void random_rooms_do_not_overlap(void **state)
+/* Slots taken and released at random never overlap, and a gap that fits is always found. */
+static void random_slots_do_not_overlap(void **state)
 {
     enum { ROOMS = 64 };
     struct { uint8_t *at; uint64_t bytes; } rooms[ROOMS] = {{0}};
@@ -80,7 +80,7 @@ static void random_rooms_do_not_overlap(void **state)
     assert_no_leaks();
 }
 
-static void no_memory_is_no_chunk(void **state)
+static void out_of_memory_gives_no_chunk(void **state)
 {
     (void)state;
     if (!leat__fault_available()) skip();
@@ -95,10 +95,10 @@ static void no_memory_is_no_chunk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rooms_lie_side_by_side),
-        cmocka_unit_test(all_of_it_can_be_used_and_is_given_back),
-        cmocka_unit_test(random_rooms_do_not_overlap),
-        cmocka_unit_test(no_memory_is_no_chunk),
+        cmocka_unit_test(slots_are_adjacent),
+        cmocka_unit_test(whole_chunk_can_be_used_and_released),
+        cmocka_unit_test(random_slots_do_not_overlap),
+        cmocka_unit_test(out_of_memory_gives_no_chunk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void one_claims_and_all_find(void **state)
     assert_null(leat__device_store_find(s, 3));
     leat__device_entry *e = leat__device_store_claim(s, 3, header, sizeof header, 1000);
     assert_non_null(e);
-    assert_null(leat__device_store_claim(s, 3, header, sizeof header, 1000)); /* it is on its way */
+    assert_null(leat__device_store_claim(s, 3, header, sizeof header, 1000)); /* it is in flight */
     assert_null(leat__device_store_find(s, 3));
     leat__device_store_drop(s, e); /* its batch failed: the next one may try */
     assert_ptr_equal(leat__device_store_claim(s, 3, header, sizeof header, 1000), e);

@@ -29,7 +29,7 @@ static void runs_share_a_batch_among_workers(void **state)
     assert_int_equal(leat__run_usual(256, 2, 0, 60 << 20), 16);
 }
 
-/* 12 runs of 16 samples on their way: one batch and a half, beside the one that comes in. */
+/* 12 runs of 16 samples in flight: one batch and a half, beside the one that comes in. */
 static void parts_add_up(void **state)
 {
     leat__footprint_facts f = facts();
@@ -75,9 +75,9 @@ static void each_fact_moves_its_part(void **state)
     assert_int_equal(b.frames, 3 + 1 + 1 + 1);
 }
 
-/* Batches of 32 with one thread: 12 runs of 8 samples are three batches exactly, and lie in up to five.
+/* Batches of 32 with one thread: 12 runs of 8 samples are three batches exactly, and touch up to five.
  * Measured: nine batches in memory. */
-static void runs_that_fill_batches_exactly_lie_in_one_more(void **state)
+static void runs_that_fill_batches_exactly_touch_one_more(void **state)
 {
     leat__footprint_facts f = facts();
     leat__footprint p;
@@ -152,7 +152,7 @@ int main(void)
         cmocka_unit_test(runs_share_a_batch_among_workers),
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(each_fact_moves_its_part),
-        cmocka_unit_test(runs_that_fill_batches_exactly_lie_in_one_more),
+        cmocka_unit_test(runs_that_fill_batches_exactly_touch_one_more),
         cmocka_unit_test(one_large_sample_counts_once_per_worker),
         cmocka_unit_test(a_held_back_loader_fills_what_it_says),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Forks and signals while a loader runs: a child that cleans up what it inherited, and opens its own,
- * does not hang, and an interrupt from a signal handler is safe at any moment.
+ * does not hang, and an interrupt from a signal handler is safe at any time.
  */
 #include "tiny_loader.h"
 
@@ -55,7 +55,7 @@ static int clean_up(leat_loader *l, leat_batch *b, leat_budget *budget, const le
 }
 
 /* AddressSanitizer's allocator takes no care of forks: its lock may be held by a thread that the child
- * does not have, and the child then waits for ever in its first calloc. */
+ * does not have, and the child then hangs in its first calloc. */
 #if defined(__SANITIZE_ADDRESS__)
 #define FORKS_ARE_SAFE 0
 #elif defined(__has_feature)
@@ -89,7 +89,7 @@ static void a_child_may_close_what_it_inherited(void **state)
         if (status != 0) fail_msg("round %d: the child ended with status %#x", i, status);
         leat_batch_release(&b);
         outcome rest = {0};
-        drain(l, &rest); /* the parent goes on */
+        drain(l, &rest); /* the parent continues */
         assert_int_equal(rest.rc, 0);
         assert_int_equal(rest.samples, 400 - 16);
         leat_loader_close(&l);

@@ -115,7 +115,7 @@ static void the_limit_holds(void **state)
     assert_no_leaks();
 }
 
-/* With room for all, for some and for none of them, and with pages of its own. */
+/* With room for all, for some and for none of them, and with separate pages. */
 static void a_loader_delivers_the_same(void **state)
 {
     static const uint64_t memory[] = {64 << 20, 6 << 20, 0};

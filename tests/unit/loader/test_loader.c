@@ -105,7 +105,7 @@ static void what_is_delivered_is_what_is_packed(void **state)
     assert_no_leaks();
 }
 
-static void a_stopped_run_goes_on(void **state)
+static void stopped_run_resumes(void **state)
 {
     uint64_t stops = test_count("LEAT_LOADER_STOPS", 12);
     leat__rng r;
@@ -249,7 +249,7 @@ static void ranks_get_equally_many_batches(void **state)
     assert_no_leaks();
 }
 
-/* Asking for another epoch's order leaves the state alone; a stopped loader does not begin anew. */
+/* Asking for another epoch's order leaves the state alone; a stopped loader does not start again. */
 static void questions_and_stops_keep_the_state(void **state)
 {
     leat_loader_opts o = base_opts();
@@ -361,7 +361,7 @@ static uint64_t drain_rest(const leat_loader_opts *o, const char *text)
     return r.samples;
 }
 
-/* 301 samples in global batches of 100: 4 ranks leave the last sample out, so one rank that goes on from
+/* 301 samples in global batches of 100: 4 ranks leave the last sample out, so one rank that resumes from
  * their state does, too, and has the whole of the next epoch. */
 static void samples_left_out_by_a_state_do_not_come_in_another_world(void **state)
 {
@@ -406,7 +406,7 @@ static void samples_left_out_by_a_state_do_not_come_in_another_world(void **stat
     assert_no_leaks();
 }
 
-static void a_batch_is_a_loan(void **state)
+static void batches_are_borrowed(void **state)
 {
     enum { KEEP = 8 };
     leat_loader_opts o = base_opts();
@@ -421,7 +421,7 @@ static void a_batch_is_a_loan(void **state)
         assert_int_equal((uintptr_t)kept[i]->fields[0].data % 256, 0);
     }
     while (leat_loader_next(l, &b, -1, NULL) == 0 && b != NULL) leat_batch_release(&b);
-    leat_loader_close(&l); /* before the loans end */
+    leat_loader_close(&l); /* before the batches are released */
     for (int i = 0; i < KEEP; i++) {
         assert_true(leat__hash64(kept[i]->fields[0].data, kept[i]->samples * 24 * 24 * 3, 0) == sum[i]);
         assert_string_equal(kept[i]->fields[1].name, "label");
@@ -464,7 +464,7 @@ static void leaving_in_the_middle_leaves_nothing(void **state)
         assert_no_leaks();
     }
     assert_int_equal(entries("/proc/self/fd"), fds);
-    if (getenv("LEAT_TEST_EMULATED") == NULL) /* an emulator has threads of its own */
+    if (getenv("LEAT_TEST_EMULATED") == NULL) /* an emulator has its own threads */
         assert_int_equal(entries("/proc/self/task"), threads);
     assert_no_leaks();
 }
@@ -526,7 +526,7 @@ static void small_batches_begin_with_more_of_them_ahead(void **state)
 }
 
 /* Half the memory from now on: whatever is kept or made ahead is gone after a few batches, from the
- * budget and from the heap, and the epoch goes on. */
+ * budget and from the heap, and the epoch continues. */
 static void a_lowered_budget_is_obeyed(void **state)
 {
     (void)state;
@@ -723,14 +723,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes_on_any_machine),
         cmocka_unit_test(what_is_delivered_is_what_is_packed),
-        cmocka_unit_test(a_stopped_run_goes_on),
+        cmocka_unit_test(stopped_run_resumes),
         cmocka_unit_test(worlds_share_an_epoch),
         cmocka_unit_test(ranks_get_equally_many_batches),
         cmocka_unit_test(questions_and_stops_keep_the_state),
         cmocka_unit_test(states_move_between_worlds),
         cmocka_unit_test(a_rank_without_a_part_in_the_last_batch_is_not_past_it),
         cmocka_unit_test(samples_left_out_by_a_state_do_not_come_in_another_world),
-        cmocka_unit_test(a_batch_is_a_loan),
+        cmocka_unit_test(batches_are_borrowed),
         cmocka_unit_test(leaving_in_the_middle_leaves_nothing),
         cmocka_unit_test(the_budget_holds),
         cmocka_unit_test(a_lowered_budget_is_obeyed),

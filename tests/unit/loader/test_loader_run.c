@@ -157,7 +157,7 @@ static void what_is_in_memory_is_not_read_ahead(void **state)
     assert_no_leaks();
 }
 
-/* Pages start anywhere in a block: each is read once, with the whole of the blocks it lies in, and
+/* Pages start anywhere in a block: each is read once, with all blocks that contain it, and
  * that is what the meters say. */
 static void reads_are_counted_as_wide_as_they_are(void **state)
 {

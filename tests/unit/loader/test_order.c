@@ -97,7 +97,7 @@ static void an_order_is_a_function_of_seed_and_epoch(void **state)
     free(samples);
 }
 
-/* All ranks together see each sample once, whatever the world: the order knows nothing of it. Up to
+/* All ranks together see each sample once, whatever the world size: the order does not depend on it. Up to
  * one window of pages, it is the random order itself. */
 static void small_packs_come_in_the_random_order(void **state)
 {
@@ -120,7 +120,7 @@ static void small_packs_come_in_the_random_order(void **state)
     }
 }
 
-/* At any moment only about window_pages pages are between their first and last use. */
+/* At any time only about window_pages pages are between their first and last use. */
 static void open_pages_stay_within_the_window(void **state)
 {
     enum { PAGES = 4000, WINDOW = 256 };

@@ -3,7 +3,7 @@
  * Schedule search through the whole loader: order, reads, decoding, collating and hand-over of one
  * to three loaders on a pool without threads, with a disk that answers when the seed says so. Every
  * seed draws loaders, memory, a fault and a way to end. Every batch must have the rows of a plain
- * run but for one per bad sample that it counts beyond the plain run's, and every loader must end as
+ * run except for one per bad sample that it counts beyond the plain run's, and every loader must end as
  * the plain run does or with an error that names the fault. LEAT_LOADER_SCHEDULES says how many seeds
  * (default 500), LEAT_SEED runs one and LEAT_FIRST_SEED says where to begin.
  */

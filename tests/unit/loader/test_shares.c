@@ -95,7 +95,7 @@ static void every_batch_has_the_proportions(void **state)
 }
 
 /* Over epochs each sample comes as often as any other of its pack, give or take one. */
-static void draws_go_on_from_epoch_to_epoch(void **state)
+static void draws_continue_from_epoch_to_epoch(void **state)
 {
     static const uint64_t size[] = {100, 40, 7}, draws[] = {30, 60, 23};
     (void)state;
@@ -335,7 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_batch_has_the_proportions),
-        cmocka_unit_test(draws_go_on_from_epoch_to_epoch),
+        cmocka_unit_test(draws_continue_from_epoch_to_epoch),
         cmocka_unit_test(a_batch_comes_from_one_source),
         cmocka_unit_test(a_million_draws),
         cmocka_unit_test(filling_is_asking_one_by_one),

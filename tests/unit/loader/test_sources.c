@@ -44,7 +44,7 @@ static leat_loader_opts labels_only(const leat_loader_source *s, uint32_t count)
     return o;
 }
 
-/* Images of packs one after the other, without random ops: the pixels of the parts. */
+/* Images of concatenated packs, without random ops: the pixels of the parts. */
 static void concatenation_gives_every_pack(void **state)
 {
     const leat_loader_source all[] = {{.path = paths[0]}, {.path = paths[3]}, {.path = paths[1]},
@@ -135,7 +135,7 @@ static void worlds_share_one_order(void **state)
     }
 }
 
-/* 200 times: a run is left somewhere in one world and goes on in another. */
+/* 200 times: a run is left somewhere in one world and resumed in another. */
 static void resume_is_exact_in_other_worlds(void **state)
 {
     const leat_loader_source mix[] = {{.path = paths[0], .weight = 3}, {.path = paths[1], .weight = 1},

@@ -38,7 +38,7 @@ static void the_device_takes_what_is_missing(void **state)
     assert_true(settle(&t, 0.1, 400, &now) >= 14);
 }
 
-static void far_behind_it_moves_in_two_windows(void **state)
+static void slow_cpus_move_the_share_in_two_windows(void **state)
 {
     leat__split s = {0};
     uint64_t now = 1;
@@ -69,7 +69,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cpus_that_keep_up_decode_alone),
         cmocka_unit_test(the_device_takes_what_is_missing),
-        cmocka_unit_test(far_behind_it_moves_in_two_windows),
+        cmocka_unit_test(slow_cpus_move_the_share_in_two_windows),
         cmocka_unit_test(the_cpus_get_it_back),
         cmocka_unit_test(waiting_without_a_batch_is_added_up),
     };

@@ -152,7 +152,7 @@ static void a_released_batch_waits_for_its_readers(void **state)
     assert_int_equal(fake_cuda.held(), 0);
 }
 
-static void all_device_memory_on_loan_is_said(void **state)
+static void borrowed_device_memory_is_reported(void **state)
 {
     leat_loader_opts o = device_opts();
     leat_loader *l;
@@ -200,7 +200,7 @@ static void epochs_can_be_stopped_anywhere(void **state)
     assert_int_equal(leat__mem_blocks(), 0);
 }
 
-static void a_state_goes_on_in_the_middle(void **state)
+static void state_resumes_in_the_middle(void **state)
 {
     leat_loader_opts o = device_opts();
     leat_loader *l;
@@ -234,7 +234,7 @@ static void write_line(void *cookie, leat_log_level level, const char *line)
     snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-static void without_page_locking_it_goes_on_and_says_so_once(void **state)
+static void without_page_locking_it_continues_and_warns_once(void **state)
 {
     leat_loader_opts o = device_opts();
     leat_loader *l;
@@ -309,10 +309,10 @@ int main(void)
         cmocka_unit_test(the_same_bytes_as_on_the_host),
         cmocka_unit_test(batches_stay_as_they_are_while_they_are_kept),
         cmocka_unit_test(a_released_batch_waits_for_its_readers),
-        cmocka_unit_test(all_device_memory_on_loan_is_said),
+        cmocka_unit_test(borrowed_device_memory_is_reported),
         cmocka_unit_test(epochs_can_be_stopped_anywhere),
-        cmocka_unit_test(a_state_goes_on_in_the_middle),
-        cmocka_unit_test(without_page_locking_it_goes_on_and_says_so_once),
+        cmocka_unit_test(state_resumes_in_the_middle),
+        cmocka_unit_test(without_page_locking_it_continues_and_warns_once),
         cmocka_unit_test(no_device_is_one_clear_line),
         cmocka_unit_test(each_failing_call_ends_in_an_error),
     };

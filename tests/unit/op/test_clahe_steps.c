@@ -35,7 +35,7 @@ static void one_tile_is_plain_equalisation(void **state)
 }
 
 /* Eight neighbouring values: without a limit they are spread over the whole range. */
-static void limits_hold_contrast_back(void **state)
+static void limits_reduce_contrast(void **state)
 {
     int spread[2];
     for (int i = 0; i < 2; i++) {
@@ -76,7 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_tile_is_plain_equalisation),
-        cmocka_unit_test(limits_hold_contrast_back),
+        cmocka_unit_test(limits_reduce_contrast),
         cmocka_unit_test(any_size_and_grid_works),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ static uint32_t run_chunk(leat__device_chunk *c, const leat__pipeline *p, void *
 
 enum { SPILL, ARENA, WHOLE, RESIDENT, PLACES };
 
-/* Lists an image, its bytes in one of the places: one after the other by seed. */
+/* Lists an image, its bytes in one of the places: in turn by seed. */
 static bool list(leat__device_chunk *c, leat__device_arena *arena, const leat__pipeline *p, tiled *t,
                  const leat__draw_key *key)
 {

@@ -162,7 +162,7 @@ static void exact_where_it_does_not_apply(void **state)
 }
 
 /* Steps behind the head get its pixels, and damage is what it is for the exact path. */
-static void goes_on_behind_the_head(void **state)
+static void continues_after_the_head(void **state)
 {
     bytes b = picture(200, gradient);
     uint8_t exact[BYTES], fast[BYTES];
@@ -249,7 +249,7 @@ int main(void)
         cmocka_unit_test(same_bits_everywhere),
         cmocka_unit_test(near_the_exact_pixels),
         cmocka_unit_test(exact_where_it_does_not_apply),
-        cmocka_unit_test(goes_on_behind_the_head),
+        cmocka_unit_test(continues_after_the_head),
         cmocka_unit_test(damage_is_an_error_at_most),
         cmocka_unit_test(survives_lack_of_memory),
     };

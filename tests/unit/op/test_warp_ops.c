@@ -36,7 +36,7 @@ static void known_matrices(void **state)
     near(r.step[0].matrix, (double[]){1, 1, 0, 0, 1, 0}, 6);
 }
 
-static void whole_turns_are_no_maps(void **state)
+static void whole_turns_need_no_map(void **state)
 {
     leat__recipe_start(&r, 60, 40);
     assert_ok(leat__recipe_rotate(&r, -720, false, NULL, &plain, NULL));
@@ -100,7 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_matrices),
-        cmocka_unit_test(whole_turns_are_no_maps),
+        cmocka_unit_test(whole_turns_need_no_map),
         cmocka_unit_test(expanding_holds_the_corners),
         cmocka_unit_test(perspective_maps_corners),
         cmocka_unit_test(ranges),

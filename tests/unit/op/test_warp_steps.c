@@ -62,7 +62,7 @@ static void bilinear_interpolates(void **state)
     leat__planes_reset(&before);
 }
 
-/* A turned image, with fixed point and with the map by spots, agrees but for rounding. */
+/* A turned image, with fixed point and with the map by spots, agrees except for rounding. */
 static void fixed_point_and_spots_agree(void **state)
 {
     leat__bench a, b;

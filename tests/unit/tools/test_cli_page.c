@@ -12,14 +12,14 @@ static const leat__param options[] = {
     CLI_INT("count", 0, "4", 1, 9, NULL, "how many"),
     CLI_BYTES("memory", 'm', "1G", 1, 0, "how much"),
     CLI_CHOICE("mode", 0, "keep", "keep|raw", "user's choice [of two]: a\\b"),
-    CLI_FLAG("resume", 0, "go on"),
+    CLI_FLAG("resume", 0, "resume"),
     CLI_END,
 };
 static const cli_command sample = {
     .name = "sample",
     .summary = "show a page",
     .examples = (const cli_example[]){{"leat sample x -o y", "do it"}, {NULL, NULL}},
-    .description = "First paragraph of words that go on for a while and must be wrapped at the "
+    .description = "First paragraph of words that continue for a while and must be wrapped at the "
                    "width of the page.\n\n.Second 'paragraph' - with \\ things of roff.",
     .args = (const cli_arg_spec[]){{.name = "SRC", .help = "from here", .path = true},
                                    {.name = "MORE", .help = "and", .optional = true, .many = true},
@@ -60,7 +60,7 @@ static void text_page(void **state)
     HAS(text, "  -o, --output FILE         write it here, and nowhere else (required)\n");
     HAS(text, "      --count N             how many; 1 to 9 [4]\n");
     HAS(text, "  -m, --memory BYTES        how much [1G]\n");
-    HAS(text, "      --resume              go on\n");
+    HAS(text, "      --resume              resume\n");
     HAS(text, "\nJSON KEYS\n  samples                   how many\n");
     HAS(text, "page.\n\n  .Second");
     assert_true(longest_line(text) <= 72);

@@ -73,7 +73,7 @@ static void unknown_total_has_no_share(void **state)
     assert_string_equal(line, "packing  12.3k images  2.10k/s  3 skipped  231.4 MB/s");
 }
 
-static void more_than_announced_is_no_crash(void **state)
+static void more_than_announced_does_not_crash(void **state)
 {
     char line[512];
     cli_progress p = busy;
@@ -159,7 +159,7 @@ int main(void)
         cmocka_unit_test(fits_any_width),
         cmocka_unit_test(small_buffers_are_respected),
         cmocka_unit_test(unknown_total_has_no_share),
-        cmocka_unit_test(more_than_announced_is_no_crash),
+        cmocka_unit_test(more_than_announced_does_not_crash),
         cmocka_unit_test(any_thread_may_report),
         cmocka_unit_test(codes_map_to_exits),
     };
