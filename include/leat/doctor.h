@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds a training run back, by how much, and what to do about it.
+ * Finds the bottleneck of a training run, its cost, and remedies.
  *
  *     leat_doctor_facts facts;
  *     leat_doctor_diagnosis d;
@@ -11,8 +11,8 @@
  *
  * Facts go in, a diagnosis comes out: a pure function, from any thread. Facts come from the
  * meters of a running loader, from measurements on a pack (leat_doctor_examine), from JSON, or
- * from any other loader's own clocks. What is not known stays unknown: it makes the diagnosis
- * incomplete and never fine.
+ * from any other loader's own clocks. An unknown fact makes the diagnosis incomplete; it never
+ * counts as fine.
  */
 #ifndef LEAT_DOCTOR_H
 #define LEAT_DOCTOR_H
@@ -145,12 +145,14 @@ typedef struct leat_doctor_option {
     double cpu_all;   /* samples/s of decode and augment then; negative = unchanged */
     double sample_bytes; /* as stored then; negative = unchanged */
     double out_bytes;    /* as delivered then; negative = unchanged */
-    double whole;        /* 1 = cpu_all is scaled by what the whole loader costs, delivery included */
+    double whole;        /* 1 = cpu_all is scaled by the cost of the whole loader, including
+                          * delivery */
 } leat_doctor_option;
 
 #define LEAT_DOCTOR_TRIALS 6
 
-/* Load flags that were tried: the loader ran with them for a moment, and without them beside it. */
+/* Load flags that were tried: the loader ran briefly with them, alternating with runs without
+ * them. */
 typedef struct leat_doctor_trial {
     char set[96]; /* "order=quasi_random", as in a remedy */
     double rate;  /* samples/s */
@@ -159,7 +161,7 @@ typedef struct leat_doctor_trial {
 
 #define LEAT_DOCTOR_DECISIONS 16
 
-/* What the loader's controller changed while it ran, and why. */
+/* A change that the loader's controller made, and why. */
 typedef struct leat_doctor_decision {
     double at_s;     /* since the loader was watched */
     char knob[16];   /* "threads", "io_depth" (in reads), "prefetch" (in batches) */
@@ -184,29 +186,29 @@ typedef struct leat_doctor_facts {
 /* All unknown. */
 LEAT_API void leat_doctor_facts_init(leat_doctor_facts *facts);
 
-/* Facts from a JSON object (keys as above; others are ignored; null = not known), as written
- * into a run file. LEAT_EDATA malformed, LEAT_EINVAL a value that cannot be. */
+/* Parses facts from a JSON object (keys as above; others are ignored; null = not known), as
+ * written into a run file. LEAT_EDATA: malformed, LEAT_EINVAL: an impossible value. */
 LEAT_API int leat_doctor_facts_parse(leat_doctor_facts *facts, const char *json, size_t len,
                                      leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- The diagnosis ---------------------------------------------------------------------- */
 
 typedef enum leat_doctor_limit {
-    LEAT_LIMIT_NONE = 0, /* nothing can be said */
+    LEAT_LIMIT_NONE = 0, /* no verdict is possible */
     LEAT_LIMIT_IO = 1,
     LEAT_LIMIT_CPU = 2,
-    LEAT_LIMIT_DELIVERY = 3, /* order, scheduling, hand-over */
+    LEAT_LIMIT_DELIVERY = 3, /* order, scheduling, delivery */
     LEAT_LIMIT_TRAINER = 4,  /* the loader keeps up */
     LEAT_LIMIT_MEMORY = 5,
     LEAT_LIMIT_PYTHON = 6, /* Python code on batches, in the trainer's thread: transform= */
     LEAT_LIMITS
 } leat_doctor_limit;
 
-/* What exactly about the limit. X(name, text). */
+/* The cause of the limit. X(name, text). */
 #define LEAT_DOCTOR_CAUSE_MAP(X)                                                             \
     X(NONE, "none")                                                                          \
-    X(COLD, "cold_cache")            /* it would fit in memory, but is not there yet */      \
-    X(LATENCY, "latency")            /* reads wait, few bytes move */                        \
+    X(COLD, "cold_cache")            /* it would fit in memory, but is not cached yet */     \
+    X(LATENCY, "latency")            /* reads are limited by latency */                      \
     X(BANDWIDTH, "bandwidth")                                                                \
     X(NETWORK, "network")                                                                    \
     X(AMPLIFIED, "read_amplification") /* more is read than is used */                       \
@@ -220,12 +222,12 @@ typedef enum leat_doctor_limit {
     X(FEW_CPUS, "few_cpus")                                                                  \
     X(SMALL_BATCHES, "small_batches")                                                        \
     X(HANDOVER, "hand_over")                                                                 \
-    X(BURSTS, "bursts")              /* enough on average, not at every moment */            \
+    X(BURSTS, "bursts")              /* enough on average, some come late */                 \
     X(BUDGET, "budget")                                                                      \
     X(SWAPPING, "swapping")                                                                  \
     X(TRAINER, "trainer")                                                                    \
     X(TRANSFORM, "transform")                                                                \
-    X(WORKERS, "worker_time")        /* of another loader: what exactly is not known */      \
+    X(WORKERS, "worker_time")        /* of another loader: details unknown */                \
     X(PYTHON, "python_code")         /* of a sample, in such a worker */                     \
     X(COLLATE, "collate")                                                                    \
     X(TRANSFER, "transfer")          /* pickling, shared memory */                           \
@@ -249,16 +251,16 @@ typedef enum leat_doctor_grade {
 } leat_doctor_grade;
 
 typedef enum leat_doctor_basis {
-    LEAT_BASIS_MEASURED = 0, /* the loader ran like that, on this data and machine */
-    LEAT_BASIS_MODEL = 1,    /* a guess: arithmetic with measured rates, not tried */
-    LEAT_BASIS_GUIDE = 2     /* a guess: a figure from published guides, not from here */
+    LEAT_BASIS_MEASURED = 0, /* the loader ran with it, on this data and machine */
+    LEAT_BASIS_MODEL = 1,    /* estimated: computed from measured rates, not tried */
+    LEAT_BASIS_GUIDE = 2     /* estimated: from published guides, not measured here */
 } leat_doctor_basis;
 
 typedef struct leat_doctor_remedy {
     char action[160];
-    char set[96];    /* load flags, "cache=process,memory=4G"; "" = cannot be applied by them */
+    char set[96];    /* load flags, "cache=process,memory=4G"; "" = load flags cannot apply it */
     uint32_t basis;  /* leat_doctor_basis */
-    uint32_t next;   /* leat_doctor_limit that comes next */
+    uint32_t next;   /* leat_doctor_limit that limits next */
     double rate;     /* samples/s predicted */
     double gain;     /* as a factor of now */
 } leat_doctor_remedy;
@@ -270,12 +272,12 @@ typedef struct leat_doctor_diagnosis {
     uint32_t struct_size;
     uint32_t limit;   /* leat_doctor_limit */
     uint32_t cause;   /* leat_doctor_cause */
-    uint32_t next;    /* leat_doctor_limit that comes next when it is lifted */
+    uint32_t next;    /* leat_doctor_limit that limits next when it is lifted */
     uint32_t grade;   /* leat_doctor_grade */
     uint32_t complete; /* 0 = `missing` could change it */
-    double confidence; /* 0 to 1: how far the witnesses agree, and on how much */
+    double confidence; /* 0 to 1: how far the evidence agrees, and how much there is */
     double lost;       /* share of the step spent waiting; negative = not known */
-    /* Samples/s, negative = not known: what is reached now, and what each part could. */
+    /* Samples/s, negative = not known: the current rate, and the possible rate of each part. */
     double rate, io, cpu, delivery, memory, trainer;
     uint32_t missing_count, evidence_count, finding_count, remedy_count;
     char sentence[320];
@@ -283,13 +285,13 @@ typedef struct leat_doctor_diagnosis {
     char evidence[LEAT_DOCTOR_LINES][160];
     char findings[LEAT_DOCTOR_LINES][160]; /* beside the limit: bad samples, throttling … */
     leat_doctor_remedy remedies[LEAT_DOCTOR_REMEDIES]; /* the largest gain first */
-    /* The remedies that are load flags, put together one after the other. */
+    /* The remedies that are load flags, combined. */
     char apply[256];   /* "cache=process,threads=8"; "" = nothing to set */
     double apply_rate, apply_gain; /* predicted; 1 when nothing is to be set */
     leat_doctor_facts facts;
 } leat_doctor_diagnosis;
 
-/* LEAT_EINVAL names a fact that cannot be (a share above 1). */
+/* LEAT_EINVAL names an impossible fact (a share above 1). */
 LEAT_API int leat_doctor_judge(const leat_doctor_facts *facts, leat_doctor_diagnosis *d,
                                size_t size, leat_error *err) LEAT_MUST_CHECK;
 
@@ -305,21 +307,21 @@ typedef enum leat_doctor_format {
     LEAT_DOCTOR_YAML = 3  /* the load flags of `apply` */
 } leat_doctor_format;
 
-/* Hands the text to `write` in one or more pieces; a non-zero return stops and is returned. */
+/* Passes the text to `write` in one or more pieces; a non-zero return stops and is returned. */
 LEAT_API int leat_doctor_write(const leat_doctor_diagnosis *d, leat_doctor_format format,
                                int (*write)(void *cookie, const char *text, size_t len),
                                void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
 /* ---- Watching a loader ------------------------------------------------------------------ */
 
-/* What a loader did in one interval, for plots and live views. */
+/* The activity of a loader in one interval, for plots and live views. */
 typedef struct leat_doctor_frame {
     double at_s;            /* since the watch was opened */
     double samples_per_s, read_bytes_per_s, batches_per_s;
     double lost;            /* share of the interval spent waiting in next() */
     double cpu_used;        /* CPUs */
     double busy[LEAT_LOADER_STAGES];  /* mean workers busy: order, read, decode, collate */
-    double ready[LEAT_LOADER_STAGES]; /* share of the interval in which something waited there */
+    double ready[LEAT_LOADER_STAGES]; /* share of the interval with tasks waiting there */
     uint32_t waiting[LEAT_LOADER_STAGES], running[LEAT_LOADER_STAGES]; /* now */
     double blocked;         /* share of the interval in which work waited only for memory */
     uint64_t budget_used, budget_limit, cache_bytes;
@@ -329,14 +331,14 @@ typedef struct leat_doctor_frame {
 
 typedef struct leat_doctor_watch leat_doctor_watch;
 
-/* Looks at the loader every `interval_ms` (0 = 250) from a thread of its own until it is closed;
- * close it before the loader. Keeps the last hour or so. Any thread may call the rest. */
+/* Samples the loader every `interval_ms` (0 = 250) from its own thread until it is closed; close
+ * it before the loader. Keeps about the last hour. Any thread may call the rest. */
 LEAT_API int leat_doctor_watch_open(leat_doctor_watch **watch, leat_loader *loader,
                                     uint32_t interval_ms, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_watch_close(leat_doctor_watch **watch);
 
-/* Facts of everything since it was opened; the ceilings stay unknown unless they are set with
- * leat_doctor_watch_known, whose known facts are taken over into all later answers. */
+/* Facts of the whole time since it was opened. The maximum rates of the parts are unknown unless
+ * they are set with leat_doctor_watch_known; facts known there are used in all later results. */
 LEAT_API int leat_doctor_watch_facts(leat_doctor_watch *watch, leat_doctor_facts *facts,
                                      leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_doctor_facts *facts);
@@ -345,10 +347,10 @@ LEAT_API void leat_doctor_watch_known(leat_doctor_watch *watch, const leat_docto
 LEAT_API size_t leat_doctor_watch_frames(leat_doctor_watch *watch, leat_doctor_frame *frames,
                                          size_t count);
 
-/* From now on every frame, and every second the diagnosis, goes into a file of JSON lines: a run
- * file, for leat_doctor_run_open, `leat top` and `leat doctor --attach`. The file is emptied or
- * made, and begins again when it has grown to 32 MiB. `path` NULL ends it with a last diagnosis,
- * and so does closing the watch; the first failure to write ends it too and is returned then. */
+/* Records every frame, and every second the diagnosis, in a file of JSON lines: a run file, for
+ * leat_doctor_run_open, `leat top` and `leat doctor --attach`. The file is emptied or created,
+ * and starts again when it has grown to 32 MiB. `path` NULL ends it with a last diagnosis, and so
+ * does closing the watch; the first write failure also ends it and is returned then. */
 LEAT_API int leat_doctor_watch_record(leat_doctor_watch *watch, const char *path,
                                       leat_error *err) LEAT_MUST_CHECK;
 
@@ -356,16 +358,16 @@ LEAT_API int leat_doctor_watch_record(leat_doctor_watch *watch, const char *path
 
 typedef struct leat_doctor_run leat_doctor_run;
 
-/* Follows a run file, from any process; one thread at a time. It need not be there yet. `path`
- * NULL: text comes from leat_doctor_run_feed alone. */
+/* Follows a run file, from any process; one thread at a time. The file need not exist yet. `path`
+ * NULL: text comes only from leat_doctor_run_feed. */
 LEAT_API int leat_doctor_run_open(leat_doctor_run **run, const char *path, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_doctor_run_close(leat_doctor_run **run);
 
-/* Reads what was added since the last look. A file that began again is read from its beginning;
- * another run in its place takes the place of the first. LEAT_ENOENT: not there (yet); LEAT_EDATA:
- * not a run file. *news = 1 when there was something new; may be NULL. */
+/* Reads what was added since the last call. A file that started again is read from its beginning;
+ * another run replaces the first. LEAT_ENOENT: the file does not exist (yet); LEAT_EDATA: not a
+ * run file. *news = 1 when there was something new; may be NULL. */
 LEAT_API int leat_doctor_run_look(leat_doctor_run *run, uint32_t *news, leat_error *err) LEAT_MUST_CHECK;
-/* The same from text in memory: whole lines count, the rest waits for more. */
+/* The same from text in memory: only complete lines are used, the rest waits for more. */
 LEAT_API int leat_doctor_run_feed(leat_doctor_run *run, const char *text, size_t len,
                                   leat_error *err) LEAT_MUST_CHECK;
 
@@ -375,23 +377,23 @@ LEAT_API const leat_doctor_diagnosis *leat_doctor_run_diagnosis(const leat_docto
 LEAT_API size_t leat_doctor_run_frames(const leat_doctor_run *run, leat_doctor_frame *frames, size_t count);
 LEAT_API uint32_t leat_doctor_run_ended(const leat_doctor_run *run); /* 1 = its last line was read */
 
-/* ---- What people see of it -------------------------------------------------------------- */
+/* ---- Views ------------------------------------------------------------------------------ */
 
 /* The diagnosis and the frames (may be none) as one HTML page with its plots inside: no scripts,
- * nothing loaded from anywhere. `title` is the heading. As leat_doctor_write. */
+ * nothing loaded from elsewhere. `title` is the heading. Writes like leat_doctor_write. */
 LEAT_API int leat_doctor_report(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
                                 size_t count, const char *title,
                                 int (*write)(void *cookie, const char *text, size_t len),
                                 void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
-/* The diagnosis with the last frame inside it ("frame"; may be NULL) as one line of JSON.
- * As leat_doctor_write. */
+/* The diagnosis with the last frame inside it ("frame"; may be NULL) as one line of JSON. Writes
+ * like leat_doctor_write. */
 LEAT_API int leat_doctor_write_now(const leat_doctor_diagnosis *d, const leat_doctor_frame *frame,
                                    int (*write)(void *cookie, const char *text, size_t len),
                                    void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
-/* For a terminal: stages, queues, rates, memory and the verdict of now, in lines of
- * `columns` columns at most; without a frame only the verdict. */
+/* For a terminal: stages, queues, rates, memory and the current verdict, in lines of at most
+ * `columns` columns; without a frame only the verdict. */
 LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
                              size_t count, uint32_t columns, uint32_t ascii,
                              int (*write)(void *cookie, const char *text, size_t len),
@@ -401,7 +403,7 @@ LEAT_API int leat_doctor_top(const leat_doctor_diagnosis *d, const leat_doctor_f
 
 typedef struct leat_doctor_server leat_doctor_server;
 
-/* Serves the live page of a watch on 127.0.0.1 from threads of its own: / (the page), /body (what
+/* Serves the live page of a watch on 127.0.0.1 from its own threads: / (the page), /body (what
  * it shows), /doctor.json, /frames.json, /metrics (OpenMetrics). port 0 = any that is free. Close
  * it before the watch. LEAT_ENOTSUP where libmicrohttpd is missing; LEAT_EEXIST when the port is
  * taken. */
@@ -414,21 +416,22 @@ LEAT_API void leat_doctor_server_close(leat_doctor_server **server);
 
 typedef struct leat_doctor_examine_opts {
     uint32_t struct_size;
-    uint32_t spin;    /* 1 = the pretended trainer keeps one CPU busy, as a training loop may */
+    uint32_t spin;    /* 1 = the simulated trainer keeps one CPU busy, as a training loop may */
     double step_ms;   /* time of one training step; 0 = not known */
-    /* Time for the measurements; 0 = 8. They end after 2 * seconds + 5 at the latest: what does not
-     * fit is shortened or left out (facts trial_batch and skipped say so). */
+    /* Time for the measurements; 0 = 8. They end after at most 2 * seconds + 5: measurements that
+     * do not fit are shortened or skipped (see the facts trial_batch and skipped). */
     double seconds;
-    /* Called now and then; non-zero stops. `watch` while a loader runs, and NULL once before it is
-     * closed: what was built on it must be closed then. */
+    /* Called from time to time; non-zero stops. `watch` while a loader runs, and NULL once before
+     * it is closed: close everything built on it then. */
     int (*progress)(void *cookie, const char *what, double done, leat_doctor_watch *watch);
     void *cookie;
 } leat_doctor_examine_opts;
 #define LEAT_DOCTOR_EXAMINE_OPTS_INIT {.struct_size = sizeof(leat_doctor_examine_opts)}
 
 /* Measures on the user's own data what each part can do alone, and runs the loader with a
- * pretended trainer. Reads the pack only; leaves the page cache nearly as it was. LEAT_ECANCELED
- * when progress stopped it: `facts` then has what was measured so far. Else as leat_loader_open. */
+ * simulated trainer. Only reads the pack; leaves the page cache nearly unchanged. LEAT_ECANCELED
+ * when progress stopped it: `facts` then has the measurements so far. Other errors as for
+ * leat_loader_open. */
 LEAT_API int leat_doctor_examine(const char *pack, const leat_loader_opts *loader,
                                  const leat_doctor_examine_opts *opts, leat_doctor_facts *facts,
                                  leat_error *err) LEAT_MUST_CHECK;

@@ -25,8 +25,8 @@
 extern "C" {
 #endif
 
-/* Called by one thread, a few times a second or more; return non-zero to stop (LEAT_ECANCELED). total 0 =
- * unknown. `found`: rows with an issue that can be known at once, or duplicates. */
+/* Called by one thread, a few times a second or more; return non-zero to stop (LEAT_ECANCELED).
+ * total 0 = unknown. `found`: rows with an issue that is known at once, or duplicates. */
 typedef int (*leat_images_progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                                     uint64_t found);
 
@@ -44,7 +44,7 @@ typedef struct leat_check_opts {
     uint32_t replace;           /* 1 = a pack at `output` is replaced */
     uint32_t strict;            /* 1 = every file of a folder is a sample, whatever its name */
     uint32_t no_sync;           /* as in leat_packer_opts */
-    uint64_t memory;            /* hard budget for what is in flight; half of what is available */
+    uint64_t memory;            /* hard budget for data in flight; half of the available memory */
     uint64_t max_pixels;        /* 178,956,970 */
     leat_images_progress progress;
     void *cookie;
@@ -62,8 +62,8 @@ typedef struct leat_check_issue {
     uint64_t count;                  /* rows */
     double limit;
     int32_t side;      /* -1: below the limit, 1: above, 0: no limit */
-    uint32_t off;      /* 1 = not looked for: switched off, or more than half of the images have it */
-    uint32_t examples; /* how many follow: the rows that are furthest beyond the limit, or the first */
+    uint32_t off;      /* 1 = disabled: switched off, or more than half of the images have it */
+    uint32_t examples; /* how many follow: the rows furthest beyond the limit, or the first */
     uint32_t reserved;
     uint64_t example[LEAT_CHECK_EXAMPLES]; /* rows */
 } leat_check_issue;
@@ -73,7 +73,7 @@ typedef struct leat_check_stats {
     uint32_t issue_count;
     uint64_t samples, ok; /* rows; rows whose image could be decoded */
     uint64_t found;       /* rows with an issue */
-    uint64_t ignored;     /* files passed over because of their names */
+    uint64_t ignored;     /* files skipped because of their names */
     uint64_t bytes_in, bytes_out;
     uint64_t budget_peak_bytes;
     double seconds, cpu_seconds;

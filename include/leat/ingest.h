@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packing: folders of images, tar shards, manifests and packs into one pack; and back.
+ * Packing: folders of images, tar shards, manifests and packs into one pack; and extracting them
+ * again.
  *
  *     leat_ingest_opts opts;
  *     leat_ingest_opts_init(&opts);
@@ -34,12 +35,12 @@ typedef enum leat_image_mode {
     LEAT_IMAGES_MIX = 4    /* a share of `mix_raw` as pixels, chosen by key, the rest kept */
 } leat_image_mode;
 
-/* What happens to samples whose key the pack that is appended to has. */
+/* How to handle samples whose key already exists in the pack appended to. */
 typedef enum leat_append_mode {
     LEAT_APPEND_NONE = 0,  /* a new pack */
     LEAT_APPEND_FAIL = 1,  /* such a sample is an error */
-    LEAT_APPEND_SKIP = 2,  /* the pack's sample stays */
-    LEAT_APPEND_UPDATE = 3 /* the new sample takes its place, at the end */
+    LEAT_APPEND_SKIP = 2,  /* the pack's sample is kept */
+    LEAT_APPEND_UPDATE = 3 /* the new sample replaces it, at the end */
 } leat_append_mode;
 
 /* Merging packs: what happens to samples whose keys are equal. */
@@ -64,16 +65,16 @@ typedef struct leat_ingest_opts {
     uint32_t threads;    /* 0 = usable CPUs */
     double mix_raw;      /* 0..1; the initializer sets 0.5, since 0 is a share as well */
     uint64_t shard_bytes, page_bytes; /* as in leat_packer_opts */
-    uint64_t memory;     /* hard budget for what is in flight; half of what is available */
+    uint64_t memory;     /* hard budget for data in flight; half of the available memory */
     uint32_t skip_errors; /* 1 = samples that cannot be packed are left out and counted */
-    uint32_t trust;      /* 1 = images are not decoded to see whether they are whole; tiled: those
-                            that are restored byte for byte are not compared pixel by pixel */
+    uint32_t trust;      /* 1 = images are not decoded to verify them; tiled: those restored
+                          * byte for byte are not compared pixel by pixel */
     uint32_t resume, replace; /* as in leat_packer_opts */
     uint32_t shuffle;    /* 1 = order drawn from shuffle_seed; not for tar shards */
     uint32_t no_sync;    /* as in leat_packer_opts */
     uint64_t shuffle_seed;
     const char *keys;    /* file with one key per line: only these, in this order; packs only */
-    const char *report;  /* file for what was left out, one JSON object per line; NULL = none */
+    const char *report;  /* file for skipped samples, one JSON object per line; NULL = none */
     /* Limits of one image and of one sample. */
     uint64_t max_pixels;    /* 178,956,970 */
     uint64_t max_out_bytes; /* 1 GiB */
@@ -81,15 +82,15 @@ typedef struct leat_ingest_opts {
     uint32_t fast_tiles;    /* 1 = tiles with plain bitmaps: a tenth more bytes, faster to decode */
     uint64_t max_work;      /* JPEG: pixels times scans; 4,000,000,000 */
     uint64_t max_sample_bytes; /* 1 GiB */
-    /* Called by one thread, a few times a second or more; return non-zero to stop (the
-     * answer is then LEAT_ECANCELED and what is written can be resumed). total 0 = unknown. */
+    /* Called by one thread, a few times a second or more; return non-zero to stop (the result is
+     * then LEAT_ECANCELED, and the run can be resumed). total 0 = unknown. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                     uint64_t skipped);
     void *cookie;
     leat_log log;
     uint32_t strict;     /* 1 = every file of a folder is a sample; 0 = hidden files and folders and
-                            files whose names do not end as images do (.jpg, .png …) are passed
-                            over and counted */
+                            files whose names do not end as images do (.jpg, .png …) are skipped
+                            and counted */
     uint32_t append;     /* leat_append_mode: `output` is there and gets a new generation (leat_packer_opts):
                             its fields, classes (new ones follow), pages and tile tables, and its way
                             to store images unless `images` says another. Local packs only */
@@ -101,7 +102,7 @@ typedef struct leat_ingest_opts {
                             shuffle, keys or append */
     /* Tar shards. */
     const char *members;  /* kinds of members to take, "jpg,cls,txt": the fields, in this
-                             order; other members are passed over. NULL = all kinds that
+                             order; other members are skipped. NULL = all kinds that
                              the first `infer` samples have */
     const char *defaults; /* numbers of samples that lack the member: "label=-1,size.cls=0". Without one a
                              sample without its number cannot be packed; other values may be missing */
@@ -128,7 +129,7 @@ typedef struct leat_ingest_stats {
     uint64_t changed; /* images of this run that cannot be exported byte for byte */
     uint64_t ignored;       /* files and hidden folders skipped because of their names */
     char ignored_first[64]; /* the first of them, "" when there is none */
-    uint64_t existing;      /* append: samples whose key was there: passed over, or replaced; merge: samples
+    uint64_t existing;      /* append: samples whose key existed: skipped, or replaced; merge: samples
                                with the key of another one: left out, or renamed */
     uint64_t filtered;      /* samples that did not meet the condition */
     uint64_t images_more[8]; /* as `images`, for codecs 8 to 15 */
@@ -137,9 +138,9 @@ typedef struct leat_ingest_stats {
     uint64_t missing;       /* tar shards: samples that lack a member */
 } leat_ingest_stats;
 
-/* Packs. stats may be NULL, and is filled as far as it came also on failure; set its struct_size
+/* Packs. stats may be NULL, and is filled as far as possible also on failure; set its struct_size
  * first (0 = everything before `changed`). LEAT_EDATA: a sample is damaged (err names its key and
- * the offset), or there is no sample to pack. The pack appears only when whole. */
+ * the offset), or there is no sample to pack. The pack appears only when complete. */
 LEAT_API int leat_ingest(const leat_ingest_opts *opts, leat_ingest_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 
@@ -152,9 +153,9 @@ typedef enum leat_export_form {
 
 typedef struct leat_export_opts {
     uint32_t struct_size;
-    uint32_t replace;    /* 1 = files that were there before are overwritten; none of this run */
+    uint32_t replace;    /* 1 = existing files are overwritten, but none of this run */
     const char *pack;
-    const char *folder;  /* made when it is not there */
+    const char *folder;  /* created when missing */
     const char *keys;    /* file with one key per line: only these; NULL = all */
     int (*progress)(void *cookie, uint64_t done, uint64_t total, uint64_t bytes,
                     uint64_t skipped);
@@ -163,7 +164,7 @@ typedef struct leat_export_opts {
     void (*failure)(void *cookie, const leat_error *why);
     uint32_t to;          /* leat_export_form */
     uint32_t reserved;    /* 0 */
-    uint64_t shard_bytes; /* a shard or table ends behind the sample that reaches it; 0 = 1 GiB */
+    uint64_t shard_bytes; /* a shard or table ends after the sample that reaches it; 0 = 1 GiB */
 } leat_export_opts;
 
 typedef struct leat_export_stats {
@@ -177,8 +178,8 @@ LEAT_API void leat_export_opts_init_sized(leat_export_opts *opts, uint32_t struc
 
 /* Writes the files of a pack below `folder`, under their keys. A sample that cannot be written is
  * counted and the others follow: a key that would leave the folder or is not a legal path, a file
- * that already exists or was written for an earlier sample, damage. At the end the answer is the
- * first failure's code; a full disk and the like stop it at once. */
+ * that already exists or was written for an earlier sample, damage. The result is the code of the
+ * first failure; a full disk and similar errors stop it at once. */
 LEAT_API int leat_export(const leat_export_opts *opts, leat_export_stats *stats,
                          leat_error *err) LEAT_MUST_CHECK;
 

@@ -71,7 +71,7 @@ typedef enum leat_cache {
 } leat_cache;
 
 typedef enum leat_on_error {
-    LEAT_ON_ERROR_FAIL,   /* next() answers the error where the sample would have come */
+    LEAT_ON_ERROR_FAIL,   /* next() returns the error at the place of the sample */
     LEAT_ON_ERROR_SKIP,   /* the sample is left out of its batch and counted */
     LEAT_ON_ERROR_REPLACE /* another sample replaces it, the same one on every run; a bad replacement is
                              counted, too */
@@ -82,7 +82,7 @@ typedef enum leat_orientation {
     LEAT_ORIENTATION_IGNORE /* pixels as stored, like torchvision's ImageFolder */
 } leat_orientation;
 
-/* Who decodes tiled images when batches arrive on a device. Both make the same bytes. */
+/* Which side decodes tiled images when batches arrive on a device. Both give the same bytes. */
 typedef enum leat_decode {
     LEAT_DECODE_AUTO, /* the CPUs; the device takes the share that they cannot decode in time */
     LEAT_DECODE_CPU,
@@ -96,10 +96,10 @@ typedef struct leat_loader_image {
     const char *ops;   /* pipeline text (include/leat/op.h) */
 } leat_loader_image;
 
-/* A caller's own augmentation, run on the workers once per sample, after the pipelines. rows[i]
- * is where field i of this sample lies in the batch; only this sample may be written. `random`
- * follows from seed, epoch and sample: draw from it alone and the same seed gives the same bytes.
- * Several threads call at once. Anything but 0 makes the sample a bad one. */
+/* A custom augmentation, run on the workers once per sample, after the pipelines. rows[i] points
+ * to field i of this sample in the batch; only this sample may be written. `random` depends on
+ * seed, epoch and sample: draw only from it, and the same seed gives the same bytes. Several
+ * threads call at once. Any result except 0 makes the sample a bad one. */
 typedef int (*leat_sample_fn)(void *cookie, void *const *rows, uint32_t fields, uint64_t sample,
                               uint64_t epoch, uint64_t random);
 
@@ -121,7 +121,7 @@ typedef enum leat_collate {
                            (bad ones that were left out count), images in its top left corner. One more
                            field, NAME_size: i64 [samples, 2], height and width of each */
     LEAT_COLLATE_LIST,  /* as RAGGED in C; Python gets a list of arrays */
-    LEAT_COLLATE_RAGGED /* behind each other, with offsets and ragged_shapes */
+    LEAT_COLLATE_RAGGED /* adjacent, with offsets and ragged_shapes */
 } leat_collate;
 
 #define LEAT_PAD_MULTIPLE_MAX 65536
@@ -136,7 +136,7 @@ typedef enum leat_bucket {
     LEAT_BUCKET_SIZE    /* by width x height */
 } leat_bucket;
 
-#define LEAT_BUCKETS 8         /* that there are when nothing else is said */
+#define LEAT_BUCKETS 8         /* default number */
 #define LEAT_BUCKETS_MAX 65536
 
 #define LEAT_SAMPLE_FN_FIELDS 64 /* most fields of a batch when there is such a function */
@@ -173,8 +173,8 @@ typedef enum leat_mix_batches {
     LEAT_MIX_SINGLE      /* each comes from one pack; an epoch is whole batches */
 } leat_mix_batches;
 
-/* What samples of packs without a field have there. INT: i; FLOAT: f; ARRAY: every element, i or f by its
- * type; others: no value. */
+/* Values for samples of packs that lack a field. INT: i; FLOAT: f; ARRAY: every element, i or f
+ * by its type; others: no value. */
 typedef struct leat_loader_default {
     const char *field;
     int64_t i;
@@ -249,8 +249,8 @@ typedef struct leat_loader_opts {
                                  come before one comes again, from epoch to epoch */
     uint32_t default_count;
     const leat_loader_default *defaults; /* of fields that some packs do not have */
-    /* Of weights: the samples of the pack or of the subset, else LEAT_EINVAL. Callers that were
-     * compiled without this field are believed. */
+    /* Number of weights: the samples of the pack or of the subset, else LEAT_EINVAL. Not checked
+     * for callers compiled without this field. */
     uint64_t weight_count;
     leat_collate collate;
     /* With LEAT_COLLATE_PAD; else setting one of these is an error. */
@@ -276,8 +276,8 @@ typedef struct leat_loader leat_loader;
  * much more memory one batch needs; LEAT_EFORMAT, LEAT_EDATA, LEAT_EIO from the pack. */
 LEAT_API int leat_loader_open(leat_loader **loader, const char *path,
                               const leat_loader_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* From any state; batches on loan stay valid. Not while another thread is in next(). In a forked
- * child, where a loader of its parent answers LEAT_EFORK, close and release only drop the pointer. */
+/* From any state; borrowed batches stay valid. Not while another thread is in next(). In a forked
+ * child, a loader of its parent returns LEAT_EFORK; close and release only drop the pointer. */
 LEAT_API void leat_loader_close(leat_loader **loader);
 
 /* ---- one epoch -------------------------------------------------------------------------- */
@@ -290,9 +290,9 @@ typedef struct leat_tensor {
     uint32_t ndim;
     int64_t shape[LEAT_NDIM_MAX];
     int64_t strides[LEAT_NDIM_MAX]; /* in elements */
-    /* BYTES, TEXT, JSON and RAGGED: `data` holds the u8 (RAGGED: dtype) elements of all samples, one after
-     * the other; offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. The same for
-     * images and masks with LEAT_COLLATE_LIST and LEAT_COLLATE_RAGGED. */
+    /* BYTES, TEXT, JSON and RAGGED: `data` holds the u8 (RAGGED: dtype) elements of all samples
+     * in sequence; offsets[i] … offsets[i+1] are those of sample i. NULL for other fields. The
+     * same for images and masks with LEAT_COLLATE_LIST and LEAT_COLLATE_RAGGED. */
     const int64_t *offsets;
     const int64_t *ragged_shapes; /* RAGGED, and such images: samples x ragged_ndim; else NULL */
     uint32_t ragged_ndim;
@@ -311,8 +311,9 @@ typedef struct leat_batch {
     uint32_t bad;                /* samples skipped or replaced, bad replacements included */
     uint32_t rows;               /* positions of the order that it covers: `samples` and the skipped ones */
     void *cookie; /* the caller's */
-    int32_t device; /* CUDA device that `data` of the fields without offsets lies on; -1 = the host.
-                       Offsets, fields that have them, sample_ids and sample_hash lie on the host */
+    int32_t device; /* CUDA device of the `data` of fields without offsets; -1 = the host.
+                     * Offsets, fields that have them, sample_ids and sample_hash are on the
+                     * host */
 } leat_batch;
 
 /* Starts (or restarts) an epoch at its first batch, stopping the current one. LEAT_EINVAL for epochs
@@ -353,16 +354,16 @@ LEAT_API int leat_loader_set(leat_loader *loader, const leat_loader_change *chan
  * leat_loader_restore, or begin another epoch. */
 LEAT_API void leat_loader_stop(leat_loader *loader);
 
-/* The next batch, NULL after the last one of the epoch. A loader that was just opened begins epoch 0;
- * after leat_loader_stop it is LEAT_ESTATE until an epoch is begun or a state restored. Waits up to
- * timeout_ms (-1 = no limit): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt, LEAT_EBUDGET
- * (not final) when the batches on loan hold all memory of the host or of the device, or the error that
- * ends the epoch; LEAT_EBUDGET with err.sample >= 0, when decoding that sample takes more than the budget
- * has, is one of those. One thread at a time. */
+/* The next batch, NULL after the last one of the epoch. A new loader begins epoch 0; after
+ * leat_loader_stop it is LEAT_ESTATE until an epoch is begun or a state restored. Waits up to
+ * timeout_ms (-1 = no limit): LEAT_ETIMEDOUT, LEAT_EAGAIN after leat_loader_interrupt,
+ * LEAT_EBUDGET (not final) when borrowed batches hold all memory of the host or of the device, or
+ * the error that ends the epoch; LEAT_EBUDGET with err.sample >= 0, when decoding that sample
+ * needs more than the budget, is one of those. One thread at a time. */
 LEAT_API int leat_loader_next(leat_loader *loader, leat_batch **batch, int64_t timeout_ms,
                               leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_batch_release(leat_batch **batch); /* any thread; NULL is fine */
-/* The waiting (or else the next) leat_loader_next answers LEAT_EAGAIN. Any thread, and any signal
+/* The waiting (or else the next) leat_loader_next returns LEAT_EAGAIN. Any thread, and any signal
  * handler: it is async-signal-safe. */
 LEAT_API void leat_loader_interrupt(leat_loader *loader);
 
@@ -378,9 +379,9 @@ LEAT_API const char *leat_loader_advice(const leat_loader *loader, uint32_t i);
 LEAT_API leat_pack *leat_loader_pack(leat_loader *loader);        /* view */
 LEAT_API leat_budget *leat_loader_budget(leat_loader *loader);    /* view */
 
-/* Changes the byte budget, from any thread, also while an epoch runs. Cached buffers are freed at once,
- * those in flight after delivery; meanwhile nothing new is read. LEAT_EBUDGET, and no change, when the
- * loader or the epoch that runs cannot do with it; LEAT_EINVAL for 0. */
+/* Changes the byte budget, from any thread, also while an epoch runs. Cached buffers are freed at
+ * once, those in flight after delivery; meanwhile nothing new is read. LEAT_EBUDGET, and no
+ * change, when the loader or the running epoch needs more; LEAT_EINVAL for 0. */
 LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_error *err)
     LEAT_MUST_CHECK;
 
@@ -388,7 +389,7 @@ LEAT_API int leat_loader_memory_set(leat_loader *loader, uint64_t bytes, leat_er
  * that a state holds. While an epoch runs, LEAT_ESTATE for any other. */
 LEAT_API int leat_loader_sample_at(leat_loader *loader, uint64_t epoch, uint64_t position,
                                    uint64_t *sample, leat_error *err) LEAT_MUST_CHECK;
-/* `count` of them from `position` on; quicker than one by one where many packs are mixed. */
+/* `count` of them from `position` on; faster than single calls when many packs are mixed. */
 LEAT_API int leat_loader_samples_at(leat_loader *loader, uint64_t epoch, uint64_t position, uint64_t count,
                                     uint64_t *samples, leat_error *err) LEAT_MUST_CHECK;
 
@@ -423,7 +424,7 @@ typedef struct leat_loader_stats {
     leat_stage_stats stages[LEAT_LOADER_STAGES]; /* order, read, decode, collate */
     double prepare_ms; /* of a step, told by leat_loader_prepared; not in batch_ms */
     /* With opts.device; else 0. */
-    uint32_t page_locked; /* 1 = batches of the host lie in page-locked memory */
+    uint32_t page_locked; /* 1 = batches of the host are in page-locked memory */
     uint32_t device_blocks; /* batches for which there is memory on the device */
     uint64_t device_limit, device_used, device_peak; /* bytes on the device */
     uint64_t copied_bytes, copy_ns; /* to the device, since the loader was opened; time on the device */

@@ -72,7 +72,7 @@ typedef struct leat_machine {
 LEAT_API int leat_machine_read(leat_machine *machine, uint32_t struct_size, leat_error *err)
     LEAT_MUST_CHECK;
 
-/* Storage behind a path (an existing file or folder). */
+/* The storage of a path (an existing file or folder). */
 typedef struct leat_disk {
     char device[64];     /* "nvme0n1", "" when not a block device */
     char filesystem[32]; /* "ext4", "nfs", "tmpfs" … */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packs: many samples in one checksummed, seekable file, or in a set of such files (shards)
- * that reads as one. docs/format.md is the contract of the bytes.
+ * Packs: many samples in one checksummed, seekable file, or in a set of such files (shards) that
+ * reads as one. docs/format.md specifies the bytes.
  *
- * Reading: a leat_pack is opened once and used by any number of threads at the same time.
- * Opening costs the same for a thousand and for a hundred million samples; nothing is kept
- * per sample. Everything that is handed out was checked against its checksum first.
+ * Reading: a leat_pack is opened once and used by any number of threads at the same time. Opening
+ * costs the same for a thousand and for a hundred million samples; nothing is kept per sample.
+ * All returned data was verified against its checksum first.
  *
  * Writing: a leat_packer takes samples in order, one thread at a time. The same samples and
- * options give the same bytes. The pack appears under its name only when it is whole; until
+ * options give the same bytes. The pack appears under its name only when it is complete; until
  * then "NAME.partial" and "NAME.journal" hold what is safe, and `resume` continues from there.
  */
 #ifndef LEAT_PACK_H
@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* Readable bytes behind every payload in a buffer filled by this interface (zeros). */
+/* Readable bytes after every payload in a buffer filled by this interface (zeros). */
 #define LEAT_PACK_PADDING 64
 
 /* ---- fields ---------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ LEAT_API uint32_t leat_dtype_size(uint32_t dtype);       /* bytes; 0 when unknow
 LEAT_API const char *leat_dtype_name(uint32_t dtype);    /* "f32"; NULL when unknown */
 LEAT_API const char *leat_field_type_name(uint32_t type); /* "image"; NULL when unknown */
 
-/* What the index says about one image. */
+/* Facts about one image in the index. */
 typedef struct leat_pack_image {
     uint32_t width, height; /* as stored, before orientation */
     uint8_t codec;          /* 0 absent, 1 JPEG, 2 PNG, 3 WebP, 4 raw, 5 tiles, 6 GIF, 7 BMP, 8 TIFF,
@@ -91,9 +91,8 @@ enum {
     LEAT_PACK_IMAGE_ENTRIES = 8    /* entry points follow it: regions decode faster */
 };
 
-/* 1 when the source file can be restored byte for byte, 0 when only its pixels, or what was
- * made of them, are there: raw, resized or encoded again, and tiled progressive JPEGs of packs
- * that were written by leat before it restored those. */
+/* 1 when the source file can be restored byte for byte, 0 when only pixels are available: raw,
+ * resized or re-encoded, and tiled progressive JPEGs of packs written before leat restored those. */
 LEAT_API int leat_pack_image_exact(const leat_pack_image *image);
 
 /* ---- reading --------------------------------------------------------------------------- */
@@ -103,10 +102,10 @@ typedef struct leat_pack leat_pack;
 typedef struct leat_pack_opts {
     uint32_t struct_size;
     uint32_t no_verify; /* 1 = skip checksums of samples and pages (never of the index) */
-    uint32_t direct;    /* 1 = read pages past the page cache where possible */
+    uint32_t direct;    /* 1 = page reads bypass the page cache if possible */
     uint32_t reserved;  /* 0 */
-    uint64_t index_cache_bytes; /* index kept in memory as it is touched; 0 = 16 MiB,
-                                   UINT64_MAX = none: then each look is a system call */
+    uint64_t index_cache_bytes; /* index cached in memory once touched; 0 = 16 MiB, UINT64_MAX
+                                 * = none: then each lookup is a system call */
 } leat_pack_opts;
 #define LEAT_PACK_OPTS_INIT {sizeof(leat_pack_opts), 0, 0, 0, 0}
 
@@ -121,8 +120,8 @@ LEAT_API void leat_pack_close(leat_pack **pack); /* all readers must have left *
  * pack may come twice. Errors as leat_pack_open; LEAT_EINVAL without a path. */
 LEAT_API int leat_pack_open_many(leat_pack **pack, const char *const *paths, uint32_t count,
                                  const leat_pack_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* The packs that were opened so (1 and the pack itself for others): a view of number `part`, and in *first
- * the number of its first sample (may be NULL). NULL past the last. */
+/* The packs that were opened this way (1 and the pack itself for others): a view of number
+ * `part`, and in *first the number of its first sample (may be NULL). NULL past the last. */
 LEAT_API uint32_t leat_pack_part_count(const leat_pack *pack);
 LEAT_API leat_pack *leat_pack_part(leat_pack *pack, uint32_t part, uint64_t *first);
 
@@ -137,7 +136,7 @@ typedef struct leat_pack_info {
     uint64_t max_sample_bytes; /* largest sample */
     uint64_t fingerprint; /* of the whole content: equal for equal packs */
     uint32_t version_major, version_minor;
-    uint64_t dropped; /* samples in the files that are not part of the pack any more */
+    uint64_t dropped; /* samples in the files that are no longer part of the pack */
 } leat_pack_info;
 LEAT_API int leat_pack_info_read(const leat_pack *pack, leat_pack_info *info,
                                  uint32_t struct_size);
@@ -163,7 +162,7 @@ LEAT_API int leat_pack_blob(leat_pack *pack, const char *name, const void **data
 LEAT_API uint32_t leat_pack_blob_count(const leat_pack *pack);
 LEAT_API const char *leat_pack_blob_name(const leat_pack *pack, uint32_t blob);
 
-/* Where a sample lies. */
+/* The location of a sample. */
 typedef struct leat_pack_row {
     uint64_t page;     /* of the whole pack */
     uint64_t offset;   /* of the sample in its page, a multiple of 16 */
@@ -175,7 +174,7 @@ typedef struct leat_pack_row {
     uint32_t reserved;    /* 0 */
 } leat_pack_row;
 
-/* What the index says about one field of one sample. */
+/* Facts about one field of one sample in the index. */
 typedef struct leat_pack_cell {
     uint64_t start;  /* of the payload in the sample, a multiple of 16 */
     uint64_t length; /* bytes of the payload */
@@ -192,8 +191,8 @@ LEAT_API int leat_pack_rows(leat_pack *pack, uint64_t first, size_t count,
                             leat_pack_row *rows, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API int leat_pack_cells(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                              leat_pack_cell *cells, leat_error *err) LEAT_MUST_CHECK;
-/* One sample: its row and its cells of `count` fields, with as few reads as there are tables
- * to ask. For random access; whole pages are cheaper by the calls above. */
+/* One sample: its row and its cells of `count` fields, with one read per table. For random
+ * access; for whole pages the calls above are cheaper. */
 LEAT_API int leat_pack_look(leat_pack *pack, uint64_t sample, leat_pack_row *row,
                             const uint32_t *fields, uint32_t count, leat_pack_cell *cells,
                             leat_error *err) LEAT_MUST_CHECK;
@@ -203,11 +202,11 @@ LEAT_API int leat_pack_ints(leat_pack *pack, uint32_t field, uint64_t first, siz
 LEAT_API int leat_pack_floats(leat_pack *pack, uint32_t field, uint64_t first, size_t count,
                               double *values, leat_error *err) LEAT_MUST_CHECK;
 
-/* Key of a sample into `key` with a NUL at its end; *size gets its length also when it did not
- * fit (LEAT_ELIMIT). Keys are bytes, as a rule a relative path in UTF-8. */
+/* Copies the key of a sample to `key` with a NUL at its end; *size gets its length also when it
+ * did not fit (LEAT_ELIMIT). Keys are bytes, usually a relative path in UTF-8. */
 LEAT_API int leat_pack_key(leat_pack *pack, uint64_t sample, char *key, size_t capacity,
                            size_t *size, leat_error *err) LEAT_MUST_CHECK;
-/* The sample with this key, the first one where several have it. LEAT_ENOENT when none. */
+/* The sample with this key, the first if several have it. LEAT_ENOENT when none. */
 LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint64_t *sample,
                             leat_error *err) LEAT_MUST_CHECK;
 
@@ -216,15 +215,15 @@ LEAT_API int leat_pack_find(leat_pack *pack, const void *key, size_t size, uint6
 LEAT_API int leat_pack_read(leat_pack *pack, uint64_t sample, void *buf, size_t capacity,
                             leat_error *err) LEAT_MUST_CHECK;
 
-/* The easy way: a sample with its own growing buffer, one per thread. */
+/* The simple interface: a sample with its own growing buffer, one per thread. */
 typedef struct leat_sample leat_sample;
 LEAT_API int leat_sample_open(leat_sample **s, leat_pack *pack, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API void leat_sample_close(leat_sample **s);
 LEAT_API int leat_sample_read(leat_sample *s, uint64_t sample, leat_error *err) LEAT_MUST_CHECK;
 LEAT_API const char *leat_sample_key(const leat_sample *s, size_t *size);
 
-/* One field of the sample last read: a view until the next read. For RAGGED `data` points at
- * the elements, behind the shape. */
+/* One field of the sample last read: a view until the next read. For RAGGED, `data` points to the
+ * elements, after the shape. */
 typedef struct leat_view {
     const void *data; /* NULL when absent; INT and FLOAT: at the number */
     size_t size;
@@ -238,7 +237,7 @@ typedef struct leat_view {
 LEAT_API int leat_sample_field(const leat_sample *s, uint32_t field, leat_view *view,
                                leat_error *err) LEAT_MUST_CHECK;
 
-/* Pages: whole samples that lie, and are best read, together. */
+/* Pages: whole samples that are stored, and best read, together. */
 typedef struct leat_pack_page {
     uint64_t bytes;   /* a multiple of 16; of 4096 before version 2 */
     uint64_t first;   /* sample */
@@ -250,7 +249,7 @@ typedef struct leat_pack_page {
 } leat_pack_page;
 LEAT_API int leat_pack_page_info(leat_pack *pack, uint64_t page, leat_pack_page *info,
                                  leat_error *err) LEAT_MUST_CHECK;
-/* The page into `buf`, which must hold info.bytes + LEAT_PACK_PADDING; checked. */
+/* Reads the page into `buf`, which must hold info.bytes + LEAT_PACK_PADDING; verified. */
 LEAT_API int leat_pack_page_read(leat_pack *pack, uint64_t page, void *buf, size_t capacity,
                                  leat_error *err) LEAT_MUST_CHECK;
 
@@ -270,18 +269,18 @@ typedef struct leat_pack_verify_opts {
     uint32_t threads; /* 0 = 1 */
     /* Called for each finding, by one thread at a time; return non-zero to stop. */
     int (*damage)(void *cookie, const leat_pack_damage *damage);
-    /* Called now and then; return non-zero to stop. May be NULL. */
+    /* Called from time to time; return non-zero to stop. May be NULL. */
     int (*progress)(void *cookie, uint64_t done_bytes, uint64_t total_bytes);
     void *cookie;
 } leat_pack_verify_opts;
 
 typedef struct leat_pack_verify_stats {
-    uint64_t samples, pages, bytes;    /* looked at */
+    uint64_t samples, pages, bytes;    /* verified */
     uint64_t damaged_samples, damaged; /* findings about samples; all findings */
 } leat_pack_verify_stats;
 
-/* Reads every byte of the pack or set and checks it. 0: whole; LEAT_EDATA: damage was found
- * (and reported); LEAT_ECANCELED: a callback stopped it; others as open. */
+/* Reads every byte of the pack or set and verifies it. 0: no damage; LEAT_EDATA: damage was found
+ * (and reported); LEAT_ECANCELED: a callback stopped it; other errors as for open. */
 LEAT_API int leat_pack_verify(const char *path, const leat_pack_verify_opts *opts,
                               leat_pack_verify_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 
@@ -296,19 +295,20 @@ typedef struct leat_packer_opts {
     uint32_t field_count;
     const leat_field *fields;
     uint64_t page_bytes;    /* target, 64 KiB to 256 MiB, multiple of 4096; 0 = 512 KiB */
-    uint64_t shard_bytes;   /* highest size of a file; 0 = one file. At least 1 MiB. A page
-                               with one large sample may pass it. */
+    uint64_t shard_bytes;   /* maximum size of a file; 0 = one file. At least 1 MiB. A page
+                             * with one large sample may exceed it. */
     const char *provenance; /* JSON object: source, settings. No times, hosts, threads */
     uint64_t identity;      /* hash of source and settings: resume refuses another one */
     uint32_t resume;        /* 1 = resume a partial pack if there is one */
-    uint32_t replace;       /* 1 = a pack of that name may be there and is replaced at the end;
-                               an unfinished one that no process writes is discarded, unless
-                               resume is 1 */
+    /* 1 = an existing pack of that name is replaced at the end; an unfinished one that no process
+     * writes is discarded, unless resume is 1 */
+    uint32_t replace;
     uint32_t no_sync;       /* 1 = no fsync (tests); kill -9 is still safe, power loss is not */
-    uint32_t append;        /* 1 = NAME is there, and gets a new generation: its files stay, samples go to new
-                               shards, and a set that lists all takes the name at the end. Fields (0 = those
-                               of NAME), class names (more may follow) and blobs are those of NAME. What a
-                               killed append, compaction or split left is discarded; there is no resume. */
+    /* 1 = NAME exists and gets a new generation: its files stay, samples go to new shards, and a
+     * set that lists all takes the name at the end. Fields (0 = those of NAME), class names (more
+     * may follow) and blobs are those of NAME. Leftovers of a killed append, compaction or split
+     * are discarded; there is no resume. */
+    uint32_t append;
 } leat_packer_opts;
 #define LEAT_PACKER_OPTS_INIT {.struct_size = sizeof(leat_packer_opts)}
 
@@ -330,8 +330,8 @@ typedef struct leat_pack_sample {
     const void *key;
     size_t key_size;               /* up to 1 MiB */
     const leat_pack_value *values; /* one per field, in the order of the schema */
-    /* Numbers of the caller that come back from resume with the last sample that is safe:
-     * how many inputs were consumed, skipped … Not in the pack. */
+    /* Numbers of the caller, which resume returns with the last safe sample: how many inputs were
+     * consumed, skipped … Not in the pack. */
     uint64_t marks[LEAT_PACKER_MARKS];
 } leat_pack_sample;
 
@@ -341,22 +341,22 @@ typedef struct leat_pack_sample {
  * it is neither a pack nor empty. When NAME is a symbolic link, the file it points to is written. */
 LEAT_API int leat_packer_open(leat_packer **p, const char *path, const leat_packer_opts *opts,
                               leat_error *err) LEAT_MUST_CHECK;
-/* What resume found: samples already safe and the marks of the last of them (zeros when 0). */
+/* The result of resume: samples already safe and the marks of the last of them (zeros when 0). */
 LEAT_API uint64_t leat_packer_resumed(const leat_packer *p, uint64_t marks[LEAT_PACKER_MARKS]);
 
 LEAT_API int leat_packer_append(leat_packer *p, const leat_pack_sample *sample,
                                 leat_error *err) LEAT_MUST_CHECK;
-/* With `append`: samples of NAME with this key are left out of the new generation; *count (may be NULL) gets
- * how many there are, 0 for none. Samples appended by this packer stay: drop, then append is an update.
- * LEAT_ESTATE: not appending. */
+/* With `append`: samples of NAME with this key are dropped from the new generation; *count (may
+ * be NULL) gets their number. Samples appended by this packer stay: drop, then append is an
+ * update. LEAT_ESTATE: not appending. */
 LEAT_API int leat_packer_drop(leat_packer *p, const void *key, size_t size, uint64_t *count,
                               leat_error *err) LEAT_MUST_CHECK;
-/* Named blob, at any time before finish; setting a name again replaces it. With shards: set
- * before the first sample it is in every file, later only in the set and in later shards. */
+/* Named blob, at any time before finish; setting a name again replaces it. With shards: a blob
+ * set before the first sample is in every file, a later one only in the set and in later shards. */
 LEAT_API int leat_packer_blob(leat_packer *p, const char *name, const void *data, size_t size,
                               leat_error *err) LEAT_MUST_CHECK;
-/* A blob set so far, also by the run that is resumed: a view until it is set again or the
- * packer is closed. LEAT_ENOENT when there is none. */
+/* A blob set so far, also by the resumed run: a view until it is set again or the packer is
+ * closed. LEAT_ENOENT when there is none. */
 LEAT_API int leat_packer_blob_view(const leat_packer *p, const char *name, const void **data,
                                    size_t *size);
 /* Class names of an INT field, at any time before finish. LEAT_EINVAL when one is not UTF-8. */
@@ -370,11 +370,11 @@ typedef struct leat_packer_stats {
     uint64_t duplicate_keys; /* samples whose key an earlier sample of their file has */
 } leat_packer_stats;
 
-/* Writes the index, syncs, renames: the pack is there, whole, or (on failure) what was
- * appended is still resumable. Afterwards only close is left. */
+/* Writes the index, syncs, renames: afterwards the pack is complete or (on failure) can still be
+ * resumed. Only close may follow. */
 LEAT_API int leat_packer_finish(leat_packer *p, leat_packer_stats *stats,
                                 leat_error *err) LEAT_MUST_CHECK;
-/* Without finish the partial pack stays for resume. */
+/* Without finish the partial pack is kept for resume. */
 LEAT_API void leat_packer_close(leat_packer **p);
 typedef struct leat_pack_compact_opts {
     uint32_t struct_size;
@@ -383,14 +383,14 @@ typedef struct leat_pack_compact_opts {
     uint64_t shard_bytes; /* as in leat_packer_opts */
     uint32_t replace;     /* 1 = a pack at `output` is replaced */
     uint32_t reserved;    /* 0 */
-    /* Called now and then with samples; return non-zero to stop. May be NULL. */
+    /* Called from time to time with samples; return non-zero to stop. May be NULL. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
     void *cookie;
 } leat_pack_compact_opts;
 
-/* Writes a pack anew, without the samples that were dropped and without borders between generations: the
- * same bytes as one packer that was given all samples at once, with the same blobs (tile tables).
- * Readers see the old files or the new ones. A single file without dropped samples is left as it is.
+/* Rewrites a pack without dropped samples and without borders between generations: the same bytes
+ * as one packer that was given all samples at once, with the same blobs (tile tables). Readers
+ * see the old files or the new ones. A single file without dropped samples is not changed.
  * LEAT_ESTATE: another process writes the pack. */
 LEAT_API int leat_pack_compact(const char *path, const leat_pack_compact_opts *opts,
                                leat_packer_stats *stats, leat_error *err) LEAT_MUST_CHECK;
@@ -406,25 +406,27 @@ typedef struct leat_split_part {
 typedef struct leat_pack_split_opts {
     uint32_t struct_size;
     uint32_t part_count;   /* up to LEAT_PACK_PARTS_MAX */
-    leat_split_part *parts; /* their shares add up to 1; to less: the rest of the samples is left out */
+    leat_split_part *parts; /* their shares add up to 1; if less, the rest of the samples is
+                             * dropped */
     const char *stratify;  /* int field: exact shares within each of its values; NULL = none */
     uint64_t seed;
     uint32_t replace;      /* 1 = packs at the outputs are replaced */
     uint32_t no_sync;      /* as in leat_packer_opts */
-    /* Called now and then with samples of one part; return non-zero to stop. May be NULL. */
+    /* Called from time to time with samples of one part; return non-zero to stop. May be NULL. */
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
     void *cookie;
 } leat_pack_split_opts;
 
-/* Copies the samples of a pack, as they are stored, into one pack per part. Which one a sample goes to
- * depends on its key, the seed and the shares alone: samples added later move no other. Stratified,
- * samples are ranked by the hashes of their keys within each value instead: a few near a border may
- * move when others are added. LEAT_EEXIST: an output is there; then nothing is written. */
+/* Copies the stored samples of a pack unchanged into one pack per part. The part of a sample
+ * depends only on its key, the seed and the shares: samples added later do not move others.
+ * Stratified, samples are ranked by the hashes of their keys within each value instead: a few
+ * near a border may move when others are added. LEAT_EEXIST: an output exists; then nothing is
+ * written. */
 LEAT_API int leat_pack_split(const char *path, const leat_pack_split_opts *opts,
                              leat_error *err) LEAT_MUST_CHECK;
 
-/* Removes what an unfinished run left beside NAME; never a file that the pack or set at NAME
- * needs. LEAT_ESTATE: another process is writing it. */
+/* Removes the leftovers of an unfinished run beside NAME; never a file that the pack or set at
+ * NAME needs. LEAT_ESTATE: another process is writing it. */
 LEAT_API int leat_packer_discard(const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a training run will take, before it runs: memory of host and accelerator, the rate and
- * what limits it, hours, a configuration, machines, and the memory of curation.
+ * Predicts what a training run needs: memory of host and accelerator, the rate and its
+ * bottleneck, hours, a configuration, machines, and the memory of curation.
  *
- * Pure functions from facts to a plan: nothing here opens a file or asks the machine. Facts
- * come from leat_machine_read, from a pack's index, from a short measurement, or from flags;
- * 0 means "not known", and every figure that rests on a default says so. Any thread may call;
- * nothing is shared between calls.
+ * Pure functions from facts to a plan: they open no file and read no machine facts. Facts come
+ * from leat_machine_read, from a pack's index, from a short measurement, or from flags; 0 means
+ * "not known", and every figure that depends on a default says so. Any thread may call; nothing
+ * is shared between calls.
  */
 #ifndef LEAT_PLAN_H
 #define LEAT_PLAN_H
@@ -66,8 +66,8 @@ typedef struct leat_plan_range {
     double low, mid, high;
 } leat_plan_range;
 
-/* What a short measurement on the real data says. A calibration fills it; flags can too.
- * Every range may be left zero. */
+/* Results of a short measurement on the real data. A calibration fills it; flags can too. Every
+ * range may be zero. */
 typedef struct leat_plan_calibration {
     leat_plan_range io_bytes_per_s;   /* cold reads of the dataset */
     leat_plan_range cpu_us;           /* CPU time of one sample, all threads of the loader */
@@ -75,14 +75,14 @@ typedef struct leat_plan_calibration {
     leat_plan_range h2d_bytes_per_s;  /* host to device, pinned */
     uint64_t step_batch;              /* 0 = the plan's batch */
     uint64_t sample_bytes;            /* mean bytes read per sample */
-    /* Samples per second of the loader itself, without a trainer between batches: out of memory
-     * with one thread and with `threads`, and with the pack dropped from the page cache. */
+    /* Samples per second of the loader itself, without a trainer: from memory with one thread and
+     * with `threads`, and with the pack dropped from the page cache. */
     leat_plan_range rate_one, rate_all, rate_cold;
     uint32_t threads;
     uint32_t calibrated;              /* bit (1 << leat_plan_resource): not given by hand */
     double cold_cpu_us;               /* CPU time of one sample that has to be read; 0 = not known */
     uint32_t cpus;                    /* of the machine that was measured */
-    uint32_t quick;                   /* 1 = measured for a moment only: wider intervals */
+    uint32_t quick;                   /* 1 = a short measurement: wider intervals */
 } leat_plan_calibration;
 
 /* Everything known. Set struct_size (leat_plan_facts_init does) and fill what you know. */
@@ -92,7 +92,7 @@ typedef struct leat_plan_facts {
     uint32_t nodes;           /* default 1 */
     uint32_t cpus;            /* usable by this job */
     uint32_t gpus;            /* 0 = none: data loading only */
-    uint32_t whole_machine;   /* 1 = the OS lives inside ram_bytes too */
+    uint32_t whole_machine;   /* 1 = the OS is inside ram_bytes too */
     uint64_t ram_bytes;       /* the limit that kills: cgroup, rlimit or host */
     uint64_t ram_used_bytes;  /* taken by others inside that limit */
     uint64_t shm_bytes;       /* /dev/shm; 0 = not known */
@@ -106,8 +106,8 @@ typedef struct leat_plan_facts {
     uint64_t max_sample_bytes; /* largest; default four times the mean */
     uint32_t width, height;   /* mean, as stored; default 500 × 375 */
     uint64_t page_bytes;      /* of the pack; default 512 KiB */
-    double work;              /* CPU time of a sample against one of the same size that is stored as
-                                 `images` says: other where some are PNG or WebP; 0 = 1 */
+    double work;              /* CPU time of a sample relative to one of the same size stored
+                               * as `images`: differs if some are PNG or WebP; 0 = 1 */
     uint32_t images;          /* leat_plan_images */
     double mix_raw;           /* share stored raw, for LEAT_PLAN_MIX; 0.5 from the
                                  initializer, since 0 is a share as well */
@@ -133,7 +133,7 @@ typedef struct leat_plan_facts {
     uint32_t prefetch;        /* batches ahead (per worker for processes); 0 = preset */
     uint32_t element_bytes;   /* of a delivered pixel: 4 = f32, 2 = f16, 1 = u8; default 4 */
     double crop_area;         /* mean share of the image a crop covers; default 0.42 */
-    uint32_t no_validation;   /* 1 = no second loader is ever alive beside the first */
+    uint32_t no_validation;   /* 1 = no second loader is ever open at the same time */
     uint64_t memory_bytes;    /* leat's budget; 0 = planned */
     leat_plan_calibration measured;
     uint64_t out_bytes;       /* of a delivered sample; 0 = 3 x image x image x element_bytes */
@@ -141,7 +141,7 @@ typedef struct leat_plan_facts {
     double cached;            /* share of the pack that is in the page cache now; 0 = none of it */
     uint32_t order;           /* 1 + leat_order; 0 = the plan chooses */
     uint32_t cache;           /* 1 + leat_cache; 0 = the plan chooses */
-    uint32_t ops_unknown;     /* 1 = there are such ops, and what they cost is not known */
+    uint32_t ops_unknown;     /* 1 = there are such ops, and their cost is not known */
     uint32_t reserved;
     char cpu[96];             /* as leat_machine.cpu_model, for the tables; "" = not known */
 } leat_plan_facts;
@@ -159,19 +159,19 @@ typedef struct leat_plan_ram {
     uint64_t pages;      /* leat: encoded samples in flight, pages in the window */
     uint64_t os, framework, used;
     uint64_t total;
-    uint64_t budget;     /* leat: what --memory should say; process loader: 0 */
-    uint64_t resident;   /* leat: what the process will take, every queue full; less while the
-                            trainer is the faster side and nothing waits */
+    uint64_t budget;     /* leat: the value for --memory; process loader: 0 */
+    uint64_t resident;   /* leat: memory of the process with every queue full; less while the
+                          * trainer is faster and nothing waits */
     uint64_t with_validation; /* with a second loader alive, as persistent workers keep it */
-    uint64_t shm;        /* of `total`, what lies in /dev/shm */
+    uint64_t shm;        /* of `total`, the part in /dev/shm */
     uint64_t limit;
-    /* The single-GPU guide's own arithmetic, for comparison (process loaders). */
+    /* The single-GPU guide's own figures, for comparison (process loaders). */
     uint64_t guide_batch, guide_buffer, guide_total;
     uint32_t verdict;    /* leat_plan_verdict */
     uint32_t shm_short;  /* 1 = /dev/shm is too small for the queue */
 } leat_plan_ram;
 
-/* Memory of one GPU at the highest moment of a step; the parts add up to `total`. */
+/* Peak memory of one GPU during a step; the parts add up to `total`. */
 typedef struct leat_plan_vram {
     uint64_t weights, gradients, optimizer, activations, batch, workspace, context;
     uint64_t total;
@@ -192,7 +192,7 @@ typedef enum leat_plan_resource {
     LEAT_PLAN_GPU = 4
 } leat_plan_resource;
 
-/* Samples per second of one node, and what follows. */
+/* Samples per second of one node, and derived figures. */
 typedef struct leat_plan_speed {
     leat_plan_range io, io_cached, cpu, h2d, gpu; /* mid 0 = not known */
     leat_plan_range rate;       /* the smallest of those known, cache warm as far as it goes */
@@ -206,8 +206,8 @@ typedef struct leat_plan_speed {
     uint64_t iterations;        /* per epoch, full batches */
     double needed;              /* samples/s that keep the node's GPUs busy */
     double cores_needed;        /* and the cores that takes */
-    const char *sources[5];     /* by leat_plan_resource: where its rate comes from; static text,
-                                   NULL when the rate is not known */
+    const char *sources[5];     /* by leat_plan_resource: the source of its rate; static text,
+                                 * NULL when the rate is not known */
 } leat_plan_speed;
 
 typedef struct leat_plan_config {
@@ -217,7 +217,7 @@ typedef struct leat_plan_config {
     uint32_t precision;
     uint32_t cache_process;  /* 0 = "os", 1 = "process" */
     uint32_t quasi_random;   /* 0 = "random" */
-    uint32_t page_window;    /* pages that are shuffled together */
+    uint32_t page_window;    /* pages shuffled together */
     uint32_t compile;
     uint32_t reserved;
     uint64_t memory_bytes;   /* leat's budget per process */
@@ -293,7 +293,7 @@ typedef enum leat_plan_field {
     LEAT_PLAN_SOLVE_CPUS = 3   /* least that feed the GPUs */
 } leat_plan_field;
 
-/* 0 in *value: nothing fits. LEAT_EINVAL when the facts it needs are not there. */
+/* 0 in *value: nothing fits. LEAT_EINVAL when facts it needs are missing. */
 LEAT_API int leat_plan_solve(const leat_plan_facts *facts, leat_plan_field field,
                              uint64_t *value, leat_error *err) LEAT_MUST_CHECK;
 
@@ -311,8 +311,8 @@ typedef struct leat_plan_machine {
     char note[96];
     char source[160];
     uint32_t row;        /* of the guide's table, from 0 */
-    uint32_t raised;     /* rows skipped because the memory model says they would fail */
-    uint32_t fits;       /* 0 = not even the largest row fits: `note` says what would */
+    uint32_t raised;     /* rows skipped because they would fail by the memory model */
+    uint32_t fits;       /* 0 = even the largest row does not fit: see `note` */
     uint32_t open_ended; /* 1 = the guide says "or more" */
     uint32_t nodes_low, nodes_high, gpus_low, gpus_high;
     uint32_t cpus;
@@ -325,8 +325,8 @@ typedef struct leat_plan_machine {
     uint32_t incomplete;   /* 1 = a rate that could limit is not known */
 } leat_plan_machine;
 
-/* The guide's machine for `amount`, raised until the memory model agrees. For images `facts`
- * gives model, batch and loader; for text its samples are documents (0 = from the bytes).
+/* The guide's machine for `amount`, raised until it satisfies the memory model. For images
+ * `facts` gives model, batch and loader; for text its samples are documents (0 = from the bytes).
  * For other kinds it may be NULL. */
 LEAT_API int leat_plan_recommend(leat_plan_kind kind, uint64_t amount,
                                  const leat_plan_facts *facts, leat_plan_machine *machine,
@@ -351,15 +351,15 @@ typedef struct leat_plan_stage {
     char source[160];
 } leat_plan_stage;
 
-/* The stage by its name or a short form of it ("quality", "caption"), on facts->gpus GPUs of the kind
- * facts->gpu or with facts->vram_bytes each; facts may be NULL. `amount` documents or clips; 0 = none.
- * LEAT_EINVAL for an unknown name, with those that are known. */
+/* The stage by its name or a short form of it ("quality", "caption"), on facts->gpus GPUs of the
+ * kind facts->gpu or with facts->vram_bytes each; facts may be NULL. `amount` documents or clips;
+ * 0 = none. LEAT_EINVAL for an unknown name, with a list of the known ones. */
 LEAT_API int leat_plan_stage_make(const char *name, uint64_t amount, const leat_plan_facts *facts,
                                   leat_plan_stage *stage, leat_error *err) LEAT_MUST_CHECK;
 
 typedef struct leat_plan_minhash_facts {
     uint64_t documents;
-    uint64_t dataset_bytes;     /* 0 = not known: the guide's band table is not asked */
+    uint64_t dataset_bytes;     /* 0 = not known: the guide's band table is not used */
     uint64_t memory_bytes;      /* limit */
     uint32_t hashes;            /* default 260 */
     uint32_t bands;             /* default 20 */
@@ -376,7 +376,7 @@ typedef struct leat_plan_minhash {
     uint64_t union_bytes;       /* leat: union-find, 4 bytes (8 past 2^32) a document */
     uint64_t spill_bytes;       /* leat: written once and read once */
     uint64_t partitions;        /* of the spill, so that each sorts inside the limit */
-    uint32_t fits;              /* leat's way fits the limit */
+    uint32_t fits;              /* leat's method fits the limit */
     uint32_t guide_fits;        /* even one band at a time fits by the guide's formula */
 } leat_plan_minhash;
 
@@ -398,15 +398,15 @@ typedef struct leat_plan_error_row {
     double predicted, measured;
     double error;   /* (predicted − measured) / measured */
     uint32_t bytes; /* 1 = both are bytes */
-    uint32_t inside; /* 1 = the measurement lies in the predicted interval (rates) */
+    uint32_t inside; /* 1 = the measurement is in the predicted interval (rates) */
 } leat_plan_error_row;
 
 #define LEAT_PLAN_ERROR_ROWS 6
-/* Rows for what both sides know; returns their number. */
+/* Fills rows for quantities known on both sides; returns their number. */
 LEAT_API uint32_t leat_plan_compare(const leat_plan *plan, const leat_plan_run *run,
                                     leat_plan_error_row rows[LEAT_PLAN_ERROR_ROWS]);
 
-/* ---- Words ---- */
+/* ---- Names ---- */
 
 LEAT_API const char *leat_plan_verdict_name(uint32_t verdict);   /* "safe", "risky" … */
 LEAT_API const char *leat_plan_resource_name(uint32_t resource); /* "io", "cpu" … */
@@ -421,7 +421,7 @@ typedef enum leat_plan_format {
     LEAT_PLAN_YAML = 3  /* keys of `leat load`, readable by `leat load --config` */
 } leat_plan_format;
 
-/* Hands the text to `write` in one or more pieces; a non-zero return stops and is returned. */
+/* Passes the text to `write` in one or more pieces; a non-zero return stops and is returned. */
 LEAT_API int leat_plan_write(const leat_plan *plan, leat_plan_format format,
                              int (*write)(void *cookie, const char *text, size_t len),
                              void *cookie, leat_error *err) LEAT_MUST_CHECK;

@@ -36,8 +36,8 @@ typedef enum leat_text_compress {
     LEAT_TEXT_ZSTD = 2
 } leat_text_compress;
 
-/* Called by the thread that called in, after every chunk; return non-zero to stop (the answer
- * is then LEAT_ECANCELED). Bytes are those of the input files; 0 <= done <= total. */
+/* Called on the calling thread after every chunk; return non-zero to stop (the result is then
+ * LEAT_ECANCELED). Bytes are those of the input files; 0 <= done <= total. */
 typedef int (*leat_text_progress)(void *cookie, uint64_t done_bytes, uint64_t total_bytes,
                                   uint64_t documents, uint64_t dropped);
 
@@ -64,7 +64,7 @@ typedef struct leat_filter_opts {
     uint32_t compress;     /* leat_text_compress of the kept documents */
     uint32_t score_only;   /* 1 = write scores-00000.jsonl with all scores; drop nothing */
     uint32_t fail_on_bad;  /* 1 = LEAT_EDATA at the first line that cannot be read */
-    uint32_t replace;      /* 1 = the output of an earlier run is replaced */
+    uint32_t replace;      /* 1 = replace the output of an earlier run */
     uint32_t reserved;
     leat_text_progress progress;
     void *cookie; /* of progress and explained */
@@ -91,7 +91,7 @@ typedef struct leat_filter_stats {
     uint64_t kept, dropped;
     uint64_t bad;             /* lines that cannot be read */
     uint64_t modified;        /* documents that a modifier changed */
-    uint64_t lone_surrogates; /* \ud800 and the like without partner: scored as U+FFFD */
+    uint64_t lone_surrogates; /* \ud800 and similar without partner: scored as U+FFFD */
     uint64_t files, bytes_in; /* of the input files */
     uint64_t text_bytes;      /* of the texts, as UTF-8 */
     uint64_t shards, bytes_out;
@@ -139,7 +139,7 @@ typedef enum leat_dedup_keep {
 
 typedef enum leat_dedup_level {
     LEAT_LEVEL_DOCUMENT = 0,
-    LEAT_LEVEL_LINE = 1,     /* exact: lines that occurred before are taken out of the texts */
+    LEAT_LEVEL_LINE = 1,     /* exact: removes repeated lines from the texts */
     LEAT_LEVEL_PARAGRAPH = 2 /* exact: the same for paragraphs, which blank lines separate */
 } leat_dedup_level;
 
@@ -168,15 +168,15 @@ typedef struct leat_dedup_opts {
     uint64_t max_document;        /* longest line: 128 MiB, less when the memory is small */
     uint32_t compress;            /* leat_text_compress */
     uint32_t fail_on_bad, replace;
-    uint32_t resume;    /* 1 = continue a run that was interrupted */
+    uint32_t resume;    /* 1 = resume an interrupted run */
     uint32_t plan_only; /* 1 = fill the plan in stats and return */
     uint32_t reserved;
     uint64_t checkpoint_bytes; /* save the state after this much input: 512 MiB */
     leat_text_progress progress;
     void *cookie;
     leat_log log;
-    const char *against; /* folder of an earlier run with `index`: documents that are like one of
-                            its kept ones are removed; its texts are not read. NULL = none */
+    const char *against; /* folder of an earlier run with `index`: documents similar to one of
+                          * its kept ones are removed; its texts are not read. NULL = none */
     uint32_t index;      /* 1 = save the index of all kept documents (with those of `against`) */
     uint32_t level;      /* leat_dedup_level */
 } leat_dedup_opts;
@@ -199,22 +199,22 @@ typedef struct leat_dedup_stats {
     uint64_t shards, bytes_out;
     uint64_t plan_documents;         /* estimated from the first lines of the files */
     uint64_t plan_memory, plan_disk; /* bytes */
-    uint64_t disk_bytes;             /* most that was on disk besides the output */
+    uint64_t disk_bytes;             /* maximum on disk besides the output */
     uint64_t budget_peak_bytes;
-    uint64_t resumed; /* 1 = an earlier run was continued */
+    uint64_t resumed; /* 1 = an earlier run was resumed */
     double seconds, cpu_seconds;
-    uint64_t resumable; /* 1 = the run failed, and `resume` continues it */
+    uint64_t resumable; /* 1 = the run failed and can be resumed */
     uint64_t against, removed_against; /* documents of the index; removed for one of these */
     uint64_t index_bytes;              /* of the index that was saved */
-    /* With lines or paragraphs. `removed` then counts documents of which nothing is left. */
+    /* With lines or paragraphs. `removed` then counts documents without any text left. */
     uint64_t pieces, pieces_removed; /* lines or paragraphs that are not blank; repeated ones */
     uint64_t bytes_removed;          /* of the texts */
     uint64_t changed;                /* documents that lost a piece */
 } leat_dedup_stats;
 
-/* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does not
- * fit the memory or the disk. An interrupted run leaves OUTPUT/.leat-work, from which `resume`
- * goes on. */
+/* Removes duplicates. LEAT_EBUDGET or LEAT_ENOSPC, before anything is read, when the plan does
+ * not fit the memory or the disk. An interrupted run leaves OUTPUT/.leat-work, from which
+ * `resume` continues. */
 LEAT_API int leat_dedup_text(const leat_dedup_opts *opts, leat_dedup_stats *stats,
                              leat_error *err) LEAT_MUST_CHECK;
 
@@ -232,7 +232,7 @@ typedef enum leat_decontaminate_by {
 typedef struct leat_decontaminate_opts {
     uint32_t struct_size;
     uint32_t input_count, eval_count;
-    uint32_t ngram; /* words in a row that must be shared: 13 */
+    uint32_t ngram; /* consecutive words that must be shared: 13 */
     const char *const *inputs;
     const char *const *evals; /* evaluation sets: JSONL files, folders or patterns; needed */
     const char *eval_fields;  /* keys of their texts, with commas: "text" */
@@ -276,9 +276,9 @@ typedef struct leat_decontaminate_stats {
     double seconds, cpu_seconds;
 } leat_decontaminate_stats;
 
-/* Removes what the inputs share with evaluation sets: n-grams of words, without case, punctuation and
- * white space. stats may be NULL. LEAT_EDATA when the evaluation sets have no text of so many
- * words. */
+/* Removes text that the inputs share with evaluation sets: n-grams of words, ignoring case,
+ * punctuation and white space. stats may be NULL. LEAT_EDATA when the evaluation sets have no
+ * text of so many words. */
 LEAT_API int leat_decontaminate_text(const leat_decontaminate_opts *opts,
                                      leat_decontaminate_stats *stats, leat_error *err) LEAT_MUST_CHECK;
 
