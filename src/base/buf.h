@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A growing byte buffer with a mandatory maximum, also the string builder of the house:
- * `data` is always followed by a NUL that is not counted in `len`. One thread at a time.
+ * A growing byte buffer with a mandatory maximum. It is also the string builder of the library:
+ * `data` always ends with a NUL that is not counted in `len`. One thread at a time.
  *
- * A failed append leaves the content as it was and is remembered: later appends fail too, so
- * a long build-up checks once at its end with leat__buf_status().
+ * A failed append leaves the content unchanged and is remembered: later appends fail too. A long
+ * build-up therefore needs only one check at its end, leat__buf_status().
  */
 #ifndef LEAT_BASE_BUF_H
 #define LEAT_BASE_BUF_H
@@ -26,7 +26,7 @@ typedef struct leat__buf {
 
 void leat__buf_init(leat__buf *b, leat__mem_cat cat, size_t max);
 void leat__buf_reset(leat__buf *b); /* frees; the buffer is empty and usable again */
-void leat__buf_clear(leat__buf *b); /* keeps the memory, forgets content and status */
+void leat__buf_clear(leat__buf *b); /* keeps the memory, clears content and status */
 
 int leat__buf_reserve(leat__buf *b, size_t extra);
 int leat__buf_append(leat__buf *b, const void *data, size_t len);
@@ -41,10 +41,11 @@ static inline int leat__buf_status(const leat__buf *b)
     return b->status;
 }
 
-/* View: valid until the next change. Never NULL. */
+/* A view, valid until the next change. Never NULL. */
 const char *leat__buf_str(const leat__buf *b);
 
-/* Steals the bytes (free with leat__free); NULL when out of memory. Resets the buffer. */
+/* Moves the bytes to the caller (free with leat__free) and resets the buffer. NULL when out of
+ * memory. */
 char *leat__buf_take(leat__buf *b, size_t *len);
 
 #endif

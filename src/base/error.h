@@ -19,7 +19,7 @@
         if (leat_try_rc_ != 0) return leat_try_rc_;                                        \
     } while (0)
 
-/* The arguments of a public call: LEAT_EINVAL when the caller passed something it may not. */
+/* Checks the arguments of a public call: LEAT_EINVAL when `cond` is false. */
 #define LEAT_REQUIRE(cond, err)                                                            \
     do {                                                                                   \
         if (!(cond))                                                                       \
@@ -41,13 +41,14 @@ int leat__fail(leat_error *err, int code, const char *fmt, ...) LEAT_PRINTF(3, 4
  * EIO) and appends its text. */
 int leat__fail_errno(leat_error *err, int sys_errno, const char *fmt, ...) LEAT_PRINTF(3, 4);
 
-/* Out of memory, always the same words: "out of memory: cannot allocate N bytes for WHAT". */
+/* Out of memory, always with the same text: "out of memory: cannot allocate N bytes for WHAT". */
 int leat__fail_nomem(leat_error *err, uint64_t bytes, const char *what);
 
-/* Puts "context: " in front of the message of an error on its way up; returns err->code. */
+/* Prepends "context: " to the message of an error that is passed up; returns err->code. */
 int leat__error_context(leat_error *err, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
-/* Says which sample and where in it; key may be NULL, sample and offset -1 when unknown. */
+/* Records the sample and the position in it; key may be NULL, sample and offset -1 when
+ * unknown. */
 void leat__error_at(leat_error *err, const char *key, int64_t sample, int64_t offset);
 
 /* Code for an errno value. */

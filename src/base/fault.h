@@ -3,8 +3,8 @@
  * Injected failures, for tests. Every place that can fail for a reason outside leat asks
  * LEAT_FAULT(kind) first. In builds without -Dfault=true the question costs nothing.
  *
- * A test arms one kind: the n-th question (from 1) fails, once or from then on for ever. A
- * plan with n = 0 only counts, so a test first counts and then fails each call in turn.
+ * A test arms one kind: the n-th question (from 1) fails, either once or every time from then on.
+ * A plan with n = 0 only counts, so a test first counts and then fails each call in turn.
  */
 #ifndef LEAT_BASE_FAULT_H
 #define LEAT_BASE_FAULT_H
@@ -30,7 +30,8 @@ bool leat__fault_hit(leat__fault_kind kind);
 #define LEAT_FAULT(kind) false
 #endif
 
-/* Arms `kind` (n = 0: count only), disarms all, tells how often `kind` was asked since. */
+/* Arms `kind` (n = 0: count only); disarms all kinds; returns how often `kind` was asked
+ * since. */
 void leat__fault_arm(leat__fault_kind kind, uint64_t nth, bool for_ever);
 /* The n-th question kills the process instead, as kill -9 would. */
 void leat__fault_arm_kill(leat__fault_kind kind, uint64_t nth);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing JSON into a buffer: commas, nesting and escapes are its business. Reading JSON is
- * jansson's. Numbers are written so that they read back equal; NaN and infinities become
- * null. Strings that are not UTF-8 get U+FFFD for each bad byte.
+ * Writes JSON into a buffer; takes care of commas, nesting and escapes. Reading JSON is left to
+ * jansson. Numbers are written so that they read back equal; NaN and infinities become null. In
+ * strings that are not UTF-8, each bad byte becomes U+FFFD.
  *
  *   leat__json j; leat__json_init(&j, &buf, 0);
  *   leat__json_object(&j); leat__json_key(&j, "samples"); leat__json_u64(&j, 3);
@@ -39,7 +39,7 @@ void leat__json_i64(leat__json *j, int64_t v);
 void leat__json_double(leat__json *j, double v);
 void leat__json_bool(leat__json *j, bool v);
 void leat__json_null(leat__json *j);
-void leat__json_raw(leat__json *j, const char *json); /* a value that is JSON already */
+void leat__json_raw(leat__json *j, const char *json); /* a value that already is JSON */
 
 /* key and value in one call */
 void leat__json_kstr(leat__json *j, const char *key, const char *s);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logging is a callback in the options of whoever owns the work; silent by default. The
- * library never prints. Never log per sample: count instead.
+ * Logging goes to a callback in the options of the object that does the work; silent by default.
+ * The library never prints. Never log per sample: use a counter.
  */
 #ifndef LEAT_BASE_LOG_H
 #define LEAT_BASE_LOG_H
 
 #include <leat/log.h>
 
-/* Nothing when the sink has no callback or the level is above its own. */
+/* Does nothing when there is no callback or the level is above the one asked for. */
 void leat__log(const leat_log *log, leat_log_level level, const char *fmt, ...)
     LEAT_PRINTF(3, 4);
 

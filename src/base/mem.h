@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Allocation with a category. Every heap byte of leat goes through here, so memory per room
- * is known at any moment, a process-wide hard limit can be set, and tests can fail the n-th
- * call. Blocks are aligned to 16 bytes, or as asked (powers of two up to 2 MiB).
- * Any thread may call; a block may be freed by another thread than the one that made it.
+ * Allocation with a category. Every heap byte of leat goes through here. So memory use per module
+ * is always known, a process-wide hard limit can be set, and tests can fail the n-th call. Blocks
+ * are aligned to 16 bytes, or as requested (powers of two up to 2 MiB). Any thread may call; any
+ * thread may free a block.
  */
 #ifndef LEAT_BASE_MEM_H
 #define LEAT_BASE_MEM_H
@@ -37,35 +37,38 @@ typedef enum leat__mem_cat {
         LEAT__MEM_CATS
 } leat__mem_cat;
 
-/* NULL when out of memory, over the limit, or made to fail. A size of 0 gives a unique block.
- * The _array forms multiply with an overflow check; zalloc forms return zeroed memory. */
+/* NULL when out of memory, over the limit, or when a fault is injected. A size of 0 gives a
+ * unique block. The _array forms multiply with an overflow check; zalloc forms return zeroed
+ * memory. */
 void *leat__alloc(leat__mem_cat cat, size_t size) LEAT_MUST_CHECK;
 void *leat__zalloc(leat__mem_cat cat, size_t size) LEAT_MUST_CHECK;
 void *leat__alloc_array(leat__mem_cat cat, size_t count, size_t size) LEAT_MUST_CHECK;
 void *leat__zalloc_array(leat__mem_cat cat, size_t count, size_t size) LEAT_MUST_CHECK;
 void *leat__alloc_aligned(leat__mem_cat cat, size_t size, size_t align) LEAT_MUST_CHECK;
 
-/* Grows or shrinks a block of the default alignment, NULL leaves `ptr` as it was. */
+/* Grows or shrinks a block of the default alignment. On failure returns NULL and leaves `ptr`
+ * unchanged. */
 void *leat__realloc(leat__mem_cat cat, void *ptr, size_t size) LEAT_MUST_CHECK;
 void leat__free(void *ptr); /* NULL is fine */
 
 char *leat__strdup(leat__mem_cat cat, const char *s) LEAT_MUST_CHECK;
 char *leat__strndup(leat__mem_cat cat, const char *s, size_t n) LEAT_MUST_CHECK;
 
-/* Typed: LEAT_NEW(CAT, type) is a zeroed object, LEAT_NEW_ARRAY(CAT, type, n) n of them. */
+/* LEAT_NEW(CAT, type) allocates a zeroed object, LEAT_NEW_ARRAY(CAT, type, n) a zeroed array of
+ * n. */
 #define LEAT_NEW(cat, type) ((type *)leat__zalloc(LEAT__MEM_##cat, sizeof(type)))
 #define LEAT_NEW_ARRAY(cat, type, n)                                                       \
     ((type *)leat__zalloc_array(LEAT__MEM_##cat, (n), sizeof(type)))
 
-/* Bytes now in use and their highest value, for one category or, with LEAT__MEM_CATS, all.
- * Counts what was asked for, not the allocator's own overhead. */
+/* Bytes in use and their peak, for one category, or for all with LEAT__MEM_CATS. Counts requested
+ * bytes, not the allocator's overhead. */
 uint64_t leat__mem_used(leat__mem_cat cat);
 uint64_t leat__mem_peak(leat__mem_cat cat);
-uint64_t leat__mem_blocks(void); /* live blocks: 0 after everything is closed */
+uint64_t leat__mem_blocks(void); /* live blocks: 0 once everything is closed */
 void leat__mem_peak_reset(void);
 const char *leat__mem_name(leat__mem_cat cat);
 
-/* Process-wide hard limit in bytes, 0 = none. Allocations that would pass it fail. */
+/* Process-wide hard limit in bytes, 0 = none. Allocations that would exceed it fail. */
 void leat__mem_limit_set(uint64_t bytes);
 uint64_t leat__mem_limit(void);
 

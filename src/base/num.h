@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checked arithmetic: every size that comes from outside passes here before it is used.
- * Each returns true when the result fits and is stored, false (and stores nothing useful)
- * when it does not.
+ * Checked arithmetic: every size from outside goes through these functions before use. Each
+ * returns true and stores the result when it fits. Otherwise it returns false and the stored
+ * value is not meaningful.
  */
 #ifndef LEAT_BASE_NUM_H
 #define LEAT_BASE_NUM_H
@@ -55,7 +55,7 @@ static inline LEAT_MUST_CHECK bool leat__u64_to_u32(uint64_t value, uint32_t *re
     return value <= UINT32_MAX;
 }
 
-/* True when [offset, offset + length) lies inside [0, total). */
+/* True when [offset, offset + length) is inside [0, total). */
 static inline bool leat__range_inside(uint64_t offset, uint64_t length, uint64_t total)
 {
     return offset <= total && length <= total - offset;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A declared parameter: name, kind, default, range, help. Options of commands and arguments
- * of augmentations are tables of these; parsing, range checks, --help, the man page,
- * completions and Python signatures all come from the table and from nowhere else.
+ * A declared parameter: name, kind, default, range, help. Options of commands and arguments of
+ * augmentations are tables of these. Parsing, range checks, --help, the man page, completions and
+ * Python signatures all come from this one table.
  */
 #ifndef LEAT_BASE_PARAM_H
 #define LEAT_BASE_PARAM_H
@@ -22,8 +22,8 @@ typedef enum leat__param_kind {
     LEAT__PARAM_CHOICE,  /* one of `choices` ("a|b|c"); value is its index */
     LEAT__PARAM_STRING,  /* text */
     LEAT__PARAM_PATH,    /* text, completes as a file name */
-    LEAT__PARAM_FLOATS,  /* fixed number of doubles, "0.485,0.456,0.406": count in `arity` */
-    LEAT__PARAM_INTS     /* the same of whole numbers, "224,256" */
+    LEAT__PARAM_FLOATS,  /* fixed number of doubles, "0.485,0.456,0.406"; the number is `arity` */
+    LEAT__PARAM_INTS     /* the same with integers, "224,256" */
 } leat__param_kind;
 
 #define LEAT__PARAM_ARITY_MAX 8
@@ -35,31 +35,31 @@ typedef struct leat__param {
     double min, max;     /* for numbers, inclusive; min > max = no range */
     const char *choices; /* "a|b|c" for LEAT__PARAM_CHOICE */
     int arity;           /* for lists of numbers; 0 = any number up to the maximum */
-    const char *metavar; /* what stands for the value in help: "N", "FILE"; NULL = by kind */
+    const char *metavar; /* the placeholder for the value in help: "N", "FILE"; NULL = by kind */
     const char *help;    /* one sentence, lower case, no full stop */
     char shortcut;       /* one-letter form on the command line, 0 = none */
 } leat__param;
 
 typedef struct leat__value {
-    bool set; /* given by the user, not the default */
+    bool set; /* given by the user; false for the default */
     int64_t i;
     uint64_t u;
     double f;
-    const char *s; /* view of the text that was parsed */
+    const char *s; /* view of the parsed text */
     double list[LEAT__PARAM_ARITY_MAX];
     int count;
 } leat__value;
 
-/* Parses `text` as a value of `p` and checks its range. On failure LEAT_EINVAL and one line:
- * "--batch: 0 is out of range (1 to 65536)", with a hint of the nearest choice. `shown` is how
- * the user wrote the name ("--batch", "RandomErasing.p"). */
+/* Parses `text` as a value of `p` and checks its range. On failure LEAT_EINVAL and one line, with
+ * a hint to the nearest choice: "--batch: 0 is out of range (1 to 65536)". `shown` is the name as
+ * the user wrote it ("--batch", "RandomErasing.p"). */
 int leat__param_parse(const leat__param *p, const char *shown, const char *text,
                       leat__value *value, leat_error *err) LEAT_MUST_CHECK;
 
-/* The i-th choice into out; false past the last. */
+/* Copies the i-th choice to out; false past the last. */
 bool leat__param_choice(const leat__param *p, int index, char *out, int size);
 
-/* Where `value` starts: the default, not set. A NULL default gives zeros. */
+/* Sets `value` to the default, with `set` false. A NULL default gives zeros. */
 void leat__param_default(const leat__param *p, leat__value *value);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keyed bijections on [0, n), n up to 2^48: a shuffle that needs no array. Position ->
- * element and back in O(1), a pure function of (key, tweak, n). How and why it is uniform
- * enough: docs/internals/random.md.
+ * Keyed bijections on [0, n), n up to 2^48: a shuffle that needs no array. Position -> element
+ * and back in O(1), a pure function of (key, tweak, n). docs/internals/random.md explains how it
+ * works and why it is uniform enough.
  */
 #ifndef LEAT_BASE_PERM_H
 #define LEAT_BASE_PERM_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define LEAT__PERM_MAX (UINT64_C(1) << 48)
-#define LEAT__PERM_TABLE 64 /* up to this n the shuffle is written out */
+#define LEAT__PERM_TABLE 64 /* up to this n the shuffle is stored as a table */
 
 typedef struct leat__perm {
     uint64_t n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counter-based random numbers: Philox 4x32-10. A generator is a pure function of its key
- * and its counter, so what a sample draws depends on (seed, epoch, sample, op) and never on
- * the thread, the worker or the moment. No allocation, no failure, no locks.
+ * Counter-based random numbers: Philox 4x32-10. A generator is a pure function of its key and its
+ * counter. So the draws of a sample depend only on (seed, epoch, sample, op), never on thread,
+ * worker or time. No allocation, no failure, no locks.
  */
 #ifndef LEAT_BASE_RNG_H
 #define LEAT_BASE_RNG_H
@@ -16,7 +16,7 @@ typedef struct leat__rng {
     uint32_t key[2];
     uint32_t counter[4];
     uint32_t block[4];
-    unsigned used; /* words of `block` handed out */
+    unsigned used; /* words of `block` already used */
 } leat__rng;
 
 /* The stream for one use: `seed` is the key; epoch, sample and op select the stream. epoch

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SHA-256 (FIPS 180-4), HMAC-SHA-256 (RFC 2104) and base64: what requests to object stores are
- * signed with. Checksums of our own data are XXH3 (base/hash.h), which is far faster.
+ * SHA-256 (FIPS 180-4), HMAC-SHA-256 (RFC 2104) and base64, for signing requests to object
+ * stores. Checksums of leat's own data use XXH3 (base/hash.h), which is far faster.
  */
 #ifndef LEAT_BASE_SHA256_H
 #define LEAT_BASE_SHA256_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Public structs begin with their own size, so that a caller built against an older, smaller one
- * works with this library: only the part that both know is read and written.
+ * Public structs begin with their own size. A caller built against an older, smaller struct
+ * therefore works with this library: only the part that both know is read and written.
  */
 #ifndef LEAT_BASE_SIZED_H
 #define LEAT_BASE_SIZED_H
@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Clears the caller's `size` bytes and stores the size in front; false when there is no room. */
+/* Clears the caller's `size` bytes and stores the size in the first field; false when it does not
+ * fit. */
 static inline bool leat__sized_init(void *to, uint32_t size)
 {
     if (to == NULL || size < sizeof size) return false;
@@ -20,8 +21,8 @@ static inline bool leat__sized_init(void *to, uint32_t size)
     return true;
 }
 
-/* Fills the caller's struct, whose first bytes say how large it is, from our own. What we do not
- * know of a larger one becomes 0. False when the caller did not set its size. */
+/* Fills the caller's struct, whose first field is its size, from ours. Bytes of a larger struct
+ * that we do not know become 0. False when the caller did not set its size. */
 static inline bool leat__sized_copy(void *to, const void *from, size_t from_size)
 {
     uint32_t size;
@@ -34,7 +35,7 @@ static inline bool leat__sized_copy(void *to, const void *from, size_t from_size
     return true;
 }
 
-/* Whether a member that ends at `end` lies inside a caller's struct of `size` bytes. */
+/* True when `member` is inside a caller's struct of `size` bytes. */
 #define LEAT__SIZED_HAS(type, member, size)                                                \
     ((size) >= offsetof(type, member) + sizeof(((type *)0)->member))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strings, numbers in strings, and paths. Nothing here touches the file system.
+ * Strings, numbers in strings, and paths. Nothing here accesses the file system.
  */
 #ifndef LEAT_BASE_STR_H
 #define LEAT_BASE_STR_H
@@ -11,23 +11,23 @@
 
 #include "base/buf.h"
 
-bool leat__str_eq(const char *a, const char *b); /* NULLs are equal to each other only */
+bool leat__str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool leat__str_starts(const char *s, const char *prefix);
 bool leat__str_ends(const char *s, const char *suffix);
 bool leat__str_ends_nocase(const char *s, const char *suffix);
 
-/* Order in which people read names: runs of digits compare as numbers ("a2" < "a10"). Total:
- * 0 only for equal strings. */
+/* Natural order of names: digit sequences compare as numbers ("a2" < "a10"). A total order: 0
+ * only for equal strings. */
 int leat__str_natural_cmp(const char *a, const char *b);
 
-/* Whole string or nothing: no blanks, no trailing characters; false when malformed or out of
- * range. Bytes: 512, 4K, 1.5G, 2TiB, 10MB (K = Ki = 1024, KB = 1000 …). Seconds: 250ms, 3s,
- * 2m, 1h, or a plain number of seconds. */
+/* Parses the whole string: no blanks, no trailing characters; false when malformed or out of
+ * range. Bytes: 512, 4K, 1.5G, 2TiB, 10MB (K = Ki = 1024, KB = 1000 …). Seconds: 250ms, 3s, 2m,
+ * 1h, or a plain number of seconds. */
 bool leat__str_to_i64(const char *s, int64_t *value);
 bool leat__str_to_u64(const char *s, uint64_t *value);
 bool leat__str_to_double(const char *s, double *value);
 bool leat__str_to_bytes(const char *s, uint64_t *value);
-/* The same for amounts that people count in thousands: "10G" is 10 GB, only "10GiB" is binary. */
+/* The same for amounts usually counted in thousands: "10G" is 10 GB, only "10GiB" is binary. */
 bool leat__str_to_bytes10(const char *s, uint64_t *value);
 bool leat__str_to_seconds(const char *s, double *value);
 bool leat__str_to_bool(const char *s, bool *value);
@@ -37,20 +37,20 @@ char *leat__format_bytes(uint64_t bytes, char *out, size_t size);
 char *leat__format_count(double count, char *out, size_t size);
 char *leat__format_seconds(double seconds, char *out, size_t size);
 
-/* Edit distance with transpositions; the nearest of `words` (n of them), NULL when none is
- * near enough to be worth a hint. */
+/* distance: edit distance with transpositions. nearest: the closest of the n `words`, NULL when
+ * none is close enough for a hint. */
 size_t leat__str_distance(const char *a, const char *b);
 const char *leat__str_nearest(const char *word, const char *const *words, size_t n);
 
-/* `s` for a message: control characters and bytes that are not UTF-8 as \xHH; cut to `size` bytes.
- * Returns `out`. */
+/* Makes `s` printable: control characters and bytes that are not UTF-8 become \xHH; cut to `size`
+ * bytes. Returns `out`. */
 const char *leat__str_shown(const char *s, char *out, size_t size);
 /* Valid UTF-8 (no overlong forms, no surrogates); length of the valid part in *good. */
 bool leat__utf8_valid(const char *s, size_t len, size_t *good);
 
-/* Paths. join inserts one '/'; base and ext are views into `path` ("" when there is none; ext
- * has no dot). relative_safe is true for a non-empty relative path without "..", empty or "."
- * parts or NUL: what may be created below a folder of ours. */
+/* Paths. join inserts one '/'; base and ext are views into `path` ("" when there is none; ext has
+ * no dot). relative_safe is true for a path that may be created below a folder: relative, not
+ * empty, no NUL, and no "..", "." or empty part. */
 int leat__path_join(leat__buf *out, const char *dir, const char *name);
 const char *leat__path_base(const char *path);
 const char *leat__path_ext(const char *path);

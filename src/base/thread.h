@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads, locks and conditions: a thin shim over pthreads that names threads, uses the
- * monotonic clock for waits, and lets tests fail a thread start. Lock and condition calls
- * cannot fail at run time: misuse aborts in debug builds.
+ * Threads, locks and condition variables: a thin shim over pthreads. It names threads, uses the
+ * monotonic clock for waits, and lets tests fail a thread start. Lock and condition calls cannot
+ * fail at run time; misuse aborts in debug builds.
  */
 #ifndef LEAT_BASE_THREAD_H
 #define LEAT_BASE_THREAD_H
@@ -22,15 +22,15 @@ typedef struct leat__thread {
 
 typedef void (*leat__thread_main)(void *arg);
 
-/* Starts a thread named `name` (cut to 15 bytes) that blocks all signals but faults, so that
+/* Starts a thread named `name` (cut to 15 bytes). It blocks all signals except faults, so that
  * the host's signal handlers run on the host's threads. */
 int leat__thread_start(leat__thread *t, const char *name, leat__thread_main main, void *arg,
                        leat_error *err) LEAT_MUST_CHECK;
-void leat__thread_join(leat__thread *t); /* nothing when it was never started */
+void leat__thread_join(leat__thread *t); /* does nothing when it was never started */
 uint32_t leat__thread_id(void);          /* kernel id of the caller */
 void leat__thread_yield(void);
-/* Lets the calling thread, and no other, run on the CPUs of this mask only (`bytes` of it, bit
- * n = CPU n). False when the kernel does not allow any of them. */
+/* Restricts the calling thread to the CPUs of this mask (`bytes` long, bit n = CPU n). False when
+ * the kernel allows none of them. */
 bool leat__thread_set_cpus(const uint64_t *mask, size_t bytes);
 
 typedef struct leat__mutex {
@@ -55,7 +55,7 @@ void leat__cond_wait(leat__cond *c, leat__mutex *m);
 /* False when `deadline_ns` (of leat__clock_ns) passed. Wake-ups may be spurious. */
 bool leat__cond_wait_until(leat__cond *c, leat__mutex *m, uint64_t deadline_ns);
 
-/* Shared by many, or held by one alone; whoever waits to be alone goes first. */
+/* A shared/exclusive lock; waiters for exclusive access go first. */
 typedef struct leat__gate {
     pthread_rwlock_t lock;
 } leat__gate;
@@ -64,17 +64,17 @@ void leat__gate_init(leat__gate *g);
 void leat__gate_destroy(leat__gate *g);
 void leat__gate_share(leat__gate *g);
 void leat__gate_alone(leat__gate *g);
-void leat__gate_leave(leat__gate *g); /* after either */
+void leat__gate_leave(leat__gate *g); /* after either kind of entry */
 
-/* A condition that may be signalled from a signal handler. A waiter remembers the count of rings
- * before it looks at what it waits for; no ring between that look and the wait is lost. */
+/* A condition that may be signalled from a signal handler. A waiter reads the ring count before
+ * it checks its condition, so no ring between the check and the wait is lost. */
 typedef struct leat__bell {
     _Atomic uint32_t rings, waiters;
 } leat__bell;
 
 void leat__bell_ring(leat__bell *b); /* wakes all; async-signal-safe, any thread, no lock needed */
 uint32_t leat__bell_rings(const leat__bell *b);
-/* Gives `m` up until the count is no longer `seen`; false when `deadline_ns` (UINT64_MAX: none)
+/* Releases `m` until the count differs from `seen`; false when `deadline_ns` (UINT64_MAX: none)
  * passed first. Wake-ups may be spurious. */
 bool leat__bell_wait_until(leat__bell *b, uint32_t seen, leat__mutex *m, uint64_t deadline_ns);
 
@@ -82,12 +82,12 @@ typedef pthread_once_t leat__once;
 #define LEAT__ONCE_INIT PTHREAD_ONCE_INIT
 void leat__once_run(leat__once *once, void (*fn)(void));
 
-/* A number that changes when the process forks: an object remembers it at birth and compares
- * on use, to refuse work in a forked child. Costs one load. */
+/* A number that changes when the process forks. Objects store it when created and compare it on
+ * use, to refuse work in a forked child. Costs one load. */
 uint32_t leat__fork_generation(void);
 
-/* A mutex of the whole process, which another thread may hold while this one forks: in the child
- * it is made anew. Once per mutex, before it is first locked (a second call does nothing). */
+/* Registers a process-wide mutex that another thread may hold during a fork: the child
+ * initializes it again. Call before the first lock; a second call does nothing. */
 void leat__fork_renew(leat__mutex *m);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine asks of a budget beyond include/leat/flow.h.
+ * The engine's internal interface to a budget, beyond include/leat/flow.h.
  *
- * Each running flow has a floor: the bytes with which it could run its tasks one after the
- * other. Ordinary requests are granted only below limit - floors; a request that a flow cannot
- * make progress without may use the floors too, up to the limit. That is the whole of the
- * deadlock argument (docs/internals/engine.md).
+ * Each running flow has a floor: the bytes it needs to run its tasks one at a time. Ordinary
+ * requests are granted only below limit - floors. A request that a flow needs to make progress
+ * may also use the floors, up to the limit. This is why there is no deadlock
+ * (docs/internals/engine.md).
  */
 #ifndef LEAT_ENGINE_BUDGET_H
 #define LEAT_ENGINE_BUDGET_H
@@ -15,16 +15,16 @@
 
 #include "base/thread.h"
 
-/* Told, without any lock of the budget's, that bytes came free after someone was refused. */
+/* Called when bytes were released after a request was refused. No lock of the budget is held. */
 typedef struct leat__budget_listener {
     void (*freed)(void *arg);
     void *arg;
     struct leat__budget_listener *next;
 } leat__budget_listener;
 
-/* Someone who holds bytes only because they may be useful later (caches, spare blocks). `trim` is
- * called without any lock of the budget's or a pool's; it releases up to about `bytes` and answers
- * how many it released. */
+/* An object that holds bytes only for later reuse (caches, spare blocks). `trim` releases up to
+ * about `bytes` and returns how many it released. It is called without any lock of the budget or
+ * of a pool. */
 typedef struct leat__budget_keeper {
     uint64_t (*trim)(void *arg, uint64_t bytes);
     void *arg;
@@ -34,14 +34,16 @@ typedef struct leat__budget_keeper {
 void leat__budget_ref(leat_budget *b);
 
 void leat__budget_keep(leat_budget *b, leat__budget_keeper *k);
-void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k); /* waits for a trim that runs */
-/* Asks the keepers for `bytes`; answers what they released. Holds no lock that a release takes. */
+void leat__budget_unkeep(leat_budget *b, leat__budget_keeper *k); /* waits for a running trim */
+/* Asks the keepers for `bytes`; returns how many they released. Holds no lock that a release
+ * takes. */
 uint64_t leat__budget_reclaim(leat_budget *b, uint64_t bytes);
-/* Bytes missing for a senior grant of `bytes`; for a floor of `floor` instead of `old_floor`. */
+/* Bytes missing for a senior grant of `bytes`, or for raising a floor from `old_floor` to
+ * `floor`. */
 uint64_t leat__budget_lacking(leat_budget *b, uint64_t bytes);
 uint64_t leat__budget_floor_lacking(leat_budget *b, uint64_t old_floor, uint64_t floor);
-/* True when a senior grant of `bytes` is impossible though only this flow (`charged` bytes) and
- * keepers hold anything. */
+/* True when a senior grant of `bytes` is impossible although only this flow (`charged` bytes) and
+ * keepers hold bytes. */
 bool leat__budget_hopeless(leat_budget *b, uint64_t charged, uint64_t bytes);
 
 void leat__budget_listen(leat_budget *b, leat__budget_listener *l);
@@ -54,12 +56,12 @@ int leat__budget_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, c
 int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_floor, const char *who,
                             leat_error *err) LEAT_MUST_CHECK;
 
-/* Charges `bytes`, or answers false. `senior`: may use the floors. */
+/* Charges `bytes`, or returns false. `senior`: may use the floors. */
 bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior);
 
-/* Moves charges between categories and gives bytes back; the sum must not be positive. Does
- * not call listeners: answers whether the caller should, with leat__budget_notify, once it
- * holds no lock. */
+/* Moves charges between categories and releases bytes; the sum must not be positive. Does not
+ * call listeners. Returns true when the caller must call leat__budget_notify once it holds no
+ * lock. */
 bool leat__budget_apply(leat_budget *b, const int64_t delta[LEAT_BUDGET_CATS]);
 void leat__budget_notify(leat_budget *b);
 

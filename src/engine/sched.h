@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scheduler's state and its transitions. A state machine: every function below is called
- * with the pool's lock held (or by the one thread of deterministic mode), is told the time,
- * starts nothing and waits for nothing. Threads (pool.c) and the replay (replay.c) drive the
- * very same functions.
+ * The scheduler's state and its transitions. A state machine: every function below is called with
+ * the pool's lock held (or by the one thread of deterministic mode), gets the time as an
+ * argument, starts no thread and never waits. Threads (pool.c) and the replay (replay.c) call the
+ * same functions.
  *
  *   stages   source  map  map | gather  map | …      a gather begins a segment, an expand ends
  *   segments [0              ] [1          ]          one: inside a segment one task stays one
  *                                                     task, so its number stays dense
  *
- * A segment keeps its tasks in a ring by number. Tasks that failed or were dropped stay in
- * their slot as tombstones until their turn has come, which is why order, groups and errors
- * come out the same whatever the schedule was.
+ * A segment keeps its tasks in a ring indexed by number. Failed and dropped tasks stay in their
+ * slot as tombstones until their turn. So order, groups and errors do not depend on the schedule.
  */
 #ifndef LEAT_ENGINE_SCHED_H
 #define LEAT_ENGINE_SCHED_H
@@ -25,21 +24,21 @@
 #include "engine/placement.h"
 
 enum {
-    LEAT__STAGES_MAX = 30,   /* so that a flow's segments fit the bits of `dirty` */
-    LEAT__TAKE_MAX = 32,     /* tasks one worker takes per lock hold */
-    LEAT__LANE_MAX = 256,    /* threads of one lane, and tasks at once in an I/O stage */
+    LEAT__STAGES_MAX = 30,   /* a flow's segments must fit the bits of `dirty` */
+    LEAT__TAKE_MAX = 32,     /* tasks a worker takes per lock hold */
+    LEAT__LANE_MAX = 256,    /* threads per lane, and tasks in flight per I/O stage */
     LEAT__GPUS_MAX = 32,
-    LEAT__KIDS_AHEAD = 64,   /* children a parent that is not first may make ahead */
-    LEAT__SPARE_MAX = 4096,  /* nodes a flow keeps to use again */
+    LEAT__KIDS_AHEAD = 64,   /* children that a parent which is not first may make ahead */
+    LEAT__SPARE_MAX = 4096,  /* nodes a flow keeps for reuse */
     LEAT__LATER_MS = 10
 };
 
 typedef enum leat__node_state {
-    LEAT__NODE_READY,   /* waits to be run at `stage` */
-    LEAT__NODE_RUNNING, /* a worker has it, or leat_task_done will be called */
+    LEAT__NODE_READY,   /* ready to run at `stage` */
+    LEAT__NODE_RUNNING, /* a worker runs it, or leat_task_done will be called */
     LEAT__NODE_ARRIVED, /* at the end of its segment */
     LEAT__NODE_OUT,     /* waits for the consumer */
-    LEAT__NODE_LOAN     /* the consumer has it */
+    LEAT__NODE_LOAN     /* borrowed by the consumer */
 } leat__node_state;
 
 typedef struct leat__node leat__node;
@@ -59,17 +58,17 @@ struct leat__node {
     leat_error *why;                /* owned; pub.error shows it */
     leat__node **members;           /* owned; pub.members shows it */
     leat__list kids;                /* expand: made, not yet numbered */
-    leat__list fresh;               /* of the process() call that runs now: its worker's own */
+    leat__list fresh;               /* of the running process() call; private to its worker */
     uint64_t fresh_bytes;
-    int32_t rc;              /* of the call that just ended */
+    int32_t rc;              /* of the call that just returned */
     uint16_t stage, segment;
     uint8_t state;
-    uint8_t cat;             /* what `held` is charged to */
+    uint8_t cat;             /* the category `held` is charged to */
     bool dropped;
-    bool fatal;              /* failed in a way that no policy forgives */
-    bool async;              /* process() answered LEAT_FLOW_PENDING */
-    bool pending;            /* and its worker has let go of it */
-    bool early;              /* leat_task_done came before process() returned */
+    bool fatal;              /* failed with an error that no policy skips */
+    bool async;              /* process() returned LEAT_FLOW_PENDING */
+    bool pending;            /* and its worker has released it */
+    bool early;              /* leat_task_done was called before process() returned */
 };
 
 typedef enum leat__ctx_state {
@@ -96,22 +95,22 @@ typedef struct leat__stage {
     uint32_t segment;
     uint32_t limit;  /* tasks at once; UINT32_MAX = none */
     uint32_t cpu_milli;
-    uint64_t in_bound;               /* what a task may bring here */
-    uint64_t scratch, out;           /* declared, or measured when that was more */
+    uint64_t in_bound;               /* most bytes a task may bring here */
+    uint64_t scratch, out;           /* declared, or measured if larger */
     leat__list ready;                /* not used by ordered stages and the source */
     uint64_t turn;                   /* ordered: the number that may run next */
     uint32_t running; /* tasks */
-    uint32_t workers, pending; /* what `limit` counts: workers in it, tasks left pending */
+    uint32_t workers, pending; /* counted against `limit`: workers inside, tasks pending */
     bool answers_later;
     bool starved;                    /* its next task was refused bytes … */
-    uint64_t starved_epoch;          /* … when the pool's epoch was this */
+    uint64_t starved_epoch;          /* … at this value of the pool's epoch */
     leat__ctx *ctx;                  /* one per worker of the lane */
-    uint32_t ctx_count;              /* contexts with resources granted */
+    uint32_t ctx_count;              /* contexts that have their resources */
     double cost_ns;                  /* moving mean of one process() call */
-    /* what it did */
+    /* totals */
     uint64_t items, failed, dropped, bytes, bytes_max, busy_ns, wait_ns;
     uint64_t ready_since_ns, ready_ns; /* time with a non-empty queue */
-    leat__counts told;                 /* what the meters know already */
+    leat__counts told;                 /* already reported to the meters */
 } leat__stage;
 
 typedef enum leat__end { LEAT__END_EXIT, LEAT__END_SINK, LEAT__END_GATHER, LEAT__END_EXPAND } leat__end;
@@ -125,10 +124,10 @@ typedef struct leat__segment {
     uint64_t low;    /* lowest number that has not passed the end in order */
     uint64_t next;   /* number of the next to enter */
     uint32_t inside; /* entered, not yet retired */
-    uint32_t window; /* most of them */
-    uint64_t filled; /* times the one that entered left no room for another */
-    bool lean;       /* the window bounds what is on its way: not those waiting in the group */
-    bool closed;     /* nothing will enter any more */
+    uint32_t window; /* maximum of `inside` */
+    uint64_t filled; /* how often the window became full */
+    bool lean;       /* the window bounds tasks in flight: not those waiting in the group */
+    bool closed;     /* nothing more will enter */
     leat__node **group; /* before a gather: members so far */
     uint32_t group_count;
     bool group_full;
@@ -147,46 +146,48 @@ typedef struct leat__knob {
     bool pinned;
 } leat__knob;
 
-/* Things the controller may do; the first three are the knobs made larger. */
+/* Actions of the controller; the first three raise the knobs. */
 enum { LEAT__DO_REST = 3, LEAT__DOINGS };
 
-/* A rate over looks with the same settings: recent ones count more, the last eight at most. */
+/* A rate over ticks with the same settings, weighted towards recent ticks; the last eight at
+ * most. */
 typedef struct leat__pace {
     double mean, var;
     uint32_t looks;
 } leat__pace;
 
-/* Why something is left alone for a while, and what the world was like then. */
+/* Why an action is not retried for a while, and the conditions at that time. */
 typedef struct leat__hold {
-    uint32_t looks;   /* left */
-    uint32_t futile;  /* times in a row */
+    uint32_t looks;   /* ticks left */
+    uint32_t futile;  /* consecutive useless attempts */
     uint32_t stage;
-    uint32_t changed; /* looks in a row in which the world was another */
+    uint32_t changed; /* consecutive ticks with changed conditions */
     double cost_ns, step_ns;
 } leat__hold;
 
-/* What the controller saw last time, to look at differences, and what it remembers. */
+/* The counters at the controller's last tick, to compute differences, and its memory. */
 typedef struct leat__sight {
     uint64_t at_ns, results, consumer_wait_ns, blocked_ns, filled;
     uint64_t items[LEAT__STAGES_MAX], busy_ns[LEAT__STAGES_MAX], ready_ns[LEAT__STAGES_MAX];
-    leat__pace pace[LEAT__STAGES_MAX]; /* items/s with these settings */
-    double cost_ns[LEAT__STAGES_MAX];  /* of one task */
-    bool changing;       /* the last look was passed over */
+    leat__pace pace[LEAT__STAGES_MAX]; /* items/s with the current settings */
+    double cost_ns[LEAT__STAGES_MAX];  /* per task */
+    bool changing;       /* the last tick was skipped */
     int32_t tried;       /* knob + 1 of the change being judged, 0 = none */
     uint32_t tried_from, tried_stage;
     leat__pace tried_pace;
     double tried_cost_ns, tried_step_ns; /* before the change */
-    uint32_t judging;    /* looks since the change */
+    uint32_t judging;    /* ticks since the change */
     uint64_t judged_items;
-    bool elastic;        /* the last increase made no read slower: the next may be a larger one */
-    bool narrow;         /* more reads at once only waited longer: fewer may do */
+    bool elastic;        /* the last increase made no read slower: the next may be larger */
+    bool narrow;         /* more reads in flight only increased latency: fewer may be enough */
     leat__hold hold[LEAT__DOINGS];
-    uint32_t calm;       /* looks in a row in which the consumer did not wait */
-    uint32_t rested;     /* looks left in which wanting workers back is a regret */
+    uint32_t calm;       /* consecutive ticks in which the consumer did not wait */
+    uint32_t rested;     /* ticks left in which needing workers again means idling them was a
+                          * mistake */
 } leat__sight;
 
 struct leat_flow {
-    leat_flow *next; /* in the pool */
+    leat_flow *next; /* in the pool's list */
     leat_pool *pool;
     leat_budget *budget;
     leat__budget_listener listener;
@@ -197,37 +198,39 @@ struct leat_flow {
     uint32_t stage_count;
     leat__segment *segments;
     uint32_t segment_count;
-    uint64_t dirty; /* segments to look at, one bit each */
+    uint64_t dirty; /* segments to advance, one bit each */
 
     leat__flow_state state;
-    atomic_bool stop; /* no process() begins any more */
+    atomic_bool stop; /* no process() starts any more */
     leat_error error; /* of a failed flow */
-    uint32_t running; /* tasks in the hands of workers or pending */
-    uint32_t reaping; /* nodes on their way to be freed */
+    uint32_t running; /* tasks running or pending */
+    uint32_t reaping; /* nodes being freed */
     uint32_t busy[LEAT_LANES];
     bool source_ended;
-    uint64_t source_later_ns; /* not before */
+    uint64_t source_later_ns; /* do not ask the source before this time */
     uint64_t floor;
-    uint64_t out_bound; /* most that one result holds */
-    uint64_t reclaim;   /* bytes its senior was refused, to be asked of the budget's keepers … */
-    bool reclaimed;     /* … which has happened since anything changed */
-    uint64_t moved_ns;  /* when a task was last started */
+    uint64_t out_bound; /* most bytes that one result holds */
+    uint64_t reclaim;   /* bytes refused to its senior, to be requested from the budget's
+                         * keepers … */
+    bool reclaimed;     /* … done since the last change */
+    uint64_t moved_ns;  /* time a task was last started */
     atomic_uint_fast64_t charged;
-    uint64_t scan; /* the pool's, when it was last looked at */
-    double vtime; /* ns of work it got: the flow with the least goes first */
+    uint64_t scan; /* the pool's scan in which it was last visited */
+    double vtime; /* ns of work done for it: the flow with the least goes first */
     leat__knob knobs[3];
     leat__list out;
-    leat__list spare; /* nodes to use again */
-    leat__bell *changed; /* for the consumer: its own, or that of whoever outlives it */
+    leat__list spare; /* nodes for reuse */
+    leat__bell *changed; /* wakes the consumer: the flow's own, or one that outlives it */
     leat__bell own_bell;
     uint32_t waiters;
-    uint64_t wait_since_ns; /* of the first of them */
+    uint64_t wait_since_ns; /* start of the first wait */
     atomic_bool *interrupted, own_interrupted;
-    bool closing; /* someone waits for `running` and `reaping` to be 0 */
-    bool tell_others; /* bytes came free that another pool may be waiting for */
+    bool closing; /* a thread waits for `running` and `reaping` to be 0 */
+    bool tell_others; /* bytes were released that another pool may wait for */
 
-    /* Loans outlive the flow: `refs` counts the handle and the loans, `lending` guards
-     * `attached` (and the loans once detached) and is taken before the pool's lock. */
+    /* Borrowed results outlive the flow: `refs` counts the handle and the borrowed results.
+     * `lending` guards `attached` (and borrowed results once detached) and is taken before the
+     * pool's lock. */
     leat__mutex lending;
     bool attached;
     atomic_uint refs;
@@ -247,9 +250,9 @@ typedef struct leat__worker {
     leat_pool *pool;
     leat_lane lane;
     uint32_t index;
-    uint32_t place; /* of the placement's nodes, where there is one */
+    uint32_t place; /* index of its NUMA node, if there is a placement */
     leat__thread thread;
-    leat_flow *flow; /* of the tasks it has */
+    leat_flow *flow; /* the flow of its current tasks */
     leat__stage *stage;
     leat__node *tasks[LEAT__TAKE_MAX];
     uint32_t count;
@@ -261,22 +264,24 @@ typedef struct leat__worker {
 
 typedef struct leat__lane {
     leat__worker *workers;
-    uint32_t max;     /* threads it may have */
-    uint32_t started; /* threads it has */
+    uint32_t max;     /* maximum number of threads */
+    uint32_t started; /* threads running */
     uint32_t idle, waking;
     leat__cond wake;
-    leat__cond parked; /* CPU workers beyond the active ones: they must not eat wake-ups */
-    bool scarce;       /* a stage's worker needs bytes or a GPU: not any thread will do */
+    leat__cond parked; /* CPU workers beyond the active ones; separate so that they take no
+                        * wake-ups */
+    bool scarce;       /* a worker's context needs bytes or a GPU, so not every thread can run
+                        * the stage */
 } leat__lane;
 
 struct leat_pool {
     leat__mutex lock;
-    uint32_t refs; /* guarded by the shared pool's own lock when shared */
+    uint32_t refs; /* guarded by the lock of `shared` when shared */
     bool shared, stopping;
     uint32_t fork_generation;
     leat__lane lanes[LEAT_LANES];
     leat__placement *placement; /* NULL on one NUMA node */
-    uint32_t active; /* CPU workers that may be busy */
+    uint32_t active; /* CPU workers allowed to run */
     uint32_t cpu_milli_used;
     uint32_t gpus;
     uint32_t gpu_milli_free[LEAT__GPUS_MAX];
@@ -284,12 +289,12 @@ struct leat_pool {
     leat_flow *flows;
     uint64_t now_ns; /* time of the last take or settlement; it never goes back */
     uint64_t scan;
-    double vclock; /* vtime of whom was served last */
-    bool stirred;   /* a fruitless look changed something: others should look again */
+    double vclock; /* vtime of the flow served last */
+    bool stirred;   /* a scan without a take changed something: others should scan again */
     bool reclaims;  /* a flow's `reclaim` is set */
-    uint64_t epoch; /* changes whenever a refused request may be worth asking again */
-    leat__list dead; /* to be freed by whoever unlocks */
-    struct leat__note { /* lines for the flows' logs, written by whoever unlocks */
+    uint64_t epoch; /* changes whenever refused requests should be retried */
+    leat__list dead; /* to be freed by the thread that unlocks */
+    struct leat__note { /* lines for the flows' logs, written by the thread that unlocks */
         leat_flow *flow;
         leat_log_level level;
         char text[224];
@@ -315,29 +320,28 @@ void leat__sched_ctx_drop(leat_flow *f, leat__stage *s, leat__ctx *ctx);
 /* segment.c */
 int leat__segments_build(leat_flow *f, uint32_t parallel, leat_error *err) LEAT_MUST_CHECK;
 void leat__segments_window(leat_flow *f);
-uint32_t leat__segment_room(const leat__segment *seg); /* tasks that may enter now */
+uint32_t leat__segment_room(const leat__segment *seg); /* number of tasks that may enter now */
 void leat__segment_enter(leat_flow *f, uint32_t index, leat__node *n, uint64_t now);
-void leat__segment_leave(leat_flow *f, leat__node *n); /* after the exit: slot free */
+void leat__segment_leave(leat_flow *f, leat__node *n); /* after the exit: frees the slot */
 void leat__node_forward(leat_flow *f, leat__node *n, uint32_t stage, uint64_t now);
 void leat__flow_advance(leat_flow *f, uint64_t now);
 void leat__flow_fail(leat_flow *f, const leat__node *n, int code, const char *message);
 leat__node *leat__segment_at(const leat__segment *seg, uint64_t seq);
-/* Of a flow that stopped: buries up to `most` of the nodes that are left; true when there are
- * more. */
+/* For a stopped flow: buries up to `most` of the remaining nodes; true when more remain. */
 bool leat__segments_drain(leat_flow *f, uint32_t most);
 void leat__segments_free(leat_flow *f);
 
 /* task.c */
 leat__node *leat__node_new(leat_flow *f);
-void leat__node_bury(leat_flow *f, leat__node *n); /* to the pool's dead */
+void leat__node_bury(leat_flow *f, leat__node *n); /* moves it to the pool's dead list */
 void leat__node_fail(leat_flow *f, leat__node *n, int rc, const leat_error *err);
 void leat__node_spare(leat_flow *f, leat__node *n);
-void leat__nodes_free(leat_flow *f); /* the spare ones */
+void leat__nodes_free(leat_flow *f); /* frees the spare ones */
 void leat__flow_unref(leat_flow *f);
-/* What `dead` holds: release() and the bytes, without the lock; the nodes, with it. */
+/* Processes `dead`: release() and the bytes without the lock; the nodes with it. */
 void leat__nodes_release(leat__list *dead);
 void leat__nodes_recycle(leat_pool *p, leat__list *dead);
-/* After process(), without the lock: a task that holds more than granted gets it, or fails. */
+/* After process(), without the lock: charges bytes held beyond the grant, or fails the task. */
 void leat__node_audit(leat__stage *s, leat__node *n, leat_error *err);
 
 void leat__list_push(leat__list *l, leat__node *n);
@@ -346,10 +350,11 @@ void leat__list_remove(leat__list *l, leat__node *n);
 
 /* pool.c */
 void leat__pool_lock(leat_pool *p);
-/* Wakes whom there is work for, unlocks, frees the dead. */
+/* Wakes workers that have work, unlocks, frees the dead. */
 void leat__pool_unlock(leat_pool *p);
 uint64_t leat__pool_now(leat_pool *p);
-/* A line for the flow's log: users' code, so never called under the lock. Locked. */
+/* Queues a line for the flow's log. The callback is user code, so it never runs under the lock.
+ * Locked. */
 void leat__pool_note(leat_flow *f, leat_log_level level, const char *fmt, ...)
     LEAT_PRINTF(3, 4);
 void leat__pool_freed(void *pool); /* a budget's listener */
@@ -361,11 +366,12 @@ void leat__pool_ref(leat_pool *p);
 int leat__lane_open(leat__lane *l, leat_pool *p, leat_lane kind, uint32_t max, leat_error *err)
     LEAT_MUST_CHECK;
 int leat__lane_start(leat__lane *l, uint32_t count, leat_error *err) LEAT_MUST_CHECK;
-void leat__lane_join(leat__lane *l);  /* all lanes, before any is closed: threads look at all */
+void leat__lane_join(leat__lane *l);  /* for all lanes before any is closed: threads read all
+                                       * lanes */
 void leat__lane_close(leat__lane *l);
 const char *leat__lane_name(leat_lane lane);
 
-/* contain.c: process() with faults caught; 0 or what it answered, or LEAT_EINTERNAL with the
+/* contain.c: runs process() with faults caught. Returns its result, or LEAT_EINTERNAL with the
  * signal in err and *crashed set. */
 int leat__contain_install(leat_error *err) LEAT_MUST_CHECK;
 int leat__contain_call(const leat__stage *s, void *ctx, leat_task *task, bool *crashed,

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a controller keeps between flows, and its decisions: see leat_tuner in leat/flow.h.
+ * The state a controller keeps between flows, and its decisions: see leat_tuner in leat/flow.h.
  */
 #ifndef LEAT_ENGINE_TUNER_H
 #define LEAT_ENGINE_TUNER_H
 
 #include "engine/sched.h"
 
-/* Before a flow starts: settings that are not pinned, and what was seen, from the flow before. */
+/* Before a flow starts: restores the settings that are not pinned, and the observations, from the
+ * previous flow. */
 void leat__tuner_recall(leat_flow *f);
 
 /* When a flow ends. Locked. */
 void leat__tuner_remember(leat_flow *f, uint64_t now);
 
-/* One more decision; takes the tuner's own lock, which is the innermost. */
+/* Adds a decision; takes the tuner's own lock, which is the innermost. */
 void leat__tuner_decided(leat_tuner *t, const leat_decision *d);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asynchronous whole reads: io_uring where the kernel allows it, else a few threads. The
- * choice is made at open (option, then the environment LEAT_IO=uring|threads, then what
- * works) and changes speed only.
+ * Asynchronous whole reads: io_uring where the kernel allows it, else a few threads. The backend
+ * is chosen at open (option, then the environment LEAT_IO=uring|threads, then what works) and
+ * affects only speed.
  *
- * A request belongs to the caller and must stay in place from submit until it is done. It is
- * done exactly once: its `done` is called on a lane's thread, or, when `done` is NULL, it is
- * handed out by leat__aio_wait(). Any thread may submit and wait; submit never blocks on I/O:
- * what does not fit the depth is queued. Remote files go to the HTTP loop, which has its own
- * limit of requests and joins neighbouring reads; the depth does not apply to them.
+ * A request belongs to the caller and must stay in place from submit until it is done. It is done
+ * exactly once: its `done` is called on a lane's thread or, when `done` is NULL, leat__aio_wait()
+ * returns it. Any thread may submit and wait. submit never blocks on I/O: requests beyond the
+ * depth are queued. Remote files go to the HTTP loop, which has its own limit of requests and
+ * joins neighbouring reads; the depth does not apply to them.
  */
 #ifndef LEAT_IO_AIO_H
 #define LEAT_IO_AIO_H
@@ -20,13 +20,13 @@ typedef enum leat__aio_kind {
     LEAT__AIO_AUTO = 0,
     LEAT__AIO_URING,
     LEAT__AIO_THREADS,
-    LEAT__AIO_MANUAL /* no thread: leat__aio_turn says when; for deterministic tests */
+    LEAT__AIO_MANUAL /* no thread: leat__aio_turn runs each read; for deterministic tests */
 } leat__aio_kind;
 
 typedef struct leat__aio_opts {
-    leat__aio_kind kind; /* LEAT__AIO_AUTO; a forced kind that cannot work is LEAT_ENOTSUP */
+    leat__aio_kind kind; /* LEAT__AIO_AUTO; a forced kind that does not work gives LEAT_ENOTSUP */
     uint32_t depth;      /* reads in flight at once, 1..1024; 0 = 16 */
-    uint32_t max_depth;  /* highest depth that depth_set may ask for; 0 = max(depth, 64) */
+    uint32_t max_depth;  /* upper limit for depth_set; 0 = max(depth, 64) */
 } leat__aio_opts;
 
 typedef struct leat__aio_req leat__aio_req;
@@ -39,7 +39,7 @@ struct leat__aio_req {
     void (*done)(leat__aio_req *req); /* must not block; may submit; may free the request */
     void *cookie;                     /* the caller's */
     /* set when done */
-    int rc; /* 0: all `len` bytes are there; LEAT_EDATA file ended; LEAT_EIO; LEAT_ECANCELED */
+    int rc; /* 0: all `len` bytes were read; LEAT_EDATA file ended; LEAT_EIO; LEAT_ECANCELED */
     int sys_errno;
     char note[256]; /* remote files: why it failed */
     uint64_t submit_ns, done_ns; /* of leat__clock_ns */
@@ -54,28 +54,28 @@ struct leat__aio_req {
 typedef struct leat__aio leat__aio;
 
 int leat__aio_open(leat__aio **a, const leat__aio_opts *opts, leat_error *err) LEAT_MUST_CHECK;
-/* Queued requests are canceled, those in flight are waited for; all become done. */
+/* Queued requests are canceled, those in flight are completed; all become done. */
 void leat__aio_close(leat__aio **a);
 leat__aio_kind leat__aio_backend(const leat__aio *a);
 
 void leat__aio_submit(leat__aio *a, leat__aio_req *req);
-/* The next finished request without `done`; LEAT_ETIMEDOUT after deadline_ns (0 = do not
- * wait, UINT64_MAX = for ever); LEAT_ENOENT when nothing is queued or in flight. */
+/* Returns the next finished request without `done`; LEAT_ETIMEDOUT after deadline_ns (0 = do not
+ * wait, UINT64_MAX = no deadline); LEAT_ENOENT when nothing is queued or in flight. */
 int leat__aio_wait(leat__aio *a, leat__aio_req **req, uint64_t deadline_ns) LEAT_MUST_CHECK;
 
-/* While on, reads of remote files end with LEAT_ECANCELED, those in flight too: whoever stops must not
- * wait for a network that does not answer. */
+/* While on, reads of remote files end with LEAT_ECANCELED, including those in flight: a stop must
+ * not wait for a network that does not answer. */
 void leat__aio_stop_remote(leat__aio *a, bool on);
 
-/* Manual lanes: reads one of the queued requests, chosen by `draw`, and calls its `done`, on the
- * caller's thread; false when none is queued. */
+/* Manual lanes: reads one queued request, chosen by `draw`, and calls its `done` on the caller's
+ * thread; false when none is queued. */
 bool leat__aio_turn(leat__aio *a, uint32_t draw);
 
-void leat__aio_depth_set(leat__aio *a, uint32_t depth); /* cut to 1..max_depth */
+void leat__aio_depth_set(leat__aio *a, uint32_t depth); /* clamped to 1..max_depth */
 uint32_t leat__aio_depth(const leat__aio *a);
 uint32_t leat__aio_in_flight(const leat__aio *a);
 
-/* Puts the failure of a done request into words. */
+/* Describes the failure of a done request in err. */
 int leat__aio_error(const leat__aio_req *req, leat_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two backends of aio share. Requests move
+ * Shared by the two backends of aio. Requests move
  *
  *   submit -> pending (list) -> in flight (backend) -> done callback, or the done list
  *
@@ -20,16 +20,16 @@ typedef struct leat__aio_threads leat__aio_threads;
 typedef struct leat__aio_uring leat__aio_uring;
 
 struct leat__aio {
-    leat__aio_kind kind; /* guarded by the lock: a ring may give way to threads */
+    leat__aio_kind kind; /* guarded by the lock: a ring may be replaced by threads */
     leat__mutex lock;
-    leat__cond work;     /* something is pending, or closing, or the depth grew */
-    leat__cond finished; /* something went to the done list, or nothing is left */
+    leat__cond work;     /* a request is pending, or closing, or the depth grew */
+    leat__cond finished; /* a request was added to the done list, or none is left */
     leat__aio_list pending, done;
     uint32_t depth, max_depth;
     uint32_t queued, in_flight;
     bool closing;
     bool stopped;         /* remote reads are canceled */
-    leat__remote *remote; /* one of the remote files that were read, NULL for none */
+    leat__remote *remote; /* one of the remote files read so far, NULL for none */
     leat__aio_threads *threads;
     leat__aio_uring *uring;
 };
@@ -37,18 +37,18 @@ struct leat__aio {
 void leat__aio_list_push(leat__aio_list *l, leat__aio_req *r);
 leat__aio_req *leat__aio_list_pop(leat__aio_list *l); /* NULL when empty */
 
-/* The next pending request if the depth allows one more; it then counts as in flight. */
+/* Takes the next pending request if the depth allows; it then counts as in flight. */
 leat__aio_req *leat__aio_take_locked(leat__aio *a);
-/* Reads it here and now, and ends it. */
+/* Reads it synchronously and completes it. */
 void leat__aio_serve(leat__aio *a, leat__aio_req *r);
-/* Ends a request that is in flight (without the lock). */
+/* Completes a request that is in flight (without the lock). */
 void leat__aio_complete(leat__aio *a, leat__aio_req *r, int rc, int sys_errno);
 
 int leat__aio_threads_open(leat__aio *a, leat_error *err) LEAT_MUST_CHECK;
 void leat__aio_threads_close(leat__aio *a);
 void leat__aio_threads_kick_locked(leat__aio *a); /* something became pending */
 
-/* LEAT_ENOTSUP when the build or the kernel has no io_uring for us. */
+/* LEAT_ENOTSUP when the build or the kernel has no io_uring. */
 int leat__aio_uring_open(leat__aio *a, leat_error *err) LEAT_MUST_CHECK;
 void leat__aio_uring_close(leat__aio *a);
 void leat__aio_uring_kick(leat__aio *a); /* without the lock */

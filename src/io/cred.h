@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Credentials for object stores, found as users of the vendors' own tools expect, and fetched
- * again before they expire. They are never printed, logged or stored; memory that held them is
- * cleared.
+ * Credentials for object stores. They are found in the places that the vendors' own tools use,
+ * and fetched again before they expire. They are never printed, logged or stored; memory that
+ * held them is cleared.
  *
  * s3://, in this order: AWS_ACCESS_KEY_ID … in the environment; AWS_WEB_IDENTITY_TOKEN_FILE with
  * AWS_ROLE_ARN; the profile (AWS_PROFILE, "default") in the shared credentials and config files,
- * keys or SSO cache; the container's endpoint; the instance's metadata.
- * gs://: GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY (HMAC keys); an access token in
- * GOOGLE_OAUTH_ACCESS_TOKEN or CLOUDSDK_AUTH_ACCESS_TOKEN; the instance's metadata.
+ * keys or SSO cache; the container's endpoint; the instance's metadata. gs://: GS_ACCESS_KEY_ID
+ * and GS_SECRET_ACCESS_KEY (HMAC keys); an access token in GOOGLE_OAUTH_ACCESS_TOKEN or
+ * CLOUDSDK_AUTH_ACCESS_TOKEN; the instance's metadata.
  */
 #ifndef LEAT_IO_CRED_H
 #define LEAT_IO_CRED_H
@@ -26,24 +26,25 @@ typedef struct leat__cred {
 
 typedef struct leat__creds leat__creds;
 
-/* Finds credentials now: may read files and ask metadata services, so it may wait. LEAT_EPERM
- * when there are none, with one line about what can be set. */
+/* Finds credentials now. May wait: it may read files and ask metadata services. LEAT_EPERM when
+ * there are none, with one line about what to set. */
 int leat__creds_open(leat__creds **c, leat__scheme scheme, bool anonymous, leat__http *http,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__creds_close(leat__creds **c);
 
-/* A copy of the current ones (leat__cred_reset). Does not wait: near their end a thread fetches
- * new ones; LEAT_EAGAIN when they have expired and the new ones are not there yet. */
+/* Copies the current credentials (free with leat__cred_reset). Does not wait: shortly before they
+ * expire a thread fetches new ones. LEAT_EAGAIN when they have expired and the new ones have not
+ * arrived. */
 int leat__creds_get(leat__creds *c, leat__cred *copy, leat_error *err) LEAT_MUST_CHECK;
-/* The server said that they expired: fetch again, whatever the clock says. */
+/* The server reported them as expired: fetch again, whatever the clock says. */
 void leat__creds_expire(leat__creds *c);
 void leat__cred_reset(leat__cred *cred);
 
-/* A value of the profile: key in the credentials file, else in the config file. A new block,
- * NULL when there is none. */
+/* A value of the profile: from the credentials file, else from the config file. A new block, NULL
+ * when there is none. */
 char *leat__profile_value(const char *key);
 
-/* Private, shown for its test: the value of `key` in [section] of an INI text. */
+/* Private, exposed for its test: the value of `key` in [section] of an INI text. */
 char *leat__ini_value(const char *text, const char *section, const char *key);
 
 #endif

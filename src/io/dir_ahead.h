@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Folders of a bucket, listed ahead: a list takes a round trip for each 1000 names, so the lists
- * that will be asked for next are fetched by a few threads meanwhile. Belongs to one thread.
+ * Prefetches the listings of a bucket's folders. A listing takes one round trip per 1000 names,
+ * so a few threads fetch the next listings in advance. One thread per object.
  */
 #ifndef LEAT_IO_DIR_AHEAD_H
 #define LEAT_IO_DIR_AHEAD_H
 
 #include "io/dir.h"
 
-#define LEAT__DIR_AHEAD 16 /* lists on their way, at most */
+#define LEAT__DIR_AHEAD 16 /* maximum of listings in flight */
 
 typedef struct leat__dir_ahead leat__dir_ahead;
 
 leat__dir_ahead *leat__dir_ahead_open(void); /* NULL when out of memory */
-void leat__dir_ahead_close(leat__dir_ahead **a); /* waits for the lists on their way */
+void leat__dir_ahead_close(leat__dir_ahead **a); /* waits for listings in flight */
 
-/* Starts the list of `path` unless it is on its way. False when no more can be. */
+/* Starts listing `path` unless that is in flight. False when the limit is reached. */
 bool leat__dir_ahead_want(leat__dir_ahead *a, const char *path);
-/* leat__dir_read, by the list that is on its way where there is one. `a` may be NULL. */
+/* Like leat__dir_read, but uses a listing in flight if there is one. `a` may be NULL. */
 int leat__dir_ahead_read(leat__dir_ahead *a, leat__dir *d, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

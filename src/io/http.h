@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP requests over libcurl's multi interface: one thread of the process (leat-http) drives all
- * connections, whatever their number. It starts with the first user and ends with the last.
+ * HTTP requests through libcurl's multi interface: one thread of the process (leat-http) drives
+ * all connections. It starts with the first user and ends with the last.
  *
- * A request belongs to the caller and must stay in place until `done`. The loop makes attempts:
- * each is prepared anew (a signature has a date, a resumed body another range), judged, and
- * repeated with backoff and jitter while that can help. Time-outs go by progress, not by total.
- * All callbacks run on the loop's thread, must not block, and may submit.
+ * A request belongs to the caller and must stay in place until `done`. The loop makes attempts.
+ * Each is prepared again (a signature has a date, a resumed body another range), judged, and
+ * retried with backoff and jitter while that can help. Time-outs measure lack of progress, not
+ * total time. All callbacks run on the loop's thread, must not block, and may submit.
  */
 #ifndef LEAT_IO_HTTP_H
 #define LEAT_IO_HTTP_H
@@ -20,23 +20,23 @@ typedef struct leat__http leat__http;
 typedef struct leat__http_req leat__http_req;
 
 typedef enum leat__http_verdict {
-    LEAT__HTTP_DONE, /* the request is over, req->rc says how */
-    LEAT__HTTP_AGAIN /* another attempt, while the budget for them lasts */
+    LEAT__HTTP_DONE, /* the request has ended, the result is in req->rc */
+    LEAT__HTTP_AGAIN /* retry, while attempts are left */
 } leat__http_verdict;
 
 typedef struct leat__http_ops {
     /* Fills url and headers (leat__http_header) of the next attempt. LEAT_EAGAIN: not yet;
-     * LEAT_ECLOSED: there is nothing left to ask, the request is done. */
+     * LEAT_ECLOSED: nothing is left to request, the request is done. */
     int (*prepare)(leat__http_req *r, leat_error *err);
-    /* The headers of a 2xx answer are there. Non-zero refuses the body; `judge` decides. */
+    /* The headers of a 2xx answer have arrived. Non-zero refuses the body; `judge` decides. */
     int (*accept)(leat__http_req *r);
-    /* Takes a piece of a 2xx body. NULL: it is collected in `body`. */
+    /* Receives a piece of a 2xx body. NULL: it is collected in `body`. */
     void (*take)(leat__http_req *r, const char *data, size_t len);
-    /* An attempt with an answer ended (also a refused one). NULL: 2xx is success. */
+    /* An attempt ended with an answer (or was refused). NULL: 2xx is success. */
     leat__http_verdict (*judge)(leat__http_req *r);
     void (*done)(leat__http_req *r);
-    /* The attempt takes much longer than others of its size (`expect`), and there is traffic to
-     * spare for a second request: called once per attempt. NULL: nothing is done. */
+    /* The attempt takes much longer than others of its size (`expect`), and the traffic budget
+     * allows a second request. Called once per attempt. NULL: nothing is done. */
     void (*late)(leat__http_req *r);
 } leat__http_ops;
 
@@ -49,17 +49,17 @@ struct leat__http_req {
     size_t send_len;
     size_t body_max;    /* of a collected body; 0 = 1 MiB */
     const void *owner;  /* for leat__http_cancel */
-    bool urgent;        /* someone waits for it: goes before others */
-    bool once;          /* no second attempt */
-    bool quick;         /* time-outs of a second or two: the server is near or not there */
-    bool follow;        /* redirects */
+    bool urgent;        /* a thread waits for it: goes first */
+    bool once;          /* no retry */
+    bool quick;         /* time-outs of a second or two: the server is either near or absent */
+    bool follow;        /* follow redirects */
     uint64_t delay_ns;  /* before the first attempt, so that neighbours can join it */
     void *cookie;
     /* of one attempt */
     leat__buf url;
     void *headers; /* libcurl's list */
-    uint64_t expect; /* bytes that it asks for, set by prepare; 0 = not to be judged by its time */
-    /* the answer */
+    uint64_t expect; /* bytes requested, set by prepare; 0 = do not judge its time */
+    /* answer */
     long status; /* 0: none */
     char etag[160], modified[64], region[64];
     uint64_t length; /* of the body, UINT64_MAX unknown */
@@ -69,12 +69,12 @@ struct leat__http_req {
     leat__buf body;    /* collected, or the text of an error */
     bool progressed;   /* body bytes were taken in this attempt */
     bool refused;      /* by accept */
-    /* the outcome */
+    /* result */
     int rc;
     leat_error err;
     uint32_t attempts;
     /* private */
-    uint32_t barren; /* attempts in a row without progress */
+    uint32_t barren; /* consecutive attempts without progress */
     uint64_t due_ns;
     void *easy;
     size_t sent;
@@ -83,32 +83,32 @@ struct leat__http_req {
     leat__http_req *next;
 };
 
-/* The loop of this process. LEAT_ENOTSUP without libcurl. */
+/* Returns the loop of this process. LEAT_ENOTSUP without libcurl. */
 int leat__http_ref(leat__http **h, leat_error *err) LEAT_MUST_CHECK;
 void leat__http_unref(leat__http **h);
 
 void leat__http_submit(leat__http *h, leat__http_req *r);
-/* Submits and waits; the outcome is in rc and err. Frees what the attempt used but `body`. Not
- * from a callback. `done` must be unset. */
+/* Submits and waits; the result is in rc and err. Frees everything the attempt used except
+ * `body`. Not from a callback. `done` must be unset. */
 int leat__http_run(leat__http *h, leat__http_req *r, leat_error *err) LEAT_MUST_CHECK;
-/* Ends all requests of an owner with LEAT_ECANCELED, soon; their `done` is called. */
+/* Soon ends all requests of an owner with LEAT_ECANCELED; their `done` is called. */
 void leat__http_cancel(leat__http *h, const void *owner);
-/* From a callback: ends this request with LEAT_ECANCELED, soon. */
+/* From a callback: soon ends this request with LEAT_ECANCELED. */
 void leat__http_drop(leat__http *h, leat__http_req *r);
 void leat__http_req_reset(leat__http_req *r); /* frees url, headers, body */
 
 /* In prepare: adds "name: value". */
 int leat__http_header(leat__http_req *r, const char *name, const char *value);
 
-/* "METHOD path: what the server said", with status and code. Returns the code it chose. */
+/* Formats "METHOD path: answer of the server", with status and code. Returns the error code. */
 int leat__http_explain(leat__http_req *r);
-/* True when another attempt may help: no answer, 408, 429, 5xx. */
+/* True when a retry may help: no answer, 408, 429, 5xx. */
 bool leat__http_transient(const leat__http_req *r);
 
-/* Totals of this process since it began. */
+/* Totals of this process. */
 typedef struct leat__http_stats {
     uint64_t requests, retries, bytes_in, bytes_out, throttled;
-    uint64_t hedged; /* second requests for what was late */
+    uint64_t hedged; /* second requests for late ones */
 } leat__http_stats;
 void leat__http_read(leat__http_stats *s);
 

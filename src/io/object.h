@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Objects of a bucket: listing, and everything that changes them. Reading is io/remote.h. All
- * calls take the whole path (s3://bucket/key) and wait for their answer; an upload keeps several
- * parts on their way. s3://, gs:// and az://; a web server (http) can be neither listed nor written.
+ * Objects of a bucket: listing, and everything that changes them. For reading see io/remote.h.
+ * All calls take the whole path (s3://bucket/key) and wait for the answer; an upload keeps
+ * several parts in flight. For s3://, gs:// and az://; a web server (http) can be neither listed
+ * nor written.
  */
 #ifndef LEAT_IO_OBJECT_H
 #define LEAT_IO_OBJECT_H
@@ -11,24 +12,24 @@
 #include "io/store.h"
 
 typedef struct leat__object {
-    const char *key; /* behind the bucket; of a folder with its slash. A view */
+    const char *key; /* the part after the bucket; a folder ends with '/'. A view */
     uint64_t size;
-    uint64_t tag;    /* hash of the ETag: another one means other bytes. 0 = unknown */
+    uint64_t tag;    /* hash of the ETag: changes with the bytes. 0 = unknown */
     bool folder;
 } leat__object;
 
 /* Size and tag; the key is not set. LEAT_ENOENT when there is none. */
 int leat__object_stat(leat__store *s, const char *path, leat__object *o, leat_error *err) LEAT_MUST_CHECK;
 
-/* Calls `each` for every object whose path begins with `path`, page by page: nothing is held but
- * one page. With `folders`, keys that go on behind a '/' are given once, as the folder up to it; a
+/* Calls `each` for every object whose path begins with `path`; holds one page at a time in
+ * memory. With `folders`, keys that continue after a '/' are reported once, as a folder; each
  * page has its objects before its folders. Otherwise the order is that of the keys' bytes. Stops
- * when `each` returns non-zero, and returns it. */
+ * when `each` returns non-zero, and returns that. */
 typedef int (*leat__object_fn)(void *cookie, const leat__object *o, leat_error *err);
 int leat__object_list(leat__store *s, const char *path, bool folders, leat__object_fn each, void *cookie,
                       leat_error *err) LEAT_MUST_CHECK;
 
-/* One whole object, read by one request; repeated from its beginning when the body breaks. */
+/* Reads one whole object with one request; retried from the start when the body breaks. */
 typedef struct leat__object_get {
     const char *path;
     uint64_t max;   /* bytes: more is LEAT_ELIMIT */
@@ -40,25 +41,25 @@ typedef struct leat__object_get {
     char *shown;
     struct get_batch *batch;
 } leat__object_get;
-/* Reads all of them at once and waits. Each has its outcome. */
+/* Reads all of them in parallel and waits. Each has its own result. */
 void leat__object_get_all(leat__object_get *gets, size_t count);
 
-/* Writes a whole object. `absent`: only when there is none of that name, LEAT_EEXIST otherwise;
- * decided by the server in the same request. */
+/* Writes a whole object. `absent`: only if no object has that name, else LEAT_EEXIST; the server
+ * decides in the same request. */
 int leat__object_put(leat__store *s, const char *path, const void *data, size_t len, bool absent,
                      leat_error *err) LEAT_MUST_CHECK;
-/* Of a missing object is no error. */
+/* Succeeds for a missing object. */
 int leat__object_delete(leat__store *s, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
 /* Uploads a local file in parts of at least `part_bytes` (0 = 16 MiB, more when there would be
- * over 10,000), several at once, parts sent again when they fail. Readers see the object when all
- * of it is there. A failed upload is aborted, so that nothing of it is kept and paid for.
- * `progress` may be NULL; non-zero stops (LEAT_ECANCELED). */
+ * over 10,000), several in parallel; failed parts are retried. The object becomes visible when it
+ * is complete. A failed upload is aborted, so that nothing is stored and billed. `progress` may
+ * be NULL; non-zero stops (LEAT_ECANCELED). */
 typedef struct leat__upload_opts {
     uint64_t part_bytes;
     bool absent;
-    /* A local file that remembers the upload while it lasts (NULL: none). One that is there is
-     * continued: parts that arrived are not sent again. An upload that was stopped, or whose
+    /* A local file that records the upload while it runs (NULL: none). If it exists, the upload
+     * is resumed: parts that arrived are not sent again. An upload that was stopped, or whose
      * network failed, is then kept for the next run instead of aborted. */
     const char *note;
     int (*progress)(void *cookie, uint64_t done, uint64_t total);
@@ -67,7 +68,7 @@ typedef struct leat__upload_opts {
 int leat__object_upload(leat__store *s, const char *path, const leat__file *file,
                         const leat__upload_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 
-/* A request for the object at `path`; for io/uploads.c. */
+/* Builds a request for the object at `path`; for io/uploads.c. */
 leat__call leat__object_call(leat__store *s, const char *path, const char *method);
 
 #endif

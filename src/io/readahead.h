@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Read-ahead from a known future: the caller says which ranges will be read, in order, and
- * later that it has read them; a thread of its own keeps the next `window` bytes on their
- * way into the page cache. The kernel guesses from the past, a loader knows the future.
- * One thread pushes and consumes; the advice is given by the object's own thread because
- * fadvise may block while the device queue is full.
+ * Readahead for known future reads: the caller announces the ranges it will read, in order, and
+ * reports when it has read them. A thread keeps the next `window` bytes on the way into the page
+ * cache. The kernel can only guess; a loader knows which reads come next. One thread pushes and
+ * consumes. A separate thread gives the advice, because fadvise may block while the device queue
+ * is full.
  */
 #ifndef LEAT_IO_READAHEAD_H
 #define LEAT_IO_READAHEAD_H

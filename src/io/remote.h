@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file in a bucket or behind HTTP, read by ranges. Opening takes one request, which also brings
- * the end of the file. Every range carries If-Match with the ETag seen at open, and the answer's
- * ETag, Content-Range and length are checked: a file that is replaced while it is read is an
- * error, never a mixture. Bodies that break are resumed at the byte they reached.
+ * A file in a bucket or on a web server, read by ranges. Opening takes one request, which also
+ * fetches the end of the file. Every range request sends If-Match with the ETag seen at open, and
+ * ETag, Content-Range and length of the answer are checked. So a file that is replaced during
+ * reading is an error, never a mixture. Broken bodies are resumed at the byte they reached.
  *
- * Ranges that are asked for one by one are joined: neighbours that wait for a connection become
- * one request of up to 8 MiB. Reads that wait (pread) and go forward are read ahead in blocks.
- * Any number of threads may read.
+ * Separate ranges are joined: neighbours that wait for a connection become one request of up to 8
+ * MiB. Sequential blocking reads (pread) are prefetched in blocks. Any number of threads may
+ * read.
  */
 #ifndef LEAT_IO_REMOTE_H
 #define LEAT_IO_REMOTE_H
@@ -29,11 +29,11 @@ uint64_t leat__remote_size(const leat__remote *f);
 /* Up to `len` bytes, fewer only at the end of the file. */
 int leat__remote_pread(leat__remote *f, void *buf, size_t len, uint64_t offset, size_t *got,
                        leat_error *err) LEAT_MUST_CHECK;
-/* Frees the end of the file that open brought, and the blocks that were read ahead. */
+/* Frees the end of the file that open fetched, and the prefetched blocks. */
 void leat__remote_settle(leat__remote *f);
 
-/* One range, read asynchronously; the caller's until `done`, which runs on the HTTP loop's thread
- * and must not block. It must lie inside the file. */
+/* One range, read asynchronously. Belongs to the caller until `done`, which runs on the HTTP
+ * loop's thread and must not block. It must be inside the file. */
 typedef struct leat__range leat__range;
 struct leat__range {
     uint64_t offset;

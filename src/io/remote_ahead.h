@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Read-ahead for reads of a remote file that wait: once they go forward, the next blocks are
- * asked for before they are needed, as a kernel does for local files. A few blocks are kept, so
- * that threads which read side by side share them. Any thread may read.
+ * Prefetch for blocking reads of a remote file: once reads are sequential, the next blocks are
+ * requested before they are needed, as a kernel does for local files. A few blocks are kept, so
+ * that threads reading the same part share them. Any thread may read.
  */
 #ifndef LEAT_IO_REMOTE_AHEAD_H
 #define LEAT_IO_REMOTE_AHEAD_H
@@ -14,9 +14,9 @@
 typedef struct leat__ahead leat__ahead;
 
 int leat__ahead_open(leat__ahead **a, leat__remote *file, uint64_t size, leat_error *err) LEAT_MUST_CHECK;
-/* Waits for blocks that are on their way. */
+/* Waits for blocks in flight. */
 void leat__ahead_close(leat__ahead **a);
-/* Copies the range when it is in blocks, waiting for them. False: read it yourself. */
+/* Copies the range from blocks, waiting for them. False: the caller must read it itself. */
 bool leat__ahead_read(leat__ahead *a, void *buf, size_t len, uint64_t offset);
 /* Frees the blocks that are not in use. */
 void leat__ahead_drop(leat__ahead *a);

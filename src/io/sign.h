@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signatures of requests: AWS Signature Version 4 (S3 and compatible stores, GCS with HMAC keys)
- * and Azure Shared Key. Pure functions over text. libcurl's own SigV4 is not used: older ones
- * neither sort the query nor send x-amz-content-sha256, and servers refuse that.
+ * Signs requests: AWS Signature Version 4 (S3 and compatible stores, GCS with HMAC keys) and
+ * Azure Shared Key. Pure functions over text. libcurl's own SigV4 is not used: older versions
+ * neither sort the query nor send x-amz-content-sha256, so servers refuse the request.
  */
 #ifndef LEAT_IO_SIGN_H
 #define LEAT_IO_SIGN_H
 
 #include "base/buf.h"
 
-/* Hash of an empty payload; what is sent instead of a hash over TLS. */
+/* Hash of an empty payload; the value sent instead of a hash over TLS. */
 #define LEAT__EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define LEAT__UNSIGNED_PAYLOAD "UNSIGNED-PAYLOAD"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bucket: where its requests go, how they are signed, what its answers mean. One per bucket and
- * process, shared by all files in it. See docs/remote.md for the environment it reads.
+ * A bucket: the address of its requests, how they are signed, and how answers are interpreted.
+ * One per bucket and process, shared by all its files. docs/remote.md lists the environment
+ * variables.
  */
 #ifndef LEAT_IO_STORE_H
 #define LEAT_IO_STORE_H
@@ -13,7 +14,8 @@
 
 typedef struct leat__store leat__store;
 
-/* The store of a remote path. Finds credentials, so it may wait for a metadata service. */
+/* Opens the store of a remote path. Fetches credentials, so it may wait for a metadata
+ * service. */
 int leat__store_open(leat__store **s, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__store_close(leat__store **s);
 leat__scheme leat__store_scheme(const leat__store *s);
@@ -27,26 +29,26 @@ const char *leat__store_region(const leat__store *s); /* "" where there is none 
 typedef struct leat__call {
     leat__http_req http;
     leat__store *store;
-    const char *key; /* NULL: the bucket itself. http(s): what follows the host */
+    const char *key; /* NULL: the bucket itself. http(s): the part after the host */
     leat__pair query[LEAT__CALL_QUERY];
     size_t query_count;
     leat__header headers[LEAT__CALL_HEADERS]; /* names in lower case */
     size_t header_count;
     char payload[65]; /* hash of the body; "" = none (leat__call_hash) */
-    uint32_t moved, renewed; /* attempts with another region, with new credentials */
+    uint32_t moved, renewed; /* retries with another region, with new credentials */
 } leat__call;
 
 void leat__call_query(leat__call *c, const char *name, const char *value);
 void leat__call_header(leat__call *c, const char *name, const char *value);
-/* Hashes the body, where the signature will need it. Before it is submitted. */
+/* Hashes the body if the signature needs it. Before submitting. */
 void leat__call_hash(leat__call *c);
 
-/* For leat__http_ops: signs the attempt; understands redirects to another region, expired
- * credentials, and what is worth another attempt. */
+/* For leat__http_ops: signs the attempt; handles redirects to another region, expired
+ * credentials, and decides on retries. */
 int leat__call_prepare(leat__http_req *r, leat_error *err);
 leat__http_verdict leat__call_judge(leat__http_req *r);
 
-/* Runs it to its end, with these two, and collects the body. */
+/* Runs the request with these two and collects the body. */
 int leat__call_run(leat__call *c, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Uploads in parts that were begun and not ended: what a killed process left in a bucket. They are
- * kept, and paid for, until they are completed or aborted. s3:// and gs://; Azure removes blocks
- * that are not listed by itself, after a week.
+ * Unfinished multipart uploads, left in a bucket by a killed process. They are stored, and
+ * billed, until they are completed or aborted. For s3:// and gs://; Azure deletes uncommitted
+ * blocks by itself after a week.
  */
 #ifndef LEAT_IO_UPLOADS_H
 #define LEAT_IO_UPLOADS_H
@@ -10,24 +10,24 @@
 #include "io/store.h"
 
 typedef struct leat__upload_info {
-    const char *key; /* behind the bucket. All are views */
+    const char *key; /* the part after the bucket. All are views */
     const char *id;
-    const char *begun; /* date and time as the server writes it, "" when it does not */
+    const char *begun; /* date and time as sent by the server, "" when missing */
 } leat__upload_info;
 
 /* Calls `each` for the uploads whose path begins with `path`; stops when it returns non-zero. */
 typedef int (*leat__uploads_fn)(void *cookie, const leat__upload_info *u, leat_error *err);
 int leat__uploads_list(leat__store *s, const char *path, leat__uploads_fn each, void *cookie,
                        leat_error *err) LEAT_MUST_CHECK;
-/* Of an upload that is not there is no error. */
+/* Succeeds for a missing upload. */
 int leat__uploads_abort(leat__store *s, const char *path, const char *id, leat_error *err) LEAT_MUST_CHECK;
 
-/* The parts that arrived. LEAT_ENOENT when the upload is not there. */
+/* Lists the parts that arrived. LEAT_ENOENT when the upload does not exist. */
 typedef int (*leat__upload_part_fn)(void *cookie, uint32_t number, uint64_t size, const char *etag);
 int leat__uploads_parts(leat__store *s, const char *path, const char *id, leat__upload_part_fn each,
                         void *cookie, leat_error *err) LEAT_MUST_CHECK;
 
-/* A file beside the one that is sent remembers the upload, so that a later run continues it. */
+/* A file beside the source file records the upload, so that a later run resumes it. */
 typedef struct leat__upload_note {
     uint64_t size, part_bytes;
     char id[1024];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Remote paths: s3://bucket/key, gs://bucket/key, az://container/key, http(s)://host/path. Only
- * reads and builds text; makes no request.
+ * parses and builds text; sends no request.
  */
 #ifndef LEAT_IO_URL_H
 #define LEAT_IO_URL_H
@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 typedef enum leat__scheme {
-    LEAT__SCHEME_NONE = 0, /* a path of this machine */
+    LEAT__SCHEME_NONE = 0, /* a local path */
     LEAT__SCHEME_S3,
     LEAT__SCHEME_GS,
     LEAT__SCHEME_AZ,
@@ -26,9 +26,9 @@ static inline bool leat__path_remote(const char *path)
     return leat__path_scheme(path) != LEAT__SCHEME_NONE;
 }
 
-/* s3, gs, az: the bucket and the key behind it, not encoded. http(s): "scheme://host:port" and
- * what follows, as given. Views into `path`. LEAT_EINVAL without a bucket or with a malformed
- * one; an empty key is allowed. */
+/* s3, gs, az: the bucket and the key after it, not encoded. http(s): "scheme://host:port" and the
+ * rest, as given. Views into `path`. LEAT_EINVAL without a bucket or with a malformed one; an
+ * empty key is allowed. */
 typedef struct leat__url {
     leat__scheme scheme;
     const char *bucket;
@@ -37,9 +37,10 @@ typedef struct leat__url {
 } leat__url;
 int leat__url_parse(leat__url *u, const char *path, leat_error *err) LEAT_MUST_CHECK;
 
-/* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ (and '/' when asked), as signatures need. */
+/* Percent-encodes everything except A-Z a-z 0-9 - . _ ~ (and '/' when asked), as signatures
+ * require. */
 int leat__url_encode(leat__buf *out, const char *text, size_t len, bool keep_slash);
-/* Undoes it in place; returns the new length. */
+/* Decodes in place; returns the new length. */
 size_t leat__url_decode(char *text, size_t len);
 
 /* A query in canonical form: "a=1&b=", names and values encoded, sorted. At most 16 pairs. */
@@ -48,11 +49,11 @@ typedef struct leat__pair {
 } leat__pair;
 int leat__url_query(leat__buf *out, const leat__pair *pairs, size_t count);
 
-/* The path without what may be secret: a query (signed URLs) and a password become "…". For
+/* The path without possible secrets: a query (signed URLs) and a password become "…". For
  * messages. A new block (leat__free); NULL when out of memory. */
 char *leat__path_display(const char *path);
 
-/* The path of `name` in the same folder as `path`. A query stays with it. A new block. */
+/* The path of `name` in the same folder as `path`; a query is kept. A new block. */
 char *leat__path_beside(const char *path, const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a user should know about a loader that was just opened: an order that reads slowly, ranks whose
- * last batch is empty. Pure functions of facts; setup collects them.
+ * Advice for the user of a loader that was just opened: an order that reads slowly, ranks whose
+ * last batch is empty. Pure functions of facts; setup collects the facts.
  */
 #ifndef LEAT_LOADER_ADVICE_H
 #define LEAT_LOADER_ADVICE_H
@@ -17,21 +17,22 @@ typedef struct leat__advice_facts {
     const char *pack;
     leat_order order;
     uint64_t pack_bytes, page_bytes, sample_bytes; /* sample_bytes: mean */
-    uint64_t memory_bytes; /* that the page cache may still take */
+    uint64_t memory_bytes; /* available for the page cache */
     bool rotational, network;
     uint64_t count, batches; /* of an epoch, all ranks */
     uint32_t world, batch_size;
     leat_drop drop;
-    uint64_t left_out; /* by batches of one pack each: samples of an epoch, and packs of every epoch */
+    uint64_t left_out; /* with batches of one pack each: samples of an epoch, and packs of
+                        * every epoch */
     uint32_t never;
 } leat__advice_facts;
 
-/* Each writes one line into `text` and returns true, or returns false when there is nothing to say. */
+/* Each writes one line to `text` and returns true, or returns false when there is no advice. */
 bool leat__advice_order(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_ranks(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 bool leat__advice_single(const leat__advice_facts *f, char text[LEAT__ADVICE_TEXT]);
 
-/* Batches per epoch, alike on all ranks. */
+/* Batches per epoch, the same on all ranks. */
 uint64_t leat__epoch_batches(uint64_t count, uint32_t batch_size, uint32_t world, leat_order order,
                              leat_drop drop);
 

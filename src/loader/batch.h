@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of a batch, its memory, and its loan to the caller.
+ * The layout of a batch, its memory, and lending it to the caller.
  *
- * A shape says which arrays a batch of this loader has; a frame is one batch being filled or on
- * loan: one block of memory that all arrays lie in, each on 256 bytes. Runs of different workers
- * write different rows of a frame at the same time. Blocks are kept for reuse as far as the
- * budget allows.
+ * A shape describes the arrays of this loader's batches. A frame is one batch being filled or
+ * borrowed: one block of memory with all arrays, each aligned to 256 bytes. Runs of different
+ * workers write different rows of a frame at the same time. Blocks are kept for reuse as far as
+ * the budget allows.
  */
 #ifndef LEAT_LOADER_BATCH_H
 #define LEAT_LOADER_BATCH_H
@@ -19,7 +19,7 @@
 #include "loader/blocks.h"
 #include "loader/device_tiles.h"
 
-/* Where the rows of one array come from. */
+/* Source of the rows of one array. */
 typedef enum leat__column_kind {
     LEAT__COLUMN_IMAGE, /* made by a pipeline */
     LEAT__COLUMN_FIXED, /* INT, FLOAT, ARRAY: the same bytes in every sample */
@@ -33,8 +33,8 @@ typedef enum leat__sizing {
     LEAT__SIZING_ONE,    /* the same in all batches, or none */
     LEAT__SIZING_OWN,    /* each row has its own: a RAGGED column */
     LEAT__SIZING_PADDED, /* those of the largest row of the batch, or a little more */
-    LEAT__SIZING_NOTE,   /* says what each row of a PADDED column has: height, width */
-    LEAT__SIZING_SEEN    /* as PADDED; true where the row has pixels of its image */
+    LEAT__SIZING_NOTE,   /* height and width of each row of a PADDED column */
+    LEAT__SIZING_SEEN    /* like PADDED; true where the row has pixels of its image */
 } leat__sizing;
 
 typedef struct leat__size {
@@ -47,13 +47,13 @@ typedef struct leat__column {
     uint32_t of;        /* sizing: image column whose sizes it has */
     uint32_t channels;  /* OWN and PADDED: of a pixel; 0 = a mask */
     bool channels_last;
-    uint32_t multiple;  /* PADDED and SEEN: of which height and width are multiples */
-    uint8_t fill[8];    /* PADDED: one element of what stands beside an image */
+    uint32_t multiple;  /* PADDED and SEEN: height and width are multiples of this */
+    uint8_t fill[8];    /* PADDED: the fill value beside an image, one element */
     uint32_t field;     /* of the pack */
-    uint32_t cell;      /* its place among the cells of a sample */
+    uint32_t cell;      /* its index among the cells of a sample */
     uint64_t row_bytes; /* IMAGE and FIXED; 0 when it differs: leat__frame.row_bytes */
     uint32_t ragged_ndim;
-    uint64_t device_start; /* IMAGE and FIXED: where it begins in a batch on a device */
+    uint64_t device_start; /* IMAGE and FIXED: its begin in a batch on a device */
     bool follows;       /* filled by loader/follow.c */
     uint32_t grows;     /* RAGGED: how many times its elements a batch may have after mixing; 0 = 1 */
     uint32_t shrinks;   /* RAGGED: 1 and up when rows may use less than their room; else 0 */
@@ -75,7 +75,7 @@ typedef struct leat__bad {
     leat_error error;
 } leat__bad;
 
-/* What all batches of a loader share: their shape and blocks for reuse. Lives until the loader
+/* Shared by all batches of a loader: their shape and blocks for reuse. Lives until the loader
  * closed it and the last batch was released. */
 typedef struct leat__frames leat__frames;
 
@@ -83,26 +83,26 @@ typedef struct leat__frame {
     leat_batch batch; /* first: what the caller sees */
     const leat__shape *shape;
     leat__frames *frames;
-    _Atomic uint32_t refs; /* runs that write it, then the batch's holder */
-    leat_task *task; /* while on loan */
-    leat__blocks *blocks; /* where its memory goes back to */
+    _Atomic uint32_t refs; /* runs that write it, then the holder of the batch */
+    leat_task *task; /* while borrowed */
+    leat__blocks *blocks; /* the owner of its memory */
     leat__block memory;
     uint8_t *block; /* of `memory` */
     uint64_t bytes; /* charged for it */
     uint32_t rows;  /* capacity */
     leat_tensor *tensors;
     uint64_t *ids, *hashes;
-    bool *dropped;       /* rows to leave out */
-    int64_t *ragged_end; /* per column, while rows are left out */
+    bool *dropped;       /* rows to drop */
+    int64_t *ragged_end; /* per column, while rows are dropped */
     leat__device_pool *device_pool; /* of `on_device` */
-    leat__device_tiles *_Atomic tiles; /* rows that the device decodes; their pixels are not here */
+    leat__device_tiles *_Atomic tiles; /* rows decoded by the device; their pixels are not here */
     leat__device_arena arena;          /* the bytes of these tiles */
     leat__block arena_memory;
-    leat__blocks *arena_blocks;        /* where it goes back to */
-    leat__device_block *on_device;  /* the columns of fixed size, once they are there; or NULL */
+    leat__blocks *arena_blocks;        /* the owner of it */
+    leat__device_block *on_device;  /* the columns of fixed size, once copied; or NULL */
     int64_t *used;       /* per shrinking column and row: elements written */
     uint64_t *row_bytes; /* per column that is not ragged */
-    leat__size *sizes;   /* shape.sized x rows, where images differ in size */
+    leat__size *sizes;   /* shape.sized x rows, when images differ in size */
     leat__bad *_Atomic bad;
 } leat__frame;
 
@@ -115,67 +115,69 @@ static inline bool leat__column_padded(const leat__column *c)
 /* Frees the columns and their names. */
 void leat__shape_reset(leat__shape *shape);
 
-/* Moves the shape in (also on failure). The budget must outlive close. */
+/* Takes over the shape (even on failure). The budget must outlive close. */
 int leat__frames_open(leat__frames **f, leat_budget *budget, leat__shape *shape,
                       leat_error *err) LEAT_MUST_CHECK;
 void leat__frames_close(leat__frames **f);
 const leat__shape *leat__frames_shape(const leat__frames *f); /* view */
-void leat__frames_trim(leat__frames *f); /* gives kept blocks back to the budget */
+void leat__frames_trim(leat__frames *f); /* releases kept blocks to the budget */
 uint64_t leat__frames_kept(leat__frames *f); /* bytes of kept blocks */
 
-/* Bytes that batches of up to `rows` rows take on a device: the columns of fixed size, whose
- * device_start is set. Ragged columns, sample ids and hashes stay on the host. Before the first frame,
- * as the next. */
+/* Bytes of batches with up to `rows` rows on a device: the columns of fixed size, whose
+ * device_start is set. Ragged columns, sample ids and hashes stay on the host. Before the first
+ * frame, like the next. */
 uint64_t leat__frames_device_bytes(leat__frames *f, uint32_t rows);
-/* Batches will be copied to a device: their memory is page-locked for it. */
+/* Page-locks the memory of batches, which will be copied to a device. */
 void leat__frames_for_device(leat__frames *f, leat__gpu *gpu, const leat_log *log);
-bool leat__frames_locked(leat__frames *f); /* and that has not failed */
+bool leat__frames_locked(leat__frames *f); /* true while that has not failed */
 
-/* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per ragged or padded column
- * (0 for the others). False when it does not fit a size. */
+/* Bytes of the block for `rows` rows; `ragged` has the total payload bytes per ragged or padded
+ * column (0 for the others). False on overflow. */
 bool leat__frame_size(const leat__shape *shape, uint32_t rows, const uint64_t *ragged,
                       bool hashes, uint64_t *bytes);
 
-/* A frame for `rows` rows, its offsets not yet filled in. */
+/* Opens a frame for `rows` rows, without its offsets. */
 int leat__frame_open(leat__frame **out, leat__frames *frames, uint32_t rows,
                      const uint64_t *ragged, bool hashes, leat_error *err) LEAT_MUST_CHECK;
 void leat__frame_ref(leat__frame *f);
-void leat__frame_unref(leat__frame *f); /* with the last one the block goes back to the frames */
+void leat__frame_unref(leat__frame *f); /* the last one returns the block to the frames */
 
 /* Row `row` of column `c`. */
 void *leat__frame_row(const leat__frame *f, uint32_t c, uint32_t row);
 
-/* Where images differ in size: that of image column `of` in this row. */
+/* When images differ in size: the size of image column `of` in this row. */
 const leat__size *leat__frame_size_of(const leat__frame *f, uint32_t of, uint32_t row);
 
-/* A row of an array that has the same value in every element: i, or f where elements are no integers. */
+/* Fills a row with the same value in every element: i, or f for floating-point elements. */
 void leat__column_fill(const leat__column *c, int64_t i, double f, uint8_t *row);
 
-/* Says how many elements row `row` of a column that shrinks really has. */
+/* Sets the actual number of elements in row `row` of a shrinking column. */
 void leat__frame_used(leat__frame *f, uint32_t c, uint32_t row, uint64_t elements);
 
-/* Any thread: notes a bad sample; takes the memory of `bad`. */
+/* Any thread: records a bad sample; owns `bad`. */
 void leat__frame_note(leat__frame *f, leat__bad *bad);
 
-/* The columns were copied to `block`, which the frame takes: they are seen there from now on. Gives the
- * memory of the host back unless ragged columns need it; returns the bytes that are still held. */
+/* The columns were copied to `block`, now owned by the frame: they are read there from now on.
+ * Releases the memory of the host unless ragged columns need it; returns the bytes still held. */
 uint64_t leat__frame_moved(leat__frame *f, leat__device_pool *pool, leat__device_block *block,
                            int32_t device);
 
-/* Memory for tiles of a new frame, at least `bytes`. Without it (no memory) lists have their own. */
+/* Memory for tiles of a new frame, at least `bytes`. Without it (out of memory) lists have their
+ * own. */
 void leat__frame_take_arena(leat__frame *f, leat__blocks *blocks, uint64_t bytes);
-/* Any thread: adds rows for the device; takes the memory of `tiles`. */
+/* Any thread: adds rows for the device; owns `tiles`. */
 void leat__frame_add_tiles(leat__frame *f, leat__device_tiles *tiles);
 uint64_t leat__frame_tile_bytes(const leat__frame *f); /* charged for all of them */
 
-/* After all runs wrote: leaves dropped rows out, sorts the bad ones by row, sets the counts. */
+/* After all runs have written: removes dropped rows, sorts the bad ones by row, sets the
+ * counts. */
 void leat__frame_finish(leat__frame *f);
 
-/* Of a finished frame: takes the first `rows` rows of the order out again, and their bad ones. */
+/* For a finished frame: removes the first `rows` rows of the order, and their bad ones. */
 void leat__frame_skip(leat__frame *f, uint32_t rows);
 
-/* Hash of all values of a row, the sample id included; of padded columns the image alone, so before it is
- * spread out. */
+/* Hash of all values of a row, including the sample id; for padded columns only the image, so
+ * before it is spread. */
 uint64_t leat__frame_hash(const leat__frame *f, uint32_t row);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks of memory that are needed again and again: batches, encoded samples. Giving a block
- * back keeps it for the next taker, so that steady state neither allocates nor faults pages in.
+ * Blocks of memory for reuse: batches, encoded samples. A returned block is kept for the next
+ * request, so that the steady state neither allocates nor faults pages in.
  *
- * A block in use is charged by whoever uses it. A kept block is charged by this object, and only
- * kept when the budget allows that: memory that nobody uses never stands in the way of memory
- * that somebody needs. Any thread may call.
+ * A block in use is charged by its user. A kept block is charged by this object, and only kept if
+ * the budget allows: unused memory never blocks memory that is needed. Any thread may call.
  */
 #ifndef LEAT_LOADER_BLOCKS_H
 #define LEAT_LOADER_BLOCKS_H
@@ -28,20 +27,20 @@ typedef struct leat__block {
 
 typedef struct leat__blocks leat__blocks;
 
-/* The budget must outlive close; after close blocks given back are freed. */
+/* The budget must outlive close; after close returned blocks are freed. */
 int leat__blocks_open(leat__blocks **b, leat_budget *budget, leat_budget_cat cat, leat__mem_cat mem,
                       leat_error *err) LEAT_MUST_CHECK;
-/* From now on new blocks are page-locked for the device, which is kept open. The first one that cannot
- * be is said to `log`; then no other is tried, and blocks are ordinary memory. */
+/* From now on new blocks are page-locked for the device, which is kept open. The first failure is
+ * logged; after that, blocks are ordinary memory. */
 void leat__blocks_lock_pages(leat__blocks *b, leat__gpu *gpu, const leat_log *log);
-bool leat__blocks_locked(leat__blocks *b); /* page-locking was asked for and has not failed */
-/* Frees what is kept. The object lives on until the last block taken was given back. */
+bool leat__blocks_locked(leat__blocks *b); /* page-locking was requested and has not failed */
+/* Frees the kept blocks. The object lives until the last block was returned. */
 void leat__blocks_close(leat__blocks **b);
-void leat__blocks_trim(leat__blocks *b); /* frees what is kept */
+void leat__blocks_trim(leat__blocks *b); /* frees the kept blocks */
 uint64_t leat__blocks_kept(leat__blocks *b); /* bytes kept now */
 
-/* A block of at least `bytes`, its content undefined; data NULL when out of memory. */
+/* A block of at least `bytes` with undefined content; data NULL when out of memory. */
 leat__block leat__blocks_take(leat__blocks *b, uint64_t bytes) LEAT_MUST_CHECK;
-void leat__blocks_give(leat__blocks *b, leat__block block); /* an empty block is fine */
+void leat__blocks_give(leat__blocks *b, leat__block block); /* an empty block is allowed */
 
 #endif

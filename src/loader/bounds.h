@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The most that a batch and a run of a loader can hold. The engine's proof that it cannot deadlock
- * stands on these numbers, so they are true for every batch of every epoch. Runs once, at open.
+ * Maximum sizes of a batch and a run of a loader. The engine's proof that it cannot deadlock
+ * relies on these numbers, so they hold for every batch of every epoch. Runs once, at open.
  */
 #ifndef LEAT_LOADER_BOUNDS_H
 #define LEAT_LOADER_BOUNDS_H
@@ -13,17 +13,17 @@ typedef struct leat__ragged_bound {
     uint64_t value, batch;
 } leat__ragged_bound;
 
-/* From the largest sample of the pack: costs nothing, but counts other fields' bytes too. */
+/* From the largest sample of the pack: costs nothing, but includes bytes of other fields. */
 leat__ragged_bound leat__ragged_assume(const leat_pack_info *info, uint32_t batch, bool repeats);
 
 /* From the index entries of `field`, of all samples (indices NULL) or of these: exact for the
- * largest value; for a batch the sum of the `batch` largest, or of the largest `batch` times when
- * samples may repeat. Damaged entries are left out, as batches leave them out. */
+ * largest value; for a batch the sum of the `batch` largest, or `batch` times the largest when
+ * samples may repeat. Damaged entries are ignored, because batches leave them out. */
 int leat__ragged_measure(leat_pack *pack, uint32_t field, const uint64_t *indices, uint64_t count,
                          uint32_t batch, bool repeats, leat__ragged_bound *out,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* The same of values whose bytes are found otherwise, for each entry that is whole and has a value. */
+/* The same for values whose bytes are computed, for each valid entry that has a value. */
 typedef struct leat__measured {
     leat_pack *pack;
     uint32_t field;
@@ -35,15 +35,16 @@ typedef struct leat__measured {
 int leat__values_measure(const leat__measured *what, uint32_t batch, bool repeats, leat__ragged_bound *out,
                          leat_error *err) LEAT_MUST_CHECK;
 
-/* Sets max_frame_bytes, max_run_bytes and floor of `l`, from the index where assuming would take a
- * good part of the budget. LEAT_EBUDGET when the floor does not fit. */
+/* Sets max_frame_bytes, max_run_bytes and floor of `l`, from the index if assumed bounds would
+ * take a large part of the budget. LEAT_EBUDGET when the floor does not fit. */
 int leat__loader_bound(leat_loader *l, bool repeats, leat_error *err) LEAT_MUST_CHECK;
 
 /* LEAT_EBUDGET when the loader cannot run with `limit` bytes. */
 int leat__loader_check_floor(const leat_loader *l, uint64_t limit, leat_error *err) LEAT_MUST_CHECK;
 
-/* Sets env.scratch_most: what the budget of now leaves for one image beside everything else that a
- * serial run holds. A run with a large image enters when there is room for it, or alone. */
+/* Sets env.scratch_most: the memory for one image that the current budget leaves beside
+ * everything else a serial run holds. A run with a large image enters when there is room for it,
+ * or alone. */
 void leat__loader_bound_scratch(leat_loader *l);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chunk: memory in huge pages, cut into rooms for what direct reads bring. A read into huge
- * pages is a few large pieces for the kernel and the device instead of hundreds of small ones,
- * which nearly doubles what a fast disk delivers (bench/RESULTS.md).
+ * A chunk: memory in huge pages, split into slots for direct reads. A read into huge pages is a
+ * few large pieces for the kernel and the device instead of hundreds of small ones, which nearly
+ * doubles the rate of a fast disk (bench/RESULTS.md).
  *
  * Its owner has the lock and keeps the list.
  */
@@ -17,9 +17,9 @@
 #define LEAT__CHUNK_ALIGN (UINT64_C(2) << 20)
 
 typedef struct leat__chunk {
-    struct leat__chunk *prev, *next; /* its owner's */
+    struct leat__chunk *prev, *next; /* for its owner */
     void *owner;
-    bool pinned, leaves; /* its owner's notes */
+    bool pinned, leaves; /* flags of its owner */
     uint8_t *data;
     uint64_t bytes;
     uint64_t units, free_units;
@@ -28,11 +28,12 @@ typedef struct leat__chunk {
 
 /* `bytes`: a multiple of LEAT__CHUNK_ALIGN. NULL when out of memory. */
 leat__chunk *leat__chunk_open(leat__mem_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
-void leat__chunk_close(leat__chunk *c); /* nothing in it is used any more */
+void leat__chunk_close(leat__chunk *c); /* nothing in it is in use */
 
-/* A room aligned for direct reads; NULL when no gap is that large. */
+/* A slot aligned for direct reads; NULL when no gap is large enough. */
 uint8_t *leat__chunk_take(leat__chunk *c, uint64_t bytes) LEAT_MUST_CHECK;
-void leat__chunk_give(leat__chunk *c, const uint8_t *room, uint64_t bytes); /* as it was taken */
+/* with the same size */
+void leat__chunk_give(leat__chunk *c, const uint8_t *room, uint64_t bytes);
 bool leat__chunk_empty(const leat__chunk *c);
 
 #endif

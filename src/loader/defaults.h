@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Defaults of a loader's options: the one table that C, the command, --config files and Python read.
- * Numbers are macros without a cast, so that tables of text can be made of them.
+ * Defaults of a loader's options: the one table used by C, the command, --config files and
+ * Python. Numbers are macros without a cast, so that they can become text.
  */
 #ifndef LEAT_LOADER_DEFAULTS_H
 #define LEAT_LOADER_DEFAULTS_H
@@ -9,7 +9,7 @@
 #include <leat/loader.h>
 
 #define LEAT__DEFAULT_BATCH 256
-#define LEAT__DEFAULT_MEMORY 0 /* half of what the process may still take */
+#define LEAT__DEFAULT_MEMORY 0 /* half of the memory still available to the process */
 #define LEAT__DEFAULT_SIDE 224
 #define LEAT__DEFAULT_FLIP 0.5
 #define LEAT__DEFAULT_WINDOW_PAGES 4096
@@ -24,7 +24,7 @@
 #define LEAT__TEXT_(x) #x
 #define LEAT__TEXT(x) LEAT__TEXT_(x) /* a number of the table as text */
 
-/* As leat load writes it from --size and --flip, less what every pipeline ends with. */
+/* As written by leat load from --size and --flip, without the common end of every pipeline. */
 #define LEAT__DEFAULT_OPS                                                                        \
     "RandomResizedCrop(" LEAT__TEXT(LEAT__DEFAULT_SIDE) "); "                                    \
     "RandomHorizontalFlip(" LEAT__TEXT(LEAT__DEFAULT_FLIP) ")"

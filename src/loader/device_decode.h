@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decoding the tiles of a batch on a device. The lists of all runs become one job: descriptors and the
- * arena of the batch are copied to the device on the copying stream, two copies; the kernels are queued
- * behind them on a stream of the batch's slot, and what they found is copied back. Slots have streams and
- * memory of their own, so the copies of one batch run beside the kernels of another, and the last tiles of
- * one beside the first of the next. The copying thread of the loader alone enters.
+ * Decodes the tiles of a batch on a device. The lists of all runs become one job. Descriptors and
+ * the arena of the batch are copied to the device on the copying stream, in two copies. The
+ * kernels are queued after them on the stream of the batch's slot, and their status is copied
+ * back. Slots have their own streams and memory, so the copies of one batch overlap with the
+ * kernels of another, and the last tiles of one with the first of the next. Only the copying
+ * thread of the loader calls.
  */
 #ifndef LEAT_LOADER_DEVICE_DECODE_H
 #define LEAT_LOADER_DEVICE_DECODE_H
@@ -27,40 +28,41 @@ typedef struct leat__device_decoder_opts {
     const leat__pipeline *const *pipelines; /* by column; NULL where the column is not an image */
     uint32_t columns;
     leat__blocks *blocks; /* for descriptors */
-    leat__device_store *store; /* where tiles stay, or NULL */
-    _Atomic uint64_t *arena_bytes; /* grows to what a batch takes */
+    leat__device_store *store; /* for tiles that stay on the device, or NULL */
+    _Atomic uint64_t *arena_bytes; /* grows to the needs of a batch */
 } leat__device_decoder_opts;
 
 int leat__device_decoder_open(leat__device_decoder **d, const leat__device_decoder_opts *opts,
                               leat_error *err) LEAT_MUST_CHECK;
 void leat__device_decoder_close(leat__device_decoder **d);
 
-/* A batch being decoded: what must stay until its event. */
+/* A batch being decoded: data that must stay until its event. */
 typedef struct leat__device_job {
     leat__block descriptors;
     const uint32_t *status; /* per image, in the order of the lists: valid after the event */
     uint32_t images;
     uint64_t bytes; /* copied to the device */
-    leat__gpu_memory stored; /* where the arena was put to stay; 0: nowhere */
+    leat__gpu_memory stored; /* where the arena was stored to stay; 0: nowhere */
 } leat__device_job;
 
-/* Events of a batch: its copies have ended; its kernels begin and have ended. */
+/* Events of a batch: its copies have ended; its kernels start and have ended. */
 typedef struct leat__device_marks {
     leat__gpu_event *copied, *start, *end;
 } leat__device_marks;
 
-/* Queues the decoding of the frame's lists into `batch` and records the marks. `slot` is one whose last
- * batch has ended. LEAT_EAGAIN: memory of the device is short. */
+/* Queues the decoding of the frame's lists into `batch` and records the marks. The last batch of
+ * `slot` must have ended. LEAT_EAGAIN: not enough device memory. */
 int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot, const leat__frame *f,
                                const leat__device_block *batch, const leat__device_marks *marks,
                                leat__device_job *job, leat_error *err) LEAT_MUST_CHECK;
-/* After the batch's event: images of the lists that were decoded without damage stay on the device. */
+/* After the batch's event: keeps images of the lists that were decoded without damage on the
+ * device. */
 void leat__device_decoder_keep(leat__device_decoder *d, const leat__frame *f, const leat__device_job *job);
-/* After the batch's event, or when it was not queued to its end: gives the descriptors back. */
+/* After the batch's event, or when it was not fully queued: releases the descriptors. */
 void leat__device_decoder_end(leat__device_decoder *d, leat__device_job *job);
 
 void leat__device_decoder_drain(leat__device_decoder *d); /* waits for all kernels */
-/* Gives the memory of all slots back to the pool; nothing may be queued. */
+/* Returns the memory of all slots to the pool; nothing may be queued. */
 void leat__device_decoder_trim(leat__device_decoder *d);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles that stay on the device (cache = device): quantisers and all tiles of an image, copied there once,
- * and on the host its header, from which the tiles that a crop needs are listed. An image that is there is
- * neither read nor copied again. What does not fit is streamed as without the store.
+ * Tiles that stay on the device (cache = device): quantisers and all tiles of an image, copied
+ * there once; the host keeps the header, from which the tiles of a crop are listed. A resident
+ * image is neither read nor copied again. Images that do not fit are streamed as without the
+ * store.
  *
- * A worker claims an image that it meets for the first time and puts all of it into the arena of its batch.
- * The copying thread copies that arena into the store instead of into memory of the batch, and keeps the
- * claims when the batch was decoded without damage. Entries are not freed before close, so `find` needs no
- * lock.
+ * A worker claims an image that it sees for the first time and puts all of it into the arena of
+ * its batch. The copying thread copies that arena into the store instead of into the batch's
+ * memory, and keeps the claims when the batch was decoded without damage. Entries are not freed
+ * before close, so `find` needs no lock.
  */
 #ifndef LEAT_LOADER_DEVICE_STORE_H
 #define LEAT_LOADER_DEVICE_STORE_H
@@ -36,24 +37,24 @@ typedef struct leat__device_store_stats {
 
 typedef struct leat__device_store_opts {
     leat__device_pool *pool;
-    leat_budget *budget; /* is charged for the headers */
-    uint64_t images;     /* images that the pack has: numbers below are of them */
+    leat_budget *budget; /* charged for the headers */
+    uint64_t images;     /* images in the pack: numbers are below this */
     uint64_t limit;      /* bytes of the pool, at most */
 } leat__device_store_opts;
 
 int leat__device_store_open(leat__device_store **s, const leat__device_store_opts *opts,
                             leat_error *err) LEAT_MUST_CHECK;
-/* When no queued work reads it any more. */
+/* When no queued work reads it. */
 void leat__device_store_close(leat__device_store **s);
 
 /* Any thread: an image that is resident, or NULL. */
 const leat__device_entry *leat__device_store_find(leat__device_store *s, uint64_t image);
-/* Any thread: an entry to be kept or dropped; NULL: it is claimed already, or there is no room. */
+/* Any thread: an entry to be kept or dropped; NULL: already claimed, or no room. */
 leat__device_entry *leat__device_store_claim(leat__device_store *s, uint64_t image, const uint8_t *header,
                                              uint32_t header_bytes, uint64_t bytes);
 void leat__device_store_drop(leat__device_store *s, leat__device_entry *e);
 
-/* The copying thread: memory for the arena of a batch, which `stream` will write; 0: there is none. */
+/* The copying thread: memory for the arena of a batch, to be written by `stream`; 0: none. */
 leat__gpu_memory leat__device_store_take(leat__device_store *s, uint64_t bytes, leat__gpu_stream *stream);
 void leat__device_store_keep(leat__device_store *s, leat__device_entry *e, leat__gpu_memory address);
 

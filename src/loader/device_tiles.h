@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of some rows of a batch, on their way to the device that decodes them: what a run lists instead
- * of decoding. Their bytes lie in the arena of the batch, one page-locked block that all runs fill; what it
- * has no room for is in a block of the list.
+ * Tiles of some rows of a batch that the device will decode: a run lists them instead of
+ * decoding. Their bytes are in the arena of the batch, one page-locked block filled by all runs;
+ * tiles that do not fit are in a block of the list.
  */
 #ifndef LEAT_LOADER_DEVICE_TILES_H
 #define LEAT_LOADER_DEVICE_TILES_H
@@ -18,24 +18,24 @@ typedef struct leat__device_id {
 
 typedef struct leat__device_tiles {
     struct leat__device_tiles *next; /* of the same batch */
-    leat__blocks *blocks;            /* where `data` goes back to */
-    leat__block data;                /* what the arena had no room for; or none */
+    leat__blocks *blocks;            /* the owner of `data` */
+    leat__block data;                /* bytes that did not fit the arena; or none */
     uint64_t data_bytes;
     uint32_t image_count, tile_count;
     leat_job_image *images; /* tiles name images of this list */
     leat_job_tile *tiles;
     leat__device_id *ids; /* of each image */
     leat__device_store *store;
-    leat__device_entry **keep; /* of each image: claimed, shall stay on the device; or NULL */
+    leat__device_entry **keep; /* per image: its claim, to stay on the device; or NULL */
     uint64_t bytes; /* charged for it, without its part of the arena */
 } leat__device_tiles;
 
-/* A copy of what `chunk` has; `ids` names the sample of each of its images, `keep` the claim that it has in
- * `store` (NULL: none). The list takes the claims, also on failure, and drops those that were not kept. */
+/* Copies `chunk`; `ids` names the sample of each of its images, `keep` its claim in `store`
+ * (NULL: none). The list owns the claims, even on failure, and drops those that were not kept. */
 int leat__device_tiles_open(leat__device_tiles **t, const leat__device_chunk *chunk,
                             const leat__device_id *ids, leat__device_store *store,
                             leat__device_entry *const *keep, leat__blocks *blocks,
                             leat_error *err) LEAT_MUST_CHECK;
-void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is fine */
+void leat__device_tiles_close(leat__device_tiles *list); /* all of them; NULL is allowed */
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields that follow the geometry of an image: masks, boxes and their labels, points. Opening makes
- * followers and their columns from the text of roles; filling moves one sample's values by the
- * recipe that was drawn for its image. Constant after opening; scratch belongs to the worker.
+ * Fields that follow the geometry of an image: masks, boxes and their labels, points. Opening
+ * builds followers and their columns from the text of roles; filling transforms one sample's
+ * values with the recipe drawn for its image. Constant after opening; scratch belongs to the
+ * worker.
  */
 #ifndef LEAT_LOADER_FOLLOW_H
 #define LEAT_LOADER_FOLLOW_H
@@ -19,8 +20,8 @@ typedef struct leat__follower {
     uint32_t image;     /* column of the image it follows */
     const leat__pipeline *pipeline; /* of that image: a view */
     uint32_t image_field;
-    uint32_t cell, image_cell; /* places among the cells of a sample */
-    uint32_t boxes;     /* LABELS: which boxes, while opening; they stand before it in the list */
+    uint32_t cell, image_cell; /* indices among the cells of a sample */
+    uint32_t boxes;     /* LABELS: their boxes, while opening; they come before it in the list */
 } leat__follower;
 
 typedef struct leat__follow {
@@ -35,7 +36,7 @@ typedef struct leat__followed {
     const leat__pipeline *pipeline;
 } leat__followed;
 
-/* Reads the text; finds fields and images. LEAT_EINVAL says what does not fit. */
+/* Parses the text; finds fields and images. LEAT_EINVAL names what does not fit. */
 int leat__follow_open(leat__follow *f, leat_pack *pack, const char *text, const leat__shape *shape,
                       const leat__followed *images, uint32_t image_count, leat_error *err) LEAT_MUST_CHECK;
 void leat__follow_reset(leat__follow *f);
@@ -60,7 +61,7 @@ typedef struct leat__follow_scratch {
 } leat__follow_scratch;
 void leat__follow_scratch_reset(leat__follow_scratch *s);
 
-/* One sample whose bytes are there. */
+/* One sample with its bytes. */
 typedef struct leat__follow_sample {
     leat_pack *pack;
     const leat_pack_cell *cells;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a loader keeps in memory of a pack beside its batches: the index, and the bytes of tiny
- * samples. Orders that jump ask for a few bytes in another place with every sample, and a system
- * call for each would cost more than all the rest.
+ * Parts of a pack that a loader keeps in memory besides its batches: the index, and the bytes of
+ * tiny samples. Orders with random access read a few bytes elsewhere for every sample, and a
+ * system call for each would cost more than everything else.
  *
- * Samples are kept as parts of their file, each copied from the system's page cache when the first
- * sample in it is asked for; nothing here waits for a disk, and nothing is given up again. The bytes
- * are charged to the budget when the loader is opened. Any thread may copy.
+ * Samples are kept as parts of their file, each copied from the OS page cache when its first
+ * sample is requested; nothing here waits for a disk, and nothing is released before close. The
+ * bytes are charged to the budget when the loader is opened. Any thread may copy.
  */
 #ifndef LEAT_LOADER_KEPT_H
 #define LEAT_LOADER_KEPT_H
@@ -28,17 +28,17 @@ typedef struct leat__kept leat__kept;
 int leat__kept_open(leat__kept **kept, leat_pack *pack, uint64_t limit, leat_error *err) LEAT_MUST_CHECK;
 void leat__kept_close(leat__kept **kept);
 
-/* Whether the bytes are there now; then also asks the CPU for them. */
+/* True when the bytes are kept; then also prefetches them into the CPU cache. */
 bool leat__kept_has(const leat__kept *kept, uint32_t shard, uint64_t offset, uint64_t len);
 
-/* Copies bytes of a shard's file; keeps the parts they lie in, if there is room. False when the
- * system does not have them in memory: nothing was copied. */
+/* Copies bytes of a shard's file; keeps the parts they are in, if there is room. False when the
+ * OS does not have them in memory: nothing was copied. */
 bool leat__kept_copy(leat__kept *kept, uint32_t shard, uint64_t offset, void *to, uint64_t len);
 
 /* Bytes held now. */
 uint64_t leat__kept_bytes(const leat__kept *kept);
 
-/* Decides what a loader keeps, when its floor is known, and charges its budget for that. */
+/* Decides what a loader keeps, once its floor is known, and charges its budget for it. */
 int leat__loader_keep(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

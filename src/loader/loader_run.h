@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run: a few neighbouring samples of one batch on their way through the flow. It is planned
- * where the order is known (one thread at a time), read on the I/O lane without waiting, and
- * decoded on a CPU worker straight into its rows of the batch.
+ * A run: a few neighbouring samples of one batch in flight. It is planned where the order is
+ * known (one thread at a time), read on the I/O lane without waiting, and decoded on a CPU worker
+ * directly into its rows of the batch.
  *
- *   plan:    positions -> samples, where their bytes lie, how many bytes that takes
- *   read:    from the page cache of the process, or from the file, asynchronously; what the page
- *            cache of the system has is left where it is
- *   decode:  copy that, check, pipelines, plain fields; bad samples go to the policy
+ *   plan:    positions -> samples, position and number of their bytes
+ *   read:    from the page cache of the process, or from the file, asynchronously; bytes in the OS
+ *            page cache are left there
+ *   decode:  copy those, verify, pipelines, plain fields; bad samples go to the policy
  */
 #ifndef LEAT_LOADER_LOADER_RUN_H
 #define LEAT_LOADER_LOADER_RUN_H
@@ -34,20 +34,20 @@
 
 /* Images made from one field: one pipeline, or several views of the same pixels. */
 typedef struct leat__image_group {
-    uint32_t field, cell; /* of the pack; its place among the cells of a sample */
+    uint32_t field, cell; /* of the pack; its index among the cells of a sample */
     uint32_t count;
     uint32_t *columns;               /* of the shape */
     const leat__pipeline **pipelines;
     leat__scratch_use use;
 } leat__image_group;
 
-/* What runs need to know; constant during an epoch. */
+/* Shared by all runs; constant during an epoch. */
 typedef struct leat__run_env {
     leat_pack *pack;
     const leat__shape *shape;
     leat__image_group *groups;
     uint32_t group_count;
-    uint32_t *fields; /* of the pack that are needed: what the index is asked for */
+    uint32_t *fields; /* fields of the pack to read from the index */
     uint32_t field_count;
     const void **tables; /* tile codec: of each pack, NULL where it has none */
     leat__aio *aio;
@@ -57,8 +57,8 @@ typedef struct leat__run_env {
     leat__cache *cache;      /* cache=process, or NULL */
     leat__cache_user *cache_user;
     bool remote;             /* a pack is read over a network: exact ranges, no page cache */
-    leat__disk *disk;        /* pages kept on disk, or NULL */
-    uint64_t *disk_base;     /* where each shard begins in it */
+    leat__disk *disk;        /* pages cached on disk, or NULL */
+    uint64_t *disk_base;     /* begin of each shard in it */
     leat_on_error on_error;
     leat_orientation orientation;
     uint64_t seed, epoch;
@@ -70,19 +70,21 @@ typedef struct leat__run_env {
     /* replacement: the universe to draw from */
     uint64_t universe;
     const uint64_t *indices; /* NULL = all samples */
-    const leat__shares *shares; /* mixed packs: a sample's own pack stands in for it; or NULL */
-    uint64_t scratch_most; /* that one image may take beyond that; changes between runs */
-    leat__gate decoding; /* held alone: decoding again, after memory ran out */
+    const leat__shares *shares; /* mixed packs: replacements come from the sample's own pack;
+                                 * or NULL */
+    uint64_t scratch_most; /* most that one image may take beyond that; changes between runs */
+    leat__gate decoding; /* exclusive: decoding again after running out of memory */
     leat__blocks *tile_blocks; /* for tiles that a device decodes; NULL = the CPU decodes everything */
     _Atomic uint32_t device_share; /* runs of LEAT__SHARE_WHOLE whose images the device decodes */
     _Atomic uint32_t run_number;
     _Atomic uint64_t device_images; /* given to the device */
-    _Atomic uint64_t list_ns;       /* of workers that listed them */
+    _Atomic uint64_t list_ns;       /* time of workers that listed them */
     leat__device_store *store;      /* tiles that stay on the device, or NULL */
-    bool store_alone; /* samples need nothing but the index and their images: resident ones are not read */
-    _Atomic uint64_t arena_bytes;   /* that the tiles of a batch take, as far as is known */
-    atomic_bool stop; /* nobody wants the rest of the epoch */
-    _Atomic uint32_t warm; /* runs in a row that were in the system's page cache as a whole */
+    bool store_alone; /* samples need only the index and their images: resident ones are not
+                       * read */
+    _Atomic uint64_t arena_bytes;   /* bytes of the tiles of a batch, as far as known */
+    atomic_bool stop; /* the rest of the epoch is not needed */
+    _Atomic uint32_t warm; /* consecutive runs that were entirely in the OS page cache */
     _Atomic uint64_t disk_hits;
     _Atomic uint64_t read_bytes, reads, cache_hits, cache_misses, read_ns, decode_ns;
 } leat__run_env;
@@ -95,18 +97,18 @@ typedef struct leat__run_sample {
     leat__run *run;
     uint64_t id, salt;
     leat_pack_row row;
-    leat_pack_page page; /* known where whole pages are read */
+    leat_pack_page page; /* known when whole pages are read */
     leat_pack_cell *cells; /* of env->fields */
-    uint32_t uses;       /* of its page, announced with this sample; 0 = announced already */
+    uint32_t uses;       /* of its page, announced with this sample; 0 = already announced */
     const uint8_t *data; /* where the sample's bytes are, once read */
     bool whole;          /* `direct` has the whole page, to be kept on disk */
     leat__disk_waiter disk_waiter; /* another process fetches the page */
-    bool from_disk;      /* what is read comes from the disk cache */
-    bool later;          /* in the system's page cache: copied when it is decoded */
+    bool from_disk;      /* the bytes come from the disk cache */
+    bool later;          /* in the OS page cache: copied when it is decoded */
     int rc;              /* why it could not be read */
     uint64_t scratch;    /* bytes that decoding it takes */
     leat__cached *cached;
-    leat__block direct;  /* own block for a direct read past the cache */
+    leat__block direct;  /* separate block for a direct read without the cache */
     leat__aio_req req;
     leat__cache_waiter waiter;
     leat_error *error;   /* of rc, when there is one */
@@ -118,10 +120,10 @@ struct leat__run {
     uint32_t first, count; /* rows of the frame */
     bool last;             /* of its batch */
     uint64_t encoded_bytes, share_bytes; /* charged while reading; kept with the batch */
-    uint64_t scratch_bytes; /* charged until it is decoded: what its largest image takes beyond the
-                               worker's own */
-    leat__block buf;       /* cache=os: the samples that are read ahead */
-    leat__block hand;      /* the sample being decoded, when it was left for later */
+    uint64_t scratch_bytes; /* charged until it is decoded: the needs of its largest image
+                             * beyond the worker's own */
+    leat__block buf;       /* cache=os: the prefetched samples */
+    leat__block hand;      /* the sample being decoded, if it was in the OS page cache */
     uint64_t hand_bytes;
     bool on_device;        /* tiled images are listed for the device, not decoded */
     uint64_t tile_bytes;   /* of these lists: kept with the batch */
@@ -144,28 +146,32 @@ typedef struct leat__run_worker {
 
 int leat__run_worker_open(leat__run_worker **w, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_worker_close(leat__run_worker **w);
-void leat__run_worker_shrink(leat__run_worker *w); /* gives back what it grew to; its pipeline is NULL then */
+void leat__run_worker_shrink(leat__run_worker *w); /* releases what it grew to; its pipeline is
+                                                    * NULL then */
 
-/* Looks up where `ids` lie; `salts` (shares.h) go with them. Damage in the index is the sample's, not the
-   run's. */
+/* Looks up the positions of `ids`; `salts` (shares.h) belong to them. Damage in the index fails
+ * the sample, not the run. */
 int leat__run_open(leat__run **r, leat__run_env *env, const uint64_t *ids, const uint64_t *salts,
                    uint32_t count, leat_error *err) LEAT_MUST_CHECK;
 void leat__run_close(leat__run *r);
 
-/* Starts all reads. 0: all bytes are there; LEAT_FLOW_PENDING: leat_task_done(task) follows. */
+/* Starts all reads. 0: all bytes are available; LEAT_FLOW_PENDING: leat_task_done(task)
+ * follows. */
 int leat__run_read(leat__run *r, leat_task *task, leat_error *err);
 
-/* Fills the rows. Fails only for reasons that are not a sample's (no memory, the epoch is over). */
+/* Fills the rows. Fails only for reasons unrelated to a sample (out of memory, the epoch is
+ * over). */
 int leat__run_decode(leat__run *r, leat__run_worker *w, leat_error *err) LEAT_MUST_CHECK;
 
-/* What the augmentations of a sample draw from. One that comes again in an epoch draws anew. */
+/* The random stream for a sample's augmentations. A sample that comes again in an epoch gets
+ * another one. */
 leat__draw_key leat__sample_key(const leat__run_env *env, uint64_t id, uint64_t salt);
 
 /* Time that workers of all loaders of this process spent in leat__run_decode. Any thread. */
 uint64_t leat__run_decode_ns_all(void);
 
-/* Sample `id` once more for `row` of the batch, now on the CPU: the device found damage in it. Bad samples
- * go to the policy as in decode. */
+/* Decodes sample `id` again for `row` of the batch, now on the CPU: the device found damage in
+ * it. Bad samples go to the policy as in decode. */
 int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, leat__device_id id, uint32_t row,
                     leat_error *err) LEAT_MUST_CHECK;
 

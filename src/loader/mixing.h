@@ -29,9 +29,9 @@ typedef struct leat__mixing {
     uint32_t rank, world;
 } leat__mixing;
 
-/* Reads the batch ops of the image columns and changes the shape to what they deliver. The shape
- * has room for two more columns. LEAT_EINVAL: no label, unknown classes, columns whose ops
- * differ, or options that would have no effect. */
+/* Reads the batch ops of the image columns and adapts the shape to them. The shape has room for
+ * two more columns. LEAT_EINVAL: no label, unknown classes, columns whose ops differ, or options
+ * without effect. */
 int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *opts,
                       leat__shape *shape, const leat__mixed_image *images, uint32_t count,
                       const leat__follow *follow, leat_error *err) LEAT_MUST_CHECK;

@@ -2,19 +2,19 @@
  *
  * Orders as pure functions: (seed, epoch, position) -> sample. Nothing is shuffled in memory.
  *
- * quasi: when one window holds all pages, the order is the random one. Otherwise the pages are put
- * into a keyed order. Their samples, laid end to end in that order, are cut into `streams` equal
- * stretches. Every round of `streams` positions takes one sample of each stream, in a keyed order
- * of turns. Within a stream, samples are shuffled inside windows. Their first windows
- * have different lengths, so that streams do not all turn to new pages at once.
+ * quasi: when one window holds all pages, the order is the random one. Otherwise the pages are
+ * put into a keyed order. Their samples, concatenated in that order, are split into `streams`
+ * equal parts. Every round of `streams` positions takes one sample of each stream, in a keyed
+ * order of turns. Within a stream, samples are shuffled inside windows. The first windows have
+ * different lengths, so that streams do not all move to new pages at once.
  *
  *   pages:    7 2 9 | 4 0 8 | 1 5 3        (keyed order, cut into 3 streams)
  *   stream 0: [7 2][9]   stream 1: [4][0 8]   …   [ ] = a window, shuffled inside
  *
- * The order does not depend on the world. Ranks take turns in all streams, so they share the open
- * pages: every rank sees the classes that `random` would show it. Ranks with pages of their own
- * would see window_pages / world pages at a time, which gave 4 of 100 classes per rank at world 64.
- * The price: processes that do not share a page cache read a page once each.
+ * The order does not depend on the world size. Ranks take turns in all streams, so they share the
+ * open pages: every rank sees the same classes as with `random`. Ranks with separate pages would
+ * see window_pages / world pages at a time, which gave 4 of 100 classes per rank at world 64. The
+ * cost: processes that do not share a page cache read a page once each.
  *
  * An order is set up for one epoch at a time and then constant: any thread may ask.
  */
@@ -56,7 +56,8 @@ int leat__order_open(leat__order **o, const leat__order_opts *opts, leat_error *
     LEAT_MUST_CHECK;
 void leat__order_close(leat__order **o);
 
-/* Sets up an epoch; no other thread may be asking. Cannot fail: all memory is made at open. */
+/* Sets up an epoch; no other thread may be asking. Cannot fail: all memory is allocated at
+ * open. */
 void leat__order_epoch(leat__order *o, uint64_t epoch);
 
 /* The sample at a global position of the epoch; position < count. */

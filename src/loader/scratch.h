@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that decoding an image takes beyond its sample and its row of the batch, told from the
- * index alone, so that it can be charged before the sample is read. Ordinary images are covered by
- * what each worker is charged for anyway (LEAT__WORKER_RAM). Any thread.
+ * Memory that decoding an image takes beyond its sample and its row of the batch, computed from
+ * the index alone, so that it can be charged before the sample is read. Ordinary images are
+ * covered by the memory charged per worker (LEAT__WORKER_RAM). Any thread.
  */
 #ifndef LEAT_LOADER_SCRATCH_H
 #define LEAT_LOADER_SCRATCH_H
@@ -25,8 +25,8 @@ typedef struct leat__scratch_use {
 
 leat__scratch_use leat__scratch_use_of(const leat__pipeline *const *pipelines, uint32_t count);
 
-/* The most bytes that this image takes. Codecs that decode by rows take a band of them; a JPEG
- * without entry points may be progressive and a PNG interlaced, which the index does not say. */
+/* Maximum bytes for this image. Codecs that decode by rows need a band of them; a JPEG without
+ * entry points may be progressive and a PNG interlaced, which the index does not say. */
 uint64_t leat__scratch_bytes(const leat_pack_cell *cell, const leat__scratch_use *use);
 
 #endif

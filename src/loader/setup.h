@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of a loader, and how options become them. Private to the room.
+ * The parts of a loader, and how options become them. Private to the module.
  */
 #ifndef LEAT_LOADER_SETUP_H
 #define LEAT_LOADER_SETUP_H
@@ -20,18 +20,19 @@
 #include "loader/steps.h"
 #include "loader/to_device.h"
 
-/* Where the source of the flow stands: one thread at a time, carried by the engine. */
+/* State of the flow's source: one thread at a time, passed on by the engine. */
 typedef struct leat__feed {
     uint64_t at, end;   /* rows of this rank in the epoch: next one to plan, past the last */
-    uint64_t begin;     /* first row that is delivered: a mixed batch is made as a whole */
+    uint64_t begin;     /* first row delivered: a mixed batch is made as a whole */
     leat__frame *frame; /* of the batch being planned; a reference */
     uint32_t filled;    /* rows of it that are planned */
     uint64_t *ids;      /* samples of the batch being planned */
     uint64_t *salts;    /* and which draw of the epoch each is: shares.h */
     uint64_t *ragged;   /* per column: payload bytes of that batch */
-    leat__size *sizes;  /* of its images, where they differ: per image column, then per row; or NULL */
+    leat__size *sizes;  /* of its images, if they differ: per image column, then per row; or
+                         * NULL */
     leat__recipe *recipe; /* to find them; or NULL */
-    leat__run *next;    /* planned, not yet handed out */
+    leat__run *next;    /* planned, not yet returned */
     uint64_t next_bytes;
     leat_error error;   /* why there is no next run */
     int rc;
@@ -55,7 +56,7 @@ struct leat_loader {
     uint64_t count;    /* positions per epoch, all ranks */
     uint64_t rows;     /* of this rank per epoch */
     uint64_t batches;
-    uint64_t used;     /* positions that come in those batches: all, or less the last ones */
+    uint64_t used;     /* positions covered by those batches: all, or without the last ones */
     uint64_t run_rows, run_batches, run_used; /* the same of the current epoch: leat__loader_extent */
     char advice[LEAT__ADVICE_MAX][LEAT__ADVICE_TEXT];
     uint32_t advice_count;
@@ -71,16 +72,16 @@ struct leat_loader {
     leat_tuner *tuner; /* what the controller learned in the epochs before */
     leat__frames *frames;
     leat__split split;       /* of decode=auto */
-    leat__to_device *device; /* where batches go, NULL = they stay on the host */
+    leat__to_device *device; /* for batches on a device, NULL = they stay on the host */
     leat__cache_user cache_user;
     leat__run_env env;
     uint8_t *page_seen; /* bit per page: announced this epoch */
-    uint32_t run_samples; /* at most */
-    uint32_t run_usual;   /* on average: what the flow's depth is converted with */
+    uint32_t run_samples; /* maximum */
+    uint32_t run_usual;   /* on average: to convert the flow's depth */
     uint64_t max_frame_bytes, max_run_bytes, floor; /* true bounds: loader/bounds.h */
     leat__budget_keeper keeper;
     leat__asked *asked;       /* options that a change starts from */
-    struct leat_loader *next; /* a change that waits: the parts it replaces; or NULL */
+    struct leat_loader *next; /* a pending change: the parts it replaces; or NULL */
     uint64_t kept_bytes; /* charged for index and tiny samples that stay in memory */
     leat__mutex lock; /* guards idle, and flow and counters against leat_loader_read */
     leat__run_worker *idle;
@@ -95,7 +96,7 @@ struct leat_loader {
     leat__http_stats traffic; /* of the process when the epoch began */
     uint64_t epoch, started_at; /* started_at: row the epoch was begun at */
     uint64_t first_batch;       /* the same in batches */
-    uint64_t order_epoch;       /* that `order` is set up for */
+    uint64_t order_epoch;       /* the epoch `order` is set up for */
     uint64_t delivered_rows, delivered_batches, bad, wait_ns, begin_ns;
     bool begun, ended;
     bool used_before; /* an epoch was begun or a state restored */
@@ -103,22 +104,22 @@ struct leat_loader {
     leat_error failure;
 };
 
-#define LEAT__COUNT_NOT_TOLD UINT64_MAX /* weight_count of a caller that does not know it */
+#define LEAT__COUNT_NOT_TOLD UINT64_MAX /* weight_count of a caller without that field */
 
-/* leat_loader_open on a pool of the caller's (NULL: its own, or the shared one). On a pool without
- * threads reads wait for leat__aio_turn, so that a whole epoch is a function of the pool's seed. */
+/* leat_loader_open on a given pool (NULL: its own, or the shared one). On a pool without threads
+ * reads wait for leat__aio_turn, so that a whole epoch is a function of the pool's seed. */
 int leat__loader_open_on(leat_loader **l, const char *path, const leat_loader_opts *opts,
                          leat_pool *pool, leat_error *err) LEAT_MUST_CHECK;
 
-/* Fills everything but the epoch. The loader is closed by leat_loader_close, half-built too. */
+/* Fills everything except the epoch. leat_loader_close also closes a half-built loader. */
 int leat__loader_setup(leat_loader *l, const char *path, const leat_loader_opts *opts,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__loader_teardown(leat_loader *l);
-/* Opens the device and what decodes there. Nothing of CUDA is touched unless a device was asked for. */
+/* Opens the device and its decoder. CUDA is not touched unless a device was requested. */
 int leat__loader_set_up_device(leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 
-/* Parts that a change makes anew. Images, shape, fields: `shape` is filled. Frames, feed and bounds, with
- * budget and pool set: `shape` is taken. Batches of an epoch. */
+/* Parts that a change rebuilds. Images, shape, fields: `shape` is filled. Frames, feed and
+ * bounds, with budget and pool set: owns `shape`. Batches of an epoch. */
 int leat__loader_shape(leat_loader *l, const leat_loader_opts *given, leat__shape *shape, leat_error *err)
     LEAT_MUST_CHECK;
 int leat__loader_frames(leat_loader *l, bool repeats, leat__shape *shape, leat_error *err) LEAT_MUST_CHECK;
@@ -126,7 +127,7 @@ void leat__loader_batches(leat_loader *l);
 void leat__loader_drop_frames(leat_loader *l);
 void leat__loader_drop_images(leat_loader *l);
 
-/* Sets how much of an epoch comes: what the options say, or without its last, smaller global batch. */
+/* Sets the extent of an epoch: as in the options, or without its smaller last global batch. */
 void leat__loader_extent(leat_loader *l, bool left_out);
 
 /* LEAT_EINVAL without a loader; LEAT_EFORK in a forked child, where its locks may be held and its
@@ -136,10 +137,10 @@ int leat__loader_check(const leat_loader *l, leat_error *err) LEAT_MUST_CHECK;
 /* Adds the epoch's counters to the sums of those before it. The lock is held. */
 void leat__loader_remember_locked(leat_loader *l);
 
-/* After the budget was lowered, pages and blocks that are only kept have to go. Any thread. */
+/* After the budget was lowered: drops cached pages and blocks. Any thread. */
 void leat__loader_obey_budget(leat_loader *l);
 
-/* Sets what the page cache may take: the budget less what the flow needs to run well. */
+/* Sets the limit of the page cache: the budget minus what the flow needs to run well. */
 void leat__loader_cap_cache(leat_loader *l);
 
 #endif

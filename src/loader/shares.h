@@ -3,18 +3,18 @@
  * How several sources (packs) share the positions of an epoch: a pure function from (seed, epoch,
  * position) to a source and a sample of it.
  *
- * Each source has a number of draws per epoch. Positions are dealt out in stretches. The first t
- * positions hold of each source the whole number nearest to its share (Webster's method: seats of a
- * parliament), taken at the ends of stretches; inside a stretch the sources are shuffled.
+ * Each source has a number of draws per epoch. Positions are dealt in stretches. At the end of
+ * each stretch, the first t positions contain of each source the whole number nearest to its
+ * share (Webster's method: seats of a parliament); inside a stretch the sources are shuffled.
  *
  *   shuffled     one stretch is the whole epoch (quasi: 4096 positions, so that pages are read together)
- *   stratified   one stretch is one global batch: each has the proportions, and what a batch is short of,
+ *   stratified   one stretch is one global batch: each has the proportions, and what a batch lacks,
  *                a later one gets
- *   single       whole global batches are dealt out instead of positions
+ *   single       whole global batches are dealt instead of positions
  *   sequential   one stretch is one position: nothing is random
  *
- * Draws of a source without replacement go on from epoch to epoch: its samples in a new keyed order on
- * every pass, so that all have come equally often, give or take one.
+ * Draws of a source without replacement continue from epoch to epoch: its samples in a new keyed
+ * order on every pass, so that all have come equally often, plus or minus one.
  *
  * Set up for one epoch at a time and then constant: any thread may ask.
  */
@@ -55,19 +55,21 @@ int leat__shares_draws(const leat_loader_source *given, const uint64_t *size, ui
 /* With single-source batches, draws are rounded to whole batches: leat__shares_count says what is left. */
 int leat__shares_open(leat__shares **s, const leat__shares_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 void leat__shares_close(leat__shares **s);
-void leat__shares_epoch(leat__shares *s, uint64_t epoch); /* cannot fail; nobody else may be asking */
+void leat__shares_epoch(leat__shares *s, uint64_t epoch); /* cannot fail; no other thread may
+                                                           * be asking */
 
 uint64_t leat__shares_count(const leat__shares *s); /* positions of an epoch */
-/* Batches of one pack each: samples of an epoch that whole batches leave out; *packs gets how many packs are
- * left out altogether, in every epoch. */
+/* Batches of one pack each: samples of an epoch that whole batches leave out; *packs gets how
+ * many packs are left out completely, in every epoch. */
 uint64_t leat__shares_left_out(const leat__shares *s, uint32_t *packs);
 
-/* Positions first, first + step …, `n` of them: the places of their samples. A sample that comes several
- * times in an epoch gets another salt each time (0 the first), so that it is augmented differently. */
+/* Positions first, first + step …, `n` of them: the places of their samples. A sample that comes
+ * several times in an epoch gets another salt each time (0 the first), so that it is augmented
+ * differently. */
 void leat__shares_fill(const leat__shares *s, uint64_t first, uint64_t step, uint32_t n, uint64_t *places,
                        uint64_t *salts);
 
-/* Places of source `number`, of which another sample may stand in. */
+/* Places of source `number`, from which replacements are drawn. */
 void leat__shares_range(const leat__shares *s, uint32_t number, uint64_t *first, uint64_t *size);
 
 uint64_t leat__shares_memory(const leat__shares *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a padded batch: an image is decoded to the front of its row and spread out there, each line to
- * where the batch's height and width put it, with the fill beside and below.
+ * Rows of a padded batch: an image is decoded to the front of its row and spread there, each line
+ * to its place in the batch's height and width, with the fill beside and below.
  */
 #ifndef LEAT_LOADER_SPREAD_H
 #define LEAT_LOADER_SPREAD_H

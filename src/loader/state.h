@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a loader stands, as JSON: what makes up the order, and the global position in it. Rank
- * and world are not in it: any world with the same global batch may go on from it.
+ * The position of a loader as JSON: everything that defines the order, and the global position in
+ * it. Rank and world are not included: any world with the same global batch may resume from it.
  */
 #ifndef LEAT_LOADER_STATE_H
 #define LEAT_LOADER_STATE_H
@@ -21,7 +21,7 @@ typedef struct leat__state {
     uint64_t seed, epoch;
     uint64_t count;        /* positions of an epoch */
     uint64_t global_batch; /* samples of all ranks per step */
-    uint64_t position;     /* global: how many positions all ranks together are past */
+    uint64_t position;     /* global: positions done by all ranks together */
     uint32_t streams, window_pages; /* quasi */
     uint32_t drop_last;
     /* several packs */
@@ -34,11 +34,11 @@ typedef struct leat__state {
 int leat__state_write(const leat__state *s, leat__buf *out) LEAT_MUST_CHECK;
 int leat__state_parse(leat__state *s, const char *text, leat_error *err) LEAT_MUST_CHECK;
 
-/* 0 when a loader that stands at `mine` may go on at `other`; LEAT_EINVAL says what differs. */
+/* 0 when a loader at `mine` may resume at `other`; LEAT_EINVAL names the difference. */
 int leat__state_check(const leat__state *mine, const leat__state *other, leat_error *err)
     LEAT_MUST_CHECK;
 
 const char *leat__order_name(leat_order order);
-uint32_t leat__order_version(leat_order order); /* that this build gives */
+uint32_t leat__order_version(leat_order order); /* of this build */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps of the thread that takes the batches: data_time, waiting in next(); prepare_time, its own
- * work on a batch before the training sees it; and batch_time, the rest between the calls. Written by
- * the one thread that calls next(), two clock reads a step; read by any.
+ * The steps of the thread that takes the batches: data_time, waiting in next(); prepare_time, its
+ * own work on a batch before training; and batch_time, the rest between the calls. Written by the
+ * one thread that calls next(), two clock reads per step; read by any.
  */
 #ifndef LEAT_LOADER_STEPS_H
 #define LEAT_LOADER_STEPS_H
@@ -14,10 +14,10 @@
 typedef struct leat__steps {
     leat__meters *meters;
     leat__timer *data, *batch, *prepare;
-    uint64_t enter_ns, leave_ns; /* leave_ns: of the last batch that was handed out, or 0 */
-    uint64_t waited_ns;          /* of a wait that timed out and goes on */
-    uint64_t prepared_ns;        /* since the last batch was handed out */
-    uint64_t step;               /* batches handed out in this epoch */
+    uint64_t enter_ns, leave_ns; /* leave_ns: of the last batch delivered, or 0 */
+    uint64_t waited_ns;          /* of a wait that timed out and is continued */
+    uint64_t prepared_ns;        /* since the last batch was delivered */
+    uint64_t step;               /* batches delivered in this epoch */
     bool short_epochs;           /* of one or two batches: then every step counts */
 } leat__steps;
 
@@ -27,10 +27,10 @@ void leat__steps_reset(leat__steps *s);
 /* A new epoch: its first step does not count, unless epochs are too short for any other. */
 void leat__steps_epoch(leat__steps *s);
 void leat__steps_enter(leat__steps *s);
-/* `got`: a batch is handed out. Returns the time since enter. */
+/* `got`: a batch is returned. Returns the time since enter. */
 uint64_t leat__steps_leave(leat__steps *s, bool got);
 
-/* The caller spent so long on preparing the batch it was handed out last. */
+/* The caller spent this long on preparing the last batch. */
 void leat__steps_prepared(leat__steps *s, uint64_t ns);
 
 /* Fills what the stats have about steps. */

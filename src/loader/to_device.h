@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches on their way to a device: a thread and a stream per loader. The flow's last stage pushes a
- * finished batch; the thread takes memory on the device, queues the copies, waits for them, gives the
- * host's memory back and ends the stage's task. Batches take device memory in their order, so one that
- * the consumer waits for never waits for one behind it. Rows whose tiles the device decodes are decoded
- * between the copies and the end.
+ * Copies batches to a device: a thread and a stream per loader. The flow's last stage pushes a
+ * finished batch. The thread allocates device memory, queues the copies, waits for them, releases
+ * the host's memory and ends the stage's task. Batches take device memory in order, so one that
+ * the consumer waits for never waits for a later one. Rows whose tiles the device decodes are
+ * decoded between the copies and the end.
  */
 #ifndef LEAT_LOADER_TO_DEVICE_H
 #define LEAT_LOADER_TO_DEVICE_H
@@ -33,17 +33,18 @@ typedef struct leat__to_device_stats {
 /* LEAT_ENOTSUP no CUDA here, LEAT_EINVAL no such device, LEAT_EBUDGET the limit is too small. */
 int leat__to_device_open(leat__to_device **d, const leat__to_device_opts *opts, leat_error *err)
     LEAT_MUST_CHECK;
-/* After the flow was closed. Batches on loan stay. */
+/* After the flow was closed. Borrowed batches stay valid. */
 void leat__to_device_close(leat__to_device **d);
 
-/* Device memory that is not given to tiles that stay: what batches on their way need. */
+/* Device memory reserved for batches in flight, not for tiles that stay. */
 uint64_t leat__to_device_reserve(uint64_t frame_bytes);
-/* Lets tiles of `images` images stay on the device; *store is a view. Before the next, as that. */
+/* Lets tiles of `images` images stay on the device; *store is a view. Before the next, like
+ * that. */
 int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,
                            leat__device_store **store, leat_error *err) LEAT_MUST_CHECK;
 
-/* Lets the device decode tiles. `env` is for samples that turn out to be damaged; `pipelines` as in
- * device_decode.h. Before the first batch. LEAT_ENOTSUP: there are no kernels for this device. */
+/* Lets the device decode tiles. `env` is for damaged samples; `pipelines` as in device_decode.h.
+ * Before the first batch. LEAT_ENOTSUP: there are no kernels for this device. */
 int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,
                             const leat__pipeline *const *pipelines, uint32_t columns,
                             leat_error *err) LEAT_MUST_CHECK;
@@ -57,14 +58,14 @@ void leat__to_device_resize(leat__to_device *d, uint64_t frame_bytes);
 leat__gpu *leat__to_device_gpu(leat__to_device *d); /* view */
 int32_t leat__to_device_index(const leat__to_device *d);
 
-/* An epoch begins with batch `first`; or ends: what is pushed comes back with LEAT_ECANCELED. */
+/* An epoch begins with batch `first`; or ends: pushed batches return with LEAT_ECANCELED. */
 void leat__to_device_begin(leat__to_device *d, uint64_t first);
 void leat__to_device_cancel(leat__to_device *d);
 
 /* Takes a batch; leat_task_done(task) follows. Any thread, batches in any order. */
 void leat__to_device_push(leat__to_device *d, leat__frame *f, leat_task *task);
 
-/* True while a batch waits for device memory and none is idle: the consumer has it all. */
+/* True while a batch waits for device memory and none is idle: the consumer holds all of it. */
 bool leat__to_device_starved(leat__to_device *d);
 void leat__to_device_read(leat__to_device *d, leat__to_device_stats *stats);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the control groups of this process allow: CPU quota, memory, CPU set, swap. Limits are
- * looked for in the process's own group and in every group above it that is visible, in
- * version 1, version 2 and both at once.
+ * Limits set by the control groups of this process: CPU quota, memory, CPU set, swap. They are
+ * read from the process's own group and every visible parent, in version 1, version 2 and both at
+ * once.
  */
 #ifndef LEAT_PROBE_CGROUP_H
 #define LEAT_PROBE_CGROUP_H
@@ -18,11 +18,11 @@ typedef struct leat__cgroup {
     uint64_t memory_left;  /* smallest limit - used of all groups */
     uint64_t swap_left;    /* smallest swap limit - used; LEAT_UNLIMITED = none */
     bool has_cpuset;
-    leat__cpuset cpuset; /* CPUs the groups leave */
+    leat__cpuset cpuset; /* CPUs that all groups allow */
     char unified[PATH_MAX]; /* own version 2 group (below the sysroot), "" = none */
 } leat__cgroup;
 
-/* Never fails: what cannot be read limits nothing. */
+/* Never fails: a file that cannot be read sets no limit. */
 void leat__cgroup_read(leat__cgroup *cg);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What instructions this CPU has, and which of them kernels may use. Detection runs once,
- * outside the files compiled for newer ISAs. Two masks can take levels away: the environment
- * (LEAT_CPU_MASK=scalar|avx2|avx512|avx512icl, or a hexadecimal mask of bits to keep), for the
- * whole life of the process, and the API, for tests. Another value of the variable masks nothing,
- * and leat__cpu_check refuses it. Levels build on each other: whoever masks
- * AVX2 away masks AVX-512 away too. Any thread may call.
+ * The instruction sets of this CPU, and which of them kernels may use. Detection runs once,
+ * outside the files compiled for newer ISAs. Two masks can remove levels: the environment
+ * (LEAT_CPU_MASK=scalar|avx2|avx512|avx512icl, or a hexadecimal mask of bits to keep) for the
+ * whole process, and the API, for tests. An invalid value of the variable masks nothing, and
+ * leat__cpu_check reports it. Levels build on each other: masking AVX2 also masks AVX-512. Any
+ * thread may call.
  */
 #ifndef LEAT_PROBE_CPU_H
 #define LEAT_PROBE_CPU_H
@@ -23,24 +23,24 @@ enum {
     LEAT__CPU_SLOW_PDEP = 1 << 16, /* pdep/pext in microcode (AMD before Zen 3) */
 };
 
-uint32_t leat__cpu_detected(void); /* what the machine has */
-uint32_t leat__cpu_flags(void);    /* detected and not masked: what kernels look at */
+uint32_t leat__cpu_detected(void); /* levels of the machine */
+uint32_t leat__cpu_flags(void);    /* detected and not masked: kernels use these */
 
-/* Keeps only these bits from now on ("present but slow" bits cannot be masked away); ~0
- * gives back all that the environment allows. Function tables filled earlier are not
- * changed: see each kernel family. */
+/* Keeps only these bits from now on ("present but slow" bits are always kept); ~0 restores all
+ * that the environment allows. Function tables filled earlier do not change: see each kernel
+ * family. */
 void leat__cpu_mask(uint32_t keep);
 
-/* LEAT_EINVAL when LEAT_CPU_MASK has a value that means nothing: called where decoders are opened
- * and by the command line. */
+/* LEAT_EINVAL when LEAT_CPU_MASK is invalid. Called when decoders are opened and by the command
+ * line. */
 int leat__cpu_check(leat_error *err) LEAT_MUST_CHECK;
 
 /* "avx512icl", "avx512", "avx2" or "scalar": highest level of these flags. */
 const char *leat__cpu_level(uint32_t flags);
 const char *leat__cpu_model(void); /* brand string, "" when unknown */
 
-/* The parts that tests drive with invented machines. A word or number of LEAT_CPU_MASK into
- * bits to keep, false when it is neither; and CPUID's answers into flags. */
+/* For tests with simulated machines. Parses LEAT_CPU_MASK (a word or a number) into bits to keep,
+ * false when invalid; turns CPUID results into flags. */
 bool leat__cpu_mask_parse(const char *text, uint32_t *keep);
 
 typedef struct leat__cpuid {

@@ -10,13 +10,13 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-/* One object, keys named like the fields; what is unlimited or unknown is null. */
+/* One object, keys named like the fields; unlimited or unknown values are null. */
 int leat__machine_json(const leat_machine *m, leat__buf *out);
-/* The same keys into an object that the caller opened, to which it may add its own. */
+/* Writes the same keys into an object that the caller opened and may extend. */
 void leat__machine_json_fields(const leat_machine *m, leat__json *j);
 
-/* Highest resident memory of this process so far (VmHWM); 0 when unknown. Not getrusage: its
- * maximum survives exec, so it may be that of the process that started this one. */
+/* Peak resident memory of this process (VmHWM); 0 when unknown. Not from getrusage: its maximum
+ * survives exec, so it may belong to the parent process. */
 uint64_t leat__process_peak_rss(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Meters: numbers that any thread writes without a lock and anyone may read at any time.
+ * Meters: numbers that any thread writes without a lock and any thread may read at any time.
  *
- * A meter set is a named group (a flow, a loader). Meters are made at set-up, never in the
- * hot path, and live as long as their set. Each thread writes its own cache lines (see
- * slot.h), readers add them up: a write costs 2 to 4 ns however many threads write
+ * A meter set is a named group (a flow, a loader). Meters are created at set-up, never in the hot
+ * path, and live as long as their set. Each thread writes its own cache lines (see slot.h) and
+ * readers add them up. A write costs 2 to 4 ns, no matter how many threads write
  * (bench/kernel_meter; docs/internals/meters.md).
  *
  *   counter  - grows: items, bytes, nanoseconds busy
@@ -26,24 +26,24 @@ typedef struct leat__counter leat__counter;
 typedef struct leat__gauge leat__gauge;
 typedef struct leat__timer leat__timer;
 
-/* A second open set of the same name is called "name-2", and so on: names tell sets apart in
- * what is exported. Writers must have stopped before close. */
+/* A second open set of the same name is called "name-2", and so on, because exports identify sets
+ * by name. Writers must have stopped before close. */
 int leat__meters_open(leat__meters **set, const char *name, leat_error *err) LEAT_MUST_CHECK;
 void leat__meters_close(leat__meters **set);
 const char *leat__meters_name(const leat__meters *set);
 
-/* Off, for measuring what they cost (bench/meters_cost): meters that are asked for now are NULL,
- * and their clock stands still. On unless somebody says otherwise. */
+/* Turns meters off, to measure their cost (bench/meters_cost): meters created while off are NULL
+ * and leat__meters_now returns 0. On by default. */
 void leat__meters_enable(bool on);
 bool leat__meters_enabled(void);
-/* The time for a meter's two ends; 0 while meters are off. */
+/* The time at the begin or end of a measurement; 0 while meters are off. */
 uint64_t leat__meters_now(void);
 
-/* `name` in snake_case with its unit at the end ("read_bytes", "decode_ns"), `label` tells
- * stages apart ("stage=decode", "stage=decode,op=crop" or NULL). Asking again for the same
- * name and label gives the same meter. NULL when out of memory, when the name or label is
- * malformed or reserved (leat__meter_name_ok), when an open set uses the name for another kind
- * of meter, or while meters are off; writing to NULL does nothing. */
+/* `name` is in snake_case and ends with its unit ("read_bytes", "decode_ns"). `label`
+ * distinguishes stages ("stage=decode", "stage=decode,op=crop" or NULL). The same name and label
+ * return the same meter. NULL when out of memory, when the name or label is malformed or reserved
+ * (leat__meter_name_ok), when an open set uses the name for another kind of meter, or while
+ * meters are off. Writing to NULL does nothing. */
 leat__counter *leat__counter_make(leat__meters *set, const char *name, const char *label,
                                   const char *help);
 leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *label,
@@ -51,8 +51,8 @@ leat__gauge *leat__gauge_make(leat__meters *set, const char *name, const char *l
 leat__timer *leat__timer_make(leat__meters *set, const char *name, const char *label,
                               const char *help);
 
-/* Letters, digits and '_', no digit first, at most 80, and no ending that OpenMetrics adds
- * itself (_total, _count, _sum, _bucket, _created, _info). */
+/* Letters, digits and '_', not starting with a digit, at most 80. Endings that OpenMetrics adds
+ * are not allowed (_total, _count, _sum, _bucket, _created, _info). */
 bool leat__meter_name_ok(const char *name);
 
 void leat__counter_add(leat__counter *c, uint64_t n);
@@ -68,8 +68,8 @@ typedef struct leat__timer_stats {
 } leat__timer_stats;
 void leat__timer_read(const leat__timer *t, leat__timer_stats *stats);
 
-/* Everything in the set, or with set NULL in every open set of the process. OpenMetrics text
- * has durations in seconds ("decode_ns" is leat_decode_seconds) and ends with "# EOF". */
+/* Exports the set, or every open set of the process when set is NULL. OpenMetrics text has
+ * durations in seconds ("decode_ns" is leat_decode_seconds) and ends with "# EOF". */
 int leat__meters_json(leat__meters *set, leat__buf *out);
 int leat__meters_openmetrics(leat__meters *set, leat__buf *out);
 

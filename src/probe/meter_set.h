@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How meters lie in memory: shared by meter.c, which writes them, and meter_text.c, which
- * exports them. Nobody else includes this.
+ * Memory layout of meters, shared by meter.c, which writes them, and meter_text.c, which exports
+ * them. Not for other files.
  */
 #ifndef LEAT_PROBE_METER_SET_H
 #define LEAT_PROBE_METER_SET_H
@@ -22,9 +22,9 @@ typedef enum leat__meter_kind {
 
 #define LEAT__LABEL_PAIRS 8
 
-/* What all meters start with. */
+/* The first fields of every meter. */
 typedef struct leat__meter {
-    struct leat__meter *next; /* in the set, in the order they were made */
+    struct leat__meter *next; /* in the set, in order of creation */
     leat__meter_kind kind;
     char *name, *label, *help; /* label and help may be NULL */
 } leat__meter;

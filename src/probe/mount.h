@@ -12,18 +12,18 @@
 
 typedef struct leat__mount {
     uint32_t major, minor;
-    char root[PATH_MAX];  /* what of the file system is mounted */
-    char point[PATH_MAX]; /* where; "" for "/" */
+    char root[PATH_MAX];  /* the part of the file system that is mounted */
+    char point[PATH_MAX]; /* mount point; "" for "/" */
     char type[32];        /* "ext4", "fuse.sshfs" … */
     char source[256];     /* "/dev/vda1", "server:/export" … */
-    char options[512];    /* of the file system itself; cut when longer */
+    char options[512];    /* of the file system itself; truncated when longer */
 } leat__mount;
 
 /* Takes one line (up to its newline or NUL); false when malformed. */
 bool leat__mount_parse(const char *line, leat__mount *m);
 
-/* The last mount of this type whose options name `option` (NULL: any) in mountinfo's text:
- * later ones cover earlier ones. */
+/* The last mount of this type in mountinfo whose options contain `option` (NULL: any). Later
+ * mounts hide earlier ones. */
 bool leat__mount_find(const char *mountinfo, const char *type, const char *option,
                       leat__mount *m);
 

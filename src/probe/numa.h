@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The machine's NUMA nodes as far as this process may use them: which CPUs and how much
- * memory each has. Nodes without a usable CPU are not listed. Facts only; who runs where is
- * decided in engine/placement.h.
+ * The NUMA nodes that this process may use: the CPUs and the memory of each. Nodes without a
+ * usable CPU are not listed. Facts only; engine/placement.h decides which thread runs where.
  */
 #ifndef LEAT_PROBE_NUMA_H
 #define LEAT_PROBE_NUMA_H
@@ -21,15 +20,15 @@ typedef struct leat__numa_node {
 
 typedef struct leat__numa {
     uint32_t online; /* nodes of the machine, usable or not; at least 1 */
-    uint32_t count;  /* of `nodes`; 0 when the kernel does not say */
+    uint32_t count;  /* length of `nodes`; 0 when the kernel does not report nodes */
     leat__numa_node nodes[LEAT__NUMA_MAX];
 } leat__numa;
 
-/* CPUs this process may use: online, in its mask, in its groups' sets. False when nothing is
- * known. */
+/* CPUs this process may use: online, in its affinity mask, in its groups' CPU sets. False when
+ * unknown. */
 bool leat__cpus_usable(leat__cpuset *set, const leat__cgroup *cg);
 
-/* Large: keep it on the heap. Free with leat__free; NULL when there is no memory. */
+/* Large: keep it on the heap. Free with leat__free; NULL when out of memory. */
 leat__numa *leat__numa_read(const leat__cgroup *cg);
 
 #endif

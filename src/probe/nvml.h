@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVIDIA GPUs through NVML, loaded at run time. No driver, no GPU: no error, a status says so.
+ * NVIDIA GPUs through NVML, loaded at run time. A missing driver or GPU is not an error; `status`
+ * reports it.
  */
 #ifndef LEAT_PROBE_NVML_H
 #define LEAT_PROBE_NVML_H
@@ -10,13 +11,13 @@
 
 #include <leat/machine.h>
 
-/* Fills at most `max` GPUs and returns how many; `status` gets "ok" or the reason for fewer.
- * `library` is the file to load, NULL for the driver's own name. */
+/* Fills at most `max` GPUs and returns how many. `status` gets "ok" or the reason for fewer.
+ * `library` is the file to load, NULL for the driver's default. */
 uint32_t leat__nvml_read(leat_gpu *gpus, uint32_t max, char *status, size_t status_size,
                          const char *library);
 
-/* Bytes per second that cross the bus into (`in`) and out of GPU `index`, over the driver's own
- * window of 20 ms each: the call takes that long. False when there is no such counter. */
+/* Bytes per second into (`in`) and out of GPU `index` over the bus. The driver measures each for
+ * 20 ms, so the call takes that long. False when there is no such counter. */
 bool leat__nvml_bus(uint32_t index, double *in, double *out, const char *library);
 
 #endif

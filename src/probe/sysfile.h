@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small text files of the kernel (/proc, /sys) and the numbers in them. All paths are taken
- * below a root, "" on a real machine: LEAT_SYSROOT, or leat__sysroot_set in tests, puts a fake
- * tree in its place. Nothing here fails loudly: a file that is absent or makes no sense is
- * simply not there.
+ * Small text files of the kernel (/proc, /sys) and the numbers in them. All paths are below a
+ * root, "" on a real machine. LEAT_SYSROOT, or leat__sysroot_set in tests, selects a fake tree.
+ * No function reports an error: a missing or malformed file counts as absent.
  */
 #ifndef LEAT_PROBE_SYSFILE_H
 #define LEAT_PROBE_SYSFILE_H
@@ -16,22 +15,23 @@
 #include <leat/export.h>
 
 const char *leat__sysroot(void);         /* "" when there is none */
-void leat__sysroot_set(const char *dir); /* NULL: the environment's again. Before threads. */
+void leat__sysroot_set(const char *dir); /* NULL: use the environment again. Before threads
+                                          * start. */
 
-/* Puts root and path together; false when too long. */
+/* Joins root and path; false when too long. */
 bool leat__sysfile_path(char out[PATH_MAX], const char *fmt, ...) LEAT_PRINTF(2, 3);
 
-/* The file's text into out, cut to size - 1 and ended with NUL. False, and "", when it cannot
- * be read. */
+/* Reads the file into out, truncated to size - 1 and ended with NUL. False, and "", when it
+ * cannot be read. */
 bool leat__sysfile_read(char *out, size_t size, const char *fmt, ...) LEAT_PRINTF(3, 4);
-/* The whole file, whatever its length up to 16 MiB; free with leat__free. NULL as above. */
+/* Reads the whole file, up to 16 MiB; free with leat__free. NULL when it cannot be read. */
 char *leat__sysfile_load(const char *fmt, ...) LEAT_PRINTF(1, 2);
-/* A file that holds one number; "max" is LEAT_UNLIMITED. */
+/* Reads a file that holds one number; "max" is LEAT_UNLIMITED. */
 bool leat__sysfile_u64(uint64_t *value, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
 /* The number in text's line "key 123" or "key:   123 kB" (unit not applied). */
 bool leat__text_key_u64(const char *text, const char *key, uint64_t *value);
-/* A number at the start of s, which may be followed by anything but digits and letters. */
+/* A number at the start of s, not followed directly by a digit or letter. */
 bool leat__text_u64(const char *s, uint64_t *value);
 
 /* A set of CPU (or node) numbers. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trace rings: spans and instants with a time stamp, one ring per thread, newest kept. Off by
- * default: an event then costs one load and one branch. Written without locks; exported as
- * Chrome trace JSON (chrome://tracing, Perfetto), one track per thread, at any moment.
+ * Trace rings: spans and instants with a time stamp. One ring per thread keeps the newest. Off by
+ * default: an event then costs one load and one branch. Written without locks; exported at any
+ * time as Chrome trace JSON (chrome://tracing, Perfetto), one track per thread.
  *
  * `name` must be a string that lives as long as the process (a literal or an interned name).
  *
@@ -21,11 +21,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* 0 events = 16384; at most 2^22; rounded up to a power of two. LEAT_ESTATE when on already.
- * Rings are made by each thread's first event; what an earlier recording left is kept. */
+/* 0 events = 16384; at most 2^22; rounded up to a power of two. LEAT_ESTATE when already on. Each
+ * thread's first event creates its ring; events of an earlier recording are kept. */
 int leat__trace_start(uint32_t events_per_thread, leat_error *err) LEAT_MUST_CHECK;
-void leat__trace_stop(void);  /* keeps what was recorded */
-void leat__trace_reset(void); /* drops it and frees the rings; stops first if it must */
+void leat__trace_stop(void);  /* keeps the recorded events */
+void leat__trace_reset(void); /* drops the events and frees the rings; stops recording first if
+                               * needed */
 
 extern _Atomic bool leat__trace_is_on;
 static inline bool leat__trace_on(void)
