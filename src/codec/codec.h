@@ -80,7 +80,7 @@ int leat__decode_limits_whole(const leat__decode_limits *limits, const leat__ima
 /* Receives bands of planar rows: rows y .. y+count-1 of the region, top to bottom, each row
  * once. plane[c] points at row y of channel c, rows `stride` bytes apart, `width` of the
  * region pixels each, readable (not meaningful) up to 64 bytes past the end and 64 before the
- * start of each row. The pixels are valid during the call only. Returns 0 to go on.
+ * start of each row. The pixels are valid during the call only. Returns 0 to continue.
  *
  * `part` receives components instead, when they were asked for: the next `count` rows of the
  * part of component c. Components take turns.

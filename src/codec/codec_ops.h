@@ -9,7 +9,7 @@
 
 #include "codec/codec.h"
 
-/* A checked request: the region lies inside the (scaled) image and is not empty, the limits
+/* A checked request: the region is inside the (scaled) image and is not empty, the limits
  * on pixels and on the region's bytes hold, all limits are set. */
 typedef struct leat__decode_job {
     const leat__image_info *info;
@@ -30,7 +30,7 @@ typedef struct leat__codec_ops {
     const char *name;
     bool scales;
     bool (*sniff)(const uint8_t *data, size_t len);
-    /* `info` is zeroed but for codec, orientation 1 and bits 8. */
+    /* `info` is zeroed except for codec, orientation 1 and bits 8. */
     int (*probe)(const uint8_t *data, size_t len, leat__image_info *info, leat_error *err);
     /* Scratch of one decoder, made on first use; NULL when the codec needs none. */
     int (*open)(void **state, leat_error *err);

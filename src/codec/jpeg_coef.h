@@ -44,13 +44,13 @@ typedef struct leat__jpeg_coefs {
     leat__jpeg_component component[4];
     /* The file in three parts. header: up to the first entropy-coded byte (SOI … first SOS
      * segment). tail: from the EOI marker on (EOI and anything after it). With one scan, the
-     * entropy-coded bytes are what lies between. Views into the caller's data. */
+     * entropy-coded bytes are those in between. Views into the caller's data. */
     const uint8_t *header, *scan, *tail;
     size_t header_len, scan_len, tail_len;
     /* The scan is the one that the usual encoder makes of the coefficients by the headers, its
      * unused bits ones, or zeros. Not set: it is not known. */
     bool usual, pads_zero;
-    leat__jpeg_coef_reader *pixels; /* whom to ask for them; NULL: nobody */
+    leat__jpeg_coef_reader *pixels; /* reader to ask for them, or NULL */
 } leat__jpeg_coefs;
 
 int leat__jpeg_coef_reader_open(leat__jpeg_coef_reader **r, leat_error *err) LEAT_MUST_CHECK;

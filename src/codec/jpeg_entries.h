@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Entry points of a JPEG: places in its entropy-coded data from which decoding can start, so
- * that a region costs what it covers and not what lies above and left of it. Made when an
+ * that a region costs only its own area, not the area above and left of it. Made when an
  * image is packed, kept beside the file's bytes (docs/format.md, section 3.1), never needed:
  * without them, or when they turn out wrong, the file is decoded from its beginning.
  *

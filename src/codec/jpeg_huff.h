@@ -2,7 +2,7 @@
  *
  * Huffman tables of a JPEG in the form that jpeg_scan.c decodes with: one look at the next
  * few bits gives up to two coefficients, their places and how many bits they take.
- * No state of its own; whoever owns a table rebuilds it.
+ * No state; the owner of a table rebuilds it.
  */
 #ifndef LEAT_CODEC_JPEG_HUFF_H
 #define LEAT_CODEC_JPEG_HUFF_H
@@ -62,8 +62,8 @@ typedef struct leat__huff {
 } leat__huff;
 
 /* `counts` of codes per length 1..16, then `symbols` in the order of their codes, as in the
- * file; the sum of counts is at most 256 and that many symbols are there. False when this is
- * no table that libjpeg takes. Does nothing when the table is that one already. */
+ * file; the sum of counts is at most 256 and that many symbols are there. False when
+ * libjpeg would refuse the table. Does nothing when the table is that one already. */
 bool leat__huff_build(leat__huff *t, const uint8_t counts[16], const uint8_t *symbols,
                       bool is_dc);
 

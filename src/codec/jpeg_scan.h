@@ -11,9 +11,9 @@
  *   leat__jpeg_scan_mcus(s, &at, n, &to)   decodes n MCUs, leat__jpeg_scan_skip passes over n
  *   leat__jpeg_scan_finish(s, &at, &end)   behind the last MCU: the end marker is there
  *
- * A cursor is a value: a copy of it is an entry point, from which decoding can go on at any
- * later time without what lies before. A scan belongs to one thread; cursors to whoever holds
- * them. Nothing is read outside [data, data + len), whatever a cursor says.
+ * A cursor is a value: a copy of it is an entry point, from which decoding can continue at any
+ * later time without the data before it. A scan belongs to one thread; a cursor to its
+ * holder. Nothing is read outside [data, data + len), whatever a cursor says.
  */
 #ifndef LEAT_CODEC_JPEG_SCAN_H
 #define LEAT_CODEC_JPEG_SCAN_H
@@ -60,14 +60,14 @@ bool leat__jpeg_scan_start(leat__jpeg_scan *s, const uint8_t *data,
  * coefficients, tail and pixels (NULL, 0); scan_len is up to the end of the data. */
 const leat__jpeg_coefs *leat__jpeg_scan_frame(const leat__jpeg_scan *s);
 
-/* MCUs in a row and rows of them: as in the frame, but of single blocks when there is one
+/* MCUs per row and rows of them: as in the frame, but of single blocks when there is one
  * component. */
 uint32_t leat__jpeg_scan_mcus_x(const leat__jpeg_scan *s);
 uint32_t leat__jpeg_scan_mcus_y(const leat__jpeg_scan *s);
 
 void leat__jpeg_scan_begin(const leat__jpeg_scan *s, leat__jpeg_cursor *at);
 
-/* Decodes `count` MCUs and moves the cursor behind them; skip does not keep what it decodes.
+/* Decodes `count` MCUs and moves the cursor past them; skip does not keep what it decodes.
  * False: damaged or not mine, or fewer MCUs are left; cursor and blocks are then worthless. */
 bool leat__jpeg_scan_mcus(const leat__jpeg_scan *s, leat__jpeg_cursor *at, uint32_t count,
                           const leat__jpeg_blocks *to) LEAT_MUST_CHECK;
@@ -75,7 +75,7 @@ bool leat__jpeg_scan_skip(const leat__jpeg_scan *s, leat__jpeg_cursor *at,
                           uint32_t count) LEAT_MUST_CHECK;
 
 /* Whether the scan ends here as it should: no MCU and no byte is left, and the end marker
- * follows. *end is then just behind it, and `traits` (or NULL), if all MCUs were decoded with
+ * follows. *end is then just after it, and `traits` (or NULL), if all MCUs were decoded with
  * them, complete. */
 bool leat__jpeg_scan_finish(const leat__jpeg_scan *s, const leat__jpeg_cursor *at, size_t *end,
                             leat__jpeg_traits *traits) LEAT_MUST_CHECK;

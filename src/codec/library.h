@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Libraries of image formats that are loaded when the first such image is met: a program that reads
- * JPEGs does not load them and what is behind them, and a machine without them still runs. Only their
+ * JPEGs loads neither them nor their dependencies, and a machine without them still runs. Only their
  * headers are needed to build.
  */
 #ifndef LEAT_CODEC_LIBRARY_H

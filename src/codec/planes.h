@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A band of planar rows on its way to a sink, and the change between interleaved and planar.
+ * A band of planar rows for a sink, and the conversion between interleaved and planar.
  * leat__planes itself is declared in codec.h.
  */
 #ifndef LEAT_CODEC_PLANES_H

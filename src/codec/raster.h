@@ -57,11 +57,11 @@ typedef struct leat__raster {
     uint32_t cpu_flags;           /* that the kernels were chosen for */
 } leat__raster;
 
-/* Fits the scratch to the region, which lies inside the image and is not empty. */
+/* Fits the scratch to the region, which is inside the image and not empty. */
 int leat__raster_begin(leat__raster *r, const leat__raster_shape *shape, uint32_t x,
                        uint32_t y, uint32_t width, uint32_t height, uint32_t strip_rows,
                        leat_error *err) LEAT_MUST_CHECK;
-/* The same for components: part[c] of each, which lie inside them and are not empty. */
+/* The same for components: part[c] of each, inside them and not empty. */
 int leat__raster_begin_parts(leat__raster *r, const leat__raster_shape *shape,
                              const leat__ycc_part *part, uint32_t strip_rows,
                              leat_error *err) LEAT_MUST_CHECK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the command and Python share of leat_decontaminate_text.
+ * Shared by the command and Python: parts of leat_decontaminate_text.
  */
 #ifndef LEAT_CURATE_DECONTAMINATE_H
 #define LEAT_CURATE_DECONTAMINATE_H

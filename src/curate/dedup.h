@@ -6,15 +6,14 @@
  *            for each band, into files by band and part; its sketch, its id; by line number
  *   group    band by band: documents with equal digests are compared with the first ones of
  *            their bucket; pairs above the threshold become edges
- *   resolve  edges in the order of documents: who is removed, and for whom
+ *   resolve  edges in document order: which documents are removed, and for which kept one
  *   write    a second pass over the text: kept documents, clusters, bad lines
  *
- * A document is its line number over all files ("line"), after the documents of an index; lines
- * without a document have none of the records. Where not the first document is kept, groups and
- * edges number documents by their rank instead. What a phase needs beyond `memory` is on disk, in
- * OUTPUT/.leat-work.
+ * A document is identified by its line number over all files ("line"), after the documents of an
+ * index; lines without a document have no records. If documents other than the first are kept,
+ * groups and edges use their rank instead. Data beyond `memory` is on disk, in OUTPUT/.leat-work.
  *
- * The output depends on neither threads, memory, parts nor interruptions: buckets and edges are
+ * The output does not depend on threads, memory, parts or interruptions: buckets and edges are
  * sets, and every choice follows from line numbers (or ranks) and sketches.
  */
 #ifndef LEAT_CURATE_DEDUP_H
@@ -42,13 +41,13 @@ enum { LEAT__SIDE_SKETCH, LEAT__SIDE_IDS, LEAT__SIDE_ENDS, LEAT__SIDE_KEEP, LEAT
 #define LEAT__EDGE_PARTS_MAX 4096
 #define LEAT__BANDS_MAX 256
 
-/* What is saved, so that a run can go on. */
+/* The saved state for resuming a run. */
 typedef struct leat__dedup_state {
     uint32_t phase;
     uint32_t iteration;  /* of bands */
     uint32_t band, part; /* group: the next */
     uint32_t parts, edge_parts, bands_at_once;
-    /* Where the pass over the text is: a line begins here. */
+    /* Position of the pass over the text: the start of a line. */
     uint32_t file;
     uint64_t offset, line, document;
     uint64_t ids_bytes;
@@ -70,13 +69,13 @@ typedef struct leat__dedup {
     bool fuzzy;
     uint32_t bands, rows;
     uint32_t sketch_bytes; /* per document */
-    uint32_t need_equal;   /* equal bytes of the sketch that make a pair */
+    uint32_t need_equal;   /* equal bytes of the sketch required for a pair */
     char *work;            /* folder */
     leat__dedup_state st;
     leat__spill side, band, edge;
     uint64_t since_save;              /* input bytes since the state was saved */
     uint64_t bytes_done, bytes_total; /* of all passes, for progress */
-    char settings[40];                /* hash of all that the result depends on */
+    char settings[40];                /* hash of everything that affects the result */
     /* The index of an earlier run: its documents have the first numbers. */
     leat__file *index;
     uint64_t against; /* documents */
@@ -84,7 +83,7 @@ typedef struct leat__dedup {
     /* group and resolve */
     leat__file *sketch_file;
     uint8_t *sketches;      /* all of them, when they fit */
-    uint32_t *order, *rank; /* of documents, when not the first is kept */
+    uint32_t *order, *rank; /* of documents, if documents other than the first are kept */
 } leat__dedup;
 
 /* A record of a band. */
@@ -97,7 +96,7 @@ typedef struct leat__edge {
     uint32_t later, earlier; /* rank or line */
 } leat__edge;
 
-/* What becomes of a line: for == line is kept. */
+/* The decision about a line: for == line means kept. */
 typedef struct leat__decision {
     uint32_t kept_for; /* line of the document that is kept */
     uint32_t equal;    /* equal bytes of their sketches */
@@ -110,12 +109,12 @@ int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_resolve(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
-/* Saves the state; loads it, or leaves it empty when there is none. LEAT_ESTATE when it is that
- * of other inputs or options. */
+/* Saves the state; loads it, or leaves it empty when there is none. LEAT_ESTATE when it belongs
+ * to other inputs or options. */
 int leat__dedup_save(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_load(leat__dedup *d, bool *found, leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_state_reset(leat__dedup_state *s);
-/* Hash of the options and the inputs into d->settings. */
+/* Computes d->settings, a hash of the options and the inputs. */
 int leat__dedup_settings(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 /* Sketches of documents by line or rank, for the thread that runs the phase. */

@@ -24,15 +24,15 @@ typedef struct leat__index_header {
     uint64_t documents, bytes; /* bytes: of all records */
 } leat__index_header;
 
-/* Opens the index below a folder and checks that it was made with the settings of this run.
- * d->against is then its number of documents. */
+/* Opens the index in a folder and checks that it was made with the settings of this run. Sets
+ * d->against to its number of documents. */
 int leat__dedup_index_open(leat__dedup *d, const char *folder, leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_index_close(leat__dedup *d);
-/* Adds the documents of the index to the files of the sketch phase, as the first ones. */
+/* Adds the documents of the index to the files of the sketch phase, before all others. */
 int leat__dedup_index_add(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
-/* Writes the index of all kept documents of the run below its output folder. */
+/* Writes the index of all kept documents to the output folder. */
 int leat__dedup_index_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
-/* Removes that of an earlier run. */
+/* Removes the index of an earlier run. */
 int leat__dedup_index_remove(const leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Exact deduplication of lines or paragraphs instead of documents. Each line (paragraph) that
- * occurred before, in the same or an earlier document, is taken out of its text.
+ * occurred before, in the same or an earlier document, is removed from its text.
  */
 #ifndef LEAT_CURATE_DEDUP_LINES_H
 #define LEAT_CURATE_DEDUP_LINES_H

@@ -26,7 +26,7 @@ typedef struct leat__eval_table {
     leat__buf ids, ends;  /* ids as JSON, and where each ends (uint64_t) */
 } leat__eval_table;
 
-/* Reads the files: every string in one of `fields` (names with commas) is a text of its own.
+/* Reads the files: every string in one of `fields` (comma-separated names) is a separate text.
  * LEAT_EBUDGET when the table needs more than `memory`. */
 int leat__eval_table_read(leat__eval_table *t, const char *const *inputs, uint32_t count,
                           const char *fields, const char *id_field, uint32_t ngram, uint64_t memory,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of leat_check_images that the command and the Python package share, and the first half of it, which
- * deduplication needs, too.
+ * Parts of leat_check_images shared by the command and the Python package, and its first half,
+ * which deduplication also needs.
  */
 #ifndef LEAT_CURATE_IMAGE_CHECK_H
 #define LEAT_CURATE_IMAGE_CHECK_H
@@ -10,7 +10,8 @@
 
 #include "base/buf.h"
 
-/* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL leaves them out.
+/* The statistics as JSON. Keys of the examples are read from the columns at `output`; NULL omits
+ * them.
  */
 void leat__check_json(const leat_check_stats *stats, const char *output, leat__buf *out);
 

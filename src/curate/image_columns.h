@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known about an image, as a row of a pack: the columns that `leat check` writes.
+ * Facts about an image, as a row of a pack: the columns that `leat check` writes.
  */
 #ifndef LEAT_CURATE_IMAGE_COLUMNS_H
 #define LEAT_CURATE_IMAGE_COLUMNS_H
@@ -20,13 +20,13 @@ typedef struct leat__image_facts {
     uint64_t file_hash;   /* of these bytes */
     uint64_t content_hash;
     double score[LEAT__LOOKS];
-    bool is_signed; /* the signature is there */
+    bool is_signed; /* has a signature */
     leat__image_sign sign;
-    char reason[200]; /* why it is not ok */
+    char reason[200]; /* the reason why it is not ok */
 } leat__image_facts;
 
-/* Everything about one image. Its faults are part of the answer; only LEAT_ENOMEM is an error. `key` is the
- * name that its extension is taken from. */
+/* Collects all facts about one image. Its faults are part of the result; only LEAT_ENOMEM is an
+ * error. `key`: the name whose extension is checked. */
 int leat__image_facts_make(leat__image_looker *looker, const char *key, const uint8_t *data, size_t len,
                            const leat__tile_tables *tables, leat__image_facts *facts,
                            leat_error *err) LEAT_MUST_CHECK;
@@ -51,7 +51,8 @@ int leat__columns_open(leat__columns *c, const char *path, leat_error *err) LEAT
 void leat__columns_close(leat__columns *c);
 int leat__columns_read(leat__columns *c, uint64_t row, leat__image_facts *facts,
                        leat_error *err) LEAT_MUST_CHECK;
-/* One score of all rows whose verdict is ok, into room for c->count; *count gets how many. */
+/* Reads one score of all rows whose verdict is ok into space for c->count; *count gets the
+ * number. */
 int leat__columns_scores(leat__columns *c, leat__look score, double *out, size_t *count,
                          leat_error *err) LEAT_MUST_CHECK;
 

@@ -14,17 +14,17 @@
 typedef struct leat__image_pair {
     uint32_t a, b; /* rows of all packs, a < b */
     float similarity;
-    uint8_t probable;    /* 1: not sure enough for a duplicate */
-    uint8_t orientation; /* that turns b onto a */
+    uint8_t probable;    /* 1: not certain enough for a duplicate */
+    uint8_t orientation; /* that maps b to a */
 } leat__image_pair;
 
-/* What is kept of each row. */
+/* Data kept for each row. */
 typedef struct leat__dedup_row {
     uint64_t content_hash;
     double size, quality; /* pixels; JPEG quality */
     uint64_t bytes;
     uint32_t pack;
-    uint32_t entry;   /* of its descriptor, or LEAT__DEDUP_NONE: not searched */
+    uint32_t entry;   /* index of its descriptor, or LEAT__DEDUP_NONE: not searched */
     uint32_t trimmed; /* the same without borders */
 } leat__dedup_row;
 #define LEAT__DEDUP_NONE UINT32_MAX
@@ -52,19 +52,19 @@ int leat__dedup_rows_read(leat__dedup_rows *r, const char *const *paths, uint32_
                           uint64_t memory, leat_error *err) LEAT_MUST_CHECK;
 void leat__dedup_rows_reset(leat__dedup_rows *r);
 
-/* Pairs of equal content, then near ones, sorted by rows. */
+/* Pairs of equal content, then near duplicates, sorted by rows. */
 typedef struct leat__dedup_search {
     const leat_dedup_images_opts *opts;
     const char *const *columns; /* paths */
     const leat__dedup_rows *rows;
     leat__image_pairs *pairs;
-    uint64_t candidates; /* out: pairs that were compared by their thumbnails */
+    uint64_t candidates; /* out: pairs compared by their thumbnails */
     int (*tell)(void *cookie, uint64_t done, uint64_t total, uint64_t found);
     void *cookie;
 } leat__dedup_search;
 int leat__dedup_search_run(leat__dedup_search *s, leat_error *err) LEAT_MUST_CHECK;
 
-/* kept[row]: the row that is kept for it; itself when it is kept. Only sure pairs count. */
+/* kept[row]: the row that is kept for it; itself when it is kept. Only certain pairs count. */
 int leat__dedup_clusters(const leat__dedup_rows *rows, const leat__image_pairs *pairs, uint32_t keep,
                          uint32_t *kept, leat_error *err) LEAT_MUST_CHECK;
 

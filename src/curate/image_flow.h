@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every image of a source becomes facts: list -> read -> look (all threads) -> take (in order).
+ * Collects facts about every image of a source: list -> read -> look (all threads) -> take (in
+ * order).
  */
 #ifndef LEAT_CURATE_IMAGE_FLOW_H
 #define LEAT_CURATE_IMAGE_FLOW_H

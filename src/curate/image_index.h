@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Search for near descriptors by an inverted file: coarse descriptors are put into lists around centres
- * that k-means finds, and a query looks only into the nearest lists. Built by one thread, the same for the
- * same descriptors; then any number of threads may search.
+ * Searches for near descriptors with an inverted file: coarse descriptors are put into lists
+ * around k-means centres, and a query searches only the nearest lists. Built by one thread, and
+ * deterministic; then any number of threads may search.
  */
 #ifndef LEAT_CURATE_IMAGE_INDEX_H
 #define LEAT_CURATE_IMAGE_INDEX_H
@@ -12,7 +12,7 @@
 
 typedef struct leat__image_index leat__image_index;
 
-/* `codes`: `count` descriptors of LEAT__COARSE_BYTES, whose last byte is not looked at; copied. */
+/* `codes`: `count` descriptors of LEAT__COARSE_BYTES, whose last byte is ignored; copied. */
 int leat__image_index_open(leat__image_index **index, const int8_t *codes, uint32_t count,
                            leat_error *err) LEAT_MUST_CHECK;
 void leat__image_index_close(leat__image_index **index);
@@ -26,8 +26,8 @@ typedef struct leat__near {
     float distance;
 } leat__near;
 
-/* Entries nearer than `limit`, into out[room], the nearest first; equal ones by number. Returns how many.
- * `share` of the lists are looked into, 8 at least. `scratch` has room for one float per list. */
+/* Writes entries nearer than `limit` to out[room], nearest first; equal ones by number. Returns
+ * how many. Searches `share` of the lists, at least 8. `scratch` has room for one float per list. */
 uint32_t leat__image_index_find(const leat__image_index *index, const int8_t *code, float limit,
                                 float share, leat__near *out, uint32_t room, float *scratch);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Named issues of images. The first ones are facts about the file. The others compare a score with a limit
- * that adapts to the data set: it is where outliers of the score begin (three interquartile ranges from the
- * quartile), but no further than `sure`, from which on every image has the issue, and `never`, which no
- * image has it beyond. An issue that more than half of the images would have says nothing about them: it is
- * left out. A limit that the user sets is taken as it is.
+ * Named issues of images. The first ones are facts about the file. The others compare a score
+ * with a limit that adapts to the data set: where outliers of the score begin (three
+ * interquartile ranges from the quartile). The limit stays between `sure`, beyond which every
+ * image has the issue, and `never`, up to which none has it. An issue that more than half of the
+ * images would have is disabled: it says nothing about them. A limit set by the user is used
+ * unchanged.
  */
 #ifndef LEAT_CURATE_IMAGE_ISSUE_H
 #define LEAT_CURATE_IMAGE_ISSUE_H
@@ -16,9 +17,9 @@
 
 typedef enum leat__verdict {
     LEAT__VERDICT_OK = 0,
-    LEAT__VERDICT_TRUNCATED,  /* ends before the image does */
-    LEAT__VERDICT_DAMAGED,    /* whole, but cannot be decoded */
-    LEAT__VERDICT_NOT_IMAGE,  /* no format that leat reads */
+    LEAT__VERDICT_TRUNCATED,  /* the file ends before the image does */
+    LEAT__VERDICT_DAMAGED,    /* complete, but cannot be decoded */
+    LEAT__VERDICT_NOT_IMAGE,  /* not a format that leat reads */
     LEAT__VERDICT_UNREADABLE, /* could not be read, or is over a limit */
     LEAT__VERDICT_ABSENT,     /* the sample has no image */
     LEAT__VERDICTS
@@ -32,7 +33,7 @@ typedef enum leat__issue {
     LEAT__ISSUE_NOT_IMAGE,
     LEAT__ISSUE_UNREADABLE,
     LEAT__ISSUE_ABSENT,
-    LEAT__ISSUE_EXTENSION, /* the name says another format */
+    LEAT__ISSUE_EXTENSION, /* the extension names another format */
     LEAT__ISSUE_SCORED,    /* first of those with a score */
     LEAT__ISSUE_DARK = LEAT__ISSUE_SCORED,
     LEAT__ISSUE_BRIGHT,
@@ -64,7 +65,7 @@ typedef struct leat__issue_limits {
     bool set[LEAT__ISSUES]; /* by the user */
 } leat__issue_limits;
 
-/* Parses "dark=40,grey=off". LEAT_EINVAL names what is wrong. */
+/* Parses "dark=40,grey=off". LEAT_EINVAL names the error. */
 int leat__issue_limits_parse(leat__issue_limits *l, const char *text, leat_error *err) LEAT_MUST_CHECK;
 /* Adapts the limit of one issue to the scores of all images, which are sorted here. */
 void leat__issue_limits_adapt(leat__issue_limits *l, leat__issue issue, double *scores, size_t count);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signatures of images: a thumbnail, and two descriptors from the lowest frequencies of its DCT. The coarse
- * one is for the search, the fine one ranks what was found. Mirrored and turned images have the same
- * numbers with other signs and places, so a query can be turned instead of the images.
+ * Signatures of images: a thumbnail, and two descriptors from the lowest frequencies of its DCT.
+ * The coarse one is for the search, the fine one ranks the results. Mirrored and rotated images
+ * have the same numbers with other signs and positions, so the query is turned instead of the
+ * images.
  */
 #ifndef LEAT_CURATE_IMAGE_SIGN_H
 #define LEAT_CURATE_IMAGE_SIGN_H
@@ -24,7 +25,7 @@
 #define LEAT__FINE_BYTES 112  /* 90 of luma, 10 of each chroma, two zeros */
 #define LEAT__COARSE_FLAGS 47 /* place of the flags */
 
-#define LEAT__SIGN_FLAT 1 /* nearly one colour: its descriptors mean nothing */
+#define LEAT__SIGN_FLAT 1 /* nearly one colour: its descriptors are meaningless */
 
 typedef struct leat__image_sign {
     int8_t coarse[LEAT__COARSE_BYTES], fine[LEAT__FINE_BYTES];

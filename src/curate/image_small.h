@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small version of an image, for scores and signatures: luma with at least two samples per 8 pixels and
- * chroma with at least one, and enough of them that the shorter side has 40 (chroma 20). Ordinary JPEGs and
- * tiles are inverse-transformed at that size, straight from their coefficients; of these the energy of each
- * luma frequency is summed, too. All others are decoded to pixels and averaged.
+ * A small version of an image, for scores and signatures: luma with at least two samples per 8
+ * pixels and chroma with at least one, and at least 40 (chroma 20) samples on the shorter side.
+ * Ordinary JPEGs and tiles are inverse-transformed at that size directly from their coefficients;
+ * the energy of each luma frequency is summed as well. All others are decoded to pixels and
+ * averaged.
  *
- * Making it decodes the whole image: a damaged one is an error. One per thread.
+ * This decodes the whole image: a damaged one is an error. One per thread.
  */
 #ifndef LEAT_CURATE_IMAGE_SMALL_H
 #define LEAT_CURATE_IMAGE_SMALL_H
@@ -17,7 +18,7 @@ typedef struct leat__small_plane {
     uint8_t *data;
     size_t stride, capacity;
     uint32_t width, height; /* samples */
-    float across, down;     /* samples that carry pixels: the last one of a row may be a part */
+    float across, down;     /* samples with pixels: the last one of a row may be partial */
     uint32_t filled;        /* rows */
 } leat__small_plane;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Output files of bounded size: NAME-00000.jsonl and so on. Everything is written beside the
- * final names and renamed by commit, so that a run that fails or is killed leaves no output
- * that looks whole. One thread.
+ * Output files of bounded size: NAME-00000.jsonl and so on. Everything is written under temporary
+ * names and renamed by commit, so that a failed or killed run leaves no output that looks
+ * complete. One thread.
  */
 #ifndef LEAT_CURATE_SHARDS_H
 #define LEAT_CURATE_SHARDS_H
@@ -20,14 +20,14 @@ typedef enum leat__compress {
 } leat__compress;
 
 typedef struct leat__shards {
-    leat__buf path; /* of the file that is open, or was last */
+    leat__buf path; /* of the current or last file */
     char *folder, *name;
     leat__compress compress;
     bool single; /* one file, NAME.jsonl */
     uint64_t shard_bytes;
     leat__file *file;
     uint64_t offset; /* in the open file */
-    uint32_t count;  /* files begun */
+    uint32_t count;  /* files started */
     uint64_t bytes;  /* written to all */
     bool committed;
 } leat__shards;
@@ -35,16 +35,15 @@ typedef struct leat__shards {
 /* shard_bytes 0: one file, NAME.jsonl. */
 int leat__shards_open(leat__shards *s, const char *folder, const char *name, uint64_t shard_bytes,
                       leat__compress compress, leat_error *err) LEAT_MUST_CHECK;
-/* Appends whole lines, already compressed where that was asked for. A file is full before the
- * line that would make it larger than shard_bytes; compressed data is not cut. */
+/* Appends whole lines, already compressed if requested. A file ends before the line that would
+ * exceed shard_bytes; compressed data is not split. */
 int leat__shards_put(leat__shards *s, const void *data, size_t len, leat_error *err) LEAT_MUST_CHECK;
-/* Gives the files their names, and removes those of an earlier run with higher numbers or another
- * compression. An
- * empty output is one empty file. */
+/* Renames the files, and removes those of an earlier run with higher numbers or another
+ * compression. An empty output is one empty file. */
 int leat__shards_commit(leat__shards *s, leat_error *err) LEAT_MUST_CHECK;
 /* Removes the numbered files of this name, whatever their compression. */
 int leat__shards_remove(const char *folder, const char *name, leat_error *err) LEAT_MUST_CHECK;
-/* Without commit before, removes what was written. */
+/* Removes the files unless they were committed. */
 void leat__shards_reset(leat__shards *s);
 
 /* Compresses the content of a buffer in place: one gzip member or zstd frame. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many append-only files written at once through small buffers: what a run that does not fit
- * memory puts on disk. A file is open only while its buffer is written, so that their number
- * has no limit. Lengths can be noted and set back to, which is how a run resumes. One thread.
+ * Many append-only files written at once through small buffers: the data of a run that does not
+ * fit memory. A file is open only while its buffer is written, so that there may be any number of
+ * files. Lengths can be recorded and restored, for resuming. One thread.
  */
 #ifndef LEAT_CURATE_SPILL_H
 #define LEAT_CURATE_SPILL_H
@@ -16,11 +16,11 @@ typedef struct leat__spill {
     size_t buffer_bytes;
     uint8_t *buffer; /* count * buffer_bytes */
     uint32_t *used;
-    uint64_t *length; /* written, without what is in the buffer */
+    uint64_t *length; /* written, without the buffer */
 } leat__spill;
 
-/* `lengths` (may be NULL) are those of files that are there; they are cut to them. Without it,
- * files of an earlier run are emptied. */
+/* `lengths` (may be NULL): the recorded lengths of existing files, which are truncated to them.
+ * NULL empties files of an earlier run. */
 int leat__spill_open(leat__spill *s, const char *folder, const char *name, uint32_t count,
                      size_t buffer_bytes, const uint64_t *lengths, leat_error *err) LEAT_MUST_CHECK;
 void leat__spill_reset(leat__spill *s); /* frees; the files stay */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSONL files as chunks of whole lines. Inputs are files, folders and patterns; files are read
- * one after another, decompressed when they are gzip or zstd. The chunks of the same files are
- * always the same. One thread reads; a chunk then belongs to whoever has it.
+ * JSONL files as chunks of whole lines. Inputs are files, folders and patterns; files are read in
+ * sequence, decompressed when they are gzip or zstd. The same files always give the same chunks.
+ * One thread reads; a chunk then belongs to its holder.
  */
 #ifndef LEAT_CURATE_TEXT_FILES_H
 #define LEAT_CURATE_TEXT_FILES_H
@@ -30,8 +30,8 @@ typedef struct leat__chunk {
     uint64_t longest; /* bytes of the longest line */
     uint8_t *data;    /* whole lines, LEAT__TEXT_PAD zeros after them */
     size_t len, capacity;
-    uint64_t too_long; /* bytes of a line that was passed over instead of read; 0 = none */
-    /* What a stage makes of the lines: the consumer's business. */
+    uint64_t too_long; /* bytes of a line that was skipped; 0 = none */
+    /* Results of a stage, used by the consumer. */
     leat__buf out[LEAT__CHUNK_OUTS];
     uint64_t count[LEAT__CHUNK_COUNTS];
     void *extra; /* of leat__alloc */
@@ -52,8 +52,8 @@ typedef struct leat__line {
     uint64_t document; /* in all files, from 0; blank lines count too */
 } leat__line;
 
-/* Walks through the lines: *at is 0 before the first. False after the last. Blank lines and a
- * byte order mark at the begin of a file are passed over. */
+/* Iterates over the lines: *at is 0 before the first. False after the last. Skips blank lines and
+ * a byte order mark at the begin of a file. */
 bool leat__chunk_next(const leat__chunk *c, size_t *at, leat__line *line);
 
 typedef struct leat__text_files {
@@ -71,16 +71,16 @@ typedef struct leat__text_files {
     uint64_t bytes_read; /* of files that are read to their end */
 } leat__text_files;
 
-/* Finds the files of the inputs, in the order given; those of a folder (with its folders) and
- * of a pattern sorted by name. Of a folder with the output of a run only kept-* is taken.
- * LEAT_ENOENT when an input does not exist or has no files. */
+/* Finds the files of the inputs, in the given order; those of a folder (recursively) and of a
+ * pattern sorted by name. Of a folder with the output of a run only kept-* is taken. LEAT_ENOENT
+ * when an input does not exist or has no files. */
 int leat__text_files_open(leat__text_files *f, const char *const *inputs, uint32_t count,
                           uint64_t max_line, leat_error *err) LEAT_MUST_CHECK;
 void leat__text_files_reset(leat__text_files *f);
-/* Begins again at the first file. */
+/* Starts again at the first file. */
 void leat__text_files_rewind(leat__text_files *f);
-/* Goes to a place where a line begins: offset in the decompressed file, numbers of that line in
- * the file and in all files. */
+/* Seeks to the start of a line: offset in the decompressed file, numbers of that line in the file
+ * and in all files. */
 int leat__text_files_seek(leat__text_files *f, uint32_t file, uint64_t offset, uint64_t line,
                           uint64_t document, leat_error *err) LEAT_MUST_CHECK;
 /* Fills an empty chunk; *end when there is none left. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pass over JSONL files as a flow of the engine: a source that reads chunks of lines, a stage
- * that works on them with all threads, and the caller, who gets the chunks in their order. The
- * caller's functions say what the stage does.
+ * A pass over JSONL files as a flow of the engine: a source reads chunks of lines, a stage
+ * processes them on all threads, and the caller gets the chunks in order. The caller's functions
+ * define the stage.
  */
 #ifndef LEAT_CURATE_TEXT_FLOW_H
 #define LEAT_CURATE_TEXT_FLOW_H
@@ -14,11 +14,11 @@
 typedef struct leat__text_pass {
     const char *name; /* of the stage, for meters */
     void *cookie;
-    /* Per worker; `ram` is what one keeps. */
+    /* Per worker; `ram` is the memory that one keeps. */
     int (*setup)(void *cookie, void **worker, leat_error *err);
     void (*teardown)(void *cookie, void *worker);
     uint64_t ram;
-    /* Bytes that a chunk takes on top while it is worked on; `longest` is its longest line. */
+    /* Extra bytes needed while a chunk is processed; `longest` is its longest line. */
     uint64_t (*need)(void *cookie, uint64_t longest);
     /* Largest result of a line, beyond one and a half times its length. */
     uint64_t per_line;
@@ -29,11 +29,11 @@ typedef struct leat__text_pass {
     int (*tell)(void *cookie, uint64_t bytes, uint64_t total);
 } leat__text_pass;
 
-/* Runs the pass over what is left of the files. */
+/* Runs the pass over the remaining files. */
 int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, leat_budget *budget,
                         uint32_t threads, const leat_log *log, leat_error *err) LEAT_MUST_CHECK;
 
-/* Longest line that may be read under this budget when a line of n bytes needs need(n). */
+/* Longest line allowed by this budget when a line of n bytes needs need(n). */
 uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted);
 
 #endif

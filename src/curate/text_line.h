@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every pass does with a line: find the text and the id, or list the line as bad.
+ * Common to all passes: finds the text and the id of a line, or lists the line as bad.
  */
 #ifndef LEAT_CURATE_TEXT_LINE_H
 #define LEAT_CURATE_TEXT_LINE_H
@@ -11,7 +11,7 @@
 #include "curate/text_files.h"
 #include "text/jsonl.h"
 
-/* Fields of a line; `keep` only where a pass asks for it. */
+/* Fields of a line; `keep` only if a pass asks for it. */
 typedef struct leat__record_fields {
     leat__jsonl_field text, id, keep;
 } leat__record_fields;
@@ -25,8 +25,7 @@ typedef struct leat__line_names {
 /* Why a line over the limit is bad. */
 #define LEAT__LINE_TOO_LONG "longer than max-document, or than the memory limit allows"
 
-/* Reads the line. Returns NULL, or what is wrong with it, in static words; *at is the offset in
- * the line. */
+/* Reads the line. Returns NULL, or a static error text; *at is the offset in the line. */
 const char *leat__line_read(const leat__line_names *n, const leat__line *line, leat__record_fields *f,
                             size_t *at);
 

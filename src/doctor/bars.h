@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two tables of every page, text or HTML: what each part could deliver, and where the time
+ * The two tables of every page, text or HTML: the possible rate of each part, and where the time
  * went. Pure functions.
  */
 #ifndef LEAT_DOCTOR_BARS_H
@@ -16,12 +16,12 @@ typedef struct leat__bar {
     const char *name; /* 18 columns at most */
     double share;     /* of the bar's length, 0 to 1 */
     char value[24];
-    bool limit;       /* this is what holds the run back, or what that costs */
-    bool reached;     /* not a part: what all of them together do now */
+    bool limit;       /* the bottleneck, or its cost */
+    bool reached;     /* not a part: the current rate of the whole */
 } leat__bar;
 
-/* Rows of the table; how many. Lengths of rates are logarithmic: a part that can do a hundred
- * times more must not hide the difference between the two that matter. */
+/* Fills the rows of the table; returns how many. Lengths of rates are logarithmic: a part that is
+ * a hundred times faster must not hide the difference between the two that matter. */
 uint32_t leat__rate_bars(const leat_doctor_diagnosis *d, leat__bar rows[LEAT__RATE_BARS]);
 uint32_t leat__share_bars(const leat_doctor_diagnosis *d, leat__bar rows[LEAT__SHARE_BARS]);
 

@@ -7,7 +7,7 @@
 
 #include <leat/loader.h>
 
-/* `from` with the flags of `set`; keys that are not flags of loading change nothing. */
+/* `from` with the flags of `set` applied; keys that are not load flags are ignored. */
 leat_loader_opts leat__doctor_apply(const leat_loader_opts *from, const char *set);
 
 #endif

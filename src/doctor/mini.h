@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A few samples as a pack of their own, under the real loader: what it costs to deliver one of
- * them, reading, checking, decoding and hand-over together. Private to the room; one thread.
+ * A few samples as a small separate pack, loaded by the real loader: measures the cost of
+ * delivering one of them, including reading, verifying, decoding and delivery. Private to the
+ * module; one thread.
  */
 #ifndef LEAT_DOCTOR_MINI_H
 #define LEAT_DOCTOR_MINI_H
@@ -12,22 +13,22 @@
 
 typedef struct leat__mini leat__mini;
 
-/* Writes the set into a pack in the folder for temporary files: its samples again and again, until they
- * no longer fit the CPU's caches. Few would stay in there and be read faster than the many they stand
- * for. No more than `most_bytes` unless each of them once is more. */
+/* Writes the set into a pack in the folder for temporary files. Samples are repeated until they
+ * no longer fit the CPU's caches: a few would stay cached and be read faster than the many they
+ * represent. At most `most_bytes`, unless one copy of each is already more. */
 int leat__mini_open(leat__mini **m, const leat__set *set, double most_bytes,
                     leat_error *err) LEAT_MUST_CHECK;
-void leat__mini_close(leat__mini **m); /* and removes it */
+void leat__mini_close(leat__mini **m); /* also removes the pack */
 
-/* A loader of that pack with these options (order, subset, rank and memory are its own); `ops`
- * instead of theirs, a text for each of their images, or NULL. */
+/* A loader of that pack with these options (it sets order, subset, rank and memory itself). `ops`
+ * replaces theirs, one text per image, or NULL. */
 typedef struct leat__mini_run leat__mini_run;
 int leat__mini_run_open(leat__mini_run **run, const leat__mini *m, const leat_loader_opts *opts,
                         const char *const *ops, uint32_t threads, leat_error *err) LEAT_MUST_CHECK;
 void leat__mini_run_close(leat__mini_run **run);
 
-/* CPU seconds of one sample, over about `seconds` of loading. Nothing else may work in this process
- * meanwhile; other runs that are open stand still. The first time pays for memory touched first. */
+/* CPU seconds per sample, over about `seconds` of loading. Nothing else may run in this process
+ * meanwhile; other open runs are paused. The first call also pays for first-touch memory. */
 int leat__mini_run_cost(leat__mini_run *run, double seconds, double *cpu_s,
                         leat_error *err) LEAT_MUST_CHECK;
 

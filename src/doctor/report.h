@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTML of a diagnosis and its frames: the body alone (the live page fetches it again and again)
- * and whole pages. Pure functions.
+ * HTML of a diagnosis and its frames: the body alone (the live page fetches it repeatedly) and
+ * whole pages. Pure functions.
  */
 #ifndef LEAT_DOCTOR_REPORT_H
 #define LEAT_DOCTOR_REPORT_H
@@ -14,20 +14,20 @@
 
 void leat__report_body(const leat_doctor_diagnosis *d, const leat_doctor_frame *frames,
                        size_t count, leat__buf *out);
-/* A page around a body: `live` adds the few lines of script that keep it up to date. */
+/* A page around a body: `live` adds the script that keeps it up to date. */
 void leat__report_page(const char *title, const char *body, bool live, leat__buf *out);
 
-/* Text with everything escaped that HTML would take for its own. */
+/* Escapes the special characters of HTML. */
 void leat__html_text(leat__buf *out, const char *text);
 
-/* One line in a plot: a number of each frame. */
+/* One line in a plot: a value from each frame. */
 typedef struct leat__curve {
     const char *name;
     const char *color;
     double (*value)(const leat_doctor_frame *f);
 } leat__curve;
-/* A plot as inline SVG; `top` is the highest value of the axis, 0 = from the data. `unit` goes
- * behind the axis numbers. */
+/* A plot as inline SVG; `top` is the maximum of the axis, 0 = from the data. `unit` follows the
+ * axis numbers. */
 void leat__svg_plot(leat__buf *out, const char *title, const char *unit,
                     const leat__curve *curves, size_t curve_count, double top,
                     const leat_doctor_frame *frames, size_t count);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the machine says about this process: CPU used, CPU taken by others, time its threads stood
- * in line, throttled quota periods, page faults, pressure. Two looks make a window. Any thread.
+ * What the kernel reports about this process: CPU used, CPU used by others, time its threads
+ * waited for a CPU, throttled quota periods, page faults, pressure. Two samples make a window.
+ * Any thread.
  */
 #ifndef LEAT_DOCTOR_SENSE_H
 #define LEAT_DOCTOR_SENSE_H
@@ -11,15 +12,16 @@
 typedef struct leat__sense {
     uint64_t wall_ns;
     uint64_t cpu_ns;       /* of the process */
-    uint64_t wait_ns;      /* its threads were runnable and did not run; 0 = not known */
-    uint64_t host_busy_ns; /* of the CPUs this process may use; 0 = not known */
+    uint64_t wait_ns;      /* its threads were runnable but not running; 0 = unknown */
+    uint64_t host_busy_ns; /* of the CPUs this process may use; 0 = unknown */
     uint64_t faults;       /* major */
     uint64_t periods, throttled;
 } leat__sense;
 
 void leat__sense_look(leat__sense *s);
 
-/* CPU, fault, throttling and pressure facts of the window; what could not be seen stays unknown. */
+/* Fills CPU, fault, throttling and pressure facts of the window; unavailable ones stay
+ * unknown. */
 void leat__sense_facts(const leat__sense *from, const leat__sense *to, leat_doctor_facts *f);
 
 #endif

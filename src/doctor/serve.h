@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the live page's server answers, without the server: for its tests. Any thread.
+ * The answers of the live page's server, without the server: for its tests. Any thread.
  */
 #ifndef LEAT_DOCTOR_SERVE_H
 #define LEAT_DOCTOR_SERVE_H
@@ -13,7 +13,7 @@
 
 /* The answer to GET `path` and its type; returns the HTTP status. */
 uint32_t leat__serve_answer(leat_doctor_watch *w, const char *path, leat__buf *out, const char **type);
-/* A Host header that is this machine's loopback. */
+/* True when a Host header is this machine's loopback. */
 bool leat__serve_host_ok(const char *host);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The look of report and live page, and the script of the live one: it fetches the body again
- * every second and says when nobody answers any more.
+ * The style of report and live page, and the script of the live one: it fetches the body every
+ * second and shows when the server no longer answers.
  */
 #ifndef LEAT_DOCTOR_STYLE_H
 #define LEAT_DOCTOR_STYLE_H

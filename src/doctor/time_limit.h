@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * When an examination must end: a deadline, and a callback that asks whether the user wants to
- * stop. Every loop that may take longer than a moment checks it. One thread.
+ * stop. Every loop that may run longer than some milliseconds checks it. One thread.
  */
 #ifndef LEAT_DOCTOR_TIME_LIMIT_H
 #define LEAT_DOCTOR_TIME_LIMIT_H
@@ -16,11 +16,11 @@ typedef struct leat__time_limit {
     void *cookie;
 } leat__time_limit;
 
-/* 0 while there is time. LEAT_ECANCELED when `stop` says so, LEAT_ETIMEDOUT after the deadline.
- * A NULL limit never ends. */
+/* 0 while there is time. LEAT_ECANCELED when `stop` returns non-zero, LEAT_ETIMEDOUT after the
+ * deadline. A NULL limit never ends. */
 int leat__time_check(const leat__time_limit *limit, leat_error *err) LEAT_MUST_CHECK;
 
-/* `at_ns`, or the deadline when it comes first. */
+/* `at_ns`, or the deadline if that is earlier. */
 uint64_t leat__time_until(const leat__time_limit *limit, uint64_t at_ns);
 
 /* Seconds left; a large number when there is no deadline. */

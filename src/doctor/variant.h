@@ -18,40 +18,40 @@ typedef struct leat__set_sample {
     const uint8_t *data; /* padded; in the set's memory */
     const uint8_t *entries; /* of a JPEG, in the set's memory; NULL when there are none */
     size_t len, entries_len;
-    size_t at; /* where in it; entry points behind the padding */
+    size_t at; /* offset in it; entry points follow the padding */
 } leat__set_sample;
 
-/* Zeroed is empty. */
+/* A zeroed set is empty. */
 typedef struct leat__set {
     leat__set_sample *sample;
     uint32_t count;
     leat__buf memory;
-    leat__tile_tables *tables; /* of tiled images, and as they are stored */
+    leat__tile_tables *tables; /* of tiled images, and their stored form */
     leat__buf blob;
     const leat__time_limit *limit; /* checked between samples when they are encoded or loaded; may be NULL */
 } leat__set;
 
-/* Reads the first image field of up to `max` of these samples; those that cannot be read are passed
- * over. Any leading part of the set has large and small ones in the shares in which all have them. */
+/* Reads the first image field of up to `max` of these samples; skips those that cannot be read.
+ * Any leading part of the set has large and small ones in the same proportion as all. */
 int leat__set_load(leat__set *set, const char *path, const uint64_t *ids, uint64_t count, uint32_t max,
                    uint64_t max_bytes, leat_error *err) LEAT_MUST_CHECK;
 void leat__set_reset(leat__set *set);
 double leat__set_bytes(const leat__set *set); /* mean of a sample's image */
 
 enum {
-    LEAT__VARIANT_TILED,   /* JPEGs re-coded as tiles */
+    LEAT__VARIANT_TILED,   /* JPEGs as tiles */
     LEAT__VARIANT_RAW,     /* pixels */
     LEAT__VARIANT_MIX,     /* pixels, half of them */
-    LEAT__VARIANT_SMALLER, /* the shorter side made just large enough for the output, JPEG */
+    LEAT__VARIANT_SMALLER, /* JPEG, with the shorter side just large enough for the output */
     LEAT__VARIANT_QUALITY, /* JPEG of quality 75 */
     LEAT__VARIANTS
 };
 
-/* How many leading samples of a set are stored in other ways: encoding takes long. */
+/* How many leading samples of a set are stored in other ways: encoding is slow. */
 uint32_t leat__variant_part(const leat__set *set);
 
-/* That part of the samples in another form, and the words for it. An empty set
- * when the form makes no sense here (raw of raw) or cannot be made. */
+/* That part of the samples in another form, and its description. An empty set when the form does
+ * not apply (raw of raw) or cannot be made. */
 int leat__variant_make(uint32_t variant, const leat__set *from, double out_pixels, leat__set *to,
                        char *action, size_t size, leat_error *err) LEAT_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What decoding and augmenting cost, alone: samples in memory, the user's own pipelines, one
- * thread and all of them. The same samples stored or delivered in other ways are measured the
- * same way, so that a remedy's price is a measurement.
+ * Measures the cost of decoding and augmenting alone: samples in memory, the user's own
+ * pipelines, one thread and all of them. The same samples stored or delivered in other ways are
+ * measured in the same way, so that a remedy's gain is a measurement.
  */
 #ifndef LEAT_DOCTOR_WORK_H
 #define LEAT_DOCTOR_WORK_H
@@ -12,17 +12,17 @@
 
 #include "doctor/time_limit.h"
 
-/* Fills cpu_all, cpu_one, augment_share, the facts about images, those about larger batches (where
- * f->loader is known), and the options; returns the CPU
- * seconds of one sample in *cpu_s. Spends about `seconds`. Prices that do not fit the time limit are
- * counted in f->skipped; LEAT_ECANCELED as the limit says. */
+/* Fills cpu_all, cpu_one, augment_share, the facts about images, those about larger batches (if
+ * f->loader is known), and the options; sets *cpu_s to the CPU seconds per sample. Takes about
+ * `seconds`. Costs that cannot be measured in time are counted in f->skipped; LEAT_ECANCELED from
+ * the limit. */
 int leat__work_measure(const char *path, const uint64_t *samples, uint64_t count,
                        const leat_loader_opts *opts, uint32_t threads, double seconds,
                        const leat__time_limit *limit, leat_doctor_facts *f, double *cpu_s,
                        leat_error *err) LEAT_MUST_CHECK;
 
-/* About how many CPU seconds one sample takes to decode and augment: one or two of them are decoded.
- * Negative when there is no image. */
+/* Estimates the CPU seconds to decode and augment one sample by decoding one or two. Negative
+ * when there is no image. */
 int leat__work_estimate(const char *path, const uint64_t *samples, uint64_t count,
                         const leat_loader_opts *opts, double *cpu_s, leat_error *err) LEAT_MUST_CHECK;
 
@@ -30,9 +30,9 @@ int leat__work_estimate(const char *path, const uint64_t *samples, uint64_t coun
  * crops alone; negative when one of them was not measured. */
 double leat__augment_share(double whole_s, double crop_s);
 
-/* The pipeline text without the ops that `keep` refuses; for tests too. */
+/* The ops to keep in a pipeline text (leat__ops_strip). */
 typedef enum leat__ops_part {
-    LEAT__OPS_CROP_ONLY, /* crops, resizes and what shapes the output: no augmentation */
+    LEAT__OPS_CROP_ONLY, /* crops, resizes and other ops that shape the output: no augmentation */
     LEAT__OPS_PLAIN_U8   /* without Normalize and ToDtype: bytes */
 } leat__ops_part;
 struct leat__buf;

@@ -26,7 +26,7 @@ typedef struct leat__idct_small_dsp {
 
 void leat__idct_small_init(leat__idct_small_dsp *dsp, uint32_t cpu_flags);
 
-/* For AVX2, in a file of its own; it is the faster one on AVX-512, too. */
+/* For AVX2, in a separate file; it is also the faster one on AVX-512. */
 void leat__idct_small_avx2(leat__idct_small_dsp *dsp);
 
 enum {

@@ -64,7 +64,7 @@ typedef struct leat__axis {
 typedef struct leat__resize_dsp {
     const char *isa;
     /* Weights of the bilinear filter at inputs `scale` apart; NULL: the portable ones. Outputs are
-     * worked on by fours: what lies behind the last one is overwritten later. */
+     * worked on by fours: values after the last one are overwritten later. */
     void (*weigh_bilinear)(leat__axis *a, double scale);
     uint32_t tap_group; /* vertical rows are given in multiples of this many taps */
     /* Bytes of `packed` for an axis, and its making (once per axis, after the build). */

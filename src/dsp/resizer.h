@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A streaming resize: planar rows come in from the top, in bands of any height; finished
- * output rows leave as soon as their last input row has come. Between the two passes lies a
+ * output rows leave as soon as their last input row has come. Between the two passes is a
  * ring of horizontally resized rows that fits a cache, so no image is ever held whole.
  *
  *   rows -> [horizontal] -> ring -> [vertical] -> row out

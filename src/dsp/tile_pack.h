@@ -33,13 +33,13 @@ typedef uint32_t (*leat__tile_take_fn)(leat__tile_parts *parts, uint32_t b,
                                        const int16_t *blocks, uint32_t count, int16_t guess);
 
 /* Writes size planes and extra bits of the values, all of which have 15 bits at most. Returns
- * the end; up to LEAT__TILE_OVERWRITE bytes behind it are written. */
+ * the end; up to LEAT__TILE_OVERWRITE bytes after it are written. */
 typedef uint8_t *(*leat__tile_put_values_fn)(uint8_t *at, leat__tile_parts *parts);
 
-/* A block on its way into a scan: the symbols of its AC coefficients (zeros before << 4 | bits of
+/* A block to be written to a scan: the symbols of its AC coefficients (zeros before << 4 | bits of
  * the value) and their extra bits, 1 to 63 of them. The last may be "only zeros follow", and
- * behind it is NOTHING, so that they can be taken two by two. Where there are more than fifteen
- * zeros in a row, `plain` is set instead, and the places named in `ac` (zigzag) have their
+ * NOTHING follows it, so that they can be taken two by two. If there are more than fifteen
+ * consecutive zeros, `plain` is set instead, and the places named in `ac` (zigzag) have their
  * coefficients in `at`. */
 typedef struct leat__scan_block {
     union {

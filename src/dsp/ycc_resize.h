@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Resize of the components of an image before they become pixels, for `like=fast`: each from its
- * own grid straight to the output's, with weights of 8 bits, the conversion to RGB behind it.
+ * own grid straight to the output's, with weights of 8 bits, followed by the conversion to RGB.
  *
  *   samples --across--> rows, signed --down, colour--> RGB rows
  *
@@ -24,7 +24,7 @@ typedef struct leat__ycc_axis {
     uint32_t count;     /* outputs */
     uint32_t stride;    /* outputs with padding */
     uint32_t pairs;     /* of taps, the same for all outputs */
-    uint32_t *first;    /* per output, from lo; all taps lie inside the width */
+    uint32_t *first;    /* per output, from lo; all taps are inside the width */
     uint16_t *weight;   /* pair by pair, per output: the first tap's in the low byte */
     int32_t *base;      /* per group of outputs: where kernels load, and */
     uint16_t *take;     /* per output: which bytes of it are the first pair's */

@@ -9,7 +9,7 @@
  *   rows -> resized across at once and kept: as long as the crop, as wide as the output
  *   finish -> resized down and converted, row by row
  *
- * Chroma samples lie in the middle of the pixels they stand for, as in JPEG.
+ * Chroma samples are in the middle of the pixels they represent, as in JPEG.
  *
  * One per thread; zeroed memory is not enough: open it.
  */

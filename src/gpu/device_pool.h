@@ -2,7 +2,7 @@
  *
  * Blocks of device memory inside a limit, used again when no stream can still read them. A consumer
  * gives a block back while its kernels may still be queued, on streams that leat does not know. So
- * giving back marks all work of the process on the device (leat__gpu_event_record_all), and a block is
+ * releasing marks all work of the process on the device (leat__gpu_event_record_all), and a block is
  * written again only after its mark. Any thread may call.
  */
 #ifndef LEAT_GPU_DEVICE_POOL_H
@@ -23,13 +23,13 @@ typedef struct leat__device_block {
 
 typedef struct leat__device_pool_stats {
     uint64_t limit, used, peak; /* bytes: allowed, taken from the device now, and at most */
-    uint32_t blocks, idle;      /* taken from the device; of them given back */
+    uint32_t blocks, idle;      /* taken from the device; of them released */
 } leat__device_pool_stats;
 
 /* Takes a reference of `gpu`. */
 int leat__device_pool_open(leat__device_pool **p, leat__gpu *gpu, uint64_t limit, leat_error *err)
     LEAT_MUST_CHECK;
-/* Frees idle blocks. The pool lives on until the last block was given back. */
+/* Frees idle blocks. The pool lives until the last block was released. */
 void leat__device_pool_close(leat__device_pool **p);
 
 /* A block of at least `bytes`. `s` is the stream that will write it: where the block has to wait for its
@@ -39,7 +39,7 @@ int leat__device_pool_take(leat__device_pool *p, uint64_t bytes, leat__gpu_strea
                            leat__device_block **block, leat_error *err) LEAT_MUST_CHECK;
 void leat__device_pool_give(leat__device_pool *p, leat__device_block *block); /* NULL is fine */
 
-/* Until a block was given back, or the deadline (leat__clock_ns). */
+/* Waits until a block was released, or the deadline (leat__clock_ns). */
 void leat__device_pool_wait(leat__device_pool *p, uint64_t deadline_ns);
 void leat__device_pool_read(leat__device_pool *p, leat__device_pool_stats *stats);
 

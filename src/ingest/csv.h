@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a CSV file (RFC 4180: quotes, doubled quotes, line breaks inside quotes; LF or
- * CRLF; a UTF-8 mark at the start is passed over). One thread.
+ * Rows of a CSV file (RFC 4180: quotes, doubled quotes, line breaks inside quotes; LF or CRLF; a
+ * UTF-8 mark at the start is skipped). One thread.
  */
 #ifndef LEAT_INGEST_CSV_H
 #define LEAT_INGEST_CSV_H
@@ -15,28 +15,29 @@
 typedef struct leat__csv {
     leat__stream *stream; /* not owned */
     char delimiter;
-    leat__buf row;        /* the cells of the row, each with a NUL behind it */
+    leat__buf row;        /* the cells of the row, each followed by a NUL */
     size_t *start;        /* of each cell in `row` */
     uint32_t cells;
-    uint64_t line;        /* on which the row starts, from 1 */
+    uint64_t line;        /* of the start of the row, from 1 */
     uint64_t next_line;
-    uint64_t offset;      /* where the row starts */
+    uint64_t offset;      /* of the start of the row */
     char *chunk;
     size_t at, len;
-    int pushed;           /* one character put back, or -1 */
+    int pushed;           /* one pushed-back character, or -1 */
 } leat__csv;
 
 int leat__csv_init(leat__csv *c, leat__stream *stream, char delimiter,
                    leat_error *err) LEAT_MUST_CHECK;
 void leat__csv_reset(leat__csv *c);
 
-/* Next row that is not empty. *end is true after the last. LEAT_EDATA: a quote that is not
- * closed or stands in the middle of a cell, a NUL, too many cells or bytes: the reader is
- * then at the start of the next line, and may go on. */
+/* Reads the next row that is not empty. *end is true after the last. LEAT_EDATA for an unclosed
+ * quote or one in the middle of a cell, a NUL, too many cells or bytes: the reader is then at the
+ * start of the next line and may continue. */
 int leat__csv_next(leat__csv *c, bool *end, leat_error *err) LEAT_MUST_CHECK;
 const char *leat__csv_cell(const leat__csv *c, uint32_t cell); /* "" past the last */
 
-/* Lines of a text file, for JSON lines: the line without its end into `row`; one "cell". */
+/* Lines of a text file, for JSON lines: puts the line without its end into `row`, as one
+ * "cell". */
 int leat__csv_next_line(leat__csv *c, bool *end, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

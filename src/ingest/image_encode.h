@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to an image between source and pack: it is looked at, decoded once to know
- * that it is whole, and kept, made smaller, encoded again, tiled or laid open as pixels. A
- * pure function of the image, its key and the settings. One encoder per thread.
+ * Processes an image between source and pack: decodes it once to verify it, then keeps, shrinks,
+ * re-encodes or tiles it, or stores its pixels. A pure function of the image, its key and the
+ * settings. One encoder per thread.
  */
 #ifndef LEAT_INGEST_IMAGE_ENCODE_H
 #define LEAT_INGEST_IMAGE_ENCODE_H
@@ -23,7 +23,7 @@ typedef struct leat__encode_plan {
     leat__tile_density density; /* TILED */
     leat__decode_limits limits;
     const leat__tile_tables *tables; /* TILED: of the pack that is written */
-    bool stored; /* merge: images stay as they are stored, but for tiles with other tables */
+    bool stored; /* merge: images stay as stored, except tiles with other tables */
 } leat__encode_plan;
 
 typedef struct leat__encoder leat__encoder;
@@ -33,20 +33,20 @@ int leat__encoder_open(leat__encoder **e, const leat__encode_plan *plan,
                        leat_error *err) LEAT_MUST_CHECK;
 void leat__encoder_close(leat__encoder **e);
 
-/* Handles one image of a record; the item says afterwards what is stored and where its bytes
- * are. `from` are the tables of the pack it comes from, when it is tiled already. A failure is
- * the image's: LEAT_EDATA, LEAT_EFORMAT, LEAT_ELIMIT; only LEAT_ENOMEM is not. */
+/* Processes one image of a record. Afterwards the item describes what is stored and where its
+ * bytes are. `from`: the tables of the pack it comes from, when it is already tiled. LEAT_EDATA,
+ * LEAT_EFORMAT and LEAT_ELIMIT concern only this image; LEAT_ENOMEM does not. */
 int leat__encoder_image(leat__encoder *e, leat__run *run, const leat__record *r,
                         leat__item *item, const leat__tile_tables *from,
                         leat_error *err) LEAT_MUST_CHECK;
 
-/* Bytes of memory that handling this image will take, its result included. */
+/* Bytes of memory needed to process this image, including the result. */
 uint64_t leat__encode_need(const leat__encode_plan *plan, const uint8_t *data, size_t len);
 
 /* Width and height after max_side. */
 void leat__encode_size(uint32_t max_side, uint32_t *width, uint32_t *height);
 
-/* True when the share of `mix_raw` that is stored as pixels includes this key. */
+/* True when this key is in the share `mix_raw` that is stored as pixels. */
 bool leat__encode_is_raw(const leat__encode_plan *plan, const char *key, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The list of what was left out of a pack: one JSON object per line. A run that resumes cuts
- * the list back to the lines that belong to what is safely written. One thread.
+ * The list of skipped samples: one JSON object per line. A resumed run truncates it to the lines
+ * of samples that are safely written. One thread.
  */
 #ifndef LEAT_INGEST_LEFT_OUT_H
 #define LEAT_INGEST_LEFT_OUT_H
@@ -12,7 +12,7 @@
 #include "io/file.h"
 
 typedef struct leat__report {
-    leat__file *file; /* NULL when none is wanted */
+    leat__file *file; /* NULL when not requested */
     uint64_t end;
     leat__buf line;
 } leat__report;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A list of names (or rows of a manifest) that is asked for in any order but does not live
- * in memory: an unnamed file, so that shuffling a source costs nothing per sample. Filled
- * first, then read; one thread at a time.
+ * A list of names (or rows of a manifest) with random access that is not kept in memory: it is in
+ * an unnamed file, so that shuffling a source needs no memory per sample. Filled first, then
+ * read; one thread at a time.
  */
 #ifndef LEAT_INGEST_NAME_LIST_H
 #define LEAT_INGEST_NAME_LIST_H
@@ -12,12 +12,12 @@
 #include "io/file.h"
 
 typedef struct leat__name_list {
-    leat__file *names, *ends; /* all names; where each of them ends, u64 */
+    leat__file *names, *ends; /* all names; the end of each, u64 */
     leat__buf new_names, new_ends; /* not written yet */
     uint64_t count, names_bytes;
 } leat__name_list;
 
-/* In the folder of `path`, under a name that is gone before this returns. */
+/* Creates the file in the folder of `path`, under a name that is removed before this returns. */
 int leat__name_list_open(leat__name_list *l, const char *path, leat_error *err) LEAT_MUST_CHECK;
 void leat__name_list_reset(leat__name_list *l); /* also of a zeroed one */
 

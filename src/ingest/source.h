@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where records come from. A source knows its fields before the first record, gives records
- * one after the other in an order that depends on its content alone, and reads their bytes
- * later, in parallel. `next` is called by one thread at a time, `load` by any number.
+ * Sources of records. A source knows its fields before the first record, returns records in an
+ * order that depends only on its content, and reads their bytes later, in parallel. `next` is
+ * called by one thread at a time, `load` by any number.
  */
 #ifndef LEAT_INGEST_SOURCE_H
 #define LEAT_INGEST_SOURCE_H
@@ -16,11 +16,11 @@ typedef struct leat__source leat__source;
 
 typedef struct leat__source_ops {
     const char *kind; /* "folder", "tar", "manifest", "pack" */
-    /* Fills a fresh record: key, small values, where its bytes are. *end: there was none. A
-     * record that cannot be packed is failed (leat__run_fail), so that it is counted; an
-     * error ends the whole run. With source->skim, bytes need not be read. */
+    /* Fills a new record: key, small values, location of its bytes. *end: there are no more. A
+     * record that cannot be packed is marked as failed (leat__run_fail), so that it is counted;
+     * an error ends the whole run. With source->skim, bytes need not be read. */
     int (*next)(leat__source *s, leat__run *run, leat__record *r, bool *end, leat_error *err);
-    /* Reads what is still missing; NULL when `next` has read everything. */
+    /* Reads the missing bytes; NULL when `next` has read everything. */
     int (*load)(leat__source *s, leat__run *run, leat__record *r, leat_error *err);
     void (*close)(leat__source *s);
 } leat__source_ops;
@@ -35,14 +35,14 @@ struct leat__source {
     uint64_t total;      /* records, 0 when unknown */
     uint64_t max_sample; /* bytes of one sample, from the options */
     bool remote;         /* its files are in a bucket: a read is a round trip */
-    bool skim;           /* passing over records that a resumed pack already has */
-    uint64_t ignored;    /* files that are no samples by their names */
+    bool skim;           /* skipping records that a resumed pack already has */
+    uint64_t ignored;    /* files that are not samples by their names */
     char ignored_first[64];
     uint64_t missing;    /* samples without a value that others have */
 };
 
-/* Opens what the paths are: one folder or manifest, any number of tar shards, TFRecord files or
- * packs, or what a registered reader knows (source_reader.h). */
+/* Opens the paths: one folder or manifest, any number of tar shards, TFRecord files or packs, or
+ * a format of a registered reader (source_reader.h). */
 int leat__source_open(leat__source **s, const leat_ingest_opts *opts,
                       leat_error *err) LEAT_MUST_CHECK;
 void leat__source_close(leat__source **s);
@@ -60,7 +60,7 @@ int leat__source_pack(leat__source **s, const leat_ingest_opts *opts,
 int leat__source_tfrecord(leat__source **s, const leat_ingest_opts *opts,
                           leat_error *err) LEAT_MUST_CHECK;
 
-/* The packs behind a source of packs; NULL past the last, or for another kind. */
+/* The packs of a source of packs; NULL past the last, or for another kind. */
 leat_pack *leat__source_pack_of(leat__source *s, uint32_t which);
 /* The number that a field of the source has in one of the packs. */
 uint32_t leat__source_pack_field(leat__source *s, uint32_t which, uint32_t field);
@@ -70,22 +70,22 @@ void leat__source_pack_number(leat__source *s, uint32_t which, uint32_t field, c
 /* Samples that are left out or renamed; NULL for none. The source keeps it and closes it. */
 struct leat__merge *leat__source_pack_merge(leat__source *s);
 
-/* For the kinds. The base of a source; `size` is that of the struct it is the first member of. */
+/* For the kinds. Allocates a source; `size` is that of the struct whose first member it is. */
 void *leat__source_new(const leat__source_ops *ops, size_t size, const leat_ingest_opts *opts);
 /* Adds a field and returns its number, or a negative error. */
 int leat__source_field(leat__source *s, const char *name, leat_field_type type,
                        leat_error *err) LEAT_MUST_CHECK;
 int leat__source_field_find(const leat__source *s, const char *name); /* -1 when none */
-/* Adds a class name unless it is there; its number, or a negative error. */
+/* Adds a class name unless it exists; returns its number, or a negative error. */
 int64_t leat__source_class(leat__source *s, const char *name, leat_error *err) LEAT_MUST_CHECK;
-/* Sorts by bytes, as torchvision's ImageFolder does: labels mean the same in both. */
+/* Sorts by bytes, like torchvision's ImageFolder, so that labels are the same in both. */
 void leat__source_classes_sort(leat__source *s);
 int64_t leat__source_class_find(const leat__source *s, const char *name); /* sorted; -1 */
 /* Reads the file at r->path into field r->path_field. */
 int leat__source_load_file(leat__source *s, leat__run *run, leat__record *r,
                            leat_error *err) LEAT_MUST_CHECK;
 
-/* The length of a path without the query of a signed URL, which is a secret. */
+/* The length of a path without the query of a signed URL, which is secret. */
 size_t leat__source_name_len(const char *path);
 
 #endif

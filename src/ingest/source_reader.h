@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Formats that others read: the Python package registers an opener for those that need a library
- * (Parquet, Arrow) or are simple in Python (FFCV, MDS, LitData, LMDB, COCO, VOC). Its rows then
- * pass through the same flow as every other source.
+ * Formats read outside this library: the Python package registers an opener for those that need a
+ * library (Parquet, Arrow) or are simple in Python (FFCV, MDS, LitData, LMDB, COCO, VOC). Their
+ * rows then pass through the same flow as every other source.
  */
 #ifndef LEAT_INGEST_SOURCE_READER_H
 #define LEAT_INGEST_SOURCE_READER_H
@@ -14,12 +14,12 @@ typedef struct leat__row {
     size_t key_size;
     const char *path;              /* NULL, or the file of the first image field, read later */
     const leat_pack_value *values; /* one per field; their data is copied */
-    const char *wrong;             /* NULL, or why this sample cannot be packed */
+    const char *wrong;             /* NULL, or the reason why this sample cannot be packed */
 } leat__row;
 
 typedef struct leat__reader {
     char kind[16];
-    const leat_field *fields; /* the reader's until close, as is all below */
+    const leat_field *fields; /* owned by the reader until close, like all below */
     uint32_t field_count;
     const char *const *classes; /* of the field "label" */
     uint64_t class_count;
@@ -33,9 +33,9 @@ typedef struct leat__reader {
 /* LEAT_EAGAIN when the paths are not one of its formats. */
 typedef int (*leat__reader_opener)(leat__reader *r, const char *const *paths, uint32_t count,
                                    leat_error *err);
-void leat__reader_register(leat__reader_opener open); /* of the process; NULL removes it */
+void leat__reader_register(leat__reader_opener open); /* for the process; NULL removes it */
 
-/* Opens the paths with the registered opener; LEAT_EAGAIN as above, also without one. */
+/* Opens the paths with the registered opener; LEAT_EAGAIN as above, or when there is none. */
 int leat__source_reader(leat__source **s, const leat_ingest_opts *opts, leat_error *err) LEAT_MUST_CHECK;
 bool leat__reader_registered(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file read from front to back, decompressed on the way when it is gzip or zstd (told by
- * its first bytes, not by its name). Offsets count decompressed bytes. One thread.
+ * A file read sequentially and decompressed if it is gzip or zstd (detected by its first bytes,
+ * not by its name). Offsets count decompressed bytes. One thread.
  */
 #ifndef LEAT_INGEST_STREAM_H
 #define LEAT_INGEST_STREAM_H
@@ -15,16 +15,16 @@
 typedef struct leat__stream leat__stream;
 
 int leat__stream_open(leat__stream **s, const char *path, leat_error *err) LEAT_MUST_CHECK;
-/* Over memory that must outlive the stream; `name` stands for the path in messages. */
+/* Reads from memory that must outlive the stream; `name` replaces the path in messages. */
 int leat__stream_open_memory(leat__stream **s, const char *name, const void *data, size_t len,
                              leat_error *err) LEAT_MUST_CHECK;
 void leat__stream_close(leat__stream **s);
 
 /* Up to `len` bytes, fewer only at the end. LEAT_EDATA when the compressed data is damaged or
- * cut short; LEAT_EIO and the like from the system. */
+ * truncated; LEAT_EIO and similar codes from the system. */
 int leat__stream_read(leat__stream *s, void *buf, size_t len, size_t *got,
                       leat_error *err) LEAT_MUST_CHECK;
-/* Passes over `len` bytes (cheaply when nothing is compressed); *got as in read. */
+/* Skips `len` bytes (cheap if not compressed); *got as in read. */
 int leat__stream_skip(leat__stream *s, uint64_t len, uint64_t *got,
                       leat_error *err) LEAT_MUST_CHECK;
 

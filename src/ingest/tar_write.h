@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tar shards on their way out: FOLDER/00000.tar, 00001.tar … The same members give the same bytes
- * (no times, no owners). A sample's members stay in one shard. One thread.
+ * Writes tar shards: FOLDER/00000.tar, 00001.tar … The same members give the same bytes (no
+ * times, no owners). A sample's members stay in one shard. One thread.
  */
 #ifndef LEAT_INGEST_TAR_WRITE_H
 #define LEAT_INGEST_TAR_WRITE_H
@@ -22,7 +22,7 @@ typedef struct leat__tar_out {
 } leat__tar_out;
 
 void leat__tar_out_init(leat__tar_out *t, const char *folder, uint64_t shard_bytes, bool replace);
-/* Before the first member of a sample: begins another shard when this one is full. */
+/* Before the first member of a sample: starts a new shard when this one is full. */
 int leat__tar_out_sample(leat__tar_out *t, leat_error *err) LEAT_MUST_CHECK;
 int leat__tar_out_add(leat__tar_out *t, const char *name, const void *data, size_t len,
                       leat_error *err) LEAT_MUST_CHECK;

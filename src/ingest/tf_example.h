@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TFRecord frames and the tf.train.Example messages in them: just the part of protobuf that they
- * use. Everything handed out is a view into the record.
+ * TFRecord frames and the tf.train.Example messages in them: only the part of protobuf that they
+ * use. All results are views into the record.
  */
 #ifndef LEAT_INGEST_TF_EXAMPLE_H
 #define LEAT_INGEST_TF_EXAMPLE_H
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-/* The checksum of frames: CRC-32C, rotated and offset as the format has it. */
+/* The checksum of frames: CRC-32C, rotated and offset as the format requires. */
 uint32_t leat__tf_checksum(const void *data, size_t len);
 
 typedef enum leat__tf_kind { LEAT__TF_NONE, LEAT__TF_BYTES, LEAT__TF_FLOATS, LEAT__TF_INTS } leat__tf_kind;

@@ -24,21 +24,21 @@
 
 typedef struct leat__where leat__where;
 
-/* What names in a condition mean. */
+/* The names that a condition may use. */
 typedef struct leat__where_names {
     const leat_field *fields;
     uint32_t field_count;
-    int label_field;            /* the field that has class names, -1 for none */
+    int label_field;            /* the field with class names, -1 for none */
     const char *const *classes; /* class_count of them */
     uint64_t class_count;
 } leat__where_names;
 
-/* LEAT_EINVAL says what is wrong at which column. */
+/* LEAT_EINVAL names the problem and its column. */
 int leat__where_open(leat__where **w, const char *text, const leat__where_names *names,
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__where_close(leat__where **w);
 
-/* Whether a sample meets the condition. `items`: one per field. Comparisons with NaN are
+/* True when a sample matches the condition. `items`: one per field. Comparisons with NaN are
  * false, != is true. */
 bool leat__where_match(const leat__where *w, const char *key, size_t key_size,
                        const leat__item *items);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Combinators: ops that apply the ops inside them, some of them, or all in another order. The ops
- * inside stand behind their combinator in the array of specs. Pure functions.
+ * inside follow their combinator in the array of specs. Pure functions.
  */
 #ifndef LEAT_OP_COMBINE_H
 #define LEAT_OP_COMBINE_H

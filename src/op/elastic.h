@@ -24,7 +24,7 @@ typedef struct leat__elastic {
 /* `s` is an ELASTIC step of an image of this size. */
 void leat__elastic_init(leat__elastic *e, const leat__step *s, uint32_t width, uint32_t height, int axis);
 
-/* How far the pixel shown at (x, y) lies from there, in pixels. */
+/* The distance of the pixel shown at (x, y) from there, in pixels. */
 float leat__elastic_at(const leat__elastic *e, uint32_t x, uint32_t y);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small helpers on the planar images of the codec room (leat__planes): scratch that grows to
+ * Small helpers on the planar images of the codec module (leat__planes): scratch that grows to
  * what is asked and keeps its memory.
  */
 #ifndef LEAT_OP_IMAGE_H

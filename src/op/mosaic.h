@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mosaic: four samples of a batch in one image. They meet at a point; each shows the part that lies
+ * Mosaic: four samples of a batch in one image. They meet at a point; each shows the part that is
  * there when its corner is put on that point, unscaled, as YOLO's mosaic does. Pure functions; the
  * loader calls them on finished batches (src/loader/mixing.c).
  */

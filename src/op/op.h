@@ -60,8 +60,8 @@ typedef struct leat__op_def {
                 leat_error *err);
     bool fixed; /* geometry that draws nothing: the same for all images of one size */
     leat__combine combine;
-    uint32_t crops; /* images that it makes of one: a dimension of its own; else 0 */
-    bool boxes;  /* its draw looks at the boxes of the image */
+    uint32_t crops; /* images that it makes of one: an extra dimension; else 0 */
+    bool boxes;  /* its draw depends on the boxes of the image */
     bool splits; /* makes several images of one: masks and boxes cannot follow it */
     /* Widens what may come in to what may come out; needed where `size` depends on the image. */
     void (*reach)(const leat__op_spec *op, leat__op_reach *r);

@@ -64,7 +64,7 @@ typedef struct leat__step {
     leat__filter filter;
     leat__pass_order order; /* RESIZE */
     leat__edge edge;
-    bool centers;       /* CROP: boxes whose middle lies outside are dropped */
+    bool centers;       /* CROP: boxes whose middle is outside are dropped */
     bool noise;         /* ERASE: per-pixel random values, from noise_seed */
     uint64_t noise_seed;
     float fill[3];

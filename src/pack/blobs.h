@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The named blobs of a pack being written, kept sorted by name so that the order in which
- * they were set leaves no trace in the file; and how a blob is stored. One thread at a time.
+ * The named blobs of a pack being written, and how a blob is stored. Sorted by name, so that the
+ * file does not depend on the order in which they were set. One thread at a time.
  */
 #ifndef LEAT_PACK_BLOBS_H
 #define LEAT_PACK_BLOBS_H
@@ -16,7 +16,7 @@ typedef struct leat__blob {
     char *name;
     void *data;
     size_t size;
-    void *packed; /* a zstd frame of it that is smaller, or NULL */
+    void *packed; /* a smaller zstd frame of it, or NULL */
     size_t packed_size;
 } leat__blob;
 
@@ -26,14 +26,14 @@ typedef struct leat__blobs {
 } leat__blobs;
 
 void leat__blobs_reset(leat__blobs *b); /* zeroed is empty */
-/* Copies name and data; replaces a blob of that name. */
+/* Copies name and data; replaces an existing blob of that name. */
 int leat__blobs_set(leat__blobs *b, const char *name, const void *data, size_t size,
                     leat_error *err) LEAT_MUST_CHECK;
 const leat__blob *leat__blobs_find(const leat__blobs *b, const char *name);
-/* `frame` into `out`; false when it is not a frame of exactly `size` bytes. */
+/* Decompresses `frame` into `out`; false when it is not a frame of exactly `size` bytes. */
 bool leat__blob_unpack(const void *frame, size_t frame_size, void *out, size_t size);
 
-/* Name of the blob that holds the classes of a field, new (leat__free); NULL: no memory. */
+/* Name of the blob that holds the classes of a field, new (leat__free); NULL: out of memory. */
 char *leat__blob_classes_name(const char *field);
 
 #endif

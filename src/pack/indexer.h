@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes everything behind the pages of a file: the index from the journal in one pass, its
- * checks, the directory, the footer. Memory does not grow with the number of samples. The
- * header is left to the packer, who writes it last. One thread.
+ * Writes everything after the pages of a file: the index from the journal in one pass, its
+ * checks, the directory, the footer. Memory does not grow with the number of samples. The packer
+ * writes the header, as the last step. One thread.
  */
 #ifndef LEAT_PACK_INDEXER_H
 #define LEAT_PACK_INDEXER_H
@@ -24,7 +24,7 @@ typedef struct leat__indexer {
     uint64_t journal_from;
     uint32_t shard;
     uint64_t samples, pages, keys_bytes;
-    uint64_t data_end; /* of the pages */
+    uint64_t data_end; /* end of the pages */
     uint64_t page_bytes, max_page_bytes, max_sample_bytes;
     size_t sort_memory; /* 0 = default */
 } leat__indexer;
@@ -32,7 +32,7 @@ typedef struct leat__indexer {
 /* Size the finished file will have. */
 int leat__indexer_size(const leat__indexer *x, uint64_t *file_bytes,
                        leat_error *err) LEAT_MUST_CHECK;
-/* Writes it and cuts the file to its size; fills *footer. */
+/* Writes it and truncates the file to its size; fills *footer. */
 int leat__indexer_write(const leat__indexer *x, leat__file *file, leat__footer *footer,
                         uint64_t *duplicate_keys, leat_error *err) LEAT_MUST_CHECK;
 

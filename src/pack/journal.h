@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The journal of an unfinished pack: NAME.journal. Append-only records, each under its own
- * check, one per page with everything the index will say about it. It serves twice: resume
- * replays it to learn what is safe, and the index is built from it, so that a packer keeps
- * nothing per sample in memory. One thread at a time.
+ * The journal of an unfinished pack: NAME.journal. Append-only records, each with its own check,
+ * one per page with all its index data. It has two uses: resume replays it to find out what is
+ * safe, and the index is built from it, so a packer keeps nothing per sample in memory. One
+ * thread at a time.
  *
  *   | magic, identity, check | record | record | … (a torn last record is cut off)
  *   record: u32 kind, u32 0, u64 body bytes, u64 check (of kind, size and body), body
@@ -18,12 +18,12 @@
 
 typedef enum leat__record_kind {
     LEAT__RECORD_PAGE = 1,   /* a page was written */
-    LEAT__RECORD_SYNC = 2,   /* all pages before are on stable storage */
+    LEAT__RECORD_SYNC = 2,   /* all earlier pages are on stable storage */
     LEAT__RECORD_BLOB = 3,   /* a blob was set */
     LEAT__RECORD_SHARD = 4,  /* a file got its index and footer */
-    LEAT__RECORD_FINISH = 5, /* all files are complete but for their headers and names */
-    LEAT__RECORD_OLD = 6,    /* the shards of the set that is replaced: removed at the end */
-    LEAT__RECORD_ONCE = 7    /* this run appends, compacts or splits: it is not resumed */
+    LEAT__RECORD_FINISH = 5, /* all files are complete except for headers and names */
+    LEAT__RECORD_OLD = 6,    /* the shards of the replaced set: removed at the end */
+    LEAT__RECORD_ONCE = 7    /* this run appends, compacts or splits: it cannot be resumed */
 } leat__record_kind;
 
 typedef struct leat__journal_page {
@@ -42,7 +42,7 @@ typedef struct leat__journal_shard {
 
 typedef struct leat__journal {
     leat__file *file;
-    uint64_t end;  /* where the next record goes */
+    uint64_t end;  /* offset of the next record */
     leat__buf buf; /* of the record being read or written */
 } leat__journal;
 
@@ -57,26 +57,26 @@ typedef struct leat__record {
     const char *old_shards; /* NUL-terminated view: the JSON list of a set */
 } leat__record;
 
-/* Starts an empty journal, or opens one for resume: LEAT_ESTATE when its identity is another
- * or another process holds it, LEAT_EDATA when its head is damaged. */
+/* Creates an empty journal, or opens one for resume: LEAT_ESTATE when its identity differs or
+ * another process holds it, LEAT_EDATA when its head is damaged. */
 int leat__journal_create(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_resume(leat__journal *j, const char *path, uint64_t identity,
                          leat_error *err) LEAT_MUST_CHECK;
-/* Opens one to look at or remove it, whatever its identity; takes its lock. */
+/* Opens a journal to inspect or remove it, whatever its identity; takes its lock. */
 int leat__journal_hold(leat__journal *j, const char *path, leat_error *err) LEAT_MUST_CHECK;
-/* Empties a journal that is held and begins it anew. */
+/* Empties a journal that is held and writes a new head. */
 int leat__journal_restart(leat__journal *j, uint64_t identity, leat_error *err) LEAT_MUST_CHECK;
 void leat__journal_reset(leat__journal *j);
 
 uint64_t leat__journal_first(void); /* position of the first record */
-/* The record at `at`; LEAT_ENOENT at the end or where the tail is torn. Views live until the
- * next call on the journal. */
+/* Reads the record at `at`; LEAT_ENOENT at the end or at a torn tail. Views live until the next
+ * call on the journal. */
 int leat__journal_read(leat__journal *j, uint64_t at, leat__record *r,
                        leat_error *err) LEAT_MUST_CHECK;
-/* LEAT_EINVAL where the file that is held has bytes, and not those of a journal: it is somebody's. */
+/* LEAT_EINVAL when the held file is not empty and not a journal: it belongs to the user. */
 int leat__journal_known(const leat__journal *held, const char *path, leat_error *err) LEAT_MUST_CHECK;
-/* Whether the run is one that nobody resumes, or did nothing yet. */
+/* Sets *once when the run cannot be resumed, or did nothing yet. */
 int leat__journal_once(leat__journal *held, bool *once, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_cut(leat__journal *j, uint64_t at, leat_error *err) LEAT_MUST_CHECK;
 int leat__journal_sync(leat__journal *j, leat_error *err) LEAT_MUST_CHECK;

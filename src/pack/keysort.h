@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sorting key hashes in bounded memory: the unsorted hashes lie in a file in the order of
- * their samples; each pass picks one range of hash values that fits in memory, sorts it, and
- * writes it behind the ranges before. One thread.
+ * Sorts key hashes in bounded memory. The unsorted hashes are in a file in sample order. Each
+ * pass picks one range of hash values that fits in memory, sorts it, and writes it after the
+ * previous ranges. One thread.
  */
 #ifndef LEAT_PACK_KEYSORT_H
 #define LEAT_PACK_KEYSORT_H
@@ -18,7 +18,7 @@ typedef struct leat__keysort {
     size_t memory;      /* bytes to use; 0 = 96 MiB */
 } leat__keysort;
 
-/* *duplicates: entries that have the hash of the entry before them. */
+/* *duplicates: number of entries with the same hash as the previous one. */
 int leat__keysort_run(const leat__keysort *k, uint64_t *duplicates,
                       leat_error *err) LEAT_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fixed blocks of a pack file, as docs/format.md lays them down: header, footer,
- * directory. Encoding and checked decoding only; no I/O. Numbers decoded here are known to
- * be consistent with each other and with the size of the file.
+ * The fixed blocks of a pack file as defined in docs/format.md: header, footer, directory. Only
+ * encoding and checked decoding; no I/O. Decoded numbers are consistent with each other and with
+ * the size of the file.
  */
 #ifndef LEAT_PACK_LAYOUT_H
 #define LEAT_PACK_LAYOUT_H
@@ -14,16 +14,16 @@
 #include "base/error.h"
 
 #define LEAT__PACK_BLOCK 4096u
-#define LEAT__PACK_CHUNK 65536u    /* of the index, under one checksum */
+#define LEAT__PACK_CHUNK 65536u    /* of the index, with one checksum */
 #define LEAT__PACK_ALIGN 16u       /* of pages, of samples in them, of payloads in samples */
-#define LEAT__PACK_SECTION_ALIGN 64u /* and of the parts behind the index */
+#define LEAT__PACK_SECTION_ALIGN 64u /* also of the parts after the index */
 #define LEAT__PACK_ENTRY 64u       /* bytes of a directory entry */
 #define LEAT__PACK_MAJOR 2u
-#define LEAT__PACK_MAJOR_DROPS 3u /* of sets that drop samples; the highest that is read */
+#define LEAT__PACK_MAJOR_DROPS 3u /* for sets that drop samples; the highest version we read */
 #define LEAT__PACK_MINOR 0u
 #define LEAT__PACK_VERSION "2.0"
 #define LEAT__PACK_NO_FIELD UINT32_MAX
-#define LEAT__PACK_ABSENT UINT64_MAX /* length of a payload that is not there */
+#define LEAT__PACK_ABSENT UINT64_MAX /* length of an absent payload */
 
 /* Widths of the elements of the fixed columns. */
 #define LEAT__PACK_PAGE_WIDTH 32u
@@ -40,7 +40,8 @@
 #define LEAT__PACK_KEY_MAX (1u << 20)
 #define LEAT__PACK_JSON_MAX (64u << 20)
 #define LEAT__PACK_BLOB_MAX (1u << 30)
-#define LEAT__PACK_PACKED_MAX (1u << 20) /* of a compressed blob: what little bytes may ask for */
+#define LEAT__PACK_PACKED_MAX (1u << 20) /* of a compressed blob: limits what a few bytes can
+                                          * expand to */
 #define LEAT__PACK_BLOBS_MAX 65536u
 #define LEAT__PACK_SHARDS_MAX 65536u
 #define LEAT__PACK_DROPS_MAX (UINT64_C(1) << 32) /* bytes of the list of dropped samples */
@@ -73,7 +74,7 @@ typedef struct leat__section {
     uint32_t width;       /* bytes per element */
     uint32_t name_length; /* LEAT__SECTION_BLOB: its name inside the names section */
     uint64_t name_offset;
-    uint64_t unpacked; /* LEAT__SECTION_BLOB: its size when it is stored as a zstd frame, else 0 */
+    uint64_t unpacked; /* LEAT__SECTION_BLOB: its size if stored as a zstd frame, else 0 */
 } leat__section;
 
 typedef struct leat__footer {
@@ -89,7 +90,7 @@ typedef struct leat__footer {
     uint64_t check; /* of the footer itself: the fingerprint of the file */
 } leat__footer;
 
-/* What pages, and what the ends of index, checks, roots and directory are multiples of. */
+/* The alignment of pages and of the ends of index, checks, roots and directory. */
 static inline uint64_t leat__footer_page_align(const leat__footer *f)
 {
     return f->major < 2 ? LEAT__PACK_BLOCK : LEAT__PACK_ALIGN;
@@ -99,7 +100,7 @@ static inline uint64_t leat__footer_part_align(const leat__footer *f)
     return f->major < 2 ? LEAT__PACK_BLOCK : LEAT__PACK_SECTION_ALIGN;
 }
 
-/* Where the parts behind the index start; all follow each other. */
+/* Offsets of the parts after the index; they are adjacent. */
 static inline uint64_t leat__footer_checks_at(const leat__footer *f)
 {
     return f->index_offset + f->index_bytes;
@@ -116,18 +117,18 @@ static inline uint64_t leat__footer_directory_at(const leat__footer *f)
 /* Block-sized buffers. encode_footer sets f->check. */
 void leat__footer_encode(leat__footer *f, uint8_t block[LEAT__PACK_BLOCK]);
 void leat__header_encode(const leat__footer *f, uint8_t block[LEAT__PACK_BLOCK]);
-/* What stands in the header's place until the file is whole: readers refuse it. */
+/* Placeholder for the header until the file is complete: readers refuse it. */
 void leat__header_encode_partial(uint8_t block[LEAT__PACK_BLOCK]);
 
-/* Header: LEAT_EFORMAT not a pack, unfinished or newer; LEAT_EDATA damaged. On success *f has
- * what the header repeats of the footer: version, kind, file_bytes, check. */
+/* Header: LEAT_EFORMAT when not a pack, unfinished or newer; LEAT_EDATA when damaged. On success
+ * *f has the values that the header repeats from the footer: version, kind, file_bytes, check. */
 int leat__header_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
                         leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 int leat__footer_decode(const uint8_t block[LEAT__PACK_BLOCK], const char *path,
                         uint64_t file_bytes, leat__footer *f, leat_error *err) LEAT_MUST_CHECK;
 
 int leat__section_append(leat__buf *out, const leat__section *s); /* as buf appends */
-/* Decodes `f->sections` entries and checks order, bounds, widths and counts. `out` has room
+/* Decodes `f->sections` entries and checks order, bounds, widths and counts. `out` must have room
  * for all of them. */
 int leat__directory_decode(const uint8_t *bytes, const leat__footer *f, const char *path,
                            leat__section *out, leat_error *err) LEAT_MUST_CHECK;
@@ -146,13 +147,13 @@ void leat__page_entry_load(const uint8_t *p, leat__page_entry *e);
 void leat__sample_entry_store(uint8_t *p, const leat__sample_entry *e);
 void leat__sample_entry_load(const uint8_t *p, leat__sample_entry *e);
 
-/* A dropped sample as it stands in LEAT__SECTION_DROPS: shard, and row in it. */
+/* A dropped sample as stored in LEAT__SECTION_DROPS: shard, and row in it. */
 static inline uint64_t leat__drop_word(uint32_t shard, uint64_t row)
 {
     return (uint64_t)shard << 32 | row;
 }
 
-/* 64-bit hash under which a key stands in the index. */
+/* 64-bit hash of a key, as stored in the index. */
 uint64_t leat__key_hash(const void *key, size_t size);
 
 #endif

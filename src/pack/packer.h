@@ -18,7 +18,7 @@
 #include "pack/page.h"
 #include "pack/schema.h"
 
-/* What has been put so far; a copy is kept from the start of each file. */
+/* Totals so far; a copy is kept from the start of each file. */
 typedef struct leat__packer_totals {
     uint64_t samples, pages, payload;
     uint64_t marks[LEAT_PACKER_MARKS];
@@ -30,14 +30,14 @@ struct leat_packer {
     char *provenance; /* whole JSON text */
     uint64_t page_bytes, shard_bytes;
     bool replace, sync;
-    leat_pack *base;        /* the pack that is appended to, or NULL: append.c */
-    bool blobs_changed;     /* other than those of the base */
+    leat_pack *base;        /* the pack appended to, or NULL: append.c */
+    bool blobs_changed;     /* they differ from those of the base */
     leat__buf drops;        /* dropped samples of it, leat__drop_word */
-    char *base_provenance;  /* of the set: that of the base, and what is added */
+    char *base_provenance;  /* provenance of the set: that of the base, and what is added */
     leat__journal journal;
     leat__blobs blobs;
-    leat__page *page; /* being filled by append */
-    leat__writer *writer; /* of pages; drained before anything else is done to a file */
+    leat__page *page; /* filled by append */
+    leat__writer *writer; /* writes pages; drained before any other change to a file */
 
     /* the file being written */
     leat__file *file;
@@ -45,44 +45,44 @@ struct leat_packer {
     uint64_t samples, pages, keys_bytes, data_end, max_page, max_sample;
     uint64_t journal_from;  /* its first record */
     uint64_t unsynced;      /* bytes of pages since the last SYNC record */
-    uint64_t reserved;      /* end of the room asked for ahead of the pages */
+    uint64_t reserved;      /* end of the space reserved ahead of the pages */
     leat__packer_totals at_start;
 
     leat__packer_totals totals, resumed;
     leat__journal_shard *done; /* files that have their footer */
     size_t done_count, done_capacity;
-    char *old_shards; /* JSON list of the set that is replaced, from the journal; or NULL */
-    bool finishing; /* FINISH is in the journal: only publishing is left */
+    char *old_shards; /* JSON list of the replaced set, from the journal; or NULL */
+    bool finishing; /* FINISH is in the journal: only publishing remains */
     bool finished;
-    char damage[400]; /* what resume found; "" for nothing */
+    char damage[400]; /* damage found by resume, or "" */
 };
 
-/* New strings (leat__free); NULL: out of memory. A shard gets its fingerprint into its name, so
- * that the shards of a new set never take the names of the set it replaces. */
+/* New strings (leat__free); NULL: out of memory. A shard's name contains its fingerprint, so the
+ * shards of a new set never collide with those of the set it replaces. */
 char *leat__packer_partial_path(const leat_packer *p, uint32_t shard);
 char *leat__packer_final_path(const leat_packer *p, const leat__journal_shard *s);
 char *leat__path_with(const char *path, const char *suffix);
 
 /* Opens the next file, empty, under its partial name. */
 int leat__packer_start_shard(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
-/* Index, footer, sync, SHARD record; the file is closed. */
+/* Writes index and footer, syncs, records SHARD, closes the file. */
 int leat__packer_close_shard(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
-void leat__packer_forget_shard(leat_packer *p); /* counters of the current file to zero */
+void leat__packer_forget_shard(leat_packer *p); /* resets the counters of the current file */
 int leat__packer_add_done(leat_packer *p, const leat__journal_shard *s,
                           leat_error *err) LEAT_MUST_CHECK;
 void leat__packer_indexer(const leat_packer *p, leat__indexer *x);
 
-/* Whole provenance of a file around what the caller said; NULL: leat__free it. */
+/* The whole provenance of a file around the caller's text; free with leat__free. */
 int leat__packer_provenance(const char *source, char **whole, leat_error *err) LEAT_MUST_CHECK;
 
 /* resume.c: brings an opened packer to the state of its journal. */
 int leat__packer_replay(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
-/* publish.c: headers and names, in an order that a crash cannot spoil. */
+/* publish.c: writes headers and names, in an order that is safe against crashes. */
 int leat__packer_publish(leat_packer *p, uint64_t *file_bytes, leat_error *err) LEAT_MUST_CHECK;
 
-/* publish.c: writes down the shards of the set that is about to be replaced. */
+/* publish.c: records the shards of the set that is about to be replaced. */
 int leat__packer_note_old(leat_packer *p, leat_error *err) LEAT_MUST_CHECK;
-/* publish.c: removes the files that the journal speaks of, but none that a published set lists.
+/* publish.c: removes the files recorded in the journal, except those that a published set lists.
  * The journal itself stays. */
 int leat__packer_discard_files(const char *path, leat__journal *held,
                                leat_error *err) LEAT_MUST_CHECK;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of an open pack, shared by reader.c (open, index calls, reads), names.c (blobs
- * and classes) and verify.c. Immutable after open but for the cached blobs, which their lock
- * guards.
+ * The state of an open pack, shared by reader.c (open, index calls, reads), names.c (blobs and
+ * classes) and verify.c. Immutable after open except for the cached blobs, which have a lock.
  */
 #ifndef LEAT_PACK_READER_IMPL_H
 #define LEAT_PACK_READER_IMPL_H
@@ -14,11 +13,12 @@
 
 typedef struct leat__shard {
     leat__index *index;
-    const leat__section **columns; /* one per field; NULL: joined packs, and this one has no such field */
-    uint64_t first_sample, first_page; /* of the whole; dropped samples do not count */
+    const leat__section **columns; /* one per field; NULL: joined packs, and this one lacks the
+                                    * field */
+    uint64_t first_sample, first_page; /* in the whole pack; dropped samples do not count */
     const uint64_t *drops;             /* its part of leat_pack.drops: rows are the low 32 bits */
     uint64_t drop_count;
-    uint32_t part; /* of joined packs: whose shard it is */
+    uint32_t part; /* joined packs: the part it belongs to */
 } leat__shard;
 
 typedef struct leat__loaded_blob {
@@ -26,16 +26,16 @@ typedef struct leat__loaded_blob {
     const leat__section *section;
     void *data; /* NULL until asked for */
     size_t size;
-    const char **classes; /* NULL until asked for: one block with the strings behind */
+    const char **classes; /* NULL until asked for: one block with the strings after it */
     uint64_t class_count;
 } leat__loaded_blob;
 
 struct leat_pack {
-    char *path, *source; /* for messages (without secrets), as given */
+    char *path, *source; /* path: for messages, without secrets; source: as given */
     bool verify, direct;
-    uint64_t cache_limit; /* of each index */
+    uint64_t cache_limit; /* per index */
     leat__index *set; /* NULL for a single pack */
-    leat__file_pool *descriptors; /* of the shards; NULL where each keeps its own */
+    leat__file_pool *descriptors; /* shared by the shards; NULL when each keeps its own */
     leat__shard *shards;
     uint32_t shard_count;
     uint64_t samples, pages;
@@ -43,7 +43,7 @@ struct leat_pack {
     uint64_t drop_count;
     leat__schema *schema;
     char *schema_text, *provenance;
-    leat__mutex lock; /* of the blobs' contents */
+    leat__mutex lock; /* for the blobs' contents */
     bool lock_ready;
     leat__loaded_blob *blobs; /* sorted by name, as in the file */
     uint32_t blob_count;
@@ -51,11 +51,12 @@ struct leat_pack {
     leat_pack **parts; /* NULL for a pack or a set */
     uint32_t part_count;
     uint64_t *part_first;   /* part_count + 1: first sample of each */
-    leat_pack_cell *fill;   /* per field: what a part without it has there */
-    uint32_t *lacking;      /* per field: 1 + the first part that has none of that name and type; or 0 */
+    leat_pack_cell *fill;   /* per field: the value for a part without it */
+    uint32_t *lacking;      /* per field: 1 + the first part that lacks a field of that name
+                             * and type; or 0 */
 };
 
-/* The file that speaks for the whole: the set, or the only shard. Not of joined packs. */
+/* The file with the data of the whole pack: the set, or the only shard. Not for joined packs. */
 static inline leat__index *leat__pack_meta(const leat_pack *p)
 {
     return p->set != NULL ? p->set : p->shards[0].index;
@@ -86,9 +87,9 @@ int leat__pack_join_info(const leat_pack *p, leat_pack_info *info, uint32_t stru
 int leat__pack_join_classes(leat_pack *p, uint32_t field, const char *const **names, uint64_t *count,
                             leat_error *err) LEAT_MUST_CHECK;
 
-/* The shard's part of the dropped samples. */
+/* Takes the shard's part of the dropped samples. */
 int leat__shard_take_drops(leat_pack *p, leat__shard *s, leat_error *err) LEAT_MUST_CHECK;
-/* Adds one opened file as the next shard; takes it over also on failure. */
+/* Adds an opened file as the next shard; owns it even on failure. */
 int leat__pack_add_shard(leat_pack *p, leat__index *index, leat_error *err) LEAT_MUST_CHECK;
 
 #endif

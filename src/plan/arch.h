@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Known model families, each computed from its published definition: no constants of memory.
+ * Known model families, each computed from its published definition, without memory constants.
  *
  *   resnet18/34/50/101/152   He et al. 2015, arXiv 1512.03385, stride on the 3×3 ("v1.5")
  *   vit_s, vit_b, vit_l      Dosovitskiy et al. 2020, arXiv 2010.11929, patch 16 (/32 by name)
@@ -43,16 +43,17 @@ typedef struct leat__arch_shape {
     bool mixed;     /* fp32 weights, 16-bit compute */
     bool fused_attention;
     bool keep_grads;
-    /* Of LEAT__ARCH_GENERIC only. */
+    /* Only for LEAT__ARCH_GENERIC. */
     uint64_t params, activation_bytes;
     double macs;
 } leat__arch_shape;
 
-/* The step's memory and work. LEAT_EINVAL when the image is too small for the architecture. */
+/* Computes the step's memory and work. LEAT_EINVAL when the image is too small for the
+ * architecture. */
 int leat__arch_measure(const leat__arch *arch, const leat__arch_shape *shape,
                        leat__tape_sum *sum, leat_error *err) LEAT_MUST_CHECK;
 
-/* The families, one file each: write forward and loss onto `t`. */
+/* The families, one file each: write forward and loss to `t`. */
 void leat__arch_resnet(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);
 void leat__arch_vit(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);
 void leat__arch_convnext(leat__tape *t, const leat__arch *arch, const leat__arch_shape *shape);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layers architectures are made of, each written onto a tape with what PyTorch keeps for
- * its backward. Under autocast (tape.mixed) convolutions, linear layers and attention compute
- * in 16 bits and cast what is wider; normalisation over features and the loss compute in fp32.
+ * The layers of the architectures. Each is added to a tape with the tensors that PyTorch keeps
+ * for its backward. Under autocast (tape.mixed), convolutions, linear layers and attention
+ * compute in 16 bits and cast wider inputs; normalisation over features and the loss compute in
+ * fp32.
  */
 #ifndef LEAT_PLAN_LAYERS_H
 #define LEAT_PLAN_LAYERS_H
 
 #include "plan/tape.h"
 
-/* A feature map of one sample, or, with height = tokens and width = 1, a row of tokens. */
+/* A feature map of one sample or, with height = tokens and width = 1, a sequence of tokens. */
 typedef struct leat__map {
     uint32_t storage;
     uint32_t size; /* bytes per element */

@@ -13,14 +13,14 @@
 #include "plan/arch.h"
 #include "plan/plan_tables.h"
 
-/* Shares of a limit. A process-based loader's peak moves with luck, so it is safe up to half
- * of it (tf.data's rule for buffers); leat's budget is hard, so up to four fifths (where Dask
- * pauses its readers). Past 0.95 (where Dask kills) it will not live. */
+/* Safe shares of a limit. The peak of a process-based loader varies, so up to half is safe
+ * (tf.data's rule for buffers). leat's budget is a hard limit, so up to four fifths is safe
+ * (where Dask pauses its readers). Above 0.95 (where Dask kills) the run will fail. */
 #define PLAN_SAFE_PROCESS 0.50
 #define PLAN_SAFE_LEAT 0.80
 #define PLAN_ALIVE 0.95
 
-/* This much of a pack in the page cache counts as all of it. */
+/* This share of a pack in the page cache counts as all of it. */
 #define PLAN_CACHED 0.95
 #define PLAN_CACHE_PROCESS 2u /* facts.cache: 1 + LEAT_CACHE_PROCESS */
 #define PLAN_ORDER_RANDOM 2u     /* facts.order: 1 + LEAT_ORDER_RANDOM */
@@ -29,10 +29,10 @@
 
 #define PLAN_GB UINT64_C(1000000000)
 
-/* Notes are kept once, in order; those past the last place are dropped. */
+/* Adds a note once, in order; notes beyond the last slot are dropped. */
 void leat__plan_note(leat_plan *plan, const char *fmt, ...) LEAT_PRINTF(2, 3);
 
-/* plan_make.c: the order that is planned, as `leat load --order` takes it. */
+/* plan_make.c: the planned order, as a value of `leat load --order`. */
 const char *leat__plan_order_name(const leat_plan *plan);
 
 /* config.c: defaults, workers, prefetch, batch, precision, learning rate. */
@@ -55,12 +55,13 @@ int leat__plan_largest_batch(const leat_plan_facts *f, uint64_t *batch, leat_err
 
 /* gpus.c: a row by its exact name or alias; NULL when unknown. */
 const plan_gpu *leat__plan_gpu_find(const char *name);
-/* Up to five known names near to one that is not, divided by commas; nothing when none is near. */
+/* Up to five known names similar to an unknown one, separated by commas; empty when none is
+ * similar. */
 void leat__plan_gpu_suggest(const char *name, leat__buf *out);
 void leat__plan_gpu_list(leat__buf *out); /* all known names */
 
-/* step_rate.c: seconds of a sample on one GPU, by the model; 0 when it cannot be said. `spread`: the rate
- * lies between a (1 + spread)th and (1 + spread) times it. */
+/* step_rate.c: predicted seconds per sample on one GPU; 0 when unknown. `spread`: the rate is
+ * between 1/(1 + spread) and (1 + spread) times the prediction. */
 double leat__plan_step_s(const leat_plan_facts *f, const leat_plan_vram *v, double *spread);
 
 /* op_cost.c: microseconds of ops beside crop, resize, flip and output for an image of so many pixels, by the
@@ -75,14 +76,14 @@ void leat__plan_decodes(leat_plan *plan);
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);
 bool leat__plan_in_memory(const leat_plan_facts *f); /* nothing is read from storage */
-/* Share of their time that the workers decode, while the pack is read from storage. */
+/* Share of time that the workers decode while the pack is read from storage. */
 double leat__plan_busy(const leat_plan_facts *f);
-/* CPU time of one sample in microseconds by the table: stored by `method` of data/plan/costs.txt in
- * so many bytes and pixels; and of a mean sample of the facts. */
+/* CPU time of one sample in microseconds from the table: stored with `method` of
+ * data/plan/costs.txt in this many bytes and pixels; and of a mean sample of the facts. */
 double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double bytes,
                             double pixels);
 double leat__plan_table_us(const leat_plan_facts *f);
-double leat__plan_quality_share(uint32_t quality); /* of the original's bytes */
+double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
 void leat__plan_what_ifs(leat_plan *plan);
 
 /* solve.c */

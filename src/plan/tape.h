@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of one training step, op by op. An architecture is written down once as a list of
- * operations over storages (arch_*.c); leat__tape_run() then walks it as autograd does,
- * forward and back, and keeps the highest number of live bytes. So activations are summed
- * from the tensors that backward really needs, in-place operations share their storage, and
- * the moment of the peak is found, not assumed. One thread at a time; nothing here does I/O.
+ * The memory of one training step, op by op. An architecture is a list of operations over
+ * storages (arch_*.c). leat__tape_run() executes the list like autograd, forward and backward,
+ * and records the maximum of live bytes. So activations are summed from the tensors that backward
+ * really needs, in-place operations share their storage, and the time of the peak is computed,
+ * not assumed. One thread at a time; no I/O.
  *
- * What a framework keeps (PyTorch, read from its derivative formulas): a convolution and a
- * linear layer their input and weight; batch norm its input and two statistics per channel;
- * layer norm its input and two statistics per row; ReLU its result; GELU its input; max
- * pooling its input and int64 indices; fused attention q, k, v, the result and one float per
- * row and head; addition nothing.
+ * What a framework keeps (PyTorch, from its derivative formulas): a convolution and a linear
+ * layer keep input and weight; batch norm its input and two statistics per channel; layer norm
+ * its input and two statistics per row; ReLU its result; GELU its input; max pooling its input
+ * and int64 indices; fused attention q, k, v, the result and one float per row and head; addition
+ * nothing.
  */
 #ifndef LEAT_PLAN_TAPE_H
 #define LEAT_PLAN_TAPE_H
@@ -28,8 +28,8 @@ typedef struct leat__tape_op {
     uint32_t out;         /* storage written; equal to in[0] for in-place operations */
     uint32_t saves[LEAT__TAPE_SAVES]; /* storages kept until this op's backward */
     uint32_t saves_count;
-    bool grad_alias;      /* backward hands its gradient on (add, view) instead of making one */
-    bool grad_temp;       /* parameter gradients come in the compute type and are widened */
+    bool grad_alias;      /* backward passes its gradient on (add, view) instead of making one */
+    bool grad_temp;       /* parameter gradients are in the compute type and are widened */
     uint64_t kept_bytes;  /* saved besides storages: statistics, indices, cast weights */
     uint64_t weights;     /* parameters, in elements */
     uint64_t forward_workspace, backward_workspace;
@@ -48,12 +48,13 @@ typedef struct leat__tape {
     int status;
 } leat__tape;
 
-/* What a step takes. Bytes for the whole batch; weights and optimizer state not included. */
+/* The needs of a step. Bytes for the whole batch, without weights and optimizer state. */
 typedef struct leat__tape_sum {
     uint64_t params;            /* elements */
     uint64_t saved_bytes;       /* kept from forward to backward */
-    uint64_t peak_bytes;        /* highest live: activations, their gradients, weights' gradients */
-    uint64_t peak_grads_bytes;  /* of that, gradients of weights */
+    uint64_t peak_bytes;        /* maximum of live bytes: activations, their gradients,
+                                 * weights' gradients */
+    uint64_t peak_grads_bytes;  /* gradients of weights in it */
     double macs;                /* forward, per batch */
     double traffic_bytes;       /* moved to and from memory in forward and backward */
 } leat__tape_sum;
@@ -62,9 +63,9 @@ void leat__tape_init(leat__tape *t, uint64_t batch, uint32_t size, bool mixed);
 void leat__tape_reset(leat__tape *t);
 
 /* A storage of batch × elements × element_bytes; an op, copied. A storage that no op writes is
- * the batch: counted elsewhere, and without a gradient, like all that has no parameters
- * before it. Failures are remembered and
- * told by leat__tape_run: LEAT_ENOMEM, or LEAT_EOVERFLOW for sizes past 2^63. */
+ * the batch: it is counted elsewhere and has no gradient, like everything without parameters
+ * before it. Failures are stored and reported by leat__tape_run: LEAT_ENOMEM, or LEAT_EOVERFLOW
+ * for sizes past 2^63. */
 uint32_t leat__tape_storage(leat__tape *t, uint64_t elements, uint32_t element_bytes);
 void leat__tape_add(leat__tape *t, const leat__tape_op *op);
 uint64_t leat__tape_bytes(const leat__tape *t, uint32_t storage);

@@ -12,7 +12,7 @@
 
 /* Bytes that must be readable past the end of a line. */
 #define LEAT__TEXT_PAD 128
-#define LEAT__JSONL_DEPTH 512 /* deepest nesting that is read */
+#define LEAT__JSONL_DEPTH 512 /* maximum nesting */
 
 typedef enum leat__jsonl_kind {
     LEAT__JSONL_ABSENT,
@@ -33,16 +33,16 @@ typedef struct leat__jsonl_field {
     size_t member_len;
 } leat__jsonl_field;
 
-/* Reads a line (without its newline) and fills the fields. Returns NULL, or what is wrong, in
- * words, with the offset in *at. */
+/* Reads a line (without its newline) and fills the fields. Returns NULL, or an error text with
+ * the offset in *at. */
 const char *leat__jsonl_read(const uint8_t *line, size_t len, leat__jsonl_field *fields, size_t count,
                              size_t *at);
 
-/* Writes the text of a string value at `dst`, which has room for raw_len + LEAT__TEXT_PAD bytes;
- * returns its length. A surrogate without its partner becomes U+FFFD and is counted. */
+/* Writes the text of a string value to `dst`, which needs raw_len + LEAT__TEXT_PAD bytes; returns
+ * its length. An unpaired surrogate becomes U+FFFD and is counted. */
 size_t leat__jsonl_text(const leat__jsonl_field *field, uint8_t *dst, uint64_t *lone_surrogates);
 
-/* The number of a value of kind NUMBER. */
+/* The value of a field of kind NUMBER. */
 double leat__jsonl_number(const leat__jsonl_field *field);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines and paragraphs of a scanned text: repeated ones, and the rules about how lines begin
- * and end. The definitions of NeMo, datatrove and C4 differ in what a line is; each has counts
- * of its own. Included after words_tmpl.h.
+ * Lines and paragraphs of a scanned text: repeated ones, and the rules about how lines begin and
+ * end. NeMo, datatrove and C4 define a line differently, so each has its own counts. Included
+ * after words_tmpl.h.
  */
 
-/* A use of the interning table. */
+/* One use of the interning table. */
 typedef struct interning {
     uint32_t *slot;
     uint64_t *key;
     uint32_t base, mask, next;
 } interning;
 
-/* Room for n keys, at most half full. */
+/* Prepares the table for n keys, at most half full. */
 INLINE interning intern_begin(leat__scorer *s, uint32_t n)
 {
     leat__intern *t = &s->intern;
@@ -29,14 +29,13 @@ INLINE void intern_end(leat__scorer *s, const interning *t)
     s->intern.base = t->base + t->next;
 }
 
-/* The number of this key, new ones counted from 0. A key that is there and one that is not take
- * the same path: which of the two it is cannot be predicted, and a wrong guess of the CPU
- * costs more than the work. */
+/* The number of this key; new ones count from 0. Known and new keys take the same path without a
+ * branch: it could not be predicted, and a misprediction costs more than the work. */
 INLINE uint32_t intern_put(interning *t, uint64_t hash, uint64_t key)
 {
     for (uint32_t i = (uint32_t)hash & t->mask;; i = (i + 1) & t->mask) {
         uint32_t v = t->slot[i], known = 0u - (uint32_t)(v >= t->base);
-        __asm__("" : "+r"(known)); /* or the compiler makes a branch of it */
+        __asm__("" : "+r"(known)); /* otherwise the compiler makes a branch */
         uint32_t id = ((v - t->base) & known) | (t->next & ~known);
         uint64_t differs = (t->key[id] ^ key) & (uint64_t)(int64_t)(int32_t)known;
         if (RARE(differs)) continue;
@@ -47,7 +46,7 @@ INLINE uint32_t intern_put(interning *t, uint64_t hash, uint64_t key)
     }
 }
 
-/* 1 when the key was there before. */
+/* 1 when the key was seen before. */
 INLINE uint32_t intern_again(interning *t, uint64_t key)
 {
     uint32_t before = t->next;
@@ -66,7 +65,7 @@ INLINE int ends_in_dots(const uint8_t *from, const uint8_t *end)
     return ENDS(from, end, "...") || ENDS(from, end, "\xe2\x80\xa6");
 }
 
-/* The end of [from, end) after taking off citations: [12], [edit], [citation needed]. */
+/* The end of [from, end) after removing citations: [12], [edit], [citation needed]. */
 static const uint8_t *before_citations(const uint8_t *from, const uint8_t *end)
 {
     while (end > from && end[-1] == ']') {
@@ -81,7 +80,7 @@ static const uint8_t *before_citations(const uint8_t *from, const uint8_t *end)
     return end;
 }
 
-/* Does the line end in "..." once its citations are taken out? */
+/* True when the line ends in "..." after removing its citations. */
 static int dots_and_citations(const uint8_t *from, const uint8_t *end)
 {
     for (int i = 0; i < 3; i++) {
@@ -92,8 +91,8 @@ static int dots_and_citations(const uint8_t *from, const uint8_t *end)
     return 1;
 }
 
-/* One line of str.splitlines(): its words w0 to w1, whether patterns are in it, and how many
- * sentences end in it. For texts with patterns, citations or unusual line breaks. */
+/* Counts one line of str.splitlines(): its words w0 to w1, its patterns, and the sentences that
+ * end in it. For texts with patterns, citations or unusual line breaks. */
 static void careful_line(leat__scorer *s, uint32_t end, uint32_t w0, uint32_t w1, uint32_t sentences,
                          uint32_t *next_hit)
 {
@@ -129,7 +128,7 @@ static void careful_line(leat__scorer *s, uint32_t end, uint32_t w0, uint32_t w1
     }
 }
 
-/* A line break of str.splitlines() at p: its length, 0 when there is none. */
+/* Length of a line break of str.splitlines() at p, or 0. */
 static uint32_t break_at(const uint8_t *p)
 {
     uint32_t len = 1;
@@ -142,8 +141,8 @@ static uint32_t break_at(const uint8_t *p)
     return is & LEAT__UNI_BREAK ? len : 0;
 }
 
-/* Sentence ends in the line [from, to), as block_masks() and scan_unicode() see them; the end of
- * the line is white space, whatever character breaks it. */
+/* Sentence ends in the line [from, to), with the same rules as block_masks() and scan_unicode();
+ * the end of the line counts as white space, whatever character breaks it. */
 static uint32_t sentences_in(const leat__scorer *s, uint32_t from, uint32_t to)
 {
     uint32_t n = 0, len;
@@ -183,7 +182,7 @@ static void careful_lines(leat__scorer *s)
             i++;
             continue;
         }
-        if (i + n > len) n = 1; /* the line feed after a return belongs to the padding */
+        if (i + n > len) n = 1; /* the line feed after a return is in the padding */
         uint32_t w1 = w0;
         while (w1 < s->word_count && s->bounds[2 * w1] < i)
             w1++;
@@ -195,14 +194,14 @@ static void careful_lines(leat__scorer *s)
     if (from < len) careful_line(s, len, w0, s->word_count, sentences_in(s, from, len), &next_hit);
 }
 
-/* What the last byte of a line says: bit 0 one of . ? ! " ', bit 1 the same without ', bit 2
- * . ? !, bit 3 it may be one of NeMo's longer ellipses. */
+/* Classes of the last byte of a line: bit 0 one of . ? ! " ', bit 1 the same without ', bit 2 . ?
+ * !, bit 3 may be one of NeMo's longer ellipses. */
 static const uint8_t line_end[256] = {
     ['.'] = 7, ['?'] = 7,  ['!'] = 7,  ['"'] = 3, ['\''] = 1, [']'] = 8,
     [')'] = 8, [0xa6] = 8, [0xbb] = 8, ['e'] = 8, ['E'] = 8,
 };
 
-/* NeMo's further ends of an unfinished line. */
+/* NeMo's other endings of an unfinished line. */
 static int nemo_ellipsis(const leat__scorer *s, const uint8_t *a, const uint8_t *z)
 {
     if (ENDS(a, z, "[...]") || ENDS(a, z, "(...)") || ENDS(a, z, "[\xe2\x80\xa6]") ||
@@ -219,7 +218,7 @@ typedef struct line_counts {
     uint32_t citation;
 } line_counts;
 
-/* A line [from, to) with words w0 to w1: w1 > w0. */
+/* Counts a line [from, to) with words w0 to w1: w1 > w0. */
 INLINE void plain_line(const leat__scorer *s, line_counts *c, interning *t, uint32_t from, uint32_t to,
                        uint32_t w0, uint32_t w1, uint32_t sentences)
 {
@@ -272,7 +271,7 @@ static NOINLINE void line_pass(leat__scorer *s)
     leat__counts *k = &s->counts;
     uint32_t len = k->bytes, n = 0, from = 0, w0 = 0, s0 = 0;
     uint32_t *begin = s->u1, *end = s->u2, *first = s->u3, *past = s->u4, *sentences = s->u5;
-    /* Gopher's parts between runs of line feeds: empty first and last ones count */
+    /* Gopher's parts between line feeds: empty first and last ones count */
     uint32_t edges = (len > 0 && s->text[0] == '\n') + (len > 0 && s->text[len - 1] == '\n');
     uint32_t blank = 0, blank_again = 0, blank_chars = 0;
     interning t = intern_begin(s, s->newline_count + 2);
@@ -302,7 +301,7 @@ static NOINLINE void line_pass(leat__scorer *s)
         plain_line(s, &c, &t, begin[i], end[i], first[i], past[i], sentences[i]);
     intern_end(s, &t);
     if (len == 0) edges = 1;                           /* the one part of an empty text is empty */
-    if (len > 0 && s->newline_count == len) edges = 2; /* nothing but line feeds: two empty parts */
+    if (len > 0 && s->newline_count == len) edges = 2; /* only line feeds: two empty parts */
     k->lines = n;
     k->line_chars = c.chars;
     k->unique_lines = n - c.again;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the 64 bytes of a block are, one bit per byte. Each variant of the kernels fills it with
+ * Bit masks of a block of 64 bytes, one bit per byte. Each variant of the kernels fills them with
  * its own block_masks(), which may read 64 bytes past the block.
  */
 #ifndef LEAT_TEXT_MASKS_H
@@ -10,7 +10,7 @@
 
 typedef struct masks {
     uint64_t nonascii; /* 0x80 and above */
-    uint64_t follow;   /* second and later bytes of a code point; only where nonascii is set */
+    uint64_t follow;   /* continuation bytes of a code point; valid only where nonascii is set */
     uint64_t newline, tab;
     uint64_t white;   /* space and 9 to 13 */
     uint64_t control; /* below 0x20 */
@@ -22,7 +22,7 @@ typedef struct masks {
     uint64_t candidate; /* where a rare pattern may begin: see words_tmpl.h */
 } masks;
 
-/* The ends of sentences from other masks; p is the block, for the two bytes after it. */
+/* Sentence ends computed from other masks; p is the block, for the two bytes after it. */
 static inline uint64_t masks_ends(const uint8_t *p, uint64_t marks, uint64_t white, uint64_t closer)
 {
     uint64_t w64 = p[64] == ' ' || (p[64] >= 9 && p[64] <= 13),

@@ -16,13 +16,13 @@
 typedef struct leat__modifiers {
     uint8_t step[LEAT__MODIFIERS_MAX];
     unsigned count;
-    leat__buf work; /* the other side of a step */
+    leat__buf work; /* second buffer of a step */
 } leat__modifiers;
 
-/* "newlines,quotes": LEAT_EINVAL names the one that does not exist. NULL or "" is none. */
+/* "newlines,quotes": LEAT_EINVAL names an unknown modifier. NULL or "" is none. */
 int leat__modifiers_init(leat__modifiers *m, const char *names, leat_error *err) LEAT_MUST_CHECK;
 void leat__modifiers_reset(leat__modifiers *m);
-/* Changes the valid UTF-8 in `text`; *changed says whether anything is different. */
+/* Modifies the valid UTF-8 in `text`; *changed is true when anything changed. */
 int leat__modifiers_run(leat__modifiers *m, leat__buf *text, bool *changed,
                         leat_error *err) LEAT_MUST_CHECK;
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Repeated n-grams of words, n = 2 to 10, as a cascade: an n-gram can repeat only where both of
- * its (n-1)-grams repeat. So each level looks at the places that are left of the one before:
- * on prose 0.4 exact look-ups per word instead of nine. n-grams are named by the pair of the
- * numbers of their (n-1)-grams, so that equal means equal, given that words are.
- * Included after lines_tmpl.h.
+ * its (n-1)-grams repeat. So each level checks only the places left by the previous one: on prose
+ * 0.4 exact lookups per word instead of nine. An n-gram is identified by the pair of numbers of
+ * its (n-1)-grams, so equality is exact if it is for words. Included after lines_tmpl.h.
  */
 
-/* The places where a 2-gram may occur twice: a filter of bytes ("seen", "seen again") discards
- * most before the exact table. Keys into s->key, places into s->u3. */
+/* The places where a 2-gram may occur twice: a byte filter ("seen", "seen again") discards most
+ * of them before the exact table. Keys go to s->key, places to s->u3. */
 static NOINLINE uint32_t pair_candidates(leat__scorer *s)
 {
     uint32_t n = s->word_count, log = n < 64 ? 9 : 35 - (uint32_t)__builtin_clz(n), count = 0;
@@ -28,7 +27,7 @@ static NOINLINE uint32_t pair_candidates(leat__scorer *s)
     return count;
 }
 
-/* Of the places `at` with the numbers `id` (m of them), those whose successor is there too. */
+/* Of the m places `at` with the numbers `id`, those whose successor is also present. */
 static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
 {
     uint32_t *at = s->u1, *id = s->u2, count = 0;
@@ -42,15 +41,15 @@ static NOINLINE uint32_t next_candidates(leat__scorer *s, uint32_t m)
     return count;
 }
 
-/* Characters in repeated n-grams: datatrove walks on n words after a repeat and counts no
- * blanks; NeMo counts every later occurrence, overlaps once, with blanks. */
+/* Characters in repeated n-grams. datatrove skips n words after a repeat and counts no blanks;
+ * NeMo counts every later occurrence, overlaps once, with blanks. */
 static NOINLINE void repeated_chars(leat__scorer *s, uint32_t n, uint32_t m, uint32_t ids,
                                     uint32_t *datatrove, uint32_t *nemo)
 {
     const uint32_t *at = s->u1, *id = s->u2, *before = s->before;
     uint32_t greedy = 0, next = 0, all = 0, last = 0u - 2 * n;
     memset(s->seen, 0, ids);
-    for (uint32_t i = 0; i < m; i++) { /* repeats follow no pattern: nothing here branches */
+    for (uint32_t i = 0; i < m; i++) { /* repeats are unpredictable: no branches here */
         uint32_t p = at[i], len = before[p + n] - before[p], seen = s->seen[id[i]];
         uint32_t live = p >= next, hit = live & seen & 1;
         greedy += len & (0u - hit);

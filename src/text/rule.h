@@ -16,15 +16,15 @@
 typedef struct leat__score {
     const char *name;
     const char *help;
-    uint16_t over; /* count on top */
-    int16_t under; /* count below; -1 = the count itself, -2 = chars - newlines */
+    uint16_t over; /* numerator */
+    int16_t under; /* denominator; -1 = none, -2 = chars - newlines */
     uint16_t flags;
-    uint16_t words; /* with fewer words the score is 1 */
+    uint16_t words; /* below this many words the score is 1 */
 } leat__score;
 
 enum {
     LEAT__SCORE_REST = 1,        /* one minus the ratio */
-    LEAT__SCORE_ONE_IF_EMPTY = 2 /* 1 when there is nothing to divide by; else 0 */
+    LEAT__SCORE_ONE_IF_EMPTY = 2 /* 1 when the denominator is 0; otherwise 0 */
 };
 
 extern const leat__score leat__scores[];
@@ -46,7 +46,7 @@ typedef struct leat__rule {
     uint8_t bound; /* leat__bound */
     bool on;
     double threshold;
-    const char *profile; /* where it comes from; "" = the user */
+    const char *profile; /* its profile; "" = the user */
 } leat__rule;
 
 static inline bool leat__rule_keeps(const leat__rule *r, double score)
@@ -59,7 +59,7 @@ static inline bool leat__rule_keeps(const leat__rule *r, double score)
     }
 }
 
-/* "words.min": what overrides and reports call it, into `out`; returns out. */
+/* "words.min", the name used by overrides and reports, into `out`; returns out. */
 char *leat__rule_name(const leat__rule *r, char *out, size_t size);
 
 #define LEAT__RULES_MAX 192
@@ -71,8 +71,8 @@ typedef struct leat__rule_set {
 
 /* Adds the rules of profiles: "gopher@paper", or several names with commas. */
 int leat__rule_set_profile(leat__rule_set *set, const char *names, leat_error *err) LEAT_MUST_CHECK;
-/* Changes thresholds: "words.min=20,short_lines_ratio.max=off". A rule that no profile has is
- * added. */
+/* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds a rule that no profile
+ * has. */
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err) LEAT_MUST_CHECK;
 /* The first rule that the document violates, or -1; `failed` (may be NULL) gets one byte per
  * rule, 1 for every violated one. */
@@ -80,7 +80,7 @@ int leat__rule_set_judge(const leat__rule_set *set, const leat__counts *c, uint8
 
 typedef struct leat__profile {
     const char *name;
-    const char *source; /* where the thresholds come from */
+    const char *source; /* source of the thresholds */
 } leat__profile;
 /* The i-th profile; false past the last. */
 bool leat__profile_at(unsigned i, leat__profile *profile);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first pass over a text, 64 bytes at a time: bit masks of what the bytes are, counts of
- * them, and the positions of word boundaries, line feeds and rare patterns. The file that
- * includes this one defines block_masks().
+ * The first pass over a text, 64 bytes at a time: bit masks of the bytes, their counts, and the
+ * positions of word boundaries, line feeds and rare patterns. The including file defines
+ * block_masks().
  *
  * A text is followed by LEAT__TEXT_PAD blanks, so that the last word has an end and loads may
- * pass it.
+ * read past it.
  */
 #include <string.h>
 
@@ -28,14 +28,14 @@ INLINE uint32_t bits_of(uint64_t m)
     return (uint32_t)__builtin_popcountll(m);
 }
 
-/* 64 where m is 0, which __builtin_ctzll does not allow: for stores that are overwritten. */
+/* 64 if m is 0, which __builtin_ctzll does not allow: for stores that are overwritten. */
 INLINE uint32_t lowest_or_64(uint64_t m)
 {
     return m ? (uint32_t)__builtin_ctzll(m) : 64;
 }
 
-/* Appends the positions of the set bits. The first `always` are stored without a branch on how
- * many there are: the array has room for them. */
+/* Appends the positions of the set bits. The first `always` are stored without a branch on their
+ * number: the array has room for them. */
 INLINE uint32_t *put_bits(uint32_t *out, uint64_t m, uint32_t base, const int always)
 {
     uint32_t *end = out + bits_of(m);
@@ -78,18 +78,19 @@ INLINE uint32_t chars_in(const leat__scorer *s, uint32_t from, uint32_t to)
     return to - from - (continuations_before(s, to) - continuations_before(s, from));
 }
 
-/* What the first pass carries from block to block. */
+/* State of the first pass between blocks. */
 typedef struct scan {
     uint32_t *bounds, *newline, *newline_words, *newline_sentences, *candidate;
     uint64_t letters, digits, ascii_digits, spaces, nemo_spaces, nemo_alnum, symbols, brackets, hashes,
         curly;
     uint64_t alpha_words, plain_words, symbol_chars, continuations, words, sentences;
     uint64_t last_white; /* bit 0: the byte before this block is white space */
-    uint64_t white_over; /* bytes of this block that belong to a space of the last */
+    uint64_t white_over; /* bytes of this block that belong to a space of the previous block */
     uint64_t alpha_carry, plain_carry;
 } scan;
 
-/* Controls other than tab and line feed: white space of Python, NeMo's backspace, line breaks. */
+/* Handles controls other than tab and line feed: Python's white space, NeMo's backspace, line
+ * breaks. */
 static NOINLINE uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *p,
                                                         uint64_t m)
 {
@@ -106,7 +107,7 @@ static NOINLINE uint64_t scan_controls(leat__scorer *s, scan *c, const uint8_t *
     return white;
 }
 
-/* The code points beyond ASCII that begin in this block. */
+/* Handles the non-ASCII code points that begin in this block. */
 INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t block, uint64_t leads,
                          masks *m, uint64_t *letters, uint64_t *plain)
 {
@@ -137,7 +138,7 @@ INLINE void scan_unicode(leat__scorer *s, scan *c, const uint8_t *p, uint32_t bl
     c->symbols += n_symbols;
 }
 
-/* Characters of the words that end at the bits of m and consist of symbols only. */
+/* Characters of the words that end at the bits of m and consist only of symbols. */
 static NOINLINE uint64_t scan_symbol_words(const leat__scorer *s,
                                                             const uint32_t *bounds, uint64_t edges,
                                                             uint64_t m, uint32_t base)
@@ -211,7 +212,7 @@ INLINE void scan_block(leat__scorer *s, scan *c, const uint8_t *p, uint32_t bloc
     c->last_white = m.white >> 63;
     c->words += bits_of(starts);
     c->sentences += bits_of(ends);
-    /* adding a letter to the run of ones of its word carries out of the word's end */
+    /* adding a letter bit to the word's sequence of ones carries out past its end */
     uint64_t inside = ~m.white;
     uint64_t alpha = add_carry(inside, letters & inside, &c->alpha_carry);
     uint64_t other = add_carry(inside, plain & inside, &c->plain_carry);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The counts of one document from which every rule's score follows. One pass finds words,
- * lines and rare patterns; the counts of repeated lines, paragraphs and n-grams work on those.
- * Words are maximal runs without white space (Python's str.split). A scorer belongs to one
- * thread; it allocates only when a document is larger than all before it.
+ * The counts of one document; every rule's score is computed from them. One pass finds words,
+ * lines and rare patterns; repeated lines, paragraphs and n-grams are counted from those. Words
+ * are maximal sequences without white space (Python's str.split). A scorer belongs to one thread;
+ * it allocates only when a document is larger than all before it.
  */
 #ifndef LEAT_TEXT_SCORE_H
 #define LEAT_TEXT_SCORE_H
@@ -110,13 +110,13 @@ enum {
 const char *leat__count_name(unsigned index);
 const char *leat__count_help(unsigned index);
 
-/* What a document takes: how many entries the arrays of a scorer need. */
+/* The number of entries that the arrays of a scorer need for a document. */
 typedef struct leat__text_size {
     uint64_t words, newlines, candidates;
 } leat__text_size;
 
-/* Exact identities of 64-bit keys: equal keys get equal small numbers. Slots of earlier uses
- * are recognised by their value, so nothing is cleared between uses. */
+/* Numbers for 64-bit keys: equal keys get equal small numbers. Slots of earlier uses are
+ * recognised by their value, so nothing is cleared between uses. */
 typedef struct leat__intern {
     uint32_t *slot;
     uint64_t *key;
@@ -126,9 +126,10 @@ typedef struct leat__intern {
 
 typedef struct leat__scorer {
     leat__counts counts;
-    uint8_t *text;     /* the document: write it here; 64 bytes before and PAD after are ours */
+    uint8_t *text;     /* the document is written here; 64 bytes before and PAD after are
+                        * reserved */
     uint64_t text_capacity;
-    /* What the template works with; each array has room for a few entries more. */
+    /* Arrays of the templates; each has room for a few extra entries. */
     uint32_t *bounds;          /* starts and ends of words */
     uint64_t *word_hash;
     uint32_t *before;          /* before[i]: characters in words before word i */
@@ -144,19 +145,18 @@ typedef struct leat__scorer {
     leat__intern intern;
     uint32_t word_count, newline_count, candidate_count, hit_count;
     uint32_t nonascii, rare_breaks;
-    bool small; /* the arrays are laid out for any small text */
+    bool small; /* the arrays fit any small text */
     void *slab, *text_slab;
     uint64_t slab_bytes, text_slab_bytes;
 } leat__scorer;
 
-/* A scorer with room for documents of `bytes`, without allocating again. */
 int leat__scorer_init(leat__scorer *s, leat_error *err) LEAT_MUST_CHECK;
 void leat__scorer_reset(leat__scorer *s);
-/* Room for a text of this many bytes at s->text; what was there is lost. */
+/* Makes room for a text of this many bytes at s->text; the old content is lost. */
 int leat__scorer_reserve(leat__scorer *s, size_t bytes, leat_error *err) LEAT_MUST_CHECK;
 /* Counts the valid UTF-8 in s->text[0, len) into s->counts. LEAT_ENOMEM, LEAT_ELIMIT. */
 int leat__scorer_run(leat__scorer *s, size_t len, leat_error *err) LEAT_MUST_CHECK;
-/* Most bytes that scoring a text of this length takes, the text included. */
+/* Maximum bytes needed to score a text of this length, including the text. */
 uint64_t leat__scorer_need(uint64_t bytes);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shingles of a text: hashes of n words in a row, or of n characters. Included after
+ * Shingles of a text: hashes of n consecutive words, or of n characters. Included after
  * scan_tmpl.h; the including file defines word_masks().
  */
 
-/* ASCII capitals as small letters, in a word of letters and digits: sets bit 5 of every ASCII
- * byte, which letters and digits have or get. */
+/* Lowercases ASCII capitals in a word of letters and digits: sets bit 5 of every ASCII byte,
+ * which letters and digits have or get. */
 INLINE uint64_t lower8(uint64_t a)
 {
     return a | ((~a & UINT64_C(0x8080808080808080)) >> 2);
@@ -23,7 +23,7 @@ INLINE uint64_t word_key(const uint8_t *p, uint32_t len)
     return leat__fold(a ^ LEAT__HW0 ^ h, b ^ LEAT__HW1 ^ (uint64_t)len << 32);
 }
 
-/* Bounds of runs of letters and digits into s->bounds; their number. */
+/* Writes the bounds of sequences of letters and digits to s->bounds; returns their number. */
 static uint32_t split_words(leat__sketcher *s, size_t len)
 {
     uint32_t *bounds = s->bounds;
@@ -57,7 +57,7 @@ INLINE uint64_t finish(uint64_t x)
     return x ^ x >> 29;
 }
 
-/* n words in a row; fewer words in all are one shingle. */
+/* n consecutive words; a shorter text is one shingle. */
 static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
 {
     const uint64_t *w = s->word_hash;
@@ -83,8 +83,8 @@ static uint32_t word_shingles(leat__sketcher *s, uint32_t words)
     return words - n + 1;
 }
 
-/* n characters in a row, at every character; white space is one blank and letters are small:
- * the text is rewritten so first. */
+/* n consecutive characters, at every character. The text is first rewritten: white space becomes
+ * one blank, letters become lower case. */
 static uint32_t char_shingles(leat__sketcher *s, size_t len)
 {
     uint8_t *t = s->text;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sketches of documents for fuzzy deduplication: the text is cut into shingles, their set is
- * hashed to K values, and the values agree at a place with the probability of the Jaccard
- * similarity of two sets. Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): every
- * shingle is hashed into one of K bins; bins that stay empty are filled by further rounds.
+ * Sketches of documents for fuzzy deduplication. The text is cut into shingles and their set is
+ * hashed to K values. Two sketches agree at a position with a probability equal to the Jaccard
+ * similarity of the sets. Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): every
+ * shingle is hashed into one of K bins; further rounds fill the empty bins.
  *
- * Words of shingles are runs of letters and digits; ASCII capitals count as small letters.
- * A sketcher belongs to one thread. The same text gives the same values on every machine.
+ * Words of shingles are sequences of letters and digits; ASCII capitals count as lower case. A
+ * sketcher belongs to one thread. The same text gives the same values on every machine.
  */
 #ifndef LEAT_TEXT_SKETCH_H
 #define LEAT_TEXT_SKETCH_H
@@ -36,8 +36,8 @@ int leat__sketcher_init(leat__sketcher *s, uint32_t words, uint32_t chars,
                         leat_error *err) LEAT_MUST_CHECK;
 void leat__sketcher_reset(leat__sketcher *s);
 int leat__sketcher_reserve(leat__sketcher *s, size_t bytes, leat_error *err) LEAT_MUST_CHECK;
-/* Shingles of s->text[0, len) into s->shingle, with repeats; *count of them. A text shorter than
- * one shingle is one shingle; a text without words has none. */
+/* Writes the shingles of s->text[0, len) to s->shingle, with repeats; *count of them. A text
+ * shorter than one shingle is one shingle; a text without words has none. */
 int leat__sketcher_shingles(leat__sketcher *s, size_t len, uint32_t *count,
                             leat_error *err) LEAT_MUST_CHECK;
 uint64_t leat__sketcher_need(const leat__sketcher *s, uint64_t bytes);
@@ -51,7 +51,8 @@ uint64_t leat__sketch_band(const uint32_t *values, uint32_t rows);
 void leat__sketch_bytes(const uint32_t *values, uint32_t k, uint8_t *out);
 /* How many of k bytes agree. */
 uint32_t leat__sketch_equal(const uint8_t *a, const uint8_t *b, uint32_t k);
-/* The similarity that so many equal bytes of k mean: bytes also agree by chance, 1 in 256. */
+/* The similarity for `equal` equal bytes of k, corrected for bytes that agree by chance, 1 in
+ * 256. */
 double leat__sketch_similarity(uint32_t equal, uint32_t k);
 /* Chance that documents of this similarity share a band: 1 - (1 - s^rows)^bands. */
 double leat__sketch_curve(double similarity, uint32_t bands, uint32_t rows);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels over text: finding the end of a JSON string, scoring a document, sketching a
- * document. One template, compiled for each instruction set; all variants give the same
- * results. The tables hold constants: any thread.
+ * The kernels for text: finding the end of a JSON string, scoring a document, sketching a
+ * document. One template, compiled for each instruction set; all variants give the same results.
+ * The tables are constant: any thread.
  */
 #ifndef LEAT_TEXT_TEXT_DSP_H
 #define LEAT_TEXT_TEXT_DSP_H
@@ -15,15 +15,15 @@
 
 typedef struct leat__text_dsp {
     const char *isa;
-    /* First byte from p on that is a quote, a backslash or below 0x20. The caller knows that
-     * there is one; up to 64 bytes past it are read. */
+    /* First byte from p on that is a quote, a backslash or below 0x20. One must exist; up to 64
+     * bytes past it are read. */
     const uint8_t *(*string_stop)(const uint8_t *p);
-    /* Copies until such a byte; *dst moves on. Up to 64 bytes past the end are written. */
+    /* Copies until such a byte; advances *dst. Up to 64 bytes past the end are written. */
     const uint8_t *(*string_copy)(const uint8_t *p, uint8_t **dst);
-    /* Word boundaries, line ends and candidates of the text, so that arrays can be sized. */
+    /* Counts word boundaries, line ends and candidates of the text, to size arrays. */
     void (*measure)(const uint8_t *text, size_t len, leat__text_size *size);
     void (*score)(leat__scorer *s, size_t len);
-    /* Hashes of the shingles of the text into s->shingle; their number. */
+    /* Writes hashes of the shingles of the text to s->shingle; returns their number. */
     uint32_t (*shingles)(leat__sketcher *s, size_t len);
 } leat__text_dsp;
 
@@ -31,7 +31,7 @@ extern const leat__text_dsp leat__text_c;
 extern const leat__text_dsp leat__text_avx2;
 
 const leat__text_dsp *leat__text_dsp_for(uint32_t cpu_flags);
-/* For the CPU this process runs on. */
+/* The kernels for this CPU. */
 const leat__text_dsp *leat__text_dsp_now(void);
 
 #endif

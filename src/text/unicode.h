@@ -13,7 +13,7 @@ enum {
     LEAT__UNI_SPACE = 1 << 0,    /* str.isspace() of Python */
     LEAT__UNI_ALPHA = 1 << 1,    /* str.isalpha() */
     LEAT__UNI_DIGIT = 1 << 2,    /* category Nd */
-    LEAT__UNI_MARK = 1 << 3,     /* punctuation, symbols, separators, controls: between words */
+    LEAT__UNI_MARK = 1 << 3,     /* punctuation, symbols, separators, controls: separate words */
     LEAT__UNI_SYMBOL = 1 << 4,   /* datatrove's set of punctuation */
     LEAT__UNI_BREAK = 1 << 5,    /* str.splitlines() breaks here */
     LEAT__UNI_BULLET = 1 << 6,   /* NeMo's list of bullets */
@@ -73,8 +73,8 @@ static inline uint32_t leat__utf8_encode(uint32_t code, uint8_t *out)
     return 4;
 }
 
-/* Offset of the first byte that is not valid UTF-8 (overlong forms and surrogates are not), or
- * `len` when all of it is. */
+/* Offset of the first byte that is not valid UTF-8 (overlong forms and surrogates are invalid),
+ * or `len` when all is valid. */
 size_t leat__utf8_check(const uint8_t *p, size_t len);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A perfect hash of the few words that are counted: eight stop words, and the ellipses that
- * NeMo counts as symbols. Made once, constant afterwards.
+ * A perfect hash of the few words that are counted: eight stop words, and the ellipses that NeMo
+ * counts as symbols. Built once, constant afterwards.
  */
 #ifndef LEAT_TEXT_WORD_TABLE_H
 #define LEAT_TEXT_WORD_TABLE_H

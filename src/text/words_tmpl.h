@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Words of a scanned text: their hashes and lengths, the stop words, and the few patterns that
- * the candidates of the first pass may begin. Included after scan_tmpl.h.
+ * may begin at the candidates of the first pass. Included after scan_tmpl.h.
  */
 #include "text/word_table.h"
 
@@ -45,7 +45,7 @@ static NOINLINE void word_pass(leat__scorer *s)
     else hash_words(s, 0);
 }
 
-/* Is the text at p, with capitals as small letters, `word`? */
+/* True when the text at p, in lower case, is `word`. */
 INLINE int says(const leat__scorer *s, const uint8_t *p, const char *word, size_t len)
 {
     if (p < s->text) return 0;
@@ -114,7 +114,7 @@ static const uint8_t *url_at(leat__scorer *s, const uint8_t *p, const uint8_t *e
     return q;
 }
 
-/* NeMo's symbol words: runs of # are more than half as many as characters. "#" itself is in the
+/* NeMo's symbol words: more than half as many sequences of # as characters. "#" itself is in the
  * table of words; others contain "#x#". Counts a word once, at its first such place. */
 static void hash_word(leat__scorer *s, uint32_t at)
 {

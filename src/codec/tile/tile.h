@@ -37,12 +37,12 @@ int leat__tile_trainer_open(leat__tile_trainer **t, leat_error *err) LEAT_MUST_C
 void leat__tile_trainer_close(leat__tile_trainer **t);
 
 /* Counts one image; `jpeg` is the file the coefficients are of. Images that cannot be tiled are
- * passed over. A tenth of a data set, or some hundred images, is enough. */
+ * skipped. A tenth of a data set, or some hundred images, is enough. */
 int leat__tile_trainer_add(leat__tile_trainer *t, const leat__jpeg_coefs *coefs,
                            const uint8_t *jpeg, size_t len, leat_error *err) LEAT_MUST_CHECK;
 uint32_t leat__tile_trainer_images(const leat__tile_trainer *t); /* counted so far */
 
-/* As if what `part` counted had been added to `t`, in that order: images may be counted by many
+/* Adds the counts of `part` to `t`, in that order: images may be counted by many
  * threads and joined in the order of the images. */
 int leat__tile_trainer_join(leat__tile_trainer *t, const leat__tile_trainer *part,
                             leat_error *err) LEAT_MUST_CHECK;
@@ -96,11 +96,11 @@ void leat__tile_encoder_close(leat__tile_encoder **e);
  * after proving that the tiles decode to libjpeg-turbo's pixels, all of them, and that the file
  * is restored. (A file that is restored byte for byte has its coefficients in the tiles: with
  * `trust` that is proof enough.) Where coefs->usual is set, the scan is not written for that: its
- * coefficients, which the tiles are seen to give back, determine it. Returns 0 and *kept = NONE
+ * coefficients, which the tiles were checked to restore, determine it. Returns 0 and *kept = NONE
  * with the sample in `out`, or 0 and the reason in *kept with `out` empty: the caller then stores
  * the file as it is. DAMAGED is never returned: it is for callers that could not read the
  * coefficients. Negative codes mean that nothing is known about the image (out of memory, `out`
- * full). `jpeg` has LEAT__CODEC_PADDING behind it. The reader that coefs->pixels names is asked
+ * full). LEAT__CODEC_PADDING bytes follow `jpeg`. The reader that coefs->pixels names is asked
  * for them: it has read no other file since. */
 int leat__tile_encode(leat__tile_encoder *e, const leat__jpeg_coefs *coefs,
                       const uint8_t *jpeg, size_t len, const leat__tile_encode_opts *opts,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bytes of a tiled sample's header and its geometry (docs/tile-format.md). Private to
- * codec/tile, tests and whoever feeds tiles to a GPU: from the header alone follows where each
- * tile lies and what it needs.
+ * codec/tile, tests and the code that feeds tiles to a GPU: the header alone gives the position
+ * of each tile and what it needs.
  */
 #ifndef LEAT_CODEC_TILE_TILE_FORMAT_H
 #define LEAT_CODEC_TILE_TILE_FORMAT_H
@@ -149,7 +149,7 @@ static inline uint32_t leat__tile_pair_symbol(const uint8_t *groups, uint32_t co
 /* The file less the entropy-coded bytes of its scans. */
 int leat__tile_skeleton_of(const uint8_t *jpeg, size_t len, leat__buf *out) LEAT_MUST_CHECK;
 
-/* Who restores: keeps its scratch between files. One per thread. */
+/* The restorer: keeps its scratch between files. One per thread. */
 typedef struct leat__tile_restorer leat__tile_restorer;
 
 int leat__tile_restorer_open(leat__tile_restorer **r, leat_error *err) LEAT_MUST_CHECK;

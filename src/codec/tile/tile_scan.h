@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writing the entropy-coded bits of a JPEG scan: a bit queue, Huffman codes, and the passes of
- * progressive files. Shared by tile_restore.c and tile_progressive.c. No state of its own.
+ * progressive files. Shared by tile_restore.c and tile_progressive.c. No state.
  */
 #ifndef LEAT_CODEC_TILE_TILE_SCAN_H
 #define LEAT_CODEC_TILE_TILE_SCAN_H
@@ -21,10 +21,10 @@ typedef struct leat__scan_codes {
     uint64_t run_of_two;    /* code of symbol 0x10, whose entry is LEAT__SCAN_NOTHING's */
     uint8_t spec[16 + 256]; /* what this was made from: counts and symbols */
     size_t spec_len;
-    bool defined; /* by the file at hand */
+    bool defined; /* by the current file */
 } leat__scan_codes;
 
-/* Bits on their way into bytes, high first; fewer than eight wait between calls. */
+/* Bits to be packed into bytes, high first; fewer than eight wait between calls. */
 typedef struct leat__scan_queue {
     uint64_t acc; /* the lowest are the last; those above that wait are of no meaning */
     uint32_t bits;

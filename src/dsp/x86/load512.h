@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A 64-byte load that stays an instruction of its own. Compilers fold loads into vpexpandb and
+ * A 64-byte load that stays a separate instruction. Compilers fold loads into vpexpandb and
  * vpexpandw, whose memory forms are microcode on Zen 4: 5 cycles against 1.4 for both apart.
  */
 #ifndef LEAT_DSP_X86_LOAD512_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Weights of the bilinear filter, four outputs at a time: what weigh() and round_weights() of
- * resize.c do, operation by operation, so that every bit is theirs. A random crop has axes of its
- * own, so this runs twice per sample. Static inline: each ISA file has its own copy.
+ * resize.c do, operation by operation, so that every bit is theirs. A random crop has its own
+ * axes, so this runs twice per sample. Static inline: each ISA file has its own copy.
  */
 #ifndef LEAT_DSP_X86_WEIGHTS_X86_H
 #define LEAT_DSP_X86_WEIGHTS_X86_H

@@ -2,7 +2,7 @@
  *
  * Colour steps on the pixels of one image, by one block of threads: the arithmetic is that of
  * src/op/color_steps.c, src/op/pad.c and src/dsp/color_tmpl.h, bit for bit, also where it is done in float
- * and double, without contraction to FMA. The image lies in its workspace as three planes of bytes.
+ * and double, without contraction to FMA. The image is in its workspace as three planes of bytes.
  */
 
 #define COLOUR_LEVELS 256u

@@ -10,7 +10,7 @@
  *
  * The time goes into issuing instructions, not into memory: what is constant per lane is kept in registers.
  *
- * Every read is held inside the tile: `len` bytes, with 12 readable bytes behind them and 3 before.
+ * Every read is held inside the tile: `len` bytes, with 12 readable bytes after them and 3 before.
  */
 
 #define TILE_BLOCKS_MAX 192
@@ -38,7 +38,7 @@ typedef struct tile_scratch {
     uint8_t groups[TILE_BLOCKS_MAX];
 } tile_scratch;
 
-/* A tile as it lies in the data. */
+/* A tile as stored in the data. */
 typedef struct tile_view {
     const uint8_t *in;
     uint32_t len;
@@ -72,7 +72,7 @@ DEVICE uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* 32 bits from bit `pos` on; from the end of the tile for positions behind it. */
+/* 32 bits from bit `pos` on; from the end of the tile for positions past it. */
 DEVICE uint32_t bits_at(const tile_view *t, uint32_t pos)
 {
     return load_bits(t->in + least(pos >> 3, t->len), pos & 7);
@@ -148,7 +148,7 @@ DEVICE uint32_t bitmaps_plain(tile_view *t, tile_scratch *s, uint32_t *used)
     return *used <= t->len ? TILE_WHOLE : TILE_SHORT;
 }
 
-/* Symbols of four streams: symbol i from stream i % 4, with the table that lies in its place. A code has at
+/* Symbols of four streams: symbol i from stream i % 4, with the table at its position. A code has at
  * most 11 bits, so one load serves five. */
 #define READ_SYMBOLS(total)                                                                          \
     LANES {                                                                                          \
@@ -483,7 +483,7 @@ DEVICE void find_group(const tile_view *t, uint32_t base, uint32_t count, value_
     *value = last;
 }
 
-/* What lies in 0 to `most`. */
+/* Clamps to 0 to `most`. */
 DEVICE uint32_t held(int32_t v, int32_t most)
 {
     return (uint32_t)(v < 0 ? 0 : v > most ? most : v);

@@ -68,7 +68,7 @@ DEVICE void add_weight(leat_job_weights *w, int32_t weight, uint32_t at)
     w->high |= (bits >> 16 & 255) << 8 * at;
 }
 
-/* All outputs, one after the other: Pillow steps through the input by repeated addition. */
+/* All outputs, in sequence: Pillow steps through the input by repeated addition. */
 DEVICE void build_nearest(const leat_job_axis *a, uint8_t *work)
 {
     const axis_view v = view_axis(a, work);
