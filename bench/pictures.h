@@ -20,7 +20,7 @@ typedef struct jpeg_file {
     leat__image_info info;
 } jpeg_file;
 
-/* False when it is no JPEG. */
+/* False when it is not a JPEG. */
 static inline bool jpeg_file_load(jpeg_file *j, const char *path)
 {
     FILE *const f = fopen(path, "rb");
@@ -37,8 +37,8 @@ static inline bool jpeg_file_load(jpeg_file *j, const char *path)
     return false;
 }
 
-/* Every JPEG of the folder, and of those in it down to `depth`, in the order of names, to `take`
- * until it answers false. */
+/* Passes every JPEG of the folder, and of its sub-folders down to `depth`, by name, to `take`
+ * until it returns false. */
 static inline bool jpeg_folder_load(const char *path, int depth, bool (*take)(const jpeg_file *j))
 {
     struct dirent **entries;

@@ -72,7 +72,7 @@ enum {
     CLI_USAGE = 2,         /* wrong usage: nothing was done */
     CLI_FIT = 3,           /* does not fit: memory budget, limit, machine */
     CLI_DATA = 4,          /* bad data, or it could not be read or written */
-    CLI_INTERRUPTED = 130, /* stopped by SIGINT (143: SIGTERM, 141: nobody reads stdout) */
+    CLI_INTERRUPTED = 130, /* stopped by SIGINT (143: SIGTERM, 141: stdout was closed) */
 };
 
 /* ---- What a subcommand declares ---- */
@@ -235,12 +235,12 @@ int cli_exit_of(int code); /* exit code of a leat_code */
 
 /* ---- Stopping ---- */
 
-/* True after the first SIGINT or SIGTERM, or when nobody reads stdout any more: finish the
+/* True after the first SIGINT or SIGTERM, or when stdout was closed: finish the
  * current piece, tidy up, return. The frame then exits with 130, 143 or 141 whatever `run`
  * returned. A second signal ends the process at once. Any thread may ask. */
 bool cli_interrupted(const cli *c);
 
-/* Calls `stop` once, on a thread of its own (so it may lock), when the first signal comes: for
+/* Calls `stop` once, on a separate thread (so it may lock), when the first signal comes: for
  * commands that sleep inside the library. NULL ends it; after that call `stop` neither runs
  * nor will. */
 int cli_on_interrupt(cli *c, void (*stop)(void *cookie), void *cookie, leat_error *err);

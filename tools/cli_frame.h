@@ -31,7 +31,7 @@ int cli_unknown_command(cli *c, const char *name, const char *nearest);
 int cli_columns(int fd); /* of the terminal, else $COLUMNS, else 80 */
 
 /* Signals. `cli_stopped` is the number of the first signal, 0 when none came; SIGPIPE when a
- * write told that nobody reads stdout. */
+ * write found stdout closed. */
 void cli_signals_begin(bool talk); /* talk: tell the terminal what a second Ctrl-C does */
 void cli_stop(int signal_number);
 int cli_stopped(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Everything that is written out of the tables: help pages, man pages, completions and the
- * tables themselves as JSON. All into a buffer; none of it looks at the terminal.
+ * tables themselves as JSON. All into a buffer; none of it depends on the terminal.
  */
 #ifndef LEAT_TOOLS_CLI_PAGE_H
 #define LEAT_TOOLS_CLI_PAGE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The flags that say how a pack is loaded: one table for `leat load`, `leat doctor` and whoever
- * else runs a loader. A YAML file given with --config sets the same names; the command line wins.
+ * The flags that say how a pack is loaded: one table for `leat load`, `leat doctor` and
+ * other code that runs a loader. A YAML file given with --config sets the same names; the command line wins.
  */
 #ifndef LEAT_TOOLS_LOAD_FLAGS_H
 #define LEAT_TOOLS_LOAD_FLAGS_H

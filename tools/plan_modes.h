@@ -14,7 +14,7 @@
 #include "cli.h"
 
 /* Facts of a pack: samples, bytes, pages, how its images are stored, their mean size and work, and
- * what it lies on. Crop, output size and ISA have to be there. LEAT_E… as opening a pack gives. */
+ * its storage. Crop, output size and ISA have to be there. LEAT_E… as opening a pack gives. */
 int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
@@ -22,7 +22,7 @@ int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT
 int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads,
                    bool copies, leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
 
-/* The same for a moment (about a second), without the GPU; storage and the loader reading from it only when
+/* The same in short (about a second), without the GPU; storage and the loader reading from it only when
  * `cold`. */
 int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Harness for kernels: the portable C against each instruction set of this machine, on random
- * and extreme input, with guard pages and canaries around what a kernel may touch, and a clock
- * for the same kernels.
+ * Harness for kernels: compares the portable C with each instruction set of this machine, on
+ * random and extreme input, with guard pages and canaries around the memory a kernel may touch,
+ * and times the same kernels.
  *
  *   static void check_thing(check *c)      // called once per instruction set
  *   {
@@ -42,7 +42,7 @@ typedef struct check_block {
 typedef struct check {
     const char *name; /* of the case */
     const char *isa;  /* "c", "avx2", "avx2 slow pdep", "avx512" … */
-    uint32_t flags;   /* CPU flags to choose kernels by */
+    uint32_t flags;   /* CPU flags that select the kernels */
     leat__rng rng;    /* the same numbers for every instruction set */
     bool timing;
     uint32_t failures, checks;
@@ -55,10 +55,10 @@ typedef struct check_case {
     void (*run)(check *c);
 } check_case;
 
-/* `size` bytes that end at a page that cannot be touched; the bytes before them are canaries,
- * looked at when the case ends. Freed then. */
+/* `size` bytes that end at a guard page; the bytes before them are canaries, checked at the end
+ * of the case. Freed then. */
 uint8_t *check_alloc(check *c, size_t size);
-/* The same with the untouchable page in front and the canaries behind. */
+/* The same with the guard page in front and the canaries after. */
 uint8_t *check_alloc_front(check *c, size_t size);
 
 void check_random(check *c, void *data, size_t size);
@@ -73,7 +73,7 @@ void check_fail(check *c, const char *file, int line, const char *fmt, ...)
     } while (0)
 
 /* Times `expression`, which touches `bytes` bytes (read and written), and prints the rate
- * beside the machine's copy bandwidth. */
+ * relative to the machine's copy bandwidth. */
 typedef struct check_clock {
     uint64_t runs, start;
     double best;

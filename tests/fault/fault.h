@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loop behind every fault test: run a scenario, count how often it asks for memory, a
- * read, a write, a map, a sync or a thread; then run it again for each of these moments and
- * let it fail there, once and from there on. A scenario must come back with an error or
- * succeed, leak nothing, and leave what its `after` expects.
+ * The loop of every fault test: runs a scenario and counts how often it allocates, reads, writes,
+ * maps, syncs or starts a thread. Then runs it again for each of these calls and makes it fail,
+ * once and from there on. A scenario must return an error or succeed, leak nothing, and leave the
+ * state that its `after` expects.
  */
 #ifndef FAULT_H
 #define FAULT_H
@@ -23,7 +23,7 @@ typedef struct fault_scenario {
     int (*run)(void *ctx, leat_error *err);  /* under fault */
     bool (*after)(void *ctx, int rc);        /* no faults; false = wrong */
     void *ctx;
-    uint64_t stride; /* test every stride-th moment of a kind that is asked very often; 0 = 1 */
+    uint64_t stride; /* test every stride-th call of a kind that is called very often; 0 = 1 */
 } fault_scenario;
 
 static inline int fault_once(const fault_scenario *s, leat__fault_kind kind, uint64_t nth,
@@ -43,11 +43,11 @@ static inline int fault_once(const fault_scenario *s, leat__fault_kind kind, uin
     else if (s->after != NULL && !s->after(s->ctx, rc)) wrong = "left something wrong behind";
     if (wrong == NULL) return 0;
     fprintf(stderr, "%s: fault %d at %" PRIu64 "%s: %s (rc %d, \"%s\")\n", s->name, (int)kind, nth,
-            for_ever ? " for ever" : "", wrong, rc, err.message);
+            for_ever ? " and later" : "", wrong, rc, err.message);
     return 1;
 }
 
-/* Number of moments that went wrong. */
+/* Number of calls that went wrong. */
 static inline int fault_run(const fault_scenario *s)
 {
     int bad = 0;

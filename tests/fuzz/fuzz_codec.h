@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the targets of all image codecs do: probe, decode the whole image, decode a region and
- * a scaled one drawn from the input, under small limits. Whatever the bytes, the answer is
- * pixels or an error with a message; memory stays under the limits.
+ * Shared by the targets of all image codecs: probe, decode the whole image, decode a region and a
+ * scaled one drawn from the input, with small limits. Whatever the bytes, the result is pixels or
+ * an error with a message; memory stays within the limits.
  */
 #ifndef LEAT_FUZZ_CODEC_H
 #define LEAT_FUZZ_CODEC_H
@@ -39,8 +39,9 @@ static void fuzz_decode(leat__decoder *d, const leat__image_info *info, const ui
     if (rc != 0 && (err.code != rc || err.message[0] == 0)) abort();
 }
 
-/* Components instead of pixels: a rectangle of each, drawn from `a` and `b`, `shrink` times halved.
- * *digest is of all samples. The sink counts: every row of every component once. */
+/* Components instead of pixels: a rectangle of each, drawn from `a` and `b`, halved `shrink`
+ * times. *digest covers all samples. The sink checks that every row of every component comes
+ * once. */
 typedef struct fuzz_parts_seen {
     leat__ycc_part part[4];
     uint32_t rows[4];

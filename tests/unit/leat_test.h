@@ -59,10 +59,10 @@ static inline int test_begin(void **state)
 #undef cmocka_unit_test
 #define cmocka_unit_test(f) {#f, f, test_begin, NULL, NULL}
 
-/* Nothing of leat's may be left on the heap that was not there when the test began. */
+/* No heap block that was allocated during the test may be left. */
 #define assert_no_leaks() assert_int_equal(leat__mem_blocks(), test_blocks)
 
-/* Every test program works in a folder of its own, so that the same program can run several times at
+/* Every test program works in its own folder, so that the same program can run several times at
  * once (under other instruction sets) with the same file names. */
 static pid_t test_process;
 static char test_folder[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of GIF, BMP, TIFF, AVIF, JPEG XL and HEIF share. Their files lie in the corpora of the
+ * What the tests of GIF, BMP, TIFF, AVIF, JPEG XL and HEIF share. Their files are in the corpora of the
  * fuzz targets. They were made by other programs (Pillow, avifenc, cjxl, heif-enc) from two pictures
  * that are known here: a formula per channel, and a palette image.
  */

@@ -24,7 +24,7 @@ typedef struct bytes {
     size_t len;
 } bytes;
 
-/* A small generator of its own: the tests must not depend on what they test. */
+/* A small separate generator: the tests must not depend on what they test. */
 static inline uint32_t dice(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "io/file.h"
 
-/* `words` words of text `seed`, of which every one from `from` on is of text `other`. */
+/* `words` words of text `seed`; from `from` on, words of text `other`. */
 static inline void put_words(FILE *f, int seed, int words, int from, int other)
 {
     for (int i = 0; i < words; i++)

@@ -68,7 +68,8 @@ static inline leat__buf encode_scene(const scene *s, leat__codec_id codec, uint3
     assert_int_equal(leat__codec_encode(codec, &p, &o, &out, NULL), 0);
     leat__planes_reset(&p);
     const size_t len = out.len;
-    assert_int_equal(leat__buf_zeros(&out, LEAT__CODEC_PADDING), 0); /* readable behind the image */
+    /* readable bytes after the image */
+    assert_int_equal(leat__buf_zeros(&out, LEAT__CODEC_PADDING), 0);
     out.len = len;
     return out;
 }

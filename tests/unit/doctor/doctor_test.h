@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs as fact sets: a healthy one, and what each trouble makes of it.
+ * Runs as sets of facts: a healthy one, and variants with one problem each.
  */
 #ifndef LEAT_DOCTOR_TEST_H
 #define LEAT_DOCTOR_TEST_H
@@ -80,7 +80,7 @@ static inline leat_doctor_facts healthy(void)
     return f;
 }
 
-/* The loader gives `rate` samples/s: what the trainer's clocks then say. */
+/* The loader delivers `rate` samples/s: sets the trainer's clocks accordingly. */
 static inline void starve(leat_doctor_facts *f, double rate)
 {
     double step_ms = f->batch * 1e3 / rate;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random pipelines for the engine's tests: a seed gives stages of all kinds with sizes,
- * failures, drops, lanes and policies; a plain serial model says what must come out. Used with
- * virtual workers (schedule search) and with real threads.
+ * Random pipelines for the engine's tests: a seed gives stages of all kinds with sizes, failures,
+ * drops, lanes and policies; a plain serial model computes the expected output. Used with virtual
+ * workers (schedule search) and with real threads.
  */
 #ifndef LEAT_TEST_ENGINE_PIPELINE_H
 #define LEAT_TEST_ENGINE_PIPELINE_H
@@ -32,7 +32,7 @@ typedef struct pipe_stage {
     leat_stage decl;
     uint32_t index;
     bool exact_need;
-    uint64_t last_seq; /* ordered: what ran before */
+    uint64_t last_seq; /* ordered: the last number that ran */
     atomic_int inside;
 } pipe_stage;
 
@@ -45,7 +45,7 @@ typedef struct pipeline {
     leat_flow_opts opts;
     pipe_stage stage[PIPE_STAGES];
     atomic_int live;      /* items that exist */
-    atomic_int broken;    /* what must never happen, counted */
+    atomic_int broken;    /* invariant violations */
     atomic_uint_fast64_t sunk_sum;
     atomic_uint sunk;
     uint64_t sunk_order;  /* hash in order, of an ordered sink */
@@ -70,7 +70,7 @@ static inline bool pipe_chance(const pipeline *p, uint64_t id, uint32_t stage, u
 
 static inline bool pipe_fails(const pipeline *p, uint64_t id, uint32_t stage)
 {
-    /* A source that fails ends the flow: rarer, and not where the moment would matter. */
+    /* A failing source ends the flow: rarer, and only when the timing does not matter. */
     if (stage == 0) return !p->opts.unordered && pipe_chance(p, id, stage, 1, p->fail_per_1000 / 10);
     return pipe_chance(p, id, stage, 1, p->fail_per_1000);
 }
@@ -123,7 +123,7 @@ static inline pipe_item *pipe_item_new(pipeline *p, uint64_t id)
 
 static inline uint64_t pipe_id(const leat_task *task)
 {
-    /* A group that failed for want of memory has nothing. */
+    /* A group that failed when out of memory has no data. */
     return task->data ? ((const pipe_item *)task->data)->id : 0;
 }
 
@@ -195,7 +195,7 @@ static inline int pipe_map(void *cookie, void *ctx, leat_task *task, leat_error 
     }
     atomic_fetch_sub(&s->inside, 1);
     if (rc == 0 && pipe_chance(p, id, s->index, 4, p->async_per_1000)) {
-        leat_task_done(task, 0, NULL); /* before process() has returned: allowed */
+        leat_task_done(task, 0, NULL); /* allowed before process() has returned */
         return LEAT_FLOW_PENDING;
     }
     return rc;
@@ -336,7 +336,7 @@ static inline void pipe_random(pipeline *p, uint64_t seed)
     p->async_per_1000 = odds[leat__rng_below(&r, 4)];
     for (uint32_t i = 0; i < p->stages; i++) pipe_stage_random(p, i, 5, &r);
     leat_flow_opts_init(&p->opts);
-    p->opts.fixed = 1; /* nobody looks again by himself: a lost wake-up is a hang */
+    p->opts.fixed = 1; /* no thread scans again by itself: a lost wake-up is a hang */
     p->opts.on_error = (leat_flow_policy)leat__rng_below(&r, 3);
     p->opts.mode = leat__rng_below(&r, 4) == 0 ? LEAT_FLOW_BATCH : LEAT_FLOW_STREAMING;
     p->opts.unordered = leat__rng_below(&r, 4) == 0;
@@ -344,7 +344,7 @@ static inline void pipe_random(pipeline *p, uint64_t seed)
     p->opts.prefetch = leat__rng_below(&r, 2) ? 1 + (uint32_t)leat__rng_below(&r, 8) : 0;
     p->opts.io_depth = leat__rng_below(&r, 2) ? 1 + (uint32_t)leat__rng_below(&r, 4) : 0;
     p->opts.threads = leat__rng_below(&r, 2) ? 1 + (uint32_t)leat__rng_below(&r, 3) : 0;
-    /* Unordered and fail: how much comes out before the failure is not promised. */
+    /* Unordered and fail: the number of results before the failure is not specified. */
     if (p->opts.on_error == LEAT_FLOW_FAIL) p->opts.unordered = 0;
 }
 
@@ -373,7 +373,7 @@ out:
     return rc;
 }
 
-/* ---- What must come out ---- */
+/* ---- Expected output ---- */
 
 typedef struct pipe_el {
     uint64_t id;
@@ -496,7 +496,7 @@ static inline bool pipe_model(const pipeline *p, pipe_expect *x)
     return true;
 }
 
-/* Pulls everything, keeping up to `loans` results; NULL or what is wrong. */
+/* Pulls everything, keeping up to `loans` results; returns NULL or an error text. */
 static inline const char *pipe_drive(pipeline *p, leat_flow *f, const pipe_expect *x, leat_error *err)
 {
     if (p->sink) {
@@ -534,7 +534,7 @@ static inline const char *pipe_drive(pipeline *p, leat_flow *f, const pipe_expec
         leat_task_release(held[at]);
         held[at] = task;
         at = (at + 1) % (p->opts.loans);
-        /* held[at] goes before the next is asked for: never more than `loans` */
+        /* held[at] is released before the next is requested: never more than `loans` */
         leat_task_release(held[at]);
         held[at] = NULL;
         if (wrong) break;
@@ -545,11 +545,11 @@ static inline const char *pipe_drive(pipeline *p, leat_flow *f, const pipe_expec
     return wrong;
 }
 
-/* The pipeline and where its tasks are, for a failing seed. */
+/* Prints the pipeline and where its tasks are, for a failing seed. */
 static inline void pipe_print(const pipeline *p, const leat_flow *f)
 {
     static const char *const kinds[] = {"", "source", "map", "expand", "gather", "sink"};
-    fprintf(stderr, "roots %u fail %u drop %u policy %d mode %d unordered %u loans %u\n", p->roots,
+    fprintf(stderr, "roots %u fail %u drop %u policy %d mode %d unordered %u borrowed %u\n", p->roots,
             p->fail_per_1000, p->drop_per_1000, p->opts.on_error, p->opts.mode,
             p->opts.unordered, p->opts.loans);
     for (uint32_t i = 0; i < p->stages; i++) {
@@ -581,7 +581,7 @@ static inline void pipe_print(const pipeline *p, const leat_flow *f)
     leat_budget_stats b;
     if (!f) return;
     leat_budget_read(f->budget, &b);
-    fprintf(stderr, "  budget: limit %llu used %llu floors %llu; out %u loans %u\n",
+    fprintf(stderr, "  budget: limit %llu used %llu floors %llu; out %u borrowed %u\n",
             (unsigned long long)b.limit, (unsigned long long)b.used,
             (unsigned long long)b.floors, f->out.count, f->loans);
 }

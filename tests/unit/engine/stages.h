@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small stages for tests that want to say exactly what happens: numbers 0 … n-1 come from a
- * source, one function looks at each.
+ * Small stages for tests with exact expectations: numbers 0 … n-1 come from a source, one
+ * function checks each.
  */
 #ifndef LEAT_TEST_ENGINE_STAGES_H
 #define LEAT_TEST_ENGINE_STAGES_H
@@ -19,7 +19,7 @@
 typedef struct numbers {
     uint64_t next, end;
     uint64_t bytes;     /* each */
-    atomic_int live;    /* given and not yet released */
+    atomic_int live;    /* emitted and not yet released */
 } numbers;
 
 static inline void number_release(void *cookie, void *data)
@@ -72,8 +72,8 @@ static inline leat_stage plain_stage(leat_stage_kind kind, const char *name,
     return s;
 }
 
-/* Waits until *at is `want`, for as long as a machine with other work may need (30 s): tests
- * say what must come to be, not when. */
+/* Waits up to 30 s, enough for a busy machine, until *at is `want`: tests say what must happen,
+ * not when. */
 static inline void await_int(atomic_int *at, int want)
 {
     for (int i = 0; i < 30000 && atomic_load(at) != want; i++) leat__sleep_ns(LEAT_NS_PER_MS);

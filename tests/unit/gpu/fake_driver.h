@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the stand-in for the CUDA driver (fake_cuda.c), which lies in a folder beside the test, and
+ * Finds the stand-in for the CUDA driver (fake_cuda.c), which is in a folder beside the test, and
  * makes it the driver that leat loads.
  */
 #ifndef LEAT_TESTS_FAKE_DRIVER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of its own for a test, archives written byte by byte, and small images.
+ * A private folder for a test, archives written byte by byte, and small images.
  */
 #ifndef LEAT_TEST_SANDBOX_H
 #define LEAT_TEST_SANDBOX_H
@@ -42,7 +42,7 @@ static inline int sandbox_close(void **state)
     return rc;
 }
 
-/* A path in the sandbox, good until the end of the program. */
+/* A path in the sandbox, valid until the end of the program. */
 static inline const char *in_box(const char *name)
 {
     static char path[96][512];
@@ -167,7 +167,7 @@ static inline leat__source *open_source(const char *const *paths, uint32_t n,
     return s;
 }
 
-/* Next record in a run of its own, loaded; false at the end. Give the run back to `shelf`. */
+/* The next record in its own run, loaded; false at the end. Return the run to `shelf`. */
 static inline bool next_record(leat__source *s, leat__shelf *shelf, leat__run **run,
                                leat__record **r)
 {

@@ -30,7 +30,7 @@ static inline leat__aio *at_open(uint32_t depth)
     return a;
 }
 
-/* Many random reads, some past the end: each comes back once, whole or with its reason. */
+/* Many random reads, some past the end: each is completed once, in full or with its error. */
 static inline void at_many(void **state)
 {
     enum { N = 2000, SIZE = 1 << 20, MOST = 9000 };
@@ -75,7 +75,7 @@ typedef struct at_chain {
     atomic_int left, done, wrong;
 } at_chain;
 
-/* Callbacks run on the lane's threads, where a failing assertion has nowhere to go. */
+/* Callbacks run on the lane's threads, where an assertion cannot fail the test. */
 static inline bool at_right(const leat__aio_req *q)
 {
     const uint8_t *p = q->buf;
@@ -95,7 +95,7 @@ static inline void at_next(leat__aio_req *q)
     }
 }
 
-/* Callbacks that submit the next read; then a close with work still under way. */
+/* Callbacks that submit the next read; then a close with reads in flight. */
 static inline void at_callbacks(void **state)
 {
     char *dir = it_dir();
@@ -119,7 +119,7 @@ static inline void at_callbacks(void **state)
         reqs[i].offset = 0;
         leat__aio_submit(c.a, &reqs[i]);
     }
-    atomic_store(&c.left, 100); /* the chains end by themselves, or by the close */
+    atomic_store(&c.left, 100); /* the chains end by themselves, or at close */
     leat__aio_close(&c.a);
     assert_int_equal(atomic_load(&c.wrong), 0);
     leat__file_close(&f);
@@ -140,8 +140,8 @@ static inline void at_count_and_free(leat__aio_req *q)
     free(q);
 }
 
-/* Lanes that live shortly: closed at any moment, with requests that their callback frees, some
- * of them delayed. Every request is done exactly once, by the time the close is back. */
+/* Short-lived lanes: closed at any time, with requests that their callback frees, some of them
+ * delayed. Every request is done exactly once by the time close returns. */
 static inline void at_churn(void **state)
 {
     enum { ROUNDS = 300, MOST = 12, LEN = 700, SIZE = 1 << 16 };
@@ -185,7 +185,7 @@ static inline void at_trouble(void **state)
     leat__file *f;
     leat_error err;
     leat__aio_req *q;
-    static uint8_t buf[2][4096]; /* what is in flight when a test fails outlives the test */
+    static uint8_t buf[2][4096]; /* requests in flight outlive a failed test */
     static leat__aio_req bad, good;
     leat__aio *a = at_open(4);
     it_make(it_path(dir, "a"), 1 << 16);
@@ -201,7 +201,7 @@ static inline void at_trouble(void **state)
     assert_non_null(strstr(err.message, "8192"));
     leat__io_inject_clear();
 
-    /* A slow read does not hold up a fast one; a deadline passes. */
+    /* A slow read does not delay a fast one; a deadline passes. */
     leat__inject_rule slow = {.offset = 8192, .length = 1, .delay_ns = 400 * LEAT_NS_PER_MS};
     assert_int_equal(leat__io_inject(&slow, &err), 0);
     leat__aio_submit(a, &bad);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bucket in memory behind webtest.h: enough of S3 for tests of writing. Signatures are not
+ * A bucket in memory, served by webtest.h: enough of S3 for tests of writing. Signatures are not
  * checked here (tests/remote has real servers that do).
  */
 #ifndef BUCKETTEST_H
@@ -20,7 +20,7 @@ typedef struct bucket {
     pthread_mutex_t lock;
     bucket_object objects[BUCKET_OBJECTS];
     int parts, aborted, completed, conditional;
-    int fail_parts; /* so many parts are answered with 500 first */
+    int fail_parts; /* this many parts are answered with 500 first */
     bool fail_complete; /* 200 with an error in the body */
 } bucket;
 
@@ -93,7 +93,8 @@ static inline void bucket_param(const char *query, const char *name, char *value
     value[n] = '\0';
 }
 
-/* The folder of a key behind the prefix, "" when it lies in none; false when an earlier key has it. */
+/* The folder of a key after the prefix, "" when it is in none; false when an earlier key has
+ * it. */
 static inline bool bucket_folder(const bucket *b, int i, const char *prefix, char *folder, size_t size)
 {
     const char *key = b->objects[i].key, *slash = strchr(key + strlen(prefix), '/');
@@ -137,7 +138,7 @@ static inline void bucket_list(web_request *q, bucket *b, const char *query)
     web_reply(q, "200 OK", "", text, (size_t)n);
 }
 
-/* Unfinished uploads, and the parts of one: those that are kept as "key#part". */
+/* Unfinished uploads, and the parts of one, stored as "key#part". */
 static inline void bucket_uploads(web_request *q, bucket *b, const char *key)
 {
     static char text[1 << 16];

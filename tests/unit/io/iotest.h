@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of this room share: a scratch folder and files with known bytes.
+ * Shared by the tests of this module: a scratch folder and files with known bytes.
  */
 #ifndef IOTEST_H
 #define IOTEST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A web server on 127.0.0.1 for tests of remote reads: a thread per connection, answers made by a
- * function of the test.
+ * A web server on 127.0.0.1 for tests of remote reads: a thread per connection; a function of the
+ * test makes the answers.
  */
 #ifndef WEBTEST_H
 #define WEBTEST_H
@@ -32,7 +32,7 @@ struct web {
     unsigned short port;
     pthread_t thread;
     atomic_int requests, threads;
-    pthread_mutex_t lock; /* of `last` while requests come: connections have threads of their own */
+    pthread_mutex_t lock; /* of `last` while requests come: each connection has a thread */
     char last[4096];      /* head of the last request */
     char url[64];    /* http://127.0.0.1:port */
 };
@@ -188,7 +188,7 @@ static inline void web_range(web_request *q, const web_file *f, size_t cut)
     free(body);
 }
 
-/* Nothing of the user's own set-up reaches the tests. */
+/* Keeps the user's own configuration out of the tests. */
 static inline void web_environment(void)
 {
     static const char *const names[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of the op room share: deterministic pictures, a raw-coded image to
+ * Shared by the tests of the op module: deterministic pictures, a raw-coded image to
  * decode, and running a pipeline on it.
  */
 #ifndef LEAT_TEST_OP_FIXTURE_H

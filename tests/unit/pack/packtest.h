@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of this room share: a scratch folder, a schema with every type of field, and
- * samples whose content is a pure function of their number, so any reader can check them.
+ * Shared by the tests of this module: a scratch folder, a schema with every type of field, and
+ * samples whose content is a pure function of their number, so that any reader can check them.
  */
 #ifndef PACKTEST_H
 #define PACKTEST_H
@@ -39,7 +39,7 @@ static const leat_field pt_fields[PT_FIELDS] = {
     {.name = "meta", .type = LEAT_FIELD_JSON},
 };
 
-/* One sample and the memory behind it. */
+/* One sample and its memory. */
 typedef struct pt_sample {
     leat_pack_sample sample;
     leat_pack_value values[PT_FIELDS];
@@ -64,7 +64,7 @@ static inline void pt_make(pt_sample *s, uint64_t i, size_t scale)
     leat__rng_init(&r, 42, 0, i, 1);
     size_t image = 1 + leat__rng_below(&r, 2 * scale), mask = leat__rng_below(&r, scale / 4 + 1);
     size_t raw = i % 3 == 0 ? 0 : leat__rng_below(&r, 100);
-    if (i % 97 == 96) image = scale * 40; /* now and then larger than a page */
+    if (i % 97 == 96) image = scale * 40; /* occasionally larger than a page */
     s->image = malloc(image);
     s->mask = malloc(mask + 1);
     s->raw = malloc(raw + 1);
@@ -83,7 +83,7 @@ static inline void pt_make(pt_sample *s, uint64_t i, size_t scale)
     v[PT_IMAGE] = (leat_pack_value){.data = s->image, .size = image,
                                     .image = {(uint32_t)(i % 640 + 1), (uint32_t)(i % 480 + 1), 1,
                                               3, (uint8_t)(i % 8 + 1), 0, (uint32_t)(i * 7)}};
-    if (i % 6 == 3 || i % 97 == 96) { /* entry points: the format does not look into them */
+    if (i % 6 == 3 || i % 97 == 96) { /* entry points: the format does not parse them */
         v[PT_IMAGE].image.flags = LEAT_PACK_IMAGE_ENTRIES;
         v[PT_IMAGE].entries = s->text;
         v[PT_IMAGE].entries_size = 1 + i % 13;
@@ -188,8 +188,8 @@ static inline char *pt_path(const char *dir, const char *name)
     return p;
 }
 
-/* Shard i of the set STEM.leat, whatever its fingerprint; a name without a file when none is
- * there. */
+/* Shard i of the set STEM.leat, whatever its fingerprint; a name without a file when there is
+ * none. */
 static inline char *pt_shard(const char *dir, const char *stem, unsigned i)
 {
     char name[64];
@@ -224,7 +224,7 @@ static inline void pt_store(const char *path, const void *data, size_t size)
     fclose(f);
 }
 
-/* Compares one field of a sample that was read with what pt_make gave. */
+/* Compares one field of a sample that was read with the result of pt_make. */
 static inline void pt_same(const leat_sample *s, uint32_t field, const leat_pack_value *want)
 {
     leat_view v;
@@ -250,7 +250,7 @@ static inline void pt_same(const leat_sample *s, uint32_t field, const leat_pack
     }
 }
 
-/* Every sample of a pack against pt_make. */
+/* Checks every sample of a pack against pt_make. */
 static inline void pt_check(const char *path, uint64_t n, size_t scale)
 {
     leat_pack *p = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fake /proc and /sys trees for the tests of this room: a temporary folder that becomes the
+ * Fake /proc and /sys trees for the tests of this module: a temporary folder that becomes the
  * sysroot, and files in it.
  */
 #ifndef LEAT_TEST_PROBE_TREE_H
@@ -51,7 +51,7 @@ static inline void tree_dirs(const char *path)
     }
 }
 
-/* Writes a file, making the folders above it. */
+/* Writes a file, creating the folders above it. */
 static inline void tree_file(const char *path, const char *text)
 {
     char full[PATH_MAX];
