@@ -187,7 +187,7 @@ static void misuse_is_an_error(void **state)
     leat_task *t;
     leat_error err;
     assert_int_equal(leat_flow_next(r.flow, &t, -1, &err), LEAT_EINTERNAL);
-    assert_non_null(strstr(err.message, "answered 99"));
+    assert_non_null(strstr(err.message, "returned 99"));
     leat_task_release(NULL);
     rig_close(&r);
 }
