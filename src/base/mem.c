@@ -27,14 +27,14 @@
                                      * should be in huge pages */
 #define GRAIN ((size_t)64 << 10)    /* a multiple of every machine's page size */
 #if defined(__has_feature)
-#define SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
 #define SANITIZED 0
 #endif
 /* Blocks of at least this size are mapped. Never under AddressSanitizer, which checks the
- * heap. */
+ * heap, or ThreadSanitizer, which does not see mremap: it took two owners of one address for a race. */
 #define LARGE (SANITIZED ? SIZE_MAX : (size_t)256 << 10)
 /* Page-aligned blocks of at least this size ask for huge pages, because they are filled
  * completely. */
