@@ -54,6 +54,18 @@ static int drop(void **state)
     return 0;
 }
 
+/* Whether the system tells what is in its page cache. An emulator and some file systems do not; then
+ * nothing is kept. */
+static bool cache_is_known(void)
+{
+    leat__file *f;
+    uint8_t byte;
+    assert_ok(leat__file_open(&f, path, LEAT__FILE_READ, NULL));
+    bool known = leat__file_pread_cached(f, &byte, 1, 0) == 1;
+    leat__file_close(&f);
+    return known;
+}
+
 /* Copies every sample; returns how many were to be had, all of them with the right bytes. */
 static uint32_t copy_all(leat_pack *p, leat__kept *k)
 {
@@ -84,6 +96,7 @@ static void copies_are_the_packs_bytes(void **state)
     leat_pack *p;
     leat__kept *k;
     (void)state;
+    if (!cache_is_known()) skip();
     assert_ok(leat_pack_open(&p, path, NULL, NULL));
     assert_ok(leat__kept_open(&k, p, 1 << 30, NULL));
     assert_int_equal(leat__kept_bytes(k), 0);
@@ -102,6 +115,7 @@ static void the_limit_holds(void **state)
     leat_pack *p;
     leat__kept *k;
     (void)state;
+    if (!cache_is_known()) skip();
     assert_ok(leat_pack_open(&p, path, NULL, NULL));
     for (uint64_t limit = 0; limit <= 4 * LEAT__KEPT_PART; limit += LEAT__KEPT_PART / 2) {
         assert_ok(leat__kept_open(&k, p, limit, NULL));
@@ -142,7 +156,8 @@ static void a_loader_delivers_the_same(void **state)
         assert_ok(got.rc);
         assert_true(got.digest == want.digest);
         assert_true(leat__kept_bytes(l->env.kept) <= l->kept_bytes);
-        if (memory[i] != 6 << 20) assert_true(leat__kept_bytes(l->env.kept) > 8 * LEAT__KEPT_PART);
+        if (memory[i] != 6 << 20 && cache_is_known())
+            assert_true(leat__kept_bytes(l->env.kept) > 8 * LEAT__KEPT_PART);
         leat_budget_read(l->budget, &b);
         assert_true(b.peak <= b.limit);
         leat_loader_close(&l);
