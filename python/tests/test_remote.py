@@ -11,6 +11,18 @@ import pytest
 import leat
 
 
+def send_range(handler: http.server.BaseHTTPRequestHandler, data: bytes, tag: str) -> None:
+    first, last = handler.headers["Range"].removeprefix("bytes=").split("-")
+    begin = int(first) if first else max(0, len(data) - int(last))
+    end = min(int(last), len(data) - 1) if first else len(data) - 1
+    handler.send_response(206)
+    handler.send_header("ETag", tag)
+    handler.send_header("Content-Range", f"bytes {begin}-{end}/{len(data)}")
+    handler.send_header("Content-Length", str(end - begin + 1))
+    handler.end_headers()
+    handler.wfile.write(data[begin:end + 1])
+
+
 class Ranges(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: pathlib.Path
@@ -18,16 +30,7 @@ class Ranges(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         type(self).count += 1
-        data = (self.folder / self.path.lstrip("/").split("?")[0]).read_bytes()
-        first, last = self.headers["Range"].removeprefix("bytes=").split("-")
-        begin = int(first) if first else max(0, len(data) - int(last))
-        end = min(int(last), len(data) - 1) if first else len(data) - 1
-        self.send_response(206)
-        self.send_header("ETag", '"fixed"')
-        self.send_header("Content-Range", f"bytes {begin}-{end}/{len(data)}")
-        self.send_header("Content-Length", str(end - begin + 1))
-        self.end_headers()
-        self.wfile.write(data[begin:end + 1])
+        send_range(self, (self.folder / self.path.lstrip("/").split("?")[0]).read_bytes(), '"fixed"')
 
     def log_message(self, *args: object) -> None:
         pass
@@ -131,6 +134,13 @@ class Bucket(http.server.BaseHTTPRequestHandler):
         data = self.objects.get(self.path)
         self.answer(404 if data is None else 200, data or b"")
 
+    def do_GET(self) -> None:
+        data = self.objects.get(self.path)
+        if data is None:
+            self.answer(404)
+        else:
+            send_range(self, data, '"e"')
+
     def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers["Content-Length"]))
         if self.refuse:
@@ -174,6 +184,10 @@ def test_writer_to_a_bucket(bucket, tmp_path):
     assert not any(stage.iterdir())
     with pytest.raises(leat.Error, match="already exists"):
         write("s3://b/dir/p.leat")
+    handler.objects["/b/photo.jpg"] = b"\xff\xd8 a photo"
+    with pytest.raises(leat.Error, match="photo.jpg"):
+        write("s3://b/photo.jpg", replace=True)
+    assert handler.objects["/b/photo.jpg"] == b"\xff\xd8 a photo"
     write("s3://b/dir/p.leat", count=10, replace=True)
     assert handler.objects["/b/dir/p.leat"] != (tmp_path / "local.leat").read_bytes()
 
