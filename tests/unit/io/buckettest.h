@@ -240,6 +240,15 @@ static inline void bucket_answer(web_request *q)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* Parts that came so far; requests may still be on their way. */
+static inline int bucket_parts(bucket *b)
+{
+    pthread_mutex_lock(&b->lock);
+    int parts = b->parts;
+    pthread_mutex_unlock(&b->lock);
+    return parts;
+}
+
 static inline void bucket_start(bucket *b, web *w)
 {
     memset(b, 0, sizeof *b);
