@@ -203,15 +203,21 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     return rc;
 }
 
-void leat__disk_close(leat__disk **disk)
+void leat__disk_stop(leat__disk *d)
 {
-    leat__disk *d = *disk;
     if (d == NULL) return;
     leat__mutex_lock(&d->wait_lock);
     d->closing = true;
     leat__cond_signal(&d->wait_changed);
     leat__mutex_unlock(&d->wait_lock);
     leat__thread_join(&d->waker);
+}
+
+void leat__disk_close(leat__disk **disk)
+{
+    leat__disk *d = *disk;
+    if (d == NULL) return;
+    leat__disk_stop(d);
     leat__cond_destroy(&d->wait_changed);
     leat__mutex_destroy(&d->wait_lock);
     leat__file_close(&d->data);

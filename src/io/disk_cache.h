@@ -27,6 +27,9 @@ typedef struct leat__disk_opts {
 } leat__disk_opts;
 
 int leat__disk_open(leat__disk **d, const leat__disk_opts *opts, leat_error *err) LEAT_MUST_CHECK;
+/* Ends the thread that calls waiters, after the last of them; NULL is allowed. Before what they use is
+ * closed. leat__disk_close does it, too. */
+void leat__disk_stop(leat__disk *d);
 void leat__disk_close(leat__disk **d);
 
 bool leat__disk_has(leat__disk *d, uint64_t page);

@@ -847,6 +847,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__change_drop(l);
     leat__asked_close(&l->asked);
     leat__readahead_close(&l->env.ahead);
+    leat__disk_stop(l->env.disk); /* its thread may still be inside a submission whose read has ended */
     leat__aio_close(&l->env.aio);
     leat__blocks_close(&l->env.blocks);
     leat__disk_close(&l->env.disk);

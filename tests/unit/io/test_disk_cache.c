@@ -207,6 +207,11 @@ static void one_process_fetches_a_page(void **state)
     assert_false(leat__disk_claim(a, 6)); /* it was claimed for b meanwhile */
     leat__disk_release(b, 6);
     assert_true(leat__disk_claim(a, 6));
+    leat__disk_wait(b, &v);
+    leat__disk_release(a, 6);
+    leat__disk_stop(b); /* calls the waiters first, and none afterwards */
+    assert_int_equal(atomic_load(&woken), 3);
+    leat__disk_stop(b);
     leat__disk_close(&a);
     leat__disk_close(&b);
     it_rmdir(folder);
