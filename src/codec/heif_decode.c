@@ -4,6 +4,7 @@
  * cropping that the file asks for are carried out by the library, so the orientation is always 1.
  * One state per decoder, used by one thread at a time.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@
     X(heif_image_handle_release) X(heif_image_handle_get_width) X(heif_image_handle_get_height)      \
     X(heif_image_handle_has_alpha_channel) X(heif_decode_image) X(heif_image_release)                \
     X(heif_image_get_width) X(heif_image_get_height) X(heif_image_get_plane_readonly)                \
-    X(heif_context_set_max_decoding_threads)
+    X(heif_context_set_max_decoding_threads) X(heif_context_set_maximum_image_size_limit)
 
 static struct {
     leat__once once;
@@ -111,6 +112,12 @@ static int read_pixels(leat__whole *w, const file *f, const leat__decode_job *jo
     int stride = 0;
     LEAT_TRY(describe(f, &now, err));
     LEAT_TRY(leat__whole_same(job, &now, NAME, err));
+    /* Images inside may claim more than the header: 2.4 GB from a file of 3 KB. They may also be a little
+     * larger than the image, which is cut out of them. Some versions of libheif limit each side by this
+     * number, others the pixels by its square. */
+    uint32_t side = (uint32_t)sqrt((double)LEAT_MIN(job->limits.max_pixels, UINT64_C(1) << 60));
+    side = LEAT_MAX(side, LEAT_MAX(now.width, now.height));
+    lib.heif_context_set_maximum_image_size_limit(f->context, (int)LEAT_MIN(side, (uint32_t)INT32_MAX));
     struct heif_error e = lib.heif_decode_image(
         f->handle, &image, heif_colorspace_RGB,
         now.channels == 4 ? heif_chroma_interleaved_RGBA : heif_chroma_interleaved_RGB, NULL);
