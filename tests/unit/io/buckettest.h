@@ -240,7 +240,7 @@ static inline void bucket_answer(web_request *q)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* Parts that came so far; requests may still be on their way. */
+/* Parts that came so far; requests may still be in progress. */
 static inline int bucket_parts(bucket *b)
 {
     pthread_mutex_lock(&b->lock);
