@@ -764,49 +764,7 @@ void leat_loader_interrupt(leat_loader *l)
     leat__bell_ring(&l->bell);
 }
 
-/* ---- facts -------------------------------------------------------------------------------- */
-
-uint64_t leat_loader_samples(const leat_loader *l)
-{
-    return l != NULL ? leat__change_seen(l)->rows : 0;
-}
-
-uint64_t leat_loader_batches(const leat_loader *l)
-{
-    return l != NULL ? leat__change_seen(l)->batches : 0;
-}
-
-const char *leat_loader_advice(const leat_loader *l, uint32_t i)
-{
-    return l != NULL && i < l->advice_count ? l->advice[i] : NULL;
-}
-
-leat_pack *leat_loader_pack(leat_loader *l)
-{
-    return l != NULL ? l->pack : NULL;
-}
-
-leat_budget *leat_loader_budget(leat_loader *l)
-{
-    return l != NULL ? l->budget : NULL;
-}
-
-int32_t leat_loader_device(const leat_loader *l)
-{
-    return l != NULL && l->device != NULL ? leat__to_device_index(l->device) : -1;
-}
-
-uint32_t leat_loader_field_count(const leat_loader *l)
-{
-    return l != NULL ? leat__change_seen(l)->env.shape->count : 0;
-}
-
-const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
-{
-    if (l == NULL) return NULL;
-    const leat__shape *shape = leat__change_seen(l)->env.shape;
-    return field < shape->count ? &shape->columns[field].tensor : NULL;
-}
+/* ---- order --------------------------------------------------------------------------------- */
 
 int leat_loader_samples_at(leat_loader *l, uint64_t epoch, uint64_t position, uint64_t count,
                            uint64_t *samples, leat_error *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statistics of a loader: counters of the epoch, and of all epochs. Read by any thread; the lock
- * of the loader keeps the flow from being closed meanwhile.
+ * What a caller can ask a loader: its sizes and fields, then its statistics, which are counters of
+ * the epoch and of all epochs. Any thread may read the statistics; the loader's lock keeps the flow
+ * from being closed meanwhile.
  */
 #include <string.h>
 
@@ -9,7 +10,55 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "loader/change.h"
 #include "loader/setup.h"
+#include "loader/to_device.h"
+
+/* ---- sizes and fields ---------------------------------------------------------------------- */
+
+uint64_t leat_loader_samples(const leat_loader *l)
+{
+    return l != NULL ? leat__change_seen(l)->rows : 0;
+}
+
+uint64_t leat_loader_batches(const leat_loader *l)
+{
+    return l != NULL ? leat__change_seen(l)->batches : 0;
+}
+
+const char *leat_loader_advice(const leat_loader *l, uint32_t i)
+{
+    return l != NULL && i < l->advice_count ? l->advice[i] : NULL;
+}
+
+leat_pack *leat_loader_pack(leat_loader *l)
+{
+    return l != NULL ? l->pack : NULL;
+}
+
+leat_budget *leat_loader_budget(leat_loader *l)
+{
+    return l != NULL ? l->budget : NULL;
+}
+
+int32_t leat_loader_device(const leat_loader *l)
+{
+    return l != NULL && l->device != NULL ? leat__to_device_index(l->device) : -1;
+}
+
+uint32_t leat_loader_field_count(const leat_loader *l)
+{
+    return l != NULL ? leat__change_seen(l)->env.shape->count : 0;
+}
+
+const leat_tensor *leat_loader_field(const leat_loader *l, uint32_t field)
+{
+    if (l == NULL) return NULL;
+    const leat__shape *shape = leat__change_seen(l)->env.shape;
+    return field < shape->count ? &shape->columns[field].tensor : NULL;
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
 
 /* The flow counts runs in flight; a run reads all its samples at once. */
 static uint32_t reads_of(const leat_loader *l, uint32_t runs)
