@@ -13,13 +13,16 @@
 #define AXIS_THREADS 128
 #define PIXEL_THREADS 256 /* as in kernels.cu */
 #define COLOUR_THREADS 512
+#define MIX_THREADS 128
+#define MIX_BLOCKS 65535u
 #define WINDOW_BLOCKS 64u /* per image at most: windows are spread over them */
 #define TILE_WARPS 4u  /* as in kernels.cu */
 #define OLDEST 75      /* compute capability, times ten */
 #define GRID_Y_MAX 65535u
 
-enum { AXES, TILES, PIXELS, COLOUR, FUNCTIONS };
-static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_pixels", "leat_colour"};
+enum { AXES, TILES, PIXELS, COLOUR, MIX, FUNCTIONS };
+static const char *const names[FUNCTIONS] = {"leat_axes", "leat_tiles", "leat_pixels", "leat_colour",
+                                             "leat_mix"};
 
 struct leat__gpu_kernels {
     leat__gpu *gpu;
@@ -121,6 +124,18 @@ int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const le
         return leat__fail(err, LEAT_EINVAL, "%u images are too many for a launch", job->image_count);
     LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
     int rc = launch_all(k, s, &mine, err);
+    leat__gpu_leave(k->gpu, mode);
+    return rc;
+}
+
+int leat__gpu_kernels_mix(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job, leat_error *err)
+{
+    leat_job mine = *job;
+    int mode;
+    if (job->mix.elements == 0 || job->mix.rows == 0) return 0;
+    LEAT_TRY(leat__gpu_enter(k->gpu, &mode, err));
+    const uint32_t blocks = job->mix.elements / MIX_THREADS + 1;
+    int rc = launch(k, MIX, s, &mine, LEAT_MIN(blocks, MIX_BLOCKS), 1, MIX_THREADS, err);
     leat__gpu_leave(k->gpu, mode);
     return rc;
 }

@@ -17,8 +17,12 @@ int leat__gpu_kernels_open(leat__gpu_kernels **k, leat__gpu *gpu, leat_error *er
 void leat__gpu_kernels_close(leat__gpu_kernels **k); /* before the device; after its work has ended */
 const char *leat__gpu_kernels_origin(const leat__gpu_kernels *k); /* "built in", "NVRTC", "kept" */
 
-/* Queues the five steps. All pointers of the job are addresses on the device. */
+/* Queues all steps but `mix`. All pointers of the job are addresses on the device. */
 int leat__gpu_kernels_decode(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job,
                              leat_error *err) LEAT_MUST_CHECK;
+/* Queues job->mix. `status` and `image_count` are those of the whole batch: nothing is mixed when one of its
+ * images is damaged. */
+int leat__gpu_kernels_mix(leat__gpu_kernels *k, leat__gpu_stream *s, const leat_job *job, leat_error *err)
+    LEAT_MUST_CHECK;
 
 #endif

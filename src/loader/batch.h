@@ -104,6 +104,7 @@ typedef struct leat__frame {
     uint64_t *row_bytes; /* per column that is not ragged */
     leat__size *sizes;   /* shape.sized x rows, when images differ in size */
     leat__bad *_Atomic bad;
+    uint32_t skip; /* rows to leave out once it is mixed, when the device decodes rows of it */
 } leat__frame;
 
 /* PADDED or SEEN. */

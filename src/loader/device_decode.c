@@ -279,16 +279,29 @@ static void point_outputs(leat__device_decoder *d, const leat__frame *f, const l
         d->outputs[c].data = batch->memory + f->shape->columns[c].device_start;
 }
 
+static int run_mixes(leat__device_decoder *d, const slot *s, const layout *l, const leat__device_mixes *mixes,
+                     leat_error *err)
+{
+    leat_job job = {.status = (uint32_t *)(uintptr_t)(s->input->memory + l->status_at),
+                    .image_count = l->images};
+    for (uint32_t i = 0; i < mixes->count; i++) {
+        job.mix = mixes->list[i];
+        LEAT_TRY(leat__gpu_kernels_mix(d->kernels, s->stream, &job, err));
+    }
+    return 0;
+}
+
 /* Queues the kernels after the copies, and the copy of their status. */
 static int run_kernels(leat__device_decoder *d, const slot *s, const layout *l, const slice *slices,
-                       uint32_t count, const leat__device_marks *marks, leat__device_job *job,
-                       leat_error *err)
+                       uint32_t count, const leat__device_mixes *mixes, const leat__device_marks *marks,
+                       leat__device_job *job, leat_error *err)
 {
     uint8_t *status = job->descriptors.data + l->status_at;
     LEAT_TRY(leat__gpu_event_record(marks->copied, d->opts.copies, err));
     LEAT_TRY(leat__gpu_stream_after(s->stream, marks->copied, err));
     LEAT_TRY(leat__gpu_event_record(marks->start, s->stream, err));
     for (uint32_t i = 0; i < count; i++) LEAT_TRY(run_slice(d, s, l, &slices[i], err));
+    LEAT_TRY(run_mixes(d, s, l, mixes, err));
     job->status = (const uint32_t *)(const void *)status;
     LEAT_TRY(leat__gpu_copy_out(s->stream, status, s->input->memory + l->status_at,
                                 l->images * sizeof(uint32_t), err));
@@ -296,8 +309,8 @@ static int run_kernels(leat__device_decoder *d, const slot *s, const layout *l, 
 }
 
 int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, const leat__frame *f,
-                               const leat__device_block *batch, const leat__device_marks *marks,
-                               leat__device_job *job, leat_error *err)
+                               const leat__device_block *batch, const leat__device_mixes *mixes,
+                               const leat__device_marks *marks, leat__device_job *job, leat_error *err)
 {
     const layout l = measure(d, f);
     slot *const s = &d->slots[slot_index];
@@ -319,7 +332,7 @@ int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot_index, con
     describe(d, f, &l, job->stored != 0 ? job->stored : data, data + aligned(l.arena), job->descriptors.data,
              tiles, slices, &count);
     LEAT_GO(rc, out, send(d, f, &l, s->input->memory, job, err));
-    rc = run_kernels(d, s, &l, slices, count, marks, job, err);
+    rc = run_kernels(d, s, &l, slices, count, mixes, marks, job, err);
 out:
     leat__free(tiles);
     leat__free(slices);

@@ -50,11 +50,18 @@ typedef struct leat__device_marks {
     leat__gpu_event *copied, *start, *end;
 } leat__device_marks;
 
-/* Queues the decoding of the frame's lists into `batch` and records the marks. The last batch of
- * `slot` must have ended. LEAT_EAGAIN: not enough device memory. */
+/* Arrays of a batch that are mixed, in this order, once it is decoded. */
+typedef struct leat__device_mixes {
+    const leat_job_mix *list;
+    uint32_t count;
+} leat__device_mixes;
+
+/* Queues the decoding of the frame's lists into `batch` and the mixing, and records the marks. The last
+ * batch of `slot` must have ended. LEAT_EAGAIN: not enough device memory. */
 int leat__device_decoder_start(leat__device_decoder *d, uint32_t slot, const leat__frame *f,
-                               const leat__device_block *batch, const leat__device_marks *marks,
-                               leat__device_job *job, leat_error *err) LEAT_MUST_CHECK;
+                               const leat__device_block *batch, const leat__device_mixes *mixes,
+                               const leat__device_marks *marks, leat__device_job *job, leat_error *err)
+    LEAT_MUST_CHECK;
 /* After the batch's event: keeps images of the lists that were decoded without damage on the
  * device. */
 void leat__device_decoder_keep(leat__device_decoder *d, const leat__frame *f, const leat__device_job *job);

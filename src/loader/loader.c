@@ -337,10 +337,13 @@ static int collate_process(void *cookie, void *ctx, leat_task *task, leat_error 
     (void)ctx;
     /* rows that the device decodes can still turn out to be bad: then the batch is finished there */
     if (f->tiles == NULL) leat__frame_finish(f);
-    if (l->env.mixed) {
+    const uint64_t first = f->batch.position;
+    const uint32_t skip = first < l->feed.begin ? (uint32_t)(l->feed.begin - first) : 0;
+    if (l->env.mixed && f->tiles != NULL) {
+        f->skip = skip;
+    } else if (l->env.mixed) {
         LEAT_TRY(leat__mixing_apply(&l->mixing, f, err));
-        if (f->batch.position < l->feed.begin)
-            leat__frame_skip(f, (uint32_t)(l->feed.begin - f->batch.position));
+        leat__frame_skip(f, skip);
         for (uint32_t i = 0; f->hashes != NULL && i < f->batch.samples; i++)
             f->hashes[i] = leat__frame_hash(f, i);
     }

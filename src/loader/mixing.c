@@ -12,7 +12,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "op/mix.h"
 #include "op/mosaic.h"
 
 #define CLASSES_MAX (1u << 20)
@@ -188,8 +187,24 @@ void leat__mixing_reset(leat__mixing *m)
     *m = (leat__mixing){0};
 }
 
+bool leat__mixing_has_mosaic(const leat__mixing *m)
+{
+    if (m->images == NULL) return false;
+    const leat__pipeline *first = m->images[0].pipeline;
+    for (uint32_t k = 0; k < leat__pipeline_batch_ops(first); k++)
+        if (leat__mosaic_is(leat__pipeline_batch_op(first, k))) return true;
+    return false;
+}
+
+void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, leat__mix *mix)
+{
+    const leat__pipeline *first = m->images[0].pipeline;
+    leat__mix_draw(mix, leat__pipeline_batch_op(first, k), leat__pipeline_output(first), m->seed,
+                   f->batch.epoch, f->batch.position * m->world + m->rank, k);
+}
+
 /* Each sample's partner is the one before it. */
-static void write_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame *f)
+void leat__mixing_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame *f)
 {
     const int64_t *label = f->tensors[m->label].data;
     int64_t *partner = f->tensors[m->partner].data;
@@ -410,7 +425,7 @@ int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err)
             LEAT_TRY(mosaic(m, op, f, position, k, err));
             continue;
         }
-        leat__mix_draw(&mix, op, leat__pipeline_output(first), m->seed, f->batch.epoch, position, k);
+        leat__mixing_draw(m, f, k, &mix);
         for (uint32_t i = 0; i < m->image_count; i++)
             leat__mix_pixels(&mix, leat__pipeline_output(m->images[i].pipeline),
                              f->tensors[m->images[i].column].data, n,
@@ -418,7 +433,7 @@ int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err)
         if (m->classes > 0)
             leat__mix_targets(&mix, f->tensors[m->label].data, n, m->classes);
         else
-            write_pairs(m, &mix, f);
+            leat__mixing_pairs(m, &mix, f);
     }
     note_used(f);
     return 0;

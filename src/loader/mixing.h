@@ -9,6 +9,7 @@
 
 #include "loader/batch.h"
 #include "loader/follow.h"
+#include "op/mix.h"
 #include "op/pipeline.h"
 
 /* One image column that is mixed. */
@@ -36,6 +37,13 @@ int leat__mixing_open(leat__mixing *m, leat_pack *pack, const leat_loader_opts *
                       leat__shape *shape, const leat__mixed_image *images, uint32_t count,
                       const leat__follow *follow, leat_error *err) LEAT_MUST_CHECK;
 void leat__mixing_reset(leat__mixing *m);
+
+/* What batch op `k` draws for this frame; not for Mosaic. */
+void leat__mixing_draw(const leat__mixing *m, const leat__frame *f, uint32_t k, leat__mix *mix);
+/* With pairs of labels: the partner's label and the weight of each row. */
+void leat__mixing_pairs(const leat__mixing *m, const leat__mix *mix, leat__frame *f);
+/* True for pipelines with a Mosaic. */
+bool leat__mixing_has_mosaic(const leat__mixing *m);
 
 /* Mixes a frame whose rows are complete. Fails only with LEAT_ENOMEM. */
 int leat__mixing_apply(const leat__mixing *m, leat__frame *f, leat_error *err) LEAT_MUST_CHECK;

@@ -15,7 +15,7 @@ static const char *cpu_only(const leat_loader *l, const char **op)
     *op = NULL;
     if (l->opts.digest != 0) return "digest hashes pixels on the host";
     if (l->opts.sample_fn != NULL) return "sample_fn changes pixels on the host";
-    if (l->env.mixed) return "MixUp, CutMix and Mosaic mix pixels on the host";
+    if (leat__mixing_has_mosaic(&l->mixing)) return "Mosaic mixes pixels on the host";
     if (l->env.follow.count > 0) return "fields that follow an image are made on the host";
     if (l->table_count > 1) return "packs with different tables of the tile codec are decoded on the host";
     for (uint32_t i = 0; i < l->pipeline_count; i++) {
@@ -73,7 +73,7 @@ static int set_up_decoding(leat_loader *l, leat_error *err)
         for (uint32_t v = 0; v < group->count; v++) of[group->columns[v]] = group->pipelines[v];
     }
     const leat__tile_tables *tables = l->table_count > 0 ? l->tables[0] : NULL;
-    int rc = leat__to_device_decodes(l->device, &l->env, tables, of, columns, err);
+    int rc = leat__to_device_decodes(l->device, &l->env, &l->mixing, tables, of, columns, err);
     leat__free(of);
     if (rc != 0 && rc != LEAT_ENOMEM && !must) { /* no kernels for this device: the CPU */
         leat__blocks_close(&l->env.tile_blocks);

@@ -6,16 +6,20 @@
 #include "loader/to_device.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "loader/device_mix.h"
+#include "loader/device_trace.h"
 #include "probe/trace.h"
 
 #define FLIGHTS LEAT__DECODE_SLOTS
 #define RING (FLIGHTS + 1) /* the events of the last finished batch are still used */
+_Static_assert(FLIGHTS < LEAT__TRACE_STREAMS, "copies and slots have rows of the trace");
 #define LEAST_BATCHES 2 /* one held by the consumer, one in flight */
 #define RETRY_NS (5 * LEAT_NS_PER_MS)
 #define POLL_NS (LEAT_NS_PER_MS / 20)
@@ -47,9 +51,12 @@ struct leat__to_device {
     leat__device_decoder *decoder; /* NULL: batches are only copied */
     leat__run_env *env;
     leat__run_worker *worker; /* for damaged samples */
+    const leat__mixing *mixing;
+    leat_job_mix *mixes; /* room for what is mixed of a batch */
     leat__device_store *store;
     leat__thread thread;
-    flight flights[RING]; /* the thread's */
+    flight flights[RING]; /* the thread's, like the next five */
+    leat__device_trace trace;
     uint32_t first, count;
     uint32_t next_slot;
     uint64_t landed; /* batches since the device was idle */
@@ -121,12 +128,15 @@ static int copy_columns(leat__to_device *d, flight *f, bool all, leat_error *err
 static int queue(leat__to_device *d, flight *f, leat_error *err)
 {
     f->bytes = 0;
+    leat__device_mixes mixes = {.list = d->mixes};
+    if (d->mixing != NULL && leat__device_mix_takes(f->frame))
+        mixes.count = leat__device_mix_list(d->mixing, f->frame, f->block->memory, d->mixes);
     LEAT_TRY(leat__gpu_event_record(f->begin, d->stream, err));
     LEAT_TRY(copy_columns(d, f, f->frame->tiles == NULL, err));
     f->decodes = f->frame->tiles != NULL;
     if (f->decodes) {
-        LEAT_TRY(leat__device_decoder_start(d->decoder, f->slot, f->frame, f->block, &f->marks, &f->job,
-                                            err));
+        LEAT_TRY(leat__device_decoder_start(d->decoder, f->slot, f->frame, f->block, &mixes, &f->marks,
+                                            &f->job, err));
         f->bytes += f->job.bytes;
         return 0;
     }
@@ -147,7 +157,7 @@ static int redo_damaged(leat__to_device *d, const flight *f, leat_error *err)
     return 0;
 }
 
-/* Rows are left out or replaced: copies the pixels back, lets the host reorder the batch, and
+/* Rows are left out or replaced: copies the pixels back, lets the host reorder and mix the batch, and
  * copies all of it again. Slow, and rare. */
 static int repair(leat__to_device *d, flight *f, leat_error *err)
 {
@@ -163,6 +173,10 @@ static int repair(leat__to_device *d, flight *f, leat_error *err)
     LEAT_TRY(leat__gpu_event_wait(f->marks.end, err));
     LEAT_TRY(redo_damaged(d, f, err));
     leat__frame_finish(f->frame);
+    if (d->mixing != NULL) {
+        LEAT_TRY(leat__mixing_apply(d->mixing, f->frame, err));
+        leat__frame_skip(f->frame, f->frame->skip);
+    }
     LEAT_TRY(copy_columns(d, f, true, err));
     LEAT_TRY(leat__gpu_event_record(f->marks.end, d->stream, err));
     return leat__gpu_event_wait(f->marks.end, err);
@@ -171,7 +185,7 @@ static int repair(leat__to_device *d, flight *f, leat_error *err)
 /* Finishes a batch with rows decoded by the device. */
 static int finish_decoded(leat__to_device *d, flight *f, leat_error *err)
 {
-    bool bad = false;
+    bool bad = f->frame->skip > 0;
     int rc = 0;
     for (uint32_t i = 0; i < f->job.images; i++) bad |= f->job.status[i] != LEAT_JOB_NO_DAMAGE;
     for (uint32_t row = 0; row < f->frame->rows; row++) bad |= f->frame->dropped[row];
@@ -203,6 +217,18 @@ static void measure(leat__to_device *d, const flight *f)
     leat__mutex_unlock(&d->lock);
 }
 
+/* The batch in the rows of its streams. */
+static void trace(leat__to_device *d, const flight *f)
+{
+    const int64_t batch = (int64_t)f->frame->batch.index;
+    char name[32];
+    snprintf(name, sizeof name, "GPU %d copies", (int)leat__to_device_index(d));
+    leat__device_trace_span(&d->trace, 0, name, "copy", f->begin, f->marks.copied, batch);
+    if (!f->decodes) return;
+    snprintf(name, sizeof name, "GPU %d decode %u", (int)leat__to_device_index(d), f->slot + 1);
+    leat__device_trace_span(&d->trace, 1 + f->slot, name, "decode", f->marks.start, f->marks.end, batch);
+}
+
 static void land(leat__to_device *d)
 {
     flight *f = &d->flights[d->first];
@@ -210,6 +236,7 @@ static void land(leat__to_device *d)
     leat__error_reset(&err);
     int rc = leat__gpu_event_wait(f->marks.end, &err);
     if (rc == 0) measure(d, f);
+    if (rc == 0 && leat__trace_on()) trace(d, f);
     d->first = (d->first + 1) % RING;
     d->count--;
     d->landed = d->count > 0 ? d->landed + 1 : 0;
@@ -276,6 +303,7 @@ static void launch(leat__to_device *d, leat__frame *frame, leat_task *task)
     f->task = task;
     f->block = block;
     f->begin_ns = leat__trace_begin();
+    leat__device_trace_tick(&d->trace, d->gpu);
     rc = queue_patiently(d, f, &err);
     if (rc == 0) {
         d->count++;
@@ -416,6 +444,8 @@ void leat__to_device_close(leat__to_device **out)
     leat__device_decoder_close(&d->decoder);
     leat__device_store_close(&d->store);
     leat__run_worker_close(&d->worker);
+    leat__free(d->mixes);
+    leat__device_trace_close(&d->trace);
     leat__gpu_stream_close(&d->stream);
     leat__device_pool_close(&d->pool);
     leat__gpu_close(&d->gpu);
@@ -465,9 +495,11 @@ void leat__to_device_resize(leat__to_device *d, uint64_t frame_bytes)
     leat__mutex_unlock(&d->lock);
 }
 
-int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,
-                            const leat__pipeline *const *pipelines, uint32_t columns, leat_error *err)
+int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__mixing *mixing,
+                            const leat__tile_tables *tables, const leat__pipeline *const *pipelines,
+                            uint32_t columns, leat_error *err)
 {
+    const uint32_t room = leat__device_mix_room(mixing);
     leat__device_decoder_opts opts = {.gpu = d->gpu,
                                       .copies = d->stream,
                                       .pool = d->pool,
@@ -477,6 +509,9 @@ int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__
                                       .blocks = env->tile_blocks,
                                       .store = env->store,
                                       .arena_bytes = &env->arena_bytes};
+    d->mixes = LEAT_NEW_ARRAY(LOADER, leat_job_mix, (uint64_t)room + 1);
+    if (d->mixes == NULL) return leat__fail_nomem(err, room * sizeof *d->mixes, "mixing");
+    if (room > 0) d->mixing = mixing;
     LEAT_TRY(leat__run_worker_open(&d->worker, err));
     d->env = env;
     return leat__device_decoder_open(&d->decoder, &opts, err);

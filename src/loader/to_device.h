@@ -12,6 +12,7 @@
 #include "loader/batch.h"
 #include "loader/device_decode.h"
 #include "loader/loader_run.h"
+#include "loader/mixing.h"
 
 typedef struct leat__to_device leat__to_device;
 
@@ -43,11 +44,12 @@ uint64_t leat__to_device_reserve(uint64_t frame_bytes);
 int leat__to_device_caches(leat__to_device *d, leat_budget *budget, uint64_t images,
                            leat__device_store **store, leat_error *err) LEAT_MUST_CHECK;
 
-/* Lets the device decode tiles. `env` is for damaged samples; `pipelines` as in device_decode.h.
- * Before the first batch. LEAT_ENOTSUP: there are no kernels for this device. */
-int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__tile_tables *tables,
-                            const leat__pipeline *const *pipelines, uint32_t columns,
-                            leat_error *err) LEAT_MUST_CHECK;
+/* Lets the device decode tiles, and mix what it decodes. `env` is for damaged samples; `pipelines` as in
+ * device_decode.h; `mixing` is a view. Before the first batch. LEAT_ENOTSUP: there are no kernels for this
+ * device. */
+int leat__to_device_decodes(leat__to_device *d, leat__run_env *env, const leat__mixing *mixing,
+                            const leat__tile_tables *tables, const leat__pipeline *const *pipelines,
+                            uint32_t columns, leat_error *err) LEAT_MUST_CHECK;
 
 /* Changing the batches between epochs, while they are only copied: full batches that take `frame_bytes`
  * on the device from now on. LEAT_EBUDGET: the limit does not hold two. */

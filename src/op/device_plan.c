@@ -94,7 +94,7 @@ bool leat__device_takes(const leat__pipeline *p, const char **why)
     const char *before = NULL; /* the first colour op */
     for (uint32_t i = 0; i < p->count; i++) {
         const leat__op_def *const def = p->ops[i].def;
-        if (def->kind == LEAT_OP_OUTPUT) continue;
+        if (def->kind == LEAT_OP_OUTPUT || def->kind == LEAT_OP_BATCH) continue;
         *why = before != NULL ? before : def->name;
         if (is_one_of(def->name, colour)) {
             if (before == NULL) before = def->name;

@@ -55,7 +55,8 @@ typedef struct leat__device_mark {
 leat__device_mark leat__device_chunk_mark(const leat__device_chunk *c);
 void leat__device_chunk_rewind(leat__device_chunk *c, leat__device_mark mark);
 
-/* Whether the ops of the pipeline leave anything to a device; else *why names the op that does not. */
+/* Whether the ops of the pipeline leave anything to a device; else *why names the op that does not. Ops on
+ * whole batches are not looked at (loader/device_mix.h). */
 bool leat__device_takes(const leat__pipeline *p, const char **why);
 
 /* What the kernels need to know of the output; `data` is set by the caller. */

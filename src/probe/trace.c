@@ -36,6 +36,8 @@
 #define EVENTS_DEFAULT 16384u
 #define EVENTS_MAX (UINT32_C(1) << 22)
 #define RINGS_MAX 1024u /* bounds the memory of a program that keeps starting threads */
+#define ROWS_MAX 512u   /* that are not threads' */
+#define ROW_TID (UINT64_C(1) << 30) /* above the ids of threads */
 
 enum kind { KIND_SPAN, KIND_INSTANT, KIND_COUNTER };
 
@@ -45,6 +47,7 @@ typedef struct event {
     _Atomic uint64_t begin_ns;
     _Atomic uint64_t length; /* of a span, ns << 2 | kind */
     _Atomic int64_t arg;
+    _Atomic uint32_t row; /* 0 = the thread's */
 } event;
 
 typedef struct ring {
@@ -62,6 +65,8 @@ static _Atomic(ring *) rings; /* newest first; writers push, reset empties */
 static _Atomic uint32_t ring_count, ring_events;
 static _Atomic uint32_t generation = 1; /* changed by reset: older rings are freed */
 static _Atomic uint64_t lost;           /* events without a ring */
+static char row_names[ROWS_MAX][48];    /* guarded by `control`; row 0 is not used */
+static uint32_t row_count = 1;
 
 /* Writers inside, by slot; one cache line each. The last entry is for threads without a slot. */
 static struct {
@@ -144,7 +149,7 @@ static ring *make_ring(void)
     return r;
 }
 
-static void write_event(ring *r, const char *name, uint64_t begin_ns, uint64_t length,
+static void write_event(ring *r, uint32_t row, const char *name, uint64_t begin_ns, uint64_t length,
                         int64_t arg)
 {
     uint64_t p = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -154,11 +159,12 @@ static void write_event(ring *r, const char *name, uint64_t begin_ns, uint64_t l
     atomic_store_explicit(&e->begin_ns, begin_ns, memory_order_release);
     atomic_store_explicit(&e->length, length, memory_order_release);
     atomic_store_explicit(&e->arg, arg, memory_order_release);
+    atomic_store_explicit(&e->row, row, memory_order_release);
     atomic_store_explicit(&e->seq, 2 * p + 2, memory_order_release);
     atomic_store_explicit(&r->head, p + 1, memory_order_release);
 }
 
-static void record(enum kind kind, const char *name, uint64_t begin_ns, uint64_t ns,
+static void record(enum kind kind, uint32_t row, const char *name, uint64_t begin_ns, uint64_t ns,
                    int64_t arg)
 {
     _Atomic uint32_t *inside = &writing[leat__slot()].count;
@@ -170,7 +176,7 @@ static void record(enum kind kind, const char *name, uint64_t begin_ns, uint64_t
             mine.generation = now;
         }
         if (mine.ring) {
-            write_event(mine.ring, name, begin_ns, ns << 2 | kind, arg);
+            write_event(mine.ring, row, name, begin_ns, ns << 2 | kind, arg);
         } else {
             atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
         }
@@ -180,18 +186,34 @@ static void record(enum kind kind, const char *name, uint64_t begin_ns, uint64_t
 
 void leat__trace_span(const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg)
 {
+    leat__trace_span_on(0, name, begin_ns, end_ns, arg);
+}
+
+uint32_t leat__trace_row(const char *name)
+{
+    uint32_t row = 1;
+    leat__mutex_lock(&control);
+    while (row < row_count && strcmp(row_names[row], name) != 0) row++;
+    if (row == ROWS_MAX) row = 0;
+    if (row == row_count) snprintf(row_names[row_count++], sizeof row_names[row], "%s", name);
+    leat__mutex_unlock(&control);
+    return row;
+}
+
+void leat__trace_span_on(uint32_t row, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg)
+{
     if (!leat__trace_on()) return;
-    record(KIND_SPAN, name, begin_ns, end_ns > begin_ns ? end_ns - begin_ns : 0, arg);
+    record(KIND_SPAN, row, name, begin_ns, end_ns > begin_ns ? end_ns - begin_ns : 0, arg);
 }
 
 void leat__trace_instant(const char *name, int64_t arg)
 {
-    if (leat__trace_on()) record(KIND_INSTANT, name, leat__clock_ns(), 0, arg);
+    if (leat__trace_on()) record(KIND_INSTANT, 0, name, leat__clock_ns(), 0, arg);
 }
 
 void leat__trace_counter(const char *name, int64_t value)
 {
-    if (leat__trace_on()) record(KIND_COUNTER, name, leat__clock_ns(), 0, value);
+    if (leat__trace_on()) record(KIND_COUNTER, 0, name, leat__clock_ns(), 0, value);
 }
 
 uint64_t leat__trace_dropped(void)
@@ -213,6 +235,7 @@ typedef struct copy {
     const char *name;
     uint64_t begin_ns, length;
     int64_t arg;
+    uint32_t row;
 } copy;
 
 /* False when the event at position p is incomplete or overwritten. */
@@ -224,6 +247,7 @@ static bool read_event(const ring *r, uint64_t p, copy *c)
     c->begin_ns = atomic_load_explicit(&e->begin_ns, memory_order_acquire);
     c->length = atomic_load_explicit(&e->length, memory_order_acquire);
     c->arg = atomic_load_explicit(&e->arg, memory_order_acquire);
+    c->row = atomic_load_explicit(&e->row, memory_order_acquire);
     return atomic_load_explicit(&e->seq, memory_order_relaxed) == 2 * p + 2;
 }
 
@@ -271,14 +295,17 @@ static void put_event(leat__json *j, const copy *c, uint64_t pid, uint64_t tid)
     leat__json_end(j);
 }
 
-static void put_ring(leat__json *j, const ring *r, uint64_t pid)
+/* Marks the rows that its events are on. */
+static void put_ring(leat__json *j, const ring *r, uint64_t pid, bool used[ROWS_MAX])
 {
     put_meta(j, "thread_name", pid, r->tid, r->thread);
     uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
     uint64_t size = (uint64_t)r->mask + 1;
     for (uint64_t p = head > size ? head - size : 0; p < head; p++) {
         copy c;
-        if (read_event(r, p, &c)) put_event(j, &c, pid, r->tid);
+        if (!read_event(r, p, &c)) continue;
+        put_event(j, &c, pid, c.row > 0 ? ROW_TID + c.row : r->tid);
+        used[c.row] = true;
     }
 }
 
@@ -297,8 +324,11 @@ int leat__trace_json(leat__buf *out)
     leat__json_key(&j, "traceEvents");
     leat__json_array(&j);
     put_meta(&j, "process_name", pid, 0, "leat");
+    bool used[ROWS_MAX] = {false};
     leat__mutex_lock(&control);
-    for (const ring *r = atomic_load(&rings); r; r = r->next) put_ring(&j, r, pid);
+    for (const ring *r = atomic_load(&rings); r; r = r->next) put_ring(&j, r, pid, used);
+    for (uint32_t row = 1; row < row_count; row++)
+        if (used[row]) put_meta(&j, "thread_name", pid, ROW_TID + row, row_names[row]);
     leat__mutex_unlock(&control);
     leat__json_end(&j);
     leat__json_end(&j);

@@ -2,7 +2,8 @@
  *
  * Trace rings: spans and instants with a time stamp. One ring per thread keeps the newest. Off by
  * default: an event then costs one load and one branch. Written without locks; exported at any
- * time as Chrome trace JSON (chrome://tracing, Perfetto), one track per thread.
+ * time as Chrome trace JSON (chrome://tracing, Perfetto), one row per thread. Work that no thread does, like
+ * that of a GPU's stream, has separate rows.
  *
  * `name` must be a string that lives as long as the process (a literal or an interned name).
  *
@@ -35,6 +36,10 @@ static inline bool leat__trace_on(void)
 }
 
 void leat__trace_span(const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg);
+/* A row that is not a thread's. The same name gives the same row. 0: there are too many. */
+uint32_t leat__trace_row(const char *name);
+/* A span on that row; 0: on the row of this thread. */
+void leat__trace_span_on(uint32_t row, const char *name, uint64_t begin_ns, uint64_t end_ns, int64_t arg);
 void leat__trace_instant(const char *name, int64_t arg);
 void leat__trace_counter(const char *name, int64_t value);
 uint64_t leat__trace_dropped(void); /* events overwritten or lost so far */

@@ -8,6 +8,7 @@
 #include "tile_entropy_kernel.h"
 #include "tile_pixels_kernel.h"
 #include "tile_colour_kernel.h"
+#include "mix_kernel.h"
 
 #define TILE_WARPS 4  /* per block */
 #define TILE_BLOCKS 9 /* per multiprocessor, for which the compiler leaves enough registers */
@@ -46,4 +47,11 @@ extern "C" __global__ void __launch_bounds__(COLOUR_THREADS) leat_colour(leat_jo
     __shared__ colour_scratch scratch;
     const leat_job_image *const im = &job.images[blockIdx.y];
     if (im->steps > 0) colour_image_steps(&job, im, &scratch, threadIdx.x, COLOUR_THREADS);
+}
+
+extern "C" __global__ void leat_mix(leat_job job)
+{
+    const uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
+    if (any_damage(&job, threadIdx.x, blockDim.x)) return;
+    for (uint32_t i = first; i < job.mix.elements; i += gridDim.x * blockDim.x) mix_element(&job.mix, i);
 }

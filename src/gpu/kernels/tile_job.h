@@ -4,12 +4,13 @@
  * by the host's compiler, by nvcc and by NVRTC, which has no standard headers: so it includes nothing,
  * and expects the types of <stdint.h>.
  *
- * A batch is decoded in three steps, or four, each of them one kernel over all images:
+ * A batch is decoded in three steps, up to five, each of them one kernel over all images:
  *
  *   axes    resize requests -> first input, taps and weights of each output
  *   tiles   bytes -> quantised coefficients -> inverse DCT -> planes of the components
  *   pixels  planes -> upsampled, RGB -> both passes of the resize -> normalised, cast, into the batch
  *   colour  only images with colour steps, which `pixels` leaves in their workspace: steps -> into the batch
+ *   mix     MixUp or CutMix of one array of the batch, if no image of it is damaged
  */
 #ifndef LEAT_GPU_KERNELS_TILE_JOB_H
 #define LEAT_GPU_KERNELS_TILE_JOB_H
@@ -131,6 +132,20 @@ typedef struct leat_job_codes {
     uint8_t context[2][9][8];
 } leat_job_codes;
 
+/* One array of the batch that is mixed: each row with the one before it, the first with the last. */
+typedef struct leat_job_mix {
+    uint64_t data; /* address on the device */
+    uint32_t rows;
+    uint32_t row_elements; /* from row to row */
+    uint32_t elements;     /* of a row that change */
+    uint32_t dtype;
+    uint32_t paste;        /* CutMix: a rectangle is taken from the partner */
+    uint32_t width, height, channels, nhwc; /* of a row, with `paste` */
+    uint32_t x, y, wide, high;              /* the rectangle */
+    float weight, rest;    /* of the row itself and of its partner, without `paste` */
+    uint32_t pad;
+} leat_job_mix;
+
 /* What every kernel is given. */
 typedef struct leat_job {
     const leat_job_image *images;
@@ -142,6 +157,7 @@ typedef struct leat_job {
     uint32_t image_count, tile_count;
     uint32_t windows;         /* of the image that has the most */
     uint32_t steps;           /* the same */
+    leat_job_mix mix;         /* of the kernel `mix`: the others leave it alone */
 } leat_job;
 
 #endif

@@ -82,6 +82,9 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     return all;
 }
 
+#define bits_of_float(v) __float_as_uint(v)
+#define float_of_bits(u) __uint_as_float(u)
+
 /* The low 32 bits of high:low >> by. */
 #define shift_right(low, high, by) __funnelshift_r(low, high, by)
 /* Bytes of a (0 to 3) and b (4 to 7), one per hexadecimal digit of `which`. */
@@ -98,6 +101,7 @@ DEVICE uint32_t dot_signed(uint32_t a, uint32_t b, uint32_t c)
 }
 
 #define BLOCK_SYNC() __syncthreads()
+#define ANY_OF_BLOCK(x) (__syncthreads_or(x) != 0)
 DEVICE void add_shared_(uint32_t *to, uint32_t v)
 {
     atomicAdd(to, v);

@@ -66,6 +66,20 @@ DEVICE uint32_t pack_four(int32_t a, int32_t b, int32_t c, int32_t d)
     return all;
 }
 
+DEVICE uint32_t bits_of_float(float v)
+{
+    uint32_t u;
+    memcpy(&u, &v, sizeof u);
+    return u;
+}
+
+DEVICE float float_of_bits(uint32_t u)
+{
+    float v;
+    memcpy(&v, &u, sizeof v);
+    return v;
+}
+
 /* The low 32 bits of high:low >> by. */
 DEVICE uint32_t shift_right(uint32_t low, uint32_t high, uint32_t by)
 {
@@ -96,6 +110,7 @@ DEVICE uint32_t dot_signed(uint32_t a, uint32_t b, uint32_t c)
 }
 
 #define BLOCK_SYNC() (void)0 /* one thread is the block */
+#define ANY_OF_BLOCK(x) (x)
 #define ADD_SHARED(to, v) (*(to) += (v))
 #define READ_ONLY(p) (*(p))
 #define UNROLL

@@ -670,7 +670,8 @@ static const struct {
 } kernels[] = {{"leat_axes", host_axes},
                {"leat_tiles", host_tiles},
                {"leat_pixels", host_pixels},
-               {"leat_colour", host_colour}};
+               {"leat_colour", host_colour},
+               {"leat_mix", host_mix}};
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {

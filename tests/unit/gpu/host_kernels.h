@@ -11,6 +11,7 @@
 #include "../../../src/gpu/kernels/tile_entropy_kernel.h"
 #include "../../../src/gpu/kernels/tile_pixels_kernel.h"
 #include "../../../src/gpu/kernels/tile_colour_kernel.h"
+#include "../../../src/gpu/kernels/mix_kernel.h"
 
 /* A job whose images need no working memory has none; offsets of 0 are added to it all the same. */
 static inline uint8_t *work_of(const leat_job *job, const leat_job_image *im)
@@ -52,6 +53,12 @@ static inline void host_colour(const leat_job *job)
     static _Thread_local colour_scratch scratch;
     for (uint32_t i = 0; i < job->image_count; i++)
         if (job->images[i].steps > 0) colour_image_steps(job, &job->images[i], &scratch, 0, 1);
+}
+
+static inline void host_mix(const leat_job *job)
+{
+    if (any_damage(job, 0, 1)) return;
+    for (uint32_t i = 0; i < job->mix.elements; i++) mix_element(&job->mix, i);
 }
 
 static inline void host_decode(const leat_job *job)

@@ -16,6 +16,25 @@ static void the_source_is_one_text(void **state)
     assert_null(strstr(leat__kernels_source, "#include \""));
 }
 
+/* Three rows of two bytes, mixed only when no image is damaged. */
+static int mix_rows(leat__gpu_kernels *k, leat__gpu_stream *s, uint32_t *status, leat_error *err)
+{
+    uint8_t rows[6] = {0, 10, 100, 20, 200, 30};
+    leat_job job = {.status = status, .image_count = 1};
+    LEAT_TRY(leat__gpu_kernels_mix(k, s, &job, err)); /* no elements: no launch */
+    job.mix = (leat_job_mix){.data = (uint64_t)(uintptr_t)rows, .rows = 3, .row_elements = 2, .elements = 2,
+                             .dtype = LEAT_JOB_U8, .weight = 0.75f, .rest = 0.25f};
+    status[0] = 16;
+    LEAT_TRY(leat__gpu_kernels_mix(k, s, &job, err));
+    leat__gpu_stream_drain(s);
+    assert_memory_equal(rows, ((uint8_t[]){0, 10, 100, 20, 200, 30}), 6);
+    status[0] = LEAT_JOB_NO_DAMAGE;
+    LEAT_TRY(leat__gpu_kernels_mix(k, s, &job, err));
+    leat__gpu_stream_drain(s);
+    assert_memory_equal(rows, ((uint8_t[]){50, 15, 75, 18, 175, 28}), 6);
+    return 0;
+}
+
 static int run_empty(leat__gpu *gpu, leat_error *err)
 {
     leat__gpu_kernels *k = NULL;
@@ -42,6 +61,7 @@ static int run_empty(leat__gpu *gpu, leat_error *err)
     LEAT_GO(rc, out, leat__gpu_kernels_decode(k, s, &job, err));
     leat__gpu_stream_drain(s);
     assert_true(status[0] != LEAT_JOB_NO_DAMAGE); /* a tile of 0 bytes is too short */
+    LEAT_GO(rc, out, mix_rows(k, s, status, err));
 out:
     leat__gpu_kernels_close(&k);
     leat__gpu_stream_close(&s);

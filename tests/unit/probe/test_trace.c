@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,35 @@ static void test_one_track_per_thread(void **state)
     leat__trace_reset();
 }
 
+/* A row that is not a thread's: its spans are on it, and the thread's are not. */
+static void test_rows_of_other_work(void **state)
+{
+    char name[32];
+    start(16);
+    const uint32_t one = leat__trace_row("stream 1"), two = leat__trace_row("stream 2");
+    assert_true(one > 0 && two > 0 && one != two);
+    assert_int_equal(leat__trace_row("stream 1"), one);
+    leat__trace_span_on(two, "copy", 100, 200, 5);
+    leat__trace_span("own", 100, 200, 6);
+    json_t *root = export();
+    json_t *e = nth(root, "X", 0), *own = nth(root, "X", 1), *m = nth(root, "M", 2);
+    const long long tid = json_integer_value(json_object_get(e, "tid"));
+    assert_int_equal(arg_of(e, "arg"), 5);
+    assert_true(tid != json_integer_value(json_object_get(own, "tid")));
+    assert_string_equal(json_string_value(json_object_get(json_object_get(m, "args"), "name")), "stream 2");
+    assert_int_equal(json_integer_value(json_object_get(m, "tid")), tid);
+    assert_null(nth(root, "M", 3)); /* a row without events is not written */
+    json_decref(root);
+    leat__trace_reset();
+    uint32_t last = 1;
+    for (int i = 0; i < 600 && last > 0; i++) {
+        snprintf(name, sizeof name, "row %d", i);
+        last = leat__trace_row(name);
+    }
+    assert_int_equal(last, 0); /* there are no more; those before stay */
+    assert_int_equal(leat__trace_row("stream 2"), two);
+}
+
 /* ---- exporting while others write ------------------------------------------------------ */
 
 static _Atomic bool stop_writing;
@@ -283,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_export_while_recording),
         cmocka_unit_test(test_thread_churn_is_bounded),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_rows_of_other_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
