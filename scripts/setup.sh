@@ -63,6 +63,7 @@ python_wants() {
         echo "ml_dtypes ml_dtypes"
         echo "tensorboard tensorboard"
         echo "mypy mypy"
+        [ "${TORCH:-1}" = 0 ] || echo "torchvision torchvision==0.28.0"
     fi
 }
 
