@@ -147,6 +147,7 @@ typedef struct cli_command {
     cli_group options[CLI_GROUPS_MAX];
     const char *required;         /* options that must be given: "output|profile", or NULL */
     const cli_key *json;          /* NULL = there is no --json */
+    bool config;                  /* its table has --config FILE, which the frame reads */
     bool hidden;                  /* works, but is not listed or completed (tests) */
     int (*run)(cli *c);
 } cli_command;

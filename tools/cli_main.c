@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli_config.h"
 #include "cli_frame.h"
 #include "cli_page.h"
 #include "cli_parse.h"
@@ -151,8 +152,14 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
     cli_adapt(c, &line);
     if (line.help) return cli_show_help(c, command);
     if (leat__cpu_check(&err) != 0) return cli_usage(c, "%s", err.message);
-    const int exit_code = command->run(c);
+    cli_config config = {.count = 0};
+    int exit_code;
+    if (command->config && cli_config_read(&config, &line, &err) != 0) exit_code = cli_fail(c, &err);
+    else if (command->config && cli_check_required(&line, &err) != 0)
+        exit_code = cli_usage(c, "%s", err.message);
+    else exit_code = command->run(c);
     cli_watch_end(c);
+    cli_config_reset(&config);
     c->line = NULL;
     return exit_code;
 }

@@ -245,7 +245,7 @@ static int check_args(const cli_line *line, leat_error *err)
     return 0;
 }
 
-static int check_required(const cli_line *line, leat_error *err)
+int cli_check_required(const cli_line *line, leat_error *err)
 {
     char name[NAME_MAX_];
     for (int i = 0; cli_word(line->command->required, i, name, sizeof name); i++) {
@@ -280,5 +280,5 @@ int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv,
     line->help = line->values[cli_line_find(line, "help")].i != 0;
     if (line->help) return 0;
     LEAT_TRY(check_args(line, err));
-    return check_required(line, err);
+    return command->config ? 0 : cli_check_required(line, err);
 }

@@ -30,6 +30,10 @@ const leat__param *cli_option_at(const cli_command *command, size_t i);
 int cli_parse(cli_line *line, const cli_command *command, int argc, char **argv,
               leat_error *err) LEAT_MUST_CHECK;
 
+/* Fails when an option that the command needs was not given. cli_parse does this, except for
+ * commands with --config: their file may still give it. */
+int cli_check_required(const cli_line *line, leat_error *err) LEAT_MUST_CHECK;
+
 /* Index of an option by its long name, -1 when there is none. */
 int cli_line_find(const cli_line *line, const char *name);
 

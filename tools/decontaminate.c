@@ -21,6 +21,7 @@ static const leat__param matching[] = {
     CLI_CHOICE("by", 0, "document", "document|span",
                "drop contaminated documents, or cut the shared spans out of them"),
     CLI_INT("window", 0, "0", 0, 1e6, "BYTES", "span: cut this many bytes around each span too"),
+    CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
     CLI_END,
 };
 
@@ -168,6 +169,7 @@ const cli_command cli_cmd_decontaminate = {
                                    {.name = NULL}},
     .options = {{"Finding matches", matching}, {"Files and resources", files}},
     .required = "output",
+    .config = true,
     .json = (const cli_key[]){{"documents", "lines with a text"},
                               {"kept", "documents written"},
                               {"dropped", "documents left out"},

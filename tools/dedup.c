@@ -31,6 +31,7 @@ static const leat__param finding[] = {
     CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
     CLI_FLAG("index", 0, "save an index of the kept documents, for --against of later runs"),
     CLI_PATH("against", 0, NULL, "DIR", "also remove what is like a document of the index in DIR"),
+    CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
     CLI_FLAG("plan", 0, "print the plan and the chances of being found, and stop"),
     CLI_END,
 };
@@ -253,6 +254,7 @@ const cli_command cli_cmd_dedup = {
             {.name = NULL}},
     .options = {{"Finding duplicates", finding}, {"Images", images}, {"Files and resources", files}},
     .required = "output",
+    .config = true,
     .json = (const cli_key[]){{"samples", "images: rows of all inputs"},
                               {"pairs", "images: pairs of duplicates"},
                               {"exact", "images: of these, pairs with equal pixels"},

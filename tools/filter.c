@@ -16,6 +16,9 @@ static const leat__param filtering[] = {
     CLI_STRING("profile", 'p', NULL, "NAMES", "apply the rules of these profiles, with commas between"),
     CLI_STRING("set", 0, NULL, "RULES", "change thresholds: words.min=20,curly.max=off"),
     CLI_STRING("modify", 0, NULL, "NAMES", "change the text first: modifiers, with commas between"),
+    CLI_STRING("columns", 0, NULL, "NAMES",
+               "write only these keys of kept documents: id,text; +words adds a score"),
+    CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
     CLI_FLAG("score-only", 0, "write every score of every document, drop nothing"),
     CLI_STRING("explain", 0, NULL, "ID", "print the rules and scores of this document"),
     CLI_FLAG("list", 0, "list profiles, scores and modifiers"),
@@ -79,6 +82,7 @@ static void fill(cli *c, leat_filter_opts *o)
     o->set = cli_str(c, "set");
     o->modify = cli_str(c, "modify");
     o->explain = cli_str(c, "explain");
+    o->columns = cli_str(c, "columns");
     o->score_only = cli_flag(c, "score-only");
     o->text_field = cli_str(c, "text-field");
     o->id_field = cli_str(c, "id-field");
@@ -187,7 +191,11 @@ const cli_command cli_cmd_filter = {
             {"leat filter docs.jsonl --profile gopher@paper --explain doc-17",
              "why a document is dropped"},
             {"leat filter docs.jsonl -o scores --score-only", "all scores of all documents"},
+            {"leat filter docs.jsonl -o kept --config rules.yaml", "options from a file"},
+            {"leat filter docs.jsonl -o kept --set words.min=20 --columns id,text,+words",
+             "chosen columns, with a score"},
             {NULL, NULL}},
+    .config = true,
     .description = "Reads each document once, computes the scores of all rules in one pass and writes "
                    "the documents that "
                    "violate no rule, byte for byte and in their order, to DIR/kept-00000.jsonl and so "
@@ -199,7 +207,9 @@ const cli_command cli_cmd_filter = {
                    "the scores and "
                    "the modifiers. A rule is named by its score and bound (words.min, "
                    "dup_line_ratio.max); --set changes "
-                   "its threshold, switches it off, or adds it.",
+                   "its threshold, switches it off, or adds it.\n\n"
+                   "A file for --config is YAML with the names of options as keys. Options that take "
+                   "several names may be lists there, and set may be a mapping of rules to thresholds.",
     .args = (const cli_arg_spec[]){{.name = "IN",
                                     .path = true,
                                     .many = true,

@@ -69,6 +69,9 @@ typedef struct leat_filter_opts {
     leat_text_progress progress;
     void *cookie; /* of progress and explained */
     leat_log log;
+    const char *columns; /* keys to write, with commas, in this order: "id,text"; "+words" adds a
+                          * score. Only scores: they are added to the whole line. NULL = lines as
+                          * they came */
 } leat_filter_opts;
 
 LEAT_API void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size);

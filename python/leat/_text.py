@@ -39,7 +39,7 @@ def _thresholds(rules: Any) -> str | None:
 def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
                 rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                 text_field: str = "text", id_field: str = "id", score_only: bool = False,
-                explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
+                columns: str | Sequence[str] | None = None, explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
                 max_document: int | str = 0, on_error: str = "skip", threads: int = 0, memory: int | str = 0,
                 force: bool = False, progress: Progress | None = None) -> dict[str, Any]:
     """Keeps the documents of JSONL files that pass named rules; what `leat filter` does.
@@ -54,6 +54,7 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         rules: changes of thresholds; None switches a rule off
         modify: modifiers of the text, in this order
         text_field, id_field: keys of the text and of the id
+        columns: keys of kept documents to write, in this order; "+words" adds a score; only scores: the whole line with them
         score_only: write every score of every document, drop nothing
         explain: id of a document whose rules and scores are added to the result
         compress: "none", "gzip" or "zstd", of the kept documents
@@ -63,10 +64,11 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         progress: called now and then with (bytes, total bytes, documents, dropped)
     """
     names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
+    chosen = columns if columns is None or isinstance(columns, str) else ",".join(_check.several("columns", columns))
     report, explained = _run(
         progress, _leat.filter_text, _check.paths("source", source),
         None if output is None else _check.utf8_path("output", output),
-        profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
+        columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
         text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
         explain=_text("explain", explain), memory=_check.size("memory", memory), shard_bytes=_check.size("shard_bytes", shard_bytes),
         max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),

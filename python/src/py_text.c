@@ -83,7 +83,7 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"inputs",      "output",       "control",  "profile",  "set",
                             "modify",      "text_field",   "id_field", "explain",  "memory",
                             "shard_bytes", "max_document", "threads",  "compress", "score_only",
-                            "fail_on_bad", "replace",      NULL};
+                            "fail_on_bad", "replace",      "columns",  NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_filter_opts o;
     PyObject *inputs, *control;
@@ -94,10 +94,10 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_filter_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIppp", names, &inputs, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppz", names, &inputs, &o.output,
                                      &control, &o.profile, &o.set, &o.modify, &o.text_field, &o.id_field,
                                      &o.explain, &memory, &shard, &most, &o.threads, &o.compress,
-                                     &score_only, &fail, &replace))
+                                     &score_only, &fail, &replace, &o.columns))
         return NULL;
     leat_filter_stats *stats = LEAT_NEW(MISC, leat_filter_stats);
     if (stats == NULL) return PyErr_NoMemory();

@@ -55,6 +55,16 @@ def test_filter_options(docs, tmp_path):
         leat.filter_text(docs, tmp_path / "x", profile="c4@paper", compress="lz4")
 
 
+def test_filter_columns(docs, tmp_path):
+    leat.filter_text(docs, tmp_path / "c", rules={"words.min": 5}, columns=["score", "id", "+words"])
+    assert read(tmp_path / "c" / "kept-00000.jsonl")[1] == {"score": 1, "id": "d1", "words": 60}
+    assert (tmp_path / "c" / "kept-00000.jsonl").read_text().startswith('{"score": 0,"id": "d0","words":60}')
+    leat.filter_text(docs, tmp_path / "w", columns="+chars")
+    assert read(tmp_path / "w" / "kept-00000.jsonl")[6] == {"id": "short", "text": "two words", "chars": 9}
+    with pytest.raises(leat.ArgumentError, match="did you mean words"):
+        leat.filter_text(docs, tmp_path / "x", columns="+wrds")
+
+
 def test_dedup(docs, tmp_path):
     plan = leat.dedup_text(docs, tmp_path / "p", plan=True)
     assert plan["plan_documents"] == 7 and plan["documents"] == 0

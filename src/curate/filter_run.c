@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/sized.h"
 #include "base/str.h"
+#include "curate/columns.h"
 #include "curate/shards.h"
 #include "curate/text_flow.h"
 #include "curate/text_line.h"
@@ -35,6 +36,7 @@ typedef struct filter {
     leat__text_files files;
     leat__line_names names;
     leat__rule_set rules;
+    leat__columns columns; /* count 0 = lines as they came */
     leat_budget *budget;
     uint64_t max_line;
     leat__shards kept, reasons, bad;
@@ -178,6 +180,9 @@ static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *l
         put_scores(f, c, line, r, counts);
     } else if (first >= 0) {
         put_reason(f, w, c, line, r, first, counts);
+    } else if (f->columns.count > 0) {
+        leat__columns_put(&f->columns, line, r, changed ? leat__buf_str(&w->text) : NULL, w->text.len,
+                          counts, &c->out[OUT_KEPT]);
     } else if (changed) {
         leat__line_put(&c->out[OUT_KEPT], line, &r->text, leat__buf_str(&w->text), w->text.len);
     } else {
@@ -402,8 +407,13 @@ static int check_options(filter *f, leat_error *err)
     if (rc != 0) return rc;
     if (o->profile) LEAT_TRY(leat__rule_set_profile(&f->rules, o->profile, err));
     if (o->set) LEAT_TRY(leat__rule_set_change(&f->rules, o->set, err));
-    if (f->rules.count == 0 && !o->score_only && !o->modify)
-        return leat__fail(err, LEAT_EINVAL, "no profile, no rule and no modifier was named");
+    if (o->columns && o->score_only)
+        return leat__fail(err, LEAT_EINVAL, "columns are of kept documents: not with score-only");
+    if (o->columns)
+        LEAT_TRY(leat__columns_parse(&f->columns, o->columns, o->text_field ? o->text_field : "text",
+                                     o->id_field ? o->id_field : "id", err));
+    if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns)
+        return leat__fail(err, LEAT_EINVAL, "no profile, rule, modifier or column was named");
     f->stats->rule_count = f->rules.count;
     for (unsigned i = 0; i < f->rules.count; i++) {
         leat_filter_rule *r = &f->stats->rules[i];
@@ -429,6 +439,7 @@ static int run(filter *f, leat_error *err)
                             .tell = tell};
     leat_budget_stats bs;
     LEAT_TRY(check_options(f, err));
+    if (leat__columns_scored(&f->columns)) pass.per_line = SCORES_BYTES;
     LEAT_TRY(leat_budget_open(&f->budget, o->memory, err));
     leat_budget_read(f->budget, &bs);
     f->max_line =
@@ -436,7 +447,7 @@ static int run(filter *f, leat_error *err)
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
                                   o->id_field ? o->id_field : "id", NULL, f->files.path,
-                                  f->max_line};
+                                  f->max_line, f->columns.wanted, f->columns.wanted_count};
     f->stats->files = f->files.count;
     f->stats->bytes_in = f->files.total;
     if (o->output) LEAT_TRY(open_outputs(f, err));
@@ -475,6 +486,7 @@ int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, lea
     leat__shards_reset(&f->reasons);
     leat__shards_reset(&f->bad);
     leat__text_files_reset(&f->files);
+    leat__columns_reset(&f->columns);
     leat_budget_close(&f->budget);
     if (stats) *stats = *own;
 out:

@@ -4,6 +4,7 @@
  */
 #include "curate/text_line.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -12,14 +13,19 @@
 const char *leat__line_read(const leat__line_names *n, const leat__line *line, leat__record_fields *f,
                             size_t *at)
 {
-    memset(f, 0, sizeof *f);
+    leat__jsonl_field *fields = &f->text;
+    memset(f, 0, offsetof(leat__record_fields, column));
     *at = 0;
     if (n->max_line > 0 && line->len > n->max_line) return LEAT__LINE_TOO_LONG;
     f->text = (leat__jsonl_field){.name = n->text_field, .name_len = strlen(n->text_field)};
     f->id = (leat__jsonl_field){.name = n->id_field, .name_len = strlen(n->id_field)};
     if (n->keep_field)
         f->keep = (leat__jsonl_field){.name = n->keep_field, .name_len = strlen(n->keep_field)};
-    const char *wrong = leat__jsonl_read(line->text, line->len, &f->text, n->keep_field ? 3 : 2, at);
+    else
+        f->keep = (leat__jsonl_field){.name = "", .name_len = SIZE_MAX}; /* no key has this length */
+    if (n->column_count > 0) memcpy(f->column, n->column, n->column_count * sizeof *f->column);
+    size_t count = n->column_count > 0 ? 3 + n->column_count : n->keep_field ? 3 : 2;
+    const char *wrong = leat__jsonl_read(line->text, line->len, fields, count, at);
     if (wrong) return wrong;
     *at = 0;
     if (leat__str_eq(n->text_field, n->id_field)) f->id = f->text;

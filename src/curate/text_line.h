@@ -11,15 +11,20 @@
 #include "curate/text_files.h"
 #include "text/jsonl.h"
 
-/* Fields of a line; `keep` only if a pass asks for it. */
+#define LEAT__COLUMNS_MAX 64
+
+/* Fields of a line; `keep` and `column` only if a pass asks for them. */
 typedef struct leat__record_fields {
     leat__jsonl_field text, id, keep;
+    leat__jsonl_field column[LEAT__COLUMNS_MAX];
 } leat__record_fields;
 
 typedef struct leat__line_names {
     const char *text_field, *id_field, *keep_field; /* keep_field may be NULL */
     char *const *path;                              /* of the files, for messages */
     uint64_t max_line;                              /* longest line, 0 = any */
+    const leat__jsonl_field *column;                /* names of further fields */
+    unsigned column_count;
 } leat__line_names;
 
 /* Why a line over the limit is bad. */

@@ -56,6 +56,58 @@ $ leat filter in.jsonl -o scores --score-only --quiet && head -n 1 scores/scores
 d1
 9
 
+$ leat filter in.jsonl -o columns --columns text,+words,id --set words.min=5 --quiet > /dev/null; head -n 1 columns/kept-00000.jsonl
+! leat filter: warning: 1 line could not be read: see columns/bad.jsonl
+{"text": "one two three four five six seven eight 0","words":9,"id": "d1"}
+
+$ leat filter in.jsonl -o other --columns id,+wrds
+! leat filter: columns: there is no score "wrds" (did you mean words?)
+= 2
+
+$ leat filter in.jsonl -o other --columns id,id
+! leat filter: columns: "id" is there twice
+= 2
+
+$ leat filter in.jsonl -o other --columns id --score-only
+! leat filter: columns are of kept documents: not with score-only
+= 2
+
+$ printf 'output: fromfile\nset:\n  words.min: 5\n  words.max: off\n  urls.max: 3\nprofile: [gopher@paper]\ncolumns:\n  - id\nscore_only: no\n' > rules.yaml
+> leat filter in.jsonl -c rules.yaml --profile gopher@datatrove --set words.min=5,alpha_word_ratio.min=.1 --json | jget documents rules.0.rule
+! leat filter: warning: 1 line could not be read: see fromfile/bad.jsonl
+4
+plain_words.min
+
+$ leat filter in.jsonl --config rules.yaml --force --json | jget kept rules.0.threshold
+! leat filter: warning: 1 line could not be read: see fromfile/bad.jsonl
+0
+5
+
+$ printf 'output: x\nprofle: c4@paper\n' > wrong.yaml; leat filter in.jsonl --config wrong.yaml
+! leat filter: wrong.yaml:2: unknown key 'profle'; did you mean 'profile'?
+= 2
+
+$ printf 'memory: lots\n' > wrong.yaml; leat filter in.jsonl --config wrong.yaml
+! leat filter: wrong.yaml:1: memory: * (glob)
+= 2
+
+$ leat filter in.jsonl --config nothing.yaml
+! leat filter: nothing.yaml: cannot open: No such file or directory
+= 4
+
+$ printf 'output: dd\nthreshold: 0.5\n' > d.yaml; leat dedup exact in.jsonl --config d.yaml
+! leat dedup: shingles, bands, rows and threshold go with fuzzy deduplication
+= 2
+
+$ printf 'output: dc\neval: [in.jsonl]\nngram: 5\n' > d.yaml; leat decontaminate in.jsonl --config d.yaml --json | jget contaminated
+! leat decontaminate: warning: 1 lines of the evaluation sets have none of the fields "text"
+! leat decontaminate: warning: 1 line could not be read: see dc/bad.jsonl
+3
+
+$ leat decontaminate in.jsonl
+! leat decontaminate: --output is missing: write kept documents, matches, bad lines and the report here (see leat decontaminate --help)
+= 2
+
 $ leat filter --list | grep -c @
 6
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parsing and writing of columns. Members of the input are copied as they stand in their line.
+ */
+#include "curate/columns.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { FIELD_TEXT = -1, FIELD_ID = -2 };
+
+static int add_score(leat__columns *c, const char *name, leat_error *err)
+{
+    const char *known[256];
+    int score = leat__score_find(name, strlen(name));
+    if (score >= 0) {
+        c->name[c->count] = name;
+        c->score[c->count++] = score;
+        return 0;
+    }
+    unsigned n = 0;
+    for (; n < leat__score_total && n < 256; n++) known[n] = leat__scores[n].name;
+    const char *near = leat__str_nearest(name, known, n);
+    return leat__fail(err, LEAT_EINVAL, "columns: there is no score \"%s\"%s%s%s", name,
+                      near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
+static void add_key(leat__columns *c, const char *name, const char *text_field, const char *id_field)
+{
+    int field = (int)c->wanted_count;
+    if (leat__str_eq(name, text_field)) field = FIELD_TEXT;
+    else if (leat__str_eq(name, id_field)) field = FIELD_ID;
+    else c->wanted[c->wanted_count++] = (leat__jsonl_field){.name = name, .name_len = strlen(name)};
+    c->name[c->count] = name;
+    c->score[c->count] = -1;
+    c->field[c->count++] = field;
+}
+
+int leat__columns_parse(leat__columns *c, const char *text, const char *text_field,
+                        const char *id_field, leat_error *err)
+{
+    memset(c, 0, sizeof *c);
+    c->names = leat__strdup(LEAT__MEM_CURATE, text);
+    if (!c->names) return leat__fail_nomem(err, strlen(text), "columns");
+    c->whole = true;
+    for (char *name = c->names, *next; name; name = next) {
+        next = strchr(name, ',');
+        if (next) *next++ = 0;
+        bool score = name[0] == '+';
+        if (name[score] == 0) return leat__fail(err, LEAT_EINVAL, "columns: a name is empty");
+        if (c->count == LEAT__COLUMNS_MAX)
+            return leat__fail(err, LEAT_ELIMIT, "columns: more than %d", LEAT__COLUMNS_MAX);
+        if (score) LEAT_TRY(add_score(c, name + 1, err));
+        else add_key(c, name, text_field, id_field);
+        c->whole = c->whole && score;
+        for (unsigned i = 0; i + 1 < c->count; i++)
+            if (leat__str_eq(c->name[i], c->name[c->count - 1]))
+                return leat__fail(err, LEAT_EINVAL, "columns: \"%s\" is there twice", c->name[i]);
+    }
+    return 0;
+}
+
+void leat__columns_reset(leat__columns *c)
+{
+    leat__free(c->names);
+    memset(c, 0, sizeof *c);
+}
+
+bool leat__columns_scored(const leat__columns *c)
+{
+    for (unsigned i = 0; i < c->count; i++)
+        if (c->score[i] >= 0) return true;
+    return false;
+}
+
+static void put_score(const leat__columns *c, unsigned i, const leat__counts *counts, leat__buf *out)
+{
+    leat__buf_printf(out, "\"%s\":%.9g", c->name[i], leat__score_value((unsigned)c->score[i], counts));
+}
+
+/* The whole line, with scores before its closing brace. */
+static void put_whole(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
+                      const char *now, size_t len, const leat__counts *counts, leat__buf *out)
+{
+    size_t end = line->len;
+    while (line->text[end - 1] != '}') end--; /* the line is a JSON object */
+    leat__line cut = {.text = line->text, .len = end - 1};
+    if (now) {
+        leat__line_put(out, &cut, &r->text, now, len);
+        if (out->len > 0) out->len--; /* its newline */
+    } else {
+        leat__buf_append(out, cut.text, cut.len);
+    }
+    for (unsigned i = 0; i < c->count; i++) {
+        leat__buf_putc(out, ',');
+        put_score(c, i, counts, out);
+    }
+    leat__buf_puts(out, "}\n");
+}
+
+void leat__columns_put(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
+                       const char *now, size_t len, const leat__counts *counts, leat__buf *out)
+{
+    const char *before = "{";
+    if (c->whole) {
+        put_whole(c, line, r, now, len, counts, out);
+        return;
+    }
+    for (unsigned i = 0; i < c->count; i++) {
+        const leat__jsonl_field *f = c->field[i] == FIELD_TEXT ? &r->text
+                                     : c->field[i] == FIELD_ID ? &r->id
+                                                               : &r->column[c->field[i]];
+        if (c->score[i] < 0 && f->kind == LEAT__JSONL_ABSENT) continue;
+        leat__buf_puts(out, before);
+        before = ",";
+        if (c->score[i] >= 0) {
+            put_score(c, i, counts, out);
+        } else if (now && c->field[i] == FIELD_TEXT) {
+            leat__buf_append(out, f->member, (size_t)(f->raw - 1 - f->member));
+            leat__json_text(out, now, len);
+        } else {
+            leat__buf_append(out, f->member, f->member_len);
+        }
+    }
+    leat__buf_puts(out, before[0] == '{' ? "{}\n" : "}\n");
+}

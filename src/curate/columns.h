@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The columns of the documents that a filter run writes: keys of the input, and scores. Constant
+ * after parsing, shared by all workers.
+ */
+#ifndef LEAT_CURATE_COLUMNS_H
+#define LEAT_CURATE_COLUMNS_H
+
+#include "curate/text_line.h"
+#include "text/rule.h"
+
+typedef struct leat__columns {
+    char *names;
+    unsigned count;
+    bool whole; /* only scores were named: they are added to the line as it is */
+    const char *name[LEAT__COLUMNS_MAX]; /* key in the output */
+    int score[LEAT__COLUMNS_MAX];        /* -1 = a key of the input */
+    int field[LEAT__COLUMNS_MAX];        /* of leat__record_fields: TEXT, ID, or an index */
+    leat__jsonl_field wanted[LEAT__COLUMNS_MAX]; /* for leat__line_names */
+    unsigned wanted_count;
+} leat__columns;
+
+/* "id,text,+words": keys of the input, and scores after a plus sign. */
+int leat__columns_parse(leat__columns *c, const char *text, const char *text_field,
+                        const char *id_field, leat_error *err) LEAT_MUST_CHECK;
+void leat__columns_reset(leat__columns *c);
+/* True when a score is among them. */
+bool leat__columns_scored(const leat__columns *c);
+
+/* Appends the chosen columns of a document as one line. Keys that it does not have are left out.
+ * `now` is its new text, NULL = as it came. */
+void leat__columns_put(const leat__columns *c, const leat__line *line, const leat__record_fields *r,
+                       const char *now, size_t len, const leat__counts *counts, leat__buf *out);
+
+#endif
