@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cli.h"
+#include "io/url.h"
 #include "load_flags.h"
 #include "loader/defaults.h"
 #include "op/pipeline.h"
@@ -25,7 +26,8 @@
 /* ---- Options ---- */
 
 static const leat__param dataset_options[] = {
-    CLI_PATH("dataset", 'd', NULL, "PACK", "take samples, sizes and storage from this pack"),
+    CLI_PATH("dataset", 'd', NULL, "PACK",
+             "take samples, sizes and storage from this pack, or from images below a bucket's prefix"),
     CLI_FLAG("calibrate", 0, "measure cost and storage on the pack for a few seconds"),
     CLI_FLAG("measure", 0, "run the loader on the pack briefly; default yes, --no-measure: tables only"),
     CLI_INT("samples", 0, NULL, 1, SAMPLES_MAX, "N", "samples in the dataset"),
@@ -36,7 +38,7 @@ static const leat__param dataset_options[] = {
     CLI_FLOAT("mix-raw", 0, "0.5", 0, 1, "P", "share stored raw, for --images mix"),
     CLI_FLOAT("video-hours", 0, NULL, 0, 1e9, "H", "count frames of this many hours as samples"),
     CLI_FLOAT("fps", 0, "30", 0.001, 1e6, "F", "frames per second of those videos"),
-    CLI_CHOICE("storage", 0, NULL, "hdd|ssd|nvme|network|memory", "the storage of the dataset"),
+    CLI_CHOICE("storage", 0, NULL, "hdd|ssd|nvme|network|memory|bucket", "the storage of the dataset"),
     CLI_BYTES10("dataset-bytes", 0, NULL, 1, 1e18,
                 "bytes of text, for --recommend and --documents; 10G is 10 GB, as in the guides"),
     CLI_END,
@@ -71,6 +73,8 @@ static const leat__param machine_options[] = {
     CLI_BYTES("vram", 0, NULL, 1, 1e16, "memory of a GPU that is not known by name"),
     CLI_INT("nodes", 0, "1", 1, 1 << 20, "N", "machines that train together"),
     CLI_FLOAT("io-mbs", 0, NULL, 0.001, 1e9, "MB/S", "measured read rate of the storage"),
+    CLI_FLOAT("gbps", 0, NULL, 0.000001, 1e6, "GBIT/S",
+              "link of the machine to the bucket, instead of measuring it"),
     CLI_FLOAT("cpu-us", 0, NULL, 0.001, 1e9, "US", "measured CPU time per sample, one core"),
     CLI_FLOAT("step-ms", 0, NULL, 0.001, 1e9, "MS", "measured time of a training step of --batch"),
     CLI_FLOAT("h2d-gbs", 0, NULL, 0.001, 1e6, "GB/S", "measured copy rate to the GPU"),
@@ -128,11 +132,11 @@ static leat_plan_range given_range(const cli *c, const char *name, double unit, 
 }
 
 /* The pack first; what flags say wins over it. */
-static int dataset_facts(cli *c, leat_plan_facts *f)
+static int dataset_facts(cli *c, leat_plan_facts *f, bool *listed)
 {
     leat_error err = {0};
     bool pack = cli_given(c, "dataset");
-    if (pack && plan_dataset(cli_str(c, "dataset"), f, &err) != 0) return cli_fail(c, &err);
+    if (pack && plan_dataset(cli_str(c, "dataset"), f, listed, &err) != 0) return cli_fail(c, &err);
     if (cli_given(c, "samples")) f->samples = (uint64_t)cli_int(c, "samples");
     if (cli_given(c, "video-hours")) {
         f->samples = leat_plan_frames(cli_float(c, "video-hours"), cli_float(c, "fps"));
@@ -144,7 +148,7 @@ static int dataset_facts(cli *c, leat_plan_facts *f)
     if (cli_given(c, "width")) f->width = (uint32_t)cli_int(c, "width");
     if (cli_given(c, "height")) f->height = (uint32_t)cli_int(c, "height");
     if (cli_given(c, "images")) f->work = 0;
-    if (!pack || cli_given(c, "images")) f->images = (uint32_t)cli_choice(c, "images");
+    if (!pack || *listed || cli_given(c, "images")) f->images = (uint32_t)cli_choice(c, "images");
     if (!pack || cli_given(c, "mix-raw")) f->mix_raw = cli_float(c, "mix-raw");
     if (cli_given(c, "storage"))
         snprintf(f->storage, sizeof f->storage, "%s", cli_str(c, "storage"));
@@ -216,13 +220,23 @@ static int machine_facts(cli *c, leat_plan_facts *f)
     return CLI_OK;
 }
 
-static void measured_facts(cli *c, leat_plan_facts *f)
+static int measured_facts(cli *c, leat_plan_facts *f)
 {
     leat_plan_calibration *k = &f->measured;
+    if (cli_given(c, "gbps") && cli_given(c, "io-mbs"))
+        return cli_usage(c, "--gbps and --io-mbs are both the rate of the storage: give one");
+    if (cli_given(c, "gbps") && !leat__plan_remote(f) && !leat__str_eq(f->storage, "network"))
+        return cli_usage(c, "--gbps is the link to a bucket: the storage is %s (use --io-mbs)",
+                         f->storage[0] != '\0' ? f->storage : "not known");
     k->io_bytes_per_s = given_range(c, "io-mbs", 1e6, 0.10);
+    if (cli_given(c, "gbps")) { /* headers of TLS, TCP and IP take some 5 % */
+        double most = cli_float(c, "gbps") * 1e9 / 8;
+        k->io_bytes_per_s = (leat_plan_range){0.8 * most, 0.95 * most, most};
+    }
     k->cpu_us = given_range(c, "cpu-us", 1, 0.05);
     k->step_ms = given_range(c, "step-ms", 1, 0.03);
     k->h2d_bytes_per_s = given_range(c, "h2d-gbs", 1e9, 0.05);
+    return CLI_OK;
 }
 
 /* The loader's own default; worker processes deliver what PyTorch's transforms make. */
@@ -269,7 +283,7 @@ static void write_ops(cli *c, const leat_plan_facts *f, leat__buf *ops)
 }
 
 /* What --ops delivers, and what its ops cost where no pack can tell. */
-static int ops_facts(cli *c, leat_plan_facts *f)
+static int ops_facts(cli *c, leat_plan_facts *f, bool listed)
 {
     static const char *const parts[] = {"image", "crop", "like", "dtype"};
     const char *text = cli_str(c, "ops");
@@ -289,7 +303,7 @@ static int ops_facts(cli *c, leat_plan_facts *f)
     uint64_t out_pixels = (uint64_t)out->width * out->height;
     f->image = LEAT_MAX(1u, (uint32_t)(sqrt((double)out_pixels) + 0.5));
     leat__pipeline_close(&p);
-    if (cli_given(c, "dataset") && !tables_only(c)) return CLI_OK; /* measured on it */
+    if (cli_given(c, "dataset") && !listed && !tables_only(c)) return CLI_OK; /* measured on it */
     if (tables_only(c)) {
         f->ops_unknown = !leat__plan_ops_us(text, f->isa, (double)out_pixels, &f->ops_us);
         f->ops_us *= leat__plan_cpu_times(f);
@@ -318,6 +332,15 @@ static uint32_t threads_of(const leat_plan_facts *f)
     return LEAT_MAX(f->workers > 0 ? LEAT_MIN((uint32_t)f->workers, f->cpus) : f->cpus, 1u);
 }
 
+/* The link, unless it or other storage was given, and the loader from memory. */
+static int measure_bucket(cli *c, leat_plan_facts *f, const leat_loader_opts *opts, leat_plan_calibration *k,
+                          leat_error *err)
+{
+    bool link = f->measured.io_bytes_per_s.mid <= 0 && !cli_given(c, "storage");
+    return plan_measure_bucket(c, cli_str(c, "dataset"), opts, threads_of(f), link, cli_flag(c, "calibrate"),
+                               k, &f->latency_s, err);
+}
+
 /* A short run of the loader on the pack, on by default if there is a pack of images. */
 static int measure(cli *c, leat_plan_facts *f)
 {
@@ -332,7 +355,9 @@ static int measure(cli *c, leat_plan_facts *f)
     leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
     loader_opts(c, f, &ops, &opts);
     bool cold = f->cached < PLAN_CACHED && m->io_bytes_per_s.mid <= 0 && !cli_given(c, "storage");
-    int rc = plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), cold, &k, &err);
+    int rc = leat__path_remote(cli_str(c, "dataset"))
+                 ? measure_bucket(c, f, &opts, &k, &err)
+                 : plan_measure(cli_str(c, "dataset"), &opts, threads_of(f), cold, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
     m->cpu_us = k.cpu_us;
@@ -342,7 +367,7 @@ static int measure(cli *c, leat_plan_facts *f)
     m->cpus = k.cpus;
     m->quick = k.quick;
     m->calibrated |= k.calibrated;
-    if (!cold) return CLI_OK;
+    if (k.io_bytes_per_s.mid <= 0) return CLI_OK;
     m->io_bytes_per_s = k.io_bytes_per_s;
     m->rate_cold = k.rate_cold;
     m->cold_cpu_us = k.cold_cpu_us;
@@ -359,8 +384,10 @@ static int calibrate(cli *c, leat_plan_facts *f)
     if (!cli_given(c, "dataset")) return cli_usage(c, "--calibrate needs --dataset");
     leat__buf_init(&ops, LEAT__MEM_MISC, 65536);
     loader_opts(c, f, &ops, &opts);
-    int rc = plan_calibrate(c, cli_str(c, "dataset"), &opts, threads_of(f),
-                            f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
+    int rc = leat__path_remote(cli_str(c, "dataset"))
+                 ? measure_bucket(c, f, &opts, &k, &err)
+                 : plan_calibrate(c, cli_str(c, "dataset"), &opts, threads_of(f),
+                                  f->gpus > 0 && m->h2d_bytes_per_s.mid == 0, &k, &err);
     leat__buf_reset(&ops);
     if (rc != 0) return cli_fail(c, &err);
     k.step_ms = m->step_ms;
@@ -437,17 +464,20 @@ static int run(cli *c)
     leat_plan_facts f;
     leat_plan plan;
     leat_error err = {0};
+    bool listed = false;
     int rc;
     leat_plan_facts_init(&f);
     if ((rc = model_facts(c, &f)) != CLI_OK) return rc;
     if ((rc = machine_facts(c, &f)) != CLI_OK) return rc;
-    if ((rc = dataset_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = dataset_facts(c, &f, &listed)) != CLI_OK) return rc;
     if ((rc = loading_facts(c, &f)) != CLI_OK) return rc;
-    measured_facts(c, &f);
-    if ((rc = ops_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = measured_facts(c, &f)) != CLI_OK) return rc;
+    if ((rc = ops_facts(c, &f, listed)) != CLI_OK) return rc;
     if (cli_flag(c, "calibrate") && tables_only(c))
         return cli_usage(c, "--calibrate measures and --no-measure forbids it: give one");
-    if ((rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
+    if (cli_flag(c, "calibrate") && listed)
+        return cli_usage(c, "--calibrate needs a pack: %s is a prefix of images", cli_str(c, "dataset"));
+    if (!listed && (rc = cli_flag(c, "calibrate") ? calibrate(c, &f) : measure(c, &f)) != CLI_OK) return rc;
     if (cli_given(c, "documents")) return documents(c, &f);
     if (cli_given(c, "recommend")) return recommend(c, &f);
     if (cli_given(c, "stage")) return plan_stage(c, &f, cli_str(c, "stage"), f.samples);
@@ -469,6 +499,8 @@ const cli_command cli_cmd_plan = {
          "check a PyTorch loader's settings"},
         {"leat plan --dataset train.leat --ops 'RandomResizedCrop(224); RandAugment()'",
          "a pipeline of your own"},
+        {"leat plan --dataset s3://bucket/train.leat --gbps 10 --epochs 90",
+         "hours, traffic and its price of a pack in a bucket"},
         {"leat plan --model vit_b --gpu A100 --solve batch", "the largest batch that fits"},
         {"leat plan --samples 50000 --model resnet18 --yaml > load.yaml",
          "settings for leat load --config"},
@@ -482,7 +514,8 @@ const cli_command cli_cmd_plan = {
         "GPU memory is computed from the architecture, operation by operation. Rates come from "
         "measured facts (--calibrate, --io-mbs, --cpu-us, --step-ms) where given. With --dataset the loader "
         "runs on the pack for under a second, with the pipeline, order and cache that are planned "
-        "(--no-measure leaves that out). Everything else comes from tables, with wide "
+        "(--no-measure leaves that out). A pack in a bucket is measured by some 50 requests, and their bytes "
+        "are printed; --gbps gives the link instead. Everything else comes from tables, with wide "
         "intervals; a rate that is not known makes the plan incomplete.\n\n"
         "Exits with 3 when the plan does not fit, and names the smallest change that would.",
     .options = {{"Dataset", dataset_options},
@@ -499,6 +532,7 @@ const cli_command cli_cmd_plan = {
         {"ram_process", "the same for a process-based loader"},
         {"vram", "GPU memory by part, verdict, largest_batch"},
         {"speed", "rates, samples_per_s, limit, next_limit, epoch_seconds, cores_needed"},
+        {"traffic", "a bucket: bytes, requests, usd per epoch and run; disk_cache_saves_bytes; else null"},
         {"decode[]", "tiles and a GPU: samples_per_s, share, threads, device_bytes of each --decode"},
         {"scale[]", "the table over numbers of GPUs"},
         {"what_if[]", "changes that bring 5 % or more: change, samples_per_s, gain, limit"},

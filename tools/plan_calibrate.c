@@ -25,10 +25,14 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "base/thread.h"
+#include "doctor/reads.h"
 #include "doctor/work.h"
 #include "gpu/device.h"
 #include "io/file.h"
+#include "io/http.h"
+#include "io/url.h"
 #include "load_flags.h"
 #include "op/pipeline.h"
 #include "pack/reader.h"
@@ -41,6 +45,10 @@
 #define QUICK_SLICES 4
 #define QUICK_BYTES (UINT64_C(256) << 20)     /* more than caches of CPUs hold: raw pixels gain from those */
 #define QUICK_BYTES_COLD (UINT64_C(32) << 20) /* which have to be read first */
+#define BUCKET_BYTES (UINT64_C(8) << 20)      /* which are paid for */
+#define BUCKET_PARTS 16u                      /* of 1 MiB, for the rate of the link */
+#define BUCKET_FILL 3                         /* samples, as a multiple of those in these bytes */
+#define BUCKET_BATCH 64u
 #define QUICK_SPREAD 0.20 /* nine of ten runs were within that of a short measurement */
 #define CALM_SPREAD 0.10  /* and so many within that of a calibration */
 #define QUICK_COLD_SPREAD 0.30
@@ -146,10 +154,13 @@ out:
 typedef struct effort {
     int slices;
     uint64_t slice_ns, bytes;
+    uint64_t fill; /* samples delivered before it counts: they bring a remote pack into memory */
 } effort;
-static const effort calm = {SLICES, SLICE_NS, WARM_BYTES};
-static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES};
-static const effort quick_cold = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_COLD};
+static const effort calm = {SLICES, SLICE_NS, WARM_BYTES, 0};
+static const effort quick = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES, 0};
+static const effort quick_cold = {QUICK_SLICES, QUICK_SLICE_NS, QUICK_BYTES_COLD, 0};
+static const effort bucket = {QUICK_SLICES, QUICK_SLICE_NS, BUCKET_BYTES, 0};
+static const effort bucket_calm = {SLICES, SLICE_NS, 4 * BUCKET_BYTES, 0};
 
 typedef struct look {
     uint64_t samples, wall_ns, cpu_ns;
@@ -204,6 +215,23 @@ static leat_plan_range range_of(const look *l)
                              l->high > 0 ? LEAT_MAX(l->high, mid) : mid * 1.1};
 }
 
+/* Pages of a remote pack come into the loader's memory: what is measured after that reads none. A
+ * random order has then met nearly all of them. */
+static int fill_memory(leat_loader *l, uint64_t samples, leat_error *err)
+{
+    uint64_t seen = 0;
+    LEAT_TRY(leat_loader_begin(l, 0, err));
+    while (seen < samples) {
+        leat_batch *batch = NULL;
+        LEAT_TRY(leat_loader_next(l, &batch, -1, err));
+        if (batch == NULL) break;
+        seen += batch->samples;
+        leat_batch_release(&batch);
+    }
+    leat_loader_stop(l);
+    return 0;
+}
+
 static int measure_loader(const char *path, const leat_loader_opts *base, const effort *e, uint32_t threads,
                           uint64_t epoch, bool once, look *out, leat_error *err)
 {
@@ -212,6 +240,7 @@ static int measure_loader(const char *path, const leat_loader_opts *base, const 
     int rc;
     opts.threads = threads;
     LEAT_GO(rc, out, leat_loader_open(&l, path, &opts, err));
+    if (e->fill > 0) LEAT_GO(rc, out, fill_memory(l, e->fill, err));
     rc = run_loader(l, e, epoch, once, out, err);
 out:
     leat_loader_close(&l);
@@ -296,12 +325,16 @@ static int measure_warm(const char *path, const leat_loader_opts *base, const ef
     for (uint64_t i = 0; i < count; i++) indices[i] = i % some;
     opts.indices = indices;
     opts.index_count = count;
-    LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
+    effort full = *e;
+    if (leat__path_remote(path))
+        full.fill = BUCKET_FILL * some;
+    else
+        LEAT_GO(rc, out, read_for(path, false, 0, pages + 1, 0, &ignored, err));
     /* with all threads it counts: one thread only tells how they scale */
-    effort less = *e;
-    if (e != &calm && threads > 1) less.slices = e->slices / 2;
+    effort less = full;
+    if (e->slices < SLICES && threads > 1) less.slices = e->slices / 2;
     LEAT_GO(rc, out, measure_loader(path, &opts, &less, 1, 0, false, &one, err));
-    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, e, threads, 0, false, &all, err));
+    if (threads > 1) LEAT_GO(rc, out, measure_loader(path, &opts, &full, threads, 0, false, &all, err));
     const look *last = threads > 1 ? &all : &one;
     k->rate_one = range_of(&one);
     k->rate_all = range_of(last);
@@ -385,6 +418,42 @@ int plan_measure(const char *path, const leat_loader_opts *base, uint32_t thread
     k->cpus = m.cpus_usable;
     k->quick = 1;
     k->calibrated |= 1u << LEAT_PLAN_CPU;
+    return 0;
+}
+
+int plan_measure_bucket(cli *c, const char *path, const leat_loader_opts *base, uint32_t threads, bool link,
+                        bool longer, leat_plan_calibration *k, double *latency_s, leat_error *err)
+{
+    leat_loader_opts opts = *base;
+    leat__http_stats before, after;
+    leat_pack_info info;
+    leat_machine m;
+    double rate = 0;
+    char text[24];
+
+    leat__http_read(&before);
+    LEAT_TRY(leat_machine_read(&m, sizeof m, err));
+    LEAT_TRY(info_of(path, &info, err));
+    if (link) {
+        LEAT_TRY(leat__reads_link(path, longer ? 8 * BUCKET_PARTS : BUCKET_PARTS, latency_s, &rate, err));
+        k->io_bytes_per_s = widened((leat_plan_range){rate, rate, rate}, QUICK_COLD_SPREAD);
+        k->calibrated |= 1u << LEAT_PLAN_IO;
+    }
+    opts.memory = 0; /* as the loader itself chooses: the few pages have to stay in it */
+    opts.batch_size = LEAT_MIN(opts.batch_size, BUCKET_BATCH);
+    LEAT_TRY(measure_warm(path, &opts, longer ? &bucket_calm : &bucket, threads, &info, k, err));
+    double spread = longer ? CALM_SPREAD : QUICK_SPREAD;
+    k->rate_one = widened(k->rate_one, spread);
+    k->rate_all = widened(k->rate_all, spread);
+    k->cpu_us = widened(k->cpu_us, spread);
+    k->threads = threads;
+    k->cpus = m.cpus_usable;
+    k->quick = !longer;
+    k->calibrated |= 1u << LEAT_PLAN_CPU;
+    leat__http_read(&after);
+    cli_say(c, "measured on the bucket: %s in %llu requests",
+            leat__format_bytes(after.bytes_in - before.bytes_in, text, sizeof text),
+            (unsigned long long)(after.requests - before.requests));
     return 0;
 }
 

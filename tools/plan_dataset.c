@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts for `leat plan` out of a pack's index: no page of it is read.
+ * Facts for `leat plan` out of a pack's index: no page of it is read. Or of the listing of a prefix in a
+ * bucket.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,11 +13,17 @@
 #include "base/str.h"
 #include "codec/codec.h"
 #include "doctor/reads.h"
+#include "io/dir.h"
+#include "io/object.h"
+#include "io/traffic.h"
+#include "ingest/source.h"
 #include "plan/parts.h"
 #include "plan_modes.h"
 
-/* Cells looked at, evenly spaced: means of a large pack are known well before all are. */
+/* Cells looked at, evenly spaced: means of a large pack are known well before all are. Of a remote
+ * index, which is fetched in pieces, as many side by side in a few places. */
 #define CELLS 4096
+#define PLACES 8
 
 /* What the plan's table of costs calls the way this image is stored. */
 static const char *method_of(const leat_pack_image *image, bool fast)
@@ -54,36 +61,46 @@ static int first_image_field(const leat_pack *pack)
     return -1;
 }
 
-static int image_facts(leat_pack *pack, uint64_t samples, leat_plan_facts *f, leat_error *err)
+typedef struct image_sums {
+    uint64_t seen, width, height, raw, tiles;
+    double us;
+} image_sums;
+
+static void add_image(const leat_plan_facts *f, const leat_pack_cell *cell, bool fast, image_sums *sum)
+{
+    if (cell->absent) return;
+    sum->seen++;
+    sum->width += cell->image.width;
+    sum->height += cell->image.height;
+    sum->raw += cell->image.codec == LEAT__CODEC_RAW;
+    sum->tiles += cell->image.codec == LEAT__CODEC_TILE;
+    sum->us += leat__plan_sample_us(f, method_of(&cell->image, fast), (double)cell->length,
+                                    (double)cell->image.width * cell->image.height);
+}
+
+static int image_facts(leat_pack *pack, uint64_t samples, bool remote, leat_plan_facts *f, leat_error *err)
 {
     int field = first_image_field(pack);
-    uint64_t seen = 0, width = 0, height = 0, raw = 0, tiles = 0;
+    image_sums s = {0};
     bool fast = fast_tiles(pack);
-    double us = 0;
     if (field < 0) return 0;
-    uint64_t step = LEAT_MAX(samples / CELLS, UINT64_C(1));
+    uint64_t run = remote ? CELLS / PLACES : 1, step = LEAT_MAX(samples / (CELLS / run), run);
     for (uint64_t i = 0; i < samples; i += step) {
-        leat_pack_cell cell;
-        int rc = leat_pack_cells(pack, (uint32_t)field, i, 1, &cell, err);
-        if (rc != 0) return rc;
-        if (cell.absent) continue;
-        seen++;
-        width += cell.image.width;
-        height += cell.image.height;
-        raw += cell.image.codec == LEAT__CODEC_RAW;
-        tiles += cell.image.codec == LEAT__CODEC_TILE;
-        us += leat__plan_sample_us(f, method_of(&cell.image, fast), (double)cell.length,
-                                   (double)cell.image.width * cell.image.height);
+        for (uint64_t k = i; k < LEAT_MIN(i + run, samples); k++) {
+            leat_pack_cell cell;
+            LEAT_TRY(leat_pack_cells(pack, (uint32_t)field, k, 1, &cell, err));
+            add_image(f, &cell, fast, &s);
+        }
     }
-    if (seen == 0) return 0;
-    f->width = (uint32_t)(width / seen);
-    f->height = (uint32_t)(height / seen);
-    f->mix_raw = (double)raw / (double)seen;
-    f->images = raw == seen ? LEAT_PLAN_RAW
-                : raw > 0   ? LEAT_PLAN_MIX
-                : 2 * tiles >= seen ? LEAT_PLAN_TILED
-                                    : LEAT_PLAN_KEEP;
-    f->work = us / (double)seen / leat__plan_table_us(f);
+    if (s.seen == 0) return 0;
+    f->width = (uint32_t)(s.width / s.seen);
+    f->height = (uint32_t)(s.height / s.seen);
+    f->mix_raw = (double)s.raw / (double)s.seen;
+    f->images = s.raw == s.seen ? LEAT_PLAN_RAW
+                : s.raw > 0     ? LEAT_PLAN_MIX
+                : 2 * s.tiles >= s.seen ? LEAT_PLAN_TILED
+                                        : LEAT_PLAN_KEEP;
+    f->work = s.us / (double)s.seen / leat__plan_table_us(f);
     return 0;
 }
 
@@ -108,10 +125,76 @@ static int storage_facts(const char *path, leat_plan_facts *f, leat_error *err)
     return 0;
 }
 
-int plan_dataset(const char *path, leat_plan_facts *f, leat_error *err)
+/* A bucket is a separate kind of storage, with prices where its owner is known. */
+static void bucket_facts(const char *path, leat_plan_facts *f)
+{
+    leat__traffic_rates rates;
+    snprintf(f->storage, sizeof f->storage, "bucket");
+    if (!leat__traffic_rates_of(path, &rates)) return;
+    f->price_requests = rates.per_1000;
+    f->price_other_region = rates.other_region;
+    f->price_internet = rates.internet;
+    snprintf(f->price_date, sizeof f->price_date, "%s", LEAT__TRAFFIC_DATE);
+}
+
+/* ---- A prefix of images ---- */
+
+typedef struct listed {
+    uint64_t images, bytes, largest;
+} listed;
+
+static int add_object(void *cookie, const leat__object *o, leat_error *err)
+{
+    listed *l = cookie;
+    (void)err;
+    if (o->folder || !leat__source_is_image(o->key)) return 0;
+    l->images++;
+    l->bytes += o->size;
+    l->largest = LEAT_MAX(l->largest, o->size);
+    return 0;
+}
+
+/* The listing alone, 1000 names a request: a pack made of the prefix is about as large. */
+static int prefix_facts(const char *path, leat_plan_facts *f, leat_error *err)
+{
+    leat__store *store = NULL;
+    listed l = {0};
+    leat__buf prefix;
+    int rc;
+
+    leat__buf_init(&prefix, LEAT__MEM_MISC, 65536);
+    (void)leat__buf_printf(&prefix, "%s%s", path, leat__str_ends(path, "/") ? "" : "/");
+    if (leat__buf_status(&prefix) != 0) LEAT_GO(rc, out, leat__fail_nomem(err, 65536, "a path"));
+    LEAT_GO(rc, out, leat__store_open(&store, path, err));
+    LEAT_GO(rc, out, leat__object_list(store, leat__buf_str(&prefix), false, add_object, &l, err));
+    if (l.images == 0)
+        LEAT_GO(rc, out, leat__fail(err, LEAT_ENOENT, "%s: neither a pack nor a prefix with images", path));
+    f->samples = l.images;
+    f->sample_bytes = LEAT_MAX(l.bytes / l.images, UINT64_C(1));
+    f->max_sample_bytes = l.largest;
+    f->images = LEAT_PLAN_TILED; /* what leat pack makes of them */
+    bucket_facts(path, f);
+out:
+    leat__store_close(&store);
+    leat__buf_reset(&prefix);
+    return rc;
+}
+
+static bool is_prefix(const char *path)
+{
+    leat__entry_kind kind;
+    leat__scheme scheme = leat__path_scheme(path);
+    if (scheme != LEAT__SCHEME_S3 && scheme != LEAT__SCHEME_GS && scheme != LEAT__SCHEME_AZ) return false;
+    return leat__path_kind(path, &kind, NULL) == 0 && kind == LEAT__ENTRY_FOLDER;
+}
+
+int plan_dataset(const char *path, leat_plan_facts *f, bool *listed_only, leat_error *err)
 {
     leat_pack *pack = NULL;
     leat_pack_info info;
+    bool remote = leat__path_remote(path);
+    *listed_only = remote && is_prefix(path);
+    if (*listed_only) return prefix_facts(path, f, err);
     int rc = leat_pack_open(&pack, path, NULL, err);
     if (rc == 0) rc = leat_pack_info_read(pack, &info, sizeof info);
     if (rc == 0) {
@@ -119,9 +202,14 @@ int plan_dataset(const char *path, leat_plan_facts *f, leat_error *err)
         f->sample_bytes = info.samples > 0 ? info.bytes / info.samples : 0;
         f->page_bytes = info.page_bytes;
         f->max_sample_bytes = info.max_sample_bytes;
-        rc = image_facts(pack, info.samples, f, err);
+        rc = image_facts(pack, info.samples, remote, f, err);
     }
     leat_pack_close(&pack);
-    if (rc == 0 && leat__reads_resident(path, &f->cached, NULL) != 0) f->cached = 0;
-    return rc == 0 ? storage_facts(path, f, err) : rc;
+    if (rc != 0) return rc;
+    if (remote) {
+        bucket_facts(path, f);
+        return 0;
+    }
+    if (leat__reads_resident(path, &f->cached, NULL) != 0) f->cached = 0;
+    return storage_facts(path, f, err);
 }

@@ -14,8 +14,9 @@
 #include "cli.h"
 
 /* Facts of a pack: samples, bytes, pages, how its images are stored, their mean size and work, and
- * its storage. Crop, output size and ISA have to be there. LEAT_E… as opening a pack gives. */
-int plan_dataset(const char *path, leat_plan_facts *facts, leat_error *err) LEAT_MUST_CHECK;
+ * its storage. Crop, output size and ISA have to be there. LEAT_E… as opening a pack gives. A prefix of
+ * images in a bucket has number and sizes only: *listed. */
+int plan_dataset(const char *path, leat_plan_facts *facts, bool *listed, leat_error *err) LEAT_MUST_CHECK;
 
 /* Measures storage, the loader cold and warm with one thread and with `threads`, and, when
  * `copies`, the bus to the GPU: some six seconds. `opts` says what is delivered. */
@@ -26,6 +27,12 @@ int plan_calibrate(cli *c, const char *path, const leat_loader_opts *opts, uint3
  * `cold`. */
 int plan_measure(const char *path, const leat_loader_opts *opts, uint32_t threads, bool cold,
                  leat_plan_calibration *k, leat_error *err) LEAT_MUST_CHECK;
+
+/* Of a pack in a bucket, by few requests: the rate of the link and the latency of a request (unless
+ * `link` is false), then the loader from memory. Prints what was fetched. */
+int plan_measure_bucket(cli *c, const char *path, const leat_loader_opts *opts, uint32_t threads, bool link,
+                        bool longer, leat_plan_calibration *k, double *latency_s,
+                        leat_error *err) LEAT_MUST_CHECK;
 
 /* CPU time of those ops of a pipeline that are neither crop, resize, flip nor output, on an image of
  * noise of this size. */

@@ -99,7 +99,7 @@ typedef struct leat_plan_facts {
     uint64_t vram_bytes;      /* per GPU; 0 = from the table */
     char gpu[96];             /* "A10G", "NVIDIA H200"; "" = not known */
     char isa[32];             /* as leat_machine.isa; "" = avx2 */
-    char storage[32];         /* "hdd", "ssd", "nvme", "network", "memory"; "" = not known */
+    char storage[32];         /* "hdd", "ssd", "nvme", "network", "memory", "bucket"; "" = not known */
     /* Dataset. */
     uint64_t samples;
     uint64_t sample_bytes;    /* mean, as stored; default 110,000 */
@@ -144,6 +144,11 @@ typedef struct leat_plan_facts {
     uint32_t ops_unknown;     /* 1 = there are such ops, and their cost is not known */
     uint32_t reserved;
     char cpu[96];             /* as leat_machine.cpu_model, for the tables; "" = not known */
+    double latency_s;         /* of one request to a bucket; 0 = by the table */
+    /* US dollars for 1000 requests, and for a GB (1e9 bytes) read from another region or over the
+     * internet. All 0 = not known. */
+    double price_requests, price_other_region, price_internet;
+    char price_date[16];      /* of these prices */
 } leat_plan_facts;
 
 #define leat_plan_facts_init(facts) leat_plan_facts_init_sized((facts), sizeof *(facts))
@@ -255,6 +260,22 @@ typedef struct leat_plan_decode {
     uint64_t device_bytes;  /* memory of the GPU for batches and tiles */
 } leat_plan_decode;
 
+/* US dollars by the location of the machine. */
+typedef struct leat_plan_price {
+    double same_region, other_region, internet;
+} leat_plan_price;
+
+/* What all nodes together read from a bucket. All 0 for other storage. */
+typedef struct leat_plan_traffic {
+    uint64_t epoch_bytes, epoch_requests; /* of the first epoch */
+    uint64_t run_bytes, run_requests;     /* of all epochs */
+    uint64_t disk_bytes;       /* a disk cache of the whole dataset takes, on each node */
+    uint64_t disk_saves_bytes; /* of run_bytes */
+    leat_plan_price epoch, run, disk_saves;
+    uint32_t priced;           /* 0 = the prices are not known */
+    uint32_t reserved;
+} leat_plan_traffic;
+
 #define LEAT_PLAN_DECODES 3
 #define LEAT_PLAN_SCALES 8
 #define LEAT_PLAN_WHAT_IFS 12
@@ -279,6 +300,7 @@ typedef struct leat_plan {
     uint32_t decode_count;      /* 0 = the GPU cannot decode these images, or its rate is not known */
     uint32_t reserved2;
     leat_plan_decode decodes[LEAT_PLAN_DECODES];
+    leat_plan_traffic traffic;  /* of a dataset in a bucket */
 } leat_plan;
 
 /* Makes the plan. LEAT_EINVAL names the fact that is impossible or unknown. A plan that does

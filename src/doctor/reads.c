@@ -33,6 +33,8 @@
 #define PART_LARGE (128u << 10)
 #define PARTS 1024u       /* places in the file */
 #define PARTS_STRIDE 389u /* from one to the next, round and round: no common divisor */
+#define LINK_SMALL 4u
+#define LINK_LARGE (1u << 20)
 #define PARTS_FEW 2u      /* in flight */
 #define PARTS_MANY 16u
 #define SLOT_MAX (UINT64_C(256) << 20) /* memory for reads in flight */
@@ -321,6 +323,37 @@ static void count_refused(leat_doctor_facts *f)
     leat__http_stats s;
     leat__http_read(&s);
     if (s.requests > 0) f->remote_refused = LEAT_MIN(1.0, (double)s.throttled / (double)s.requests);
+}
+
+int leat__reads_link(const char *path, uint32_t parts, double *latency_s, double *bytes_per_s,
+                     leat_error *err)
+{
+    leat_pack *pack = NULL;
+    ranges r = {0};
+    uint64_t bytes = 0;
+    result got;
+    int rc;
+
+    LEAT_GO(rc, out, leat_pack_open(&pack, path, NULL, err));
+    r.at = LEAT_NEW_ARRAY(DOCTOR, range, PARTS);
+    if (r.at == NULL) LEAT_GO(rc, out, leat__fail_nomem(err, PARTS * sizeof(range), "reads"));
+    list_parts(pack, PART_SMALL, &r);
+    r.count = LEAT_MIN(r.count, LINK_SMALL);
+    LEAT_GO(rc, out, read_for(&r, 1, 1, true, NULL, &got, err));
+    *latency_s = got.read_ms / 1e3;
+    list_parts(pack, LINK_LARGE, &r);
+    r.count = LEAT_MIN(r.count, parts);
+    for (uint32_t i = 0; i < r.count; i++) bytes += r.at[i].len;
+    uint64_t begin = leat__clock_ns();
+    LEAT_GO(rc, out, read_for(&r, PARTS_MANY, 1, true, NULL, &got, err));
+    /* the first round trip brings no bytes */
+    double passed = (double)(leat__clock_ns() - begin) / 1e9, full = passed - *latency_s;
+    double share = r.count > 0 ? (double)got.reads / r.count : 0;
+    *bytes_per_s = (double)bytes * share / LEAT_MAX(full, passed / 4);
+out:
+    leat__free(r.at);
+    leat_pack_close(&pack);
+    return rc;
 }
 
 int leat__reads_measure(const char *path, const uint64_t *ids, uint64_t count,

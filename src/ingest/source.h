@@ -48,6 +48,7 @@ int leat__source_open(leat__source **s, const leat_ingest_opts *opts,
 void leat__source_close(leat__source **s);
 
 /* The kinds. */
+bool leat__source_is_image(const char *name); /* by its extension, as the folder source decides */
 int leat__source_folder(leat__source **s, const leat_ingest_opts *opts,
                         leat_error *err) LEAT_MUST_CHECK;
 int leat__source_tar(leat__source **s, const leat_ingest_opts *opts,

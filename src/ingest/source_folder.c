@@ -88,7 +88,7 @@ static int enter(folder_source *s, leat_error *err)
 
 /* The extensions of torchvision's ImageFolder, and others that only images have. The latter are
  * errors when leat cannot read them: skipping them would lose samples. */
-static bool is_image_name(const char *name)
+bool leat__source_is_image(const char *name)
 {
     static const char *const endings[] = {"jpg", "jpeg", "png", "webp", "jpe", "jfif", "pjpeg",
                                           "bmp", "gif", "tif", "tiff", "ppm", "pgm", "pbm",
@@ -106,7 +106,7 @@ static bool is_hidden(const char *name)
 
 static bool pass_by(folder_source *s, const char *name, bool folder)
 {
-    if (s->strict || (!is_hidden(name) && (folder || is_image_name(name)))) return false;
+    if (s->strict || (!is_hidden(name) && (folder || leat__source_is_image(name)))) return false;
     if (s->base.ignored++ == 0)
         snprintf(s->base.ignored_first, sizeof s->base.ignored_first, "%s", name);
     return true;
@@ -281,7 +281,7 @@ static int count_below(folder_source *s, leat__buf *path, int depth, uint64_t *f
         const char *name = leat__dir_name(&dir, i);
         if (is_hidden(name) && !s->strict) continue;
         if (dir.entries[i].kind != LEAT__ENTRY_FOLDER) {
-            *files += s->strict || is_image_name(name);
+            *files += s->strict || leat__source_is_image(name);
             continue;
         }
         path->len = len;

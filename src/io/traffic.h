@@ -16,6 +16,12 @@ typedef struct leat__traffic_price {
     double same_region, other_region, internet;
 } leat__traffic_price;
 
+/* Per 1000 GET requests, and per GB (1e9 bytes) that leaves the region or the cloud. */
+typedef struct leat__traffic_rates {
+    double per_1000, other_region, internet;
+} leat__traffic_rates;
+bool leat__traffic_rates_of(const char *path, leat__traffic_rates *rates);
+
 /* False when prices are unknown: web servers, local files, and other servers with s3:// (an
  * endpoint is set). */
 bool leat__traffic_price_of(const char *path, uint64_t bytes, uint64_t requests, leat__traffic_price *price);

@@ -76,6 +76,8 @@ void leat__plan_decodes(leat_plan *plan);
 void leat__plan_speed(const leat_plan_facts *f, const leat_plan_ram *ram,
                       const leat_plan_vram *vram, leat_plan_speed *speed);
 bool leat__plan_in_memory(const leat_plan_facts *f); /* nothing is read from storage */
+bool leat__plan_remote(const leat_plan_facts *f);    /* read from a bucket, by requests */
+double leat__plan_samples_per_request(const leat_plan_facts *f); /* of a bucket */
 /* Share of time that the workers decode while the pack is read from storage. */
 double leat__plan_busy(const leat_plan_facts *f);
 /* CPU time of one sample in microseconds from the table: stored with `method` of
@@ -85,6 +87,9 @@ double leat__plan_sample_us(const leat_plan_facts *f, const char *method, double
 double leat__plan_table_us(const leat_plan_facts *f);
 double leat__plan_quality_share(uint32_t quality); /* share of the original's bytes */
 void leat__plan_what_ifs(leat_plan *plan);
+
+/* bucket.c: of a dataset in a bucket; after leat__plan_speed. */
+void leat__plan_traffic(leat_plan *plan);
 
 /* solve.c */
 void leat__plan_scales(leat_plan *plan);

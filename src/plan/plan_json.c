@@ -52,6 +52,7 @@ static void facts_json(leat__json *j, const leat_plan_facts *f)
     leat__json_ku64(j, "width", f->width);
     leat__json_ku64(j, "height", f->height);
     leat__json_kdouble(j, "cached", f->cached);
+    if (f->latency_s > 0) leat__json_kdouble(j, "latency_seconds", f->latency_s);
     leat__json_kstr(j, "images", images[f->images]);
     leat__json_kstr(j, "model", f->gpus > 0 ? f->model : NULL);
     leat__json_kstr(j, "optimizer", f->gpus > 0 ? optimizers[f->optimizer] : NULL);
@@ -164,6 +165,39 @@ static void speed_json(leat__json *j, const leat_plan_speed *s)
     leat__json_end(j);
 }
 
+static void price_json(leat__json *j, const char *key, const leat_plan_price *p)
+{
+    open_object(j, key);
+    leat__json_kdouble(j, "same_region", p->same_region);
+    leat__json_kdouble(j, "other_region", p->other_region);
+    leat__json_kdouble(j, "internet", p->internet);
+    leat__json_end(j);
+}
+
+static void traffic_json(leat__json *j, const leat_plan *p)
+{
+    const leat_plan_traffic *t = &p->traffic;
+    leat__json_key(j, "traffic");
+    if (t->epoch_bytes == 0) {
+        leat__json_null(j);
+        return;
+    }
+    leat__json_object(j);
+    leat__json_ku64(j, "epoch_bytes", t->epoch_bytes);
+    leat__json_ku64(j, "epoch_requests", t->epoch_requests);
+    leat__json_ku64(j, "run_bytes", t->run_bytes);
+    leat__json_ku64(j, "run_requests", t->run_requests);
+    leat__json_ku64(j, "disk_cache_bytes", t->disk_bytes);
+    leat__json_ku64(j, "disk_cache_saves_bytes", t->disk_saves_bytes);
+    if (t->priced) {
+        price_json(j, "usd_epoch", &t->epoch);
+        price_json(j, "usd_run", &t->run);
+        price_json(j, "usd_disk_cache_saves", &t->disk_saves);
+        leat__json_kstr(j, "price_date", p->facts.price_date);
+    }
+    leat__json_end(j);
+}
+
 static void config_json(leat__json *j, const leat_plan *p)
 {
     const leat_plan_config *c = &p->config;
@@ -244,6 +278,7 @@ void leat__plan_json(const leat_plan *p, leat__buf *out)
     ram_json(&j, "ram_process", &p->ram_process, LEAT_PLAN_PROCESS);
     if (p->facts.gpus > 0) vram_json(&j, &p->vram);
     speed_json(&j, &p->speed);
+    traffic_json(&j, p);
     decodes_json(&j, p);
     tables_json(&j, p);
     leat__json_end(&j);

@@ -101,6 +101,7 @@ static int make(leat_plan *plan, leat_error *err)
     plan->config.memory_bytes = plan->ram.budget;
     if (f->gpus > 0) LEAT_TRY(leat__plan_vram(f, &plan->vram, err));
     leat__plan_speed(f, &plan->ram, &plan->vram, &plan->speed);
+    leat__plan_traffic(plan);
     leat__plan_decodes(plan);
     leat__plan_what_ifs(plan);
     if (f->gpus > 0) leat__plan_scales(plan);

@@ -187,6 +187,43 @@ static void speed_section(const leat_plan *p, leat__buf *out)
     guide_line(p, out);
 }
 
+static void price_text(leat__buf *out, const leat_plan_price *p)
+{
+    leat__buf_printf(out, "$%.2f in the bucket's region, $%.2f from another, $%.2f over the internet",
+                     p->same_region, p->other_region, p->internet);
+}
+
+static void traffic_section(const leat_plan *p, leat__buf *out)
+{
+    const leat_plan_traffic *t = &p->traffic;
+    char a[24], b[24];
+    if (t->epoch_bytes == 0) return;
+    leat__buf_printf(out, "\nTraffic from the bucket, all nodes\n  per epoch %s in %s requests",
+                     bytes(t->epoch_bytes, a), count((double)t->epoch_requests, b));
+    if (p->facts.epochs > 1)
+        leat__buf_printf(out, "; %u epochs: %s in %s requests", p->facts.epochs, bytes(t->run_bytes, a),
+                         count((double)t->run_requests, b));
+    leat__buf_putc(out, '\n');
+    if (t->priced) {
+        leat__buf_printf(out, "  by list prices of %s%s: ", p->facts.price_date,
+                         p->facts.epochs > 1 ? ", all epochs" : "");
+        price_text(out, &t->run);
+        leat__buf_putc(out, '\n');
+    }
+    if (t->disk_saves_bytes == 0) {
+        leat__buf_puts(out, p->facts.epochs > 1 ? "  a disk cache saves nothing here\n"
+                                                : "  a disk cache saves nothing in one epoch (--epochs)\n");
+        return;
+    }
+    leat__buf_printf(out, "  --cache disk:DIR with %s per node saves %s", bytes(t->disk_bytes, a),
+                     bytes(t->disk_saves_bytes, b));
+    if (t->priced) {
+        leat__buf_puts(out, ": ");
+        price_text(out, &t->disk_saves);
+    }
+    leat__buf_putc(out, '\n');
+}
+
 static void decode_section(const leat_plan *p, leat__buf *out)
 {
     char a[24], b[24];
@@ -274,6 +311,7 @@ void leat__plan_page(const leat_plan *p, leat__buf *out, bool ascii)
     ram_section(p, out, ascii);
     vram_section(p, out, ascii);
     speed_section(p, out);
+    traffic_section(p, out);
     decode_section(p, out);
     what_if_section(p, out);
     config_section(p, out);

@@ -19,6 +19,12 @@
 #define SPREAD_COPY 0.25 /* uncertainty of the table of copies to the GPU */
 /* Uncertainty of the table of reads per second: queues and caches of devices differ. */
 #define SPREAD_READS 1.0
+/* Requests to a bucket: the loader's connections, Amazon's documented rate for one prefix, the
+ * largest request that joins neighbours (io/remote.h), and the spread of a measured latency. */
+#define IN_FLIGHT 64.0
+#define REQUESTS_MOST 5500.0
+#define JOINED_BYTES (UINT64_C(8) << 20)
+#define SPREAD_LATENCY 0.50
 /* Gains below this are within the error of the figures: not worth a row. */
 #define LEAST_GAIN 1.05
 
@@ -137,14 +143,37 @@ static bool reads_single_samples(const leat_plan_facts *f)
            f->sample_bytes * 2 <= f->page_bytes;
 }
 
+double leat__plan_samples_per_request(const leat_plan_facts *f)
+{
+    uint64_t bytes = f->page_bytes;
+    if (reads_single_samples(f)) return 1;
+    if (f->order == PLAN_ORDER_SEQUENTIAL) bytes = LEAT_MAX(bytes, JOINED_BYTES);
+    return LEAT_MAX(1.0, (double)bytes / (double)LEAT_MAX(f->sample_bytes, UINT64_C(1)));
+}
+
+/* Every read of a bucket is a request, of a page too: so many in flight, each as long as the latency. */
+static leat_plan_range request_rate(const leat_plan_facts *f)
+{
+    double each = leat__plan_samples_per_request(f);
+    if (f->latency_s > 0)
+        return spread(LEAT_MIN(IN_FLIGHT / f->latency_s, REQUESTS_MOST) * each, SPREAD_LATENCY);
+    return spread(read_limit("bucket") * each, SPREAD_READS);
+}
+
 static leat_plan_range io_rate(const leat_plan_facts *f)
 {
     leat_plan_range bytes = f->measured.io_bytes_per_s;
     if (bytes.mid <= 0) bytes = storage_rate(f->storage);
     leat_plan_range r = scaled(bytes, 1.0 / (double)f->sample_bytes);
+    if (leat__plan_remote(f)) return r.mid > 0 ? at_most(r, request_rate(f)) : r;
     double most = reads_single_samples(f) ? read_limit(f->storage) : 0;
     if (most > 0) r = at_most(r, spread(most, SPREAD_READS));
     return r;
+}
+
+bool leat__plan_remote(const leat_plan_facts *f)
+{
+    return strcmp(f->storage, "bucket") == 0;
 }
 
 bool leat__plan_in_memory(const leat_plan_facts *f)
@@ -163,11 +192,25 @@ double leat__plan_busy(const leat_plan_facts *f)
     return io.mid > 0 && cpu.mid > 0 ? LEAT_MIN(1.0, io.mid / cpu.mid) : 1;
 }
 
+/* The page cache does not hold objects of a bucket: the loader does, in the part of its budget that
+ * nothing else needs. An order other than random reads each page once an epoch and evicts it before it comes
+ * again, unless all fit. */
+static double kept_share(const leat_plan_facts *f, const leat_plan_ram *ram, double dataset)
+{
+    uint64_t trainers = LEAT_MAX(f->gpus, 1u);
+    uint64_t own = (ram->queue + ram->assembling + ram->pinned + ram->workers + ram->pages) / trainers;
+    if (f->loader != LEAT_PLAN_LEAT || ram->budget <= own) return 0;
+    double share = (double)(ram->budget - own) * (double)trainers / dataset;
+    bool random = f->order == 0 || f->order == PLAN_ORDER_RANDOM;
+    return share >= 1 ? 1 : random && f->memory_bytes > 0 ? share : 0;
+}
+
 /* Bytes that fit in free memory stay cached: t = c / memory + (1 − c) / storage. */
 static double cached_share(const leat_plan_facts *f, const leat_plan_ram *ram)
 {
     if (leat__plan_in_memory(f)) return 1;
     double dataset = (double)leat__plan_dataset_bytes(f);
+    if (dataset > 0 && leat__plan_remote(f)) return kept_share(f, ram, dataset);
     if (dataset <= 0 || ram->limit == 0 || ram->with_validation >= ram->limit) return 0;
     return LEAT_MIN(1.0, (double)(ram->limit - ram->with_validation) / dataset);
 }
@@ -319,9 +362,10 @@ static void name_sources(const leat_plan_facts *f, leat_plan_speed *s)
         const char *calibrated, *given, *otherwise;
     } rows[] = {
         [LEAT_PLAN_IO] = {s->io, m->io_bytes_per_s,
-                          m->quick ? "measured: a short series of direct reads of the pack"
-                                   : "calibrated: direct reads of the pack",
-                          "given: --io-mbs", "table: " PLAN_STORAGE_SOURCE},
+                          leat__plan_remote(f) ? "measured: a few reads of the bucket"
+                          : m->quick ? "measured: a short series of direct reads of the pack"
+                                     : "calibrated: direct reads of the pack",
+                          "given: --io-mbs or --gbps", "table: " PLAN_STORAGE_SOURCE},
         [LEAT_PLAN_CPU] = {s->cpu, m->cpu_us,
                            m->quick ? "measured: a short run of the loader on the pack"
                                     : "calibrated: the loader on the pack, from memory",
@@ -496,6 +540,12 @@ void leat__plan_what_ifs(leat_plan *plan)
             reprice(&f, base);
             what_if(plan, "--quality 90", &f);
         }
+    }
+    if (leat__plan_remote(base)) {
+        f = *base;
+        snprintf(f.storage, sizeof f.storage, "nvme");
+        f.measured.io_bytes_per_s = f.measured.rate_cold = (leat_plan_range){0};
+        what_if(plan, "--cache disk:DIR on NVMe", &f);
     }
     f = *base;
     snprintf(f.storage, sizeof f.storage, "memory");

@@ -100,6 +100,83 @@ def digests(pack: str, *args: str, env: dict[str, str] | None = None) -> list[st
     return [epoch["digest"] for epoch in load(pack, *args, env=env)]
 
 
+class Planning(unittest.TestCase):
+    """leat plan on data in a bucket."""
+
+    def plan(self, data: str, *args: str, env: dict[str, str]) -> dict:
+        return json.loads(leat("plan", "--dataset", data, "--gpus", "0", "--ram", "8G", "--cpus", "2", "--json", *args,
+                               env=env))
+
+    def test_a_pack_is_storage_of_its_own(self) -> None:
+        proxy = Proxy(World.weed.port)
+        plan = self.plan(remote("one.leat"), "--order", "quasi_random", "--epochs", "3", "--samples", "1000000",
+                         env=environment(proxy.port))
+        local = json.loads(leat("plan", "--dataset", path("one.leat"), "--no-measure", "--json"))
+        self.assertEqual(plan["facts"]["storage"], "bucket")
+        for key in ("sample_bytes", "width", "height", "images"):
+            self.assertEqual(plan["facts"][key], local["facts"][key])
+        self.assertTrue(plan["speed"]["sources"]["io"].startswith("measured"))
+        self.assertTrue(plan["speed"]["sources"]["cpu"].startswith("measured"))
+        self.assertFalse(plan["speed"]["incomplete"])
+        traffic = plan["traffic"]
+        self.assertEqual(traffic["epoch_bytes"], plan["facts"]["samples"] * plan["facts"]["sample_bytes"])
+        self.assertEqual(traffic["run_bytes"], 3 * traffic["epoch_bytes"])
+        self.assertEqual(traffic["disk_cache_saves_bytes"], 2 * traffic["epoch_bytes"])
+        self.assertNotIn("usd_run", traffic)  # another server than Amazon's
+        self.assertLess(proxy.gets, 120)
+        proxy.stop()
+
+    def test_the_bytes_fetched_are_said(self) -> None:
+        run = subprocess.run([LEAT, "plan", "--dataset", remote("one.leat"), "--gpus", "0"], capture_output=True,
+                             text=True, env=environment(World.weed.port), timeout=100)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stderr, r"measured on the bucket: .* in \d+ requests")
+        self.assertIn("Traffic from the bucket", run.stdout)
+
+    def test_gbps_is_the_link(self) -> None:
+        env = environment(World.weed.port)
+        plans = [self.plan(remote("one.leat"), "--no-measure", "--order", "sequential", "--gbps", gbps,
+                           "--samples", "1000000", env=env)
+                 for gbps in ("0.01", "0.02")]
+        rates = [plan["speed"]["rates"]["io"]["mid"] for plan in plans]
+        self.assertAlmostEqual(rates[1] / rates[0], 2)
+        self.assertAlmostEqual(rates[0] * plans[0]["facts"]["sample_bytes"], 0.95 * 0.01e9 / 8)
+        self.assertEqual(plans[0]["speed"]["limit"], "io")
+
+    def test_few_requests_without_measuring(self) -> None:
+        proxy = Proxy(World.weed.port)
+        self.plan(remote("set.leat"), "--no-measure", "--gbps", "1", env=environment(proxy.port))
+        self.assertLess(proxy.requests, 40)  # five shards, a few each
+        proxy.stop()
+
+    def test_a_slow_server_limits_random(self) -> None:
+        proxy = Proxy(World.weed.port, latency=0.1)
+        env = environment(proxy.port)
+        plan = self.plan(remote("one.leat"), "--order", "random", env=env)
+        self.assertGreater(plan["facts"]["latency_seconds"], 0.09)
+        self.assertLess(plan["speed"]["rates"]["io"]["mid"], 64 / 0.09)
+        self.assertIn("quasi_random", json.dumps(plan["what_if"]) + plan["no_gain"])
+        proxy.stop()
+
+    def test_a_prefix_of_images(self) -> None:
+        for i in range(30):
+            servers.put(World.weed.port, f"plain/c{i % 3}/{i}.png", png(i, 32))
+        servers.put(World.weed.port, "plain/readme.txt", b"no image")
+        sizes = [len(png(i, 32)) for i in range(30)]
+        env = environment(World.weed.port)
+        plan = self.plan(f"s3://{BUCKET}/plain", "--gbps", "1", env=env)
+        self.assertEqual(plan["facts"]["samples"], 30)
+        self.assertEqual(plan["facts"]["sample_bytes"], sum(sizes) // 30)
+        self.assertEqual(plan["facts"]["storage"], "bucket")
+        error = leat("plan", "--dataset", f"s3://{BUCKET}/plain", "--calibrate", env=env, code=2)
+        self.assertIn("prefix of images", error)
+        self.assertIn("nosuch", leat("plan", "--dataset", f"s3://{BUCKET}/nosuch.leat", env=env, code=4))
+
+    def test_calibrate(self) -> None:
+        plan = self.plan(remote("one.leat"), "--calibrate", env=environment(World.weed.port))
+        self.assertTrue(plan["speed"]["sources"]["cpu"].startswith("calibrated"))
+
+
 class Reading(unittest.TestCase):
     def env(self, **more: str) -> dict[str, str]:
         return environment(World.weed.port, **more)

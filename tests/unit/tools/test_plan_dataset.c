@@ -44,9 +44,11 @@ static leat_plan_facts facts_of(void)
 {
     leat_plan_facts f;
     leat_error err = {0};
+    bool listed = true;
     leat_plan_facts_init(&f);
-    int rc = plan_dataset(path, &f, &err);
+    int rc = plan_dataset(path, &f, &listed, &err);
     if (rc != 0) fail_msg("%s", err.message);
+    assert_false(listed);
     return f;
 }
 
@@ -80,9 +82,10 @@ static void a_missing_pack_is_an_error(void **state)
 {
     leat_plan_facts f;
     leat_error err = {0};
+    bool listed;
     (void)state;
     leat_plan_facts_init(&f);
-    assert_code(LEAT_ENOENT, plan_dataset("/nowhere/at.leat", &f, &err));
+    assert_code(LEAT_ENOENT, plan_dataset("/nowhere/at.leat", &f, &listed, &err));
     assert_contains(err.message, "/nowhere/at.leat");
     assert_no_leaks();
 }
