@@ -357,3 +357,25 @@ def test_masks_that_do_not_fit(tmp_path, data):
     for sample, why in ((0, "field 'mask'.*a mask of"), (1, "3 channels")):
         with pytest.raises(leat.DataError, match=why):
             list(leat.Loader(path, 1, "CenterCrop(8)", mask="follow", indices=[sample]))
+
+
+@pytest.mark.parametrize("angle", [90, -90, 270, -270])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_quarter_turns(tmp_path, angle, mode):
+    """As Pillow, pixel by pixel, for odd and even sides; a box stays on its pixels."""
+    sizes = [(5, 8), (8, 5), (7, 9), (6, 4), (1, 2)]
+    rng = np.random.default_rng(1)
+    images = [rng.integers(0, 256, (h, w, 3), np.uint8) for w, h in sizes]
+    path = str(tmp_path / "quarter.leat")
+    with leat.Writer(path, {"image": "image", "boxes": ("float32", (None, 4))}, sync=False) as w:
+        for image in images:
+            w.append([image, np.float32([[0, 0, 1, 2]])])
+    pipeline = [ops.RandomRotation((angle, angle), mode, expand=True), ops.ToLayout("nhwc")]
+    with leat.Loader(path, len(images), pipeline, order="sequential", collate="list", boxes="follow", as_="numpy") as loader:
+        batch = next(iter(loader))
+    for image, got, boxes in zip(images, batch["image"], batch["boxes"]):
+        want = np.asarray(Image.fromarray(image).rotate(angle, expand=True))
+        np.testing.assert_array_equal(got, want)
+        height, width = image.shape[:2]
+        box = [0, width - 1, 2, width] if angle in (90, -270) else [height - 2, 0, height, 1]
+        np.testing.assert_array_equal(boxes, [box])

@@ -74,6 +74,15 @@ static void expand_to(double m[6], uint32_t *width, uint32_t *height)
     *height = (uint32_t)nh;
 }
 
+/* A quarter turn moves each pixel to another place, so the output has exactly the sides of the
+ * input, exchanged. expand_to would add a row and a column where one side is odd and one even. */
+static int add_quarter_turn(leat__recipe *r, bool clockwise, leat_error *err)
+{
+    const double left[6] = {0, -1, r->width, 1, 0, 0}, right[6] = {0, 1, 0, -1, 0, r->height};
+    const leat__warp_style exact = {.filter = LEAT__FILTER_NEAREST};
+    return add_map(r, clockwise ? right : left, r->height, r->width, &exact, err);
+}
+
 int leat__recipe_rotate(leat__recipe *r, double degrees, bool expand, const double *center,
                         const leat__warp_style *style, leat_error *err)
 {
@@ -84,6 +93,7 @@ int leat__recipe_rotate(leat__recipe *r, double degrees, bool expand, const doub
         LEAT_TRY(leat__recipe_add(r, &(leat__step){.kind = LEAT__STEP_FLIP_H}, err));
         return leat__recipe_add(r, &(leat__step){.kind = LEAT__STEP_FLIP_V}, err);
     }
+    if (!center && expand && (turn == 90 || turn == 270)) return add_quarter_turn(r, turn == 270, err);
     uint32_t width = r->width, height = r->height;
     const double cx = center ? center[0] : width / 2.0, cy = center ? center[1] : height / 2.0;
     const double a = -radians(turn);

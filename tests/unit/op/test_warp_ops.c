@@ -58,6 +58,24 @@ static void expanding_holds_the_corners(void **state)
     assert_in_range(r.width, 141, 143);
 }
 
+/* Every pixel is moved, none is added: also where one side is odd and the other even. */
+static void quarter_turns_exchange_the_sides(void **state)
+{
+    for (uint32_t w = 1; w <= 12; w++)
+        for (uint32_t h = 1; h <= 12; h++) {
+            leat__recipe_start(&r, w, h);
+            assert_ok(leat__recipe_rotate(&r, 90, true, NULL, &plain, NULL));
+            near(r.step[0].matrix, (double[]){0, -1, w, 1, 0, 0}, 6);
+            assert_int_equal(r.width, h);
+            assert_int_equal(r.height, w);
+            leat__recipe_start(&r, w, h);
+            assert_ok(leat__recipe_rotate(&r, -90, true, NULL, &plain, NULL));
+            near(r.step[0].matrix, (double[]){0, 1, 0, -1, 0, h}, 6);
+            assert_int_equal(r.width, h);
+            assert_int_equal(r.height, w);
+        }
+}
+
 /* The corners that were drawn land on the corners of the image. */
 static void perspective_maps_corners(void **state)
 {
@@ -102,6 +120,7 @@ int main(void)
         cmocka_unit_test(known_matrices),
         cmocka_unit_test(whole_turns_need_no_map),
         cmocka_unit_test(expanding_holds_the_corners),
+        cmocka_unit_test(quarter_turns_exchange_the_sides),
         cmocka_unit_test(perspective_maps_corners),
         cmocka_unit_test(ranges),
     };
