@@ -163,7 +163,8 @@ class Loader(Generic[B_co]):
             CPUs while they keep up, and as much by the device as they do not)
         channels_last: images lie as NHWC in memory; torch tensors still have the shape NCHW
         as_dict: yield plain dicts
-        transform: called with every batch before it is yielded, in this thread; it returns the batch
+        transform: called with every batch before it is yielded, in this thread; it returns the batch. When it
+            raises, the batch is not lost: the next call of ``next`` transforms it again, and a state starts at it
         sample_fn: C code of your own, run per sample in the workers after the pipelines: a plugin
             (``leat.load_plugin``), a ``numba.cfunc``, a ctypes function or an address
         digest: hash every sample; ``stats()["digest"]`` is the hash of all that came in the epoch, in order, as
@@ -297,6 +298,7 @@ class Loader(Generic[B_co]):
         self._resume: tuple[str, int] | None = None  # state that the next iteration goes on from
         self._running: weakref.ref[_Epoch] | None = None
         self._closed_at: dict[str, Any] | None = None  # the state when it was closed
+        self._untransformed: Any = None  # a batch whose transform raised
         self._pid = os.getpid()
         self._current = -1  # epoch under way or last run
         self._record = record is not None
@@ -437,6 +439,7 @@ class Loader(Generic[B_co]):
         if self._resume is None:
             self._loader.begin(self._epoch)
             self._base = 0
+            self._untransformed = None
             self._refresh()
         self._resume = None
         self._current = self._epoch
@@ -452,6 +455,23 @@ class Loader(Generic[B_co]):
     # ---- one batch ---------------------------------------------------------------------------
 
     def _next(self) -> Any:
+        """The next batch, transformed. One whose transform raised is tried again: it was not handed out."""
+        batch = self._take() if self._untransformed is None else self._untransformed
+        if batch is None or self.transform is None:
+            self._untransformed = None
+            return batch
+        self._untransformed = batch
+        begin = time.perf_counter_ns()
+        try:
+            made = self.transform(batch)
+        finally:
+            self._loader.prepared(time.perf_counter_ns() - begin)
+        if made is None:  # the commonest slip: changed in place, without return
+            raise ArgumentError("transform returned None: it must return the batch")
+        self._untransformed = None
+        return made
+
+    def _take(self) -> Any:
         if self._monitor is not None:
             self._monitor.look()  # before a batch is taken: one that fails loses none
         try:
@@ -470,16 +490,7 @@ class Loader(Generic[B_co]):
             batch = batch.asdict()
         if self._monitor is not None:
             self._monitor.steps += 1
-        if self.transform is None:
-            return batch
-        begin = time.perf_counter_ns()
-        try:
-            made = self.transform(batch)
-        finally:
-            self._loader.prepared(time.perf_counter_ns() - begin)
-        if made is None:  # the commonest slip: changed in place, without return
-            raise ArgumentError("transform returned None: it must return the batch")
-        return made
+        return batch
 
     def _warn_unlocked(self) -> None:
         """Says once when batches could not be page-locked: copies to the device are slower then."""
@@ -519,6 +530,7 @@ class Loader(Generic[B_co]):
             state["epoch"], state["position"] = self._epoch, 0
             return state
         *_, given = self._loader.counts()
+        given -= self._untransformed is not None
         state["position"] = max(self._base, min(given * state["global_batch"], state["count"]))
         return state
 
@@ -542,7 +554,7 @@ class Loader(Generic[B_co]):
         global_batch = _check.whole("state: global_batch", state["global_batch"], 1)
         resume = text, position // global_batch
         self._loader.restore(*resume)
-        self._running = None
+        self._running = self._untransformed = None
         self._base = position
         self._refresh()
         # an epoch that began without its last samples ends without them
@@ -626,7 +638,7 @@ class Loader(Generic[B_co]):
         the state."""
         if self._closed_at is None and os.getpid() == self._pid:
             self._closed_at = self.state_dict()
-        self._running = None
+        self._running = self._untransformed = None
         _open_loaders.discard(self)
         try:
             self._end_looking()

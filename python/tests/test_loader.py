@@ -117,6 +117,35 @@ def test_transform_that_returns_nothing_is_an_error(plain):
         numpy_loader(plain, transform=3)
 
 
+def test_a_transform_that_raises_loses_no_batch(plain):
+    """The batch comes with the next call, and a state that is taken in between begins with it."""
+    calls = []
+
+    def sometimes(batch):
+        calls.append(batch)
+        if len(calls) in (3, 4, 8):
+            raise KeyError("boom")
+        return batch
+
+    with numpy_loader(plain) as loader:
+        want = [batch.sample_id.tolist() for batch in loader]
+    got, states = [], []
+    with numpy_loader(plain, transform=sometimes) as loader:
+        run = iter(loader)
+        while True:
+            try:
+                got.append(next(run).sample_id.tolist())
+            except KeyError:
+                states.append((len(got), loader.state_dict()))
+            except StopIteration:
+                break
+    assert got == want and [done for done, _ in states] == [2, 2, 5]
+    for done, state in states:
+        with numpy_loader(plain) as loader:
+            loader.load_state_dict(state)
+            assert [batch.sample_id.tolist() for batch in loader] == want[done:]
+
+
 @pytest.mark.torch
 def test_torch_is_the_default(plain):
     import torch
