@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import operator
@@ -85,6 +86,13 @@ class Image:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         pixels = self.decode()
         return pixels if dtype is None else pixels.astype(dtype)
+
+    def __reduce__(self):
+        """Pickled with its stored bytes; the other process opens the pack for the tables they need."""
+        info = self._pack.info()
+        row = (bytes(self.stored), self.width, self.height, CODECS.index(self.codec), self.channels, self.orientation,
+               self.flags, self.cost_us)
+        return _copy_image, (info["path"], info["fingerprint"], row, self._rgb)
 
     def __repr__(self) -> str:
         return f"leat.Image({self.width}x{self.height}, {self.codec}, {len(self.stored)} bytes)"
@@ -329,6 +337,18 @@ def _reopen(options: dict[str, Any], path: str, fingerprint: int, epoch: Any) ->
     if dataset._maker is not None:
         dataset._maker.epoch = epoch
     return dataset
+
+
+@functools.lru_cache(maxsize=8)
+def _pack_of_images(path: str, fingerprint: int) -> _leat.Pack:
+    pack = _leat.Pack(path)
+    if pack.info()["fingerprint"] != fingerprint:
+        raise StateError(f"{path}: was changed since the image was read; open it again")
+    return pack
+
+
+def _copy_image(path: str, fingerprint: int, row: tuple, rgb: bool) -> Image:
+    return Image(_pack_of_images(path, fingerprint), row, rgb)
 
 
 class Keys(Sequence):

@@ -175,3 +175,30 @@ def test_channels_last_and_tuples_collate(plain: str) -> None:
     assert ds[0][0].shape == (3, 32, 32) and ds[0][0].stride() == (1, 96, 3)
     image, label = next(iter(DataLoader(ds, batch_size=8)))
     assert image.shape == (8, 3, 32, 32) and label.tolist() == list(range(8))
+
+
+def test_samples_travel_between_processes(pack: str) -> None:
+    """Images are pickled with their bytes; the pack is opened once where they arrive."""
+    ds = leat.open(pack)
+    for i in (0, 57):
+        for other in (pickle.loads(pickle.dumps(ds[i])), copy.deepcopy(ds[i]), copy.copy(ds[i])):
+            assert (other.key, other.sample_id, other["label"]) == (ds[i].key, i, i % 10)
+            assert np.array_equal(np.asarray(other["image"]), np.asarray(ds[i]["image"]))
+            assert other["image"].file() == ds[i]["image"].file()
+
+
+def same(batch: object) -> object:
+    return batch
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_workers_give_samples_that_are_not_decoded(pack: str, start: str) -> None:
+    torch = pytest.importorskip("torch")
+    ds = leat.open(pack)
+    loader = torch.utils.data.DataLoader(torch.utils.data.Subset(ds, range(6)), batch_size=3, num_workers=1,
+                                         collate_fn=same, multiprocessing_context=start)
+    got = [sample for batch in loader for sample in batch]
+    assert [sample.sample_id for sample in got] == list(range(6))
+    for sample in got:
+        assert np.array_equal(np.asarray(sample["image"]), np.asarray(ds[sample.sample_id]["image"]))
