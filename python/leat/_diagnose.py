@@ -232,7 +232,8 @@ class _Loop:
                     break
                 stream = iter(self.iterable)
                 continue
-            waited, work = time.perf_counter() - begin, _work_s() - work
+            work = _work_s() - work  # before the clock: a wait for a CPU between the two must not exceed the whole
+            waited = time.perf_counter() - begin
             self.sampler.waiting = False
             trained = self._train(batch)
             if len(self.kept) < keep:
