@@ -66,7 +66,7 @@ static void text_title(cli_writer *w, const char *name, const char *summary)
 
 static void text_section(cli_writer *w, const char *title)
 {
-    char upper[64];
+    char upper[128];
     size_t i = 0;
     for (; title[i] && i + 1 < sizeof upper; i++)
         upper[i] = (char)toupper((unsigned char)title[i]);

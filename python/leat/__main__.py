@@ -11,7 +11,14 @@ def main() -> int:
     from . import _leat
 
     def opener(paths: list[str]) -> object:
-        from . import _formats
+        try:
+            from . import _formats
+        except (ImportError, MemoryError) as error:
+            from ._errors import UnsupportedError
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            why = lines[-1].strip() if lines else type(error).__name__
+            kind = MemoryError if "map segment" in why else UnsupportedError
+            raise kind(f"NumPy, which looks for formats of other tools, cannot be imported: {why}") from None
         return _formats.open_paths(paths)
 
     def writer(*args: object) -> object:
@@ -22,7 +29,8 @@ def main() -> int:
 
     # the command has handlers of its own; Python's would only note the signal
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.stdout.flush()
+    if sys.stdout is not None:  # None when it was closed: the command says so itself
+        sys.stdout.flush()
     return _leat.main(["leat", *sys.argv[1:]], [sys.executable, "-P", "-m", "leat"])
 
 

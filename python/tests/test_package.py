@@ -94,3 +94,16 @@ def test_only_one_symbol_is_exported():
     assert library.PyInit__leat
     with pytest.raises(AttributeError):
         library.leat_loader_open
+
+
+def test_command_without_a_standard_output(tmp_path):
+    """A job may start with closed descriptors: the work is done, and the lost summary is said."""
+    from PIL import Image
+
+    (tmp_path / "class").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "class" / "a.png")
+    out = tmp_path / "made.leat"
+    done = subprocess.run(["sh", "-c", '"$0" -m leat pack "$1" -o "$2" -q >&-', sys.executable, str(tmp_path / "class"), str(out)],
+                          capture_output=True, text=True)
+    assert done.returncode == 4 and done.stderr == "leat pack: cannot write the output: Bad file descriptor\n"
+    assert len(leat.open(out)) == 1
