@@ -137,5 +137,6 @@ const cli_command cli_cmd_append = {
             {"duplicate_keys", "samples with the key of an earlier one of this run"},
             {"seconds", "time taken"},
             {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -164,5 +164,6 @@ const cli_command cli_cmd_check = {
                               {"cpu_seconds", "CPU time taken"},
                               {"images_per_cpu_s", "images per second of CPU time"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -47,6 +47,8 @@
  *         .run = run,
  *     };
  *
+ * With `.remote = true` the frame adds --anonymous and --ca-file and obeys them before `run`.
+ *
  * The frame adds --help, --json (when `json` says what its keys mean), --quiet, --verbose and
  * --color to every subcommand. `run` is called on the main thread with a valid command line
  * and returns an exit code; it never calls exit, printf or perror.
@@ -148,6 +150,7 @@ typedef struct cli_command {
     const char *required;         /* options that must be given: "output|profile", or NULL */
     const cli_key *json;          /* NULL = there is no --json */
     bool config;                  /* its table has --config FILE, which the frame reads */
+    bool remote;                  /* its paths may be in buckets: adds --anonymous and --ca-file */
     bool hidden;                  /* works, but is not listed or completed (tests) */
     int (*run)(cli *c);
 } cli_command;

@@ -142,6 +142,19 @@ int cli_unknown_command(cli *c, const char *name, const char *nearest)
     return cli_usage(c, "unknown command '%s'", name);
 }
 
+/* The library reads both from the environment, and so do programs that a command starts. */
+static int set_remote(cli *c)
+{
+    if (!c->command->remote) return CLI_OK;
+    if (cli_given(c, "anonymous")) setenv("LEAT_ANONYMOUS", cli_flag(c, "anonymous") ? "1" : "0", 1);
+    const char *file = cli_str(c, "ca-file");
+    if (file == NULL) return CLI_OK;
+    if (access(file, R_OK) != 0)
+        return cli_failf(c, CLI_DATA, "--ca-file %s: cannot read: %s", file, strerror(errno));
+    setenv("LEAT_CA_FILE", file, 1);
+    return CLI_OK;
+}
+
 static int run_command(cli *c, const cli_command *command, int argc, char **argv)
 {
     cli_line line;
@@ -157,7 +170,7 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
     if (command->config && cli_config_read(&config, &line, &err) != 0) exit_code = cli_fail(c, &err);
     else if (command->config && cli_check_required(&line, &err) != 0)
         exit_code = cli_usage(c, "%s", err.message);
-    else exit_code = command->run(c);
+    else if ((exit_code = set_remote(c)) == CLI_OK) exit_code = command->run(c);
     cli_watch_end(c);
     cli_config_reset(&config);
     c->line = NULL;

@@ -175,7 +175,8 @@ void cli_page_command(cli_writer *w, const cli_command *command)
     tell_args(w, command->args);
     for (size_t i = 0; i < CLI_GROUPS_MAX; i++)
         tell_group(w, &command->options[i], command->required);
-    const cli_group shared = cli_common(command);
+    const cli_group far = cli_remote(command), shared = cli_common(command);
+    tell_group(w, &far, NULL);
     tell_group(w, &shared, NULL);
     if (command->json) {
         w->section(w, "JSON keys");

@@ -33,6 +33,17 @@ static const leat__param common[] = {
     CLI_END,
 };
 
+static const leat__param remote[] = {
+    CLI_FLAG("anonymous", 0, "send unsigned requests to buckets, for public ones"),
+    CLI_PATH("ca-file", 0, NULL, "FILE", "trust the certificate authorities in this PEM file (https)"),
+    CLI_END,
+};
+
+cli_group cli_remote(const cli_command *command)
+{
+    return command->remote ? (cli_group){"Remote paths", remote} : (cli_group){NULL, NULL};
+}
+
 cli_group cli_common(const cli_command *command)
 {
     return (cli_group){"Common options", command->json ? common : common + 1};
@@ -40,9 +51,10 @@ cli_group cli_common(const cli_command *command)
 
 const leat__param *cli_option_at(const cli_command *command, size_t i)
 {
-    for (size_t g = 0; g <= CLI_GROUPS_MAX; g++) {
-        const cli_group group =
-            g < CLI_GROUPS_MAX ? command->options[g] : cli_common(command);
+    for (size_t g = 0; g <= CLI_GROUPS_MAX + 1; g++) {
+        const cli_group group = g < CLI_GROUPS_MAX    ? command->options[g]
+                                : g == CLI_GROUPS_MAX ? cli_remote(command)
+                                                      : cli_common(command);
         for (const leat__param *p = group.params; p && p->name; p++)
             if (i-- == 0) return p;
     }

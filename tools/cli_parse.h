@@ -20,6 +20,7 @@ struct cli_line {
 
 /* The options that the frame adds to `command`, as a group ("Common options"). */
 cli_group cli_common(const cli_command *command);
+cli_group cli_remote(const cli_command *command); /* empty for commands without remote paths */
 
 /* The i-th option of the command, all groups in order and the common ones last; NULL past the
  * last. */

@@ -334,5 +334,6 @@ const cli_command cli_cmd_doctor = {
             {"predicted_gain", "with --verify, on a second line: predicted gain"},
             {"real_gain", "measured gain"},
             {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -63,5 +63,6 @@ const cli_command cli_cmd_embed = {
                               {"images_per_s", "rate of this run, all ranks"},
                               {"verdict", "of the doctor"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -138,5 +138,6 @@ const cli_command cli_cmd_export = {
                               {"changed", "images that are not the source's file"},
                               {"failed", "samples that were not exported"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -292,5 +292,6 @@ const cli_command cli_cmd_info = {
                               {"format", "version of the format"},
                               {"provenance", "source and settings, as recorded"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -448,5 +448,6 @@ const cli_command cli_cmd_load = {
             {"decisions[]", "what the controller changed in the epoch: at_s (since the start), "
                             "knob, from, to, reason"},
             {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

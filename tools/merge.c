@@ -136,5 +136,6 @@ const cli_command cli_cmd_merge = {
             {"bytes_out", "bytes of the files written"},
             {"seconds", "time taken"},
             {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

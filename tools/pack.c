@@ -282,5 +282,6 @@ const cli_command cli_cmd_pack = {
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"peak_rss_bytes", "peak resident memory of the process"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

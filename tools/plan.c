@@ -539,5 +539,6 @@ const cli_command cli_cmd_plan = {
         {"no_gain", "changes that were priced and bring less, divided by semicolons"},
         {"notes[]", "defaults taken and rules broken"},
         {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

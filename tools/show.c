@@ -374,5 +374,6 @@ const cli_command cli_cmd_show = {
                               {"images[].error", "why it cannot be decoded"},
                               {"sheet", "the contact sheet, with --output"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

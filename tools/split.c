@@ -175,5 +175,6 @@ const cli_command cli_cmd_split = {
                               {"parts[].path", "its pack"},
                               {"parts[].samples", "its samples"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

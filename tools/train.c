@@ -139,5 +139,6 @@ const cli_command cli_cmd_train = {
                               {"checkpoint", "the last one"},
                               {"verdict", "of the doctor"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

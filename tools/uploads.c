@@ -112,5 +112,6 @@ const cli_command cli_cmd_uploads = {
                               {"uploads[].begun", "when it was begun"},
                               {"removed", "true with --abort"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -130,5 +130,6 @@ const cli_command cli_cmd_verify = {
                               {"damage[].offset", "where in the file"},
                               {"damage[].reason", "reason"},
                               {NULL, NULL}},
+    .remote = true,
     .run = run,
 };

@@ -3,6 +3,7 @@
 
 The options come from the command's own table (`leat help --json`): a new one needs a row here."""
 
+import http.server
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 
 import numpy as np
 import pytest
@@ -65,6 +67,29 @@ class Case:
                 info.size = len(data)
                 archive.addfile(info, io.BytesIO(data))
         return self.file("t.tar")
+
+    def unsigned(self):
+        """A server sees whether requests are signed."""
+        seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                seen.append("Authorization" in self.headers)
+                self.send_error(404)
+
+            def log_message(self, *args):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            env = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_ACCESS_KEY_ID": "ID",
+                   "AWS_SECRET_ACCESS_KEY": "S", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+            for flag, signed in (("--no-anonymous", True), ("--anonymous", False)):
+                seen.clear()
+                subprocess.run([sys.executable, "-m", "leat", "load", "s3://b/x.leat", flag], env=os.environ | env,
+                               capture_output=True, timeout=300)
+                assert seen and set(seen) == {signed}
+            server.shutdown()
 
     # -- load
 
@@ -333,6 +358,14 @@ PACK = {
     "max-work": lambda c: c.not_packed("over the limit of 5", "--max-work", 5),
 }
 
+# of every command with remote paths; tests/remote/test_remote.py tries them on each
+REMOTE = {
+    "anonymous": lambda c: c.unsigned(),
+    "ca-file": lambda c: run("load", c.plain, "--ca-file", c.file("nowhere"), code=4).stderr.index("--ca-file"),
+}
+LOAD |= REMOTE
+PACK |= REMOTE
+
 # of every command: tests/cli/cases/options.t
 COMMON = {"json", "quiet", "verbose", "color", "help"}
 
@@ -345,6 +378,11 @@ def table(name):
 def test_the_tables_have_every_option():
     assert set(LOAD) | COMMON == table("load")
     assert set(PACK) | COMMON == table("pack")
+
+
+def test_commands_in_python_take_the_remote_options(case):
+    run("embed", case.plain, "-o", case.file("v.leat"), "--anonymous", "--ca-file", case.text("ca.pem", ""))
+    assert "anonymous" not in leat.embed.__doc__
 
 
 @pytest.fixture

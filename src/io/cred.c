@@ -457,9 +457,10 @@ static int find(leat__creds *s, leat__cred *c, leat_error *err)
     }
     if (s->scheme == LEAT__SCHEME_GS)
         return leat__fail(err, LEAT_EPERM, "no credentials for gs:// (set GS_ACCESS_KEY_ID and "
-                          "GS_SECRET_ACCESS_KEY, or LEAT_ANONYMOUS=1 for a public bucket)");
+                          "GS_SECRET_ACCESS_KEY; for a public bucket --anonymous or LEAT_ANONYMOUS=1)");
     return leat__fail(err, LEAT_EPERM, "no credentials for s3:// (set AWS_ACCESS_KEY_ID and "
-                      "AWS_SECRET_ACCESS_KEY or AWS_PROFILE, or LEAT_ANONYMOUS=1 for a public bucket)");
+                      "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket --anonymous or "
+                      "LEAT_ANONYMOUS=1)");
 }
 
 int leat__creds_open(leat__creds **out, leat__scheme scheme, bool anonymous, leat__http *http,

@@ -455,9 +455,10 @@ static void ended(leat__http *h, leat__http_req *r, CURLcode code)
             finish(r, leat__fail(&r->err, LEAT_ELIMIT, "%s: the answer is too long", r->what));
             return;
         }
-        r->rc = leat__fail(&r->err, tls ? LEAT_EPERM : LEAT_EIO, "%s: %s: %s", r->what, r->method,
+        r->rc = leat__fail(&r->err, tls ? LEAT_EPERM : LEAT_EIO, "%s: %s: %s%s", r->what, r->method,
                            code == CURLE_OPERATION_TIMEDOUT ? "no progress until the time-out"
-                                                            : h->curl->easy_strerror(code));
+                                                            : h->curl->easy_strerror(code),
+                           tls ? " (--ca-file or LEAT_CA_FILE names the authorities to trust)" : "");
         if (tls || name) finish(r, r->rc); /* a retry cannot help */
         else try_again(h, r);
         return;

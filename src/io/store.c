@@ -157,7 +157,7 @@ static int set_up_azure(leat__store *s, leat_error *err)
         return leat__fail(err, LEAT_EPERM, "az:// needs AZURE_STORAGE_ACCOUNT");
     if (key == NULL && sas == NULL && !anonymous())
         return leat__fail(err, LEAT_EPERM, "no credentials for az:// (set AZURE_STORAGE_KEY or "
-                          "AZURE_STORAGE_SAS_TOKEN, or LEAT_ANONYMOUS=1 for a public container)");
+                          "AZURE_STORAGE_SAS_TOKEN; for a public container --anonymous or LEAT_ANONYMOUS=1)");
     if (account != NULL && strspn(account, "abcdefghijklmnopqrstuvwxyz0123456789") != strlen(account))
         return leat__fail(err, LEAT_EINVAL, "AZURE_STORAGE_ACCOUNT: not a valid account name");
     snprintf(url, sizeof url, "https://%s.blob.core.windows.net", account != NULL ? account : "");

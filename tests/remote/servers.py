@@ -3,12 +3,14 @@
 with 200), and our proxy that breaks answers on purpose."""
 import hashlib
 import hmac
+import http.server
 import json
 import os
 import pathlib
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -169,6 +171,57 @@ def make_bucket(port: int) -> None:
         except (urllib.error.HTTPError, OSError):
             time.sleep(0.1)
     raise RuntimeError("the bucket cannot be made")
+
+
+class Web:
+    """Answers byte ranges of one file, with TLS if `tls` names a certificate with its key; 404 for any other name. Keeps
+    the headers of all requests."""
+
+    def __init__(self, file: str, tls: str | None = None) -> None:
+        data, name, seen = pathlib.Path(file).read_bytes(), os.path.basename(file), []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                seen.append(dict(self.headers))
+                body, status = data, 200
+                where = self.headers.get("Range")
+                if self.path.split("?")[0].split("/")[-1] != name:
+                    body, status, where = b"<Error><Code>NoSuchKey</Code></Error>", 404, None
+                first = 0
+                if where:
+                    low, high = where.removeprefix("bytes=").split("-")
+                    first = int(low) if low else max(0, len(data) - int(high))
+                    last = min(int(high), len(data) - 1) if low and high else len(data) - 1
+                    body, status = data[first:last + 1], 206
+                self.send_response(status)
+                if where:
+                    self.send_header("Content-Range", f"bytes {first}-{first + len(body) - 1}/{len(data)}")
+                self.send_header("ETag", '"1"')
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.seen: list[dict[str, str]] = seen
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *args: None  # type: ignore[method-assign]
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(tls)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Proxy:

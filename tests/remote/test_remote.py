@@ -496,6 +496,64 @@ class DiskCache(unittest.TestCase):
         self.assertIn("disk:DIR", leat("load", remote("one.leat"), "--cache", "disk:", env=self.env, code=2))
 
 
+class Flags(unittest.TestCase):
+    """--anonymous and --ca-file, of every command with remote paths."""
+
+    def commands(self, pack: str) -> dict[str, list[str]]:
+        folder = os.path.dirname(pack)
+        return {"info": [pack], "verify": [pack], "load": [pack, "-s", "8"], "doctor": [pack], "show": [pack, "-o", path("x.png")],
+                "plan": ["--dataset", pack], "export": [pack, "-o", path("flag-out")],
+                "merge": [pack, "-o", path("flag-merge")], "split": [pack, "-o", path("flag-split")],
+                "check": [pack, "-o", path("flag-check")], "pack": [folder, "-o", path("flag-pack")],
+                "append": [folder, "-o", path("one.leat")], "uploads": [folder]}
+
+    def test_anonymous_requests_are_not_signed(self) -> None:
+        table = json.loads(leat("help", "--json"))["commands"]
+        flagged = {c["name"] for c in table if any(o["name"] == "anonymous" for o in c["options"])}
+        commands = self.commands("s3://b/folder/none.leat")
+        self.assertEqual(flagged, set(commands) | {"train", "embed"})  # these two run in Python
+        web = servers.Web(path("one.leat"))
+        for name, args in commands.items():
+            for flag, signed in (("--no-anonymous", True), ("--anonymous", False)):
+                with self.subTest(name=name, flag=flag):
+                    web.seen.clear()
+                    leat(name, *args, flag, env=environment(web.port, LEAT_ANONYMOUS="1" if signed else ""), code=4)
+                    self.assertTrue(web.seen)
+                    self.assertEqual({"Authorization" in headers for headers in web.seen}, {signed})
+        web.stop()
+
+    def test_anonymous_needs_no_credentials(self) -> None:
+        web = servers.Web(path("one.leat"))
+        env = environment(web.port)
+        del env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
+        self.assertIn("--anonymous", leat("info", "s3://b/one.leat", env=env, code=4))
+        self.assertEqual(digests(path("one.leat")), digests("s3://b/one.leat", "--anonymous", env=env))
+        web.stop()
+
+    @unittest.skipIf(shutil.which("openssl") is None, "openssl is not installed")
+    def test_a_private_authority(self) -> None:
+        for name in ("cert", "other"):
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path(f"{name}.key"),
+                            "-out", path(f"{name}.pem"), "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        pathlib.Path(path("both.pem")).write_text(pathlib.Path(path("cert.key")).read_text() +
+                                                  pathlib.Path(path("cert.pem")).read_text())
+        web = servers.Web(path("one.leat"), path("both.pem"))
+        env = environment(1)
+        env.pop("SSL_CERT_FILE", None)
+        url = f"https://127.0.0.1:{web.port}/one.leat"
+        self.assertEqual(digests(path("one.leat")), digests(url, "--ca-file", path("cert.pem"), env=env))
+        leat("verify", url, "--ca-file", path("cert.pem"), env=env)
+        for wrong in ((), ("--ca-file", path("other.pem"))):
+            text = leat("info", url, *wrong, env=env, code=4)
+            self.assertIn("certificate", text)
+            self.assertEqual(len(text.splitlines()), 1)
+        self.assertIn("--ca-file", leat("info", url, env=env, code=4))
+        self.assertIn("--ca-file /nowhere", leat("info", url, "--ca-file", "/nowhere", env=env, code=4))
+        self.assertIn("CA", leat("info", url, "--ca-file", path("one.leat"), env=env, code=4))
+        web.stop()
+
+
 class Others(unittest.TestCase):
     def test_http_with_ranges(self) -> None:
         filer = World.weed.filer

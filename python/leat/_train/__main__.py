@@ -61,7 +61,7 @@ def main(command: str, text: str) -> int:
     values = json.loads(text)
     args = values.pop("args")
     as_json, launched = values.pop("json", False), values.pop("launched", False)
-    for name in ("color", "verbose"):
+    for name in ("color", "verbose", "anonymous", "ca_file"):  # C obeyed them
         values.pop(name, None)
     warnings.simplefilter("ignore", AdviceWarning)
     try:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from .. import _leat
 from .._errors import ArgumentError, StorageError
 
-_FRAME = frozenset(("help", "color", "json", "verbose"))
+_FRAME = frozenset(("help", "color", "json", "verbose", "anonymous", "ca_file"))
 
 
 class Option(NamedTuple):
