@@ -16,6 +16,9 @@ static const leat__param filtering[] = {
     CLI_STRING("profile", 'p', NULL, "NAMES", "apply the rules of these profiles, with commas between"),
     CLI_STRING("set", 0, NULL, "RULES", "change thresholds: words.min=20,curly.max=off"),
     CLI_STRING("modify", 0, NULL, "NAMES", "change the text first: modifiers, with commas between"),
+    CLI_PATH("lid", 0, NULL, "FILE", "identify languages with this fastText model (.bin, .ftz)"),
+    CLI_STRING("lang", 0, NULL, "LABELS", "keep documents of these languages: en,de (with --lid)"),
+    CLI_FLOAT("lang-min", 0, "0", 0, 1, "P", "keep documents with at least this probability (with --lid)"),
     CLI_STRING("columns", 0, NULL, "NAMES",
                "write only these keys of kept documents: id,text; +words adds a score"),
     CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
@@ -71,6 +74,9 @@ static int list(cli *c)
     cli_heading(c, "Scores");
     for (uint32_t i = 0; leat_text_score(i, &name, &help) == 0; i++)
         cli_out(c, "  %-28s %s\n", name, help);
+    cli_heading(c, "Scores of --lid");
+    cli_out(c, "  %-28s %s\n", "lang_score", "probability of the language");
+    cli_out(c, "  %-28s %s\n", "lang_match", "1 when it is one of --lang");
     return CLI_OK;
 }
 
@@ -82,6 +88,9 @@ static void fill(cli *c, leat_filter_opts *o)
     o->set = cli_str(c, "set");
     o->modify = cli_str(c, "modify");
     o->explain = cli_str(c, "explain");
+    o->lid = cli_str(c, "lid");
+    o->lang = cli_str(c, "lang");
+    o->lang_min = cli_float(c, "lang-min");
     o->columns = cli_str(c, "columns");
     o->score_only = cli_flag(c, "score-only");
     o->text_field = cli_str(c, "text-field");
@@ -191,6 +200,8 @@ const cli_command cli_cmd_filter = {
             {"leat filter docs.jsonl --profile gopher@paper --explain doc-17",
              "why a document is dropped"},
             {"leat filter docs.jsonl -o scores --score-only", "all scores of all documents"},
+            {"leat filter docs.jsonl -o kept --lid lid.176.ftz --lang en --lang-min 0.65",
+             "documents in English"},
             {"leat filter docs.jsonl -o kept --config rules.yaml", "options from a file"},
             {"leat filter docs.jsonl -o kept --set words.min=20 --columns id,text,+words",
              "chosen columns, with a score"},
@@ -208,6 +219,8 @@ const cli_command cli_cmd_filter = {
                    "the modifiers. A rule is named by its score and bound (words.min, "
                    "dup_line_ratio.max); --set changes "
                    "its threshold, switches it off, or adds it.\n\n"
+                   "--lid reads a supervised fastText model. A document gets the label that fastText "
+                   "predicts for its text with spaces instead of line feeds, and its probability.\n\n"
                    "A file for --config is YAML with the names of options as keys. Options that take "
                    "several names may be lists there, and set may be a mapping of rules to thresholds.",
     .args = (const cli_arg_spec[]){{.name = "IN",

@@ -72,6 +72,10 @@ typedef struct leat_filter_opts {
     const char *columns; /* keys to write, with commas, in this order: "id,text"; "+words" adds a
                           * score. Only scores: they are added to the whole line. NULL = lines as
                           * they came */
+    const char *lid;     /* language model: a supervised fastText file (.bin, .ftz); NULL = none.
+                          * Adds the scores lang_score and lang_match, and the column +lang */
+    const char *lang;    /* labels to keep, with commas: "en,de" (without __label__); needs lid */
+    double lang_min;     /* least probability of the label, 0 = any; needs lid */
 } leat_filter_opts;
 
 LEAT_API void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size);

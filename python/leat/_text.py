@@ -39,7 +39,8 @@ def _thresholds(rules: Any) -> str | None:
 def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
                 rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                 text_field: str = "text", id_field: str = "id", score_only: bool = False,
-                columns: str | Sequence[str] | None = None, explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
+                columns: str | Sequence[str] | None = None, lid: Path | None = None,
+                lang: str | Sequence[str] | None = None, lang_min: float = 0, explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
                 max_document: int | str = 0, on_error: str = "skip", threads: int = 0, memory: int | str = 0,
                 force: bool = False, progress: Progress | None = None) -> dict[str, Any]:
     """Keeps the documents of JSONL files that pass named rules; what `leat filter` does.
@@ -55,6 +56,9 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         modify: modifiers of the text, in this order
         text_field, id_field: keys of the text and of the id
         columns: keys of kept documents to write, in this order; "+words" adds a score; only scores: the whole line with them
+        lid: fastText model (.bin, .ftz) that identifies languages: scores lang_score and lang_match, column "+lang"
+        lang: labels of the languages to keep
+        lang_min: least probability of the label
         score_only: write every score of every document, drop nothing
         explain: id of a document whose rules and scores are added to the result
         compress: "none", "gzip" or "zstd", of the kept documents
@@ -65,10 +69,12 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     """
     names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
     chosen = columns if columns is None or isinstance(columns, str) else ",".join(_check.several("columns", columns))
+    labels = lang if lang is None or isinstance(lang, str) else ",".join(_check.several("lang", lang))
     report, explained = _run(
         progress, _leat.filter_text, _check.paths("source", source),
         None if output is None else _check.utf8_path("output", output),
-        columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
+        lid=None if lid is None else _check.utf8_path("lid", lid), lang=_text("lang", labels),
+        lang_min=_check.real("lang_min", lang_min, 0, 1), columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
         text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
         explain=_text("explain", explain), memory=_check.size("memory", memory), shard_bytes=_check.size("shard_bytes", shard_bytes),
         max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),

@@ -83,7 +83,8 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"inputs",      "output",       "control",  "profile",  "set",
                             "modify",      "text_field",   "id_field", "explain",  "memory",
                             "shard_bytes", "max_document", "threads",  "compress", "score_only",
-                            "fail_on_bad", "replace",      "columns",  NULL};
+                            "fail_on_bad", "replace",      "columns",  "lid",
+                            "lang",        "lang_min",     NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_filter_opts o;
     PyObject *inputs, *control;
@@ -94,10 +95,11 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_filter_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppz", names, &inputs, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppzzzd", names, &inputs, &o.output,
                                      &control, &o.profile, &o.set, &o.modify, &o.text_field, &o.id_field,
                                      &o.explain, &memory, &shard, &most, &o.threads, &o.compress,
-                                     &score_only, &fail, &replace, &o.columns))
+                                     &score_only, &fail, &replace, &o.columns, &o.lid,
+                                     &o.lang, &o.lang_min))
         return NULL;
     leat_filter_stats *stats = LEAT_NEW(MISC, leat_filter_stats);
     if (stats == NULL) return PyErr_NoMemory();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,20 @@ def test_filter_columns(docs, tmp_path):
     assert read(tmp_path / "w" / "kept-00000.jsonl")[6] == {"id": "short", "text": "two words", "chars": 9}
     with pytest.raises(leat.ArgumentError, match="did you mean words"):
         leat.filter_text(docs, tmp_path / "x", columns="+wrds")
+
+
+def test_filter_languages(tmp_path):
+    model = Path(__file__).parents[2] / "tests" / "data" / "lid.ftz"
+    docs = write(tmp_path / "l.jsonl", [{"text": "the language of this line is english and it has words"},
+                                        {"text": "die sprache dieser zeile ist deutsch und sie hat wörter"}])
+    report = leat.filter_text(docs, tmp_path / "l", lid=model, lang=["de"], lang_min=0.5, columns="+lang,+lang_score")
+    assert report["kept"] == 1 and report["rules"][0]["rule"] == "lang_match.min"
+    row = read(tmp_path / "l" / "kept-00000.jsonl")[0]
+    assert row["lang"] == "de" and 0.5 < row["lang_score"] <= 1
+    with pytest.raises(leat.ArgumentError, match="did you mean"):
+        leat.filter_text(docs, tmp_path / "x", lid=model, lang="enn")
+    with pytest.raises(leat.DataError, match="not a fastText model"):
+        leat.filter_text(docs, tmp_path / "x", lid=docs, lang="en")
 
 
 def test_dedup(docs, tmp_path):

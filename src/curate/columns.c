@@ -14,7 +14,7 @@ enum { FIELD_TEXT = -1, FIELD_ID = -2 };
 static int add_score(leat__columns *c, const char *name, leat_error *err)
 {
     const char *known[256];
-    int score = leat__score_find(name, strlen(name));
+    int score = leat__str_eq(name, "lang") ? LEAT__COLUMN_LABEL : leat__score_find(name, strlen(name));
     if (score >= 0) {
         c->name[c->count] = name;
         c->score[c->count++] = score;
@@ -75,8 +75,21 @@ bool leat__columns_scored(const leat__columns *c)
     return false;
 }
 
+bool leat__columns_lang(const leat__columns *c)
+{
+    for (unsigned i = 0; i < c->count; i++)
+        if (c->score[i] >= (int)leat__score_total) return true;
+    return false;
+}
+
 static void put_score(const leat__columns *c, unsigned i, const leat__counts *counts, leat__buf *out)
 {
+    if (c->score[i] == LEAT__COLUMN_LABEL) {
+        const char *lang = counts->lang ? counts->lang : "";
+        leat__buf_puts(out, "\"lang\":");
+        leat__json_text(out, lang, strlen(lang));
+        return;
+    }
     leat__buf_printf(out, "\"%s\":%.9g", c->name[i], leat__score_value((unsigned)c->score[i], counts));
 }
 

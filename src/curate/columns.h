@@ -9,12 +9,14 @@
 #include "curate/text_line.h"
 #include "text/rule.h"
 
+#define LEAT__COLUMN_LABEL 65536
+
 typedef struct leat__columns {
     char *names;
     unsigned count;
     bool whole; /* only scores were named: they are added to the line as it is */
     const char *name[LEAT__COLUMNS_MAX]; /* key in the output */
-    int score[LEAT__COLUMNS_MAX];        /* -1 = a key of the input */
+    int score[LEAT__COLUMNS_MAX];        /* -1 = a key of the input, LEAT__COLUMN_LABEL */
     int field[LEAT__COLUMNS_MAX];        /* of leat__record_fields: TEXT, ID, or an index */
     leat__jsonl_field wanted[LEAT__COLUMNS_MAX]; /* for leat__line_names */
     unsigned wanted_count;
@@ -24,8 +26,9 @@ typedef struct leat__columns {
 int leat__columns_parse(leat__columns *c, const char *text, const char *text_field,
                         const char *id_field, leat_error *err) LEAT_MUST_CHECK;
 void leat__columns_reset(leat__columns *c);
-/* True when a score is among them. */
+/* True when a score is among them; and when one needs a language model. */
 bool leat__columns_scored(const leat__columns *c);
+bool leat__columns_lang(const leat__columns *c);
 
 /* Appends the chosen columns of a document as one line. Keys that it does not have are left out.
  * `now` is its new text, NULL = as it came. */

@@ -15,9 +15,11 @@
 #include "base/sized.h"
 #include "base/str.h"
 #include "curate/columns.h"
+#include "curate/lang.h"
 #include "curate/shards.h"
 #include "curate/text_flow.h"
 #include "curate/text_line.h"
+#include "text/lid.h"
 #include "text/modify.h"
 #include "text/rule.h"
 
@@ -37,6 +39,7 @@ typedef struct filter {
     leat__line_names names;
     leat__rule_set rules;
     leat__columns columns; /* count 0 = lines as they came */
+    leat__lang lang;
     leat_budget *budget;
     uint64_t max_line;
     leat__shards kept, reasons, bad;
@@ -47,6 +50,7 @@ typedef struct filter {
 typedef struct worker {
     leat__scorer scorer;
     leat__modifiers modifiers;
+    leat__lid_work lid;
     leat__buf text; /* of a modified document */
     uint8_t failed[LEAT__RULES_MAX];
 } worker;
@@ -57,6 +61,15 @@ void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size)
 }
 
 /* ---- one document ---- */
+
+/* The language as a member, if there is a model. */
+static void put_lang(const leat__counts *counts, leat__buf *out)
+{
+    if (!counts->lang) return;
+    leat__buf_puts(out, ",\"lang\":");
+    leat__json_text(out, counts->lang, strlen(counts->lang));
+    leat__buf_printf(out, ",\"lang_score\":%.6g", (double)counts->lang_score);
+}
 
 static void put_reason(const filter *f, const worker *w, leat__chunk *c, const leat__line *line,
                        const leat__record_fields *r, int first, const leat__counts *counts)
@@ -79,7 +92,9 @@ static void put_reason(const filter *f, const worker *w, leat__chunk *c, const l
         leat__buf_printf(out, "%s\"%s\"", comma, leat__rule_name(&f->rules.rule[i], name, sizeof name));
         comma = ",";
     }
-    leat__buf_puts(out, "]}\n");
+    leat__buf_putc(out, ']');
+    put_lang(counts, out);
+    leat__buf_puts(out, "}\n");
 }
 
 static void put_explained(const filter *f, const worker *w, leat__chunk *c, const leat__line *line,
@@ -92,7 +107,9 @@ static void put_explained(const filter *f, const worker *w, leat__chunk *c, cons
     leat__line_id_json(&f->names, c, line, r, out);
     leat__buf_puts(out, ",\"file\":");
     leat__json_text(out, f->files.path[c->file], strlen(f->files.path[c->file]));
-    leat__buf_printf(out, ",\"line\":%llu,\"rules\":", (unsigned long long)line->number);
+    leat__buf_printf(out, ",\"line\":%llu", (unsigned long long)line->number);
+    put_lang(counts, out);
+    leat__buf_puts(out, ",\"rules\":");
     leat__json_init(&j, out, 0);
     leat__json_array(&j);
     for (unsigned i = 0; i < f->rules.count; i++) {
@@ -135,6 +152,7 @@ static void put_scores(const filter *f, leat__chunk *c, const leat__line *line,
     leat__line_id_json(&f->names, c, line, r, out);
     for (unsigned i = 0; i < leat__score_total; i++)
         leat__buf_printf(out, ",\"%s\":%.9g", leat__scores[i].name, leat__score_value(i, counts));
+    put_lang(counts, out);
     leat__buf_puts(out, "}\n");
 }
 
@@ -166,6 +184,7 @@ static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *l
     size_t len;
     LEAT_TRY(take_text(f, w, c, &r->text, &changed, &len, err));
     LEAT_TRY(leat__scorer_run(&w->scorer, len, err));
+    if (f->lang.lid) leat__lang_run(&f->lang, &w->lid, w->scorer.text, len, &w->scorer.counts);
     const leat__counts *counts = &w->scorer.counts;
     c->count[N_DOCUMENTS]++;
     c->count[N_TEXT] += len;
@@ -202,6 +221,7 @@ static int setup(void *cookie, void **ctx, leat_error *err)
     leat__buf_init(&w->text, LEAT__MEM_CURATE, (size_t)1 << 33);
     int rc = leat__scorer_init(&w->scorer, err);
     if (rc == 0) rc = leat__modifiers_init(&w->modifiers, f->opts->modify, err);
+    if (rc == 0 && f->lang.lid) rc = leat__lid_work_init(&w->lid, f->lang.lid, err);
     *ctx = w;
     return rc;
 }
@@ -212,6 +232,7 @@ static void teardown(void *cookie, void *ctx)
     if (!w) return;
     leat__scorer_reset(&w->scorer);
     leat__modifiers_reset(&w->modifiers);
+    leat__lid_work_reset(&w->lid);
     leat__buf_reset(&w->text);
     leat__free(w);
 }
@@ -412,6 +433,7 @@ static int check_options(filter *f, leat_error *err)
     if (o->columns)
         LEAT_TRY(leat__columns_parse(&f->columns, o->columns, o->text_field ? o->text_field : "text",
                                      o->id_field ? o->id_field : "id", err));
+    LEAT_TRY(leat__lang_rules(o, &f->rules, &f->columns, err));
     if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns)
         return leat__fail(err, LEAT_EINVAL, "no profile, rule, modifier or column was named");
     f->stats->rule_count = f->rules.count;
@@ -442,8 +464,12 @@ static int run(filter *f, leat_error *err)
     if (leat__columns_scored(&f->columns)) pass.per_line = SCORES_BYTES;
     LEAT_TRY(leat_budget_open(&f->budget, o->memory, err));
     leat_budget_read(f->budget, &bs);
-    f->max_line =
-        leat__text_flow_max_line(&pass, bs.limit, o->max_document ? o->max_document : MAX_DOCUMENT);
+    if (o->lid) {
+        LEAT_TRY(leat__lang_open(&f->lang, o, f->budget, err));
+        pass.ram += leat__lid_work_bytes(f->lang.lid);
+    }
+    f->max_line = leat__text_flow_max_line(&pass, bs.limit - f->lang.charged,
+                                           o->max_document ? o->max_document : MAX_DOCUMENT);
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
     f->names = (leat__line_names){o->text_field ? o->text_field : "text",
                                   o->id_field ? o->id_field : "id", NULL, f->files.path,
@@ -487,6 +513,7 @@ int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, lea
     leat__shards_reset(&f->bad);
     leat__text_files_reset(&f->files);
     leat__columns_reset(&f->columns);
+    leat__lang_close(&f->lang, f->budget);
     leat_budget_close(&f->budget);
     if (stats) *stats = *own;
 out:

@@ -95,19 +95,25 @@ enum {
 #define ROW(name, help, over, under, flags, words) S_##name,
     SCORES(ROW)
 #undef ROW
-    S_TOTAL
+    S_TOTAL,
+    S_lang_score = S_TOTAL,
+    S_lang_match,
+    S_ALL
 };
 
 const leat__score leat__scores[] = {
 #define ROW(name, help, over, under, flags, words) {#name, help, C(over), under, flags, words},
     SCORES(ROW)
 #undef ROW
+    {"lang_score", "probability of the language (with a model)", 0, ITSELF, 0, 0},
+    {"lang_match", "1 when the language is a wanted one (with a model)", 0, ITSELF, 0, 0},
 };
 const unsigned leat__score_total = S_TOTAL;
+const unsigned leat__score_lang = S_lang_score, leat__score_lang_match = S_lang_match;
 
 int leat__score_find(const char *name, size_t len)
 {
-    for (unsigned i = 0; i < S_TOTAL; i++)
+    for (unsigned i = 0; i < S_ALL; i++)
         if (strlen(leat__scores[i].name) == len && memcmp(leat__scores[i].name, name, len) == 0)
             return (int)i;
     return -1;
@@ -117,6 +123,8 @@ double leat__score_value(unsigned score, const leat__counts *c)
 {
     const leat__score *s = &leat__scores[score];
     const uint32_t *count = (const uint32_t *)c;
+    if (score == S_lang_score) return (double)c->lang_score;
+    if (score == S_lang_match) return c->lang_match;
     if (c->words < s->words) return 1;
     if (s->under == ITSELF) return count[s->over];
     double under = s->under == NOT_NEWLINES ? (double)c->chars - c->newlines : count[s->under];
@@ -279,16 +287,36 @@ static int change(leat__rule_set *set, const char *text, leat_error *err)
     double value = 0;
     if (!off && !leat__str_to_double(eq + 1, &value))
         return leat__fail(err, LEAT_EINVAL, "\"%s\": the threshold is not a number or \"off\"", text);
+    if (!off) return leat__rule_set_add(set, (unsigned)score, (leat__bound)bound, value, err);
     for (unsigned i = 0; i < set->count; i++) {
         leat__rule *r = &set->rule[i];
         if (r->score != score || r->bound != bound) continue;
-        r->on = !off;
-        if (!off) r->threshold = value;
+        r->on = false;
         found = true;
     }
-    if (found) return 0;
-    if (off) return leat__fail(err, LEAT_EINVAL, "\"%s\": the profile has no such rule", text);
-    return add_rule(set, (leat__rule){(uint16_t)score, (uint8_t)bound, true, value, ""}, err);
+    return found ? 0 : leat__fail(err, LEAT_EINVAL, "\"%s\": the profile has no such rule", text);
+}
+
+int leat__rule_set_add(leat__rule_set *set, unsigned score, leat__bound bound, double threshold,
+                       leat_error *err)
+{
+    bool found = false;
+    for (unsigned i = 0; i < set->count; i++) {
+        leat__rule *r = &set->rule[i];
+        if (r->score != score || r->bound != bound) continue;
+        r->on = true;
+        r->threshold = threshold;
+        found = true;
+    }
+    leat__rule rule = {(uint16_t)score, (uint8_t)bound, true, threshold, ""};
+    return found ? 0 : add_rule(set, rule, err);
+}
+
+bool leat__rule_set_lang(const leat__rule_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++)
+        if (set->rule[i].score >= S_TOTAL) return true;
+    return false;
 }
 
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err)

@@ -29,6 +29,8 @@ enum {
 
 extern const leat__score leat__scores[];
 extern const unsigned leat__score_total;
+/* The two scores that follow need a language model (text/lid.h). */
+extern const unsigned leat__score_lang, leat__score_lang_match;
 
 /* Index of the score of this name, -1 when there is none. */
 int leat__score_find(const char *name, size_t len);
@@ -74,6 +76,11 @@ int leat__rule_set_profile(leat__rule_set *set, const char *names, leat_error *e
 /* Changes thresholds: "words.min=20,short_lines_ratio.max=off". Adds a rule that no profile
  * has. */
 int leat__rule_set_change(leat__rule_set *set, const char *changes, leat_error *err) LEAT_MUST_CHECK;
+/* Adds a rule, or changes it as leat__rule_set_change does. */
+int leat__rule_set_add(leat__rule_set *set, unsigned score, leat__bound bound, double threshold,
+                       leat_error *err) LEAT_MUST_CHECK;
+/* True when a rule needs a language model. */
+bool leat__rule_set_lang(const leat__rule_set *set);
 /* The first rule that the document violates, or -1; `failed` (may be NULL) gets one byte per
  * rule, 1 for every violated one. */
 int leat__rule_set_judge(const leat__rule_set *set, const leat__counts *c, uint8_t *failed);

@@ -98,6 +98,10 @@ typedef struct leat__counts {
 #define LEAT_TEXT_FIELD(name, help) uint32_t name;
     LEAT_TEXT_COUNTS(LEAT_TEXT_FIELD)
 #undef LEAT_TEXT_FIELD
+    /* Not counts: set by the caller after a run when it has a language model; otherwise 0. */
+    uint32_t lang_match; /* 1 = the language is a wanted one */
+    float lang_score;    /* probability of the language */
+    const char *lang;    /* its label */
 } leat__counts;
 
 enum {

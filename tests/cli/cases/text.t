@@ -108,6 +108,25 @@ $ leat decontaminate in.jsonl
 ! leat decontaminate: --output is missing: write kept documents, matches, bad lines and the report here (see leat decontaminate --help)
 = 2
 
+$ leat filter in.jsonl -o other --lang en
+! leat filter: languages need a model: name a fastText file (lid)
+= 2
+
+$ leat filter in.jsonl -o other --lid in.jsonl --lang en
+! leat filter: in.jsonl: not a fastText model
+= 4
+
+$ head -c 3000 $LEAT_TEST_DATA/lid.ftz > cut.ftz; leat filter in.jsonl -o other --lid cut.ftz --lang en
+! leat filter: cut.ftz: damaged fastText model at offset *: the file is truncated (glob)
+= 4
+
+$ printf '{"text": "the language of this line is english and it has words"}\n{"text": "die sprache dieser zeile ist deutsch und sie hat wörter"}\n' > two.jsonl
+> leat filter two.jsonl -o en --lid $LEAT_TEST_DATA/lid.ftz --lang en --lang-min 0.5 --columns text,+lang --json | jget kept rules.0.rule rules.1.rule; cat en/kept-00000.jsonl
+1
+lang_match.min
+lang_score.min
+{"text": "the language of this line is english and it has words","lang":"en"}
+
 $ leat filter --list | grep -c @
 6
 
