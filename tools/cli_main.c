@@ -15,6 +15,7 @@
 #include "cli_frame.h"
 #include "cli_page.h"
 #include "cli_parse.h"
+#include "io/region.h"
 #include "probe/cpu.h"
 
 /* ---- Values ---- */
@@ -155,6 +156,13 @@ static int set_remote(cli *c)
     return CLI_OK;
 }
 
+/* Loaders with a log have warned when they were opened. */
+static void warn_region(cli *c)
+{
+    char text[LEAT__REGION_TEXT];
+    if (leat__region_warning(LEAT__REGION_COMMAND, text)) cli_warn(c, "%s", text);
+}
+
 static int run_command(cli *c, const cli_command *command, int argc, char **argv)
 {
     cli_line line;
@@ -171,6 +179,7 @@ static int run_command(cli *c, const cli_command *command, int argc, char **argv
     else if (command->config && cli_check_required(&line, &err) != 0)
         exit_code = cli_usage(c, "%s", err.message);
     else if ((exit_code = set_remote(c)) == CLI_OK) exit_code = command->run(c);
+    warn_region(c);
     cli_watch_end(c);
     cli_config_reset(&config);
     c->line = NULL;

@@ -34,6 +34,7 @@ struct leat__creds {
     uint64_t retry_ns; /* monotonic: no refresh before this time */
     leat__thread thread;
     leat_error failure; /* of the last refresh */
+    char region[64];    /* of the instance; set by the first fetch */
 };
 
 static void wipe(void *data, size_t len)
@@ -374,6 +375,21 @@ static int from_container(leat__creds *s, leat__cred *c, leat_error *err)
     return rc;
 }
 
+/* The region of the instance, for a warning: without an answer there is none. */
+static void ask_region(leat__creds *s, const char *base, const char *token)
+{
+    char url[2048];
+    leat__buf answer;
+    if (s->region[0] != '\0') return;
+    snprintf(url, sizeof url, "%s/latest/meta-data/placement/region", base);
+    if (ask(s, "GET", url, "X-aws-ec2-metadata-token", token, &answer) != 0) return;
+    size_t len = strspn(leat__buf_str(&answer), "abcdefghijklmnopqrstuvwxyz0123456789-");
+    bool whole = strchr("\r\n", leat__buf_str(&answer)[len]) != NULL; /* also at the end of the text */
+    if (whole && len < sizeof s->region)
+        snprintf(s->region, sizeof s->region, "%.*s", (int)len, leat__buf_str(&answer));
+    drop_answer(&answer);
+}
+
 static int from_instance(leat__creds *s, leat__cred *c, leat_error *err)
 {
     const char *off = env("AWS_EC2_METADATA_DISABLED"), *base = env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -392,6 +408,7 @@ static int from_instance(leat__creds *s, leat__cred *c, leat_error *err)
     snprintf(url + at, sizeof url - at, "%.*s", (int)name, leat__buf_str(&answer));
     drop_answer(&answer);
     rc = ask(s, "GET", url, "X-aws-ec2-metadata-token", token, &answer);
+    if (rc == 0) ask_region(s, base, token);
     wipe(token, sizeof token);
     if (rc != 0) return leat__fail(err, LEAT_EPERM, "the instance's metadata service gives no credentials");
     rc = read_json(&answer, c, err);
@@ -461,6 +478,11 @@ static int find(leat__creds *s, leat__cred *c, leat_error *err)
     return leat__fail(err, LEAT_EPERM, "no credentials for s3:// (set AWS_ACCESS_KEY_ID and "
                       "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket --anonymous or "
                       "LEAT_ANONYMOUS=1)");
+}
+
+const char *leat__creds_region(const leat__creds *c)
+{
+    return c->region;
 }
 
 int leat__creds_open(leat__creds **out, leat__scheme scheme, bool anonymous, leat__http *http,

@@ -32,6 +32,9 @@ int leat__creds_open(leat__creds **c, leat__scheme scheme, bool anonymous, leat_
                      leat_error *err) LEAT_MUST_CHECK;
 void leat__creds_close(leat__creds **c);
 
+/* The region of this machine, if the credentials are those of an instance; else "". */
+const char *leat__creds_region(const leat__creds *c);
+
 /* Copies the current credentials (free with leat__cred_reset). Does not wait: shortly before they
  * expire a thread fetches new ones. LEAT_EAGAIN when they have expired and the new ones have not
  * arrived. */

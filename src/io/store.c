@@ -4,6 +4,7 @@
  */
 #include "io/store.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "io/region.h"
 #include "io/xml.h"
 
 #define URL_MAX (1u << 16)
@@ -28,6 +30,7 @@ struct leat__store {
     char *bucket;    /* http(s): scheme://host:port */
     char *origin;    /* scheme://host:port of requests */
     char *host;      /* of origin */
+    char *endpoint;  /* s3: the server's address as given, "" = Amazon's */
     char *base_path; /* before the key, encoded: "" or "/bucket" */
     bool secure, moving; /* moving: the host depends on the region */
     leat__http *http;
@@ -35,6 +38,9 @@ struct leat__store {
     char *account, *key, *sas;     /* az */
     leat__mutex lock;              /* guards the region and, when moving, origin and host */
     char region[64];
+    char machine[64];         /* region of this machine, "" = unknown */
+    const char *machine_from; /* how it is known */
+    atomic_bool reached;      /* a request succeeded, so the region is right */
 };
 
 static struct {
@@ -111,13 +117,35 @@ static int set_amazon(leat__store *s, leat_error *err)
     return dots ? add_bucket(s, err) : 0;
 }
 
-static void find_region(leat__store *s)
+static const char *region_of_environment(void)
 {
-    const char *given = env("AWS_REGION") != NULL ? env("AWS_REGION") : env("AWS_DEFAULT_REGION");
+    return env("AWS_REGION") != NULL ? env("AWS_REGION") : env("AWS_DEFAULT_REGION");
+}
+
+/* Where the bucket is looked for first; false when that is only the default. */
+static bool find_region(leat__store *s)
+{
+    const char *given = region_of_environment();
+    if (leat__region_learned(s->endpoint, s->bucket, s->region)) return true;
     char *profile = given == NULL ? leat__profile_value("region") : NULL;
     const char *region = given != NULL ? given : profile;
-    snprintf(s->region, sizeof s->region, "%s", region != NULL ? region : "us-east-1");
+    bool known = region != NULL;
+    snprintf(s->region, sizeof s->region, "%s", known ? region : "us-east-1");
     leat__free(profile);
+    return known;
+}
+
+/* The region of this machine: the instance's own, if it gave the credentials, else that of the
+ * environment. A bucket without a known region is looked for there first. */
+static int find_machine(leat__store *s, bool known, leat_error *err)
+{
+    const char *instance = leat__creds_region(s->creds), *given = region_of_environment();
+    s->machine_from = instance[0] != '\0' ? "its metadata service" : "AWS_REGION";
+    if (instance[0] != '\0') given = instance;
+    snprintf(s->machine, sizeof s->machine, "%s", given != NULL ? given : "");
+    if (known || instance[0] == '\0') return 0;
+    snprintf(s->region, sizeof s->region, "%s", instance);
+    return s->moving ? set_amazon(s, err) : 0;
 }
 
 static int set_up_s3(leat__store *s, leat_error *err)
@@ -125,17 +153,19 @@ static int set_up_s3(leat__store *s, leat_error *err)
     const char *given = env("AWS_ENDPOINT_URL_S3");
     if (given == NULL) given = env("AWS_ENDPOINT_URL");
     char *profile = given == NULL ? leat__profile_value("endpoint_url") : NULL;
-    find_region(s);
-    int rc = 0;
-    if (given != NULL || profile != NULL) {
-        rc = set_endpoint(s, given != NULL ? given : profile, "AWS_ENDPOINT_URL", err);
+    const char *endpoint = given != NULL ? given : profile != NULL ? profile : "";
+    s->endpoint = leat__strdup(LEAT__MEM_IO, endpoint);
+    int rc = s->endpoint == NULL ? leat__fail_nomem(err, strlen(endpoint), "an address") : 0;
+    bool known = rc == 0 && find_region(s);
+    if (rc == 0 && endpoint[0] != '\0') {
+        rc = set_endpoint(s, endpoint, "AWS_ENDPOINT_URL", err);
         if (rc == 0) rc = add_bucket(s, err);
-    } else {
+    } else if (rc == 0) {
         rc = set_amazon(s, err);
     }
     leat__free(profile);
     if (rc == 0) rc = leat__creds_open(&s->creds, s->scheme, anonymous(), s->http, err);
-    return rc;
+    return rc == 0 ? find_machine(s, known, err) : rc;
 }
 
 static int set_up_gs(leat__store *s, leat_error *err)
@@ -197,6 +227,7 @@ static void close_store(leat__store *s)
     leat__free(s->origin);
     leat__free(s->host);
     leat__free(s->base_path);
+    leat__free(s->endpoint);
     leat__mutex_destroy(&s->lock);
     leat__free(s);
 }
@@ -414,18 +445,32 @@ int leat__call_prepare(leat__http_req *r, leat_error *err)
     return rc;
 }
 
-/* The bucket is in another region: switch to it. */
+/* The region that an error names: a header, or the body of AuthorizationHeaderMalformed. */
+static bool named_region(leat__call *c, char *out, size_t size)
+{
+    leat__buf text;
+    leat__xml xml = {c->http.body.data, c->http.body.len};
+    snprintf(out, size, "%s", c->http.region);
+    leat__buf_init(&text, LEAT__MEM_IO, URL_MAX);
+    if (out[0] == '\0' && xml.len > 0 && leat__xml_text(xml, "Region", &text))
+        snprintf(out, size, "%s", leat__buf_str(&text));
+    leat__buf_reset(&text);
+    return out[0] != '\0' && strspn(out, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(out);
+}
+
+/* The bucket is in another region: switch to it. Once per request. */
 static bool move(leat__call *c)
 {
     leat__store *s = c->store;
-    const char *region = c->http.region;
-    if (c->moved > 0 || region[0] == '\0' || s->scheme != LEAT__SCHEME_S3) return false;
+    char region[sizeof s->region];
+    if (c->moved > 0 || s->scheme != LEAT__SCHEME_S3 || !named_region(c, region, sizeof region)) return false;
     c->moved++;
     leat__mutex_lock(&s->lock);
     bool other = strcmp(s->region, region) != 0;
     if (other) snprintf(s->region, sizeof s->region, "%s", region);
     bool moved = !other || !s->moving || set_amazon(s, NULL) == 0;
     leat__mutex_unlock(&s->lock);
+    leat__region_learn(s->endpoint, s->bucket, region);
     return moved;
 }
 
@@ -445,10 +490,24 @@ static bool expired(leat__call *c)
     return true;
 }
 
+/* After the first success: a signature for the wrong region is refused, so the region is the bucket's. */
+static void compare_regions(leat__store *s)
+{
+    char region[sizeof s->region];
+    if (s->scheme != LEAT__SCHEME_S3) return;
+    leat__mutex_lock(&s->lock);
+    snprintf(region, sizeof region, "%s", s->region);
+    leat__mutex_unlock(&s->lock);
+    leat__region_note(s->bucket, region, s->machine, s->machine_from);
+}
+
 leat__http_verdict leat__call_judge(leat__http_req *r)
 {
     leat__call *c = (leat__call *)r;
-    if (r->status / 100 == 2) return LEAT__HTTP_DONE;
+    if (r->status / 100 == 2) {
+        if (!atomic_exchange(&c->store->reached, true)) compare_regions(c->store);
+        return LEAT__HTTP_DONE;
+    }
     leat__http_explain(r);
     if ((r->status == 301 || r->status == 307 || r->status == 400 || r->status == 403) && move(c))
         return LEAT__HTTP_AGAIN;

@@ -10,7 +10,7 @@
 
 #include <leat/loader.h>
 
-#define LEAT__ADVICE_MAX 4
+#define LEAT__ADVICE_MAX 5
 #define LEAT__ADVICE_TEXT 320
 
 typedef struct leat__advice_facts {

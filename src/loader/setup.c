@@ -3,6 +3,7 @@
  * Builds the parts of a loader from its options: checks, subset, order, shape of the batches,
  * budget. Runs once, on the opening thread.
  */
+#include "io/region.h"
 #include "loader/setup.h"
 
 #include <inttypes.h>
@@ -791,6 +792,9 @@ static void give_advice(leat_loader *l)
     if (leat__advice_ranks(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__advice_single(&f, l->advice[l->advice_count])) l->advice_count++;
     if (leat__sources_classes(l, l->env.shape, l->advice[l->advice_count])) l->advice_count++;
+    /* a command that shows the log need not warn again */
+    unsigned tellers = LEAT__REGION_LOADER | (l->opts.log.write != NULL ? LEAT__REGION_COMMAND : 0u);
+    if (l->env.remote && leat__region_warning(tellers, l->advice[l->advice_count])) l->advice_count++;
     for (uint32_t i = 0; i < l->advice_count; i++)
         leat__log(&l->opts.log, LEAT_LOG_WARN, "%s", l->advice[i]);
 }

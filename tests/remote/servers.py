@@ -175,9 +175,9 @@ def make_bucket(port: int) -> None:
 
 class Web:
     """Answers byte ranges of one file, with TLS if `tls` names a certificate with its key; 404 for any other name. Keeps
-    the headers of all requests."""
+    the headers of all requests. With `region`, signatures for another region get the answer of Amazon."""
 
-    def __init__(self, file: str, tls: str | None = None) -> None:
+    def __init__(self, file: str, tls: str | None = None, region: str = "") -> None:
         data, name, seen = pathlib.Path(file).read_bytes(), os.path.basename(file), []
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -189,6 +189,10 @@ class Web:
                 where = self.headers.get("Range")
                 if self.path.split("?")[0].split("/")[-1] != name:
                     body, status, where = b"<Error><Code>NoSuchKey</Code></Error>", 404, None
+                signed = self.headers.get("Authorization", "")
+                if region and signed and f"/{region}/s3/" not in signed:
+                    body, status, where = (f"<Error><Code>AuthorizationHeaderMalformed</Code><Region>{region}</Region>"
+                                           "</Error>").encode(), 400, None
                 first = 0
                 if where:
                     low, high = where.removeprefix("bytes=").split("-")
@@ -198,6 +202,8 @@ class Web:
                 self.send_response(status)
                 if where:
                     self.send_header("Content-Range", f"bytes {first}-{first + len(body) - 1}/{len(data)}")
+                if status == 400:
+                    self.send_header("x-amz-bucket-region" if self.command == "HEAD" else "x-other", region)
                 self.send_header("ETag", '"1"')
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -554,6 +554,33 @@ class Flags(unittest.TestCase):
         web.stop()
 
 
+class Regions(unittest.TestCase):
+    def run_in(self, region: str, *args: str) -> subprocess.CompletedProcess:
+        self.web.seen.clear()
+        run = subprocess.run([LEAT, *args], capture_output=True, text=True, timeout=100,
+                             env=environment(self.web.port, AWS_REGION=region))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run
+
+    def setUp(self) -> None:
+        self.web = servers.Web(path("one.leat"), region="us-west-2")
+        self.addCleanup(self.web.stop)
+
+    def test_another_region_is_followed_once_and_warned_of_once(self) -> None:
+        for args in (("info",), ("load", "-s", "8", "-b", "16"), ("verify",), ("plan", "--gpus", "0", "--dataset")):
+            with self.subTest(args=args):
+                run = self.run_in("eu-north-1", *args, "s3://b/one.leat")
+                warnings = [line for line in run.stderr.splitlines() if "region" in line]
+                self.assertEqual(len(warnings), 1, run.stderr)
+                self.assertIn("us-west-2", warnings[0])
+                self.assertIn("eu-north-1", warnings[0])
+                wrong = [h for h in self.web.seen if "/eu-north-1/" in h["Authorization"]]
+                self.assertEqual(len(wrong), 1)
+
+    def test_the_same_region_is_silent(self) -> None:
+        self.assertEqual(self.run_in("us-west-2", "info", "s3://b/one.leat").stderr, "")
+
+
 class Others(unittest.TestCase):
     def test_http_with_ranges(self) -> None:
         filer = World.weed.filer

@@ -19,6 +19,8 @@ static void services(web_request *q)
         web_reply(q, "200 OK", "", "imds-token", 10);
     } else if (strstr(q->head, "GET /latest/meta-data/iam/security-credentials/ ") != NULL) {
         web_reply(q, "200 OK", "", "role", 4);
+    } else if (strstr(q->head, "GET /latest/meta-data/placement/region ") != NULL) {
+        web_reply(q, "200 OK", "", "ap-south-1", 10);
     } else if (strstr(q->head, "Action=AssumeRoleWithWebIdentity") != NULL) {
         int n = snprintf(body, sizeof body, "<R><Credentials><AccessKeyId>web%d</AccessKeyId>"
                          "<SecretAccessKey>ws"
@@ -94,6 +96,9 @@ static void every_source_is_found(void **state)
     unsetenv("AWS_EC2_METADATA_DISABLED");
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.url, 1);
     expect(LEAT__SCHEME_S3, "id-imds-token-0", "tok");
+    assert_ok(leat__creds_open(&c, LEAT__SCHEME_S3, false, http, NULL));
+    assert_string_equal(leat__creds_region(c), "ap-south-1");
+    leat__creds_close(&c);
     snprintf(url, sizeof url, "%s/container", server.url);
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
     setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "ctok", 1);

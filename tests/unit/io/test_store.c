@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webtest.h"
 
+#include "io/region.h"
 #include "io/store.h"
 
 #include "leat_test.h"
@@ -126,6 +127,44 @@ static void the_region_follows_the_bucket(void **state)
     end();
 }
 
+static void moved_by_the_body(web_request *q)
+{
+    static const char answer[] =
+        "<Error><Code>AuthorizationHeaderMalformed</Code><Region>us-west-2</Region></Error>";
+    if (strstr(q->head, "/eu-north-1/") != NULL)
+        web_reply(q, "400 Bad Request", "", answer, sizeof answer - 1);
+    else web_reply(q, "200 OK", "", "fine", 4);
+}
+
+static void another_region_is_followed_and_noted(void **state)
+{
+    char text[LEAT__REGION_TEXT];
+    (void)state;
+    begin(moved_by_the_body);
+    assert_ok(get("s3://bucket/k", NULL));
+    assert_contains(server.last, "/us-west-2/s3/");
+    assert_int_equal(server.requests, 2);
+    assert_true(leat__region_warning(LEAT__REGION_COMMAND, text));
+    assert_contains(text, "us-west-2");
+    assert_contains(text, "eu-north-1");
+    end();
+}
+
+static void moved_to_nonsense(web_request *q)
+{
+    web_reply(q, "301 Moved", "x-amz-bucket-region: evil.example/\r\n", "", 0);
+}
+
+/* The region becomes part of a host name. */
+static void a_region_with_odd_characters_is_not_followed(void **state)
+{
+    (void)state;
+    begin(moved_to_nonsense);
+    assert_code(LEAT_EIO, get("s3://bucket/k", NULL));
+    assert_int_equal(server.requests, 1);
+    end();
+}
+
 static void wrong_endpoints(void **state)
 {
     leat_error err;
@@ -144,6 +183,8 @@ int main(void)
         cmocka_unit_test(s3_requests_are_signed),
         cmocka_unit_test(azure_requests_are_signed),
         cmocka_unit_test(gs_requests),
+        cmocka_unit_test(another_region_is_followed_and_noted),
+        cmocka_unit_test(a_region_with_odd_characters_is_not_followed),
         cmocka_unit_test(the_region_follows_the_bucket),
         cmocka_unit_test(wrong_endpoints),
     };

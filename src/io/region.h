@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Remembers that a bucket is in another region than this machine, so that the user is warned once
+ * per process: traffic between regions is slow and is paid for. Any thread may call.
+ */
+#ifndef LEAT_IO_REGION_H
+#define LEAT_IO_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LEAT__REGION_TEXT 320
+
+/* `bucket`: its name, in `bucket_region`. `known_from`: how the region of the machine is known; static text.
+ * The first note of the process counts, and only if the regions differ. */
+void leat__region_note(const char *bucket, const char *bucket_region, const char *machine_region,
+                       const char *known_from);
+/* Tellers: a loader (its advice), or the command. Doctor and plan open loaders whose advice is not
+ * shown, so each has its own turn. */
+enum { LEAT__REGION_LOADER = 1, LEAT__REGION_COMMAND = 2 };
+/* The warning, if there is one and none of these tellers had it. */
+bool leat__region_warning(unsigned tellers, char text[LEAT__REGION_TEXT]);
+
+/* Regions of buckets that a server named, for stores opened later: saves them a refused request.
+ * `endpoint`: of the server, "" = Amazon's. A few buckets are remembered. */
+void leat__region_learn(const char *endpoint, const char *bucket, const char *region);
+bool leat__region_learned(const char *endpoint, const char *bucket, char region[64]);
+
+#endif
