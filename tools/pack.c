@@ -144,6 +144,7 @@ static int print_json(cli *c, const leat_ingest_stats *st)
     leat__json_ku64(&j, "ignored", st->ignored);
     leat__json_ku64(&j, "filtered", st->filtered);
     leat__json_ku64(&j, "missing", st->missing);
+    leat__json_ku64(&j, "unlabelled", st->unlabelled);
     leat__json_kdouble(&j, "seconds", st->seconds);
     leat__json_kdouble(&j, "samples_per_s",
                        st->seconds > 0 ? (double)(st->samples - st->resumed) / st->seconds : 0);
@@ -269,6 +270,7 @@ const cli_command cli_cmd_pack = {
                               {"ignored", "files skipped: hidden (a folder counts as one) or not images"},
                               {"filtered", "samples that did not meet --where"},
                               {"missing", "samples of tar shards that lack a member"},
+                              {"unlabelled", "images beside class folders, with the label -1"},
                               {"seconds", "time taken"},
                               {"samples_per_s", "samples written per second by this run"},
                               {"resumed", "samples taken over from an interrupted run"},

@@ -46,5 +46,9 @@ int cli_packing_end(cli *c, const leat_ingest_opts *o, const leat_ingest_stats *
         cli_warn(c, "%llu sample%s left out%s%s", (unsigned long long)st->skipped,
                  st->skipped == 1 ? " was" : "s were", o->report ? ": see " : " (--report FILE lists them)",
                  o->report ? o->report : "");
+    if (st->unlabelled)
+        cli_warn(c, "%llu image%s in no class folder (%s%s): the label is -1",
+                 (unsigned long long)st->unlabelled, st->unlabelled == 1 ? " is" : "s are",
+                 st->unlabelled_first, st->unlabelled == 1 ? "" : ", ...");
     return st->skipped ? CLI_FINDING : CLI_OK;
 }

@@ -136,6 +136,8 @@ typedef struct leat_ingest_stats {
     uint64_t animated;       /* images of this run with several frames or pages: the first one counts */
     uint64_t recoded;       /* merge: images whose tiles were coded again */
     uint64_t missing;       /* tar shards: samples that lack a member */
+    uint64_t unlabelled;    /* folders: images beside the class folders, with the label -1 */
+    char unlabelled_first[64]; /* the first of them, "" when there is none */
 } leat_ingest_stats;
 
 /* Packs. stats may be NULL, and is filled as far as possible also on failure; set its struct_size

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _check, _leat
-from ._errors import ArgumentError
+from ._errors import AdviceWarning, ArgumentError, shown
 
 Path = str | os.PathLike
 Progress = Callable[[int, int, int, int], object]
@@ -53,7 +54,8 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
         shard_bytes, page_bytes, memory: sizes in bytes or text ("10G"); shards are 1 MiB or more
         on_error: "fail", or "skip" to leave out and count samples that cannot be packed
         strict: folders: take every file for a sample, hidden ones too; else hidden files and folders and files
-            whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored"
+            whose names do not end as images do (.jpg, .png …) are skipped and counted as "ignored". Images beside
+            class folders have the label -1 and are counted as "unlabelled"
         report: file for what was left out, one JSON object per line
         resume: resume an interrupted run; add ``force`` when it is to replace a pack
         force: replace a pack of that name; without ``resume``, also discard an unfinished one
@@ -93,7 +95,11 @@ def pack(source: Path | Sequence[Path], output: Path, *, images: str = "auto", t
     noted = None if report is None else _check.utf8_path("report", report)
     _leat.set_reader(_open_foreign, _write_table)
     with _key_file(keys) as key_file:
-        return _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
+        done = _run(progress, _leat.ingest, sources, target, keys=key_file, report=noted, **options)
+    if done["unlabelled"]:
+        warnings.warn(f"{done['unlabelled']} images of {shown(source)} are in no class folder: their label is -1", AdviceWarning,
+                      stacklevel=2)
+    return done
 
 
 def _members(members: Sequence[str] | None, infer: int, defaults: Mapping[str, int] | None) -> dict[str, Any]:

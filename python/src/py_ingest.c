@@ -40,7 +40,7 @@ static int take_control(PyObject *o, Py_buffer *view)
 static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
-    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK}", "samples", (u)s->samples,
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK}", "samples", (u)s->samples,
                          "skipped", (u)s->skipped, "bytes_in",
                          (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
                          (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
@@ -48,7 +48,7 @@ static PyObject *stats_dict(const leat_ingest_stats *s)
                          s->seconds, "source_kind", s->source_kind, "changed", (u)s->changed, "ignored",
                          (u)s->ignored, "filtered", (u)s->filtered, "existing", (u)s->existing,
                          "animated", (u)s->animated, "recoded", (u)s->recoded, "missing",
-                         (u)s->missing);
+                         (u)s->missing, "unlabelled", (u)s->unlabelled);
 }
 
 /* The paths of a list of bytes objects, which own them. */

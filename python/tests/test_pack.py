@@ -121,3 +121,14 @@ def test_stray_files_and_empty_folders(tmp_path, images):
     assert stats["samples"] == 1 and stats["ignored"] == 1
     with pytest.raises(leat.FormatError, match="README.txt"):
         leat.pack(tmp_path / "photos", tmp_path / "s.leat", sync=False, strict=True)
+
+
+def test_images_beside_class_folders_are_said(tmp_path):
+    from PIL import Image as pillow
+
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    for name in ("cat/a.png", "b.png"):
+        pillow.new("RGB", (8, 8)).save(tmp_path / "photos" / name)
+    with pytest.warns(leat.AdviceWarning, match="1 images of .* are in no class folder: their label is -1"):
+        stats = leat.pack(tmp_path / "photos", tmp_path / "p.leat")
+    assert stats["unlabelled"] == 1 and leat.open(tmp_path / "p.leat").column("label").tolist() == [-1, 0]

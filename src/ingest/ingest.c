@@ -714,6 +714,8 @@ static int finish(ingest *in, leat_error *err)
     in->stats->ignored = in->source->ignored;
     memcpy(in->stats->ignored_first, in->source->ignored_first, sizeof in->stats->ignored_first);
     in->stats->missing = in->source->missing;
+    in->stats->unlabelled = in->source->unlabelled;
+    memcpy(in->stats->unlabelled_first, in->source->unlabelled_first, sizeof in->stats->unlabelled_first);
     LEAT_TRY(refuse_empty(in, err));
     LEAT_TRY(leat_packer_finish(in->packer, &ps, err));
     in->stats->bytes_out = ps.file_bytes;

@@ -38,6 +38,8 @@ struct leat__source {
     bool skim;           /* skipping records that a resumed pack already has */
     uint64_t ignored;    /* files that are not samples by their names */
     char ignored_first[64];
+    uint64_t unlabelled; /* images beside class folders */
+    char unlabelled_first[64];
     uint64_t missing;    /* samples without a value that others have */
 };
 

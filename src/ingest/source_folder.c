@@ -2,7 +2,7 @@
  *
  * A folder of images. The folders directly below the root are classes, numbered in byte order (so
  * labels are the same as in torchvision's ImageFolder); a folder without sub-folders has no
- * labels. Inside, names are in natural order, files and folders mixed. Keys are paths below the
+ * labels. Images beside class folders have the label -1 and are counted. Inside, names are in natural order, files and folders mixed. Keys are paths below the
  * root.
  *
  * Hidden files and folders (names starting with a dot) and files without an image extension are
@@ -112,6 +112,13 @@ static bool pass_by(folder_source *s, const char *name, bool folder)
     return true;
 }
 
+static void count_unlabelled(folder_source *s, const char *name)
+{
+    if (s->base.class_count == 0) return;
+    if (s->base.unlabelled++ == 0)
+        snprintf(s->base.unlabelled_first, sizeof s->base.unlabelled_first, "%s", name);
+}
+
 /* Starts listing the folders after entry `from`, as many as may be in flight. */
 static void list_ahead(folder_source *s, leat__buf *path, const leat__dir *dir, size_t from)
 {
@@ -151,10 +158,10 @@ static int walk(folder_source *s, const leat__entry **found, leat_error *err)
         const char *name = leat__dir_name(&f->dir, f->at++);
         if (pass_by(s, name, e->kind == LEAT__ENTRY_FOLDER)) continue;
         LEAT_TRY(set_path(s, f->path_len, name, e->kind == LEAT__ENTRY_FOLDER, err));
-        if (s->depth == 1)
-            s->label = e->kind == LEAT__ENTRY_FOLDER
-                           ? leat__source_class_find(&s->base, name)
-                           : -1;
+        if (s->depth == 1) {
+            s->label = e->kind == LEAT__ENTRY_FOLDER ? leat__source_class_find(&s->base, name) : -1;
+            if (e->kind != LEAT__ENTRY_FOLDER) count_unlabelled(s, name);
+        }
         if (e->kind == LEAT__ENTRY_FOLDER) {
             s->path.len = f->path_len;
             list_ahead(s, &s->path, &f->dir, f->at - 1);

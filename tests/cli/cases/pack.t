@@ -76,6 +76,15 @@ $ echo text > photos/cat/notes.txt
 0
 ! leat pack: warning: 1 file was skipped, hidden or not an image by name (notes.txt); --strict takes every file
 
+# images beside the class folders have no label, and that is said
+$ mkdir -p beside/cat
+> cp photos/cat/1.png beside/cat
+> cp photos/cat/1.png beside/other.png
+> leat pack beside -o beside.leat --json | jget unlabelled ignored
+1
+0
+! leat pack: warning: 1 image is in no class folder (other.png): the label is -1
+
 # with --strict they stop the run by name, or are left out, counted and listed: a finding
 $ leat pack photos -o bad.leat --strict
 ! leat pack: cat/notes.txt: not an image format that leat reads
