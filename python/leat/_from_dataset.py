@@ -172,6 +172,8 @@ def _chunk(first: int, last: int) -> tuple[list[Any], Exception | None]:
             sample = _sample(_dataset, i)
             if isinstance(sample, Mapping):
                 chunk.append({name: _plain(value) for name, value in sample.items()})
+            elif isinstance(sample, (str, bytes)) or not isinstance(sample, Iterable):
+                chunk.append(sample)  # the writer refuses it, with its number
             else:
                 chunk.append([_plain(value) for value in sample])
             pickle.dumps(chunk[-1])

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from . import _check, _leat, _schema, _values
-from ._errors import ArgumentError, ExistsError, StateError, shown
+from ._errors import ArgumentError, DataError, ExistsError, FormatError, LimitError, StateError, UnsupportedError, shown
 
 
 class Writer:
@@ -134,13 +134,24 @@ class Writer:
             if not isinstance(sample, Mapping):
                 raise ArgumentError("without a schema the first sample must be a dict")
             self._open(_schema.infer(sample))
-        packer = self._packer
-        assert packer is not None
         made = self._new_key(key)
-        packer.append(made, self._values(sample))
+        self._put(made, self._values(sample))
         if self._base is not None and key is not None:
             self._added.add(made)
         self._count += 1
+
+    def _put(self, key: bytes, values: list[object]) -> None:
+        """Hands a sample to the packer. What is wrong with it is said with its number and key."""
+        assert self._packer is not None
+        try:
+            self._packer.append(key, values)
+        except (ArgumentError, DataError, FormatError, LimitError, UnsupportedError) as error:
+            if error.key is None:
+                images = [f.name for f in self.fields if f.type == "image"]
+                field = f"field '{images[0]}', " if len(images) == 1 else ""
+                error.key, error.sample_id = key.decode(errors="replace"), self._count
+                error.args = (f"{field}sample {self._count} ({error.key}): {error}",)
+            raise
 
     def _new_key(self, key: str | bytes | None) -> bytes:
         """The key of a sample to append. It must not be that of a sample that is there."""
@@ -163,10 +174,9 @@ class Writer:
         if coded in self._gone:
             raise StateError(f"{self.path}: the key {shown(key)} was updated or deleted by this writer already")
         had = self.delete(key)
-        assert self._packer is not None
         self._gone.add(coded)
         self._added.add(coded)
-        self._packer.append(coded, values)
+        self._put(coded, values)
         self._count += 1
         return had > 0
 

@@ -115,3 +115,19 @@ def test_pil_images_of_other_modes_are_refused(tmp_path, mode):
     image = pytest.importorskip("PIL.Image")
     with pytest.raises(leat.ArgumentError, match=f"PIL image of mode {mode}"):
         leat.from_dataset([(image.new(mode, (4, 4)), 1)], tmp_path / "x.leat")
+
+
+class Holes:
+    """A dataset with a sample that is None."""
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        return None if i == 7 else {"label": i}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sample_without_values_is_named(tmp_path, workers):
+    with pytest.raises(leat.ArgumentError, match="sample 7: None is not a dict or a sequence of values"):
+        leat.from_dataset(Holes(), tmp_path / "p.leat", {"label": int}, workers=workers)

@@ -235,3 +235,17 @@ def test_fixed_sizes_of_ragged_fields_are_checked(tmp_path, shape, good, bad):
     assert [ds[i]["b"].shape for i in range(len(ds))] == good
     with leat.Writer(tmp_path / "copy.leat", {f.name: f for f in ds.fields}, sync=False) as w:
         w.append({"b": np.ones(good[0], np.float32)})
+
+
+def test_bad_images_are_named(tmp_path):
+    """In a loop over a million files one must know which."""
+    good = np.zeros((4, 4, 3), np.uint8)
+    with leat.Writer(tmp_path / "w.leat", {"image": "image", "label": int}, sync=False) as w:
+        w.append([good, 1], key="first.png")
+        for bad, kind in ((b"\xff\xd8\xff\xe0 cut", leat.DataError), (b"junk", leat.FormatError), (np.zeros((0, 5, 3), np.uint8),
+                                                                                               leat.ArgumentError)):
+            with pytest.raises(kind, match=r"field 'image', sample 1 \(bad.jpg\): ") as caught:
+                w.append([bad, 2], key="bad.jpg")
+            assert (caught.value.key, caught.value.sample_id) == ("bad.jpg", 1)
+        w.append([good, 3], key="bad.jpg")
+    assert leat.open(tmp_path / "w.leat").keys[:] == ["first.png", "bad.jpg"]

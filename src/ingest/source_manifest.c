@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Manifests: a CSV (or TSV) file with a header, or one JSON object per line. One column names the
- * image file, relative to the manifest; one may be the label, a whole number or a class name; all
+ * image file, relative to the manifest; one may be the label: all whole numbers, or class names; all
  * others become fields. The file is read twice: first to find the types of the columns, then row
  * by row.
  *
@@ -32,6 +32,7 @@ typedef struct column {
     char *name;
     unsigned saw;
     uint64_t rows; /* that have it */
+    uint64_t int_line, text_line; /* the first line with a whole number, with other text; 0: none */
     int field;     /* -1: the path */
 } column;
 
@@ -154,10 +155,11 @@ static int check_cells(const manifest_source *s, leat_error *err)
 
 /* ---- first pass ---- */
 
-static void look_at_text(column *c, const char *text)
+static void look_at_text(column *c, const char *text, uint64_t line)
 {
     int64_t i;
     double f;
+    unsigned before = c->saw;
     c->rows++;
     if (text[0] == 0)
         c->saw |= SAW_NOTHING;
@@ -169,6 +171,8 @@ static void look_at_text(column *c, const char *text)
         c->saw |= SAW_NUMBER;
     else
         c->saw |= SAW_TEXT;
+    if (c->saw & ~before & SAW_INT) c->int_line = line;
+    if (c->saw & ~before & SAW_TEXT) c->text_line = line;
 }
 
 static void look_at_json(column *c, const json_t *value)
@@ -245,7 +249,7 @@ static int look_at_all(manifest_source *s, bool keep, leat_error *err)
             if (rc != 0) return rc;
         } else if (check_cells(s, NULL) == 0) {
             for (uint32_t i = 0; i < s->column_count; i++)
-                look_at_text(&s->columns[i], leat__csv_cell(&s->csv, i));
+                look_at_text(&s->columns[i], leat__csv_cell(&s->csv, i), s->csv.line);
         }
     }
 }
@@ -292,6 +296,18 @@ static int make_fields(manifest_source *s, leat_error *err)
 static bool labels_are_names(const manifest_source *s)
 {
     return s->label_column >= 0 && (s->columns[s->label_column].saw & SAW_TEXT);
+}
+
+/* One label that is not a number would make names of all of them, numbered in another order. */
+static int check_labels(const manifest_source *s, leat_error *err)
+{
+    if (s->label_column < 0 || s->json) return 0;
+    const column *c = &s->columns[s->label_column];
+    if (c->int_line == 0 || c->text_line == 0 || leat__str_eq(c->name, "class_name")) return 0;
+    return leat__fail(err, LEAT_EDATA,
+                      "%s: column %s has a whole number in line %llu and other text in line %llu: correct one of "
+                      "them, or call the column class_name if all are names",
+                      s->shown, c->name, (unsigned long long)c->int_line, (unsigned long long)c->text_line);
 }
 
 static int collect_class(manifest_source *s, const char *name, leat_error *err)
@@ -557,6 +573,7 @@ static int learn(manifest_source *s, const leat_ingest_opts *opts, leat_error *e
     if (opts->shuffle) LEAT_TRY(leat__name_list_open(&s->rows, opts->output, err));
     LEAT_TRY(look_at_all(s, opts->shuffle, err));
     LEAT_TRY(make_fields(s, err));
+    LEAT_TRY(check_labels(s, err));
     if (labels_are_names(s)) LEAT_TRY(collect_classes(s, err));
     LEAT_TRY(start_reading(s, err));
     if (opts->shuffle && s->rows.count > 0) {

@@ -201,6 +201,22 @@ static void a_manifest_without_paths_is_refused(void **state)
     assert_int_equal(leat__source_open(&source, &opts, &err), LEAT_EDATA);
 }
 
+/* One odd label must not renumber the others. */
+static void numbers_and_names_do_not_mix(void **state)
+{
+    leat_error err = {0};
+    put_text("m/odd.csv", "path,label\nimg/a.jpg,0\nimg/a.jpg,10\nimg/a.jpg,N/A\n");
+    const char *paths[] = {in_box("m/odd.csv")};
+    leat_ingest_opts opts = {.struct_size = sizeof opts, .sources = paths, .source_count = 1};
+    leat__source *s = NULL;
+    assert_int_equal(leat__source_open(&s, &opts, &err), LEAT_EDATA);
+    assert_non_null(strstr(err.message, "column label has a whole number in line 2 and other text in line 4"));
+    put_text("m/odd.csv", "path,class_name\nimg/a.jpg,0\nimg/a.jpg,10\nimg/a.jpg,N/A\n");
+    assert_ok(leat__source_open(&s, &opts, &err));
+    assert_int_equal(s->class_count, 3);
+    leat__source_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +226,7 @@ int main(void)
         cmocka_unit_test(shuffled_rows_are_the_same_rows),
         cmocka_unit_test(long_numbers_are_kept),
         cmocka_unit_test(a_manifest_without_paths_is_refused),
+        cmocka_unit_test(numbers_and_names_do_not_mix),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
