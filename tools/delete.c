@@ -56,7 +56,7 @@ static int drop_listed(deletion *d, const char *path, leat_error *err)
 static int print(cli *c, const deletion *d)
 {
     if (!c->json) {
-        cli_out(c, "%llu samples deleted\n", (unsigned long long)d->samples);
+        cli_out(c, "%llu sample%s deleted\n", (unsigned long long)d->samples, d->samples == 1 ? "" : "s");
         return 0;
     }
     leat__buf buf;

@@ -33,6 +33,14 @@ class SharedEpoch:
         self.cell[0] = epoch
 
 
+def _pipeline(text: str, view: int) -> _leat.Pipeline:
+    try:
+        return _leat.Pipeline(text, view)
+    except ArgumentError as error:  # advice that is for loaders only
+        said = str(error).partition("; or let batches hold")[0].partition(", or collate pad")[0]
+        raise ArgumentError(said) from None
+
+
 class Maker:
     """Makes samples of a pack: which fields they have, and the pipelines of their images."""
 
@@ -51,7 +59,7 @@ class Maker:
             if number < 0 or fields[number].type != "image":
                 raise ArgumentError(f"image: {path} has no image field {field!r}")
             view = sum(at == number for at, _ in self.images)
-            self.images.append((number, _leat.Pipeline(text, view)))
+            self.images.append((number, _pipeline(text, view)))
             self.names.append(name)
         self.follow = None if roles is None else pack.follow(
             roles, [(name, *image) for name, image in zip(self.names, self.images)])

@@ -40,8 +40,8 @@ static int take_control(PyObject *o, Py_buffer *view)
 static PyObject *stats_dict(const leat_ingest_stats *s)
 {
     typedef unsigned long long u;
-    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK}", "samples", (u)s->samples,
-                         "skipped", (u)s->skipped, "bytes_in",
+    return Py_BuildValue("{sK sK sK sK sK sK sK sK sK sd ss sK sK sK sK sK sK sK sK}", "samples",
+                         (u)s->samples, "skipped", (u)s->skipped, "bytes_in",
                          (u)s->bytes_in, "bytes_out", (u)s->bytes_out, "pages",
                          (u)s->pages, "shards", (u)s->shards, "resumed", (u)s->resumed, "duplicate_keys",
                          (u)s->duplicate_keys, "budget_peak_bytes", (u)s->budget_peak_bytes, "seconds",

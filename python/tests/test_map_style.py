@@ -202,3 +202,10 @@ def test_workers_give_samples_that_are_not_decoded(pack: str, start: str) -> Non
     assert [sample.sample_id for sample in got] == list(range(6))
     for sample in got:
         assert np.array_equal(np.asarray(sample["image"]), np.asarray(ds[sample.sample_id]["image"]))
+
+
+@pytest.mark.parametrize("ops", [[leat.ops.Resize(40)], [leat.ops.CenterCrop(40), leat.ops.RandomRotation(9, expand=True)]])
+def test_advice_is_about_datasets(pack: str, ops: object) -> None:
+    with pytest.raises(leat.ArgumentError, match="one size: add ") as caught:
+        leat.open(pack, image=ops)
+    assert "collate" not in str(caught.value)

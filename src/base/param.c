@@ -57,7 +57,7 @@ static int check_range(const leat__param *p, const char *shown, const char *text
                        double number, leat_error *err)
 {
     if (p->min > p->max || (number >= p->min && number <= p->max)) return 0;
-    return leat__fail(err, LEAT_EINVAL, "%s: %s is out of range (%.15g to %.15g)", shown,
+    return leat__fail(err, LEAT_EINVAL, "%s: %s is out of range (%.16g to %.16g)", shown,
                       text, p->min, p->max);
 }
 

@@ -90,16 +90,15 @@ static int grow(written *w, leat_error *err)
     return 0;
 }
 
-/* Fails with LEAT_EEXIST when this run has already written `name`. */
+/* Fails with LEAT_EDATA when this run has already written `name`: two samples share it. */
 static int claim_name(exporter *x, const char *name, leat_error *err)
 {
     written *w = &x->written;
-    if (!x->opts->replace && !x->to_tar) return 0;
     if (w->count >= w->capacity / 2) LEAT_TRY(grow(w, err));
     uint64_t hash = leat__hash64(name, strlen(name), 0) | 1;
     uint64_t *slot = slot_of(w, hash);
     if (*slot != 0)
-        return leat__fail(err, LEAT_EEXIST,
+        return leat__fail(err, LEAT_EDATA,
                           "%s/%s: an earlier sample of the pack was written to this file",
                           x->opts->folder, name);
     *slot = hash;

@@ -2,8 +2,8 @@
  *
  * A folder of images. The folders directly below the root are classes, numbered in byte order (so
  * labels are the same as in torchvision's ImageFolder); a folder without sub-folders has no
- * labels. Images beside class folders have the label -1 and are counted. Inside, names are in natural order, files and folders mixed. Keys are paths below the
- * root.
+ * labels. Images beside class folders have the label -1 and are counted. Inside, names are in
+ * natural order, files and folders mixed. Keys are paths below the root.
  *
  * Hidden files and folders (names starting with a dot) and files without an image extension are
  * skipped and counted, a hidden folder as one; with `strict` all are taken. Links are followed. A

@@ -305,8 +305,8 @@ static int check_labels(const manifest_source *s, leat_error *err)
     const column *c = &s->columns[s->label_column];
     if (c->int_line == 0 || c->text_line == 0 || leat__str_eq(c->name, "class_name")) return 0;
     return leat__fail(err, LEAT_EDATA,
-                      "%s: column %s has a whole number in line %llu and other text in line %llu: correct one of "
-                      "them, or call the column class_name if all are names",
+                      "%s: column %s has a whole number in line %llu and other text in line %llu: "
+                      "correct one of them, or call the column class_name if all are names",
                       s->shown, c->name, (unsigned long long)c->int_line, (unsigned long long)c->text_line);
 }
 

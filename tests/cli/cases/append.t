@@ -38,7 +38,7 @@ $ leat info p.leat --json | jget samples dropped
 2
 
 $ leat delete p.leat cat/2.png nobody
-1 samples deleted
+1 sample deleted
 ! leat delete: warning: 1 key was not there ("nobody")
 = 1
 

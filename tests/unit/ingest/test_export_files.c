@@ -210,7 +210,7 @@ static void replace_keeps_the_files_of_this_run(void **state)
     o.pack = in_box("both.leat");
     o.folder = in_box("twice");
     o.replace = 1;
-    assert_int_equal(leat_export(&o, &st, &err), LEAT_EEXIST);
+    assert_int_equal(leat_export(&o, &st, &err), LEAT_EDATA);
     assert_non_null(strstr(err.message, "twice/c/x.jpg: an earlier sample of the pack was"));
     assert_int_equal(err.sample, 1501);
     assert_int_equal(st.samples, 1501);
