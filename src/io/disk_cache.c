@@ -44,6 +44,10 @@ struct leat__disk {
     leat__disk_waiter *waiting;
     bool closing;
     leat__thread waker; /* started by the first wait */
+    bool (*unwanted)(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len);
+    void *cookie;
+    leat__mutex drop_lock; /* guards the next */
+    uint64_t drop_at;      /* pages before it were dropped or are wanted */
 };
 
 static void path_of(const leat__disk *d, const char *name, const char *ext, char *out, size_t size)
@@ -133,6 +137,37 @@ static bool room_for(leat__disk *d, uint64_t len)
     return fits;
 }
 
+/* Every user of a pack holds a read lock on a byte behind the map's last page. */
+static void lock_as_user(leat__disk *d)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)d->pages + 1, .l_len = 1};
+    (void)!fcntl(leat__file_fd(d->map), F_OFD_SETLK, &lock);
+}
+
+static bool only_user(leat__disk *d)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)d->pages + 1, .l_len = 1};
+    return fcntl(leat__file_fd(d->map), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+/* Frees about `len` bytes of pages that will not be read. Other users of the pack may want them, so
+ * only without any. The map is written first: a kill leaves no page that is marked and empty. */
+static bool drop_unwanted(leat__disk *d, uint64_t len)
+{
+    uint64_t freed = 0, offset, bytes, goal = LEAT_MAX(len, LEAT_MIN(STEP_MAX, d->limit / STEP_SHARE));
+    if (d->unwanted == NULL || !only_user(d)) return false;
+    leat__mutex_lock(&d->drop_lock);
+    for (; d->drop_at < d->pages && freed < goal; d->drop_at++) {
+        if (!leat__disk_has(d, d->drop_at) || !d->unwanted(d->cookie, d->drop_at, &offset, &bytes)) continue;
+        leat__disk_forget(d, d->drop_at);
+        if (fallocate(leat__file_fd(d->data), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                      (off_t)bytes) == 0)
+            freed += bytes;
+    }
+    leat__mutex_unlock(&d->drop_lock);
+    return freed > 0;
+}
+
 /* ---- opening ----------------------------------------------------------------------------- */
 
 static int open_pair(leat__disk *d, leat_error *err)
@@ -183,6 +218,9 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     if (d == NULL) return leat__fail_nomem(err, sizeof *d, "a disk cache");
     leat__mutex_init(&d->lock);
     leat__mutex_init(&d->wait_lock);
+    leat__mutex_init(&d->drop_lock);
+    d->unwanted = opts->unwanted;
+    d->cookie = opts->cookie;
     leat__cond_init(&d->wait_changed);
     d->pages = opts->pages;
     snprintf(d->name, sizeof d->name, "leat-%016llx", (unsigned long long)opts->id);
@@ -193,6 +231,7 @@ int leat__disk_open(leat__disk **out, const leat__disk_opts *opts, leat_error *e
     if (rc == 0) rc = open_pair(d, err);
     if (rc == 0) rc = load_map(d, err);
     if (rc == 0) {
+        lock_as_user(d);
         d->used = look(d, INT64_MIN, &v);
         d->limit = opts->limit != 0 ? opts->limit : d->used + half_of_free(opts->folder);
         if (d->used > d->limit) (void)make_room_locked(d, 0);
@@ -220,6 +259,7 @@ void leat__disk_close(leat__disk **disk)
     leat__disk_stop(d);
     leat__cond_destroy(&d->wait_changed);
     leat__mutex_destroy(&d->wait_lock);
+    leat__mutex_destroy(&d->drop_lock);
     leat__file_close(&d->data);
     leat__file_close(&d->map);
     leat__free((void *)d->known);
@@ -252,7 +292,9 @@ void leat__disk_put(leat__disk *d, uint64_t page, uint64_t offset, const void *d
 {
     static const uint8_t there = 1;
     if (page >= d->pages || atomic_load(&d->full) || leat__disk_has(d, page)) return;
-    if (!room_for(d, len) || leat__file_pwrite(d->data, data, len, offset, NULL) != 0 ||
+    bool room = room_for(d, len);
+    while (!room && drop_unwanted(d, len)) room = room_for(d, len); /* others may take what was freed */
+    if (!room || leat__file_pwrite(d->data, data, len, offset, NULL) != 0 ||
         leat__file_pwrite(d->map, &there, 1, page, NULL) != 0) {
         atomic_store(&d->full, true);
         return;

@@ -7,8 +7,10 @@
  * and drops it when it is wrong.
  *
  * The folder stays within its limit. Packs that no process has open are evicted, least recently
- * used first. Pages of the open pack itself are never evicted: every epoch reads each page once,
- * so no page is better than another. Any thread may call.
+ * used first; then pages of the open pack that the order of its only user never reads again. Pages
+ * that will be read stay: every epoch reads each of them once, so with room for c of n pages no
+ * policy has more than c hits in an epoch, and keeping the same ones has c. Replacing the least
+ * recently used has fewer, none if the order repeats. Any thread may call.
  */
 #ifndef LEAT_IO_DISK_CACHE_H
 #define LEAT_IO_DISK_CACHE_H
@@ -24,6 +26,10 @@ typedef struct leat__disk_opts {
     uint64_t id;        /* of the pack's content */
     uint64_t pages;
     uint64_t limit; /* bytes of all files in the folder; 0 = half of the free space there now */
+    /* True for a page that the caller's order never reads, and where it is in the file. Asked when the
+     * folder is full, by the thread that stores a page. NULL: all pages are read. */
+    bool (*unwanted)(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len);
+    void *cookie;
 } leat__disk_opts;
 
 int leat__disk_open(leat__disk **d, const leat__disk_opts *opts, leat_error *err) LEAT_MUST_CHECK;

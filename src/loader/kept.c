@@ -115,10 +115,34 @@ uint64_t leat__kept_bytes(const leat__kept *k)
 
 /* ---- of a loader ------------------------------------------------------------------------- */
 
+static bool is_remote(const leat_pack *pack)
+{
+    for (uint32_t i = 0; i < leat__pack_shards(pack); i++)
+        if (leat__file_remote(leat__pack_file(pack, i)) != NULL) return true;
+    return false;
+}
+
+/* A piece of a remote index that is not kept costs a request each time, so nearly all of the budget above
+ * the floor is better used for it than for anything else. What is kept is charged. */
+static void keep_remote_index(leat_loader *l)
+{
+    uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
+    uint64_t room = limit > l->floor ? (limit - l->floor) / 4 * 3 : 0;
+    uint64_t want = LEAT_MIN(total, LEAT_MAX(room, INDEX_FREE));
+    while (want > INDEX_FREE && leat_budget_try(l->budget, LEAT_BUDGET_PAGE, want - INDEX_FREE) != 0)
+        want = LEAT_MAX(want / 2, INDEX_FREE); /* others on the same budget hold the rest */
+    if (want > INDEX_FREE) l->kept_bytes = want - INDEX_FREE;
+    leat__pack_index_limit(l->pack, LEAT_MAX(want, INDEX_FREE));
+}
+
 /* Orders with random access read a few bytes of the index elsewhere for every sample. Beyond what
  * every pack keeps, the index gets up to a quarter of the budget above the floor. */
 static void keep_index(leat_loader *l)
 {
+    if (is_remote(l->pack)) {
+        keep_remote_index(l);
+        return;
+    }
     uint64_t limit = leat__budget_limit(l->budget), total = leat__pack_index_bytes(l->pack);
     uint64_t want = LEAT_MIN(total, (limit - l->floor) / 4);
 

@@ -59,6 +59,7 @@ typedef struct leat__run_env {
     bool remote;             /* a pack is read over a network: exact ranges, no page cache */
     leat__disk *disk;        /* pages cached on disk, or NULL */
     uint64_t *disk_base;     /* begin of each shard in it */
+    uint8_t *disk_wanted;    /* a bit per page that the subset has; made when it is needed */
     leat_on_error on_error;
     leat_orientation orientation;
     uint64_t seed, epoch;

@@ -4,6 +4,7 @@
  * budget. Runs once, on the opening thread.
  */
 #include "io/region.h"
+#include "loader/disk_pages.h"
 #include "loader/setup.h"
 
 #include <inttypes.h>
@@ -713,29 +714,6 @@ int leat_loader_memory_set(leat_loader *l, uint64_t bytes, leat_error *err)
     return 0;
 }
 
-/* Pages of a remote pack on disk. */
-static int set_up_disk(leat_loader *l, leat_error *err)
-{
-    leat__run_env *env = &l->env;
-    leat__disk_opts o = {.folder = l->opts.disk_cache, .id = l->info.fingerprint, .pages = l->info.pages,
-                         .limit = l->opts.disk_cache_bytes};
-    uint64_t at = 0;
-
-    if (o.folder == NULL) return 0;
-    if (!env->remote)
-        return leat__fail(err, LEAT_EINVAL,
-                          "cache: %s is a local pack, pages are kept on disk for remote ones",
-                          leat_pack_path(l->pack));
-    if (o.folder[0] == '\0') return leat__fail(err, LEAT_EINVAL, "cache: disk: needs a folder (disk:DIR)");
-    env->disk_base = LEAT_NEW_ARRAY(LOADER, uint64_t, l->info.shards);
-    if (env->disk_base == NULL) return leat__fail_nomem(err, l->info.shards * 8, "the disk cache");
-    for (uint32_t i = 0; i < l->info.shards; i++) {
-        env->disk_base[i] = at;
-        at += leat__file_size_at_open(leat__pack_file(l->pack, i));
-    }
-    return leat__disk_open(&env->disk, &o, err);
-}
-
 static int set_up_reading(leat_loader *l, leat_error *err)
 {
     /* The engine decides how many runs read at once; the lane only has to allow it. */
@@ -750,7 +728,7 @@ static int set_up_reading(leat_loader *l, leat_error *err)
     /* The OS does not cache pages of remote files: the loader does, within the budget. */
     for (uint32_t i = 0; i < l->info.shards; i++)
         l->env.remote |= leat__file_remote(leat__pack_file(l->pack, i)) != NULL;
-    LEAT_TRY(set_up_disk(l, err));
+    LEAT_TRY(leat__loader_disk(l, err));
     if (l->opts.cache == LEAT_CACHE_PROCESS || l->env.remote) {
         LEAT_TRY(leat__cache_open(&l->env.cache, l->pack, err));
         l->cache_user.budget = l->budget;
@@ -856,6 +834,7 @@ void leat__loader_teardown(leat_loader *l)
     leat__blocks_close(&l->env.blocks);
     leat__disk_close(&l->env.disk);
     leat__free(l->env.disk_base);
+    leat__free(l->env.disk_wanted);
     leat__cache_leave(&l->env.cache, &l->cache_user);
     while (l->idle != NULL) {
         leat__run_worker *w = l->idle;

@@ -303,6 +303,17 @@ void leat__pack_index_keep(leat_pack *p, uint64_t bytes)
     }
 }
 
+void leat__pack_index_limit(leat_pack *p, uint64_t bytes)
+{
+    double share = (double)bytes / (double)LEAT_MAX(leat__pack_index_bytes(p), UINT64_C(1));
+    for (uint32_t i = 0; i < p->shard_count; i++) {
+        leat__index *x = p->shards[i].index;
+        uint64_t chunks = leat__ceil_div(x->footer.index_bytes, LEAT__PACK_CHUNK);
+        if (leat__file_remote(x->file) == NULL) continue;
+        x->cache_limit = LEAT__PACK_CHUNK * (share >= 1 ? chunks : (uint64_t)((double)chunks * share));
+    }
+}
+
 /* ---- rows and cells --------------------------------------------------------------------- */
 
 const leat__shard *leat__pack_shard_of_sample(const leat_pack *p, uint64_t sample)

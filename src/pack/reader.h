@@ -52,5 +52,7 @@ void leat__pack_fill(leat_pack *pack, uint32_t field, int64_t i, double f);
  * before). Before other threads use the pack. */
 uint64_t leat__pack_index_bytes(const leat_pack *pack);
 void leat__pack_index_keep(leat_pack *pack, uint64_t bytes);
+/* Limits what is kept of the indexes of remote files, which by default is up to 1 GiB. */
+void leat__pack_index_limit(leat_pack *pack, uint64_t bytes);
 
 #endif

@@ -442,6 +442,20 @@ class DiskCache(unittest.TestCase):
             self.assertEqual((epoch["remote_bytes"], epoch["remote_requests"]), (0, 0))
             self.assertGreater(epoch["disk_cache_hits"], 0)
 
+    def test_pages_of_another_subset_make_room(self) -> None:
+        limit = str(os.path.getsize(path("one.leat")) // 2)
+        for name, classes in (("first", "01"), ("second", "34")):
+            keys = [f"class{i % 5}/{i:04}.png" for i in range(IMAGES) if str(i % 5) in classes]
+            pathlib.Path(path(name)).write_text("\n".join(keys) + "\n")
+
+        def fetched(name: str) -> int:
+            return load(remote("one.leat"), "--order", "quasi_random", "--keys", path(name), "--cache",
+                        f"disk:{self.dir}", "--cache-bytes", limit, env=self.env)[0]["remote_bytes"]
+
+        fetched("first")
+        before = fetched("second")  # its pages replace those of the first subset, which filled the folder
+        self.assertLess(fetched("second"), before / 4)
+
     def test_damaged_files_are_read_again(self) -> None:
         self.run_cached()
         size = os.path.getsize(self.data_file())

@@ -96,6 +96,97 @@ static void the_limit_holds(void **state)
     assert_no_leaks();
 }
 
+/* ---- eviction ---- */
+
+/* A different order of all pages in each epoch. */
+static uint64_t page_at(uint64_t epoch, uint64_t i)
+{
+    return (i * (epoch % 2 == 0 ? 5 : 11) + 7 * epoch) % PAGES;
+}
+
+/* Misses of a cache that replaces the page used least recently. */
+static int lru_misses(uint64_t epochs, size_t room)
+{
+    uint64_t used[PAGES] = {0}, now = 0;
+    size_t held = 0;
+    int misses = 0;
+    for (uint64_t e = 0; e < epochs; e++) {
+        for (uint64_t i = 0; i < PAGES; i++) {
+            uint64_t page = page_at(e, i), oldest = PAGES;
+            if (used[page] == 0) {
+                misses++;
+                for (uint64_t p = 0; p < PAGES; p++)
+                    if (used[p] > 0 && (oldest == PAGES || used[p] < used[oldest])) oldest = p;
+                if (held == room) used[oldest] = 0;
+                else held++;
+            }
+            used[page] = ++now;
+        }
+    }
+    return misses;
+}
+
+static void half_a_pack_saves_more_than_lru(void **state)
+{
+    (void)state;
+    dir = it_dir();
+    leat__disk *d = open_cache(3, PAGES / 2 * PAGE + 8192); /* and its map */
+    int misses = 0;
+    uint64_t kept = 0;
+    for (uint64_t e = 0; e < 2; e++) {
+        for (uint64_t i = 0; i < PAGES; i++) {
+            uint64_t page = page_at(e, i);
+            if (leat__disk_has(d, page)) {
+                assert_true(right(d, page));
+                continue;
+            }
+            misses++;
+            put(d, page);
+        }
+    }
+    for (uint64_t p = 0; p < PAGES; p++) kept += leat__disk_has(d, p);
+    assert_true(kept >= PAGES / 2 - 1);
+    assert_int_equal(misses, PAGES + (PAGES - (int)kept)); /* no policy has fewer in the second epoch */
+    assert_true(misses < lru_misses(2, (size_t)kept));
+    leat__disk_close(&d);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
+/* Only even pages are read from now on. */
+static bool odd(void *cookie, uint64_t page, uint64_t *offset, uint64_t *len)
+{
+    (void)cookie;
+    *offset = page * PAGE;
+    *len = PAGE;
+    return page % 2 == 1;
+}
+
+static void pages_that_are_not_read_again_go_first(void **state)
+{
+    leat__disk_opts o = {.id = 4, .pages = PAGES, .limit = PAGES / 2 * PAGE + 8192, .unwanted = odd};
+    leat__disk *d;
+    (void)state;
+    dir = it_dir();
+    o.folder = it_path(dir, "cache");
+    leat__disk *first = open_cache(4, o.limit);
+    for (uint64_t p = 0; p < PAGES; p++) put(first, p); /* the first half, odd and even */
+    assert_true(leat__disk_has(first, 1) && !leat__disk_has(first, PAGES - 2));
+    assert_ok(leat__disk_open(&d, &o, NULL));
+    put(d, PAGES - 2);
+    assert_false(leat__disk_has(d, PAGES - 2)); /* another user may want them */
+    leat__disk_close(&first);
+    leat__disk_close(&d);
+    assert_ok(leat__disk_open(&d, &o, NULL));
+    for (uint64_t p = 0; p < PAGES; p += 2) put(d, p);
+    for (uint64_t p = 0; p + 2 < PAGES; p += 2) assert_true(leat__disk_has(d, p) && right(d, p));
+    assert_false(leat__disk_has(d, 1));
+    assert_true(leat__disk_used(d) <= o.limit);
+    leat__disk_close(&d);
+    it_rmdir(dir);
+    assert_no_leaks();
+}
+
 /* Whatever the map says, killed writers never leave a wrong page marked as cached. */
 static void killed_writers(void **state)
 {
@@ -224,6 +315,8 @@ int main(void)
         cmocka_unit_test(pages_outlive_the_process),
         cmocka_unit_test(one_process_fetches_a_page),
         cmocka_unit_test(the_limit_holds),
+        cmocka_unit_test(half_a_pack_saves_more_than_lru),
+        cmocka_unit_test(pages_that_are_not_read_again_go_first),
         cmocka_unit_test(killed_writers),
         cmocka_unit_test(full_disk_only_stops_caching),
         cmocka_unit_test(odd_files),

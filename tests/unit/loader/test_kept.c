@@ -5,6 +5,8 @@
  */
 #include "tiny_loader.h"
 
+#include "../io/webtest.h"
+
 #include "base/num.h"
 #include "loader/kept.h"
 #include "loader/setup.h"
@@ -188,6 +190,112 @@ static void only_tiny_samples_in_jumping_orders_are_kept(void **state)
     assert_no_leaks();
 }
 
+/* ---- a remote index ---- */
+
+enum { ROWS = 250000, FIELDS = 8 };
+
+static int64_t number(uint32_t row, uint32_t field)
+{
+    return (int64_t)row * FIELDS + field;
+}
+
+/* Integers only: all of it is index. */
+static void write_numbers(const char *file)
+{
+    static const char *const names[FIELDS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    leat_field fields[FIELDS] = {0};
+    leat_packer_opts opts = LEAT_PACKER_OPTS_INIT;
+    leat_packer_stats stats;
+    leat_packer *p;
+    for (int i = 0; i < FIELDS; i++) fields[i] = (leat_field){.name = names[i], .type = LEAT_FIELD_INT};
+    opts.fields = fields;
+    opts.field_count = FIELDS;
+    opts.no_sync = 1;
+    opts.replace = 1;
+    assert_ok(leat_packer_open(&p, file, &opts, NULL));
+    for (uint32_t i = 0; i < ROWS; i++) {
+        leat_pack_value v[FIELDS] = {0};
+        char key[16];
+        leat_pack_sample s = {.key = key, .values = v};
+        for (uint32_t k = 0; k < FIELDS; k++) v[k].i = number(i, k);
+        s.key_size = (size_t)snprintf(key, sizeof key, "%u", i);
+        assert_ok(leat_packer_append(p, &s, NULL));
+    }
+    assert_ok(leat_packer_finish(p, &stats, NULL));
+    leat_packer_close(&p);
+}
+
+static struct {
+    char *data;
+    size_t len;
+} served;
+
+static void serve(web_request *q)
+{
+    unsigned long long first = 0, last = served.len - 1;
+    const char *range = strcasestr(q->head, "range: bytes=");
+    char head[256];
+    assert_non_null(range);
+    if (sscanf(range + 13, "-%llu", &last) == 1) {
+        first = served.len - LEAT_MIN(last, served.len);
+        last = served.len - 1;
+    } else {
+        assert_true(sscanf(range + 13, "%llu-%llu", &first, &last) >= 1);
+        last = LEAT_MIN(last, served.len - 1);
+    }
+    snprintf(head, sizeof head, "ETag: \"1\"\r\nContent-Range: bytes %llu-%llu/%zu\r\n", first, last,
+             served.len);
+    web_reply(q, "206 Partial Content", head, served.data + first, last - first + 1);
+}
+
+static uint64_t used_after_open(const char *file)
+{
+    leat_loader_opts o = base_opts();
+    leat_budget_stats b;
+    leat_loader *l;
+    o.ops = NULL;
+    o.order = LEAT_ORDER_SEQUENTIAL;
+    o.memory = UINT64_C(512) << 20;
+    assert_ok(leat_loader_open(&l, file, &o, NULL));
+    leat_budget_read(l->budget, &b);
+    leat_loader_close(&l);
+    return b.used;
+}
+
+static void a_remote_index_is_charged(void **state)
+{
+    static web server;
+    char file[64], url[128];
+    leat_pack *p;
+    (void)state;
+#ifndef LEAT_HAVE_CURL
+    skip();
+#endif
+    snprintf(file, sizeof file, "/tmp/leat-numbers-%d.leat", (int)getpid());
+    write_numbers(file);
+    assert_ok(leat_pack_open(&p, file, NULL, NULL));
+    uint64_t index = leat__pack_index_bytes(p);
+    leat_pack_close(&p);
+    assert_true(index > UINT64_C(17) << 20); /* more than what is free */
+    FILE *f = fopen(file, "rb");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    served.len = (size_t)ftell(f);
+    served.data = malloc(served.len);
+    rewind(f);
+    assert_int_equal(fread(served.data, 1, served.len, f), served.len);
+    fclose(f);
+    web_environment();
+    web_start(&server, serve, NULL);
+    snprintf(url, sizeof url, "%s/numbers.leat", server.url);
+    uint64_t local = used_after_open(file), remote = used_after_open(url);
+    web_stop(&server);
+    assert_int_equal(remote - local, index - (UINT64_C(16) << 20));
+    free(served.data);
+    unlink(file);
+    assert_no_leaks();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_limit_holds, make_pack, drop),
         cmocka_unit_test_setup_teardown(a_loader_delivers_the_same, make_pack, drop),
         cmocka_unit_test_setup_teardown(only_tiny_samples_in_jumping_orders_are_kept, make_pack, drop),
+        cmocka_unit_test(a_remote_index_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
