@@ -4,6 +4,8 @@
  */
 #include <leat/text.h>
 
+#include <string.h>
+
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -24,6 +26,11 @@ static const leat__param filtering[] = {
     CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
     CLI_FLAG("score-only", 0, "write every score of every document, drop nothing"),
     CLI_STRING("explain", 0, NULL, "ID", "print the rules and scores of this document"),
+    CLI_STRING("report", 0, NULL, "FILES",
+               "write a page with plots and examples (NAME.html), or its data (NAME.json)"),
+    CLI_INT("look", 0, "0", 0, 100, "N",
+            "print N random kept, dropped and borderline documents with their scores"),
+    CLI_INT("seed", 0, "0", 0, 4294967295.0, "S", "seed of --look"),
     CLI_FLAG("list", 0, "list profiles, scores and modifiers"),
     CLI_END,
 };
@@ -62,6 +69,29 @@ static void on_explained(void *cookie, const char *json)
     leat__buf_puts(&w->explained, json);
 }
 
+/* One document of --look: as a line of JSON, or to be read. */
+static void on_looked(void *cookie, const leat_filter_seen *d)
+{
+    watch *w = cookie;
+    leat__buf *out = &w->explained;
+    if (!w->c->json) {
+        leat__buf_printf(out, "%s: %s%s%s%s\n", d->kind, d->id, d->kept ? ", kept" : ", dropped",
+                         d->lang[0] ? ", " : "", d->lang);
+        for (uint32_t i = 0; i < d->rule_count; i++)
+            leat__buf_printf(out, "  %-34s %10.4g  threshold %.4g%s\n", d->rules[i].name,
+                             d->rules[i].score, d->rules[i].threshold,
+                             d->rules[i].keeps ? "" : "  violated");
+        for (const char *line = d->text, *end; *line; line = *end ? end + 1 : end) {
+            end = strchr(line, '\n');
+            if (!end) end = line + strlen(line);
+            leat__buf_printf(out, "  | %.*s\n", (int)(end - line), line);
+        }
+        leat__buf_putc(out, '\n');
+        return;
+    }
+    leat__filter_seen_json(d, out);
+}
+
 static int list(cli *c)
 {
     const char *name, *help;
@@ -91,6 +121,10 @@ static void fill(cli *c, leat_filter_opts *o)
     o->lid = cli_str(c, "lid");
     o->lang = cli_str(c, "lang");
     o->lang_min = cli_float(c, "lang-min");
+    o->report = cli_str(c, "report");
+    o->look = (uint32_t)cli_int(c, "look");
+    o->seed = (uint32_t)cli_int(c, "seed");
+    o->looked = on_looked;
     o->columns = cli_str(c, "columns");
     o->score_only = cli_flag(c, "score-only");
     o->text_field = cli_str(c, "text-field");
@@ -130,6 +164,16 @@ static void print_text(cli *c, const leat_filter_stats *st)
     }
 }
 
+/* Texts come from anywhere: a terminal must not see their control characters. */
+static void print_seen(cli *c, leat__buf *seen)
+{
+    for (size_t i = 0; i < seen->len; i++) {
+        unsigned char b = (unsigned char)seen->data[i];
+        if ((b < ' ' && b != '\n' && b != '\t') || b == 127) seen->data[i] = ' ';
+    }
+    cli_out(c, "%s", leat__buf_str(seen));
+}
+
 static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st, watch *w)
 {
     int code = st->documents == 0 && st->bad > 0 ? CLI_DATA : CLI_OK;
@@ -138,13 +182,15 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
             cli_warn(c, "no document has the id %s", o->explain);
             return CLI_FINDING;
         }
-        cli_out(c, "%s", leat__buf_str(&w->explained));
-        if (!o->output) return CLI_OK;
     }
-    if (st->bad)
+    if (st->bad && (!o->explain || o->output))
         cli_warn(c, "%llu line%s could not be read%s%s%s", (unsigned long long)st->bad,
                  st->bad == 1 ? "" : "s", o->output ? ": see " : "", o->output ? o->output : "",
                  o->output ? "/bad.jsonl" : "");
+    if (o->explain || o->look > 0) {
+        print_seen(c, &w->explained);
+        if (!o->output && !o->report) return code;
+    }
     if (c->json) {
         leat__buf buf;
         leat__buf_init(&buf, LEAT__MEM_MISC, 1u << 20);
@@ -152,7 +198,7 @@ static int finish(cli *c, const leat_filter_opts *o, const leat_filter_stats *st
         int printed = cli_json(c, &buf);
         leat__buf_reset(&buf);
         if (printed != CLI_OK) return printed;
-    } else if (!o->explain) {
+    } else if (!o->explain && o->look == 0) {
         print_text(c, st);
     }
     return code;
@@ -171,7 +217,7 @@ static int run(cli *c)
     for (size_t i = 0; i < n; i++)
         inputs[i] = cli_arg(c, i);
     fill(c, &o);
-    if (!o.output && !o.explain) return cli_usage(c, "--output is needed");
+    if (!o.output && !o.explain && !o.look && !o.report) return cli_usage(c, "--output is needed");
     leat_filter_stats *st = LEAT_NEW(MISC, leat_filter_stats);
     if (!st) return cli_usage(c, "out of memory");
     watch w = {.c = c};
@@ -199,6 +245,9 @@ const cli_command cli_cmd_filter = {
              "with another threshold"},
             {"leat filter docs.jsonl --profile gopher@paper --explain doc-17",
              "why a document is dropped"},
+            {"leat filter docs.jsonl --profile gopher@paper --look 3", "look at random documents"},
+            {"leat filter docs.jsonl -o kept --profile gopher@paper --report report.html",
+             "a page with the funnel, histograms and examples"},
             {"leat filter docs.jsonl -o scores --score-only", "all scores of all documents"},
             {"leat filter docs.jsonl -o kept --lid lid.176.ftz --lang en --lang-min 0.65",
              "documents in English"},
@@ -246,6 +295,8 @@ const cli_command cli_cmd_filter = {
                               {"rules[].threshold", "its threshold"},
                               {"rules[].failed", "documents that violate it"},
                               {"rules[].first", "documents for which it is the first violated rule"},
+                              {"kind", "with --look, one line per document: kept, dropped or borderline"},
+                              {"id", "with --look: its id; and kept, rules and text"},
                               {"budget_peak_bytes", "peak bytes in flight"},
                               {"seconds", "time taken"},
                               {"cpu_seconds", "CPU time taken"},

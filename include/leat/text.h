@@ -43,6 +43,26 @@ typedef int (*leat_text_progress)(void *cookie, uint64_t done_bytes, uint64_t to
 
 /* ---- Filters ----------------------------------------------------------------------------- */
 
+#define LEAT_FILTER_SEEN_RULES 4
+
+/* A document that `look` chose. Strings belong to the call. */
+typedef struct leat_filter_seen {
+    uint32_t struct_size;
+    uint32_t kept;       /* 1 = it passes all rules */
+    const char *kind;    /* "kept", "dropped" or "borderline": a tenth of a threshold decides */
+    const char *id;
+    const char *text;    /* the beginning */
+    const char *lang;    /* "" without a model */
+    double lang_score;
+    uint32_t rule_count; /* violated rules, or the nearest ones */
+    uint32_t reserved;
+    struct {
+        char name[48];
+        double score, threshold;
+        uint32_t keeps, reserved;
+    } rules[LEAT_FILTER_SEEN_RULES];
+} leat_filter_seen;
+
 /* 0 and NULL mean the default given. */
 typedef struct leat_filter_opts {
     uint32_t struct_size;
@@ -76,6 +96,11 @@ typedef struct leat_filter_opts {
                           * Adds the scores lang_score and lang_match, and the column +lang */
     const char *lang;    /* labels to keep, with commas: "en,de" (without __label__); needs lid */
     double lang_min;     /* least probability of the label, 0 = any; needs lid */
+    const char *report;  /* files, with commas: NAME.html (a page with plots), NAME.json (its data):
+                          * rules, funnel, histograms, documents nearest to thresholds */
+    uint32_t look;       /* random documents of each kind to pass to `looked`: 0 to 100 */
+    uint32_t seed;       /* of that choice */
+    void (*looked)(void *cookie, const leat_filter_seen *doc);
 } leat_filter_opts;
 
 LEAT_API void leat_filter_opts_init_sized(leat_filter_opts *opts, uint32_t struct_size);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,8 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
                 rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                 text_field: str = "text", id_field: str = "id", score_only: bool = False,
                 columns: str | Sequence[str] | None = None, lid: Path | None = None,
-                lang: str | Sequence[str] | None = None, lang_min: float = 0, explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
+                lang: str | Sequence[str] | None = None, lang_min: float = 0,
+                report: Path | Sequence[Path] | None = None, look: int = 0, seed: int = 0, explain: str | None = None, compress: str = "none", shard_bytes: int | str = 0,
                 max_document: int | str = 0, on_error: str = "skip", threads: int = 0, memory: int | str = 0,
                 force: bool = False, progress: Progress | None = None) -> dict[str, Any]:
     """Keeps the documents of JSONL files that pass named rules; what `leat filter` does.
@@ -59,6 +61,9 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         lid: fastText model (.bin, .ftz) that identifies languages: scores lang_score and lang_match, column "+lang"
         lang: labels of the languages to keep
         lang_min: least probability of the label
+        report: file or files for a report: NAME.html is a page with plots and examples, NAME.json its data
+        look: random kept, dropped and borderline documents, so many of each, that are added to the result as "looked"
+        seed: of that choice
         score_only: write every score of every document, drop nothing
         explain: id of a document whose rules and scores are added to the result
         compress: "none", "gzip" or "zstd", of the kept documents
@@ -70,9 +75,14 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
     chosen = columns if columns is None or isinstance(columns, str) else ",".join(_check.several("columns", columns))
     labels = lang if lang is None or isinstance(lang, str) else ",".join(_check.several("lang", lang))
-    report, explained = _run(
+    pages = [] if report is None else [os.fsdecode(path) for path in _check.paths("report", report)]
+    for page in pages:
+        if "," in page:
+            raise ArgumentError(f"report: {shown(page)} has a comma")
+    answer, explained = _run(
         progress, _leat.filter_text, _check.paths("source", source),
         None if output is None else _check.utf8_path("output", output),
+        report=",".join(pages) or None, look=_check.whole("look", look, 0, 100), seed=_check.whole("seed", seed, 0, 2**32 - 1),
         lid=None if lid is None else _check.utf8_path("lid", lid), lang=_text("lang", labels),
         lang_min=_check.real("lang_min", lang_min, 0, 1), columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
         text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
@@ -80,9 +90,12 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
         max_document=_check.size("max_document", max_document), threads=_check.whole("threads", threads, 0, 4096),
         compress=_check.one_of("compress", compress, _COMPRESS), score_only=_check.flag("score_only", score_only),
         fail_on_bad=_check.one_of("on_error", on_error, _POLICIES) == 1, replace=_check.flag("force", force))
-    result = json.loads(report)
+    result = json.loads(answer)
+    rows = [json.loads(line) for line in explained.split("\n") if line]
     if explain is not None:
-        result["explained"] = [json.loads(line) for line in explained.splitlines()]
+        result["explained"] = [row for row in rows if "kind" not in row]
+    if look > 0:
+        result["looked"] = [row for row in rows if "kind" in row]
     return result
 
 

@@ -42,6 +42,11 @@ static void on_explained(void *cookie, const char *json)
     leat__buf_puts(&((run *)cookie)->explained, json);
 }
 
+static void on_looked(void *cookie, const leat_filter_seen *doc)
+{
+    leat__filter_seen_json(doc, &((run *)cookie)->explained);
+}
+
 /* Takes the list of paths (bytes objects, which own them) and the control array. */
 static int begin(run *r, PyObject *inputs, PyObject *control)
 {
@@ -84,7 +89,8 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
                             "modify",      "text_field",   "id_field", "explain",  "memory",
                             "shard_bytes", "max_document", "threads",  "compress", "score_only",
                             "fail_on_bad", "replace",      "columns",  "lid",
-                            "lang",        "lang_min",     NULL};
+                            "lang",        "lang_min",     "report",   "look",     "seed",
+                            NULL};
     leat_error err = {.sample = -1, .offset = -1};
     leat_filter_opts o;
     PyObject *inputs, *control;
@@ -95,11 +101,11 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
 
     (void)module;
     leat_filter_opts_init(&o);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppzzzd", names, &inputs, &o.output,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzO|$zzzzzzKKKIIpppzzzdzII", names, &inputs, &o.output,
                                      &control, &o.profile, &o.set, &o.modify, &o.text_field, &o.id_field,
                                      &o.explain, &memory, &shard, &most, &o.threads, &o.compress,
                                      &score_only, &fail, &replace, &o.columns, &o.lid,
-                                     &o.lang, &o.lang_min))
+                                     &o.lang, &o.lang_min, &o.report, &o.look, &o.seed))
         return NULL;
     leat_filter_stats *stats = LEAT_NEW(MISC, leat_filter_stats);
     if (stats == NULL) return PyErr_NoMemory();
@@ -117,6 +123,7 @@ PyObject *py_filter_text(PyObject *module, PyObject *args, PyObject *kwargs)
     o.replace = (uint32_t)replace;
     o.progress = on_progress;
     o.explained = on_explained;
+    o.looked = on_looked;
     o.cookie = &r;
     Py_BEGIN_ALLOW_THREADS rc = leat_filter_text(&o, stats, &err);
     Py_END_ALLOW_THREADS leat__buf_init(&json, LEAT__MEM_MISC, 1u << 20);

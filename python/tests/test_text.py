@@ -80,6 +80,19 @@ def test_filter_languages(tmp_path):
         leat.filter_text(docs, tmp_path / "x", lid=docs, lang="en")
 
 
+def test_filter_report(docs, tmp_path):
+    pages = [tmp_path / "r.html", tmp_path / "r.json"]
+    result = leat.filter_text(docs, None, rules={"words.min": 61}, report=pages, look=2, explain="d1")
+    assert [(row["kind"], row["kept"]) for row in result["looked"]] == [
+        ("kept", True)] * 2 + [("dropped", False)] * 2 + [("borderline", row["kept"]) for row in result["looked"][4:]]
+    assert result["looked"][2]["rules"][0]["rule"] == "words.min" and result["explained"][0]["id"] == "d1"
+    data = json.loads(pages[1].read_text())
+    assert data["funnel"][-1]["documents"] == result["kept"] and data["examples"][0]["rule"] == "words.min"
+    assert pages[0].read_text().startswith("<!DOCTYPE html>")
+    with pytest.raises(leat.ArgumentError, match="must end in"):
+        leat.filter_text(docs, None, rules={"words.min": 5}, report=tmp_path / "r.txt")
+
+
 def test_dedup(docs, tmp_path):
     plan = leat.dedup_text(docs, tmp_path / "p", plan=True)
     assert plan["plan_documents"] == 7 and plan["documents"] == 0

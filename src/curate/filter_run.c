@@ -14,8 +14,11 @@
 #include "base/num.h"
 #include "base/sized.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "curate/columns.h"
+#include "curate/filter_report.h"
 #include "curate/lang.h"
+#include "curate/report_page.h"
 #include "curate/shards.h"
 #include "curate/text_flow.h"
 #include "curate/text_line.h"
@@ -40,6 +43,9 @@ typedef struct filter {
     leat__rule_set rules;
     leat__columns columns; /* count 0 = lines as they came */
     leat__lang lang;
+    bool reporting;
+    leat__filter_report report;
+    leat__mutex lock; /* guards report while workers end */
     leat_budget *budget;
     uint64_t max_line;
     leat__shards kept, reasons, bad;
@@ -51,6 +57,7 @@ typedef struct worker {
     leat__scorer scorer;
     leat__modifiers modifiers;
     leat__lid_work lid;
+    leat__filter_report report;
     leat__buf text; /* of a modified document */
     uint8_t failed[LEAT__RULES_MAX];
 } worker;
@@ -194,6 +201,12 @@ static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *l
     if (first >= 0) rule_counts[2 * first + 1]++;
     if (is_explained(f, c, line, r)) put_explained(f, w, c, line, r, counts);
     c->count[N_KEPT] += first < 0;
+    if (f->reporting) {
+        leat__judged doc = {&f->names, c, line, r, w->scorer.text, len, counts,
+                            f->lang.lid && counts->lang[0] ? (int)counts->lang_label : -1, first < 0,
+                            w->failed};
+        leat__filter_report_add(&w->report, &doc);
+    }
     if (!f->writing) return 0;
     if (f->opts->score_only) {
         put_scores(f, c, line, r, counts);
@@ -213,6 +226,12 @@ static int do_document(filter *f, worker *w, leat__chunk *c, const leat__line *l
 
 /* ---- the pass ---- */
 
+static int init_report(const filter *f, leat__filter_report *r, leat_error *err)
+{
+    const leat_filter_opts *o = f->opts;
+    return leat__filter_report_init(r, &f->rules, f->lang.lid, o->report != NULL, o->look, o->seed, err);
+}
+
 static int setup(void *cookie, void **ctx, leat_error *err)
 {
     filter *f = cookie;
@@ -222,14 +241,22 @@ static int setup(void *cookie, void **ctx, leat_error *err)
     int rc = leat__scorer_init(&w->scorer, err);
     if (rc == 0) rc = leat__modifiers_init(&w->modifiers, f->opts->modify, err);
     if (rc == 0 && f->lang.lid) rc = leat__lid_work_init(&w->lid, f->lang.lid, err);
+    if (rc == 0 && f->reporting) rc = init_report(f, &w->report, err);
     *ctx = w;
     return rc;
 }
 
 static void teardown(void *cookie, void *ctx)
 {
+    filter *f = cookie;
     worker *w = ctx;
     if (!w) return;
+    if (w->report.kept) {
+        leat__mutex_lock(&f->lock);
+        leat__filter_report_merge(&f->report, &w->report);
+        leat__mutex_unlock(&f->lock);
+        leat__filter_report_reset(&w->report);
+    }
     leat__scorer_reset(&w->scorer);
     leat__modifiers_reset(&w->modifiers);
     leat__lid_work_reset(&w->lid);
@@ -417,6 +444,20 @@ static int write_report(filter *f, leat_error *err)
     return rc;
 }
 
+/* The page and its data. */
+static int store_report(filter *f, leat_error *err)
+{
+    leat__buf html, json;
+    leat__buf_init(&html, LEAT__MEM_CURATE, 64u << 20);
+    leat__buf_init(&json, LEAT__MEM_CURATE, 64u << 20);
+    leat__filter_report_page(&f->report, f->stats, &html);
+    leat__filter_report_json(&f->report, f->stats, &json);
+    int rc = leat__page_store(f->opts->report, &html, &json, err);
+    leat__buf_reset(&html);
+    leat__buf_reset(&json);
+    return rc;
+}
+
 static int check_options(filter *f, leat_error *err)
 {
     const leat_filter_opts *o = f->opts;
@@ -434,7 +475,11 @@ static int check_options(filter *f, leat_error *err)
         LEAT_TRY(leat__columns_parse(&f->columns, o->columns, o->text_field ? o->text_field : "text",
                                      o->id_field ? o->id_field : "id", err));
     LEAT_TRY(leat__lang_rules(o, &f->rules, &f->columns, err));
-    if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns)
+    f->reporting = o->report || o->look > 0;
+    if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
+    if (o->look > LEAT__LOOK_MAX)
+        return leat__fail(err, LEAT_EINVAL, "look: %u is more than %d", o->look, LEAT__LOOK_MAX);
+    if (f->rules.count == 0 && !o->score_only && !o->modify && !o->columns && !f->reporting)
         return leat__fail(err, LEAT_EINVAL, "no profile, rule, modifier or column was named");
     f->stats->rule_count = f->rules.count;
     for (unsigned i = 0; i < f->rules.count; i++) {
@@ -468,6 +513,10 @@ static int run(filter *f, leat_error *err)
         LEAT_TRY(leat__lang_open(&f->lang, o, f->budget, err));
         pass.ram += leat__lid_work_bytes(f->lang.lid);
     }
+    if (f->reporting) {
+        LEAT_TRY(init_report(f, &f->report, err));
+        pass.ram += f->report.bytes;
+    }
     f->max_line = leat__text_flow_max_line(&pass, bs.limit - f->lang.charged,
                                            o->max_document ? o->max_document : MAX_DOCUMENT);
     LEAT_TRY(leat__text_files_open(&f->files, o->inputs, o->input_count, f->max_line, err));
@@ -499,6 +548,7 @@ int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, lea
     own->struct_size = sizeof *own;
     f->opts = &o;
     f->stats = own;
+    leat__mutex_init(&f->lock);
     rc = run(f, err);
     if (f->budget) {
         leat_budget_stats bs;
@@ -507,13 +557,17 @@ int leat_filter_text(const leat_filter_opts *opts, leat_filter_stats *stats, lea
     }
     own->seconds = (double)(leat__clock_ns() - begin) / (double)LEAT_NS_PER_S;
     own->cpu_seconds = (double)(leat__clock_process_ns() - cpu) / (double)LEAT_NS_PER_S;
+    if (rc == 0 && o.report) rc = store_report(f, err);
+    if (rc == 0 && o.look > 0 && o.looked) leat__filter_report_look(&f->report, o.looked, o.cookie);
     if (rc == 0 && f->writing) rc = write_report(f, err);
     leat__shards_reset(&f->kept);
     leat__shards_reset(&f->reasons);
     leat__shards_reset(&f->bad);
     leat__text_files_reset(&f->files);
     leat__columns_reset(&f->columns);
+    leat__filter_report_reset(&f->report);
     leat__lang_close(&f->lang, f->budget);
+    leat__mutex_destroy(&f->lock);
     leat_budget_close(&f->budget);
     if (stats) *stats = *own;
 out:

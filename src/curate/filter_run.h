@@ -12,4 +12,7 @@
 /* One JSON object. */
 void leat__filter_json(const leat_filter_stats *stats, leat__buf *out);
 
+/* A document of `look`: one JSON object and a line feed. */
+void leat__filter_seen_json(const leat_filter_seen *doc, leat__buf *out);
+
 #endif

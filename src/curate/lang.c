@@ -87,6 +87,7 @@ void leat__lang_run(const leat__lang *l, leat__lid_work *w, const uint8_t *text,
     double probability;
     int label = leat__lid_run(l->lid, w, text, len, &probability);
     counts->lang = label < 0 ? "" : leat__lid_label(l->lid, (uint32_t)label);
+    counts->lang_label = label < 0 ? 0 : (uint32_t)label;
     counts->lang_score = (float)probability;
     counts->lang_match = label >= 0 && l->wanted && l->wanted[label];
 }

@@ -101,7 +101,8 @@ typedef struct leat__counts {
     /* Not counts: set by the caller after a run when it has a language model; otherwise 0. */
     uint32_t lang_match; /* 1 = the language is a wanted one */
     float lang_score;    /* probability of the language */
-    const char *lang;    /* its label */
+    const char *lang;    /* its label, "" = none */
+    uint32_t lang_label; /* the number of the label */
 } leat__counts;
 
 enum {

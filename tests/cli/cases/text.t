@@ -127,6 +127,34 @@ lang_match.min
 lang_score.min
 {"text": "the language of this line is english and it has words","lang":"en"}
 
+$ leat filter in.jsonl --set words.min=5 --look 1 | grep .
+! leat filter: warning: 1 line could not be read
+kept: d*, kept (glob)
+  words.min                                   9  threshold 5
+  | one two three four five six seven eight * (glob)
+dropped: d4, dropped
+  words.min                                   1  threshold 5  violated
+  | short
+
+$ leat filter in.jsonl --set words.min=5 --look 1 --json | tail -n 1 | jget kind id text rules.0.score
+! leat filter: warning: 1 line could not be read
+dropped
+d4
+short
+1
+
+$ leat filter in.jsonl --set words.min=5 --report r.html,r.json --quiet && grep -c '<h2>' r.html && jget funnel.1.documents examples.0.passes < r.json
+! leat filter: warning: 1 line could not be read
+4 documents: 3 kept, 1 dropped; 1 bad lines
+...
+4
+3
+true
+
+$ leat filter in.jsonl -o r --set words.min=5 --report r/report.json
+! leat filter: report: r/report.json is written by the run itself: choose another name
+= 2
+
 $ leat filter --list | grep -c @
 6
 
