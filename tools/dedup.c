@@ -31,6 +31,8 @@ static const leat__param finding[] = {
     CLI_STRING("keep-field", 0, NULL, "NAME", "keep the largest number of this key, with --keep field"),
     CLI_FLAG("index", 0, "save an index of the kept documents, for --against of later runs"),
     CLI_PATH("against", 0, NULL, "DIR", "also remove what is like a document of the index in DIR"),
+    CLI_STRING("report", 0, NULL, "FILES",
+               "write a page with cluster sizes and similarities (NAME.html), or its data (NAME.json)"),
     CLI_PATH("config", 'c', NULL, "FILE", "read options from this YAML file; given options win"),
     CLI_FLAG("plan", 0, "print the plan and the chances of being found, and stop"),
     CLI_END,
@@ -93,6 +95,7 @@ static void fill(cli *c, leat_dedup_opts *o)
     o->plan_only = cli_flag(c, "plan");
     o->index = cli_flag(c, "index");
     o->level = (uint32_t)cli_choice(c, "level");
+    o->report = cli_str(c, "report");
     o->against = cli_str(c, "against");
     o->text_field = cli_str(c, "text-field");
     o->id_field = cli_str(c, "id-field");

@@ -211,6 +211,8 @@ typedef struct leat_dedup_opts {
                           * its kept ones are removed; its texts are not read. NULL = none */
     uint32_t index;      /* 1 = save the index of all kept documents (with those of `against`) */
     uint32_t level;      /* leat_dedup_level */
+    const char *report;  /* files, with commas: NAME.html (a page), NAME.json (its data): sizes of
+                          * clusters, similarities, the largest clusters */
 } leat_dedup_opts;
 
 LEAT_API void leat_dedup_opts_init_sized(leat_dedup_opts *opts, uint32_t struct_size);

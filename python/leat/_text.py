@@ -37,6 +37,15 @@ def _thresholds(rules: Any) -> str | None:
     return ",".join(parts) or None
 
 
+def _pages(report: Any) -> str | None:
+    """Files of a report as text."""
+    pages = [] if report is None else [os.fsdecode(path) for path in _check.paths("report", report)]
+    for page in pages:
+        if "," in page:
+            raise ArgumentError(f"report: {shown(page)} has a comma")
+    return ",".join(pages) or None
+
+
 def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: str | None = None,
                 rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
                 text_field: str = "text", id_field: str = "id", score_only: bool = False,
@@ -75,14 +84,10 @@ def filter_text(source: Path | Sequence[Path], output: Path | None, *, profile: 
     names = modify if modify is None or isinstance(modify, str) else ",".join(_check.several("modify", modify))
     chosen = columns if columns is None or isinstance(columns, str) else ",".join(_check.several("columns", columns))
     labels = lang if lang is None or isinstance(lang, str) else ",".join(_check.several("lang", lang))
-    pages = [] if report is None else [os.fsdecode(path) for path in _check.paths("report", report)]
-    for page in pages:
-        if "," in page:
-            raise ArgumentError(f"report: {shown(page)} has a comma")
     answer, explained = _run(
         progress, _leat.filter_text, _check.paths("source", source),
         None if output is None else _check.utf8_path("output", output),
-        report=",".join(pages) or None, look=_check.whole("look", look, 0, 100), seed=_check.whole("seed", seed, 0, 2**32 - 1),
+        report=_pages(report), look=_check.whole("look", look, 0, 100), seed=_check.whole("seed", seed, 0, 2**32 - 1),
         lid=None if lid is None else _check.utf8_path("lid", lid), lang=_text("lang", labels),
         lang_min=_check.real("lang_min", lang_min, 0, 1), columns=_text("columns", chosen), profile=_text("profile", profile), set=_thresholds(rules), modify=_text("modify", names),
         text_field=_check.text("text_field", text_field), id_field=_check.text("id_field", id_field),
@@ -107,6 +112,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                memory: int | str = 0, bands_per_iteration: int = 0, checkpoint: int | str = 0,
                force: bool = False, resume: bool = False, plan: bool = False,
                index: bool = False, against: Path | None = None, level: str = "document",
+               report: Path | Sequence[Path] | None = None,
                progress: Progress | None = None) -> dict[str, Any]:
     """Removes duplicate documents from JSONL files; what `leat dedup` does.
 
@@ -130,6 +136,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         plan: return what the run would take, do nothing
         index: save an index of the kept documents, for `against` of later runs
         level: exact: "line" or "paragraph" takes repeated ones out of the texts
+        report: file or files for a report: NAME.html is a page with cluster sizes and similarities, NAME.json its data
         against: output folder of an earlier run with `index`: also remove what is like its documents
         others: as in `filter_text`
     """
@@ -137,12 +144,12 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
                    bands_per_iteration=bands_per_iteration)
     sizes = dict(memory=memory, shard_bytes=shard_bytes, max_document=max_document, checkpoint=checkpoint)
     flags = dict(normalize=normalize, force=force, resume=resume, plan=plan, index=index)
-    report, _ = _run(
+    answer, _ = _run(
         progress, _leat.dedup_text, _check.paths("source", source), _check.utf8_path("output", output),
         kind=_check.one_of("kind", kind, {"exact": 1, "fuzzy": 2}),
         threshold=_check.real("threshold", threshold, 0, 1),
         clusters=_check.one_of("clusters", clusters, _CLUSTERS), keep=_check.one_of("keep", keep, _KEEP),
-        level=_check.one_of("level", level, _LEVELS),
+        level=_check.one_of("level", level, _LEVELS), report=_pages(report),
         against=None if against is None else _check.utf8_path("against", against),
         keep_field=_text("keep_field", keep_field), text_field=_check.text("text_field", text_field),
         id_field=_check.text("id_field", id_field),
@@ -151,7 +158,7 @@ def dedup_text(source: Path | Sequence[Path], output: Path, *, kind: str = "fuzz
         **{_FLAGS.get(name, name): _check.flag(name, value) for name, value in flags.items()},
         **{name: _check.whole(name, value, 0, 4096) for name, value in numbers.items()},
         **{name: _check.size(name, value) for name, value in sizes.items()})
-    return json.loads(report)
+    return json.loads(answer)
 
 
 def decontaminate_text(source: Path | Sequence[Path], output: Path, *, evals: Path | Sequence[Path],

@@ -93,6 +93,15 @@ def test_filter_report(docs, tmp_path):
         leat.filter_text(docs, None, rules={"words.min": 5}, report=tmp_path / "r.txt")
 
 
+def test_dedup_report(docs, tmp_path):
+    rows = [json.loads(line) for line in docs.read_text().splitlines()]
+    write(docs, rows + rows[:2])
+    leat.dedup_text(docs, tmp_path / "d", kind="exact", report=[tmp_path / "d.json", tmp_path / "d.html"])
+    data = json.loads((tmp_path / "d.json").read_text())
+    assert data["sizes"] == [{"from": 2, "to": 2, "clusters": 2, "documents": 4}]
+    assert data["largest"][0] == {"kept": "d0", "documents": 2} and "leat dedup exact" in (tmp_path / "d.html").read_text()
+
+
 def test_dedup(docs, tmp_path):
     plan = leat.dedup_text(docs, tmp_path / "p", plan=True)
     assert plan["plan_documents"] == 7 and plan["documents"] == 0

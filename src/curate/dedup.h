@@ -109,6 +109,17 @@ int leat__dedup_group(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_resolve(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 int leat__dedup_write(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;
 
+/* Ids of documents, as JSON, and where each ends. */
+typedef struct leat__dedup_ids {
+    leat__file *ids, *ends;
+} leat__dedup_ids;
+/* Appends the id of a document. */
+int leat__dedup_put_id(const leat__dedup_ids *f, uint32_t line, leat__buf *out,
+                       leat_error *err) LEAT_MUST_CHECK;
+/* Writes the files of opts->report. */
+int leat__dedup_report(leat__dedup *d, leat__file *decisions, const leat__dedup_ids *ids,
+                       leat_error *err) LEAT_MUST_CHECK;
+
 /* Saves the state; loads it, or leaves it empty when there is none. LEAT_ESTATE when it belongs
  * to other inputs or options. */
 int leat__dedup_save(leat__dedup *d, leat_error *err) LEAT_MUST_CHECK;

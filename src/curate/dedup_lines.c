@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/str.h"
 #include "curate/shards.h"
 
 #define BLOCK 4096u /* records */
@@ -178,16 +179,33 @@ static int hash_document(lines *l, worker *w, leat__chunk *c, const leat__record
     return 0;
 }
 
+/* A line that only the memory limit excludes is an error: it would be lost. */
+static int check_long(const lines *l, const leat__chunk *c, uint64_t number, uint64_t bytes, leat_error *err)
+{
+    const leat__dedup *d = l->d;
+    char size[24], memory[24], limit[24];
+    if (bytes <= d->names.max_line || bytes > d->opts->max_document) return 0;
+    return leat__fail(err, LEAT_EBUDGET,
+                      "%s: line %llu (%s) needs %s of memory, the limit is %s (raise --memory, or lower "
+                      "--max-document to list such lines as bad)",
+                      d->files.path[c->file], (unsigned long long)number,
+                      leat__format_bytes(bytes, size, sizeof size),
+                      leat__format_bytes(leat__text_flow_line_memory(&d->pass, bytes), memory, sizeof memory),
+                      leat__format_bytes(d->memory, limit, sizeof limit));
+}
+
 static int hash_chunk(void *cookie, void *ctx, leat__chunk *c, leat_error *err)
 {
     lines *l = cookie;
     leat__line line;
     size_t at = 0, where = 0;
+    if (c->too_long) LEAT_TRY(check_long(l, c, c->line, c->too_long, err));
     if (c->too_long && l->d->opts->fail_on_bad)
         return leat__fail(err, LEAT_EDATA, "%s: line %llu: %s", l->d->files.path[c->file],
                           (unsigned long long)c->line, LEAT__LINE_TOO_LONG);
     while (leat__chunk_next(c, &at, &line)) {
         leat__record_fields r;
+        LEAT_TRY(check_long(l, c, line.number, line.len, err));
         const char *wrong = leat__line_read(&l->d->names, &line, &r, &where);
         if (!wrong) LEAT_TRY(hash_document(l, ctx, c, &r, err));
         else if (l->d->opts->fail_on_bad)

@@ -14,6 +14,7 @@
 #include "base/sized.h"
 #include "curate/dedup_index.h"
 #include "curate/dedup_lines.h"
+#include "curate/report_page.h"
 #include "io/dir.h"
 
 #define MAX_DOCUMENT (UINT64_C(128) << 20)
@@ -50,9 +51,9 @@ static int check_level(const leat_dedup_opts *o, leat_error *err)
         return leat__fail(err, LEAT_EINVAL, "level: %u is not valid", o->level);
     if (o->kind != LEAT_DEDUP_EXACT)
         return leat__fail(err, LEAT_EINVAL, "lines and paragraphs go with exact deduplication");
-    if (o->keep != LEAT_KEEP_FIRST || o->index || o->against || o->resume)
+    if (o->keep != LEAT_KEEP_FIRST || o->index || o->against || o->resume || o->report)
         return leat__fail(err, LEAT_EINVAL,
-                          "keep, index, against and resume go with whole documents, not lines");
+                          "keep, index, against, resume and report go with whole documents, not lines");
     return 0;
 }
 
@@ -66,6 +67,7 @@ static int check_options(leat_dedup_opts *o, leat_error *err)
         o->compress > LEAT_TEXT_ZSTD)
         return leat__fail(err, LEAT_EINVAL, "clusters, keep or compress is not valid");
     LEAT_TRY(check_level(o, err));
+    if (o->report) LEAT_TRY(leat__page_check(o->report, o->output, err));
     if ((o->keep == LEAT_KEEP_FIELD) != (o->keep_field != NULL))
         return leat__fail(err, LEAT_EINVAL, "keep_field goes with keep=field");
     if (o->kind == LEAT_DEDUP_FUZZY) {
@@ -98,7 +100,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     const leat_dedup_opts *o = d->opts;
     leat_budget *budget = NULL;
     leat_budget_stats bs;
-    leat__text_pass pass = {.need = line_need};
+    d->pass = (leat__text_pass){.need = line_need};
     LEAT_TRY(leat_budget_open(&budget, o->memory, err));
     leat_budget_read(budget, &bs);
     leat_budget_close(&budget);
@@ -111,7 +113,7 @@ static int prepare(leat__dedup *d, leat_error *err)
     d->need_equal =
         d->fuzzy ? (uint32_t)ceil((o->threshold * 255 + 1) / 256 * d->sketch_bytes - 1e-9) : EXACT_BYTES;
     d->st.bands_at_once = o->bands_per_iteration ? o->bands_per_iteration : d->bands;
-    uint64_t max_line = leat__text_flow_max_line(&pass, d->memory, o->max_document);
+    uint64_t max_line = leat__text_flow_max_line(&d->pass, d->memory, o->max_document);
     LEAT_TRY(leat__text_files_open(&d->files, o->inputs, o->input_count, max_line, err));
     d->names = (leat__line_names){o->text_field, o->id_field, o->keep_field, d->files.path,
                                 max_line};

@@ -18,7 +18,8 @@ enum { N_KEPT, N_REMOVED, N_BELOW, N_BAD };
 
 typedef struct writing {
     leat__dedup *d;
-    leat__file *decisions, *ids, *ends;
+    leat__file *decisions;
+    leat__dedup_ids ids;
     leat__shards kept, clusters, bad;
     uint8_t *has_duplicates; /* bit per line: counted as a cluster */
 } writing;
@@ -44,18 +45,18 @@ static uint64_t need(void *cookie, uint64_t longest)
     return 0;
 }
 
-/* Appends the id of another line, as JSON. */
-static int put_id(const writing *w, uint32_t line, leat__buf *out, leat_error *err)
+int leat__dedup_put_id(const leat__dedup_ids *f, uint32_t line, leat__buf *out, leat_error *err)
 {
     uint8_t ends[16] = {0};
-    if (line > 0) LEAT_TRY(leat__file_pread(w->ends, ends, 16, ((uint64_t)line - 1) * 8, err));
-    else LEAT_TRY(leat__file_pread(w->ends, ends + 8, 8, 0, err));
+    if (line > 0) LEAT_TRY(leat__file_pread(f->ends, ends, 16, ((uint64_t)line - 1) * 8, err));
+    else LEAT_TRY(leat__file_pread(f->ends, ends + 8, 8, 0, err));
     uint64_t from = leat__load_u64(ends), to = leat__load_u64(ends + 8);
     if (to < from || to - from > 64u << 20)
         return leat__fail(err, LEAT_EDATA, "the list of ids is damaged");
     if (leat__buf_reserve(out, to - from) != 0) return leat__fail_nomem(err, to - from, "an id");
-    LEAT_TRY(leat__file_pread(w->ids, out->data + out->len, to - from, from, err));
+    LEAT_TRY(leat__file_pread(f->ids, out->data + out->len, to - from, from, err));
     out->len += to - from;
+    out->data[out->len] = 0;
     return 0;
 }
 
@@ -67,7 +68,7 @@ static int put_removed(const writing *w, leat__chunk *c, const leat__line *line,
     leat__buf_puts(out, "{\"id\":");
     leat__line_id_json(&w->d->names, c, line, r, out);
     leat__buf_puts(out, ",\"kept\":");
-    LEAT_TRY(put_id(w, d->kept_for, out, err));
+    LEAT_TRY(leat__dedup_put_id(&w->ids, d->kept_for, out, err));
     leat__buf_printf(out, ",\"similarity\":%.4f}\n", similarity);
     c->count[N_REMOVED]++;
     c->count[N_BELOW] += d->equal < w->d->need_equal;
@@ -154,8 +155,8 @@ static int open_all(writing *w, leat_error *err)
     if (!w->has_duplicates) return leat__fail_nomem(err, d->st.document / 8, "clusters");
     LEAT_TRY(
         leat__file_open(&w->decisions, leat__dedup_path(d, "decisions", path), LEAT__FILE_READ, err));
-    LEAT_TRY(leat__file_open(&w->ids, leat__dedup_path(d, "side-1", path), LEAT__FILE_READ, err));
-    LEAT_TRY(leat__file_open(&w->ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&w->ids.ids, leat__dedup_path(d, "side-1", path), LEAT__FILE_READ, err));
+    LEAT_TRY(leat__file_open(&w->ids.ends, leat__dedup_path(d, "side-2", path), LEAT__FILE_READ, err));
     LEAT_TRY(leat__shards_open(&w->kept, o->output, "kept", shard, (leat__compress)o->compress, err));
     LEAT_TRY(leat__shards_open(&w->clusters, o->output, "clusters", 0, LEAT__COMPRESS_NONE, err));
     return leat__shards_open(&w->bad, o->output, "bad", 0, LEAT__COMPRESS_NONE, err);
@@ -200,11 +201,12 @@ int leat__dedup_write(leat__dedup *d, leat_error *err)
                            (unsigned long long)(d->files.document - d->against),
                            (unsigned long long)(d->st.document - d->against)));
     LEAT_GO(rc, out, commit(&w, err));
+    if (d->opts->report) rc = leat__dedup_report(d, w.decisions, &w.ids, err);
 out:
     leat_budget_close(&budget);
     leat__file_close(&w.decisions);
-    leat__file_close(&w.ids);
-    leat__file_close(&w.ends);
+    leat__file_close(&w.ids.ids);
+    leat__file_close(&w.ids.ends);
     leat__shards_reset(&w.kept);
     leat__shards_reset(&w.clusters);
     leat__shards_reset(&w.bad);

@@ -185,3 +185,9 @@ uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, 
         wanted -= wanted / 8;
     return wanted;
 }
+
+uint64_t leat__text_flow_line_memory(const leat__text_pass *pass, uint64_t bytes)
+{
+    bytes += bytes / 4; /* leat__text_flow_max_line goes down in steps of an eighth */
+    return 2 * (4 * bytes + pass->need(pass->cookie, bytes));
+}

@@ -35,5 +35,7 @@ int leat__text_flow_run(leat__text_files *files, const leat__text_pass *pass, le
 
 /* Longest line allowed by this budget when a line of n bytes needs need(n). */
 uint64_t leat__text_flow_max_line(const leat__text_pass *pass, uint64_t budget, uint64_t wanted);
+/* A budget that allows a line of this many bytes. */
+uint64_t leat__text_flow_line_memory(const leat__text_pass *pass, uint64_t bytes);
 
 #endif

@@ -184,6 +184,19 @@ $ leat dedup fuzzy in.jsonl -o small --memory 10M
 ! leat dedup: about * documents need * of memory, the limit is 10.0 MiB (glob)
 = 3
 
+$ leat dedup fuzzy in.jsonl -o fuzzy --threshold 0.5 --bands 50 --rows 2 --force --report d.html,d.json > /dev/null; jget clusters sizes.0.from sizes.0.clusters largest.0.kept largest.0.documents < d.json; grep -c '<h2>' d.html
+! leat dedup: warning: 1 line could not be read: see fuzzy/bad.jsonl
+1
+3
+1
+d1
+3
+3
+
+$ leat dedup exact in.jsonl -o small --level line --report x.html
+! leat dedup: keep, index, against, resume and report go with whole documents, not lines
+= 2
+
 $ leat dedup exact in.jsonl -o small --bands 3
 ! leat dedup: shingles, bands, rows and threshold go with fuzzy deduplication
 = 2

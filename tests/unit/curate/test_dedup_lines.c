@@ -125,6 +125,35 @@ static void options_are_checked(void **state)
     assert_non_null(strstr(err.message, "line 3"));
 }
 
+/* A line that does not fit the memory is refused with the memory that it needs. */
+static void long_lines_are_refused(void **state)
+{
+    FILE *f = fopen(in_box("long.jsonl"), "wb");
+    fprintf(f, "{\"text\":\"one\"}\n{\"text\":\"");
+    for (int i = 0; i < 9 << 16; i++) fprintf(f, "line %07d \\n", i);
+    fprintf(f, "\"}\n{\"text\":\"one\\ntwo\"}\n");
+    fclose(f);
+    leat_error err = {0};
+    leat_dedup_opts o = lines_opts("long.jsonl", "long", LEAT_LEVEL_LINE);
+    o.memory = 64u << 20;
+    assert_int_equal(leat_dedup_text(&o, &st, &err), LEAT_EBUDGET);
+    assert_non_null(strstr(err.message, "long.jsonl: line 2 (8."));
+    const char *needs = strstr(err.message, "needs ");
+    assert_non_null(needs);
+    uint64_t memory = (uint64_t)(atof(needs + 6) + 1) << 20;
+    assert_true(memory > 100u << 20 && memory < 1u << 30);
+    o.memory = memory;
+    o.replace = 1;
+    dedup_ok(&o, &st);
+    assert_int_equal(st.bad, 0);
+    assert_int_equal(st.kept, 3);
+    o.memory = 64u << 20;
+    o.max_document = 1u << 20; /* now it is a bad line */
+    dedup_ok(&o, &st);
+    assert_int_equal(st.bad, 1);
+    assert_int_equal(st.kept, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +161,7 @@ int main(void)
         cmocka_unit_test(repeated_lines_are_removed),
         cmocka_unit_test(output_is_the_same),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(long_lines_are_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
 }
