@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +38,7 @@ def _thresholds(rules: Any) -> str | None:
 
 def _pages(report: Any) -> str | None:
     """Files of a report as text."""
-    pages = [] if report is None else [os.fsdecode(path) for path in _check.paths("report", report)]
+    pages = [] if report is None else [_check.utf8_path("report", path) for path in _check.paths("report", report)]
     for page in pages:
         if "," in page:
             raise ArgumentError(f"report: {shown(page)} has a comma")
