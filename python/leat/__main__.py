@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 
 
 def main() -> int:
@@ -25,6 +26,10 @@ def main() -> int:
         from . import _formats_arrow
         return _formats_arrow.write(*args)  # type: ignore[arg-type]
 
+    def said(message: object, *rest: object) -> None:
+        print(f"leat: {message}", file=sys.stderr)
+
+    warnings.showwarning = said  # type: ignore[assignment]
     _leat.set_reader(opener, writer)
 
     # the command has handlers of its own; Python's would only note the signal

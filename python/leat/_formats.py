@@ -10,6 +10,8 @@ import json
 import os
 import posixpath
 import struct
+import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -17,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from . import _leat, _schema, _values
-from ._errors import DataError, Error
+from ._errors import AdviceWarning, ArgumentError, DataError, Error, NotFoundError
 
 IMAGES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "pil")
 LABELS = ("label", "labels", "cls", "class", "target", "category")
@@ -39,6 +41,37 @@ def damage_named(path: str) -> Iterator[None]:
     except _DAMAGE as error:
         said = " ".join(str(error).split())[:200]
         raise DataError(f"{path}: damaged: {type(error).__name__}: {said}") from error
+
+
+class Staged:
+    """A remote file that a library can only read from a disk, copied to a temporary one. That has no name (O_TMPFILE),
+    so it is gone when the process ends, however that happens. A local file is left where it is."""
+
+    def __init__(self, path: str) -> None:
+        self.name, self.local, self._fd = path, path, -1
+        if "://" not in path:
+            return
+        folder = os.environ.get("LEAT_STAGE_DIR") or tempfile.gettempdir()
+        try:
+            self._fd = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+        except OSError:  # a file system without them
+            self._fd, name = tempfile.mkstemp(dir=folder)
+            os.unlink(name)
+        self.local = f"/proc/self/fd/{self._fd}"
+        free = os.statvfs(folder)
+        limit = free.f_bavail * free.f_frsize
+        size = _leat.stage_file(path, self._fd, limit)
+        if size > limit:
+            self.close()
+            raise ArgumentError(f"{path}: its {size} bytes do not fit into {folder}, which has {limit} free: set "
+                                "LEAT_STAGE_DIR to a larger disk")
+        warnings.warn(f"{path}: {size} bytes were copied to a temporary file in {folder}, which lasts until they are read",
+                      AdviceWarning, stacklevel=2)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 class Reader:
@@ -397,9 +430,10 @@ class Beton(Reader):
 
 # ---- LMDB -------------------------------------------------------------------------------------
 
-def _lmdb_items(path: str) -> Iterator[tuple[bytes, bytes]]:
+def _lmdb_items(file: Staged) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of the main database, in the order of the keys; read without the library."""
-    data = np.memmap(path, np.uint8, "r")
+    path = file.name
+    data = np.memmap(file.local, np.uint8, "r")
     view = memoryview(data)
 
     def meta(at: int) -> tuple[int, int, int, int]:
@@ -490,8 +524,8 @@ class Lmdb(Reader):
     kind = "lmdb"
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        _, value = next(_lmdb_items(path), (b"", None))
+        self.path, self.file = path, Staged(path)
+        _, value = next(_lmdb_items(self.file), (b"", None))
         if value is None:
             raise DataError(f"{path}: no samples")
         self.datum = not _leat.image_sniff(value) and datum(value) is not None
@@ -500,7 +534,7 @@ class Lmdb(Reader):
 
     def samples(self) -> Iterator[Sample]:
         name = self.columns[0]
-        for key, value in _lmdb_items(self.path):
+        for key, value in _lmdb_items(self.file):
             if not self.datum:
                 yield key, None, {name: value}
                 continue
@@ -509,6 +543,9 @@ class Lmdb(Reader):
                 raise DataError(f"{self.path}: {key!r} is not a Datum")
             label = fields.get(5, 0)
             yield key, None, {"image": _datum_image(fields), "label": label - (1 << 64) if label >> 63 else label}
+
+    def close(self) -> None:
+        self.file.close()
 
 
 # ---- which is which ---------------------------------------------------------------------------
@@ -525,7 +562,13 @@ def _index(path: str) -> Reader | None:
 
 def _folder(path: str) -> Reader | None:
     if "://" in path:
-        return _index(path)
+        found = _index(path)
+        if found is not None or path.startswith("http"):
+            return found
+        try:
+            return Lmdb(posixpath.join(path, "data.mdb"))
+        except NotFoundError:
+            return None
     names = set(os.listdir(path))
     if "index.json" in names:
         return _index(path)
@@ -561,7 +604,7 @@ def _open(paths: list[str]) -> Reader | None:
         return Beton(paths[0])
     if first.endswith((".lmdb", ".mdb")) and not os.path.isdir(paths[0]):
         return Lmdb(paths[0])
-    if first.endswith(".json") and "://" not in first:
+    if first.endswith(".json"):
         from ._formats_boxes import Coco
         return Coco(paths[0])
     if "://" in first or os.path.isdir(paths[0]):

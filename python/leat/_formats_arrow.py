@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import ArgumentError, DataError, ExistsError
-from ._formats import Reader, Sample, bytes_spec, number
+from ._formats import Reader, Sample, Staged, bytes_spec, number
 
 _ROWS = 256  # read at a time
 
@@ -25,13 +25,14 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _batches(path: str) -> tuple[Any, int, Iterator[Any]]:
+def _batches(file: Staged) -> tuple[Any, int, Iterator[Any]]:
     """Schema, number of rows (0 unknown) and batches of a file."""
     pa = _pyarrow()
+    path = file.local
     try:
-        if path.lower().endswith(".parquet"):
-            file = pa.parquet.ParquetFile(path)
-            return file.schema_arrow, file.metadata.num_rows, file.iter_batches(_ROWS)
+        if file.name.lower().endswith(".parquet"):
+            table = pa.parquet.ParquetFile(path)
+            return table.schema_arrow, table.metadata.num_rows, table.iter_batches(_ROWS)
         source = pa.memory_map(path)
         try:
             whole = pa.ipc.open_file(source)
@@ -40,7 +41,7 @@ def _batches(path: str) -> tuple[Any, int, Iterator[Any]]:
             stream = pa.ipc.open_stream(pa.memory_map(path))
             return stream.schema, 0, iter(stream)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: {error}") from error
+        raise DataError(f"{file.name}: {error}") from error
 
 
 def _spec(pa: Any, kind: Any) -> object:
@@ -100,12 +101,12 @@ class Table(Reader):
     kind = "arrow"
 
     def __init__(self, paths: list[str]) -> None:
-        if any("://" in path for path in paths):
-            raise ArgumentError(f"{paths[0]}: Parquet and Arrow files are read from local disks: copy them first")
         pa = _pyarrow()
         self.paths = paths
-        schema, _, batches = _batches(paths[0])
-        counts = [_batches(path)[1] for path in paths]
+        self.file = Staged(paths[0])  # one remote file at a time is on the disk
+        schema, rows, batches = _batches(self.file)
+        remote = any("://" in path for path in paths[1:])
+        counts = [rows] + [0 if remote else _batches(Staged(path))[1] for path in paths[1:]]
         self.total = 0 if 0 in counts else sum(counts)
         specs = {f.name: _spec(pa, f.type) for f in schema}
         first = next((batch for batch in batches if batch.num_rows), None)
@@ -122,14 +123,21 @@ class Table(Reader):
 
     def samples(self) -> Iterator[Sample]:
         i = 0
-        for path in self.paths:
-            schema, _, batches = _batches(path)
+        for k, path in enumerate(self.paths):
+            if k > 0:
+                self.file.close()
+                self.file = Staged(path)
+            schema, _, batches = _batches(self.file)
             if schema.names != self.schema.names:
                 raise DataError(f"{path}: has other columns than {self.paths[0]}")
             for batch in batches:
                 for row in batch.to_pylist():
                     yield number(i), None, {n: _plain(row[n], f) for n, f in zip(self.columns, self._fields)}
                     i += 1
+
+
+    def close(self) -> None:
+        self.file.close()
 
 
 # ---- writing ----------------------------------------------------------------------------------

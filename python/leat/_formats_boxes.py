@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ._errors import DataError, shown
+from . import _leat
+from ._errors import DataError, NotFoundError, shown
 from ._formats import Reader, Sample
 
 _FIELDS: dict[str, object] = {"image": "image", "boxes": ("float32", (None, 4)), "box_labels": ("int64", (None,)),
@@ -27,11 +28,14 @@ class Coco(Reader):
     kind = "coco"
 
     def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            try:
-                data = json.load(file)
-            except ValueError as error:
-                raise DataError(f"{path}: {error}") from error
+        try:
+            if "://" in path:
+                data = json.loads(_leat.read_file(path))
+            else:
+                with open(path, "rb") as file:
+                    data = json.load(file)
+        except ValueError as error:
+            raise DataError(f"{path}: {error}") from error
         if not isinstance(data, dict) or not {"images", "categories"} <= data.keys():
             raise DataError(f"{path}: not a COCO file: no images, annotations and categories")
         self.path, self.images = path, _rows(path, data, "images", "id", "file_name")
@@ -89,15 +93,24 @@ def _rows(path: str, data: dict, part: str, *names: str) -> list[dict]:
     return rows
 
 
+def _exists(path: str) -> bool:
+    if "://" not in path:
+        return os.path.exists(path)
+    try:
+        return len(_leat.read_file(path)) > 0
+    except NotFoundError:
+        return False
+
+
 def _image_folder(path: str, name: str) -> str:
     """Where the images of an annotation file are: beside it, or in a folder of the split's name above it."""
-    here = os.path.dirname(os.path.abspath(path))
+    here = os.path.dirname(path if "://" in path else os.path.abspath(path))
     above = os.path.dirname(here)
     split = os.path.splitext(os.path.basename(path))[0].rpartition("_")[2]
     places = [here, os.path.join(here, split), os.path.join(above, split), os.path.join(above, "images", split),
               os.path.join(above, "images"), os.path.join(here, "images"), above]
     for place in places:
-        if os.path.exists(os.path.join(place, name)):
+        if _exists(os.path.join(place, name)):
             return place
     raise DataError(f"{path}: its image {name} is in none of {', '.join(places)}")
 

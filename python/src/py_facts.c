@@ -268,6 +268,8 @@ PyMethodDef py_facts_methods[] = {
     {"set_reader", py_set_reader, METH_VARARGS,
      "set_reader(opener, writer): of foreign formats; see leat/_formats.py."},
     {"read_file", py_read_file, METH_VARARGS, "read_file(path): all its bytes, gzip and zstd undone."},
+    {"stage_file", py_stage_file, METH_VARARGS,
+     "stage_file(path, fd, limit): copies it to the descriptor unless it has more bytes; its size."},
     {"decompress", py_decompress, METH_VARARGS, "decompress(name, data): gzip or zstd undone."},
     {"split", (PyCFunction)(void (*)(void))py_split, METH_VARARGS | METH_KEYWORDS,
      "split(pack, parts, control, **options): what leat.split does."},

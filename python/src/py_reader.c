@@ -5,14 +5,19 @@
  */
 #include "py_leat.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "ingest/source_reader.h"
 #include "ingest/stream.h"
 #include "ingest/table_writer.h"
+#include "io/file.h"
+
+#define PIECE ((size_t)8 << 20) /* of a copy */
 
 typedef struct reader {
     PyObject *object, *iterator, *row; /* row: the one at hand */
@@ -309,6 +314,55 @@ PyObject *py_read_file(PyObject *module, PyObject *args)
     leat__stream_close(&s);
     Py_DECREF(path);
     return bytes;
+}
+
+/* Writes all of a piece. */
+static int write_piece(int fd, const char *data, size_t len, leat_error *err)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return leat__fail(err, LEAT_EIO, "a temporary file cannot be written: %s", strerror(errno));
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int copy_to(int fd, const leat__file *file, uint64_t size, leat_error *err)
+{
+    char *piece = leat__alloc(LEAT__MEM_INGEST, PIECE);
+    int rc = piece == NULL ? leat__fail_nomem(err, PIECE, "a piece of a file") : 0;
+    for (uint64_t at = 0; rc == 0 && at < size; at += PIECE) {
+        size_t len = (size_t)(size - at < PIECE ? size - at : PIECE);
+        rc = leat__file_pread(file, piece, len, at, err);
+        if (rc == 0) rc = write_piece(fd, piece, len, err);
+    }
+    leat__free(piece);
+    return rc;
+}
+
+/* stage_file(path, fd, limit): the bytes of a remote file as they are. */
+PyObject *py_stage_file(PyObject *module, PyObject *args)
+{
+    leat_error err = {.sample = -1, .offset = -1};
+    leat__file *file = NULL;
+    unsigned long long limit;
+    uint64_t size = 0;
+    PyObject *path;
+    int fd, rc;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&iK", PyUnicode_FSConverter, &path, &fd, &limit)) return NULL;
+    const char *name = PyBytes_AsString(path);
+    Py_BEGIN_ALLOW_THREADS
+    rc = leat__file_open(&file, name, LEAT__FILE_READ, &err);
+    if (rc == 0) size = leat__file_size_at_open(file);
+    if (rc == 0 && size <= limit) rc = copy_to(fd, file, size, &err);
+    leat__file_close(&file);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    return rc == 0 ? PyLong_FromUnsignedLongLong(size) : py_raise(&err);
 }
 
 /* decompress(name, data): gzip or zstd undone; other bytes as they are. `name` is for messages. */

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other people's formats as sources. tests/data/foreign was written by the formats' own libraries (mosaicml-streaming,
 litdata, tfrecord, lmdb); FFCV, COCO, VOC and Parquet files are made here."""
+import http.server
 import io
 import json
+import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
 import tarfile
+import threading
+import urllib.parse
 
 import numpy as np
 import pytest
@@ -203,6 +208,105 @@ def test_same_bytes_after_an_interrupted_run(tmp_path):
     if not (tmp_path / "cut.leat").exists():
         leat.pack(DATA / "mds", tmp_path / "cut.leat", sync=False, resume=True)
     assert (tmp_path / "cut.leat").read_bytes() == (tmp_path / "whole.leat").read_bytes()
+
+
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    """A server that answers s3:// requests with the files of a folder: ranges, HEAD, and lists of a prefix."""
+    root = tmp_path / "bucket"
+    root.mkdir()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            path, _, query = self.path.partition("?")
+            name = urllib.parse.unquote(path).removeprefix("/b/")
+            file = root / name
+            headers, status, body = {"ETag": '"1"'}, 404, b"<Error><Code>NoSuchKey</Code></Error>"
+            if "list-type=2" in query:
+                prefix = urllib.parse.parse_qs(query).get("prefix", [""])[0]
+                keys = [str(f.relative_to(root)) for f in root.rglob("*") if f.is_file()]
+                below = sorted(k for k in keys if k.startswith(prefix))
+                folders = sorted({prefix + k[len(prefix):].split("/")[0] + "/" for k in below if "/" in k[len(prefix):]})
+                files = [k for k in below if "/" not in k[len(prefix):]] if "delimiter" in query else below
+                body = ("<ListBucketResult><IsTruncated>false</IsTruncated>" +
+                        "".join(f"<Contents><Key>{k}</Key><Size>{(root / k).stat().st_size}</Size><ETag>1</ETag></Contents>"
+                                for k in files) +
+                        "".join(f"<CommonPrefixes><Prefix>{k}</Prefix></CommonPrefixes>" for k in folders
+                                if "delimiter" in query) + "</ListBucketResult>").encode()
+                status = 200
+            elif name and file.is_file():
+                body, status = file.read_bytes(), 200
+                if "Range" in self.headers:
+                    first, last = self.headers["Range"].removeprefix("bytes=").split("-")
+                    begin = int(first) if first else max(0, len(body) - int(last))
+                    end = min(int(last), len(body) - 1) if first else len(body) - 1
+                    headers["Content-Range"] = f"bytes {begin}-{end}/{len(body)}"
+                    body, status = body[begin:end + 1], 206
+            self.send_response(status)
+            for key, value in headers.items():
+                self.send_header(key, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for key, value in {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_ACCESS_KEY_ID": "ID",
+                       "AWS_SECRET_ACCESS_KEY": "S", "AWS_REGION": "us-east-1", "NO_PROXY": "127.0.0.1",
+                       "LEAT_STAGE_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(key, value)
+    yield root
+    server.shutdown()
+    server.server_close()
+
+
+def test_parquet_lmdb_and_coco_in_a_bucket(tmp_path, bucket):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+    tables = []
+    for k in range(2):
+        table = pa.table({"image": [FILES[1 + 2 * k]] * 3, "label": [k, 2, 3], "caption": ["a", "b", "c"]})
+        pyarrow.parquet.write_table(table, bucket / f"{k}.parquet")
+        tables.append(f"s3://b/{k}.parquet")
+    with pytest.warns(leat.AdviceWarning, match="copied to a temporary file"):
+        got = pack(tables, tmp_path)
+    assert [row.label for row in got] == [0, 2, 3, 1, 2, 3] and got[0].caption == "a"
+    shutil.copytree(DATA / "caffe", bucket / "caffe")
+    with pytest.warns(leat.AdviceWarning, match="data.mdb"):
+        there = pack("s3://b/caffe", tmp_path)
+    here = pack(DATA / "caffe", tmp_path)
+    assert [row.label for row in there] == [row.label for row in here] and there.keys[2] == here.keys[2]
+    (bucket / "images").mkdir()
+    (bucket / "images/1.jpg").write_bytes(FILES[1])
+    (bucket / "instances.json").write_text(json.dumps({
+        "images": [{"id": 7, "file_name": "1.jpg"}], "categories": [{"id": 3, "name": "cat"}],
+        "annotations": [{"id": 1, "image_id": 7, "category_id": 3, "bbox": [1, 2, 3, 4]}]}))
+    got = pack("s3://b/instances.json", tmp_path)
+    assert got[0].boxes.tolist() == [[1, 2, 4, 6]] and got[0].box_names == ["cat"]
+    assert not [name for name in os.listdir(tmp_path) if name.startswith("tmp")]
+
+
+def test_what_a_bucket_cannot_have_is_one_line(tmp_path, bucket, monkeypatch):
+    for folder in ("Annotations", "JPEGImages"):
+        (bucket / "voc" / folder).mkdir(parents=True)
+        (bucket / "voc" / folder / "1").write_bytes(b"x")
+    with pytest.raises(leat.UnsupportedError, match="Pascal VOC is read from local disks only"):
+        pack("s3://b/voc", tmp_path)
+    with pytest.raises(leat.Error, match="nothing.parquet"):
+        pack("s3://b/nothing.parquet", tmp_path)
+    (bucket / "big.parquet").write_bytes(b"PAR1")
+    small = os.statvfs(tmp_path)
+    monkeypatch.setattr(os, "statvfs", lambda folder: type("S", (), {"f_bavail": 0, "f_frsize": small.f_frsize}))
+    with pytest.raises(leat.ArgumentError, match="LEAT_STAGE_DIR"):
+        pack("s3://b/big.parquet", tmp_path)
 
 
 def test_the_command_reads_them(tmp_path):

@@ -67,6 +67,20 @@ static int set_path(folder_source *s, size_t len, const char *name, bool folder,
     return leat__buf_status(&s->path) == 0 ? 0 : no_memory(err);
 }
 
+static bool has_entry(const leat__dir *dir, const char *name)
+{
+    for (size_t i = 0; i < dir->count; i++)
+        if (strcmp(leat__dir_name(dir, i), name) == 0) return true;
+    return false;
+}
+
+/* As a folder of classes it would lose its boxes. Local ones never come here: source.c finds them. */
+static int refuse_voc(const leat__dir *dir, const char *path, leat_error *err)
+{
+    if (!leat__path_remote(path) || !has_entry(dir, "Annotations") || !has_entry(dir, "JPEGImages")) return 0;
+    return leat__fail(err, LEAT_ENOTSUP, "%s: Pascal VOC is read from local disks only: copy it first", path);
+}
+
 static int enter(folder_source *s, leat_error *err)
 {
     if (s->depth == DEPTH_MAX)
@@ -78,6 +92,7 @@ static int enter(folder_source *s, leat_error *err)
         if (s->stack[i].dir.device == f->dir.device && s->stack[i].dir.inode == f->dir.inode)
             return leat__fail(err, LEAT_EDATA, "%s: a link leads back to a folder above it",
                               leat__buf_str(&s->path));
+    if (s->depth == 0) LEAT_TRY(refuse_voc(&f->dir, leat__buf_str(&s->path), err));
     /* At the root the order of samples is the order of classes. */
     leat__dir_sort(&f->dir, s->depth == 0 ? strcmp : leat__str_natural_cmp);
     f->at = 0;
