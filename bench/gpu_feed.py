@@ -69,12 +69,15 @@ def random_pipeline(rng):
     norm = rng.choice(["", "; Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))"])
     erase = rng.choice(["", "; RandomErasing(p=0.5)"]) if norm else ""
     dtype = rng.choice(["f16", "bf16", "f32"] if norm else ["u8", "f16", "bf16", "f32"])
-    return f"{crop}{flips}{norm}{erase}; ToDtype({dtype}); ToLayout({rng.choice(['nchw', 'nhwc'])})"
+    mix = rng.choice(["", "", "", "; MixUp()", "; CutMix()", "; MixUp(0.2, p=0.5); CutMix(p=0.5)"])
+    return f"{crop}{flips}{norm}{erase}; ToDtype({dtype}); ToLayout({rng.choice(['nchw', 'nhwc'])}){mix}"
 
 
 def same(o, image, count, epoch=0):
     """Images compared, and how many the device decoded."""
     options = {"batch_size": 64, "order": "sequential", "image": image, "indices": np.arange(count), "seed": 7}
+    if "Mix" in image:
+        options["classes"] = 1000
     host = leat.Loader(o.pack, as_="torch", **options)
     device = leat.Loader(o.pack, device="cuda", decode="gpu", **options)
     host.set_epoch(epoch)
@@ -106,11 +109,13 @@ def check(o):
     print(f"check: cache=device, 3 epochs equal, {stats['device_cached_images']} images stay there, "
           f"{stats['read_bytes']} bytes read in the last epoch")
     rng, total, device, begin = random.Random(1), 0, 0, time.monotonic()
-    pipelines = 0
+    pipelines = mixed = 0
     while pipelines < o.pipelines and time.monotonic() - begin < o.check_seconds:
-        n, there = same(o, random_pipeline(rng), 16, pipelines)
-        pipelines, total, device = pipelines + 1, total + n, device + there
-    print(f"check: {pipelines} random pipelines, {total} images, {device} decoded on the device, all equal")
+        image = random_pipeline(rng)
+        n, there = same(o, image, 16, pipelines)
+        pipelines, total, device, mixed = pipelines + 1, total + n, device + there, mixed + ("Mix" in image)
+    print(f"check: {pipelines} random pipelines ({mixed} with MixUp or CutMix), {total} images, {device} decoded on the "
+          "device, all equal")
 
 
 # ---- stress ---------------------------------------------------------------------------------------------
@@ -446,7 +451,8 @@ def ways(o):
         first = next(iter(loads))
         still = first.image.clone(), first.label.clone()
         del first
-    yield "a batch on the device", 0, lambda: (None, forever([still]))
+    ceiling = "a batch on the device", 0, lambda: (None, forever([still]))
+    yield ceiling  # before, after and in between, so that a device whose clock changes is seen
 
     def make(decode, threads):
         loads = loader(o, device="cuda", decode=decode, threads=threads, channels_last=True)
@@ -457,6 +463,7 @@ def ways(o):
     for threads in o.threads:
         for decode in ("cpu", "gpu", "auto"):
             yield f"leat {decode}", threads, lambda d=decode, t=threads: make(d, t)
+        yield ceiling
 
 
 def draw(name, results, path):

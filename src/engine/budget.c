@@ -27,6 +27,7 @@ struct leat_budget {
                        * limit */
     uint64_t used, peak, floors, refused;
     uint64_t kept; /* the part of `used` that belongs to no flow */
+    uint64_t twice; /* the part that is briefly charged twice: see leat__budget_try_twice */
     uint64_t cat_used[LEAT_BUDGET_CATS], cat_peak[LEAT_BUDGET_CATS];
     bool starved; /* a flow was refused bytes since the last notification */
     leat__mutex listening;
@@ -103,11 +104,16 @@ static void settle_ceiling_locked(leat_budget *b)
     if (b->ceiling != b->limit && b->used <= below_floors_locked(b)) b->ceiling = b->limit;
 }
 
+static void note_peak_locked(leat_budget *b)
+{
+    b->peak = LEAT_MAX(b->peak, b->used - LEAT_MIN(b->twice, b->used));
+}
+
 static void add_locked(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
 {
     b->used += bytes;
     b->cat_used[cat] += bytes;
-    b->peak = LEAT_MAX(b->peak, b->used);
+    note_peak_locked(b);
     b->cat_peak[cat] = LEAT_MAX(b->cat_peak[cat], b->cat_used[cat]);
 }
 
@@ -136,7 +142,8 @@ bool leat__budget_apply(leat_budget *b, const int64_t delta[LEAT_BUDGET_CATS])
         sum += delta[c];
     }
     b->used += (uint64_t)sum;
-    b->peak = LEAT_MAX(b->peak, b->used);
+    if (sum < 0) b->twice -= LEAT_MIN(b->twice, (uint64_t)-sum);
+    note_peak_locked(b);
     settle_ceiling_locked(b);
     bool tell = sum < 0 && b->starved;
     if (tell) b->starved = false;
@@ -306,6 +313,17 @@ int leat_budget_try(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
     LEAT_REQUIRE((unsigned)cat < LEAT_BUDGET_CATS, NULL);
     leat__mutex_lock(&b->lock);
     int rc = try_locked(b, cat, bytes);
+    leat__mutex_unlock(&b->lock);
+    return rc;
+}
+
+int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes)
+{
+    LEAT_TRY(check(b, NULL));
+    leat__mutex_lock(&b->lock);
+    b->twice += bytes;
+    int rc = try_locked(b, cat, bytes);
+    if (rc != 0) b->twice -= LEAT_MIN(b->twice, bytes);
     leat__mutex_unlock(&b->lock);
     return rc;
 }

@@ -59,6 +59,10 @@ int leat__budget_take_floor(leat_budget *b, uint64_t old_floor, uint64_t new_flo
 /* Charges `bytes`, or returns false. `senior`: may use the floors. */
 bool leat__budget_grant(leat_budget *b, leat_budget_cat cat, uint64_t bytes, bool senior);
 
+/* As leat_budget_try, for memory that a flow still has charged and releases right after. Until then the
+ * bytes are charged twice, so that no other flow gets them in between; the peak counts them once. */
+int leat__budget_try_twice(leat_budget *b, leat_budget_cat cat, uint64_t bytes) LEAT_MUST_CHECK;
+
 /* Moves charges between categories and releases bytes; the sum must not be positive. Does not
  * call listeners. Returns true when the caller must call leat__budget_notify once it holds no
  * lock. */

@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -36,7 +38,15 @@ struct leat__file {
     uint64_t size_at_open;
     char *path;
     leat__remote *remote; /* NULL for a local file */
+    bool in_memory;       /* its file system has no storage */
 };
+
+/* tmpfs does not know RWF_NOWAIT, and does not need it. */
+static bool is_in_memory(int fd)
+{
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
 
 static int open_retry(const char *path, int flags)
 {
@@ -121,6 +131,7 @@ int leat__file_open(leat__file **out, const char *path, unsigned flags, leat_err
         goto out;
     }
     LEAT_GO(rc, out, refuse_other_than_regular(f->seat.fd, path, &f->size_at_open, err));
+    f->in_memory = is_in_memory(f->seat.fd);
     if ((flags & LEAT__FILE_LOCK) && !lock_file(f->seat.fd, path)) {
         rc = leat__fail(err, LEAT_ESTATE, "%s: in use by another process or writer", path);
         goto out;
@@ -154,6 +165,7 @@ int leat__file_open_pooled(leat__file **out, leat__file_pool *pool, const char *
     if (bad != 0) rc = leat__fail_errno(err, bad, "%s: cannot open", path);
     if (rc == 0) {
         rc = refuse_other_than_regular(f->seat.fd, path, &f->size_at_open, err);
+        f->in_memory = is_in_memory(f->seat.fd);
         leat__seat_give(&f->seat, true);
     }
     if (rc == 0) *out = f;
@@ -300,7 +312,7 @@ size_t leat__file_pread_cached(const leat__file *f, void *buf, size_t len, uint6
     if (f->remote != NULL || offset > INT64_MAX) return 0;
     if (leat__inject_active() || LEAT_FAULT(LEAT__FAULT_READ)) return 0;
     if (leat__seat_take(seat_of(f), true) != 0) return 0;
-    ssize_t n = preadv2(f->seat.fd, &to, 1, (off_t)offset, RWF_NOWAIT);
+    ssize_t n = preadv2(f->seat.fd, &to, 1, (off_t)offset, f->in_memory ? 0 : RWF_NOWAIT);
     leat__seat_give(seat_of(f), true);
     return n > 0 ? (size_t)n : 0;
 }

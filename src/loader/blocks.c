@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "base/thread.h"
+#include "engine/budget.h"
 
 #define KEPT_MAX 64
 /* Up to this size a block much larger than requested wastes little. */
@@ -187,7 +188,7 @@ void leat__blocks_give(leat__blocks *b, leat__block block)
     /* In a forked child a thread that no longer exists may hold the lock. */
     if (block.data == NULL || b->fork_generation != leat__fork_generation()) return;
     leat__mutex_lock(&b->lock);
-    if (!b->closed && b->count < KEPT_MAX && leat_budget_try(b->budget, b->cat, block.bytes) == 0) {
+    if (!b->closed && b->count < KEPT_MAX && leat__budget_try_twice(b->budget, b->cat, block.bytes) == 0) {
         b->kept[b->count++] = block;
         kept = true;
     }

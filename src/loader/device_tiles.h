@@ -14,6 +14,7 @@
 /* The sample of an image, and which draw of it in the epoch (shares.h). */
 typedef struct leat__device_id {
     uint64_t sample, salt;
+    uint64_t wanted, attempt; /* attempt > 0: it is candidate `attempt` to replace the sample `wanted` */
 } leat__device_id;
 
 typedef struct leat__device_tiles {

@@ -437,8 +437,9 @@ typedef struct found {
     const leat_pack_cell *cells;
     const uint8_t *bytes; /* NULL: its images are resident on the device, nothing else is
                            * needed */
-    uint64_t size;
+    uint64_t size, wanted, attempt; /* the last two as in leat__device_id */
 } found;
+#define id_of(from) ((leat__device_id){(from)->id, (from)->salt, (from)->wanted, (from)->attempt})
 
 static const void *tables_of(const leat__run_env *env, const found *from)
 {
@@ -489,7 +490,7 @@ static int make_images(const leat__run *r, const leat__image_group *g, leat__run
         image.entries = leat__cell_entries(cell, from->bytes, from->size, &image.entries_len);
     if (r->on_device) {
         bool taken = false;
-        LEAT_TRY(leat__run_list(r, g, w, &image, key, from->salt, row, &taken, err));
+        LEAT_TRY(leat__run_list(r, g, w, &image, key, id_of(from), row, &taken, err));
         if (taken) return 0;
         if (from->bytes == NULL) return LEAT_EAGAIN; /* its bytes are needed after all */
     }
@@ -758,15 +759,16 @@ static int stand_in(leat__run *r, leat__run_worker *w, leat__device_id which, le
     if (leat__buf_zeros(&w->spare, place.size + LEAT_PACK_PADDING) != 0)
         return leat__fail_nomem(err, place.size + LEAT_PACK_PADDING, "a sample that stands in");
     LEAT_TRY(leat_pack_read(env->pack, id, w->spare.data, w->spare.len, err));
-    const found from = {id, which.salt, place.shard, cells, (const uint8_t *)w->spare.data, place.size};
+    const found from = {id, which.salt, place.shard, cells, (const uint8_t *)w->spare.data, place.size,
+                        which.wanted, which.attempt};
     return fill_row(r, w, &from, row, err);
 }
 
 /* The same sample is the replacement in every run: candidates follow from (seed, epoch, sample),
  * and all runs skip a damaged one. One that failed for another reason (the disk, the time limit)
  * may be available next time, so it is recorded: two runs never have different rows without a bad
- * sample counted for each. Fails only with LEAT_ENOMEM. */
-static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *err)
+ * sample counted for each. Begins with candidate `attempt`. Fails only with LEAT_ENOMEM. */
+static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, uint64_t attempt, leat_error *err)
 {
     leat__run_env *env = r->env;
     leat__run_sample *s = &r->sample[i];
@@ -775,7 +777,7 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_er
 
     if (env->shares != NULL)
         leat__shares_range(env->shares, leat__pack_part_of_sample(env->pack, s->id), &first, &count);
-    for (uint64_t attempt = 0; attempt < REPLACE_TRIES; attempt++) {
+    for (; attempt < REPLACE_TRIES; attempt++) {
         uint64_t draw = leat__mix64(leat__mix64(env->seed + env->epoch) ^ s->id);
         draw += attempt * 0x9e3779b97f4a7c15u;
         uint64_t at = first + (uint64_t)(((unsigned __int128)leat__mix64(draw) * count) >> 64);
@@ -783,7 +785,8 @@ static int replace_sample(leat__run *r, leat__run_worker *w, uint32_t i, leat_er
         leat_error why;
         leat__error_reset(&why);
         /* the bad one's cells are not needed */
-        int rc = stand_in(r, w, (leat__device_id){other, s->salt}, s->cells, s->scratch, row, &why);
+        const leat__device_id which = {other, s->salt, s->id, attempt + 1};
+        int rc = stand_in(r, w, which, s->cells, s->scratch, row, &why);
         if (rc == 0) return 0;
         if (rc == LEAT_ENOMEM) {
             if (err != NULL) *err = why;
@@ -801,7 +804,7 @@ static int judge(leat__run *r, leat__run_worker *w, uint32_t i, leat_error *why,
     uint32_t row = r->first + i;
 
     LEAT_TRY(note(r, r->sample[i].id, row, why, err));
-    if (r->env->on_error == LEAT_ON_ERROR_REPLACE) return replace_sample(r, w, i, err);
+    if (r->env->on_error == LEAT_ON_ERROR_REPLACE) return replace_sample(r, w, i, 0, err);
     r->frame->ids[row] = r->sample[i].id;
     r->frame->dropped[row] = true;
     return 0;
@@ -853,7 +856,7 @@ int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, lea
 {
     leat__run *r;
     leat_error why;
-    int rc = leat__run_open(&r, env, &id.sample, &id.salt, 1, err);
+    int rc = leat__run_open(&r, env, id.attempt > 0 ? &id.wanted : &id.sample, &id.salt, 1, err);
 
     if (rc != 0) return rc;
     leat__frame_ref(f);
@@ -861,8 +864,9 @@ int leat__run_again(leat__run_env *env, leat__frame *f, leat__run_worker *w, lea
     r->first = row;
     leat__error_reset(&why);
     leat__gate_share(&env->decoding);
-    rc = stand_in(r, w, id, r->sample[0].cells, UINT64_MAX, row, &why);
-    if (rc == LEAT_ENOMEM) {
+    if (id.attempt > 0) { /* the next candidates, as after damage found by the CPU */
+        rc = replace_sample(r, w, 0, id.attempt - 1, err);
+    } else if ((rc = stand_in(r, w, id, r->sample[0].cells, UINT64_MAX, row, &why)) == LEAT_ENOMEM) {
         if (err != NULL) *err = why;
     } else if (rc != 0) {
         rc = judge(r, w, 0, &why, err);

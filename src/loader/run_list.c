@@ -93,10 +93,9 @@ static int list_view(const leat__run *r, const leat__image_group *g, uint32_t vi
 }
 
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                   const leat__encoded *image, const leat__draw_key *key, uint64_t salt, uint32_t row,
+                   const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
                    bool *taken, leat_error *err)
 {
-    const leat__device_id id = {key->sample, salt};
     leat__run_list_mark mark = leat__run_list_marked(w);
     for (uint32_t v = 0; v < g->count; v++) {
         LEAT_TRY(list_view(r, g, v, w, image, key, id, row, taken, err));

@@ -26,7 +26,7 @@ const uint8_t *leat__run_header(const leat__run_env *env, const leat__image_grou
 
 /* Lists all views of an image, or none: *taken false, the CPU decodes it. */
 int leat__run_list(const leat__run *r, const leat__image_group *g, leat__run_worker *w,
-                   const leat__encoded *image, const leat__draw_key *key, uint64_t salt, uint32_t row,
+                   const leat__encoded *image, const leat__draw_key *key, leat__device_id id, uint32_t row,
                    bool *taken, leat_error *err) LEAT_MUST_CHECK;
 
 /* Moves the lists to the batch. */

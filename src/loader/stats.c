@@ -199,6 +199,7 @@ static int read_stats(leat_loader *l, bool all, leat_loader_stats *out, uint32_t
     s.cache_bytes = l->env.cache != NULL ? leat__cache_bytes(l->env.cache) : 0;
     s.budget_limit = b.limit;
     s.budget_used = b.used - leat__frames_kept(l->frames) - leat__blocks_kept(l->env.blocks);
+    if (l->env.tile_blocks != NULL) s.budget_used -= leat__blocks_kept(l->env.tile_blocks);
     s.budget_peak = b.peak;
     read_device(l, &s);
     memcpy(out, &s, LEAT_MIN(struct_size, sizeof s));

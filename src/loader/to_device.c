@@ -148,9 +148,12 @@ static int queue(leat__to_device *d, flight *f, leat_error *err)
 static int redo_damaged(leat__to_device *d, const flight *f, leat_error *err)
 {
     const uint32_t *status = f->job.status;
+    uint32_t last = UINT32_MAX; /* views of a row are neighbours in the list: it is made once */
     for (const leat__device_tiles *t = f->frame->tiles; t != NULL; status += t->image_count, t = t->next) {
         for (uint32_t i = 0; i < t->image_count; i++) {
-            if (status[i] == LEAT_JOB_NO_DAMAGE || f->frame->dropped[t->images[i].row]) continue;
+            const uint32_t row = t->images[i].row;
+            if (status[i] == LEAT_JOB_NO_DAMAGE || f->frame->dropped[row] || row == last) continue;
+            last = row;
             LEAT_TRY(leat__run_again(d->env, f->frame, d->worker, t->ids[i], t->images[i].row, err));
         }
     }

@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,21 +32,22 @@ _TINY_SIDE = 32
 _DTYPES = {"16-mixed": "float16", "bf16-mixed": "bfloat16"}
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
-Compute = Callable[[Any], np.ndarray]
+Compute = Callable[[Any], Any]
 
 
 class _Work:
     """The model as a function of a batch, and how its images are made."""
 
-    def __init__(self, compute: Compute, pipeline: list[Any], device: str, as_: str, identity: str,
-                 class_names: list[str], channels_last: bool) -> None:
-        self.compute, self.pipeline, self.device, self.as_ = compute, pipeline, device, as_
+    def __init__(self, compute: Compute, fetch: Callable[[Any], np.ndarray], pipeline: list[Any], device: str,
+                 as_: str, identity: str, class_names: list[str], channels_last: bool) -> None:
+        self.compute, self.fetch, self.pipeline, self.device, self.as_ = compute, fetch, pipeline, device, as_
         self.identity, self.class_names, self.channels_last = identity, class_names, channels_last
 
 
 def _tiny() -> _Work:
     pipeline = [ops.Resize((_TINY_SIDE, _TINY_SIDE), like="fast")]
-    return _Work(lambda image: np.frombuffer(_leat.tiny(image), np.float32).reshape(len(image), -1), pipeline, "cpu", "numpy", "tiny 1", [], True)
+    return _Work(lambda image: np.frombuffer(_leat.tiny(image), np.float32).reshape(len(image), -1), np.asarray, pipeline,
+                 "cpu", "numpy", "tiny 1", [], True)
 
 
 def _by_model(o: SimpleNamespace) -> _Work:
@@ -71,11 +73,11 @@ def _by_model(o: SimpleNamespace) -> _Work:
     pipeline = [ops.Resize(before), ops.CenterCrop(made.side), ops.Normalize(MEAN, STD),
                 ops.ToDtype(_DTYPES.get(o.precision, "float32"))]
 
-    def compute(image: Any) -> np.ndarray:
+    def compute(image: Any) -> Any:
         with cast:
-            return forward(image).float().cpu().numpy()
+            return forward(image).float()
 
-    return _Work(compute, pipeline, str(device), "torch", made.identity, made.class_names, False)
+    return _Work(compute, lambda made: made.cpu().numpy(), pipeline, str(device), "torch", made.identity, made.class_names, False)
 
 
 def _identity(o: SimpleNamespace, work: _Work, pack: Dataset) -> dict[str, Any]:
@@ -154,6 +156,19 @@ def _replace(path: str, data: bytes) -> None:
     os.rename(path + ".new", path)
 
 
+def _results(batches: Loader, work: _Work) -> Iterator[np.ndarray]:
+    """Results of all batches, in order. A device has the next batch to work on while a result is fetched."""
+    running: Any = None
+    for batch in batches:
+        queued = work.compute(batch["image"])
+        del batch
+        if running is not None:
+            yield work.fetch(running)
+        running = queued
+    if running is not None:
+        yield work.fetch(running)
+
+
 def _compute(pack: str, o: SimpleNamespace, work: _Work, parts: _Parts, mine: list[int]) -> tuple[int, str]:
     """Computes parts of this rank; how many images, and the doctor's verdict."""
     if not mine:
@@ -164,21 +179,27 @@ def _compute(pack: str, o: SimpleNamespace, work: _Work, parts: _Parts, mine: li
     done, at, verdict = 0, 0, ""
     kept: list[np.ndarray] = []
     shown = time.monotonic()
-    with Loader(pack, o.batch_size, {"image": (field, work.pipeline)}, order="sequential", drop_last=False,
-                indices=rows, threads=o.threads, memory=o.memory, fields=[], as_=work.as_, device=work.device,
-                decode=o.decode, rank=0, world_size=1, channels_last=work.channels_last) as loader:
+    writing: Future[None] | None = None  # a part is on its way to the disk while the next one is computed
+    with ThreadPoolExecutor(1) as writer, Loader(
+            pack, o.batch_size, {"image": (field, work.pipeline)}, order="sequential", drop_last=False,
+            indices=rows, threads=o.threads, memory=o.memory, fields=[], as_=work.as_, device=work.device,
+            decode=o.decode, rank=0, world_size=1, channels_last=work.channels_last) as loader:
         loader.doctor()
-        for batch in loader:
-            kept.append(work.compute(batch["image"]))
-            done += len(batch["image"])
+        for made in _results(loader, work):
+            kept.append(made)
+            done += len(made)
             first, end = parts.bounds(mine[at])
             if sum(map(len, kept)) == end - first:
-                parts.write(mine[at], np.concatenate(kept))
+                if writing is not None:
+                    writing.result()
+                writing = writer.submit(parts.write, mine[at], np.concatenate(kept))
                 kept, at = [], at + 1
             if not o.quiet and time.monotonic() - shown > 2:
                 shown = time.monotonic()
                 print(f"{done}/{len(rows)} images", file=sys.stderr, flush=True)
         verdict = loader.doctor().verdict
+        if writing is not None:
+            writing.result()
     if at != len(mine):
         raise StateError(f"{pack}: {len(rows)} images were expected, {done} came")
     return done, verdict

@@ -113,7 +113,7 @@ class Trainer:
     def _on(self, word: str, useful: bool) -> bool:
         return word == "on" or word == "auto" and useful and self.device.type == "cuda"
 
-    def _compile(self) -> bool:
+    def compiles(self) -> bool:
         """Compiling takes about a minute: it pays for runs that are much longer."""
         o = self.o
         pixels = self.facts.samples * o.epochs * (self.side / 224) ** 2
@@ -346,7 +346,7 @@ class Trainer:
         # samples of an update: an epoch of a small pack can be less than the batches asked for
         whole = min(o.batch_size * self.ranks.world * min(o.accumulate, len(loader)), self.facts.samples)
         self.peak = self.base_lr * (whole / 256 if o.scale_lr else 1.0)
-        compiled = self._compile()
+        compiled = self.compiles()
         if compiled:
             self.task.use(torch.compile(self.task.net))
         self._describe(whole, compiled)

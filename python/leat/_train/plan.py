@@ -24,6 +24,8 @@ def words(pack: str, o: SimpleNamespace, trainer: Trainer) -> list[str]:
     """The command line of ``leat plan`` for this run."""
     made = ["plan", "--dataset", pack, "--batch", str(o.batch_size), "--image", str(trainer.side),
             "--epochs", str(o.epochs), "--precision", _PRECISIONS.get(trainer.precision, trainer.precision)]
+    if trainer.compiles():
+        made.append("--compile")
     if o.model in _PLANNED:
         return [*made, "--model", _PLANNED[o.model]]
     count = sum(p.numel() for p in trainer.task.net.parameters())

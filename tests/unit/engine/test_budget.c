@@ -37,6 +37,31 @@ static void charges_up_to_the_limit(void **state)
     assert_null(b);
 }
 
+/* Memory that moves from a flow to a cache is one peak, not two. */
+static void the_peak_counts_moved_bytes_once(void **state)
+{
+    leat_budget *b = with_limit(200);
+    leat_budget_stats s;
+    const int64_t released[LEAT_BUDGET_CATS] = {[LEAT_BUDGET_BATCH] = -60};
+    assert_true(leat__budget_grant(b, LEAT_BUDGET_BATCH, 60, false));
+    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_PAGE, 60), 0);
+    leat_budget_read(b, &s);
+    assert_int_equal(s.used, 120); /* no other flow gets them */
+    assert_int_equal(s.peak, 60);
+    leat__budget_apply(b, released);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_TASK, 50), 0);
+    leat_budget_read(b, &s);
+    assert_int_equal(s.used, 110);
+    assert_int_equal(s.peak, 110);
+    assert_int_equal(leat__budget_try_twice(b, LEAT_BUDGET_PAGE, 91), LEAT_EAGAIN);
+    assert_int_equal(leat_budget_try(b, LEAT_BUDGET_TASK, 90), 0);
+    leat_budget_read(b, &s);
+    assert_int_equal(s.peak, 200); /* what was refused does not lower it */
+    leat_budget_release(b, LEAT_BUDGET_TASK, 140);
+    leat_budget_release(b, LEAT_BUDGET_PAGE, 60);
+    leat_budget_close(&b);
+}
+
 static void no_number_overflows_the_budget(void **state)
 {
     (void)state;
@@ -235,6 +260,7 @@ int main(void)
         cmocka_unit_test(kept_bytes_are_released_on_demand),
         cmocka_unit_test(floors_outlast_bytes_that_are_kept_again),
         cmocka_unit_test(charges_up_to_the_limit),
+        cmocka_unit_test(the_peak_counts_moved_bytes_once),
         cmocka_unit_test(no_number_overflows_the_budget),
         cmocka_unit_test(default_is_a_share_of_free_memory),
         cmocka_unit_test(floors_are_reserved_for_senior_tasks),

@@ -6,8 +6,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
@@ -64,6 +66,24 @@ static void test_read_cached(void **state)
     leat__io_inject_clear();
     leat__file_close(&f);
     it_rmdir(dir);
+}
+
+/* A file in memory is read at once, whatever the kernel says about reads that do not wait. */
+static void test_pread_cached_in_memory(void **state)
+{
+    leat__file *f;
+    struct statfs fs;
+    char path[64];
+    uint8_t buf[5000];
+    if (statfs("/dev/shm", &fs) != 0 || fs.f_type != TMPFS_MAGIC || access("/dev/shm", W_OK) != 0) skip();
+    snprintf(path, sizeof path, "/dev/shm/leat-test-file-%d", (int)getpid());
+    it_make(path, 10000);
+    assert_int_equal(leat__file_open(&f, path, LEAT__FILE_READ, NULL), 0);
+    assert_int_equal(leat__file_pread_cached(f, buf, 5000, 3), 5000);
+    it_check(buf, 5000, 3);
+    assert_int_equal(leat__file_pread_cached(f, buf, 5000, 9000), 1000);
+    leat__file_close(&f);
+    unlink(path);
 }
 
 static void test_direct(void **state)
@@ -308,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_cached),
+        cmocka_unit_test(test_pread_cached_in_memory),
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_write_and_names), cmocka_unit_test(test_only_regular_files),
         cmocka_unit_test(test_store_keeps_nodes),

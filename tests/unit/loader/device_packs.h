@@ -66,10 +66,11 @@ static inline void rewrite(const char *to, bool breaks)
         assert_ok(leat_pack_look(from, i, &row, wanted, 2, cells, NULL));
         assert_ok(leat_pack_read(from, i, bytes, sizeof bytes, NULL));
         uint8_t *image = bytes + cells[0].start;
-        if (breaks && i % DAMAGED_EVERY == 5) {
+        if (breaks && (i % DAMAGED_EVERY == 5 || i % DAMAGED_EVERY == 9)) {
             assert_ok(leat__tile_header_parse(&h, image, cells[0].length, NULL));
             memset(image + h.header_bytes, 0xff, 6); /* lengths of the streams of the first tile */
         }
+        if (breaks && i % DAMAGED_EVERY == 7) image[0] ^= 0xff; /* the host finds it, before decoding */
         leat_pack_value v[2] = {{.data = image, .size = cells[0].length, .image = cells[0].image},
                                 {.i = cells[1].i}};
         leat_pack_sample s = {.key = key, .values = v};

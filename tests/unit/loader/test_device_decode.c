@@ -47,6 +47,15 @@ static void damaged_tiles_meet_the_same_policy(void **state)
     assert_true(bad > 10);
     o.on_error = LEAT_ON_ERROR_FAIL;
     compare(damaged, o, &bad);
+    /* several views: a bad sample counts once, and candidates that the device finds bad are skipped */
+    const leat_loader_image images[] = {{.name = "a", .ops = "RandomResizedCrop(16)"},
+                                        {.name = "b", .ops = "RandomResizedCrop(20); ToLayout(nhwc)"}};
+    o.ops = NULL;
+    o.images = images;
+    o.image_count = 2;
+    o.on_error = LEAT_ON_ERROR_REPLACE;
+    for (o.seed = 0; o.seed < 4; o.seed++) compare(damaged, o, &bad);
+    assert_true(bad > 10);
 }
 
 static void tiles_stay_on_the_device(void **state)
