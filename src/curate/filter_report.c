@@ -139,6 +139,7 @@ static void put_id(leat__example *e, const leat__judged *d)
 static double margin(const leat__rule *r, double score)
 {
     double t = fabs(r->threshold);
+    if (r->score == leat__score_lang_match) return 1;
     return t > 0 ? fabs(score - r->threshold) / t : fabs(score);
 }
 
@@ -186,10 +187,11 @@ static bool is_borderline(const leat__filter_report *r, const leat__judged *d)
 {
     for (unsigned i = 0; i < r->rules->count; i++) {
         leat__rule rule = r->rules->rule[i];
-        if (!rule.on || (d->kept ? false : !d->failed[i])) continue;
+        if (!rule.on || (!d->kept && !d->failed[i])) continue;
         bool least = rule.bound == LEAT__BOUND_MIN || rule.bound == LEAT__BOUND_ABOVE;
         double step = BORDER * fabs(rule.threshold);
-        rule.threshold += least == d->kept ? step : -step;
+        /* a language matches or does not: it is never near */
+        if (rule.score != leat__score_lang_match) rule.threshold += least == d->kept ? step : -step;
         bool keeps = leat__rule_keeps(&rule, leat__score_value(rule.score, d->counts));
         if (d->kept && !keeps) return true;
         if (!d->kept && !keeps) return false;

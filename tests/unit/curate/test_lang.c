@@ -82,6 +82,29 @@ static void languages_are_filtered(void **state)
     assert_int_equal(st.kept, 1);
 }
 
+static void on_looked(void *cookie, const leat_filter_seen *d)
+{
+    int *seen = cookie;
+    seen[strcmp(d->kind, "borderline") == 0]++;
+    assert_true(d->lang_score > 0 && (d->kept != 0) == (strcmp(d->lang, "en") == 0));
+}
+
+/* A language matches or does not: no document is near that threshold. */
+static void no_language_is_borderline(void **state)
+{
+    leat_filter_opts o;
+    int seen[2] = {0};
+    leat_filter_opts_init(&o);
+    o.lid = "m.bin";
+    o.lang = "en";
+    o.look = 9;
+    o.looked = on_looked;
+    o.cookie = seen;
+    assert_int_equal(filter("look", &o), 0);
+    assert_int_equal(seen[0], 3);
+    assert_int_equal(seen[1], 0);
+}
+
 static void expect_wrong(leat_filter_opts *o, int code, const char *message)
 {
     int rc = filter("wrong", o);
@@ -119,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(languages_are_filtered),
+        cmocka_unit_test(no_language_is_borderline),
         cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, sandbox_open, sandbox_close);
