@@ -115,6 +115,14 @@ def test_text(inside):
     every_argument(leat.score_text, {})
 
 
+def test_text_arrow(inside):
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows = {"text": ["one line of text"]}
+    every_argument(leat.filter_table, {"table": rows})
+    pq.write_table(pytest.importorskip("pyarrow").table(rows), "t.parquet")
+    every_argument(leat.filter_parquet, {"source": "t.parquet", "output": "rows", "force": True})
+
+
 def test_images(inside, plain):
     every_argument(leat.check, {"source": plain, "output": "check.leat", "force": True})
     every_argument(leat.dedup_images, {"source": [plain, plain], "output": "dup.leat", "force": True})

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text curation of Arrow tables and Parquet files.
+
+The texts go through JSONL files in a temporary folder, one per input, because that is what the
+filter reads. Rows that are kept are then taken from the table or the file by their number, so that other columns
+never leave Arrow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from . import _check
+from ._errors import ArgumentError, DataError, ExistsError, NotFoundError, shown
+from ._formats_arrow import _pyarrow
+from ._pack import Path, Progress
+from ._text import filter_text
+
+_ROWS = 4096  # read at a time
+_ROW = "row"
+
+
+def _write_rows(batches: Any, name: str, first: int, path: str, text_field: str, id_field: str) -> int:
+    """Writes the texts as JSONL. Returns the number of rows. A row without a text becomes a bad line."""
+    row = first
+    with open(path, "w", encoding="utf-8") as out:
+        for batch in batches:
+            names = batch.schema.names
+            try:
+                texts = batch.column(names.index(text_field)).to_pylist()
+                ids = batch.column(names.index(id_field)).to_pylist() if id_field in names else [None] * len(texts)
+            except UnicodeDecodeError as error:
+                raise DataError(f"{name}: row {row - first}: {error}") from error
+            for text, key in zip(texts, ids):
+                number = isinstance(key, (int, float)) and not isinstance(key, bool)
+                line: dict[str, Any] = {_ROW: row, "id": key if number else f"{name}:{row - first}" if key is None else str(key)}
+                if isinstance(text, str):
+                    line["text"] = text
+                out.write(json.dumps(line, ensure_ascii=True) + "\n")
+                row += 1
+    return row - first
+
+
+class _Chosen:
+    """Columns to write: keys of the input (None: all), and scores."""
+
+    def __init__(self, columns: str | Sequence[str] | None, modified: bool) -> None:
+        names = [] if columns is None else columns.split(",") if isinstance(columns, str) else _check.several("columns", columns)
+        self.keys = [name for name in names if not name.startswith("+")] or None
+        self.scores = [name[1:] for name in names if name.startswith("+")]
+        self.modified = modified
+
+    def of_filter(self) -> list[str]:
+        return [_ROW] + (["text"] if self.modified else []) + ["+" + name for name in self.scores]
+
+    def table(self, table: Any, kept: list[dict[str, Any]], first: int, text_field: str) -> Any:
+        """The rows of a table that are kept, with the new columns."""
+        pa = _pyarrow()
+        if self.keys is not None:
+            missing = [name for name in self.keys if name not in table.column_names]
+            if missing:
+                raise ArgumentError(f"columns: there is no column {shown(missing[0])}")
+        result = table.take(pa.array([row[_ROW] - first for row in kept], pa.int64()))
+        if self.modified:
+            at = result.column_names.index(text_field)
+            result = result.set_column(at, text_field, pa.array([row["text"] for row in kept], table.schema.field(text_field).type))
+        if self.keys is not None:
+            result = result.select(self.keys)
+        for name in self.scores:
+            kind = pa.string() if name == "lang" else pa.float64()
+            values = pa.array([row.get(name) for row in kept], kind)
+            result = result.append_column(name, values)
+        return result
+
+
+def _kept_rows(folder: str) -> Iterator[dict[str, Any]]:
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "kept-*.jsonl"))):
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)
+
+
+def filter_table(table: Any, *, text_field: str = "text", id_field: str = "id", columns: str | Sequence[str] | None = None,
+                 profile: str | None = None, rules: dict[str, float | None] | None = None,
+                 modify: str | Sequence[str] | None = None, lid: Path | None = None, lang: str | Sequence[str] | None = None,
+                 lang_min: float = 0, threads: int = 0, memory: int | str = 0) -> tuple[Any, dict[str, Any]]:
+    """The rows of an Arrow table whose text passes named rules, and the report; see `filter_text`.
+
+    >>> kept, report = leat.filter_table(table, profile="gopher@paper", columns=["id", "text", "+words"])
+
+    Parameters
+        table: a pyarrow.Table, or anything that pyarrow.table() takes
+        columns: columns of the result; "+words" adds a score, "+lang" the language
+        others: as in `filter_text`
+    """
+    pa = _pyarrow()
+    _check.text("text_field", text_field)
+    _check.text("id_field", id_field)
+    if not isinstance(table, pa.Table):
+        try:
+            table = pa.table(table)
+        except Exception as error:
+            raise ArgumentError(f"table: {shown(table)} is not an Arrow table") from error
+    if text_field not in table.column_names:
+        raise DataError(f"table: has no column {text_field!r}")
+    chosen = _Chosen(columns, modify is not None)
+    with tempfile.TemporaryDirectory(prefix="leat-") as folder:
+        path = os.path.join(folder, "rows.jsonl")
+        _write_rows(table.to_batches(_ROWS), "table", 0, path, text_field, id_field)
+        report = filter_text(path, os.path.join(folder, "out"), profile=profile, rules=rules, modify=modify, lid=lid, lang=lang,
+                             lang_min=lang_min, columns=chosen.of_filter(), threads=threads, memory=memory)
+        return chosen.table(table, list(_kept_rows(os.path.join(folder, "out"))), 0, text_field), report
+
+
+def _parquet_files(source: Path | Sequence[Path]) -> list[str]:
+    found: list[str] = []
+    for one in _check.paths("source", source):
+        path = os.fsdecode(one)
+        if os.path.isdir(path):
+            inside = sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.parquet"), recursive=True))
+        else:
+            inside = [path] if os.path.exists(path) else sorted(glob.glob(path))
+        if not inside:
+            raise NotFoundError(f"{path}: no such Parquet file")
+        found += inside
+    return found
+
+
+def _open(path: str) -> Any:
+    pa = _pyarrow()
+    try:
+        return pa.parquet.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _write_kept(files: list[str], counts: list[int], kept: Iterator[dict[str, Any]], folder: str, chosen: _Chosen,
+                text_field: str, compression: str) -> list[str]:
+    """Reads the files again and writes the rows that are kept; one output for each input."""
+    pa = _pyarrow()
+    names = []
+    first, row = 0, next(kept, None)
+    for i, path in enumerate(files):
+        end = first + counts[i]
+        names.append(f"kept-{i:05}.parquet")
+        with contextlib.ExitStack() as stack:
+            writer = None
+            for batch in stack.enter_context(_open(path)).iter_batches(_ROWS):
+                here = []
+                while row is not None and row[_ROW] < first + batch.num_rows:
+                    here.append(row)
+                    row = next(kept, None)
+                table = chosen.table(pa.Table.from_batches([batch]), here, first, text_field)
+                writer = writer or stack.enter_context(
+                    pa.parquet.ParquetWriter(os.path.join(folder, names[-1]), table.schema, compression=compression))
+                if table.num_rows > 0:
+                    writer.write_table(table)
+                first += batch.num_rows
+            if writer is None:  # no rows at all
+                empty = chosen.table(_open(path).schema_arrow.empty_table(), [], first, text_field)
+                pa.parquet.write_table(empty, os.path.join(folder, names[-1]), compression=compression)
+        if first != end:
+            raise DataError(f"{path}: changed while it was read")
+    return names
+
+
+def _rename_inputs(path: str, names: dict[str, str]) -> None:
+    """Lists of dropped rows and of bad rows name the Parquet file and the row, not the temporary file and its line."""
+    with open(path, encoding="utf-8") as lines, open(path + ".new", "w", encoding="utf-8") as out:
+        for line in lines:
+            entry = json.loads(line)
+            entry["file"] = names.get(entry["file"], entry["file"])
+            entry["row"] = entry.pop("line") - 1
+            entry.pop("offset", None)
+            out.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    os.replace(path + ".new", path)
+
+
+def filter_parquet(source: Path | Sequence[Path], output: Path, *, text_field: str = "text", id_field: str = "id",
+                   columns: str | Sequence[str] | None = None, profile: str | None = None,
+                   rules: dict[str, float | None] | None = None, modify: str | Sequence[str] | None = None,
+                   lid: Path | None = None, lang: str | Sequence[str] | None = None, lang_min: float = 0,
+                   report: Path | Sequence[Path] | None = None, look: int = 0, seed: int = 0, compression: str = "zstd",
+                   on_error: str = "skip", threads: int = 0, memory: int | str = 0, force: bool = False,
+                   progress: Progress | None = None) -> dict[str, Any]:
+    """Keeps the rows of Parquet files whose text passes named rules; see `filter_text`. Needs pyarrow.
+
+    >>> leat.filter_parquet("crawl", "kept", profile="gopher@paper", columns=["id", "text", "+words"])
+
+    The folder gets kept-00000.parquet and so on (one for each input, rows in order), reasons.jsonl, bad.jsonl and report.json. The
+    texts are written to the folder as JSONL while the run lasts.
+
+    Parameters
+        source: Parquet files, folders or patterns
+        output: folder for kept rows, reasons, bad rows and the report
+        columns: columns to write; "+words" adds a score, "+lang" the language; only scores: all columns with them
+        compression: "none", "snappy", "gzip" or "zstd"
+        others: as in `filter_text`
+    """
+    _check.text("text_field", text_field)
+    _check.text("id_field", id_field)
+    _check.one_of("compression", compression, {"none": 0, "snappy": 1, "gzip": 2, "zstd": 3})
+    folder = _check.utf8_path("output", output)
+    replace = _check.flag("force", force)
+    chosen = _Chosen(columns, modify is not None)
+    files = _parquet_files(source)
+    if os.path.exists(os.path.join(folder, "report.json")):
+        if not replace:
+            raise ExistsError(f"{folder}: has the output of an earlier run (use force=True to replace it)")
+        os.unlink(os.path.join(folder, "report.json"))  # while it is being replaced, the folder is incomplete
+    os.makedirs(folder, exist_ok=True)
+    work = tempfile.mkdtemp(prefix=".leat-parquet-", dir=folder)
+    try:
+        rows, names, first = [], {}, 0
+        for i, path in enumerate(files):
+            part = os.path.join(work, f"{i:08}.jsonl")
+            names[part] = path
+            with _open(path) as file:
+                if text_field not in file.schema_arrow.names:
+                    raise DataError(f"{path}: has no column {text_field!r}")
+                wanted = [name for name in (text_field, id_field) if name in file.schema_arrow.names]
+                rows.append(_write_rows(file.iter_batches(_ROWS, columns=wanted), path, first, part, text_field, id_field))
+            first += rows[-1]
+        out = os.path.join(work, "out")
+        result = filter_text(list(names), out, profile=profile, rules=rules, modify=modify, lid=lid, lang=lang, lang_min=lang_min,
+                             columns=chosen.of_filter(), report=report, look=look, seed=seed, on_error=on_error, threads=threads,
+                             memory=memory, progress=progress)
+        made = _write_kept(files, rows, _kept_rows(out), work, chosen, text_field, compression)
+        for name in ("reasons.jsonl", "bad.jsonl"):
+            _rename_inputs(os.path.join(out, name), names)
+            os.replace(os.path.join(out, name), os.path.join(folder, name))
+        for old in glob.glob(os.path.join(glob.escape(folder), "kept-*.parquet")):
+            os.unlink(old)
+        for name in made:
+            os.replace(os.path.join(work, name), os.path.join(folder, name))
+        result.update(files=len(files), bytes_in=sum(os.path.getsize(path) for path in files), shards=len(made),
+                      bytes_out=sum(os.path.getsize(os.path.join(folder, name)) for name in made))
+        with open(os.path.join(work, "report.json"), "w", encoding="utf-8") as page:
+            json.dump({key: value for key, value in result.items() if key != "looked"}, page)
+        os.replace(os.path.join(work, "report.json"), os.path.join(folder, "report.json"))
+        return result
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
