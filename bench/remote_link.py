@@ -14,7 +14,6 @@ import pathlib
 import random
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time

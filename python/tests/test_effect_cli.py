@@ -358,7 +358,7 @@ PACK = {
     "max-work": lambda c: c.not_packed("over the limit of 5", "--max-work", 5),
 }
 
-# of every command with remote paths; tests/remote/test_remote.py tries them on each
+# of every command with remote paths; tests/remote/test_commands.py tries them on each
 REMOTE = {
     "anonymous": lambda c: c.unsigned(),
     "ca-file": lambda c: run("load", c.plain, "--ca-file", c.file("nowhere"), code=4).stderr.index("--ca-file"),
